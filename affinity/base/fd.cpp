@@ -1,0 +1,12 @@
+#include "affinity/base/fd.hpp"
+
+#include <unistd.h>
+
+namespace ka::base {
+
+void Fd::reset(int number) {
+  if (number_ >= 0) ::close(number_);
+  number_ = number;
+}
+
+}  // namespace ka::base

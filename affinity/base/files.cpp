@@ -1,0 +1,156 @@
+#include "affinity/base/files.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <optional>
+
+namespace ka::base {
+namespace {
+
+Result<std::string> read_all(int fd, std::size_t limit, const std::string& name) {
+  std::string text;
+  std::array<char, 4096> chunk{};
+  for (;;) {
+    const ssize_t got = ::read(fd, chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(errno, name);
+    if (got == 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(got));
+    if (text.size() > limit) {
+      return fail(ErrorCode::kInvalid, name + ": larger than " + std::to_string(limit) + " bytes");
+    }
+  }
+}
+
+Result<void> write_all(int fd, std::string_view text, const std::string& name) {
+  while (!text.empty()) {
+    const ssize_t put = ::write(fd, text.data(), text.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return fail_errno(errno, name);
+    text.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
+/// A temporary file that disappears unless it was renamed.
+class Temporary {
+ public:
+  explicit Temporary(const std::filesystem::path& target)
+      : path_(target.string() + ".XXXXXX"), fd_(::mkostemp(path_.data(), O_CLOEXEC)) {}
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary() {
+    if (fd_) ::unlink(path_.c_str());
+  }
+
+  const Fd& fd() const { return fd_; }
+  Result<void> rename_to(const std::filesystem::path& target) {
+    if (::rename(path_.c_str(), target.c_str()) != 0) return fail_errno(errno, target.string());
+    fd_.reset();
+    return {};
+  }
+
+ private:
+  std::string path_;
+  Fd fd_;
+};
+
+using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+template <typename Visit>
+Result<void> visit_directory(const std::filesystem::path& path, Visit visit) {
+  const Directory directory(::opendir(path.c_str()), ::closedir);
+  if (!directory) return fail_errno(errno, path.string());
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (entry == nullptr) break;
+    visit(std::string_view(entry->d_name));
+  }
+  if (errno != 0) return fail_errno(errno, path.string());
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return fail_errno(errno, path.string());
+  return read_all(fd.get(), limit, path.string());
+}
+
+Result<std::string> read_file_at(int directory, const char* name, std::size_t limit) {
+  const Fd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC));
+  if (!fd) return fail_errno(errno, name);
+  return read_all(fd.get(), limit, name);
+}
+
+Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text) {
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd) return fail_errno(errno, path.string());
+  if (::write(fd.get(), text.data(), text.size()) < 0) return fail_errno(errno, path.string());
+  return {};
+}
+
+Result<void> write_atomically(const std::filesystem::path& path, const std::string& text) {
+  Temporary temporary(path);
+  if (!temporary.fd()) return fail_errno(errno, path.string());
+  if (auto done = write_all(temporary.fd().get(), text, path.string()); !done) return done;
+  if (::fsync(temporary.fd().get()) != 0) return fail_errno(errno, path.string());
+  return temporary.rename_to(path);
+}
+
+Result<Fd> open_directory(const std::filesystem::path& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fail_errno(errno, path.string());
+  return fd;
+}
+
+Result<std::vector<std::string>> list_directory(const std::filesystem::path& path) {
+  std::vector<std::string> names;
+  auto done = visit_directory(path, [&names](std::string_view name) {
+    if (name != "." && name != "..") names.emplace_back(name);
+  });
+  if (!done) return unexpected(std::move(done.error()));
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<std::vector<int>> list_numbers(const std::filesystem::path& path) {
+  std::vector<int> numbers;
+  auto done = visit_directory(path, [&numbers](std::string_view name) {
+    int value = 0;
+    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), value);
+    if (error == std::errc{} && stop == name.data() + name.size()) numbers.push_back(value);
+  });
+  if (!done) return unexpected(std::move(done.error()));
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+Result<std::string> read_link(const std::filesystem::path& path) {
+  std::array<char, 4096> target{};
+  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  if (length < 0) return fail_errno(errno, path.string());
+  return std::string(target.data(), static_cast<std::size_t>(length));
+}
+
+Result<long long> parse_number(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  long long value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || stop != text.data() + text.size()) {
+    return fail(ErrorCode::kInvalid, "not a number: \"" + std::string(text.substr(0, 40)) + '"');
+  }
+  return value;
+}
+
+}  // namespace ka::base

@@ -1,0 +1,43 @@
+// Small files, read and written by system calls: /proc, /sys, cgroups, state. No streams: an entry
+// of /proc that dies while it is read must be an error value.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "affinity/base/fd.hpp"
+#include "affinity/base/result.hpp"
+
+namespace ka::base {
+
+/// Reads a whole file of at most `limit` bytes; a longer one is kInvalid.
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit = 1 << 20);
+
+/// The same, relative to an open directory.
+Result<std::string> read_file_at(int directory, const char* name, std::size_t limit = 1 << 20);
+
+/// Writes `text` with one write(2), as kernel files want it. The file must exist.
+Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text);
+
+/// Replaces a file so that after a crash either the old or the new content is there, whole:
+/// temporary file in the same directory (mode 0600), fsync, rename.
+Result<void> write_atomically(const std::filesystem::path& path, const std::string& text);
+
+/// Opens a directory for use with read_file_at.
+Result<Fd> open_directory(const std::filesystem::path& path);
+
+/// The names in a directory without "." and "..", sorted.
+Result<std::vector<std::string>> list_directory(const std::filesystem::path& path);
+
+/// The names of a directory that are numbers (threads below /proc/<pid>/task), ascending.
+Result<std::vector<int>> list_numbers(const std::filesystem::path& path);
+
+/// Target of a symbolic link.
+Result<std::string> read_link(const std::filesystem::path& path);
+
+/// A decimal number that fills the whole text, one trailing newline aside.
+Result<long long> parse_number(std::string_view text);
+
+}  // namespace ka::base

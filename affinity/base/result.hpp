@@ -1,0 +1,47 @@
+// The one way our code with effects reports failure: a value that says what kind of failure it is
+// (so that callers can decide) and what to tell a person.
+#pragma once
+
+#include <string>
+
+#include "policy/facts/expected.hpp"
+
+namespace ka::base {
+
+enum class ErrorCode {
+  kInvalid,      ///< the input is wrong; nothing was changed
+  kNotFound,     ///< no such sandbox, container, CPU
+  kConflict,     ///< the input contradicts what is known
+  kGone,         ///< it went away (ESRCH, ENOENT): normal
+  kTransient,    ///< may work later (EINVAL of a race, EBUSY, EAGAIN, ENOSPC, EINTR)
+  kPermission,   ///< never will (EPERM, EACCES, EROFS)
+  kUnavailable,  ///< a peer or a facility of the kernel is not there
+  kInternal,     ///< a defect, or an errno that nobody expected
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+  int number = 0;  ///< errno where a system call failed, else 0
+
+  bool operator==(const Error&) const = default;
+};
+
+template <typename T>
+using Result = Expected<T, Error>;
+
+/// `return fail(ErrorCode::kInvalid, "...")`.
+inline auto fail(ErrorCode code, std::string message) {
+  return unexpected(Error{code, std::move(message), 0});
+}
+
+/// The class of an errno, by the table of docs/architecture.md (failure rules).
+ErrorCode classify_errno(int number);
+
+/// An Error from errno: "<what>: <strerror>".
+Error system_error(int number, const std::string& what);
+inline auto fail_errno(int number, const std::string& what) {
+  return unexpected(system_error(number, what));
+}
+
+}  // namespace ka::base

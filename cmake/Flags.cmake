@@ -1,0 +1,32 @@
+# Compiler flags of our own targets. They hang on the interface target ka_flags, never on the
+# directory, so that a third party's headers and sources are never judged by them.
+add_library(ka_flags INTERFACE)
+
+target_compile_options(ka_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
+  -Wnon-virtual-dtor -Wsuggest-override -Wformat=2 -Wimplicit-fallthrough -Werror
+  # Members that a designated initializer leaves out have their defaults; that is what it is for.
+  -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(ka_flags INTERFACE -Wduplicated-cond -Wlogical-op -fcoroutines)
+endif()
+
+target_compile_definitions(ka_flags INTERFACE _GLIBCXX_ASSERTIONS)
+
+if(KA_SANITIZE)
+  target_compile_options(ka_flags INTERFACE -fsanitize=${KA_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(ka_flags INTERFACE -fsanitize=${KA_SANITIZE})
+endif()
+if(KA_COVERAGE)
+  target_compile_options(ka_flags INTERFACE --coverage)
+  target_link_options(ka_flags INTERFACE --coverage)
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND NOT KA_SANITIZE)
+  target_compile_options(ka_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+    -fstack-protector-strong -fstack-clash-protection -fPIE)
+  target_link_options(ka_flags INTERFACE -Wl,-z,relro,-z,now)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  include(CheckPIESupported)
+  check_pie_supported()
+endif()

@@ -1,0 +1,35 @@
+#include "policy/facts/sandbox.hpp"
+
+#include <array>
+#include <utility>
+
+namespace ka::policy {
+namespace {
+
+constexpr std::array<std::pair<Role, std::string_view>, 7> kNames{{
+    {Role::kVcpu, "vcpu"},
+    {Role::kEmulator, "emulator"},
+    {Role::kIothread, "iothread"},
+    {Role::kVhost, "vhost"},
+    {Role::kVirtiofsd, "virtiofsd"},
+    {Role::kShim, "shim"},
+    {Role::kHelper, "helper"},
+}};
+
+}  // namespace
+
+std::string_view role_name(Role role) {
+  for (const auto& [value, name] : kNames) {
+    if (value == role) return name;
+  }
+  return "unknown";
+}
+
+std::optional<Role> parse_role(std::string_view name) {
+  for (const auto& [value, text] : kNames) {
+    if (text == name) return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ka::policy

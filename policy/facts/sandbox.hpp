@@ -1,0 +1,93 @@
+// What is known of a sandbox, its containers and the threads of its VMM: plain values, produced by
+// the sources of events and by vmm/, composed by the engine, read by plan().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/facts/id_set.hpp"
+
+namespace ka::policy {
+
+/// A container's spec, as UpdateContainer carries it.
+struct ContainerFacts {
+  std::string id;
+  std::string name;  ///< pod-wide name; with the pod uid the key of stability (I6), may be empty
+  CpuSet cpus;       ///< empty: no constraint
+  NodeSet mems;      ///< empty: no constraint
+  bool exclusive = false;
+  std::int64_t quota = 0;   ///< CFS quota in microseconds a period; 0 or below: none
+  std::int64_t period = 0;  ///< CFS period in microseconds
+  /// It exited but was not removed: it leaves the mask; its CPUs stay reserved to its pod.
+  bool exited = false;
+
+  bool operator==(const ContainerFacts&) const = default;
+};
+
+/// A vCPU as the guest will see it. Kata's VMs have no SMT: core = index, thread = 0.
+struct VcpuFacts {
+  int index = 0;               ///< the VMM's cpu-index
+  std::optional<int> apic_id;  ///< absent where no source knows it
+  int socket = 0;
+  int core = 0;
+  int thread = 0;
+  int numa = 0;
+
+  bool operator==(const VcpuFacts&) const = default;
+};
+
+/// What a thread is for.
+enum class Role { kVcpu, kEmulator, kIothread, kVhost, kVirtiofsd, kShim, kHelper };
+
+inline constexpr Role kRoles[] = {Role::kVcpu,      Role::kEmulator, Role::kIothread, Role::kVhost,
+                                  Role::kVirtiofsd, Role::kShim,     Role::kHelper};
+
+/// "vcpu", "emulator", "iothread", "vhost", "virtiofsd", "shim", "helper".
+std::string_view role_name(Role role);
+std::optional<Role> parse_role(std::string_view name);
+
+/// A thread that cannot be mistaken for a later one with the same number.
+struct ThreadKey {
+  int pid = 0;  ///< thread group
+  int tid = 0;
+  std::uint64_t start_time = 0;  ///< clock ticks since boot, field 22 of /proc/<pid>/stat
+
+  auto operator<=>(const ThreadKey&) const = default;
+};
+
+struct ThreadFacts {
+  ThreadKey key;
+  Role role = Role::kEmulator;
+  int vcpu_index = -1;  ///< of a vCPU thread, else -1
+  std::string name;     ///< an iothread's id where it is known, else the thread's name (comm)
+
+  bool operator==(const ThreadFacts&) const = default;
+};
+
+/// A set given by hand to one thread of a sandbox, until it is taken back.
+struct Override {
+  Role role = Role::kVcpu;
+  int vcpu_index = -1;   ///< for vCPUs
+  std::string iothread;  ///< for iothreads: the id; empty for the role as a whole
+  CpuSet cpus;
+
+  bool operator==(const Override&) const = default;
+};
+
+/// Everything plan() is told of one sandbox.
+struct SandboxFacts {
+  std::string id;
+  std::string pod_uid;                     ///< may be empty: then the id takes its place
+  std::optional<CpuSet> cgroup_cpus;       ///< effective cpuset of its cgroup; absent: all
+  std::vector<VcpuFacts> vcpus;            ///< by ascending index
+  std::vector<std::string> iothreads;      ///< ids, sorted
+  std::vector<ContainerFacts> containers;  ///< by ascending id
+  std::vector<Override> overrides;
+
+  bool operator==(const SandboxFacts&) const = default;
+};
+
+}  // namespace ka::policy

@@ -1,0 +1,43 @@
+// The settings that decide a plan ([affinity] in configuration.toml): a plain value, complete and
+// valid by the time it gets here.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "policy/facts/id_set.hpp"
+#include "policy/facts/sandbox.hpp"
+
+namespace ka::policy {
+
+enum class VcpuPinning {
+  kDedicated,  ///< vCPUs of exclusive containers get one CPU each, the others float
+  kBalanced,   ///< as dedicated; floating vCPUs are spread over the housekeeping CPUs, L3 by L3
+  kMask,       ///< every vCPU floats on the sandbox mask
+  kNone,       ///< vCPU threads are not placed by us at all
+};
+
+/// Where everything but dedicated vCPUs runs.
+struct Housekeeping {
+  enum class Kind {
+    kSandbox,     ///< sandbox mask minus the CPUs of dedicated vCPUs
+    kSharedPool,  ///< the node's shared pool
+    kCpus,        ///< `cpus`
+    kIsolate,     ///< one core of the sandbox's own CPUs, taken from the dedicated vCPUs
+  };
+  Kind kind = Kind::kSandbox;
+  CpuSet cpus;  ///< for kCpus
+
+  bool operator==(const Housekeeping&) const = default;
+};
+
+struct Settings {
+  VcpuPinning vcpu_pinning = VcpuPinning::kDedicated;
+  Housekeeping housekeeping;
+  /// Own housekeeping of a role: emulator, iothread, vhost, virtiofsd, shim.
+  std::map<Role, Housekeeping> overrides;
+
+  bool operator==(const Settings&) const = default;
+};
+
+}  // namespace ka::policy

@@ -1,0 +1,49 @@
+#include "affinity/base/files.hpp"
+
+#include <filesystem>
+
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka::base;
+
+TEST_CASE("a file is replaced whole or not at all") {
+  const ka::tests::TempDir dir;
+  const auto path = dir.path() / "state.json";
+  REQUIRE(write_atomically(path, "one"));
+  REQUIRE(write_atomically(path, "two"));
+  CHECK(*read_file(path) == "two");
+  CHECK(list_directory(dir.path())->size() == 1);
+  CHECK_FALSE(write_atomically(dir.path() / "missing" / "state.json", "x"));
+}
+
+TEST_CASE("reading says what kind of failure it was") {
+  const ka::tests::TempDir dir;
+  CHECK(read_file(dir.path() / "none").error().code == ErrorCode::kGone);
+  dir.write("big", std::string(5000, 'x'));
+  CHECK(read_file(dir.path() / "big", 4000).error().code == ErrorCode::kInvalid);
+  CHECK(read_file(dir.path() / "big")->size() == 5000);
+}
+
+TEST_CASE("numbers of a directory are listed without the rest") {
+  const ka::tests::TempDir dir;
+  dir.write("12/stat", "");
+  dir.write("7/stat", "");
+  dir.write("self", "");
+  dir.write("7x", "");
+  CHECK(*list_numbers(dir.path()) == std::vector<int>{7, 12});
+}
+
+TEST_CASE("a number is the whole text") {
+  CHECK(*parse_number("42\n") == 42);
+  CHECK_FALSE(parse_number("42 "));
+  CHECK_FALSE(parse_number(""));
+  CHECK_FALSE(parse_number("0x1"));
+}
+
+TEST_CASE("errno classes decide what is done about a failure") {
+  CHECK(classify_errno(ESRCH) == ErrorCode::kGone);
+  CHECK(classify_errno(EINVAL) == ErrorCode::kTransient);
+  CHECK(classify_errno(EROFS) == ErrorCode::kPermission);
+  CHECK(classify_errno(EDOM) == ErrorCode::kInternal);
+}

@@ -1,0 +1,52 @@
+#include "affinity/base/process.hpp"
+
+#include <unistd.h>
+
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka::base;
+
+namespace {
+
+const std::string kTail =
+    " S 40 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 2 3 18446744073709551615 0\n";
+
+}  // namespace
+
+TEST_CASE("a stat line is read whatever the thread is called") {
+  for (const std::string name : {"qemu", "CPU 0/KVM", "a) S 1 (b", ")", ""}) {
+    const auto stat = parse_thread_stat("41 (" + name + ")" + kTail);
+    REQUIRE(stat);
+    CHECK(stat->tid == 41);
+    CHECK(stat->comm == name);
+    CHECK(stat->ppid == 40);
+    CHECK(stat->start_time == 987654);
+  }
+}
+
+TEST_CASE("a malformed stat line is an error") {
+  for (const std::string text :
+       std::vector<std::string>{"", "41", "41 (x", "x (y)" + kTail, "41 (x) S 1 2 3"}) {
+    CHECK_FALSE(parse_thread_stat(text));
+  }
+}
+
+TEST_CASE("our own process is found in the real /proc") {
+  const ProcFs proc;
+  const auto stat = proc.stat(::getpid());
+  REQUIRE(stat);
+  CHECK(stat->tid == ::getpid());
+  CHECK(stat->ppid == ::getppid());
+  CHECK_FALSE(proc.threads(::getpid())->empty());
+  CHECK(proc.stat(0x3fffffff).error().code == ErrorCode::kGone);
+}
+
+TEST_CASE("the cgroup of a process is found in both versions' lines") {
+  const ka::tests::TempDir dir;
+  dir.write("5/cgroup", "9:name=systemd:/s\n3:cpuset,cpu:/kata_1\n0::/a:b\n");
+  const ProcFs proc(dir.path());
+  CHECK(*proc.cgroup(5, "") == "/a:b");
+  CHECK(*proc.cgroup(5, "cpuset") == "/kata_1");
+  CHECK(proc.cgroup(5, "set").error().code == ErrorCode::kNotFound);
+}

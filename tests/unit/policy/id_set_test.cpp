@@ -1,0 +1,108 @@
+#include "policy/facts/id_set.hpp"
+
+#include <string>
+
+#include "tests/catch.hpp"
+
+using namespace ka::policy;
+
+namespace {
+
+std::string round_trip(const std::string& text) {
+  const auto set = parse_list<CpuTag>(text);
+  return set ? format_list(*set) : "error at " + std::to_string(set.error().position);
+}
+
+std::string mask_trip(const std::string& text) {
+  const auto set = parse_mask<CpuTag>(text);
+  return set ? format_mask(*set) : "error at " + std::to_string(set.error().position);
+}
+
+}  // namespace
+
+TEST_CASE("cpu lists are read as the kernel writes them") {
+  CHECK(round_trip("0-3,8") == "0-3,8");
+  CHECK(round_trip("0-3,8\n") == "0-3,8");
+  CHECK(round_trip("") == "");
+  CHECK(round_trip("\n") == "");
+  CHECK(round_trip("5") == "5");
+  CHECK(round_trip("8191") == "8191");
+  CHECK(round_trip("0-8191") == "0-8191");
+  CHECK(round_trip("63-64") == "63-64");
+  CHECK(round_trip("4-5,0-1,1-2") == "0-2,4-5");
+}
+
+TEST_CASE("a malformed list is an error with its position") {
+  CHECK(round_trip("0-") == "error at 2");
+  CHECK(round_trip("5-2") == "error at 0");
+  CHECK(round_trip("1,,2") == "error at 2");
+  CHECK(round_trip("a") == "error at 0");
+  CHECK(round_trip("1,a") == "error at 2");
+  CHECK(round_trip("8192") == "error at 0");
+  CHECK(round_trip("0-4294967295") == "error at 2");
+  CHECK(round_trip("99999999999999999999") == "error at 0");
+  CHECK(round_trip("1 ") == "error at 1");
+  CHECK(round_trip(" 1") == "error at 0");
+  CHECK(round_trip("1\n\n") == "error at 1");
+  CHECK(round_trip("1,") == "error at 2");
+  CHECK(round_trip("-1") == "error at 0");
+  CHECK(round_trip("1-2-3") == "error at 3");
+  CHECK(round_trip("0x1") == "error at 1");
+}
+
+TEST_CASE("masks are read as /proc writes them") {
+  CHECK(mask_trip("f") == "f");
+  CHECK(mask_trip("ff,00000001\n") == "ff,00000001");
+  CHECK(mask_trip("0") == "0");
+  CHECK(mask_trip("00000000,0000000f") == "f");
+  CHECK(mask_trip("00000001,00000000,00000000") == "1,00000000,00000000");
+  CHECK(format_list(*parse_mask<CpuTag>("3,80000000")) == "31-33");
+  CHECK(mask_trip("ABCDEF") == "abcdef");
+}
+
+TEST_CASE("a malformed mask is an error with its position") {
+  CHECK(mask_trip("") == "error at 0");
+  CHECK(mask_trip("g") == "error at 0");
+  CHECK(mask_trip("1,2") == "error at 2");
+  CHECK(mask_trip("1,,00000001") == "error at 2");
+  CHECK(mask_trip("100000000,00000000") == "error at 0");
+  CHECK(mask_trip(",00000001") == "error at 0");
+  CHECK(mask_trip("1 ") == "error at 1");
+}
+
+TEST_CASE("a bit above the largest id is refused, zeros above it are not") {
+  CHECK(mask_trip(std::string(1, '1') + [] {
+          std::string tail;
+          for (int i = 0; i < 256; ++i) tail += ",00000000";
+          return tail;
+        }()) == "error at 0");
+}
+
+TEST_CASE("sets know their members") {
+  const CpuSet set{1, 64, 130};
+  CHECK(set.size() == 3);
+  CHECK(set.first() == 1);
+  CHECK(set.last() == 130);
+  CHECK(set.next(2) == 64);
+  CHECK(set.next(131) == -1);
+  CHECK(set.ids() == std::vector<int>{1, 64, 130});
+  CHECK_FALSE(set.contains(-1));
+  CHECK_FALSE(set.contains(8000));
+  CHECK(CpuSet{}.first() == -1);
+  CHECK(CpuSet{}.last() == -1);
+}
+
+TEST_CASE("set algebra keeps one representation of equal sets") {
+  CpuSet a = CpuSet::range(0, 200);
+  a -= CpuSet::range(3, 200);
+  CHECK(a == CpuSet::range(0, 2));
+  CHECK((CpuSet{1, 2} & CpuSet{2, 3}) == CpuSet{2});
+  CHECK((CpuSet{1} | CpuSet{100}) == CpuSet{1, 100});
+  CHECK(CpuSet{1}.subset_of(CpuSet{1, 100}));
+  CHECK_FALSE(CpuSet{1, 100}.subset_of(CpuSet{1}));
+  CHECK(CpuSet{70}.intersects(CpuSet::range(64, 80)));
+  a.add(190);
+  a.remove(190);
+  CHECK(a == CpuSet::range(0, 2));
+  CHECK(CpuSet::range(3, 2).empty());
+}
