@@ -26,7 +26,7 @@ TEST_CASE("a stat line is read whatever the thread is called") {
 }
 
 TEST_CASE("a malformed stat line is an error") {
-  for (const std::string text :
+  for (const std::string& text :
        std::vector<std::string>{"", "41", "41 (x", "x (y)" + kTail, "41 (x) S 1 2 3"}) {
     CHECK_FALSE(parse_thread_stat(text));
   }
