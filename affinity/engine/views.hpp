@@ -1,0 +1,93 @@
+// What the engine shows to the API: read-only pictures of its state. Pointers and references are
+// valid until the engine is next called.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/facts/sandbox.hpp"
+#include "policy/ledger/ledger.hpp"
+#include "policy/plan/plan.hpp"
+
+namespace ka::engine {
+
+/// One thread as it was last seen.
+struct ThreadView {
+  policy::ThreadFacts facts;
+  policy::CpuSet wanted;  ///< what the plan gives it; empty: left where it is
+  policy::CpuSet actual;  ///< what the kernel said when it was last read
+  /// False when the kernel refused for good (EPERM) or the plan leaves the thread alone.
+  bool managed = true;
+  std::string problem;  ///< why it is not as wanted, in words; empty when all is well
+
+  bool drifted() const { return managed && !wanted.empty() && wanted != actual; }
+};
+
+struct SandboxView {
+  const policy::PodRecord& pod;
+  const policy::SandboxPlan& plan;
+  const std::vector<ThreadView>& threads;
+  const std::vector<policy::VcpuFacts>& vcpus;
+  const policy::Settings& settings;
+  std::string vcpu_source;                     ///< which backend named the vCPUs
+  const std::vector<std::string>& conflicts;   ///< where backends contradicted each other
+  std::string cgroup;                          ///< directory of its cpuset cgroup; may be empty
+  std::optional<policy::CpuSet> cgroup_cpus;   ///< what that cgroup allows
+  bool released = false;                       ///< given back by `release`: watched, not placed
+};
+
+/// Something that happened, for `events`, in the order it happened.
+struct Happening {
+  std::uint64_t sequence = 0;
+  std::chrono::system_clock::time_point time;
+  std::string kind;     ///< "sandbox-added", "container-updated", "drift", "unmanaged", ...
+  std::string sandbox;  ///< may be empty
+  std::string text;     ///< one sentence
+};
+
+/// Result of one run of the line.
+struct Outcome {
+  int planned = 0;  ///< sandboxes planned
+  int writes = 0;   ///< affinity system calls made
+  int failed = 0;   ///< threads that could not be placed
+  std::chrono::nanoseconds duration{};
+};
+
+/// One breach of an invariant, found by reading the kernel afresh.
+struct Finding {
+  std::string invariant;  ///< "I1" ... "I6", or "drift"
+  std::string sandbox;
+  std::string subject;    ///< thread, vCPU or container
+  policy::CpuSet wanted, actual;
+  std::string text;
+};
+
+struct VerifyReport {
+  int sandboxes = 0;
+  int threads = 0;
+  std::vector<Finding> findings;
+};
+
+/// Counters since the start; the API turns them into metrics.
+struct Counters {
+  static constexpr std::array<double, 12> kLatencyBounds{  // seconds
+      0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0};
+
+  std::uint64_t events = 0;
+  std::uint64_t runs = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t drift_found = 0;
+  std::uint64_t drift_repaired = 0;
+  std::uint64_t threads_gone = 0;
+  std::map<std::string, std::uint64_t> errors;  ///< by kind: "permission", "transient", ...
+  /// Runs that wrote something, by time from event to last thread read again; one more than bounds.
+  std::array<std::uint64_t, kLatencyBounds.size() + 1> latency{};
+  double latency_sum = 0;  ///< seconds
+};
+
+}  // namespace ka::engine
