@@ -1,65 +1,59 @@
 // Which threads a sandbox's VMM has, and what each is for.
 #pragma once
 
-#include <filesystem>
-#include <optional>
-#include <string>
+#include <memory>
+#include <span>
 #include <string_view>
-#include <vector>
 
-#include "affinity/base/process.hpp"
 #include "affinity/base/result.hpp"
-#include "policy/facts/sandbox.hpp"
+#include "vmm/facts/facts.hpp"
 
 namespace ka::vmm {
 
-/// Where the kernel's trees are mounted: other places in tests.
-struct Roots {
-  std::filesystem::path proc = "/proc";
-  std::filesystem::path debugfs = "/sys/kernel/debug";
-  std::filesystem::path cgroup = "/sys/fs/cgroup";
-};
-
-/// What the sources know of a sandbox before anyone looked.
-struct Target {
-  int vmm_pid = 0;
-  std::string sandbox_id;
-  std::string cgroup;  ///< absolute directory of the sandbox cgroup; empty: none known
-};
-
-/// What a monitor of the VMM (QMP, libvirt, an HTTP API) told about it. Such answers arrive when
-/// they arrive; discovery uses the last ones.
-struct MonitorFacts {
-  struct Vcpu {
-    policy::VcpuFacts facts;
-    int tid = 0;
-  };
-  struct Iothread {
-    std::string id;
-    int tid = 0;
-  };
-  std::string source;  ///< "qmp", "libvirt", ...
-  std::vector<Vcpu> vcpus;
-  std::vector<Iothread> iothreads;
-};
-
-struct VmmThreads {
-  std::vector<policy::ThreadFacts> threads;  ///< by (pid, tid)
-  std::vector<policy::VcpuFacts> vcpus;      ///< by index
-  /// Which backend named the vCPUs: "kvm-debugfs", "qmp", "kvm-fd", "thread-names".
-  std::string vcpu_source;
-  /// Where backends contradicted each other, in words.
-  std::vector<std::string> conflicts;
-};
-
-/// True when the process is a VMM: it holds a KVM VM (`anon_inode:kvm-vm`), or, under software
-/// emulation, is QEMU by its command line. Used to refuse a pid that is something else.
+/// True when the process is a VMM: it is one by the name of its program (QEMU, Cloud Hypervisor,
+/// ...; all there is to see under software emulation), or it holds a KVM VM
+/// (`anon_inode:kvm-vm`). Any thread of the process may be named. Used to refuse a pid that is
+/// something else. kGone when there is no such process.
 base::Result<bool> is_vmm(const Roots& roots, int pid);
 
-/// Lists and names every thread of the sandbox: those of the VMM, its vhost kernel threads, its
-/// virtiofsd, its shim, and any other process of the sandbox cgroup (helper). `monitor` may be
-/// null. Threads that die while they are looked at are left out. kGone when the VMM itself is.
+/// The threads of one sandbox, looked at again and again. It remembers what cannot have changed:
+/// while the same threads have the same names, a look costs one listing and one stat line a
+/// thread. Not safe for use by several threads.
+class Discovery {
+ public:
+  Discovery(Roots roots, Target target);
+  Discovery(Discovery&&) noexcept;
+  Discovery& operator=(Discovery&&) noexcept;
+  ~Discovery();
+
+  const Target& target() const;
+
+  /// Lists and names every thread of the sandbox: those of the VMM, its vhost kernel threads, its
+  /// virtiofsd, its shim, and any other process of the sandbox cgroup (helper). `monitor` may be
+  /// null. Threads that die while they are looked at are left out. kGone when the VMM is, also
+  /// when its pid belongs to another process by now.
+  base::Result<VmmThreads> look(const MonitorFacts* monitor);
+
+  /// The next look reads everything anew: for `verify`, and after a device was plugged (a vhost
+  /// worker of kernels before 6.4 is no thread of the VMM).
+  void forget();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// One look without a memory.
 base::Result<VmmThreads> discover(const Roots& roots, const Target& target,
                                   const MonitorFacts* monitor);
+
+/// Name and meaning of a backend, for those who list them.
+struct BackendInfo {
+  std::string_view name;
+  std::string_view summary;
+};
+
+/// The backends that tell vCPUs, iothreads and vhost workers, the most trustworthy first.
+std::span<const BackendInfo> backends();
 
 }  // namespace ka::vmm

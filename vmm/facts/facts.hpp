@@ -1,0 +1,72 @@
+// What goes into finding the threads of a VMM, and what comes out: plain values, shared by the
+// backends and by those who compose them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "policy/facts/sandbox.hpp"
+
+namespace ka::vmm {
+
+/// Where the kernel's trees are mounted: other places in tests.
+struct Roots {
+  std::filesystem::path proc = "/proc";
+  std::filesystem::path debugfs = "/sys/kernel/debug";
+  std::filesystem::path cgroup = "/sys/fs/cgroup";
+};
+
+/// What the sources know of a sandbox before anyone looked.
+struct Target {
+  /// The VMM, by any of its threads: Kata's Dragonball reports the thread `vmm_master` of the shim.
+  int vmm_pid = 0;
+  std::string sandbox_id;
+  /// Absolute directory of the sandbox cgroup; empty: none known. Whoever is in it counts as part
+  /// of the sandbox, so it must be the sandbox's own.
+  std::string cgroup;
+
+  bool operator==(const Target&) const = default;
+};
+
+/// What a monitor of the VMM (QMP, libvirt, an HTTP API) told about it. Such answers arrive when
+/// they arrive; discovery uses the last ones.
+struct MonitorFacts {
+  struct Vcpu {
+    policy::VcpuFacts facts;
+    int tid = 0;
+
+    bool operator==(const Vcpu&) const = default;
+  };
+  struct Iothread {
+    std::string id;
+    int tid = 0;
+
+    bool operator==(const Iothread&) const = default;
+  };
+  std::string source;  ///< "qmp", "libvirt", ...
+  std::vector<Vcpu> vcpus;
+  std::vector<Iothread> iothreads;
+
+  bool operator==(const MonitorFacts&) const = default;
+};
+
+struct VmmThreads {
+  /// Thread group of the VMM: the `pid` of its threads' keys.
+  int vmm_pid = 0;
+  std::vector<policy::ThreadFacts> threads;  ///< by (pid, tid)
+  std::vector<policy::VcpuFacts> vcpus;      ///< by index; each has a thread
+  /// Which backend told vCPU threads from others, and, where that is another one, which gave the
+  /// index: "kvm-debugfs", "kvm-debugfs, index by thread-names", "kvm-fd, index by order of APIC
+  /// id". Empty without vCPUs.
+  std::string vcpu_source;
+  /// Where backends contradicted each other, in words. The more trustworthy one was believed.
+  std::vector<std::string> conflicts;
+  /// False while there are vCPUs whose thread cannot be told yet, because it has not run or does
+  /// not sleep just now: look again soon.
+  bool settled = true;
+
+  bool operator==(const VmmThreads&) const = default;
+};
+
+}  // namespace ka::vmm
