@@ -1,0 +1,33 @@
+// The system calls that place a thread: the one thing that a tree of files cannot stand in for.
+#pragma once
+
+#include "affinity/base/result.hpp"
+#include "policy/facts/id_set.hpp"
+
+namespace ka::engine {
+
+class AffinityCalls {
+ public:
+  AffinityCalls() = default;
+  AffinityCalls(const AffinityCalls&) = delete;
+  AffinityCalls& operator=(const AffinityCalls&) = delete;
+  virtual ~AffinityCalls() = default;
+
+  /// The CPUs a thread may run on now: its own mask within its cgroup's set and the online CPUs.
+  virtual base::Result<policy::CpuSet> get(int tid) = 0;
+  /// Sets the thread's own mask. The kernel keeps what its cgroup allows of it; EINVAL when that
+  /// is nothing.
+  virtual base::Result<void> set(int tid, const policy::CpuSet& cpus) = 0;
+  /// Sets the all-ones mask: whatever the cgroup allows, now and later.
+  virtual base::Result<void> set_everywhere(int tid) = 0;
+};
+
+/// sched_getaffinity(2) and sched_setaffinity(2), for machines of any size.
+class KernelAffinityCalls final : public AffinityCalls {
+ public:
+  base::Result<policy::CpuSet> get(int tid) override;
+  base::Result<void> set(int tid, const policy::CpuSet& cpus) override;
+  base::Result<void> set_everywhere(int tid) override;
+};
+
+}  // namespace ka::engine

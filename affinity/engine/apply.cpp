@@ -1,0 +1,73 @@
+#include "affinity/engine/apply.hpp"
+
+namespace ka::engine {
+namespace {
+
+using base::ErrorCode;
+using Fate = Applied::Fate;
+
+constexpr int kAttempts = 3;
+
+/// I9. Any failure to read the line means that the thread is not there any more.
+bool is_same_thread(const policy::ThreadKey& key, const base::ProcFs& proc) {
+  const auto stat = proc.stat(key.pid, key.tid);
+  return stat && stat->start_time == key.start_time;
+}
+
+base::Result<void> write_mask(const policy::Write& write, AffinityCalls& calls) {
+  return write.everywhere ? calls.set_everywhere(write.key.tid)
+                          : calls.set(write.key.tid, write.cpus);
+}
+
+/// EAGAIN, EBUSY and their like pass; a mask that the cgroup refuses (EINVAL) does not until the
+/// cgroup was read again, but trying it twice more costs nothing.
+base::Result<void> write_with_patience(const policy::Write& write, AffinityCalls& calls) {
+  auto done = write_mask(write, calls);
+  for (int i = 1; i < kAttempts && !done && done.error().code == ErrorCode::kTransient; ++i) {
+    done = write_mask(write, calls);
+  }
+  return done;
+}
+
+Fate fate_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kGone:
+      return Fate::kGone;
+    case ErrorCode::kTransient:
+      return Fate::kRetry;
+    default:
+      return Fate::kRefused;
+  }
+}
+
+Applied failed(const policy::Write& write, const base::Error& error) {
+  return {write.key, fate_of(error.code), {}, error};
+}
+
+Applied read_again(const policy::Write& write, AffinityCalls& calls, const base::ProcFs& proc) {
+  auto actual = calls.get(write.key.tid);
+  if (!actual) return failed(write, actual.error());
+  if (!is_same_thread(write.key, proc)) return {write.key, Fate::kGone, {}, {}};
+  if (*actual == write.cpus) return {write.key, Fate::kDone, std::move(*actual), {}};
+  return {write.key, Fate::kRetry, std::move(*actual),
+          {ErrorCode::kTransient, "the kernel kept " + policy::format_list(*actual), 0}};
+}
+
+Applied apply_one(const policy::Write& write, AffinityCalls& calls, const base::ProcFs& proc) {
+  if (!is_same_thread(write.key, proc)) return {write.key, Fate::kGone, {}, {}};
+  const auto done = write_with_patience(write, calls);
+  if (!done) return failed(write, done.error());
+  return read_again(write, calls, proc);
+}
+
+}  // namespace
+
+std::vector<Applied> apply(const std::vector<policy::Write>& writes, AffinityCalls& calls,
+                           const base::ProcFs& proc) {
+  std::vector<Applied> applied;
+  applied.reserve(writes.size());
+  for (const policy::Write& write : writes) applied.push_back(apply_one(write, calls, proc));
+  return applied;
+}
+
+}  // namespace ka::engine

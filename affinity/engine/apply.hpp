@@ -1,0 +1,34 @@
+// Makes the writes that diff() asks for, each with its identity checked before and after, and says
+// what became of each thread.
+#pragma once
+
+#include <vector>
+
+#include "affinity/base/process.hpp"
+#include "affinity/base/result.hpp"
+#include "affinity/engine/affinity_calls.hpp"
+#include "policy/plan/diff.hpp"
+
+namespace ka::engine {
+
+/// What became of one write.
+struct Applied {
+  enum class Fate {
+    kDone,     ///< written, and the kernel gives back what was written
+    kGone,     ///< the thread went away: normal
+    kRetry,    ///< something changed under us (a cgroup, a hot-unplug): plan again
+    kRefused,  ///< the kernel will never let us: leave this thread alone from now on
+  };
+
+  policy::ThreadKey key;
+  Fate fate = Fate::kDone;
+  policy::CpuSet actual;  ///< read again after the write; for kDone and kRetry
+  base::Error error;      ///< for kRetry and kRefused
+};
+
+/// Makes the writes in their order. A thread whose start time is not the expected one is kGone: its
+/// number belongs to someone else now, and it is not written to.
+std::vector<Applied> apply(const std::vector<policy::Write>& writes, AffinityCalls& calls,
+                           const base::ProcFs& proc);
+
+}  // namespace ka::engine

@@ -1,0 +1,27 @@
+#include "policy/plan/diff.hpp"
+
+#include <algorithm>
+
+namespace ka::policy {
+namespace {
+
+Write::Kind kind_of(const CpuSet& from, const CpuSet& to) {
+  if (to.subset_of(from)) return Write::Kind::kNarrow;
+  return from.subset_of(to) ? Write::Kind::kWiden : Write::Kind::kMove;
+}
+
+}  // namespace
+
+std::vector<Write> diff(const std::vector<Placement>& placements) {
+  std::vector<Write> writes;
+  for (const Placement& thread : placements) {
+    if (thread.wanted.empty() || thread.wanted == thread.actual) continue;
+    const bool everywhere = !thread.allowed.empty() && thread.wanted == thread.allowed;
+    writes.push_back(
+        {thread.key, kind_of(thread.actual, thread.wanted), thread.wanted, everywhere});
+  }
+  std::ranges::stable_sort(writes, {}, &Write::kind);
+  return writes;
+}
+
+}  // namespace ka::policy

@@ -1,0 +1,39 @@
+// diff(): what the plan wants against what the kernel has, as the writes that close the gap.
+//
+// The order is part of the meaning: first every write that only takes CPUs away, then those that
+// move a thread, last those that only add. So no thread is let onto CPUs that another one of the
+// same update is still to leave, when there is any order in which that can be.
+#pragma once
+
+#include <vector>
+
+#include "policy/facts/id_set.hpp"
+#include "policy/facts/sandbox.hpp"
+
+namespace ka::policy {
+
+/// One thread, what it may use now, what it is to use.
+struct Placement {
+  ThreadKey key;
+  CpuSet wanted;   ///< empty: leave it alone
+  CpuSet actual;   ///< as the kernel gave it: inside the cgroup's set
+  CpuSet allowed;  ///< all that its cgroup allows; empty: not known
+};
+
+struct Write {
+  enum class Kind { kNarrow, kMove, kWiden };
+
+  ThreadKey key;
+  Kind kind = Kind::kMove;
+  CpuSet cpus;  ///< what the kernel must give back afterwards
+  /// The thread may use all of its cgroup: an all-ones mask is written, so that it follows later
+  /// changes of the cgroup also when nobody is there to write it again.
+  bool everywhere = false;
+
+  bool operator==(const Write&) const = default;
+};
+
+/// The writes in the order in which they are to be made; stable within a kind.
+std::vector<Write> diff(const std::vector<Placement>& placements);
+
+}  // namespace ka::policy
