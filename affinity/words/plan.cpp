@@ -1,0 +1,169 @@
+#include "affinity/words/plan.hpp"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include "affinity/words/json.hpp"
+#include "affinity/words/sentences.hpp"
+
+namespace ka::words {
+namespace {
+
+using policy::ContainerPlan;
+using policy::SandboxPlan;
+using policy::VcpuPlan;
+using policy::VcpuRole;
+
+boost::json::object vcpu_to_json(const VcpuPlan& vcpu) {
+  boost::json::object object{
+      {"index", vcpu.index},
+      {"cpus", policy::format_list(vcpu.cpus)},
+      {"role", vcpu.role == VcpuRole::kDedicated ? "dedicated" : "floating"}};
+  if (!vcpu.container.empty()) object["container"] = vcpu.container;
+  if (!vcpu.placed) object["placed"] = false;
+  return object;
+}
+
+boost::json::object container_to_json(const ContainerPlan& container) {
+  boost::json::object object{{"id", container.id},
+                             {"vcpus", policy::format_list(container.vcpus)},
+                             {"dedicated", container.dedicated}};
+  if (!container.name.empty()) object["name"] = container.name;
+  return object;
+}
+
+boost::json::array sentences(const std::vector<policy::Note>& notes) {
+  boost::json::array array;
+  for (const policy::Note& note : notes) array.push_back(boost::json::value(sentence(note)));
+  return array;
+}
+
+/// The sets of everything that is no vCPU, by the names of their fields.
+constexpr std::pair<std::string_view, policy::CpuSet SandboxPlan::*> kSets[] = {
+    {"housekeeping", &SandboxPlan::housekeeping},
+    {"emulator", &SandboxPlan::emulator},
+    {"iothread", &SandboxPlan::iothread},
+    {"vhost", &SandboxPlan::vhost},
+    {"virtiofsd", &SandboxPlan::virtiofsd},
+    {"shim", &SandboxPlan::shim},
+    {"helpers", &SandboxPlan::helpers}};
+
+VcpuPlan read_vcpu(const boost::json::value& value, const std::string& path, Complaint& complaint) {
+  VcpuPlan vcpu;
+  std::string role = "floating";
+  Fields fields(value, path, complaint);
+  fields.require({"index"});
+  fields.read("index", vcpu.index);
+  fields.read("cpus", vcpu.cpus);
+  fields.read("role", role);
+  fields.read("container", vcpu.container);
+  fields.read("placed", vcpu.placed);
+  fields.finish();
+  if (role != "dedicated" && role != "floating") {
+    fields.complain("role", '"' + role + "\" is not one of \"dedicated\", \"floating\"");
+  }
+  if (role == "dedicated") vcpu.role = VcpuRole::kDedicated;
+  return vcpu;
+}
+
+ContainerPlan read_container(const boost::json::value& value, const std::string& path,
+                             Complaint& complaint) {
+  ContainerPlan container;
+  Fields fields(value, path, complaint);
+  fields.require({"id"});
+  fields.read("id", container.id);
+  fields.read("name", container.name);
+  fields.read("vcpus", container.vcpus);
+  fields.read("dedicated", container.dedicated);
+  fields.finish();
+  return container;
+}
+
+void read_iothreads(Fields& fields, SandboxPlan& plan, Complaint& complaint) {
+  const auto* value = fields.find("iothreads");
+  if (value == nullptr) return;
+  Fields sets(*value, fields.path("iothreads"), complaint);
+  if (!value->is_object()) return;
+  for (const auto& member : value->get_object()) {
+    sets.read(member.key(), plan.iothreads[std::string(member.key())]);
+  }
+}
+
+SandboxPlan read_sandbox(const boost::json::value& value, const std::string& path,
+                         Complaint& complaint) {
+  SandboxPlan plan;
+  Fields fields(value, path, complaint);
+  fields.require({"id"});
+  fields.read("id", plan.id);
+  fields.read("pod_uid", plan.pod_uid);
+  fields.read("mask", plan.mask);
+  fields.read("mems", plan.mems);
+  for (const auto& [name, set] : kSets) fields.read(name, plan.*set);
+  read_iothreads(fields, plan, complaint);
+  fields.each("vcpus", [&](const auto& element, const std::string& at) {
+    plan.vcpus.push_back(read_vcpu(element, at, complaint));
+  });
+  fields.each("containers", [&](const auto& element, const std::string& at) {
+    plan.containers.push_back(read_container(element, at, complaint));
+  });
+  std::vector<std::string> ignored;
+  fields.read("reasons", ignored);
+  fields.read("warnings", ignored);
+  fields.finish();
+  std::ranges::sort(plan.vcpus, {}, &VcpuPlan::index);
+  std::ranges::sort(plan.containers, {}, &ContainerPlan::id);
+  return plan;
+}
+
+}  // namespace
+
+boost::json::object to_json(const SandboxPlan& plan) {
+  boost::json::object object{{"id", plan.id}};
+  if (!plan.pod_uid.empty()) object["pod_uid"] = plan.pod_uid;
+  object["mask"] = policy::format_list(plan.mask);
+  object["mems"] = policy::format_list(plan.mems);
+  boost::json::array vcpus;
+  for (const VcpuPlan& vcpu : plan.vcpus) vcpus.push_back(vcpu_to_json(vcpu));
+  object["vcpus"] = std::move(vcpus);
+  for (const auto& [name, set] : kSets) object[name] = policy::format_list(plan.*set);
+  boost::json::object iothreads;
+  for (const auto& [id, cpus] : plan.iothreads) iothreads[id] = policy::format_list(cpus);
+  object["iothreads"] = std::move(iothreads);
+  boost::json::array containers;
+  for (const auto& container : plan.containers) containers.push_back(container_to_json(container));
+  object["containers"] = std::move(containers);
+  object["reasons"] = sentences(plan.reasons);
+  object["warnings"] = sentences(plan.warnings);
+  return object;
+}
+
+boost::json::object to_json(const policy::Plan& plan) {
+  boost::json::array sandboxes;
+  for (const SandboxPlan& sandbox : plan.sandboxes) sandboxes.push_back(to_json(sandbox));
+  return {{"sandboxes", std::move(sandboxes)}};
+}
+
+base::Result<SandboxPlan> sandbox_plan_from_json(const boost::json::value& document) {
+  Complaint complaint;
+  SandboxPlan plan = read_sandbox(document, "", complaint);
+  if (!complaint.empty()) return unexpected(complaint.error());
+  return plan;
+}
+
+base::Result<policy::Plan> plan_from_json(const boost::json::value& document) {
+  Complaint complaint;
+  policy::Plan plan;
+  Fields fields(document, "", complaint);
+  fields.require({"sandboxes"});
+  fields.each("sandboxes", [&](const auto& element, const std::string& path) {
+    plan.sandboxes.push_back(read_sandbox(element, path, complaint));
+  });
+  fields.finish();
+  if (!complaint.empty()) return unexpected(complaint.error());
+  std::ranges::sort(plan.sandboxes, {}, &SandboxPlan::id);
+  return plan;
+}
+
+}  // namespace ka::words

@@ -1,0 +1,111 @@
+#include "affinity/words/sentences.hpp"
+
+#include <string_view>
+
+namespace ka::words {
+namespace {
+
+using policy::Code;
+using policy::Note;
+
+std::string vcpus_text(int number) {
+  return number == 1 ? "1 vCPU" : std::to_string(number) + " vCPUs";
+}
+
+/// "CPU 7 is", "CPUs 2-3 are".
+std::string cpus_are(const policy::CpuSet& cpus) {
+  return cpus_text(cpus) + (cpus.size() > 1 ? " are" : " is");
+}
+
+std::string container(const Note& note) { return "container " + note.subject; }
+
+std::string as_sandbox(const Note& note) {
+  const std::string whose = note.subject.empty() ? "" : " of " + note.subject;
+  return "housekeeping" + whose + " cannot use " + cpus_text(note.cpus) +
+         ": it is placed as with \"sandbox\"";
+}
+
+std::string reason(const Note& note) {
+  switch (note.code) {
+    case Code::kDedicated:
+      return container(note) + " has one dedicated vCPU on each of " + cpus_text(note.cpus);
+    case Code::kFloating:
+      return vcpus_text(note.number) + (note.number == 1 ? " floats on " : " float on ") +
+             cpus_text(note.cpus);
+    case Code::kSharedContainer:
+      return container(note) + " shares the floating vCPUs";
+    case Code::kUnconstrained:
+      return "no container has a cpuset: every CPU that is not exclusive to others may be used (" +
+             cpus_text(note.cpus) + ")";
+    case Code::kHousekeepingSandbox:
+      return "housekeeping runs on the sandbox's CPUs that are not dedicated: " +
+             cpus_text(note.cpus);
+    case Code::kHousekeepingSharedPool:
+      return "housekeeping runs in the node's shared pool: " + cpus_text(note.cpus);
+    case Code::kHousekeepingCpus:
+      return "housekeeping runs where the configuration says: " + cpus_text(note.cpus);
+    case Code::kHousekeepingIsolate:
+      return "housekeeping has a core of the sandbox set aside: " + cpus_text(note.cpus);
+    case Code::kForeignCpusRemoved:
+      return cpus_are(note.cpus) + " exclusive to other pods and left out";
+    case Code::kKeptFromBefore:
+      return container(note) + " keeps the vCPUs it had";
+    case Code::kIsolatedCpus:
+      return cpus_are(note.cpus) +
+             " isolated, the scheduler does not balance there: threads have one CPU each";
+    case Code::kVcpusLeftAlone:
+      return "vCPUs are not placed (vcpu_pinning is \"none\")";
+    case Code::kVcpusOnMask:
+      return "every vCPU floats on the sandbox mask (vcpu_pinning is \"mask\")";
+    case Code::kOverrideByHand:
+      return note.subject + " was put on " + cpus_text(note.cpus) + " by hand";
+    default:
+      return {};
+  }
+}
+
+std::string warning(const Note& note) {
+  switch (note.code) {
+    case Code::kNotIsolated:
+      return "not isolated: " + cpus_text(note.cpus) + " also " +
+             (note.cpus.size() > 1 ? "carry" : "carries") + " housekeeping";
+    case Code::kTooFewVcpus:
+      return container(note) + " has " + vcpus_text(note.number) + " for " + cpus_text(note.cpus) +
+             ": " + (note.number == 1 ? "it floats" : "they float") + " on these as a group";
+    case Code::kVcpuShared:
+      return container(note) + " has no vCPU of its own and shares vCPU " +
+             std::to_string(note.number);
+    case Code::kNoFloatingVcpu:
+      return "no vCPU is left to float: the guest's kernel and shared containers share vCPU " +
+             std::to_string(note.number);
+    case Code::kCpusUnusable:
+      return container(note) + ": " + cpus_are(note.cpus) + " offline or refused by the cgroup";
+    case Code::kCpusContested:
+      return cpus_are(note.cpus) + " claimed as exclusive by another pod too";
+    case Code::kNoUsableCpu:
+      return note.subject + ": none of its CPUs may be used, its threads stay where they are";
+    case Code::kHousekeepingRefused:
+      return as_sandbox(note);
+    case Code::kIsolateImpossible:
+      return "too few cores to set one aside: housekeeping is placed as with \"sandbox\"";
+    case Code::kOverrideRefused:
+      return note.subject + ": the set given by hand (" + cpus_text(note.cpus) +
+             ") holds no usable CPU and is not followed";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string cpus_text(const policy::CpuSet& cpus) {
+  if (cpus.empty()) return "no CPU";
+  return (cpus.size() == 1 ? "CPU " : "CPUs ") + policy::format_list(cpus);
+}
+
+std::string sentence(const Note& note) {
+  std::string text = reason(note);
+  return text.empty() ? warning(note) : text;
+}
+
+}  // namespace ka::words

@@ -1,0 +1,22 @@
+// Cpusets in what people write: the kernel's list format, with an error fit to be shown.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "affinity/base/result.hpp"
+#include "policy/facts/id_set.hpp"
+
+namespace ka::words {
+
+/// kInvalid: `"0-": expected a number (position 2)`; positions count from 0.
+template <typename Tag>
+base::Result<policy::IdSet<Tag>> parse_set(std::string_view text) {
+  auto set = policy::parse_list<Tag>(text);
+  if (set) return std::move(*set);
+  return base::fail(base::ErrorCode::kInvalid, '"' + std::string(text.substr(0, 200)) +
+                                                   "\": " + set.error().reason + " (position " +
+                                                   std::to_string(set.error().position) + ')');
+}
+
+}  // namespace ka::words

@@ -1,0 +1,27 @@
+// The settings that decide a plan, in words: as configuration, scenarios and annotations write
+// them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "affinity/base/result.hpp"
+#include "policy/facts/sandbox.hpp"
+#include "policy/plan/settings.hpp"
+
+namespace ka::words {
+
+/// "dedicated", "balanced", "mask", "none". The error (kInvalid) lists them.
+base::Result<policy::VcpuPinning> parse_vcpu_pinning(std::string_view text);
+std::string_view vcpu_pinning_name(policy::VcpuPinning pinning);
+
+/// "sandbox", "shared-pool", "isolate", or a cpuset that is not empty.
+base::Result<policy::Housekeeping> parse_housekeeping(std::string_view text);
+std::string housekeeping_text(const policy::Housekeeping& housekeeping);
+
+/// The roles that may have a housekeeping of their own, by the names of their keys.
+inline constexpr policy::Role kHousekeepingRoles[] = {
+    policy::Role::kEmulator, policy::Role::kIothread, policy::Role::kVhost,
+    policy::Role::kVirtiofsd, policy::Role::kShim};
+
+}  // namespace ka::words

@@ -1,0 +1,98 @@
+#include "affinity/words/plan.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <set>
+
+#include "affinity/words/json.hpp"
+#include "affinity/words/sentences.hpp"
+#include "tests/catch.hpp"
+
+using namespace ka;
+using policy::Code;
+using policy::Note;
+
+namespace {
+
+policy::SandboxPlan example() {
+  policy::SandboxPlan plan;
+  plan.id = "s1";
+  plan.pod_uid = "uid";
+  plan.mask = {2, 3};
+  plan.mems = {0};
+  plan.housekeeping = {0, 1};
+  plan.vcpus = {{.index = 0, .cpus = {0, 1}, .placed = false},
+                {1, {2}, policy::VcpuRole::kDedicated, "c1", true}};
+  plan.emulator = plan.iothread = plan.vhost = {0, 1};
+  plan.virtiofsd = {0};
+  plan.shim = {1};
+  plan.iothreads = {{"io1", {0, 1}}};
+  plan.containers = {{"c1", "app", {1}, true}};
+  return plan;
+}
+
+std::string text(const Note& note) { return words::sentence(note); }
+
+}  // namespace
+
+TEST_CASE("a plan is printed in the documented form") {
+  auto plan = example();
+  plan.pod_uid.clear();
+  plan.warnings = {{Code::kNotIsolated, "", {7}, 0}};
+  const auto object = words::to_json(plan);
+  CHECK(boost::json::serialize(object.at("vcpus")) ==
+        R"([{"index":0,"cpus":"0-1","role":"floating","placed":false},)"
+        R"({"index":1,"cpus":"2","role":"dedicated","container":"c1"}])");
+  CHECK(boost::json::serialize(object.at("iothreads")) == R"({"io1":"0-1"})");
+  CHECK(object.at("emulator") == "0-1");
+  CHECK(object.at("helpers") == "");
+  CHECK(boost::json::serialize(object.at("containers")) ==
+        R"([{"id":"c1","vcpus":"1","dedicated":true,"name":"app"}])");
+  CHECK(boost::json::serialize(object.at("warnings")) ==
+        R"(["not isolated: CPU 7 also carries housekeeping"])");
+  CHECK_FALSE(object.contains("pod_uid"));
+}
+
+TEST_CASE("a plan that was printed is read back, but for its sentences") {
+  const policy::Plan plan{{example()}};
+  auto spoken = plan;
+  spoken.sandboxes[0].reasons = {{Code::kFloating, "", {0, 1}, 1}};
+  const std::string printed = boost::json::serialize(words::to_json(spoken));
+  const auto again = words::plan_from_json(*words::parse_json(printed, "p"));
+  REQUIRE(again);
+  CHECK(*again == plan);
+}
+
+TEST_CASE("a broken previous plan is refused with a path") {
+  const auto error = [](std::string_view json) {
+    return words::plan_from_json(*words::parse_json(json, "p")).error().message;
+  };
+  CHECK(error("{}") == "sandboxes: is missing");
+  CHECK(error(R"({"sandboxes":[{"id":"s","vcpus":[{"index":0,"role":"x"}]}]})") ==
+        "sandboxes[0].vcpus[0].role: \"x\" is not one of \"dedicated\", \"floating\"");
+  CHECK(error(R"({"sandboxes":[{"id":"s","iothreads":{"io1":"9-"}}]})") ==
+        "sandboxes[0].iothreads.io1: \"9-\": expected a number (position 2)");
+}
+
+TEST_CASE("every code has a sentence of its own") {
+  std::set<std::string> seen;
+  for (int code = 0; code <= static_cast<int>(Code::kOverrideRefused); ++code) {
+    const auto said = text({static_cast<Code>(code), "x", {1, 2}, 3});
+    CHECK_FALSE(said.empty());
+    CHECK(seen.insert(said).second);
+  }
+}
+
+TEST_CASE("sentences are plain English") {
+  CHECK(text({Code::kFloating, "", {0, 1, 8, 9}, 1}) == "1 vCPU floats on CPUs 0-1,8-9");
+  CHECK(text({Code::kFloating, "", {4}, 2}) == "2 vCPUs float on CPU 4");
+  CHECK(text({Code::kNotIsolated, "", {6, 7}, 0}) ==
+        "not isolated: CPUs 6-7 also carry housekeeping");
+  CHECK(text({Code::kTooFewVcpus, "app", {2, 3, 4}, 2}) ==
+        "container app has 2 vCPUs for CPUs 2-4: they float on these as a group");
+  CHECK(text({Code::kHousekeepingRefused, "vhost", {2}, 0}) ==
+        "housekeeping of vhost cannot use CPU 2: it is placed as with \"sandbox\"");
+  CHECK(text({Code::kForeignCpusRemoved, "", {5}, 0}) ==
+        "CPU 5 is exclusive to other pods and left out");
+}
