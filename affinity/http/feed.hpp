@@ -1,0 +1,40 @@
+// Lines for whoever listens right now. Nothing is kept: who comes later has missed it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace ka::http {
+
+class Feed {
+ public:
+  using Line = std::shared_ptr<const std::string>;
+  using Listener = std::function<void(const Line&)>;
+
+  /// Listens as long as it lives. The Feed must outlive it.
+  class Subscription {
+   public:
+    Subscription(Feed& feed, Listener listener);
+    Subscription(const Subscription&) = delete;
+    Subscription& operator=(const Subscription&) = delete;
+    ~Subscription();
+
+   private:
+    Feed& feed_;
+    std::uint64_t id_;
+  };
+
+  /// Says one line ("\n" at its end) to all. A listener may end its own subscription meanwhile.
+  void publish(std::string line);
+
+  bool heard() const { return !listeners_.empty(); }
+
+ private:
+  std::map<std::uint64_t, Listener> listeners_;
+  std::uint64_t next_id_ = 0;
+};
+
+}  // namespace ka::http

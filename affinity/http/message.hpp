@@ -1,0 +1,29 @@
+// An HTTP request and its answer as plain values: what answers them needs no socket.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ka::http {
+
+class Feed;
+
+struct Request {
+  std::string method;  ///< "GET", "PUT", ...
+  std::string target;  ///< as sent: "/v1/sandboxes/a%20b?x=1"
+  std::string body;
+};
+
+struct Response {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  std::string allow;  ///< with 405: the methods that would do
+  /// Not null: the body is what this feed says from now on, a chunk a line, without an end.
+  Feed* feed = nullptr;
+};
+
+/// `{"error": text}`.
+Response error_response(int status, std::string_view text);
+
+}  // namespace ka::http

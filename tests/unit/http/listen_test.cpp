@@ -1,0 +1,88 @@
+#include "affinity/http/listen.hpp"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using http::UnixListener;
+
+namespace {
+
+/// Leaves a socket behind as a daemon does that was killed.
+void leave_dead_socket(const std::filesystem::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, path.c_str());
+  const base::Fd fd(::socket(AF_UNIX, SOCK_STREAM, 0));
+  REQUIRE(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a socket is for its owner only, and goes with the listener", "[http]") {
+  const tests::TempDir dir;
+  const auto path = dir.path() / "new" / "api.sock";
+  {
+    const auto listener = UnixListener::open(path);
+    REQUIRE(listener.has_value());
+    struct stat found{};
+    REQUIRE(::stat(path.c_str(), &found) == 0);
+    CHECK((found.st_mode & 0777) == 0600);
+  }
+  CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("a second daemon is told that there is one", "[http]") {
+  const tests::TempDir dir;
+  const auto path = dir.path() / "api.sock";
+  const auto first = UnixListener::open(path);
+  REQUIRE(first.has_value());
+  const auto second = UnixListener::open(path);
+  REQUIRE_FALSE(second.has_value());
+  CHECK(second.error().code == base::ErrorCode::kConflict);
+  CHECK(std::filesystem::exists(path));
+}
+
+TEST_CASE("a listener of someone else without our lock is respected too", "[http]") {
+  const tests::TempDir dir;
+  const auto path = dir.path() / "api.sock";
+  const auto first = UnixListener::open(path);
+  REQUIRE(first.has_value());
+  std::filesystem::remove(path.native() + ".lock");
+  const auto second = UnixListener::open(path);
+  REQUIRE_FALSE(second.has_value());
+  CHECK(second.error().code == base::ErrorCode::kConflict);
+}
+
+TEST_CASE("a dead socket is replaced, another file is not", "[http]") {
+  const tests::TempDir dir;
+  leave_dead_socket(dir.path() / "dead.sock");
+  CHECK(UnixListener::open(dir.path() / "dead.sock").has_value());
+
+  dir.write("precious", "text");
+  const auto refused = UnixListener::open(dir.path() / "precious");
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == base::ErrorCode::kInvalid);
+  CHECK(std::filesystem::exists(dir.path() / "precious"));
+}
+
+TEST_CASE("a path that does not fit into a socket address is refused", "[http]") {
+  const auto refused = UnixListener::open("/tmp/" + std::string(200, 'x'));
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == base::ErrorCode::kInvalid);
+}
+
+TEST_CASE("TCP addresses are numeric", "[http]") {
+  CHECK(http::listen_tcp("127.0.0.1:0").has_value());
+  for (const char* wrong : {"", "127.0.0.1", "127.0.0.1:x", "example.com:80", "127.0.0.1:99999"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(http::listen_tcp(wrong).has_value());
+  }
+}

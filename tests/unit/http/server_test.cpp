@@ -1,0 +1,318 @@
+// The HTTP server over real sockets, with clients as bad as they come.
+#include "affinity/http/server.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "affinity/base/fd.hpp"
+#include "affinity/http/feed.hpp"
+#include "affinity/http/listen.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A client that sends and reads what it likes, while the server runs in the same thread.
+class Client {
+ public:
+  explicit Client(const std::filesystem::path& path)
+      : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path.c_str());
+    REQUIRE(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  }
+
+  /// Sends what the socket takes now.
+  std::size_t send(std::string_view text) {
+    const ssize_t sent = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    return sent < 0 ? 0 : static_cast<std::size_t>(sent);
+  }
+  void half_close() { ::shutdown(fd_.get(), SHUT_WR); }
+  void hang_up() { fd_.reset(); }
+
+  /// Reads what is there now; sets `ended` at the end of the stream.
+  void receive() {
+    char buffer[65536];
+    for (;;) {
+      const ssize_t size = ::recv(fd_.get(), buffer, sizeof(buffer), 0);
+      if (size > 0) {
+        received.append(buffer, static_cast<std::size_t>(size));
+        continue;
+      }
+      if (size == 0 || (errno != EAGAIN && errno != EINTR)) ended = true;
+      return;
+    }
+  }
+
+  std::string received;
+  bool ended = false;
+
+ private:
+  base::Fd fd_;
+};
+
+struct Fixture {
+  explicit Fixture(http::Limits limits = {}) {
+    listener.emplace(http::UnixListener::open(path()).value());
+    server.emplace(
+        io, listener->fd(), [this](const http::Request& request) { return answer(request); },
+        limits);
+  }
+
+  std::filesystem::path path() const { return dir.path() / "sub" / "api.sock"; }
+
+  http::Response answer(const http::Request& request) {
+    ++requests;
+    if (request.target == "/feed") {
+      return {.content_type = "application/x-ndjson", .body = {}, .allow = {}, .feed = &feed};
+    }
+    return {.body = request.method + " " + request.target + " " + request.body};
+  }
+
+  /// Runs the server until `done` holds, at most for `limit`.
+  bool run_until(const std::function<bool()>& done, std::chrono::milliseconds limit = 5000ms) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (std::chrono::steady_clock::now() < end) {
+      if (done()) return true;
+      io.restart();
+      io.run_for(2ms);
+    }
+    return done();
+  }
+
+  std::string exchange(std::string_view text) {
+    Client client(path());
+    client.send(text);
+    run_until([&] {
+      client.receive();
+      return client.ended;
+    });
+    return client.received;
+  }
+
+  bool works() {
+    return contains(exchange("GET /works HTTP/1.1\r\nConnection: close\r\n\r\n"), "GET /works");
+  }
+
+  tests::TempDir dir;
+  boost::asio::io_context io{1};
+  http::Feed feed;
+  int requests = 0;
+  std::optional<http::UnixListener> listener;
+  std::optional<http::Server> server;
+};
+
+}  // namespace
+
+TEST_CASE("a request is answered, and the connection kept for the next", "[http]") {
+  Fixture f;
+  Client client(f.path());
+  client.send("GET /a HTTP/1.1\r\n\r\nPUT /b HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody");
+  REQUIRE(f.run_until([&] {
+    client.receive();
+    return contains(client.received, "PUT /b body");
+  }));
+  CHECK(contains(client.received, "HTTP/1.1 200 OK"));
+  CHECK(contains(client.received, "GET /a "));
+  CHECK_FALSE(client.ended);
+  CHECK(f.requests == 2);
+}
+
+TEST_CASE("a client that asks first whether to send its body is told to", "[http]") {
+  Fixture f;
+  Client client(f.path());
+  client.send("PUT /b HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+  REQUIRE(f.run_until([&] {
+    client.receive();
+    return contains(client.received, "100 Continue\r\n\r\n");
+  }));
+  client.send("body");
+  CHECK(f.run_until([&] {
+    client.receive();
+    return contains(client.received, "PUT /b body");
+  }));
+}
+
+TEST_CASE("a body that is too large is refused by its announced size alone", "[http]") {
+  Fixture f;
+  const std::string answer = f.exchange("PUT /b HTTP/1.1\r\nContent-Length: 10485760\r\n\r\n");
+  CHECK(contains(answer, "413 Payload Too Large"));
+  CHECK(contains(answer, R"({"error":"the body is larger than 1048576 bytes"})"));
+  CHECK(f.requests == 0);
+  CHECK(f.works());
+}
+
+TEST_CASE("a body without an announced size is refused when it has become too large", "[http]") {
+  Fixture f({.body = 1000});
+  const std::string chunk = "100\r\n" + std::string(256, 'x') + "\r\n";
+  std::string request = "PUT /b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 40; ++i) request += chunk;
+  CHECK(contains(f.exchange(request), "413"));
+  CHECK(f.requests == 0);
+}
+
+TEST_CASE("a client that keeps sending its refused body still gets the answer", "[http]") {
+  Fixture f;
+  Client client(f.path());
+  client.send("PUT /b HTTP/1.1\r\nContent-Length: 10485760\r\n\r\n");
+  const std::string block(65536, 'x');
+  std::size_t sent = 0;
+  REQUIRE(f.run_until([&] {
+    sent += client.send(block);
+    client.receive();
+    return sent >= 10485760;
+  }));
+  client.half_close();
+  REQUIRE(f.run_until([&] {
+    client.receive();
+    return client.ended;
+  }));
+  CHECK(contains(client.received, "413"));
+}
+
+TEST_CASE("what is not HTTP is answered with 400, headers without end with 431", "[http]") {
+  Fixture f;
+  CHECK(contains(f.exchange("hello\r\n\r\n"), "400 Bad Request"));
+  CHECK(contains(f.exchange(std::string("GET /\0 HTTP/1.1\r\n\r\n", 19)), "400 Bad Request"));
+  CHECK(contains(f.exchange("PUT / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"), "400"));
+  CHECK(
+      contains(f.exchange("GET / HTTP/1.1\r\nX: " + std::string(20000, 'x') + "\r\n\r\n"), "431"));
+  CHECK(f.requests == 0);
+  CHECK(f.works());
+}
+
+TEST_CASE("a client that stops in the middle is dropped, others do not notice", "[http]") {
+  Fixture f({.read = 300ms});
+  const char* beginning = GENERATE("", "GET /a HT", "GET /a HTTP/1.1\r\nX: 1\r\n",
+                                   "PUT /a HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf",
+                                   "PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab");
+  Client client(f.path());
+  client.send(beginning);
+  CHECK(f.works());
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(f.run_until([&] {
+    client.receive();
+    return client.ended;
+  }));
+  CHECK(std::chrono::steady_clock::now() - start < 2s);
+  CHECK(f.requests == 1);
+}
+
+TEST_CASE("a byte now and then does not buy more time", "[http]") {
+  Fixture f({.read = 300ms});
+  Client client(f.path());
+  client.send("GET /");
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(f.run_until([&] {
+    client.send("a");
+    client.receive();
+    return client.ended;
+  }));
+  CHECK(std::chrono::steady_clock::now() - start < 2s);
+}
+
+TEST_CASE("a client that hangs up in the middle harms nobody", "[http]") {
+  Fixture f;
+  for (const char* beginning : {"GET /a HT", "PUT /a HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf",
+                                "GET /whole HTTP/1.1\r\n\r\n", "GET /feed HTTP/1.1\r\n\r\n"}) {
+    Client client(f.path());
+    client.send(beginning);
+    f.run_until([] { return false; }, 20ms);
+    client.hang_up();
+  }
+  CHECK(f.works());
+  CHECK(f.run_until([&] { return !f.feed.heard(); }));
+}
+
+TEST_CASE("when there are too many clients, the most silent ones make room", "[http]") {
+  Fixture f({.connections = 8});
+  std::vector<std::unique_ptr<Client>> idle;
+  for (int i = 0; i < 50; ++i) idle.push_back(std::make_unique<Client>(f.path()));
+  CHECK(f.works());
+  int open = 0;
+  for (const auto& client : idle) {
+    client->receive();
+    open += client->ended ? 0 : 1;
+  }
+  CHECK(open <= 8);
+  CHECK(open >= 6);
+}
+
+TEST_CASE("a feed's lines come as chunks", "[http]") {
+  Fixture f;
+  Client client(f.path());
+  client.send("GET /feed HTTP/1.1\r\n\r\n");
+  REQUIRE(f.run_until([&] { return f.feed.heard(); }));
+  f.feed.publish("{\"a\":1}\n");
+  f.feed.publish("{\"b\":2}\n");
+  CHECK(f.run_until([&] {
+    client.receive();
+    return contains(client.received, "\r\n\r\n8\r\n{\"a\":1}\n\r\n8\r\n{\"b\":2}\n\r\n");
+  }));
+  CHECK(contains(client.received, "Transfer-Encoding: chunked"));
+}
+
+TEST_CASE("a listener that does not read is dropped instead of remembered", "[http]") {
+  Fixture f({.lines_behind = 100});
+  Client lazy(f.path());
+  lazy.send("GET /feed HTTP/1.1\r\n\r\n");
+  REQUIRE(f.run_until([&] { return f.feed.heard(); }));
+  const std::string line(10'000, 'x');
+  int published = 0;
+  CHECK(f.run_until([&] {
+    f.feed.publish(line);
+    return ++published > 10'000 || !f.feed.heard();
+  }));
+  CHECK(published < 1000);
+  CHECK(f.works());
+}
+
+TEST_CASE("listeners are counted", "[http]") {
+  Fixture f({.streams = 2});
+  Client a(f.path()), b(f.path());
+  a.send("GET /feed HTTP/1.1\r\n\r\n");
+  b.send("GET /feed HTTP/1.1\r\n\r\n");
+  f.run_until([] { return false; }, 20ms);
+  CHECK(contains(f.exchange("GET /feed HTTP/1.1\r\nConnection: close\r\n\r\n"), "503"));
+  a.hang_up();
+  f.run_until([] { return false; }, 20ms);
+  Client c(f.path());
+  c.send("GET /feed HTTP/1.1\r\n\r\n");
+  CHECK(f.run_until([&] {
+    c.receive();
+    return contains(c.received, "200 OK");
+  }));
+}
+
+TEST_CASE("a server that ends takes its connections along", "[http]") {
+  Fixture f;
+  Client reader(f.path()), listener(f.path());
+  listener.send("GET /feed HTTP/1.1\r\n\r\n");
+  REQUIRE(f.run_until([&] { return f.feed.heard(); }));
+  f.server.reset();
+  CHECK_FALSE(f.feed.heard());
+  CHECK(f.run_until([&] {
+    reader.receive();
+    listener.receive();
+    return reader.ended && listener.ended;
+  }));
+}
