@@ -104,7 +104,6 @@ Result<void> write_atomically(const std::filesystem::path& path, const std::stri
   Temporary temporary(path);
   if (!temporary.fd()) return fail_errno(errno, path.string());
   if (auto done = write_all(temporary.fd().get(), text, path.string()); !done) return done;
-  if (::fsync(temporary.fd().get()) != 0) return fail_errno(errno, path.string());
   return temporary.rename_to(path);
 }
 

@@ -21,8 +21,8 @@ Result<std::string> read_file_at(int directory, const char* name, std::size_t li
 /// Writes `text` with one write(2), as kernel files want it. The file must exist.
 Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text);
 
-/// Replaces a file so that after a crash either the old or the new content is there, whole:
-/// temporary file in the same directory (mode 0600), fsync, rename.
+/// Replaces a file so that whoever looks, also after a crash of ours, finds the old or the new content,
+/// whole: temporary file in the same directory (mode 0600), rename. Not meant to outlive a reboot.
 Result<void> write_atomically(const std::filesystem::path& path, const std::string& text);
 
 /// Opens a directory for use with read_file_at.

@@ -9,15 +9,20 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "affinity/base/clock.hpp"
 #include "affinity/base/log.hpp"
+#include "affinity/base/process.hpp"
 #include "affinity/base/result.hpp"
 #include "affinity/engine/views.hpp"
+#include "affinity/host/cgroup.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"
+#include "policy/plan/diff.hpp"
 #include "policy/plan/plan.hpp"
 #include "policy/plan/settings.hpp"
 #include "vmm/threads.hpp"
@@ -30,6 +35,8 @@ namespace ka::engine {
 
 class AffinityCalls;
 class Sandbox;
+struct Applied;
+struct Eyes;
 
 /// How the engine treats a node.
 struct Options {
@@ -42,9 +49,9 @@ struct Options {
 
 class Engine {
  public:
-  /// `calls`, `store` and `log` must outlive the engine.
+  /// `calls`, `store`, `log` and `clock` must outlive the engine.
   Engine(policy::Topology topology, Options options, vmm::Roots roots, AffinityCalls& calls,
-         state::Store& store, const base::Log& log);
+         state::Store& store, const base::Log& log, const base::Clock& clock);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
@@ -63,8 +70,13 @@ class Engine {
   Outcome take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts facts);
 
   /// Runs the line again: for one sandbox, or for all.
+  /// By a person: released sandboxes are placed again, and so are threads that were given up.
   base::Result<Outcome> reconcile(std::string_view sandbox);
   Outcome reconcile_all();
+
+  /// Runs the line for one sandbox because something may have followed an event (Kata plugs vCPUs
+  /// after it updates a container) or its VMM may be gone. Nothing for one that is not known.
+  Outcome look_again(std::string_view sandbox);
 
   /// The drift check: reads what can have changed behind our back, and runs the line for sandboxes
   /// where something did. Cheap when nothing did.
@@ -100,21 +112,47 @@ class Engine {
   void on_happening(std::function<void(const Happening&)> listener);
 
  private:
-  struct Run;
-
   using Sandboxes = std::map<std::string, std::unique_ptr<Sandbox>, std::less<>>;
+  using Affected = std::vector<Sandbox*>;
 
-  Outcome run(const std::vector<Sandbox*>& affected, std::string_view why);
+  // The line (run.cpp).
+  Outcome run(Affected sandboxes);
+  Affected observe(Affected sandboxes);
+  bool observe_one(Sandbox& sandbox);
+  void plan(Sandbox& sandbox);
+  policy::SandboxPlan planned(const Sandbox& sandbox) const;
+  Affected apply_to(const Affected& sandboxes, Outcome& outcome);
+  void note(Sandbox& sandbox, const Applied& applied, Outcome& outcome);
+  std::vector<policy::Placement> wanted_placements(const Sandbox& sandbox) const;
+  policy::NodeView node_view(const std::string& sandbox) const;
+  std::vector<int> floating_load_without(const std::string& sandbox) const;
+  const policy::Settings& settings_for(const policy::PodRecord& pod) const;
+
+  // What surrounds it (engine.cpp).
+  Outcome run_all();
+  Outcome repair(Affected sandboxes);
+  Outcome run_with_neighbours(const std::string& sandbox, bool exclusive_map_changed);
+  Affected changed_by_map(std::string_view cause) const;
+  Outcome end_dead_sandboxes();
+  Sandbox* find(std::string_view sandbox) const;
+  void follow_ledger(const std::string& pod);
+  void let_go(Sandbox& sandbox);
+  void save(const std::string& pod);
+  Eyes eyes() const;
   void happened(std::string kind, std::string_view sandbox, std::string text);
 
   policy::Topology topology_;
   Options options_;
   vmm::Roots roots_;
+  base::ProcFs proc_;
+  std::optional<host::Cgroups> cgroups_;  ///< absent where the kernel has no cpuset cgroups
   AffinityCalls& calls_;
   state::Store& store_;
   const base::Log& log_;
+  const base::Clock& clock_;
   policy::Ledger ledger_;
   Sandboxes sandboxes_;
+  std::set<std::string> dead_;  ///< sandboxes whose VMM was found gone during a run
   Counters counters_;
   std::function<void(const Happening&)> listener_;
   std::uint64_t sequence_ = 0;

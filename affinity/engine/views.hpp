@@ -56,6 +56,14 @@ struct Outcome {
   int writes = 0;   ///< affinity system calls made
   int failed = 0;   ///< threads that could not be placed
   std::chrono::nanoseconds duration{};
+
+  Outcome& operator+=(const Outcome& other) {
+    planned += other.planned;
+    writes += other.writes;
+    failed += other.failed;
+    duration += other.duration;
+    return *this;
+  }
 };
 
 /// One breach of an invariant, found by reading the kernel afresh.

@@ -79,6 +79,14 @@ Change Ledger::apply(const Event& event) {
   return change;
 }
 
+void Ledger::restore(PodRecord pod) {
+  const PodRecord* known = find(pod.id);
+  const CpuSet before = known == nullptr ? CpuSet{} : known->exclusive_cpus();
+  PodRecord& taken = pods_[pod.id];
+  taken = std::move(pod);
+  move_claims(before, taken.exclusive_cpus());
+}
+
 const PodRecord* Ledger::find(std::string_view id) const {
   const auto found = pods_.find(id);
   return found == pods_.end() ? nullptr : &found->second;

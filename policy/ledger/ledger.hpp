@@ -54,6 +54,9 @@ class Ledger {
   /// sources may overtake each other.
   Change apply(const Event& event);
 
+  /// Takes a whole record back, as it was before a restart.
+  void restore(PodRecord pod);
+
   const PodRecord* find(std::string_view id) const;
   const std::map<std::string, PodRecord, std::less<>>& pods() const { return pods_; }
 

@@ -1,0 +1,109 @@
+#include "affinity/engine/check.hpp"
+
+#include <filesystem>
+
+namespace ka::engine {
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+using base::Result;
+
+Result<void> check_cpus(const policy::CpuSet& cpus, const policy::Topology& topology) {
+  if (const auto missing = cpus - topology.all(); !missing.empty()) {
+    return fail(ErrorCode::kInvalid, "cpus: this machine has no CPU " +
+                                         policy::format_list(missing) + " (it has " +
+                                         policy::format_list(topology.all()) + ")");
+  }
+  if (const auto offline = cpus - topology.online(); !offline.empty()) {
+    return fail(ErrorCode::kInvalid, "cpus: CPU " + policy::format_list(offline) + " is offline");
+  }
+  return {};
+}
+
+struct Checker {
+  const policy::Topology& topology;
+  const policy::Ledger& ledger;
+  const vmm::Roots& roots;
+
+  Result<void> operator()(const policy::PodSeen& event) const {
+    if (event.id.empty()) return fail(ErrorCode::kInvalid, "the sandbox has no id");
+    if (auto good = check_cgroup(event.cgroup); !good) return good;
+    return event.vmm_pid ? check_vmm(event.id, *event.vmm_pid) : Result<void>{};
+  }
+
+  Result<void> operator()(const policy::PodGone& event) const { return known(event.id); }
+
+  Result<void> operator()(const policy::ContainerSeen& event) const {
+    if (auto good = known(event.sandbox); !good) return good;
+    if (event.container.id.empty()) return fail(ErrorCode::kInvalid, "the container has no id");
+    if (const auto missing = event.container.mems - topology.nodes(); !missing.empty()) {
+      return fail(ErrorCode::kInvalid, "mems: this machine has no node " +
+                                           policy::format_list(missing) + " (it has " +
+                                           policy::format_list(topology.nodes()) + ")");
+    }
+    return check_cpus(event.container.cpus, topology);
+  }
+
+  Result<void> operator()(const policy::ContainerExited& event) const {
+    return known(event.sandbox, event.container);
+  }
+  Result<void> operator()(const policy::ContainerGone& event) const {
+    return known(event.sandbox, event.container);
+  }
+  Result<void> operator()(const policy::SharedPoolSeen& event) const {
+    return check_cpus(event.cpus, topology);
+  }
+  Result<void> operator()(const policy::OverrideSet& event) const {
+    if (auto good = known(event.sandbox); !good) return good;
+    return check_cpus(event.value.cpus, topology);
+  }
+
+  Result<void> known(const std::string& sandbox) const {
+    if (ledger.find(sandbox) != nullptr) return {};
+    return fail(ErrorCode::kNotFound, "no sandbox \"" + sandbox + '"');
+  }
+
+  Result<void> known(const std::string& sandbox, const std::string& container) const {
+    if (auto good = known(sandbox); !good) return good;
+    if (ledger.find(sandbox)->containers.contains(container)) return {};
+    return fail(ErrorCode::kNotFound,
+                "sandbox \"" + sandbox + "\" has no container \"" + container + '"');
+  }
+
+  Result<void> check_cgroup(const std::string& path) const {
+    if (path.empty()) return {};
+    for (const char* below : {"", "cpuset", "unified"}) {
+      const auto directory = roots.cgroup / below / std::filesystem::path(path).relative_path();
+      std::error_code ignored;
+      if (std::filesystem::is_directory(directory, ignored)) return {};
+    }
+    return fail(ErrorCode::kInvalid,
+                "cgroup: there is no " + path + " below " + roots.cgroup.string());
+  }
+
+  Result<void> check_vmm(const std::string& id, int pid) const {
+    const std::string name = "vmm_pid: process " + std::to_string(pid);
+    const auto is_one = pid > 0 ? vmm::is_vmm(roots, pid) : false;
+    if (!is_one && is_one.error().code == ErrorCode::kGone) {
+      return fail(ErrorCode::kInvalid, name + " does not exist");
+    }
+    if (!is_one) return unexpected(is_one.error());
+    if (!*is_one) return fail(ErrorCode::kInvalid, name + " is not a VMM");
+    for (const auto& [other, pod] : ledger.pods()) {
+      if (other != id && pod.vmm_pid == pid) {
+        return fail(ErrorCode::kConflict, name + " belongs to sandbox \"" + other + '"');
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+Result<void> check_event(const policy::Event& event, const policy::Topology& topology,
+                         const policy::Ledger& ledger, const vmm::Roots& roots) {
+  return std::visit(Checker{topology, ledger, roots}, event.body);
+}
+
+}  // namespace ka::engine

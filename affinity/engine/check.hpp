@@ -1,0 +1,19 @@
+// Checks what a person or a program sends before it becomes a fact: against the machine, and
+// against what is known already.
+#pragma once
+
+#include "affinity/base/process.hpp"
+#include "affinity/base/result.hpp"
+#include "policy/facts/topology.hpp"
+#include "policy/ledger/event.hpp"
+#include "policy/ledger/ledger.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::engine {
+
+/// kInvalid: it can never be right (a CPU that does not exist or is offline, a pid that is no VMM);
+/// kNotFound: its sandbox or container is not known; kConflict: the VMM belongs to another sandbox.
+base::Result<void> check_event(const policy::Event& event, const policy::Topology& topology,
+                               const policy::Ledger& ledger, const vmm::Roots& roots);
+
+}  // namespace ka::engine

@@ -1,0 +1,321 @@
+#include "affinity/engine/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "affinity/engine/apply.hpp"
+#include "affinity/engine/check.hpp"
+#include "affinity/engine/sandbox.hpp"
+#include "affinity/state/store.hpp"
+
+namespace ka::engine {
+namespace {
+
+std::string kind_of(const policy::EventBody& body) {
+  struct Visitor {
+    std::string operator()(const policy::PodSeen&) const { return "sandbox-updated"; }
+    std::string operator()(const policy::PodGone&) const { return "sandbox-removed"; }
+    std::string operator()(const policy::ContainerSeen&) const { return "container-updated"; }
+    std::string operator()(const policy::ContainerExited&) const { return "container-exited"; }
+    std::string operator()(const policy::ContainerGone&) const { return "container-removed"; }
+    std::string operator()(const policy::SharedPoolSeen&) const { return "shared-pool-changed"; }
+    std::string operator()(const policy::OverrideSet&) const { return "override-changed"; }
+  };
+  return std::visit(Visitor{}, body);
+}
+
+std::string describe(const policy::Event& event) {
+  const std::string by = " (" + std::string(policy::source_name(event.source)) + ')';
+  struct Visitor {
+    std::string operator()(const policy::PodSeen& e) const {
+      return e.vmm_pid ? "VMM is process " + std::to_string(*e.vmm_pid) : "no VM";
+    }
+    std::string operator()(const policy::PodGone&) const { return "removed"; }
+    std::string operator()(const policy::ContainerSeen& e) const {
+      return "container " + e.container.id + ": cpus \"" + policy::format_list(e.container.cpus) +
+             '"';
+    }
+    std::string operator()(const policy::ContainerExited& e) const {
+      return "container " + e.container + " exited";
+    }
+    std::string operator()(const policy::ContainerGone& e) const {
+      return "container " + e.container + " removed";
+    }
+    std::string operator()(const policy::SharedPoolSeen& e) const {
+      return "shared pool: " + policy::format_list(e.cpus);
+    }
+    std::string operator()(const policy::OverrideSet& e) const {
+      return "by hand, " + std::string(policy::role_name(e.value.role)) + ": \"" +
+             policy::format_list(e.value.cpus) + '"';
+    }
+  };
+  return std::visit(Visitor{}, event.body) + by;
+}
+
+}  // namespace
+
+Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, AffinityCalls& calls,
+               state::Store& store, const base::Log& log, const base::Clock& clock)
+    : topology_(std::move(topology)),
+      options_(std::move(options)),
+      roots_(std::move(roots)),
+      proc_(roots_.proc),
+      calls_(calls),
+      store_(store),
+      log_(log),
+      clock_(clock) {
+  if (auto found = host::Cgroups::find(roots_.proc)) cgroups_.emplace(std::move(*found));
+}
+
+Engine::~Engine() = default;
+
+// --- events ---------------------------------------------------------------------------------------
+
+base::Result<Outcome> Engine::submit(const policy::Event& event) {
+  if (auto good = check_event(event, topology_, ledger_, roots_); !good) {
+    return unexpected(std::move(good.error()));
+  }
+  return handle(event);
+}
+
+Outcome Engine::handle(const policy::Event& event) {
+  ++counters_.events;
+  if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) {
+    if (Sandbox* sandbox = find(gone->id)) let_go(*sandbox);
+  }
+  const policy::Change change = ledger_.apply(event);
+  if (!change.any) return {};
+  follow_ledger(change.sandbox);
+  happened(kind_of(event.body), change.sandbox, describe(event));
+  return run_with_neighbours(change.sandbox, change.exclusive_map);
+}
+
+Outcome Engine::take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts facts) {
+  Sandbox* found = find(sandbox);
+  if (found == nullptr) return {};
+  found->set_monitor(std::move(facts));
+  return run_with_neighbours(found->id(), false);
+}
+
+/// Runs the line for one sandbox (or none), together with those whose plan another map of owners
+/// changes: what they must leave, they leave before anyone else is let onto it.
+Outcome Engine::run_with_neighbours(const std::string& sandbox, bool exclusive_map_changed) {
+  Affected affected;
+  if (Sandbox* found = find(sandbox)) affected.push_back(found);
+  if (exclusive_map_changed) std::ranges::copy(changed_by_map(sandbox), std::back_inserter(affected));
+  Outcome outcome = run(std::move(affected));
+  outcome += end_dead_sandboxes();
+  return outcome;
+}
+
+/// The other sandboxes are planned from what was last seen of them, and looked at and written to
+/// only where that makes a difference.
+Engine::Affected Engine::changed_by_map(std::string_view cause) const {
+  Affected changed;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    if (id == cause) continue;
+    const policy::SandboxPlan* before = sandbox->plan();
+    if (before == nullptr || planned(*sandbox) != *before) changed.push_back(sandbox.get());
+  }
+  return changed;
+}
+
+/// A VMM that exited ends its sandbox; the CPUs that it owned may make room for others.
+Outcome Engine::end_dead_sandboxes() {
+  Outcome outcome;
+  while (!dead_.empty()) {
+    const std::string id = dead_.extract(dead_.begin()).value();
+    const policy::Change change =
+        ledger_.apply({policy::Source::kState, policy::PodGone{id}});
+    follow_ledger(id);
+    happened("sandbox-ended", id, "its VMM is gone");
+    if (change.exclusive_map) outcome += run(changed_by_map(id));
+  }
+  return outcome;
+}
+
+// --- other triggers -------------------------------------------------------------------------------
+
+Outcome Engine::adopt() {
+  for (state::Saved& saved : store_.load()) {
+    const std::string id = saved.pod.id;
+    const bool is_vm = saved.pod.vmm_pid.has_value();
+    ledger_.restore(saved.pod);
+    if (!is_vm) continue;
+    auto sandbox = std::make_unique<Sandbox>(id);
+    sandbox->restore(saved);
+    sandboxes_[id] = std::move(sandbox);
+    happened("sandbox-adopted", id, "known from before a restart");
+  }
+  return run_all();
+}
+
+Outcome Engine::run_all() {
+  Affected all;
+  for (const auto& [id, sandbox] : sandboxes_) all.push_back(sandbox.get());
+  Outcome outcome = run(std::move(all));
+  outcome += end_dead_sandboxes();
+  return outcome;
+}
+
+base::Result<Outcome> Engine::reconcile(std::string_view sandbox) {
+  Sandbox* found = find(sandbox);
+  if (found == nullptr) {
+    return base::fail(base::ErrorCode::kNotFound, "no sandbox \"" + std::string(sandbox) + '"');
+  }
+  found->set_released(false);
+  found->forgive();
+  return run_with_neighbours(found->id(), false);
+}
+
+Outcome Engine::reconcile_all() {
+  for (const auto& [id, sandbox] : sandboxes_) {
+    sandbox->set_released(false);
+    sandbox->forgive();
+  }
+  return run_all();
+}
+
+Outcome Engine::look_again(std::string_view sandbox) {
+  Sandbox* found = find(sandbox);
+  return found == nullptr ? Outcome{} : run_with_neighbours(found->id(), false);
+}
+
+Outcome Engine::check_drift() {
+  Affected drifted;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    if (!sandbox->looks_unchanged(eyes())) drifted.push_back(sandbox.get());
+  }
+  return repair(std::move(drifted));
+}
+
+Outcome Engine::cgroup_written(const std::string& directory) {
+  Affected inside;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    if (sandbox->cgroup() == directory) inside.push_back(sandbox.get());
+  }
+  return repair(std::move(inside));
+}
+
+/// Runs the line for sandboxes in which something changed that no event told of, and counts the
+/// threads whose mask someone else had changed.
+Outcome Engine::repair(Affected sandboxes) {
+  if (sandboxes.empty()) return {};
+  int found = 0;
+  for (const Sandbox* sandbox : sandboxes) {
+    const int drifted = sandbox->count_changed_masks(eyes());
+    if (drifted == 0) continue;
+    found += drifted;
+    happened("drift", sandbox->id(),
+             std::to_string(drifted) + " threads no longer had the CPUs they were given");
+  }
+  Outcome outcome = run(std::move(sandboxes));
+  outcome += end_dead_sandboxes();
+  counters_.drift_found += static_cast<std::uint64_t>(found);
+  counters_.drift_repaired += static_cast<std::uint64_t>(std::max(0, found - outcome.failed));
+  return outcome;
+}
+
+base::Result<Outcome> Engine::release(std::string_view sandbox) {
+  Sandbox* found = find(sandbox);
+  if (found == nullptr) {
+    return base::fail(base::ErrorCode::kNotFound, "no sandbox \"" + std::string(sandbox) + '"');
+  }
+  found->set_released(true);
+  happened("released", found->id(), "its threads may run wherever their cgroup lets them");
+  return run_with_neighbours(found->id(), false);
+}
+
+Outcome Engine::release_all() {
+  for (const auto& [id, sandbox] : sandboxes_) sandbox->set_released(true);
+  happened("released", {}, "all threads may run wherever their cgroups let them");
+  return run_all();
+}
+
+Outcome Engine::configure(Options options) {
+  options_ = std::move(options);
+  happened("configured", {}, "settings were loaded");
+  return run_all();
+}
+
+Outcome Engine::change_topology(policy::Topology topology) {
+  topology_ = std::move(topology);
+  happened("topology-changed", {}, "online CPUs: " + policy::format_list(topology_.online()));
+  return run_all();
+}
+
+// --- what others may see --------------------------------------------------------------------------
+
+std::vector<std::string> Engine::sandbox_ids() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, sandbox] : sandboxes_) ids.push_back(id);
+  return ids;
+}
+
+std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
+  static const policy::SandboxPlan kNoPlan;
+  const Sandbox* found = find(sandbox);
+  if (found == nullptr) return std::nullopt;
+  const policy::PodRecord& pod = *ledger_.find(sandbox);
+  return SandboxView{pod,
+                     found->plan() == nullptr ? kNoPlan : *found->plan(),
+                     found->threads(),
+                     found->seen().vcpus,
+                     settings_for(pod),
+                     found->seen().vcpu_source,
+                     found->seen().conflicts,
+                     found->cgroup(),
+                     found->cgroup_cpus(),
+                     found->released()};
+}
+
+void Engine::on_happening(std::function<void(const Happening&)> listener) {
+  listener_ = std::move(listener);
+}
+
+// --- small parts ----------------------------------------------------------------------------------
+
+Sandbox* Engine::find(std::string_view sandbox) const {
+  const auto found = sandboxes_.find(sandbox);
+  return found == sandboxes_.end() ? nullptr : found->second.get();
+}
+
+Eyes Engine::eyes() const { return {roots_, proc_, cgroups_, calls_}; }
+
+/// Makes or drops what is kept beside the ledger's record of a pod.
+void Engine::follow_ledger(const std::string& pod) {
+  const policy::PodRecord* record = ledger_.find(pod);
+  if (record == nullptr) {
+    sandboxes_.erase(pod);
+    store_.remove(pod);
+    return;
+  }
+  if (record->vmm_pid && !sandboxes_.contains(pod)) {
+    sandboxes_[pod] = std::make_unique<Sandbox>(pod);
+  }
+  if (!record->vmm_pid) save(pod);
+}
+
+/// A sandbox that is forgotten while its VM lives gets its threads back.
+void Engine::let_go(Sandbox& sandbox) {
+  sandbox.set_released(true);
+  run({&sandbox});
+  dead_.erase(sandbox.id());
+}
+
+void Engine::save(const std::string& pod) {
+  const policy::PodRecord& record = *ledger_.find(pod);
+  const Sandbox* sandbox = find(pod);
+  const auto done =
+      store_.save(sandbox == nullptr ? state::Saved{.pod = record} : sandbox->saved(record));
+  if (done) return;
+  ++counters_.errors["state"];
+  log_.warning("state cannot be saved", {{"sandbox", pod}, {"reason", done.error().message}});
+}
+
+void Engine::happened(std::string kind, std::string_view sandbox, std::string text) {
+  if (!listener_) return;
+  listener_({++sequence_, clock_.wall(), std::move(kind), std::string(sandbox), std::move(text)});
+}
+
+}  // namespace ka::engine

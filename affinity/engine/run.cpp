@@ -1,0 +1,155 @@
+// The line: observe -> plan -> diff -> apply -> read again, for a set of sandboxes at once, so that
+// what one of them gives up is free before another one takes it.
+#include <algorithm>
+#include <map>
+
+#include "affinity/engine/engine.hpp"
+#include "affinity/engine/sandbox.hpp"
+
+namespace ka::engine {
+namespace {
+
+using base::ErrorCode;
+
+constexpr int kMaxPasses = 3;  ///< plan again this often when something changed under a run
+
+std::string_view error_kind(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kPermission:
+      return "permission";
+    case ErrorCode::kTransient:
+      return "transient";
+    default:
+      return "other";
+  }
+}
+
+void count_latency(Counters& counters, std::chrono::nanoseconds duration) {
+  const double seconds = std::chrono::duration<double>(duration).count();
+  const auto* bound = std::ranges::lower_bound(Counters::kLatencyBounds, seconds);
+  ++counters.latency[static_cast<std::size_t>(bound - Counters::kLatencyBounds.begin())];
+  counters.latency_sum += seconds;
+}
+
+}  // namespace
+
+Outcome Engine::run(Affected sandboxes) {
+  const auto start = clock_.now();
+  Outcome outcome;
+  const Affected all = sandboxes;
+  for (int pass = 0; pass < kMaxPasses && !sandboxes.empty(); ++pass) {
+    sandboxes = observe(std::move(sandboxes));
+    for (Sandbox* sandbox : sandboxes) plan(*sandbox);
+    outcome.planned += static_cast<int>(sandboxes.size());
+    sandboxes = apply_to(sandboxes, outcome);
+  }
+  for (const Sandbox* sandbox : all) {
+    if (!dead_.contains(sandbox->id())) save(sandbox->id());
+  }
+  outcome.failed += static_cast<int>(sandboxes.size());
+  outcome.duration = clock_.now() - start;
+  ++counters_.runs;
+  counters_.writes += static_cast<std::uint64_t>(outcome.writes);
+  if (outcome.writes > 0) count_latency(counters_, outcome.duration);
+  return outcome;
+}
+
+Engine::Affected Engine::observe(Affected sandboxes) {
+  std::erase_if(sandboxes, [this](Sandbox* sandbox) { return !observe_one(*sandbox); });
+  return sandboxes;
+}
+
+bool Engine::observe_one(Sandbox& sandbox) {
+  const auto seen = sandbox.observe(eyes(), *ledger_.find(sandbox.id()));
+  if (seen) return true;
+  if (seen.error().code == ErrorCode::kGone) {
+    dead_.insert(sandbox.id());
+  } else {
+    log_.warning("sandbox cannot be read",
+                 {{"sandbox", sandbox.id()}, {"reason", seen.error().message}});
+  }
+  return false;
+}
+
+void Engine::plan(Sandbox& sandbox) { sandbox.take_plan(planned(sandbox)); }
+
+policy::SandboxPlan Engine::planned(const Sandbox& sandbox) const {
+  const policy::PodRecord& pod = *ledger_.find(sandbox.id());
+  return policy::plan_sandbox(node_view(sandbox.id()), sandbox.facts(pod), settings_for(pod),
+                              sandbox.plan());
+}
+
+Engine::Affected Engine::apply_to(const Affected& sandboxes, Outcome& outcome) {
+  std::vector<policy::Placement> placements;
+  std::map<policy::ThreadKey, Sandbox*> owner;
+  for (Sandbox* sandbox : sandboxes) {
+    for (auto& placement : wanted_placements(*sandbox)) {
+      owner[placement.key] = sandbox;
+      placements.push_back(std::move(placement));
+    }
+  }
+  std::set<Sandbox*> again;
+  for (const Applied& applied : apply(policy::diff(placements), calls_, proc_)) {
+    Sandbox& sandbox = *owner[applied.key];
+    note(sandbox, applied, outcome);
+    if (applied.fate == Applied::Fate::kRetry) again.insert(&sandbox);
+  }
+  return {again.begin(), again.end()};
+}
+
+std::vector<policy::Placement> Engine::wanted_placements(const Sandbox& sandbox) const {
+  if (options_.enable && options_.observe) return {};
+  const bool give_back = !options_.enable || sandbox.released();
+  return give_back ? sandbox.placements_of_originals() : sandbox.placements();
+}
+
+void Engine::note(Sandbox& sandbox, const Applied& applied, Outcome& outcome) {
+  ++outcome.writes;
+  switch (applied.fate) {
+    case Applied::Fate::kDone:
+      break;
+    case Applied::Fate::kGone:
+      ++counters_.threads_gone;
+      break;
+    case Applied::Fate::kRetry:
+      ++counters_.errors[std::string(error_kind(applied.error.code))];
+      break;
+    case Applied::Fate::kRefused:
+      ++counters_.errors[std::string(error_kind(applied.error.code))];
+      ++outcome.failed;
+      happened("unmanaged", sandbox.id(),
+               "thread " + std::to_string(applied.key.tid) +
+                   " cannot be placed and is left alone: " + applied.error.message);
+      break;
+  }
+  sandbox.note(applied);
+}
+
+policy::NodeView Engine::node_view(const std::string& sandbox) const {
+  policy::NodeView view{topology_, ledger_.shared_pool(topology_.online()),
+                        ledger_.exclusive_to_others(sandbox), {}};
+  const policy::PodRecord* pod = ledger_.find(sandbox);
+  if (settings_for(*pod).vcpu_pinning == policy::VcpuPinning::kBalanced) {
+    view.floating_load = floating_load_without(sandbox);
+  }
+  return view;
+}
+
+std::vector<int> Engine::floating_load_without(const std::string& sandbox) const {
+  std::vector<int> load(static_cast<std::size_t>(topology_.all().last()) + 1);
+  for (const auto& [id, other] : sandboxes_) {
+    if (id == sandbox || other->plan() == nullptr) continue;
+    for (const policy::VcpuPlan& vcpu : other->plan()->vcpus) {
+      if (vcpu.role != policy::VcpuRole::kFloating) continue;
+      for (const int cpu : vcpu.cpus & topology_.all()) ++load[static_cast<std::size_t>(cpu)];
+    }
+  }
+  return load;
+}
+
+const policy::Settings& Engine::settings_for(const policy::PodRecord& pod) const {
+  const auto found = options_.by_handler.find(pod.handler);
+  return found == options_.by_handler.end() ? options_.settings : found->second;
+}
+
+}  // namespace ka::engine

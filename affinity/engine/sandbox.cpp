@@ -1,0 +1,232 @@
+#include "affinity/engine/sandbox.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+namespace ka::engine {
+namespace {
+
+using base::ErrorCode;
+using policy::CpuSet;
+using policy::Role;
+
+/// Number of hard links of /proc/<pid>/task: threads + 2 (proc_task_getattr in fs/proc/base.c).
+std::size_t count_tasks(const base::ProcFs& proc, int pid) {
+  struct stat status {};
+  const auto path = proc.root() / std::to_string(pid) / "task";
+  return ::stat(path.c_str(), &status) == 0 ? status.st_nlink : 0;
+}
+
+/// The sandbox's own cgroup: as a source named it, or the VMM's where its path carries the sandbox
+/// id (kata_<id>, cri-containerd-<id>.scope, .../<id>). A VM that was started by hand sits in a
+/// cgroup with strangers, who are none of our business.
+std::string own_cgroup(const policy::PodRecord& pod, const host::Cgroups& cgroups,
+                       const std::filesystem::path& of_vmm) {
+  if (!pod.cgroup.empty()) {
+    return (cgroups.mount() / std::filesystem::path(pod.cgroup).relative_path()).string();
+  }
+  const bool carries_id = of_vmm.native().find(pod.id) != std::string::npos;
+  return carries_id ? of_vmm.string() : std::string();
+}
+
+int any_vcpu_tid(const vmm::VmmThreads& seen) {
+  for (const auto& thread : seen.threads) {
+    if (thread.role == Role::kVcpu) return thread.key.tid;
+  }
+  return seen.vmm_pid;
+}
+
+}  // namespace
+
+base::Result<void> Sandbox::observe_afresh(const Eyes& eyes, const policy::PodRecord& pod) {
+  if (discovery_) discovery_->forget();
+  return observe(eyes, pod);
+}
+
+base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& pod) {
+  const int vmm_pid = pod.vmm_pid.value_or(0);
+  std::string own;
+  if (eyes.cgroups) {
+    if (const auto facts = eyes.cgroups->of_task(vmm_pid)) {
+      own = own_cgroup(pod, *eyes.cgroups, facts->directory);
+    }
+  }
+  const vmm::Target target{vmm_pid, id_, own};
+  if (!discovery_ || discovery_->target() != target) discovery_.emplace(eyes.roots, target);
+  auto seen = discovery_->look(monitor_ ? &*monitor_ : nullptr);
+  if (!seen) return unexpected(std::move(seen.error()));
+  seen_ = std::move(*seen);
+  read_cgroups(eyes, seen_.vmm_pid);
+  read_masks(eyes);
+  remember_originals();
+  return {};
+}
+
+void Sandbox::read_cgroups(const Eyes& eyes, int vmm_pid) {
+  allowed_by_pid_.clear();
+  cgroup_cpus_.reset();
+  cgroup_.clear();
+  task_counts_.clear();
+  for (const auto& thread : seen_.threads) {
+    const int pid = thread.key.pid;
+    if (!task_counts_.try_emplace(pid, count_tasks(eyes.proc, pid)).second) continue;
+    if (!eyes.cgroups) continue;
+    if (auto facts = eyes.cgroups->of_task(pid)) allowed_by_pid_[pid] = std::move(facts->cpus);
+  }
+  if (!eyes.cgroups) return;
+  // With version 1 Kata moves only the vCPU threads into the sandbox cgroup.
+  const bool same = eyes.cgroups->version() == 2;
+  if (auto facts = eyes.cgroups->of_task(same ? vmm_pid : any_vcpu_tid(seen_))) {
+    cgroup_ = facts->cpuset_directory.string();
+    cgroup_cpus_ = std::move(facts->cpus);
+  }
+}
+
+const CpuSet& Sandbox::allowed_for(const policy::ThreadFacts& thread) const {
+  static const CpuSet kUnknown;
+  if (thread.role == Role::kVcpu && cgroup_cpus_) return *cgroup_cpus_;
+  const auto found = allowed_by_pid_.find(thread.key.pid);
+  return found == allowed_by_pid_.end() ? kUnknown : found->second;
+}
+
+void Sandbox::read_masks(const Eyes& eyes) {
+  threads_.clear();
+  threads_.reserve(seen_.threads.size());
+  for (const auto& facts : seen_.threads) {
+    auto actual = eyes.calls.get(facts.key.tid);
+    if (!actual) continue;  // it died, or will be refused when written to
+    ThreadView view;
+    view.facts = facts;
+    view.actual = std::move(*actual);
+    threads_.push_back(std::move(view));
+  }
+}
+
+void Sandbox::remember_originals() {
+  for (const ThreadView& thread : threads_) {
+    const auto& key = thread.facts.key;
+    if (key.pid != key.tid) continue;
+    state::Original& original = originals_[key.pid];
+    if (original.start_time == key.start_time) continue;
+    original.start_time = key.start_time;
+    original.everywhere = thread.actual == allowed_for(thread.facts);
+    original.cpus = original.everywhere ? CpuSet{} : thread.actual;
+  }
+  std::erase_if(originals_, [&](const auto& entry) { return !task_counts_.contains(entry.first); });
+}
+
+bool Sandbox::looks_unchanged(const Eyes& eyes) const {
+  if (!seen_.settled) return false;
+  for (const auto& [pid, count] : task_counts_) {
+    if (count_tasks(eyes.proc, pid) != count) return false;
+  }
+  return std::ranges::all_of(threads_, [&](const ThreadView& thread) {
+    const auto actual = eyes.calls.get(thread.facts.key.tid);
+    return actual && *actual == thread.actual;
+  });
+}
+
+int Sandbox::count_changed_masks(const Eyes& eyes) const {
+  return static_cast<int>(std::ranges::count_if(threads_, [&](const ThreadView& thread) {
+    const auto actual = eyes.calls.get(thread.facts.key.tid);
+    return actual && *actual != thread.actual;
+  }));
+}
+
+policy::SandboxFacts Sandbox::facts(const policy::PodRecord& pod) const {
+  policy::SandboxFacts facts = policy::to_sandbox_facts(pod);
+  facts.cgroup_cpus = cgroup_cpus_;
+  facts.vcpus = seen_.vcpus;
+  for (const auto& thread : seen_.threads) {
+    if (thread.role == Role::kIothread) facts.iothreads.push_back(thread.name);
+  }
+  std::ranges::sort(facts.iothreads);
+  return facts;
+}
+
+void Sandbox::take_plan(policy::SandboxPlan plan) {
+  plan_ = std::move(plan);
+  for (ThreadView& thread : threads_) {
+    const CpuSet* wanted = plan_->cpus_for(thread.facts);
+    thread.wanted = wanted == nullptr ? CpuSet{} : *wanted;
+    thread.managed = wanted != nullptr;
+    judge(thread);
+  }
+}
+
+/// Clips what the plan wants to what the thread's own cgroup allows, and says what is in the way.
+void Sandbox::judge(ThreadView& thread) const {
+  thread.problem.clear();
+  const CpuSet& allowed = allowed_for(thread.facts);
+  if (!allowed.empty() && !thread.wanted.subset_of(allowed)) {
+    thread.wanted &= allowed;
+    if (thread.wanted.empty()) {
+      thread.managed = false;
+      thread.problem = "its cgroup allows only " + policy::format_list(allowed);
+    }
+  }
+  if (const auto refused = refused_.find(thread.facts.key); refused != refused_.end()) {
+    thread.managed = false;
+    thread.problem = refused->second;
+  }
+}
+
+std::vector<policy::Placement> Sandbox::placements() const {
+  std::vector<policy::Placement> placements;
+  for (const ThreadView& thread : threads_) {
+    if (!thread.managed) continue;
+    placements.push_back(
+        {thread.facts.key, thread.wanted, thread.actual, allowed_for(thread.facts)});
+  }
+  return placements;
+}
+
+std::vector<policy::Placement> Sandbox::placements_of_originals() const {
+  std::vector<policy::Placement> placements;
+  for (const ThreadView& thread : threads_) {
+    const CpuSet& allowed = allowed_for(thread.facts);
+    const auto found = originals_.find(thread.facts.key.pid);
+    const bool everywhere = found == originals_.end() || found->second.everywhere;
+    if (refused_.contains(thread.facts.key) || (everywhere && allowed.empty())) continue;
+    placements.push_back({thread.facts.key, everywhere ? allowed : found->second.cpus & allowed,
+                          thread.actual, allowed});
+  }
+  return placements;
+}
+
+void Sandbox::note(const Applied& applied) {
+  const auto thread = std::ranges::find(threads_, applied.key,
+                                        [](const ThreadView& view) { return view.facts.key; });
+  if (thread == threads_.end()) return;
+  switch (applied.fate) {
+    case Applied::Fate::kDone:
+      thread->actual = applied.actual;
+      thread->problem.clear();
+      break;
+    case Applied::Fate::kRetry:
+      if (!applied.actual.empty()) thread->actual = applied.actual;
+      thread->problem = applied.error.message;
+      break;
+    case Applied::Fate::kRefused:
+      refused_[applied.key] = applied.error.message;
+      thread->managed = false;
+      thread->problem = applied.error.message;
+      break;
+    case Applied::Fate::kGone:
+      threads_.erase(thread);
+      break;
+  }
+}
+
+state::Saved Sandbox::saved(const policy::PodRecord& pod) const {
+  return {pod, plan_, originals_, released_};
+}
+
+void Sandbox::restore(const state::Saved& saved) {
+  plan_ = saved.plan;
+  originals_ = saved.originals;
+  released_ = saved.released;
+}
+
+}  // namespace ka::engine

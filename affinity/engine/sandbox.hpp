@@ -1,0 +1,98 @@
+// One VM sandbox as the engine holds it between two runs of the line: what was last seen of it,
+// what was planned for it, what it was before we came.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "affinity/base/process.hpp"
+#include "affinity/base/result.hpp"
+#include "affinity/engine/affinity_calls.hpp"
+#include "affinity/engine/apply.hpp"
+#include "affinity/engine/views.hpp"
+#include "affinity/host/cgroup.hpp"
+#include "affinity/state/store.hpp"
+#include "policy/plan/diff.hpp"
+#include "policy/plan/plan.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::engine {
+
+/// What looking at a sandbox needs; references outlive it.
+struct Eyes {
+  const vmm::Roots& roots;
+  const base::ProcFs& proc;
+  const std::optional<host::Cgroups>& cgroups;  ///< absent where the kernel has no cpuset cgroups
+  AffinityCalls& calls;
+};
+
+class Sandbox {
+ public:
+  explicit Sandbox(std::string id) : id_(std::move(id)) {}
+
+  const std::string& id() const { return id_; }
+
+  /// Reads the VMM's threads, their masks and what their cgroups allow. kGone: the VMM is.
+  base::Result<void> observe(const Eyes& eyes, const policy::PodRecord& pod);
+  /// The same with nothing remembered from earlier looks.
+  base::Result<void> observe_afresh(const Eyes& eyes, const policy::PodRecord& pod);
+  /// Much cheaper: true when no thread came or went and every mask still reads as it did.
+  bool looks_unchanged(const Eyes& eyes) const;
+  /// Living threads whose mask is another one than when it was last read.
+  int count_changed_masks(const Eyes& eyes) const;
+
+  /// The facts for plan(), as last observed.
+  policy::SandboxFacts facts(const policy::PodRecord& pod) const;
+  /// Takes a plan and works out what each thread is to have.
+  void take_plan(policy::SandboxPlan plan);
+  /// Every thread is to have what it would have without us.
+  std::vector<policy::Placement> placements_of_originals() const;
+  /// What diff() compares.
+  std::vector<policy::Placement> placements() const;
+  /// Enters what became of a write.
+  void note(const Applied& applied);
+
+  /// Threads that were given up are tried again.
+  void forgive() { refused_.clear(); }
+  void set_monitor(vmm::MonitorFacts facts) { monitor_ = std::move(facts); }
+
+  const policy::SandboxPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
+  const std::vector<ThreadView>& threads() const { return threads_; }
+  const vmm::VmmThreads& seen() const { return seen_; }
+  const std::string& cgroup() const { return cgroup_; }
+  const std::optional<policy::CpuSet>& cgroup_cpus() const { return cgroup_cpus_; }
+
+  bool released() const { return released_; }
+  void set_released(bool released) { released_ = released; }
+
+  /// What the state file needs, and back.
+  state::Saved saved(const policy::PodRecord& pod) const;
+  void restore(const state::Saved& saved);
+
+ private:
+  /// What the cgroup of a thread allows; empty when that is not known.
+  const policy::CpuSet& allowed_for(const policy::ThreadFacts& thread) const;
+  void read_cgroups(const Eyes& eyes, int vmm_pid);
+  void read_masks(const Eyes& eyes);
+  void remember_originals();
+  void judge(ThreadView& thread) const;
+
+  std::string id_;
+  std::optional<vmm::Discovery> discovery_;
+  std::optional<vmm::MonitorFacts> monitor_;
+  vmm::VmmThreads seen_;
+  std::vector<ThreadView> threads_;
+  std::optional<policy::SandboxPlan> plan_;
+  std::string cgroup_;
+  std::optional<policy::CpuSet> cgroup_cpus_;    ///< of the vCPUs' cgroup
+  std::map<int, policy::CpuSet> allowed_by_pid_;  ///< of every other process of the sandbox
+  std::map<policy::ThreadKey, std::string> refused_;  ///< given up, and why
+  std::map<int, state::Original> originals_;
+  std::map<int, std::size_t> task_counts_;  ///< by pid: threads when it was last observed
+  bool released_ = false;
+};
+
+}  // namespace ka::engine

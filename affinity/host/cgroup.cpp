@@ -1,0 +1,116 @@
+#include "affinity/host/cgroup.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "affinity/base/files.hpp"
+#include "affinity/base/process.hpp"
+
+namespace ka::host {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+bool has(std::string_view list, char separator, std::string_view wanted) {
+  for (const std::string_view part : split(list, separator)) {
+    if (part == wanted) return true;
+  }
+  return false;
+}
+
+/// One line of mountinfo (proc_pid_mountinfo(5)): fields up to " - " vary in number.
+struct Mount {
+  std::string_view point, type, options;
+};
+
+std::optional<Mount> parse_mount(std::string_view line) {
+  const std::size_t dash = line.find(" - ");
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto front = split(line.substr(0, dash), ' ');
+  const auto back = split(line.substr(dash + 3), ' ');
+  if (front.size() < 5 || back.size() < 3) return std::nullopt;
+  return Mount{front[4], back[0], back[2]};
+}
+
+bool controls_cpusets(const std::filesystem::path& v2_root) {
+  auto controllers = base::read_file(v2_root / "cgroup.controllers");
+  if (!controllers) return false;
+  if (controllers->ends_with('\n')) controllers->pop_back();
+  return has(*controllers, ' ', "cpuset");
+}
+
+Result<std::string> first_of(const std::filesystem::path& directory,
+                             std::initializer_list<const char*> names) {
+  Result<std::string> text = base::fail(ErrorCode::kGone, directory.string());
+  for (const char* name : names) {
+    text = base::read_file(directory / name);
+    if (text) break;
+  }
+  return text;
+}
+
+template <typename Tag>
+Result<policy::IdSet<Tag>> read_set(const std::filesystem::path& directory,
+                                    std::initializer_list<const char*> names) {
+  const auto text = first_of(directory, names);
+  if (!text) return unexpected(text.error());
+  auto set = policy::parse_list<Tag>(*text);
+  if (!set) return base::fail(ErrorCode::kInvalid, directory.string() + ": " + set.error().reason);
+  return std::move(*set);
+}
+
+}  // namespace
+
+Result<Cgroups> Cgroups::find(const std::filesystem::path& proc) {
+  const auto mounts = base::read_file(proc / "self" / "mountinfo");
+  if (!mounts) return unexpected(mounts.error());
+  std::optional<Cgroups> v1;
+  for (const std::string_view line : split(*mounts, '\n')) {
+    const auto mount = parse_mount(line);
+    if (!mount) continue;
+    const std::filesystem::path point(mount->point);
+    if (mount->type == "cgroup2" && controls_cpusets(point)) return Cgroups(2, point, proc);
+    if (mount->type == "cgroup" && has(mount->options, ',', "cpuset")) v1 = Cgroups(1, point, proc);
+  }
+  if (v1) return *v1;
+  return base::fail(ErrorCode::kUnavailable, "no cgroup hierarchy controls cpusets");
+}
+
+Result<CgroupFacts> Cgroups::of_task(int tid) const {
+  const auto path = base::ProcFs(proc_).cgroup(tid, version_ == 2 ? "" : "cpuset");
+  if (!path) return unexpected(path.error());
+  return read(mount_ / std::filesystem::path(*path).relative_path());
+}
+
+/// Version 2 has the files only where the parent hands the controller down; what is in force below
+/// is what the nearest ancestor with the files says (Documentation/admin-guide/cgroup-v2.rst).
+Result<CgroupFacts> Cgroups::read(const std::filesystem::path& directory) const {
+  std::filesystem::path with_files = directory;
+  const auto cpus_names = {"cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"};
+  auto cpus = read_set<policy::CpuTag>(with_files, cpus_names);
+  while (!cpus && cpus.error().code == ErrorCode::kGone && with_files != mount_ &&
+         with_files.has_relative_path()) {
+    with_files = with_files.parent_path();
+    cpus = read_set<policy::CpuTag>(with_files, cpus_names);
+  }
+  if (!cpus) return unexpected(std::move(cpus.error()));
+  auto mems = read_set<policy::NodeTag>(
+      with_files, {"cpuset.mems.effective", "cpuset.effective_mems", "cpuset.mems"});
+  if (!mems) return unexpected(std::move(mems.error()));
+  return CgroupFacts{with_files, directory, std::move(*cpus), std::move(*mems)};
+}
+
+}  // namespace ka::host

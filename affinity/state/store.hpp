@@ -1,0 +1,68 @@
+// The state files: what a restarted daemon must know and cannot read from the kernel. One small
+// JSON file a pod in a directory below /run, since a reboot ends every sandbox. A person can read
+// them.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "affinity/base/log.hpp"
+#include "affinity/base/result.hpp"
+#include "policy/facts/sandbox.hpp"
+#include "policy/ledger/ledger.hpp"
+#include "policy/plan/plan.hpp"
+
+namespace ka::state {
+
+/// The mask that a process would have without us, as its first thread had it when we first saw it.
+struct Original {
+  std::uint64_t start_time = 0;  ///< of the process, so that a reused pid is not taken for it
+  bool everywhere = true;        ///< it could use all that its cgroup allowed
+  policy::CpuSet cpus;           ///< else
+
+  bool operator==(const Original&) const = default;
+};
+
+struct Saved {
+  policy::PodRecord pod;
+  std::optional<policy::SandboxPlan> plan;  ///< the last one: which vCPU serves which CPU
+  std::map<int, Original> originals;        ///< by pid
+  bool released = false;
+
+  bool operator==(const Saved&) const = default;
+};
+
+/// The text form of one pod's state, with the version of the format and the boot it belongs to.
+std::string to_text(const Saved& saved, const std::string& boot_id);
+
+/// kInvalid for a text that is damaged or of a newer version; kGone for one of another boot.
+base::Result<Saved> from_text(std::string_view text, const std::string& boot_id);
+
+class Store {
+ public:
+  /// `boot_id` is the content of /proc/sys/kernel/random/boot_id. The directory is made when it is
+  /// missing; `log` must outlive the store.
+  Store(std::filesystem::path directory, std::string boot_id, const base::Log& log);
+
+  /// Reads every file. What is damaged or of a newer version is renamed to "<name>.unreadable" and
+  /// said so; what belongs to another boot is removed.
+  std::vector<Saved> load();
+
+  /// Replaces the file of a pod; writes nothing when it holds the same already.
+  base::Result<void> save(const Saved& saved);
+  void remove(const std::string& pod);
+
+ private:
+  std::filesystem::path path_of(const std::string& pod) const;
+  void set_aside(const std::filesystem::path& path, const std::string& why);
+
+  std::filesystem::path directory_;
+  std::string boot_id_;
+  const base::Log& log_;
+  std::map<std::string, std::size_t> written_;  ///< by pod: hash of the text in its file
+};
+
+}  // namespace ka::state

@@ -1,0 +1,202 @@
+// The text form of a state file.
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+
+#include "affinity/state/store.hpp"
+#include "affinity/words/json.hpp"
+#include "affinity/words/plan.hpp"
+
+namespace ka::state {
+namespace {
+
+namespace json = boost::json;
+using base::ErrorCode;
+using base::fail;
+using policy::format_list;
+
+constexpr int kVersion = 1;
+
+json::object to_json(const policy::ContainerRecord& container) {
+  const policy::ContainerFacts& facts = container.facts;
+  return {{"id", facts.id},
+          {"name", facts.name},
+          {"cpus", format_list(facts.cpus)},
+          {"mems", format_list(facts.mems)},
+          {"exclusive", facts.exclusive},
+          {"quota", facts.quota},
+          {"period", facts.period},
+          {"exited", facts.exited},
+          {"source", policy::source_name(container.source)}};
+}
+
+json::object to_json(const policy::Override& by_hand) {
+  return {{"role", policy::role_name(by_hand.role)},
+          {"vcpu", by_hand.vcpu_index},
+          {"iothread", by_hand.iothread},
+          {"cpus", format_list(by_hand.cpus)}};
+}
+
+json::object to_json(const policy::PodRecord& pod) {
+  json::array containers;
+  for (const auto& [id, container] : pod.containers) containers.push_back(to_json(container));
+  json::array overrides;
+  for (const auto& by_hand : pod.overrides) overrides.push_back(to_json(by_hand));
+  json::object object{{"id", pod.id},
+                      {"pod_uid", pod.pod_uid},
+                      {"pod_name", pod.pod_name},
+                      {"handler", pod.handler},
+                      {"cgroup", pod.cgroup},
+                      {"qmp_socket", pod.qmp_socket},
+                      {"agent", pod.agent},
+                      {"source", policy::source_name(pod.source)},
+                      {"containers", std::move(containers)},
+                      {"overrides", std::move(overrides)}};
+  if (pod.vmm_pid) object["vmm_pid"] = *pod.vmm_pid;
+  return object;
+}
+
+json::array to_json(const std::map<int, Original>& originals) {
+  json::array array;
+  for (const auto& [pid, original] : originals) {
+    array.push_back(json::object{{"pid", pid},
+                                 {"start_time", original.start_time},
+                                 {"everywhere", original.everywhere},
+                                 {"cpus", format_list(original.cpus)}});
+  }
+  return array;
+}
+
+policy::Source read_source(words::Fields& fields) {
+  std::string name = "state";
+  fields.read("source", name);
+  const auto source = policy::parse_source(name);
+  if (!source) fields.complain("source", "unknown source");
+  return source.value_or(policy::Source::kState);
+}
+
+policy::ContainerRecord read_container(const json::value& value, const std::string& path,
+                                       words::Complaint& complaint) {
+  policy::ContainerRecord container;
+  policy::ContainerFacts& facts = container.facts;
+  words::Fields fields(value, path, complaint);
+  fields.require({"id"});
+  fields.read("id", facts.id);
+  fields.read("name", facts.name);
+  fields.read("cpus", facts.cpus);
+  fields.read("mems", facts.mems);
+  fields.read("exclusive", facts.exclusive);
+  fields.read("quota", facts.quota);
+  fields.read("period", facts.period);
+  fields.read("exited", facts.exited);
+  container.source = read_source(fields);
+  fields.finish();
+  return container;
+}
+
+policy::Override read_override(const json::value& value, const std::string& path,
+                               words::Complaint& complaint) {
+  policy::Override by_hand;
+  std::string role;
+  std::int64_t vcpu = -1;
+  words::Fields fields(value, path, complaint);
+  fields.read("role", role);
+  fields.read("vcpu", vcpu);
+  fields.read("iothread", by_hand.iothread);
+  fields.read("cpus", by_hand.cpus);
+  fields.finish();
+  const auto known = policy::parse_role(role);
+  if (!known) fields.complain("role", "unknown role");
+  by_hand.role = known.value_or(policy::Role::kEmulator);
+  by_hand.vcpu_index = static_cast<int>(vcpu);
+  return by_hand;
+}
+
+policy::PodRecord read_pod(const json::value& value, words::Complaint& complaint) {
+  policy::PodRecord pod;
+  words::Fields fields(value, "pod", complaint);
+  fields.require({"id"});
+  fields.read("id", pod.id);
+  fields.read("pod_uid", pod.pod_uid);
+  fields.read("pod_name", pod.pod_name);
+  fields.read("handler", pod.handler);
+  fields.read("cgroup", pod.cgroup);
+  fields.read("qmp_socket", pod.qmp_socket);
+  fields.read("agent", pod.agent);
+  int pid = 0;
+  if (fields.read("vmm_pid", pid)) pod.vmm_pid = pid;
+  pod.source = read_source(fields);
+  fields.each("containers", [&](const json::value& element, const std::string& path) {
+    auto container = read_container(element, path, complaint);
+    const std::string id = container.facts.id;
+    pod.containers[id] = std::move(container);
+  });
+  fields.each("overrides", [&](const json::value& element, const std::string& path) {
+    pod.overrides.push_back(read_override(element, path, complaint));
+  });
+  fields.finish();
+  return pod;
+}
+
+void read_original(const json::value& value, const std::string& path, words::Complaint& complaint,
+                   std::map<int, Original>& originals) {
+  int pid = 0;
+  std::int64_t start_time = 0;
+  Original original;
+  words::Fields fields(value, path, complaint);
+  fields.require({"pid", "start_time"});
+  fields.read("pid", pid);
+  fields.read("start_time", start_time);
+  fields.read("everywhere", original.everywhere);
+  fields.read("cpus", original.cpus);
+  fields.finish();
+  original.start_time = static_cast<std::uint64_t>(start_time);
+  originals[pid] = original;
+}
+
+}  // namespace
+
+std::string to_text(const Saved& saved, const std::string& boot_id) {
+  json::object document{{"version", kVersion},
+                        {"boot_id", boot_id},
+                        {"pod", to_json(saved.pod)},
+                        {"originals", to_json(saved.originals)},
+                        {"released", saved.released}};
+  if (saved.plan) document["plan"] = words::to_json(*saved.plan);
+  return json::serialize(document) + '\n';
+}
+
+base::Result<Saved> from_text(std::string_view text, const std::string& boot_id) {
+  const auto document = words::parse_json(text, "state");
+  if (!document) return unexpected(document.error());
+  words::Complaint complaint;
+  Saved saved;
+  int version = 0;
+  std::string boot;
+  words::Fields fields(*document, "", complaint);
+  fields.require({"version", "boot_id", "pod"});
+  fields.read("version", version);
+  fields.read("boot_id", boot);
+  if (!complaint.empty()) return unexpected(complaint.error());
+  if (version != kVersion) {
+    return fail(ErrorCode::kInvalid, "version " + std::to_string(version) + ", and this program reads " +
+                                         std::to_string(kVersion));
+  }
+  if (boot != boot_id) return fail(ErrorCode::kGone, "it is of an earlier boot");
+  if (const json::value* pod = fields.find("pod")) saved.pod = read_pod(*pod, complaint);
+  fields.each("originals", [&](const json::value& element, const std::string& path) {
+    read_original(element, path, complaint, saved.originals);
+  });
+  fields.read("released", saved.released);
+  if (const json::value* plan = fields.find("plan")) {
+    auto read = words::sandbox_plan_from_json(*plan);
+    if (!read) return unexpected(std::move(read.error()));
+    saved.plan = std::move(*read);
+  }
+  fields.finish();
+  if (!complaint.empty()) return unexpected(complaint.error());
+  return saved;
+}
+
+}  // namespace ka::state
