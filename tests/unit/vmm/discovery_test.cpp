@@ -1,0 +1,351 @@
+// The VMMs that Kata starts, as /proc and debugfs show them, and what discovery makes of each.
+#include "tests/catch.hpp"
+#include "tests/unit/vmm/fixture.hpp"
+
+using namespace ka;
+using ka::tests::FakeNode;
+using ka::tests::Roles;
+using ka::tests::roles;
+using ka::tests::roots_of;
+using ka::tests::vcpus;
+
+namespace {
+
+constexpr int kVmm = 4000;
+const std::string kQemu = "/opt/kata/bin/qemu-system-x86_64";
+
+void qemu(const FakeNode& node) { node.process(kVmm, 1, "qemu-system-x86", kQemu); }
+
+base::Result<vmm::VmmThreads> look(const FakeNode& node, const vmm::MonitorFacts* monitor = nullptr,
+                                   const std::string& cgroup = {}) {
+  return vmm::discover(roots_of(node), {.vmm_pid = kVmm, .sandbox_id = "s", .cgroup = cgroup},
+                       monitor);
+}
+
+vmm::MonitorFacts::Vcpu told(int index, int apic_id, int tid) {
+  return {.facts = {.index = index, .apic_id = apic_id, .socket = index}, .tid = tid};
+}
+
+}  // namespace
+
+TEST_CASE("QEMU with thread names") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4001, "qemu-system-x86");
+  node.thread(kVmm, 4002, "IO mon_iothread");
+  node.thread(kVmm, 4003, "IO io1");
+  node.thread(kVmm, 4004, "CPU 0/KVM");
+  node.thread(kVmm, 4005, "CPU 1/KVM");
+  node.thread(kVmm, 4006, "vhost-4000");
+  const auto found = look(node);
+  REQUIRE(found);
+  CHECK(roles(*found) == Roles{{4000, "emulator"},
+                               {4001, "emulator"},
+                               {4002, "emulator"},
+                               {4003, "iothread io1"},
+                               {4004, "vcpu 0"},
+                               {4005, "vcpu 1"},
+                               {4006, "vhost"}});
+  CHECK(vcpus(*found) == "0:- 1:-");
+  CHECK(found->vcpu_source == "thread-names");
+  CHECK(found->conflicts.empty());
+  CHECK(found->settled);
+  CHECK(found->threads[4].key == policy::ThreadKey{4000, 4004, 104004});
+}
+
+TEST_CASE("QEMU without thread names, by debugfs: indices are the order of APIC ids") {
+  const FakeNode node;
+  qemu(node);
+  for (int tid = 4001; tid <= 4004; ++tid) node.thread(kVmm, tid, "qemu-system-x86");
+  node.kvm_vcpu("4000-12", 0, 4002);
+  node.kvm_vcpu("4000-12", 8, 4001);
+  node.kvm_vcpu("4000-12", 16, 4004);
+  node.kvm_vcpu("4999-12", 0, 4003);  // somebody else's VM
+  const auto found = look(node);
+  REQUIRE(found);
+  CHECK(roles(*found) == Roles{{4000, "emulator"},
+                               {4001, "vcpu 1"},
+                               {4002, "vcpu 0"},
+                               {4003, "emulator"},
+                               {4004, "vcpu 2"}});
+  CHECK(vcpus(*found) == "0:0 1:8 2:16");
+  CHECK(found->vcpu_source == "kvm-debugfs, index by order of APIC id");
+}
+
+TEST_CASE("debugfs and names together give both numbers") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4001, "CPU 0/KVM");
+  node.thread(kVmm, 4002, "CPU 2/KVM");
+  node.kvm_vcpu("4000-12", 0, 4001);
+  node.kvm_vcpu("4000-12", 4, 4002);
+  const auto found = look(node);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "0:0 2:4");
+  CHECK(found->vcpu_source == "kvm-debugfs, index by thread-names");
+  CHECK(found->conflicts.empty());
+}
+
+TEST_CASE("an unplugged vCPU, which QEMU keeps, counts for the order but has no thread") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4001, "qemu-system-x86");
+  node.thread(kVmm, 4003, "qemu-system-x86");
+  node.kvm_vcpu("4000-12", 0, 4001);
+  node.kvm_vcpu("4000-12", 1, 4002);
+  node.kvm_vcpu("4000-12", 2, 4003);
+  const auto found = look(node);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "0:0 2:2");
+  CHECK(found->conflicts.empty());
+  CHECK(found->settled);
+}
+
+TEST_CASE("a vCPU that never ran is waited for, and found as soon as it ran") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4001, "qemu-system-x86");
+  node.thread(kVmm, 4002, "qemu-system-x86");
+  node.kvm_vcpu("4000-12", 0, 4001);
+  node.kvm_vcpu("4000-12", 1, 0);
+  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  auto found = discovery.look(nullptr);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "0:0");
+  CHECK_FALSE(found->settled);
+  node.kvm_vcpu("4000-12", 1, 4002);
+  found = discovery.look(nullptr);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "0:0 1:1");
+  CHECK(found->settled);
+}
+
+TEST_CASE("a VMM with several VMs has the vCPUs of all") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4001, "x");
+  node.thread(kVmm, 4002, "x");
+  node.kvm_vcpu("4000-9", 0, 4001);
+  node.kvm_vcpu("4000-12", 1, 4002);
+  CHECK(vcpus(*look(node)) == "0:0 1:1");
+}
+
+TEST_CASE("without debugfs and names the open vCPUs tell, once their threads sleep in KVM_RUN") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4001, "qemu-system-x86");
+  node.thread(kVmm, 4002, "qemu-system-x86");
+  node.fd(kVmm, 11, "anon_inode:kvm-vm");
+  node.fd(kVmm, 20, "anon_inode:kvm-vcpu:0");
+  node.fd(kVmm, 21, "anon_inode:kvm-vcpu:2");
+  node.in_kvm_run(kVmm, 4001, 21);
+  node.syscall(kVmm, 4002, "running\n");
+  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  auto found = discovery.look(nullptr);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "1:2");
+  CHECK(found->vcpu_source == "kvm-fd, index by order of APIC id");
+  CHECK_FALSE(found->settled);
+  node.in_kvm_run(kVmm, 4002, 20);
+  found = discovery.look(nullptr);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "0:0 1:2");
+  CHECK(roles(*found)[4001] == "vcpu 1");
+  CHECK(found->settled);
+}
+
+TEST_CASE("QEMU under TCG with neither names nor a monitor: no vCPU can be told") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4001, "qemu-system-x86");
+  const auto found = look(node);
+  REQUIRE(found);
+  CHECK(found->vcpus.empty());
+  CHECK(found->vcpu_source.empty());
+  CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "emulator"}});
+}
+
+TEST_CASE("QEMU under TCG, by a monitor") {
+  const FakeNode node;
+  qemu(node);
+  for (int tid = 4001; tid <= 4003; ++tid) node.thread(kVmm, tid, "qemu-system-x86");
+  const vmm::MonitorFacts monitor{.source = "qmp",
+                                  .vcpus = {told(0, 0, 4002), told(1, 4, 4001)},
+                                  .iothreads = {{.id = "indep_iothread_0", .tid = 4003}}};
+  const auto found = look(node, &monitor);
+  REQUIRE(found);
+  CHECK(roles(*found) == Roles{{4000, "emulator"},
+                               {4001, "vcpu 1"},
+                               {4002, "vcpu 0"},
+                               {4003, "iothread indep_iothread_0"}});
+  CHECK(vcpus(*found) == "0:0 1:4");
+  CHECK(found->vcpus[1].socket == 1);
+  CHECK(found->vcpu_source == "qmp");
+}
+
+TEST_CASE("Cloud Hypervisor: the VM belongs to the thread that made it") {
+  const FakeNode node;
+  node.process(kVmm, 1, "cloud-hyperviso", "/opt/kata/bin/cloud-hypervisor");
+  node.thread(kVmm, 4001, "vmm");
+  node.thread(kVmm, 4002, "_net1_qp0");
+  node.thread(kVmm, 4003, "vcpu0");
+  node.thread(kVmm, 4004, "vcpu1");
+  node.kvm_vcpu("4001-8", 0, 4003);
+  node.kvm_vcpu("4001-8", 1, 4004);
+  const auto found = look(node);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "0:0 1:1");
+  CHECK(roles(*found)[4002] == "emulator");
+}
+
+TEST_CASE("Firecracker and OpenVMM, by their names") {
+  const FakeNode node;
+  node.process(kVmm, 1, "firecracker", "/firecracker");
+  node.thread(kVmm, 4001, "fc_api");
+  node.thread(kVmm, 4002, "fc_vcpu 0");
+  node.thread(kVmm, 4003, "vp-1");
+  CHECK(roles(*look(node)) ==
+        Roles{{4000, "emulator"}, {4001, "emulator"}, {4002, "vcpu 0"}, {4003, "vcpu 1"}});
+}
+
+TEST_CASE("Dragonball runs in the shim, and Kata names one of its threads") {
+  const FakeNode node;
+  node.process(3990, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+  node.thread(3990, 3995, "tokio-runtime-w");
+  node.thread(3990, kVmm, "vmm_master");
+  node.thread(3990, 4001, "db_vcpu0");
+  node.kvm_vcpu("4000-30", 0, 4001);
+  const auto found = look(node);
+  REQUIRE(found);
+  CHECK(found->vmm_pid == 3990);
+  CHECK(roles(*found) ==
+        Roles{{3990, "emulator"}, {3995, "emulator"}, {4000, "emulator"}, {4001, "vcpu 0"}});
+  CHECK(found->threads[3].key.pid == 3990);
+}
+
+TEST_CASE("the shim and virtiofsd are found by descent, and helpers by the cgroup") {
+  const FakeNode node;
+  node.process(3000, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
+  node.process(3001, 3000, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+  node.thread(3001, 3002, "containerd-shim", 3000);
+  node.process(3100, 3001, "virtiofsd", "/opt/kata/libexec/virtiofsd");
+  node.process(3101, 3100, "virtiofsd", "/opt/kata/libexec/virtiofsd");
+  node.process(3102, 3001, "sh", "/bin/sh");
+  node.children(3001, "3100 3102 4000 ");
+  node.children(3100, "3101 ");
+  node.process(kVmm, 3001, "qemu-system-x86", kQemu);
+  node.process(3200, 1, "passt", "/usr/bin/passt");
+  node.process(3300, 1, "virtiofsd", "/usr/lib/virtiofsd");
+  const std::string cgroup = node.cgroup_procs("kata_s", "4000\n3200\n");
+  node.cgroup_procs("kata_s/below", "3300\n");
+  const auto found = look(node, nullptr, cgroup);
+  REQUIRE(found);
+  CHECK(roles(*found) == Roles{{3000, "shim"},
+                               {3001, "shim"},
+                               {3002, "shim"},
+                               {3100, "virtiofsd"},
+                               {3101, "virtiofsd"},
+                               {3200, "helper"},
+                               {3300, "virtiofsd"},
+                               {4000, "emulator"}});
+}
+
+TEST_CASE("runc's shim above a VMM is not the sandbox's") {
+  const FakeNode node;
+  node.process(3000, 1, "containerd-shim", "/usr/bin/containerd-shim-runc-v2");
+  node.process(kVmm, 3000, "qemu-system-x86", kQemu);
+  CHECK(roles(*look(node)) == Roles{{4000, "emulator"}});
+}
+
+TEST_CASE("the root cgroup makes nobody a helper") {
+  const FakeNode node;
+  qemu(node);
+  node.process(3200, 1, "sshd", "/usr/sbin/sshd");
+  const std::string below = node.cgroup_procs("x", "");
+  node.cgroup_procs(".", "4000\n3200\n");
+  CHECK(roles(*look(node, nullptr, node.cgroup().string())) == Roles{{4000, "emulator"}});
+}
+
+TEST_CASE("vhost workers of older kernels are kernel threads of their own") {
+  const FakeNode node;
+  qemu(node);
+  node.process(2, 0, "kthreadd", "");
+  node.process(50, 2, "vhost-4000", "");
+  node.process(51, 2, "vhost-4999", "");
+  node.process(52, 1, "vhost-4000", "/tmp/pretender");
+  SECTION("listed as kthreadd's children") { node.children(2, "50 51 "); }
+  SECTION("on a kernel that lists no children") {}
+  CHECK(roles(*look(node)) == Roles{{4000, "emulator"}});  // no vhost device is open
+  node.fd(kVmm, 30, "/dev/vhost-net");
+  CHECK(roles(*look(node)) == Roles{{50, "vhost"}, {4000, "emulator"}});
+}
+
+TEST_CASE("threads that are dying are left out") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4001, "CPU 0/KVM");
+  node.thread(kVmm, 4002, "CPU 1/KVM", 1, 0, 'Z');
+  std::filesystem::create_directories(node.proc() / "4000/task/4003");  // between open and read
+  const auto found = look(node);
+  REQUIRE(found);
+  CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}});
+}
+
+TEST_CASE("a VMM that is gone, a zombie, or another process by now") {
+  const FakeNode node;
+  CHECK(look(node).error().code == base::ErrorCode::kGone);
+  qemu(node);
+  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  REQUIRE(discovery.look(nullptr));
+  node.thread(kVmm, kVmm, "bash", 1, 777);
+  CHECK(discovery.look(nullptr).error().code == base::ErrorCode::kGone);
+  node.thread(kVmm, kVmm, "qemu-system-x86", 1, 0, 'Z');
+  CHECK(discovery.look(nullptr).error().code == base::ErrorCode::kGone);
+}
+
+TEST_CASE("what changes between two looks is seen") {
+  const FakeNode node;
+  qemu(node);
+  node.process(3200, 1, "passt", "/usr/bin/passt");
+  node.thread(kVmm, 4001, "CPU 0/KVM");
+  const std::string cgroup = node.cgroup_procs("kata_s", "4000\n");
+  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm, .sandbox_id = "s", .cgroup = cgroup});
+  const auto before = discovery.look(nullptr);
+  REQUIRE(before);
+  CHECK(*discovery.look(nullptr) == *before);
+  SECTION("a thread is born") {
+    node.thread(kVmm, 4002, "CPU 1/KVM");
+    CHECK(vcpus(*discovery.look(nullptr)) == "0:- 1:-");
+  }
+  SECTION("a thread takes its name") {
+    node.thread(kVmm, 4001, "IO io1");
+    CHECK(roles(*discovery.look(nullptr))[4001] == "iothread io1");
+  }
+  SECTION("a thread dies and its number comes back") {
+    node.thread(kVmm, 4001, "CPU 0/KVM", 1, 5);
+    CHECK(discovery.look(nullptr)->threads[1].key.start_time == 5);
+  }
+  SECTION("a process joins the cgroup") {
+    node.cgroup_procs("kata_s", "4000\n3200\n");
+    CHECK(roles(*discovery.look(nullptr))[3200] == "helper");
+  }
+  SECTION("the monitor answers") {
+    const vmm::MonitorFacts monitor{.source = "qmp", .vcpus = {told(0, 6, 4001)}, .iothreads = {}};
+    CHECK(vcpus(*discovery.look(&monitor)) == "0:6");
+    CHECK(vcpus(*discovery.look(nullptr)) == "0:-");
+  }
+}
+
+TEST_CASE("a device plugged on an old kernel is seen after forget") {
+  const FakeNode node;
+  qemu(node);
+  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  CHECK(roles(*discovery.look(nullptr)).size() == 1);
+  node.fd(kVmm, 30, "/dev/vhost-vsock");
+  node.process(2, 0, "kthreadd", "");
+  node.process(50, 2, "vhost-4000", "");
+  node.children(2, "50 ");
+  CHECK(roles(*discovery.look(nullptr)).size() == 1);
+  discovery.forget();
+  CHECK(roles(*discovery.look(nullptr))[50] == "vhost");
+}

@@ -1,0 +1,120 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/catch.hpp"
+#include "tests/unit/vmm/fixture.hpp"
+#include "vmm/kvm/debugfs.hpp"
+#include "vmm/procfs/kvm_fds.hpp"
+#include "vmm/procfs/relatives.hpp"
+#include "vmm/procfs/thread_list.hpp"
+#include "vmm/procfs/thread_names.hpp"
+
+using namespace ka;
+using ka::policy::Role;
+using ka::tests::FakeNode;
+using ka::tests::roots_of;
+
+TEST_CASE("names that mean something") {
+  struct Row {
+    std::string comm;
+    Role role;
+    int number;
+    std::string iothread;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"CPU 0/KVM", Role::kVcpu, 0, ""},
+           {"CPU 12/TCG", Role::kVcpu, 12, ""},
+           {"vcpu3", Role::kVcpu, 3, ""},
+           {"fc_vcpu 7", Role::kVcpu, 7, ""},
+           {"db_vcpu8191", Role::kVcpu, 8191, ""},
+           {"vp-2", Role::kVcpu, 2, ""},
+           {"vhost-4194304", Role::kVhost, 4194304, ""},
+           {"IO io1", Role::kIothread, -1, "io1"},
+           {"IO a b", Role::kIothread, -1, "a b"},
+       }) {
+    CAPTURE(row.comm);
+    const auto meaning = vmm::read_thread_name(row.comm);
+    REQUIRE(meaning);
+    CHECK(*meaning == vmm::NameMeaning{row.role, row.number, row.iothread});
+  }
+}
+
+TEST_CASE("names that mean nothing") {
+  for (const std::string comm : {"",           "CPU /KVM",    "CPU x/KVM",       "CPU 0/HVF",
+                                 "CPU -1/KVM", "CPU 01/KVM",  "CPU 0/KVM ",      "vcpu",
+                                 "vcpu0x",     "vcpu 0",      "vcpu8192",        "vcpu99999999999",
+                                 "fc_vcpu",    "vp-",         "vhost-",          "vhost-x",
+                                 "vhost-net",  "IO ",         "IO mon_iothread", "IOx",
+                                 "worker",     "ALL CPUs/TCG"}) {
+    CAPTURE(comm);
+    CHECK_FALSE(vmm::read_thread_name(comm));
+  }
+}
+
+TEST_CASE("links of open files") {
+  vmm::OpenFds fds;
+  int number = 3;
+  for (const std::string target :
+       {"anon_inode:kvm-vm", "anon_inode:kvm-vcpu:12", "anon_inode:kvm-vcpu:", "/dev/vhost-net",
+        "anon_inode:kvm-vcpu:-1", "anon_inode:kvm-vcpu:1x", "/dev/vhost-vsock", "/dev/kvm",
+        "/dev/vhost-vdpa-0", "socket:[1]", "anon_inode:kvm-vm (deleted)"}) {
+    vmm::note_fd(fds, number++, target);
+  }
+  CHECK(fds.kvm_vms == 1);
+  CHECK(fds.kvm_vcpus == std::map<int, int>{{4, 12}});
+  CHECK(fds.vhost_devices == 2);
+}
+
+TEST_CASE("a thread in KVM_RUN is told by its system call") {
+  CHECK(vmm::kvm_run_fd("16 0x1b 0xae80 0x0 0x0 0x0 0x0 0x7ffc 0x7f00\n") == 0x1b);
+  CHECK(vmm::kvm_run_fd("29 0x5 0xae80 0x0") == 5);  // arm64
+  for (const std::string line :
+       {"running\n", "-1 0x7ffc 0x7f00\n", "16 0x1b 0xae01 0x0", "16 27 0xae80", "16 0x1b",
+        "16 0x1bffffffff 0xae80 0x0", "16 0x 0xae80", "", "\n", "x 0x1b 0xae80"}) {
+    CAPTURE(line);
+    CHECK_FALSE(vmm::kvm_run_fd(line));
+  }
+}
+
+TEST_CASE("our own process, read from the real /proc") {
+  const auto process = vmm::read_process("/proc", ::getpid());
+  REQUIRE(process);
+  CHECK(process->ppid == ::getppid());
+  CHECK(process->threads.front().key.tid == ::getpid());
+  CHECK(process->start_time == process->threads.front().key.start_time);
+  CHECK(*vmm::thread_group("/proc", ::getpid()) == ::getpid());
+  CHECK_FALSE(vmm::program_name("/proc", ::getpid()).empty());
+  CHECK(vmm::read_process("/proc", 0x3fffffff).error().code == base::ErrorCode::kGone);
+}
+
+TEST_CASE("only VMMs are VMMs") {
+  const FakeNode node;
+  const vmm::Roots roots = roots_of(node);
+  CHECK_FALSE(*vmm::is_vmm({}, ::getpid()));
+  CHECK(vmm::is_vmm(roots, 77).error().code == base::ErrorCode::kGone);
+  node.process(77, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64 (deleted)");
+  CHECK(*vmm::is_vmm(roots, 77));
+  node.process(78, 1, "bash", "/bin/bash");
+  node.fd(78, 5, "/dev/kvm");
+  CHECK_FALSE(*vmm::is_vmm(roots, 78));
+  node.process(79, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+  node.thread(79, 80, "vmm_master");
+  CHECK_FALSE(*vmm::is_vmm(roots, 80));
+  node.fd(79, 5, "anon_inode:kvm-vm");
+  CHECK(*vmm::is_vmm(roots, 79));
+  CHECK(*vmm::is_vmm(roots, 80));
+}
+
+TEST_CASE("debugfs: odd names and contents are passed over") {
+  const FakeNode node;
+  const auto ours = [](int tid) { return tid == 9; };
+  CHECK(vmm::read_kvm_vcpus(node.debugfs(), ours).empty());
+  node.kvm_vcpu("9-1", 10, 30);
+  node.kvm_vcpu("9-1", 9, 29);
+  node.kvm_vcpu("9-x", 1, 31);
+  node.kvm_vcpu("9", 2, 32);
+  node.kvm_vcpu("99-1", 3, 33);
+  std::filesystem::create_directories(node.debugfs() / "kvm/9-1/vcpu4x");
+  std::filesystem::create_directories(node.debugfs() / "kvm/9-1/vcpu5");  // older kernel: no pid
+  CHECK(vmm::read_kvm_vcpus(node.debugfs(), ours) == std::vector<vmm::KvmVcpu>{{9, 29}, {10, 30}});
+}

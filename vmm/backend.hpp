@@ -1,0 +1,55 @@
+// A backend looks at a VMM in one way and claims what some of its threads are for. Claims are
+// merged in the order of trust (merge.hpp).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/facts/sandbox.hpp"
+#include "vmm/facts/facts.hpp"
+#include "vmm/procfs/kvm_fds.hpp"
+#include "vmm/procfs/thread_list.hpp"
+
+namespace ka::vmm {
+
+struct Claim {
+  int tid = 0;
+  policy::Role role = policy::Role::kVcpu;
+  std::optional<int> index;    ///< of a vCPU
+  std::optional<int> apic_id;  ///< of a vCPU
+  /// Where the vCPU stands when all of the VM's, also those without a thread, are ordered by APIC
+  /// id: its index where nobody knows better.
+  std::optional<int> rank;
+  std::string iothread;  ///< an iothread's id
+
+  bool operator==(const Claim&) const = default;
+};
+
+struct Claims {
+  std::vector<Claim> list;
+  std::string source;           ///< how the backend is called in messages
+  std::size_t vcpus_there = 0;  ///< vCPUs that the VM has, told a thread or not; 0: cannot say
+};
+
+/// What a backend may look at. The monitor may be null.
+struct Look {
+  const Roots& roots;
+  const SeenProcess& vmm;
+  const OpenFds& fds;
+  const MonitorFacts* monitor = nullptr;
+};
+
+/// One entry of the table.
+struct Backend {
+  std::string_view name;
+  std::string_view summary;
+  Claims (*read)(const Look&);
+};
+
+/// The table, the most trustworthy first.
+std::span<const Backend> backend_table();
+
+}  // namespace ka::vmm

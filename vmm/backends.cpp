@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "affinity/base/files.hpp"
+#include "vmm/backend.hpp"
+#include "vmm/kvm/debugfs.hpp"
+#include "vmm/procfs/thread_names.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::vmm {
+namespace {
+
+using policy::Role;
+
+std::set<int> tids_of(const SeenProcess& process) {
+  std::set<int> tids;
+  for (const SeenThread& thread : process.threads) tids.insert(thread.key.tid);
+  return tids;
+}
+
+Claim vcpu_claim(int tid, int apic_id, int rank) {
+  return {.tid = tid,
+          .role = Role::kVcpu,
+          .index = {},
+          .apic_id = apic_id,
+          .rank = rank,
+          .iothread = {}};
+}
+
+/// A vCPU whose thread is dead is one that QEMU unplugged and keeps; it counts for the rank, since
+/// it has its index still.
+Claims from_debugfs(const Look& look) {
+  const std::set<int> tids = tids_of(look.vmm);
+  const auto vcpus =
+      read_kvm_vcpus(look.roots.debugfs, [&tids](int tid) { return tids.contains(tid); });
+  Claims claims;
+  int rank = 0;
+  for (const KvmVcpu& vcpu : vcpus) {
+    if (tids.contains(vcpu.tid)) claims.list.push_back(vcpu_claim(vcpu.tid, vcpu.id, rank));
+    if (tids.contains(vcpu.tid) || vcpu.tid == 0) ++claims.vcpus_there;
+    ++rank;
+  }
+  return claims;
+}
+
+Claims from_monitor(const Look& look) {
+  Claims claims;
+  if (look.monitor == nullptr) return claims;
+  claims.source = look.monitor->source;
+  claims.vcpus_there = look.monitor->vcpus.size();
+  for (const MonitorFacts::Vcpu& vcpu : look.monitor->vcpus) {
+    claims.list.push_back({.tid = vcpu.tid,
+                           .role = Role::kVcpu,
+                           .index = vcpu.facts.index,
+                           .apic_id = vcpu.facts.apic_id,
+                           .rank = {},
+                           .iothread = {}});
+  }
+  for (const MonitorFacts::Iothread& iothread : look.monitor->iothreads) {
+    claims.list.push_back({.tid = iothread.tid,
+                           .role = Role::kIothread,
+                           .index = {},
+                           .apic_id = {},
+                           .rank = {},
+                           .iothread = iothread.id});
+  }
+  return claims;
+}
+
+/// APIC ids of the open vCPU descriptors, and the rank of each.
+std::map<int, int> ranks(const OpenFds& fds) {
+  std::map<int, int> by_id;
+  for (const auto& [fd, id] : fds.kvm_vcpus) by_id[id] = 0;
+  int rank = 0;
+  for (auto& [id, value] : by_id) value = rank++;
+  return by_id;
+}
+
+Claims from_vcpu_fds(const Look& look) {
+  Claims claims;
+  if (look.fds.kvm_vcpus.empty()) return claims;
+  const std::map<int, int> rank = ranks(look.fds);
+  claims.vcpus_there = rank.size();
+  const std::filesystem::path tasks = look.roots.proc / std::to_string(look.vmm.pid) / "task";
+  for (const SeenThread& thread : look.vmm.threads) {
+    const auto line = base::read_file(tasks / std::to_string(thread.key.tid) / "syscall");
+    const auto fd = line ? kvm_run_fd(*line) : std::nullopt;
+    const auto vcpu = fd ? look.fds.kvm_vcpus.find(*fd) : look.fds.kvm_vcpus.end();
+    if (vcpu == look.fds.kvm_vcpus.end()) continue;
+    claims.list.push_back(vcpu_claim(thread.key.tid, vcpu->second, rank.at(vcpu->second)));
+  }
+  return claims;
+}
+
+Claims from_names(const Look& look) {
+  Claims claims;
+  for (const SeenThread& thread : look.vmm.threads) {
+    const auto meaning = read_thread_name(thread.comm);
+    if (!meaning) continue;
+    Claim claim{.tid = thread.key.tid,
+                .role = meaning->role,
+                .index = {},
+                .apic_id = {},
+                .rank = {},
+                .iothread = meaning->iothread};
+    if (meaning->role == Role::kVcpu) claim.index = meaning->number;
+    claims.list.push_back(std::move(claim));
+  }
+  return claims;
+}
+
+constexpr std::array kBackends = {
+    Backend{"kvm-debugfs", "KVM's debugfs: the thread of each APIC id", from_debugfs},
+    Backend{"monitor", "what the VMM's monitor told: QMP, libvirt", from_monitor},
+    Backend{"kvm-fd", "the VMM's open vCPUs, and which thread sits in KVM_RUN on one",
+            from_vcpu_fds},
+    Backend{"thread-names", "names that VMMs and the kernel give to threads", from_names},
+};
+
+constexpr auto kInfos = [] {
+  std::array<BackendInfo, kBackends.size()> infos;
+  std::ranges::transform(kBackends, infos.begin(), [](const Backend& backend) {
+    return BackendInfo{backend.name, backend.summary};
+  });
+  return infos;
+}();
+
+}  // namespace
+
+std::span<const Backend> backend_table() { return kBackends; }
+
+std::span<const BackendInfo> backends() { return kInfos; }
+
+}  // namespace ka::vmm

@@ -1,0 +1,183 @@
+#include "vmm/procfs/relatives.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "affinity/base/files.hpp"
+#include "affinity/base/process.hpp"
+#include "vmm/procfs/thread_names.hpp"
+
+namespace ka::vmm {
+namespace {
+
+using policy::Role;
+
+constexpr int kKthreadd = 2;
+constexpr std::size_t kMaxMembers = 4096;
+constexpr std::size_t kMaxCgroups = 256;
+constexpr int kMaxAncestors = 8;
+constexpr std::size_t kMaxFamily = 64;
+
+/// The numbers in a text of words; words that are none are skipped.
+std::vector<int> read_numbers(std::string_view text) {
+  std::vector<int> numbers;
+  while (!text.empty()) {
+    const std::size_t length = std::min(text.find_first_of(" \n"), text.size());
+    int value = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + length, value);
+    if (error == std::errc{} && stop == text.data() + length && value > 0) numbers.push_back(value);
+    text.remove_prefix(std::min(length + 1, text.size()));
+  }
+  return numbers;
+}
+
+void sort_unique(std::vector<int>& numbers) {
+  std::ranges::sort(numbers);
+  const auto rest = std::ranges::unique(numbers);
+  numbers.erase(rest.begin(), rest.end());
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+/// Children of one thread (proc(5), needs CONFIG_PROC_CHILDREN).
+std::vector<int> children_of_thread(const std::filesystem::path& proc, int pid, int tid) {
+  const auto text =
+      base::read_file(proc / std::to_string(pid) / "task" / std::to_string(tid) / "children");
+  return text ? read_numbers(*text) : std::vector<int>{};
+}
+
+/// A child hangs on the thread that forked it, and Go forks from any.
+std::vector<int> children(const std::filesystem::path& proc, int pid) {
+  std::vector<int> found;
+  const auto tids = base::list_numbers(proc / std::to_string(pid) / "task");
+  if (!tids) return found;
+  for (const int tid : *tids) {
+    const auto of_thread = children_of_thread(proc, pid, tid);
+    found.insert(found.end(), of_thread.begin(), of_thread.end());
+  }
+  return found;
+}
+
+bool is_thread_of(std::span<const SeenThread> threads, int tid) {
+  return std::ranges::any_of(threads,
+                             [tid](const SeenThread& thread) { return thread.key.tid == tid; });
+}
+
+bool works_for(std::string_view comm, std::span<const SeenThread> vmm_threads) {
+  const auto meaning = read_thread_name(comm);
+  return meaning && meaning->role == Role::kVhost && is_thread_of(vmm_threads, meaning->number);
+}
+
+/// Names of kernels' comm are cut at 15 bytes, which is just "containerd-shim".
+bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm) {
+  if (!comm.starts_with("containerd-shim")) return false;
+  return !program_name(proc, pid).starts_with("containerd-shim-runc");
+}
+
+bool is_virtiofsd(const std::filesystem::path& proc, int pid, std::string_view comm) {
+  return comm == "virtiofsd" || program_name(proc, pid) == "virtiofsd";
+}
+
+/// Subdirectories of a cgroup. cgroupfs counts them as links, so that most need no listing.
+std::vector<std::filesystem::path> child_cgroups(const std::filesystem::path& cgroup) {
+  struct stat status{};
+  if (::stat(cgroup.c_str(), &status) != 0 || status.st_nlink == 2) return {};
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(cgroup, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (it->is_directory(ignored) && !it->is_symlink(ignored)) found.push_back(it->path());
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string program_name(const std::filesystem::path& proc, int pid) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (const auto exe = base::read_link(proc / std::to_string(pid) / "exe")) {
+    std::string_view path = *exe;
+    if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+    return std::string(base_name(path));
+  }
+  const auto arguments = base::ProcFs(proc).cmdline(pid);
+  if (!arguments || arguments->empty()) return {};
+  return std::string(base_name(arguments->front()));
+}
+
+Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
+                     std::span<const SeenThread> vmm_threads) {
+  if (process.ppid == kKthreadd && works_for(process.comm, vmm_threads)) return Role::kVhost;
+  if (is_shim(proc, process.pid, process.comm)) return Role::kShim;
+  if (is_virtiofsd(proc, process.pid, process.comm)) return Role::kVirtiofsd;
+  return Role::kHelper;
+}
+
+std::vector<int> cgroup_members(const std::filesystem::path& cgroup) {
+  std::vector<int> members;
+  std::vector<std::filesystem::path> open = {cgroup};
+  for (std::size_t visited = 0; !open.empty() && visited < kMaxCgroups; ++visited) {
+    const std::filesystem::path next = std::move(open.back());
+    open.pop_back();
+    if (const auto text = base::read_file(next / "cgroup.procs")) {
+      const auto pids = read_numbers(*text);
+      members.insert(members.end(), pids.begin(), pids.end());
+    }
+    std::ranges::move(child_cgroups(next), std::back_inserter(open));
+  }
+  sort_unique(members);
+  if (members.size() > kMaxMembers) members.resize(kMaxMembers);
+  return members;
+}
+
+std::vector<int> shim_ancestors(const std::filesystem::path& proc, const SeenProcess& vmm) {
+  std::vector<int> shims;
+  int pid = vmm.ppid;
+  for (int level = 0; pid > 1 && level < kMaxAncestors; ++level) {
+    const auto stat = base::ProcFs(proc).stat(pid);
+    if (!stat) break;
+    if (is_shim(proc, pid, stat->comm)) shims.push_back(pid);
+    pid = stat->ppid;
+  }
+  std::ranges::sort(shims);
+  return shims;
+}
+
+std::vector<int> virtiofsd_children(const std::filesystem::path& proc,
+                                    const std::vector<int>& parents) {
+  std::vector<int> found;
+  std::vector<int> open = parents;
+  while (!open.empty() && found.size() < kMaxFamily) {
+    const int parent = open.back();
+    open.pop_back();
+    for (const int child : children(proc, parent)) {
+      const auto stat = base::ProcFs(proc).stat(child);
+      if (!stat || !is_virtiofsd(proc, child, stat->comm)) continue;
+      found.push_back(child);
+      open.push_back(child);
+    }
+  }
+  sort_unique(found);
+  return found;
+}
+
+std::vector<int> vhost_kernel_threads(const std::filesystem::path& proc,
+                                      std::span<const SeenThread> vmm_threads) {
+  const base::ProcFs procfs(proc);
+  std::vector<int> candidates = children_of_thread(proc, kKthreadd, kKthreadd);
+  if (candidates.empty()) candidates = procfs.processes().value_or(std::vector<int>{});
+  std::vector<int> found;
+  for (const int pid : candidates) {
+    const auto stat = procfs.stat(pid);
+    if (stat && stat->ppid == kKthreadd && works_for(stat->comm, vmm_threads)) found.push_back(pid);
+  }
+  sort_unique(found);
+  return found;
+}
+
+}  // namespace ka::vmm

@@ -1,0 +1,43 @@
+// The processes that belong to a sandbox beside its VMM, found without a walk over the node.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "affinity/base/result.hpp"
+#include "policy/facts/sandbox.hpp"
+#include "vmm/procfs/thread_list.hpp"
+
+namespace ka::vmm {
+
+/// Base name of the program that a process runs: of its executable, or where that cannot be read
+/// of its first argument. Empty when neither can.
+std::string program_name(const std::filesystem::path& proc, int pid);
+
+/// kShim for containerd-shim-* (not runc's: above a VMM it is the shim of the container that the
+/// VMM runs in), kVirtiofsd for virtiofsd, kVhost for a vhost kernel thread that works for one of
+/// `vmm_threads`, else kHelper.
+policy::Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
+                             std::span<const SeenThread> vmm_threads);
+
+/// Processes in a cgroup and the cgroups below it, ascending. Bounded: at most 4096 processes in
+/// 256 cgroups. Empty when the directory cannot be read.
+std::vector<int> cgroup_members(const std::filesystem::path& cgroup);
+
+/// The shims among the ancestors of the VMM: Kata's, and our proxy above it.
+std::vector<int> shim_ancestors(const std::filesystem::path& proc, const SeenProcess& vmm);
+
+/// virtiofsd processes among the children of `parents` (pids), and their own virtiofsd children
+/// (it forks into its sandbox).
+std::vector<int> virtiofsd_children(const std::filesystem::path& proc,
+                                    const std::vector<int>& parents);
+
+/// Kernel threads "vhost-N", N a thread of the VMM: how kernels before 6.4 run vhost workers. Asks
+/// every kernel thread for its name: only for a VMM that has vhost devices open and no worker
+/// among its own threads.
+std::vector<int> vhost_kernel_threads(const std::filesystem::path& proc,
+                                      std::span<const SeenThread> vmm_threads);
+
+}  // namespace ka::vmm

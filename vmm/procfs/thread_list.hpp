@@ -1,0 +1,38 @@
+// The threads of a process as /proc lists them now.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "affinity/base/result.hpp"
+#include "policy/facts/sandbox.hpp"
+
+namespace ka::vmm {
+
+struct SeenThread {
+  policy::ThreadKey key;
+  std::string comm;  ///< at most 15 bytes; a thread may change its own at any time
+
+  bool operator==(const SeenThread&) const = default;
+};
+
+struct SeenProcess {
+  int pid = 0;
+  int ppid = 0;
+  std::uint64_t start_time = 0;     ///< of the main thread: with the pid the process's identity
+  std::string comm;                 ///< of the main thread
+  std::vector<SeenThread> threads;  ///< by tid, without zombies: those cannot run any more
+
+  bool operator==(const SeenProcess&) const = default;
+};
+
+/// Reads each thread's stat line once. Threads that die meanwhile are left out. kGone when the
+/// process is gone, or a zombie.
+base::Result<SeenProcess> read_process(const std::filesystem::path& proc, int pid);
+
+/// The process that thread `tid` belongs to ("Tgid:" of its status). kGone without such a thread.
+base::Result<int> thread_group(const std::filesystem::path& proc, int tid);
+
+}  // namespace ka::vmm
