@@ -1,0 +1,37 @@
+#include <boost/json/value.hpp>
+#include <string_view>
+
+#include "affinity/base/files.hpp"
+#include "affinity/host/topology.hpp"
+#include "affinity/words/json.hpp"
+#include "affinity/words/topology.hpp"
+
+namespace ka::host {
+namespace {
+
+constexpr std::string_view kSynthetic = "synthetic:";
+/// A machine of 8192 CPUs is about 1 MB of JSON, 10 MB of XML.
+constexpr std::size_t kMostBytes = 64u << 20;
+
+base::Result<policy::Topology> read_json(const std::string& text, const std::string& file) {
+  const auto document = words::parse_json(text, file);
+  if (!document) return unexpected(document.error());
+  auto topology = words::topology_from_json(*document);
+  if (!topology) topology.error().message = file + ": " + topology.error().message;
+  return topology;
+}
+
+}  // namespace
+
+base::Result<policy::Topology> load_topology(const std::string& where) {
+  if (where == "host") return read_machine();
+  if (where.starts_with(kSynthetic)) return read_synthetic(where.substr(kSynthetic.size()));
+  if (std::filesystem::is_directory(where)) return read_machine(where);
+  const auto text = base::read_file(where, kMostBytes);
+  if (!text) return unexpected(text.error());
+  const std::size_t first = text->find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && (*text)[first] == '<') return read_xml(where);
+  return read_json(*text, where);
+}
+
+}  // namespace ka::host
