@@ -74,6 +74,20 @@ class FakeNode {
                std::to_string(tid) + '\n');
   }
 
+  /// A version 2 hierarchy at cgroup() that controls cpusets.
+  void cgroup_v2() const {
+    dir_.write("proc/self/mountinfo",
+               "30 1 0:26 / " + cgroup().string() + " rw - cgroup2 cgroup2 rw\n");
+    dir_.write("cgroup/cgroup.controllers", "cpuset cpu memory\n");
+  }
+
+  /// Puts a process into a cgroup of it, and says what that cgroup allows.
+  void in_cgroup(int pid, const std::string& name, const std::string& cpus) const {
+    dir_.write("proc/" + std::to_string(pid) + "/cgroup", "0::/" + name + '\n');
+    dir_.write("cgroup/" + name + "/cpuset.cpus.effective", cpus + '\n');
+    dir_.write("cgroup/" + name + "/cpuset.mems.effective", "0\n");
+  }
+
   /// Writes the list of a cgroup's processes; returns the cgroup's directory.
   std::string cgroup_procs(const std::string& name, const std::string& pids) const {
     dir_.write("cgroup/" + name + "/cgroup.procs", pids);

@@ -1,0 +1,68 @@
+// The kernel's part in placing threads, played: masks within what a cgroup allows, faults on
+// demand, and a list of every write.
+#pragma once
+
+#include <cerrno>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "affinity/engine/affinity_calls.hpp"
+
+namespace ka::tests {
+
+class FakeCalls final : public engine::AffinityCalls {
+ public:
+  using CpuSet = policy::CpuSet;
+
+  explicit FakeCalls(CpuSet machine) : machine_(std::move(machine)) {}
+
+  base::Result<CpuSet> get(int tid) override {
+    if (const auto fault = get_faults.find(tid); fault != get_faults.end()) {
+      return base::fail_errno(fault->second, "get");
+    }
+    return effective(tid);
+  }
+
+  base::Result<void> set(int tid, const CpuSet& cpus) override {
+    if (before_write) before_write(tid);
+    writes.emplace_back(tid, cpus);
+    if (const auto fault = set_faults.find(tid); fault != set_faults.end()) {
+      const int number = fault->second.first;
+      if (--fault->second.second == 0) set_faults.erase(fault);
+      return base::fail_errno(number, "set");
+    }
+    if (!cpus.intersects(allowed(tid))) return base::fail_errno(EINVAL, "set");
+    own[tid] = cpus;
+    if (after_write) after_write(tid);
+    return {};
+  }
+
+  base::Result<void> set_everywhere(int tid) override {
+    return set(tid, CpuSet::range(0, policy::kMaxIds - 1));
+  }
+
+  /// What the kernel's sched_getaffinity would give (kernel/sched/core.c): the mask within the
+  /// cgroup's set, or all of that set when they have nothing in common.
+  CpuSet effective(int tid) const {
+    const CpuSet within = allowed(tid);
+    const auto found = own.find(tid);
+    if (found == own.end() || !found->second.intersects(within)) return within;
+    return found->second & within;
+  }
+
+  CpuSet allowed(int tid) const { return cgroup_of ? cgroup_of(tid) & machine_ : machine_; }
+
+  std::map<int, CpuSet> own;                      ///< masks that were set
+  std::map<int, std::pair<int, int>> set_faults;  ///< by tid: errno, how often
+  std::map<int, int> get_faults;                  ///< by tid: errno
+  std::vector<std::pair<int, CpuSet>> writes;
+  std::function<CpuSet(int)> cgroup_of;
+  std::function<void(int)> before_write, after_write;
+
+ private:
+  CpuSet machine_;
+};
+
+}  // namespace ka::tests

@@ -1,0 +1,102 @@
+#include "affinity/engine/apply.hpp"
+
+#include <cerrno>
+
+#include "tests/catch.hpp"
+#include "tests/fake_calls.hpp"
+#include "tests/fake_node.hpp"
+
+using namespace ka;
+using engine::Applied;
+using policy::CpuSet;
+using policy::Write;
+using Fate = Applied::Fate;
+
+namespace {
+
+struct Scene {
+  tests::FakeNode node;
+  tests::FakeCalls calls{CpuSet::range(0, 7)};
+  base::ProcFs proc{node.proc()};
+
+  Scene() {
+    node.process(10, 1, "qemu", "/usr/bin/qemu-system-x86_64");
+    node.thread(10, 11, "CPU 0/KVM", 1, 500);
+  }
+
+  Applied write(CpuSet cpus, std::uint64_t start_time = 500, bool everywhere = false) {
+    const Write wanted{{10, 11, start_time}, Write::Kind::kMove, std::move(cpus), everywhere};
+    return engine::apply({wanted}, calls, proc).front();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a thread is placed and read again") {
+  Scene scene;
+  const Applied applied = scene.write({2, 3});
+  CHECK(applied.fate == Fate::kDone);
+  CHECK(applied.actual == CpuSet{2, 3});
+}
+
+TEST_CASE("a thread id that belongs to another thread by now is not written to") {
+  Scene scene;
+  CHECK(scene.write({2}, 499).fate == Fate::kGone);
+  CHECK(scene.calls.writes.empty());
+}
+
+TEST_CASE("a thread that was replaced during the write is not taken for placed") {
+  Scene scene;
+  scene.calls.after_write = [&](int) { scene.node.thread(10, 11, "other", 1, 501); };
+  CHECK(scene.write({2}).fate == Fate::kGone);
+}
+
+TEST_CASE("the errno table: gone") {
+  Scene scene;
+  scene.calls.set_faults[11] = {ESRCH, 1};
+  CHECK(scene.write({2}).fate == Fate::kGone);
+  scene.calls.get_faults[11] = ESRCH;
+  CHECK(scene.write({2}).fate == Fate::kGone);
+  scene.node.end_thread(10, 11);
+  CHECK(scene.write({2}).fate == Fate::kGone);
+}
+
+TEST_CASE("the errno table: what passes is tried again, but not for ever") {
+  for (const int number : {EINVAL, EBUSY, EAGAIN}) {
+    Scene scene;
+    scene.calls.set_faults[11] = {number, 2};
+    CHECK(scene.write({2}).fate == Fate::kDone);
+    CHECK(scene.calls.writes.size() == 3);
+    scene.calls.writes.clear();
+    scene.calls.set_faults[11] = {number, 100};
+    CHECK(scene.write({2}).fate == Fate::kRetry);
+    CHECK(scene.calls.writes.size() == 3);
+  }
+}
+
+TEST_CASE("the errno table: what will never work is given up at once") {
+  for (const int number : {EPERM, EACCES, EROFS}) {
+    Scene scene;
+    scene.calls.set_faults[11] = {number, 100};
+    const Applied applied = scene.write({2});
+    CHECK(applied.fate == Fate::kRefused);
+    CHECK(applied.error.number == number);
+    CHECK(scene.calls.writes.size() == 1);
+  }
+}
+
+TEST_CASE("a mask that the cgroup cut down is to be planned again") {
+  Scene scene;
+  scene.calls.cgroup_of = [](int) { return CpuSet{2}; };
+  const Applied applied = scene.write({2, 3});
+  CHECK(applied.fate == Fate::kRetry);
+  CHECK(applied.actual == CpuSet{2});
+}
+
+TEST_CASE("a thread that may use all of its cgroup gets the all-ones mask") {
+  Scene scene;
+  scene.calls.cgroup_of = [](int) { return CpuSet{2, 3}; };
+  CHECK(scene.write({2, 3}, 500, true).fate == Fate::kDone);
+  scene.calls.cgroup_of = [](int) { return CpuSet{4, 5}; };
+  CHECK(scene.calls.effective(11) == CpuSet{4, 5});
+}

@@ -1,0 +1,260 @@
+#include "affinity/engine/engine.hpp"
+
+#include <algorithm>
+
+#include "tests/catch.hpp"
+#include "tests/unit/engine/scene.hpp"
+
+using namespace ka;
+using base::ErrorCode;
+using policy::CpuSet;
+using tests::EngineScene;
+
+TEST_CASE("an exclusive container's vCPUs get its CPUs, all else stays off them") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "shared", {0, 1}, false));
+  const auto outcome = scene.container("s1", "app", {4, 5}, true);
+  REQUIRE(outcome);
+  CHECK(outcome->planned == 1);
+  CHECK(scene.cpus(110) == "0-1");
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.cpus(112) == "5");
+  CHECK(scene.cpus(100) == "0-1");
+  CHECK(scene.cpus(101) == "0-1");
+}
+
+TEST_CASE("the same event twice, and a second run, write nothing") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.calls.writes.clear();
+  CHECK(scene.container("s1", "app", {4, 5}, true)->planned == 0);
+  CHECK(scene.engine().reconcile("s1")->writes == 0);
+  CHECK(scene.engine().reconcile_all().writes == 0);
+  CHECK(scene.engine().check_drift().planned == 0);
+  CHECK(scene.calls.writes.empty());
+}
+
+TEST_CASE("an event of one container plans one sandbox, unless owners of CPUs change") {
+  EngineScene scene(64);
+  for (int i = 0; i < 20; ++i) {
+    scene.boot_vm(1000 + 100 * i, 2);
+    REQUIRE(scene.add("s" + std::to_string(i), 1000 + 100 * i));
+    REQUIRE(scene.container("s" + std::to_string(i), "c", {0, 1}, false));
+  }
+  CHECK(scene.container("s3", "c", {0, 1, 2}, false)->planned == 1);
+  CHECK(scene.container("s4", "c", {40, 41}, true)->planned == 1);
+  CHECK(scene.container("s5", "c", {1}, true)->planned == 19);
+  CHECK(scene.cpus(1000) == "0");
+}
+
+TEST_CASE("two sandboxes swap their CPUs and never meet on them") {
+  EngineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.add("b", 200));
+  REQUIRE(scene.container("a", "c", {2, 3}, true));
+  REQUIRE(scene.container("b", "c", {4, 5}, true));
+  bool met = false;
+  scene.calls.after_write = [&](int) {
+    for (int a = 110; a < 113; ++a) {
+      for (int b = 210; b < 213; ++b) {
+        const CpuSet common = scene.calls.effective(a) & scene.calls.effective(b);
+        met |= common.intersects(CpuSet{2, 3, 4, 5});
+      }
+    }
+  };
+  REQUIRE(scene.container("a", "c", {4, 5}, true));
+  REQUIRE(scene.container("b", "c", {2, 3}, true));
+  CHECK_FALSE(met);
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.cpus(112) == "5");
+  CHECK(scene.cpus(211) == "2");
+  CHECK(scene.cpus(212) == "3");
+}
+
+TEST_CASE("hot-plugged vCPUs are placed when they are next looked at") {
+  EngineScene scene;
+  scene.boot_vm(100, 1);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.plug(100, 3);
+  scene.plug(100, 2);
+  scene.engine().look_again("s1");
+  CHECK(scene.cpus(110) == "4");  // floats where the sandbox has no other CPU
+  CHECK(scene.cpus(112) == "4");
+  CHECK(scene.cpus(113) == "5");
+  scene.node.end_thread(100, 113);
+  scene.engine().check_drift();
+  CHECK(scene.engine().view("s1")->vcpus.size() == 2);
+}
+
+TEST_CASE("someone else's write is found, counted and repaired") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.calls.own[111] = scene.machine;
+  CHECK(scene.engine().check_drift().writes == 1);
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.engine().counters().drift_found == 1);
+  CHECK(scene.engine().counters().drift_repaired == 1);
+  CHECK(std::ranges::count(scene.happened, "drift") == 1);
+}
+
+TEST_CASE("a restarted daemon keeps every vCPU where it was and writes nothing") {
+  EngineScene scene;
+  scene.boot_vm(100, 5);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "a", {4, 5}, true));
+  REQUIRE(scene.container("s1", "b", {2, 3}, true));
+  scene.start();
+  scene.calls.writes.clear();
+  CHECK(scene.engine().adopt().planned == 1);
+  CHECK(scene.calls.writes.empty());
+  CHECK(scene.engine().ledger().find("s1")->containers.size() == 2);
+}
+
+TEST_CASE("a VMM that exits ends its sandbox and frees its CPUs for the others") {
+  EngineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.add("b", 200));
+  REQUIRE(scene.container("a", "c", {2}, true));
+  REQUIRE(scene.container("b", "c", CpuSet::range(0, 3), false));
+  CHECK(scene.cpus(210) == "0-1,3");
+  scene.node.end_process(100);
+  scene.engine().look_again("a");
+  CHECK(scene.engine().sandbox_ids() == std::vector<std::string>{"b"});
+  CHECK(scene.cpus(210) == "0-3");
+  scene.start();
+  scene.engine().adopt();
+  CHECK(scene.engine().sandbox_ids() == std::vector<std::string>{"b"});
+}
+
+TEST_CASE("a cgroup that shrinks is obeyed and degrades the plan") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.node.in_cgroup(100, "vms", "0-4");
+  scene.calls.cgroup_of = [](int) { return CpuSet::range(0, 4); };
+  scene.engine().cgroup_written((scene.node.cgroup() / "vms").string());
+  for (const int tid : {110, 111, 112, 100}) CHECK(scene.cpus(tid) == "4");
+  CHECK_FALSE(scene.engine().view("s1")->plan.warnings.empty());
+}
+
+TEST_CASE("a thread that may not be touched is left alone, said once, and not tried again") {
+  EngineScene scene;
+  scene.boot_vm(100, 2);
+  scene.calls.set_faults[100] = {EPERM, 1000};
+  REQUIRE(scene.add("s1", 100));
+  CHECK(scene.container("s1", "c", {2, 3}, false)->failed == 1);
+  CHECK(scene.engine().counters().errors.at("permission") == 1);
+  CHECK(scene.container("s1", "c", {2}, false)->failed == 0);
+  CHECK(std::ranges::count(scene.happened, "unmanaged") == 1);
+  scene.calls.set_faults.clear();
+  CHECK(scene.engine().reconcile("s1")->writes == 1);
+  CHECK(scene.cpus(100) == "2");
+}
+
+TEST_CASE("observe plans and reports and writes nothing") {
+  engine::Options options;
+  options.observe = true;
+  EngineScene scene(8, options);
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  CHECK(scene.calls.writes.empty());
+  CHECK(scene.engine().view("s1")->plan.vcpus.size() == 3);
+  CHECK(scene.engine().view("s1")->threads.front().drifted());
+  scene.engine().configure({});
+  CHECK(scene.cpus(111) == "4");
+}
+
+TEST_CASE("release gives back what a thread would have without us, until reconcile") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  scene.boot_vm(200, 1);
+  scene.calls.own[200] = {6, 7};
+  scene.calls.own[210] = {6, 7};
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE(scene.container("s2", "app", {1}, false));
+  CHECK(scene.cpus(210) == "1");
+  scene.start();
+  scene.engine().adopt();
+  scene.engine().release_all();
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "0-7");
+  CHECK(scene.cpus(210) == "6-7");
+  scene.engine().check_drift();
+  scene.engine().look_again("s1");
+  CHECK(scene.cpus(111) == "0-7");
+  REQUIRE(scene.engine().reconcile("s1"));
+  CHECK(scene.cpus(111) == "4");
+}
+
+TEST_CASE("enable = false and removal release too") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  scene.boot_vm(200, 1);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "c", {6}, false));
+  REQUIRE(scene.remove("s2"));
+  CHECK(scene.cpus(210) == "0-7");
+  engine::Options off;
+  off.enable = false;
+  scene.engine().configure(off);
+  CHECK(scene.cpus(111) == "0-7");
+}
+
+TEST_CASE("bad input is refused with a reason and changes nothing") {
+  EngineScene scene;
+  scene.boot_vm(100, 2);
+  scene.node.process(300, 1, "bash", "/bin/bash");
+  REQUIRE(scene.add("s1", 100));
+  const auto before = *scene.engine().ledger().find("s1");
+  const auto code = [](const auto& result) { return result.error().code; };
+  CHECK(code(scene.add("s2", 77777)) == ErrorCode::kInvalid);
+  CHECK(scene.add("s2", 300).error().message == "vmm_pid: process 300 is not a VMM");
+  CHECK(code(scene.add("s2", 0)) == ErrorCode::kInvalid);
+  CHECK(code(scene.add("s2", 100)) == ErrorCode::kConflict);
+  CHECK(scene.container("s1", "c", {9}, false).error().message ==
+        "cpus: this machine has no CPU 9 (it has 0-7)");
+  CHECK(code(scene.container("nope", "c", {1}, false)) == ErrorCode::kNotFound);
+  CHECK(code(scene.remove("nope")) == ErrorCode::kNotFound);
+  CHECK(code(scene.engine().reconcile("nope")) == ErrorCode::kNotFound);
+  CHECK(*scene.engine().ledger().find("s1") == before);
+  CHECK(scene.engine().sandbox_ids().size() == 1);
+}
+
+TEST_CASE("verify reads the kernel and names what is wrong") {
+  EngineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.add("b", 200));
+  REQUIRE(scene.container("a", "c", {2, 3}, true));
+  REQUIRE(scene.container("b", "c", {0, 1}, false));
+  CHECK(scene.engine().verify().findings.empty());
+  CHECK(scene.engine().verify().threads == 10);
+  scene.calls.own[211] = {1, 2};
+  const auto report = scene.engine().verify();
+  REQUIRE_FALSE(report.findings.empty());
+  const auto names = [&](const std::string& invariant) {
+    return std::ranges::any_of(report.findings, [&](const engine::Finding& finding) {
+      return finding.invariant == invariant && finding.sandbox == "b" &&
+             finding.actual == CpuSet{1, 2};
+    });
+  };
+  CHECK(names("I2"));
+  CHECK(names("I1"));
+  scene.calls.writes.clear();
+  scene.engine().verify();
+  CHECK(scene.calls.writes.empty());
+}

@@ -1,0 +1,91 @@
+// A node with VM sandboxes made of files, an engine on it, and what the kernel would make of it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "affinity/engine/engine.hpp"
+#include "affinity/state/store.hpp"
+#include "tests/fake_calls.hpp"
+#include "tests/fake_node.hpp"
+
+namespace ka::tests {
+
+inline policy::Topology flat_machine(int cpus) {
+  std::vector<policy::Cpu> list;
+  for (int i = 0; i < cpus; ++i) list.push_back({i, i, 0, 0, 0});
+  return *policy::Topology::make(std::move(list));
+}
+
+/// Thread ids of a VM with main pid P: P is the main thread, P+1 the iothread, P+10+i vCPU i.
+class EngineScene {
+ public:
+  explicit EngineScene(int cpus = 8, engine::Options options = {})
+      : machine(policy::CpuSet::range(0, cpus - 1)), calls(machine), options_(std::move(options)) {
+    node.cgroup_v2();
+    start();
+  }
+
+  /// A daemon that died and came back: only files and the kernel know what was.
+  void start() {
+    engine_.reset();
+    store_ = std::make_unique<state::Store>(temp_.path() / "state", "boot", log_);
+    engine_ = std::make_unique<engine::Engine>(
+        flat_machine(machine.size()), options_,
+        vmm::Roots{node.proc(), node.debugfs(), node.cgroup()}, calls, *store_, log_, clock_);
+    engine_->on_happening([this](const engine::Happening& h) { happened.push_back(h.kind); });
+  }
+
+  void boot_vm(int pid, int vcpus) {
+    node.process(pid, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
+    node.thread(pid, pid + 1, "IO io1");
+    for (int i = 0; i < vcpus; ++i) plug(pid, i);
+    node.in_cgroup(pid, "vms", policy::format_list(machine));
+  }
+
+  void plug(int pid, int vcpu) {
+    const int tid = pid + 10 + vcpu;
+    node.thread(pid, tid, "CPU " + std::to_string(vcpu) + "/KVM");
+    node.kvm_vcpu(std::to_string(pid) + "-9", vcpu, tid);
+  }
+
+  base::Result<engine::Outcome> add(const std::string& id, int pid) {
+    policy::PodSeen pod;
+    pod.id = id;
+    pod.vmm_pid = pid;
+    return engine().submit({policy::Source::kApi, pod});
+  }
+
+  base::Result<engine::Outcome> container(const std::string& sandbox, const std::string& id,
+                                          policy::CpuSet cpus, bool exclusive) {
+    policy::ContainerFacts facts;
+    facts.id = id;
+    facts.cpus = std::move(cpus);
+    return engine().submit(
+        {policy::Source::kApi, policy::ContainerSeen{sandbox, facts, exclusive}});
+  }
+
+  base::Result<engine::Outcome> remove(const std::string& sandbox) {
+    return engine().submit({policy::Source::kApi, policy::PodGone{sandbox}});
+  }
+
+  std::string cpus(int tid) const { return policy::format_list(calls.effective(tid)); }
+  engine::Engine& engine() { return *engine_; }
+
+  FakeNode node;
+  policy::CpuSet machine;
+  FakeCalls calls;
+  std::vector<std::string> happened;
+  std::string log_lines;
+
+ private:
+  TempDir temp_;
+  engine::Options options_;
+  base::Log log_{base::LogLevel::kWarning, log_lines};
+  base::Clock clock_;
+  std::unique_ptr<state::Store> store_;
+  std::unique_ptr<engine::Engine> engine_;
+};
+
+}  // namespace ka::tests

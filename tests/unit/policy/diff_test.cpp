@@ -1,0 +1,38 @@
+#include "policy/plan/diff.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace ka::policy;
+
+namespace {
+
+Placement placement(int tid, CpuSet wanted, CpuSet actual, CpuSet allowed = {}) {
+  return {{1, tid, 7}, std::move(wanted), std::move(actual), std::move(allowed)};
+}
+
+}  // namespace
+
+TEST_CASE("what is as wanted, or not wanted at all, is not written") {
+  CHECK(diff({placement(1, {2}, {2}), placement(2, {}, {3})}).empty());
+}
+
+TEST_CASE("taking away comes first, moving next, adding last") {
+  const auto writes = diff({placement(1, {1, 2}, {1}), placement(2, {5}, {6}),
+                            placement(3, {1}, {1, 2}), placement(4, {3, 4}, {4, 5})});
+  REQUIRE(writes.size() == 4);
+  CHECK(writes[0].key.tid == 3);
+  CHECK(writes[0].kind == Write::Kind::kNarrow);
+  CHECK(writes[1].key.tid == 2);
+  CHECK(writes[2].key.tid == 4);
+  CHECK(writes[2].kind == Write::Kind::kMove);
+  CHECK(writes[3].key.tid == 1);
+  CHECK(writes[3].kind == Write::Kind::kWiden);
+}
+
+TEST_CASE("a thread that is to have all of its cgroup is let follow it") {
+  const auto writes =
+      diff({placement(1, {1, 2}, {1}, {1, 2}), placement(2, {1, 2}, {1}, {1, 2, 3})});
+  REQUIRE(writes.size() == 2);
+  CHECK(writes[0].everywhere);
+  CHECK_FALSE(writes[1].everywhere);
+}

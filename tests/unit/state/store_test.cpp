@@ -1,0 +1,112 @@
+#include "affinity/state/store.hpp"
+
+#include "affinity/base/files.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using state::Saved;
+using state::Store;
+
+namespace {
+
+constexpr const char* kBoot = "3f1c";
+
+Saved sample() {
+  Saved saved;
+  saved.pod.id = "s1";
+  saved.pod.pod_uid = "uid-1";
+  saved.pod.pod_name = "default/db";
+  saved.pod.handler = "kata-qemu";
+  saved.pod.vmm_pid = 4711;
+  saved.pod.cgroup = "/kubepods/pod1";
+  saved.pod.qmp_socket = "/run/q.sock";
+  saved.pod.agent = "vsock:3";
+  policy::ContainerFacts app{"c1", "app", {2, 3}, {0}, true, 200000, 100000, false};
+  saved.pod.containers["c1"] = {app, policy::Source::kNri};
+  saved.pod.overrides = {{policy::Role::kVcpu, 1, "", {3}},
+                         {policy::Role::kIothread, -1, "io", {2}}};
+  policy::SandboxPlan plan;
+  plan.id = "s1";
+  plan.pod_uid = "uid-1";
+  plan.mask = {2, 3};
+  plan.vcpus = {{0, {2}, policy::VcpuRole::kDedicated, "c1", true}};
+  plan.containers = {{"c1", "app", {0}, true}};
+  plan.emulator = {3};
+  saved.plan = plan;
+  saved.originals[4711] = {99, false, {0, 1, 2, 3}};
+  saved.released = true;
+  return saved;
+}
+
+struct Scene {
+  tests::TempDir dir;
+  std::string lines;
+  base::Log log{base::LogLevel::kInfo, lines};
+  std::filesystem::path path() const { return dir.path() / "state"; }
+  Store store() const { return {path(), kBoot, log}; }
+  std::vector<std::string> files() const { return *base::list_directory(path()); }
+};
+
+}  // namespace
+
+TEST_CASE("what was saved is what is loaded") {
+  const Scene scene;
+  REQUIRE(scene.store().save(sample()));
+  const auto loaded = scene.store().load();
+  REQUIRE(loaded.size() == 1);
+  CHECK(loaded[0] == sample());
+}
+
+TEST_CASE("a pod that is gone leaves no file") {
+  const Scene scene;
+  Store store = scene.store();
+  REQUIRE(store.save(sample()));
+  store.remove("s1");
+  CHECK(scene.files().empty());
+}
+
+TEST_CASE("a file of an earlier boot is dropped without a word") {
+  const Scene scene;
+  REQUIRE(Store(scene.path(), "other", scene.log).save(sample()));
+  CHECK(scene.store().load().empty());
+  CHECK(scene.files().empty());
+  CHECK(scene.lines.empty());
+}
+
+TEST_CASE("a damaged file is set aside with a message and never overwritten") {
+  const std::string good = state::to_text(sample(), kBoot);
+  for (const std::string& text :
+       {std::string(), std::string("{"), good.substr(0, good.size() / 2), std::string("[]"),
+        std::string(R"({"version":1,"boot_id":"3f1c","pod":{"id":"s1","surprise":1}})")}) {
+    const Scene scene;
+    Store store = scene.store();
+    scene.dir.write("state/s1.json", text);
+    CHECK(store.load().empty());
+    CHECK(scene.lines.find("set aside") != std::string::npos);
+    REQUIRE(store.save(sample()));
+    CHECK(*base::read_file(scene.path() / "s1.json.unreadable") == text);
+    CHECK(scene.store().load().size() == 1);
+  }
+}
+
+TEST_CASE("a file of a newer version is set aside, not guessed at") {
+  const Scene scene;
+  Store store = scene.store();
+  scene.dir.write("state/s1.json", R"({"version":2,"boot_id":"3f1c","pod":{"id":"s1"}})");
+  CHECK(store.load().empty());
+  CHECK(scene.lines.find("version 2") != std::string::npos);
+  CHECK(scene.files() == std::vector<std::string>{"s1.json.unreadable"});
+}
+
+TEST_CASE("a pod id cannot leave the state directory") {
+  const Scene scene;
+  Store store = scene.store();
+  for (const char* id : {"../escape", "a/b", "a_b", "..", ""}) {
+    Saved saved = sample();
+    saved.pod.id = id;
+    REQUIRE(store.save(saved));
+  }
+  CHECK(scene.files().size() == 5);
+  CHECK(base::list_directory(scene.dir.path())->size() == 1);
+}
