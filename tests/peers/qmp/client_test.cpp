@@ -1,0 +1,280 @@
+#include "vmm/qmp/client.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <optional>
+
+#include "tests/catch.hpp"
+#include "tests/peers/qmp/scripted_qemu.hpp"
+#include "tests/temp_dir.hpp"
+#include "vmm/qmp/socket_path.hpp"
+
+using namespace ka;
+using namespace ka::qmp;
+using namespace std::chrono_literals;
+using tests::answer;
+using tests::expect;
+using tests::hang_up;
+using tests::say;
+using tests::ScriptedQemu;
+using tests::Step;
+using tests::wait;
+
+namespace {
+
+const std::string kGreeting =
+    R"({"QMP": {"version": {"qemu": {"micro": 22, "minor": 2, "major": 7}}, "capabilities": []}})"
+    "\r\n";
+
+std::string cpu(int index, int tid) {
+  return R"({"cpu-index": )" + std::to_string(index) + R"(, "thread-id": )" + std::to_string(tid) +
+         R"(, "qom-path": "/cpu/)" + std::to_string(index) + R"(", "target": "x86_64"})";
+}
+
+std::vector<Step> operator+(std::vector<Step> a, const std::vector<Step>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<Step> hello() { return {say(kGreeting), answer("qmp_capabilities", "{}")}; }
+
+/// The three queries, with one vCPU.
+std::vector<Step> queries(const std::string& cpus) {
+  return {answer("query-cpus-fast", '[' + cpus + ']'),
+          answer("query-iothreads", R"([{"id": "io1", "thread-id": 77}])"),
+          answer("query-hotpluggable-cpus", "[]")};
+}
+
+/// A client in an io_context of its own, and everything that it told.
+struct Bench {
+  tests::TempDir dir;
+  boost::asio::io_context io{1};
+  std::vector<vmm::MonitorFacts> facts;
+  std::vector<std::string> events;
+  std::vector<base::Error> failures;
+  std::optional<Client> client;
+
+  std::filesystem::path socket() const { return dir.path() / "q.sock"; }
+
+  void start() {
+    auto started = Client::start(
+        io, {.socket = socket(), .deadline = 200ms, .first_pause = 5ms, .last_pause = 20ms},
+        {.facts = [this](vmm::MonitorFacts told) { facts.push_back(std::move(told)); },
+         .event = [this](const std::string& name,
+                         const std::string& data) { events.push_back(name + ' ' + data); },
+         .failed = [this](const base::Error& error) { failures.push_back(error); }});
+    REQUIRE(started);
+    client.emplace(std::move(*started));
+  }
+
+  template <typename Condition>
+  bool run_until(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    while (!condition() && std::chrono::steady_clock::now() < end) io.run_for(5ms);
+    return condition();
+  }
+
+  void stop() {
+    client.reset();
+    io.run_for(50ms);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a client connects, asks and tells") {
+  Bench bench;
+  ScriptedQemu qemu(bench.socket(),
+                    hello() + queries(cpu(0, 50) + ',' + cpu(1, 51)) +
+                        std::vector{answer("qom-get", "0"), answer("qom-get", "4"), wait()});
+  bench.start();
+  REQUIRE(bench.run_until([&] { return !bench.facts.empty(); }));
+  CHECK(bench.client->connected());
+  const vmm::MonitorFacts& facts = bench.facts[0];
+  REQUIRE(facts.vcpus.size() == 2);
+  CHECK(facts.vcpus[1].tid == 51);
+  CHECK(facts.vcpus[1].facts.apic_id == 4);
+  CHECK(facts.iothreads == std::vector<vmm::MonitorFacts::Iothread>{{.id = "io1", .tid = 77}});
+  bench.stop();
+  CHECK(qemu.failure() == "");
+  CHECK(bench.failures.empty());
+}
+
+TEST_CASE("a refresh asks again, for the APIC ids only of vCPUs with a new thread") {
+  Bench bench;
+  ScriptedQemu qemu(bench.socket(), hello() + queries(cpu(0, 50)) +
+                                        std::vector{answer("qom-get", "0")} +
+                                        queries(cpu(0, 50) + ',' + cpu(3, 53)) +
+                                        std::vector{answer("qom-get", "3"), wait()});
+  bench.start();
+  REQUIRE(bench.run_until([&] { return bench.facts.size() == 1; }));
+  bench.client->refresh();
+  bench.client->refresh();
+  REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
+  CHECK(bench.facts[1].vcpus[1].facts.index == 3);
+  CHECK(bench.facts[1].vcpus[0].facts.apic_id == 0);
+  bench.stop();
+  CHECK(qemu.failure() == "");
+}
+
+TEST_CASE("events are told, and those that mean other vCPUs ask again") {
+  Bench bench;
+  ScriptedQemu qemu(bench.socket(),
+                    hello() + queries(cpu(0, 50)) + std::vector{answer("qom-get", "0")} +
+                        std::vector{say(R"({"event": "SHUTDOWN", "data": {"guest": true}})"
+                                        "\r\n"),
+                                    say(R"({"event": "DEVICE_DELETED", "data": {"path": "/x"}})"
+                                        "\r\n")} +
+                        queries("") + std::vector{wait()});
+  bench.start();
+  REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
+  CHECK(bench.facts[1].vcpus.empty());
+  CHECK(bench.events ==
+        std::vector<std::string>{R"(SHUTDOWN {"guest":true})", R"(DEVICE_DELETED {"path":"/x"})"});
+  bench.stop();
+  CHECK(qemu.failure() == "");
+}
+
+TEST_CASE("machines without APIC ids or pluggable vCPUs are told without them") {
+  Bench bench;
+  const std::string refused = R"({"error": {"class": "GenericError", "desc": "no"}, "id": $ID})";
+  ScriptedQemu qemu(bench.socket(),
+                    hello() + std::vector{answer("query-cpus-fast", '[' + cpu(0, 50) + ']'),
+                                          answer("query-iothreads", "[]"),
+                                          expect("query-hotpluggable-cpus", refused),
+                                          expect("qom-get", refused), wait()});
+  bench.start();
+  REQUIRE(bench.run_until([&] { return !bench.facts.empty(); }));
+  CHECK_FALSE(bench.facts[0].vcpus[0].facts.apic_id);
+  bench.stop();
+  CHECK(qemu.failure() == "");
+}
+
+TEST_CASE("a lost connection is made again") {
+  Bench bench;
+  ScriptedQemu qemu(bench.socket(), hello() + queries("") + std::vector{hang_up()} + hello() +
+                                        queries(cpu(0, 60)) +
+                                        std::vector{answer("qom-get", "0"), wait()});
+  bench.start();
+  REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
+  CHECK(bench.facts[1].vcpus.size() == 1);
+  CHECK(bench.failures.size() == 1);
+  CHECK(bench.failures[0].code == base::ErrorCode::kUnavailable);
+  bench.stop();
+  CHECK(qemu.failure() == "");
+}
+
+TEST_CASE("a server that misses a deadline is told of and left") {
+  Bench bench;
+  SECTION("no greeting: it serves somebody else") {
+    ScriptedQemu qemu(bench.socket(), {wait()});
+    bench.start();
+    REQUIRE(bench.run_until([&] { return !bench.failures.empty(); }));
+    CHECK(bench.failures[0].message.find("no greeting") != std::string::npos);
+    bench.stop();
+    CHECK(qemu.failure() == "");
+  }
+  SECTION("no answer to a command; the next connection is served") {
+    ScriptedQemu qemu(bench.socket(), hello() + std::vector{expect("query-cpus-fast", ""), wait()} +
+                                          hello() + queries("") + std::vector{wait()});
+    bench.start();
+    REQUIRE(bench.run_until([&] { return !bench.facts.empty(); }));
+    REQUIRE(bench.failures.size() == 1);
+    CHECK(bench.failures[0].message.find("no answer to query-cpus-fast") != std::string::npos);
+    bench.stop();
+    CHECK(qemu.failure() == "");
+  }
+}
+
+TEST_CASE("a server that does not speak QMP is told of, and tried again") {
+  Bench bench;
+  ScriptedQemu qemu(bench.socket(), std::vector{say("HTTP/1.1 400\r\n"), wait()} + hello() +
+                                        std::vector{answer("query-cpus-fast", "7")} +
+                                        std::vector{wait()});
+  bench.start();
+  REQUIRE(bench.run_until([&] { return bench.failures.size() == 2; }));
+  CHECK(bench.failures[0].code == base::ErrorCode::kInvalid);
+  CHECK(bench.failures[1].message.find("query-cpus-fast") != std::string::npos);
+  CHECK(bench.client->connected());  // the answer was odd, the conversation is in step
+  bench.stop();
+  CHECK(qemu.failure() == "");
+}
+
+TEST_CASE("nobody there is a failure that is told, with pauses that grow") {
+  Bench bench;
+  bench.start();
+  bench.io.run_for(100ms);
+  REQUIRE_FALSE(bench.failures.empty());
+  CHECK(bench.failures[0].code == base::ErrorCode::kGone);
+  CHECK(bench.failures.size() <= 8);  // 5 + 10 + 20 + 20 ... ms
+  bench.stop();
+}
+
+TEST_CASE("a handler may destroy the client") {
+  Bench bench;
+  const auto run = [&bench](ClientHandlers handlers) {
+    auto started = Client::start(
+        bench.io, {.socket = bench.socket(), .deadline = 200ms, .first_pause = 5ms}, handlers);
+    REQUIRE(started);
+    bench.client.emplace(std::move(*started));
+    CHECK(bench.run_until([&] { return !bench.client.has_value(); }));
+    bench.io.run_for(20ms);
+  };
+  SECTION("when it fails") {
+    run({.facts = {}, .event = {}, .failed = [&bench](const base::Error&) {
+           bench.client.reset();
+         }});
+  }
+  SECTION("when it tells") {
+    ScriptedQemu qemu(bench.socket(), hello() + queries("") + std::vector{wait()});
+    run({.facts = [&bench](const vmm::MonitorFacts&) { bench.client.reset(); },
+         .event = {},
+         .failed = {}});
+    CHECK(qemu.failure() == "");
+  }
+  SECTION("on an event") {
+    ScriptedQemu qemu(bench.socket(), {say(kGreeting), say("{\"event\": \"STOP\"}\r\n"),
+                                       answer("qmp_capabilities", "{}")});
+    run({.facts = {},
+         .event = [&bench](const std::string&, const std::string&) { bench.client.reset(); },
+         .failed = {}});
+  }
+}
+
+TEST_CASE("an io_context may end while a client waits") {
+  tests::TempDir dir;
+  ScriptedQemu qemu(dir.path() / "q.sock",
+                    hello() + std::vector{expect("query-cpus-fast", ""), wait()});
+  {
+    boost::asio::io_context io{1};
+    auto client = Client::start(io, {.socket = dir.path() / "q.sock"}, {});
+    REQUIRE(client);
+    io.run_for(50ms);
+  }
+  CHECK(qemu.failure() == "");
+}
+
+TEST_CASE("Kata's own socket is refused by its name") {
+  tests::TempDir dir;
+  const auto refused = [](const std::filesystem::path& path) {
+    const auto checked = check_socket(path);
+    return !checked && checked.error().code == base::ErrorCode::kInvalid;
+  };
+  CHECK(refused("/run/vc/vm/abc/qmp.sock"));
+  CHECK(refused("/run/vc/vm/abc/../abc/qmp.sock"));
+  CHECK(refused("/run//vc/vm/abc/./qmp.sock"));
+  CHECK(refused("/run/user/1000/run/vc/vm/abc/qmp.sock"));
+  CHECK(refused("/run/kata/abc/root/qmp.sock"));
+  CHECK(refused("/run/containerd/io.containerd.runtime.v2.task/k8s.io/abc/qmp.sock"));
+  CHECK_FALSE(refused("/run/vc/vm/abc/extra-monitor.sock"));
+  CHECK_FALSE(refused("/tmp/demo/qmp.sock"));
+  CHECK(refused("qmp.sock"));
+  CHECK(refused('/' + std::string(200, 'a')));
+  dir.write("run/vc/vm/s/qmp.sock", "");
+  dir.link("innocent.sock", (dir.path() / "run/vc/vm/s/qmp.sock").string());
+  CHECK(refused(dir.path() / "innocent.sock"));
+
+  boost::asio::io_context io{1};
+  const auto client = Client::start(io, {.socket = "/run/vc/vm/abc/qmp.sock"}, {});
+  REQUIRE_FALSE(client);
+  CHECK(client.error().message.find("one client a socket") != std::string::npos);
+}

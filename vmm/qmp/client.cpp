@@ -1,0 +1,341 @@
+#include "vmm/qmp/client.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/json/object.hpp>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "vmm/qmp/answers.hpp"
+#include "vmm/qmp/session.hpp"
+#include "vmm/qmp/socket_path.hpp"
+
+namespace ka::qmp {
+namespace {
+
+namespace asio = boost::asio;
+namespace json = boost::json;
+
+using boost::system::error_code;
+
+// Errors as values: co_await gives (error_code, result).
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+
+// Events after which vCPUs or iothreads may be others (qapi/qdev.json, acpi.json, run-state.json).
+constexpr std::array<std::string_view, 4> kVcpuEvents = {"DEVICE_DELETED", "ACPI_DEVICE_OST",
+                                                         "DEVICE_UNPLUG_GUEST_ERROR", "RESET"};
+
+/// ENOENT of connect(2) is kGone, all else kUnavailable. Asio has errors that are no errno: "end of
+/// file" is number 2 of a category of its own.
+base::Error connection_error(const error_code& error) {
+  const bool is_errno = error.category() == boost::system::system_category();
+  const bool gone = is_errno && base::classify_errno(error.value()) == base::ErrorCode::kGone;
+  return {gone ? base::ErrorCode::kGone : base::ErrorCode::kUnavailable,
+          "QMP connection: " + error.message(), is_errno ? error.value() : 0};
+}
+
+base::Error closed_error() { return {base::ErrorCode::kUnavailable, "QMP connection closed", 0}; }
+
+}  // namespace
+
+/// Two coroutines share it, and with it the state of one connection: `serve` connects and reads,
+/// `keep_facts` asks. Only keep_facts writes once the session is ready.
+class Client::Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(asio::io_context& io, ClientOptions options, ClientHandlers handlers)
+      : io_(io),
+        options_(std::move(options)),
+        handlers_(std::move(handlers)),
+        socket_(io),
+        pause_(io),
+        greeting_deadline_(io),
+        wanted_(io) {}
+
+  void start();
+  void stop();
+  void refresh();
+  bool connected() const { return session_ && session_->ready() && socket_.is_open(); }
+
+ private:
+  /// A command under way. Its timer is both the deadline and, cancelled, the word that the answer
+  /// came or the connection broke.
+  struct Pending {
+    explicit Pending(asio::io_context& io) : timer(io) {}
+
+    asio::steady_timer timer;
+    std::string bytes;
+    std::optional<base::Result<json::value>> result;
+  };
+
+  static asio::awaitable<void> serve(std::shared_ptr<Connection> self);
+  static asio::awaitable<void> keep_facts(std::shared_ptr<Connection> self);
+
+  asio::awaitable<base::Error> talk();
+  asio::awaitable<base::Error> receive();
+  asio::awaitable<base::Result<json::value>> ask(std::string_view name, json::object arguments);
+  asio::awaitable<base::Result<std::map<std::string, int>>> ask_apic_ids(
+      const std::vector<Cpu>& cpus);
+  asio::awaitable<base::Result<vmm::MonitorFacts>> ask_facts();
+
+  void begin_greeting_deadline();
+  void hear(News&& news);
+  void give_up(std::string reason);
+  void close();
+  void report(const base::Error& error);
+
+  asio::io_context& io_;
+  ClientOptions options_;
+  ClientHandlers handlers_;
+  bool stopped_ = false;
+
+  asio::local::stream_protocol::socket socket_;
+  asio::steady_timer pause_;
+  asio::steady_timer greeting_deadline_;
+  std::string late_;  ///< what the server did not say in time
+  std::optional<Session> session_;
+  std::map<std::string, std::shared_ptr<Pending>> pending_;
+  /// APIC ids by qom path, with the thread that they were asked for: they never change while it
+  /// lives.
+  std::map<std::string, std::pair<int, int>> apic_ids_;
+
+  asio::steady_timer wanted_;  ///< keep_facts sleeps on it
+  bool refresh_wanted_ = false;
+};
+
+void Client::Connection::start() {
+  asio::co_spawn(io_, serve(shared_from_this()), asio::detached);
+  asio::co_spawn(io_, keep_facts(shared_from_this()), asio::detached);
+}
+
+void Client::Connection::stop() {
+  stopped_ = true;
+  handlers_ = {};
+  close();
+  pause_.cancel();
+  wanted_.cancel();
+}
+
+void Client::Connection::refresh() {
+  refresh_wanted_ = true;
+  wanted_.cancel();
+}
+
+/// Ends the connection; whoever waits for an answer is told so.
+void Client::Connection::close() {
+  error_code ignored;
+  socket_.close(ignored);
+  greeting_deadline_.cancel();
+  session_.reset();
+  apic_ids_.clear();
+  for (auto& [id, pending] : pending_) pending->timer.cancel();
+  pending_.clear();
+}
+
+/// Breaks the connection, so that `talk` ends and tells `reason`.
+void Client::Connection::give_up(std::string reason) {
+  late_ = std::move(reason);
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+void Client::Connection::report(const base::Error& error) {
+  // A copy: the handler may destroy the client, and with it itself.
+  const auto failed = handlers_.failed;
+  if (failed) failed(error);
+}
+
+asio::awaitable<void> Client::Connection::serve(std::shared_ptr<Connection> self) {
+  std::chrono::milliseconds pause = self->options_.first_pause;
+  while (!self->stopped_) {
+    self->session_.emplace();
+    const base::Error error = co_await self->talk();
+    if (self->stopped_) break;
+    if (self->session_->ready()) pause = self->options_.first_pause;
+    self->close();
+    self->report(error);
+    if (self->stopped_) break;
+    self->pause_.expires_after(pause);
+    co_await self->pause_.async_wait(kAwait);
+    pause = std::min(2 * pause, self->options_.last_pause);
+  }
+}
+
+/// A QEMU that serves somebody else accepts the connection and then says nothing.
+void Client::Connection::begin_greeting_deadline() {
+  late_.clear();
+  greeting_deadline_.expires_after(options_.deadline);
+  greeting_deadline_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (error || self->connected()) return;
+    self->give_up("no greeting (QEMU serves one client a socket, and may have one)");
+  });
+}
+
+/// Connects and listens until that fails; why it did.
+asio::awaitable<base::Error> Client::Connection::talk() {
+  const std::string name = options_.socket.string();
+  begin_greeting_deadline();
+  const auto [failed] =
+      co_await socket_.async_connect(asio::local::stream_protocol::endpoint(name), kAwait);
+  base::Error error;
+  if (failed) {
+    error = connection_error(failed);
+  } else {
+    error = co_await receive();
+  }
+  if (!late_.empty()) error = {base::ErrorCode::kUnavailable, late_, 0};
+  error.message = name + ": " + error.message;
+  co_return error;
+}
+
+asio::awaitable<base::Error> Client::Connection::receive() {
+  std::array<char, 16384> chunk{};
+  while (session_) {
+    const auto [error, size] = co_await socket_.async_read_some(asio::buffer(chunk), kAwait);
+    if (error) co_return connection_error(error);
+    if (!session_) break;
+    auto received = session_->feed(std::string_view(chunk.data(), size));
+    if (!received) co_return std::move(received.error());
+    for (News& news : received->news) {
+      if (session_) hear(std::move(news));
+    }
+    if (received->to_send.empty()) continue;
+    const auto [failed, sent] =
+        co_await asio::async_write(socket_, asio::buffer(received->to_send), kAwait);
+    if (failed) co_return connection_error(failed);
+  }
+  co_return closed_error();
+}
+
+void Client::Connection::hear(News&& news) {
+  if (auto* answer = std::get_if<Answer>(&news)) {
+    const auto entry = pending_.find(answer->id);
+    if (entry == pending_.end()) return;
+    entry->second->result = std::move(answer->result);
+    entry->second->timer.cancel();
+    pending_.erase(entry);
+  } else if (const auto* event = std::get_if<Event>(&news)) {
+    if (std::ranges::find(kVcpuEvents, event->name) != kVcpuEvents.end()) refresh();
+    const auto heard = handlers_.event;
+    if (heard) heard(event->name, event->data);
+  } else {
+    greeting_deadline_.cancel();
+    refresh();
+  }
+}
+
+/// A server that misses the deadline loses the connection: whatever it still says would be late.
+asio::awaitable<base::Result<json::value>> Client::Connection::ask(std::string_view name,
+                                                                   json::object arguments) {
+  if (!connected()) co_return unexpected(closed_error());
+  Session::Command command = session_->command(name, arguments);
+  const auto pending = std::make_shared<Pending>(io_);
+  pending->bytes = std::move(command.bytes);
+  pending->timer.expires_after(options_.deadline);
+  pending_.emplace(command.id, pending);
+  asio::async_write(socket_, asio::buffer(pending->bytes),
+                    [pending](const error_code&, std::size_t) {});
+  co_await pending->timer.async_wait(kAwait);
+  if (pending->result) co_return std::move(*pending->result);
+  if (pending_.erase(command.id) == 0) co_return unexpected(closed_error());
+  give_up("no answer to " + std::string(name) + " in time");
+  co_return unexpected(closed_error());
+}
+
+/// Machines whose vCPUs have no such property (not x86) refuse: those have no APIC ids.
+asio::awaitable<base::Result<std::map<std::string, int>>> Client::Connection::ask_apic_ids(
+    const std::vector<Cpu>& cpus) {
+  std::map<std::string, int> found;
+  for (const Cpu& cpu : cpus) {
+    const auto known = apic_ids_.find(cpu.qom_path);
+    if (known == apic_ids_.end() || known->second.first != cpu.tid) {
+      const json::object arguments{{"path", cpu.qom_path}, {"property", "apic-id"}};
+      const auto answer = co_await ask("qom-get", arguments);
+      if (!connected()) co_return unexpected(answer.error());
+      const auto id = answer ? read_apic_id(*answer) : unexpected(answer.error());
+      if (!id) continue;
+      apic_ids_[cpu.qom_path] = {cpu.tid, *id};
+    }
+    found[cpu.qom_path] = apic_ids_[cpu.qom_path].second;
+  }
+  co_return found;
+}
+
+asio::awaitable<base::Result<vmm::MonitorFacts>> Client::Connection::ask_facts() {
+  const json::object none;
+  const auto cpus_answer = co_await ask("query-cpus-fast", none);
+  if (!cpus_answer) co_return unexpected(cpus_answer.error());
+  const auto cpus = read_cpus(*cpus_answer);
+  if (!cpus) co_return unexpected(cpus.error());
+  const auto iothreads_answer = co_await ask("query-iothreads", none);
+  if (!iothreads_answer) co_return unexpected(iothreads_answer.error());
+  auto iothreads = read_iothreads(*iothreads_answer);
+  if (!iothreads) co_return unexpected(iothreads.error());
+  // Machines that cannot plug vCPUs (microvm, none) refuse: they have no more slots than vCPUs.
+  const auto slots_answer = co_await ask("query-hotpluggable-cpus", none);
+  if (!slots_answer && !connected()) co_return unexpected(slots_answer.error());
+  const auto slots = slots_answer ? read_slots(*slots_answer) : std::vector<Slot>{};
+  if (!slots) co_return unexpected(slots.error());
+  const auto apic_ids = co_await ask_apic_ids(*cpus);
+  if (!apic_ids) co_return unexpected(apic_ids.error());
+  co_return compose(*cpus, *slots, *apic_ids, std::move(*iothreads));
+}
+
+asio::awaitable<void> Client::Connection::keep_facts(std::shared_ptr<Connection> self) {
+  while (!self->stopped_) {
+    if (!self->refresh_wanted_ || !self->connected()) {
+      self->wanted_.expires_at(asio::steady_timer::time_point::max());
+      co_await self->wanted_.async_wait(kAwait);
+      continue;
+    }
+    self->refresh_wanted_ = false;
+    auto facts = co_await self->ask_facts();
+    if (!facts) {
+      // A broken connection is reported by `serve`, which knows why.
+      if (self->connected()) self->report(facts.error());
+      continue;
+    }
+    const auto told = self->handlers_.facts;
+    if (told) told(std::move(*facts));
+  }
+}
+
+base::Result<Client> Client::start(asio::io_context& io, ClientOptions options,
+                                   ClientHandlers handlers) {
+  if (auto allowed = check_socket(options.socket); !allowed) {
+    return unexpected(std::move(allowed.error()));
+  }
+  auto connection = std::make_shared<Connection>(io, std::move(options), std::move(handlers));
+  connection->start();
+  return Client(std::move(connection));
+}
+
+Client::Client(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
+Client::Client(Client&&) noexcept = default;
+
+Client& Client::operator=(Client&& other) noexcept {
+  if (this == &other) return *this;
+  if (connection_) connection_->stop();
+  connection_ = std::move(other.connection_);
+  return *this;
+}
+
+Client::~Client() {
+  if (connection_) connection_->stop();
+}
+
+void Client::refresh() { connection_->refresh(); }
+
+bool Client::connected() const { return connection_->connected(); }
+
+}  // namespace ka::qmp

@@ -1,0 +1,118 @@
+#include "vmm/qmp/message.hpp"
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+
+namespace ka::qmp {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+auto malformed(const std::string& what) {
+  return base::fail(base::ErrorCode::kInvalid, "malformed QMP message: " + what);
+}
+
+/// The text of a member; empty where it is missing or no text.
+std::string text_of(const json::object& object, std::string_view name) {
+  const json::value* value = object.if_contains(name);
+  const json::string* text = value == nullptr ? nullptr : value->if_string();
+  return text == nullptr ? std::string() : std::string(text->data(), text->size());
+}
+
+const json::object* object_of(const json::object& object, std::string_view name) {
+  const json::value* value = object.if_contains(name);
+  return value == nullptr ? nullptr : value->if_object();
+}
+
+base::Result<Message> read_greeting(const json::object& document) {
+  const json::object* qmp = object_of(document, "QMP");
+  const json::object* version = qmp == nullptr ? nullptr : object_of(*qmp, "version");
+  const json::object* qemu = version == nullptr ? nullptr : object_of(*version, "qemu");
+  if (qemu == nullptr) return malformed("a greeting without version");
+  std::string text;
+  for (const char* part : {"major", "minor", "micro"}) {
+    const json::value* number = qemu->if_contains(part);
+    if (number == nullptr || !number->is_int64()) return malformed("a greeting without version");
+    text += (text.empty() ? "" : ".") + std::to_string(number->get_int64());
+  }
+  return Message{Greeting{std::move(text)}};
+}
+
+base::Result<Message> read_event(const json::object& document) {
+  std::string name = text_of(document, "event");
+  if (name.empty()) return malformed("an event without name");
+  const json::object* data = object_of(document, "data");
+  return Message{Event{std::move(name), data == nullptr ? "{}" : json::serialize(*data)}};
+}
+
+base::Result<Message> read_error(const json::object& document) {
+  const json::object* error = object_of(document, "error");
+  if (error == nullptr) return malformed("an error that is no object");
+  std::string text = text_of(*error, "class") + ": " + text_of(*error, "desc");
+  std::string id = text_of(document, "id");
+  // QEMU answers so what it could not read: then nothing that we wait for will come.
+  if (id.empty()) return malformed("an error without id (" + text + ')');
+  return Message{Answer{std::move(id), base::fail(base::ErrorCode::kUnavailable, std::move(text))}};
+}
+
+}  // namespace
+
+base::Result<Message> interpret(const json::value& document) {
+  const json::object* object = document.if_object();
+  if (object == nullptr) return malformed("no object");
+  if (object->contains("QMP")) return read_greeting(*object);
+  if (object->contains("event")) return read_event(*object);
+  if (object->contains("error")) return read_error(*object);
+  const json::value* result = object->if_contains("return");
+  if (result == nullptr) return malformed("neither greeting, answer nor event");
+  std::string id = text_of(*object, "id");
+  if (id.empty()) return malformed("an answer without id");
+  return Message{Answer{std::move(id), *result}};
+}
+
+json::stream_parser Reader::make_parser() {
+  json::parse_options options;
+  options.max_depth = kMaxDepth;
+  return json::stream_parser({}, options);
+}
+
+/// Parses up to the end of one document; gives back what follows it.
+base::Result<std::string_view> Reader::feed_document(std::string_view bytes) {
+  json::error_code error;
+  // One byte beyond the limit is enough to see that it is passed.
+  const std::size_t room = kMaxMessage + 1 - length_;
+  const std::size_t used = parser_.write_some(bytes.data(), std::min(bytes.size(), room), error);
+  if (error) return malformed(error.message());
+  length_ += used;
+  if (length_ > kMaxMessage) return malformed("longer than 1 MiB");
+  return bytes.substr(used);
+}
+
+base::Result<std::vector<Message>> Reader::feed(std::string_view bytes) {
+  std::vector<Message> messages;
+  for (;;) {
+    if (length_ == 0) bytes.remove_prefix(std::min(bytes.find_first_not_of(kBlanks), bytes.size()));
+    if (bytes.empty()) return messages;
+    const auto rest = feed_document(bytes);
+    if (!rest) return unexpected(rest.error());
+    bytes = *rest;
+    if (!parser_.done()) continue;
+    const json::value document = parser_.release();
+    parser_.reset();
+    length_ = 0;
+    auto message = interpret(document);
+    if (!message) return unexpected(std::move(message.error()));
+    messages.push_back(std::move(*message));
+  }
+}
+
+std::string format_command(std::string_view name, const json::object& arguments,
+                           std::string_view id) {
+  json::object command{{"execute", name}, {"id", id}};
+  if (!arguments.empty()) command["arguments"] = arguments;
+  return json::serialize(command) + "\r\n";
+}
+
+}  // namespace ka::qmp

@@ -1,0 +1,57 @@
+// One QMP connection as a state machine: greeting, capabilities, commands matched by id, events.
+// Bytes in, bytes and news out; the socket is somebody else's (client.hpp, tests, the fuzzer).
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "vmm/qmp/message.hpp"
+
+namespace ka::qmp {
+
+/// Capabilities are negotiated: commands may be sent.
+struct Ready {
+  std::string version;
+};
+
+using News = std::variant<Ready, Answer, Event>;
+
+class Session {
+ public:
+  struct Command {
+    std::string id;
+    std::string bytes;  ///< to be sent
+  };
+
+  struct Received {
+    std::vector<News> news;
+    std::string to_send;
+  };
+
+  /// Takes what came from the server. An error ends the session: the server does not speak QMP,
+  /// refuses its negotiation, or answers what nobody asked.
+  base::Result<Received> feed(std::string_view bytes);
+
+  bool ready() const { return state_ == State::kReady; }
+
+  /// Precondition: ready().
+  Command command(std::string_view name, const boost::json::object& arguments = {});
+
+ private:
+  enum class State { kGreeting, kNegotiating, kReady };
+
+  base::Result<void> take(Message&& message, Received& received);
+  base::Result<void> take_greeting(const Greeting& greeting, Received& received);
+  base::Result<void> take_answer(Answer&& answer, Received& received);
+
+  State state_ = State::kGreeting;
+  Reader reader_;
+  std::string version_;
+  std::set<std::string> waiting_;
+  unsigned long long next_id_ = 1;
+};
+
+}  // namespace ka::qmp

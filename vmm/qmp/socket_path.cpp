@@ -1,0 +1,48 @@
+#include "vmm/qmp/socket_path.hpp"
+
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace ka::qmp {
+namespace {
+
+// Go: virtcontainers/qemu.go (RunVMStoragePath), also below XDG_RUNTIME_DIR when rootless;
+// runtime-rs: KATA_PATH; containerd: the runtime v2 task directory.
+constexpr std::array<std::string_view, 3> kKatasFolders = {"/run/vc/vm/", "/run/kata/",
+                                                           "/io.containerd.runtime.v2.task/"};
+
+bool is_katas(const std::filesystem::path& socket) {
+  if (socket.filename() != "qmp.sock") return false;
+  const std::string& text = socket.native();
+  return std::ranges::any_of(kKatasFolders, [&text](std::string_view folder) {
+    return text.find(folder) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+base::Result<void> check_socket(const std::filesystem::path& socket) {
+  const std::string name = socket.string();
+  if (!socket.is_absolute()) {
+    return base::fail(base::ErrorCode::kInvalid, '"' + name + "\" is no absolute path");
+  }
+  if (name.size() >= sizeof(sockaddr_un::sun_path)) {
+    return base::fail(base::ErrorCode::kInvalid, name + ": too long for a socket's path");
+  }
+  std::error_code ignored;
+  const std::filesystem::path real = std::filesystem::weakly_canonical(socket, ignored);
+  if (is_katas(socket.lexically_normal()) || is_katas(real)) {
+    return base::fail(base::ErrorCode::kInvalid,
+                      name +
+                          " is Kata's own QMP socket: QEMU serves one client a socket, and "
+                          "Kata needs that place for the VM's life; give the VM a monitor "
+                          "socket of its own (extra_monitor_socket)");
+  }
+  return {};
+}
+
+}  // namespace ka::qmp

@@ -1,0 +1,17 @@
+// Which sockets we may connect to.
+#pragma once
+
+#include <filesystem>
+
+#include "affinity/base/result.hpp"
+
+namespace ka::qmp {
+
+/// kInvalid, saying why, for the QMP socket that Kata made for itself: "qmp.sock" below run/vc/vm,
+/// run/kata or a containerd bundle, also by way of a symbolic link. QEMU serves one client a
+/// socket, Kata's shim holds that place for the VM's life, and a client that waits in the queue
+/// would take it should the shim ever reconnect. kInvalid also for a path that is not absolute or
+/// too long for a socket.
+base::Result<void> check_socket(const std::filesystem::path& socket);
+
+}  // namespace ka::qmp
