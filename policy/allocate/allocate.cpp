@@ -1,0 +1,172 @@
+#include "policy/allocate/allocate.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "policy/allocate/steps.hpp"
+
+namespace ka::policy {
+namespace {
+
+enum class Used { kAlways, kDistributed, kWholeCores, kMixedCores };
+
+struct Entry {
+  Used used = Used::kAlways;
+  Step step;
+};
+
+/// The table: which policy uses which step. Within a phase, steps run in this order.
+const std::array<Entry, 24>& table() {
+  using enum Phase;
+  using enum Used;
+  static const std::array<Entry, 24> kTable{{
+      {kAlways,
+       {kSort, "coarse-to-fine",
+        "whole sockets and nodes (the larger first), L3 caches if asked for, cores, CPUs",
+        steps::coarse_to_fine}},
+      {kDistributed,
+       {kSort, "split-first", "before all others: an even split over nodes", steps::split_first}},
+      {kMixedCores, {kSort, "cores-only", "cores and nothing else", steps::cores_only}},
+      {kAlways,
+       {kFilter, "whole-core-request",
+        "full-pcpus-only: refuses what is no multiple of a core, or more than there are on whole "
+        "cores",
+        steps::whole_core_request}},
+      {kAlways, {kFilter, "reserved", "removes the reserved CPUs", steps::reserved}},
+      {kAlways,
+       {kFilter, "cpu-class", "removes CPUs of another kind than asked for", steps::cpu_class}},
+      {kAlways,
+       {kFilter, "numa-affinity",
+        "puts the CPUs of the hinted nodes (align-by-socket: of their sockets) first",
+        steps::numa_affinity}},
+      {kAlways,
+       {kFilter, "near-held",
+        "growing: puts CPUs first that share a core, L3, node or socket with those it has",
+        steps::near_held}},
+      {kAlways,
+       {kFilter, "isolated-first", "if asked for: puts isolated CPUs first",
+        steps::isolated_first}},
+      {kWholeCores,
+       {kFilter, "whole-cores", "removes CPUs of cores that are not free as a whole",
+        steps::whole_cores}},
+      {kMixedCores, {kFilter, "one-pool", "drops all preferences", steps::one_pool}},
+      {kAlways,
+       {kPostFilter, "spill",
+        "takes all of a pool that is too small and goes on to the next; refuses when none is left",
+        steps::spill}},
+      {kAlways,
+       {kPreScore, "count-free", "counts the free CPUs of every socket, node, L3 and core",
+        steps::count_free}},
+      {kDistributed,
+       {kSelect, "even-splits", "the combinations of the fewest nodes that can share evenly",
+        steps::even_splits}},
+      {kAlways,
+       {kSelect, "whole-groups",
+        "sockets, nodes, L3 caches or cores that are wholly free and fit, fullest parent first",
+        steps::whole_groups}},
+      {kAlways,
+       {kSelect, "part-of-l3", "the L3 caches that can hold all that is still needed",
+        steps::part_of_l3}},
+      {kAlways,
+       {kSelect, "single-cpus",
+        "free CPUs, those of broken cores first (distribute-cpus-across-cores: by number)",
+        steps::single_cpus}},
+      {kDistributed,
+       {kScore, "balance", "standard deviation of the nodes' free CPUs afterwards",
+        steps::balance}},
+      {kMixedCores, {kScore, "largest-first", "large cores first", steps::largest_first}},
+      {kAlways, {kScore, "rank", "position in the list", steps::rank}},
+      {kDistributed,
+       {kAllocate, "take-split", "takes the best split, packed within each node",
+        steps::take_split}},
+      {kAlways,
+       {kAllocate, "take-fitting", "takes candidates in order as long as they fit",
+        steps::take_fitting}},
+      {kAlways,
+       {kDeallocate, "keep-promised", "what the container was admitted with is kept first",
+        steps::keep_promised}},
+      {kAlways,
+       {kDeallocate, "keep-packed", "of the rest, the best packed CPUs are kept",
+        steps::keep_packed}},
+  }};
+  return kTable;
+}
+
+Pipeline policy_of(std::string name, std::initializer_list<Used> uses) {
+  Pipeline pipeline{.name = std::move(name), .steps = {}};
+  for (const Entry& entry : table()) {
+    if (std::ranges::find(uses, entry.used) != uses.end()) pipeline.steps.push_back(entry.step);
+  }
+  return pipeline;
+}
+
+Pipeline with_steps_for(Pipeline pipeline, Used used) {
+  for (const Entry& entry : table()) {
+    if (entry.used == used) pipeline.steps.push_back(entry.step);
+  }
+  return pipeline;
+}
+
+bool breaks_cores(const Machine& machine, const CpuSet& cpus) { return !machine.whole_cores(cpus); }
+
+/// full-pcpus-only, after kubelet's answer broke a core.
+Expected<CpuAllocation, Refusal> allocate_whole_cores(const Machine& machine,
+                                                      const CpuRequest& request,
+                                                      const Pipeline& pipeline) {
+  const Pipeline whole = with_steps_for(pipeline, Used::kWholeCores);
+  auto answer = run_growing(whole, machine, request);
+  if (answer && !breaks_cores(machine, answer->cpus)) return answer;
+  const Pipeline mixed = with_steps_for(whole, Used::kMixedCores);
+  answer = run_growing(mixed, machine, request);
+  if (answer && !breaks_cores(machine, answer->cpus)) return answer;
+  const int available = machine.whole_cores_in(request.available - request.reserved).size();
+  return unexpected(Refusal{Refusal::Reason::kNotEnoughWholeCores, request.cpus, available,
+                            machine.average_core()});
+}
+
+}  // namespace
+
+std::span<const Step> builtin_steps() {
+  static const std::vector<Step> kSteps = [] {
+    std::vector<Step> steps;
+    for (const Entry& entry : table()) steps.push_back(entry.step);
+    return steps;
+  }();
+  return kSteps;
+}
+
+const Pipeline& packed_policy() {
+  static const Pipeline kPacked = policy_of("packed", {Used::kAlways});
+  return kPacked;
+}
+
+const Pipeline& distributed_policy() {
+  static const Pipeline kDistributed =
+      policy_of("distributed", {Used::kAlways, Used::kDistributed});
+  return kDistributed;
+}
+
+const Pipeline& policy_for(OptionSet options) {
+  return options.has(CpuOption::kDistributeAcrossNuma) ? distributed_policy() : packed_policy();
+}
+
+Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request,
+                                          const Pipeline& pipeline) {
+  if (request.cpus < request.held.size()) return run_shrinking(pipeline, machine, request);
+  auto answer = run_growing(pipeline, machine, request);
+  const bool promised = request.options.has(CpuOption::kFullPcpusOnly);
+  if (!promised || !answer || !breaks_cores(machine, answer->cpus)) return answer;
+  return allocate_whole_cores(machine, request, pipeline);
+}
+
+Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request) {
+  return allocate(machine, request, policy_for(request.options));
+}
+
+CpuSet pack(const Machine& machine, const CpuSet& cpus, int count) {
+  CpuRequest request{.cpus = std::min(count, (cpus & machine.cpus()).size()), .available = cpus};
+  const auto packed = run_growing(packed_policy(), machine, request);
+  return packed ? packed->cpus : CpuSet{};
+}
+
+}  // namespace ka::policy

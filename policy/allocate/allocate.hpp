@@ -1,0 +1,35 @@
+// Which CPUs does a container get? The entry to the allocation core.
+#pragma once
+
+#include <span>
+
+#include "policy/allocate/pipeline.hpp"
+
+namespace ka::policy {
+
+/// Every step that built-in policies are made of, with what it does in a sentence.
+std::span<const Step> builtin_steps();
+
+/// The built-in policies, "packed" and "distributed".
+const Pipeline& packed_policy();
+const Pipeline& distributed_policy();
+/// The one that the options ask for.
+const Pipeline& policy_for(OptionSet options);
+
+/// Answers a request: takes CPUs for a new container (`held` empty) or one that grows, gives back
+/// those of one that shrinks. Fewer than 0 CPUs count as 0.
+///
+/// With the built-in policies the answer to a new container is kubelet's (docs/allocation.md has
+/// the exceptions). The options must have passed refused_options().
+///
+/// full-pcpus-only is kept at any price: where kubelet's answer would break a core, as it may where
+/// CPUs are free whose siblings are not, the request is answered from whole cores alone, or
+/// refused.
+Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request,
+                                          const Pipeline& pipeline);
+Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request);
+
+/// `count` of these CPUs by the packed policy; all of them where they are fewer.
+CpuSet pack(const Machine& machine, const CpuSet& cpus, int count);
+
+}  // namespace ka::policy

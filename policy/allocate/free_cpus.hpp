@@ -1,0 +1,50 @@
+// The CPUs that a request may still take, how many of them each group has, and the orders in which
+// kubelet's static policy looks at groups (cpu_assignment.go, sortAvailable*).
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "policy/allocate/machine.hpp"
+
+namespace ka::policy {
+
+class FreeCpus {
+ public:
+  /// `machine` must outlive this. CPUs that it does not know are left out.
+  FreeCpus(const Machine& machine, const CpuSet& cpus);
+
+  const CpuSet& cpus() const { return cpus_; }
+  int count(CpuLevel level, int group) const {
+    return counts_[static_cast<std::size_t>(level)][static_cast<std::size_t>(group)];
+  }
+  /// All CPUs of the group are free.
+  bool whole(CpuLevel level, int group) const {
+    return count(level, group) == machine_->group(level, group).size;
+  }
+  /// Those of a group's CPUs that are free.
+  CpuSet in(CpuLevel level, int group) const { return machine_->group(level, group).cpus & cpus_; }
+
+  /// Takes free CPUs away; others are ignored.
+  void take(const CpuSet& cpus);
+
+  /// The groups with a free CPU: parents in their own order, within a parent those with the fewest
+  /// free CPUs first, then by id. A group that lies in two parents comes once, where it is first
+  /// met: kubelet lists it twice there, and then counts its CPUs twice.
+  std::vector<int> order(CpuLevel level) const;
+  /// As order(kCpu), but within a socket CPUs come by number (distribute-cpus-across-cores).
+  std::vector<int> cpus_by_number() const;
+  /// The groups wholly free, in order().
+  std::vector<int> whole_groups(CpuLevel level) const;
+
+ private:
+  std::vector<int> with_free(CpuLevel outer, int number, CpuLevel inner) const;
+  void sort(CpuLevel level, std::vector<int>& groups) const;
+  std::vector<int> nested(CpuLevel outer, const std::vector<int>& parents, CpuLevel inner) const;
+
+  const Machine* machine_;
+  CpuSet cpus_;
+  std::array<std::vector<int>, kCpuLevels> counts_;
+};
+
+}  // namespace ka::policy

@@ -1,0 +1,115 @@
+#include "policy/allocate/machine.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace ka::policy {
+namespace {
+
+int id_of(const Cpu& cpu, CpuLevel level) {
+  switch (level) {
+    case CpuLevel::kSocket:
+      return cpu.socket;
+    case CpuLevel::kNode:
+      return cpu.numa;
+    case CpuLevel::kL3:
+      return cpu.l3;
+    case CpuLevel::kCore:
+      return cpu.core;
+    case CpuLevel::kCpu:
+      return cpu.cpu;
+  }
+  return cpu.cpu;
+}
+
+std::map<int, CpuSet> cpus_by_id(const Topology& topology, CpuLevel level) {
+  std::map<int, CpuSet> by_id;
+  for (const Cpu& cpu : topology.cpus()) {
+    if (cpu.online) by_id[id_of(cpu, level)].add(cpu.cpu);
+  }
+  return by_id;
+}
+
+}  // namespace
+
+Machine::Machine(Topology topology) : topology_(std::move(topology)) {
+  const auto numbers = static_cast<std::size_t>(topology_.online().last() + 1);
+  for (std::size_t level = 0; level < kCpuLevels; ++level) {
+    Layer& layer = layers_[level];
+    layer.group_of.assign(numbers, -1);
+    for (auto& [id, cpus] : cpus_by_id(topology_, static_cast<CpuLevel>(level))) {
+      for (const int cpu : cpus) {
+        layer.group_of[static_cast<std::size_t>(cpu)] = static_cast<int>(layer.groups.size());
+      }
+      const int size = cpus.size();
+      layer.groups.push_back({id, std::move(cpus), size});
+    }
+  }
+}
+
+std::vector<int> Machine::inside(CpuLevel outer, int number, CpuLevel inner) const {
+  std::vector<int> found;
+  for (const int cpu : group(outer, number).cpus) found.push_back(group_of(inner, cpu));
+  std::ranges::sort(found);
+  const auto repeated = std::ranges::unique(found);
+  found.erase(repeated.begin(), repeated.end());
+  return found;
+}
+
+bool Machine::nodes_outermost() const {
+  return groups(CpuLevel::kSocket).size() >= groups(CpuLevel::kNode).size();
+}
+
+std::optional<CpuLevel> Machine::parent(CpuLevel level) const {
+  switch (level) {
+    case CpuLevel::kSocket:
+      return nodes_outermost() ? std::optional(CpuLevel::kNode) : std::nullopt;
+    case CpuLevel::kNode:
+      return nodes_outermost() ? std::nullopt : std::optional(CpuLevel::kSocket);
+    case CpuLevel::kL3:
+      return CpuLevel::kNode;
+    case CpuLevel::kCore:
+      return nodes_outermost() ? CpuLevel::kSocket : CpuLevel::kNode;
+    case CpuLevel::kCpu:
+      return CpuLevel::kCore;
+  }
+  return std::nullopt;
+}
+
+int Machine::average(CpuLevel level) const {
+  return cpus().empty() ? 1 : cpus().size() / static_cast<int>(groups(level).size());
+}
+
+bool Machine::uniform_cores() const {
+  const auto& cores = groups(CpuLevel::kCore);
+  return std::ranges::all_of(cores,
+                             [&](const CpuGroup& core) { return core.size == cores.front().size; });
+}
+
+bool Machine::whole_cores(const CpuSet& cpus) const { return with_siblings(cpus) == cpus; }
+
+CpuSet Machine::whole_cores_in(const CpuSet& cpus) const {
+  return cpus - with_siblings(this->cpus() - cpus);
+}
+
+CpuSet Machine::with_siblings(const CpuSet& cpus) const { return groups_of(CpuLevel::kCore, cpus); }
+
+CpuSet Machine::cpus_of_nodes(const NodeSet& nodes) const {
+  CpuSet found;
+  for (const int node : nodes) found |= topology_.node_cpus(node);
+  return found;
+}
+
+CpuSet Machine::cpus_of_sockets_of(const NodeSet& nodes) const {
+  return groups_of(CpuLevel::kSocket, cpus_of_nodes(nodes));
+}
+
+CpuSet Machine::groups_of(CpuLevel level, const CpuSet& cpus) const {
+  CpuSet found;
+  for (const int cpu : cpus) {
+    if (!found.contains(cpu)) found |= group(level, group_of(level, cpu)).cpus;
+  }
+  return found;
+}
+
+}  // namespace ka::policy

@@ -1,0 +1,180 @@
+#include "policy/allocate/split.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+namespace ka::policy {
+namespace {
+
+int even_share(const SplitProblem& problem, std::size_t nodes) {
+  return problem.cpus / static_cast<int>(nodes) / problem.group * problem.group;
+}
+
+int room(const SplitProblem& problem, int position) {
+  return problem.rooms[static_cast<std::size_t>(position)].cpus;
+}
+
+bool holds_evenly(const SplitProblem& problem, const std::vector<int>& combination) {
+  const int share = even_share(problem, combination.size());
+  int groups = 0;
+  for (const int position : combination) {
+    if (room(problem, position) < share) return false;
+    groups += room(problem, position) / problem.group;
+  }
+  return groups * problem.group >= problem.cpus;
+}
+
+/// Moves on to the lexicographically next ascending choice out of `count` numbers.
+bool next_combination(std::vector<int>& chosen, int count) {
+  const int size = static_cast<int>(chosen.size());
+  int at = size - 1;
+  while (at >= 0 && chosen[static_cast<std::size_t>(at)] == count - size + at) --at;
+  if (at < 0) return false;
+  int value = chosen[static_cast<std::size_t>(at)];
+  for (; at < size; ++at) chosen[static_cast<std::size_t>(at)] = ++value;
+  return true;
+}
+
+std::vector<int> first_combination(int size) {
+  std::vector<int> chosen(static_cast<std::size_t>(size));
+  std::iota(chosen.begin(), chosen.end(), 0);
+  return chosen;
+}
+
+std::vector<int> roomiest(const SplitProblem& problem, int nodes) {
+  std::vector<int> positions = first_combination(static_cast<int>(problem.rooms.size()));
+  std::ranges::stable_sort(positions, std::greater{},
+                           [&](int position) { return room(problem, position); });
+  positions.resize(static_cast<std::size_t>(nodes));
+  std::ranges::sort(positions);
+  return positions;
+}
+
+/// What is free in each room, and the sum of squares, from which the balance follows: the sum
+/// itself is the same for all ways to take the same number of CPUs.
+struct Rest {
+  std::vector<int> free;
+  std::int64_t squares = 0;
+
+  void take(int position, int cpus) {
+    int& left = free[static_cast<std::size_t>(position)];
+    squares -= std::int64_t{left} * left;
+    left -= cpus;
+    squares += std::int64_t{left} * left;
+  }
+};
+
+/// kubelet rounds the mean, and then the deviation, to thousandths; equal roundings are ties, which
+/// the combination tried first wins. In whole numbers, so that no order of addition shows.
+std::int64_t thousandths(const Rest& rest) {
+  const auto count = static_cast<std::int64_t>(rest.free.size());
+  const std::int64_t sum = std::accumulate(rest.free.begin(), rest.free.end(), std::int64_t{0});
+  const std::int64_t mean =
+      std::llround(1000.0 * static_cast<double>(sum) / static_cast<double>(count));
+  const std::int64_t deviations = 1000000 * rest.squares - 2000 * mean * sum + count * mean * mean;
+  return std::llround(std::sqrt(static_cast<double>(deviations) / static_cast<double>(count)));
+}
+
+/// Hands out groups one after the other, round and round, to the rooms of a subset that still have
+/// one. The positions, in order; none when the subset runs dry: there kubelet never returns.
+std::optional<std::vector<int>> deal(Rest& rest, const std::vector<int>& subset, int groups,
+                                     int group) {
+  std::vector<int> dealt;
+  while (groups > 0) {
+    const std::size_t before = dealt.size();
+    for (const int position : subset) {
+      if (groups == 0 || rest.free[static_cast<std::size_t>(position)] < group) continue;
+      rest.take(position, group);
+      dealt.push_back(position);
+      --groups;
+    }
+    if (dealt.size() == before) return std::nullopt;
+  }
+  return dealt;
+}
+
+struct Remainder {
+  std::vector<int> dealt;
+  std::int64_t balance = std::numeric_limits<std::int64_t>::max();
+};
+
+/// Tries every subset of `open` to take the remainder from, the larger ones first.
+Remainder best_remainder(const Rest& rest, const std::vector<int>& open, int groups, int group) {
+  Remainder best;
+  for (int size = static_cast<int>(open.size()); size >= 1; --size) {
+    std::vector<int> chosen = first_combination(size);
+    do {
+      std::vector<int> subset;
+      for (const int i : chosen) subset.push_back(open[static_cast<std::size_t>(i)]);
+      Rest after = rest;
+      auto dealt = deal(after, subset, groups, group);
+      if (!dealt) continue;
+      const std::int64_t balance = thousandths(after);
+      if (balance < best.balance) best = {*std::move(dealt), balance};
+    } while (next_combination(chosen, static_cast<int>(open.size())));
+  }
+  return best;
+}
+
+/// Each group from the room with the most CPUs left: the best balance there is.
+Remainder roomiest_remainder(Rest rest, const std::vector<int>& open, int groups, int group) {
+  Remainder best;
+  for (; groups > 0; --groups) {
+    const int position = *std::ranges::max_element(
+        open, {}, [&](int at) { return rest.free[static_cast<std::size_t>(at)]; });
+    rest.take(position, group);
+    best.dealt.push_back(position);
+  }
+  best.balance = thousandths(rest);
+  return best;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> even_combinations(const SplitProblem& problem, int nodes) {
+  const int count = static_cast<int>(problem.rooms.size());
+  std::vector<std::vector<int>> found;
+  if (problem.rooms.size() > kExactSplitNodes) {
+    found.push_back(roomiest(problem, nodes));
+    if (!holds_evenly(problem, found.front())) found.clear();
+    return found;
+  }
+  std::vector<int> chosen = first_combination(nodes);
+  do {
+    if (holds_evenly(problem, chosen)) found.push_back(chosen);
+  } while (next_combination(chosen, count));
+  return found;
+}
+
+Split best_split(const SplitProblem& problem, const std::vector<int>& combination) {
+  const int share = even_share(problem, combination.size());
+  Rest rest;
+  for (const Share& room : problem.rooms) {
+    rest.free.push_back(room.cpus);
+    rest.squares += std::int64_t{room.cpus} * room.cpus;
+  }
+  Split split;
+  std::vector<int> open;
+  for (const int position : combination) {
+    rest.take(position, share);
+    split.shares.push_back({problem.rooms[static_cast<std::size_t>(position)].node, share});
+    if (rest.free[static_cast<std::size_t>(position)] >= problem.group) open.push_back(position);
+  }
+  const int groups = (problem.cpus - share * static_cast<int>(combination.size())) / problem.group;
+  Remainder remainder{{}, thousandths(rest)};
+  if (groups > 0) {
+    remainder = problem.rooms.size() > kExactSplitNodes
+                    ? roomiest_remainder(rest, open, groups, problem.group)
+                    : best_remainder(rest, open, groups, problem.group);
+  }
+  for (const int position : remainder.dealt) {
+    split.shares.push_back({problem.rooms[static_cast<std::size_t>(position)].node, problem.group});
+  }
+  split.balance = static_cast<double>(remainder.balance) / 1000;
+  return split;
+}
+
+}  // namespace ka::policy

@@ -1,0 +1,94 @@
+// Select, Score and Allocate of the distributed policy (takeByTopologyNUMADistributed).
+#include <algorithm>
+
+#include "policy/allocate/allocate.hpp"
+#include "policy/allocate/split.hpp"
+#include "policy/allocate/steps.hpp"
+
+namespace ka::policy::steps {
+namespace {
+
+SplitProblem problem_of(const Cycle& cycle) {
+  SplitProblem problem{.rooms = {}, .cpus = cycle.needed, .group = 1};
+  const bool whole_cores = cycle.request.options.has(CpuOption::kFullPcpusOnly);
+  problem.group = cycle.request.group_size.value_or(whole_cores ? cycle.machine.average_core() : 1);
+  for (const int node : cycle.free.order(CpuLevel::kNode)) {
+    problem.rooms.push_back({node, cycle.free.count(CpuLevel::kNode, node)});
+  }
+  return problem;
+}
+
+/// The fewest nodes that could hold the request, were they all empty, and the most that it can be
+/// split over (rangeNUMANodesNeededToSatisfy).
+struct NodeRange {
+  int least = 1;
+  int most = 1;
+};
+
+int divide_up(int number, int by) { return (number - 1) / by + 1; }
+
+NodeRange node_range(const Cycle& cycle, const SplitProblem& problem) {
+  const int nodes = static_cast<int>(cycle.machine.groups(CpuLevel::kNode).size());
+  const int groups_per_node =
+      divide_up(divide_up(cycle.machine.cpus().size(), problem.group), nodes);
+  const int groups = divide_up(problem.cpus, problem.group);
+  const int available = static_cast<int>(problem.rooms.size());
+  return {divide_up(groups, groups_per_node), std::min(groups, available)};
+}
+
+int position_of(const SplitProblem& problem, int node) {
+  const auto found = std::ranges::find(problem.rooms, node, &Share::node);
+  return static_cast<int>(found - problem.rooms.begin());
+}
+
+void list_splits(Cycle& cycle, const SplitProblem& problem, int nodes) {
+  for (const std::vector<int>& combination : even_combinations(problem, nodes)) {
+    Candidate candidate;
+    for (const int position : combination) {
+      candidate.shares.push_back({problem.rooms[static_cast<std::size_t>(position)].node, 0});
+    }
+    cycle.candidates.push_back(std::move(candidate));
+  }
+}
+
+}  // namespace
+
+void even_splits(Cycle& cycle) {
+  if (cycle.stage != Stage::kSplits) return;
+  const SplitProblem problem = problem_of(cycle);
+  if (problem.cpus % problem.group != 0) return;
+  const NodeRange range = node_range(cycle, problem);
+  for (int nodes = range.least; nodes <= range.most && cycle.candidates.empty(); ++nodes) {
+    list_splits(cycle, problem, nodes);
+  }
+  cycle.note({.what = Finding::What::kListed, .number = static_cast<int>(cycle.candidates.size())});
+}
+
+void balance(Cycle& cycle) {
+  if (cycle.stage != Stage::kSplits) return;
+  const SplitProblem problem = problem_of(cycle);
+  for (Candidate& candidate : cycle.candidates) {
+    std::vector<int> combination;
+    for (const Share& share : candidate.shares) {
+      combination.push_back(position_of(problem, share.node));
+    }
+    Split split = best_split(problem, combination);
+    candidate.shares = std::move(split.shares);
+    candidate.score += split.balance;
+  }
+}
+
+void take_split(Cycle& cycle) {
+  if (cycle.stage != Stage::kSplits) return;
+  const Candidate& best = cycle.candidates.front();
+  CpuSet taken;
+  for (const Share& share : best.shares) {
+    const CpuSet cpus = pack(cycle.machine, cycle.free.in(CpuLevel::kNode, share.node), share.cpus);
+    cycle.take(cpus);
+    taken |= cpus;
+  }
+  cycle.note(
+      {.what = Finding::What::kChosen, .cpus = taken, .shares = best.shares, .score = best.score});
+}
+
+}  // namespace ka::policy::steps

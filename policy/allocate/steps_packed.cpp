@@ -1,0 +1,112 @@
+// PreScore, Select, Score and Allocate of the packed policy (takeByTopologyNUMAPacked), and what
+// every policy uses of them.
+#include <optional>
+
+#include "policy/allocate/steps.hpp"
+
+namespace ka::policy::steps {
+namespace {
+
+std::optional<CpuLevel> level_of(Stage stage) {
+  switch (stage) {
+    case Stage::kSockets:
+      return CpuLevel::kSocket;
+    case Stage::kNodes:
+      return CpuLevel::kNode;
+    case Stage::kL3s:
+      return CpuLevel::kL3;
+    case Stage::kCores:
+      return CpuLevel::kCore;
+    default:
+      return std::nullopt;
+  }
+}
+
+void list(Cycle& cycle, CpuSet cpus) {
+  if (!cpus.empty()) cycle.candidates.push_back({.cpus = std::move(cpus)});
+}
+
+void note_listed(Cycle& cycle) {
+  const int number = static_cast<int>(cycle.candidates.size());
+  cycle.note({.what = Finding::What::kListed, .number = number});
+}
+
+/// The first CPUs of as many cores of an L3 as the rest of the request needs; kubelet drops the
+/// last one when an odd number is needed (takePartialUncore).
+CpuSet piece_of(const Cycle& cycle, int l3) {
+  const int per_core = cycle.machine.average_core();
+  int cores = (cycle.needed + per_core - 1) / per_core;
+  const CpuSet free = cycle.free.in(CpuLevel::kL3, l3);
+  CpuSet piece;
+  for (const int core : cycle.machine.inside(CpuLevel::kL3, l3, CpuLevel::kCore)) {
+    const CpuSet cpus = cycle.free.in(CpuLevel::kCore, core);
+    if (!cpus.intersects(free) || cores-- <= 0) continue;
+    piece |= cpus;
+  }
+  const bool odd = cycle.needed % 2 != 0 && per_core > 1;
+  if (odd && piece.size() > cycle.needed) piece.remove(piece.last());
+  return piece;
+}
+
+}  // namespace
+
+void count_free(Cycle& cycle) { cycle.free = FreeCpus(cycle.machine, cycle.pools.front()); }
+
+void whole_groups(Cycle& cycle) {
+  const auto level = level_of(cycle.stage);
+  if (!level) return;
+  if (cycle.stage == Stage::kL3s) {
+    cycle.l3_order = cycle.free.order(CpuLevel::kL3);
+    if (cycle.needed < cycle.machine.average_l3()) return;
+  }
+  for (const int group : cycle.free.whole_groups(*level)) {
+    if (cycle.machine.group(*level, group).size <= cycle.needed) {
+      list(cycle, cycle.machine.group(*level, group).cpus);
+    }
+  }
+  note_listed(cycle);
+}
+
+void part_of_l3(Cycle& cycle) {
+  if (cycle.stage != Stage::kPartOfL3) return;
+  for (const int l3 : cycle.l3_order) {
+    CpuSet piece = piece_of(cycle, l3);
+    if (piece.size() == cycle.needed) list(cycle, std::move(piece));
+  }
+  note_listed(cycle);
+}
+
+void single_cpus(Cycle& cycle) {
+  if (cycle.stage != Stage::kCpus) return;
+  const bool by_number = cycle.request.options.has(CpuOption::kDistributeAcrossCores);
+  for (const int group :
+       by_number ? cycle.free.cpus_by_number() : cycle.free.order(CpuLevel::kCpu)) {
+    list(cycle, cycle.machine.group(CpuLevel::kCpu, group).cpus);
+  }
+  note_listed(cycle);
+}
+
+void rank(Cycle& cycle) {
+  if (cycle.stage == Stage::kSplits) return;
+  double position = 0;
+  for (Candidate& candidate : cycle.candidates) candidate.score += position++;
+}
+
+/// Whole cores of any sizes add up to the request if they do at all when the large ones are taken
+/// first: threads per core are 1, 2, 4 or 8, each a multiple of the one before.
+void largest_first(Cycle& cycle) {
+  const double step = cycle.machine.cpus().size();
+  for (Candidate& candidate : cycle.candidates) candidate.score -= step * candidate.cpus.size();
+}
+
+void take_fitting(Cycle& cycle) {
+  if (cycle.stage == Stage::kSplits) return;
+  for (const Candidate& candidate : cycle.candidates) {
+    if (cycle.needed == 0) return;
+    if (candidate.cpus.size() > cycle.needed) continue;
+    cycle.take(candidate.cpus);
+    cycle.note({.what = Finding::What::kChosen, .cpus = candidate.cpus, .score = candidate.score});
+  }
+}
+
+}  // namespace ka::policy::steps

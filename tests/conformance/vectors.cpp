@@ -1,0 +1,65 @@
+#include "tests/conformance/vectors.hpp"
+
+#include <boost/json/parse.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <stdexcept>
+
+namespace ka::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path find_directory() {
+  if (const char* told = std::getenv("KATA_AFFINITY_CONFORMANCE")) return told;
+  for (fs::path at = KA_SOURCE_DIR; at != at.parent_path(); at = at.parent_path()) {
+    if (fs::exists(at / "shared" / "conformance")) return at / "shared" / "conformance";
+  }
+  return {};
+}
+
+int number(const boost::json::object& object, const char* key) {
+  return object.at(key).to_number<int>();
+}
+
+policy::Machine read_machine(const boost::json::object& topology) {
+  std::vector<policy::Cpu> cpus;
+  for (const auto& value : topology.at("cpus").as_array()) {
+    const auto& cpu = value.as_object();
+    cpus.push_back({.cpu = number(cpu, "cpu"),
+                    .core = number(cpu, "core"),
+                    .socket = number(cpu, "socket"),
+                    .numa = number(cpu, "numa"),
+                    .l3 = number(cpu, "uncore")});
+  }
+  auto made = policy::Topology::make(std::move(cpus));
+  if (!made) throw std::runtime_error(made.error());
+  return policy::Machine(*std::move(made));
+}
+
+}  // namespace
+
+std::optional<boost::json::object> conformance_vectors(const std::string& file) {
+  const fs::path path = find_directory() / file;
+  std::ifstream stream(path);
+  if (!stream) {
+    std::cout << "SKIPPED: no " << file
+              << " (set KATA_AFFINITY_CONFORMANCE, or put shared/conformance beside the sources)\n";
+    return std::nullopt;
+  }
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  return boost::json::parse(text).as_object();
+}
+
+std::map<std::string, policy::Machine> machines_of(const boost::json::object& vectors) {
+  std::map<std::string, policy::Machine> machines;
+  for (const auto& [name, topology] : vectors.at("topologies").as_object()) {
+    machines.emplace(std::string(name), read_machine(topology.as_object()));
+  }
+  return machines;
+}
+
+}  // namespace ka::test

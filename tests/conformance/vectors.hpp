@@ -1,0 +1,20 @@
+// Other projects' own test tables, read from a directory beside the checkout (not part of it).
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "policy/allocate/machine.hpp"
+
+namespace ka::test {
+
+/// A file of $KATA_AFFINITY_CONFORMANCE or of the nearest shared/conformance above the sources.
+/// Where there is none, prints why the test is skipped.
+std::optional<boost::json::object> conformance_vectors(const std::string& file);
+
+/// The "topologies" of kubelet_cpu_assignment.json.
+std::map<std::string, policy::Machine> machines_of(const boost::json::object& vectors);
+
+}  // namespace ka::test
