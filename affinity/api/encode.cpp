@@ -1,0 +1,172 @@
+#include "affinity/api/encode.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <chrono>
+
+#include "affinity/words/plan.hpp"
+
+namespace ka::api {
+namespace {
+
+namespace json = boost::json;
+
+json::object thread_to_json(const engine::ThreadView& thread) {
+  const policy::ThreadFacts& facts = thread.facts;
+  json::object object{{"tid", facts.key.tid},
+                      {"pid", facts.key.pid},
+                      {"start_time", facts.key.start_time},
+                      {"role", policy::role_name(facts.role)},
+                      {"name", facts.name},
+                      {"wanted", policy::format_list(thread.wanted)},
+                      {"actual", policy::format_list(thread.actual)},
+                      {"managed", thread.managed},
+                      {"drift", thread.drifted()}};
+  if (facts.role == policy::Role::kVcpu) object["vcpu"] = facts.vcpu_index;
+  if (!thread.problem.empty()) object["problem"] = thread.problem;
+  return object;
+}
+
+/// The plan's vCPU (an object) with what the guest sees of it.
+void add_topology(json::object& vcpu, const policy::VcpuFacts& facts) {
+  if (facts.apic_id) vcpu["apic_id"] = *facts.apic_id;
+  vcpu["socket"] = facts.socket;
+  vcpu["core"] = facts.core;
+  vcpu["thread"] = facts.thread;
+  vcpu["numa"] = facts.numa;
+}
+
+json::object container_to_json(const policy::ContainerRecord& record,
+                               const policy::SandboxPlan& plan) {
+  const policy::ContainerFacts& facts = record.facts;
+  json::object object{{"id", facts.id},
+                      {"name", facts.name},
+                      {"cpus", policy::format_list(facts.cpus)},
+                      {"mems", policy::format_list(facts.mems)},
+                      {"exclusive", facts.exclusive},
+                      {"quota", facts.quota},
+                      {"period", facts.period},
+                      {"exited", facts.exited},
+                      {"source", policy::source_name(record.source)},
+                      {"vcpus", ""},
+                      {"dedicated", false}};
+  for (const policy::ContainerPlan& planned : plan.containers) {
+    if (planned.id != facts.id) continue;
+    object["vcpus"] = policy::format_list(planned.vcpus);
+    object["dedicated"] = planned.dedicated;
+  }
+  return object;
+}
+
+json::array codes(const std::vector<policy::Note>& notes) {
+  json::array array;
+  for (const policy::Note& note : notes) array.emplace_back(policy::code_name(note.code));
+  return array;
+}
+
+json::array strings(const std::vector<std::string>& texts) {
+  json::array array;
+  for (const std::string& text : texts) array.emplace_back(text);
+  return array;
+}
+
+void add_vcpus(json::object& sandbox, const engine::SandboxView& view) {
+  json::array& vcpus = sandbox["vcpus"].as_array();
+  for (json::value& vcpu : vcpus) {
+    for (const policy::VcpuFacts& facts : view.vcpus) {
+      if (vcpu.as_object()["index"] == facts.index) add_topology(vcpu.as_object(), facts);
+    }
+  }
+}
+
+void add_threads(json::object& sandbox, const engine::SandboxView& view) {
+  json::array threads;
+  int drift = 0;
+  for (const engine::ThreadView& thread : view.threads) {
+    threads.push_back(thread_to_json(thread));
+    drift += thread.drifted() ? 1 : 0;
+  }
+  sandbox["threads"] = std::move(threads);
+  sandbox["drift"] = drift;
+}
+
+void add_containers(json::object& sandbox, const engine::SandboxView& view) {
+  json::array containers;
+  for (const auto& [id, record] : view.pod.containers) {
+    containers.push_back(container_to_json(record, view.plan));
+  }
+  sandbox["containers"] = std::move(containers);
+}
+
+/// "2026-01-31T12:00:00.123Z"
+std::string iso_time(std::chrono::system_clock::time_point time) {
+  using std::chrono::floor;
+  const auto milliseconds = floor<std::chrono::milliseconds>(time);
+  const auto seconds = floor<std::chrono::seconds>(time);
+  const std::time_t plain = std::chrono::system_clock::to_time_t(seconds);
+  std::tm parts{};
+  ::gmtime_r(&plain, &parts);
+  char text[40];
+  const std::size_t size = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text + size, sizeof(text) - size, ".%03dZ",
+                static_cast<int>((milliseconds - seconds).count()));
+  return text;
+}
+
+}  // namespace
+
+json::object to_json(const engine::SandboxView& view) {
+  json::object sandbox = words::to_json(view.plan);
+  sandbox["id"] = view.pod.id;
+  sandbox["pod_uid"] = view.pod.pod_uid;
+  sandbox["pod_name"] = view.pod.pod_name;
+  sandbox["handler"] = view.pod.handler;
+  sandbox["vmm_pid"] = view.pod.vmm_pid.value_or(0);
+  sandbox["source"] = policy::source_name(view.pod.source);
+  sandbox["cgroup"] = view.cgroup;
+  sandbox["cgroup_cpus"] =
+      view.cgroup_cpus ? json::value(policy::format_list(*view.cgroup_cpus)) : json::value();
+  sandbox["vcpu_source"] = view.vcpu_source;
+  sandbox["released"] = view.released;
+  add_vcpus(sandbox, view);
+  add_threads(sandbox, view);
+  add_containers(sandbox, view);
+  sandbox["reason_codes"] = codes(view.plan.reasons);
+  sandbox["warning_codes"] = codes(view.plan.warnings);
+  sandbox["conflicts"] = strings(view.conflicts);
+  return sandbox;
+}
+
+json::object to_json(const engine::Outcome& outcome) {
+  return {{"planned", outcome.planned},
+          {"writes", outcome.writes},
+          {"failed", outcome.failed},
+          {"seconds", std::chrono::duration<double>(outcome.duration).count()}};
+}
+
+json::object to_json(const engine::VerifyReport& report) {
+  json::array findings;
+  for (const engine::Finding& finding : report.findings) {
+    findings.push_back({{"invariant", finding.invariant},
+                        {"sandbox", finding.sandbox},
+                        {"subject", finding.subject},
+                        {"wanted", policy::format_list(finding.wanted)},
+                        {"actual", policy::format_list(finding.actual)},
+                        {"text", finding.text}});
+  }
+  return {{"ok", report.findings.empty()},
+          {"sandboxes", report.sandboxes},
+          {"threads", report.threads},
+          {"findings", std::move(findings)}};
+}
+
+json::object to_json(const engine::Happening& happening) {
+  return {{"sequence", happening.sequence},
+          {"time", iso_time(happening.time)},
+          {"kind", happening.kind},
+          {"sandbox", happening.sandbox},
+          {"text", happening.text}};
+}
+
+}  // namespace ka::api

@@ -1,0 +1,26 @@
+// What the engine shows, as JSON. The shapes are documented in docs/api.md.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+
+#include "affinity/engine/views.hpp"
+
+namespace ka::engine {
+class Engine;
+}
+
+namespace ka::api {
+
+/// One sandbox as `status` shows it: its plan, with each thread's wanted and actual set, and each
+/// container's spec beside the vCPUs it got.
+boost::json::object to_json(const engine::SandboxView& view);
+
+boost::json::object to_json(const engine::Outcome& outcome);
+boost::json::object to_json(const engine::VerifyReport& report);
+boost::json::object to_json(const engine::Happening& happening);
+
+/// The node as `map` draws it: the machine, who owns which CPU, which vCPU is dedicated to it and
+/// how many other threads may use it.
+boost::json::object node_to_json(const engine::Engine& engine);
+
+}  // namespace ka::api

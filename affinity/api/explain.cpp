@@ -1,0 +1,182 @@
+#include "affinity/api/explain.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "affinity/engine/engine.hpp"
+#include "affinity/words/sentences.hpp"
+#include "affinity/words/settings.hpp"
+
+namespace ka::api {
+namespace {
+
+namespace json = boost::json;
+using policy::CpuSet;
+using policy::Role;
+using words::cpus_text;
+
+class Facts {
+ public:
+  void add(std::string text, std::string_view source) {
+    facts_.push_back({{"text", std::move(text)}, {"source", source}});
+  }
+  json::array take() { return std::move(facts_); }
+
+ private:
+  json::array facts_;
+};
+
+std::string container_name(const policy::ContainerFacts& container) {
+  return "container " + container.id + (container.name.empty() ? "" : " (" + container.name + ")");
+}
+
+std::string container_text(const policy::ContainerFacts& container) {
+  std::string text = container_name(container);
+  if (container.cpus.empty()) {
+    text += " has no cpuset";
+  } else if (container.exclusive) {
+    text += " owns " + cpus_text(container.cpus) + " exclusively";
+  } else {
+    text += " shares " + cpus_text(container.cpus) + " with others";
+  }
+  if (!container.mems.empty()) {
+    text += ", with memory of node " + policy::format_list(container.mems);
+  }
+  if (container.quota > 0 && container.period > 0) {
+    text += ", with a quota of " + std::to_string(container.quota) + " us in every " +
+            std::to_string(container.period) + " us";
+  }
+  if (container.exited) text += "; it has exited, its CPUs stay reserved";
+  return text;
+}
+
+void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
+  if (view.pod.vmm_pid) {
+    facts.add("the VM is process " + std::to_string(*view.pod.vmm_pid),
+              policy::source_name(view.pod.source));
+  }
+  policy::VcpuSet vcpus;
+  for (const policy::VcpuFacts& vcpu : view.vcpus) vcpus.add(vcpu.index);
+  facts.add(vcpus.empty() ? "no vCPU of it is known" : "it has vCPUs " + policy::format_list(vcpus),
+            view.vcpu_source);
+  for (const std::string& conflict : view.conflicts) facts.add(conflict, "cross-check");
+  for (const auto& [id, record] : view.pod.containers) {
+    facts.add(container_text(record.facts), policy::source_name(record.source));
+  }
+  if (view.cgroup_cpus) {
+    facts.add("its cgroup " + view.cgroup + " allows " + cpus_text(*view.cgroup_cpus), "cgroup");
+  }
+}
+
+void add_node_facts(Facts& facts, const engine::Engine& engine, const engine::SandboxView& view) {
+  const policy::Ledger& ledger = engine.ledger();
+  const CpuSet others = ledger.exclusive_to_others(view.pod.id);
+  if (!others.empty()) facts.add(cpus_text(others) + " belong to other pods exclusively", "ledger");
+  facts.add(
+      "the node's shared pool is " + cpus_text(ledger.shared_pool(engine.topology().online())),
+      ledger.told_shared_pool() ? "kubelet" : "what no container owns exclusively");
+}
+
+void add_setting_facts(Facts& facts, const engine::Options& options,
+                       const policy::Settings& settings) {
+  constexpr std::string_view kSource = "configuration";
+  facts.add(
+      "vcpu_pinning is \"" + std::string(words::vcpu_pinning_name(settings.vcpu_pinning)) + '"',
+      kSource);
+  facts.add("housekeeping is \"" + words::housekeeping_text(settings.housekeeping) + '"', kSource);
+  for (const auto& [role, housekeeping] : settings.overrides) {
+    facts.add(std::string(policy::role_name(role)) + " is \"" +
+                  words::housekeeping_text(housekeeping) + '"',
+              kSource);
+  }
+  if (!options.enable) facts.add("kata-affinity is disabled: nothing is placed", kSource);
+  if (options.observe) facts.add("mode is \"observe\": nothing is written", kSource);
+}
+
+json::array notes_to_json(const std::vector<policy::Note>& notes) {
+  json::array array;
+  for (const policy::Note& note : notes) {
+    array.push_back({{"code", policy::code_name(note.code)},
+                     {"text", words::sentence(note)},
+                     {"subject", note.subject},
+                     {"cpus", policy::format_list(note.cpus)}});
+  }
+  return array;
+}
+
+std::string dedicated_text(const policy::VcpuPlan& vcpu) {
+  return "vCPU " + std::to_string(vcpu.index) + " runs on " + cpus_text(vcpu.cpus) +
+         " alone, for container " + vcpu.container;
+}
+
+std::string floating_text(const policy::VcpuSet& vcpus, const CpuSet& cpus,
+                          const std::string& container) {
+  const bool one = vcpus.size() == 1;
+  return (one ? "vCPU " : "vCPUs ") + policy::format_list(vcpus) +
+         (one ? " floats on " : " float on ") + cpus_text(cpus) +
+         (container.empty() ? "" : ", for container " + container);
+}
+
+void add_vcpu_results(json::array& results, const policy::SandboxPlan& plan) {
+  std::map<std::pair<CpuSet, std::string>, policy::VcpuSet> floating;
+  for (const policy::VcpuPlan& vcpu : plan.vcpus) {
+    if (!vcpu.placed) continue;
+    if (vcpu.role == policy::VcpuRole::kDedicated) {
+      results.emplace_back(dedicated_text(vcpu));
+    } else {
+      floating[{vcpu.cpus, vcpu.container}].add(vcpu.index);
+    }
+  }
+  for (const auto& [key, vcpus] : floating) {
+    results.emplace_back(floating_text(vcpus, key.first, key.second));
+  }
+}
+
+/// "3 emulator threads may use CPUs 0-1", and one sentence for each thread that is elsewhere.
+void add_thread_results(json::array& results, const engine::SandboxView& view) {
+  std::map<std::pair<Role, CpuSet>, int> groups;
+  for (const engine::ThreadView& thread : view.threads) {
+    if (thread.facts.role != Role::kVcpu) ++groups[{thread.facts.role, thread.wanted}];
+  }
+  for (const auto& [key, number] : groups) {
+    const auto& [role, cpus] = key;
+    std::string text = std::to_string(number) + ' ' + std::string(policy::role_name(role)) +
+                       (number == 1 ? " thread" : " threads");
+    text += cpus.empty() ? (number == 1 ? " is" : " are") + std::string(" left as found")
+                         : " may use " + cpus_text(cpus);
+    results.emplace_back(std::move(text));
+  }
+  for (const engine::ThreadView& thread : view.threads) {
+    const std::string name = "thread " + std::to_string(thread.facts.key.tid) + " (" +
+                             std::string(policy::role_name(thread.facts.role)) + ")";
+    if (thread.drifted()) {
+      results.emplace_back(name + " may use " + cpus_text(thread.actual) + " instead of " +
+                           cpus_text(thread.wanted));
+    }
+    if (!thread.problem.empty()) results.emplace_back(name + ": " + thread.problem);
+  }
+}
+
+}  // namespace
+
+json::object explain(const engine::Engine& engine, const engine::SandboxView& view) {
+  Facts facts;
+  add_sandbox_facts(facts, view);
+  add_node_facts(facts, engine, view);
+  add_setting_facts(facts, engine.options(), view.settings);
+  json::array results;
+  if (view.released) results.emplace_back("the sandbox was released: nothing is placed");
+  add_vcpu_results(results, view.plan);
+  add_thread_results(results, view);
+  return {{"id", view.pod.id},
+          {"facts", facts.take()},
+          {"rules", notes_to_json(view.plan.reasons)},
+          {"results", std::move(results)},
+          {"warnings", notes_to_json(view.plan.warnings)}};
+}
+
+}  // namespace ka::api

@@ -1,0 +1,19 @@
+// Why a sandbox is placed as it is: the facts with the source of each, the rules that were applied,
+// and what came out, in sentences.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+
+#include "affinity/engine/views.hpp"
+
+namespace ka::engine {
+class Engine;
+}
+
+namespace ka::api {
+
+/// {"id", "facts":[{"text","source"}], "rules":[{"code","text","subject","cpus"}],
+/// "results":[text], "warnings":[as rules]}
+boost::json::object explain(const engine::Engine& engine, const engine::SandboxView& view);
+
+}  // namespace ka::api

@@ -1,0 +1,147 @@
+#include "affinity/api/metrics.hpp"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "affinity/engine/engine.hpp"
+
+namespace ka::api {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+/// What is summed over all sandboxes.
+struct Totals {
+  std::map<std::string_view, double> threads{};   ///< by role
+  std::map<std::string_view, double> warnings{};  ///< by code
+  double drifted = 0;
+  double unmanaged = 0;
+  double released = 0;
+};
+
+Totals add_up(const engine::Engine& engine) {
+  Totals totals;
+  for (const policy::Role role : policy::kRoles) totals.threads[policy::role_name(role)] = 0;
+  for (const std::string& id : engine.sandbox_ids()) {
+    const auto view = engine.view(id);
+    if (!view) continue;
+    totals.released += view->released ? 1 : 0;
+    for (const engine::ThreadView& thread : view->threads) {
+      ++totals.threads[policy::role_name(thread.facts.role)];
+      totals.drifted += thread.drifted() ? 1 : 0;
+      totals.unmanaged += thread.managed ? 0 : 1;
+    }
+    for (const auto& note : view->plan.warnings) ++totals.warnings[policy::code_name(note.code)];
+  }
+  return totals;
+}
+
+class Page {
+ public:
+  void counter(const char* name, const char* help, std::uint64_t value) {
+    ClientMetric metric;
+    metric.counter.value = static_cast<double>(value);
+    family(name, help, MetricType::Counter).metric.push_back(std::move(metric));
+  }
+
+  void gauge(const char* name, const char* help, double value) {
+    ClientMetric metric;
+    metric.gauge.value = value;
+    family(name, help, MetricType::Gauge).metric.push_back(std::move(metric));
+  }
+
+  template <typename Map>
+  void labelled(MetricType type, const char* name, const char* help, const char* label,
+                const Map& values) {
+    MetricFamily& added = family(name, help, type);
+    for (const auto& [key, value] : values) {
+      ClientMetric metric;
+      metric.label = {{label, std::string(key)}};
+      (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) =
+          static_cast<double>(value);
+      added.metric.push_back(std::move(metric));
+    }
+  }
+
+  void reaction(const engine::Counters& counters) {
+    ClientMetric metric;
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < counters.latency.size(); ++i) {
+      sum += counters.latency[i];
+      const bool last = i == engine::Counters::kLatencyBounds.size();
+      metric.histogram.bucket.push_back({sum, last ? std::numeric_limits<double>::infinity()
+                                                   : engine::Counters::kLatencyBounds[i]});
+    }
+    metric.histogram.sample_count = sum;
+    metric.histogram.sample_sum = counters.latency_sum;
+    family("kata_affinity_reaction_seconds",
+           "Time from an event to the last thread placed and read again.", MetricType::Histogram)
+        .metric.push_back(std::move(metric));
+  }
+
+  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  MetricFamily& family(const char* name, const char* help, MetricType type) {
+    return families_.emplace_back(MetricFamily{name, help, type, {}});
+  }
+
+  std::vector<MetricFamily> families_;
+};
+
+void add_counters(Page& page, const engine::Counters& counters) {
+  page.counter("kata_affinity_events_total", "Events of all sources.", counters.events);
+  page.counter("kata_affinity_runs_total", "Times that sandboxes were planned and compared.",
+               counters.runs);
+  page.counter("kata_affinity_writes_total", "Affinity system calls made.", counters.writes);
+  page.counter("kata_affinity_drift_found_total",
+               "Threads found elsewhere than planned, moved by someone else.",
+               counters.drift_found);
+  page.counter("kata_affinity_drift_repaired_total", "Of these, the ones that were put back.",
+               counters.drift_repaired);
+  page.counter("kata_affinity_threads_gone_total", "Threads that ended before they were placed.",
+               counters.threads_gone);
+  page.labelled(MetricType::Counter, "kata_affinity_errors_total", "Failures by kind.", "kind",
+                counters.errors);
+  page.reaction(counters);
+}
+
+void add_gauges(Page& page, const engine::Engine& engine) {
+  const Totals totals = add_up(engine);
+  const policy::Ledger& ledger = engine.ledger();
+  page.gauge("kata_affinity_sandboxes", "VM sandboxes known.",
+             static_cast<double>(engine.sandbox_ids().size()));
+  page.gauge("kata_affinity_pods", "Pods known, of all runtimes.",
+             static_cast<double>(ledger.pods().size()));
+  page.labelled(MetricType::Gauge, "kata_affinity_threads", "Threads of sandboxes by role.", "role",
+                totals.threads);
+  page.gauge("kata_affinity_drifted_threads", "Threads that are not where the plan wants them.",
+             totals.drifted);
+  page.gauge("kata_affinity_unmanaged_threads", "Threads that cannot be or are not placed.",
+             totals.unmanaged);
+  page.gauge("kata_affinity_released_sandboxes", "Sandboxes given back by hand.", totals.released);
+  page.labelled(MetricType::Gauge, "kata_affinity_plan_warnings",
+                "Warnings of the plans in force, by code.", "code", totals.warnings);
+  page.gauge("kata_affinity_exclusive_cpus", "CPUs that containers own exclusively.",
+             ledger.exclusive().size());
+  page.gauge("kata_affinity_shared_pool_cpus", "CPUs of the shared pool.",
+             ledger.shared_pool(engine.topology().online()).size());
+}
+
+}  // namespace
+
+std::string metrics_text(const engine::Engine& engine) {
+  Page page;
+  add_counters(page, engine.counters());
+  add_gauges(page, engine);
+  return page.text();
+}
+
+}  // namespace ka::api

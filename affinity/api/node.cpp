@@ -1,0 +1,83 @@
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <map>
+#include <vector>
+
+#include "affinity/api/encode.hpp"
+#include "affinity/engine/engine.hpp"
+#include "affinity/words/topology.hpp"
+
+namespace ka::api {
+namespace {
+
+namespace json = boost::json;
+
+/// What happens on one CPU.
+struct Tenants {
+  json::array owners;  ///< exclusive containers, of any runtime
+  json::array vcpus;   ///< dedicated to it
+  std::map<std::string_view, int> threads;
+};
+
+using ByCpu = std::map<int, Tenants>;
+
+void add_owners(const policy::Ledger& ledger, ByCpu& cpus) {
+  for (const auto& [id, pod] : ledger.pods()) {
+    for (const auto& [container_id, record] : pod.containers) {
+      if (!record.facts.exclusive) continue;
+      for (const int cpu : record.facts.cpus) {
+        cpus[cpu].owners.push_back({{"pod", id},
+                                    {"pod_name", pod.pod_name},
+                                    {"container", container_id},
+                                    {"name", record.facts.name},
+                                    {"vm", pod.vmm_pid.has_value()}});
+      }
+    }
+  }
+}
+
+void add_sandbox(const engine::SandboxView& view, ByCpu& cpus) {
+  for (const policy::VcpuPlan& vcpu : view.plan.vcpus) {
+    if (vcpu.role != policy::VcpuRole::kDedicated) continue;
+    cpus[vcpu.cpus.first()].vcpus.push_back(
+        {{"sandbox", view.pod.id}, {"vcpu", vcpu.index}, {"container", vcpu.container}});
+  }
+  for (const engine::ThreadView& thread : view.threads) {
+    for (const int cpu : thread.actual) ++cpus[cpu].threads[policy::role_name(thread.facts.role)];
+  }
+}
+
+json::object cpu_to_json(const policy::Cpu& cpu, Tenants&& tenants, bool shared) {
+  json::object threads;
+  for (const auto& [role, number] : tenants.threads) threads[role] = number;
+  return {{"cpu", cpu.cpu},
+          {"shared", shared},
+          {"owners", std::move(tenants.owners)},
+          {"vcpus", std::move(tenants.vcpus)},
+          {"threads", std::move(threads)}};
+}
+
+}  // namespace
+
+json::object node_to_json(const engine::Engine& engine) {
+  ByCpu tenants;
+  add_owners(engine.ledger(), tenants);
+  for (const std::string& id : engine.sandbox_ids()) {
+    if (const auto view = engine.view(id)) add_sandbox(*view, tenants);
+  }
+  const policy::Topology& topology = engine.topology();
+  const policy::CpuSet shared = engine.ledger().shared_pool(topology.online());
+  json::array cpus;
+  for (const policy::Cpu& cpu : topology.cpus()) {
+    cpus.push_back(cpu_to_json(cpu, std::move(tenants[cpu.cpu]), shared.contains(cpu.cpu)));
+  }
+  return {{"enabled", engine.options().enable},
+          {"observe", engine.options().observe},
+          {"shared_pool", policy::format_list(shared)},
+          {"exclusive", policy::format_list(engine.ledger().exclusive())},
+          {"cpus", std::move(cpus)},
+          {"topology", words::to_json(topology)}};
+}
+
+}  // namespace ka::api

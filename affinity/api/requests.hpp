@@ -1,0 +1,21 @@
+// Bodies of requests, read strictly: an unknown key is an error that names it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "affinity/base/result.hpp"
+#include "policy/ledger/event.hpp"
+
+namespace ka::api {
+
+/// `{"vmm_pid":N, "pod_uid", "pod_name", "handler", "cgroup", "qmp_socket", "agent"}`, all of them
+/// optional: without a VMM it is a pod of another runtime, which only owns CPUs.
+base::Result<policy::Event> read_sandbox(const std::string& id, std::string_view body);
+
+/// `{"cpus", "mems", "quota", "period", "exclusive", "name"}`, all of them optional. `exclusive`
+/// is judged by the quota where it is absent.
+base::Result<policy::Event> read_container(const std::string& sandbox, const std::string& id,
+                                           std::string_view body);
+
+}  // namespace ka::api

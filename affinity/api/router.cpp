@@ -1,0 +1,228 @@
+#include "affinity/api/router.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <optional>
+#include <span>
+
+#include "affinity/api/encode.hpp"
+#include "affinity/api/explain.hpp"
+#include "affinity/api/metrics.hpp"
+#include "affinity/api/path.hpp"
+#include "affinity/api/requests.hpp"
+#include "affinity/engine/engine.hpp"
+
+namespace ka::api {
+namespace {
+
+using base::ErrorCode;
+using http::error_response;
+using http::Response;
+
+struct Route {
+  std::string_view method;
+  /// Parts that begin with ":" are ids.
+  std::span<const std::string_view> parts;
+  Response (Router::*answer)(const Call&);
+  bool takes_id = false;  ///< understands ?id=
+};
+
+constexpr std::string_view kList[] = {"v1", "sandboxes"};
+constexpr std::string_view kSandbox[] = {"v1", "sandboxes", ":sandbox"};
+constexpr std::string_view kContainer[] = {"v1", "sandboxes", ":sandbox", "containers",
+                                           ":container"};
+constexpr std::string_view kExplain[] = {"v1", "explain", ":sandbox"};
+constexpr std::string_view kNode[] = {"v1", "node"};
+constexpr std::string_view kVerify[] = {"v1", "verify"};
+constexpr std::string_view kReconcile[] = {"v1", "reconcile"};
+constexpr std::string_view kRelease[] = {"v1", "release"};
+constexpr std::string_view kEvents[] = {"v1", "events"};
+constexpr std::string_view kMetrics[] = {"metrics"};
+
+constexpr Route kRoutes[] = {
+    {"GET", kList, &Router::list},
+    {"GET", kSandbox, &Router::show},
+    {"PUT", kSandbox, &Router::put_sandbox},
+    {"DELETE", kSandbox, &Router::delete_sandbox},
+    {"PUT", kContainer, &Router::put_container},
+    {"DELETE", kContainer, &Router::delete_container},
+    {"GET", kExplain, &Router::explain},
+    {"GET", kNode, &Router::node},
+    {"POST", kVerify, &Router::verify},
+    {"POST", kReconcile, &Router::reconcile, true},
+    {"POST", kRelease, &Router::release, true},
+    {"GET", kEvents, &Router::events},
+    {"GET", kMetrics, &Router::metrics},
+};
+
+bool matches(const Route& route, const Path& path) {
+  if (route.parts.size() != path.parts.size()) return false;
+  for (std::size_t i = 0; i < route.parts.size(); ++i) {
+    if (!route.parts[i].starts_with(':') && route.parts[i] != path.parts[i]) return false;
+  }
+  return true;
+}
+
+Response wrong_method(const Path& path, const std::string& method) {
+  std::string allow;
+  for (const Route& route : kRoutes) {
+    if (!matches(route, path)) continue;
+    allow += (allow.empty() ? "" : ", ") + std::string(route.method);
+  }
+  if (allow.empty()) return error_response(404, "there is no such call");
+  Response response = error_response(405, method + " is not possible here, only " + allow);
+  response.allow = allow;
+  return response;
+}
+
+base::Result<std::string> checked_id(const std::string& what, const std::string& text) {
+  if (is_id(text)) return text;
+  return base::fail(ErrorCode::kInvalid,
+                    what + " id must be 1 to 128 characters of A-Z, a-z, 0-9, \"_\", \".\", \"-\"");
+}
+
+base::Result<void> take_ids(const Route& route, const Path& path, Call& call) {
+  for (std::size_t i = 0; i < route.parts.size(); ++i) {
+    if (!route.parts[i].starts_with(':')) continue;
+    const std::string what(route.parts[i].substr(1));
+    auto id = checked_id(what, path.parts[i]);
+    if (!id) return unexpected(id.error());
+    (what == "container" ? call.container : call.sandbox) = std::move(*id);
+  }
+  return {};
+}
+
+base::Result<void> take_query(const Route& route, const Path& path, Call& call) {
+  for (const auto& [name, value] : path.query) {
+    if (!route.takes_id || name != "id") {
+      return base::fail(ErrorCode::kInvalid, "the query key \"" + name + "\" is not known here");
+    }
+    auto id = checked_id("sandbox", value);
+    if (!id) return unexpected(id.error());
+    call.only = std::move(*id);
+  }
+  return {};
+}
+
+int status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+      return 400;
+    case ErrorCode::kNotFound:
+      return 404;
+    case ErrorCode::kConflict:
+      return 409;
+    case ErrorCode::kGone:
+      return 409;
+    case ErrorCode::kUnavailable:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+Response refuse(const base::Error& error) {
+  return error_response(status_of(error.code), error.message);
+}
+
+Response no_sandbox(const std::string& id) {
+  return error_response(404, "there is no sandbox \"" + id + "\"");
+}
+
+Response answer(const boost::json::object& object) {
+  return {.body = boost::json::serialize(object) + "\n"};
+}
+
+Response answer(const base::Result<engine::Outcome>& outcome) {
+  if (!outcome) return refuse(outcome.error());
+  return answer(to_json(*outcome));
+}
+
+}  // namespace
+
+Response Router::handle(const http::Request& request) {
+  const auto path = parse_target(request.target);
+  if (!path) return refuse(path.error());
+  for (const Route& route : kRoutes) {
+    if (route.method != request.method || !matches(route, *path)) continue;
+    Call call{.body = request.body};
+    if (const auto ids = take_ids(route, *path, call); !ids) return refuse(ids.error());
+    if (const auto query = take_query(route, *path, call); !query) return refuse(query.error());
+    return (this->*route.answer)(call);
+  }
+  return wrong_method(*path, request.method);
+}
+
+Response Router::handle_metrics(const http::Request& request) {
+  if (request.target == "/metrics") return handle(request);
+  return error_response(404, "only /metrics is served here");
+}
+
+void Router::publish(const engine::Happening& happening) {
+  if (events_.heard()) events_.publish(boost::json::serialize(to_json(happening)) + "\n");
+}
+
+Response Router::list(const Call&) {
+  std::string body = R"({"sandboxes":[)";
+  std::string_view comma;
+  for (const std::string& id : engine_.sandbox_ids()) {
+    const auto view = engine_.view(id);
+    if (!view) continue;
+    body.append(comma).append(boost::json::serialize(to_json(*view)));
+    comma = ",";
+  }
+  return {.body = body + "]}\n"};
+}
+
+Response Router::show(const Call& call) {
+  const auto view = engine_.view(call.sandbox);
+  return view ? answer(to_json(*view)) : no_sandbox(call.sandbox);
+}
+
+Response Router::explain(const Call& call) {
+  const auto view = engine_.view(call.sandbox);
+  return view ? answer(api::explain(engine_, *view)) : no_sandbox(call.sandbox);
+}
+
+Response Router::node(const Call&) { return answer(node_to_json(engine_)); }
+
+Response Router::metrics(const Call&) {
+  return {.content_type = kMetricsType, .body = metrics_text(engine_)};
+}
+
+Response Router::events(const Call&) {
+  return {.content_type = "application/x-ndjson", .feed = &events_};
+}
+
+Response Router::verify(const Call&) { return answer(to_json(engine_.verify())); }
+
+Response Router::reconcile(const Call& call) {
+  return answer(call.only.empty() ? engine_.reconcile_all() : engine_.reconcile(call.only));
+}
+
+Response Router::release(const Call& call) {
+  return answer(call.only.empty() ? engine_.release_all() : engine_.release(call.only));
+}
+
+Response Router::submit(const base::Result<policy::Event>& event) {
+  return event ? answer(engine_.submit(*event)) : refuse(event.error());
+}
+
+Response Router::put_sandbox(const Call& call) {
+  return submit(read_sandbox(call.sandbox, call.body));
+}
+
+Response Router::delete_sandbox(const Call& call) {
+  return submit(policy::Event{policy::Source::kApi, policy::PodGone{call.sandbox}});
+}
+
+Response Router::put_container(const Call& call) {
+  return submit(read_container(call.sandbox, call.container, call.body));
+}
+
+Response Router::delete_container(const Call& call) {
+  return submit(
+      policy::Event{policy::Source::kApi, policy::ContainerGone{call.sandbox, call.container}});
+}
+
+}  // namespace ka::api

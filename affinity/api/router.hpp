@@ -1,0 +1,61 @@
+// The API: each call of it, answered from the engine. No sockets here.
+#pragma once
+
+#include <string>
+
+#include "affinity/base/result.hpp"
+#include "affinity/engine/views.hpp"
+#include "affinity/http/feed.hpp"
+#include "affinity/http/message.hpp"
+#include "policy/ledger/event.hpp"
+
+namespace ka::engine {
+class Engine;
+}
+
+namespace ka::api {
+
+/// A call, taken apart.
+struct Call {
+  std::string sandbox;    ///< where the path names one
+  std::string container;  ///< where the path names one
+  std::string only;       ///< ?id=; empty: all sandboxes
+  std::string_view body;
+};
+
+class Router {
+ public:
+  /// Both must outlive the router. `events` is what GET /v1/events listens to.
+  Router(engine::Engine& engine, http::Feed& events) : engine_(engine), events_(events) {}
+
+  /// Never fails: what is wrong with a request is in the answer.
+  http::Response handle(const http::Request& request);
+
+  /// The same for the metrics listener, which offers nothing else.
+  http::Response handle_metrics(const http::Request& request);
+
+  /// Says to the listeners of /v1/events what happened.
+  void publish(const engine::Happening& happening);
+
+  http::Response list(const Call& call);
+  http::Response show(const Call& call);
+  http::Response explain(const Call& call);
+  http::Response node(const Call& call);
+  http::Response metrics(const Call& call);
+  http::Response events(const Call& call);
+  http::Response verify(const Call& call);
+  http::Response reconcile(const Call& call);
+  http::Response release(const Call& call);
+  http::Response put_sandbox(const Call& call);
+  http::Response delete_sandbox(const Call& call);
+  http::Response put_container(const Call& call);
+  http::Response delete_container(const Call& call);
+
+ private:
+  http::Response submit(const base::Result<policy::Event>& event);
+
+  engine::Engine& engine_;
+  http::Feed& events_;
+};
+
+}  // namespace ka::api
