@@ -1,0 +1,58 @@
+"""Cgroups as kubelet and Kata make them, on cgroup v2 and, for cpuset, on v1."""
+
+import shutil
+from pathlib import Path
+
+_UNIFIED = Path("/sys/fs/cgroup")
+IS_V2 = (_UNIFIED / "cgroup.controllers").exists()
+_CPUSET_V1 = _UNIFIED / "cpuset"
+
+
+class Cgroup:
+    """A cgroup with the cpuset controller, e.g. `kubepods/pod1/sandbox1`. Parents are made by themselves, with every CPU."""
+
+    def __init__(self, path: str) -> None:
+        self.path = f"/{path}"
+        self._dir = _make(path)
+
+    def set_cpus(self, cpus: str, mems: str = "") -> None:
+        """Writes the cpuset as Kata does after each change of a container."""
+        (self._dir / "cpuset.cpus").write_text(cpus)
+        if mems:
+            (self._dir / "cpuset.mems").write_text(mems)
+
+    def cpus(self) -> str:
+        """The cpuset that was written."""
+        return (self._dir / "cpuset.cpus").read_text().strip()
+
+    def effective_cpus(self) -> str:
+        """The CPUs on which the kernel lets its threads run."""
+        name = "cpuset.cpus.effective" if IS_V2 else "cpuset.effective_cpus"
+        return (self._dir / name).read_text().strip()
+
+    def add(self, pid: int) -> None:
+        """Moves process `pid` into the cgroup."""
+        (self._dir / "cgroup.procs").write_text(str(pid))
+
+    def remove(self) -> None:
+        """Deletes the cgroup, which must be empty."""
+        self._dir.rmdir()
+
+
+def _make(path: str) -> Path:
+    directory = _UNIFIED if IS_V2 else _CPUSET_V1
+    for name in path.split("/"):
+        if IS_V2:
+            (directory / "cgroup.subtree_control").write_text("+cpuset +cpu")
+        parent, directory = directory, directory / name
+        directory.mkdir(exist_ok=True)
+        if not IS_V2:
+            _inherit(parent, directory)
+    return directory
+
+
+def _inherit(parent: Path, child: Path) -> None:
+    """On v1 a new cpuset is empty and takes no process until it has CPUs and nodes."""
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        if not (child / name).read_text().strip():
+            shutil.copyfile(parent / name, child / name)

@@ -1,0 +1,91 @@
+"""What the kernel says about threads: the only witness that scenarios believe."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import cpus
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """Scheduler's numbers of one thread since its start, times in nanoseconds."""
+
+    ran: int
+    waited: int
+    involuntary: int
+
+
+def threads(pid: int) -> list[int]:
+    """The thread ids of process `pid`."""
+    return sorted(int(entry.name) for entry in (_PROC / str(pid) / "task").iterdir())
+
+
+def comm(tid: int) -> str:
+    """The name of thread `tid`."""
+    return (_PROC / str(tid) / "comm").read_text().rstrip("\n")
+
+
+def allowed(tid: int) -> str:
+    """The CPUs on which thread `tid` may run, in list format."""
+    return _status(tid)["Cpus_allowed_list"]
+
+
+def allowed_mems(tid: int) -> str:
+    """The memory nodes from which thread `tid` may allocate, in list format."""
+    return _status(tid)["Mems_allowed_list"]
+
+
+def accounting(tid: int) -> Accounting:
+    """How long `tid` ran and waited to run, and how often it was interrupted."""
+    ran, waited, _ = (_PROC / str(tid) / "schedstat").read_text().split()
+    return Accounting(int(ran), int(waited), int(_status(tid)["nonvoluntary_ctxt_switches"]))
+
+
+def kernel_threads(name: str) -> list[int]:
+    """Kernel threads (they have no command line) of the name `name`."""
+    return [pid for pid in processes() if _is_named_kernel_thread(pid, name)]
+
+
+def processes() -> list[int]:
+    """Every process of the node."""
+    return sorted(int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
+
+
+def open_files(pid: int) -> int:
+    """How many file descriptors process `pid` holds."""
+    return len(list((_PROC / str(pid) / "fd").iterdir()))
+
+
+def resident_kib(pid: int) -> int:
+    """The resident memory of process `pid`."""
+    return int(_status(pid)["VmRSS"].split()[0])
+
+
+def online() -> frozenset[int]:
+    """The CPUs that are online."""
+    return cpus.parse(Path("/sys/devices/system/cpu/online").read_text())
+
+
+def siblings(cpu: int) -> frozenset[int]:
+    """The hardware threads of the core of `cpu`."""
+    return cpus.parse(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text())
+
+
+def release() -> tuple[int, int]:
+    """The kernel's version, as (6, 12)."""
+    major, minor = (_PROC / "sys/kernel/osrelease").read_text().split(".")[:2]
+    return int(major), int(minor)
+
+
+def _status(tid: int) -> dict[str, str]:
+    lines = (_PROC / str(tid) / "status").read_text().splitlines()
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def _is_named_kernel_thread(pid: int, name: str) -> bool:
+    try:
+        return comm(pid) == name and not (_PROC / str(pid) / "cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

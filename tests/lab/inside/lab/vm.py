@@ -1,0 +1,239 @@
+"""Sandboxes: real VMs, started with the command line of Kata's Go runtime (pkg/govmm/qemu/qemu.go, virtcontainers/qemu.go)."""
+
+import os
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab import kernel
+from lab.cgroup import Cgroup
+from lab.qmp import Qmp
+
+_GUEST = Path("/lab/guest")
+_VIRTIOFSD = "/usr/libexec/virtiofsd"
+_FIRST_CID = 100
+
+
+@dataclass(frozen=True)
+class VmSpec:
+    """What a sandbox's VM is. `job` is what the Linux guest does (see guest/init); a guest without one only halts."""
+
+    vcpus: int = 2
+    max_vcpus: int = 0
+    job: str = ""
+    guest_arguments: str = ""
+    memory_mib: int = 0
+    debug_threads: bool = False
+    iothread: bool = True
+    vhost_net: bool = True
+    vhost_vsock: bool = True
+    virtiofs: bool = False
+    threads_per_core: int = 1
+
+    @property
+    def memory(self) -> int:
+        """Mebibytes of the guest."""
+        return self.memory_mib or (256 if self.job else 16)
+
+
+@dataclass
+class Vm:
+    """A running sandbox VM, in its own cgroup `kubepods/pod<id>/<id>`, with its QMP socket taken by us, the shim."""
+
+    id: str
+    spec: VmSpec
+    cgroup: Cgroup
+    directory: Path
+    process: subprocess.Popen
+    virtiofsd: subprocess.Popen | None
+    qmp: Qmp
+    tap: str = field(default="")
+
+    @property
+    def pid(self) -> int:
+        """QEMU's process id."""
+        return self.process.pid
+
+    def vcpu_tids(self) -> dict[int, int]:
+        """The thread of each vCPU, by QEMU's cpu-index."""
+        answer = self.qmp.call("query-cpus-fast")
+        return {cpu["cpu-index"]: cpu["thread-id"] for cpu in answer}
+
+    def iothread_tids(self) -> dict[str, int]:
+        """The thread of each iothread, by its id."""
+        return {thread["id"]: thread["thread-id"] for thread in self.qmp.call("query-iothreads")}
+
+    def vhost_tids(self) -> list[int]:
+        """The vhost workers: threads of QEMU since kernel 6.4, kernel threads before."""
+        name = f"vhost-{self.pid}"
+        own = [tid for tid in kernel.threads(self.pid) if kernel.comm(tid) == name]
+        return own or kernel.kernel_threads(name)
+
+    def other_tids(self) -> list[int]:
+        """QEMU's threads that are neither vCPU, nor iothread, nor vhost worker: the emulator's."""
+        known = {*self.vcpu_tids().values(), *self.iothread_tids().values(), *self.vhost_tids()}
+        return [tid for tid in kernel.threads(self.pid) if tid not in known]
+
+    def all_tids(self) -> list[int]:
+        """Every thread that works for this sandbox."""
+        virtiofsd = kernel.threads(self.virtiofsd.pid) if self.virtiofsd else []
+        return sorted({*kernel.threads(self.pid), *self.vhost_tids(), *virtiofsd})
+
+    def vcpu_cpus(self) -> dict[int, str]:
+        """Where each vCPU may run, by cpu-index."""
+        return {index: kernel.allowed(tid) for index, tid in sorted(self.vcpu_tids().items())}
+
+    def console(self) -> str:
+        """What the guest has written to its serial console."""
+        return (self.directory / "console").read_text(errors="replace")
+
+    def plug_vcpu(self) -> int:
+        """Plugs one vCPU in as Kata does, into the first free slot that QEMU lists, and returns its cpu-index.
+
+        QEMU lists slots from the highest down (kata-containers: hotplugAddCPUs).
+        """
+        before = set(self.vcpu_tids())
+        slots = self.qmp.call("query-hotpluggable-cpus")
+        free = next(slot for slot in slots if "qom-path" not in slot)
+        self.qmp.call("device_add", driver=free["type"], id=f"cpu-{len(before)}", **free["props"])
+        return (set(self.vcpu_tids()) - before).pop()
+
+    def unplug_vcpu(self, device: str) -> None:
+        """Asks the guest to give vCPU `device` (`cpu-<n>`) back. It is gone when the guest has done so."""
+        self.qmp.call("device_del", id=device)
+
+    def wait_for_guest(self, text: str, seconds: float = 120) -> None:
+        """Waits until the guest has written `text`."""
+        until = time.monotonic() + seconds
+        while text not in self.console():
+            if time.monotonic() > until or self.process.poll() is not None:
+                raise RuntimeError(f"{self.id}: the guest never wrote {text!r}; its console:\n{self.console()}")
+            time.sleep(0.2)
+
+    def is_undisturbed(self) -> bool:
+        """Whether the VM runs: its process lives and QEMU says `running`."""
+        return self.process.poll() is None and self.qmp.call("query-status")["status"] == "running"
+
+    def stop(self) -> None:
+        """Ends the VM and removes its cgroup."""
+        self.qmp.close()
+        for process in (self.process, self.virtiofsd):
+            if process:
+                process.kill()
+                process.wait()
+        self.cgroup.remove()
+
+
+class Vms:
+    """Starts VMs, and ends those that are left at the end of a `with` block."""
+
+    def __init__(self) -> None:
+        self._running: list[Vm] = []
+        self._started = 0
+
+    def __enter__(self) -> "Vms":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for vm in list(self._running):
+            self.stop(vm)
+
+    def start(self, sandbox: str, spec: VmSpec, cpus: str = "") -> Vm:
+        """Starts sandbox `sandbox`, born in a cgroup that allows `cpus` (all when empty)."""
+        self._started += 1
+        vm = _start(sandbox, spec, cpus, self._started)
+        self._running.append(vm)
+        return vm
+
+    def stop(self, vm: Vm) -> None:
+        """Ends `vm`."""
+        self._running.remove(vm)
+        vm.stop()
+
+
+def _start(sandbox: str, spec: VmSpec, cpus: str, number: int) -> Vm:
+    directory = Path("/run/vc/vm") / sandbox
+    directory.mkdir(parents=True, exist_ok=True)
+    cgroup = Cgroup(f"kubepods/pod-{sandbox}/{sandbox}")
+    if cpus:
+        cgroup.set_cpus(cpus)
+    virtiofsd = _start_virtiofsd(directory, cgroup) if spec.virtiofs else None
+    listener = _listen(directory / "qmp.sock")
+    command = _command(sandbox, spec, directory, number, listener.fileno())
+    with open(directory / "stderr", "wb") as errors:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=errors,
+            stderr=errors,
+            pass_fds=[listener.fileno()],
+            preexec_fn=lambda: cgroup.add(os.getpid()),
+        )
+    listener.close()
+    try:
+        qmp = Qmp(str(directory / "qmp.sock"))
+    except RuntimeError as error:
+        raise RuntimeError(f"{sandbox}: {(directory / 'stderr').read_text()}") from error
+    return Vm(sandbox, spec, cgroup, directory, process, virtiofsd, qmp)
+
+
+def _listen(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen(1)
+    return listener
+
+
+def _start_virtiofsd(directory: Path, cgroup: Cgroup) -> subprocess.Popen:
+    shared = directory / "shared"
+    shared.mkdir(exist_ok=True)
+    path = directory / "vhost-fs.sock"
+    command = [_VIRTIOFSD, f"--socket-path={path}", f"--shared-dir={shared}", "--sandbox=none", "--thread-pool-size=1"]
+    with open(directory / "virtiofsd.log", "wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=lambda: cgroup.add(os.getpid()))
+    while not path.exists():
+        time.sleep(0.05)
+    return process
+
+
+def _command(sandbox: str, spec: VmSpec, directory: Path, number: int, qmp_fd: int) -> list[str]:
+    most = max(spec.max_vcpus, spec.vcpus)
+    name = f"sandbox-{sandbox}" + (",debug-threads=on" if spec.debug_threads else "")
+    cores = most // spec.threads_per_core
+    command = ["/usr/bin/qemu-system-x86_64", "-name", name, "-machine", "q35,accel=kvm", "-cpu", "host,pmu=off"]
+    command += ["-qmp", f"unix:fd={qmp_fd},server=on,wait=off", "-pidfile", str(directory / "pid")]
+    command += ["-smp", f"{spec.vcpus},sockets={cores},cores=1,threads={spec.threads_per_core},maxcpus={most}"]
+    command += ["-no-user-config", "-nodefaults", "-nographic", "-no-reboot", "-serial", f"file:{directory / 'console'}"]
+    return command + _memory(spec) + _devices(spec, directory, number) + _guest(spec)
+
+
+def _memory(spec: VmSpec) -> list[str]:
+    if not spec.virtiofs:
+        return ["-m", f"{spec.memory}M"]
+    backend = f"memory-backend-memfd,id=dimm1,size={spec.memory}M,share=on"
+    return ["-m", f"{spec.memory}M", "-object", backend, "-numa", "node,memdev=dimm1"]
+
+
+def _devices(spec: VmSpec, directory: Path, number: int) -> list[str]:
+    arguments: list[str] = []
+    if spec.iothread:
+        arguments += ["-object", "iothread,id=io1"]
+    if spec.vhost_net:
+        tap = f"tap,id=network-0,ifname=tap{number},script=no,downscript=no,vhost=on"
+        arguments += ["-netdev", tap, "-device", "virtio-net-pci,netdev=network-0"]
+    if spec.vhost_vsock:
+        arguments += ["-device", f"vhost-vsock-pci,guest-cid={_FIRST_CID + number}"]
+    if spec.virtiofs:
+        arguments += ["-chardev", f"socket,id=char-fs,path={directory / 'vhost-fs.sock'}"]
+        arguments += ["-device", "vhost-user-fs-pci,chardev=char-fs,tag=kataShared"]
+    return arguments
+
+
+def _guest(spec: VmSpec) -> list[str]:
+    if not spec.job:
+        return ["-bios", str(_GUEST / "halt.bin")]
+    words = f"console=ttyS0 quiet panic=1 mitigations=off lab.job={spec.job} {spec.guest_arguments}"
+    return ["-kernel", str(_GUEST / "vmlinuz"), "-initrd", str(_GUEST / "initrd"), "-append", words]

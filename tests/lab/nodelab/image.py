@@ -1,0 +1,120 @@
+"""Making what a node boots from: Debian's packages as a tree, a disk image, a kernel and an initramfs."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from nodelab.cache import cached, files_digest
+from nodelab.cpio import Initramfs
+from nodelab.modules import ModuleTree
+from nodelab.paths import GUEST, IMAGE
+
+_MIRROR = "http://deb.debian.org/debian"
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_NOT_NEEDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/icons/*")
+_BOOT_MODULES = ["virtio_pci", "virtio_blk", "virtio_console", "ext4", "overlay"]
+_PROBE = "usr/bin/cyclictest"
+
+
+def packages_of(suite: str) -> list[str]:
+    """The packages of image/packages that `suite` gets."""
+    lines = (line.strip() for line in (IMAGE / "packages").read_text().splitlines())
+    entries = [line.partition("@") for line in lines if line and not line.startswith("#")]
+    return [name for name, _, only in entries if only in ("", suite)]
+
+
+def debian_tree(suite: str) -> Path:
+    """A directory with an installed Debian `suite`. Needs root and Debian's archive."""
+    packages = packages_of(suite)
+    return cached(f"tree-{suite}", files_digest([], *packages, *_NOT_NEEDED), lambda to: _install(suite, packages, to))
+
+
+def _install(suite: str, packages: list[str], to: Path) -> None:
+    if os.geteuid() != 0:
+        raise SystemExit("lab: making the node image needs root (mmdebstrap installs packages in a chroot)")
+    command = ["nice", "mmdebstrap", "--quiet", "--variant=minbase", f"--keyring={_KEYRING}"]
+    command += [f"--dpkgopt=path-exclude={pattern}" for pattern in _NOT_NEEDED]
+    command += [f"--include={','.join(packages)}", suite, str(to), _MIRROR]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def node_image(suite: str) -> Path:
+    """A directory with `root.img`, `vmlinuz` and `initrd` of a node of `suite`."""
+    tree = debian_tree(suite)
+    key = files_digest([IMAGE / "init"], tree.name, *_BOOT_MODULES)
+    return cached(f"node-{suite}", key, lambda to: _assemble_node(tree, to))
+
+
+def _assemble_node(tree: Path, to: Path) -> None:
+    _write_disk(tree, to / "root.img", spare_mib=64)
+    shutil.copyfile(kernel_of(tree), to / "vmlinuz")
+    modules = ModuleTree(tree)
+    archive = _archive_with_busybox(tree)
+    archive.add_file("init", IMAGE / "init")
+    order = modules.load_order(_BOOT_MODULES)
+    for path in order:
+        archive.add_bytes(f"modules/{Path(path).name}", modules.read(path))
+    archive.add_bytes("modules/order", "".join(f"{Path(path).name}\n" for path in order).encode())
+    (to / "initrd").write_bytes(archive.to_bytes())
+
+
+def guest_image(suite: str) -> Path:
+    """A directory with `vmlinuz`, `initrd` and `halt.bin`: what the VMs inside a node of `suite` run."""
+    tree = debian_tree(suite)
+    return cached(f"guest-{suite}", files_digest(GUEST.iterdir(), tree.name), lambda to: _assemble_guest(tree, to))
+
+
+def _assemble_guest(tree: Path, to: Path) -> None:
+    shutil.copyfile(kernel_of(tree), to / "vmlinuz")
+    archive = _archive_with_busybox(tree)
+    archive.add_file("init", GUEST / "init")
+    for library in (_PROBE, *_libraries(tree, _PROBE)):
+        archive.add_file(library, tree / library)
+    (to / "initrd").write_bytes(archive.to_bytes())
+    _assemble_firmware(GUEST / "halt.S", to / "halt.bin")
+
+
+def _assemble_firmware(source: Path, to: Path) -> None:
+    build = to.with_suffix(".o")
+    subprocess.run(["as", "--32", str(source), "-o", str(build)], check=True)
+    subprocess.run(["objcopy", "-O", "binary", "-j", ".text", str(build), str(to)], check=True)
+    build.unlink()
+
+
+def _archive_with_busybox(tree: Path) -> Initramfs:
+    archive = Initramfs()
+    archive.add_file("bin/busybox", tree / "usr/bin/busybox")
+    for directory in ("proc", "sys", "dev", "tmp"):
+        archive.add_dir(directory)
+    return archive
+
+
+def _libraries(tree: Path, program: str) -> list[str]:
+    """The shared libraries and the loader of `program`, as paths inside `tree`."""
+    answer = subprocess.run([*in_tree(tree, "--list"), str(tree / program)], check=True, capture_output=True, text=True)
+    words = [word for word in answer.stdout.split() if word.startswith("/")]
+    return ["lib64/ld-linux-x86-64.so.2"] + [str(Path(word).relative_to(tree)) for word in words if f"{tree}/usr/lib/" in word]
+
+
+def in_tree(tree: Path, *arguments: str) -> list[str]:
+    """The start of a command line that runs a program of `tree` on this machine with that tree's own C library."""
+    libraries = tree / "usr/lib/x86_64-linux-gnu"
+    return [str(tree / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path", str(libraries), *arguments]
+
+
+def kernel_of(tree: Path) -> Path:
+    """The one kernel that is installed in `tree`."""
+    return next((tree / "boot").glob("vmlinuz-*"))
+
+
+def _write_disk(tree: Path, image: Path, spare_mib: int) -> None:
+    used = subprocess.run(["du", "-sm", str(tree)], check=True, capture_output=True, text=True)
+    size_mib = int(int(used.stdout.split()[0]) * 1.15) + spare_mib
+    make_ext4(tree, image, size_mib)
+
+
+def make_ext4(directory: Path, image: Path, size_mib: int) -> None:
+    """An ext4 image of `directory`, to be mounted read-only."""
+    command = ["mkfs.ext4", "-q", "-O", "^has_journal", "-m", "0", "-d", str(directory), str(image), f"{size_mib}M"]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

@@ -1,0 +1,71 @@
+"""The payload: a small disk, made afresh for every run, with the product, the scenario and the guests. It is /lab in the node."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from nodelab.cache import cached, digest
+from nodelab.image import guest_image, make_ext4
+from nodelab.paths import INSIDE, SCENARIOS, build_dir
+
+_PROGRAMS = ("kata-affinityd", "kata-affinityctl", "containerd-shim-kata-affinity-v2", "kata-affinity-agent")
+_LOADER = "ld-linux-x86-64.so.2"
+
+
+def write_payload(suite: str, image: Path, work: Path) -> None:
+    """Writes the disk `image`; `work` is an empty directory for its making."""
+    root = work / "payload"
+    shutil.copytree(INSIDE, root, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SCENARIOS, root / "scenarios", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(guest_image(suite), root / "guest")
+    _mask_units(root)
+    if programs := built_programs():
+        shutil.copytree(_portable(programs), root, dirs_exist_ok=True)
+    used = sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+    make_ext4(root, image, used // 2**20 * 6 // 5 + 16)
+
+
+def _mask_units(root: Path) -> None:
+    for unit in (root / "masked-units").read_text().splitlines():
+        if not unit.startswith("#"):
+            (root / "etc/systemd/system" / unit).symlink_to("/dev/null")
+
+
+def built_programs() -> list[Path]:
+    """The product's programs that the build tree has, in whatever folder of it."""
+    found = {path.name: path for path in build_dir().rglob("*") if path.name in _PROGRAMS and _is_program(path)}
+    return [found[name] for name in _PROGRAMS if name in found]
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and path.stat().st_mode & 0o111 != 0
+
+
+def _portable(programs: list[Path]) -> Path:
+    """`bin` and `lib` with `programs` and all their libraries, C library and loader included, to be used at /lab.
+
+    A program built on one Debian release then runs on another one as if it had been built there.
+    """
+    identity = (f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}".encode() for path in programs)
+    return cached("programs", digest(identity), lambda to: _make_portable(programs, to), keep_hours=2)
+
+
+def _make_portable(programs: list[Path], to: Path) -> None:
+    (to / "bin").mkdir()
+    (to / "lib").mkdir()
+    for program in programs:
+        copy = to / "bin" / program.name
+        subprocess.run(["strip", "-o", str(copy), str(program)], check=True)
+        libraries = _libraries_of(program)
+        for library in libraries:
+            shutil.copy(library, to / "lib")
+        if libraries:
+            # DT_RPATH, not DT_RUNPATH: it also holds for the libraries of libraries.
+            command = ["patchelf", "--set-interpreter", f"/lab/lib/{_LOADER}", "--force-rpath", "--set-rpath", "/lab/lib"]
+            subprocess.run([*command, str(copy)], check=True)
+
+
+def _libraries_of(program: Path) -> list[str]:
+    """What ldd names, the loader too; nothing for a static program."""
+    answer = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False)
+    return [word for word in answer.stdout.split() if word.startswith("/")]

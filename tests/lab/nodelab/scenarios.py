@@ -1,0 +1,41 @@
+"""The scenarios: what each file says about itself in its first lines."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodelab.paths import SCENARIOS
+
+_SETTING = re.compile(r"^# lab (?P<key>\w+): *(?P<value>.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One scenario. `shapes` are those that `node all` runs it on; `core` says whether the short list has it."""
+
+    name: str
+    about: str
+    shapes: tuple[str, ...]
+    timeout: float
+    core: bool
+
+
+def all_scenarios() -> list[Scenario]:
+    """Every scenario, in the order of their names."""
+    return [_read(path) for path in sorted(SCENARIOS.glob("*.py"))]
+
+
+def find_scenario(name: str) -> Scenario:
+    """The scenario `name`; the program ends when there is none."""
+    for scenario in all_scenarios():
+        if scenario.name == name:
+            return scenario
+    raise SystemExit(f"lab: no scenario {name!r}; `node list` shows them")
+
+
+def _read(path: Path) -> Scenario:
+    text = path.read_text()
+    settings = {match["key"]: match["value"].strip() for match in _SETTING.finditer(text)}
+    about = text.split('"""')[1].strip().splitlines()[0]
+    shapes = tuple(settings["shapes"].split())
+    return Scenario(path.stem, about, shapes, float(settings["timeout"]), settings.get("core") == "yes")

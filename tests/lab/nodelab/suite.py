@@ -1,0 +1,72 @@
+"""Running the whole list, one node at a time, and summing up."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodelab.machine import Outcome, prepare, run_scenario
+from nodelab.scenarios import Scenario, all_scenarios
+from nodelab.shapes import SHAPES
+
+_BUDGET_SECONDS = 25 * 60
+
+
+@dataclass(frozen=True)
+class Case:
+    """One scenario on one shape."""
+
+    scenario: Scenario
+    shape: str
+
+
+def verdict(outcome: Outcome) -> str:
+    """The outcome in a few words."""
+    if outcome.status is None:
+        return f"FAILED: {outcome.problem}"
+    return "passed" if outcome.status == 0 else f"FAILED: exit status {outcome.status}"
+
+
+def run_all(out: Path, core_only: bool) -> int:
+    """Runs every case of the list; returns 0 when every one ran and passed. Says what it left out and why."""
+    wanted, left_out = _choose(core_only)
+    for shape in sorted({case.shape for case in wanted}):
+        prepare(SHAPES[shape])
+    began, outcomes = time.monotonic(), {}
+    for case in wanted:
+        if time.monotonic() - began > _BUDGET_SECONDS:
+            break
+        outcomes[case] = _run(case, out)
+    return _sum_up(wanted, left_out, outcomes)
+
+
+def all_cases() -> list[Case]:
+    """Every scenario on every shape that it is meant for."""
+    return [Case(scenario, shape) for scenario in all_scenarios() for shape in scenario.shapes]
+
+
+def _choose(core_only: bool) -> tuple[list[Case], list[Case]]:
+    cases = all_cases()
+    wanted = [case for case in cases if not core_only or _is_core(case)]
+    return wanted, [case for case in cases if case not in wanted]
+
+
+def _is_core(case: Case) -> bool:
+    return case.scenario.core and case.shape == case.scenario.shapes[0]
+
+
+def _run(case: Case, out: Path) -> Outcome:
+    name = f"{case.scenario.name}.{case.shape}"
+    outcome = run_scenario(SHAPES[case.shape], case.scenario.name, case.scenario.timeout, out / name)
+    print(f"{name:36} {outcome.seconds:5.0f} s  {verdict(outcome)}", flush=True)
+    return outcome
+
+
+def _sum_up(wanted: list[Case], left_out: list[Case], outcomes: dict[Case, Outcome]) -> int:
+    for case in left_out:
+        print(f"{case.scenario.name}.{case.shape}: left out, not part of the short list")
+    for case in wanted[len(outcomes) :]:
+        print(f"{case.scenario.name}.{case.shape}: NOT RUN, the {_BUDGET_SECONDS // 60} minutes were used up")
+    passed = sum(outcome.status == 0 for outcome in outcomes.values())
+    spent = sum(outcome.seconds for outcome in outcomes.values())
+    print(f"lab: {passed} of {len(wanted)} passed, {len(left_out)} left out, {spent / 60:.0f} minutes")
+    return 0 if passed == len(wanted) else 1
