@@ -123,7 +123,7 @@ class Engine {
   policy::SandboxPlan planned(const Sandbox& sandbox) const;
   Affected apply_to(const Affected& sandboxes, Outcome& outcome);
   void note(Sandbox& sandbox, const Applied& applied, Outcome& outcome);
-  std::vector<policy::Placement> wanted_placements(const Sandbox& sandbox) const;
+  std::vector<policy::ThreadPlacement> wanted_placements(const Sandbox& sandbox) const;
   policy::NodeView node_view(const std::string& sandbox) const;
   std::vector<int> floating_load_without(const std::string& sandbox) const;
   const policy::Settings& settings_for(const policy::PodRecord& pod) const;

@@ -80,7 +80,7 @@ policy::SandboxPlan Engine::planned(const Sandbox& sandbox) const {
 }
 
 Engine::Affected Engine::apply_to(const Affected& sandboxes, Outcome& outcome) {
-  std::vector<policy::Placement> placements;
+  std::vector<policy::ThreadPlacement> placements;
   std::map<policy::ThreadKey, Sandbox*> owner;
   for (Sandbox* sandbox : sandboxes) {
     for (auto& placement : wanted_placements(*sandbox)) {
@@ -97,7 +97,7 @@ Engine::Affected Engine::apply_to(const Affected& sandboxes, Outcome& outcome) {
   return {again.begin(), again.end()};
 }
 
-std::vector<policy::Placement> Engine::wanted_placements(const Sandbox& sandbox) const {
+std::vector<policy::ThreadPlacement> Engine::wanted_placements(const Sandbox& sandbox) const {
   if (options_.enable && options_.observe) return {};
   const bool give_back = !options_.enable || sandbox.released();
   return give_back ? sandbox.placements_of_originals() : sandbox.placements();

@@ -172,8 +172,8 @@ void Sandbox::judge(ThreadView& thread) const {
   }
 }
 
-std::vector<policy::Placement> Sandbox::placements() const {
-  std::vector<policy::Placement> placements;
+std::vector<policy::ThreadPlacement> Sandbox::placements() const {
+  std::vector<policy::ThreadPlacement> placements;
   for (const ThreadView& thread : threads_) {
     if (!thread.managed) continue;
     placements.push_back(
@@ -182,8 +182,8 @@ std::vector<policy::Placement> Sandbox::placements() const {
   return placements;
 }
 
-std::vector<policy::Placement> Sandbox::placements_of_originals() const {
-  std::vector<policy::Placement> placements;
+std::vector<policy::ThreadPlacement> Sandbox::placements_of_originals() const {
+  std::vector<policy::ThreadPlacement> placements;
   for (const ThreadView& thread : threads_) {
     const CpuSet& allowed = allowed_for(thread.facts);
     const auto found = originals_.find(thread.facts.key.pid);

@@ -49,9 +49,9 @@ class Sandbox {
   /// Takes a plan and works out what each thread is to have.
   void take_plan(policy::SandboxPlan plan);
   /// Every thread is to have what it would have without us.
-  std::vector<policy::Placement> placements_of_originals() const;
+  std::vector<policy::ThreadPlacement> placements_of_originals() const;
   /// What diff() compares.
-  std::vector<policy::Placement> placements() const;
+  std::vector<policy::ThreadPlacement> placements() const;
   /// Enters what became of a write.
   void note(const Applied& applied);
 

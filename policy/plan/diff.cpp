@@ -12,9 +12,9 @@ Write::Kind kind_of(const CpuSet& from, const CpuSet& to) {
 
 }  // namespace
 
-std::vector<Write> diff(const std::vector<Placement>& placements) {
+std::vector<Write> diff(const std::vector<ThreadPlacement>& placements) {
   std::vector<Write> writes;
-  for (const Placement& thread : placements) {
+  for (const ThreadPlacement& thread : placements) {
     if (thread.wanted.empty() || thread.wanted == thread.actual) continue;
     const bool everywhere = !thread.allowed.empty() && thread.wanted == thread.allowed;
     writes.push_back(

@@ -13,7 +13,7 @@
 namespace ka::policy {
 
 /// One thread, what it may use now, what it is to use.
-struct Placement {
+struct ThreadPlacement {
   ThreadKey key;
   CpuSet wanted;   ///< empty: leave it alone
   CpuSet actual;   ///< as the kernel gave it: inside the cgroup's set
@@ -34,6 +34,6 @@ struct Write {
 };
 
 /// The writes in the order in which they are to be made; stable within a kind.
-std::vector<Write> diff(const std::vector<Placement>& placements);
+std::vector<Write> diff(const std::vector<ThreadPlacement>& placements);
 
 }  // namespace ka::policy

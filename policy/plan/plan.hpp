@@ -140,6 +140,11 @@ struct Plan {
   const SandboxPlan* find(std::string_view id) const;
 };
 
+/// How each sandbox of a snapshot sees the node, in the snapshot's order and without the load of
+/// floating vCPUs. CPUs of exited exclusive containers count as theirs; a CPU that two pods claim
+/// belongs to others for both. The views refer to the snapshot's topology.
+std::vector<NodeView> node_views(const Snapshot& snapshot);
+
 /// Plans every sandbox of a node. A previous sandbox plan is found by pod uid, else by id.
 Plan plan(const Snapshot& snapshot, const Settings& settings, const Plan* previous);
 

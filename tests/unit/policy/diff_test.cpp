@@ -6,7 +6,7 @@ using namespace ka::policy;
 
 namespace {
 
-Placement placement(int tid, CpuSet wanted, CpuSet actual, CpuSet allowed = {}) {
+ThreadPlacement placement(int tid, CpuSet wanted, CpuSet actual, CpuSet allowed = {}) {
   return {{1, tid, 7}, std::move(wanted), std::move(actual), std::move(allowed)};
 }
 

@@ -1,0 +1,16 @@
+#include <iostream>
+#include <variant>
+
+#include "affinity/cli/commands.hpp"
+#include "affinity/cli/options.hpp"
+#include "affinity/cli/output.hpp"
+
+int main(int argc, char** argv) {
+  using namespace ka::cli;
+  const auto invocation = parse(argc, argv, std::cout, std::cerr);
+  if (!invocation) return static_cast<int>(invocation.error());
+  Output output(std::cout, std::cerr, invocation->json);
+  const Exit end = std::visit([&output](const auto& options) { return run(options, output); },
+                              invocation->command);
+  return static_cast<int>(end);
+}

@@ -1,0 +1,45 @@
+#include "affinity/cli/output.hpp"
+
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <ostream>
+
+#include "affinity/base/files.hpp"
+#include "affinity/words/json.hpp"
+
+namespace ka::cli {
+namespace {
+
+constexpr std::size_t kMostBytes = 64u << 20;
+
+std::string display_name(const std::string& name) { return name == "-" ? "standard input" : name; }
+
+}  // namespace
+
+void Output::show(const boost::json::value& document, const std::function<std::string()>& text) {
+  if (json_) {
+    out_ << boost::json::serialize(document) << '\n';
+  } else {
+    out_ << text();
+  }
+  out_.flush();
+}
+
+void Output::note(const std::string& line) { err_ << line << std::endl; }
+
+Exit Output::fail(const base::Error& error) {
+  note("kata-affinityctl: " + error.message);
+  return error.code == base::ErrorCode::kUnavailable ? Exit::kUnreachable : Exit::kWrong;
+}
+
+base::Result<std::string> read_input(const std::string& name) {
+  return base::read_file(name == "-" ? "/dev/stdin" : name, kMostBytes);
+}
+
+base::Result<boost::json::value> read_json_input(const std::string& name) {
+  const auto text = read_input(name);
+  if (!text) return unexpected(text.error());
+  return words::parse_json(*text, display_name(name));
+}
+
+}  // namespace ka::cli

@@ -1,0 +1,47 @@
+// What every command prints, and how it ends.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+#include "affinity/base/result.hpp"
+
+namespace ka::cli {
+
+/// What the program's exit status tells.
+enum class Exit {
+  kDone = 0,
+  kNo = 1,           ///< the answer is no: drift found, not enough CPUs, a check failed
+  kWrong = 2,        ///< the call or its input is wrong
+  kUnreachable = 3,  ///< the daemon cannot be reached
+};
+
+/// Where answers go: one JSON document on standard output, or text for people made of the same
+/// data. Keeps references to the streams.
+class Output {
+ public:
+  Output(std::ostream& out, std::ostream& err, bool json) : out_(out), err_(err), json_(json) {}
+
+  bool json() const { return json_; }
+
+  /// Prints an answer. `text` is called only where text is wanted, and ends with a newline.
+  void show(const boost::json::value& document, const std::function<std::string()>& text);
+  /// A line about what goes on, to standard error.
+  void note(const std::string& line);
+  /// Says what went wrong on standard error: kUnreachable for ErrorCode::kUnavailable, else kWrong.
+  Exit fail(const base::Error& error);
+
+ private:
+  std::ostream& out_;
+  std::ostream& err_;
+  bool json_;
+};
+
+/// A file, or standard input for "-".
+base::Result<std::string> read_input(const std::string& name);
+/// The same, parsed; errors name the file, line and column.
+base::Result<boost::json::value> read_json_input(const std::string& name);
+
+}  // namespace ka::cli

@@ -1,0 +1,19 @@
+#include "affinity/host/topology.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include "affinity/cli/commands.hpp"
+#include "affinity/cli/picture.hpp"
+#include "affinity/words/topology.hpp"
+
+namespace ka::cli {
+
+Exit run(const TopologyOptions& options, Output& output) {
+  const auto topology = host::load_topology(options.topology);
+  if (!topology) return output.fail(topology.error());
+  output.show(words::to_json(*topology), [&topology] { return draw(*topology); });
+  return Exit::kDone;
+}
+
+}  // namespace ka::cli

@@ -1,0 +1,197 @@
+#include "affinity/config/check.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "affinity/config/keys.hpp"
+#include "affinity/words/settings.hpp"
+
+namespace ka::config {
+namespace {
+
+using Path = std::vector<std::string>;
+
+constexpr std::int64_t kMostSeconds = 86400;
+
+/// What is documented and not built yet: a value that would do nothing is refused. A row without a
+/// value stands for every value but the default.
+struct Missing {
+  std::string_view key;
+  std::string_view value;
+};
+constexpr Missing kMissing[] = {
+    {"mode", "managed"},   {"cgroup", "manage"}, {"cfs_quota", "lift"},
+    {"memory", "migrate"}, {"guest", "agent"},   {"guest", "kata-agent"},
+    {"kubelet_state", ""}, {"nri_socket", ""},   {"allow_annotations", ""},
+};
+
+std::string join(const Path& path) {
+  std::string text = "affinity";
+  for (const std::string& part : path) text += '.' + part;
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view words) {
+  std::vector<std::string_view> parts;
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    parts.push_back(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return parts;
+}
+
+/// `"a", "b", "c"`.
+std::string quoted(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (const std::string_view word : words) {
+    text += (text.empty() ? "\"" : ", \"") + std::string(word) + '"';
+  }
+  return text;
+}
+
+bool contains(const std::vector<std::string_view>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+std::vector<std::string_view> sandbox_keys() {
+  std::vector<std::string_view> names;
+  for (const Key& key : kKeys) {
+    if (key.per_sandbox) names.push_back(key.name);
+  }
+  return names;
+}
+
+// Each of these says what is wrong with a value, in words; empty when nothing is.
+
+std::string must_be(const char* wanted, const Value& value) {
+  return std::string("must be ") + wanted + ", not " + type_name(value);
+}
+
+std::string check_choice(const Key& key, const std::string& text) {
+  const auto allowed = split(key.allowed);
+  if (contains(allowed, text)) return {};
+  return '"' + text + "\" is not one of " + quoted(allowed);
+}
+
+std::string check_housekeeping(const std::string& text) {
+  const auto parsed = words::parse_housekeeping(text);
+  return parsed ? "" : parsed.error().message;
+}
+
+std::string check_path(const std::string& text) {
+  return text.starts_with('/') ? "" : '"' + text + "\" is not an absolute path";
+}
+
+bool is_numeric_address(const std::string& address) {
+  std::array<unsigned char, sizeof(in6_addr)> ignored{};
+  if (address.starts_with('[') && address.ends_with(']')) {
+    return ::inet_pton(AF_INET6, address.substr(1, address.size() - 2).c_str(), ignored.data()) ==
+           1;
+  }
+  return ::inet_pton(AF_INET, address.c_str(), ignored.data()) == 1;
+}
+
+std::string check_address(const std::string& text) {
+  if (text.empty()) return {};
+  const std::size_t colon = std::min(text.rfind(':'), text.size());
+  const std::string_view port = std::string_view(text).substr(std::min(colon + 1, text.size()));
+  unsigned number = 0;
+  const auto [stop, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  const bool good_port =
+      error == std::errc{} && stop == port.data() + port.size() && number > 0 && number <= 65535;
+  if (good_port && is_numeric_address(text.substr(0, colon))) return {};
+  return '"' + text + R"(" is not an address like "127.0.0.1:9101" or "[::1]:9101")";
+}
+
+std::string check_text(const Key& key, const std::string& text) {
+  switch (key.type) {
+    case Type::kChoice:
+      return check_choice(key, text);
+    case Type::kHousekeeping:
+      return check_housekeeping(text);
+    case Type::kPath:
+      return check_path(text);
+    default:
+      return check_address(text);
+  }
+}
+
+std::string check_names(const std::vector<std::string>& names) {
+  const auto allowed = sandbox_keys();
+  for (const std::string& name : names) {
+    if (!contains(allowed, name)) return '"' + name + "\" is not one of " + quoted(allowed);
+  }
+  return {};
+}
+
+std::string check_value(const Key& key, const Value& value) {
+  if (key.type == Type::kFlag) {
+    return std::holds_alternative<bool>(value) ? "" : must_be("true or false", value);
+  }
+  if (key.type == Type::kSeconds) {
+    const auto* seconds = std::get_if<std::int64_t>(&value);
+    if (seconds != nullptr && *seconds >= 1 && *seconds <= kMostSeconds) return {};
+    return "must be a whole number of seconds from 1 to " + std::to_string(kMostSeconds);
+  }
+  if (key.type == Type::kNames) {
+    const auto* names = std::get_if<std::vector<std::string>>(&value);
+    return names == nullptr ? must_be("an array of strings", value) : check_names(*names);
+  }
+  const auto* text = std::get_if<std::string>(&value);
+  return text == nullptr ? must_be("a string", value) : check_text(key, *text);
+}
+
+/// Precondition: the value is a valid one of that key.
+bool is_missing(const Key& key, const Value& value) {
+  const auto* names = std::get_if<std::vector<std::string>>(&value);
+  const auto* text = std::get_if<std::string>(&value);
+  for (const Missing& missing : kMissing) {
+    if (missing.key != key.name) continue;
+    if (names != nullptr) return !names->empty();
+    if (missing.value.empty() ? *text != key.fallback : *text == missing.value) return true;
+  }
+  return false;
+}
+
+std::string check_entry(const Key& key, const Entry& entry) {
+  if (auto wrong = check_value(key, entry.value); !wrong.empty()) return wrong;
+  if (is_missing(key, entry.value)) return "this version of kata-affinity does not have that yet";
+  return {};
+}
+
+/// The key that a path names; nullptr where no such key may stand there.
+const Key* key_of(const Path& path) {
+  if (path.size() == 1) return find_key(path[0]);
+  if (path.size() != 3 || path[0] != "handler" || path[1].empty()) return nullptr;
+  const Key* key = find_key(path[2]);
+  return key != nullptr && key->per_sandbox ? key : nullptr;
+}
+
+std::string unknown_key(const Path& path) {
+  if (path.size() == 3 && path[0] == "handler" && find_key(path[2]) != nullptr) {
+    return "belongs to the node, not to one handler; a handler may have " + quoted(sandbox_keys());
+  }
+  return "unknown key";
+}
+
+}  // namespace
+
+base::Result<void> check(const Entries& entries) {
+  for (const auto& [path, entry] : entries) {
+    const Key* key = key_of(path);
+    if (key == nullptr) {
+      return unexpected(error_at(entry.key_at, join(path) + ": " + unknown_key(path)));
+    }
+    if (const auto wrong = check_entry(*key, entry); !wrong.empty()) {
+      return unexpected(error_at(entry.value_at, join(path) + ": " + wrong));
+    }
+  }
+  return {};
+}
+
+}  // namespace ka::config

@@ -1,0 +1,14 @@
+// Which values the keys of [affinity] may have.
+#pragma once
+
+#include "affinity/base/result.hpp"
+#include "affinity/config/entries.hpp"
+
+namespace ka::config {
+
+/// Checks every entry: its key is known and stands where it may, its value has the right type and
+/// is one that this build can follow. The first thing wrong, in the order of the paths, is told
+/// with its place and with what is allowed.
+base::Result<void> check(const Entries& entries);
+
+}  // namespace ka::config

@@ -1,0 +1,88 @@
+#include "affinity/config/entries.hpp"
+
+// Debian's libtomlplusplus is built with exceptions, and its functions are named after that.
+#include <toml++/toml.h>
+
+namespace ka::config {
+namespace {
+
+Location location(const toml::source_region& region, const std::string& file) {
+  return {file, region.begin.line, region.begin.column};
+}
+
+/// An array of strings; every other array is unfit.
+Value array_value(const toml::array& array) {
+  std::vector<std::string> strings;
+  for (const toml::node& element : array) {
+    const auto* string = element.as_string();
+    if (string == nullptr) return Unfit{"an array of something else than strings"};
+    strings.push_back(string->get());
+  }
+  return strings;
+}
+
+Value scalar_value(const toml::node& node) {
+  if (const auto* flag = node.as_boolean()) return flag->get();
+  if (const auto* number = node.as_integer()) return number->get();
+  if (const auto* string = node.as_string()) return string->get();
+  if (const auto* array = node.as_array()) return array_value(*array);
+  if (node.is_floating_point()) return Unfit{"a float"};
+  return Unfit{"a date or time"};
+}
+
+/// Puts the values of a table and of the tables in it into `entries`.
+void flatten(const toml::table& table, const std::vector<std::string>& path,
+             const std::string& file, Entries& entries) {
+  for (const auto& [key, node] : table) {
+    auto below = path;
+    below.emplace_back(key.str());
+    if (const auto* inner = node.as_table()) {
+      flatten(*inner, below, file, entries);
+    } else {
+      entries[below] = {scalar_value(node), location(key.source(), file),
+                        location(node.source(), file)};
+    }
+  }
+}
+
+base::Result<std::optional<Entries>> affinity_of(const toml::table& root, const std::string& file) {
+  const toml::node* affinity = root.get("affinity");
+  if (affinity == nullptr) return std::nullopt;
+  const auto* table = affinity->as_table();
+  if (table == nullptr) {
+    return unexpected(error_at(location(affinity->source(), file), "affinity: must be a table"));
+  }
+  Entries entries;
+  flatten(*table, {}, file, entries);
+  return entries;
+}
+
+}  // namespace
+
+base::Error error_at(const Location& where, const std::string& what) {
+  return {base::ErrorCode::kInvalid,
+          where.file + ':' + std::to_string(where.line) + ':' + std::to_string(where.column) +
+              ": " + what,
+          0};
+}
+
+std::string type_name(const Value& value) {
+  struct Name {
+    std::string operator()(bool) const { return "true or false"; }
+    std::string operator()(std::int64_t) const { return "a number"; }
+    std::string operator()(const std::string&) const { return "a string"; }
+    std::string operator()(const std::vector<std::string>&) const { return "an array of strings"; }
+    std::string operator()(const Unfit& unfit) const { return unfit.what; }
+  };
+  return std::visit(Name{}, value);
+}
+
+base::Result<std::optional<Entries>> parse_toml(const std::string& text, const std::string& file) {
+  try {
+    return affinity_of(toml::parse(text, file), file);
+  } catch (const toml::parse_error& error) {
+    return unexpected(error_at(location(error.source(), file), std::string(error.description())));
+  }
+}
+
+}  // namespace ka::config

@@ -1,0 +1,49 @@
+// What a file's [affinity] table says, before anyone judges it: every value by its path, with the
+// place where it stands.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "affinity/base/result.hpp"
+
+namespace ka::config {
+
+struct Location {
+  std::string file;
+  unsigned line = 0;
+  unsigned column = 0;
+};
+
+/// kInvalid: "<file>:<line>:<column>: <what>".
+base::Error error_at(const Location& where, const std::string& what);
+
+/// A value of a type that no key has: what it is, in words ("a float").
+struct Unfit {
+  std::string what;
+};
+
+using Value = std::variant<bool, std::int64_t, std::string, std::vector<std::string>, Unfit>;
+
+/// "a string", "true or false", ...
+std::string type_name(const Value& value);
+
+struct Entry {
+  Value value;
+  Location key_at;
+  Location value_at;
+};
+
+/// By path below [affinity]: {"vhost"}, {"handler", "kata-qemu", "vhost"}.
+using Entries = std::map<std::vector<std::string>, Entry>;
+
+/// Parses the text of a TOML file. Nothing where it has no [affinity]; an error with its place
+/// where it is no TOML, or `affinity` is no table. `file` is the name for errors.
+base::Result<std::optional<Entries>> parse_toml(const std::string& text, const std::string& file);
+
+}  // namespace ka::config

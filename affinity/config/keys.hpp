@@ -1,0 +1,82 @@
+// The keys of [affinity], in one table: what parses them, fills in defaults and documents them.
+#pragma once
+
+#include <string_view>
+
+namespace ka::config {
+
+enum class Type {
+  kFlag,          ///< true or false
+  kChoice,        ///< one of `allowed`
+  kHousekeeping,  ///< a word of `allowed`, or a cpuset; "" as default: as `housekeeping`
+  kPath,          ///< an absolute path
+  kAddress,       ///< "ADDRESS:PORT", numeric; "" for none
+  kSeconds,       ///< a whole number, 1 to 86400
+  kNames,         ///< an array of keys that have a meaning for a single sandbox
+};
+
+struct Key {
+  std::string_view name;
+  Type type;
+  std::string_view fallback;  ///< the value where nobody sets one
+  std::string_view allowed;   ///< of a choice: the values, separated by blanks
+  bool per_sandbox;           ///< may stand in [affinity.handler.NAME]
+  std::string_view doc;       ///< one sentence
+};
+
+inline constexpr Key kKeys[] = {
+    {"enable", Type::kFlag, "true", "", false,
+     "false: every thread is given back the mask it would have without kata-affinity."},
+    {"mode", Type::kChoice, "follow", "follow observe managed", false,
+     "follow: kubelet decides the cpusets. observe: plan and report, write nothing. managed: "
+     "kata-affinity allocates them."},
+    {"vcpu_pinning", Type::kChoice, "dedicated", "dedicated balanced mask none", true,
+     "dedicated: one CPU for each vCPU of an exclusive container, the others float. balanced: the "
+     "floating ones are spread over the housekeeping CPUs. mask: every vCPU floats on the sandbox "
+     "mask. none: vCPUs are not placed."},
+    {"housekeeping", Type::kHousekeeping, "sandbox", "sandbox shared-pool isolate", true,
+     "Where everything but dedicated vCPUs runs. sandbox: the sandbox mask without dedicated CPUs. "
+     "shared-pool: the node's shared pool. isolate: a core of the sandbox set aside. Or a cpuset."},
+    {"emulator", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
+     "In place of housekeeping, for emulator threads."},
+    {"iothread", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
+     "In place of housekeeping, for iothreads."},
+    {"vhost", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
+     "In place of housekeeping, for vhost workers."},
+    {"virtiofsd", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
+     "In place of housekeeping, for virtiofsd."},
+    {"shim", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
+     "In place of housekeeping, for Kata's shim."},
+    {"cgroup", Type::kChoice, "obey", "obey manage", true,
+     "obey: plan inside the sandbox cgroup's cpuset, write none. manage: widen and narrow it."},
+    {"cfs_quota", Type::kChoice, "keep", "keep lift", true,
+     "lift: no CFS quota in the guest's cgroup of an exclusive container."},
+    {"memory", Type::kChoice, "follow", "follow migrate", true,
+     "follow: Kata and the cgroup decide where memory is. migrate: pages follow the CPUs."},
+    {"guest", Type::kChoice, "auto", "auto agent kata-agent none", true,
+     "Through whom the guest is told which vCPUs a container owns."},
+    {"guest_irqs", Type::kChoice, "floating", "floating none", true,
+     "floating: keep interrupts in the guest off dedicated vCPUs."},
+    {"metrics_listen", Type::kAddress, "", "", false,
+     "Where Prometheus metrics are served over TCP, beside the API's socket."},
+    {"log_level", Type::kChoice, "info", "error warning info debug", false, "How much is logged."},
+    {"state_dir", Type::kPath, "/run/kata-affinity/state", "", false,
+     "Where a restarted daemon finds what it knew. It must not outlive a reboot."},
+    {"kubelet_state", Type::kPath, "/var/lib/kubelet/cpu_manager_state", "", false,
+     "kubelet's CPU manager state: who owns which CPU."},
+    {"nri_socket", Type::kPath, "/var/run/nri/nri.sock", "", false, "The container runtime's NRI."},
+    {"allow_annotations", Type::kNames, "", "", false,
+     "Keys that a pod may set for itself by annotations kata-affinity.io/KEY."},
+    {"drift_check", Type::kSeconds, "10", "", false,
+     "Seconds between two looks for masks that someone else changed."},
+};
+
+/// nullptr where there is no such key.
+constexpr const Key* find_key(std::string_view name) {
+  for (const Key& key : kKeys) {
+    if (key.name == name) return &key;
+  }
+  return nullptr;
+}
+
+}  // namespace ka::config

@@ -1,0 +1,41 @@
+// Where everything but dedicated vCPUs runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/facts/id_set.hpp"
+#include "policy/plan/assign.hpp"
+#include "policy/plan/ground.hpp"
+#include "policy/plan/plan.hpp"
+#include "policy/plan/settings.hpp"
+
+namespace ka::policy {
+
+struct Notes {
+  std::vector<Note> reasons, warnings;
+
+  /// Each says a thing once, however many roles it is true for.
+  void reason(Note note);
+  void warn(Note note);
+};
+
+/// The region that a setting means for this sandbox. It holds no CPU outside `ground.reachable`
+/// and none of a dedicated vCPU, unless nothing else is left: then it is the core of the sandbox's
+/// lowest CPU. Empty only where the sandbox may not run anywhere. `subject` names the setting in
+/// notes: "housekeeping" or a role.
+CpuSet resolve_housekeeping(const NodeView& node, const Ground& ground,
+                            const Assignment& assignment, const Housekeeping& wanted,
+                            const std::string& subject, Notes& notes);
+
+/// What a thread that floats in `region` is given. The scheduler does not balance load over
+/// isolated CPUs: they are left out while there are others, else the thread gets the lowest one.
+CpuSet floating_set(const Topology& topology, const CpuSet& region);
+
+/// One CPU of `region` for each of `count` vCPUs, spread over the machine: the least loaded CPU,
+/// of those one in the L3 with the least load, of those one on the core with the least. Load is
+/// the number of floating vCPUs: of others by `load` (by CPU, may be short), and of these.
+std::vector<int> spread(const Topology& topology, const CpuSet& region, std::size_t count,
+                        const std::vector<int>& load);
+
+}  // namespace ka::policy

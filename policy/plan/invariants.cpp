@@ -1,0 +1,387 @@
+#include "policy/plan/invariants.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "policy/plan/closeness.hpp"
+#include "policy/plan/ground.hpp"
+
+namespace ka::policy {
+namespace {
+
+constexpr std::array<std::tuple<Breach, std::string_view, int>, 11> kBreaches{{
+    {Breach::kOutside, "outside", 1},
+    {Breach::kForeignCpu, "foreign-cpu", 2},
+    {Breach::kNotOneCpu, "not-one-cpu", 3},
+    {Breach::kCpuTaken, "cpu-taken", 3},
+    {Breach::kNotAlone, "not-alone", 4},
+    {Breach::kNotDedicated, "not-dedicated", 4},
+    {Breach::kVcpuNotOwn, "vcpu-not-own", 4},
+    {Breach::kSiblingsApart, "siblings-apart", 5},
+    {Breach::kUnstable, "unstable", 6},
+    {Breach::kWidened, "widened", 8},
+    {Breach::kNoVcpu, "no-vcpu", 8},
+}};
+
+std::string subject_of(const Placement& placement) {
+  std::string subject(role_name(placement.role));
+  if (placement.role == Role::kVcpu) return subject + ' ' + std::to_string(placement.vcpu_index);
+  if (placement.role == Role::kIothread && !placement.name.empty()) {
+    return subject + ' ' + placement.name;
+  }
+  return subject;
+}
+
+/// The CPUs beyond the sandbox's own that a housekeeping setting names.
+CpuSet beyond_own(const NodeView& node, const Housekeeping& wanted) {
+  switch (wanted.kind) {
+    case Housekeeping::Kind::kSharedPool:
+      return node.shared_pool;
+    case Housekeeping::Kind::kCpus:
+      return wanted.cpus;
+    case Housekeeping::Kind::kSandbox:
+    case Housekeeping::Kind::kIsolate:
+      break;
+  }
+  return {};
+}
+
+class Checker {
+ public:
+  Checker(const NodeView& node, const SandboxFacts& sandbox, const Settings& settings,
+          const SandboxPlan& plan);
+
+  void check_placements(const std::vector<Placement>& placements);
+  void check_containers();
+  void check_again();
+  std::vector<Violation> take() { return std::move(violations_); }
+
+ private:
+  bool pins() const {
+    return settings_.vcpu_pinning == VcpuPinning::kDedicated ||
+           settings_.vcpu_pinning == VcpuPinning::kBalanced;
+  }
+  void report(Breach breach, std::string subject, CpuSet cpus);
+  bool by_hand(const Placement& placement) const;
+  bool by_hand(int vcpu) const { return by_hand({Role::kVcpu, vcpu, {}, {}}); }
+  const VcpuPlan* dedicated(const Placement& placement) const;
+  CpuSet allowed(Role role) const;
+  bool carries_all(const Placement& placement) const;
+  void check_region(const Placement& placement);
+  void check_alone(const Placement& placement);
+  void check_closeness(const std::vector<Placement>& placements);
+  void check_seats(const std::vector<Seat>& seats);
+  void check_dedicated(const ContainerFacts& facts, const ContainerPlan& container);
+  void check_own_vcpus(const ContainerFacts& facts, const ContainerPlan& container);
+  void check_group(const VcpuPlan& vcpu);
+  CpuSet usable(const ContainerFacts& container) const;
+  const ContainerFacts* facts_of(const std::string& container) const;
+
+  const NodeView& node_;
+  const SandboxFacts& sandbox_;
+  const Settings& settings_;
+  const SandboxPlan& plan_;
+  Ground ground_;
+  CpuSet set_aside_;  ///< as the plan says it
+  CpuSet owned_;      ///< by exclusive containers, usable and not set aside
+  CpuSet dedicated_;  ///< CPUs of the vCPUs that are meant to be dedicated
+  VcpuSet floating_;  ///< vCPUs that serve no exclusive container
+  std::vector<Violation> violations_;
+};
+
+Checker::Checker(const NodeView& node, const SandboxFacts& sandbox, const Settings& settings,
+                 const SandboxPlan& plan)
+    : node_(node),
+      sandbox_(sandbox),
+      settings_(settings),
+      plan_(plan),
+      ground_(survey(node, sandbox)) {
+  for (const Note& note : plan.reasons) {
+    if (note.code == Code::kHousekeepingIsolate) set_aside_ = note.cpus;
+  }
+  for (const ContainerFacts& container : sandbox.containers) {
+    if (owns_cpus(container)) owned_ |= usable(container);
+  }
+  for (const VcpuPlan& vcpu : plan.vcpus) {
+    if (vcpu.role == VcpuRole::kDedicated) dedicated_ |= vcpu.cpus;
+    if (vcpu.container.empty()) floating_.add(vcpu.index);
+  }
+}
+
+void Checker::report(Breach breach, std::string subject, CpuSet cpus) {
+  violations_.push_back({breach, sandbox_.id, std::move(subject), std::move(cpus)});
+}
+
+bool Checker::by_hand(const Placement& placement) const {
+  return std::ranges::any_of(sandbox_.overrides, [&](const Override& given) {
+    if (given.role != placement.role || !given.cpus.intersects(ground_.reachable)) return false;
+    if (given.role == Role::kVcpu) return given.vcpu_index == placement.vcpu_index;
+    return given.iothread.empty() || given.iothread == placement.name;
+  });
+}
+
+const VcpuPlan* Checker::dedicated(const Placement& placement) const {
+  if (placement.role != Role::kVcpu) return nullptr;
+  const VcpuPlan* vcpu = plan_.find_vcpu(placement.vcpu_index);
+  return vcpu == nullptr || vcpu->role != VcpuRole::kDedicated ? nullptr : vcpu;
+}
+
+CpuSet Checker::usable(const ContainerFacts& container) const {
+  return (container.cpus & ground_.permitted) - set_aside_;
+}
+
+const ContainerFacts* Checker::facts_of(const std::string& container) const {
+  const auto found = std::ranges::find(sandbox_.containers, container, &ContainerFacts::id);
+  return found == sandbox_.containers.end() ? nullptr : &*found;
+}
+
+CpuSet Checker::allowed(Role role) const {
+  if (ground_.permitted.empty()) return ground_.reachable;
+  const auto own = settings_.overrides.find(role);
+  const Housekeeping& wanted =
+      own == settings_.overrides.end() ? settings_.housekeeping : own->second;
+  return ground_.permitted | (beyond_own(node_, wanted) & ground_.reachable);
+}
+
+void Checker::check_placements(const std::vector<Placement>& placements) {
+  for (const Placement& placement : placements) {
+    if (CpuSet foreign = placement.cpus & node_.exclusive_to_others; !foreign.empty()) {
+      report(Breach::kForeignCpu, subject_of(placement), std::move(foreign));
+    }
+    if (by_hand(placement)) continue;
+    check_region(placement);
+    check_alone(placement);
+  }
+  check_closeness(placements);
+}
+
+void Checker::check_region(const Placement& placement) {
+  CpuSet outside = placement.cpus - allowed(placement.role) - node_.exclusive_to_others;
+  if (!outside.empty()) report(Breach::kOutside, subject_of(placement), std::move(outside));
+}
+
+void Checker::check_alone(const Placement& placement) {
+  const VcpuPlan* vcpu = dedicated(placement);
+  if (vcpu != nullptr && placement.cpus.size() != 1) {
+    report(Breach::kNotOneCpu, subject_of(placement), placement.cpus);
+  }
+  CpuSet taken = placement.cpus & dedicated_;
+  if (vcpu != nullptr) taken -= vcpu->cpus;
+  if (taken.empty() || (vcpu == nullptr && carries_all(placement))) return;
+  const Breach breach = vcpu != nullptr ? Breach::kCpuTaken : Breach::kNotAlone;
+  report(breach, subject_of(placement), std::move(taken));
+}
+
+/// Nothing but CPUs of dedicated vCPUs is left: the core of the lowest one has to carry the rest.
+bool Checker::carries_all(const Placement& placement) const {
+  if (!ground_.permitted.subset_of(dedicated_)) return false;
+  return placement.cpus.subset_of(node_.topology.siblings(ground_.permitted.first()));
+}
+
+void Checker::check_closeness(const std::vector<Placement>& placements) {
+  std::map<std::vector<std::string>, std::vector<Seat>> seats;  // by the containers that own it
+  for (const Placement& placement : placements) {
+    if (dedicated(placement) == nullptr || placement.cpus.size() != 1) continue;
+    const auto vcpu = std::ranges::find(sandbox_.vcpus, placement.vcpu_index, &VcpuFacts::index);
+    const Cpu* cpu = node_.topology.find(placement.cpus.first());
+    if (vcpu == sandbox_.vcpus.end() || cpu == nullptr) continue;
+    std::vector<std::string> owners;
+    for (const ContainerFacts& container : sandbox_.containers) {
+      if (owns_cpus(container) && container.cpus.contains(cpu->cpu)) owners.push_back(container.id);
+    }
+    seats[owners].push_back({&*vcpu, cpu});
+  }
+  for (const auto& [owners, own] : seats) check_seats(own);
+}
+
+void Checker::check_seats(const std::vector<Seat>& seats) {
+  // A vCPU moved by hand has left a gap that is nobody's fault.
+  if (std::ranges::any_of(sandbox_.vcpus, [&](const auto& v) { return by_hand(v.index); })) return;
+  const Closeness closeness(seats);
+  if (!closeness.matters()) return;
+  for (std::size_t i = 0; i < seats.size(); ++i) {
+    for (std::size_t j = i + 1; j < seats.size(); ++j) {
+      if (!closeness.better_swapped(i, j)) continue;
+      report(Breach::kSiblingsApart, "vcpu " + std::to_string(seats[i].vcpu->index),
+             {seats[i].cpu->cpu, seats[j].cpu->cpu});
+      return;
+    }
+  }
+}
+
+void Checker::check_containers() {
+  if (sandbox_.vcpus.empty()) return;
+  for (const ContainerPlan& container : plan_.containers) {
+    if (container.vcpus.empty()) report(Breach::kNoVcpu, container.id, {});
+    const ContainerFacts* facts = facts_of(container.id);
+    if (facts == nullptr || !pins()) continue;
+    check_dedicated(*facts, container);
+    check_own_vcpus(*facts, container);
+  }
+  for (const VcpuPlan& vcpu : plan_.vcpus) check_group(vcpu);
+}
+
+/// Every CPU of a container that may use all of them has a vCPU of its own, if the VM has enough.
+void Checker::check_dedicated(const ContainerFacts& facts, const ContainerPlan& container) {
+  if (!owns_cpus(facts) || !facts.cpus.subset_of(ground_.permitted)) return;
+  if (static_cast<int>(sandbox_.vcpus.size()) < owned_.size()) return;
+  CpuSet missing = usable(facts);
+  const bool moved = std::ranges::any_of(container.vcpus, [&](int v) { return by_hand(v); });
+  for (const int index : container.vcpus) {
+    const VcpuPlan* vcpu = plan_.find_vcpu(index);
+    if (vcpu != nullptr && vcpu->role == VcpuRole::kDedicated) missing -= vcpu->cpus;
+  }
+  const bool complete = missing.empty() && container.vcpus.size() == usable(facts).size();
+  if (!moved && !(complete && container.dedicated)) {
+    report(Breach::kNotDedicated, container.id, std::move(missing));
+  }
+}
+
+/// Owners run on vCPUs that serve them, everyone else on those that float while any does.
+void Checker::check_own_vcpus(const ContainerFacts& facts, const ContainerPlan& container) {
+  if (owns_cpus(facts) && !usable(facts).empty()) {
+    const VcpuSet common = container.vcpus & floating_;
+    if (!common.empty()) report(Breach::kVcpuNotOwn, container.id, {});
+    return;
+  }
+  if (!floating_.empty() && container.vcpus != floating_) {
+    report(Breach::kVcpuNotOwn, container.id, {});
+  }
+}
+
+void Checker::check_group(const VcpuPlan& vcpu) {
+  if (vcpu.container.empty() || by_hand(vcpu.index)) return;
+  CpuSet own;
+  for (const ContainerPlan& container : plan_.containers) {
+    const ContainerFacts* facts = facts_of(container.id);
+    if (facts == nullptr || !owns_cpus(*facts) || !container.vcpus.contains(vcpu.index)) continue;
+    own |= usable(*facts);
+  }
+  CpuSet outside = vcpu.cpus - own;
+  if (!outside.empty()) {
+    report(Breach::kWidened, "vcpu " + std::to_string(vcpu.index), std::move(outside));
+  }
+}
+
+/// Planning again from here moves nothing. Where floating vCPUs are levelled against those of
+/// other sandboxes, their sets follow the others' and are not looked at.
+void Checker::check_again() {
+  const SandboxPlan again = plan_sandbox(node_, sandbox_, settings_, &plan_);
+  const bool levelled = settings_.vcpu_pinning == VcpuPinning::kBalanced;
+  for (const VcpuPlan& vcpu : plan_.vcpus) {
+    const VcpuPlan* other = again.find_vcpu(vcpu.index);
+    const bool same_place =
+        other != nullptr && other->role == vcpu.role && other->container == vcpu.container;
+    const bool free = levelled && vcpu.container.empty();
+    if (same_place && (free || other->cpus == vcpu.cpus)) continue;
+    report(Breach::kUnstable, "vcpu " + std::to_string(vcpu.index), vcpu.cpus);
+  }
+}
+
+void add_placement(std::vector<Placement>& placements, Role role, const std::string& name,
+                   const CpuSet& cpus) {
+  if (!cpus.empty()) placements.push_back({role, -1, name, cpus});
+}
+
+std::vector<DedicatedVcpu> dedicated_vcpus(const Plan& plan) {
+  std::vector<DedicatedVcpu> vcpus;
+  for (const SandboxPlan& sandbox : plan.sandboxes) {
+    for (const VcpuPlan& vcpu : sandbox.vcpus) {
+      if (vcpu.role != VcpuRole::kDedicated) continue;
+      vcpus.push_back({sandbox.id, vcpu.index, vcpu.cpus});
+    }
+  }
+  return vcpus;
+}
+
+}  // namespace
+
+std::string_view breach_name(Breach breach) {
+  for (const auto& [value, name, number] : kBreaches) {
+    if (value == breach) return name;
+  }
+  return "unknown";
+}
+
+int invariant_of(Breach breach) {
+  for (const auto& [value, name, number] : kBreaches) {
+    if (value == breach) return number;
+  }
+  return 0;
+}
+
+std::vector<Placement> placements_of(const SandboxPlan& plan) {
+  std::vector<Placement> placements;
+  for (const VcpuPlan& vcpu : plan.vcpus) {
+    if (vcpu.placed && !vcpu.cpus.empty()) {
+      placements.push_back({Role::kVcpu, vcpu.index, {}, vcpu.cpus});
+    }
+  }
+  add_placement(placements, Role::kEmulator, {}, plan.emulator);
+  add_placement(placements, Role::kIothread, {}, plan.iothread);
+  for (const auto& [id, cpus] : plan.iothreads) {
+    add_placement(placements, Role::kIothread, id, cpus);
+  }
+  add_placement(placements, Role::kVhost, {}, plan.vhost);
+  add_placement(placements, Role::kVirtiofsd, {}, plan.virtiofsd);
+  add_placement(placements, Role::kShim, {}, plan.shim);
+  add_placement(placements, Role::kHelper, {}, plan.helpers);
+  return placements;
+}
+
+std::vector<Violation> check_plan(const NodeView& node, const SandboxFacts& sandbox,
+                                  const Settings& settings, const SandboxPlan& plan) {
+  Checker checker(node, sandbox, settings, plan);
+  checker.check_placements(placements_of(plan));
+  checker.check_containers();
+  checker.check_again();
+  return checker.take();
+}
+
+std::vector<Violation> check_actual(const NodeView& node, const SandboxFacts& sandbox,
+                                    const Settings& settings, const SandboxPlan& plan,
+                                    const std::vector<ActualThread>& threads) {
+  CpuSet running = node.topology.online();
+  if (sandbox.cgroup_cpus) running &= *sandbox.cgroup_cpus;
+  std::vector<Placement> placements;
+  for (const ActualThread& actual : threads) {
+    const ThreadFacts& thread = actual.thread;
+    if (plan.cpus_for(thread) == nullptr) continue;
+    placements.push_back({thread.role, thread.vcpu_index, thread.name, actual.cpus & running});
+  }
+  Checker checker(node, sandbox, settings, plan);
+  checker.check_placements(placements);
+  return checker.take();
+}
+
+std::vector<Violation> check_dedicated(const std::vector<DedicatedVcpu>& vcpus) {
+  std::vector<Violation> violations;
+  CpuSet taken;
+  for (const DedicatedVcpu& vcpu : vcpus) {
+    CpuSet twice = vcpu.cpus & taken;
+    taken |= vcpu.cpus;
+    if (twice.empty()) continue;
+    violations.push_back(
+        {Breach::kCpuTaken, vcpu.sandbox, "vcpu " + std::to_string(vcpu.index), std::move(twice)});
+  }
+  return violations;
+}
+
+std::vector<Violation> check_node(const Snapshot& snapshot, const Settings& settings,
+                                  const Plan& plan) {
+  std::vector<Violation> violations = check_dedicated(dedicated_vcpus(plan));
+  const std::vector<NodeView> views = node_views(snapshot);
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const SandboxFacts& sandbox = snapshot.sandboxes[i];
+    const SandboxPlan* own = plan.find(sandbox.id);
+    if (own == nullptr) continue;
+    std::vector<Violation> found = check_plan(views[i], sandbox, settings, *own);
+    std::ranges::move(found, std::back_inserter(violations));
+  }
+  return violations;
+}
+
+}  // namespace ka::policy

@@ -1,0 +1,94 @@
+#include "policy/plan/overrides.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace ka::policy {
+namespace {
+
+VcpuPlan* find_vcpu(SandboxPlan& plan, int index) {
+  const auto found = std::ranges::lower_bound(plan.vcpus, index, {}, &VcpuPlan::index);
+  return found == plan.vcpus.end() || found->index != index ? nullptr : &*found;
+}
+
+std::vector<CpuSet*> iothread_sets(SandboxPlan& plan, const std::string& id) {
+  std::vector<CpuSet*> sets;
+  for (auto& [known, cpus] : plan.iothreads) {
+    if (id.empty() || id == known) sets.push_back(&cpus);
+  }
+  if (id.empty()) sets.push_back(&plan.iothread);
+  return sets;
+}
+
+/// The sets that an override speaks of; none for a thread that is not there.
+std::vector<CpuSet*> targets(SandboxPlan& plan, const Override& given) {
+  switch (given.role) {
+    case Role::kVcpu: {
+      VcpuPlan* vcpu = find_vcpu(plan, given.vcpu_index);
+      return vcpu == nullptr ? std::vector<CpuSet*>{} : std::vector<CpuSet*>{&vcpu->cpus};
+    }
+    case Role::kIothread:
+      return iothread_sets(plan, given.iothread);
+    case Role::kEmulator:
+      return {&plan.emulator};
+    case Role::kVhost:
+      return {&plan.vhost};
+    case Role::kVirtiofsd:
+      return {&plan.virtiofsd};
+    case Role::kShim:
+      return {&plan.shim};
+    case Role::kHelper:
+      return {&plan.helpers};
+  }
+  return {};
+}
+
+void apply(const Override& given, const Ground& ground, SandboxPlan& plan, Notes& notes) {
+  const std::vector<CpuSet*> sets = targets(plan, given);
+  if (sets.empty()) return;
+  const CpuSet cpus = given.cpus & ground.reachable;
+  if (cpus.empty()) {
+    notes.warn({Code::kOverrideRefused, override_subject(given), given.cpus, 0});
+    return;
+  }
+  notes.reason({Code::kOverrideByHand, override_subject(given), cpus, 0});
+  if (given.role == Role::kVcpu) {
+    VcpuPlan& vcpu = *find_vcpu(plan, given.vcpu_index);
+    vcpu.placed = true;
+    if (vcpu.cpus != cpus) vcpu.role = VcpuRole::kFloating;
+  }
+  for (CpuSet* set : sets) *set = cpus;
+}
+
+/// The word for one iothread counts more than that for all of them.
+bool is_general(const Override& given) {
+  return given.role == Role::kIothread && given.iothread.empty();
+}
+
+}  // namespace
+
+void apply_overrides(const SandboxFacts& sandbox, const Ground& ground, SandboxPlan& plan,
+                     Notes& notes) {
+  for (const bool general : {true, false}) {
+    for (const Override& given : sandbox.overrides) {
+      if (is_general(given) == general) apply(given, ground, plan, notes);
+    }
+  }
+  for (ContainerPlan& container : plan.containers) {
+    if (!container.dedicated) continue;
+    container.dedicated = std::ranges::all_of(container.vcpus, [&](int index) {
+      return plan.find_vcpu(index)->role == VcpuRole::kDedicated;
+    });
+  }
+}
+
+std::string override_subject(const Override& given) {
+  std::string subject(role_name(given.role));
+  if (given.role == Role::kVcpu) return subject + ' ' + std::to_string(given.vcpu_index);
+  if (given.role == Role::kIothread && !given.iothread.empty()) {
+    return subject + ' ' + given.iothread;
+  }
+  return subject;
+}
+
+}  // namespace ka::policy

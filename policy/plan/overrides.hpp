@@ -1,0 +1,20 @@
+// Sets given by hand to single threads: they win over the plan.
+#pragma once
+
+#include "policy/facts/sandbox.hpp"
+#include "policy/plan/ground.hpp"
+#include "policy/plan/housekeeping.hpp"
+#include "policy/plan/plan.hpp"
+
+namespace ka::policy {
+
+/// Replaces the sets of the threads that operators have set by hand by as much of those sets as the
+/// sandbox can reach; where that is nothing, the plan stands. A vCPU that is taken from its CPU
+/// this way floats. Threads that do not exist are passed over.
+void apply_overrides(const SandboxFacts& sandbox, const Ground& ground, SandboxPlan& plan,
+                     Notes& notes);
+
+/// "vcpu 3", "iothread io1", or the role.
+std::string override_subject(const Override& given);
+
+}  // namespace ka::policy

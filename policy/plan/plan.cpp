@@ -1,0 +1,335 @@
+#include "policy/plan/plan.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "policy/plan/assign.hpp"
+#include "policy/plan/ground.hpp"
+#include "policy/plan/housekeeping.hpp"
+#include "policy/plan/match.hpp"
+#include "policy/plan/overrides.hpp"
+
+namespace ka::policy {
+namespace {
+
+bool wants_isolate(const Settings& settings) {
+  const auto isolates = [](const Housekeeping& h) {
+    return h.kind == Housekeeping::Kind::kIsolate;
+  };
+  return isolates(settings.housekeeping) ||
+         std::ranges::any_of(settings.overrides,
+                             [&](const auto& entry) { return isolates(entry.second); });
+}
+
+/// Composes the plan of one sandbox, step by step.
+class Planner {
+ public:
+  Planner(const NodeView& node, const SandboxFacts& sandbox, const Settings& settings,
+          const SandboxPlan* previous);
+
+  SandboxPlan run();
+
+ private:
+  bool pins() const {
+    return settings_.vcpu_pinning == VcpuPinning::kDedicated ||
+           settings_.vcpu_pinning == VcpuPinning::kBalanced;
+  }
+  bool owned_by(const Slot& slot, std::size_t container) const;
+
+  void describe();
+  void note_ground();
+  void note_owned(std::size_t container);
+  void note_kept();
+  void place_owned_vcpus();
+  void place_floating_vcpus();
+  std::vector<CpuSet> floating_sets(std::size_t count);
+  CpuSet group_set(const Holding& holding, const Slot& slot) const;
+  void place_threads();
+  CpuSet thread_set(Role role);
+  CpuSet single_set(const CpuSet& region);
+  void place_containers();
+  VcpuSet vcpus_of(std::size_t container) const;
+  VcpuSet common_vcpus() const;
+  bool is_dedicated(std::size_t container) const;
+  void note_vcpus(const ContainerPlan& plan, std::size_t container);
+
+  const NodeView& node_;
+  const SandboxFacts& sandbox_;
+  const Settings& settings_;
+  const SandboxPlan* previous_;
+  Ground ground_;
+  Assignment assignment_;
+  std::vector<Slot> slots_;
+  std::size_t lowest_owned_ = kNoVcpu;
+  Notes notes_;
+  SandboxPlan plan_;
+};
+
+Planner::Planner(const NodeView& node, const SandboxFacts& sandbox, const Settings& settings,
+                 const SandboxPlan* previous)
+    : node_(node),
+      sandbox_(sandbox),
+      settings_(settings),
+      previous_(previous),
+      ground_(survey(node, sandbox)) {
+  assignment_.floating = static_cast<int>(sandbox.vcpus.size());
+}
+
+SandboxPlan Planner::run() {
+  describe();
+  note_ground();
+  if (pins()) {
+    assignment_ = assign(node_.topology, sandbox_, ground_, wants_isolate(settings_));
+    slots_ = match(node_.topology, sandbox_, assignment_, previous_);
+    lowest_owned_ = lowest_owned_vcpu(assignment_, slots_);
+    note_kept();
+  }
+  plan_.housekeeping = resolve_housekeeping(node_, ground_, assignment_, settings_.housekeeping,
+                                            "housekeeping", notes_);
+  place_owned_vcpus();
+  place_floating_vcpus();
+  place_threads();
+  place_containers();
+  apply_overrides(sandbox_, ground_, plan_, notes_);
+  plan_.reasons = std::move(notes_.reasons);
+  plan_.warnings = std::move(notes_.warnings);
+  return std::move(plan_);
+}
+
+void Planner::describe() {
+  plan_.id = sandbox_.id;
+  plan_.pod_uid = sandbox_.pod_uid;
+  plan_.mask = ground_.mask;
+  for (const ContainerFacts& container : sandbox_.containers) {
+    if (!container.exited) plan_.mems |= container.mems;
+  }
+  if (plan_.mems.empty()) plan_.mems = node_.topology.nodes_of(ground_.mask);
+  for (const VcpuFacts& vcpu : sandbox_.vcpus) plan_.vcpus.push_back({.index = vcpu.index});
+}
+
+void Planner::note_ground() {
+  if (ground_.permitted.empty()) {
+    notes_.warn({Code::kNoUsableCpu, sandbox_.id, ground_.mask, 0});
+  } else if (ground_.unconstrained) {
+    notes_.reason({Code::kUnconstrained, sandbox_.id, ground_.permitted, 0});
+  }
+  CpuSet foreign = ground_.mask & node_.exclusive_to_others;
+  for (const ContainerFacts& container : sandbox_.containers) {
+    if (!owns_cpus(container)) continue;
+    CpuSet contested = container.cpus & node_.exclusive_to_others;
+    foreign -= contested;
+    if (!contested.empty()) {
+      notes_.warn({Code::kCpusContested, container.id, std::move(contested), 0});
+    }
+  }
+  if (!foreign.empty()) notes_.reason({Code::kForeignCpusRemoved, sandbox_.id, foreign, 0});
+}
+
+bool Planner::owned_by(const Slot& slot, std::size_t container) const {
+  return std::ranges::binary_search(assignment_.holdings[slot.holding].owners, container);
+}
+
+/// Only what the previous plan really decided is worth a word; so applying a plan twice also says
+/// the same twice.
+void Planner::note_kept() {
+  if (previous_ == nullptr) return;
+  const std::vector<Slot> fresh = match(node_.topology, sandbox_, assignment_, nullptr);
+  if (fresh == slots_) return;
+  for (std::size_t i = 0; i < sandbox_.containers.size(); ++i) {
+    bool kept = false;
+    for (std::size_t k = 0; k < slots_.size(); ++k) {
+      kept |= slots_[k].vcpu != fresh[k].vcpu && owned_by(slots_[k], i);
+    }
+    if (kept) notes_.reason({Code::kKeptFromBefore, sandbox_.containers[i].id, {}, 0});
+  }
+}
+
+void Planner::place_owned_vcpus() {
+  for (const Slot& slot : slots_) {
+    const Holding& holding = assignment_.holdings[slot.holding];
+    VcpuPlan& vcpu = plan_.vcpus[slot.vcpu];
+    vcpu.container = sandbox_.containers[holding.owners.front()].id;
+    vcpu.role = holding.dedicated() ? VcpuRole::kDedicated : VcpuRole::kFloating;
+    vcpu.cpus = holding.dedicated() ? CpuSet{slot.cpu} : group_set(holding, slot);
+  }
+  if (assignment_.floating == 0 && lowest_owned_ != kNoVcpu) {
+    const VcpuPlan& shared = plan_.vcpus[lowest_owned_];
+    notes_.warn({Code::kNoFloatingVcpu, sandbox_.id, shared.cpus, shared.index});
+  }
+}
+
+/// A group floats over CPUs between which the scheduler balances; where these are too few for it,
+/// each of its vCPUs gets one CPU.
+CpuSet Planner::group_set(const Holding& holding, const Slot& slot) const {
+  const CpuSet& isolated = node_.topology.isolated();
+  if (!holding.usable.intersects(isolated)) return holding.usable;
+  CpuSet balanced = holding.usable - isolated;
+  return balanced.size() >= holding.vcpus ? balanced : CpuSet{slot.cpu};
+}
+
+void Planner::place_floating_vcpus() {
+  std::vector<VcpuPlan*> floating;
+  for (VcpuPlan& vcpu : plan_.vcpus) {
+    if (vcpu.container.empty()) floating.push_back(&vcpu);
+  }
+  if (floating.empty()) return;
+  std::vector<CpuSet> sets = floating_sets(floating.size());
+  CpuSet all;
+  for (std::size_t i = 0; i < floating.size(); ++i) {
+    all |= sets[i];
+    floating[i]->cpus = std::move(sets[i]);
+    floating[i]->placed = settings_.vcpu_pinning != VcpuPinning::kNone;
+  }
+  const Code code = settings_.vcpu_pinning == VcpuPinning::kNone   ? Code::kVcpusLeftAlone
+                    : settings_.vcpu_pinning == VcpuPinning::kMask ? Code::kVcpusOnMask
+                                                                   : Code::kFloating;
+  notes_.reason({code, sandbox_.id, std::move(all), static_cast<int>(floating.size())});
+}
+
+std::vector<CpuSet> Planner::floating_sets(std::size_t count) {
+  const CpuSet& housekeeping = plan_.housekeeping;
+  switch (settings_.vcpu_pinning) {
+    case VcpuPinning::kNone:
+      return std::vector<CpuSet>(count, ground_.permitted | housekeeping);
+    case VcpuPinning::kMask:
+      return std::vector<CpuSet>(
+          count, single_set(ground_.permitted.empty() ? housekeeping : ground_.permitted));
+    case VcpuPinning::kDedicated:
+      break;
+    case VcpuPinning::kBalanced:
+      if (housekeeping.empty()) break;
+      std::vector<CpuSet> sets;
+      for (const int cpu : spread(node_.topology, housekeeping, count, node_.floating_load)) {
+        sets.push_back({cpu});
+      }
+      return sets;
+  }
+  return std::vector<CpuSet>(count, single_set(housekeeping));
+}
+
+/// What one thread gets that floats in a region.
+CpuSet Planner::single_set(const CpuSet& region) {
+  CpuSet cpus = floating_set(node_.topology, region);
+  if (cpus != region) notes_.reason({Code::kIsolatedCpus, sandbox_.id, region, 0});
+  return cpus;
+}
+
+CpuSet Planner::thread_set(Role role) {
+  const auto own = settings_.overrides.find(role);
+  if (own == settings_.overrides.end()) return single_set(plan_.housekeeping);
+  return single_set(resolve_housekeeping(node_, ground_, assignment_, own->second,
+                                         std::string(role_name(role)), notes_));
+}
+
+void Planner::place_threads() {
+  if (wants_isolate(settings_) && !slots_.empty() && assignment_.set_aside.empty()) {
+    notes_.warn({Code::kIsolateImpossible, sandbox_.id, ground_.permitted, 0});
+  }
+  plan_.emulator = thread_set(Role::kEmulator);
+  plan_.iothread = thread_set(Role::kIothread);
+  for (const std::string& id : sandbox_.iothreads) plan_.iothreads[id] = plan_.iothread;
+  plan_.vhost = thread_set(Role::kVhost);
+  plan_.virtiofsd = thread_set(Role::kVirtiofsd);
+  plan_.shim = thread_set(Role::kShim);
+  plan_.helpers = single_set(plan_.housekeeping);
+}
+
+void Planner::place_containers() {
+  const VcpuSet common = common_vcpus();
+  for (std::size_t i = 0; i < sandbox_.containers.size(); ++i) {
+    const ContainerFacts& container = sandbox_.containers[i];
+    if (container.exited) continue;
+    ContainerPlan plan{container.id, container.name, vcpus_of(i), is_dedicated(i)};
+    if (plan.vcpus.empty()) plan.vcpus = common;
+    note_vcpus(plan, i);
+    plan_.containers.push_back(std::move(plan));
+  }
+}
+
+/// The vCPUs that serve this exclusive container.
+VcpuSet Planner::vcpus_of(std::size_t container) const {
+  VcpuSet vcpus;
+  for (const Slot& slot : slots_) {
+    if (owned_by(slot, container)) vcpus.add(sandbox_.vcpus[slot.vcpu].index);
+  }
+  return vcpus;
+}
+
+/// The vCPUs of everyone without own ones: those that float, else the lowest one.
+VcpuSet Planner::common_vcpus() const {
+  VcpuSet vcpus;
+  for (const VcpuPlan& vcpu : plan_.vcpus) {
+    if (vcpu.container.empty()) vcpus.add(vcpu.index);
+  }
+  if (vcpus.empty() && lowest_owned_ != kNoVcpu) vcpus.add(plan_.vcpus[lowest_owned_].index);
+  return vcpus;
+}
+
+bool Planner::is_dedicated(std::size_t container) const {
+  bool any = false;
+  for (const Holding& holding : assignment_.holdings) {
+    if (!std::ranges::binary_search(holding.owners, container)) continue;
+    if (!holding.dedicated()) return false;
+    any = true;
+  }
+  return any;
+}
+
+/// Why this container got what it got.
+void Planner::note_vcpus(const ContainerPlan& plan, std::size_t container) {
+  const ContainerFacts& facts = sandbox_.containers[container];
+  if (!pins() || !owns_cpus(facts)) {
+    notes_.reason({Code::kSharedContainer, facts.id, facts.cpus, plan.vcpus.size()});
+    return;
+  }
+  const CpuSet usable = (facts.cpus & ground_.permitted) - assignment_.set_aside;
+  const CpuSet refused = facts.cpus - ground_.permitted - node_.exclusive_to_others;
+  if (!refused.empty()) notes_.warn({Code::kCpusUnusable, facts.id, refused, 0});
+  if (usable.empty()) {
+    notes_.warn({Code::kNoUsableCpu, facts.id, facts.cpus, 0});
+  } else if (plan.dedicated) {
+    notes_.reason({Code::kDedicated, facts.id, usable, usable.size()});
+  } else if (std::ranges::count(assignment_.sharing, container) > 0) {
+    notes_.warn({Code::kVcpuShared, facts.id, usable, plan.vcpus.first()});
+  } else if (!plan.vcpus.empty() && plan.vcpus.size() < usable.size()) {
+    notes_.warn({Code::kTooFewVcpus, facts.id, usable, plan.vcpus.size()});
+  }
+}
+
+}  // namespace
+
+const VcpuPlan* SandboxPlan::find_vcpu(int index) const {
+  const auto found = std::ranges::lower_bound(vcpus, index, {}, &VcpuPlan::index);
+  return found == vcpus.end() || found->index != index ? nullptr : &*found;
+}
+
+const CpuSet* SandboxPlan::cpus_for(const ThreadFacts& thread) const {
+  switch (thread.role) {
+    case Role::kVcpu: {
+      const VcpuPlan* vcpu = find_vcpu(thread.vcpu_index);
+      return vcpu == nullptr || !vcpu->placed ? nullptr : &vcpu->cpus;
+    }
+    case Role::kIothread: {
+      const auto known = iothreads.find(thread.name);
+      return known == iothreads.end() ? &iothread : &known->second;
+    }
+    case Role::kEmulator:
+      return &emulator;
+    case Role::kVhost:
+      return &vhost;
+    case Role::kVirtiofsd:
+      return &virtiofsd;
+    case Role::kShim:
+      return &shim;
+    case Role::kHelper:
+      return &helpers;
+  }
+  return nullptr;
+}
+
+SandboxPlan plan_sandbox(const NodeView& node, const SandboxFacts& sandbox,
+                         const Settings& settings, const SandboxPlan* previous) {
+  return Planner(node, sandbox, settings, previous).run();
+}
+
+}  // namespace ka::policy

@@ -1,0 +1,62 @@
+#include "affinity/cli/options.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+using namespace ka;
+using cli::Exit;
+
+namespace {
+
+struct Parsed {
+  Expected<cli::Invocation, Exit> invocation;
+  std::string out, err;
+};
+
+Parsed parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "kata-affinityctl");
+  std::ostringstream out, err;
+  auto invocation = cli::parse(static_cast<int>(arguments.size()), arguments.data(), out, err);
+  return {std::move(invocation), out.str(), err.str()};
+}
+
+}  // namespace
+
+TEST_CASE("options of a command are parsed, --json on either side of it") {
+  for (const auto& arguments : {std::vector<const char*>{"topology", "--topology", "x", "--json"},
+                                std::vector<const char*>{"--json", "topology", "--topology=x"}}) {
+    const auto parsed = parse(arguments);
+    REQUIRE(parsed.invocation);
+    CHECK(parsed.invocation->json);
+    CHECK(std::get<cli::TopologyOptions>(parsed.invocation->command).topology == "x");
+  }
+}
+
+TEST_CASE("help fits a screen and ends well") {
+  const auto parsed = parse({"--help"});
+  REQUIRE_FALSE(parsed.invocation);
+  CHECK(parsed.invocation.error() == Exit::kDone);
+  CHECK(parsed.out.find("topology") != std::string::npos);
+  CHECK(std::ranges::count(parsed.out, '\n') <= 40);
+}
+
+TEST_CASE("the version is told") {
+  const auto parsed = parse({"--version"});
+  CHECK(parsed.invocation.error() == Exit::kDone);
+  CHECK(parsed.out.starts_with("kata-affinityctl "));
+}
+
+TEST_CASE("a wrong call is exit status 2 with one line of why") {
+  for (const auto& arguments : {std::vector<const char*>{}, std::vector<const char*>{"topologie"},
+                                std::vector<const char*>{"topology", "--scenario", "x"},
+                                std::vector<const char*>{"topology", "--topology"}}) {
+    const auto parsed = parse(arguments);
+    REQUIRE_FALSE(parsed.invocation);
+    CHECK(parsed.invocation.error() == Exit::kWrong);
+    CHECK(parsed.out.empty());
+    CHECK(std::ranges::count(parsed.err, '\n') == 1);
+  }
+}

@@ -1,0 +1,261 @@
+#include "affinity/config/config.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "affinity/config/keys.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using Kind = policy::Housekeeping::Kind;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kMain = "etc/kata-containers/configuration.toml";
+
+/// Loads one file with this text.
+base::Result<config::Config> load(const std::string& text) {
+  const tests::TempDir dir;
+  dir.write("c.toml", text);
+  return config::load_config(dir.path() / "c.toml");
+}
+
+/// What is wrong with a text, from "<line>:<column>: " on.
+std::string wrong(const std::string& text) {
+  const auto config = load(text);
+  if (config) return "";
+  const std::string& message = config.error().message;
+  CHECK(config.error().code == base::ErrorCode::kInvalid);
+  CHECK(std::ranges::count(message, '\n') == 0);
+  const std::size_t name = message.find("c.toml:");
+  return name == std::string::npos ? message : message.substr(name + 7);
+}
+
+std::string set(std::string_view key, const std::string& value) {
+  return "[affinity]\n" + std::string(key) + " = " + value + '\n';
+}
+
+std::string as_toml(const config::Key& key, std::string_view value) {
+  switch (key.type) {
+    case config::Type::kFlag:
+    case config::Type::kSeconds:
+      return std::string(value);
+    case config::Type::kNames:
+      return "[]";
+    default:
+      return '"' + std::string(value) + '"';
+  }
+}
+
+}  // namespace
+
+TEST_CASE("without any file the defaults hold") {
+  const tests::TempDir root;
+  const auto config = config::load_config(std::nullopt, root.path());
+  REQUIRE(config);
+  CHECK(config->enable);
+  CHECK(config->mode == config::Mode::kFollow);
+  CHECK(config->defaults == policy::Settings{});
+  CHECK(config->by_handler.empty());
+  CHECK(config->metrics_listen.empty());
+  CHECK(config->log_level == base::LogLevel::kInfo);
+  CHECK(config->state_dir == "/run/kata-affinity/state");
+  CHECK(config->drift_check == std::chrono::seconds(10));
+  CHECK(config->files.empty());
+}
+
+TEST_CASE("every key has an effect") {
+  const auto config = load(R"(
+[affinity]
+enable = false
+mode = "observe"
+vcpu_pinning = "balanced"
+housekeeping = "shared-pool"
+emulator = "0-1"
+iothread = "sandbox"
+vhost = "isolate"
+virtiofsd = "2,4"
+shim = "shared-pool"
+cgroup = "obey"
+cfs_quota = "keep"
+memory = "follow"
+guest = "none"
+guest_irqs = "none"
+metrics_listen = "[::1]:9101"
+log_level = "debug"
+state_dir = "/run/elsewhere"
+kubelet_state = "/var/lib/kubelet/cpu_manager_state"
+nri_socket = "/var/run/nri/nri.sock"
+allow_annotations = []
+drift_check = 3
+
+[affinity.handler.kata-qemu]
+vcpu_pinning = "mask"
+vhost = "6"
+)");
+  REQUIRE(config);
+  CHECK_FALSE(config->enable);
+  CHECK(config->mode == config::Mode::kObserve);
+  CHECK(config->defaults.vcpu_pinning == policy::VcpuPinning::kBalanced);
+  CHECK(config->defaults.housekeeping.kind == Kind::kSharedPool);
+  const auto& roles = config->defaults.overrides;
+  CHECK(roles.size() == 5);
+  CHECK(roles.at(policy::Role::kEmulator).cpus == CpuSet{0, 1});
+  CHECK(roles.at(policy::Role::kIothread).kind == Kind::kSandbox);
+  CHECK(roles.at(policy::Role::kVhost).kind == Kind::kIsolate);
+  CHECK(roles.at(policy::Role::kVirtiofsd).cpus == CpuSet{2, 4});
+  CHECK(roles.at(policy::Role::kShim).kind == Kind::kSharedPool);
+  CHECK(config->metrics_listen == "[::1]:9101");
+  CHECK(config->log_level == base::LogLevel::kDebug);
+  CHECK(config->state_dir == "/run/elsewhere");
+  CHECK(config->drift_check == std::chrono::seconds(3));
+  REQUIRE(config->by_handler.size() == 1);
+  auto expected = config->defaults;
+  expected.vcpu_pinning = policy::VcpuPinning::kMask;
+  expected.overrides[policy::Role::kVhost] = {Kind::kCpus, {6}};
+  CHECK(config->by_handler.at("kata-qemu") == expected);
+}
+
+TEST_CASE("each key of the table takes its default and refuses another type, with the place") {
+  for (const config::Key& key : config::kKeys) {
+    INFO(key.name);
+    if (!(key.type == config::Type::kHousekeeping && key.fallback.empty())) {
+      CHECK(wrong(set(key.name, as_toml(key, key.fallback))) == "");
+    }
+    const std::string place = "2:" + std::to_string(key.name.size() + 4) + ": affinity." +
+                              std::string(key.name) + ": must be ";
+    CHECK(wrong(set(key.name, "1.5")).starts_with(place));
+    CHECK(wrong(set(key.name, "1979-05-27")).starts_with(place));
+  }
+}
+
+TEST_CASE("values that are not allowed are told with those that are") {
+  CHECK(wrong(set("mode", "\"manged\"")) ==
+        R"(2:8: affinity.mode: "manged" is not one of "follow", "observe", "managed")");
+  CHECK(wrong(set("enable", "\"yes\"")) ==
+        "2:10: affinity.enable: must be true or false, not a string");
+  CHECK(wrong(set("housekeeping", "\"0-\"")) ==
+        R"(2:16: affinity.housekeeping: "0-": expected a number (position 2))");
+  CHECK(wrong(set("vhost", "\"pool\"")) ==
+        R"(2:9: affinity.vhost: "pool" is not one of "sandbox", "shared-pool", "isolate" or a )"
+        "cpuset");
+  CHECK(wrong(set("state_dir", "\"run\"")) ==
+        R"(2:13: affinity.state_dir: "run" is not an absolute path)");
+  for (const char* address : {"9101", ":9101", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:70000",
+                              "localhost:9101", "[::1]", "127.0.0.1:91x"}) {
+    CHECK(
+        wrong(set("metrics_listen", '"' + std::string(address) + '"')).find("is not an address") !=
+        std::string::npos);
+  }
+  CHECK(wrong(set("metrics_listen", "\"127.0.0.1:9101\"")) == "");
+  for (const char* seconds : {"0", "-1", "86401", "\"10\""}) {
+    CHECK(wrong(set("drift_check", seconds)) ==
+          "2:15: affinity.drift_check: must be a whole number of seconds from 1 to 86400");
+  }
+  CHECK(wrong(set("allow_annotations", "[\"state_dir\"]")).find("\"state_dir\" is not one of") !=
+        std::string::npos);
+  CHECK(wrong(set("allow_annotations", "[1]")).find("must be an array of strings") !=
+        std::string::npos);
+}
+
+TEST_CASE("what this version does not have yet is refused, not ignored") {
+  const std::map<std::string, std::string> missing = {
+      {"mode", "\"managed\""},         {"cgroup", "\"manage\""},
+      {"cfs_quota", "\"lift\""},       {"memory", "\"migrate\""},
+      {"guest", "\"agent\""},          {"kubelet_state", "\"/elsewhere\""},
+      {"nri_socket", "\"/nri.sock\""}, {"allow_annotations", "[\"vhost\"]"}};
+  for (const auto& [key, value] : missing) {
+    INFO(key);
+    CHECK(wrong(set(key, value)).ends_with("this version of kata-affinity does not have that yet"));
+  }
+}
+
+TEST_CASE("unknown keys below [affinity] are errors, everything else is Kata's business") {
+  CHECK(wrong("[hypervisor.qemu]\npath = \"x\"\nfoo = 1.5\n[affinity]\nvhost = \"1\"\n") == "");
+  CHECK(wrong("[affinity]\n\n  vhosts = \"1\"\n") == "3:3: affinity.vhosts: unknown key");
+  CHECK(wrong("[affinity.vhost]\na = 1\n") == "2:1: affinity.vhost.a: unknown key");
+  CHECK(wrong("[affinity.handler]\nvhost = \"1\"\n") == "2:1: affinity.handler.vhost: unknown key");
+  CHECK(wrong("[affinity.handler.k]\nfoo = \"1\"\n") == "2:1: affinity.handler.k.foo: unknown key");
+  CHECK(wrong("[affinity.handler.k]\nmode = \"observe\"\n")
+            .starts_with("2:1: affinity.handler.k.mode: belongs to the node, not to one handler"));
+  CHECK(
+      wrong("[affinity.handler.k]\nvhost = \"7-\"\n").starts_with("2:9: affinity.handler.k.vhost"));
+  CHECK(wrong("affinity = 3\n") == "1:12: affinity: must be a table");
+}
+
+TEST_CASE("what is no TOML is an error with its place") {
+  CHECK(wrong("[affinity]\nmode = \n").starts_with("2:"));
+  CHECK(wrong("[affinity\n").starts_with("1:"));
+  CHECK(wrong("[affinity]\nvhost=\"1\"\nvhost=\"2\"\n").starts_with("3:"));
+}
+
+TEST_CASE("drop-ins are merged in name order, key by key") {
+  const tests::TempDir root;
+  root.write(kMain, "[affinity]\nvhost = \"1\"\nshim = \"1\"\nemulator = \"1\"\n");
+  root.write("etc/kata-containers/config.d/90-last", "[affinity]\nvhost = \"3\"\n");
+  root.write("etc/kata-containers/config.d/50-affinity.toml",
+             "[affinity]\nvhost = \"2\"\nshim = \"2\"\n[affinity.handler.a]\nshim = \"4\"\n");
+  root.write("etc/kata-containers/config.d/10-kata.toml", "[runtime]\nenable_debug = true\n");
+  root.write("etc/kata-containers/config.d/directory/ignored.toml", "not toml");
+  const auto config = config::load_config(std::nullopt, root.path());
+  REQUIRE(config);
+  const auto& roles = config->defaults.overrides;
+  CHECK(roles.at(policy::Role::kEmulator).cpus == CpuSet{1});
+  CHECK(roles.at(policy::Role::kShim).cpus == CpuSet{2});
+  CHECK(roles.at(policy::Role::kVhost).cpus == CpuSet{3});
+  CHECK(config->by_handler.at("a").overrides.at(policy::Role::kShim).cpus == CpuSet{4});
+  CHECK(config->by_handler.at("a").overrides.at(policy::Role::kVhost).cpus == CpuSet{3});
+  REQUIRE(config->files.size() == 4);
+  CHECK(config->files[0] == root.path() / kMain);
+  CHECK(config->files[1].filename() == "10-kata.toml");
+  CHECK(config->files[3].filename() == "90-last");
+}
+
+TEST_CASE("an error in a drop-in names the drop-in") {
+  const tests::TempDir root;
+  root.write(kMain, "[runtime]\n");
+  root.write("etc/kata-containers/config.d/50-affinity.toml", "[affinity]\nvhost = \"2-\"\n");
+  const auto config = config::load_config(std::nullopt, root.path());
+  REQUIRE_FALSE(config);
+  CHECK(config.error().message.find("config.d/50-affinity.toml:2:9: ") != std::string::npos);
+}
+
+TEST_CASE("the first file in Kata's order that has an affinity table counts") {
+  const tests::TempDir root;
+  root.write("opt/kata/share/defaults/kata-containers/runtimes/qemu/configuration-qemu.toml",
+             "[affinity]\nvhost = \"3\"\n");
+  const auto vhost = [&root] {
+    const auto config = config::load_config(std::nullopt, root.path());
+    REQUIRE(config);
+    return config->defaults.overrides.at(policy::Role::kVhost).cpus;
+  };
+  root.write(kMain, "[runtime]\n");
+  CHECK(vhost() == CpuSet{3});
+  root.write("usr/share/defaults/kata-containers/configuration.toml",
+             "[affinity]\nvhost = \"2\"\n");
+  CHECK(vhost() == CpuSet{2});
+  root.write(kMain, "[affinity]\nvhost = \"1\"\n");
+  CHECK(vhost() == CpuSet{1});
+  root.write("etc/kata-containers/runtime-rs/configuration.toml", "[affinity]\nvhost = \"0\"\n");
+  CHECK(vhost() == CpuSet{0});
+}
+
+TEST_CASE("drop-ins are looked for beside the file that a link leads to") {
+  const tests::TempDir root;
+  root.write("opt/kata/configuration-qemu.toml", "[runtime]\n");
+  root.write("opt/kata/config.d/50-affinity.toml", "[affinity]\nvhost = \"5\"\n");
+  root.link(kMain, "../../opt/kata/configuration-qemu.toml");
+  const auto config = config::load_config(std::nullopt, root.path());
+  REQUIRE(config);
+  CHECK(config->defaults.overrides.at(policy::Role::kVhost).cpus == CpuSet{5});
+}
+
+TEST_CASE("a file that was named must be there") {
+  const auto config = config::load_config(fs::path("/nonexistent/configuration.toml"));
+  REQUIRE_FALSE(config);
+  CHECK(config.error().message.starts_with("/nonexistent/configuration.toml: "));
+}
