@@ -7,5 +7,6 @@
 namespace ka::cli {
 
 Exit run(const TopologyOptions& options, Output& output);
+Exit run(const PlanOptions& options, Output& output);
 
 }  // namespace ka::cli

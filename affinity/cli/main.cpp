@@ -12,5 +12,7 @@ int main(int argc, char** argv) {
   Output output(std::cout, std::cerr, invocation->json);
   const Exit end = std::visit([&output](const auto& options) { return run(options, output); },
                               invocation->command);
-  return static_cast<int>(end);
+  if (std::cout) return static_cast<int>(end);
+  output.note("kata-affinityctl: standard output cannot be written");
+  return static_cast<int>(Exit::kWrong);
 }

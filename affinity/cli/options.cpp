@@ -26,7 +26,20 @@ void declare_topology(CLI::App& app, Command& chosen) {
   command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
 }
 
-void declare_commands(CLI::App& app, Command& chosen) { declare_topology(app, chosen); }
+void declare_plan(CLI::App& app, Command& chosen) {
+  const auto options = std::make_shared<PlanOptions>();
+  CLI::App& command =
+      add_command(app, chosen, options, "plan", "say what would be done, without a daemon");
+  command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
+  command.add_option("--scenario", options->scenario, "what-if scenario, JSON (- for stdin)")
+      ->required();
+  command.add_option("--previous", options->previous, "an earlier output of plan --json");
+}
+
+void declare_commands(CLI::App& app, Command& chosen) {
+  declare_topology(app, chosen);
+  declare_plan(app, chosen);
+}
 
 }  // namespace
 

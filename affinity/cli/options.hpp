@@ -17,7 +17,14 @@ struct TopologyOptions {
   std::string topology = "host";
 };
 
-using Command = std::variant<TopologyOptions>;
+/// `plan`: what a daemon would do, without one.
+struct PlanOptions {
+  std::string topology = "host";
+  std::string scenario;  ///< a file, or "-"
+  std::string previous;  ///< an earlier output; empty: none
+};
+
+using Command = std::variant<TopologyOptions, PlanOptions>;
 
 struct Invocation {
   bool json = false;

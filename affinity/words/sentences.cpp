@@ -19,16 +19,19 @@ std::string cpus_are(const policy::CpuSet& cpus) {
 
 std::string container(const Note& note) { return "container " + note.subject; }
 
-std::string as_sandbox(const Note& note) {
-  const std::string whose = note.subject.empty() ? "" : " of " + note.subject;
-  return "housekeeping" + whose + " cannot use " + cpus_text(note.cpus) +
-         ": it is placed as with \"sandbox\"";
+/// Housekeeping as a whole, or that of the role that is the subject.
+std::string housekeeping(const Note& note) {
+  const bool of_role = policy::parse_role(note.subject).has_value();
+  return of_role ? "housekeeping of " + note.subject : "housekeeping";
 }
 
 std::string reason(const Note& note) {
   switch (note.code) {
     case Code::kDedicated:
-      return container(note) + " has one dedicated vCPU on each of " + cpus_text(note.cpus);
+      return container(note) +
+             (note.cpus.size() == 1 ? " has a dedicated vCPU on "
+                                    : " has a dedicated vCPU on each of ") +
+             cpus_text(note.cpus);
     case Code::kFloating:
       return vcpus_text(note.number) + (note.number == 1 ? " floats on " : " float on ") +
              cpus_text(note.cpus);
@@ -38,21 +41,20 @@ std::string reason(const Note& note) {
       return "no container has a cpuset: every CPU that is not exclusive to others may be used (" +
              cpus_text(note.cpus) + ")";
     case Code::kHousekeepingSandbox:
-      return "housekeeping runs on the sandbox's CPUs that are not dedicated: " +
-             cpus_text(note.cpus);
+      return housekeeping(note) + " runs on CPUs of the sandbox's own: " + cpus_text(note.cpus);
     case Code::kHousekeepingSharedPool:
-      return "housekeeping runs in the node's shared pool: " + cpus_text(note.cpus);
+      return housekeeping(note) + " runs in the node's shared pool: " + cpus_text(note.cpus);
     case Code::kHousekeepingCpus:
-      return "housekeeping runs where the configuration says: " + cpus_text(note.cpus);
+      return housekeeping(note) + " runs where the configuration says: " + cpus_text(note.cpus);
     case Code::kHousekeepingIsolate:
-      return "housekeeping has a core of the sandbox set aside: " + cpus_text(note.cpus);
+      return housekeeping(note) + " has a core of the sandbox set aside: " + cpus_text(note.cpus);
     case Code::kForeignCpusRemoved:
       return cpus_are(note.cpus) + " exclusive to other pods and left out";
     case Code::kKeptFromBefore:
       return container(note) + " keeps the vCPUs it had";
     case Code::kIsolatedCpus:
-      return cpus_are(note.cpus) +
-             " isolated, the scheduler does not balance there: threads have one CPU each";
+      return "the scheduler does not balance load over all of " + cpus_text(note.cpus) +
+             " (isolcpus): a thread that would float there has one CPU, or only the others";
     case Code::kVcpusLeftAlone:
       return "vCPUs are not placed (vcpu_pinning is \"none\")";
     case Code::kVcpusOnMask:
@@ -85,7 +87,8 @@ std::string warning(const Note& note) {
     case Code::kNoUsableCpu:
       return note.subject + ": none of its CPUs may be used, its threads stay where they are";
     case Code::kHousekeepingRefused:
-      return as_sandbox(note);
+      return housekeeping(note) + " cannot use " + cpus_text(note.cpus) +
+             ": it is placed as with \"sandbox\"";
     case Code::kIsolateImpossible:
       return "too few cores to set one aside: housekeeping is placed as with \"sandbox\"";
     case Code::kOverrideRefused:

@@ -86,6 +86,9 @@ TEST_CASE("every code has a sentence of its own") {
 
 TEST_CASE("sentences are plain English") {
   CHECK(text({Code::kFloating, "", {0, 1, 8, 9}, 1}) == "1 vCPU floats on CPUs 0-1,8-9");
+  CHECK(text({Code::kDedicated, "app", {4}, 1}) == "container app has a dedicated vCPU on CPU 4");
+  CHECK(text({Code::kHousekeepingCpus, "vhost", {4}, 0}) ==
+        "housekeeping of vhost runs where the configuration says: CPU 4");
   CHECK(text({Code::kFloating, "", {4}, 2}) == "2 vCPUs float on CPU 4");
   CHECK(text({Code::kNotIsolated, "", {6, 7}, 0}) ==
         "not isolated: CPUs 6-7 also carry housekeeping");
