@@ -49,7 +49,9 @@ Applied read_again(const policy::Write& write, AffinityCalls& calls, const base:
   if (!actual) return failed(write, actual.error());
   if (!is_same_thread(write.key, proc)) return {write.key, Fate::kGone, {}, {}};
   if (*actual == write.cpus) return {write.key, Fate::kDone, std::move(*actual), {}};
-  return {write.key, Fate::kRetry, std::move(*actual),
+  return {write.key,
+          Fate::kRetry,
+          std::move(*actual),
           {ErrorCode::kTransient, "the kernel kept " + policy::format_list(*actual), 0}};
 }
 

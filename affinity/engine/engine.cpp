@@ -69,7 +69,8 @@ Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, Aff
 
 Engine::~Engine() = default;
 
-// --- events ---------------------------------------------------------------------------------------
+// --- events
+// ---------------------------------------------------------------------------------------
 
 base::Result<Outcome> Engine::submit(const policy::Event& event) {
   if (auto good = check_event(event, topology_, ledger_, roots_); !good) {
@@ -102,7 +103,8 @@ Outcome Engine::take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts f
 Outcome Engine::run_with_neighbours(const std::string& sandbox, bool exclusive_map_changed) {
   Affected affected;
   if (Sandbox* found = find(sandbox)) affected.push_back(found);
-  if (exclusive_map_changed) std::ranges::copy(changed_by_map(sandbox), std::back_inserter(affected));
+  if (exclusive_map_changed)
+    std::ranges::copy(changed_by_map(sandbox), std::back_inserter(affected));
   Outcome outcome = run(std::move(affected));
   outcome += end_dead_sandboxes();
   return outcome;
@@ -125,8 +127,7 @@ Outcome Engine::end_dead_sandboxes() {
   Outcome outcome;
   while (!dead_.empty()) {
     const std::string id = dead_.extract(dead_.begin()).value();
-    const policy::Change change =
-        ledger_.apply({policy::Source::kState, policy::PodGone{id}});
+    const policy::Change change = ledger_.apply({policy::Source::kState, policy::PodGone{id}});
     follow_ledger(id);
     happened("sandbox-ended", id, "its VMM is gone");
     if (change.exclusive_map) outcome += run(changed_by_map(id));
@@ -134,7 +135,8 @@ Outcome Engine::end_dead_sandboxes() {
   return outcome;
 }
 
-// --- other triggers -------------------------------------------------------------------------------
+// --- other triggers
+// -------------------------------------------------------------------------------
 
 Outcome Engine::adopt() {
   for (state::Saved& saved : store_.load()) {
@@ -244,7 +246,8 @@ Outcome Engine::change_topology(policy::Topology topology) {
   return run_all();
 }
 
-// --- what others may see --------------------------------------------------------------------------
+// --- what others may see
+// --------------------------------------------------------------------------
 
 std::vector<std::string> Engine::sandbox_ids() const {
   std::vector<std::string> ids;
@@ -273,7 +276,8 @@ void Engine::on_happening(std::function<void(const Happening&)> listener) {
   listener_ = std::move(listener);
 }
 
-// --- small parts ----------------------------------------------------------------------------------
+// --- small parts
+// ----------------------------------------------------------------------------------
 
 Sandbox* Engine::find(std::string_view sandbox) const {
   const auto found = sandboxes_.find(sandbox);

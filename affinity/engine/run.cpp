@@ -83,7 +83,9 @@ Engine::Affected Engine::apply_to(const Affected& sandboxes, Outcome& outcome) {
   std::vector<policy::ThreadPlacement> placements;
   std::map<policy::ThreadKey, Sandbox*> owner;
   for (Sandbox* sandbox : sandboxes) {
+    const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox->id());
     for (auto& placement : wanted_placements(*sandbox)) {
+      placement.trespassing = placement.actual.intersects(foreign);
       owner[placement.key] = sandbox;
       placements.push_back(std::move(placement));
     }
@@ -126,8 +128,8 @@ void Engine::note(Sandbox& sandbox, const Applied& applied, Outcome& outcome) {
 }
 
 policy::NodeView Engine::node_view(const std::string& sandbox) const {
-  policy::NodeView view{topology_, ledger_.shared_pool(topology_.online()),
-                        ledger_.exclusive_to_others(sandbox), {}};
+  policy::NodeView view{
+      topology_, ledger_.shared_pool(topology_.online()), ledger_.exclusive_to_others(sandbox), {}};
   const policy::PodRecord* pod = ledger_.find(sandbox);
   if (settings_for(*pod).vcpu_pinning == policy::VcpuPinning::kBalanced) {
     view.floating_load = floating_load_without(sandbox);

@@ -13,7 +13,7 @@ using policy::Role;
 
 /// Number of hard links of /proc/<pid>/task: threads + 2 (proc_task_getattr in fs/proc/base.c).
 std::size_t count_tasks(const base::ProcFs& proc, int pid) {
-  struct stat status {};
+  struct stat status{};
   const auto path = proc.root() / std::to_string(pid) / "task";
   return ::stat(path.c_str(), &status) == 0 ? status.st_nlink : 0;
 }

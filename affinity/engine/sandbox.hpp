@@ -87,8 +87,8 @@ class Sandbox {
   std::vector<ThreadView> threads_;
   std::optional<policy::SandboxPlan> plan_;
   std::string cgroup_;
-  std::optional<policy::CpuSet> cgroup_cpus_;    ///< of the vCPUs' cgroup
-  std::map<int, policy::CpuSet> allowed_by_pid_;  ///< of every other process of the sandbox
+  std::optional<policy::CpuSet> cgroup_cpus_;         ///< of the vCPUs' cgroup
+  std::map<int, policy::CpuSet> allowed_by_pid_;      ///< of every other process of the sandbox
   std::map<policy::ThreadKey, std::string> refused_;  ///< given up, and why
   std::map<int, state::Original> originals_;
   std::map<int, std::size_t> task_counts_;  ///< by pid: threads when it was last observed

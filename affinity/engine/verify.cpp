@@ -1,0 +1,118 @@
+// verify: the kernel read afresh and held against the invariants. It trusts neither what was last
+// seen nor what was written.
+#include <algorithm>
+
+#include "affinity/engine/engine.hpp"
+#include "affinity/engine/sandbox.hpp"
+#include "policy/plan/invariants.hpp"
+
+namespace ka::engine {
+namespace {
+
+std::string name_of(const policy::ThreadFacts& thread) {
+  std::string name(policy::role_name(thread.role));
+  if (thread.role == policy::Role::kVcpu) name += ' ' + std::to_string(thread.vcpu_index);
+  if (thread.role == policy::Role::kIothread) name += ' ' + thread.name;
+  return name;
+}
+
+std::string sentence(policy::Breach breach) {
+  switch (breach) {
+    case policy::Breach::kOutside:
+      return "may run outside the sandbox's mask and housekeeping";
+    case policy::Breach::kForeignCpu:
+      return "may run on a CPU that is exclusive to another pod";
+    case policy::Breach::kNotOneCpu:
+      return "is a dedicated vCPU and does not have exactly one CPU";
+    case policy::Breach::kCpuTaken:
+      return "shares its CPU with another dedicated vCPU";
+    case policy::Breach::kNotAlone:
+      return "may run on the CPU of a dedicated vCPU";
+    case policy::Breach::kNotDedicated:
+      return "lacks dedicated vCPUs that it could have";
+    case policy::Breach::kVcpuNotOwn:
+      return "runs on vCPUs that serve another container";
+    case policy::Breach::kSiblingsApart:
+      return "has siblings apart that could be together";
+    case policy::Breach::kUnstable:
+      return "would be placed otherwise if it were planned again";
+    case policy::Breach::kWidened:
+      return "runs outside the CPUs of its container";
+    case policy::Breach::kNoVcpu:
+      return "has no vCPU";
+  }
+  return "breaks an invariant";
+}
+
+policy::CpuSet actual_of(const std::vector<ThreadView>& threads, const std::string& subject) {
+  for (const ThreadView& thread : threads) {
+    if (name_of(thread.facts) == subject) return thread.actual;
+  }
+  return {};
+}
+
+Finding to_finding(const policy::Violation& violation, const std::vector<ThreadView>& threads) {
+  return {"I" + std::to_string(policy::invariant_of(violation.breach)),
+          violation.sandbox,
+          violation.subject,
+          {},
+          actual_of(threads, violation.subject),
+          violation.subject + ' ' + sentence(violation.breach) + ": " +
+              policy::format_list(violation.cpus)};
+}
+
+std::vector<policy::ActualThread> actual_threads(const std::vector<ThreadView>& threads) {
+  std::vector<policy::ActualThread> actual;
+  for (const ThreadView& thread : threads) actual.push_back({thread.facts, thread.actual});
+  return actual;
+}
+
+void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
+                   VerifyReport& report) {
+  for (const ThreadView& thread : threads) {
+    if (!thread.drifted()) continue;
+    const std::string name =
+        name_of(thread.facts) + " (thread " + std::to_string(thread.facts.key.tid) + ')';
+    report.findings.push_back({"drift", sandbox, name, thread.wanted, thread.actual,
+                               name + " has " + policy::format_list(thread.actual) + ", wanted " +
+                                   policy::format_list(thread.wanted)});
+  }
+}
+
+void collect_dedicated(const Sandbox& sandbox, std::vector<policy::DedicatedVcpu>& dedicated) {
+  for (const ThreadView& thread : sandbox.threads()) {
+    if (thread.facts.role != policy::Role::kVcpu) continue;
+    const policy::VcpuPlan* vcpu = sandbox.plan()->find_vcpu(thread.facts.vcpu_index);
+    if (vcpu == nullptr || vcpu->role != policy::VcpuRole::kDedicated) continue;
+    dedicated.push_back({sandbox.id(), vcpu->index, thread.actual});
+  }
+}
+
+}  // namespace
+
+VerifyReport Engine::verify() {
+  VerifyReport report;
+  std::vector<policy::DedicatedVcpu> dedicated;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    const policy::PodRecord& pod = *ledger_.find(id);
+    if (!sandbox->observe_afresh(eyes(), pod) || sandbox->plan() == nullptr) continue;
+    sandbox->take_plan(planned(*sandbox));
+    ++report.sandboxes;
+    report.threads += static_cast<int>(sandbox->threads().size());
+    if (sandbox->released() || !options_.enable) continue;
+    collect_drift(id, sandbox->threads(), report);
+    collect_dedicated(*sandbox, dedicated);
+    const auto violations =
+        policy::check_actual(node_view(id), sandbox->facts(pod), settings_for(pod),
+                             *sandbox->plan(), actual_threads(sandbox->threads()));
+    for (const auto& violation : violations) {
+      report.findings.push_back(to_finding(violation, sandbox->threads()));
+    }
+  }
+  for (const auto& violation : policy::check_dedicated(dedicated)) {
+    report.findings.push_back(to_finding(violation, {}));
+  }
+  return report;
+}
+
+}  // namespace ka::engine

@@ -34,11 +34,11 @@ struct SandboxView {
   const std::vector<ThreadView>& threads;
   const std::vector<policy::VcpuFacts>& vcpus;
   const policy::Settings& settings;
-  std::string vcpu_source;                     ///< which backend named the vCPUs
-  const std::vector<std::string>& conflicts;   ///< where backends contradicted each other
-  std::string cgroup;                          ///< directory of its cpuset cgroup; may be empty
-  std::optional<policy::CpuSet> cgroup_cpus;   ///< what that cgroup allows
-  bool released = false;                       ///< given back by `release`: watched, not placed
+  std::string vcpu_source;                    ///< which backend named the vCPUs
+  const std::vector<std::string>& conflicts;  ///< where backends contradicted each other
+  std::string cgroup;                         ///< directory of its cpuset cgroup; may be empty
+  std::optional<policy::CpuSet> cgroup_cpus;  ///< what that cgroup allows
+  bool released = false;                      ///< given back by `release`: watched, not placed
 };
 
 /// Something that happened, for `events`, in the order it happened.
@@ -70,7 +70,7 @@ struct Outcome {
 struct Finding {
   std::string invariant;  ///< "I1" ... "I6", or "drift"
   std::string sandbox;
-  std::string subject;    ///< thread, vCPU or container
+  std::string subject;  ///< thread, vCPU or container
   policy::CpuSet wanted, actual;
   std::string text;
 };
@@ -83,7 +83,8 @@ struct VerifyReport {
 
 /// Counters since the start; the API turns them into metrics.
 struct Counters {
-  static constexpr std::array<double, 12> kLatencyBounds{  // seconds
+  static constexpr std::array<double, 12> kLatencyBounds{
+      // seconds
       0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0};
 
   std::uint64_t events = 0;

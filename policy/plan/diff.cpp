@@ -1,6 +1,7 @@
 #include "policy/plan/diff.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ka::policy {
 namespace {
@@ -17,10 +18,11 @@ std::vector<Write> diff(const std::vector<ThreadPlacement>& placements) {
   for (const ThreadPlacement& thread : placements) {
     if (thread.wanted.empty() || thread.wanted == thread.actual) continue;
     const bool everywhere = !thread.allowed.empty() && thread.wanted == thread.allowed;
-    writes.push_back(
-        {thread.key, kind_of(thread.actual, thread.wanted), thread.wanted, everywhere});
+    writes.push_back({thread.key, kind_of(thread.actual, thread.wanted), thread.trespassing,
+                      thread.wanted, everywhere});
   }
-  std::ranges::stable_sort(writes, {}, &Write::kind);
+  std::ranges::stable_sort(
+      writes, {}, [](const Write& write) { return std::pair(!write.trespassing, write.kind); });
   return writes;
 }
 

@@ -1,8 +1,9 @@
 // diff(): what the plan wants against what the kernel has, as the writes that close the gap.
 //
-// The order is part of the meaning: first every write that only takes CPUs away, then those that
-// move a thread, last those that only add. So no thread is let onto CPUs that another one of the
-// same update is still to leave, when there is any order in which that can be.
+// The order is part of the meaning: first the threads that are on CPUs which have come to belong to
+// another pod, then every write that only takes CPUs away, then those that move a thread, last
+// those that only add. So no thread is let onto CPUs that another one of the same update is still
+// to leave, when there is any order in which that can be.
 #pragma once
 
 #include <vector>
@@ -18,6 +19,8 @@ struct ThreadPlacement {
   CpuSet wanted;   ///< empty: leave it alone
   CpuSet actual;   ///< as the kernel gave it: inside the cgroup's set
   CpuSet allowed;  ///< all that its cgroup allows; empty: not known
+  /// It may use CPUs that are exclusive to another pod, and must leave them before all else.
+  bool trespassing = false;
 };
 
 struct Write {
@@ -25,7 +28,8 @@ struct Write {
 
   ThreadKey key;
   Kind kind = Kind::kMove;
-  CpuSet cpus;  ///< what the kernel must give back afterwards
+  bool trespassing = false;  ///< as in its placement
+  CpuSet cpus;               ///< what the kernel must give back afterwards
   /// The thread may use all of its cgroup: an all-ones mask is written, so that it follows later
   /// changes of the cgroup also when nobody is there to write it again.
   bool everywhere = false;

@@ -25,7 +25,8 @@ struct Scene {
   }
 
   Applied write(CpuSet cpus, std::uint64_t start_time = 500, bool everywhere = false) {
-    const Write wanted{{10, 11, start_time}, Write::Kind::kMove, std::move(cpus), everywhere};
+    const Write wanted{
+        {10, 11, start_time}, Write::Kind::kMove, false, std::move(cpus), everywhere};
     return engine::apply({wanted}, calls, proc).front();
   }
 };

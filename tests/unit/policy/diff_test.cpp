@@ -29,6 +29,14 @@ TEST_CASE("taking away comes first, moving next, adding last") {
   CHECK(writes[3].kind == Write::Kind::kWiden);
 }
 
+TEST_CASE("whoever is on CPUs of another pod leaves first") {
+  auto trespasser = placement(2, {5}, {6});
+  trespasser.trespassing = true;
+  const auto writes = diff({placement(1, {1}, {1, 2}), trespasser});
+  REQUIRE(writes.size() == 2);
+  CHECK(writes[0].key.tid == 2);
+}
+
 TEST_CASE("a thread that is to have all of its cgroup is let follow it") {
   const auto writes =
       diff({placement(1, {1, 2}, {1}, {1, 2}), placement(2, {1, 2}, {1}, {1, 2, 3})});
