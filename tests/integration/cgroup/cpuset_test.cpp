@@ -1,0 +1,112 @@
+// The kernel's own cpuset cgroups, version 1 or 2: needs root, makes a cgroup and removes it.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <string>
+
+#include "affinity/base/files.hpp"
+#include "affinity/host/cgroup.hpp"
+#include "affinity/host/cpuset_watch.hpp"
+#include "tests/catch.hpp"
+
+using namespace ka;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A process that sleeps until the end of the test.
+class Sleeper {
+ public:
+  Sleeper() : pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::pause();
+    ::_exit(0);
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  ~Sleeper() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  int pid() const { return pid_; }
+
+ private:
+  int pid_;
+};
+
+/// A cgroup below the root of the hierarchy, with all of the root's CPUs.
+class Cgroup {
+ public:
+  explicit Cgroup(const host::Cgroups& cgroups)
+      : path_(cgroups.mount() / ("ka-test-" + std::to_string(::getpid()))) {
+    const auto root = cgroups.read(cgroups.mount());
+    ready_ = root && ::mkdir(path_.c_str(), 0755) == 0 &&
+             write("cpuset.cpus", policy::format_list(root->cpus)) &&
+             write("cpuset.mems", policy::format_list(root->mems));
+  }
+  Cgroup(const Cgroup&) = delete;
+  Cgroup& operator=(const Cgroup&) = delete;
+  /// A process that was killed leaves its cgroup a little after it was waited for.
+  ~Cgroup() {
+    for (int i = 0; i < 100 && ::rmdir(path_.c_str()) != 0 && errno == EBUSY; ++i) ::usleep(10000);
+  }
+
+  bool ready() const { return ready_; }
+  const fs::path& path() const { return path_; }
+  bool write(const char* file, const std::string& text) const {
+    return base::write_kernel_file(path_ / file, text).has_value();
+  }
+
+ private:
+  fs::path path_;
+  bool ready_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("a real cpuset cgroup is read, and writes to it are noticed") {
+  const auto cgroups = host::Cgroups::find("/proc");
+  if (!cgroups) {
+    std::cout << "skipped: " << cgroups.error().message << '\n';
+    return;
+  }
+  const Cgroup cgroup(*cgroups);
+  const Sleeper sleeper;
+  if (!cgroup.ready()) {
+    std::cout << "skipped: no cgroup can be made below " << cgroups->mount() << '\n';
+    return;
+  }
+  auto watch = host::CpusetWatch::open();
+  REQUIRE(watch);
+  REQUIRE(watch->follow({cgroup.path()}));
+
+  REQUIRE(cgroup.write("cgroup.procs", std::to_string(sleeper.pid())));
+  CHECK(*watch->drain() == std::set<std::string>{cgroup.path()});
+  const auto before = cgroups->of_task(sleeper.pid());
+  REQUIRE(before);
+  CHECK(before->directory == cgroup.path());
+
+  const std::string first = std::to_string(before->cpus.first());
+  REQUIRE(cgroup.write("cpuset.cpus", first));
+  CHECK(*watch->drain() == std::set<std::string>{cgroup.path()});
+  CHECK(cgroups->of_task(sleeper.pid())->cpus == policy::CpuSet{before->cpus.first()});
+  CHECK(watch->drain()->empty());
+}
+
+TEST_CASE("a real cgroup that was removed and made again is followed again") {
+  const auto cgroups = host::Cgroups::find("/proc");
+  auto watch = host::CpusetWatch::open();
+  REQUIRE(watch);
+  for (int round = 0; round < 2; ++round) {
+    if (!cgroups) return;
+    const Cgroup cgroup(*cgroups);
+    if (!cgroup.ready()) return;
+    REQUIRE(watch->follow({cgroup.path()}));
+    REQUIRE(cgroup.write("cpuset.cpus", "0"));
+    CHECK(*watch->drain() == std::set<std::string>{cgroup.path()});
+  }
+}
