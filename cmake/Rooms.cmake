@@ -53,7 +53,8 @@ function(ka_check_edges name)
 endfunction()
 
 # Makes FOLDER's headers (not those of its subfolders) reachable as "FOLDER/name.hpp" below a
-# directory that belongs to this room alone.
+# directory that belongs to this room alone. As a file set, so that the target
+# all_verify_interface_header_sets compiles each of them alone (preset fuzz).
 function(ka_expose_headers name folder)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.hpp)
   set(view ${CMAKE_BINARY_DIR}/rooms/${name}/${folder})
@@ -61,5 +62,10 @@ function(ka_expose_headers name folder)
   foreach(header ${headers})
     get_filename_component(file ${header} NAME)
     file(CREATE_LINK ${header} ${view}/${file} SYMBOLIC)
+    list(APPEND links ${view}/${file})
   endforeach()
+  if(links)
+    target_sources(ka_${name} INTERFACE FILE_SET HEADERS
+      BASE_DIRS ${CMAKE_BINARY_DIR}/rooms/${name} FILES ${links})
+  endif()
 endfunction()

@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# The Debian packages that the project needs, by group. Debian 12 and 13 name a few of them differently.
+
+# The groups, in the order in which they are installed.
+# shellcheck disable=SC2034
+package_groups=(build test vm check lab)
+
+# Debian's main release number; empty on anything else.
+debian_release() { (. /etc/os-release 2>/dev/null && [ "${ID:-}" = debian ] && echo "${VERSION_ID:-}"); }
+
+# $1: group. Prints its packages, one a line.
+packages_of() {
+  case "$1" in
+    build) # the programs
+      printf '%s\n' g++ cmake ninja-build pkgconf libexpected-dev libhwloc-dev libnuma-dev libtomlplusplus-dev \
+        libcli11-dev libfmt-dev libspdlog-dev prometheus-cpp-dev libsystemd-dev
+      # Debian 12's default Boost is 1.74, which lacks what we use; its 1.81 has names of its own.
+      if [ "$(debian_release)" = 12 ]; then
+        printf '%s\n' libboost1.81-dev libboost-json1.81-dev
+      else
+        printf '%s\n' libboost-dev libboost-json-dev
+      fi
+      ;;
+    test) # the tests that need no VM
+      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 jq strace
+      ;;
+    vm) # a VM of Debian's own kernel: the demo and the integration tests
+      printf '%s\n' qemu-system-x86 busybox-static cpio jq socat
+      ;;
+    check) # the second compiler, fuzzers and the checks of style
+      printf '%s\n' clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck
+      ;;
+    lab) # the node lab
+      printf '%s\n' mmdebstrap debian-archive-keyring e2fsprogs qemu-system-x86 busybox-static cpio python3
+      ;;
+    *) return 1 ;;
+  esac
+}
+
+# Of the packages given, those that are not installed, one a line.
+packages_missing() {
+  local package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+  done
+}

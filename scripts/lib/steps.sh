@@ -1,0 +1,32 @@
+# shellcheck shell=bash
+# Steps of a long run: each prints its name, its time, and ends the run when it fails.
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+# $1: what the step is called; then its command.
+step() {
+  local began=$SECONDS
+  say "== $1"
+  "${@:2}" </dev/null || die 1 "$1: failed after $((SECONDS - began)) s"
+  say "   $1: $((SECONDS - began)) s (${SECONDS} s in all)"
+}
+
+# $1: a file to make: one ctest tree over the tests of several builds ($2 ...), for one summary of them all.
+join_builds() {
+  local joined=$1 build
+  mkdir -p "$joined"
+  for build in "${@:2}"; do echo "subdirs(\"$project/build/$build\")"; done >"$joined/CTestTestfile.cmake"
+}
+
+# ctest in $1, further options behind. What was skipped is explained before ctest's own closing lines, which
+# stay the last thing that is printed.
+run_ctest() {
+  local tree=$1 status=0 closing
+  closing=$(mktemp)
+  ctest --test-dir "$tree" --output-on-failure --no-tests=error "${@:2}" |
+    awk -v closing="$closing" '/% tests passed, / {last = 1} {if (last) print > closing; else {print; fflush()}}' ||
+    status=$?
+  grep -hE '^(SKIPPED|skipped): ' "$tree"/Testing/Temporary/LastTest.log | sort -u || true
+  cat "$closing"
+  rm -f "$closing"
+  return "$status"
+}
