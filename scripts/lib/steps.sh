@@ -10,13 +10,6 @@ step() {
   say "   $1: $((SECONDS - began)) s (${SECONDS} s in all)"
 }
 
-# $1: a file to make: one ctest tree over the tests of several builds ($2 ...), for one summary of them all.
-join_builds() {
-  local joined=$1 build
-  mkdir -p "$joined"
-  for build in "${@:2}"; do echo "subdirs(\"$project/build/$build\")"; done >"$joined/CTestTestfile.cmake"
-}
-
 # ctest in $1, further options behind. What was skipped is explained before ctest's own closing lines, which
 # stay the last thing that is printed.
 run_ctest() {
