@@ -1,15 +1,21 @@
 // What a thread may call itself reaches us through /proc: its stat line, whose name part may hold
-// anything, and its comm.
+// anything, its comm, the system call that it is in, and the names of what it opened.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "affinity/base/process.hpp"
+#include "tests/fuzz/require.hpp"
+#include "vmm/procfs/kvm_fds.hpp"
 #include "vmm/procfs/thread_names.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   (void)ka::base::parse_thread_stat(text);
   (void)ka::vmm::read_thread_name(text);
+  if (const auto fd = ka::vmm::kvm_run_fd(text)) ka::tests::require(*fd >= 0);
+  ka::vmm::OpenFds fds;
+  ka::vmm::note_fd(fds, 3, text);
+  for (const auto& [number, vcpu] : fds.kvm_vcpus) ka::tests::require(vcpu >= 0);
   return 0;
 }
