@@ -13,7 +13,8 @@ packages_of() {
   case "$1" in
     build) # the programs
       printf '%s\n' g++ cmake ninja-build pkgconf libexpected-dev libhwloc-dev libnuma-dev libtomlplusplus-dev \
-        libcli11-dev libfmt-dev libspdlog-dev prometheus-cpp-dev libsystemd-dev
+        libcli11-dev libfmt-dev libspdlog-dev prometheus-cpp-dev libsystemd-dev libprotobuf-dev \
+        protobuf-compiler
       # Debian 12's default Boost is 1.74, which lacks what we use; its 1.81 has names of its own.
       if [ "$(debian_release)" = 12 ]; then
         printf '%s\n' libboost1.81-dev libboost-json1.81-dev

@@ -1,0 +1,41 @@
+// NRI's events: their numbers, the methods that tell them, and which of them a runtime knows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace ka::nri {
+
+/// By api.proto's numbers.
+enum class Event : std::int32_t {
+  kRunPodSandbox = 1,
+  kStopPodSandbox = 2,
+  kRemovePodSandbox = 3,
+  kCreateContainer = 4,
+  kPostCreateContainer = 5,
+  kStartContainer = 6,
+  kPostStartContainer = 7,
+  kUpdateContainer = 8,
+  kPostUpdateContainer = 9,
+  kStopContainer = 10,
+  kRemoveContainer = 11,
+  kUpdatePodSandbox = 12,
+  kPostUpdatePodSandbox = 13,
+};
+
+/// "RunPodSandbox", ...; empty for a number that is no event of ours.
+std::string_view method_of(Event event);
+/// The event that a method of the Plugin service tells by its name.
+std::optional<Event> event_of(std::string_view method);
+
+/// What every version of NRI knows; more than a runtime knows makes it refuse the plugin.
+inline constexpr std::int32_t kBasicMask = 0x7ff;
+
+/// The events to subscribe to: all basic ones, and since NRI 0.10 the resize of a pod.
+/// `nri_version` is told since 0.12 ("v0.12.0"); before, the runtime's own name and version tell
+/// (pkg/api/version.go). Unknown runtimes get what all know.
+std::int32_t event_mask(std::string_view nri_version, std::string_view runtime,
+                        std::string_view runtime_version);
+
+}  // namespace ka::nri

@@ -1,0 +1,45 @@
+// What the plugin tells, and whom.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/facts/sandbox.hpp"
+#include "policy/ledger/event.hpp"
+
+namespace ka::nri {
+
+/// The daemon's side of the plugin. Calls come from the loop, one at a time.
+class Listener {
+ public:
+  Listener() = default;
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  virtual ~Listener() = default;
+
+  /// The runtime is about to do this, and waits (with a lock that is node-wide): when this returns,
+  /// no thread may run where the event forbids it. What lets threads onto more CPUs can wait.
+  virtual void before(const std::vector<policy::Event>& events) = 0;
+
+  /// The runtime has done this, and does not wait: the sandbox is to be as planned.
+  virtual void after(const std::vector<policy::Event>& events, const std::string& sandbox) = 0;
+
+  /// All pods and containers that the runtime has: others, of which it told once, are gone.
+  virtual void synchronized(const std::vector<policy::Event>& events) = 0;
+
+  /// What is known of a container, also from other sources; absent: nothing.
+  virtual std::optional<policy::ContainerFacts> known(std::string_view sandbox,
+                                                      std::string_view container) const = 0;
+
+  /// An event was answered after `took`.
+  virtual void answered(std::string_view method, std::chrono::nanoseconds took) = 0;
+
+  /// The runtime took us in, or the connection ended (`reason` says why).
+  virtual void connected(const std::string& runtime) = 0;
+  virtual void disconnected(const std::string& reason) = 0;
+};
+
+}  // namespace ka::nri

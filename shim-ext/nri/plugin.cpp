@@ -1,0 +1,90 @@
+#include "shim-ext/nri/plugin.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ka::nri {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{100};
+
+/// From the connection to the end of Synchronize. The runtime takes in one plugin after another,
+/// and gives a stuck one 5 s.
+constexpr std::chrono::seconds kTakenInWithin{30};
+
+}  // namespace
+
+Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity,
+               IsVmm is_vmm, Listener& listener, const base::Log& log, const base::Clock& clock)
+    : io_(io),
+      path_(std::move(socket)),
+      identity_(std::move(identity)),
+      listener_(listener),
+      log_(log),
+      clock_(clock),
+      translator_(
+          std::move(is_vmm),
+          [this](std::string_view sandbox, std::string_view container) {
+            return listener_.known(sandbox, container);
+          },
+          log),
+      timer_(io),
+      pause_(kFirstPause) {
+  in({}, [this] { connect(); });
+}
+
+void Plugin::connect() {
+  auto connected = rpc::Socket::connect(path_);
+  if (!connected) return end(connected.error().message);
+  socket_ = std::make_unique<rpc::Socket>(
+      io_, std::move(*connected),
+      rpc::Socket::Events{[this](std::string_view bytes) { receive(bytes); },
+                          [this](const std::string& reason) { end(reason); }});
+  session_ = std::make_unique<Session>(
+      Surroundings{io_, translator_, listener_, log_, clock_}, identity_, basic_events_,
+      [this](std::string bytes) { socket_->send(std::move(bytes)); });
+  in(kTakenInWithin, [this] { end("the runtime did not take us in"); });
+}
+
+void Plugin::receive(std::string_view bytes) {
+  const bool makes_sense = session_->receive(bytes);
+  if (!makes_sense) return end("the peer does not speak NRI");
+  if (session_->stage() == Session::Stage::kFailed) return end(std::string(session_->failure()));
+  if (session_->stage() != Session::Stage::kSynchronized) return;
+  timer_.cancel();
+  pause_ = kFirstPause;
+  told_.clear();
+}
+
+void Plugin::end(const std::string& reason) {
+  learn_from_end();
+  const bool was_synchronized = synchronized();
+  session_.reset();
+  socket_.reset();
+  if (was_synchronized) listener_.disconnected(reason);
+  if (std::exchange(told_, reason) != reason) {
+    log_.warning("no connection to the container runtime by NRI; trying on",
+                 {{"socket", path_.native()}, {"reason", reason}});
+  }
+  pause();
+}
+
+/// A runtime that does not know an event of the mask closes the connection after Configure
+/// ("invalid plugin events"), without telling us why.
+void Plugin::learn_from_end() {
+  if (session_ != nullptr && session_->stage() == Session::Stage::kConfigured) basic_events_ = true;
+}
+
+void Plugin::pause() {
+  in(pause_, [this] { connect(); });
+  pause_ = std::min(2 * pause_, kLongestPause);
+}
+
+void Plugin::in(std::chrono::milliseconds delay, std::function<void()> then) {
+  timer_.expires_after(delay);
+  timer_.async_wait([then = std::move(then)](const boost::system::error_code& error) {
+    if (!error) then();
+  });
+}
+
+}  // namespace ka::nri

@@ -1,0 +1,63 @@
+// The NRI plugin: keeps a connection to the runtime, for ever. When it ends (a restart of the
+// runtime, a plugin thrown out for being slow), pods run on, and the next connection's Synchronize
+// tells what was missed.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "affinity/base/clock.hpp"
+#include "affinity/base/log.hpp"
+#include "shim-ext/nri/listener.hpp"
+#include "shim-ext/nri/session.hpp"
+#include "shim-ext/nri/translate.hpp"
+#include "shim-ext/rpc/socket.hpp"
+
+namespace ka::nri {
+
+class Plugin {
+ public:
+  /// A failed connection is tried again after 0.1 s, then after twice as long, up to this.
+  static constexpr std::chrono::milliseconds kLongestPause{2000};
+
+  /// Connects from the loop, not before it runs. All references must outlive the plugin.
+  Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity, IsVmm is_vmm,
+         Listener& listener, const base::Log& log, const base::Clock& clock);
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+
+  /// The runtime took us in and told all that it has.
+  bool synchronized() const {
+    return session_ != nullptr && session_->stage() == Session::Stage::kSynchronized;
+  }
+
+ private:
+  void connect();
+  void pause();
+  void receive(std::string_view bytes);
+  void end(const std::string& reason);
+  void learn_from_end();
+  /// `then`, in place of what the timer was to do before.
+  void in(std::chrono::milliseconds delay, std::function<void()> then);
+
+  boost::asio::io_context& io_;
+  std::filesystem::path path_;
+  Identity identity_;
+  Listener& listener_;
+  const base::Log& log_;
+  const base::Clock& clock_;
+  Translator translator_;
+  boost::asio::steady_timer timer_;
+  std::chrono::milliseconds pause_;
+  bool basic_events_ = false;  ///< the runtime refused us with more
+  std::string told_;           ///< the last complaint: said once, not every two seconds
+  std::unique_ptr<rpc::Socket> socket_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace ka::nri

@@ -1,0 +1,77 @@
+// One connection to the runtime, from registration to its end: takes the mux apart, registers,
+// answers what the runtime asks. Bytes are handed in and given out: the socket is the plugin's.
+//
+// Order (containerd/nri, pkg/adaptation): we send RegisterPlugin while we already serve our lane;
+// the runtime answers, calls Configure, then Synchronize (in parts since 0.8), then tells events.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "affinity/base/clock.hpp"
+#include "affinity/base/log.hpp"
+#include "shim-ext/nri/events.hpp"
+#include "shim-ext/nri/listener.hpp"
+#include "shim-ext/nri/mux.hpp"
+#include "shim-ext/nri/translate.hpp"
+#include "shim-ext/rpc/client.hpp"
+#include "shim-ext/rpc/server.hpp"
+
+namespace ka::nri {
+
+/// Under which name the runtime knows us. Plugins with a higher index are called later and see what
+/// others adjusted.
+struct Identity {
+  std::string name = "kata-affinity";
+  std::string index = "90";  ///< two digits
+};
+
+/// What a session works with; all of it outlives the session.
+struct Surroundings {
+  boost::asio::io_context& io;
+  Translator& translator;
+  Listener& listener;
+  const base::Log& log;
+  const base::Clock& clock;
+};
+
+class Session {
+ public:
+  enum class Stage { kRegistering, kRegistered, kConfigured, kSynchronized, kFailed };
+
+  /// Registers at once. `basic_events`: subscribe only to what every version of NRI knows.
+  Session(Surroundings surroundings, const Identity& identity, bool basic_events, rpc::Send send);
+
+  /// False: the peer does not speak NRI, the connection is of no use any more.
+  bool receive(std::string_view bytes);
+
+  Stage stage() const { return stage_; }
+  /// Why the stage is kFailed.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  struct Subject;
+
+  void register_plugin(const Identity& identity);
+  void handle(const rpc::Request& request, const rpc::Reply& reply);
+  void configure(const rpc::Request& request, const rpc::Reply& reply);
+  void synchronize(const rpc::Request& request, const rpc::Reply& reply);
+  void state_change(const rpc::Request& request, const rpc::Reply& reply);
+  void named_event(Event event, const rpc::Request& request, const rpc::Reply& reply);
+  void tell(Event event, const Subject& subject, const rpc::Reply& reply);
+
+  Surroundings around_;
+  bool basic_events_;
+  Stage stage_ = Stage::kRegistering;
+  std::string failure_;
+  std::string runtime_;               ///< name and version
+  std::vector<policy::Event> parts_;  ///< of a Synchronize that is still going on
+  Demux demux_;
+  rpc::Server plugin_;
+  rpc::Client runtime_client_;
+};
+
+}  // namespace ka::nri

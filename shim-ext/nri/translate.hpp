@@ -1,0 +1,69 @@
+// From NRI's pods and containers to the ledger's events.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "affinity/base/log.hpp"
+#include "affinity/base/result.hpp"
+#include "policy/ledger/event.hpp"
+
+namespace ka::proto::nri {
+class Container;
+class LinuxResources;
+class PodSandbox;
+}  // namespace ka::proto::nri
+
+namespace ka::nri {
+
+/// Asks whether a process is a VMM (vmm::is_vmm).
+using IsVmm = std::function<base::Result<bool>(int pid)>;
+
+/// What is known of a container so far.
+using Known =
+    std::function<std::optional<policy::ContainerFacts>(std::string_view, std::string_view)>;
+
+/// Tells VM sandboxes from other pods by the process that the runtime names, and remembers the
+/// answer: the handler's name alone says nothing.
+class Translator {
+ public:
+  /// `log` must outlive it.
+  Translator(IsVmm is_vmm, Known known, const base::Log& log);
+
+  /// A pod, with its VMM where it has one. A pod that has just been told in the same words yields
+  /// nothing. `pid` is the pod's, or where the runtime does not tell it a container's: Kata's
+  /// runtimes give the VMM's for every task.
+  std::optional<policy::Event> pod(const proto::nri::PodSandbox& pod, int pid);
+
+  /// A container's spec. An empty set of CPUs or nodes means "unchanged": what is known stays.
+  policy::Event container(const proto::nri::Container& container) const;
+
+  /// The spec that an update makes: what is known, or else the old spec, with the new values in it.
+  policy::Event updated(const proto::nri::Container& container,
+                        const proto::nri::LinuxResources& resources) const;
+
+  void forget(const std::string& pod);
+  void forget_all();
+
+ private:
+  struct Verdict {
+    int pid = 0;
+    bool is_vmm = false;
+    std::string uid;
+  };
+
+  bool judge(Verdict& verdict, int pid) const;
+  policy::Event seen(const proto::nri::Container& container, policy::ContainerFacts facts) const;
+  void read(const proto::nri::LinuxResources& resources, policy::ContainerFacts& facts) const;
+
+  IsVmm is_vmm_;
+  Known known_;
+  const base::Log& log_;
+  std::map<std::string, Verdict> pods_;
+};
+
+}  // namespace ka::nri

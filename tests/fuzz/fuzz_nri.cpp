@@ -1,0 +1,42 @@
+// What comes from the container runtime's socket, as one NRI session takes it.
+#include <boost/asio/io_context.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "shim-ext/nri/session.hpp"
+
+using namespace ka;
+
+namespace {
+
+class Nobody final : public nri::Listener {
+ public:
+  void before(const std::vector<policy::Event>&) override {}
+  void after(const std::vector<policy::Event>&, const std::string&) override {}
+  void synchronized(const std::vector<policy::Event>&) override {}
+  std::optional<policy::ContainerFacts> known(std::string_view, std::string_view) const override {
+    return std::nullopt;
+  }
+  void answered(std::string_view, std::chrono::nanoseconds) override {}
+  void connected(const std::string&) override {}
+  void disconnected(const std::string&) override {}
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  std::string lines;
+  const base::Log log(base::LogLevel::kError, lines);
+  const base::Clock clock;
+  boost::asio::io_context io;
+  Nobody nobody;
+  nri::Translator translator([](int) -> base::Result<bool> { return true; },
+                             [](std::string_view, std::string_view) { return std::nullopt; }, log);
+  nri::Session session({io, translator, nobody, log, clock}, {}, false, [](const std::string&) {});
+  if (session.receive(bytes.substr(0, size / 2))) (void)session.receive(bytes.substr(size / 2));
+  io.run();
+  return 0;
+}

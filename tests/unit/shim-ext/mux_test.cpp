@@ -1,0 +1,59 @@
+#include "shim-ext/nri/mux.hpp"
+
+#include <map>
+
+#include "shim-ext/nri/events.hpp"
+#include "tests/catch.hpp"
+
+using namespace ka::nri;
+
+TEST_CASE("what is sent is cut into frames that Go's side can take") {
+  const std::string bytes(10000, 'x');
+  const std::string frames = mux(2, bytes);
+  CHECK(frames.size() == bytes.size() + 3 * 8);
+  CHECK(frames.substr(0, 8) == std::string("\0\0\0\2\0\0\x10\0", 8));
+  CHECK(frames.substr(2 * (8 + 4096), 8) == std::string("\0\0\0\2\0\0\x07\x10", 8));
+}
+
+TEST_CASE("lanes come apart again however the bytes arrive") {
+  const std::string stream = mux(1, "plugin") + mux(2, "runtime") + mux(7, "?") + mux(1, "!");
+  for (std::size_t piece = 1; piece <= stream.size(); ++piece) {
+    Demux demux;
+    std::map<std::uint32_t, std::string> lanes;
+    for (std::size_t at = 0; at < stream.size(); at += piece) {
+      REQUIRE(
+          demux.feed(std::string_view(stream).substr(at, piece),
+                     [&](std::uint32_t lane, std::string_view bytes) { lanes[lane] += bytes; }));
+    }
+    CHECK(lanes == std::map<std::uint32_t, std::string>{{1, "plugin!"}, {2, "runtime"}, {7, "?"}});
+  }
+}
+
+TEST_CASE("a length that no runtime sends ends it") {
+  Demux demux;
+  const auto nothing = [](std::uint32_t, std::string_view) {};
+  CHECK(demux.feed(std::string("\0\0\0\1\0\x40\0\x0a", 8), nothing));
+  CHECK_FALSE(Demux().feed(std::string("\0\0\0\1\0\x40\0\x0b", 8), nothing));
+}
+
+TEST_CASE("the mask asks for no event that the runtime does not know") {
+  CHECK(event_mask("", "containerd", "1.7.24~ds1") == 0x7ff);
+  CHECK(event_mask("", "containerd", "v2.1.5") == 0x7ff);
+  CHECK(event_mask("", "containerd", "v2.2.0") == 0x17ff);
+  CHECK(event_mask("", "cri-o", "1.33.2") == 0x7ff);
+  CHECK(event_mask("", "cri-o", "1.34.0") == 0x17ff);
+  CHECK(event_mask("v0.12.0", "other", "") == 0x17ff);
+  CHECK(event_mask("v0.9.0", "containerd", "v2.3.0") == 0x7ff);
+  CHECK(event_mask("", "other", "9.9") == 0x7ff);
+  CHECK(event_mask("", "containerd", "2") == 0x7ff);
+  CHECK(event_mask("", "containerd", "") == 0x7ff);
+}
+
+TEST_CASE("events have names, and names events") {
+  for (int number = 1; number <= 13; ++number) {
+    const auto event = static_cast<Event>(number);
+    CHECK(event_of(method_of(event)) == event);
+  }
+  CHECK(method_of(static_cast<Event>(14)).empty());
+  CHECK_FALSE(event_of("ValidateContainerAdjustment"));
+}

@@ -1,0 +1,246 @@
+// A container runtime's side of NRI, played over a real socket: takes the plugin in as
+// pkg/adaptation does, then asks what a test wants asked.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <boost/asio/io_context.hpp>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shim-ext/nri/plugin.hpp"
+#include "shim-ext/proto/nri.pb.h"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+namespace ka::tests {
+
+namespace wire = proto::nri;
+
+inline wire::PodSandbox nri_pod(const std::string& id, std::uint32_t pid) {
+  wire::PodSandbox pod;
+  pod.set_id(id);
+  pod.set_name(id + "-name");
+  pod.set_uid(id + "-uid");
+  pod.set_namespace_("ns");
+  pod.set_runtime_handler("kata");
+  pod.set_pid(pid);
+  return pod;
+}
+
+inline wire::Container nri_container(const std::string& pod, const std::string& id,
+                                     const std::string& cpus) {
+  wire::Container container;
+  container.set_id(id);
+  container.set_pod_sandbox_id(pod);
+  container.set_name("app");
+  auto* cpu = container.mutable_linux()->mutable_resources()->mutable_cpu();
+  cpu->set_cpus(cpus);
+  cpu->mutable_quota()->set_value(200000);
+  cpu->mutable_period()->set_value(100000);
+  return container;
+}
+
+/// One accepted connection, from the runtime's side.
+class NriPeer {
+ public:
+  /// `registration` is what RegisterPlugin is answered with.
+  NriPeer(boost::asio::io_context& io, int fd, const rpc::Response& registration)
+      : runtime_([this](std::string bytes) { send(nri::kRuntimeLane, bytes); },
+                 [this, registration](const rpc::Request& request, const rpc::Reply& reply) {
+                   asked.push_back(request);
+                   reply(registration);
+                 }),
+        plugin_(io, [this](std::string bytes) { send(nri::kPluginLane, bytes); }),
+        socket_(std::make_unique<rpc::Socket>(
+            io, base::Fd(fd),
+            rpc::Socket::Events{[this](std::string_view bytes) { receive(bytes); },
+                                [this](const std::string&) { closed = true; }})) {}
+
+  void call(const std::string& method, const google::protobuf::MessageLite& message) {
+    plugin_.call({"nri.pkg.api.v1alpha1.Plugin", method, message.SerializeAsString(), {}, {}},
+                 [this](const rpc::Response& response) { answers.push_back(response); });
+  }
+
+  void send_raw(const std::string& bytes) { socket_->send(bytes); }
+
+  std::vector<rpc::Request> asked;
+  std::vector<rpc::Response> answers;
+  std::size_t longest_frame = 0;
+  bool closed = false;
+
+ private:
+  void send(std::uint32_t lane, const std::string& bytes) { socket_->send(nri::mux(lane, bytes)); }
+
+  void receive(std::string_view bytes) {
+    demux_.feed(bytes, [this](std::uint32_t lane, std::string_view payload) {
+      longest_frame = std::max(longest_frame, payload.size());
+      if (lane == nri::kRuntimeLane) runtime_.receive(payload);
+      if (lane == nri::kPluginLane) plugin_.receive(payload);
+    });
+  }
+
+  nri::Demux demux_;
+  rpc::Server runtime_;
+  rpc::Client plugin_;
+  std::unique_ptr<rpc::Socket> socket_;
+};
+
+/// Writes down what the plugin tells, in order: "before(pod s1 vm 100; container c1 2-3)".
+class NriDiary final : public nri::Listener {
+ public:
+  void before(const std::vector<policy::Event>& events) override {
+    lines.push_back("before(" + words(events) + ")");
+  }
+  void after(const std::vector<policy::Event>& events, const std::string& sandbox) override {
+    lines.push_back("after " + sandbox + "(" + words(events) + ")");
+  }
+  void synchronized(const std::vector<policy::Event>& events) override {
+    lines.push_back("all(" + words(events) + ")");
+  }
+  std::optional<policy::ContainerFacts> known(std::string_view,
+                                              std::string_view container) const override {
+    const auto found = facts.find(container);
+    return found == facts.end() ? std::nullopt : std::optional(found->second);
+  }
+  void answered(std::string_view method, std::chrono::nanoseconds) override {
+    methods.emplace_back(method);
+  }
+  void connected(const std::string& runtime) override { lines.push_back("connected " + runtime); }
+  void disconnected(const std::string&) override { lines.push_back("disconnected"); }
+
+  std::vector<std::string> take() { return std::exchange(lines, {}); }
+
+  std::vector<std::string> lines, methods;
+  std::map<std::string, policy::ContainerFacts, std::less<>> facts;
+
+ private:
+  std::string words(const std::vector<policy::Event>& events) {
+    std::string text;
+    for (const auto& event : events) {
+      CHECK(event.source == policy::Source::kNri);
+      text += (text.empty() ? "" : "; ") + std::visit(*this, event.body);
+    }
+    return text;
+  }
+
+ public:
+  std::string operator()(const policy::PodSeen& e) const {
+    return "pod " + e.id + (e.vmm_pid ? " vm " + std::to_string(*e.vmm_pid) : "");
+  }
+  std::string operator()(const policy::PodGone& e) const { return "gone " + e.id; }
+  std::string operator()(const policy::ContainerSeen& e) {
+    facts[e.container.id] = e.container;
+    return "container " + e.sandbox + '/' + e.container.id + ' ' +
+           policy::format_list(e.container.cpus) + (e.container.exited ? " exited" : "");
+  }
+  std::string operator()(const policy::ContainerExited& e) const { return "exited " + e.container; }
+  std::string operator()(const policy::ContainerGone& e) const { return "gone " + e.container; }
+  template <typename Other>
+  std::string operator()(const Other&) const {
+    return "?";
+  }
+};
+
+class NriScene {
+ public:
+  NriScene() : path_(dir_.path() / "nri.sock") { listen(); }
+  ~NriScene() { hang_up(); }
+
+  void listen() {
+    std::filesystem::remove(path_);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.c_str(), path_.native().size());
+    listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    REQUIRE(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+            0);
+    REQUIRE(::listen(listener_.get(), 8) == 0);
+  }
+
+  void start() {
+    plugin_ = std::make_unique<nri::Plugin>(
+        io_, path_, nri::Identity{},
+        [this](int pid) -> base::Result<bool> {
+          ++vmm_questions;
+          return vmm_pids.contains(pid);
+        },
+        diary, log_, clock_);
+  }
+
+  /// Runs the loop until `done` says so (once); fails the test after five seconds.
+  template <typename Done>
+  void run_until(Done done) {
+    bool so = done();
+    for (int i = 0; i < 1000 && !so; ++i) {
+      io_.restart();
+      io_.run_for(std::chrono::milliseconds(5));
+      so = done();
+    }
+    REQUIRE(so);
+  }
+
+  NriPeer& accept() {
+    int fd = -1;
+    run_until([&] {
+      fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      return fd >= 0;
+    });
+    peer_ = std::make_unique<NriPeer>(io_, fd, registration);
+    run_until([&] { return !peer_->asked.empty(); });
+    return *peer_;
+  }
+
+  /// Calls and waits for the answer.
+  rpc::Response ask(const std::string& method, const google::protobuf::MessageLite& message) {
+    const std::size_t before = peer_->answers.size();
+    peer_->call(method, message);
+    run_until([&] { return peer_->answers.size() > before; });
+    return peer_->answers.back();
+  }
+
+  /// Configure; the mask of events that the plugin asks for.
+  std::int32_t configure(const std::string& runtime, const std::string& version,
+                         const std::string& nri_version = "") {
+    wire::ConfigureRequest request;
+    request.set_runtime_name(runtime);
+    request.set_runtime_version(version);
+    request.set_nri_version(nri_version);
+    wire::ConfigureResponse response;
+    REQUIRE(response.ParseFromString(ask("Configure", request).payload));
+    return response.events();
+  }
+
+  /// All of the handshake, with a runtime that has nothing.
+  NriPeer& take_in() {
+    accept();
+    configure("containerd", "v1.7.24");
+    ask("Synchronize", wire::SynchronizeRequest());
+    diary.take();
+    return *peer_;
+  }
+
+  void hang_up() { peer_.reset(); }
+
+  NriDiary diary;
+  rpc::Response registration;  ///< what the next RegisterPlugin is answered with
+  std::set<int> vmm_pids;
+  int vmm_questions = 0;
+  std::string log_lines;
+
+ private:
+  TempDir dir_;
+  std::filesystem::path path_;
+  base::Fd listener_;
+  base::Log log_{base::LogLevel::kInfo, log_lines};
+  base::Clock clock_;
+  boost::asio::io_context io_;
+  std::unique_ptr<NriPeer> peer_;
+  std::unique_ptr<nri::Plugin> plugin_;
+};
+
+}  // namespace ka::tests

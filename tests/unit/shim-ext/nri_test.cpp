@@ -1,0 +1,252 @@
+#include "tests/unit/shim-ext/nri_scene.hpp"
+
+using namespace ka;
+using namespace ka::tests;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+wire::ContainerRequest about(const wire::PodSandbox& pod, const wire::Container& container) {
+  wire::ContainerRequest request;
+  *request.mutable_pod() = pod;
+  *request.mutable_container() = container;
+  return request;
+}
+
+wire::PodRequest about(const wire::PodSandbox& pod) {
+  wire::PodRequest request;
+  *request.mutable_pod() = pod;
+  return request;
+}
+
+wire::UpdateContainerRequest update(const wire::PodSandbox& pod, const wire::Container& container,
+                                    const std::string& cpus) {
+  wire::UpdateContainerRequest request;
+  *request.mutable_pod() = pod;
+  *request.mutable_container() = container;
+  request.mutable_linux_resources()->mutable_cpu()->set_cpus(cpus);
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("the plugin registers, subscribes and takes in what is there") {
+  NriScene scene;
+  scene.vmm_pids = {100};
+  scene.start();
+  NriPeer& peer = scene.accept();
+  CHECK(peer.asked[0].service == "nri.pkg.api.v1alpha1.Runtime");
+  CHECK(peer.asked[0].method == "RegisterPlugin");
+  wire::RegisterPluginRequest registration;
+  REQUIRE(registration.ParseFromString(peer.asked[0].payload));
+  CHECK(registration.plugin_name() == "kata-affinity");
+  CHECK(registration.plugin_idx() == "90");
+  CHECK(scene.configure("containerd", "v2.3.1", "v0.12.0") == 0x17ff);
+
+  wire::SynchronizeRequest part;
+  *part.add_pods() = nri_pod("s1", 100);
+  *part.add_pods() = nri_pod("s2", 200);
+  part.set_more(true);
+  wire::SynchronizeResponse answer;
+  REQUIRE(answer.ParseFromString(scene.ask("Synchronize", part).payload));
+  CHECK(answer.more());
+  CHECK(scene.diary.take().empty());
+  wire::SynchronizeRequest rest;
+  *rest.add_containers() = nri_container("s1", "c1", "4-5");
+  wire::Container stopped = nri_container("s2", "c2", "6");
+  stopped.set_state(4);
+  *rest.add_containers() = stopped;
+  REQUIRE(answer.ParseFromString(scene.ask("Synchronize", rest).payload));
+  CHECK_FALSE(answer.more());
+  CHECK(scene.diary.take() ==
+        Lines{"connected containerd v2.3.1",
+              "all(pod s1 vm 100; pod s2; container s1/c1 4-5; container s2/c2 6 exited)"});
+  CHECK(scene.vmm_questions == 2);
+}
+
+TEST_CASE("the life of a container, told by calls of its own") {
+  NriScene scene;
+  scene.vmm_pids = {100};
+  scene.start();
+  scene.take_in();
+  const auto pod = nri_pod("s1", 100);
+  const auto container = nri_container("s1", "c1", "4-5");
+  scene.ask("RunPodSandbox", about(pod));
+  CHECK(scene.diary.take() == Lines{"before(pod s1 vm 100)", "after s1(pod s1 vm 100)"});
+  scene.ask("CreateContainer", about(pod, container));
+  CHECK(scene.diary.take() == Lines{"before(container s1/c1 4-5)"});
+  scene.ask("PostCreateContainer", about(pod, container));
+  CHECK(scene.diary.take() == Lines{"after s1(container s1/c1 4-5)"});
+  scene.ask("StartContainer", about(pod, container));
+  CHECK(scene.diary.take() == Lines{"before(container s1/c1 4-5)"});
+  scene.ask("PostStartContainer", about(pod, container));
+  CHECK(scene.diary.take() == Lines{"after s1(container s1/c1 4-5)"});
+  scene.ask("UpdateContainer", update(pod, container, "6-7"));
+  CHECK(scene.diary.take() == Lines{"before(container s1/c1 6-7)"});
+  scene.ask("PostUpdateContainer", about(pod, nri_container("s1", "c1", "6-7")));
+  CHECK(scene.diary.take() == Lines{"after s1(container s1/c1 6-7)"});
+  scene.ask("StopContainer", about(pod, container));
+  CHECK(scene.diary.take() == Lines{"after s1(exited c1)"});
+  scene.ask("RemoveContainer", about(pod, container));
+  CHECK(scene.diary.take() == Lines{"after s1(gone c1)"});
+  scene.ask("StopPodSandbox", about(pod));
+  CHECK(scene.diary.take().empty());
+  scene.ask("RemovePodSandbox", about(pod));
+  CHECK(scene.diary.take() == Lines{"after s1(gone s1)"});
+  CHECK(scene.diary.methods.size() == 11);
+}
+
+TEST_CASE("the same by StateChange, as runtimes before 0.12 tell it") {
+  NriScene scene;
+  scene.vmm_pids = {100};
+  scene.start();
+  scene.take_in();
+  const auto tell = [&](int number, const std::string& cpus) {
+    wire::StateChangeEvent event;
+    event.set_event(number);
+    *event.mutable_pod() = nri_pod("s1", 100);
+    if (!cpus.empty()) *event.mutable_container() = nri_container("s1", "c1", cpus);
+    CHECK(scene.ask("StateChange", event).code == rpc::Code::kOk);
+    return scene.diary.take();
+  };
+  CHECK(tell(1, "") == Lines{"before(pod s1 vm 100)", "after s1(pod s1 vm 100)"});
+  CHECK(tell(5, "4-5") == Lines{"after s1(container s1/c1 4-5)"});
+  CHECK(tell(6, "4-5") == Lines{"before(container s1/c1 4-5)"});
+  CHECK(tell(9, "6") == Lines{"after s1(container s1/c1 6)"});
+  CHECK(tell(11, "6") == Lines{"after s1(gone c1)"});
+  CHECK(tell(3, "") == Lines{"after s1(gone s1)"});
+  CHECK(tell(99, "").empty());
+}
+
+TEST_CASE("an empty set of CPUs means unchanged") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  const auto pod = nri_pod("s1", 0);
+  scene.ask("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
+  scene.diary.take();
+  scene.ask("UpdateContainer", update(pod, nri_container("s1", "c1", "0-3"), ""));
+  CHECK(scene.diary.take() == Lines{"before(container s1/c1 4-5)"});
+  scene.ask("PostUpdateContainer", about(pod, nri_container("s1", "c1", "")));
+  CHECK(scene.diary.take() == Lines{"after s1(container s1/c1 4-5)"});
+  // Of one that nobody told of, the old spec is what there is.
+  scene.ask("UpdateContainer", update(pod, nri_container("s1", "c2", "0-3"), ""));
+  CHECK(scene.diary.take() == Lines{"before(container s1/c2 0-3)"});
+}
+
+TEST_CASE("quota and period come with the spec, and an update changes what it names") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  const auto pod = nri_pod("s1", 0);
+  scene.ask("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
+  CHECK(scene.diary.facts["c1"].quota == 200000);
+  auto request = update(pod, nri_container("s1", "c1", "4-5"), "4-6");
+  request.mutable_linux_resources()->mutable_cpu()->mutable_quota()->set_value(300000);
+  request.mutable_linux_resources()->mutable_cpu()->set_mems("1");
+  scene.ask("UpdateContainer", request);
+  const auto& facts = scene.diary.facts["c1"];
+  CHECK(facts.quota == 300000);
+  CHECK(facts.period == 100000);
+  CHECK(facts.mems == policy::NodeSet{1});
+  CHECK(facts.name == "app");
+}
+
+TEST_CASE("a list that cannot be read changes nothing and is reported") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  const auto pod = nri_pod("s1", 0);
+  scene.ask("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
+  scene.ask("PostUpdateContainer", about(pod, nri_container("s1", "c1", "5-4")));
+  CHECK(scene.diary.facts["c1"].cpus == policy::CpuSet{4, 5});
+  CHECK(scene.log_lines.find("5-4") != std::string::npos);
+}
+
+TEST_CASE("a pod whose pid comes late is a VM once its process is known to be one") {
+  NriScene scene;
+  scene.vmm_pids = {100};
+  scene.start();
+  scene.take_in();
+  scene.ask("RunPodSandbox", about(nri_pod("s1", 0)));
+  CHECK(scene.diary.take() == Lines{"before(pod s1)", "after s1(pod s1)"});
+  auto container = nri_container("s1", "c1", "4");
+  scene.ask("CreateContainer", about(nri_pod("s1", 0), container));
+  CHECK(scene.diary.take() == Lines{"before(container s1/c1 4)"});
+  container.set_pid(100);
+  scene.ask("PostStartContainer", about(nri_pod("s1", 0), container));
+  CHECK(scene.diary.take() == Lines{"after s1(pod s1 vm 100; container s1/c1 4)"});
+}
+
+TEST_CASE("what the plugin does not know it says so, and goes on") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  const auto unknown = scene.ask("ValidateContainerAdjustment", wire::Empty());
+  CHECK(unknown.code == rpc::Code::kUnimplemented);
+  CHECK(scene.ask("Shutdown", wire::Empty()).code == rpc::Code::kOk);
+  CHECK(scene.ask("UpdatePodSandbox", about(nri_pod("s1", 0))).code == rpc::Code::kOk);
+}
+
+TEST_CASE("a runtime that refuses the mask is asked again with the basic one") {
+  NriScene scene;
+  scene.start();
+  scene.accept();
+  CHECK(scene.configure("containerd", "v9.0.0") == 0x17ff);
+  scene.hang_up();
+  scene.accept();
+  CHECK(scene.configure("containerd", "v9.0.0") == 0x7ff);
+}
+
+TEST_CASE("the plugin comes back after the runtime restarted, was away or refused it") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  scene.hang_up();
+  scene.run_until([&] { return !scene.diary.lines.empty(); });
+  CHECK(scene.diary.take() == Lines{"disconnected"});
+  scene.listen();
+  scene.registration = {rpc::Code::kInternal, "no", ""};
+  const NriPeer& peer = scene.accept();
+  scene.run_until([&] { return peer.closed; });
+  scene.registration = {};
+  scene.take_in();
+  scene.ask("CreateContainer", about(nri_pod("s1", 0), nri_container("s1", "c1", "1")));
+  CHECK(scene.diary.take() == Lines{"before(pod s1; container s1/c1 1)"});
+}
+
+TEST_CASE("after a restart of the runtime every pod is told again") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  scene.ask("RunPodSandbox", about(nri_pod("s1", 0)));
+  scene.hang_up();
+  scene.accept();
+  scene.configure("containerd", "v1.7.24");
+  scene.diary.take();
+  wire::SynchronizeRequest all;
+  *all.add_pods() = nri_pod("s1", 0);
+  scene.ask("Synchronize", all);
+  CHECK(scene.diary.take() == Lines{"connected containerd v1.7.24", "all(pod s1)"});
+}
+
+TEST_CASE("large requests are taken in pieces, answers go out in frames that Go can read") {
+  NriScene scene;
+  scene.start();
+  NriPeer& peer = scene.take_in();
+  wire::ConfigureRequest large;
+  large.set_config(std::string(3 << 20, 'x'));
+  CHECK(scene.ask("Configure", large).code == rpc::Code::kOk);
+  CHECK(scene.ask(std::string(20000, 'm'), wire::Empty()).code == rpc::Code::kUnimplemented);
+  CHECK(peer.longest_frame == nri::kMaxSent);
+}
+
+TEST_CASE("who does not speak NRI is left, and tried again") {
+  NriScene scene;
+  scene.start();
+  NriPeer& peer = scene.take_in();
+  peer.send_raw("HTTP/1.1 400 Bad Request");
+  scene.run_until([&] { return peer.closed; });
+  CHECK(scene.diary.take() == Lines{"disconnected"});
+  scene.take_in();
+}
