@@ -7,7 +7,7 @@
 namespace ka::engine {
 namespace {
 
-using base::ErrorCode;
+using host::CgroupFacts;
 using policy::CpuSet;
 using policy::Role;
 
@@ -21,13 +21,21 @@ std::size_t count_tasks(const base::ProcFs& proc, int pid) {
 /// The sandbox's own cgroup: as a source named it, or the VMM's where its path carries the sandbox
 /// id (kata_<id>, cri-containerd-<id>.scope, .../<id>). A VM that was started by hand sits in a
 /// cgroup with strangers, who are none of our business.
-std::string own_cgroup(const policy::PodRecord& pod, const host::Cgroups& cgroups,
-                       const std::filesystem::path& of_vmm) {
+std::string own_cgroup(const policy::PodRecord& pod, const std::optional<host::Cgroups>& cgroups,
+                       const CgroupFacts& of_vmm) {
+  if (!cgroups) return {};
   if (!pod.cgroup.empty()) {
-    return (cgroups.mount() / std::filesystem::path(pod.cgroup).relative_path()).string();
+    return (cgroups->mount() / std::filesystem::path(pod.cgroup).relative_path()).string();
   }
-  const bool carries_id = of_vmm.native().find(pod.id) != std::string::npos;
-  return carries_id ? of_vmm.string() : std::string();
+  const bool carries_id = of_vmm.directory.native().find(pod.id) != std::string::npos;
+  return carries_id ? of_vmm.directory.string() : std::string();
+}
+
+/// Empty sets where there are no cpuset cgroups, or the process is gone.
+CgroupFacts read_cgroup(const Eyes& eyes, int tid) {
+  if (!eyes.cgroups) return {};
+  auto facts = eyes.cgroups->of_task(tid);
+  return facts ? std::move(*facts) : CgroupFacts{};
 }
 
 int any_vcpu_tid(const vmm::VmmThreads& seen) {
@@ -46,41 +54,34 @@ base::Result<void> Sandbox::observe_afresh(const Eyes& eyes, const policy::PodRe
 
 base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& pod) {
   const int vmm_pid = pod.vmm_pid.value_or(0);
-  std::string own;
-  if (eyes.cgroups) {
-    if (const auto facts = eyes.cgroups->of_task(vmm_pid)) {
-      own = own_cgroup(pod, *eyes.cgroups, facts->directory);
-    }
-  }
-  const vmm::Target target{vmm_pid, id_, own};
+  const CgroupFacts of_vmm = read_cgroup(eyes, vmm_pid);
+  const vmm::Target target{vmm_pid, id_, own_cgroup(pod, eyes.cgroups, of_vmm)};
   if (!discovery_ || discovery_->target() != target) discovery_.emplace(eyes.roots, target);
   auto seen = discovery_->look(monitor_ ? &*monitor_ : nullptr);
   if (!seen) return unexpected(std::move(seen.error()));
   seen_ = std::move(*seen);
-  read_cgroups(eyes, seen_.vmm_pid);
+  read_cgroups(eyes, of_vmm);
   read_masks(eyes);
   remember_originals();
   return {};
 }
 
-void Sandbox::read_cgroups(const Eyes& eyes, int vmm_pid) {
-  allowed_by_pid_.clear();
-  cgroup_cpus_.reset();
-  cgroup_.clear();
-  task_counts_.clear();
+/// What the processes of the sandbox may use, each by its own cgroup.
+void Sandbox::read_cgroups(const Eyes& eyes, const CgroupFacts& of_vmm) {
+  allowed_by_pid_ = {{seen_.vmm_pid, of_vmm.cpus}};
+  task_counts_ = {{seen_.vmm_pid, count_tasks(eyes.proc, seen_.vmm_pid)}};
   for (const auto& thread : seen_.threads) {
     const int pid = thread.key.pid;
-    if (!task_counts_.try_emplace(pid, count_tasks(eyes.proc, pid)).second) continue;
-    if (!eyes.cgroups) continue;
-    if (auto facts = eyes.cgroups->of_task(pid)) allowed_by_pid_[pid] = std::move(facts->cpus);
+    if (task_counts_.contains(pid)) continue;
+    task_counts_[pid] = count_tasks(eyes.proc, pid);
+    allowed_by_pid_[pid] = read_cgroup(eyes, pid).cpus;
   }
-  if (!eyes.cgroups) return;
   // With version 1 Kata moves only the vCPU threads into the sandbox cgroup.
-  const bool same = eyes.cgroups->version() == 2;
-  if (auto facts = eyes.cgroups->of_task(same ? vmm_pid : any_vcpu_tid(seen_))) {
-    cgroup_ = facts->cpuset_directory.string();
-    cgroup_cpus_ = std::move(facts->cpus);
-  }
+  const bool of_threads = eyes.cgroups && eyes.cgroups->version() == 1;
+  const CgroupFacts of_vcpus = of_threads ? read_cgroup(eyes, any_vcpu_tid(seen_)) : of_vmm;
+  cgroup_ = of_vcpus.cpuset_directory.string();
+  cgroup_cpus_.reset();
+  if (!of_vcpus.cpus.empty()) cgroup_cpus_ = of_vcpus.cpus;
 }
 
 const CpuSet& Sandbox::allowed_for(const policy::ThreadFacts& thread) const {
