@@ -23,7 +23,7 @@ packages_of() {
       fi
       ;;
     test) # the tests that need no VM
-      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 jq strace
+      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 jq strace bzip2
       ;;
     vm) # a VM of Debian's own kernel: the demo and the integration tests
       printf '%s\n' qemu-system-x86 busybox-static cpio jq socat
