@@ -109,8 +109,8 @@ json::array notes_to_json(const std::vector<policy::Note>& notes) {
 }
 
 std::string dedicated_text(const policy::VcpuPlan& vcpu) {
-  return "vCPU " + std::to_string(vcpu.index) + " runs on " + cpus_text(vcpu.cpus) +
-         " alone, for container " + vcpu.container;
+  return "vCPU " + std::to_string(vcpu.index) + " runs only on " + cpus_text(vcpu.cpus) +
+         ", for container " + vcpu.container;
 }
 
 std::string floating_text(const policy::VcpuSet& vcpus, const CpuSet& cpus,

@@ -1,0 +1,202 @@
+#include "affinity/daemon/daemon.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "affinity/api/router.hpp"
+#include "affinity/base/clock.hpp"
+#include "affinity/base/files.hpp"
+#include "affinity/base/log.hpp"
+#include "affinity/config/config.hpp"
+#include "affinity/daemon/service.hpp"
+#include "affinity/daemon/ticker.hpp"
+#include "affinity/daemon/watches.hpp"
+#include "affinity/engine/affinity_calls.hpp"
+#include "affinity/engine/engine.hpp"
+#include "affinity/host/topology.hpp"
+#include "affinity/http/listen.hpp"
+#include "affinity/http/server.hpp"
+#include "affinity/state/store.hpp"
+
+namespace ka::daemon {
+namespace {
+
+using base::Result;
+
+constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
+
+engine::Options to_engine_options(const config::Config& config) {
+  return {.enable = config.enable,
+          .observe = config.mode == config::Mode::kObserve,
+          .settings = config.defaults,
+          .by_handler = {config.by_handler.begin(), config.by_handler.end()}};
+}
+
+/// What must be had before there can be a daemon.
+struct Ground {
+  config::Config config;
+  policy::Topology topology;
+  std::string boot_id;
+  http::UnixListener api;
+  base::Fd metrics;  ///< none where it is not asked for
+};
+
+Result<Ground> prepare(const Options& options) {
+  auto config = config::load_config(options.config);
+  if (!config) return unexpected(config.error());
+  auto topology = host::load_topology(options.topology);
+  if (!topology) return unexpected(topology.error());
+  auto boot_id = base::read_file(options.roots.proc / "sys/kernel/random/boot_id");
+  if (!boot_id) return unexpected(boot_id.error());
+  auto api = http::UnixListener::open(options.socket);
+  if (!api) return unexpected(api.error());
+  auto metrics =
+      config->metrics_listen.empty() ? base::Fd{} : http::listen_tcp(config->metrics_listen);
+  if (!metrics) return unexpected(metrics.error());
+  return Ground{std::move(*config), std::move(*topology), std::move(*boot_id), std::move(*api),
+                std::move(*metrics)};
+}
+
+class Daemon {
+ public:
+  Daemon(boost::asio::io_context& io, const Options& options, Ground ground)
+      : io_(io),
+        options_(options),
+        ground_(std::move(ground)),
+        log_(ground_.config.log_level),
+        store_(options.state_dir.value_or(ground_.config.state_dir), ground_.boot_id, log_),
+        engine_(ground_.topology, to_engine_options(ground_.config), options.roots, calls_, store_,
+                log_, clock_),
+        router_(engine_, events_),
+        watches_(io, engine_, log_),
+        drift_(io, ground_.config.drift_check, [this] { check_drift(); }),
+        signals_(io, SIGTERM, SIGINT, SIGHUP),
+        service_(io) {}
+
+  void start() {
+    engine_.on_happening([this](const engine::Happening& happening) { tell(happening); });
+    engine_.adopt();
+    serve();
+    wait_for_signal();
+    service_.ready();
+    log_.info("ready", {{"socket", options_.socket.string()},
+                        {"online", policy::format_list(engine_.topology().online())},
+                        {"sandboxes", std::to_string(engine_.sandbox_ids().size())}});
+  }
+
+ private:
+  void serve() {
+    api_.emplace(io_, ground_.api.fd(),
+                 [this](const http::Request& request) { return router_.handle(request); });
+    if (!ground_.metrics) return;
+    metrics_.emplace(io_, ground_.metrics.get(), [this](const http::Request& request) {
+      return router_.handle_metrics(request);
+    });
+  }
+
+  void tell(const engine::Happening& happening) {
+    log_.info(happening.text, {{"kind", happening.kind}, {"sandbox", happening.sandbox}});
+    router_.publish(happening);
+    watches_.notice(happening);
+  }
+
+  void check_drift() {
+    follow_machine();
+    engine_.check_drift();
+    watches_.refresh();
+  }
+
+  /// CPUs may be plugged or taken offline at any time.
+  void follow_machine() {
+    if (options_.topology != "host") return;
+    const auto text = base::read_file(kOnlineCpus);
+    const auto online =
+        text ? policy::parse_list<policy::CpuTag>(*text) : policy::parse_list<policy::CpuTag>("");
+    if (!online || online->empty() || *online == engine_.topology().online()) return;
+    if (auto topology = host::load_topology(options_.topology)) {
+      engine_.change_topology(std::move(*topology));
+    }
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+      if (error) return;
+      if (signal != SIGHUP) return stop();
+      reload();
+      wait_for_signal();
+    });
+  }
+
+  void reload() {
+    service_.reloading();
+    if (auto config = config::load_config(options_.config)) {
+      apply(std::move(*config));
+    } else {
+      log_.error("the configuration is bad, the old one stays in force",
+                 {{"reason", config.error().message}});
+    }
+    service_.ready();
+  }
+
+  void apply(config::Config config) {
+    if (config.state_dir != ground_.config.state_dir ||
+        config.metrics_listen != ground_.config.metrics_listen) {
+      log_.warning("state_dir and metrics_listen change with the next start");
+    }
+    log_.set_level(config.log_level);
+    drift_.set_interval(config.drift_check);
+    engine_.configure(to_engine_options(config));
+    ground_.config = std::move(config);
+  }
+
+  void stop() {
+    service_.stopping();
+    log_.info("stopping, every thread stays where it is");
+    io_.stop();
+  }
+
+  boost::asio::io_context& io_;
+  const Options& options_;
+  Ground ground_;
+  base::Log log_;
+  base::Clock clock_;
+  engine::KernelAffinityCalls calls_;
+  state::Store store_;
+  engine::Engine engine_;
+  http::Feed events_;
+  api::Router router_;
+  Watches watches_;
+  Ticker drift_;
+  boost::asio::signal_set signals_;
+  Service service_;
+  std::optional<http::Server> api_;
+  std::optional<http::Server> metrics_;
+};
+
+Result<void> check(const Options& options) {
+  const auto config = config::load_config(options.config);
+  if (!config) return unexpected(config.error());
+  for (const auto& file : config->files) std::printf("%s: good\n", file.c_str());
+  if (config->files.empty()) std::puts("no file has an [affinity] table, the defaults hold");
+  return {};
+}
+
+}  // namespace
+
+Result<void> run(const Options& options) {
+  if (options.check_config) return check(options);
+  auto ground = prepare(options);
+  if (!ground) return unexpected(ground.error());
+  boost::asio::io_context io(1);
+  Daemon daemon(io, options, std::move(*ground));
+  daemon.start();
+  io.run();
+  return {};
+}
+
+}  // namespace ka::daemon

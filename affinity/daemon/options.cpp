@@ -1,0 +1,44 @@
+#include "affinity/daemon/options.hpp"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+namespace ka::daemon {
+namespace {
+
+constexpr int kWrongUsage = 2;
+
+}  // namespace
+
+Expected<Options, int> parse(int argc, const char* const* argv) {
+  CLI::App app("Keeps the threads of VM sandboxes on the CPUs that their containers own.",
+               "kata-affinityd");
+  app.set_version_flag("--version", "kata-affinityd " KA_VERSION);
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    return failed->get_name() + ": " + error.what() + " (see --help)\n";
+  });
+  Options options;
+  app.add_option("--config", options.config,
+                 "configuration.toml with an [affinity] table (default: the first that Kata would "
+                 "find)");
+  app.add_flag("--check-config", options.check_config, "check the configuration and end");
+  app.add_option("--socket", options.socket, "where the API listens")->capture_default_str();
+  app.add_option("--state-dir", options.state_dir, "in place of the configuration's state_dir");
+  app.add_option("--topology", options.topology,
+                 "the machine: host, synthetic:DESCRIPTION, or a file of hwloc XML or JSON")
+      ->capture_default_str();
+  app.add_option("--proc", options.roots.proc, "where proc is mounted")->capture_default_str();
+  app.add_option("--debugfs", options.roots.debugfs, "where debugfs is mounted")
+      ->capture_default_str();
+  app.add_option("--cgroup-root", options.roots.cgroup, "where cgroups are mounted")
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Error& stop) {
+    return unexpected(app.exit(stop) == 0 ? 0 : kWrongUsage);
+  }
+  return options;
+}
+
+}  // namespace ka::daemon

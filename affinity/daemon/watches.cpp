@@ -1,0 +1,145 @@
+#include "affinity/daemon/watches.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "affinity/engine/engine.hpp"
+
+namespace ka::daemon {
+namespace {
+
+using boost::system::error_code;
+
+/// After an event: when to look again.
+constexpr std::array<std::chrono::milliseconds, 3> kSettle{std::chrono::milliseconds(100),
+                                                           std::chrono::milliseconds(500),
+                                                           std::chrono::milliseconds(2000)};
+
+/// Events after which a VM changes by itself.
+bool unsettles(std::string_view kind) {
+  return kind == "sandbox-updated" || kind == "sandbox-adopted" || kind == "container-updated" ||
+         kind == "container-exited" || kind == "container-removed";
+}
+
+/// glibc 2.36 declares pidfd_open without extern "C".
+int open_pidfd(int pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+
+}  // namespace
+
+Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, const base::Log& log)
+    : io_(io),
+      engine_(engine),
+      log_(log),
+      cgroups_(io, [this](const std::string& directory) { engine_.cgroup_written(directory); }) {}
+
+void Watches::notice(const engine::Happening& happening) {
+  if (happening.sandbox.empty()) return;
+  const bool unsettled = unsettles(happening.kind);
+  boost::asio::post(io_, [this, id = happening.sandbox, unsettled] {
+    follow(id);
+    if (unsettled) begin_to_settle(id);
+  });
+}
+
+void Watches::refresh() {
+  for (const std::string& id : engine_.sandbox_ids()) {
+    follow(id);
+    const auto view = engine_.view(id);
+    const auto found = watches_.find(id);
+    if (!view || found == watches_.end() || !found->second.monitor) continue;
+    if (std::exchange(found->second.threads, view->threads.size()) != view->threads.size()) {
+      found->second.monitor->refresh();
+    }
+  }
+}
+
+void Watches::follow(const std::string& id) {
+  const auto view = engine_.view(id);
+  if (!view) return forget(id);
+  Watch& watch = watches_.try_emplace(id, io_).first->second;
+  follow_vmm(id, watch, view->pod.vmm_pid.value_or(0));
+  follow_cgroup(watch, view->cgroup);
+  follow_monitor(id, watch, view->pod.qmp_socket);
+}
+
+void Watches::follow_vmm(const std::string& id, Watch& watch, int pid) {
+  if (watch.vmm_pid == pid) return;
+  watch.vmm_pid = pid;
+  error_code ignored;
+  watch.exit.close(ignored);
+  // A VMM that is named by another thread than its first (Kata's Dragonball) has no pidfd before
+  // Linux 6.9; its end is found by the drift check.
+  const int descriptor = open_pidfd(pid);
+  if (descriptor < 0) return;
+  watch.exit.assign(descriptor);
+  watch.exit.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                        [this, id](const error_code& error) {
+                          if (error) return;
+                          engine_.look_again(id);
+                          begin_to_settle(id);  // it is still to be seen until it is waited for
+                        });
+}
+
+void Watches::follow_cgroup(Watch& watch, const std::string& directory) {
+  if (watch.cgroup == directory) return;
+  if (!watch.cgroup.empty()) cgroups_.unwatch(watch.cgroup);
+  watch.cgroup = directory;
+  if (!directory.empty()) cgroups_.watch(directory);
+}
+
+void Watches::follow_monitor(const std::string& id, Watch& watch, const std::string& socket) {
+  if (watch.qmp_socket == socket) return;
+  watch.qmp_socket = socket;
+  watch.monitor.reset();
+  if (socket.empty()) return;
+  qmp::ClientHandlers handlers;
+  handlers.facts = [this, id](vmm::MonitorFacts facts) {
+    engine_.take_monitor_facts(id, std::move(facts));
+  };
+  handlers.failed = [this, id](const base::Error& error) {
+    log_.debug("monitor does not answer", {{"sandbox", id}, {"reason", error.message}});
+  };
+  auto client = qmp::Client::start(io_, {.socket = socket}, std::move(handlers));
+  if (client) {
+    watch.monitor = std::move(*client);
+  } else {
+    log_.warning("monitor is not used", {{"sandbox", id}, {"reason", client.error().message}});
+  }
+}
+
+void Watches::forget(const std::string& id) {
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;
+  follow_cgroup(found->second, {});
+  watches_.erase(found);
+}
+
+void Watches::begin_to_settle(const std::string& id) {
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;
+  found->second.event = std::chrono::steady_clock::now();
+  found->second.stage = 0;
+  wait_to_settle(id, found->second);
+}
+
+void Watches::wait_to_settle(const std::string& id, Watch& watch) {
+  watch.settle.expires_at(watch.event + kSettle.at(watch.stage));
+  watch.settle.async_wait([this, id](const error_code& error) {
+    if (!error) settle(id);
+  });
+}
+
+void Watches::settle(const std::string& id) {
+  engine_.look_again(id);
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;
+  Watch& watch = found->second;
+  if (watch.monitor) watch.monitor->refresh();
+  if (++watch.stage < kSettle.size()) wait_to_settle(id, watch);
+}
+
+}  // namespace ka::daemon

@@ -1,0 +1,71 @@
+// What is watched of each sandbox between events: its VMM's life, its cgroup's cpuset, its monitor,
+// and for a short time after an event the sandbox as a whole, because Kata plugs vCPUs right after
+// it has updated a container.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "affinity/base/log.hpp"
+#include "affinity/daemon/cgroup_watch.hpp"
+#include "affinity/engine/views.hpp"
+#include "vmm/qmp/client.hpp"
+
+namespace ka::engine {
+class Engine;
+}
+
+namespace ka::daemon {
+
+/// Must outlive the running of its io_context. Handlers find a sandbox by its id, never by address:
+/// it may be gone by the time they run.
+class Watches {
+ public:
+  /// All must outlive it.
+  Watches(boost::asio::io_context& io, engine::Engine& engine, const base::Log& log);
+
+  /// Takes notice of what the engine tells. Called from within the engine, so whatever follows
+  /// from it is done later.
+  void notice(const engine::Happening& happening);
+
+  /// Follows what changed without an event (a VMM that was moved to another cgroup).
+  void refresh();
+
+ private:
+  struct Watch {
+    explicit Watch(boost::asio::io_context& io) : exit(io), settle(io) {}
+
+    int vmm_pid = 0;
+    boost::asio::posix::stream_descriptor exit;  ///< a pidfd
+    std::string cgroup;
+    std::string qmp_socket;
+    std::optional<qmp::Client> monitor;
+    std::size_t threads = 0;  ///< when the monitor was last asked
+    boost::asio::steady_timer settle;
+    std::chrono::steady_clock::time_point event;
+    std::size_t stage = 0;
+  };
+
+  void follow(const std::string& id);
+  void follow_vmm(const std::string& id, Watch& watch, int pid);
+  void follow_cgroup(Watch& watch, const std::string& directory);
+  void follow_monitor(const std::string& id, Watch& watch, const std::string& socket);
+  void forget(const std::string& id);
+
+  void begin_to_settle(const std::string& id);
+  void wait_to_settle(const std::string& id, Watch& watch);
+  void settle(const std::string& id);
+
+  boost::asio::io_context& io_;
+  engine::Engine& engine_;
+  const base::Log& log_;
+  CgroupWatch cgroups_;
+  std::map<std::string, Watch> watches_;
+};
+
+}  // namespace ka::daemon

@@ -1,0 +1,282 @@
+// The API's calls against a real engine on a node made of files.
+#include "affinity/api/router.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/unit/engine/scene.hpp"
+
+using namespace ka;
+namespace json = boost::json;
+
+namespace {
+
+struct Api {
+  Api() : router(scene.engine(), feed) {
+    scene.boot_vm(100, 3);
+    scene.boot_vm(200, 2);
+  }
+
+  http::Response call(const std::string& method, const std::string& target,
+                      const std::string& body = {}) {
+    return router.handle({method, target, body});
+  }
+
+  /// The document of a call that must succeed.
+  json::object good(const std::string& method, const std::string& target,
+                    const std::string& body = {}) {
+    const http::Response response = call(method, target, body);
+    CAPTURE(method, target, body, response.body);
+    REQUIRE(response.status == 200);
+    return json::parse(response.body).as_object();
+  }
+
+  /// Status and reason of a call that must fail.
+  std::string bad(const std::string& method, const std::string& target,
+                  const std::string& body = {}) {
+    const http::Response response = call(method, target, body);
+    REQUIRE(response.content_type == "application/json");
+    const json::object document = json::parse(response.body).as_object();
+    REQUIRE(document.size() == 1);
+    return std::to_string(response.status) + ' ' + std::string(document.at("error").as_string());
+  }
+
+  void play_pod() {
+    good("PUT", "/v1/sandboxes/s1", R"({"vmm_pid":100,"pod_uid":"u1","pod_name":"shop/cart"})");
+    good("PUT", "/v1/sandboxes/s1/containers/c1",
+         R"({"name":"app","cpus":"4-5","mems":"0","quota":200000,"period":100000})");
+    good("PUT", "/v1/sandboxes/s1/containers/c2", R"({"cpus":"0-1"})");
+  }
+
+  tests::EngineScene scene;
+  http::Feed feed;
+  api::Router router;
+};
+
+std::string text(const json::value& value) { return json::serialize(value); }
+
+}  // namespace
+
+TEST_CASE("containers sent by PUT are placed, shown and removed", "[api]") {
+  Api api;
+  api.play_pod();
+  CHECK(api.scene.cpus(111) == "4");
+  CHECK(api.scene.cpus(112) == "5");
+
+  const json::object s1 = api.good("GET", "/v1/sandboxes/s1");
+  CHECK(s1.at("id") == "s1");
+  CHECK(s1.at("pod_name") == "shop/cart");
+  CHECK(s1.at("vmm_pid") == 100);
+  CHECK(s1.at("mask") == "0-1,4-5");
+  CHECK(s1.at("mems") == "0");
+  CHECK(s1.at("cgroup_cpus") == "0-7");
+  CHECK(s1.at("vcpu_source") == "kvm-debugfs, index by thread-names");
+  CHECK(s1.at("drift") == 0);
+  CHECK(text(s1.at("containers").at(0)) ==
+        R"({"id":"c1","name":"app","cpus":"4-5","mems":"0","exclusive":true,"quota":200000,)"
+        R"("period":100000,"exited":false,"source":"api","vcpus":"1-2","dedicated":true})");
+  CHECK(s1.at("vcpus").at(1).at("cpus") == "4");
+  CHECK(s1.at("vcpus").at(1).at("role") == "dedicated");
+  CHECK(s1.at("vcpus").at(1).at("apic_id") == 1);
+  CHECK(s1.at("reason_codes").as_array().size() == s1.at("reasons").as_array().size());
+
+  const json::array& threads = s1.at("threads").as_array();
+  REQUIRE(threads.size() == 5);
+  CHECK(threads[1].at("role") == "iothread");
+  CHECK(threads[3].at("tid") == 111);
+  CHECK(threads[3].at("vcpu") == 1);
+  CHECK(threads[3].at("wanted") == "4");
+  CHECK(threads[3].at("actual") == "4");
+
+  api.good("DELETE", "/v1/sandboxes/s1/containers/c1");
+  CHECK(api.good("GET", "/v1/sandboxes/s1").at("mask") == "0-1");
+  api.good("DELETE", "/v1/sandboxes/s1");
+  CHECK(api.good("GET", "/v1/sandboxes").at("sandboxes").as_array().empty());
+}
+
+TEST_CASE("the list holds what is shown one by one", "[api]") {
+  Api api;
+  api.play_pod();
+  api.good("PUT", "/v1/sandboxes/a", R"({"vmm_pid":200})");
+  const json::array all = api.good("GET", "/v1/sandboxes").at("sandboxes").as_array();
+  REQUIRE(all.size() == 2);
+  CHECK(all[0] == api.good("GET", "/v1/sandboxes/a"));
+  CHECK(all[1] == api.good("GET", "/v1/sandboxes/s1"));
+}
+
+TEST_CASE("an answer of a change says what it did", "[api]") {
+  Api api;
+  api.good("PUT", "/v1/sandboxes/s1", R"({"vmm_pid":100})");
+  const json::object done =
+      api.good("PUT", "/v1/sandboxes/s1/containers/c1", R"({"cpus":"4-5","exclusive":true})");
+  CHECK(done.at("planned") == 1);
+  CHECK(done.at("writes") == 5);
+  CHECK(done.at("failed") == 0);
+  CHECK(done.at("seconds").is_double());
+}
+
+TEST_CASE("what is wrong is answered with its reason and changes nothing", "[api]") {
+  Api api;
+  api.play_pod();
+  const std::string before = text(api.good("GET", "/v1/sandboxes"));
+  const std::string c1 = "/v1/sandboxes/s1/containers/c1";
+
+  CHECK(api.bad("PUT", c1, "{") == "400 body:1:2: not JSON: incomplete JSON");
+  CHECK(api.bad("PUT", c1, "") == "400 body:1:1: not JSON: incomplete JSON");
+  CHECK(api.bad("PUT", c1, "[]") == "400 must be an object");
+  CHECK(api.bad("PUT", c1, R"({"cpuz":"1"})") == "400 cpuz: unknown key");
+  CHECK(api.bad("PUT", c1, R"({"cpus":3})") == "400 cpus: must be a string");
+  CHECK(api.bad("PUT", c1, R"({"cpus":"5-2"})") ==
+        "400 cpus: \"5-2\": range runs backwards (position 0)");
+  CHECK(api.bad("PUT", c1, R"({"cpus":"4-9"})") ==
+        "400 cpus: this machine has no CPU 8-9 (it has 0-7)");
+  CHECK(api.bad("PUT", c1, R"({"mems":"1"})") == "400 mems: this machine has no node 1 (it has 0)");
+  CHECK(api.bad("PUT", c1, std::string(100, '[')) == "400 body:1:33: not JSON: too deep");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s9/containers/c1", R"({"cpus":"1"})") ==
+        "404 no sandbox \"s9\"");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s2", R"({"vmm_pid":999})") ==
+        "400 vmm_pid: process 999 does not exist");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s2", R"({"vmm_pid":100})") ==
+        "409 vmm_pid: process 100 belongs to sandbox \"s1\"");
+  CHECK(api.bad("GET", "/v1/sandboxes/s9") == "404 there is no sandbox \"s9\"");
+  CHECK(api.bad("GET", "/v1/explain/s9") == "404 there is no sandbox \"s9\"");
+  CHECK(api.bad("DELETE", "/v1/sandboxes/s1/containers/c9") ==
+        "404 sandbox \"s1\" has no container \"c9\"");
+  CHECK(api.bad("POST", "/v1/reconcile?id=s9") == "404 no sandbox \"s9\"");
+  CHECK(text(api.good("GET", "/v1/sandboxes")) == before);
+}
+
+TEST_CASE("paths, methods and ids are taken strictly", "[api]") {
+  Api api;
+  api.play_pod();
+  CHECK(api.good("GET", "/v1/sandboxes/s%31").at("id") == "s1");
+  CHECK(api.bad("GET", "/").starts_with("400 "));
+  CHECK(api.bad("GET", "v1/node").starts_with("400 "));
+  CHECK(api.bad("GET", "/v1//node").starts_with("400 "));
+  CHECK(api.bad("GET", "/v2/node") == "404 there is no such call");
+  CHECK(api.bad("GET", "/v1/sandboxes/s1/containers").starts_with("404 "));
+  CHECK(api.bad("GET", "/v1/sandboxes/a%2").starts_with("400 "));
+  CHECK(api.bad("GET", "/v1/sandboxes/a%2fb").starts_with("400 sandbox id must be"));
+  CHECK(api.bad("GET", "/v1/sandboxes/%2e%2e").starts_with("400 sandbox id must be"));
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1/containers/%00", "{}").starts_with("400 container id"));
+  CHECK(api.bad("GET", "/v1/sandboxes/" + std::string(129, 'a')).starts_with("400 "));
+  CHECK(api.bad("GET", "/v1/node?x=1") == "400 the query key \"x\" is not known here");
+  CHECK(api.bad("POST", "/v1/reconcile?id=s1&id=s1").starts_with("400 "));
+  const auto refused = api.call("PATCH", "/v1/sandboxes/s1");
+  CHECK(refused.status == 405);
+  CHECK(refused.allow == "GET, PUT, DELETE");
+}
+
+TEST_CASE("release gives back, reconcile takes again", "[api]") {
+  Api api;
+  api.play_pod();
+  api.good("POST", "/v1/release?id=s1");
+  CHECK(api.scene.cpus(111) == "0-7");
+  CHECK(api.good("GET", "/v1/sandboxes/s1").at("released") == true);
+  api.good("POST", "/v1/reconcile?id=s1");
+  CHECK(api.scene.cpus(111) == "4");
+  api.good("POST", "/v1/release");
+  CHECK(api.scene.cpus(111) == "0-7");
+  api.good("POST", "/v1/reconcile");
+  CHECK(api.scene.cpus(111) == "4");
+}
+
+TEST_CASE("verify reads the kernel afresh and names each breach", "[api]") {
+  Api api;
+  api.play_pod();
+  CHECK(api.good("POST", "/v1/verify").at("ok") == true);
+  api.scene.calls.own[111] = policy::CpuSet{0, 1};
+  const json::object report = api.good("POST", "/v1/verify");
+  CHECK(report.at("ok") == false);
+  REQUIRE_FALSE(report.at("findings").as_array().empty());
+  CHECK(report.at("findings").at(0).at("sandbox") == "s1");
+  CHECK(report.at("findings").at(0).at("actual") == "0-1");
+  CHECK(api.scene.cpus(111) == "0-1");  // nothing was written
+}
+
+TEST_CASE("explain names facts with their sources, rules and results", "[api]") {
+  Api api;
+  api.play_pod();
+  const json::object why = api.good("GET", "/v1/explain/s1");
+  const std::string facts = text(why.at("facts"));
+  const auto has = [](const std::string& all, const char* part) {
+    CAPTURE(all, part);
+    CHECK(all.find(part) != std::string::npos);
+  };
+  has(facts, R"({"text":"the VM is process 100","source":"api"})");
+  has(facts, R"({"text":"it has vCPUs 0-2","source":"kvm-debugfs, index by thread-names"})");
+  has(facts,
+      R"(container c1 (app) owns CPUs 4-5 exclusively, with memory of node 0, with a quota)");
+  has(facts, R"(container c2 shares CPUs 0-1 with others)");
+  has(facts, R"(the node's shared pool is CPUs 0-3,6-7)");
+  has(facts, R"("source":"configuration")");
+  has(text(why.at("rules")), R"("code":"dedicated")");
+  has(text(why.at("results")), "vCPU 1 runs only on CPU 4, for container c1");
+  has(text(why.at("results")), "vCPU 0 floats on CPUs 0-1");
+  has(text(why.at("results")), "1 iothread thread may use CPUs 0-1");
+  api.scene.calls.own[111] = policy::CpuSet{0, 1};
+  api.scene.calls.set_faults[111] = {EPERM, 100};
+  api.good("POST", "/v1/reconcile?id=s1");
+  has(text(api.good("GET", "/v1/explain/s1").at("results")), "thread 111 (vcpu)");
+}
+
+TEST_CASE("the node shows who owns each CPU", "[api]") {
+  Api api;
+  api.play_pod();
+  api.good("PUT", "/v1/sandboxes/runc", R"({"pod_name":"shop/db"})");
+  api.good("PUT", "/v1/sandboxes/runc/containers/x", R"({"cpus":"7","exclusive":true})");
+  const json::object node = api.good("GET", "/v1/node");
+  CHECK(node.at("shared_pool") == "0-3,6");
+  CHECK(node.at("exclusive") == "4-5,7");
+  const json::array& cpus = node.at("cpus").as_array();
+  REQUIRE(cpus.size() == 8);
+  CHECK(cpus[0].at("shared") == true);
+  CHECK(text(cpus[0].at("threads")) == R"({"emulator":1,"iothread":1,"vcpu":1})");
+  CHECK(text(cpus[4].at("vcpus")) == R"([{"sandbox":"s1","vcpu":1,"container":"c1"}])");
+  CHECK(cpus[7].at("owners").at(0).at("pod_name") == "shop/db");
+  CHECK(cpus[7].at("owners").at(0).at("vm") == false);
+  CHECK(node.at("topology").at("cpus").as_array().size() == 8);
+}
+
+TEST_CASE("metrics are what the engine counted", "[api]") {
+  Api api;
+  api.play_pod();
+  api.scene.calls.own[111] = policy::CpuSet{0, 1};
+  api.scene.engine().check_drift();
+  const http::Response page = api.call("GET", "/metrics");
+  CHECK(page.status == 200);
+  CHECK(page.content_type == "text/plain; version=0.0.4; charset=utf-8");
+  for (const char* line :
+       {"kata_affinity_sandboxes 1\n", "kata_affinity_threads{role=\"vcpu\"} 3\n",
+        "kata_affinity_threads{role=\"vhost\"} 0\n", "# TYPE kata_affinity_writes_total counter\n",
+        "kata_affinity_events_total 3\n", "kata_affinity_drift_found_total 1\n",
+        "kata_affinity_drift_repaired_total 1\n", "kata_affinity_exclusive_cpus 2\n",
+        "kata_affinity_drifted_threads 0\n",
+        "kata_affinity_reaction_seconds_bucket{le=\"+Inf\"} "}) {
+    CAPTURE(page.body, line);
+    CHECK(page.body.find(line) != std::string::npos);
+  }
+  CHECK(api.router.handle_metrics({"GET", "/metrics", ""}).status == 200);
+  CHECK(api.router.handle_metrics({"GET", "/v1/node", ""}).status == 404);
+}
+
+TEST_CASE("events are said to those who listen, a line each", "[api]") {
+  Api api;
+  const http::Response response = api.call("GET", "/v1/events");
+  REQUIRE(response.feed == &api.feed);
+  std::string heard;
+  const http::Feed::Subscription listener(*response.feed,
+                                          [&](const http::Feed::Line& line) { heard += *line; });
+  api.router.publish(
+      {.sequence = 7,
+       .time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1500)),
+       .kind = "drift",
+       .sandbox = "s1",
+       .text = "moved \"back\""});
+  CHECK(heard == R"({"sequence":7,"time":"1970-01-01T00:00:01.500Z","kind":"drift","sandbox":"s1",)"
+                 R"("text":"moved \"back\""})"
+                 "\n");
+}
