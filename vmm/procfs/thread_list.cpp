@@ -1,6 +1,11 @@
 #include "vmm/procfs/thread_list.hpp"
 
-#include <algorithm>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
 #include <utility>
 
 #include "affinity/base/files.hpp"
@@ -9,7 +14,22 @@
 namespace ka::vmm {
 namespace {
 
-constexpr std::size_t kStatLimit = 8192;
+/// Most of what an event costs is spent here, so: one open relative to the task directory, and one
+/// read, which gets the whole line, since the kernel writes it at once (seq_file).
+std::optional<base::ThreadStat> read_stat(int task_directory, int tid) {
+  std::array<char, 24> name;
+  const auto digits = std::to_chars(name.data(), name.data() + name.size(), tid);
+  constexpr std::string_view kFile = "/stat";
+  digits.ptr[kFile.copy(digits.ptr, kFile.size())] = '\0';
+  const base::Fd file(::openat(task_directory, name.data(), O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
+  std::array<char, 2048> line;
+  const ssize_t size = ::read(file.get(), line.data(), line.size());
+  if (size <= 0) return std::nullopt;
+  auto stat = base::parse_thread_stat({line.data(), static_cast<std::size_t>(size)});
+  if (!stat || stat->tid != tid) return std::nullopt;
+  return std::move(*stat);
+}
 
 void take(SeenProcess& process, base::ThreadStat&& stat) {
   const bool dead = stat.state == 'Z' || stat.state == 'X';
@@ -34,11 +54,7 @@ base::Result<SeenProcess> read_process(const std::filesystem::path& proc, int pi
   SeenProcess process{.pid = pid};
   process.threads.reserve(tids->size());
   for (const int tid : *tids) {
-    const std::string name = std::to_string(tid) + "/stat";
-    const auto text = base::read_file_at(directory->get(), name.c_str(), kStatLimit);
-    if (!text) continue;
-    auto stat = base::parse_thread_stat(*text);
-    if (stat && stat->tid == tid) take(process, std::move(*stat));
+    if (auto stat = read_stat(directory->get(), tid)) take(process, std::move(*stat));
   }
   if (process.threads.empty() || process.start_time == 0) {
     return base::fail(base::ErrorCode::kGone, "process " + std::to_string(pid) + " is gone");
