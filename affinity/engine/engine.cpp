@@ -80,32 +80,49 @@ base::Result<Outcome> Engine::submit(const policy::Event& event) {
 }
 
 Outcome Engine::handle(const policy::Event& event) {
+  const policy::Change change = take(event);
+  if (!change.any) return {};
+  if (ledger_.find(change.sandbox) != nullptr && find(change.sandbox) == nullptr) {
+    save(change.sandbox);
+  }
+  Outcome outcome = run(affected_by(change));
+  outcome += end_dead_sandboxes();
+  return outcome;
+}
+
+/// Folds an event into the ledger and into what is kept beside it.
+policy::Change Engine::take(const policy::Event& event) {
   ++counters_.events;
   if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) {
     if (Sandbox* sandbox = find(gone->id)) let_go(*sandbox);
   }
-  const policy::Change change = ledger_.apply(event);
-  if (!change.any) return {};
-  follow_ledger(change.sandbox);
-  happened(kind_of(event.body), change.sandbox, describe(event));
-  return run_with_neighbours(change.sandbox, change.exclusive_map);
+  policy::Change change = ledger_.apply(event);
+  if (change.any) {
+    follow_ledger(change.sandbox);
+    happened(kind_of(event.body), change.sandbox, describe(event));
+  }
+  return change;
 }
 
 Outcome Engine::take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts facts) {
   Sandbox* found = find(sandbox);
   if (found == nullptr) return {};
   found->set_monitor(std::move(facts));
-  return run_with_neighbours(found->id(), false);
+  return run_one(*found);
 }
 
-/// Runs the line for one sandbox (or none), together with those whose plan another map of owners
-/// changes: what they must leave, they leave before anyone else is let onto it.
-Outcome Engine::run_with_neighbours(const std::string& sandbox, bool exclusive_map_changed) {
+/// The sandbox concerned, and those whose plan another map of owners changes: what they must leave,
+/// they leave before anyone else is let onto it.
+Engine::Affected Engine::affected_by(const policy::Change& change) {
   Affected affected;
-  if (Sandbox* found = find(sandbox)) affected.push_back(found);
-  if (exclusive_map_changed)
-    std::ranges::copy(changed_by_map(sandbox), std::back_inserter(affected));
-  Outcome outcome = run(std::move(affected));
+  if (change.exclusive_map) affected = changed_by_map(change.sandbox);
+  if (Sandbox* found = find(change.sandbox)) affected.insert(affected.begin(), found);
+  return affected;
+}
+
+/// Runs the line for one sandbox.
+Outcome Engine::run_one(Sandbox& sandbox, Extent extent) {
+  Outcome outcome = run({&sandbox}, extent);
   outcome += end_dead_sandboxes();
   return outcome;
 }
@@ -117,7 +134,8 @@ Engine::Affected Engine::changed_by_map(std::string_view cause) const {
   for (const auto& [id, sandbox] : sandboxes_) {
     if (id == cause) continue;
     const policy::SandboxPlan* before = sandbox->plan();
-    if (before == nullptr || planned(*sandbox) != *before) changed.push_back(sandbox.get());
+    const bool as_planned = before != nullptr && !unfinished_.contains(id);
+    if (!as_planned || planned(*sandbox) != *before) changed.push_back(sandbox.get());
   }
   return changed;
 }
@@ -167,7 +185,7 @@ base::Result<Outcome> Engine::reconcile(std::string_view sandbox) {
   }
   found->set_released(false);
   found->forgive();
-  return run_with_neighbours(found->id(), false);
+  return run_one(*found);
 }
 
 Outcome Engine::reconcile_all() {
@@ -180,7 +198,8 @@ Outcome Engine::reconcile_all() {
 
 Outcome Engine::look_again(std::string_view sandbox) {
   Sandbox* found = find(sandbox);
-  return found == nullptr ? Outcome{} : run_with_neighbours(found->id(), false);
+  if (found == nullptr) return {};
+  return run_one(*found, unfinished_.contains(sandbox) ? Extent::kNarrow : Extent::kAll);
 }
 
 Outcome Engine::check_drift() {
@@ -188,7 +207,9 @@ Outcome Engine::check_drift() {
   for (const auto& [id, sandbox] : sandboxes_) {
     if (!sandbox->looks_unchanged(eyes())) drifted.push_back(sandbox.get());
   }
-  return repair(std::move(drifted));
+  Outcome outcome = repair(std::move(drifted));
+  if (!unfinished_.empty()) outcome += finish({});
+  return outcome;
 }
 
 Outcome Engine::cgroup_written(const std::string& directory) {
@@ -225,7 +246,7 @@ base::Result<Outcome> Engine::release(std::string_view sandbox) {
   }
   found->set_released(true);
   happened("released", found->id(), "its threads may run wherever their cgroup lets them");
-  return run_with_neighbours(found->id(), false);
+  return run_one(*found);
 }
 
 Outcome Engine::release_all() {
@@ -297,7 +318,6 @@ void Engine::follow_ledger(const std::string& pod) {
   if (record->vmm_pid && !sandboxes_.contains(pod)) {
     sandboxes_[pod] = std::make_unique<Sandbox>(pod);
   }
-  if (!record->vmm_pid) save(pod);
 }
 
 /// A sandbox that is forgotten while its VM lives gets its threads back.

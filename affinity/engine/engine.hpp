@@ -66,6 +66,17 @@ class Engine {
   /// Handles an event of a source that tells what already is so: it cannot be refused.
   Outcome handle(const policy::Event& event);
 
+  /// The first half of handle(), for a source that waits: folds the event, and takes threads off
+  /// CPUs that they must leave, as far as `budget` allows. The state files, and what lets threads
+  /// onto more CPUs, wait for finish(). A sandbox is looked at only when its plan, made from what
+  /// was last seen of it, takes something away.
+  Outcome narrow(const policy::Event& event, std::chrono::nanoseconds budget);
+
+  /// The second half: the line for what narrow() left, and for `sandbox` (may be empty), since
+  /// what it was told of has been done by now (Kata plugs vCPUs and writes cgroups meanwhile).
+  /// The drift check does it too, for events that nobody finishes.
+  Outcome finish(std::string_view sandbox);
+
   /// What a monitor (QMP) told of a sandbox's vCPUs and iothreads; runs the line for it.
   Outcome take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts facts);
 
@@ -75,7 +86,8 @@ class Engine {
   Outcome reconcile_all();
 
   /// Runs the line for one sandbox because something may have followed an event (Kata plugs vCPUs
-  /// after it updates a container) or its VMM may be gone. Nothing for one that is not known.
+  /// after it updates a container) or its VMM may be gone. Nothing for one that is not known; what
+  /// narrow() left to finish() stays left.
   Outcome look_again(std::string_view sandbox);
 
   /// The drift check: reads what can have changed behind our back, and runs the line for sandboxes
@@ -114,24 +126,33 @@ class Engine {
  private:
   using Sandboxes = std::map<std::string, std::unique_ptr<Sandbox>, std::less<>>;
   using Affected = std::vector<Sandbox*>;
+  /// All that the plan wants, or only what takes CPUs away.
+  enum class Extent { kAll, kNarrow };
 
   // The line (run.cpp).
-  Outcome run(Affected sandboxes);
+  Outcome run(Affected sandboxes, Extent extent = Extent::kAll);
   Affected observe(Affected sandboxes);
   bool observe_one(Sandbox& sandbox);
   void plan(Sandbox& sandbox);
   policy::SandboxPlan planned(const Sandbox& sandbox) const;
-  Affected apply_to(const Affected& sandboxes, Outcome& outcome);
+  Affected apply_to(const Affected& sandboxes, Extent extent, Outcome& outcome);
   void note(Sandbox& sandbox, const Applied& applied, Outcome& outcome);
-  std::vector<policy::ThreadPlacement> wanted_placements(const Sandbox& sandbox) const;
+  std::vector<policy::ThreadPlacement> placements_to_write(const Sandbox& sandbox,
+                                                           Extent extent) const;
   policy::NodeView node_view(const std::string& sandbox) const;
   std::vector<int> floating_load_without(const std::string& sandbox) const;
   const policy::Settings& settings_for(const policy::PodRecord& pod) const;
 
+  // Its two halves (narrow.cpp).
+  void narrow_one(Sandbox& sandbox, Outcome& outcome);
+  bool would_narrow(Sandbox& sandbox);
+
   // What surrounds it (engine.cpp).
+  policy::Change take(const policy::Event& event);
+  Affected affected_by(const policy::Change& change);
   Outcome run_all();
   Outcome repair(Affected sandboxes);
-  Outcome run_with_neighbours(const std::string& sandbox, bool exclusive_map_changed);
+  Outcome run_one(Sandbox& sandbox, Extent extent = Extent::kAll);
   Affected changed_by_map(std::string_view cause) const;
   Outcome end_dead_sandboxes();
   Sandbox* find(std::string_view sandbox) const;
@@ -152,6 +173,7 @@ class Engine {
   const base::Clock& clock_;
   policy::Ledger ledger_;
   Sandboxes sandboxes_;
+  std::set<std::string, std::less<>> unfinished_;  ///< pods for which finish() has work
   std::set<std::string> dead_;  ///< sandboxes whose VMM was found gone during a run
   Counters counters_;
   std::function<void(const Happening&)> listener_;

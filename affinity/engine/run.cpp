@@ -33,7 +33,7 @@ void count_latency(Counters& counters, std::chrono::nanoseconds duration) {
 
 }  // namespace
 
-Outcome Engine::run(Affected sandboxes) {
+Outcome Engine::run(Affected sandboxes, Extent extent) {
   const auto start = clock_.now();
   Outcome outcome;
   const Affected all = sandboxes;
@@ -41,9 +41,10 @@ Outcome Engine::run(Affected sandboxes) {
     sandboxes = observe(std::move(sandboxes));
     for (Sandbox* sandbox : sandboxes) plan(*sandbox);
     outcome.planned += static_cast<int>(sandboxes.size());
-    sandboxes = apply_to(sandboxes, outcome);
+    sandboxes = apply_to(sandboxes, extent, outcome);
   }
   for (const Sandbox* sandbox : all) {
+    if (extent == Extent::kAll) unfinished_.erase(sandbox->id());
     if (!dead_.contains(sandbox->id())) save(sandbox->id());
   }
   outcome.failed += static_cast<int>(sandboxes.size());
@@ -79,13 +80,13 @@ policy::SandboxPlan Engine::planned(const Sandbox& sandbox) const {
                               sandbox.plan());
 }
 
-Engine::Affected Engine::apply_to(const Affected& sandboxes, Outcome& outcome) {
+/// Makes the writes that bring the sandboxes to their plans; those in which something changed
+/// meanwhile come back.
+Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent, Outcome& outcome) {
   std::vector<policy::ThreadPlacement> placements;
   std::map<policy::ThreadKey, Sandbox*> owner;
   for (Sandbox* sandbox : sandboxes) {
-    const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox->id());
-    for (auto& placement : wanted_placements(*sandbox)) {
-      placement.trespassing = placement.actual.intersects(foreign);
+    for (auto& placement : placements_to_write(*sandbox, extent)) {
       owner[placement.key] = sandbox;
       placements.push_back(std::move(placement));
     }
@@ -99,10 +100,16 @@ Engine::Affected Engine::apply_to(const Affected& sandboxes, Outcome& outcome) {
   return {again.begin(), again.end()};
 }
 
-std::vector<policy::ThreadPlacement> Engine::wanted_placements(const Sandbox& sandbox) const {
+std::vector<policy::ThreadPlacement> Engine::placements_to_write(const Sandbox& sandbox,
+                                                                 Extent extent) const {
   if (options_.enable && options_.observe) return {};
   const bool give_back = !options_.enable || sandbox.released();
-  return give_back ? sandbox.placements_of_originals() : sandbox.placements();
+  auto placements = give_back ? sandbox.placements_of_originals() : sandbox.placements();
+  const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox.id());
+  for (auto& placement : placements) {
+    placement.trespassing = placement.actual.intersects(foreign);
+  }
+  return extent == Extent::kNarrow ? policy::narrowed(std::move(placements)) : placements;
 }
 
 void Engine::note(Sandbox& sandbox, const Applied& applied, Outcome& outcome) {

@@ -55,12 +55,14 @@ struct Outcome {
   int planned = 0;  ///< sandboxes planned
   int writes = 0;   ///< affinity system calls made
   int failed = 0;   ///< threads that could not be placed
+  int late = 0;     ///< sandboxes for which narrow() had no time left
   std::chrono::nanoseconds duration{};
 
   Outcome& operator+=(const Outcome& other) {
     planned += other.planned;
     writes += other.writes;
     failed += other.failed;
+    late += other.late;
     duration += other.duration;
     return *this;
   }

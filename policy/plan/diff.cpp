@@ -13,6 +13,18 @@ Write::Kind kind_of(const CpuSet& from, const CpuSet& to) {
 
 }  // namespace
 
+std::vector<ThreadPlacement> narrowed(std::vector<ThreadPlacement> placements) {
+  for (ThreadPlacement& thread : placements) {
+    const CpuSet common = thread.wanted & thread.actual;
+    if (!common.empty()) {
+      thread.wanted = common;
+    } else if (!thread.trespassing) {
+      thread.wanted = thread.actual;
+    }
+  }
+  return placements;
+}
+
 std::vector<Write> diff(const std::vector<ThreadPlacement>& placements) {
   std::vector<Write> writes;
   for (const ThreadPlacement& thread : placements) {

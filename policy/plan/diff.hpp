@@ -37,6 +37,11 @@ struct Write {
   bool operator==(const Write&) const = default;
 };
 
+/// What of the placements cannot wait: each thread keeps those of its CPUs that it is to have, and
+/// gets no others. Only one that would be left without any and is trespassing is moved now; all
+/// else stays where it is.
+std::vector<ThreadPlacement> narrowed(std::vector<ThreadPlacement> placements);
+
 /// The writes in the order in which they are to be made; stable within a kind.
 std::vector<Write> diff(const std::vector<ThreadPlacement>& placements);
 

@@ -1,0 +1,59 @@
+// The line in two halves, for a source that waits for an answer: what takes CPUs away at once, all
+// else when the source's part is done.
+#include <utility>
+
+#include "affinity/engine/engine.hpp"
+#include "affinity/engine/sandbox.hpp"
+
+namespace ka::engine {
+
+Outcome Engine::narrow(const policy::Event& event, std::chrono::nanoseconds budget) {
+  const auto start = clock_.now();
+  Outcome outcome;
+  const policy::Change change = take(event);
+  if (!change.any) return outcome;
+  if (ledger_.find(change.sandbox) != nullptr) unfinished_.insert(change.sandbox);
+  for (Sandbox* sandbox : affected_by(change)) {
+    unfinished_.insert(sandbox->id());
+    if (clock_.now() - start < budget) {
+      narrow_one(*sandbox, outcome);
+    } else {
+      ++outcome.late;
+    }
+  }
+  outcome.duration = clock_.now() - start;
+  counters_.writes += static_cast<std::uint64_t>(outcome.writes);
+  return outcome;
+}
+
+void Engine::narrow_one(Sandbox& sandbox, Outcome& outcome) {
+  if (!would_narrow(sandbox) || !observe_one(sandbox)) return;
+  plan(sandbox);
+  ++outcome.planned;
+  apply_to({&sandbox}, Extent::kNarrow, outcome);
+}
+
+/// Whether its plan, made from what was last seen of it, takes CPUs away from any of its threads.
+bool Engine::would_narrow(Sandbox& sandbox) {
+  if (sandbox.plan() == nullptr) return true;
+  plan(sandbox);
+  return !policy::diff(placements_to_write(sandbox, Extent::kNarrow)).empty();
+}
+
+Outcome Engine::finish(std::string_view sandbox) {
+  auto pods = std::exchange(unfinished_, {});
+  pods.emplace(sandbox);
+  Affected affected;
+  for (const std::string& id : pods) {
+    if (Sandbox* found = find(id)) {
+      affected.push_back(found);
+    } else if (ledger_.find(id) != nullptr) {
+      save(id);
+    }
+  }
+  Outcome outcome = run(std::move(affected));
+  outcome += end_dead_sandboxes();
+  return outcome;
+}
+
+}  // namespace ka::engine

@@ -1,0 +1,121 @@
+// The line in two halves: narrow() before a container runtime is answered, finish() when it has
+// done its part.
+#include <algorithm>
+
+#include "affinity/engine/engine.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/engine/scene.hpp"
+
+using namespace ka;
+using namespace std::chrono_literals;
+using policy::CpuSet;
+using tests::EngineScene;
+
+namespace {
+
+policy::Event container(const std::string& sandbox, const std::string& id, CpuSet cpus,
+                        bool exclusive) {
+  policy::ContainerFacts facts;
+  facts.id = id;
+  facts.cpus = std::move(cpus);
+  return {policy::Source::kNri, policy::ContainerSeen{sandbox, facts, exclusive}};
+}
+
+}  // namespace
+
+TEST_CASE("narrow: a neighbour leaves CPUs that became exclusive, nobody is let onto more") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s1", "shared", {0, 1}, false));
+  REQUIRE(scene.container("s2", "shared", CpuSet::range(0, 7), false));
+  const auto outcome = scene.engine().narrow(container("s1", "app", {4, 5}, true), 50ms);
+  CHECK(outcome.writes == 4);
+  CHECK(outcome.late == 0);
+  CHECK(scene.cpus(210) == "0-3,6-7");
+  CHECK(scene.cpus(111) == "0-1");
+  CHECK(scene.cpus(112) == "0-1");
+  scene.engine().finish("s1");
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.cpus(112) == "5");
+  CHECK(scene.engine().finish({}).planned == 0);
+}
+
+TEST_CASE("narrow: what only widens is not even looked at, and waits for finish") {
+  EngineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "c", {0, 1}, false));
+  scene.calls.writes.clear();
+  const auto outcome = scene.engine().narrow(container("s1", "c", {0, 1, 2}, false), 50ms);
+  CHECK(outcome.planned == 0);
+  CHECK(scene.calls.writes.empty());
+  CHECK(scene.cpus(110) == "0-1");
+  scene.engine().look_again("s1");
+  CHECK(scene.cpus(110) == "0-1");
+  CHECK(scene.engine().finish("s1").planned == 1);
+  CHECK(scene.cpus(110) == "0-2");
+}
+
+TEST_CASE("narrow: a set that moves keeps what is common, then goes on") {
+  EngineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "c", {0, 1, 2}, false));
+  scene.engine().narrow(container("s1", "c", {2, 3}, false), 50ms);
+  CHECK(scene.cpus(110) == "2");
+  scene.engine().finish("s1");
+  CHECK(scene.cpus(110) == "2-3");
+}
+
+TEST_CASE("narrow: who has only foreign CPUs left is moved at once, who trespasses nowhere stays") {
+  EngineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s1", "c", {4, 5}, false));
+  REQUIRE(scene.container("s2", "c", {6, 7}, false));
+  scene.engine().narrow(container("s1", "c", {0, 1}, false), 50ms);
+  CHECK(scene.cpus(110) == "4-5");
+  scene.engine().narrow(container("s2", "app", {4, 5}, true), 50ms);
+  CHECK(scene.cpus(110) == "0-1");
+}
+
+TEST_CASE("narrow: out of time, the rest is done after the answer") {
+  EngineScene scene;
+  scene.boot_vm(100, 2);
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  const auto outcome = scene.engine().narrow(container("s1", "app", {4, 5}, true), 0ns);
+  CHECK(outcome.late == 2);
+  CHECK(outcome.writes == 0);
+  scene.engine().finish("s1");
+  CHECK(scene.cpus(210) == "0-3,6-7");
+  CHECK(scene.cpus(111) == "5");
+}
+
+TEST_CASE("narrow: an event that nobody finishes is finished by the drift check, and saved") {
+  EngineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  scene.engine().narrow(container("s1", "c", {0, 1}, false), 50ms);
+  scene.engine().narrow(container("runc", "c", {6}, true), 50ms);
+  scene.engine().narrow(container("s1", "c", {0, 1, 2}, false), 50ms);
+  scene.engine().check_drift();
+  CHECK(scene.cpus(110) == "0-2");
+  scene.start();
+  scene.engine().adopt();
+  CHECK(scene.engine().ledger().exclusive_to_others("s1") == CpuSet{6});
+}
+
+TEST_CASE("narrow: in observe mode nothing is written") {
+  EngineScene scene(8, engine::Options{.observe = true});
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  scene.engine().narrow(container("s1", "c", {0, 1}, false), 50ms);
+  scene.engine().finish("s1");
+  CHECK(scene.calls.writes.empty());
+}
