@@ -25,20 +25,16 @@ std::vector<int> collect(const std::vector<Seat>& seats, Id id) {
   return ids;
 }
 
-/// Guest cores are numbered within their socket: one number for each (socket, core).
-std::vector<int> guest_cores(const std::vector<Seat>& seats) {
-  using Core = std::pair<int, int>;
-  std::vector<Core> cores;
+/// One number for each guest core.
+std::vector<int> core_ids(const std::vector<Seat>& seats) {
+  std::vector<std::pair<int, int>> cores;
   cores.reserve(seats.size());
-  for (const Seat& seat : seats) cores.emplace_back(seat.vcpu->socket, seat.vcpu->core);
-  std::vector<Core> sorted = cores;
-  std::ranges::sort(sorted);
-  std::vector<int> ids;
-  ids.reserve(seats.size());
-  for (const Core& core : cores) {
-    ids.push_back(static_cast<int>(std::ranges::lower_bound(sorted, core) - sorted.begin()));
-  }
-  return ids;
+  for (const Seat& seat : seats) cores.push_back(guest_core(*seat.vcpu));
+  std::ranges::sort(cores);
+  return collect(seats, [&](const Seat& seat) {
+    return static_cast<int>(std::ranges::lower_bound(cores, guest_core(*seat.vcpu)) -
+                            cores.begin());
+  });
 }
 
 }  // namespace
@@ -70,7 +66,7 @@ void Overlap::swap(std::size_t i, std::size_t j) {
 }
 
 Closeness::Closeness(const std::vector<Seat>& seats)
-    : siblings_(guest_cores(seats), collect(seats, [](const Seat& s) { return s.cpu->core; })),
+    : siblings_(core_ids(seats), collect(seats, [](const Seat& s) { return s.cpu->core; })),
       nodes_(collect(seats, [](const Seat& s) { return s.vcpu->numa; }),
              collect(seats, [](const Seat& s) { return s.cpu->numa; })) {}
 

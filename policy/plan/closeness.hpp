@@ -4,12 +4,16 @@
 
 #include <cstddef>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "policy/facts/sandbox.hpp"
 #include "policy/facts/topology.hpp"
 
 namespace ka::policy {
+
+/// A guest core, as the guest numbers it: within its socket.
+inline std::pair<int, int> guest_core(const VcpuFacts& vcpu) { return {vcpu.socket, vcpu.core}; }
 
 /// Counts how many members of each guest group lie in each host group.
 class Overlap {

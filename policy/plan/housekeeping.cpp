@@ -39,6 +39,24 @@ CpuSet outside(const NodeView& node, const Ground& ground, const Assignment& ass
   return as_sandbox(node, ground, assignment, notes);
 }
 
+/// How many floating vCPUs there are in each group (L3, core) of CPUs.
+class Loads {
+ public:
+  explicit Loads(std::vector<int> groups) : groups_(std::move(groups)) {
+    std::ranges::sort(groups_);
+    groups_.erase(std::ranges::unique(groups_).begin(), groups_.end());
+    sums_.resize(groups_.size());
+  }
+  int& of(int group) {
+    return sums_[static_cast<std::size_t>(std::ranges::lower_bound(groups_, group) -
+                                          groups_.begin())];
+  }
+
+ private:
+  std::vector<int> groups_;  ///< ascending
+  std::vector<int> sums_;
+};
+
 struct Place {
   int cpu = 0;
   int load = 0;
@@ -46,22 +64,17 @@ struct Place {
   int* core = nullptr;  ///< load of its core
 
   auto rank() const { return std::tuple(load, *l3, *core, cpu); }
+  void add(int vcpus) {
+    load += vcpus;
+    *l3 += vcpus;
+    *core += vcpus;
+  }
 };
 
-/// The places of a region; the sums that they point to are in `sums`.
-std::vector<Place> make_places(const Topology& topology, const CpuSet& region,
-                               const std::vector<int>& load, std::map<int, int>& l3s,
-                               std::map<int, int>& cores) {
-  std::vector<Place> places;
-  for (const int id : region) {
-    const Cpu& cpu = *topology.find(id);
-    const auto at = static_cast<std::size_t>(id);
-    Place place{id, at < load.size() ? load[at] : 0, &l3s[cpu.l3], &cores[cpu.core]};
-    *place.l3 += place.load;
-    *place.core += place.load;
-    places.push_back(place);
-  }
-  return places;
+Loads loads_by(const Topology& topology, const CpuSet& region, int Cpu::* group) {
+  std::vector<int> groups;
+  for (const int id : region) groups.push_back(topology.find(id)->*group);
+  return Loads(std::move(groups));
 }
 
 }  // namespace
@@ -99,15 +112,20 @@ CpuSet floating_set(const Topology& topology, const CpuSet& region) {
 
 std::vector<int> spread(const Topology& topology, const CpuSet& region, std::size_t count,
                         const std::vector<int>& load) {
-  std::map<int, int> l3s, cores;
-  std::vector<Place> places = make_places(topology, region, load, l3s, cores);
+  Loads l3s = loads_by(topology, region, &Cpu::l3);
+  Loads cores = loads_by(topology, region, &Cpu::core);
+  std::vector<Place> places;
+  for (const int id : region) {
+    const Cpu& cpu = *topology.find(id);
+    const auto at = static_cast<std::size_t>(id);
+    places.push_back({id, 0, &l3s.of(cpu.l3), &cores.of(cpu.core)});
+    if (at < load.size()) places.back().add(load[at]);
+  }
   std::vector<int> cpus;
   while (!places.empty() && cpus.size() < count) {
     Place& best = *std::ranges::min_element(places, {}, &Place::rank);
     cpus.push_back(best.cpu);
-    ++best.load;
-    ++*best.l3;
-    ++*best.core;
+    best.add(1);
   }
   return cpus;
 }

@@ -176,8 +176,11 @@ void Checker::check_alone(const Placement& placement) {
 }
 
 /// Nothing but CPUs of dedicated vCPUs is left: the core of the lowest one has to carry the rest.
+/// CPUs that vCPUs have left by hand count as theirs.
 bool Checker::carries_all(const Placement& placement) const {
-  if (!ground_.permitted.subset_of(dedicated_)) return false;
+  const auto moved =
+      std::ranges::count_if(sandbox_.vcpus, [&](const VcpuFacts& v) { return by_hand(v.index); });
+  if ((ground_.permitted - dedicated_).size() > moved) return false;
   return placement.cpus.subset_of(node_.topology.siblings(ground_.permitted.first()));
 }
 

@@ -104,6 +104,7 @@ void Planner::describe() {
     if (!container.exited) plan_.mems |= container.mems;
   }
   if (plan_.mems.empty()) plan_.mems = node_.topology.nodes_of(ground_.mask);
+  plan_.vcpus.reserve(sandbox_.vcpus.size());
   for (const VcpuFacts& vcpu : sandbox_.vcpus) plan_.vcpus.push_back({.index = vcpu.index});
 }
 
