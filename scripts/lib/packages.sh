@@ -23,16 +23,16 @@ packages_of() {
       fi
       ;;
     test) # the tests that need no VM
-      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 jq strace bzip2
+      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 jq bzip2
       ;;
     vm) # a VM of Debian's own kernel: the demo and the integration tests
-      printf '%s\n' qemu-system-x86 busybox-static cpio jq socat
+      printf '%s\n' qemu-system-x86 busybox-static jq socat strace
       ;;
     check) # the second compiler, fuzzers and the checks of style
       printf '%s\n' clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck
       ;;
     lab) # the node lab
-      printf '%s\n' mmdebstrap debian-archive-keyring e2fsprogs qemu-system-x86 busybox-static cpio python3
+      printf '%s\n' mmdebstrap debian-archive-keyring e2fsprogs qemu-system-x86 busybox-static python3
       ;;
     *) return 1 ;;
   esac

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# Steps of a long run: each prints its name, its time, and ends the run when it fails.
-. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+# Steps of a long run: each prints its name, its time, and ends the run when it fails. (After common.sh.)
 
 # $1: what the step is called; then its command.
 step() {

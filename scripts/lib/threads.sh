@@ -1,0 +1,55 @@
+# shellcheck shell=bash
+# The threads of a VM as the kernel tells of them: read from /proc by these lines of shell, with no help from the
+# programs under test.
+
+# $1: pid of a VMM. Prints "TID<tab>NAME<tab>ROLE<tab>ALLOWED CPUS" for each of its threads and vhost workers.
+threads_of() {
+  local task name
+  for task in /proc/"$1"/task/* $(vhost_workers "$1"); do
+    name=$(cat "$task/comm" 2>/dev/null) || continue
+    printf '%s\t%s\t%s\t%s\n' "${task##*/}" "$name" "$(role_of "$name")" \
+      "$(awk '/^Cpus_allowed_list:/ {print $2}' "$task/status" 2>/dev/null)"
+  done
+}
+
+# Kernels before 6.4 run vhost workers as kernel threads outside the VMM's process.
+vhost_workers() { grep -lsx "vhost-$1" /proc/[0-9]*/comm | xargs -r -n 1 dirname; }
+
+# $1: a thread's name, as QEMU gives it with debug-threads=on.
+role_of() {
+  case "$1" in
+    "CPU "*/*) local index=${1#CPU }; echo "vCPU ${index%/*}" ;;
+    "IO mon_iothread") echo emulator ;;
+    "IO "*) echo "iothread ${1#IO }" ;;
+    vhost-*) echo vhost ;;
+    *) echo emulator ;;
+  esac
+}
+
+# $1, $2: outputs of threads_of. Prints one table of both: who, what, allowed CPUs before and after.
+threads_table() {
+  awk -F '\t' '
+    NR == FNR {before[$1] = $4; next}
+    FNR == 1 {printf "  %-7s %-18s %-14s %-12s    %s\n", "tid", "thread", "role", "before", "after"}
+    {was = $1 in before ? before[$1] : "(new)"
+     printf "  %-7s %-18s %-14s %-12s %s %s\n", $1, $2, $3, was, was == $4 ? "  " : "->", $4}
+  ' <(printf '%s\n' "$1") <(printf '%s\n' "$2")
+}
+
+# CPU lists as the kernel writes them: "0-3,8". cpus_of prints a list's members, one a line; list_of is the reverse.
+cpus_of() {
+  local part
+  for part in ${1//,/ }; do seq "${part%-*}" "${part#*-}"; done
+}
+
+list_of() {
+  sort -nu | awk '
+    NR == 1 {first = last = $1; next}
+    $1 == last + 1 {last = $1; next}
+    {print first == last ? first : first "-" last; first = last = $1}
+    END {if (NR) print first == last ? first : first "-" last}
+  ' | paste -sd,
+}
+
+# $1 without the members of $2.
+list_minus() { comm -23 <(cpus_of "$1" | sort) <(cpus_of "$2" | sort) | list_of; }
