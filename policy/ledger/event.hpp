@@ -36,8 +36,9 @@ struct PodGone {
   std::string id;
 };
 
-/// A container's spec: replaces what was known of that container. `exclusive` absent: decided by
-/// the ledger from the quota (exclusive_by_quota).
+/// A container's spec: replaces what was known of that container, but for its name, which stays
+/// where none is told. `exclusive` absent: decided by the ledger from the quota
+/// (exclusive_by_quota).
 struct ContainerSeen {
   std::string sandbox;
   ContainerFacts container;

@@ -125,6 +125,7 @@ bool Ledger::fold(const ContainerSeen& event, Source source) {
   ContainerRecord told{event.container, source};
   told.facts.exclusive = event.exclusive.value_or(exclusive_by_quota(event.container));
   ContainerRecord& known = record(event.sandbox, source).containers[event.container.id];
+  if (told.facts.name.empty()) told.facts.name = known.facts.name;
   const bool changed = known.facts != told.facts;
   known = std::move(told);
   return changed;

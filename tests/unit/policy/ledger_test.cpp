@@ -94,3 +94,16 @@ TEST_CASE("a set by hand replaces the one before it and is taken back by an empt
   CHECK(ledger.apply({Source::kApi, OverrideSet{"a", {Role::kVcpu, 1, "", {}}}}).any);
   CHECK(ledger.find("a")->overrides.empty());
 }
+
+TEST_CASE("an update that does not tell a container's name leaves it its name") {
+  Ledger ledger;
+  ContainerFacts facts;
+  facts.id = "c1";
+  facts.name = "app";
+  ledger.apply({Source::kNri, ContainerSeen{"s1", facts, true}});
+  facts.name.clear();
+  facts.cpus = {2, 3};
+  CHECK(ledger.apply({Source::kApi, ContainerSeen{"s1", facts, true}}).any);
+  CHECK(ledger.find("s1")->containers.at("c1").facts.name == "app");
+  CHECK_FALSE(ledger.apply({Source::kApi, ContainerSeen{"s1", facts, true}}).any);
+}
