@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-json::object thread_to_json(const engine::ThreadView& thread) {
+json::object thread_to_json(const engine::ThreadView& thread, bool drifted) {
   const policy::ThreadFacts& facts = thread.facts;
   json::object object{{"tid", facts.key.tid},
                       {"pid", facts.key.pid},
@@ -22,7 +22,7 @@ json::object thread_to_json(const engine::ThreadView& thread) {
                       {"wanted", policy::format_list(thread.wanted)},
                       {"actual", policy::format_list(thread.actual)},
                       {"managed", thread.managed},
-                      {"drift", thread.drifted()}};
+                      {"drift", drifted}};
   if (facts.role == policy::Role::kVcpu) object["vcpu"] = facts.vcpu_index;
   if (!thread.problem.empty()) object["problem"] = thread.problem;
   return object;
@@ -84,8 +84,9 @@ void add_threads(json::object& sandbox, const engine::SandboxView& view) {
   json::array threads;
   int drift = 0;
   for (const engine::ThreadView& thread : view.threads) {
-    threads.push_back(thread_to_json(thread));
-    drift += thread.drifted() ? 1 : 0;
+    const bool drifted = !view.released && thread.drifted();
+    threads.push_back(thread_to_json(thread, drifted));
+    drift += drifted ? 1 : 0;
   }
   sandbox["threads"] = std::move(threads);
   sandbox["drift"] = drift;

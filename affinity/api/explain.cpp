@@ -153,7 +153,7 @@ void add_thread_results(json::array& results, const engine::SandboxView& view) {
   for (const engine::ThreadView& thread : view.threads) {
     const std::string name = "thread " + std::to_string(thread.facts.key.tid) + " (" +
                              std::string(policy::role_name(thread.facts.role)) + ")";
-    if (thread.drifted()) {
+    if (!view.released && thread.drifted()) {
       results.emplace_back(name + " may use " + cpus_text(thread.actual) + " instead of " +
                            cpus_text(thread.wanted));
     }
@@ -169,7 +169,7 @@ json::object explain(const engine::Engine& engine, const engine::SandboxView& vi
   add_node_facts(facts, engine, view);
   add_setting_facts(facts, engine.options(), view.settings);
   json::array results;
-  if (view.released) results.emplace_back("the sandbox was released: nothing is placed");
+  if (view.released) results.emplace_back("its threads were given back: nothing is placed");
   add_vcpu_results(results, view.plan);
   add_thread_results(results, view);
   return {{"id", view.pod.id},

@@ -35,7 +35,7 @@ Totals add_up(const engine::Engine& engine) {
     totals.released += view->released ? 1 : 0;
     for (const engine::ThreadView& thread : view->threads) {
       ++totals.threads[policy::role_name(thread.facts.role)];
-      totals.drifted += thread.drifted() ? 1 : 0;
+      totals.drifted += !view->released && thread.drifted() ? 1 : 0;
       totals.unmanaged += thread.managed ? 0 : 1;
     }
     for (const auto& note : view->plan.warnings) ++totals.warnings[policy::code_name(note.code)];

@@ -3,6 +3,7 @@
 #include <boost/json/value.hpp>
 
 #include "affinity/words/json.hpp"
+#include "vmm/qmp/socket_path.hpp"
 
 namespace ka::api {
 
@@ -22,6 +23,9 @@ base::Result<policy::Event> read_sandbox(const std::string& id, std::string_view
   fields.read("agent", pod.agent);
   fields.finish();
   if (!complaint.empty()) return unexpected(complaint.error());
+  if (!pod.qmp_socket.empty()) {
+    if (auto good = qmp::check_socket(pod.qmp_socket); !good) return unexpected(good.error());
+  }
   return policy::Event{policy::Source::kApi, std::move(pod)};
 }
 

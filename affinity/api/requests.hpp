@@ -10,7 +10,8 @@
 namespace ka::api {
 
 /// `{"vmm_pid":N, "pod_uid", "pod_name", "handler", "cgroup", "qmp_socket", "agent"}`, all of them
-/// optional: without a VMM it is a pod of another runtime, which only owns CPUs.
+/// optional: without a VMM it is a pod of another runtime, which only owns CPUs. Kata's own QMP
+/// socket is refused.
 base::Result<policy::Event> read_sandbox(const std::string& id, std::string_view body);
 
 /// `{"cpus", "mems", "quota", "period", "exclusive", "name"}`, all of them optional. `exclusive`

@@ -8,5 +8,16 @@ namespace ka::cli {
 
 Exit run(const TopologyOptions& options, Output& output);
 Exit run(const PlanOptions& options, Output& output);
+Exit run(const StatusOptions& options, Output& output);
+Exit run(const ExplainOptions& options, Output& output);
+Exit run(const MapOptions& options, Output& output);
+Exit run(const VerifyOptions& options, Output& output);
+Exit run(const ReconcileOptions& options, Output& output);
+Exit run(const ReleaseOptions& options, Output& output);
+Exit run(const SandboxAddOptions& options, Output& output);
+Exit run(const SandboxRemoveOptions& options, Output& output);
+Exit run(const ContainerUpdateOptions& options, Output& output);
+Exit run(const ContainerRemoveOptions& options, Output& output);
+Exit run(const EventsOptions& options, Output& output);
 
 }  // namespace ka::cli

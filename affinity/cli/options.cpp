@@ -36,9 +36,89 @@ void declare_plan(CLI::App& app, Command& chosen) {
   command.add_option("--previous", options->previous, "an earlier output of plan --json");
 }
 
+template <typename Options>
+CLI::App& add_online(CLI::App& app, Command& chosen, const std::shared_ptr<Options>& options,
+                     const char* name, const char* summary) {
+  CLI::App& command = add_command(app, chosen, options, name, summary);
+  command.add_option("--socket", options->socket, "where the daemon listens")
+      ->capture_default_str();
+  return command;
+}
+
+/// An online command about one sandbox, or about all where its id may be left out.
+template <typename Options>
+CLI::App& add_about_sandbox(CLI::App& app, Command& chosen, const std::shared_ptr<Options>& options,
+                            const char* name, const char* summary, bool required) {
+  CLI::App& command = add_online(app, chosen, options, name, summary);
+  command.add_option("ID", options->sandbox, "sandbox id")->required(required);
+  return command;
+}
+
+void declare_views(CLI::App& app, Command& chosen) {
+  const auto status = std::make_shared<StatusOptions>();
+  add_about_sandbox(app, chosen, status, "status", "show sandboxes, threads and CPUs", false)
+      .add_flag("--watch", status->watch, "show it again every second");
+  add_about_sandbox(app, chosen, std::make_shared<ExplainOptions>(), "explain",
+                    "say why a sandbox is placed as it is", true);
+  add_online(app, chosen, std::make_shared<MapOptions>(), "map", "show who owns which CPU");
+  add_online(app, chosen, std::make_shared<VerifyOptions>(), "verify",
+             "read the kernel afresh and check every promise");
+  add_online(app, chosen, std::make_shared<EventsOptions>(), "events",
+             "show what happens, as it happens");
+}
+
+void declare_actions(CLI::App& app, Command& chosen) {
+  add_about_sandbox(app, chosen, std::make_shared<ReconcileOptions>(), "reconcile",
+                    "plan and place again, one sandbox or all", false);
+  add_about_sandbox(app, chosen, std::make_shared<ReleaseOptions>(), "release",
+                    "give threads the mask they would have without us, one sandbox or all", false);
+}
+
+void declare_sandbox(CLI::App& app, Command& chosen) {
+  CLI::App& group = *app.add_subcommand("sandbox", "tell the daemon of a sandbox");
+  group.require_subcommand(1)->fallthrough();
+  const auto options = std::make_shared<SandboxAddOptions>();
+  CLI::App& add =
+      add_about_sandbox(group, chosen, options, "add", "a sandbox that nobody else reports", true);
+  add.add_option("--vmm-pid", options->vmm_pid, "process of the VMM")->required();
+  add.add_option("--qmp", options->qmp, "a QMP socket that is ours alone");
+  add.add_option("--agent", options->agent, "address of the guest agent");
+  add.add_option("--cgroup", options->cgroup, "its cgroup, below the cgroup mount");
+  add.add_option("--pod-uid", options->pod_uid, "the pod's uid");
+  add.add_option("--pod-name", options->pod_name, "NAMESPACE/NAME");
+  add.add_option("--handler", options->handler, "its runtime handler");
+  add_about_sandbox(group, chosen, std::make_shared<SandboxRemoveOptions>(), "rm",
+                    "forget it and give its threads back", true);
+}
+
+void declare_container(CLI::App& app, Command& chosen) {
+  CLI::App& group = *app.add_subcommand("container", "tell the daemon of a container");
+  group.require_subcommand(1)->fallthrough();
+  const auto options = std::make_shared<ContainerUpdateOptions>();
+  CLI::App& update = add_online(group, chosen, options, "update",
+                                "its whole spec; what is left out is no constraint");
+  update.add_option("SANDBOX", options->sandbox, "sandbox id")->required();
+  update.add_option("ID", options->container, "container id")->required();
+  update.add_option("--name", options->name, "its name in the pod");
+  update.add_option("--cpus", options->cpus, "cpuset, as in 0-3,8");
+  update.add_option("--mems", options->mems, "memory nodes");
+  update.add_option("--quota", options->quota, "CFS quota, microseconds a period");
+  update.add_option("--period", options->period, "CFS period, microseconds");
+  update.add_flag("--exclusive,!--shared", options->exclusive,
+                  "whether it owns its CPUs (default: when its quota is worth all of them)");
+  const auto gone = std::make_shared<ContainerRemoveOptions>();
+  CLI::App& remove = add_online(group, chosen, gone, "rm", "it is gone");
+  remove.add_option("SANDBOX", gone->sandbox, "sandbox id")->required();
+  remove.add_option("ID", gone->container, "container id")->required();
+}
+
 void declare_commands(CLI::App& app, Command& chosen) {
   declare_topology(app, chosen);
   declare_plan(app, chosen);
+  declare_views(app, chosen);
+  declare_actions(app, chosen);
+  declare_sandbox(app, chosen);
+  declare_container(app, chosen);
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 // own, declared in commands.hpp.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -24,7 +26,70 @@ struct PlanOptions {
   std::string previous;  ///< an earlier output; empty: none
 };
 
-using Command = std::variant<TopologyOptions, PlanOptions>;
+/// What every command has that needs the daemon.
+struct Online {
+  std::string socket = "/run/kata-affinity/api.sock";
+};
+
+/// `status`: where the threads of one sandbox (or all) should run, and where they do.
+struct StatusOptions : Online {
+  std::string sandbox;  ///< empty: all
+  bool watch = false;   ///< again every second, until it is interrupted
+};
+
+/// `explain`: why.
+struct ExplainOptions : Online {
+  std::string sandbox;
+};
+
+/// `map`: the node.
+struct MapOptions : Online {};
+
+/// `verify`: does the kernel hold what was promised?
+struct VerifyOptions : Online {};
+
+/// `reconcile`: run the line again.
+struct ReconcileOptions : Online {
+  std::string sandbox;  ///< empty: all
+};
+
+/// `release`: give threads back.
+struct ReleaseOptions : Online {
+  std::string sandbox;  ///< empty: all
+};
+
+/// `sandbox add`: a sandbox that no other source reports.
+struct SandboxAddOptions : Online {
+  std::string sandbox;
+  int vmm_pid = 0;
+  std::string qmp, agent, cgroup, pod_uid, pod_name, handler;
+};
+
+/// `sandbox rm`
+struct SandboxRemoveOptions : Online {
+  std::string sandbox;
+};
+
+/// `container update`: the UpdateContainer spec, by hand.
+struct ContainerUpdateOptions : Online {
+  std::string sandbox, container;
+  std::string name, cpus, mems;
+  std::int64_t quota = 0, period = 0;
+  std::optional<bool> exclusive;  ///< absent: by the quota
+};
+
+/// `container rm`
+struct ContainerRemoveOptions : Online {
+  std::string sandbox, container;
+};
+
+/// `events`: what happens, as it happens.
+struct EventsOptions : Online {};
+
+using Command = std::variant<TopologyOptions, PlanOptions, StatusOptions, ExplainOptions,
+                             MapOptions, VerifyOptions, ReconcileOptions, ReleaseOptions,
+                             SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
+                             ContainerRemoveOptions, EventsOptions>;
 
 struct Invocation {
   bool json = false;

@@ -25,6 +25,11 @@ void Output::show(const boost::json::value& document, const std::function<std::s
   out_.flush();
 }
 
+void Output::print(const std::string& text) {
+  out_ << text;
+  out_.flush();
+}
+
 void Output::note(const std::string& line) { err_ << line << std::endl; }
 
 Exit Output::fail(const base::Error& error) {

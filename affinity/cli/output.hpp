@@ -28,6 +28,8 @@ class Output {
 
   /// Prints an answer. `text` is called only where text is wanted, and ends with a newline.
   void show(const boost::json::value& document, const std::function<std::string()>& text);
+  /// Prints a part of an answer that has no end.
+  void print(const std::string& text);
   /// A line about what goes on, to standard error.
   void note(const std::string& line);
   /// Says what went wrong on standard error: kUnreachable for ErrorCode::kUnavailable, else kWrong.

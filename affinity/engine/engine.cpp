@@ -290,7 +290,7 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
                      found->seen().conflicts,
                      found->cgroup(),
                      found->cgroup_cpus(),
-                     found->released()};
+                     found->released() || !options_.enable};
 }
 
 void Engine::on_happening(std::function<void(const Happening&)> listener) {

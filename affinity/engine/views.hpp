@@ -38,7 +38,7 @@ struct SandboxView {
   const std::vector<std::string>& conflicts;  ///< where backends contradicted each other
   std::string cgroup;                         ///< directory of its cpuset cgroup; may be empty
   std::optional<policy::CpuSet> cgroup_cpus;  ///< what that cgroup allows
-  bool released = false;                      ///< given back by `release`: watched, not placed
+  bool released = false;  ///< given back (`release`, `enable = false`): watched, not placed
 };
 
 /// Something that happened, for `events`, in the order it happened.

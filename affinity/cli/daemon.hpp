@@ -1,0 +1,46 @@
+// The daemon, as the commands that need it see it.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "affinity/base/result.hpp"
+
+namespace ka::cli {
+
+class Daemon {
+ public:
+  explicit Daemon(std::string socket) : socket_(std::move(socket)) {}
+
+  /// The document that a call is answered with. A refusal is an error with the daemon's words;
+  /// kUnavailable: the daemon cannot be reached.
+  base::Result<boost::json::object> get(const std::string& target) const;
+  base::Result<boost::json::object> post(const std::string& target) const;
+  base::Result<boost::json::object> put(const std::string& target,
+                                        const boost::json::object& body) const;
+  base::Result<boost::json::object> remove(const std::string& target) const;
+
+  /// Hands over each event, one line of JSON, until `take` returns false or the daemon ends.
+  base::Result<void> follow_events(const std::function<bool(std::string_view line)>& take) const;
+
+ private:
+  base::Result<boost::json::object> call(const std::string& method, const std::string& target,
+                                         const std::string& body) const;
+
+  std::string socket_;
+};
+
+/// An id as part of a target: whatever is no letter, digit, "_", "." or "-" is percent-encoded.
+std::string encode(std::string_view id);
+
+// A document's members, read leniently: the daemon may be older or newer than this program. What
+// is missing or of another type is empty.
+
+std::string text_of(const boost::json::value& object, std::string_view name);
+long long number_of(const boost::json::value& object, std::string_view name);
+bool flag_of(const boost::json::value& object, std::string_view name);
+const boost::json::array& array_of(const boost::json::value& object, std::string_view name);
+
+}  // namespace ka::cli

@@ -1,0 +1,225 @@
+#include "affinity/cli/describe.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <vector>
+
+#include "affinity/cli/daemon.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace json = boost::json;
+
+/// One line of the table of threads.
+struct Row {
+  std::string thread, tid, wanted, actual, remark;
+  int more = 0;  ///< further threads of which the same is true
+};
+
+std::string or_none(std::string cpus) { return cpus.empty() ? "-" : cpus; }
+
+std::string name_of(const json::value& container) {
+  const std::string name = text_of(container, "name");
+  return text_of(container, "id") + (name.empty() ? "" : " (" + name + ")");
+}
+
+const json::value* find_vcpu(const json::value& sandbox, long long index) {
+  for (const json::value& vcpu : array_of(sandbox, "vcpus")) {
+    if (number_of(vcpu, "index") == index) return &vcpu;
+  }
+  return nullptr;
+}
+
+/// "dedicated to c1", "floating", "floating for c1"
+std::string vcpu_role(const json::value& sandbox, long long index) {
+  const json::value* vcpu = find_vcpu(sandbox, index);
+  if (vcpu == nullptr) return {};
+  const std::string role = text_of(*vcpu, "role"), container = text_of(*vcpu, "container");
+  if (container.empty()) return role;
+  return role + (role == "dedicated" ? " to " : " for ") + container;
+}
+
+std::string remark_of(const json::value& sandbox, const json::value& thread) {
+  std::string remark;
+  if (flag_of(thread, "drift")) remark = "<- not as wanted";
+  if (const std::string problem = text_of(thread, "problem"); !problem.empty()) {
+    remark = "<- " + problem;
+  }
+  if (!remark.empty() || text_of(thread, "role") != "vcpu") return remark;
+  return vcpu_role(sandbox, number_of(thread, "vcpu"));
+}
+
+Row to_row(const json::value& sandbox, const json::value& thread) {
+  const std::string role = text_of(thread, "role");
+  Row row;
+  row.thread = role;
+  if (role == "vcpu") row.thread = "vCPU " + std::to_string(number_of(thread, "vcpu"));
+  if (role == "iothread") row.thread += ' ' + text_of(thread, "name");
+  row.tid = std::to_string(number_of(thread, "tid"));
+  row.wanted = or_none(text_of(thread, "wanted"));
+  row.actual = or_none(text_of(thread, "actual"));
+  row.remark = remark_of(sandbox, thread);
+  return row;
+}
+
+/// Roles in the order in which they are shown.
+constexpr std::string_view kOrder[] = {"vcpu",      "iothread", "vhost", "emulator",
+                                       "virtiofsd", "shim",     "helper"};
+
+/// vCPUs by their index, the others by tid; threads of which the same is true in one row.
+std::vector<Row> rows_of(const json::value& sandbox) {
+  std::vector<const json::value*> threads;
+  for (const json::value& thread : array_of(sandbox, "threads")) threads.push_back(&thread);
+  const auto rank = [](const json::value* thread) {
+    const auto* place = std::ranges::find(kOrder, text_of(*thread, "role"));
+    return std::pair(place - std::begin(kOrder), number_of(*thread, "vcpu"));
+  };
+  std::ranges::stable_sort(threads, {}, rank);
+  std::vector<Row> rows;
+  for (const json::value* thread : threads) {
+    Row row = to_row(sandbox, *thread);
+    Row* last = rows.empty() ? nullptr : &rows.back();
+    if (last != nullptr && last->thread == row.thread && last->wanted == row.wanted &&
+        last->actual == row.actual && last->remark == row.remark) {
+      ++last->more;
+    } else {
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+std::size_t width_of(const std::vector<Row>& rows, std::string Row::* column, std::size_t least) {
+  for (const Row& row : rows) least = std::max(least, (row.*column).size());
+  return least;
+}
+
+std::string table_of(const json::value& sandbox) {
+  std::vector<Row> rows = rows_of(sandbox);
+  if (rows.empty()) return {};
+  for (Row& row : rows) {
+    if (row.more > 0) row.tid += fmt::format(" +{}", row.more);
+  }
+  rows.insert(rows.begin(), {"THREAD", "TID", "WANTED", "ACTUAL", "", 0});
+  const std::size_t thread = width_of(rows, &Row::thread, 12);
+  const std::size_t tid = width_of(rows, &Row::tid, 9);
+  const std::size_t wanted = width_of(rows, &Row::wanted, 10);
+  const std::size_t actual = width_of(rows, &Row::actual, 10);
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line =
+        fmt::format("  {:<{}}  {:<{}}  {:<{}}  {:<{}}  {}", row.thread, thread, row.tid, tid,
+                    row.wanted, wanted, row.actual, actual, row.remark);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+std::string state_of(const json::value& sandbox) {
+  if (flag_of(sandbox, "released")) return "released";
+  const long long drift = number_of(sandbox, "drift");
+  return drift == 0 ? "as planned" : counted(drift, "thread") + " NOT as planned";
+}
+
+std::string container_line(const json::value& container) {
+  const std::string cpus = text_of(container, "cpus");
+  std::string text = "  container " + name_of(container) + ": ";
+  text += cpus.empty() ? "no cpuset" : "CPUs " + cpus;
+  if (flag_of(container, "exclusive")) text += " exclusive";
+  const std::string vcpus = text_of(container, "vcpus");
+  if (!vcpus.empty()) text += ", vCPUs " + vcpus;
+  if (flag_of(container, "dedicated")) text += " dedicated";
+  if (flag_of(container, "exited")) text += ", exited";
+  return text + '\n';
+}
+
+std::string list_texts(const json::array& notes, const char* mark) {
+  std::string text;
+  for (const json::value& note : notes) {
+    const std::string sentence =
+        note.is_string() ? std::string(std::string_view(note.get_string())) : text_of(note, "text");
+    const std::string source = text_of(note, "source");
+    text += fmt::format("  {} {}{}\n", mark, sentence, source.empty() ? "" : " [" + source + "]");
+  }
+  return text;
+}
+
+std::string section(const char* title, const json::array& notes, const char* mark) {
+  return notes.empty() ? std::string() : std::string(title) + '\n' + list_texts(notes, mark);
+}
+
+}  // namespace
+
+std::string counted(long long number, const std::string& what) {
+  return std::to_string(number) + ' ' + what + (number == 1 ? "" : "s");
+}
+
+std::string describe_sandbox(const json::value& sandbox) {
+  const std::string pod = text_of(sandbox, "pod_name");
+  std::string text = fmt::format(
+      "sandbox {}{}: mask {}, mems {}, VM {}, {}\n", text_of(sandbox, "id"),
+      pod.empty() ? "" : " (" + pod + ")", or_none(text_of(sandbox, "mask")),
+      or_none(text_of(sandbox, "mems")), number_of(sandbox, "vmm_pid"), state_of(sandbox));
+  text += table_of(sandbox);
+  for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
+  text += list_texts(array_of(sandbox, "warnings"), "!");
+  return text + list_texts(array_of(sandbox, "conflicts"), "?");
+}
+
+std::string describe_sandboxes(const json::value& list) {
+  const json::array& sandboxes = array_of(list, "sandboxes");
+  if (sandboxes.empty()) return "no VM sandbox is known\n";
+  std::string text;
+  for (const json::value& sandbox : sandboxes) {
+    text += (text.empty() ? "" : "\n") + describe_sandbox(sandbox);
+  }
+  return text;
+}
+
+std::string describe_reasons(const json::value& explanation) {
+  return "sandbox " + text_of(explanation, "id") + '\n' +
+         section("What is known [and who says so]", array_of(explanation, "facts"), "-") +
+         section("What follows from it", array_of(explanation, "rules"), "-") +
+         section("What came out", array_of(explanation, "results"), "-") +
+         section("What is less than was asked for", array_of(explanation, "warnings"), "!");
+}
+
+std::string describe_report(const json::value& report) {
+  const std::string scope = counted(number_of(report, "threads"), "thread") + " of " +
+                            (number_of(report, "sandboxes") == 1
+                                 ? "1 sandbox"
+                                 : fmt::format("{} sandboxes", number_of(report, "sandboxes")));
+  const json::array& findings = array_of(report, "findings");
+  if (findings.empty()) return "good: " + scope + " were read, and every promise holds\n";
+  std::string text =
+      counted(static_cast<long long>(findings.size()), "violation") + " in " + scope + "\n";
+  for (const json::value& finding : findings) {
+    text += fmt::format("  {:<5} {}: {}\n", text_of(finding, "invariant"),
+                        text_of(finding, "sandbox"), text_of(finding, "text"));
+  }
+  return text;
+}
+
+std::string describe_outcome(const json::value& outcome) {
+  const long long planned = number_of(outcome, "planned");
+  std::string text = planned == 1 ? "1 sandbox" : std::to_string(planned) + " sandboxes";
+  text += " planned, " + counted(number_of(outcome, "writes"), "thread") + " moved";
+  if (const long long failed = number_of(outcome, "failed"); failed > 0) {
+    text += ", " + counted(failed, "thread") + " could not be placed (see status)";
+  }
+  return text + '\n';
+}
+
+std::string describe_event(const json::value& event) {
+  const std::string sandbox = text_of(event, "sandbox");
+  return fmt::format("{}  {:<18} {}{}\n", text_of(event, "time"), text_of(event, "kind"),
+                     sandbox.empty() ? "" : sandbox + ": ", text_of(event, "text"));
+}
+
+}  // namespace ka::cli

@@ -1,0 +1,132 @@
+// What people read: whole texts, as they appear.
+#include "affinity/cli/describe.hpp"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+
+#include "tests/catch.hpp"
+
+using namespace ka;
+using boost::json::parse;
+
+namespace {
+
+constexpr const char* kSandbox = R"({
+  "id":"s1", "pod_name":"shop/cart", "mask":"0-1,4-5", "mems":"0", "vmm_pid":100, "drift":1,
+  "released":false,
+  "vcpus":[{"index":0,"role":"floating"},{"index":1,"role":"dedicated","container":"c1"},
+           {"index":2,"role":"dedicated","container":"c1"}],
+  "threads":[
+    {"tid":100,"role":"emulator","name":"qemu","wanted":"0-1","actual":"0-1","drift":false},
+    {"tid":101,"role":"iothread","name":"io1","wanted":"0-1","actual":"0-1","drift":false},
+    {"tid":102,"role":"emulator","name":"rcu","wanted":"0-1","actual":"0-1","drift":false},
+    {"tid":110,"role":"vcpu","vcpu":0,"wanted":"0-1","actual":"0-1","drift":false},
+    {"tid":112,"role":"vcpu","vcpu":2,"wanted":"5","actual":"0-7","drift":true},
+    {"tid":111,"role":"vcpu","vcpu":1,"wanted":"4","actual":"4","drift":false},
+    {"tid":120,"role":"shim","wanted":"","actual":"0-7","problem":"EPERM"}],
+  "containers":[{"id":"c1","name":"app","cpus":"4-5","exclusive":true,"vcpus":"1-2",
+                 "dedicated":true},
+                {"id":"c2","cpus":"","exclusive":false,"vcpus":"0","exited":true}],
+  "warnings":["not isolated: CPU 4 also carries housekeeping"],
+  "conflicts":["qmp and kvm-debugfs disagree"]})";
+
+constexpr const char* kSandboxText =
+    R"(sandbox s1 (shop/cart): mask 0-1,4-5, mems 0, VM 100, 1 thread NOT as planned
+  THREAD        TID        WANTED      ACTUAL
+  vCPU 0        110        0-1         0-1         floating
+  vCPU 1        111        4           4           dedicated to c1
+  vCPU 2        112        5           0-7         <- not as wanted
+  iothread io1  101        0-1         0-1
+  emulator      100 +1     0-1         0-1
+  shim          120        -           0-7         <- EPERM
+  container c1 (app): CPUs 4-5 exclusive, vCPUs 1-2 dedicated
+  container c2: no cpuset, vCPUs 0, exited
+  ! not isolated: CPU 4 also carries housekeeping
+  ? qmp and kvm-debugfs disagree
+)";
+
+}  // namespace
+
+TEST_CASE("status of a sandbox is a table to be read at a glance", "[cli]") {
+  CHECK(cli::describe_sandbox(parse(kSandbox)) == kSandboxText);
+}
+
+TEST_CASE("status of all sandboxes is one after the other", "[cli]") {
+  CHECK(cli::describe_sandboxes(parse(R"({"sandboxes":[]})")) == "no VM sandbox is known\n");
+  const std::string two = std::string(R"({"sandboxes":[)") + kSandbox + ',' + kSandbox + "]}";
+  CHECK(cli::describe_sandboxes(parse(two)) == std::string(kSandboxText) + '\n' + kSandboxText);
+}
+
+TEST_CASE("what a daemon of another version leaves out is no reason to fail", "[cli]") {
+  for (const char* text : {"{}", R"({"threads":3,"containers":[1,null],"vcpus":{},"drift":"x"})",
+                           R"({"sandboxes":[{}],"cpus":[{}],"topology":{"cpus":[{}]}})"}) {
+    CAPTURE(text);
+    const auto document = parse(text);
+    CHECK_FALSE(cli::describe_sandbox(document).empty());
+    CHECK_FALSE(cli::describe_sandboxes(document).empty());
+    CHECK_FALSE(cli::describe_reasons(document).empty());
+    CHECK_FALSE(cli::describe_report(document).empty());
+    CHECK_FALSE(cli::describe_outcome(document).empty());
+    CHECK_FALSE(cli::describe_event(document).empty());
+    CHECK_FALSE(cli::describe_node(document).empty());
+  }
+}
+
+TEST_CASE("explain answers in sentences with their sources", "[cli]") {
+  CHECK(cli::describe_reasons(parse(R"({"id":"s1",
+      "facts":[{"text":"the VM is process 100","source":"api"}],
+      "rules":[{"code":"floating","text":"1 vCPU floats on CPUs 0-1"}],
+      "results":["vCPU 0 floats on CPUs 0-1"],
+      "warnings":[{"code":"not-isolated","text":"not isolated: CPU 4"}]})")) ==
+        "sandbox s1\n"
+        "What is known [and who says so]\n"
+        "  - the VM is process 100 [api]\n"
+        "What follows from it\n"
+        "  - 1 vCPU floats on CPUs 0-1\n"
+        "What came out\n"
+        "  - vCPU 0 floats on CPUs 0-1\n"
+        "What is less than was asked for\n"
+        "  ! not isolated: CPU 4\n");
+}
+
+TEST_CASE("verify lists each violation", "[cli]") {
+  CHECK(cli::describe_report(parse(R"({"ok":true,"sandboxes":1,"threads":7,"findings":[]})")) ==
+        "good: 7 threads of 1 sandbox were read, and every promise holds\n");
+  CHECK(cli::describe_report(parse(R"({"ok":false,"sandboxes":2,"threads":9,"findings":[
+      {"invariant":"I4","sandbox":"s1","text":"emulator may run on CPU 4"}]})")) ==
+        "1 violation in 9 threads of 2 sandboxes\n"
+        "  I4    s1: emulator may run on CPU 4\n");
+}
+
+TEST_CASE("a change says what it did", "[cli]") {
+  CHECK(cli::describe_outcome(parse(R"({"planned":1,"writes":5,"failed":0})")) ==
+        "1 sandbox planned, 5 threads moved\n");
+  CHECK(cli::describe_outcome(parse(R"({"planned":2,"writes":1,"failed":1})")) ==
+        "2 sandboxes planned, 1 thread moved, 1 thread could not be placed (see status)\n");
+}
+
+TEST_CASE("the map shows owners by letters", "[cli]") {
+  CHECK(cli::describe_node(parse(R"({"shared_pool":"0,2","cpus":[
+      {"cpu":0,"owners":[],"vcpus":[],"threads":{"emulator":2,"vcpu":1}},
+      {"cpu":1,"owners":[{"pod":"s1","pod_name":"shop/cart","container":"c1","name":"app",
+                          "vm":true}],
+       "vcpus":[{"sandbox":"s1","vcpu":3,"container":"c1"}],"threads":{"vcpu":1}},
+      {"cpu":2,"owners":[],"vcpus":[],"threads":{"emulator":2,"vcpu":1}},
+      {"cpu":3,"owners":[{"pod":"p2","container":"x","vm":false}],"vcpus":[],"threads":{}}],
+    "topology":{"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0,"l3":0},
+                        {"cpu":1,"core":1,"socket":0,"numa":0,"l3":0},
+                        {"cpu":2,"core":0,"socket":0,"numa":0,"l3":0},
+                        {"cpu":3,"core":2,"socket":1,"numa":1,"l3":1},
+                        {"cpu":4,"core":3,"socket":1,"numa":1,"l3":1,"online":false}]}})")) ==
+        "socket 0 node 0 L3 0: [0 2] [1B]\n"
+        "socket 1 node 1 L3 1: [3A] [4x]\n"
+        "\n"
+        "  -   0,2          shared pool\n"
+        "  A   3            p2, container x (no VM)\n"
+        "  B   1            shop/cart, container app (VM)\n"
+        "                   vCPU 3 on 1\n"
+        "\n"
+        "threads of sandboxes that may run on each CPU\n"
+        "  0,2              2 emulator, 1 vcpu\n"
+        "  1                1 vcpu\n");
+}

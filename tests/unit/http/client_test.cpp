@@ -1,0 +1,106 @@
+// The client against servers that are not what they should be.
+#include "affinity/http/client.hpp"
+
+#include <sys/socket.h>
+
+#include <thread>
+#include <vector>
+
+#include "affinity/http/listen.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using base::ErrorCode;
+
+namespace {
+
+/// Accepts one client, reads what it sends first, says its text, and hangs up.
+class OneAnswer {
+ public:
+  explicit OneAnswer(std::string answer)
+      : listener_(http::UnixListener::open(path()).value()),
+        thread_([this, answer = std::move(answer)] { serve(answer); }) {}
+  ~OneAnswer() { thread_.join(); }
+
+  std::filesystem::path path() const { return dir_.path() / "sock"; }
+
+ private:
+  void serve(const std::string& answer) {
+    base::Fd client;
+    while (!client) client.reset(::accept(listener_.fd(), nullptr, nullptr));
+    char request[4096];
+    if (::recv(client.get(), request, sizeof(request), 0) <= 0) return;
+    ::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+  }
+
+  tests::TempDir dir_;
+  http::UnixListener listener_;
+  std::thread thread_;
+};
+
+base::Result<http::Response> ask(const std::string& answer) {
+  const OneAnswer server(answer);
+  return http::call(server.path(), {"GET", "/", ""});
+}
+
+}  // namespace
+
+TEST_CASE("an answer is read by its length", "[http]") {
+  const auto answer = ask("HTTP/1.1 404 Not Found\r\nServer: x\r\ncontent-length:  5\r\n\r\nhello");
+  REQUIRE(answer.has_value());
+  CHECK(answer->status == 404);
+  CHECK(answer->body == "hello");
+}
+
+TEST_CASE("where nobody listens, the daemon is unavailable", "[http]") {
+  const tests::TempDir dir;
+  for (const auto& path : {dir.path() / "nothing", dir.path() / std::string(200, 'x')}) {
+    const auto answer = http::call(path, {"GET", "/", ""});
+    REQUIRE_FALSE(answer.has_value());
+  }
+  CHECK(http::call(dir.path() / "nothing", {"GET", "/", ""}).error().code ==
+        ErrorCode::kUnavailable);
+}
+
+TEST_CASE("an answer that is cut off or no HTTP is an error", "[http]") {
+  const char* answer = GENERATE("", "SSH-2.0-OpenSSH\r\n", "HTTP/1.1 2", "HTTP/1.1 abc OK\r\n\r\n",
+                                "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nno field\r\n\r\n",
+                                "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+                                "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+                                "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n");
+  CAPTURE(answer);
+  const auto got = ask(answer);
+  REQUIRE_FALSE(got.has_value());
+  CHECK(got.error().code == ErrorCode::kUnavailable);
+}
+
+TEST_CASE("lines are handed over as they come, across chunks", "[http]") {
+  const OneAnswer server(
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "5\r\none\nt\r\n8\r\nwo\nthree\r\n1\r\n\n\r\n0\r\n\r\n");
+  std::vector<std::string> lines;
+  const auto ended = http::follow(server.path(), "/", [&](std::string_view line) {
+    lines.emplace_back(line);
+    return true;
+  });
+  CHECK(ended.has_value());
+  CHECK(lines == std::vector<std::string>{"one", "two", "three"});
+}
+
+TEST_CASE("a stream that breaks off is an error, one that is refused an answer", "[http]") {
+  const auto none = [](std::string_view) { return true; };
+  {
+    const OneAnswer server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab");
+    CHECK_FALSE(http::follow(server.path(), "/", none).has_value());
+  }
+  {
+    const OneAnswer server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n");
+    CHECK_FALSE(http::follow(server.path(), "/", none).has_value());
+  }
+  const OneAnswer server("HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy");
+  const auto refused = http::follow(server.path(), "/", none);
+  REQUIRE(refused.has_value());
+  CHECK(refused->status == 503);
+  CHECK(refused->body == "busy");
+}
