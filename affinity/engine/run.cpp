@@ -43,7 +43,8 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
     outcome.planned += static_cast<int>(sandboxes.size());
     sandboxes = apply_to(sandboxes, extent, outcome);
   }
-  for (const Sandbox* sandbox : all) {
+  for (Sandbox* sandbox : all) {
+    sandbox->remember_masks();
     if (extent == Extent::kAll) unfinished_.erase(sandbox->id());
     if (!dead_.contains(sandbox->id())) save(sandbox->id());
   }

@@ -117,21 +117,27 @@ void Sandbox::remember_originals() {
   std::erase_if(originals_, [&](const auto& entry) { return !task_counts_.contains(entry.first); });
 }
 
+void Sandbox::remember_masks() {
+  left_.clear();
+  for (const ThreadView& thread : threads_) left_[thread.facts.key.tid] = thread.actual;
+}
+
 bool Sandbox::looks_unchanged(const Eyes& eyes) const {
   if (!seen_.settled) return false;
   for (const auto& [pid, count] : task_counts_) {
     if (count_tasks(eyes.proc, pid) != count) return false;
   }
   return std::ranges::all_of(threads_, [&](const ThreadView& thread) {
+    const auto left = left_.find(thread.facts.key.tid);
     const auto actual = eyes.calls.get(thread.facts.key.tid);
-    return actual && *actual == thread.actual;
+    return left != left_.end() && actual && *actual == left->second;
   });
 }
 
 int Sandbox::count_changed_masks(const Eyes& eyes) const {
-  return static_cast<int>(std::ranges::count_if(threads_, [&](const ThreadView& thread) {
-    const auto actual = eyes.calls.get(thread.facts.key.tid);
-    return actual && *actual != thread.actual;
+  return static_cast<int>(std::ranges::count_if(left_, [&](const auto& left) {
+    const auto actual = eyes.calls.get(left.first);
+    return actual && *actual != left.second;
   }));
 }
 

@@ -39,9 +39,12 @@ class Sandbox {
   base::Result<void> observe(const Eyes& eyes, const policy::PodRecord& pod);
   /// The same with nothing remembered from earlier looks.
   base::Result<void> observe_afresh(const Eyes& eyes, const policy::PodRecord& pod);
-  /// Much cheaper: true when no thread came or went and every mask still reads as it did.
+  /// Remembers the masks as the line leaves them: whatever differs from them later is the work of
+  /// someone else, also when `verify` has seen it before.
+  void remember_masks();
+  /// Much cheaper: true when no thread came or went and every mask still reads as it was left.
   bool looks_unchanged(const Eyes& eyes) const;
-  /// Living threads whose mask is another one than when it was last read.
+  /// Living threads whose mask is another one than it was left with.
   int count_changed_masks(const Eyes& eyes) const;
 
   /// The facts for plan(), as last observed.
@@ -92,6 +95,7 @@ class Sandbox {
   std::map<policy::ThreadKey, std::string> refused_;  ///< given up, and why
   std::map<int, state::Original> originals_;
   std::map<int, std::size_t> task_counts_;  ///< by pid: threads when it was last observed
+  std::map<int, policy::CpuSet> left_;      ///< by tid: the mask as the line left it
   bool released_ = false;
 };
 

@@ -101,6 +101,19 @@ TEST_CASE("someone else's write is found, counted and repaired") {
   CHECK(std::ranges::count(scene.happened, "drift") == 1);
 }
 
+TEST_CASE("what verify has seen is repaired and counted all the same") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.calls.own[111] = scene.machine;
+  CHECK_FALSE(scene.engine().verify().findings.empty());
+  CHECK(scene.engine().check_drift().writes == 1);
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.engine().counters().drift_found == 1);
+  CHECK(scene.engine().check_drift().planned == 0);
+}
+
 TEST_CASE("a restarted daemon keeps every vCPU where it was and writes nothing") {
   EngineScene scene;
   scene.boot_vm(100, 5);
