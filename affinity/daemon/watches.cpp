@@ -1,10 +1,12 @@
 #include "affinity/daemon/watches.hpp"
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <boost/asio/post.hpp>
+#include <set>
 #include <utility>
 
 #include "affinity/engine/engine.hpp"
@@ -31,10 +33,17 @@ int open_pidfd(int pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid,
 }  // namespace
 
 Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, const base::Log& log)
-    : io_(io),
-      engine_(engine),
-      log_(log),
-      cgroups_(io, [this](const std::string& directory) { engine_.cgroup_written(directory); }) {}
+    : io_(io), engine_(engine), log_(log), cgroups_readable_(io) {
+  auto watch = host::CpusetWatch::open();
+  if (!watch) {
+    log_.warning("cgroups are only looked at by the drift check",
+                 {{"reason", watch.error().message}});
+    return;
+  }
+  cgroups_.emplace(std::move(*watch));
+  cgroups_readable_.assign(::fcntl(cgroups_->fd(), F_DUPFD_CLOEXEC, 0));
+  wait_for_cgroups();
+}
 
 void Watches::notice(const engine::Happening& happening) {
   if (happening.sandbox.empty()) return;
@@ -55,15 +64,19 @@ void Watches::refresh() {
       found->second.monitor->refresh();
     }
   }
+  follow_cgroups();
 }
 
 void Watches::follow(const std::string& id) {
   const auto view = engine_.view(id);
-  if (!view) return forget(id);
+  if (!view) {
+    if (watches_.erase(id) > 0) follow_cgroups();
+    return;
+  }
   Watch& watch = watches_.try_emplace(id, io_).first->second;
   follow_vmm(id, watch, view->pod.vmm_pid.value_or(0));
-  follow_cgroup(watch, view->cgroup);
   follow_monitor(id, watch, view->pod.qmp_socket);
+  if (std::exchange(watch.cgroup, view->cgroup) != view->cgroup) follow_cgroups();
 }
 
 void Watches::follow_vmm(const std::string& id, Watch& watch, int pid) {
@@ -84,11 +97,29 @@ void Watches::follow_vmm(const std::string& id, Watch& watch, int pid) {
                         });
 }
 
-void Watches::follow_cgroup(Watch& watch, const std::string& directory) {
-  if (watch.cgroup == directory) return;
-  if (!watch.cgroup.empty()) cgroups_.unwatch(watch.cgroup);
-  watch.cgroup = directory;
-  if (!directory.empty()) cgroups_.watch(directory);
+void Watches::follow_cgroups() {
+  if (!cgroups_) return;
+  std::set<std::string> directories;
+  for (const auto& [id, watch] : watches_) {
+    if (!watch.cgroup.empty()) directories.insert(watch.cgroup);
+  }
+  if (const auto followed = cgroups_->follow(directories); !followed) {
+    log_.warning("a cgroup is only looked at by the drift check",
+                 {{"reason", followed.error().message}});
+  }
+}
+
+void Watches::wait_for_cgroups() {
+  cgroups_readable_.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                               [this](const error_code& error) {
+                                 if (error) return;
+                                 const auto written = cgroups_->drain();
+                                 if (!written) return;
+                                 for (const auto& directory : *written) {
+                                   engine_.cgroup_written(directory);
+                                 }
+                                 wait_for_cgroups();
+                               });
 }
 
 void Watches::follow_monitor(const std::string& id, Watch& watch, const std::string& socket) {
@@ -109,13 +140,6 @@ void Watches::follow_monitor(const std::string& id, Watch& watch, const std::str
   } else {
     log_.warning("monitor is not used", {{"sandbox", id}, {"reason", client.error().message}});
   }
-}
-
-void Watches::forget(const std::string& id) {
-  const auto found = watches_.find(id);
-  if (found == watches_.end()) return;
-  follow_cgroup(found->second, {});
-  watches_.erase(found);
 }
 
 void Watches::begin_to_settle(const std::string& id) {

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "affinity/base/log.hpp"
-#include "affinity/daemon/cgroup_watch.hpp"
 #include "affinity/engine/views.hpp"
+#include "affinity/host/cpuset_watch.hpp"
 #include "vmm/qmp/client.hpp"
 
 namespace ka::engine {
@@ -53,9 +53,9 @@ class Watches {
 
   void follow(const std::string& id);
   void follow_vmm(const std::string& id, Watch& watch, int pid);
-  void follow_cgroup(Watch& watch, const std::string& directory);
   void follow_monitor(const std::string& id, Watch& watch, const std::string& socket);
-  void forget(const std::string& id);
+  void follow_cgroups();
+  void wait_for_cgroups();
 
   void begin_to_settle(const std::string& id);
   void wait_to_settle(const std::string& id, Watch& watch);
@@ -64,7 +64,8 @@ class Watches {
   boost::asio::io_context& io_;
   engine::Engine& engine_;
   const base::Log& log_;
-  CgroupWatch cgroups_;
+  std::optional<host::CpusetWatch> cgroups_;  ///< absent where inotify cannot be had
+  boost::asio::posix::stream_descriptor cgroups_readable_;
   std::map<std::string, Watch> watches_;
 };
 
