@@ -1,10 +1,8 @@
 // The kernel's own cpuset cgroups, version 1 or 2: needs root, makes a cgroup and removes it.
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -12,9 +10,10 @@
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/cpuset_watch.hpp"
 #include "tests/catch.hpp"
+#include "tests/scratch_cgroup.hpp"
 
 using namespace ka;
-namespace fs = std::filesystem;
+using tests::ScratchCgroup;
 
 namespace {
 
@@ -38,34 +37,6 @@ class Sleeper {
   int pid_;
 };
 
-/// A cgroup below the root of the hierarchy, with all of the root's CPUs.
-class Cgroup {
- public:
-  explicit Cgroup(const host::Cgroups& cgroups)
-      : path_(cgroups.mount() / ("ka-test-" + std::to_string(::getpid()))) {
-    const auto root = cgroups.read(cgroups.mount());
-    ready_ = root && ::mkdir(path_.c_str(), 0755) == 0 &&
-             write("cpuset.cpus", policy::format_list(root->cpus)) &&
-             write("cpuset.mems", policy::format_list(root->mems));
-  }
-  Cgroup(const Cgroup&) = delete;
-  Cgroup& operator=(const Cgroup&) = delete;
-  /// A process that was killed leaves its cgroup a little after it was waited for.
-  ~Cgroup() {
-    for (int i = 0; i < 100 && ::rmdir(path_.c_str()) != 0 && errno == EBUSY; ++i) ::usleep(10000);
-  }
-
-  bool ready() const { return ready_; }
-  const fs::path& path() const { return path_; }
-  bool write(const char* file, const std::string& text) const {
-    return base::write_kernel_file(path_ / file, text).has_value();
-  }
-
- private:
-  fs::path path_;
-  bool ready_ = false;
-};
-
 }  // namespace
 
 TEST_CASE("a real cpuset cgroup is read, and writes to it are noticed") {
@@ -74,7 +45,7 @@ TEST_CASE("a real cpuset cgroup is read, and writes to it are noticed") {
     std::cout << "skipped: " << cgroups.error().message << '\n';
     return;
   }
-  const Cgroup cgroup(*cgroups);
+  const ScratchCgroup cgroup(*cgroups);
   const Sleeper sleeper;
   if (!cgroup.ready()) {
     std::cout << "skipped: no cgroup can be made below " << cgroups->mount() << '\n';
@@ -103,7 +74,7 @@ TEST_CASE("a real cgroup that was removed and made again is followed again") {
   REQUIRE(watch);
   for (int round = 0; round < 2; ++round) {
     if (!cgroups) return;
-    const Cgroup cgroup(*cgroups);
+    const ScratchCgroup cgroup(*cgroups);
     if (!cgroup.ready()) return;
     REQUIRE(watch->follow({cgroup.path()}));
     REQUIRE(cgroup.write("cpuset.cpus", "0"));

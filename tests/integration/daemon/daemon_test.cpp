@@ -1,0 +1,300 @@
+// The daemon and the command line as users meet them: real programs, a real VMM, masks read from
+// /proc by the test itself.
+#include <sched.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <iostream>
+#include <thread>
+
+#include "affinity/host/cgroup.hpp"
+#include "tests/catch.hpp"
+#include "tests/integration/daemon/programs.hpp"
+#include "tests/scratch_cgroup.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using tests::DaemonScene;
+using tests::eventually;
+using tests::Seconds;
+using tests::Vm;
+
+namespace {
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A daemon, a VM of two vCPUs, and two CPUs to put it on.
+struct Scene : DaemonScene {
+  explicit Scene(const std::string& configuration = "drift_check = 1\n")
+      : DaemonScene(configuration), vm(path("").parent_path(), 2) {
+    const CpuSet mine = tests::allowed(0) | tests::allowed(static_cast<int>(::getpid()));
+    first = mine.first();
+    last = mine.last();
+  }
+
+  void add() {
+    REQUIRE(ctl({"sandbox", "add", "s1", "--vmm-pid", std::to_string(vm.pid()), "--qmp",
+                 vm.monitor(), "--pod-name", "shop/cart"})
+                .exit == 0);
+    REQUIRE(ctl({"container", "update", "s1", "shared", "--cpus", std::to_string(first)}).exit ==
+            0);
+    REQUIRE(update_exclusive() == 0);
+  }
+
+  int update_exclusive() const {
+    return ctl({"container", "update", "s1", "app", "--cpus", std::to_string(last), "--exclusive"})
+        .exit;
+  }
+
+  /// Every thread where the promise puts it: one vCPU on the last CPU, all else on the first.
+  bool as_promised() const {
+    int on_last = 0;
+    for (const auto& [name, tid] : vm.threads()) {
+      const CpuSet cpus = tests::allowed(tid);
+      if (cpus == CpuSet{last} && name.starts_with("CPU ")) {
+        ++on_last;
+      } else if (cpus != CpuSet{first}) {
+        return false;
+      }
+    }
+    return on_last == 1;
+  }
+
+  /// The daemon looks again for two seconds after an event; what is to be found without that must
+  /// wait for its end.
+  static void settle() { std::this_thread::sleep_for(std::chrono::milliseconds(2300)); }
+
+  void give_back(int tid) const {
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
+    REQUIRE(::sched_setaffinity(tid, sizeof(all), &all) == 0);
+  }
+
+  Vm vm;
+  int first = 0, last = 0;
+};
+
+/// Whether this machine can play; says why not.
+bool possible() {
+  if (tests::allowed(static_cast<int>(::getpid())).size() < 2) {
+    std::cout << "skipped: one CPU is not enough\n";
+    return false;
+  }
+  if (Vm::possible()) return true;
+  std::cout << "skipped: no qemu-system-x86_64\n";
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("containers told by hand are placed, shown, explained and verified") {
+  if (!possible()) return;
+  Scene scene;
+  scene.start();
+  CHECK(scene.ctl({"status"}).out == "no VM sandbox is known\n");
+  scene.add();
+  CHECK(scene.as_promised());
+  CHECK(scene.ctl({"verify"}).exit == 0);
+  const auto status = scene.ctl({"status", "s1"});
+  CHECK(status.exit == 0);
+  CHECK(contains(status.out, "sandbox s1 (shop/cart): mask"));
+  CHECK(contains(status.out, "as planned"));
+  CHECK(contains(status.out, "dedicated to app"));
+  CHECK(contains(scene.ctl({"explain", "s1"}).out, "vCPU 1 runs only on CPU"));
+  CHECK(contains(scene.ctl({"map"}).out, "shop/cart, container app (VM)"));
+  CHECK(eventually([&] {  // the monitor takes a moment to answer
+    return contains(scene.ctl({"status", "--json"}).out, R"("vcpu_source":"qmp)");
+  }));
+
+  CHECK(scene.ctl({"container", "rm", "s1", "app"}).exit == 0);
+  CHECK(tests::allowed(scene.vm.thread("CPU 1/TCG")) == CpuSet{scene.first});
+  CHECK(scene.ctl({"sandbox", "rm", "s1"}).exit == 0);
+  CHECK(tests::allowed(scene.vm.thread("CPU 1/TCG")).contains(scene.last));
+  CHECK(scene.ctl({"explain", "s1"}).exit == 2);
+}
+
+TEST_CASE("drift is seen by verify, repaired by the drift check, and counted") {
+  if (!possible()) return;
+  Scene scene("drift_check = 5\n");
+  scene.start();
+  scene.add();
+  Scene::settle();
+  const int tid = scene.vm.thread("CPU 1/TCG");
+  scene.give_back(tid);
+  const auto report = scene.ctl({"verify"});
+  CHECK(report.exit == 1);
+  CHECK(contains(report.out, "drift"));
+  CHECK(eventually([&] { return scene.as_promised(); }, Seconds(8)));
+  CHECK(scene.metric("kata_affinity_drift_found_total") == 1);
+  CHECK(scene.metric("kata_affinity_drift_repaired_total") == 1);
+  CHECK(scene.ctl({"verify"}).exit == 0);
+}
+
+TEST_CASE("a vCPU that is plugged right after an event is placed soon") {
+  if (!possible()) return;
+  Scene scene("drift_check = 3600\n");
+  scene.start();
+  scene.add();
+  scene.vm.plug_vcpu();
+  const int plugged = scene.vm.thread("CPU 2/TCG");
+  CHECK(eventually(
+      [&] {
+        return tests::allowed(plugged) == CpuSet{scene.first} ||
+               tests::allowed(plugged) == CpuSet{scene.last};
+      },
+      Seconds(4)));
+  CHECK(scene.as_promised());
+}
+
+TEST_CASE("a daemon that was killed takes everything up again and writes nothing") {
+  if (!possible()) return;
+  Scene scene;
+  scene.start();
+  scene.add();
+  const std::string before = scene.ctl({"status"}).out;
+  scene.daemon().send(SIGKILL);
+  CHECK(scene.daemon().wait() == 128 + SIGKILL);
+  CHECK(scene.as_promised());
+  scene.start();
+  CHECK(scene.ctl({"status"}).out == before);
+  CHECK(scene.metric("kata_affinity_writes_total") == 0);
+  CHECK(scene.ctl({"verify"}).exit == 0);
+}
+
+TEST_CASE("a VMM that dies ends its sandbox at once") {
+  if (!possible()) return;
+  Scene scene("drift_check = 3600\n");
+  scene.start();
+  scene.add();
+  Scene::settle();
+  scene.vm.kill();
+  CHECK(eventually([&] { return contains(scene.log(), "sandbox-ended"); }, Seconds(4)));
+  CHECK(scene.ctl({"status"}).out == "no VM sandbox is known\n");
+}
+
+TEST_CASE("a cgroup that someone else writes is followed at once") {
+  if (!possible()) return;
+  const auto cgroups = host::Cgroups::find("/proc");
+  if (!cgroups) return;
+  Scene scene("drift_check = 3600\n");
+  const tests::ScratchCgroup cgroup(*cgroups);
+  if (!cgroup.ready() || !cgroup.write("cgroup.procs", std::to_string(scene.vm.pid()))) {
+    std::cout << "skipped: no cgroup can be made below " << cgroups->mount() << '\n';
+    return;
+  }
+  scene.start();
+  scene.add();
+  Scene::settle();
+  // The kernel now gives every thread the first CPU only, and forgets or keeps their own masks.
+  REQUIRE(cgroup.write("cpuset.cpus", std::to_string(scene.first)));
+  CHECK(eventually([&] {
+    return contains(scene.ctl({"status"}).out,
+                    "CPUs " + std::to_string(scene.last) + " exclusive, vCPUs");
+  }));
+  REQUIRE(
+      cgroup.write("cpuset.cpus", std::to_string(scene.first) + ',' + std::to_string(scene.last)));
+  CHECK(eventually([&] { return scene.as_promised(); }, Seconds(2)));
+  scene.vm.kill();
+}
+
+TEST_CASE("SIGTERM ends the daemon and leaves every thread where it is") {
+  if (!possible()) return;
+  Scene scene;
+  scene.start();
+  scene.add();
+  scene.daemon().send(SIGTERM);
+  CHECK(scene.daemon().wait() == 0);
+  CHECK(scene.as_promised());
+  CHECK_FALSE(std::filesystem::exists(scene.socket()));
+  CHECK(scene.ctl({"status"}).exit == 3);
+}
+
+TEST_CASE("a reload takes good settings and refuses bad ones") {
+  if (!possible()) return;
+  Scene scene;
+  scene.start();
+  scene.add();
+  scene.configure("vcpu_pinning = \"sometimes\"\n");
+  scene.daemon().send(SIGHUP);
+  CHECK(eventually([&] { return contains(scene.log(), "affinity.toml:2:16: "); }));
+  CHECK(scene.as_promised());
+  scene.configure("enable = false\n");
+  scene.daemon().send(SIGHUP);
+  const int tid = scene.vm.thread("CPU 1/TCG");
+  CHECK(eventually([&] { return tests::allowed(tid).contains(scene.first); }));
+  CHECK(contains(scene.ctl({"status"}).out, "released"));
+  scene.configure("enable = true\n");
+  scene.daemon().send(SIGHUP);
+  CHECK(eventually([&] { return scene.as_promised(); }));
+}
+
+TEST_CASE("observe plans and reports and writes nothing") {
+  if (!possible()) return;
+  Scene scene("mode = \"observe\"\n");
+  scene.start();
+  scene.add();
+  CHECK(tests::allowed(scene.vm.thread("CPU 1/TCG")).contains(scene.first));
+  CHECK(scene.metric("kata_affinity_writes_total") == 0);
+  CHECK(contains(scene.ctl({"status"}).out, "NOT as planned"));
+}
+
+TEST_CASE("release gives back until reconcile") {
+  if (!possible()) return;
+  Scene scene;
+  scene.start();
+  scene.add();
+  CHECK(scene.ctl({"release"}).exit == 0);
+  CHECK(tests::allowed(scene.vm.thread("CPU 1/TCG")).contains(scene.first));
+  CHECK(scene.ctl({"reconcile", "s1"}).exit == 0);
+  CHECK(scene.as_promised());
+}
+
+TEST_CASE("what cannot be is refused with exit status 2 and changes nothing") {
+  if (!possible()) return;
+  Scene scene;
+  scene.start();
+  scene.add();
+  const auto before = scene.ctl({"status", "--json"}).out;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
+      {{"container", "update", "s9", "c", "--cpus", "0"}, "no sandbox \"s9\""},
+      {{"container", "update", "s1", "c", "--cpus", "8191"}, "no CPU 8191"},
+      {{"container", "update", "s1", "c", "--cpus", "3-1"}, "runs backwards"},
+      {{"container", "update", "s1", "c", "--mems", "77"}, "no node 77"},
+      {{"sandbox", "add", "s2", "--vmm-pid", "1"}, "not a VMM"},
+      {{"sandbox", "add", "s2", "--vmm-pid", "4194304"}, "does not exist"},
+      {{"sandbox", "add", "s2", "--vmm-pid", std::to_string(scene.vm.pid())}, "belongs to"},
+      {{"sandbox", "add", "s1", "--vmm-pid", std::to_string(scene.vm.pid()), "--qmp",
+        "/run/vc/vm/s1/qmp.sock"},
+       "Kata's own"},
+      {{"sandbox", "add", "../x", "--vmm-pid", "1"}, "sandbox id"},
+      {{"sandbox", "rm", "s9"}, "no sandbox \"s9\""},
+      {{"container", "rm", "s1", "c9"}, "no container \"c9\""},
+      {{"reconcile", "s9"}, "no sandbox \"s9\""},
+      {{"status", "s9"}, "no sandbox \"s9\""},
+  };
+  for (const auto& [arguments, reason] : refused) {
+    const auto ended = scene.ctl(arguments);
+    CAPTURE(ended.out, reason);
+    CHECK(ended.exit == 2);
+    CHECK(contains(ended.out, reason));
+  }
+  CHECK(scene.ctl({"status", "--json"}).out == before);
+}
+
+TEST_CASE("events are told as they happen") {
+  if (!possible()) return;
+  Scene scene;
+  scene.start();
+  tests::Program listener({KA_CTL, "events", "--json", "--socket", scene.socket()},
+                          scene.path("events"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  scene.add();
+  CHECK(eventually([&] {
+    return contains(tests::read_text(scene.path("events")), R"("kind":"container-updated")");
+  }));
+  scene.daemon().send(SIGTERM);
+  CHECK(listener.wait() == 3);
+}

@@ -1,0 +1,126 @@
+// The daemon among people who mean it ill, and people who err. No VM here.
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "affinity/base/fd.hpp"
+#include "tests/catch.hpp"
+#include "tests/integration/daemon/programs.hpp"
+
+using namespace ka;
+using tests::DaemonScene;
+using tests::eventually;
+using tests::Seconds;
+
+namespace {
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+base::Fd connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, path.c_str());
+  base::Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  return fd;
+}
+
+std::string put(const std::string& target, const std::string& body) {
+  return "PUT " + target +
+         " HTTP/1.1\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + body;
+}
+
+/// Fields of /proc/<pid>/stat(us) that tell what a daemon costs.
+long cpu_ticks(int pid) {
+  std::istringstream stat(tests::read_text("/proc/" + std::to_string(pid) + "/stat"));
+  std::string skipped;
+  for (int i = 0; i < 13; ++i) stat >> skipped;
+  long user = 0, system = 0;
+  stat >> user >> system;
+  return user + system;
+}
+
+}  // namespace
+
+TEST_CASE("a second daemon refuses to start, the first goes on") {
+  DaemonScene scene;
+  scene.start();
+  const auto second = tests::run(scene.command(), scene.path("second"));
+  CHECK(second.exit == 1);
+  CHECK(contains(second.out, "another daemon serves"));
+  CHECK(scene.ctl({"status"}).exit == 0);
+}
+
+TEST_CASE("a dead daemon's socket is no obstacle") {
+  DaemonScene scene;
+  scene.start();
+  scene.daemon().send(SIGKILL);
+  scene.daemon().wait();
+  CHECK(std::filesystem::exists(scene.socket()));
+  scene.start();
+  CHECK(scene.ctl({"status"}).exit == 0);
+}
+
+TEST_CASE("a bad configuration is one line with its place, and no daemon") {
+  DaemonScene scene("houskeeping = \"sandbox\"\n");
+  const auto ended = tests::run(scene.command(), scene.path("out"));
+  CHECK(ended.exit == 2);
+  CHECK(contains(ended.out, "affinity.toml:2:1: "));
+  CHECK(std::count(ended.out.begin(), ended.out.end(), '\n') == 1);
+  auto check = scene.command();
+  check.emplace_back("--check-config");
+  CHECK(tests::run(check, scene.path("out")).exit == 2);
+  scene.configure("housekeeping = \"sandbox\"\n");
+  CHECK(tests::run(check, scene.path("out")).exit == 0);
+}
+
+TEST_CASE("metrics are served over TCP too, and nothing else there") {
+  DaemonScene scene("metrics_listen = \"127.0.0.1:19177\"\n");
+  scene.start();
+  const std::string base = "http://127.0.0.1:19177";
+  const auto metrics = tests::run({"curl", "-s", base + "/metrics"}, scene.path("curl"));
+  CHECK(contains(metrics.out, "kata_affinity_sandboxes 0"));
+  CHECK(contains(tests::run({"curl", "-s", base + "/v1/node"}, scene.path("curl")).out, "error"));
+}
+
+TEST_CASE("hostile clients get a reason or the door, and nobody else notices") {
+  DaemonScene scene;
+  scene.start();
+  const std::string before = scene.ctl({"status", "--json"}).out;
+  const std::string target = "/v1/sandboxes/s1";
+  CHECK(contains(scene.raw(put(target, std::string(10 << 20, 'x'))), " 413 "));
+  CHECK(contains(scene.raw(put(target, "{\"vmm_pid\":")), "body:1:12: not JSON"));
+  CHECK(contains(scene.raw(put(target, std::string(500'000, '['))), " 400 "));
+  CHECK(contains(scene.raw(put(target, "{\"vmm_pid\":1,\"vmm\":2}")), "vmm: unknown key"));
+  CHECK(contains(scene.raw("\r\n\r\n\x16\x03\x01 nonsense\r\n\r\n"), " 400 "));
+
+  std::vector<base::Fd> crowd;
+  for (int i = 0; i < 200; ++i) {
+    crowd.push_back(connect_to(scene.socket()));
+    const std::string half = put(target, "{}").substr(0, static_cast<std::size_t>(i) % 60);
+    ::send(crowd.back().get(), half.data(), half.size(), MSG_NOSIGNAL);
+    if (i % 3 == 0) crowd.back().reset();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(scene.ctl({"status", "--json"}).out == before);
+  CHECK(std::chrono::steady_clock::now() - start < Seconds(2));
+  CHECK(scene.daemon().runs());
+}
+
+TEST_CASE("a daemon with nothing to do does nothing") {
+  DaemonScene scene("drift_check = 10\n");
+  scene.start();
+  const long before = cpu_ticks(scene.daemon().pid());
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  CHECK(cpu_ticks(scene.daemon().pid()) - before <= 1);
+}
