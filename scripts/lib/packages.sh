@@ -32,7 +32,7 @@ packages_of() {
       printf '%s\n' clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck
       ;;
     lab) # the node lab
-      printf '%s\n' mmdebstrap debian-archive-keyring e2fsprogs qemu-system-x86 busybox-static python3
+      printf '%s\n' mmdebstrap debian-archive-keyring e2fsprogs binutils patchelf python3
       ;;
     *) return 1 ;;
   esac

@@ -53,6 +53,7 @@ def _run(options: argparse.Namespace) -> int:
     scenario = find_scenario(options.scenario)
     shape = SHAPES[options.shape or scenario.shapes[0]]
     out = options.out or build_dir() / "lab" / f"{scenario.name}.{shape.name}"
+    suite.expect_product([scenario])
     prepare(shape)
     outcome = run_scenario(shape, scenario.name, options.timeout or scenario.timeout, out)
     log = out / "log"

@@ -60,7 +60,7 @@ def _assemble_node(tree: Path, to: Path) -> None:
 
 
 def guest_image(suite: str) -> Path:
-    """A directory with `vmlinuz`, `initrd` and `halt.bin`: what the VMs inside a node of `suite` run."""
+    """A directory with `vmlinuz`, `initrd`, `halt.bin` and `spin.bin`: what the VMs inside a node of `suite` run."""
     tree = debian_tree(suite)
     return cached(f"guest-{suite}", files_digest(GUEST.iterdir(), tree.name), lambda to: _assemble_guest(tree, to))
 
@@ -72,7 +72,8 @@ def _assemble_guest(tree: Path, to: Path) -> None:
     for library in (_PROBE, *_libraries(tree, _PROBE)):
         archive.add_file(library, tree / library)
     (to / "initrd").write_bytes(archive.to_bytes())
-    _assemble_firmware(GUEST / "halt.S", to / "halt.bin")
+    for source in GUEST.glob("*.S"):
+        _assemble_firmware(source, to / f"{source.stem}.bin")
 
 
 def _assemble_firmware(source: Path, to: Path) -> None:

@@ -59,7 +59,7 @@ def _command(shape: Shape, work: Path, argument: str) -> list[str]:
     qemu, image, payload = debian_tree(_QEMU_SUITE), node_image(shape.suite), work / "payload.img"
     write_payload(shape.suite, payload, work)
     share = qemu / "usr/share"
-    command = ["nice", *in_tree(qemu, str(qemu / "usr/bin/qemu-system-x86_64"))]
+    command = ["nice", "-n5", *in_tree(qemu, str(qemu / "usr/bin/qemu-system-x86_64"))]
     command += ["-L", str(share / "qemu"), "-L", str(share / "seabios"), "-no-reboot", "-nodefaults"]
     command += ["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "EPYC,+svm,+npt,+x2apic", "-smp", shape.smp]
     command += ["-m", f"{shape.memory_mib}M", *_numa(shape)]

@@ -11,13 +11,17 @@ _SETTING = re.compile(r"^# lab (?P<key>\w+): *(?P<value>.+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Scenario:
-    """One scenario. `shapes` are those that `node all` runs it on; `core` says whether the short list has it."""
+    """One scenario. `shapes` are those that `node all` runs it on; `core` says whether the short list has it.
+
+    `needs_product`: it cannot run without the product's programs in the build tree.
+    """
 
     name: str
     about: str
     shapes: tuple[str, ...]
     timeout: float
     core: bool
+    needs_product: bool
 
 
 def all_scenarios() -> list[Scenario]:
@@ -38,4 +42,4 @@ def _read(path: Path) -> Scenario:
     settings = {match["key"]: match["value"].strip() for match in _SETTING.finditer(text)}
     about = text.split('"""')[1].strip().splitlines()[0]
     shapes = tuple(settings["shapes"].split())
-    return Scenario(path.stem, about, shapes, float(settings["timeout"]), settings.get("core") == "yes")
+    return Scenario(path.stem, about, shapes, float(settings["timeout"]), settings.get("core") == "yes", settings.get("product") != "no")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodelab.machine import Outcome, prepare, run_scenario
+from nodelab.paths import build_dir
+from nodelab.payload import built_programs
 from nodelab.scenarios import Scenario, all_scenarios
 from nodelab.shapes import SHAPES
 
@@ -26,9 +28,17 @@ def verdict(outcome: Outcome) -> str:
     return "passed" if outcome.status == 0 else f"FAILED: exit status {outcome.status}"
 
 
+def expect_product(scenarios: list[Scenario]) -> None:
+    """Ends the program with a reason when one of `scenarios` needs the daemon and it has not been built."""
+    has_daemon = any(path.name == "kata-affinityd" for path in built_programs())
+    if not has_daemon and any(scenario.needs_product for scenario in scenarios):
+        raise SystemExit(f"lab: no kata-affinityd below {build_dir()}: build it first, or name its build in KATA_AFFINITY_BUILD")
+
+
 def run_all(out: Path, core_only: bool) -> int:
     """Runs every case of the list; returns 0 when every one ran and passed. Says what it left out and why."""
     wanted, left_out = _choose(core_only)
+    expect_product([case.scenario for case in wanted])
     for shape in sorted({case.shape for case in wanted}):
         prepare(SHAPES[shape])
     began, outcomes = time.monotonic(), {}

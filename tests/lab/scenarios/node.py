@@ -1,7 +1,8 @@
 """The node itself: its CPUs and NUMA nodes, KVM, vhost, containerd with NRI, and a sandbox VM with all its threads."""
 # lab shapes: smt8 numa16 bookworm bookworm-v1
-# lab timeout: 240
+# lab timeout: 480
 # lab core: yes
+# lab product: no
 
 import subprocess
 from pathlib import Path

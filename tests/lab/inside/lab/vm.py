@@ -12,18 +12,22 @@ from lab.cgroup import Cgroup
 from lab.qmp import Qmp
 
 _GUEST = Path("/lab/guest")
-_VIRTIOFSD = "/usr/libexec/virtiofsd"
+VIRTIOFSD = "/usr/libexec/virtiofsd"
 _FIRST_CID = 100
 
 
 @dataclass(frozen=True)
 class VmSpec:
-    """What a sandbox's VM is. `job` is what the Linux guest does (see guest/init); a guest without one only halts."""
+    """What a sandbox's VM is.
+
+    `firmware` is all that its guest is: `halt`, or `spin`, which burns CPU on every vCPU. With a `job` (see guest/init)
+    the guest is Linux instead.
+    """
 
     vcpus: int = 2
     max_vcpus: int = 0
+    firmware: str = "halt"
     job: str = ""
-    guest_arguments: str = ""
     memory_mib: int = 0
     debug_threads: bool = False
     iothread: bool = True
@@ -191,7 +195,7 @@ def _start_virtiofsd(directory: Path, cgroup: Cgroup) -> subprocess.Popen:
     shared = directory / "shared"
     shared.mkdir(exist_ok=True)
     path = directory / "vhost-fs.sock"
-    command = [_VIRTIOFSD, f"--socket-path={path}", f"--shared-dir={shared}", "--sandbox=none", "--thread-pool-size=1"]
+    command = [VIRTIOFSD, f"--socket-path={path}", f"--shared-dir={shared}", "--sandbox=none", "--thread-pool-size=1"]
     with open(directory / "virtiofsd.log", "wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=lambda: cgroup.add(os.getpid()))
     while not path.exists():
@@ -234,6 +238,6 @@ def _devices(spec: VmSpec, directory: Path, number: int) -> list[str]:
 
 def _guest(spec: VmSpec) -> list[str]:
     if not spec.job:
-        return ["-bios", str(_GUEST / "halt.bin")]
-    words = f"console=ttyS0 quiet panic=1 mitigations=off lab.job={spec.job} {spec.guest_arguments}"
+        return ["-bios", str(_GUEST / f"{spec.firmware}.bin")]
+    words = f"console=ttyS0 quiet panic=1 mitigations=off lab.job={spec.job}"
     return ["-kernel", str(_GUEST / "vmlinuz"), "-initrd", str(_GUEST / "initrd"), "-append", words]

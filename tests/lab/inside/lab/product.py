@@ -1,0 +1,140 @@
+"""The product under test: its daemon, started and killed as a scenario likes, and its API."""
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from lab.vm import Vm
+
+_DIRECTORY = Path("/run/lab-daemon")
+_SOCKET = "/run/kata-affinity/api.sock"
+STATE = Path("/run/kata-affinity/state")
+
+
+class Refused(Exception):
+    """The API answered with an error; `status` is HTTP's."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"{status}: {text}")
+        self.status = status
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(_SOCKET)
+
+
+def call(method: str, path: str, body: object = None, timeout: float = 60) -> object:
+    """One call of the API; the JSON that it answers."""
+    connection = _UnixConnection("localhost", timeout=timeout)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body))
+        answer = connection.getresponse()
+        text = answer.read().decode()
+    finally:
+        connection.close()
+    if answer.status >= 400:
+        raise Refused(answer.status, text)
+    return json.loads(text) if text else None
+
+
+def put_container(sandbox: str, container: str, cpus: str, exclusive: bool = False) -> None:
+    """Tells a container's spec, as an UpdateContainer does."""
+    call("PUT", f"/v1/sandboxes/{sandbox}/containers/{container}", {"cpus": cpus, "exclusive": exclusive, "name": container})
+
+
+def put_sandbox(vm: Vm) -> None:
+    """Tells that `vm` is there."""
+    call("PUT", f"/v1/sandboxes/{vm.id}", {"vmm_pid": vm.pid, "pod_uid": f"uid-{vm.id}"})
+
+
+def put_runc_pod(sandbox: str) -> None:
+    """Tells of a pod that is no VM."""
+    call("PUT", f"/v1/sandboxes/{sandbox}", {"pod_uid": f"uid-{sandbox}"})
+
+
+def remove_sandbox(sandbox: str) -> None:
+    """Tells that a pod is gone. The daemon may have noticed by itself that the VM has ended."""
+    try:
+        call("DELETE", f"/v1/sandboxes/{sandbox}")
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+
+
+def ctl(*arguments: str) -> subprocess.CompletedProcess:
+    """Runs kata-affinityctl."""
+    return subprocess.run(["kata-affinityctl", *arguments], capture_output=True, text=True, check=False)
+
+
+class Daemon:
+    """kata-affinityd with `settings` in its [affinity] table. It is ended at the end of a `with` block."""
+
+    def __init__(self, **settings: object) -> None:
+        self._settings = settings
+        self._process: subprocess.Popen | None = None
+        _DIRECTORY.mkdir(exist_ok=True)
+
+    def __enter__(self) -> "Daemon":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process and self._process.poll() is None:
+            self.stop()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def start(self) -> None:
+        """Starts it and waits until its API answers."""
+        config = _DIRECTORY / "configuration.toml"
+        config.write_text("[affinity]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in self._settings.items()))
+        with open(_DIRECTORY / "log", "ab") as log:
+            command = ["kata-affinityd", "--config", str(config), "--socket", _SOCKET]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self._wait_until_up()
+
+    def configure(self, **settings: object) -> None:
+        """Restarts it with other settings, as an operator does. It takes up again what it knew."""
+        self.stop()
+        self._settings = settings
+        self.start()
+
+    def stop(self) -> None:
+        """Ends it as systemd does."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(30)
+
+    def kill(self) -> None:
+        """Ends it without a chance to do anything."""
+        self._process.kill()
+        self._process.wait()
+
+    def _wait_until_up(self, seconds: float = 60) -> None:
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                call("GET", "/v1/sandboxes")
+                return
+            except OSError as error:
+                if time.monotonic() > until or self._process.poll() is not None:
+                    raise RuntimeError(f"the daemon does not answer; its log:\n{_log()}") from error
+                time.sleep(0.1)
+
+
+def violations() -> list:
+    """What `verify` finds."""
+    return call("POST", "/v1/verify")["findings"]
+
+
+def _log() -> str:
+    return (_DIRECTORY / "log").read_text(errors="replace")[-4000:]
