@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,8 @@ class FakeCalls final : public engine::AffinityCalls {
   using CpuSet = policy::CpuSet;
 
   explicit FakeCalls(CpuSet machine) : machine_(std::move(machine)) {}
+
+  bool exists(int, int tid) override { return !gone.contains(tid); }
 
   base::Result<CpuSet> get(int tid) override {
     if (const auto fault = get_faults.find(tid); fault != get_faults.end()) {
@@ -57,6 +60,7 @@ class FakeCalls final : public engine::AffinityCalls {
   std::map<int, CpuSet> own;                      ///< masks that were set
   std::map<int, std::pair<int, int>> set_faults;  ///< by tid: errno, how often
   std::map<int, int> get_faults;                  ///< by tid: errno
+  std::set<int> gone;
   std::vector<std::pair<int, CpuSet>> writes;
   std::function<CpuSet(int)> cgroup_of;
   std::function<void(int)> before_write, after_write;

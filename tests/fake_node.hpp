@@ -85,7 +85,6 @@ class FakeNode {
   void in_cgroup(int pid, const std::string& name, const std::string& cpus) const {
     dir_.write("proc/" + std::to_string(pid) + "/cgroup", "0::/" + name + '\n');
     dir_.write("cgroup/" + name + "/cpuset.cpus.effective", cpus + '\n');
-    dir_.write("cgroup/" + name + "/cpuset.mems.effective", "0\n");
   }
 
   /// Writes the list of a cgroup's processes; returns the cgroup's directory.

@@ -13,6 +13,14 @@
 
 namespace ka::tests {
 
+/// The memory nodes that a cgroup allows, as the kernel writes them.
+inline std::string mems_of(const std::filesystem::path& cgroup) {
+  for (const char* name : {"cpuset.mems.effective", "cpuset.effective_mems"}) {
+    if (auto text = base::read_file(cgroup / name)) return *text;
+  }
+  return "0";
+}
+
 /// A cgroup below the root of the hierarchy, with all of the root's CPUs.
 class ScratchCgroup {
  public:
@@ -21,7 +29,7 @@ class ScratchCgroup {
     const auto root = cgroups.read(cgroups.mount());
     ready_ = root && ::mkdir(path_.c_str(), 0755) == 0 &&
              write("cpuset.cpus", policy::format_list(root->cpus)) &&
-             write("cpuset.mems", policy::format_list(root->mems));
+             write("cpuset.mems", mems_of(cgroups.mount()));
   }
   ScratchCgroup(const ScratchCgroup&) = delete;
   ScratchCgroup& operator=(const ScratchCgroup&) = delete;

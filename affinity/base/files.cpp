@@ -93,6 +93,14 @@ Result<std::string> read_file_at(int directory, const char* name, std::size_t li
   return read_all(fd.get(), limit, name);
 }
 
+Result<std::string_view> read_record_at(int directory, const char* name, std::span<char> buffer) {
+  const Fd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC));
+  if (!fd) return fail_errno(errno, name);
+  const ssize_t size = ::read(fd.get(), buffer.data(), buffer.size());
+  if (size < 0) return fail_errno(errno, name);
+  return std::string_view(buffer.data(), static_cast<std::size_t>(size));
+}
+
 Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text) {
   const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd) return fail_errno(errno, path.string());

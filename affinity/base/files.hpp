@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "affinity/base/fd.hpp"
@@ -18,11 +20,16 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t lim
 /// The same, relative to an open directory.
 Result<std::string> read_file_at(int directory, const char* name, std::size_t limit = 1 << 20);
 
+/// Reads a file of one record that the kernel writes at once (seq_file: the stat lines of /proc)
+/// with one read(2) into `buffer`; what does not fit is cut off. `directory` may be AT_FDCWD.
+Result<std::string_view> read_record_at(int directory, const char* name, std::span<char> buffer);
+
 /// Writes `text` with one write(2), as kernel files want it. The file must exist.
 Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text);
 
-/// Replaces a file so that whoever looks, also after a crash of ours, finds the old or the new content,
-/// whole: temporary file in the same directory (mode 0600), rename. Not meant to outlive a reboot.
+/// Replaces a file so that whoever looks, also after a crash of ours, finds the old or the new
+/// content, whole: temporary file in the same directory (mode 0600), rename. Not meant to outlive a
+/// reboot.
 Result<void> write_atomically(const std::filesystem::path& path, const std::string& text);
 
 /// Opens a directory for use with read_file_at.

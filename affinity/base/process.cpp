@@ -1,5 +1,8 @@
 #include "affinity/base/process.hpp"
 
+#include <fcntl.h>
+
+#include <array>
 #include <charconv>
 
 #include "affinity/base/files.hpp"
@@ -66,7 +69,8 @@ Result<std::vector<int>> ProcFs::threads(int pid) const {
 Result<ThreadStat> ProcFs::stat(int pid, int tid) const {
   const std::string path =
       root_.native() + '/' + std::to_string(pid) + "/task/" + std::to_string(tid) + "/stat";
-  const auto text = read_file(path);
+  std::array<char, 2048> line;
+  const auto text = read_record_at(AT_FDCWD, path.c_str(), line);
   if (!text) return unexpected(text.error());
   return parse_thread_stat(*text);
 }

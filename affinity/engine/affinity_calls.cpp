@@ -21,6 +21,10 @@ base::Result<void> write_mask(int tid, const std::uint64_t* words, std::size_t c
 
 }  // namespace
 
+bool KernelAffinityCalls::exists(int pid, int tid) {
+  return ::syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
+}
+
 base::Result<policy::CpuSet> KernelAffinityCalls::get(int tid) {
   Words words{};
   const long bytes = ::syscall(SYS_sched_getaffinity, tid, sizeof words, words.data());

@@ -8,7 +8,7 @@ using Fate = Applied::Fate;
 
 constexpr int kAttempts = 3;
 
-/// I9. Any failure to read the line means that the thread is not there any more.
+/// Any failure to read the line means that the thread is not there any more.
 bool is_same_thread(const policy::ThreadKey& key, const base::ProcFs& proc) {
   const auto stat = proc.stat(key.pid, key.tid);
   return stat && stat->start_time == key.start_time;
@@ -55,8 +55,11 @@ Applied read_again(const policy::Write& write, AffinityCalls& calls, const base:
           {ErrorCode::kTransient, "the kernel kept " + policy::format_list(*actual), 0}};
 }
 
+/// I9. The start time was read in the pass that asks for the write, a moment ago; that the thread
+/// is still one of its process is asked again here, and the start time is read again after the
+/// write.
 Applied apply_one(const policy::Write& write, AffinityCalls& calls, const base::ProcFs& proc) {
-  if (!is_same_thread(write.key, proc)) return {write.key, Fate::kGone, {}, {}};
+  if (!calls.exists(write.key.pid, write.key.tid)) return {write.key, Fate::kGone, {}, {}};
   const auto done = write_with_patience(write, calls);
   if (!done) return failed(write, done.error());
   return read_again(write, calls, proc);

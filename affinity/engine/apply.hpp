@@ -26,8 +26,9 @@ struct Applied {
   base::Error error;      ///< for kRetry and kRefused
 };
 
-/// Makes the writes in their order. A thread whose start time is not the expected one is kGone: its
-/// number belongs to someone else now, and it is not written to.
+/// Makes the writes in their order. The keys are those of threads that were seen just before, in
+/// the same pass. A thread that is no longer one of its process is kGone and not written to; so is
+/// one that has another start time after the write: its number belongs to someone else by now.
 std::vector<Applied> apply(const std::vector<policy::Write>& writes, AffinityCalls& calls,
                            const base::ProcFs& proc);
 

@@ -45,6 +45,16 @@ int any_vcpu_tid(const vmm::VmmThreads& seen) {
   return seen.vmm_pid;
 }
 
+/// With version 1 Kata moves only the vCPU threads into the sandbox cgroup.
+CgroupFacts read_cgroup_of_vcpus(const Eyes& eyes, const vmm::VmmThreads& seen,
+                                 const CgroupFacts& of_vmm) {
+  if (!eyes.cgroups || eyes.cgroups->version() != 1) return of_vmm;
+  const auto directory = eyes.cgroups->directory_of(any_vcpu_tid(seen));
+  if (!directory || *directory == of_vmm.directory) return of_vmm;
+  auto facts = eyes.cgroups->read(*directory);
+  return facts ? std::move(*facts) : of_vmm;
+}
+
 }  // namespace
 
 base::Result<void> Sandbox::observe_afresh(const Eyes& eyes, const policy::PodRecord& pod) {
@@ -76,9 +86,7 @@ void Sandbox::read_cgroups(const Eyes& eyes, const CgroupFacts& of_vmm) {
     task_counts_[pid] = count_tasks(eyes.proc, pid);
     allowed_by_pid_[pid] = read_cgroup(eyes, pid).cpus;
   }
-  // With version 1 Kata moves only the vCPU threads into the sandbox cgroup.
-  const bool of_threads = eyes.cgroups && eyes.cgroups->version() == 1;
-  const CgroupFacts of_vcpus = of_threads ? read_cgroup(eyes, any_vcpu_tid(seen_)) : of_vmm;
+  const CgroupFacts of_vcpus = read_cgroup_of_vcpus(eyes, seen_, of_vmm);
   cgroup_ = of_vcpus.cpuset_directory.string();
   cgroup_cpus_.reset();
   if (!of_vcpus.cpus.empty()) cgroup_cpus_ = of_vcpus.cpus;

@@ -62,12 +62,12 @@ Result<std::string> first_of(const std::filesystem::path& directory,
   return text;
 }
 
-template <typename Tag>
-Result<policy::IdSet<Tag>> read_set(const std::filesystem::path& directory,
-                                    std::initializer_list<const char*> names) {
-  const auto text = first_of(directory, names);
+Result<policy::CpuSet> read_cpus(const std::filesystem::path& directory, int version) {
+  // Version 1 of older kernels has no file for the effective set.
+  const auto text = version == 2 ? first_of(directory, {"cpuset.cpus.effective"})
+                                 : first_of(directory, {"cpuset.effective_cpus", "cpuset.cpus"});
   if (!text) return unexpected(text.error());
-  auto set = policy::parse_list<Tag>(*text);
+  auto set = policy::parse_list<policy::CpuTag>(*text);
   if (!set) return base::fail(ErrorCode::kInvalid, directory.string() + ": " + set.error().reason);
   return std::move(*set);
 }
@@ -89,28 +89,31 @@ Result<Cgroups> Cgroups::find(const std::filesystem::path& proc) {
   return base::fail(ErrorCode::kUnavailable, "no cgroup hierarchy controls cpusets");
 }
 
-Result<CgroupFacts> Cgroups::of_task(int tid) const {
+Result<std::filesystem::path> Cgroups::directory_of(int tid) const {
   const auto path = base::ProcFs(proc_).cgroup(tid, version_ == 2 ? "" : "cpuset");
   if (!path) return unexpected(path.error());
-  return read(mount_ / std::filesystem::path(*path).relative_path());
+  const auto below = std::filesystem::path(*path).relative_path();
+  return below.empty() ? mount_ : mount_ / below;
+}
+
+Result<CgroupFacts> Cgroups::of_task(int tid) const {
+  const auto directory = directory_of(tid);
+  if (!directory) return unexpected(directory.error());
+  return read(*directory);
 }
 
 /// Version 2 has the files only where the parent hands the controller down; what is in force below
 /// is what the nearest ancestor with the files says (Documentation/admin-guide/cgroup-v2.rst).
 Result<CgroupFacts> Cgroups::read(const std::filesystem::path& directory) const {
   std::filesystem::path with_files = directory;
-  const auto cpus_names = {"cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"};
-  auto cpus = read_set<policy::CpuTag>(with_files, cpus_names);
+  auto cpus = read_cpus(with_files, version_);
   while (!cpus && cpus.error().code == ErrorCode::kGone && with_files != mount_ &&
          with_files.has_relative_path()) {
     with_files = with_files.parent_path();
-    cpus = read_set<policy::CpuTag>(with_files, cpus_names);
+    cpus = read_cpus(with_files, version_);
   }
   if (!cpus) return unexpected(std::move(cpus.error()));
-  auto mems = read_set<policy::NodeTag>(
-      with_files, {"cpuset.mems.effective", "cpuset.effective_mems", "cpuset.mems"});
-  if (!mems) return unexpected(std::move(mems.error()));
-  return CgroupFacts{with_files, directory, std::move(*cpus), std::move(*mems)};
+  return CgroupFacts{with_files, directory, std::move(*cpus)};
 }
 
 }  // namespace ka::host

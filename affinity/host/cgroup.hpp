@@ -16,8 +16,7 @@ struct CgroupFacts {
   std::filesystem::path cpuset_directory;
   /// Of the cgroup that the process is in, in the same hierarchy.
   std::filesystem::path directory;
-  policy::CpuSet cpus;   ///< effective: online CPUs that its threads may use
-  policy::NodeSet mems;  ///< effective
+  policy::CpuSet cpus;  ///< effective: online CPUs that its threads may use
 };
 
 class Cgroups {
@@ -31,7 +30,9 @@ class Cgroups {
   int version() const { return version_; }
   const std::filesystem::path& mount() const { return mount_; }
 
-  /// Of a process, or of a single thread (with version 1 threads of one process may differ).
+  /// Where a process is, or a single thread (with version 1 threads of one process may differ).
+  base::Result<std::filesystem::path> directory_of(int tid) const;
+  /// What is allowed there.
   base::Result<CgroupFacts> of_task(int tid) const;
   /// Of a cgroup, by its absolute directory.
   base::Result<CgroupFacts> read(const std::filesystem::path& directory) const;

@@ -1,8 +1,5 @@
 #include "vmm/procfs/thread_list.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <charconv>
 #include <optional>
@@ -14,19 +11,17 @@
 namespace ka::vmm {
 namespace {
 
-/// Most of what an event costs is spent here, so: one open relative to the task directory, and one
-/// read, which gets the whole line, since the kernel writes it at once (seq_file).
+/// Most of what an event costs is spent here, so: one open relative to the task directory, one
+/// read.
 std::optional<base::ThreadStat> read_stat(int task_directory, int tid) {
   std::array<char, 24> name;
   const auto digits = std::to_chars(name.data(), name.data() + name.size(), tid);
   constexpr std::string_view kFile = "/stat";
   digits.ptr[kFile.copy(digits.ptr, kFile.size())] = '\0';
-  const base::Fd file(::openat(task_directory, name.data(), O_RDONLY | O_CLOEXEC));
-  if (!file) return std::nullopt;
   std::array<char, 2048> line;
-  const ssize_t size = ::read(file.get(), line.data(), line.size());
-  if (size <= 0) return std::nullopt;
-  auto stat = base::parse_thread_stat({line.data(), static_cast<std::size_t>(size)});
+  const auto text = base::read_record_at(task_directory, name.data(), line);
+  if (!text) return std::nullopt;
+  auto stat = base::parse_thread_stat(*text);
   if (!stat || stat->tid != tid) return std::nullopt;
   return std::move(*stat);
 }

@@ -55,11 +55,9 @@ TEST_CASE("a process's version 2 cgroup tells its effective set") {
   node.write("proc/42/cgroup", "0::/kubepods/pod1/sandbox");
   node.write("v2/kubepods/pod1/sandbox/cpuset.cpus", "");
   node.write("v2/kubepods/pod1/sandbox/cpuset.cpus.effective", "2-3,8");
-  node.write("v2/kubepods/pod1/sandbox/cpuset.mems.effective", "0");
   const auto facts = host::Cgroups::find(node.proc())->of_task(42);
   REQUIRE(facts);
   CHECK(facts->cpus == CpuSet{2, 3, 8});
-  CHECK(facts->mems == policy::NodeSet{0});
   CHECK(facts->directory == node.path("v2/kubepods/pod1/sandbox"));
   CHECK(facts->cpuset_directory == facts->directory);
 }
@@ -71,7 +69,6 @@ TEST_CASE("without the controller the nearest ancestor that has it is in force")
   node.write("proc/42/cgroup", "0::/system.slice/a/b");
   node.write("v2/system.slice/a/b/cgroup.procs", "42");
   node.write("v2/system.slice/cpuset.cpus.effective", "0-5");
-  node.write("v2/system.slice/cpuset.mems.effective", "0-1");
   const auto facts = host::Cgroups::find(node.proc())->of_task(42);
   REQUIRE(facts);
   CHECK(facts->cpus == CpuSet::range(0, 5));

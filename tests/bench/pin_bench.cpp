@@ -1,0 +1,124 @@
+// How long it takes from an API call until the last thread of a sandbox is pinned and read again,
+// against a bare loop in the same run that for each thread reads its start time, sets its affinity
+// and reads it back.
+//
+//   pin_bench DAEMON VMM_LIKE [ROUNDS]
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "affinity/base/process.hpp"
+#include "affinity/engine/affinity_calls.hpp"
+#include "tests/bench/child.hpp"
+#include "tests/temp_dir.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Micros = std::chrono::duration<double, std::micro>;
+
+constexpr int kThreads = 20;  // one of them the main thread
+
+class Api {
+ public:
+  explicit Api(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    for (int tries = 0; tries < 500; ++tries) {
+      fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the sockets API
+      if (::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return;
+      ::close(fd_);
+      ::usleep(10000);
+    }
+    std::fputs("the daemon does not answer\n", stderr);
+    std::exit(1);
+  }
+
+  void put(const std::string& target, const std::string& body) const {
+    const std::string request =
+        "PUT " + target +
+        " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
+        "\r\n\r\n" + body;
+    if (::write(fd_, request.data(), request.size()) < 0) std::exit(1);
+    std::string answer(65536, '\0');
+    const ssize_t got = ::read(fd_, answer.data(), answer.size());
+    if (got > 12 && answer.compare(9, 1, "2") == 0) return;
+    std::fprintf(stderr, "%s: %.*s\n", target.c_str(), static_cast<int>(got), answer.data());
+    std::exit(1);
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+double percentile(std::vector<double> values, double share) {
+  std::ranges::sort(values);
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+template <typename Work>
+double micros(Work work) {
+  const auto start = Clock::now();
+  work();
+  return Micros(Clock::now() - start).count();
+}
+
+void bare_loop(int pid, const ka::policy::CpuSet& cpus) {
+  const ka::base::ProcFs proc;
+  ka::engine::KernelAffinityCalls calls;
+  const auto tids = proc.threads(pid);
+  for (const int tid : *tids) {
+    if (!proc.stat(pid, tid) || !calls.set(tid, cpus) || !calls.get(tid)) std::exit(1);
+  }
+}
+
+void report(const char* name, const std::vector<double>& times) {
+  std::printf("%-28s median %8.1f us   p99 %8.1f us\n", name, percentile(times, 0.5),
+              percentile(times, 0.99));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fputs("usage: pin_bench DAEMON VMM_LIKE [ROUNDS]\n", stderr);
+    return 2;
+  }
+  const int rounds = argc > 3 ? std::atoi(argv[3]) : 500;
+  ::setenv("TMPDIR", "/dev/shm", 1);  // state lies below /run, which is in memory
+  const ka::tests::TempDir dir;
+  const std::string socket = (dir.path() / "api.sock").string();
+  const std::string configuration = (dir.path() / "configuration.toml").string();
+  dir.write("configuration.toml", "[affinity]\nlog_level = \"warning\"\n");
+  const ka::bench::Child vmm({argv[2], "16", std::to_string(kThreads - 17)});
+  vmm.wait_output();
+  const ka::bench::Child daemon({argv[1], "--config", configuration, "--socket", socket,
+                                 "--state-dir", (dir.path() / "state").string()});
+  const Api api(socket);
+  api.put("/v1/sandboxes/bench", "{\"vmm_pid\":" + std::to_string(vmm.pid()) + "}");
+  std::vector<double> through_api, bare;
+  for (int i = 0; i < rounds; ++i) {
+    const std::string cpu = i % 2 == 0 ? "0" : "1";
+    through_api.push_back(micros([&] {
+      api.put("/v1/sandboxes/bench/containers/c", R"({"cpus":")" + cpu + R"(","exclusive":false})");
+    }));
+    // The other CPU and back, so that both halves change every mask.
+    bare.push_back(micros([&] { bare_loop(vmm.pid(), {i % 2 == 0 ? 1 : 0}); }));
+    bare_loop(vmm.pid(), {i % 2 == 0 ? 0 : 1});
+  }
+  std::printf("%d threads, %d rounds\n", kThreads, rounds);
+  report("API call to last re-read", through_api);
+  report("bare loop", bare);
+  std::printf("ratio of the medians %.2f (at most 3)\n",
+              percentile(through_api, 0.5) / percentile(bare, 0.5));
+}
