@@ -26,7 +26,7 @@ packages_of() {
       printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 jq bzip2
       ;;
     vm) # a VM of Debian's own kernel: the demo and the integration tests
-      printf '%s\n' qemu-system-x86 busybox-static jq socat strace
+      printf '%s\n' qemu-system-x86 busybox-static curl jq socat strace
       ;;
     check) # the second compiler, fuzzers and the checks of style
       printf '%s\n' clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck

@@ -36,6 +36,22 @@ threads_table() {
   ' <(printf '%s\n' "$1") <(printf '%s\n' "$2")
 }
 
+# $1: output of threads_of, $2: pid, $3: seconds. Prints on which CPUs the vCPUs were seen at work meanwhile, one CPU a
+# line. Only threads that run count: a sleeping one keeps the number of its last CPU.
+vcpus_at_work() {
+  local until=$((SECONDS + $3)) tid role stat fields
+  while [ "$SECONDS" -lt "$until" ]; do
+    while IFS=$'\t' read -r tid _ role _; do
+      [[ $role == vCPU* ]] && { read -r stat <"/proc/$2/task/$tid/stat"; } 2>/dev/null || continue
+      read -ra fields <<<"${stat##*) }"
+      [ "${fields[0]}" != R ] || echo "${fields[36]} $role"
+    done <<<"$1"
+    sleep 0.02
+  done | sort -u | awk '
+    {on[$1] = on[$1] (on[$1] ? ", " : "") $2 " " $3}
+    END {for (cpu in on) print "CPU " cpu ": " on[cpu]}' | sort -V
+}
+
 # CPU lists as the kernel writes them: "0-3,8". cpus_of prints a list's members, one a line; list_of is the reverse.
 cpus_of() {
   local part
