@@ -8,6 +8,8 @@ namespace ka::cli {
 
 Exit run(const TopologyOptions& options, Output& output);
 Exit run(const PlanOptions& options, Output& output);
+Exit run(const AllocateOptions& options, Output& output);
+Exit run(const MergeHintsOptions& options, Output& output);
 Exit run(const StatusOptions& options, Output& output);
 Exit run(const ExplainOptions& options, Output& output);
 Exit run(const MapOptions& options, Output& output);

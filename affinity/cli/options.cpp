@@ -36,6 +36,47 @@ void declare_plan(CLI::App& app, Command& chosen) {
   command.add_option("--previous", options->previous, "an earlier output of plan --json");
 }
 
+void declare_wishes(CLI::App& command, AllocateOptions& options) {
+  command.add_option("--cpus", options.cpus, "how many CPUs the container is to have")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--class", options.cpu_class, "kind of CPU on hybrid machines")
+      ->check(CLI::IsMember({"any", "fast", "efficient"}))
+      ->capture_default_str();
+  command.add_flag("--prefer-isolated", options.prefer_isolated,
+                   "CPUs under isolcpus and nohz_full first");
+  command.add_option("--numa-affinity", options.numa_affinity, "nodes whose CPUs come first");
+  command.add_option("--held", options.held, "resize: the CPUs that the container has");
+  command.add_option("--promised", options.promised, "resize: those it was admitted with");
+}
+
+void declare_allocate(CLI::App& app, Command& chosen) {
+  const auto options = std::make_shared<AllocateOptions>();
+  CLI::App& command =
+      add_command(app, chosen, options, "allocate", "say which CPUs a container would get");
+  command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
+  command.add_option("--available", options->available, "the shared pool (all online CPUs)");
+  command.add_option("--reserved", options->reserved, "CPUs that are never handed out");
+  command.add_option("--strategy", options->strategy, "how CPUs are chosen")
+      ->check(CLI::IsMember({"packed", "distributed"}))
+      ->capture_default_str();
+  command
+      .add_option("--group-size", options->group_size, "distributed: split in multiples of this")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--option", options->options, "an option of kubelet's static policy");
+  command.add_flag("--explain", options->explain, "name the steps and scores that led there");
+  declare_wishes(command, *options);
+}
+
+void declare_merge_hints(CLI::App& app, Command& chosen) {
+  const auto options = std::make_shared<MergeHintsOptions>();
+  CLI::App& command = add_command(app, chosen, options, "merge-hints",
+                                  "merge topology hints, JSON from standard input");
+  command.add_option("--input", options->input, "a file instead (- for stdin)")
+      ->capture_default_str();
+}
+
 template <typename Options>
 CLI::App& add_online(CLI::App& app, Command& chosen, const std::shared_ptr<Options>& options,
                      const char* name, const char* summary) {
@@ -115,6 +156,8 @@ void declare_container(CLI::App& app, Command& chosen) {
 void declare_commands(CLI::App& app, Command& chosen) {
   declare_topology(app, chosen);
   declare_plan(app, chosen);
+  declare_allocate(app, chosen);
+  declare_merge_hints(app, chosen);
   declare_views(app, chosen);
   declare_actions(app, chosen);
   declare_sandbox(app, chosen);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "affinity/cli/output.hpp"
 #include "policy/facts/expected.hpp"
@@ -24,6 +25,28 @@ struct PlanOptions {
   std::string topology = "host";
   std::string scenario;  ///< a file, or "-"
   std::string previous;  ///< an earlier output; empty: none
+};
+
+/// `allocate`: which CPUs a container would get.
+struct AllocateOptions {
+  std::string topology = "host";
+  std::optional<std::string> available;  ///< absent: all online CPUs
+  int cpus = 0;
+  std::string strategy = "packed";
+  int group_size = 1;
+  std::vector<std::string> options;
+  std::optional<std::string> reserved;
+  std::optional<std::string> numa_affinity;
+  std::string cpu_class = "any";
+  bool prefer_isolated = false;
+  std::optional<std::string> held;
+  std::optional<std::string> promised;
+  bool explain = false;
+};
+
+/// `merge-hints`: on which NUMA nodes topology hints agree.
+struct MergeHintsOptions {
+  std::string input = "-";
 };
 
 /// What every command has that needs the daemon.
@@ -86,10 +109,11 @@ struct ContainerRemoveOptions : Online {
 /// `events`: what happens, as it happens.
 struct EventsOptions : Online {};
 
-using Command = std::variant<TopologyOptions, PlanOptions, StatusOptions, ExplainOptions,
-                             MapOptions, VerifyOptions, ReconcileOptions, ReleaseOptions,
-                             SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
-                             ContainerRemoveOptions, EventsOptions>;
+using Command =
+    std::variant<TopologyOptions, PlanOptions, AllocateOptions, MergeHintsOptions, StatusOptions,
+                 ExplainOptions, MapOptions, VerifyOptions, ReconcileOptions, ReleaseOptions,
+                 SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
+                 ContainerRemoveOptions, EventsOptions>;
 
 struct Invocation {
   bool json = false;

@@ -97,6 +97,7 @@ std::string special_cpus(const Topology& topology) {
     if (kinds.size() > 1) add(fmt::format("CPUs of kind {} (higher is faster)", kind), cpus);
   }
   add("isolated CPUs", topology.isolated());
+  add("nohz_full CPUs", topology.nohz_full());
   add("offline CPUs", topology.all() - topology.online());
   policy::NodeSet empty;
   for (const int node : topology.nodes()) {

@@ -264,15 +264,16 @@ void place_offline(const std::filesystem::path& system_cpu, Parts& parts) {
   }
 }
 
-/// isolcpus: Documentation/admin-guide/cputopology.rst, "isolated".
-base::Result<void> mark_isolated(const std::filesystem::path& system_cpu, Parts& parts) {
-  const auto file = system_cpu / "isolated";
+/// isolcpus and nohz_full: Documentation/ABI/testing/sysfs-devices-system-cpu, "isolated" and
+/// "nohz_full". A kernel that was started without nohz_full says "(null)" or a zero byte there.
+base::Result<void> mark_listed(const std::filesystem::path& file, bool Cpu::* mark, Parts& parts) {
   const auto text = base::read_file(file);
   if (!text && text.error().code == base::ErrorCode::kGone) return {};
   if (!text) return unexpected(text.error());
-  const auto isolated = policy::parse_list<policy::CpuTag>(*text);
-  if (!isolated) return fail(file.string() + ": " + isolated.error().reason);
-  for (Cpu& cpu : parts.cpus) cpu.isolated = isolated->contains(cpu.cpu);
+  if (text->find("(null)") != std::string::npos || text->starts_with('\0')) return {};
+  const auto listed = policy::parse_list<policy::CpuTag>(*text);
+  if (!listed) return fail(file.string() + ": " + listed.error().reason);
+  for (Cpu& cpu : parts.cpus) cpu.*mark = listed->contains(cpu.cpu);
   return {};
 }
 
@@ -309,8 +310,11 @@ base::Result<Topology> read_machine(const std::filesystem::path& root) {
     if (auto distances = numa_distances(parts->nodes)) parts->distances = std::move(*distances);
   }
   place_offline(system_cpu, *parts);
-  if (auto marked = mark_isolated(system_cpu, *parts); !marked) {
-    return unexpected(std::move(marked.error()));
+  for (const auto& [name, mark] :
+       {std::pair("isolated", &Cpu::isolated), std::pair("nohz_full", &Cpu::nohz_full)}) {
+    if (auto marked = mark_listed(system_cpu / name, mark, *parts); !marked) {
+      return unexpected(std::move(marked.error()));
+    }
   }
   return make(std::move(*parts));
 }

@@ -14,6 +14,7 @@ boost::json::object cpu_to_json(const policy::Cpu& cpu) {
                              {"numa", cpu.numa},        {"l3", cpu.l3},     {"kind", cpu.kind},
                              {"isolated", cpu.isolated}};
   if (!cpu.online) object["online"] = false;
+  if (cpu.nohz_full) object["nohz_full"] = true;
   return object;
 }
 
@@ -38,6 +39,7 @@ policy::Cpu read_cpu(const boost::json::value& value, const std::string& path,
   fields.read("kind", cpu.kind);
   fields.read("isolated", cpu.isolated);
   fields.read("online", cpu.online);
+  fields.read("nohz_full", cpu.nohz_full);
   fields.finish();
   return cpu;
 }

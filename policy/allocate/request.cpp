@@ -16,6 +16,10 @@ std::string refusal_text(const Refusal& refusal) {
     case Refusal::Reason::kNotEnoughWholeCores:
       return "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = " +
              available + ", requested CPUs = " + requested + ", CPUs per core = " + per_core;
+    case Refusal::Reason::kNothingLeft:
+      return "requested=" + requested + " would leave no cpu to containers that share";
+    case Refusal::Reason::kUnknown:
+      return "no such container, or it is there already";
   }
   return "refused";
 }

@@ -17,9 +17,9 @@ struct CpuRequest {
   OptionSet options;
   /// The nodes that the merged topology hint names: their CPUs are taken first.
   std::optional<NodeSet> numa_affinity;
-  /// With distribute-cpus-across-numa: CPUs are split in multiples of this. Absent: 1, or the
-  /// threads of a core with full-pcpus-only.
-  std::optional<int> group_size;
+  /// With distribute-cpus-across-numa: CPUs are split in multiples of this, 1 or more. With
+  /// full-pcpus-only it is the threads of a core.
+  int group_size = 1;
   CpuClass cpu_class = CpuClass::kAny;
   /// CPUs under isolcpus and nohz_full first.
   bool prefer_isolated = false;
@@ -36,6 +36,8 @@ struct Refusal {
     kNotEnough,            ///< fewer CPUs than asked for
     kNotWholeCores,        ///< full-pcpus-only: not a multiple of a core's threads
     kNotEnoughWholeCores,  ///< full-pcpus-only: fewer CPUs on whole cores than asked for
+    kNothingLeft,          ///< containers that share would be left without a CPU
+    kUnknown,              ///< no such container, or one with that id is there already
   };
   Reason reason = Reason::kNotEnough;
   int requested = 0;
@@ -94,6 +96,7 @@ struct Finding {
     kSpilled,    ///< `cpus` were fewer than needed: all were taken, the search went on elsewhere
     kKept,       ///< it kept `cpus`
     kListed,     ///< it listed `number` candidates
+    kScored,     ///< it gave the candidate `cpus` or `shares` its `score`
     kChosen,     ///< it took the candidate `cpus` with `score`
   };
   Phase phase = Phase::kSort;

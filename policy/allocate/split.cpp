@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
 
 namespace ka::policy {
 namespace {
@@ -78,46 +77,82 @@ std::int64_t thousandths(const Rest& rest) {
   return std::llround(std::sqrt(static_cast<double>(deviations) / static_cast<double>(count)));
 }
 
-/// Hands out groups one after the other, round and round, to the rooms of a subset that still have
-/// one. The positions, in order; none when the subset runs dry: there kubelet never returns.
-std::optional<std::vector<int>> deal(Rest& rest, const std::vector<int>& subset, int groups,
-                                     int group) {
-  std::vector<int> dealt;
-  while (groups > 0) {
-    const std::size_t before = dealt.size();
-    for (const int position : subset) {
-      if (groups == 0 || rest.free[static_cast<std::size_t>(position)] < group) continue;
-      rest.take(position, group);
-      dealt.push_back(position);
-      --groups;
-    }
-    if (dealt.size() == before) return std::nullopt;
-  }
-  return dealt;
-}
-
 struct Remainder {
-  std::vector<int> dealt;
+  std::vector<int> dealt;  ///< positions, in the order in which they give a group
   std::int64_t balance = std::numeric_limits<std::int64_t>::max();
 };
 
-/// Tries every subset of `open` to take the remainder from, the larger ones first.
-Remainder best_remainder(const Rest& rest, const std::vector<int>& open, int groups, int group) {
-  Remainder best;
-  for (int size = static_cast<int>(open.size()); size >= 1; --size) {
-    std::vector<int> chosen = first_combination(size);
-    do {
-      std::vector<int> subset;
-      for (const int i : chosen) subset.push_back(open[static_cast<std::size_t>(i)]);
-      Rest after = rest;
-      auto dealt = deal(after, subset, groups, group);
-      if (!dealt) continue;
-      const std::int64_t balance = thousandths(after);
-      if (balance < best.balance) best = {*std::move(dealt), balance};
-    } while (next_combination(chosen, static_cast<int>(open.size())));
+/// kubelet's search: every subset of the rooms that still have a group, the larger ones first. It
+/// keeps its scratch space, since there may be thousands of subsets.
+class RemainderSearch {
+ public:
+  RemainderSearch(const Rest& rest, int groups, int group)
+      : rest_(rest), groups_(groups), group_(group) {}
+
+  Remainder best_of(const std::vector<int>& open) {
+    const int count = static_cast<int>(open.size());
+    for (int size = count; size >= 1; --size) {
+      std::vector<int> chosen = first_combination(size);
+      do {
+        subset_.clear();
+        for (const int i : chosen) subset_.push_back(open[static_cast<std::size_t>(i)]);
+        try_subset();
+      } while (next_combination(chosen, count));
+    }
+    return std::move(best_);
   }
-  return best;
-}
+
+ private:
+  void try_subset() {
+    if (even_squares() >= squares_ || !deal() || after_.squares >= squares_) return;
+    const std::int64_t balance = thousandths(after_);
+    if (balance >= best_.balance) return;
+    best_.balance = balance;
+    best_.dealt = dealt_;
+    squares_ = after_.squares;
+  }
+
+  /// The sum of squares when no room of the subset runs dry; 0 when one does. Most subsets need no
+  /// more to be rejected.
+  std::int64_t even_squares() const {
+    const int rounds = groups_ / static_cast<int>(subset_.size());
+    int one_more = groups_ % static_cast<int>(subset_.size());
+    std::int64_t squares = rest_.squares;
+    for (const int position : subset_) {
+      const std::int64_t free = rest_.free[static_cast<std::size_t>(position)];
+      const std::int64_t left = free - group_ * (rounds + (one_more-- > 0 ? 1 : 0));
+      if (left < 0) return 0;
+      squares += left * left - free * free;
+    }
+    return squares;
+  }
+
+  /// Hands out groups one after the other, round and round, to the rooms of the subset that still
+  /// have one. False when the subset runs dry: there kubelet never returns.
+  bool deal() {
+    after_ = rest_;
+    dealt_.clear();
+    for (int groups = groups_; groups > 0;) {
+      const int before = groups;
+      for (const int position : subset_) {
+        if (groups == 0 || after_.free[static_cast<std::size_t>(position)] < group_) continue;
+        after_.take(position, group_);
+        dealt_.push_back(position);
+        --groups;
+      }
+      if (groups == before) return false;
+    }
+    return true;
+  }
+
+  const Rest& rest_;
+  int groups_;
+  int group_;
+  std::vector<int> subset_, dealt_;
+  Rest after_;
+  Remainder best_;
+  std::int64_t squares_ = std::numeric_limits<std::int64_t>::max();  ///< of the best so far
+};
 
 /// Each group from the room with the most CPUs left: the best balance there is.
 Remainder roomiest_remainder(Rest rest, const std::vector<int>& open, int groups, int group) {
@@ -168,7 +203,7 @@ Split best_split(const SplitProblem& problem, const std::vector<int>& combinatio
   if (groups > 0) {
     remainder = problem.rooms.size() > kExactSplitNodes
                     ? roomiest_remainder(rest, open, groups, problem.group)
-                    : best_remainder(rest, open, groups, problem.group);
+                    : RemainderSearch(rest, groups, problem.group).best_of(open);
   }
   for (const int position : remainder.dealt) {
     split.shares.push_back({problem.rooms[static_cast<std::size_t>(position)].node, problem.group});

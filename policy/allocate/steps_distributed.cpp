@@ -11,7 +11,7 @@ namespace {
 SplitProblem problem_of(const Cycle& cycle) {
   SplitProblem problem{.rooms = {}, .cpus = cycle.needed, .group = 1};
   const bool whole_cores = cycle.request.options.has(CpuOption::kFullPcpusOnly);
-  problem.group = cycle.request.group_size.value_or(whole_cores ? cycle.machine.average_core() : 1);
+  problem.group = whole_cores ? cycle.machine.average_core() : cycle.request.group_size;
   for (const int node : cycle.free.order(CpuLevel::kNode)) {
     problem.rooms.push_back({node, cycle.free.count(CpuLevel::kNode, node)});
   }
@@ -75,6 +75,8 @@ void balance(Cycle& cycle) {
     Split split = best_split(problem, combination);
     candidate.shares = std::move(split.shares);
     candidate.score += split.balance;
+    cycle.note(
+        {.what = Finding::What::kScored, .shares = candidate.shares, .score = split.balance});
   }
 }
 

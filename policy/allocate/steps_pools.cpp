@@ -8,8 +8,7 @@ namespace {
 
 bool wants(const Cycle& cycle, CpuOption option) { return cycle.request.options.has(option); }
 
-void order(Cycle& cycle, std::vector<Stage> stages) {
-  cycle.stages = std::move(stages);
+void note_order(Cycle& cycle) {
   for (const Stage stage : cycle.stages) {
     cycle.note({.what = Finding::What::kOrdered, .stage = stage});
   }
@@ -32,16 +31,19 @@ void coarse_to_fine(Cycle& cycle) {
   }
   if (!wants(cycle, CpuOption::kDistributeAcrossCores)) stages.push_back(Stage::kCores);
   stages.push_back(Stage::kCpus);
-  order(cycle, std::move(stages));
+  cycle.stages = std::move(stages);
+  note_order(cycle);
 }
 
 void split_first(Cycle& cycle) {
-  std::vector<Stage> stages = cycle.stages;
-  stages.insert(stages.begin(), Stage::kSplits);
-  order(cycle, std::move(stages));
+  cycle.stages.insert(cycle.stages.begin(), Stage::kSplits);
+  cycle.note({.what = Finding::What::kOrdered, .stage = Stage::kSplits});
 }
 
-void cores_only(Cycle& cycle) { order(cycle, {Stage::kCores}); }
+void cores_only(Cycle& cycle) {
+  cycle.stages = {Stage::kCores};
+  note_order(cycle);
+}
 
 /// kubelet's enforceSMTAlignment. On a machine whose cores differ there is no number to be a
 /// multiple of; whether whole cores add up to the request shows when they are taken.
@@ -81,13 +83,23 @@ void near_held(Cycle& cycle) {
 }
 
 void isolated_first(Cycle& cycle) {
-  if (cycle.request.prefer_isolated) cycle.prefer(cycle.machine.topology().isolated());
+  if (!cycle.request.prefer_isolated) return;
+  cycle.prefer(cycle.machine.topology().isolated());
+  cycle.prefer(cycle.machine.topology().nohz_full());
 }
 
+/// A core that preferences have split comes with the last of its CPUs.
 void whole_cores(Cycle& cycle) {
-  CpuSet whole;
-  for (const CpuSet& pool : cycle.pools) whole |= cycle.machine.whole_cores_in(pool);
-  cycle.remove(cycle.machine.cpus() - whole);
+  CpuSet seen, placed;
+  std::vector<CpuSet> pools = cycle.pools;
+  for (CpuSet& pool : pools) {
+    seen |= pool;
+    const CpuSet whole = cycle.machine.whole_cores_in(seen);
+    pool = whole - placed;
+    placed = whole;
+  }
+  cycle.remove(cycle.machine.cpus() - placed);
+  cycle.pools = std::move(pools);
 }
 
 void one_pool(Cycle& cycle) {

@@ -126,6 +126,7 @@ void Topology::index() {
     position_[static_cast<std::size_t>(cpu.cpu)] = static_cast<int>(i);
     all_.add(cpu.cpu);
     if (cpu.isolated) isolated_.add(cpu.cpu);
+    if (cpu.nohz_full) nohz_full_.add(cpu.cpu);
     if (!cpu.online) continue;
     online_.add(cpu.cpu);
     by_core_[cpu.core].add(cpu.cpu);

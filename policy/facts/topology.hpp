@@ -25,6 +25,7 @@ struct Cpu {
   int kind = 0;           ///< hwloc's CPU kind: higher is faster; 0 everywhere on uniform machines
   bool isolated = false;  ///< under isolcpus: the scheduler does not balance load over it
   bool online = true;
+  bool nohz_full = false;  ///< under nohz_full: no timer tick while it runs one thread
 
   bool operator==(const Cpu&) const = default;
 };
@@ -49,6 +50,7 @@ class Topology {
   const CpuSet& all() const { return all_; }
   const CpuSet& online() const { return online_; }
   const CpuSet& isolated() const { return isolated_; }
+  const CpuSet& nohz_full() const { return nohz_full_; }
   /// Nodes with CPUs and nodes that only have memory.
   const NodeSet& nodes() const { return nodes_; }
 
@@ -79,7 +81,7 @@ class Topology {
 
   std::vector<Cpu> cpus_;
   std::vector<int> position_;  ///< by CPU number: index into cpus_, -1 where there is none
-  CpuSet all_, online_, isolated_;
+  CpuSet all_, online_, isolated_, nohz_full_;
   NodeSet nodes_;
   Groups by_core_, by_socket_, by_node_, by_l3_;
   std::vector<int> node_ids_;

@@ -42,7 +42,7 @@ struct Watcher {
 
   template <typename Condition>
   bool run_until(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
+    const auto end = std::chrono::steady_clock::now() + 60s;  // a busy machine boots slowly
     while (!condition() && std::chrono::steady_clock::now() < end) io.run_for(10ms);
     return condition();
   }

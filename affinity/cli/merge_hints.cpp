@@ -1,0 +1,30 @@
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include "affinity/cli/commands.hpp"
+#include "affinity/words/hints.hpp"
+#include "affinity/words/json.hpp"
+
+namespace ka::cli {
+namespace {
+
+std::string describe(const policy::MergedHint& hint) {
+  const std::string nodes = hint.affinity ? policy::format_list(*hint.affinity) : "any";
+  return "NUMA nodes " + nodes + (hint.preferred ? ", preferred" : ", not preferred") +
+         (hint.admit ? ", admitted\n" : ", refused\n");
+}
+
+}  // namespace
+
+Exit run(const MergeHintsOptions& options, Output& output) {
+  const auto document = read_json_input(options.input);
+  if (!document) return output.fail(document.error());
+  const auto problem = words::hint_problem_from_json(*document);
+  if (!problem) return output.fail(problem.error());
+  const auto merged = policy::merge_hints(*problem);
+  if (!merged) return output.fail({base::ErrorCode::kInvalid, merged.error(), 0});
+  output.show(words::to_json(*merged), [&merged] { return describe(*merged); });
+  return Exit::kDone;
+}
+
+}  // namespace ka::cli

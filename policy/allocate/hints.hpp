@@ -1,0 +1,78 @@
+// Topology hints and their merge: on which NUMA nodes shall a container's CPUs, memory and devices
+// lie, when each of their managers has said which sets of nodes suit it?
+//
+// The answers are those of kubelet's topology manager (policy.go, HintMerger), but not its way: it
+// looks at every permutation of one hint from each resource. Its order of preference is total, so
+// only the distinct intersections count, and those are found one resource after the other.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/allocate/options.hpp"
+#include "policy/facts/expected.hpp"
+#include "policy/facts/id_set.hpp"
+
+namespace ka::policy {
+
+/// NUMA nodes have ids below this, as in kubelet.
+inline constexpr int kMaxHintNodes = 64;
+/// Up to so many nodes, all distinct intersections are known to the merge.
+inline constexpr int kExactHintNodes = 16;
+/// With more nodes, at most so many are kept after each resource: the widest.
+inline constexpr std::size_t kKeptIntersections = 4096;
+
+struct Hint {
+  std::optional<NodeSet> affinity;  ///< absent: any node
+  bool preferred = false;
+
+  bool operator==(const Hint&) const = default;
+};
+
+/// What a provider says of one resource.
+struct ResourceHints {
+  std::string resource;
+  /// Absent: no preference. Empty: no set of nodes suits.
+  std::optional<std::vector<Hint>> hints;
+};
+
+/// Empty: the provider has no preference.
+using ProviderHints = std::vector<ResourceHints>;
+
+struct HintProblem {
+  HintPolicy policy = HintPolicy::kBestEffort;
+  NodeSet nodes;
+  std::vector<ProviderHints> providers;
+  /// prefer-closest-numa-nodes: of equally wide sets, the one whose nodes are the closest together.
+  bool prefer_closest = false;
+  std::vector<std::vector<int>> distances;  ///< rows in the order of `nodes`; for prefer_closest
+  /// max-allowable-numa-nodes: machines with more are refused. Absent: no limit, since the merge
+  /// needs none.
+  std::optional<int> max_nodes;
+  /// Ours (kubernetes#106270), for best-effort: where not all resources can be aligned, a preferred
+  /// hint of the resource "cpu" wins over the hints of all others.
+  bool prefer_cpu_alignment = false;
+};
+
+struct MergedHint {
+  std::optional<NodeSet> affinity;
+  bool preferred = false;
+  bool admit = false;
+
+  bool operator==(const MergedHint&) const = default;
+};
+
+/// Errors say in a sentence what is wrong with the problem: a node id above the limit, distances
+/// that do not fit, a machine with more nodes than max-allowable-numa-nodes.
+Expected<MergedHint, std::string> merge_hints(const HintProblem& problem);
+
+/// Among all resources, the most nodes that the narrowest hint of one has: what a merged hint that
+/// nobody prefers should come close to (kubelet's maxOfMinAffinityCounts).
+int best_affinity_count(const std::vector<std::vector<Hint>>& resources);
+
+/// kubelet's order of preference between merged hints with equally close nodes: does `candidate`
+/// take the place of `current` (none: nothing was found so far)?
+bool replaces(const Hint& candidate, const std::optional<Hint>& current, int best_count);
+
+}  // namespace ka::policy

@@ -1,0 +1,200 @@
+#include "policy/allocate/holdings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace ka::policy {
+namespace {
+
+constexpr std::array<std::pair<CpuUse, std::string_view>, 3> kUseNames{{
+    {CpuUse::kExclusive, "exclusive"},
+    {CpuUse::kShare, "share"},
+    {CpuUse::kNone, "none"},
+}};
+
+Refusal unknown() { return {.reason = Refusal::Reason::kUnknown}; }
+
+Step preferring(std::string_view name, std::string_view summary, CpuSet cpus) {
+  return {Phase::kFilter, name, summary,
+          [cpus = std::move(cpus)](Cycle& cycle) { cycle.prefer(cpus); }};
+}
+
+}  // namespace
+
+std::string_view cpu_use_name(CpuUse use) {
+  for (const auto& [value, name] : kUseNames) {
+    if (value == use) return name;
+  }
+  return "unknown";
+}
+
+std::optional<CpuUse> parse_cpu_use(std::string_view name) {
+  for (const auto& [value, text] : kUseNames) {
+    if (text == name) return value;
+  }
+  return std::nullopt;
+}
+
+Holdings::Holdings(const Machine& machine, CpuSet reserved, OptionSet options)
+    : machine_(&machine), reserved_(std::move(reserved)), options_(options) {}
+
+Expected<Moved, Refusal> Holdings::add(const std::string& id, const HoldingRequest& request) {
+  if (holdings_.contains(id)) return unexpected(unknown());
+  auto cpus = choose(request, {}, false);
+  if (!cpus) return unexpected(cpus.error());
+  Holdings next = *this;
+  if (auto refusal = next.put(id, {request, *cpus, *cpus})) return unexpected(*refusal);
+  return commit(std::move(next));
+}
+
+Expected<Moved, Refusal> Holdings::remove(const std::string& id) {
+  Holdings next = *this;
+  if (next.holdings_.erase(id) == 0) return unexpected(unknown());
+  next.settle();
+  return commit(std::move(next));
+}
+
+Expected<Moved, Refusal> Holdings::resize(const std::string& id, int cpus) {
+  const auto found = holdings_.find(id);
+  if (found == holdings_.end()) return unexpected(unknown());
+  Holding holding = found->second;
+  if (holding.request.use == CpuUse::kNone) return Moved{};
+  holding.request.cpus = cpus;
+  auto chosen = choose(holding.request, holding, true);
+  if (!chosen) return unexpected(chosen.error());
+  holding.cpus = *std::move(chosen);
+  holding.promised &= holding.cpus;
+  Holdings next = *this;
+  if (auto refusal = next.put(id, std::move(holding))) return unexpected(*refusal);
+  return commit(std::move(next));
+}
+
+Expected<Moved, Refusal> Holdings::change(const std::string& id, const HoldingRequest& request) {
+  const auto found = holdings_.find(id);
+  if (found == holdings_.end()) return unexpected(unknown());
+  auto cpus = choose(request, found->second, false);
+  if (!cpus) return unexpected(cpus.error());
+  Holdings next = *this;
+  if (auto refusal = next.put(id, {request, *cpus, *cpus})) return unexpected(*refusal);
+  return commit(std::move(next));
+}
+
+CpuSet Holdings::cpus_of(const std::string& id) const {
+  const auto found = holdings_.find(id);
+  if (found == holdings_.end()) return {};
+  return found->second.request.use == CpuUse::kNone ? shared_pool() : found->second.cpus;
+}
+
+CpuSet Holdings::shared_pool() const {
+  CpuSet pool = machine_->cpus() - exclusive_;
+  if (options_.has(CpuOption::kStrictCpuReservation)) pool -= reserved_;
+  return pool;
+}
+
+/// `before` is what the container has now; with `keep` it grows or shrinks from there, else its
+/// CPUs are only liked better than others.
+Expected<CpuSet, Refusal> Holdings::choose(const HoldingRequest& request, const Holding& before,
+                                           bool keep) const {
+  if (request.use == CpuUse::kNone) return CpuSet{};
+  const bool exclusive = request.use == CpuUse::kExclusive;
+  CpuRequest wanted{.cpus = request.cpus,
+                    .available = shared_pool() | before.cpus,
+                    .reserved = reserved_,
+                    .options = exclusive ? options_ : OptionSet{},
+                    .numa_affinity = request.numa_affinity,
+                    .cpu_class = request.cpu_class,
+                    .prefer_isolated = request.prefer_isolated};
+  if (keep) {
+    wanted.held = before.cpus;
+    wanted.promised = before.promised;
+  }
+  const auto answer = allocate(*machine_, wanted, pipeline_for(request.use, before.cpus));
+  if (!answer) return unexpected(answer.error());
+  return answer->cpus;
+}
+
+/// Exclusive containers keep off CPUs that others are bound to, and sharers go where the fewest
+/// are bound, as long as there is room.
+Pipeline Holdings::pipeline_for(CpuUse use, const CpuSet& liked) const {
+  Pipeline pipeline = policy_for(options_);
+  if (!liked.empty()) {
+    pipeline = pipeline.with(preferring("own-first", "CPUs that it has", liked));
+  }
+  if (use == CpuUse::kExclusive) {
+    return pipeline.with(
+        preferring("unbound-first", "CPUs that nobody is bound to", machine_->cpus() - bound()));
+  }
+  std::map<int, int> sharers;
+  for (const auto& [id, holding] : holdings_) {
+    for (const int cpu : holding.cpus) ++sharers[cpu];
+  }
+  std::map<int, CpuSet> by_sharers;
+  for (const int cpu : machine_->cpus()) by_sharers[sharers[cpu]].add(cpu);
+  CpuSet lighter;
+  for (const auto& [count, cpus] : by_sharers) {
+    lighter |= cpus;
+    pipeline = pipeline.with(preferring("least-shared", "CPUs with few sharers", lighter));
+  }
+  return pipeline;
+}
+
+CpuSet Holdings::bound() const {
+  CpuSet cpus;
+  for (const auto& [id, holding] : holdings_) {
+    if (holding.request.use == CpuUse::kShare) cpus |= holding.cpus;
+  }
+  return cpus;
+}
+
+std::optional<Refusal> Holdings::put(const std::string& id, Holding holding) {
+  const int requested = holding.request.cpus;
+  holdings_[id] = std::move(holding);
+  settle();
+  const bool anyone_shares = std::ranges::any_of(
+      holdings_, [](const auto& entry) { return entry.second.request.use != CpuUse::kExclusive; });
+  if (anyone_shares && shared_pool().empty()) {
+    return Refusal{.reason = Refusal::Reason::kNothingLeft, .requested = requested};
+  }
+  return std::nullopt;
+}
+
+void Holdings::settle() {
+  exclusive_ = {};
+  for (const auto& [id, holding] : holdings_) {
+    if (holding.request.use == CpuUse::kExclusive) exclusive_ |= holding.cpus;
+  }
+  const CpuSet pool = shared_pool();
+  for (auto& [id, holding] : holdings_) {
+    const bool shares = holding.request.use == CpuUse::kShare;
+    const bool full = holding.cpus.size() == holding.request.cpus;
+    if (shares && !(full && holding.cpus.subset_of(pool))) resettle(holding, pool);
+  }
+}
+
+/// A sharer whose CPUs became exclusive to another gets others for them; all of the pool, where it
+/// is too small for what was asked for.
+void Holdings::resettle(Holding& holding, const CpuSet& pool) const {
+  holding.cpus &= pool;
+  holding.promised &= pool;
+  const auto chosen = choose(holding.request, holding, true);
+  holding.cpus = chosen ? *chosen : pool;
+}
+
+Expected<Moved, Refusal> Holdings::commit(Holdings next) {
+  const bool pool_moved = next.shared_pool() != shared_pool();
+  Moved moved;
+  for (const auto& [id, holding] : next.holdings_) {
+    const auto before = holdings_.find(id);
+    const bool follows = holding.request.use == CpuUse::kNone && pool_moved;
+    if (follows || before == holdings_.end() || before->second != holding) moved.push_back(id);
+  }
+  for (const auto& [id, holding] : holdings_) {
+    if (!next.holdings_.contains(id)) moved.push_back(id);
+  }
+  std::ranges::sort(moved);
+  *this = std::move(next);
+  return moved;
+}
+
+}  // namespace ka::policy

@@ -1,0 +1,90 @@
+// Who holds which CPUs of a node: the books of a node whose CPUs we hand out ourselves. Containers
+// come, go, grow, shrink and change their class while they run; what one operation changes for
+// others is in its answer, so that their cgroups can be rewritten.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/allocate/allocate.hpp"
+
+namespace ka::policy {
+
+/// The classes of Crane's cpuset manager.
+enum class CpuUse {
+  kExclusive,  ///< CPUs of its own, which nobody else may use
+  kShare,      ///< bound to CPUs that others may use as well
+  kNone,       ///< runs anywhere in the shared pool
+};
+
+/// "exclusive", "share", "none".
+std::string_view cpu_use_name(CpuUse use);
+std::optional<CpuUse> parse_cpu_use(std::string_view name);
+
+struct HoldingRequest {
+  CpuUse use = CpuUse::kNone;
+  int cpus = 0;  ///< for kExclusive and kShare
+  CpuClass cpu_class = CpuClass::kAny;
+  bool prefer_isolated = false;
+  std::optional<NodeSet> numa_affinity;
+
+  bool operator==(const HoldingRequest&) const = default;
+};
+
+struct Holding {
+  HoldingRequest request;
+  CpuSet cpus;      ///< empty for kNone
+  CpuSet promised;  ///< what it was admitted with, as far as it still holds it
+
+  bool operator==(const Holding&) const = default;
+};
+
+/// The containers whose CPUs an operation changed, that of the operation included, sorted. When
+/// the shared pool changed, containers of class none moved with it and are listed too.
+using Moved = std::vector<std::string>;
+
+class Holdings {
+ public:
+  /// `machine` must outlive this. The options must have passed refused_options().
+  Holdings(const Machine& machine, CpuSet reserved, OptionSet options);
+
+  // Every operation that refuses leaves the books as they were.
+
+  Expected<Moved, Refusal> add(const std::string& id, const HoldingRequest& request);
+  Expected<Moved, Refusal> remove(const std::string& id);
+  /// Growing keeps every CPU that the container has; shrinking keeps those it was admitted with
+  /// before any other. Nothing happens to a container of class none.
+  Expected<Moved, Refusal> resize(const std::string& id, int cpus);
+  /// Changes class or size of a running container. It keeps the CPUs it has where the new class
+  /// allows.
+  Expected<Moved, Refusal> change(const std::string& id, const HoldingRequest& request);
+
+  const std::map<std::string, Holding>& all() const { return holdings_; }
+  /// Where a container may run; empty for an unknown one.
+  CpuSet cpus_of(const std::string& id) const;
+  const CpuSet& exclusive() const { return exclusive_; }
+  /// The online CPUs that nobody holds exclusively; with strict-cpu-reservation without the
+  /// reserved ones.
+  CpuSet shared_pool() const;
+
+ private:
+  Expected<CpuSet, Refusal> choose(const HoldingRequest& request, const Holding& before,
+                                   bool keep) const;
+  Expected<Moved, Refusal> commit(Holdings next);
+  Pipeline pipeline_for(CpuUse use, const CpuSet& liked) const;
+  std::optional<Refusal> put(const std::string& id, Holding holding);
+  /// Brings `exclusive_` and the sharers up to date after a change.
+  void settle();
+  void resettle(Holding& holding, const CpuSet& pool) const;
+  CpuSet bound() const;
+
+  const Machine* machine_;
+  CpuSet reserved_;
+  OptionSet options_;
+  std::map<std::string, Holding> holdings_;
+  CpuSet exclusive_;
+};
+
+}  // namespace ka::policy

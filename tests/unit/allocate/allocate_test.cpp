@@ -1,0 +1,195 @@
+#include "policy/allocate/allocate.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/machines.hpp"
+
+using namespace ka::policy;
+using ka::test::grid_machine;
+
+namespace {
+
+CpuSet cpus(const char* list) { return parse_list<CpuTag>(list).value(); }
+
+/// The answer as text: the list, or the refusal.
+std::string answer(const Machine& machine, CpuRequest request) {
+  if (request.available.empty()) request.available = machine.cpus();
+  const auto answer = allocate(machine, request);
+  return answer ? format_list(answer->cpus) : refusal_text(answer.error());
+}
+
+}  // namespace
+
+TEST_CASE("whole cores first, and whole nodes where the request fills them") {
+  const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4});
+  CHECK(answer(machine, {.cpus = 3}) == "0-1,8");
+  CHECK(answer(machine, {.cpus = 8}) == "0-3,8-11");
+  CHECK(answer(machine, {.cpus = 2, .available = cpus("0-7,12-15")}) == "4,12");
+  CHECK(answer(machine, {.cpus = 0}) == "");
+}
+
+TEST_CASE("what cannot be had is refused in kubelet's words") {
+  const Machine machine = grid_machine({});
+  CHECK(answer(machine, {.cpus = 9}) ==
+        "not enough cpus available to satisfy request: requested=9, available=8");
+  const OptionSet whole{CpuOption::kFullPcpusOnly};
+  CHECK(answer(machine, {.cpus = 3, .options = whole}) ==
+        "SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2");
+  CHECK(answer(machine, {.cpus = 8, .reserved = {0}, .options = whole}) ==
+        "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 6, "
+        "requested CPUs = 8, CPUs per core = 2");
+}
+
+TEST_CASE("CPUs that are reserved, offline or unknown are not handed out") {
+  auto layout = ka::test::grid_cpus({});
+  layout[1].online = false;
+  const Machine machine = ka::test::machine_of(layout);
+  CHECK(answer(machine, {.cpus = 6, .available = CpuSet::range(0, 99), .reserved = {0}}) ==
+        "1-3,5-7");
+  CHECK(answer(machine, {.cpus = 7, .available = CpuSet::range(0, 99), .reserved = {0}}) ==
+        "not enough cpus available to satisfy request: requested=7, available=6");
+}
+
+TEST_CASE("a core is free when all threads that it has are") {
+  auto layout = ka::test::grid_cpus({});
+  layout[1].online = false;  // CPU 4, the sibling of CPU 0
+  const Machine machine = ka::test::machine_of(layout);
+  CHECK(FreeCpus(machine, machine.cpus()).whole_groups(CpuLevel::kCore) == std::vector{0, 1, 2, 3});
+  CHECK(answer(machine, {.cpus = 1}) == "0");
+}
+
+TEST_CASE("the CPUs of hinted nodes come first, then others") {
+  const Machine machine = grid_machine({.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 2});
+  CHECK(answer(machine, {.cpus = 2, .numa_affinity = NodeSet{3}}) == "6,14");
+  CHECK(answer(machine, {.cpus = 6, .numa_affinity = NodeSet{3}}) == "4,6-7,12,14-15");
+  CHECK(answer(machine,
+               {.cpus = 6, .options = {CpuOption::kAlignBySocket}, .numa_affinity = NodeSet{3}}) ==
+        "4-6,12-14");
+  CHECK(answer(machine, {.cpus = 5, .available = cpus("0-1,6-7"), .numa_affinity = NodeSet{3}}) ==
+        "not enough cpus available to satisfy request: requested=3, available=2");
+}
+
+TEST_CASE("full-pcpus-only keeps cores whole where kubelet's answer would break some") {
+  // Of node 0 single threads are free, of nodes 1 and 2 two cores each.
+  const Machine machine = grid_machine({.sockets = 3, .cores_per_node = 4});
+  const CpuSet available = cpus("0-3,4-5,8-9,16-17,20-21");
+  const OptionSet distributed{CpuOption::kDistributeAcrossNuma};
+  OptionSet both = distributed;
+  both.add(CpuOption::kFullPcpusOnly);
+  CHECK(answer(machine,
+               {.cpus = 8, .available = available, .options = distributed, .group_size = 2}) ==
+        "0-5,16-17");
+  CHECK(answer(machine, {.cpus = 8, .available = available, .options = both}) ==
+        "4-5,8-9,16-17,20-21");
+  CHECK(answer(machine, {.cpus = 10, .available = available, .options = both}) ==
+        "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 8, "
+        "requested CPUs = 10, CPUs per core = 2");
+}
+
+TEST_CASE("hybrid machines: by class, and whole cores of different sizes") {
+  const Machine machine = ka::test::hybrid_machine();
+  CHECK(answer(machine, {.cpus = 3, .cpu_class = CpuClass::kFast}) == "0-2");
+  CHECK(answer(machine, {.cpus = 2, .cpu_class = CpuClass::kEfficient}) == "4-5");
+  CHECK(answer(machine, {.cpus = 5, .cpu_class = CpuClass::kFast}) ==
+        "not enough cpus available to satisfy request: requested=5, available=4");
+  const OptionSet whole{CpuOption::kFullPcpusOnly};
+  CHECK(answer(machine, {.cpus = 5, .available = cpus("0-4"), .options = whole}) == "0-4");
+  CHECK(answer(machine, {.cpus = 3, .available = cpus("0-4"), .options = whole}) == "0-1,4");
+  CHECK(answer(machine, {.cpus = 3, .available = cpus("0-3"), .options = whole}) ==
+        "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 4, "
+        "requested CPUs = 3, CPUs per core = 1");
+  CHECK(cpus_of_class(grid_machine({}).topology(), CpuClass::kEfficient).size() == 8);
+}
+
+TEST_CASE("isolated and tickless CPUs come first when asked for") {
+  auto layout = ka::test::grid_cpus({.threads = 1});
+  layout[2].isolated = layout[3].isolated = true;
+  layout[1].nohz_full = layout[3].nohz_full = true;
+  const Machine machine = ka::test::machine_of(layout);
+  CHECK(answer(machine, {.cpus = 1}) == "0");
+  CHECK(answer(machine, {.cpus = 1, .prefer_isolated = true}) == "3");
+  CHECK(answer(machine, {.cpus = 2, .prefer_isolated = true}) == "2-3");
+  CHECK(answer(machine, {.cpus = 3, .prefer_isolated = true}) == "1-3");
+}
+
+TEST_CASE("growing keeps what is held and stays near it") {
+  const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4, .cores_per_l3 = 2});
+  const CpuSet all = machine.cpus();
+  CHECK(answer(machine, {.cpus = 2, .available = all - CpuSet{6}, .held = {6}}) == "6,14");
+  CHECK(answer(machine, {.cpus = 4, .available = all - CpuSet{6, 14}, .held = {6, 14}}) ==
+        "6-7,14-15");
+  CHECK(answer(machine, {.cpus = 6, .available = all - CpuSet{6, 14}, .held = {6, 14}}) ==
+        "4,6-7,12,14-15");
+  CHECK(answer(machine, {.cpus = 3, .available = CpuSet{0}, .held = {6, 14}}) == "0,6,14");
+}
+
+TEST_CASE("shrinking keeps what was promised, then what is best packed") {
+  const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4});
+  CHECK(answer(machine, {.cpus = 3, .held = cpus("1-2,4,12"), .promised = {2}}) == "2,4,12");
+  CHECK(answer(machine, {.cpus = 1, .held = cpus("1-2,4,12"), .promised = {1, 2}}) == "1");
+  CHECK(answer(machine, {.cpus = 0, .held = cpus("1-2")}) == "");
+  CHECK(answer(machine, {.cpus = -1, .held = cpus("1-2")}) == "");
+}
+
+TEST_CASE("the case on which kubelet's distribution never ends") {
+  const Machine machine = grid_machine({.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 10});
+  const CpuSet available = cpus("40,1,41,2,42,50,11,51,12,52,21,61,22,62,31,71,32,72");
+  CHECK(answer(machine, {.cpus = 14,
+                         .available = available,
+                         .options = {CpuOption::kDistributeAcrossNuma},
+                         .group_size = 2}) == "1-2,11-12,21-22,31,41-42,51-52,61-62,71");
+}
+
+TEST_CASE("with more than eight nodes the roomiest are taken") {
+  const Machine machine = grid_machine({.sockets = 12, .cores_per_node = 2});
+  const CpuSet busy = machine.topology().node_cpus(0) | machine.topology().node_cpus(5);
+  const CpuSet one_each{2, 4};  // of nodes 1 and 2
+  CHECK(answer(machine, {.cpus = 6,
+                         .available = machine.cpus() - busy - one_each,
+                         .options = {CpuOption::kDistributeAcrossNuma}}) == "6-9,30,32");
+}
+
+TEST_CASE("options that kubelet refuses to combine") {
+  const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 2});
+  const auto refused = [&](OptionSet options, HintPolicy policy = HintPolicy::kNone) {
+    return refused_options(options, machine, policy).value_or("");
+  };
+  using enum CpuOption;
+  CHECK(refused({kFullPcpusOnly, kDistributeAcrossNuma, kStrictCpuReservation}) == "");
+  CHECK(refused({kFullPcpusOnly, kDistributeAcrossCores}) ==
+        "static policy options full-pcpus-only and distribute-cpus-across-cores can not be used at "
+        "the same time");
+  CHECK(refused({kDistributeAcrossNuma, kDistributeAcrossCores}) != "");
+  CHECK(refused({kPreferAlignByUncoreCache, kDistributeAcrossCores}) != "");
+  CHECK(refused({kPreferAlignByUncoreCache, kDistributeAcrossNuma}) != "");
+  CHECK(refused({kAlignBySocket}) == "");
+  CHECK(refused({kAlignBySocket}, HintPolicy::kSingleNumaNode) != "");
+  auto layout = ka::test::grid_cpus({.sockets = 2, .cores_per_node = 2});
+  for (Cpu& cpu : layout) cpu.numa = 0;
+  CHECK(refused_options({kAlignBySocket}, ka::test::machine_of(layout), HintPolicy::kNone));
+}
+
+TEST_CASE("names go both ways") {
+  for (const CpuOption option : kCpuOptions) CHECK(parse_option(option_name(option)) == option);
+  CHECK(!parse_option("full-pcpus"));
+  CHECK(parse_cpu_class("efficient") == CpuClass::kEfficient);
+  CHECK(parse_hint_policy("restricted") == HintPolicy::kRestricted);
+}
+
+TEST_CASE("the trace names the steps and scores that led to the answer") {
+  const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4});
+  const CpuRequest request{.cpus = 3,
+                           .available = machine.cpus(),
+                           .reserved = {0},
+                           .options = {CpuOption::kDistributeAcrossNuma},
+                           .explain = true};
+  const auto answer = allocate(machine, request);
+  REQUIRE(answer);
+  std::string steps;
+  for (const Finding& finding : answer->trace) {
+    if (finding.what != Finding::What::kOrdered) steps += finding.step + ' ';
+  }
+  CHECK(steps == "reserved even-splits balance balance take-split ");
+  const Finding& chosen = answer->trace.back();
+  CHECK(chosen.cpus == answer->cpus);
+  CHECK(chosen.score == 1);
+}

@@ -1,0 +1,168 @@
+#include "policy/allocate/hints.hpp"
+
+#include "policy/allocate/cpu_hints.hpp"
+#include "tests/catch.hpp"
+#include "tests/machines.hpp"
+
+using ka::Expected;
+using namespace ka::policy;
+
+namespace {
+
+Hint preferred(NodeSet nodes) { return {std::move(nodes), true}; }
+Hint possible(NodeSet nodes) { return {std::move(nodes), false}; }
+
+ProviderHints says(const std::string& resource, std::vector<Hint> hints) {
+  return {{resource, std::move(hints)}};
+}
+
+std::string text(const Expected<MergedHint, std::string>& merged) {
+  if (!merged) return merged.error();
+  return (merged->affinity ? format_list(*merged->affinity) : "any") +
+         (merged->preferred ? " preferred" : "") + (merged->admit ? " admitted" : "");
+}
+
+std::string text(const std::vector<Hint>& hints) {
+  std::string all;
+  for (const Hint& hint : hints) {
+    all += format_list(*hint.affinity) + (hint.preferred ? "! " : " ");
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("who is admitted depends on the policy") {
+  HintProblem problem{.nodes = {0, 1},
+                      .providers = {says("cpu", {preferred({0})}), says("gpu", {preferred({1})})}};
+  CHECK(text(merge_hints(problem)) == "0-1 admitted");
+  problem.policy = HintPolicy::kRestricted;
+  CHECK(text(merge_hints(problem)) == "0-1");
+  problem.policy = HintPolicy::kSingleNumaNode;
+  CHECK(text(merge_hints(problem)) == "any");
+  problem.policy = HintPolicy::kNone;
+  CHECK(text(merge_hints(problem)) == "any admitted");
+}
+
+TEST_CASE("of equally wide sets the closest nodes win when asked for") {
+  HintProblem problem{
+      .nodes = {0, 1, 2},
+      .providers = {says("cpu", {preferred({0, 1}), preferred({0, 2}), preferred({1, 2})})},
+      .distances = {{10, 30, 20}, {30, 10, 15}, {20, 15, 10}}};
+  CHECK(text(merge_hints(problem)) == "0-1 preferred admitted");
+  problem.prefer_closest = true;
+  CHECK(text(merge_hints(problem)) == "1-2 preferred admitted");
+  problem.policy = HintPolicy::kSingleNumaNode;
+  CHECK(text(merge_hints(problem)) == "any");
+  problem.distances.pop_back();
+  CHECK(text(merge_hints(problem)) ==
+        "prefer-closest-numa-nodes needs distances with a row and a column for each node");
+}
+
+TEST_CASE("distances go by the order of the nodes, whatever their ids") {
+  HintProblem problem{.nodes = {3, 8, 40},
+                      .providers = {says("cpu", {preferred({3, 8}), preferred({8, 40})})},
+                      .prefer_closest = true,
+                      .distances = {{10, 30, 20}, {30, 10, 15}, {20, 15, 10}}};
+  CHECK(text(merge_hints(problem)) == "8,40 preferred admitted");
+}
+
+TEST_CASE("prefer-cpu-alignment keeps CPUs on one node when the device is elsewhere") {
+  // kubernetes#106270: node 0 has the only network card, and no CPUs left.
+  HintProblem problem{.nodes = {0, 1},
+                      .providers = {says("cpu", {preferred({1}), possible({0, 1})}),
+                                    says("nic", {preferred({0}), possible({0, 1})})}};
+  CHECK(text(merge_hints(problem)) == "0 admitted");
+  problem.prefer_cpu_alignment = true;
+  CHECK(text(merge_hints(problem)) == "1 admitted");
+
+  SECTION("also where nothing at all suits both") {
+    problem.providers.back() = says("nic", {preferred({0})});
+    CHECK(text(merge_hints(problem)) == "1 admitted");
+  }
+  SECTION("also where the device is spread over all nodes") {
+    problem.providers = {says("cpu", {preferred({0}), preferred({1}), possible({0, 1})}),
+                         says("gpu", {preferred({0, 1})})};
+    CHECK(text(merge_hints(problem)) == "0 admitted");
+    problem.prefer_cpu_alignment = false;
+    CHECK(text(merge_hints(problem)) == "0-1 admitted");
+  }
+  SECTION("but not for the other policies") {
+    problem.policy = HintPolicy::kRestricted;
+    CHECK(text(merge_hints(problem)) == "0");
+  }
+  SECTION("and not where CPUs prefer nothing") {
+    problem.providers.front() = says("cpu", {});
+    CHECK(text(merge_hints(problem)) == "0 admitted");
+  }
+}
+
+TEST_CASE("limits are checked") {
+  HintProblem problem{.nodes = NodeSet::range(0, 8), .max_nodes = 8};
+  CHECK(text(merge_hints(problem)) == "unsupported on machines with more than 8 NUMA Nodes");
+  problem.max_nodes = 9;
+  CHECK(text(merge_hints(problem)) == "0-8 preferred admitted");
+  problem.nodes = {64};
+  CHECK(text(merge_hints(problem)) == "NUMA node 64 is above 63");
+  problem.nodes = {};
+  CHECK(text(merge_hints(problem)) == "there are no NUMA nodes");
+  problem.nodes = {0};
+  problem.providers = {says("cpu", {preferred({77})})};
+  CHECK(text(merge_hints(problem)) == "NUMA node 77 is above 63");
+}
+
+TEST_CASE("64 nodes are merged") {
+  std::vector<Hint> pairs, runs;
+  for (int node = 0; node < 63; ++node) pairs.push_back(possible({node, node + 1}));
+  for (int node = 0; node < 60; ++node) runs.push_back(possible(NodeSet::range(node, node + 4)));
+  HintProblem problem{.nodes = NodeSet::range(0, 63),
+                      .providers = {says("cpu", pairs), says("memory", runs), says("gpu", runs)}};
+  problem.providers.push_back(says("nic", {possible(NodeSet::range(40, 45))}));
+  CHECK(text(merge_hints(problem)) == "40-41 admitted");
+}
+
+TEST_CASE("64 nodes with more intersections than are kept still have an answer") {
+  std::vector<Hint> hints;
+  std::uint64_t state = 1;
+  for (int i = 0; i < 200; ++i) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    hints.push_back(possible(NodeSet::from_words({state | state >> 21 | 1})));
+  }
+  const HintProblem problem{.nodes = NodeSet::range(0, 63),
+                            .providers = {says("cpu", hints), says("gpu", hints),
+                                          says("nic", hints), says("memory", hints)}};
+  const auto merged = merge_hints(problem);
+  REQUIRE(merged);
+  CHECK(merged->affinity->size() > 0);
+  CHECK_FALSE(merged->preferred);
+}
+
+TEST_CASE("CPU hints: small sets first, preferred as small as an empty machine allows") {
+  const Machine machine =
+      ka::test::grid_machine({.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 1});
+  const CpuSet available = machine.cpus() - CpuSet{0};
+  CHECK(text(cpu_hints(machine, {.available = available, .cpus = 2})) ==
+        "1! 2! 3! 0-1 0,2 0,3 1-2 1,3 2-3 0-2 0-1,3 0,2-3 1-3 0-3 ");
+  CHECK(text(cpu_hints(machine, {.available = available, .cpus = 7})) == "0-3! ");
+  CHECK(text(cpu_hints(machine, {.available = available, .cpus = 8})) == "");
+}
+
+TEST_CASE("CPU hints hold what is reused, and count sockets with align-by-socket") {
+  const Machine machine =
+      ka::test::grid_machine({.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 1});
+  const CpuSet reusable{3};
+  CHECK(text(cpu_hints(
+            machine, {.available = machine.cpus() - reusable, .reusable = reusable, .cpus = 4})) ==
+        "0,3! 1,3! 2-3! 0-1,3 0,2-3 1-3 0-3 ");
+  CHECK(text(cpu_hints(
+            machine,
+            {.available = machine.cpus(), .cpus = 3, .options = {CpuOption::kAlignBySocket}})) ==
+        "0-1! 0,2! 0,3! 1-2! 1,3! 2-3! 0-2 0-1,3 0,2-3 1-3 0-3 ");
+}
+
+TEST_CASE("CPU hints of many nodes grow from each node to its nearest") {
+  const Machine machine = ka::test::grid_machine({.sockets = 12, .cores_per_node = 1});
+  const auto hints = cpu_hints(machine, {.available = machine.cpus(), .cpus = 4});
+  CHECK(hints.size() == 12);
+  CHECK(text({hints.front(), hints.back()}) == "0-1! 0-11 ");
+}
