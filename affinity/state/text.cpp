@@ -180,8 +180,8 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
   fields.read("boot_id", boot);
   if (!complaint.empty()) return unexpected(complaint.error());
   if (version != kVersion) {
-    return fail(ErrorCode::kInvalid, "version " + std::to_string(version) + ", and this program reads " +
-                                         std::to_string(kVersion));
+    return fail(ErrorCode::kInvalid, "version " + std::to_string(version) +
+                                         ", and this program reads " + std::to_string(kVersion));
   }
   if (boot != boot_id) return fail(ErrorCode::kGone, "it is of an earlier boot");
   if (const json::value* pod = fields.find("pod")) saved.pod = read_pod(*pod, complaint);
