@@ -37,11 +37,11 @@ void Server::take(const ttrpc::Frame& frame) {
     return refuse(stream, Code::kUnimplemented, "method " + request->method + " as a stream");
   }
   const auto answered = std::make_shared<bool>(false);
-  handler_(std::move(*request), [lane = std::weak_ptr<Lane>(lane_), stream = stream,
+  handler_(std::move(*request), [lane = std::weak_ptr<Lane>(lane_), answer_to = stream,
                                  answered](const Response& response) {
     const auto open = lane.lock();
     if (!open || std::exchange(*answered, true)) return;
-    open->send(encode_response(stream, response));
+    open->send(encode_response(answer_to, response));
   });
 }
 
