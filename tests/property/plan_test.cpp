@@ -50,6 +50,20 @@ bool isolates(const Settings& settings) {
          std::ranges::any_of(settings.overrides, [&](auto& o) { return isolate(o.second); });
 }
 
+CpuSet usable_by(const World& world, const NodeView& view, const SandboxFacts& facts) {
+  CpuSet usable = world.node.topology.online() - view.exclusive_to_others;
+  if (facts.cgroup_cpus) usable &= *facts.cgroup_cpus;
+  return usable;
+}
+
+CpuSet owned_by(const SandboxFacts& facts) {
+  CpuSet owned;
+  for (const ContainerFacts& container : facts.containers) {
+    if (container.exclusive && !container.exited) owned |= container.cpus;
+  }
+  return owned;
+}
+
 /// Everything of a plan that may not depend on what was before: all but which vCPU it is.
 struct Outline {
   SandboxPlan rest;
@@ -209,18 +223,31 @@ TEST_CASE("an exclusive container gets a vCPU for each CPU whenever the VM has t
     const auto views = node_views(world.node);
     for (std::size_t i = 0; i < made.sandboxes.size(); ++i) {
       const SandboxFacts& facts = world.node.sandboxes[i];
-      CpuSet usable = world.node.topology.online() - views[i].exclusive_to_others;
-      if (facts.cgroup_cpus) usable &= *facts.cgroup_cpus;
-      CpuSet owned;
-      for (const ContainerFacts& container : facts.containers) {
-        if (container.exclusive && !container.exited) owned |= container.cpus & usable;
-      }
+      const CpuSet usable = usable_by(world, views[i], facts);
+      const CpuSet owned = owned_by(facts) & usable;
       for (const ContainerPlan& container : made.sandboxes[i].containers) {
         const auto own = std::ranges::find(facts.containers, container.id, &ContainerFacts::id);
-        if (!own->exclusive || own->cpus.empty() || !own->cpus.subset_of(usable)) continue;
-        if (static_cast<int>(facts.vcpus.size()) < owned.size()) continue;
-        RC_ASSERT(keys_of(pairs_of(made.sandboxes[i], container)) == own->cpus);
+        if (!own->exclusive || own->cpus.empty()) continue;
+        const bool served = keys_of(pairs_of(made.sandboxes[i], container)) == own->cpus;
+        RC_ASSERT(container.dedicated == served);
+        const bool enough = static_cast<int>(facts.vcpus.size()) >= owned.size();
+        RC_ASSERT(!enough || served == own->cpus.subset_of(usable));
       }
+    }
+  });
+}
+
+TEST_CASE("one vCPU floats as soon as there are more than owned CPUs") {
+  property::holds("the guest kernel and shared containers have a place", [] {
+    const World world = *worlds::any_world(3);
+    const Plan made = plan(world.node, world.settings, nullptr);
+    const auto views = node_views(world.node);
+    log(world, made);
+    for (std::size_t i = 0; i < made.sandboxes.size(); ++i) {
+      const SandboxFacts& facts = world.node.sandboxes[i];
+      const CpuSet owned = owned_by(facts) & usable_by(world, views[i], facts);
+      const auto vcpus = static_cast<int>(made.sandboxes[i].vcpus.size());
+      RC_ASSERT(vcpus <= owned.size() || has_floating(made.sandboxes[i]));
     }
   });
 }
