@@ -55,7 +55,7 @@ vm_start() {
   vm_pid=$!
 }
 
-vm_cpu() { case "$1" in kvm*) echo host ;; *) echo max ;; esac; }
+vm_cpu() { case "$1" in kvm*) echo host,pmu=off ;; *) echo max ;; esac; }
 
 # Sets vm_kernel and vm_initrd, in directory $1.
 vm_prepare() {
@@ -64,10 +64,10 @@ vm_prepare() {
   vm_initramfs "$vm_initrd"
 }
 
-# $1: directory, $2: pid of its VM; $3: seconds without a new word on the console after which it counts as stuck.
-# True once the guest's first program has spoken.
+# $1: directory, $2: pid of its VM; $3: seconds without a new word on the console after which it counts as stuck
+# (KATA_AFFINITY_VM_PATIENCE has precedence: machines in software need more). True once the guest has spoken.
 vm_wait() {
-  local dir=$1 pid=$2 patience=$3 size=0 now quiet=0
+  local dir=$1 pid=$2 patience=${KATA_AFFINITY_VM_PATIENCE:-$3} size=0 now quiet=0
   until grep -q '^guest up' "$dir/console" 2>/dev/null; do
     kill -0 "$pid" 2>/dev/null || return 1
     [ "$quiet" -lt $((patience * 5)) ] || return 1

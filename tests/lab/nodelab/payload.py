@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nodelab.cache import cached, digest
 from nodelab.image import guest_image, make_ext4
-from nodelab.paths import INSIDE, SCENARIOS, build_dir
+from nodelab.paths import INSIDE, PROJECT, SCENARIOS, build_dir
 
 _PROGRAMS = ("kata-affinityd", "kata-affinityctl", "containerd-shim-kata-affinity-v2", "kata-affinity-agent")
 _LOADER = "ld-linux-x86-64.so.2"
@@ -17,6 +17,7 @@ def write_payload(suite: str, image: Path, work: Path) -> None:
     root = work / "payload"
     shutil.copytree(INSIDE, root, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(SCENARIOS, root / "scenarios", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PROJECT / "scripts", root / "scripts")
     shutil.copytree(guest_image(suite), root / "guest")
     _mask_units(root)
     if programs := built_programs():
