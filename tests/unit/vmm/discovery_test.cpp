@@ -154,6 +154,20 @@ TEST_CASE("without debugfs and names the open vCPUs tell, once their threads sle
   CHECK(found->settled);
 }
 
+TEST_CASE("a thread of the kernel's that keeps a vCPU's registers is not taken for it") {
+  const FakeNode node;
+  qemu(node);
+  node.fd(kVmm, 20, "anon_inode:kvm-vcpu:0");
+  node.thread(kVmm, 4001, "CPU 0/KVM");
+  node.thread(kVmm, 4002, "kvm-nx-lpage-re");
+  node.thread(kVmm, 4003, "vhost-4000");
+  for (const int tid : {4001, 4002, 4003}) node.in_kvm_run(kVmm, tid, 20);
+  const auto found = look(node);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "0:0");
+  CHECK(found->conflicts.empty());
+}
+
 TEST_CASE("QEMU under TCG with neither names nor a monitor: no vCPU can be told") {
   const FakeNode node;
   qemu(node);
