@@ -1,0 +1,84 @@
+"""32 sandboxes at once, churned for two minutes: the daemon leaks neither descriptors nor memory, and verify is clean."""
+# lab shapes: smt8
+# lab timeout: 580
+
+import random
+import time
+
+from lab import check, kernel, product
+from lab.expect import expect_inside
+from lab.pods import VmPod
+from lab.product import Daemon
+from lab.vm import Vms, VmSpec
+
+SANDBOXES = 32
+CHURN_SECONDS = 120
+POOL = "0-3"
+EXCLUSIVE = ("4", "5", "6", "7")
+TINY = VmSpec(vcpus=2, vhost_net=False, vhost_vsock=False)
+ALLOWED_GROWTH_KIB = 8192
+
+
+class Crowd:
+    """The sandboxes of the node: some own a CPU, the others share the pool."""
+
+    def __init__(self, vms: Vms, chance: random.Random) -> None:
+        self._vms, self._chance, self._number = vms, chance, 0
+        self.pods: list[tuple[VmPod, str]] = []
+
+    def grow(self) -> None:
+        """Starts one more."""
+        self._number += 1
+        free = [cpu for cpu in EXCLUSIVE if cpu not in {place for _, place in self.pods}]
+        place = self._chance.choice(free) if free else POOL
+        pod = VmPod(self._vms, f"tiny-{self._number}", TINY)
+        pod.update("app", place, exclusive=place != POOL)
+        self.pods.append((pod, place))
+
+    def shrink(self) -> None:
+        """Ends one."""
+        pod, _ = self.pods.pop(self._chance.randrange(len(self.pods)))
+        pod.remove()
+
+    def update(self) -> None:
+        """Tells a spec again that has not changed, as kubelet does every 10 seconds."""
+        pod, place = self._chance.choice(self.pods)
+        pod.update("app", place, exclusive=place != POOL)
+
+
+def churn(crowd: Crowd, seconds: float, chance: random.Random) -> int:
+    """Ends, starts and updates sandboxes for `seconds`; how many steps that were."""
+    steps, until = 0, time.monotonic() + seconds
+    while time.monotonic() < until:
+        if chance.random() < 0.3:
+            crowd.shrink()
+            crowd.grow()
+        else:
+            crowd.update()
+        steps += 1
+    return steps
+
+
+def main() -> None:
+    chance = random.Random(11)
+    with Daemon() as daemon, Vms() as vms:
+        crowd = Crowd(vms, chance)
+        check.step(f"start {SANDBOXES} sandboxes")
+        while len(crowd.pods) < SANDBOXES:
+            crowd.grow()
+        check.equal("sandboxes that the daemon knows", len(product.call("GET", "/v1/sandboxes")["sandboxes"]), SANDBOXES)
+        churn(crowd, 15, chance)
+        files, memory = kernel.open_files(daemon.pid), kernel.resident_kib(daemon.pid)
+
+        check.step(f"churn for {CHURN_SECONDS} s; the daemon holds {files} descriptors and {memory} KiB")
+        steps = churn(crowd, CHURN_SECONDS, chance)
+        grown = kernel.resident_kib(daemon.pid) - memory
+        print(f"          {steps} steps; the daemon's memory grew by {grown} KiB")
+        check.true(f"memory grew by less than {ALLOWED_GROWTH_KIB} KiB", grown < ALLOWED_GROWTH_KIB)
+        check.eventually("descriptors of the daemon", lambda: kernel.open_files(daemon.pid), files)
+        for pod, place in crowd.pods:
+            expect_inside(pod.vm, place)
+        check.equal("violations that verify finds", product.violations(), [])
+
+
+main()
