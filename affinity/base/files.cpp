@@ -40,11 +40,13 @@ Result<void> write_all(int fd, std::string_view text, const std::string& name) {
   return {};
 }
 
-/// A temporary file that disappears unless it was renamed.
+/// A temporary file that disappears unless it was renamed. Its name is fixed: a file has one
+/// writer, and what a crash left behind is overwritten.
 class Temporary {
  public:
   explicit Temporary(const std::filesystem::path& target)
-      : path_(target.string() + ".XXXXXX"), fd_(::mkostemp(path_.data(), O_CLOEXEC)) {}
+      : path_(target.native() + ".new"),
+        fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {}
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
   ~Temporary() {

@@ -8,11 +8,29 @@ using Fate = Applied::Fate;
 
 constexpr int kAttempts = 3;
 
-/// Any failure to read the line means that the thread is not there any more.
-bool is_same_thread(const policy::ThreadKey& key, const base::ProcFs& proc) {
-  const auto stat = proc.stat(key.pid, key.tid);
-  return stat && stat->start_time == key.start_time;
-}
+/// Reads start times, mostly of one process after the other.
+class Identities {
+ public:
+  explicit Identities(const base::ProcFs& proc) : proc_(proc) {}
+
+  /// Any failure to read the line means that the thread is not there any more.
+  bool is_same_thread(const policy::ThreadKey& key) {
+    if (key.pid != pid_) open(key.pid);
+    const auto stat = base::read_stat_at(tasks_.get(), key.tid);
+    return stat && stat->start_time == key.start_time;
+  }
+
+ private:
+  void open(int pid) {
+    auto tasks = proc_.open_tasks(pid);
+    tasks_ = tasks ? std::move(*tasks) : base::Fd{};
+    pid_ = pid;
+  }
+
+  const base::ProcFs& proc_;
+  base::Fd tasks_;
+  int pid_ = -1;
+};
 
 base::Result<void> write_mask(const policy::Write& write, AffinityCalls& calls) {
   return write.everywhere ? calls.set_everywhere(write.key.tid)
@@ -44,10 +62,10 @@ Applied failed(const policy::Write& write, const base::Error& error) {
   return {write.key, fate_of(error.code), {}, error};
 }
 
-Applied read_again(const policy::Write& write, AffinityCalls& calls, const base::ProcFs& proc) {
+Applied read_again(const policy::Write& write, AffinityCalls& calls, Identities& identities) {
   auto actual = calls.get(write.key.tid);
   if (!actual) return failed(write, actual.error());
-  if (!is_same_thread(write.key, proc)) return {write.key, Fate::kGone, {}, {}};
+  if (!identities.is_same_thread(write.key)) return {write.key, Fate::kGone, {}, {}};
   if (*actual == write.cpus) return {write.key, Fate::kDone, std::move(*actual), {}};
   return {write.key,
           Fate::kRetry,
@@ -58,11 +76,11 @@ Applied read_again(const policy::Write& write, AffinityCalls& calls, const base:
 /// I9. The start time was read in the pass that asks for the write, a moment ago; that the thread
 /// is still one of its process is asked again here, and the start time is read again after the
 /// write.
-Applied apply_one(const policy::Write& write, AffinityCalls& calls, const base::ProcFs& proc) {
+Applied apply_one(const policy::Write& write, AffinityCalls& calls, Identities& identities) {
   if (!calls.exists(write.key.pid, write.key.tid)) return {write.key, Fate::kGone, {}, {}};
   const auto done = write_with_patience(write, calls);
   if (!done) return failed(write, done.error());
-  return read_again(write, calls, proc);
+  return read_again(write, calls, identities);
 }
 
 }  // namespace
@@ -71,7 +89,8 @@ std::vector<Applied> apply(const std::vector<policy::Write>& writes, AffinityCal
                            const base::ProcFs& proc) {
   std::vector<Applied> applied;
   applied.reserve(writes.size());
-  for (const policy::Write& write : writes) applied.push_back(apply_one(write, calls, proc));
+  Identities identities(proc);
+  for (const policy::Write& write : writes) applied.push_back(apply_one(write, calls, identities));
   return applied;
 }
 

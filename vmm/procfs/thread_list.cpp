@@ -1,8 +1,5 @@
 #include "vmm/procfs/thread_list.hpp"
 
-#include <array>
-#include <charconv>
-#include <optional>
 #include <utility>
 
 #include "affinity/base/files.hpp"
@@ -10,21 +7,6 @@
 
 namespace ka::vmm {
 namespace {
-
-/// Most of what an event costs is spent here, so: one open relative to the task directory, one
-/// read.
-std::optional<base::ThreadStat> read_stat(int task_directory, int tid) {
-  std::array<char, 24> name;
-  const auto digits = std::to_chars(name.data(), name.data() + name.size(), tid);
-  constexpr std::string_view kFile = "/stat";
-  digits.ptr[kFile.copy(digits.ptr, kFile.size())] = '\0';
-  std::array<char, 2048> line;
-  const auto text = base::read_record_at(task_directory, name.data(), line);
-  if (!text) return std::nullopt;
-  auto stat = base::parse_thread_stat(*text);
-  if (!stat || stat->tid != tid) return std::nullopt;
-  return std::move(*stat);
-}
 
 void take(SeenProcess& process, base::ThreadStat&& stat) {
   const bool dead = stat.state == 'Z' || stat.state == 'X';
@@ -49,7 +31,7 @@ base::Result<SeenProcess> read_process(const std::filesystem::path& proc, int pi
   SeenProcess process{.pid = pid};
   process.threads.reserve(tids->size());
   for (const int tid : *tids) {
-    if (auto stat = read_stat(directory->get(), tid)) take(process, std::move(*stat));
+    if (auto stat = base::read_stat_at(directory->get(), tid)) take(process, std::move(*stat));
   }
   if (process.threads.empty() || process.start_time == 0) {
     return base::fail(base::ErrorCode::kGone, "process " + std::to_string(pid) + " is gone");
