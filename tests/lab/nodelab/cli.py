@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     shell = commands.add_parser("shell", help="boot a node and give a shell in it")
     shell.add_argument("--shape", choices=SHAPES, default="smt8")
     shell.set_defaults(run=lambda options: run_shell(SHAPES[options.shape]))
-    cases = commands.add_parser("cases", help="print the list for other programs: scenario, shape, timeout a line")
+    cases = commands.add_parser("cases", help="print the list for other programs: scenario, shape, timeout, core or long a line")
     cases.set_defaults(run=_print_cases)
     commands.add_parser("list", help="show scenarios and shapes").set_defaults(run=_list)
     return parser
@@ -68,7 +68,7 @@ def _all(options: argparse.Namespace) -> int:
 
 def _print_cases(_: argparse.Namespace) -> int:
     for case in suite.all_cases():
-        print(case.scenario.name, case.shape, f"{case.scenario.timeout:.0f}")
+        print(case.scenario.name, case.shape, f"{case.scenario.timeout:.0f}", "core" if suite.is_core(case) else "long")
     return 0
 
 

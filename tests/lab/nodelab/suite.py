@@ -56,11 +56,12 @@ def all_cases() -> list[Case]:
 
 def _choose(core_only: bool) -> tuple[list[Case], list[Case]]:
     cases = all_cases()
-    wanted = [case for case in cases if not core_only or _is_core(case)]
+    wanted = [case for case in cases if not core_only or is_core(case)]
     return wanted, [case for case in cases if case not in wanted]
 
 
-def _is_core(case: Case) -> bool:
+def is_core(case: Case) -> bool:
+    """Whether the short list has it: the scenario says so, and this is the first of its shapes."""
     return case.scenario.core and case.shape == case.scenario.shapes[0]
 
 
