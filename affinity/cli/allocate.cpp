@@ -121,7 +121,9 @@ Exit run(const AllocateOptions& options, Output& output) {
   const policy::Machine machine(*std::move(topology));
   const auto request = read_request(options, machine);
   if (!request) return output.fail(request.error());
-  const auto answer = policy::allocate(machine, *request);
+  const bool fitted = options.strategy == "fitted";
+  const auto answer = policy::allocate(
+      machine, *request, fitted ? policy::fitted_policy() : policy::policy_for(request->options));
   if (!answer) {
     const std::string error = policy::refusal_text(answer.error());
     output.show(boost::json::object{{"error", error}}, [&error] { return error + '\n'; });

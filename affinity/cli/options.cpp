@@ -58,7 +58,7 @@ void declare_allocate(CLI::App& app, Command& chosen) {
   command.add_option("--available", options->available, "the shared pool (all online CPUs)");
   command.add_option("--reserved", options->reserved, "CPUs that are never handed out");
   command.add_option("--strategy", options->strategy, "how CPUs are chosen")
-      ->check(CLI::IsMember({"packed", "distributed"}))
+      ->check(CLI::IsMember({"packed", "distributed", "fitted"}))
       ->capture_default_str();
   command
       .add_option("--group-size", options->group_size, "distributed: split in multiples of this")

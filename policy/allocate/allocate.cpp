@@ -8,7 +8,7 @@
 namespace ka::policy {
 namespace {
 
-enum class Used { kAlways, kDistributed, kWholeCores, kMixedCores };
+enum class Used { kAlways, kDistributed, kFitted, kWholeCores, kMixedCores };
 
 struct Entry {
   Used used = Used::kAlways;
@@ -16,10 +16,10 @@ struct Entry {
 };
 
 /// The table: which policy uses which step. Within a phase, steps run in this order.
-const std::array<Entry, 24>& table() {
+const std::array<Entry, 25>& table() {
   using enum Phase;
   using enum Used;
-  static const std::array<Entry, 24> kTable{{
+  static const std::array<Entry, 25> kTable{{
       {kAlways,
        {kSort, "coarse-to-fine",
         "whole sockets and nodes (the larger first), L3 caches if asked for, cores, CPUs",
@@ -46,6 +46,10 @@ const std::array<Entry, 24>& table() {
       {kAlways,
        {kFilter, "isolated-first", "if asked for: puts isolated CPUs first",
         steps::isolated_first}},
+      {kFitted,
+       {kFilter, "fitting-group",
+        "puts the fullest node that holds the request first, and in it the fullest L3",
+        steps::fitting_group}},
       {kWholeCores,
        {kFilter, "whole-cores", "removes CPUs of cores that are not free as a whole",
         steps::whole_cores}},
@@ -144,6 +148,11 @@ const Pipeline& distributed_policy() {
   static const Pipeline kDistributed =
       policy_of("distributed", {Used::kAlways, Used::kDistributed});
   return kDistributed;
+}
+
+const Pipeline& fitted_policy() {
+  static const Pipeline kFittedPolicy = policy_of("fitted", {Used::kAlways, Used::kFitted});
+  return kFittedPolicy;
 }
 
 const Pipeline& policy_for(OptionSet options) {

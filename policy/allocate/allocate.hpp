@@ -10,9 +10,12 @@ namespace ka::policy {
 /// Every step that built-in policies are made of, with what it does in a sentence.
 std::span<const Step> builtin_steps();
 
-/// The built-in policies, "packed" and "distributed".
+/// The built-in policies. "packed" and "distributed" are kubelet's. "fitted" is ours: as packed,
+/// but within the fullest node, and in it the fullest L3, that holds the whole request; packed
+/// begins in the fullest node even where that splits a small request.
 const Pipeline& packed_policy();
 const Pipeline& distributed_policy();
+const Pipeline& fitted_policy();
 /// The one that the options ask for.
 const Pipeline& policy_for(OptionSet options);
 

@@ -37,7 +37,13 @@ std::optional<CpuUse> parse_cpu_use(std::string_view name) {
 }
 
 Holdings::Holdings(const Machine& machine, CpuSet reserved, OptionSet options)
-    : machine_(&machine), reserved_(std::move(reserved)), options_(options) {}
+    : Holdings(machine, std::move(reserved), options, policy_for(options)) {}
+
+Holdings::Holdings(const Machine& machine, CpuSet reserved, OptionSet options, Pipeline policy)
+    : machine_(&machine),
+      reserved_(std::move(reserved)),
+      options_(options),
+      policy_(std::move(policy)) {}
 
 Expected<Moved, Refusal> Holdings::add(const std::string& id, const HoldingRequest& request) {
   if (holdings_.contains(id)) return unexpected(unknown());
@@ -117,7 +123,7 @@ Expected<CpuSet, Refusal> Holdings::choose(const HoldingRequest& request, const 
 /// Exclusive containers keep off CPUs that others are bound to, and sharers go where the fewest
 /// are bound, as long as there is room.
 Pipeline Holdings::pipeline_for(CpuUse use, const CpuSet& liked) const {
-  Pipeline pipeline = policy_for(options_);
+  Pipeline pipeline = policy_;
   if (!liked.empty()) {
     pipeline = pipeline.with(preferring("own-first", "CPUs that it has", liked));
   }

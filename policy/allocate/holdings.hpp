@@ -49,6 +49,8 @@ class Holdings {
  public:
   /// `machine` must outlive this. The options must have passed refused_options().
   Holdings(const Machine& machine, CpuSet reserved, OptionSet options);
+  /// With another policy than the options ask for.
+  Holdings(const Machine& machine, CpuSet reserved, OptionSet options, Pipeline policy);
 
   // Every operation that refuses leaves the books as they were.
 
@@ -83,6 +85,7 @@ class Holdings {
   const Machine* machine_;
   CpuSet reserved_;
   OptionSet options_;
+  Pipeline policy_;
   std::map<std::string, Holding> holdings_;
   CpuSet exclusive_;
 };

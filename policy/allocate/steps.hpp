@@ -17,6 +17,7 @@ void cpu_class(Cycle& cycle);
 void numa_affinity(Cycle& cycle);
 void near_held(Cycle& cycle);
 void isolated_first(Cycle& cycle);
+void fitting_group(Cycle& cycle);
 void whole_cores(Cycle& cycle);
 void one_pool(Cycle& cycle);
 

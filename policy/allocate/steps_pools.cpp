@@ -21,6 +21,19 @@ CpuSet aligned_cpus(const Cycle& cycle) {
                                                  : cycle.machine.cpus_of_nodes(nodes);
 }
 
+/// Of the groups in which `cpus` has enough, the one in which it has the fewest; nullptr for none.
+const CpuGroup* tightest(const Cycle& cycle, CpuLevel level, const CpuSet& cpus) {
+  const CpuGroup* best = nullptr;
+  int least = cpus.size() + 1;
+  for (const CpuGroup& group : cycle.machine.groups(level)) {
+    const int room = (group.cpus & cpus).size();
+    if (room < cycle.needed || room >= least) continue;
+    best = &group;
+    least = room;
+  }
+  return best;
+}
+
 }  // namespace
 
 void coarse_to_fine(Cycle& cycle) {
@@ -86,6 +99,16 @@ void isolated_first(Cycle& cycle) {
   if (!cycle.request.prefer_isolated) return;
   cycle.prefer(cycle.machine.topology().isolated());
   cycle.prefer(cycle.machine.topology().nohz_full());
+}
+
+void fitting_group(Cycle& cycle) {
+  for (const CpuLevel level : {CpuLevel::kNode, CpuLevel::kL3}) {
+    const CpuSet& pool = cycle.pools.front();
+    const CpuSet whole = cycle.machine.whole_cores_in(pool);
+    const CpuGroup* group = tightest(cycle, level, whole);
+    if (group == nullptr) group = tightest(cycle, level, pool);
+    if (group != nullptr) cycle.prefer(group->cpus);
+  }
 }
 
 /// A core that preferences have split comes with the last of its CPUs.

@@ -193,3 +193,15 @@ TEST_CASE("the trace names the steps and scores that led to the answer") {
   CHECK(chosen.cpus == answer->cpus);
   CHECK(chosen.score == 1);
 }
+
+TEST_CASE("fitted stays within one node and L3 where packed begins in the fullest node") {
+  // Free: one core of node 0, all of node 1 but one core of its second L3.
+  const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4, .cores_per_l3 = 2});
+  const CpuRequest four{.cpus = 4, .available = cpus("0,8,4-6,12-14")};
+  CHECK(format_list(allocate(machine, four, packed_policy())->cpus) == "0,4,8,12");
+  CHECK(format_list(allocate(machine, four, fitted_policy())->cpus) == "4-5,12-13");
+  const CpuRequest two{.cpus = 2, .available = cpus("4-7,12-14")};
+  CHECK(format_list(allocate(machine, two, fitted_policy())->cpus) == "6,14");
+  const CpuRequest eight{.cpus = 8, .available = four.available};
+  CHECK(allocate(machine, eight, fitted_policy())->cpus == four.available);
+}
