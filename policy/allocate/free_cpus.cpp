@@ -63,9 +63,7 @@ std::vector<int> FreeCpus::nested(CpuLevel outer, const std::vector<int>& parent
 std::vector<int> FreeCpus::with_free(CpuLevel outer, int number, CpuLevel inner) const {
   std::vector<int> found;
   int last = -1;
-  const CpuSet& inside = machine_->group(outer, number).cpus;
-  for (int cpu = inside.first(); cpu >= 0; cpu = inside.next(cpu + 1)) {
-    if (!cpus_.contains(cpu)) continue;
+  for (const int cpu : in(outer, number)) {
     const int group = machine_->group_of(inner, cpu);
     if (group != last) found.push_back(group);
     last = group;

@@ -1,5 +1,6 @@
 // PreScore, Select, Score and Allocate of the packed policy (takeByTopologyNUMAPacked), and what
 // every policy uses of them.
+#include <algorithm>
 #include <optional>
 
 #include "policy/allocate/steps.hpp"
@@ -59,10 +60,11 @@ void whole_groups(Cycle& cycle) {
     cycle.l3_order = cycle.free.order(CpuLevel::kL3);
     if (cycle.needed < cycle.machine.average_l3()) return;
   }
+  const auto fits = [&cycle](const CpuGroup& group) { return group.size <= cycle.needed; };
+  if (std::ranges::none_of(cycle.machine.groups(*level), fits)) return;
   for (const int group : cycle.free.whole_groups(*level)) {
-    if (cycle.machine.group(*level, group).size <= cycle.needed) {
-      list(cycle, cycle.machine.group(*level, group).cpus);
-    }
+    const CpuGroup& whole = cycle.machine.group(*level, group);
+    if (fits(whole)) list(cycle, whole.cpus);
   }
   note_listed(cycle);
 }

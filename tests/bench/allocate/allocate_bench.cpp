@@ -104,5 +104,3 @@ BENCHMARK(merge_8_nodes_4_providers_255_hints)->Unit(benchmark::kMicrosecond);
 BENCHMARK(merge_64_nodes_4_providers_310_hints)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
-
-BENCHMARK_MAIN();
