@@ -25,6 +25,7 @@ class FakeKernel {
     write("cpu/online", "0-2");
     write("cpu/possible", "0-3");
     write("cpu/isolated", "2");
+    write("cpu/nohz_full", "1-2");
     for (int cpu = 0; cpu < 4; ++cpu) write_cpu(cpu);
     write_node(0, "0-1", "00000003", "10 21 30");
     write_node(1, "2", "00000004", "21 10 30");
@@ -104,6 +105,7 @@ TEST_CASE("a kernel's trees are read with offline and isolated CPUs and empty no
   CHECK(made->online() == CpuSet{0, 1, 2});
   CHECK(made->all() == CpuSet{0, 1, 2, 3});
   CHECK(made->isolated() == CpuSet{2});
+  CHECK(made->nohz_full() == CpuSet{1, 2});
   CHECK(made->nodes() == policy::NodeSet{0, 1, 5});
   CHECK(made->node_cpus(5).empty());
   CHECK(made->distance(1, 5) == 30);
@@ -113,6 +115,14 @@ TEST_CASE("a kernel's trees are read with offline and isolated CPUs and empty no
   CHECK(made->find(3)->socket == 1);
   CHECK(made->siblings(0) == CpuSet{0});
   CHECK(std::getenv("HWLOC_FSROOT") == nullptr);
+}
+
+TEST_CASE("a kernel without nohz_full says (null)") {
+  const FakeKernel kernel;
+  kernel.write("cpu/nohz_full", "  (null)");
+  const auto made = host::read_machine(kernel.root());
+  REQUIRE(error_of(made) == "");
+  CHECK(made->nohz_full().empty());
 }
 
 TEST_CASE("a list of isolated CPUs that makes no sense is an error") {

@@ -20,7 +20,7 @@ base::Result<policy::Topology> read(std::string_view text) {
 TEST_CASE("a machine is the same after printing and reading back") {
   const auto made = policy::Topology::make(
       {{.cpu = 0, .core = 0, .socket = 0, .numa = 4, .l3 = 1, .kind = 1},
-       {.cpu = 7, .core = 3, .socket = 1, .numa = 6, .l3 = 9, .isolated = true},
+       {.cpu = 7, .core = 3, .socket = 1, .numa = 6, .l3 = 9, .isolated = true, .nohz_full = true},
        {.cpu = 9, .core = 4, .socket = 1, .numa = 6, .online = false}},
       {{10, 30, 40}, {30, 10, 50}, {40, 50, 10}}, {4, 6, 8});
   REQUIRE(made);

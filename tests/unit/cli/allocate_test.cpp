@@ -1,0 +1,154 @@
+#include <sstream>
+
+#include "affinity/cli/commands.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using cli::Exit;
+
+namespace {
+
+struct Ended {
+  Exit exit;
+  std::string out, err;
+
+  bool operator==(const Ended&) const = default;
+};
+
+template <typename Options>
+Ended run(const Options& options, bool json = true) {
+  std::ostringstream out, err;
+  cli::Output output(out, err, json);
+  const Exit exit = cli::run(options, output);
+  return {exit, out.str(), err.str()};
+}
+
+/// Two sockets with a node of 4 cores each, 2 threads a core, siblings side by side.
+cli::AllocateOptions options(int cpus) {
+  cli::AllocateOptions options;
+  options.topology = "synthetic:pack:2 numa:1 core:4 pu:2";
+  options.cpus = cpus;
+  return options;
+}
+
+Ended merge(const std::string& problem, bool json = true) {
+  const tests::TempDir dir;
+  dir.write("hints.json", problem);
+  return run(cli::MergeHintsOptions{dir.path() / "hints.json"}, json);
+}
+
+std::string complaint(const Ended& ended) {
+  CHECK(ended.exit == Exit::kWrong);
+  CHECK(ended.out == "");
+  return ended.err;
+}
+
+}  // namespace
+
+TEST_CASE("allocate prints the CPUs, or why there are none") {
+  CHECK(run(options(3)) == Ended{Exit::kDone, "{\"cpus\":\"0-2\"}\n", ""});
+  CHECK(run(options(3), false) == Ended{Exit::kDone, "0-2\n", ""});
+  const Ended refused = run(options(17));
+  CHECK(refused.exit == Exit::kNo);
+  CHECK(refused.out ==
+        "{\"error\":\"not enough cpus available to satisfy request: requested=17, "
+        "available=16\"}\n");
+}
+
+TEST_CASE("allocate takes all that shapes an answer") {
+  auto given = options(4);
+  given.available = "0-3,8-15";
+  given.reserved = "8";
+  CHECK(run(given).out == "{\"cpus\":\"0-3\",\"shared_pool\":\"8-15\"}\n");
+  given.options = {"strict-cpu-reservation"};
+  CHECK(run(given).out == "{\"cpus\":\"0-3\",\"shared_pool\":\"9-15\"}\n");
+  given.numa_affinity = "1";
+  CHECK(run(given, false).out == "10-13\n");
+  given = options(8);
+  given.strategy = "distributed";
+  given.available = "0-5,8-13";
+  CHECK(run(given, false).out == "0-3,8-11\n");
+  given = options(4);
+  given.held = "9";
+  given.available = "0-8,10-15";
+  CHECK(run(given, false).out == "8-11\n");
+  given.cpus = 0;
+  CHECK(run(given, false).out == "\n");
+}
+
+TEST_CASE("allocate explains itself") {
+  auto given = options(2);
+  given.reserved = "0";
+  given.explain = true;
+  const std::string text = run(given, false).out;
+  CHECK(text.find("Filter     reserved           removed CPU 0\n") != std::string::npos);
+  CHECK(text.find("cores: took CPUs 2-3 with score 0\n") != std::string::npos);
+  CHECK(run(given).out.find(R"({"phase":"Filter","step":"reserved","what":"removed","cpus":"0")") !=
+        std::string::npos);
+}
+
+TEST_CASE("allocate names the option that is wrong") {
+  auto given = options(1);
+  given.available = "0-";
+  CHECK(complaint(run(given)).find("--available: \"0-\"") != std::string::npos);
+  given.available = "0-99";
+  CHECK(complaint(run(given)).find("--available: the machine does not have 16-99") !=
+        std::string::npos);
+  given = options(1);
+  given.numa_affinity = "5";
+  CHECK(complaint(run(given)).find("--numa-affinity") != std::string::npos);
+  given = options(1);
+  given.options = {"fast"};
+  CHECK(complaint(run(given)).find("unknown CPU Manager Policy option: \"fast\"") !=
+        std::string::npos);
+  given.options = {"full-pcpus-only", "distribute-cpus-across-cores"};
+  CHECK(complaint(run(given)).find("can not be used at the same time") != std::string::npos);
+}
+
+TEST_CASE("merge-hints reads what providers say, with kubelet's meanings") {
+  CHECK(merge(R"({"policy":"best-effort","numaNodes":[0,1],"options":[],
+                  "providers":[{"cpu":[{"affinity":[0],"preferred":true}]}]})")
+            .out == "{\"affinity\":[0],\"preferred\":true,\"admit\":true}\n");
+  CHECK(merge(R"({"policy":"restricted","numaNodes":[0,1],
+                  "providers":[null,{},{"a":null,"b":[{"affinity":null,"preferred":true}]}]})")
+            .out == "{\"affinity\":[0,1],\"preferred\":true,\"admit\":true}\n");
+  const Ended refused =
+      merge(R"({"policy":"single-numa-node","numaNodes":[0,1],"providers":[{"a":[]}]})", false);
+  CHECK(refused.exit == Exit::kDone);
+  CHECK(refused.out == "NUMA nodes any, not preferred, refused\n");
+  CHECK(merge(R"({"policy":"none","numaNodes":[0],"providers":[]})").out ==
+        "{\"affinity\":null,\"preferred\":false,\"admit\":true}\n");
+  CHECK(merge(R"({"policy":"best-effort","numaNodes":[0,1,2],
+                  "options":["prefer-closest-numa-nodes","max-allowable-numa-nodes=8"],
+                  "distances":[[10,30,20],[30,10,15],[20,15,10]],
+                  "providers":[{"cpu":[{"affinity":[0,1],"preferred":true},
+                                       {"affinity":[1,2],"preferred":true}]}]})")
+            .out == "{\"affinity\":[1,2],\"preferred\":true,\"admit\":true}\n");
+  CHECK(merge(R"({"policy":"best-effort","numaNodes":[0,1],"options":["prefer-cpu-alignment"],
+                  "providers":[{"cpu":[{"affinity":[1],"preferred":true}]},
+                               {"nic":[{"affinity":[0],"preferred":true}]}]})")
+            .out == "{\"affinity\":[1],\"preferred\":false,\"admit\":true}\n");
+}
+
+TEST_CASE("merge-hints names what is wrong with its input") {
+  CHECK(complaint(merge("{")).find("hints.json:1:") != std::string::npos);
+  CHECK(complaint(merge(R"({"numaNodes":[0],"providers":[]})")).find("policy: is missing") !=
+        std::string::npos);
+  CHECK(complaint(merge(R"({"policy":"best","numaNodes":[0],"providers":[]})")).find("policy:") !=
+        std::string::npos);
+  CHECK(complaint(merge(R"({"policy":"none","numaNodes":[64],"providers":[]})"))
+            .find("numaNodes: must hold node numbers from 0 to 63") != std::string::npos);
+  CHECK(complaint(merge(R"({"policy":"none","numaNodes":[0],"providers":[{"cpu":[{}]}]})"))
+            .find("providers[0].cpu[0].affinity: is missing") != std::string::npos);
+  const std::string with_option = R"({"policy":"none","numaNodes":[0],"providers":[],"options":)";
+  CHECK(complaint(merge(with_option + R"(["fast"]})")).find("unknown option \"fast\"") !=
+        std::string::npos);
+  CHECK(complaint(merge(with_option + R"(["max-allowable-numa-nodes=7"]})"))
+            .find("should not be less than 8") != std::string::npos);
+  CHECK(complaint(merge(with_option + R"(["max-allowable-numa-nodes=x"]})")).find("is no number") !=
+        std::string::npos);
+  CHECK(complaint(merge(R"({"policy":"best-effort","numaNodes":[0,1,2,3,4,5,6,7,8],
+                            "options":["max-allowable-numa-nodes=8"],"providers":[]})"))
+            .find("unsupported on machines with more than 8 NUMA Nodes") != std::string::npos);
+}
