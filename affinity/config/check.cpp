@@ -87,6 +87,11 @@ std::string check_path(const std::string& text) {
   return text.starts_with('/') ? "" : '"' + text + "\" is not an absolute path";
 }
 
+std::string check_program(const std::string& text) {
+  if (!text.empty() && text.find('/') == std::string::npos) return {};
+  return text.starts_with('/') ? "" : '"' + text + "\" is neither a name nor an absolute path";
+}
+
 bool is_numeric_address(const std::string& address) {
   std::array<unsigned char, sizeof(in6_addr)> ignored{};
   if (address.starts_with('[') && address.ends_with(']')) {
@@ -116,6 +121,8 @@ std::string check_text(const Key& key, const std::string& text) {
       return check_housekeeping(text);
     case Type::kPath:
       return check_path(text);
+    case Type::kProgram:
+      return check_program(text);
     default:
       return check_address(text);
   }

@@ -71,6 +71,7 @@ Config make_config(const Entries& entries) {
   config.log_level = *base::parse_log_level(values.text("log_level"));
   config.state_dir = values.text("state_dir");
   config.drift_check = values.seconds("drift_check");
+  config.real_shim = values.text("real_shim");
   return config;
 }
 

@@ -33,6 +33,7 @@ struct Config {
   base::LogLevel log_level = base::LogLevel::kInfo;
   std::filesystem::path state_dir;
   std::chrono::seconds drift_check{};
+  std::string real_shim;  ///< a name, or an absolute path
   /// What was read: the main file and its drop-ins, in the order of merging. Empty: no file has an
   /// [affinity] table and the defaults hold.
   std::vector<std::filesystem::path> files;

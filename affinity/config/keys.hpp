@@ -10,6 +10,7 @@ enum class Type {
   kChoice,        ///< one of `allowed`
   kHousekeeping,  ///< a word of `allowed`, or a cpuset; "" as default: as `housekeeping`
   kPath,          ///< an absolute path
+  kProgram,       ///< a program's name without a slash, or an absolute path
   kAddress,       ///< "ADDRESS:PORT", numeric; "" for none
   kSeconds,       ///< a whole number, 1 to 86400
   kNames,         ///< an array of keys that have a meaning for a single sandbox
@@ -69,6 +70,10 @@ inline constexpr Key kKeys[] = {
      "Keys that a pod may set for itself by annotations kata-affinity.io/KEY."},
     {"drift_check", Type::kSeconds, "10", "", false,
      "Seconds between two looks for masks that someone else changed."},
+    {"real_shim", Type::kProgram, "containerd-shim-kata-v2", "", false,
+     "What containerd-shim-kata-affinity-v2 starts: an absolute path, or a name to be found in "
+     "PATH "
+     "or beside it."},
 };
 
 /// nullptr where there is no such key.

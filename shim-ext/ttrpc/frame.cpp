@@ -39,10 +39,10 @@ void Decoder::feed(std::string_view bytes) {
   buffer_.erase(0, used_);
   used_ = 0;
   buffer_ += bytes;
-  skip_oversized();
+  skip_rest();
 }
 
-void Decoder::skip_oversized() {
+void Decoder::skip_rest() {
   const auto here =
       static_cast<std::size_t>(std::min<std::uint64_t>(skip_, buffer_.size() - used_));
   used_ += here;
@@ -53,10 +53,10 @@ std::optional<Frame> Decoder::next() {
   const std::string_view rest = std::string_view(buffer_).substr(used_);
   if (rest.size() < kHeaderSize) return std::nullopt;
   Frame frame{read_header(rest), {}};
-  if (frame.header.oversized()) {
+  if (frame.header.length > largest_) {
     used_ += kHeaderSize;
     skip_ = frame.header.length;
-    skip_oversized();
+    skip_rest();
     return frame;
   }
   if (rest.size() - kHeaderSize < frame.header.length) return std::nullopt;

@@ -40,10 +40,12 @@ struct Header {
 
 struct Frame {
   Header header;
-  /// `header.length` bytes; empty when the frame is oversized: its data was skipped.
+  /// `header.length` bytes; empty when the frame is larger than its decoder takes.
   std::string data;
 
   bool operator==(const Frame&) const = default;
+  /// True when there was data that was not kept.
+  bool skipped() const { return data.size() != header.length; }
 };
 
 /// The bytes of one frame. Precondition: at most kMaxData of data.
@@ -55,20 +57,24 @@ std::string encode(std::uint32_t stream, std::uint8_t type, std::uint8_t flags,
 /// promises.
 class Decoder {
  public:
+  /// `largest`: the longest data of a frame to be kept, at most kMaxData.
+  explicit Decoder(std::size_t largest = kMaxData) : largest_(largest) {}
+
   void feed(std::string_view bytes);
-  /// The next whole frame; absent until more bytes are fed. A frame with more than kMaxData of
-  /// data is skipped as its bytes arrive, and given out as a header at once: its sender is owed an
-  /// answer, and the stream goes on behind it.
+  /// The next whole frame; absent until more bytes are fed. A frame with more than `largest` of
+  /// data is skipped as its bytes arrive, and given out as a header at once: its sender may be owed
+  /// an answer, and the stream goes on behind it.
   std::optional<Frame> next();
   /// True between two frames: a stream that ends here was not cut off.
   bool idle() const { return buffer_.size() == used_ && skip_ == 0; }
 
  private:
-  void skip_oversized();
+  void skip_rest();
 
+  std::size_t largest_;
   std::string buffer_;
   std::size_t used_ = 0;    ///< bytes of buffer_ that were given out
-  std::uint64_t skip_ = 0;  ///< bytes of an oversized frame that are still to come
+  std::uint64_t skip_ = 0;  ///< bytes of a skipped frame that are still to come
 };
 
 }  // namespace ka::ttrpc

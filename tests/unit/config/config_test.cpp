@@ -65,6 +65,7 @@ TEST_CASE("without any file the defaults hold") {
   CHECK(config->log_level == base::LogLevel::kInfo);
   CHECK(config->state_dir == "/run/kata-affinity/state");
   CHECK(config->drift_check == std::chrono::seconds(10));
+  CHECK(config->real_shim == "containerd-shim-kata-v2");
   CHECK(config->files.empty());
 }
 
@@ -92,6 +93,7 @@ kubelet_state = "/var/lib/kubelet/cpu_manager_state"
 nri_socket = "/var/run/nri/nri.sock"
 allow_annotations = []
 drift_check = 3
+real_shim = "/opt/kata/bin/containerd-shim-kata-v2"
 
 [affinity.handler.kata-qemu]
 vcpu_pinning = "mask"
@@ -113,6 +115,7 @@ vhost = "6"
   CHECK(config->log_level == base::LogLevel::kDebug);
   CHECK(config->state_dir == "/run/elsewhere");
   CHECK(config->drift_check == std::chrono::seconds(3));
+  CHECK(config->real_shim == "/opt/kata/bin/containerd-shim-kata-v2");
   REQUIRE(config->by_handler.size() == 1);
   auto expected = config->defaults;
   expected.vcpu_pinning = policy::VcpuPinning::kMask;
@@ -145,6 +148,9 @@ TEST_CASE("values that are not allowed are told with those that are") {
         "cpuset");
   CHECK(wrong(set("state_dir", "\"run\"")) ==
         R"(2:13: affinity.state_dir: "run" is not an absolute path)");
+  CHECK(wrong(set("real_shim", "\"bin/shim\"")) ==
+        R"(2:13: affinity.real_shim: "bin/shim" is neither a name nor an absolute path)");
+  CHECK(wrong(set("real_shim", "\"shim\"")) == "");
   for (const char* address : {"9101", ":9101", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:70000",
                               "localhost:9101", "[::1]", "127.0.0.1:91x"}) {
     CHECK(

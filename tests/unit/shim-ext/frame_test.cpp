@@ -85,3 +85,17 @@ TEST_CASE(
   CHECK(all(decoder) == std::vector<Frame>{{{4, 11, kRequest, 0}, "next"}});
   CHECK(decoder.idle());
 }
+
+TEST_CASE("a decoder that keeps small frames only lets the large ones pass by") {
+  Decoder decoder(8);
+  decoder.feed(encode(1, kRequest, 0, "12345678") + encode(3, kRequest, 0, "123456789") +
+               encode(5, kRequest, 0, "next"));
+  const auto frames = all(decoder);
+  REQUIRE(frames.size() == 3);
+  CHECK(frames[0].data == "12345678");
+  CHECK_FALSE(frames[0].skipped());
+  CHECK(frames[1] == Frame{{9, 3, kRequest, 0}, ""});
+  CHECK(frames[1].skipped());
+  CHECK(frames[2].data == "next");
+  CHECK(decoder.idle());
+}
