@@ -51,8 +51,8 @@ struct Checker {
   Result<void> operator()(const policy::ContainerGone& event) const {
     return known(event.sandbox, event.container);
   }
-  Result<void> operator()(const policy::SharedPoolSeen& event) const {
-    return check_cpus(event.cpus, topology);
+  Result<void> operator()(const policy::KubeletSeen& event) const {
+    return check_cpus(event.shared_pool.value_or(policy::CpuSet{}), topology);
   }
   Result<void> operator()(const policy::OverrideSet& event) const {
     if (auto good = known(event.sandbox); !good) return good;

@@ -18,7 +18,7 @@ std::string kind_of(const policy::EventBody& body) {
     std::string operator()(const policy::ContainerSeen&) const { return "container-updated"; }
     std::string operator()(const policy::ContainerExited&) const { return "container-exited"; }
     std::string operator()(const policy::ContainerGone&) const { return "container-removed"; }
-    std::string operator()(const policy::SharedPoolSeen&) const { return "shared-pool-changed"; }
+    std::string operator()(const policy::KubeletSeen&) const { return "kubelet-changed"; }
     std::string operator()(const policy::OverrideSet&) const { return "override-changed"; }
   };
   return std::visit(Visitor{}, body);
@@ -41,8 +41,12 @@ std::string describe(const policy::Event& event) {
     std::string operator()(const policy::ContainerGone& e) const {
       return "container " + e.container + " removed";
     }
-    std::string operator()(const policy::SharedPoolSeen& e) const {
-      return "shared pool: " + policy::format_list(e.cpus);
+    std::string operator()(const policy::KubeletSeen& e) const {
+      if (!e.claims) return "does not say who owns which CPU";
+      policy::CpuSet owned;
+      for (const policy::Claim& claim : *e.claims) owned |= claim.cpus;
+      return "exclusive: \"" + policy::format_list(owned) + "\", shared pool: \"" +
+             policy::format_list(e.shared_pool.value_or(policy::CpuSet{})) + '"';
     }
     std::string operator()(const policy::OverrideSet& e) const {
       return "by hand, " + std::string(policy::role_name(e.value.role)) + ": \"" +

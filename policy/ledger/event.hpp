@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
@@ -37,8 +38,7 @@ struct PodGone {
 };
 
 /// A container's spec: replaces what was known of that container, but for its name, which stays
-/// where none is told. `exclusive` absent: decided by the ledger from the quota
-/// (exclusive_by_quota).
+/// where none is told. `exclusive` absent: decided by the ledger (Ledger::judge).
 struct ContainerSeen {
   std::string sandbox;
   ContainerFacts container;
@@ -55,9 +55,23 @@ struct ContainerGone {
   std::string container;
 };
 
-/// kubelet's state: the shared pool, and CPUs that are exclusive to pods we have no event of yet.
-struct SharedPoolSeen {
+/// CPUs that kubelet gave to a container, or to a pod as a whole, alone.
+struct Claim {
+  std::string pod_uid;    ///< empty in kubelet's first format, which names containers by id
+  std::string container;  ///< its name (its id without pod_uid); empty: the pod as a whole
   CpuSet cpus;
+
+  auto operator<=>(const Claim&) const = default;
+};
+
+/// kubelet's state, whole: what it does not list is not so. Written at admission, it is the first
+/// to tell that a CPU has become exclusive.
+struct KubeletSeen {
+  std::optional<CpuSet> shared_pool;
+  /// Sorted. Absent: kubelet does not say who owns what (no static policy, no file).
+  std::optional<std::vector<Claim>> claims;
+
+  bool operator==(const KubeletSeen&) const = default;
 };
 
 /// A set given by hand to a thread, or (empty `cpus`) taken back.
@@ -67,7 +81,7 @@ struct OverrideSet {
 };
 
 using EventBody = std::variant<PodSeen, PodGone, ContainerSeen, ContainerExited, ContainerGone,
-                               SharedPoolSeen, OverrideSet>;
+                               KubeletSeen, OverrideSet>;
 
 struct Event {
   Source source = Source::kApi;

@@ -28,6 +28,10 @@ bool same_thread(const Override& a, const Override& b) {
   return a.role == b.role && a.vcpu_index == b.vcpu_index && a.iothread == b.iothread;
 }
 
+const std::string& key_of(const PodRecord& pod) {
+  return pod.pod_uid.empty() ? pod.id : pod.pod_uid;
+}
+
 std::string subject(const EventBody& body) {
   struct Visitor {
     std::string operator()(const PodSeen& e) const { return e.id; }
@@ -35,7 +39,7 @@ std::string subject(const EventBody& body) {
     std::string operator()(const ContainerSeen& e) const { return e.sandbox; }
     std::string operator()(const ContainerExited& e) const { return e.sandbox; }
     std::string operator()(const ContainerGone& e) const { return e.sandbox; }
-    std::string operator()(const SharedPoolSeen&) const { return {}; }
+    std::string operator()(const KubeletSeen&) const { return {}; }
     std::string operator()(const OverrideSet& e) const { return e.sandbox; }
   };
   return std::visit(Visitor{}, body);
@@ -68,23 +72,21 @@ CpuSet PodRecord::exclusive_cpus() const {
 Change Ledger::apply(const Event& event) {
   Change change;
   change.sandbox = subject(event.body);
-  const auto claims_of = [&]() -> CpuSet {
-    const PodRecord* pod = find(change.sandbox);
-    return pod == nullptr ? CpuSet{} : pod->exclusive_cpus();
-  };
-  const CpuSet before = claims_of();
   change.any = std::visit([&](const auto& body) { return fold(body, event.source); }, event.body);
-  change.exclusive_map = move_claims(before, claims_of());
-  if (std::holds_alternative<SharedPoolSeen>(event.body)) change.exclusive_map = change.any;
+  if (!change.any) return change;
+  const bool judged = judge_all();
+  const bool moved = find_owners();
+  change.exclusive_map = judged || moved || std::holds_alternative<KubeletSeen>(event.body);
   return change;
 }
 
 void Ledger::restore(PodRecord pod) {
-  const PodRecord* known = find(pod.id);
-  const CpuSet before = known == nullptr ? CpuSet{} : known->exclusive_cpus();
-  PodRecord& taken = pods_[pod.id];
-  taken = std::move(pod);
-  move_claims(before, taken.exclusive_cpus());
+  // What was judged before a restart holds until its source speaks again.
+  for (auto& [id, container] : pod.containers) {
+    if (!container.told_exclusive) container.told_exclusive = container.facts.exclusive;
+  }
+  pods_[pod.id] = std::move(pod);
+  find_owners();
 }
 
 const PodRecord* Ledger::find(std::string_view id) const {
@@ -95,11 +97,12 @@ const PodRecord* Ledger::find(std::string_view id) const {
 CpuSet Ledger::exclusive_to_others(std::string_view id) const {
   const PodRecord* pod = find(id);
   if (pod == nullptr) return exclusive_;
-  return (exclusive_ - pod->exclusive_cpus()) | (contested_ & exclusive_);
+  const auto own = owners_.find(key_of(*pod));
+  return own == owners_.end() ? exclusive_ : (exclusive_ - own->second) | contested_;
 }
 
 CpuSet Ledger::shared_pool(const CpuSet& online) const {
-  return shared_pool_ ? *shared_pool_ - exclusive_ : online - exclusive_;
+  return kubelet_.shared_pool.value_or(online) - exclusive_;
 }
 
 bool Ledger::fold(const PodSeen& event, Source source) {
@@ -122,10 +125,11 @@ bool Ledger::fold(const PodSeen& event, Source source) {
 bool Ledger::fold(const PodGone& event, Source) { return pods_.erase(event.id) > 0; }
 
 bool Ledger::fold(const ContainerSeen& event, Source source) {
-  ContainerRecord told{event.container, source};
-  told.facts.exclusive = event.exclusive.value_or(exclusive_by_quota(event.container));
-  ContainerRecord& known = record(event.sandbox, source).containers[event.container.id];
+  PodRecord& pod = record(event.sandbox, source);
+  ContainerRecord& known = pod.containers[event.container.id];
+  ContainerRecord told{event.container, source, event.exclusive};
   if (told.facts.name.empty()) told.facts.name = known.facts.name;
+  told.facts.exclusive = judge(pod, told);
   const bool changed = known.facts != told.facts;
   known = std::move(told);
   return changed;
@@ -144,9 +148,9 @@ bool Ledger::fold(const ContainerGone& event, Source) {
   return pod != pods_.end() && pod->second.containers.erase(event.container) > 0;
 }
 
-bool Ledger::fold(const SharedPoolSeen& event, Source) {
-  if (shared_pool_ == event.cpus) return false;
-  shared_pool_ = event.cpus;
+bool Ledger::fold(const KubeletSeen& event, Source) {
+  if (kubelet_ == event) return false;
+  kubelet_ = event;
   return true;
 }
 
@@ -169,20 +173,76 @@ PodRecord& Ledger::record(const std::string& id, Source source) {
   return found->second;
 }
 
-bool Ledger::move_claims(const CpuSet& before, const CpuSet& after) {
-  if (before == after) return false;
-  const int last = std::max(before.last(), after.last());
-  if (claims_.size() <= static_cast<std::size_t>(last)) {
-    claims_.resize(static_cast<std::size_t>(last) + 1);
+/// Whether a container owns its CPUs. A person's word goes before everybody's; then kubelet's, for
+/// the pods that it knows; then what was judged before a restart; then quota and disjointness: the
+/// very set of another pod's container is a pool that they share. (A set that merely overlaps
+/// others' proves nothing: kubelet rewrites those up to 10 s late.)
+bool Ledger::judge(const PodRecord& pod, const ContainerRecord& container) const {
+  const bool by_person = container.source == Source::kApi;
+  const bool kubelet_knows = kubelet_.claims && !by_person;
+  if (container.told_exclusive && !kubelet_knows) return *container.told_exclusive;
+  if (kubelet_knows) return listed(pod, container.facts);
+  return exclusive_by_quota(container.facts) &&
+         (by_person || !shared_with_another_pod(pod, container.facts.cpus));
+}
+
+bool Ledger::listed(const PodRecord& pod, const ContainerFacts& container) const {
+  using Key = std::pair<std::string_view, std::string_view>;
+  const auto lists = [&](const Key& key) {
+    return std::ranges::binary_search(*kubelet_.claims, key, {}, [](const Claim& claim) {
+      return Key(claim.pod_uid, claim.container);
+    });
+  };
+  return lists({pod.pod_uid, container.name}) || lists({{}, container.id});
+}
+
+bool Ledger::shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const {
+  return std::ranges::any_of(pods_, [&](const auto& entry) {
+    const auto& [id, other] = entry;
+    return id != pod.id && std::ranges::any_of(other.containers, [&](const auto& container) {
+             return !container.second.facts.exited && container.second.facts.cpus == cpus;
+           });
+  });
+}
+
+/// One event can change what others are: by kubelet's list, a pod's uid, a set that is now shared.
+bool Ledger::judge_all() {
+  bool changed = false;
+  for (auto& [id, pod] : pods_) {
+    for (auto& [container_id, container] : pod.containers) {
+      const bool exclusive = judge(pod, container);
+      changed |= std::exchange(container.facts.exclusive, exclusive) != exclusive;
+    }
   }
-  for (const int cpu : before - after) --claims_[static_cast<std::size_t>(cpu)];
-  for (const int cpu : after - before) ++claims_[static_cast<std::size_t>(cpu)];
-  for (const int cpu : before | after) {
-    const int owners = claims_[static_cast<std::size_t>(cpu)];
-    owners > 0 ? exclusive_.add(cpu) : exclusive_.remove(cpu);
-    owners > 1 ? contested_.add(cpu) : contested_.remove(cpu);
+  return changed;
+}
+
+/// Works out who owns which CPU; true when that is something else than before.
+bool Ledger::find_owners() {
+  std::map<std::string, CpuSet> owners;
+  for (const auto& [id, pod] : pods_) {
+    const CpuSet cpus = pod.exclusive_cpus();
+    if (!cpus.empty()) owners[key_of(pod)] |= cpus;
+  }
+  if (kubelet_.claims) {
+    for (const Claim& claim : *kubelet_.claims) owners[owner_of(claim)] |= claim.cpus;
+  }
+  if (owners == owners_) return false;
+  owners_ = std::move(owners);
+  exclusive_ = {};
+  contested_ = {};
+  for (const auto& [owner, cpus] : owners_) {
+    contested_ |= exclusive_ & cpus;
+    exclusive_ |= cpus;
   }
   return true;
+}
+
+std::string Ledger::owner_of(const Claim& claim) const {
+  if (!claim.pod_uid.empty()) return claim.pod_uid;
+  const auto pod = std::ranges::find_if(
+      pods_, [&](const auto& entry) { return entry.second.containers.contains(claim.container); });
+  return pod == pods_.end() ? claim.container : key_of(pod->second);
 }
 
 bool exclusive_by_quota(const ContainerFacts& container) {

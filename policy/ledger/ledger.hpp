@@ -17,7 +17,8 @@ namespace ka::policy {
 
 struct ContainerRecord {
   ContainerFacts facts;
-  Source source = Source::kApi;  ///< who told the facts
+  Source source = Source::kApi;        ///< who told the facts
+  std::optional<bool> told_exclusive;  ///< where somebody said so; else facts.exclusive is judged
 
   bool operator==(const ContainerRecord&) const = default;
 };
@@ -37,7 +38,7 @@ struct PodRecord {
 
   bool operator==(const PodRecord&) const = default;
 
-  /// CPUs exclusive to this pod: also those of exited containers, which stay reserved.
+  /// CPUs exclusive to this pod's containers: also those of exited ones, which stay reserved.
   CpuSet exclusive_cpus() const;
 };
 
@@ -68,7 +69,7 @@ class Ledger {
 
   /// kubelet's shared pool where it was told, else `online` minus every exclusive CPU.
   CpuSet shared_pool(const CpuSet& online) const;
-  const std::optional<CpuSet>& told_shared_pool() const { return shared_pool_; }
+  const std::optional<CpuSet>& told_shared_pool() const { return kubelet_.shared_pool; }
 
  private:
   bool fold(const PodSeen& event, Source source);
@@ -76,19 +77,23 @@ class Ledger {
   bool fold(const ContainerSeen& event, Source source);
   bool fold(const ContainerExited& event, Source source);
   bool fold(const ContainerGone& event, Source source);
-  bool fold(const SharedPoolSeen& event, Source source);
+  bool fold(const KubeletSeen& event, Source source);
   bool fold(const OverrideSet& event, Source source);
 
   PodRecord& record(const std::string& id, Source source);
-  /// Brings owners_ and exclusive_ up to date after a pod's exclusive CPUs went from `before` to
-  /// `after`; true when they differ.
-  bool move_claims(const CpuSet& before, const CpuSet& after);
+  bool judge(const PodRecord& pod, const ContainerRecord& container) const;
+  bool listed(const PodRecord& pod, const ContainerFacts& container) const;
+  bool shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const;
+  bool judge_all();
+  bool find_owners();
+  std::string owner_of(const Claim& claim) const;
 
   std::map<std::string, PodRecord, std::less<>> pods_;
-  std::vector<int> claims_;  ///< by CPU: how many pods claim it as exclusive
+  KubeletSeen kubelet_;  ///< what it said last
+  /// Exclusive CPUs by owner: a pod's uid, or where it has none its id.
+  std::map<std::string, CpuSet> owners_;
   CpuSet exclusive_;
   CpuSet contested_;  ///< claimed by more than one pod
-  std::optional<CpuSet> shared_pool_;
 };
 
 /// kubelet's rule seen from a container's spec: a quota of exactly as many whole CPUs as the cpuset

@@ -13,6 +13,29 @@ Event seen(const std::string& sandbox, const std::string& id, CpuSet cpus, bool 
   return {Source::kApi, ContainerSeen{sandbox, facts, exclusive}};
 }
 
+/// As a container runtime tells it: nothing about exclusive or shared.
+Event told(const std::string& sandbox, const std::string& name, CpuSet cpus, int quota_cpus) {
+  ContainerFacts facts;
+  facts.id = sandbox + '-' + name;
+  facts.name = name;
+  facts.cpus = std::move(cpus);
+  facts.period = 100000;
+  facts.quota = quota_cpus > 0 ? quota_cpus * facts.period : -1;
+  return {Source::kNri, ContainerSeen{sandbox, facts, std::nullopt}};
+}
+
+Event pod(const std::string& id) {
+  return {Source::kNri, PodSeen{.id = id, .pod_uid = "uid-" + id}};
+}
+
+Event kubelet(std::vector<Claim> claims) {
+  return {Source::kKubelet, KubeletSeen{CpuSet{0, 1}, std::move(claims)}};
+}
+
+bool exclusive(const Ledger& ledger, const std::string& sandbox, const std::string& name) {
+  return ledger.find(sandbox)->containers.at(sandbox + '-' + name).facts.exclusive;
+}
+
 }  // namespace
 
 TEST_CASE("exclusive CPUs belong to a pod and are foreign to the others") {
@@ -68,9 +91,109 @@ TEST_CASE("saying the same again changes nothing, whoever says it") {
 
 TEST_CASE("kubelet's shared pool is never stretched over exclusive CPUs") {
   Ledger ledger;
-  CHECK(ledger.apply({Source::kKubelet, SharedPoolSeen{{0, 1, 2}}}).exclusive_map);
+  CHECK(ledger.apply({Source::kKubelet, KubeletSeen{CpuSet{0, 1, 2}, std::nullopt}}).exclusive_map);
   ledger.apply(seen("a", "a1", {2}, true));
   CHECK(ledger.shared_pool(CpuSet::range(0, 7)) == CpuSet{0, 1});
+}
+
+TEST_CASE(
+    "kubelet's list decides, whatever the quota says, also for pods of which nobody told yet") {
+  Ledger ledger;
+  for (const char* id : {"a", "b"}) ledger.apply(pod(id));
+  ledger.apply(told("a", "app", {4, 5}, 0));
+  ledger.apply(told("a", "side", {0, 1}, 2));
+  CHECK_FALSE(exclusive(ledger, "a", "app"));
+  CHECK(exclusive(ledger, "a", "side"));
+  const Change change =
+      ledger.apply(kubelet({{"uid-a", "app", {4, 5}}, {"uid-new", "app", {6, 7}}}));
+  CHECK(change.any);
+  CHECK(change.exclusive_map);
+  CHECK(exclusive(ledger, "a", "app"));
+  CHECK_FALSE(exclusive(ledger, "a", "side"));
+  CHECK(ledger.exclusive_to_others("b") == CpuSet{4, 5, 6, 7});
+  CHECK(ledger.exclusive_to_others("a") == CpuSet{6, 7});
+  ledger.apply(pod("new"));
+  CHECK(ledger.exclusive_to_others("new") == CpuSet{4, 5});
+  CHECK_FALSE(ledger.apply(told("new", "app", {6, 7}, 0)).exclusive_map);
+  CHECK(exclusive(ledger, "new", "app"));
+}
+
+TEST_CASE("what kubelet no longer lists is free, a container that exited included") {
+  Ledger ledger;
+  ledger.apply(pod("a"));
+  ledger.apply(told("a", "init", {4}, 1));
+  ledger.apply(kubelet({{"uid-a", "init", {4}}}));
+  ledger.apply({Source::kNri, ContainerExited{"a", "a-init"}});
+  CHECK(ledger.exclusive() == CpuSet{4});
+  CHECK(ledger.apply(kubelet({})).exclusive_map);
+  CHECK(ledger.exclusive().empty());
+  CHECK_FALSE(ledger.apply(kubelet({})).any);
+}
+
+TEST_CASE("an init container's CPUs stay its pod's when another container gets them") {
+  Ledger ledger;
+  ledger.apply(pod("a"));
+  ledger.apply(kubelet({{"uid-a", "app", {4, 5, 6}}, {"uid-a", "init", {4, 5}}}));
+  ledger.apply(told("a", "init", {4, 5}, 2));
+  ledger.apply(told("a", "app", {4, 5, 6}, 3));
+  CHECK(ledger.exclusive_to_others("a").empty());
+  CHECK_FALSE(ledger.apply({Source::kNri, ContainerGone{"a", "a-init"}}).exclusive_map);
+  CHECK(ledger.exclusive() == CpuSet{4, 5, 6});
+}
+
+TEST_CASE("a pod that owns CPUs as a whole shares them among its containers only") {
+  Ledger ledger;
+  ledger.apply(pod("a"));
+  ledger.apply(told("a", "one", {4, 5}, 2));
+  ledger.apply(kubelet({{"uid-a", "", {4, 5}}}));
+  CHECK_FALSE(exclusive(ledger, "a", "one"));
+  CHECK(ledger.exclusive_to_others("b") == CpuSet{4, 5});
+  CHECK(ledger.exclusive_to_others("a").empty());
+}
+
+TEST_CASE("kubelet's first format names containers by id") {
+  Ledger ledger;
+  ledger.apply(pod("a"));
+  ledger.apply(told("a", "app", {4}, 0));
+  ledger.apply(kubelet({{"", "a-app", {4}}}));
+  CHECK(exclusive(ledger, "a", "app"));
+  CHECK(ledger.exclusive_to_others("a").empty());
+}
+
+TEST_CASE("without kubelet's list a set that another pod has too is a pool, not somebody's own") {
+  Ledger ledger;
+  ledger.apply(told("a", "one", {0, 1, 2}, 3));
+  CHECK(exclusive(ledger, "a", "one"));
+  CHECK(ledger.apply(told("b", "two", {0, 1, 2}, 0)).exclusive_map);
+  CHECK_FALSE(exclusive(ledger, "a", "one"));
+  // Containers of one pod may well share what the pod owns.
+  ledger.apply(told("c", "init", {4}, 1));
+  ledger.apply(told("c", "app", {4}, 1));
+  CHECK(exclusive(ledger, "c", "app"));
+  // A wider set of the pool, not rewritten yet, says nothing against an owner.
+  ledger.apply(told("d", "late", {3, 4, 5}, 0));
+  CHECK(exclusive(ledger, "c", "app"));
+}
+
+TEST_CASE("a person's word goes before kubelet's") {
+  Ledger ledger;
+  ledger.apply(seen("a", "a1", {2}, true));
+  ledger.apply(kubelet({}));
+  CHECK(ledger.exclusive() == CpuSet{2});
+}
+
+TEST_CASE("what was judged before a restart holds until its source speaks again") {
+  Ledger before;
+  before.apply(pod("a"));
+  before.apply(kubelet({{"uid-a", "app", {4}}}));
+  before.apply(told("a", "app", {4}, 0));
+  Ledger after;
+  after.restore(*before.find("a"));
+  CHECK(after.exclusive() == CpuSet{4});
+  after.apply(told("b", "x", {0}, 0));
+  CHECK(exclusive(after, "a", "app"));
+  after.apply(told("a", "app", {4}, 0));
+  CHECK_FALSE(exclusive(after, "a", "app"));
 }
 
 TEST_CASE("a quota of as many whole CPUs as the cpuset has means exclusive") {

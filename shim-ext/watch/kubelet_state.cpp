@@ -1,0 +1,147 @@
+#include "shim-ext/watch/kubelet_state.hpp"
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <cctype>
+#include <vector>
+
+#include "shim-ext/watch/checkpoint.hpp"
+
+namespace ka::watch {
+namespace {
+
+namespace json = boost::json;
+using base::ErrorCode;
+
+auto broken(const std::string& what) {
+  return base::fail(ErrorCode::kInvalid, "kubelet's CPU manager state: " + what);
+}
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+/// Go's decoder does not mind the case of keys.
+const json::value* find(const json::object& object, std::string_view key) {
+  const auto found = std::ranges::find_if(object, [&](const auto& entry) {
+    return std::ranges::equal(entry.key(), key, {}, lower, lower);
+  });
+  return found == object.end() || found->value().is_null() ? nullptr : &found->value();
+}
+
+std::string text_of(const json::object& object, std::string_view key) {
+  const json::value* value = find(object, key);
+  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
+}
+
+std::uint64_t number_of(const json::object& object, std::string_view key) {
+  const json::value* value = find(object, key);
+  boost::system::error_code ignored;
+  return value == nullptr ? 0 : value->to_number<std::uint64_t>(ignored);
+}
+
+bool read_entry(std::string_view key, const json::value& value, Checkpoint& checkpoint) {
+  if (value.is_string()) {
+    checkpoint.by_container[std::string(key)] = value.get_string();
+    return true;
+  }
+  if (!value.is_object()) return false;
+  auto& pod = checkpoint.by_pod[std::string(key)];
+  for (const auto& [name, cpus] : value.get_object()) {
+    if (!cpus.is_string()) return false;
+    pod[std::string(name)] = cpus.get_string();
+  }
+  return true;
+}
+
+bool read_pod(std::string_view uid, const json::value& value, Checkpoint& checkpoint) {
+  if (!value.is_object()) return false;
+  checkpoint.pods[std::string(uid)] = text_of(value.get_object(), "cpuSet");
+  return true;
+}
+
+/// Every member of an object that may be absent.
+template <typename Read>
+bool read_all(const json::value* value, Checkpoint& checkpoint, Read read) {
+  if (value == nullptr) return true;
+  return value->is_object() && std::ranges::all_of(value->get_object(), [&](const auto& entry) {
+           return read(entry.key(), entry.value(), checkpoint);
+         });
+}
+
+base::Result<json::object> parse_object(std::string_view text) {
+  boost::system::error_code error;
+  json::value value = json::parse(json::string_view(text.data(), text.size()), error);
+  if (error) return broken(error.message());
+  if (!value.is_object()) return broken("not an object");
+  return std::move(value.get_object());
+}
+
+base::Result<Checkpoint> read_checkpoint(const json::object& object) {
+  Checkpoint checkpoint;
+  checkpoint.policy = text_of(object, "policyName");
+  checkpoint.shared_pool = text_of(object, "defaultCpuSet");
+  if (checkpoint.policy.empty()) return broken("no policyName");
+  if (!read_all(find(object, "entries"), checkpoint, read_entry) ||
+      !read_all(find(object, "podEntries"), checkpoint, read_pod)) {
+    return broken("entries of an unknown shape");
+  }
+  return checkpoint;
+}
+
+/// Collects claims; remembers the last list that cannot be read.
+class Claims {
+ public:
+  void add(const std::string& pod, const std::string& container, const std::string& list) {
+    auto cpus = policy::parse_list<policy::CpuTag>(list);
+    if (!cpus) {
+      bad_ = '"' + list + "\" is no list of CPUs";
+    } else if (!cpus->empty()) {
+      claims_.push_back({pod, container, std::move(*cpus)});
+    }
+  }
+
+  base::Result<std::vector<policy::Claim>> take() {
+    if (!bad_.empty()) return broken(bad_);
+    std::ranges::sort(claims_);
+    return std::move(claims_);
+  }
+
+ private:
+  std::vector<policy::Claim> claims_;
+  std::string bad_;
+};
+
+base::Result<policy::KubeletSeen> to_facts(const Checkpoint& checkpoint) {
+  if (checkpoint.policy != "static") return policy::KubeletSeen{};
+  auto pool = policy::parse_list<policy::CpuTag>(checkpoint.shared_pool);
+  if (!pool) return broken("defaultCpuSet: " + pool.error().reason);
+  Claims collected;
+  for (const auto& [id, cpus] : checkpoint.by_container) collected.add({}, id, cpus);
+  for (const auto& [uid, containers] : checkpoint.by_pod) {
+    for (const auto& [name, cpus] : containers) collected.add(uid, name, cpus);
+  }
+  for (const auto& [uid, cpus] : checkpoint.pods) collected.add(uid, {}, cpus);
+  auto claims = collected.take();
+  if (!claims) return unexpected(std::move(claims.error()));
+  return policy::KubeletSeen{std::move(*pool), std::move(*claims)};
+}
+
+}  // namespace
+
+base::Result<KubeletState> parse_kubelet_state(std::string_view text) {
+  auto object = parse_object(text);
+  if (!object) return unexpected(std::move(object.error()));
+  const std::string data = text_of(*object, "data");
+  const std::uint64_t data_checksum = number_of(*object, "dataChecksum");
+  if (!data.empty()) object = parse_object(data);
+  if (!object) return unexpected(std::move(object.error()));
+  const auto checkpoint = read_checkpoint(*object);
+  if (!checkpoint) return unexpected(checkpoint.error());
+  auto seen = to_facts(*checkpoint);
+  if (!seen) return unexpected(std::move(seen.error()));
+  const bool fits = data.empty() ? checksum_fits(*checkpoint, number_of(*object, "checksum"))
+                                 : checksum_fits(data, data_checksum);
+  return KubeletState{std::move(*seen), checkpoint->policy, fits};
+}
+
+}  // namespace ka::watch

@@ -1,0 +1,29 @@
+// kubelet's cpu_manager_state: which CPUs it gave to whom, and what is left for all
+// (pkg/kubelet/cm/cpumanager/state/checkpoint.go). The file has had four versions:
+//
+//   1  entries by container id
+//   2  entries by pod uid and container name
+//   3  as 2, and podEntries: CPUs of a pod as a whole
+//   4  as 3, and all of it once more as text in "data", which counts
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "affinity/base/result.hpp"
+#include "policy/ledger/event.hpp"
+
+namespace ka::watch {
+
+struct KubeletState {
+  policy::KubeletSeen seen;
+  std::string policy;  ///< "none", "static"
+  /// False: the file does not have the checksum that kubelet would give it. Its content may still
+  /// be right: the checksum is over the text form of Go's structures, which changes with them.
+  bool checksum_fits = true;
+};
+
+/// kInvalid: this is no such file (or only a part of one).
+base::Result<KubeletState> parse_kubelet_state(std::string_view text);
+
+}  // namespace ka::watch

@@ -1,0 +1,84 @@
+#include "shim-ext/watch/kubelet_watch.hpp"
+
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include <boost/asio/buffer.hpp>
+#include <utility>
+
+#include "affinity/base/files.hpp"
+#include "shim-ext/watch/kubelet_state.hpp"
+
+namespace ka::watch {
+namespace {
+
+constexpr std::uint32_t kChanges =
+    IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF;
+constexpr std::size_t kMaxSize = std::size_t{4} << 20;
+
+base::Result<KubeletState> read_state(const std::filesystem::path& file) {
+  const auto text = base::read_file(file, kMaxSize);
+  if (!text) return unexpected(text.error());
+  return parse_kubelet_state(*text);
+}
+
+}  // namespace
+
+KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Tell tell,
+                           const base::Log& log)
+    : file_(std::move(file)), tell_(std::move(tell)), log_(log), inotify_(io) {
+  const int descriptor = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (descriptor < 0) return;  // refresh() still follows the file
+  inotify_.assign(descriptor);
+  wait();
+}
+
+void KubeletWatch::refresh() {
+  if (watched_ < 0) watch_directory();
+  const Stamp now = look();
+  if (std::exchange(stamp_, now) == now) return;
+  if (now == Stamp{}) {
+    tell_({policy::Source::kKubelet, policy::KubeletSeen{}});
+  } else {
+    read();
+  }
+}
+
+KubeletWatch::Stamp KubeletWatch::look() const {
+  struct stat found{};
+  if (::stat(file_.c_str(), &found) != 0) return {};
+  return {found.st_ino, found.st_mtim.tv_sec, found.st_mtim.tv_nsec, found.st_size};
+}
+
+void KubeletWatch::read() {
+  const auto state = read_state(file_);
+  if (!state) {
+    log_.warning("kubelet's state cannot be used, what it said before holds",
+                 {{"file", file_.native()}, {"reason", state.error().message}});
+    return;
+  }
+  if (!state->checksum_fits) {
+    log_.warning("kubelet's state does not have the checksum that it should have",
+                 {{"file", file_.native()}});
+  }
+  tell_({policy::Source::kKubelet, state->seen});
+}
+
+/// The directory is watched, not the file: that is another one after each change.
+void KubeletWatch::watch_directory() {
+  if (!inotify_.is_open()) return;
+  watched_ = ::inotify_add_watch(inotify_.native_handle(), file_.parent_path().c_str(), kChanges);
+}
+
+void KubeletWatch::wait() {
+  inotify_.async_read_some(boost::asio::buffer(buffer_),
+                           [this](const boost::system::error_code& error, std::size_t) {
+                             if (error) return;
+                             // The directory may be gone with the file, and come back as another.
+                             if (look() == Stamp{}) watched_ = -1;
+                             refresh();
+                             wait();
+                           });
+}
+
+}  // namespace ka::watch

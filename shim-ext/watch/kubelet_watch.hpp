@@ -1,0 +1,52 @@
+// Follows kubelet's cpu_manager_state: kubelet replaces the file by rename at each admission.
+#pragma once
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "affinity/base/log.hpp"
+#include "policy/ledger/event.hpp"
+
+namespace ka::watch {
+
+/// Must outlive the running of its io_context.
+class KubeletWatch {
+ public:
+  using Tell = std::function<void(const policy::Event&)>;
+
+  /// `log` must outlive it. Reads nothing yet.
+  KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Tell tell,
+               const base::Log& log);
+
+  /// Tells what the file says when it is not the file that was read last; costs one stat when it
+  /// is. A file that went away takes back what it said; one that cannot be read says nothing new.
+  void refresh();
+
+ private:
+  /// What makes a file another one.
+  struct Stamp {
+    std::uint64_t inode = 0;
+    std::int64_t seconds = 0, nanoseconds = 0, size = 0;
+
+    bool operator==(const Stamp&) const = default;
+  };
+
+  Stamp look() const;
+  void read();
+  void watch_directory();
+  void wait();
+
+  std::filesystem::path file_;
+  Tell tell_;
+  const base::Log& log_;
+  Stamp stamp_;  ///< all zero: there is no file
+  boost::asio::posix::stream_descriptor inotify_;
+  int watched_ = -1;  ///< inotify's name for the directory; -1: not watched
+  alignas(8) std::array<char, 4096> buffer_{};
+};
+
+}  // namespace ka::watch

@@ -1,0 +1,142 @@
+#include <boost/asio/io_context.hpp>
+
+#include "shim-ext/watch/kubelet_state.hpp"
+#include "shim-ext/watch/kubelet_watch.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using policy::Claim;
+using policy::CpuSet;
+using watch::parse_kubelet_state;
+using Claims = std::vector<Claim>;
+
+namespace {
+
+watch::KubeletState parse(std::string_view text) {
+  auto state = parse_kubelet_state(text);
+  REQUIRE(state);
+  return *state;
+}
+
+constexpr std::string_view kSecond =
+    R"({"policyName":"static","defaultCpuSet":"7-9","entries":{"pod":{"container1":"4-6",
+        "container2":"1-3"}},"checksum":)";
+
+}  // namespace
+
+// Contents and checksums of these are those of kubelet's own tests.
+
+TEST_CASE("kubelet's state, version 1: entries by container id") {
+  const auto state = parse(R"({"policyName":"static","defaultCPUSet":"7-9",
+      "entries":{"containerID1":"4-6","containerID2":"1-3"},"checksum":2026311253})");
+  CHECK(state.checksum_fits);
+  CHECK(state.seen.shared_pool == CpuSet{7, 8, 9});
+  CHECK(state.seen.claims ==
+        Claims{{"", "containerID1", {4, 5, 6}}, {"", "containerID2", {1, 2, 3}}});
+}
+
+TEST_CASE("kubelet's state, version 2: entries by pod uid and container name") {
+  const auto state = parse(std::string(kSecond) + "1942532442}");
+  CHECK(state.checksum_fits);
+  CHECK(state.policy == "static");
+  CHECK(state.seen.claims ==
+        Claims{{"pod", "container1", {4, 5, 6}}, {"pod", "container2", {1, 2, 3}}});
+}
+
+TEST_CASE("kubelet's state, version 3: CPUs of a pod as a whole") {
+  const auto state = parse(R"({"policyName":"static","defaultCPUSet":"1-2",
+      "entries":{"pod1":{"container1":"5-6","container2":"3-4"}},
+      "podEntries":{"pod2":{"cpuSet":"7-9"}},"checksum":766259872})");
+  CHECK(state.checksum_fits);
+  CHECK(state.seen.claims == Claims{{"pod1", "container1", {5, 6}},
+                                    {"pod1", "container2", {3, 4}},
+                                    {"pod2", "", {7, 8, 9}}});
+}
+
+TEST_CASE("kubelet's state, version 4: only the text in data counts") {
+  const auto state = parse(R"({"policyName":"other","defaultCPUSet":"1-9","checksum":1234,
+      "data":"{\"policyName\":\"static\",\"defaultCPUSet\":\"7-9\",\"entries\":{\"pod\":{\"container1\":\"4-6\",\"container2\":\"1-3\"}}}",
+      "dataChecksum":1420829534})");
+  CHECK(state.checksum_fits);
+  CHECK(state.seen.shared_pool == CpuSet{7, 8, 9});
+  CHECK(state.seen.claims->size() == 2);
+}
+
+TEST_CASE("a checksum that does not fit is told, and the content taken; 0 means none") {
+  CHECK_FALSE(parse(std::string(kSecond) + "1}").checksum_fits);
+  CHECK(parse(std::string(kSecond) + "0}").checksum_fits);
+  CHECK(parse(std::string(kSecond) + "1}").seen.claims->size() == 2);
+  CHECK_FALSE(parse(R"({"data":"{\"policyName\":\"static\"}","dataChecksum":7})").checksum_fits);
+}
+
+TEST_CASE("without the static policy kubelet does not say who owns what") {
+  const auto state = parse(R"({"policyName":"none","defaultCpuSet":"","checksum":1353318690})");
+  CHECK(state.checksum_fits);
+  CHECK(state.policy == "none");
+  CHECK(state.seen == policy::KubeletSeen{});
+}
+
+TEST_CASE("what is no state file is refused with a reason") {
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"policyName":7})", R"({"policyName":"static","entries":[]})",
+        R"({"policyName":"static","entries":{"p":7}})",
+        R"({"policyName":"static","entries":{"p":{"c":7}}})",
+        R"({"policyName":"static","entries":{"p":{"c":"5-4"}}})",
+        R"({"policyName":"static","defaultCpuSet":"x"})",
+        R"({"policyName":"static","podEntries":{"p":"4"}})", R"({"data":"{"})"}) {
+    INFO(text);
+    CHECK_FALSE(parse_kubelet_state(text));
+  }
+}
+
+TEST_CASE("the file is followed: written, replaced, partly written, removed, in a new directory") {
+  const tests::TempDir dir;
+  boost::asio::io_context io;
+  std::string lines;
+  const base::Log log(base::LogLevel::kWarning, lines);
+  std::vector<policy::KubeletSeen> told;
+  watch::KubeletWatch watch(
+      io, dir.path() / "kubelet/cpu_manager_state",
+      [&](const policy::Event& event) {
+        CHECK(event.source == policy::Source::kKubelet);
+        told.push_back(std::get<policy::KubeletSeen>(event.body));
+      },
+      log);
+  const auto settle = [&] {
+    io.restart();
+    io.run_for(std::chrono::milliseconds(50));
+  };
+  watch.refresh();
+  CHECK(told.empty());
+  dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "0}");
+  watch.refresh();
+  REQUIRE(told.size() == 1);
+  watch.refresh();
+  settle();
+  CHECK(told.size() == 1);
+
+  dir.write("kubelet/.tmp", R"({"policyName":"static","defaultCpuSet":"0"})");
+  std::filesystem::rename(dir.path() / "kubelet/.tmp", dir.path() / "kubelet/cpu_manager_state");
+  settle();
+  REQUIRE(told.size() == 2);
+  CHECK(told[1].shared_pool == CpuSet{0});
+
+  dir.write("kubelet/cpu_manager_state", R"({"policyName":"sta)");
+  settle();
+  CHECK(told.size() == 2);
+  CHECK(lines.find("cannot be used") != std::string::npos);
+
+  std::filesystem::remove_all(dir.path() / "kubelet");
+  settle();
+  REQUIRE(told.size() == 3);
+  CHECK(told[2] == policy::KubeletSeen{});
+
+  dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "1}");
+  watch.refresh();
+  REQUIRE(told.size() == 4);
+  CHECK(lines.find("checksum") != std::string::npos);
+  dir.write("kubelet/cpu_manager_state", R"({"policyName":"none"})");
+  settle();
+  CHECK(told.size() == 5);
+}
