@@ -25,7 +25,8 @@ set(KA_EDGES_state base policy_facts policy_plan policy_ledger words)
 set(KA_EDGES_engine base policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_procfs state)
 set(KA_EDGES_http base policy_facts)
 set(KA_EDGES_api base policy_facts policy_plan policy_ledger engine words http vmm_qmp)
-set(KA_EDGES_daemon base policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_qmp config state engine api words http)
+set(KA_EDGES_daemon base policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_qmp config state engine api words http
+  nri watch)
 set(KA_EDGES_cli base policy_facts policy_plan policy_ledger policy_allocate host config words http)
 
 # ka_room(NAME FOLDER SOURCES a.cpp ... ROOMS other ... LIBRARIES Boost::json ...)

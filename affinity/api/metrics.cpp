@@ -97,7 +97,8 @@ class Page {
 };
 
 void add_counters(Page& page, const engine::Counters& counters) {
-  page.counter("kata_affinity_events_total", "Events of all sources.", counters.events);
+  page.labelled(MetricType::Counter, "kata_affinity_events_total", "Events, by who told them.",
+                "source", counters.events);
   page.counter("kata_affinity_runs_total", "Times that sandboxes were planned and compared.",
                counters.runs);
   page.counter("kata_affinity_writes_total", "Affinity system calls made.", counters.writes);

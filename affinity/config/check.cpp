@@ -24,9 +24,8 @@ struct Missing {
   std::string_view value;
 };
 constexpr Missing kMissing[] = {
-    {"mode", "managed"},   {"cgroup", "manage"}, {"cfs_quota", "lift"},
-    {"memory", "migrate"}, {"guest", "agent"},   {"guest", "kata-agent"},
-    {"kubelet_state", ""}, {"nri_socket", ""},   {"allow_annotations", ""},
+    {"mode", "managed"}, {"cgroup", "manage"},    {"cfs_quota", "lift"},     {"memory", "migrate"},
+    {"guest", "agent"},  {"guest", "kata-agent"}, {"allow_annotations", ""},
 };
 
 std::string join(const Path& path) {
@@ -123,6 +122,8 @@ std::string check_text(const Key& key, const std::string& text) {
       return check_path(text);
     case Type::kProgram:
       return check_program(text);
+    case Type::kPathOrNone:
+      return text.empty() ? "" : check_path(text);
     default:
       return check_address(text);
   }

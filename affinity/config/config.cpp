@@ -70,6 +70,8 @@ Config make_config(const Entries& entries) {
   config.metrics_listen = values.text("metrics_listen");
   config.log_level = *base::parse_log_level(values.text("log_level"));
   config.state_dir = values.text("state_dir");
+  config.kubelet_state = values.text("kubelet_state");
+  config.nri_socket = values.text("nri_socket");
   config.drift_check = values.seconds("drift_check");
   config.real_shim = values.text("real_shim");
   return config;

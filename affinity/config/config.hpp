@@ -32,6 +32,8 @@ struct Config {
   std::string metrics_listen;  ///< "ADDRESS:PORT", empty: not over TCP
   base::LogLevel log_level = base::LogLevel::kInfo;
   std::filesystem::path state_dir;
+  std::filesystem::path kubelet_state;  ///< empty: not read
+  std::filesystem::path nri_socket;     ///< empty: the container runtime is not asked
   std::chrono::seconds drift_check{};
   std::string real_shim;  ///< a name, or an absolute path
   /// What was read: the main file and its drop-ins, in the order of merging. Empty: no file has an

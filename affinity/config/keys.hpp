@@ -11,6 +11,7 @@ enum class Type {
   kHousekeeping,  ///< a word of `allowed`, or a cpuset; "" as default: as `housekeeping`
   kPath,          ///< an absolute path
   kProgram,       ///< a program's name without a slash, or an absolute path
+  kPathOrNone,    ///< an absolute path, or empty
   kAddress,       ///< "ADDRESS:PORT", numeric; "" for none
   kSeconds,       ///< a whole number, 1 to 86400
   kNames,         ///< an array of keys that have a meaning for a single sandbox
@@ -63,9 +64,10 @@ inline constexpr Key kKeys[] = {
     {"log_level", Type::kChoice, "info", "error warning info debug", false, "How much is logged."},
     {"state_dir", Type::kPath, "/run/kata-affinity/state", "", false,
      "Where a restarted daemon finds what it knew. It must not outlive a reboot."},
-    {"kubelet_state", Type::kPath, "/var/lib/kubelet/cpu_manager_state", "", false,
-     "kubelet's CPU manager state: who owns which CPU."},
-    {"nri_socket", Type::kPath, "/var/run/nri/nri.sock", "", false, "The container runtime's NRI."},
+    {"kubelet_state", Type::kPathOrNone, "/var/lib/kubelet/cpu_manager_state", "", false,
+     "kubelet's CPU manager state: who owns which CPU; empty: not read."},
+    {"nri_socket", Type::kPathOrNone, "/var/run/nri/nri.sock", "", false,
+     "The container runtime's NRI; empty: not used."},
     {"allow_annotations", Type::kNames, "", "", false,
      "Keys that a pod may set for itself by annotations kata-affinity.io/KEY."},
     {"drift_check", Type::kSeconds, "10", "", false,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "affinity/api/router.hpp"
@@ -14,6 +15,7 @@
 #include "affinity/base/log.hpp"
 #include "affinity/config/config.hpp"
 #include "affinity/daemon/service.hpp"
+#include "affinity/daemon/sources.hpp"
 #include "affinity/daemon/ticker.hpp"
 #include "affinity/daemon/watches.hpp"
 #include "affinity/engine/affinity_calls.hpp"
@@ -81,6 +83,9 @@ class Daemon {
   void start() {
     engine_.on_happening([this](const engine::Happening& happening) { tell(happening); });
     engine_.adopt();
+    sources_.emplace(io_, engine_, options_.roots,
+                     Sources::Paths{ground_.config.nri_socket, ground_.config.kubelet_state}, log_,
+                     clock_);
     serve();
     wait_for_signal();
     service_.ready();
@@ -109,6 +114,7 @@ class Daemon {
     follow_machine();
     engine_.check_drift();
     watches_.refresh();
+    if (sources_) sources_->refresh();
   }
 
   /// CPUs may be plugged or taken offline at any time.
@@ -144,9 +150,12 @@ class Daemon {
   }
 
   void apply(config::Config config) {
-    if (config.state_dir != ground_.config.state_dir ||
-        config.metrics_listen != ground_.config.metrics_listen) {
-      log_.warning("state_dir and metrics_listen change with the next start");
+    const auto fixed = [](const config::Config& c) {
+      return std::tie(c.state_dir, c.metrics_listen, c.nri_socket, c.kubelet_state);
+    };
+    if (fixed(config) != fixed(ground_.config)) {
+      log_.warning(
+          "state_dir, metrics_listen, nri_socket and kubelet_state change with the next start");
     }
     log_.set_level(config.log_level);
     drift_.set_interval(config.drift_check);
@@ -174,6 +183,7 @@ class Daemon {
   Ticker drift_;
   boost::asio::signal_set signals_;
   Service service_;
+  std::optional<Sources> sources_;
   std::optional<http::Server> api_;
   std::optional<http::Server> metrics_;
 };

@@ -96,7 +96,7 @@ Outcome Engine::handle(const policy::Event& event) {
 
 /// Folds an event into the ledger and into what is kept beside it.
 policy::Change Engine::take(const policy::Event& event) {
-  ++counters_.events;
+  ++counters_.events[std::string(policy::source_name(event.source))];
   if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) {
     if (Sandbox* sandbox = find(gone->id)) let_go(*sandbox);
   }

@@ -89,7 +89,7 @@ struct Counters {
       // seconds
       0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0};
 
-  std::uint64_t events = 0;
+  std::map<std::string, std::uint64_t> events;  ///< by source
   std::uint64_t runs = 0;
   std::uint64_t writes = 0;
   std::uint64_t drift_found = 0;

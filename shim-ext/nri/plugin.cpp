@@ -33,6 +33,12 @@ Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identi
   in({}, [this] { connect(); });
 }
 
+void Plugin::collect() {
+  for (const std::string& id : translator_.take_ended()) {
+    listener_.after({{policy::Source::kNri, policy::PodGone{id}}}, id);
+  }
+}
+
 void Plugin::connect() {
   auto connected = rpc::Socket::connect(path_);
   if (!connected) return end(connected.error().message);

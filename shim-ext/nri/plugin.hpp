@@ -31,6 +31,9 @@ class Plugin {
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
 
+  /// Looks for pods that ended without a word, and tells of their end.
+  void collect();
+
   /// The runtime took us in and told all that it has.
   bool synchronized() const {
     return session_ != nullptr && session_->stage() == Session::Stage::kSynchronized;

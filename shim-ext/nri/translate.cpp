@@ -43,6 +43,7 @@ std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, 
   const bool judged = judge(verdict, pid);
   if (!added && !judged && verdict.uid == pod.uid()) return std::nullopt;
   verdict.uid = pod.uid();
+  verdict.of_pod = pod.pid() != 0;
   policy::PodSeen seen;
   seen.id = pod.id();
   seen.pod_uid = pod.uid();
@@ -90,8 +91,20 @@ void Translator::read(const proto::nri::LinuxResources& resources,
   const auto& cpu = resources.cpu();
   take(facts.cpus, cpu.cpus(), facts.id, log_);
   take(facts.mems, cpu.mems(), facts.id, log_);
-  if (cpu.has_quota()) facts.quota = cpu.quota().value();
-  if (cpu.has_period()) facts.period = static_cast<std::int64_t>(cpu.period().value());
+  // The CRI's 0 is "not told": runtimes leave such a value as it is.
+  if (cpu.quota().value() != 0) facts.quota = cpu.quota().value();
+  if (cpu.period().value() != 0) facts.period = static_cast<std::int64_t>(cpu.period().value());
+}
+
+std::vector<std::string> Translator::take_ended() {
+  std::vector<std::string> ended;
+  for (const auto& [id, verdict] : pods_) {
+    if (verdict.is_vmm || !verdict.of_pod || verdict.pid == 0) continue;
+    const auto answer = is_vmm_(verdict.pid);
+    if (!answer && answer.error().code == base::ErrorCode::kGone) ended.push_back(id);
+  }
+  for (const std::string& id : ended) forget(id);
+  return ended;
 }
 
 void Translator::forget(const std::string& pod) { pods_.erase(pod); }

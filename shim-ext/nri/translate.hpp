@@ -46,6 +46,10 @@ class Translator {
   policy::Event updated(const proto::nri::Container& container,
                         const proto::nri::LinuxResources& resources) const;
 
+  /// Pods that are no VM sandboxes and whose process ended without a word (a runtime does not tell
+  /// of the end of pods that are older than its last restart). They are forgotten.
+  std::vector<std::string> take_ended();
+
   void forget(const std::string& pod);
   void forget_all();
 
@@ -53,6 +57,7 @@ class Translator {
   struct Verdict {
     int pid = 0;
     bool is_vmm = false;
+    bool of_pod = false;  ///< `pid` is the pod's own, not that of one of its containers
     std::string uid;
   };
 

@@ -189,7 +189,11 @@ policy::CpuSet allowed(int tid) {
 DaemonScene::DaemonScene(const std::string& configuration) { configure(configuration); }
 
 void DaemonScene::configure(const std::string& configuration) const {
-  temp_.write("affinity.toml", "[affinity]\n" + configuration);
+  const auto none_unless_named = [&](const std::string& key) {
+    return configuration.find(key) == std::string::npos ? key + " = \"\"\n" : std::string();
+  };
+  temp_.write("affinity.toml", "[affinity]\n" + configuration + none_unless_named("nri_socket") +
+                                   none_unless_named("kubelet_state"));
 }
 
 std::vector<std::string> DaemonScene::command() const {

@@ -78,6 +78,7 @@ class DaemonScene {
 
   std::filesystem::path path(const std::string& name) const { return temp_.path() / name; }
   std::string socket() const { return path("api.sock").string(); }
+  /// Lines of [affinity]. Sources of this machine that they do not name are not followed.
   void configure(const std::string& configuration) const;
 
   std::vector<std::string> command() const;

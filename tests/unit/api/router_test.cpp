@@ -256,7 +256,7 @@ TEST_CASE("metrics are what the engine counted", "[api]") {
   for (const char* line :
        {"kata_affinity_sandboxes 1\n", "kata_affinity_threads{role=\"vcpu\"} 3\n",
         "kata_affinity_threads{role=\"vhost\"} 0\n", "# TYPE kata_affinity_writes_total counter\n",
-        "kata_affinity_events_total 3\n", "kata_affinity_drift_found_total 1\n",
+        "kata_affinity_events_total{source=\"api\"} 3\n", "kata_affinity_drift_found_total 1\n",
         "kata_affinity_drift_repaired_total 1\n", "kata_affinity_exclusive_cpus 2\n",
         "kata_affinity_drifted_threads 0\n",
         "kata_affinity_reaction_seconds_bucket{le=\"+Inf\"} "}) {

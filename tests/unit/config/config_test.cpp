@@ -172,8 +172,7 @@ TEST_CASE("what this version does not have yet is refused, not ignored") {
   const std::map<std::string, std::string> missing = {
       {"mode", "\"managed\""},         {"cgroup", "\"manage\""},
       {"cfs_quota", "\"lift\""},       {"memory", "\"migrate\""},
-      {"guest", "\"agent\""},          {"kubelet_state", "\"/elsewhere\""},
-      {"nri_socket", "\"/nri.sock\""}, {"allow_annotations", "[\"vhost\"]"}};
+      {"guest", "\"agent\""},          {"allow_annotations", "[\"vhost\"]"}};
   for (const auto& [key, value] : missing) {
     INFO(key);
     CHECK(wrong(set(key, value)).ends_with("this version of kata-affinity does not have that yet"));

@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -167,6 +168,7 @@ class NriScene {
         io_, path_, nri::Identity{},
         [this](int pid) -> base::Result<bool> {
           ++vmm_questions;
+          if (ended_pids.contains(pid)) return base::fail(base::ErrorCode::kGone, "it ended");
           return vmm_pids.contains(pid);
         },
         diary, log_, clock_);
@@ -224,11 +226,13 @@ class NriScene {
     return *peer_;
   }
 
+  nri::Plugin& plugin() { return *plugin_; }
+
   void hang_up() { peer_.reset(); }
 
   NriDiary diary;
   rpc::Response registration;  ///< what the next RegisterPlugin is answered with
-  std::set<int> vmm_pids;
+  std::set<int> vmm_pids, ended_pids;
   int vmm_questions = 0;
   std::string log_lines;
 

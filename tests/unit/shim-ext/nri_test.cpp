@@ -148,6 +148,12 @@ TEST_CASE("quota and period come with the spec, and an update changes what it na
   const auto& facts = scene.diary.facts["c1"];
   CHECK(facts.quota == 300000);
   CHECK(facts.period == 100000);
+  // 0 is how the CRI says nothing.
+  request.mutable_linux_resources()->mutable_cpu()->mutable_quota()->set_value(0);
+  request.mutable_linux_resources()->mutable_cpu()->mutable_period()->set_value(0);
+  scene.ask("UpdateContainer", request);
+  CHECK(facts.quota == 300000);
+  CHECK(facts.period == 100000);
   CHECK(facts.mems == policy::NodeSet{1});
   CHECK(facts.name == "app");
 }
@@ -213,6 +219,24 @@ TEST_CASE("the plugin comes back after the runtime restarted, was away or refuse
   scene.take_in();
   scene.ask("CreateContainer", about(nri_pod("s1", 0), nri_container("s1", "c1", "1")));
   CHECK(scene.diary.take() == Lines{"before(pod s1; container s1/c1 1)"});
+}
+
+TEST_CASE("a pod that ends without a word is collected, a VM and one without a pid are not") {
+  NriScene scene;
+  scene.vmm_pids = {100};
+  scene.start();
+  scene.take_in();
+  scene.ask("RunPodSandbox", about(nri_pod("vm", 100)));
+  scene.ask("RunPodSandbox", about(nri_pod("runc", 200)));
+  scene.ask("RunPodSandbox", about(nri_pod("nameless", 0)));
+  scene.diary.take();
+  scene.plugin().collect();
+  CHECK(scene.diary.take().empty());
+  scene.ended_pids = {100, 200};
+  scene.plugin().collect();
+  CHECK(scene.diary.take() == Lines{"after runc(gone runc)"});
+  scene.plugin().collect();
+  CHECK(scene.diary.take().empty());
 }
 
 TEST_CASE("after a restart of the runtime every pod is told again") {

@@ -1,0 +1,62 @@
+// The sources of events that live in the daemon: the container runtime by NRI, kubelet's state.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "affinity/base/clock.hpp"
+#include "affinity/base/log.hpp"
+#include "shim-ext/nri/listener.hpp"
+#include "shim-ext/nri/plugin.hpp"
+#include "shim-ext/watch/kubelet_watch.hpp"
+#include "vmm/facts/facts.hpp"
+
+namespace ka::engine {
+class Engine;
+}
+
+namespace ka::daemon {
+
+/// Must outlive the running of its io_context.
+class Sources final : private nri::Listener {
+ public:
+  /// How long a container runtime waits for us at most, with a lock that is node-wide.
+  static constexpr std::chrono::milliseconds kBudget{50};
+
+  struct Paths {
+    std::filesystem::path nri_socket;     ///< empty: none
+    std::filesystem::path kubelet_state;  ///< empty: none
+  };
+
+  /// All references must outlive it.
+  Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
+          const Paths& paths, const base::Log& log, const base::Clock& clock);
+
+  /// Follows what changed without a word: now and then.
+  void refresh();
+
+ private:
+  void before(const std::vector<policy::Event>& events) override;
+  void after(const std::vector<policy::Event>& events, const std::string& sandbox) override;
+  void synchronized(const std::vector<policy::Event>& events) override;
+  std::optional<policy::ContainerFacts> known(std::string_view sandbox,
+                                              std::string_view container) const override;
+  void answered(std::string_view method, std::chrono::nanoseconds took) override;
+  void connected(const std::string& runtime) override;
+  void disconnected(const std::string& reason) override;
+
+  void narrow(const std::vector<policy::Event>& events, std::chrono::nanoseconds budget);
+
+  engine::Engine& engine_;
+  const base::Log& log_;
+  const base::Clock& clock_;
+  std::optional<watch::KubeletWatch> kubelet_;
+  std::optional<nri::Plugin> runtime_;
+};
+
+}  // namespace ka::daemon
