@@ -2,15 +2,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <memory>
-#include <optional>
 
 namespace ka::base {
 namespace {
@@ -65,20 +63,22 @@ class Temporary {
   Fd fd_;
 };
 
-using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
-
+/// Calls `visit` for each name in an open directory that was not read from before. Not readdir(3):
+/// its 32 KiB buffer on the heap costs more than the threads of a VMM.
 template <typename Visit>
-Result<void> visit_directory(const std::filesystem::path& path, Visit visit) {
-  const Directory directory(::opendir(path.c_str()), ::closedir);
-  if (!directory) return fail_errno(errno, path.string());
+Result<void> visit_names(int directory, Visit visit) {
+  alignas(dirent64) std::array<char, 8192> buffer;
   for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(directory.get());
-    if (entry == nullptr) break;
-    visit(std::string_view(entry->d_name));
+    const ssize_t filled = ::getdents64(directory, buffer.data(), buffer.size());
+    if (filled < 0) return fail_errno(errno, "listing a directory");
+    if (filled == 0) return {};
+    for (ssize_t at = 0; at < filled;) {
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): getdents64(2)
+      const auto* entry = reinterpret_cast<const dirent64*>(&buffer[static_cast<std::size_t>(at)]);
+      visit(std::string_view(entry->d_name));
+      at += entry->d_reclen;
+    }
   }
-  if (errno != 0) return fail_errno(errno, path.string());
-  return {};
 }
 
 }  // namespace
@@ -117,6 +117,14 @@ Result<void> write_atomically(const std::filesystem::path& path, const std::stri
   return temporary.rename_to(path);
 }
 
+Result<Fd> lock_file(const std::filesystem::path& path) {
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) return fail_errno(errno, "cannot open " + path.string());
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK) return fail_errno(errno, "cannot lock " + path.string());
+  return fail(ErrorCode::kConflict, path.string() + " is locked by another process");
+}
+
 Result<Fd> open_directory(const std::filesystem::path& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return fail_errno(errno, path.string());
@@ -124,8 +132,10 @@ Result<Fd> open_directory(const std::filesystem::path& path) {
 }
 
 Result<std::vector<std::string>> list_directory(const std::filesystem::path& path) {
+  const auto directory = open_directory(path);
+  if (!directory) return unexpected(directory.error());
   std::vector<std::string> names;
-  auto done = visit_directory(path, [&names](std::string_view name) {
+  auto done = visit_names(directory->get(), [&names](std::string_view name) {
     if (name != "." && name != "..") names.emplace_back(name);
   });
   if (!done) return unexpected(std::move(done.error()));
@@ -134,8 +144,14 @@ Result<std::vector<std::string>> list_directory(const std::filesystem::path& pat
 }
 
 Result<std::vector<int>> list_numbers(const std::filesystem::path& path) {
+  const auto directory = open_directory(path);
+  if (!directory) return unexpected(directory.error());
+  return list_numbers_at(directory->get());
+}
+
+Result<std::vector<int>> list_numbers_at(int directory) {
   std::vector<int> numbers;
-  auto done = visit_directory(path, [&numbers](std::string_view name) {
+  auto done = visit_names(directory, [&numbers](std::string_view name) {
     int value = 0;
     const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), value);
     if (error == std::errc{} && stop == name.data() + name.size()) numbers.push_back(value);

@@ -32,6 +32,10 @@ Result<void> write_kernel_file(const std::filesystem::path& path, const std::str
 /// reboot.
 Result<void> write_atomically(const std::filesystem::path& path, const std::string& text);
 
+/// Makes `path` where it is missing and locks it (flock(2)) until the descriptor is closed.
+/// kConflict when someone else has it locked.
+Result<Fd> lock_file(const std::filesystem::path& path);
+
 /// Opens a directory for use with read_file_at.
 Result<Fd> open_directory(const std::filesystem::path& path);
 
@@ -40,6 +44,9 @@ Result<std::vector<std::string>> list_directory(const std::filesystem::path& pat
 
 /// The names of a directory that are numbers (threads below /proc/<pid>/task), ascending.
 Result<std::vector<int>> list_numbers(const std::filesystem::path& path);
+
+/// The same for a directory that was just opened: what was read once is not read again.
+Result<std::vector<int>> list_numbers_at(int directory);
 
 /// Target of a symbolic link.
 Result<std::string> read_link(const std::filesystem::path& path);

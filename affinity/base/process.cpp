@@ -40,12 +40,11 @@ bool lists_controller(std::string_view controllers, std::string_view wanted) {
 
 Result<ThreadStat> parse_thread_stat(std::string_view text) {
   constexpr int kFieldsBetweenPpidAndStart = 17;  // fields 5..21 of proc(5)
+  constexpr std::size_t kLongestName = 64;        // of a workqueue's thread (fs/proc/array.c)
   const auto malformed = fail(ErrorCode::kInvalid, "malformed /proc stat line");
-  const std::size_t open = text.find(" (");
-  const std::size_t close = text.rfind(") ");
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
-    return malformed;
-  }
+  const std::size_t open = std::min(text.find(" ("), text.size());
+  const std::size_t close = text.rfind(") ", open + 2 + kLongestName);
+  if (close == std::string_view::npos || close < open) return malformed;
   ThreadStat stat;
   if (!read_field(text.substr(0, open), stat.tid)) return malformed;
   stat.comm = text.substr(open + 2, close - open - 2);

@@ -44,6 +44,8 @@ struct Ground {
   config::Config config;
   policy::Topology topology;
   std::string boot_id;
+  std::filesystem::path state_dir;
+  base::Fd state_lock;
   http::UnixListener api;
   base::Fd metrics;  ///< none where it is not asked for
 };
@@ -57,11 +59,14 @@ Result<Ground> prepare(const Options& options) {
   if (!boot_id) return unexpected(boot_id.error());
   auto api = http::UnixListener::open(options.socket);
   if (!api) return unexpected(api.error());
+  const auto state_dir = options.state_dir.value_or(config->state_dir);
+  auto state_lock = state::Store::claim(state_dir);
+  if (!state_lock) return unexpected(state_lock.error());
   auto metrics =
       config->metrics_listen.empty() ? base::Fd{} : http::listen_tcp(config->metrics_listen);
   if (!metrics) return unexpected(metrics.error());
-  return Ground{std::move(*config), std::move(*topology), std::move(*boot_id), std::move(*api),
-                std::move(*metrics)};
+  return Ground{std::move(*config),     std::move(*topology), std::move(*boot_id), state_dir,
+                std::move(*state_lock), std::move(*api),      std::move(*metrics)};
 }
 
 class Daemon {
@@ -71,7 +76,7 @@ class Daemon {
         options_(options),
         ground_(std::move(ground)),
         log_(ground_.config.log_level),
-        store_(options.state_dir.value_or(ground_.config.state_dir), ground_.boot_id, log_),
+        store_(ground_.state_dir, ground_.boot_id, log_),
         engine_(ground_.topology, to_engine_options(ground_.config), options.roots, calls_, store_,
                 log_, clock_),
         router_(engine_, events_),

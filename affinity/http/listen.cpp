@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <netdb.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -41,14 +40,11 @@ Result<sockaddr_un> unix_address(const fs::path& path) {
 
 /// Two daemons that start at once must not both take a dead socket for theirs to replace.
 Result<Fd> take_lock(const fs::path& path) {
-  const std::string lock = path.native() + ".lock";
-  Fd fd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd) return fail_errno(errno, "cannot open " + lock);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return fail_errno(errno, "cannot lock " + lock);
+  auto lock = base::lock_file(path.native() + ".lock");
+  if (!lock && lock.error().code == ErrorCode::kConflict) {
     return fail(ErrorCode::kConflict, "another daemon serves " + path.native());
   }
-  return fd;
+  return lock;
 }
 
 /// True when somebody accepts connections there.

@@ -27,15 +27,20 @@ std::string file_name(const std::string& pod) {
 
 }  // namespace
 
-Store::Store(std::filesystem::path directory, std::string boot_id, const base::Log& log)
-    : directory_(std::move(directory)), boot_id_(std::move(boot_id)), log_(log) {
+base::Result<base::Fd> Store::claim(const std::filesystem::path& directory) {
   std::error_code failed;
-  std::filesystem::create_directories(directory_, failed);
-  if (failed) {
-    log_.warning("state directory cannot be made",
-                 {{"directory", directory_.string()}, {"reason", failed.message()}});
+  std::filesystem::create_directories(directory, failed);
+  if (failed) return base::fail_errno(failed.value(), "cannot make " + directory.string());
+  auto lock = base::lock_file(directory / "lock");
+  if (!lock && lock.error().code == ErrorCode::kConflict) {
+    return base::fail(ErrorCode::kConflict,
+                      "another daemon keeps its state in " + directory.string());
   }
+  return lock;
 }
+
+Store::Store(std::filesystem::path directory, std::string boot_id, const base::Log& log)
+    : directory_(std::move(directory)), boot_id_(std::move(boot_id)), log_(log) {}
 
 std::vector<Saved> Store::load() {
   std::vector<Saved> all;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "affinity/base/fd.hpp"
 #include "affinity/base/log.hpp"
 #include "affinity/base/result.hpp"
 #include "policy/facts/sandbox.hpp"
@@ -43,8 +44,13 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
 
 class Store {
  public:
-  /// `boot_id` is the content of /proc/sys/kernel/random/boot_id. The directory is made when it is
-  /// missing; `log` must outlive the store.
+  /// Makes the directory when it is missing, and locks it: two daemons that wrote the same files
+  /// would each undo what the other knew. kConflict when another daemon has it. The lock lasts as
+  /// long as the descriptor.
+  static base::Result<base::Fd> claim(const std::filesystem::path& directory);
+
+  /// A directory that was claimed. `boot_id` is the content of /proc/sys/kernel/random/boot_id;
+  /// `log` must outlive the store.
   Store(std::filesystem::path directory, std::string boot_id, const base::Log& log);
 
   /// Reads every file. What is damaged or of a newer version is renamed to "<name>.unreadable" and

@@ -26,7 +26,7 @@ base::Result<SeenProcess> read_process(const std::filesystem::path& proc, int pi
   const std::string path = proc.native() + '/' + std::to_string(pid) + "/task";
   const auto directory = base::open_directory(path);
   if (!directory) return unexpected(directory.error());
-  const auto tids = base::list_numbers(path);
+  const auto tids = base::list_numbers_at(directory->get());
   if (!tids) return unexpected(tids.error());
   SeenProcess process{.pid = pid};
   process.threads.reserve(tids->size());

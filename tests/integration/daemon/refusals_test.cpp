@@ -61,6 +61,16 @@ TEST_CASE("a second daemon refuses to start, the first goes on") {
   CHECK(scene.ctl({"status"}).exit == 0);
 }
 
+TEST_CASE("two daemons with sockets of their own cannot share a state directory") {
+  DaemonScene first;
+  first.start();
+  const auto second = tests::run({first.command()[0], "--socket", first.path("other.sock"),
+                                  "--state-dir", first.path("state")},
+                                 first.path("second"));
+  CHECK(second.exit == 1);
+  CHECK(contains(second.out, "another daemon keeps its state in"));
+}
+
 TEST_CASE("a dead daemon's socket is no obstacle") {
   DaemonScene scene;
   scene.start();

@@ -30,6 +30,7 @@ class EngineScene {
   /// A daemon that died and came back: only files and the kernel know what was.
   void start() {
     engine_.reset();
+    std::filesystem::create_directories(temp_.path() / "state");
     store_ = std::make_unique<state::Store>(temp_.path() / "state", "boot", log_);
     engine_ = std::make_unique<engine::Engine>(
         flat_machine(machine.size()), options_,

@@ -44,7 +44,10 @@ struct Scene {
   std::string lines;
   base::Log log{base::LogLevel::kInfo, lines};
   std::filesystem::path path() const { return dir.path() / "state"; }
-  Store store() const { return {path(), kBoot, log}; }
+  Store store() const {
+    std::filesystem::create_directories(path());
+    return {path(), kBoot, log};
+  }
   std::vector<std::string> files() const { return *base::list_directory(path()); }
 };
 
@@ -68,6 +71,7 @@ TEST_CASE("a pod that is gone leaves no file") {
 
 TEST_CASE("a file of an earlier boot is dropped without a word") {
   const Scene scene;
+  std::filesystem::create_directories(scene.path());
   REQUIRE(Store(scene.path(), "other", scene.log).save(sample()));
   CHECK(scene.store().load().empty());
   CHECK(scene.files().empty());
@@ -97,6 +101,22 @@ TEST_CASE("a file of a newer version is set aside, not guessed at") {
   CHECK(store.load().empty());
   CHECK(scene.lines.find("version 2") != std::string::npos);
   CHECK(scene.files() == std::vector<std::string>{"s1.json.unreadable"});
+}
+
+TEST_CASE("a state directory has one owner") {
+  const tests::TempDir dir;
+  const auto directory = dir.path() / "run" / "state";
+  {
+    const auto lock = Store::claim(directory);
+    REQUIRE(lock);
+    const auto second = Store::claim(directory);
+    REQUIRE_FALSE(second);
+    CHECK(second.error().code == base::ErrorCode::kConflict);
+    CHECK(second.error().message == "another daemon keeps its state in " + directory.string());
+  }
+  CHECK(Store::claim(directory));
+  dir.write("file", "");
+  CHECK_FALSE(Store::claim(dir.path() / "file" / "state"));
 }
 
 TEST_CASE("a pod id cannot leave the state directory") {
