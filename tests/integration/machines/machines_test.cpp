@@ -27,10 +27,14 @@ struct Machine {
   const char* nodes;
 };
 
+/// A recording with the files of a hybrid CPU for some of its equal CPUs: hwloc 2.9 sees one kind,
+/// hwloc 2.12 three.
+constexpr int kMixedKinds = 0;
+
 constexpr Machine kMachines[] = {
     {"16amd64-4n4c-cgroup-distance-merge", "0-15", "", 4, 16, 4, 1, "0-3"},
     {"16em64t-4s2c2t-offlines", "0-1,3-4,6-12,15", "2,5,13-14", 4, 7, 4, 1, "0"},
-    {"2-socket-4-node-40-core", "0-79", "", 2, 40, 2, 1, "0-3"},
+    {"2-socket-4-node-40-core", "0-79", "", 2, 40, 2, kMixedKinds, "0-3"},
     {"20em64t-hybrid-1p6c2t+2ca4co1t", "0-19", "", 1, 14, 1, 2, "0"},
     {"32intel64-2p8co2t+8ve", "0-31", "", 2, 16, 2, 1, "0-1"},
     {"40intel64-2g2n4c+pcilocality", "0-39", "", 4, 40, 4, 1, "0-3"},
@@ -88,7 +92,8 @@ void check(const Machine& expected, const policy::Topology& machine) {
   CHECK(distinct(machine, &policy::Cpu::socket) == expected.sockets);
   CHECK(distinct(machine, &policy::Cpu::core) == expected.cores);
   CHECK(distinct(machine, &policy::Cpu::l3) == expected.caches);
-  CHECK(distinct(machine, &policy::Cpu::kind) == expected.kinds);
+  const int kinds = distinct(machine, &policy::Cpu::kind);
+  CHECK((kinds == expected.kinds || (expected.kinds == kMixedKinds && (kinds == 1 || kinds == 3))));
 }
 
 void check_round_trip(const policy::Topology& machine, const tests::TempDir& dir) {
