@@ -7,6 +7,7 @@
 #include "affinity/state/store.hpp"
 #include "affinity/words/json.hpp"
 #include "affinity/words/plan.hpp"
+#include "affinity/words/specs.hpp"
 
 namespace ka::state {
 namespace {
@@ -83,12 +84,8 @@ policy::ContainerRecord read_container(const json::value& value, const std::stri
   words::Fields fields(value, path, complaint);
   fields.require({"id"});
   fields.read("id", facts.id);
-  fields.read("name", facts.name);
-  fields.read("cpus", facts.cpus);
-  fields.read("mems", facts.mems);
+  words::read_spec_fields(fields, facts);
   fields.read("exclusive", facts.exclusive);
-  fields.read("quota", facts.quota);
-  fields.read("period", facts.period);
   fields.read("exited", facts.exited);
   container.source = read_source(fields);
   fields.finish();
@@ -118,14 +115,7 @@ policy::PodRecord read_pod(const json::value& value, words::Complaint& complaint
   words::Fields fields(value, "pod", complaint);
   fields.require({"id"});
   fields.read("id", pod.id);
-  fields.read("pod_uid", pod.pod_uid);
-  fields.read("pod_name", pod.pod_name);
-  fields.read("handler", pod.handler);
-  fields.read("cgroup", pod.cgroup);
-  fields.read("qmp_socket", pod.qmp_socket);
-  fields.read("agent", pod.agent);
-  int pid = 0;
-  if (fields.read("vmm_pid", pid)) pod.vmm_pid = pid;
+  words::read_pod_fields(fields, pod);
   pod.source = read_source(fields);
   fields.each("containers", [&](const json::value& element, const std::string& path) {
     auto container = read_container(element, path, complaint);

@@ -85,7 +85,7 @@ std::string warning(const Note& note) {
     case Code::kCpusContested:
       return cpus_are(note.cpus) + " claimed as exclusive by another pod too";
     case Code::kNoUsableCpu:
-      return note.subject + ": none of its CPUs may be used, its threads stay where they are";
+      return note.subject + ": none of its CPUs may be used, it runs on what others leave";
     case Code::kHousekeepingRefused:
       return housekeeping(note) + " cannot use " + cpus_text(note.cpus) +
              ": it is placed as with \"sandbox\"";

@@ -1,0 +1,33 @@
+// What sources tell of pods and containers, in the fields that every JSON form of it shares: the
+// API's bodies and the state files.
+#pragma once
+
+#include "affinity/words/json.hpp"
+#include "policy/facts/sandbox.hpp"
+
+namespace ka::words {
+
+/// Reads what is known of a pod beside its id into anything that has those fields (a PodSeen, a
+/// PodRecord); what is absent stays as it is.
+template <typename Pod>
+void read_pod_fields(Fields& fields, Pod& pod) {
+  int vmm_pid = 0;
+  if (fields.read("vmm_pid", vmm_pid)) pod.vmm_pid = vmm_pid;
+  fields.read("pod_uid", pod.pod_uid);
+  fields.read("pod_name", pod.pod_name);
+  fields.read("handler", pod.handler);
+  fields.read("cgroup", pod.cgroup);
+  fields.read("qmp_socket", pod.qmp_socket);
+  fields.read("agent", pod.agent);
+}
+
+/// Reads a container's spec beside its id; what is absent stays as it is.
+inline void read_spec_fields(Fields& fields, policy::ContainerFacts& container) {
+  fields.read("name", container.name);
+  fields.read("cpus", container.cpus);
+  fields.read("mems", container.mems);
+  fields.read("quota", container.quota);
+  fields.read("period", container.period);
+}
+
+}  // namespace ka::words
