@@ -203,7 +203,8 @@ Outcome Engine::reconcile_all() {
 Outcome Engine::look_again(std::string_view sandbox) {
   Sandbox* found = find(sandbox);
   if (found == nullptr) return {};
-  return run_one(*found, unfinished_.contains(sandbox) ? Extent::kNarrow : Extent::kAll);
+  if (unfinished_.contains(sandbox)) return run_one(*found, Extent::kNarrow);
+  return repair({found});
 }
 
 Outcome Engine::check_drift() {
@@ -234,7 +235,9 @@ Outcome Engine::repair(Affected sandboxes) {
     if (drifted == 0) continue;
     found += drifted;
     happened("drift", sandbox->id(),
-             std::to_string(drifted) + " threads no longer had the CPUs they were given");
+             drifted == 1
+                 ? "1 thread no longer had the CPUs it was given"
+                 : std::to_string(drifted) + " threads no longer had the CPUs they were given");
   }
   Outcome outcome = run(std::move(sandboxes));
   outcome += end_dead_sandboxes();

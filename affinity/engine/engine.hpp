@@ -23,6 +23,7 @@
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"
 #include "policy/plan/diff.hpp"
+#include "policy/plan/invariants.hpp"
 #include "policy/plan/plan.hpp"
 #include "policy/plan/settings.hpp"
 #include "vmm/threads.hpp"
@@ -142,6 +143,8 @@ class Engine {
   policy::NodeView node_view(const std::string& sandbox) const;
   std::vector<int> floating_load_without(const std::string& sandbox) const;
   const policy::Settings& settings_for(const policy::PodRecord& pod) const;
+  std::vector<policy::Violation> violations_of(const Sandbox& sandbox,
+                                               const policy::PodRecord& pod) const;
 
   // Its two halves (narrow.cpp).
   void narrow_one(Sandbox& sandbox, Outcome& outcome);

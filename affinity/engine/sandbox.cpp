@@ -38,6 +38,11 @@ CgroupFacts read_cgroup(const Eyes& eyes, int tid) {
   return facts ? std::move(*facts) : CgroupFacts{};
 }
 
+bool has_thread(const vmm::VmmThreads& seen, int tid) {
+  return std::ranges::any_of(seen.threads,
+                             [tid](const auto& thread) { return thread.key.tid == tid; });
+}
+
 int any_vcpu_tid(const vmm::VmmThreads& seen) {
   for (const auto& thread : seen.threads) {
     if (thread.role == Role::kVcpu) return thread.key.tid;
@@ -68,12 +73,23 @@ base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& p
   const vmm::Target target{vmm_pid, id_, own_cgroup(pod, eyes.cgroups, of_vmm)};
   if (!discovery_ || discovery_->target() != target) discovery_.emplace(eyes.roots, target);
   auto seen = discovery_->look(monitor_ ? &*monitor_ : nullptr);
+  if (seen && forget_ended(*seen)) seen = discovery_->look(&*monitor_);
   if (!seen) return unexpected(std::move(seen.error()));
   seen_ = std::move(*seen);
   read_cgroups(eyes, of_vmm);
   read_masks(eyes);
   remember_originals();
   return {};
+}
+
+/// Drops what the monitor told of threads that have ended since: it told of an unplugged vCPU
+/// before it was unplugged, which contradicts nobody. True when there was any.
+bool Sandbox::forget_ended(const vmm::VmmThreads& now) {
+  if (!monitor_) return false;
+  const auto ended = [&](const auto& told) {
+    return has_thread(seen_, told.tid) && !has_thread(now, told.tid);
+  };
+  return std::erase_if(monitor_->vcpus, ended) + std::erase_if(monitor_->iothreads, ended) > 0;
 }
 
 /// What the processes of the sandbox may use, each by its own cgroup.

@@ -78,6 +78,7 @@ class Sandbox {
  private:
   /// What the cgroup of a thread allows; empty when that is not known.
   const policy::CpuSet& allowed_for(const policy::ThreadFacts& thread) const;
+  bool forget_ended(const vmm::VmmThreads& now);
   void read_cgroups(const Eyes& eyes, const host::CgroupFacts& of_vmm);
   void read_masks(const Eyes& eyes);
   void remember_originals();

@@ -4,7 +4,6 @@
 
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/sandbox.hpp"
-#include "policy/plan/invariants.hpp"
 
 namespace ka::engine {
 namespace {
@@ -90,6 +89,21 @@ void collect_dedicated(const Sandbox& sandbox, std::vector<policy::DedicatedVcpu
 
 }  // namespace
 
+/// What breaks an invariant in what the kernel has, and in the plan itself where that says more.
+std::vector<policy::Violation> Engine::violations_of(const Sandbox& sandbox,
+                                                     const policy::PodRecord& pod) const {
+  const policy::NodeView node = node_view(sandbox.id());
+  const policy::SandboxFacts facts = sandbox.facts(pod);
+  const policy::Settings& settings = settings_for(pod);
+  auto violations = policy::check_actual(node, facts, settings, *sandbox.plan(),
+                                         actual_threads(sandbox.threads()));
+  for (auto& violation : policy::check_plan(node, facts, settings, *sandbox.plan())) {
+    if (std::ranges::find(violations, violation) != violations.end()) continue;
+    violations.push_back(std::move(violation));
+  }
+  return violations;
+}
+
 VerifyReport Engine::verify() {
   VerifyReport report;
   std::vector<policy::DedicatedVcpu> dedicated;
@@ -102,10 +116,7 @@ VerifyReport Engine::verify() {
     if (sandbox->released() || !options_.enable) continue;
     collect_drift(id, sandbox->threads(), report);
     collect_dedicated(*sandbox, dedicated);
-    const auto violations =
-        policy::check_actual(node_view(id), sandbox->facts(pod), settings_for(pod),
-                             *sandbox->plan(), actual_threads(sandbox->threads()));
-    for (const auto& violation : violations) {
+    for (const auto& violation : violations_of(*sandbox, pod)) {
       report.findings.push_back(to_finding(violation, sandbox->threads()));
     }
   }

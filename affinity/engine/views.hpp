@@ -70,7 +70,7 @@ struct Outcome {
 
 /// One breach of an invariant, found by reading the kernel afresh.
 struct Finding {
-  std::string invariant;  ///< "I1" ... "I6", or "drift"
+  std::string invariant;  ///< "I1" ... "I8", or "drift"
   std::string sandbox;
   std::string subject;  ///< thread, vCPU or container
   policy::CpuSet wanted, actual;

@@ -289,6 +289,16 @@ void add_placement(std::vector<Placement>& placements, Role role, const std::str
   if (!cpus.empty()) placements.push_back({role, -1, name, cpus});
 }
 
+/// The plan with the sets that vCPUs really have in place of those they were to get.
+SandboxPlan with_real_vcpus(SandboxPlan plan, const std::vector<Placement>& real) {
+  for (const Placement& placement : real) {
+    if (placement.role != Role::kVcpu) continue;
+    const auto vcpu = std::ranges::find(plan.vcpus, placement.vcpu_index, &VcpuPlan::index);
+    if (vcpu != plan.vcpus.end()) vcpu->cpus = placement.cpus;
+  }
+  return plan;
+}
+
 std::vector<DedicatedVcpu> dedicated_vcpus(const Plan& plan) {
   std::vector<DedicatedVcpu> vcpus;
   for (const SandboxPlan& sandbox : plan.sandboxes) {
@@ -355,9 +365,14 @@ std::vector<Violation> check_actual(const NodeView& node, const SandboxFacts& sa
     if (plan.cpus_for(thread) == nullptr) continue;
     placements.push_back({thread.role, thread.vcpu_index, thread.name, actual.cpus & running});
   }
-  Checker checker(node, sandbox, settings, plan);
-  checker.check_placements(placements);
-  return checker.take();
+  Checker threads_checker(node, sandbox, settings, plan);
+  threads_checker.check_placements(placements);
+  std::vector<Violation> violations = threads_checker.take();
+  const SandboxPlan real = with_real_vcpus(plan, placements);
+  Checker containers_checker(node, sandbox, settings, real);
+  containers_checker.check_containers();
+  std::ranges::move(containers_checker.take(), std::back_inserter(violations));
+  return violations;
 }
 
 std::vector<Violation> check_dedicated(const std::vector<DedicatedVcpu>& vcpus) {

@@ -65,8 +65,8 @@ struct ActualThread {
 std::vector<Violation> check_plan(const NodeView& node, const SandboxFacts& sandbox,
                                   const Settings& settings, const SandboxPlan& plan);
 
-/// I1 to I5 for what the threads of a sandbox really may do: their affinity within what the cgroup
-/// allows and what is online.
+/// I1 to I5 and I8 for what the threads of a sandbox really may do: their affinity within what the
+/// cgroup allows and what is online.
 std::vector<Violation> check_actual(const NodeView& node, const SandboxFacts& sandbox,
                                     const Settings& settings, const SandboxPlan& plan,
                                     const std::vector<ActualThread>& threads);

@@ -101,6 +101,47 @@ TEST_CASE("someone else's write is found, counted and repaired") {
   CHECK(std::ranges::count(scene.happened, "drift") == 1);
 }
 
+TEST_CASE("what someone changed right after an event is counted too") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.calls.own[111] = scene.machine;
+  CHECK(scene.engine().look_again("s1").writes == 1);
+  CHECK(scene.engine().counters().drift_found == 1);
+}
+
+TEST_CASE("what a monitor told of an unplugged vCPU contradicts nobody") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  vmm::MonitorFacts facts{.source = "qmp", .vcpus = {}, .iothreads = {}};
+  for (const int i : {0, 1, 2}) facts.vcpus.push_back({{.index = i, .core = i}, 110 + i});
+  scene.engine().take_monitor_facts("s1", facts);
+  REQUIRE(scene.engine().view("s1")->conflicts.empty());
+  scene.node.end_thread(100, 112);
+  scene.engine().look_again("s1");
+  CHECK(scene.engine().view("s1")->vcpus.size() == 2);
+  CHECK(scene.engine().view("s1")->conflicts.empty());
+  facts.vcpus.push_back({{.index = 7, .core = 7}, 999});
+  scene.engine().take_monitor_facts("s1", facts);
+  CHECK_FALSE(scene.engine().view("s1")->conflicts.empty());
+}
+
+TEST_CASE("verify sees a group of vCPUs outside its container's CPUs") {
+  EngineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5, 6}, true));
+  REQUIRE(scene.container("s1", "side", {0}, false));
+  REQUIRE(scene.engine().verify().findings.empty());
+  const int serving = scene.cpus(110) == "4-6" ? 110 : 111;
+  scene.calls.own[serving] = {0, 4, 5, 6};
+  const auto findings = scene.engine().verify().findings;
+  CHECK(std::ranges::count(findings, "I8", &engine::Finding::invariant) == 1);
+}
+
 TEST_CASE("what verify has seen is repaired and counted all the same") {
   EngineScene scene;
   scene.boot_vm(100, 3);

@@ -115,6 +115,12 @@ TEST_CASE("what the kernel really has is held against the same rules") {
   }
 }
 
+TEST_CASE("a group that the kernel lets outside its container's CPUs is seen") {
+  const Case c{.facts = sandbox(2, {owner("a", "2-4"), shared("b", "0")})};
+  CHECK(actual_line(c, {vcpu_on(0, "2-4")}) == "");
+  CHECK(actual_line(c, {vcpu_on(0, "0,2-4")}) == "I8 widened s vcpu 0 0");
+}
+
 TEST_CASE("every code and breach has a name of its own") {
   CHECK(code_name(Code::kDedicated) == "dedicated");
   CHECK(code_name(Code::kOverrideRefused) == "override-refused");
