@@ -1,0 +1,52 @@
+#include "shim-ext/proxy/loop.hpp"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+
+namespace ka::proxy {
+namespace {
+
+// Rounded up, so that a turn does not end before the time has come.
+int milliseconds_until(std::optional<Loop::Time> until) {
+  if (!until) return -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(*until - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+}
+
+epoll_event event_for(std::uint32_t events, Watch& watch) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &watch;
+  return event;
+}
+
+}  // namespace
+
+Loop::Loop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+
+void Loop::add(int fd, std::uint32_t events, Watch& watch) {
+  epoll_event event = event_for(events, watch);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+void Loop::change(int fd, std::uint32_t events, Watch& watch) {
+  epoll_event event = event_for(events, watch);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
+void Loop::remove(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+
+void Loop::turn(std::optional<Time> until) {
+  std::array<epoll_event, 64> events{};
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                 milliseconds_until(until));
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    static_cast<Watch*>(event.data.ptr)->ready(event.events);
+  }
+}
+
+}  // namespace ka::proxy

@@ -1,0 +1,43 @@
+// Waiting for file descriptors, with epoll and nothing above it: a proxy lives as long as its
+// sandbox, and there is one for each.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "affinity/base/fd.hpp"
+
+namespace ka::proxy {
+
+/// Something that waits for its descriptor.
+class Watch {
+ public:
+  Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  virtual ~Watch() = default;
+
+  /// `events` as epoll has them. What was ready stays so until it is dealt with.
+  virtual void ready(std::uint32_t events) = 0;
+};
+
+class Loop {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  Loop();
+
+  /// `watch` must live until the descriptor is removed, and to the end of that turn.
+  void add(int fd, std::uint32_t events, Watch& watch);
+  void change(int fd, std::uint32_t events, Watch& watch);
+  void remove(int fd);
+
+  /// Waits until something is ready or the time has come, and lets each Watch know.
+  void turn(std::optional<Time> until);
+
+ private:
+  base::Fd epoll_;
+};
+
+}  // namespace ka::proxy

@@ -1,0 +1,60 @@
+// What passes between containerd and a shim, seen from the side: the calls that change what a
+// container may use. Bytes go in, in pieces of any size; nothing is held up, and what cannot be
+// read is passed over.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "shim-ext/ttrpc/frame.hpp"
+
+namespace ka::proxy {
+
+enum class Verb { kCreate, kStart, kUpdate, kDelete };
+
+/// A call about a container itself, not about a process that was executed in it.
+struct Call {
+  Verb verb = Verb::kCreate;
+  std::string container;
+  std::string bundle;     ///< of kCreate: the folder with its config.json
+  std::string resources;  ///< of kUpdate: JSON of the OCI spec's LinuxResources
+
+  bool operator==(const Call&) const = default;
+};
+
+struct Answer {
+  bool good = false;
+  int pid = 0;  ///< of kCreate and kStart: the VMM's, with Kata
+
+  bool operator==(const Answer&) const = default;
+};
+
+/// One connection.
+class Observer {
+ public:
+  struct Events {
+    std::function<void(const Call&)> asked;
+    std::function<void(const Call&, const Answer&)> answered;
+  };
+
+  explicit Observer(Events events);
+
+  void from_containerd(std::string_view bytes);
+  void from_shim(std::string_view bytes);
+
+ private:
+  void request(const ttrpc::Frame& frame);
+  void response(const ttrpc::Frame& frame);
+
+  Events events_;
+  ttrpc::Decoder requests_;
+  ttrpc::Decoder responses_;
+  std::map<std::uint32_t, Call> open_;  ///< by stream
+};
+
+}  // namespace ka::proxy

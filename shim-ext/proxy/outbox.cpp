@@ -1,0 +1,106 @@
+#include "shim-ext/proxy/outbox.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "shim-ext/proxy/socket.hpp"
+
+namespace ka::proxy {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kShortestPause{500};
+constexpr std::string_view kHeard = "HTTP/1.";
+
+std::string to_http(const Report& report) {
+  return report.method + ' ' + report.path +
+         " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
+         "Content-Type: application/json\r\nContent-Length: " + std::to_string(report.body.size()) +
+         "\r\n\r\n" + report.body;
+}
+
+}  // namespace
+
+Outbox::~Outbox() { hang_up(); }
+
+void Outbox::post(Report report) {
+  const bool sending = static_cast<bool>(connection_);
+  const auto first = waiting_.begin() + (sending ? 1 : 0);
+  const auto older = std::find_if(
+      first, waiting_.end(), [&](const Report& waiting) { return waiting.path == report.path; });
+  if (older != waiting_.end()) waiting_.erase(older);
+  waiting_.push_back(std::move(report));
+  if (waiting_.size() > kMost) waiting_.erase(waiting_.begin() + (sending ? 1 : 0));
+  if (!connection_ && !deadline_) begin();
+}
+
+void Outbox::on_time(Loop::Time now) {
+  if (!deadline_ || now < *deadline_) return;
+  connection_ ? fail() : begin();
+}
+
+void Outbox::begin() {
+  deadline_.reset();
+  if (waiting_.empty()) return;
+  auto connected = connect_to(socket_);
+  if (!connected) return fail();
+  connection_ = std::move(*connected);
+  deadline_ = steady_clock::now() + kPatience;
+  unsent_ = to_http(waiting_.front());
+  answer_.clear();
+  loop_.add(connection_.get(), EPOLLIN | EPOLLOUT, *this);
+}
+
+void Outbox::ready(std::uint32_t events) {
+  if (!unsent_.empty() && (events & EPOLLOUT) != 0) send();
+  if (connection_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive();
+}
+
+void Outbox::send() {
+  const ssize_t sent =
+      ::send(connection_.get(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0 && errno == EAGAIN) return;
+  // A request that was refused while it was sent has an answer all the same.
+  if (sent < 0) unsent_.clear();
+  if (sent > 0) unsent_.erase(0, static_cast<std::size_t>(sent));
+  if (unsent_.empty()) loop_.change(connection_.get(), EPOLLIN, *this);
+}
+
+// The daemon's verdict on a report is for its own log. What counts here is whether it was heard.
+void Outbox::receive() {
+  std::array<char, 4096> block{};
+  const ssize_t got = ::recv(connection_.get(), block.data(), block.size(), MSG_DONTWAIT);
+  if (got < 0 && errno == EAGAIN) return;
+  if (got <= 0) return answer_.starts_with(kHeard) ? delivered() : fail();
+  if (answer_.size() < kHeard.size()) {
+    answer_.append(block.data(), static_cast<std::size_t>(got));
+  }
+}
+
+void Outbox::delivered() {
+  hang_up();
+  waiting_.pop_front();
+  pause_ = {};
+  begin();
+}
+
+void Outbox::fail() {
+  hang_up();
+  pause_ = std::clamp<std::chrono::milliseconds>(pause_ * 2, kShortestPause, kLongestPause);
+  deadline_ = steady_clock::now() + pause_;
+}
+
+void Outbox::hang_up() {
+  if (!connection_) return;
+  loop_.remove(connection_.get());
+  connection_.reset();
+  deadline_.reset();
+}
+
+}  // namespace ka::proxy

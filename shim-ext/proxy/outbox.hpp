@@ -1,0 +1,57 @@
+// Reports on their way to the daemon: over its HTTP API, never waited for. While there is no
+// daemon, or it does not answer, what is true last of each path is kept, and sent when one is
+// there.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "affinity/base/fd.hpp"
+#include "shim-ext/proxy/loop.hpp"
+#include "shim-ext/proxy/reporter.hpp"
+
+namespace ka::proxy {
+
+class Outbox final : public Watch {
+ public:
+  /// More reports than this are not kept: the oldest go.
+  static constexpr std::size_t kMost = 256;
+  /// A daemon that has not answered by then is taken for absent.
+  static constexpr std::chrono::seconds kPatience{5};
+  /// Pauses between two tries grow up to this.
+  static constexpr std::chrono::seconds kLongestPause{30};
+
+  /// `socket`: the API's.
+  Outbox(Loop& loop, std::string socket) : loop_(loop), socket_(std::move(socket)) {}
+  ~Outbox() override;
+
+  void post(Report report);
+  /// Nothing is under way: all was delivered, or the daemon is not there.
+  bool idle() const { return !connection_; }
+  /// When on_time() wants to be called; absent: never.
+  std::optional<Loop::Time> deadline() const { return deadline_; }
+  void on_time(Loop::Time now);
+  void ready(std::uint32_t events) override;
+
+ private:
+  void begin();
+  void send();
+  void receive();
+  void delivered();
+  void fail();
+  void hang_up();
+
+  Loop& loop_;
+  std::string socket_;
+  std::deque<Report> waiting_;
+  base::Fd connection_;  ///< while the first of `waiting_` is under way
+  std::string unsent_;
+  std::string answer_;
+  std::optional<Loop::Time> deadline_;
+  std::chrono::milliseconds pause_{};
+};
+
+}  // namespace ka::proxy

@@ -1,0 +1,111 @@
+#include "shim-ext/proxy/relay.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "shim-ext/proxy/socket.hpp"
+
+namespace ka::proxy {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+// How long containerd may take for the last words of a shim that is gone.
+constexpr seconds kLastWords{60};
+// How long the daemon may take for the last reports.
+constexpr seconds kLastReports{1};
+
+constexpr Loop::Time kNever = Loop::Time::max();
+
+}  // namespace
+
+Relay::Relay(Sockets sockets, std::string api_socket, std::filesystem::path bundles)
+    : sockets_(std::move(sockets)),
+      outbox_(loop_, std::move(api_socket)),
+      reporter_(std::move(bundles)) {
+  loop_.add(sockets_.listener.get(), EPOLLIN, listener_);
+  loop_.add(sockets_.guard.get(), EPOLLIN | EPOLLRDHUP, guard_);
+}
+
+Relay::~Relay() = default;
+
+void Relay::run() {
+  while (!shim_gone_) turn(kNever);
+  const auto last_words = steady_clock::now() + kLastWords;
+  while (!connections_.empty() && steady_clock::now() < last_words) turn(last_words);
+  connections_.clear();
+  const auto last_reports = steady_clock::now() + kLastReports;
+  while (!outbox_.idle() && steady_clock::now() < last_reports) turn(last_reports);
+}
+
+void Relay::turn(Loop::Time limit) {
+  loop_.turn(next_time(limit));
+  outbox_.on_time(steady_clock::now());
+  over_.clear();
+}
+
+std::optional<Loop::Time> Relay::next_time(Loop::Time limit) const {
+  const Loop::Time next = std::min(limit, outbox_.deadline().value_or(kNever));
+  return next == kNever ? std::nullopt : std::optional(next);
+}
+
+void Relay::accept() {
+  base::Fd client(
+      ::accept4(sockets_.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!client && (errno == EMFILE || errno == ENFILE)) {
+    // Until a connection ends: asking again at once would only burn a CPU.
+    loop_.remove(sockets_.listener.get());
+    listening_ = false;
+    return;
+  }
+  if (!client) return;
+  auto shim = connect_to(sockets_.shim_path);
+  if (shim) splice(std::move(client), std::move(*shim));
+}
+
+void Relay::splice(base::Fd client, base::Fd shim) {
+  const auto connection = connections_.emplace(connections_.end());
+  connection->observer = std::make_unique<Observer>(Observer::Events{
+      .asked = [this](const Call& call) { tell(reporter_.asked(call)); },
+      .answered = [this](const Call& call,
+                         const Answer& answer) { tell(reporter_.answered(call, answer)); }});
+  Observer& observer = *connection->observer;
+  connection->pair = std::make_unique<Pair>(
+      loop_, std::move(client), std::move(shim), block_,
+      Pair::Events{.to_shim = [&](std::string_view bytes) { observer.from_containerd(bytes); },
+                   .to_client = [&](std::string_view bytes) { observer.from_shim(bytes); },
+                   .ended = [this, connection] { ended(connection); }});
+}
+
+void Relay::ended(Connections::iterator connection) {
+  over_.splice(over_.end(), connections_, connection);
+  if (listening_ || shim_gone_) return;
+  loop_.add(sockets_.listener.get(), EPOLLIN, listener_);
+  listening_ = true;
+}
+
+// The guard's end is the shim's, unless the shim only tired of a silent connection.
+void Relay::check_shim() {
+  loop_.remove(sockets_.guard.get());
+  auto again = connect_to(sockets_.shim_path);
+  if (again) {
+    sockets_.guard = std::move(*again);
+    loop_.add(sockets_.guard.get(), EPOLLIN | EPOLLRDHUP, guard_);
+    return;
+  }
+  shim_gone_ = true;
+  if (std::exchange(listening_, false)) loop_.remove(sockets_.listener.get());
+  sockets_.guard.reset();
+  sockets_.listener.reset();
+}
+
+void Relay::tell(std::vector<Report> reports) {
+  for (Report& report : reports) outbox_.post(std::move(report));
+}
+
+}  // namespace ka::proxy

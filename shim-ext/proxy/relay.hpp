@@ -1,0 +1,79 @@
+// The proxy at work: containerd's connections to it, each spliced to one of its own to the real
+// shim, for as long as the shim lives; and what it saw, told to the daemon.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "affinity/base/fd.hpp"
+#include "shim-ext/proxy/loop.hpp"
+#include "shim-ext/proxy/observer.hpp"
+#include "shim-ext/proxy/outbox.hpp"
+#include "shim-ext/proxy/pair.hpp"
+#include "shim-ext/proxy/reporter.hpp"
+
+namespace ka::proxy {
+
+class Relay {
+ public:
+  /// `listener`: where containerd connects. `guard`: a connection to the shim on which nothing is
+  /// ever said; its end is the shim's. Both non-blocking.
+  struct Sockets {
+    base::Fd listener;
+    base::Fd guard;
+    std::string shim_path;
+  };
+
+  /// `api_socket`: the daemon's. `bundles`: as for Reporter.
+  Relay(Sockets sockets, std::string api_socket, std::filesystem::path bundles);
+  ~Relay();
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  /// Returns when the shim is gone and containerd has all that it had said.
+  void run();
+
+ private:
+  struct Listener final : Watch {
+    explicit Listener(Relay& owner) : relay(owner) {}
+    void ready(std::uint32_t) override { relay.accept(); }
+    Relay& relay;
+  };
+  struct Guard final : Watch {
+    explicit Guard(Relay& owner) : relay(owner) {}
+    void ready(std::uint32_t) override { relay.check_shim(); }
+    Relay& relay;
+  };
+  /// A connection with what watches it.
+  struct Connection {
+    std::unique_ptr<Observer> observer;
+    std::unique_ptr<Pair> pair;
+  };
+  using Connections = std::list<Connection>;
+
+  void accept();
+  void splice(base::Fd client, base::Fd shim);
+  void ended(Connections::iterator connection);
+  void check_shim();
+  void tell(std::vector<Report> reports);
+  void turn(Loop::Time limit);
+  std::optional<Loop::Time> next_time(Loop::Time limit) const;
+
+  Loop loop_;
+  Sockets sockets_;
+  Listener listener_{*this};
+  Guard guard_{*this};
+  Outbox outbox_;
+  Reporter reporter_;
+  Connections connections_;
+  Connections over_;       ///< they may still have an event in this turn
+  bool listening_ = true;  ///< false while there is no descriptor left for another connection
+  bool shim_gone_ = false;
+  std::array<char, std::size_t{64} << 10> block_;
+};
+
+}  // namespace ka::proxy

@@ -1,0 +1,114 @@
+#include "shim-ext/proxy/reporter.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <utility>
+
+namespace ka::proxy {
+namespace {
+
+namespace json = boost::json;
+
+// A pod has a few containers; those beyond this are not reported.
+constexpr std::size_t kMostContainers = 1024;
+
+std::string sandbox_path(const Spec& spec) { return "/v1/sandboxes/" + spec.sandbox; }
+
+std::string container_path(const Spec& spec, const std::string& container) {
+  return sandbox_path(spec) + "/containers/" + container;
+}
+
+void put(json::object& object, const char* key, const std::string& value) {
+  if (!value.empty()) object[key] = value;
+}
+
+/// `vmm_pid` 0: not known yet.
+Report sandbox_report(const Spec& spec, int vmm_pid) {
+  json::object body;
+  if (vmm_pid > 0) body["vmm_pid"] = vmm_pid;
+  put(body, "pod_uid", spec.pod_uid);
+  put(body, "pod_name", spec.pod_name);
+  put(body, "handler", spec.handler);
+  return {"PUT", sandbox_path(spec), json::serialize(body)};
+}
+
+Report container_report(const Spec& spec, const std::string& container,
+                        const Resources& resources) {
+  json::object body;
+  put(body, "name", spec.name);
+  put(body, "cpus", resources.cpus);
+  put(body, "mems", resources.mems);
+  if (resources.quota > 0) body["quota"] = resources.quota;
+  if (resources.period > 0) body["period"] = resources.period;
+  return {"PUT", container_path(spec, container), json::serialize(body)};
+}
+
+}  // namespace
+
+Reporter::Known* Reporter::find(const std::string& container) {
+  const auto found = known_.find(container);
+  return found != known_.end() ? &found->second : learn(container, bundles_ / container);
+}
+
+Reporter::Known* Reporter::learn(const std::string& container,
+                                 const std::filesystem::path& bundle) {
+  if (known_.size() >= kMostContainers && !known_.contains(container)) return nullptr;
+  auto spec = read_spec(bundle, container);
+  if (!spec) return nullptr;
+  return &known_.insert_or_assign(container, Known{std::move(*spec), {}}).first->second;
+}
+
+std::vector<Report> Reporter::asked(const Call& call) {
+  if (call.verb == Verb::kCreate) {
+    const Known* known = learn(call.container, call.bundle);
+    if (known == nullptr) return {};
+    std::vector<Report> reports{sandbox_report(known->spec, 0)};
+    if (!known->spec.is_pause) {
+      reports.push_back(container_report(known->spec, call.container, known->spec.resources));
+    }
+    return reports;
+  }
+  if (call.verb != Verb::kUpdate) return {};
+  Known* known = find(call.container);
+  if (known == nullptr || known->spec.is_pause) return {};
+  const auto wanted = updated(known->spec.resources, call.resources);
+  if (!wanted) return {};
+  known->wanted = *wanted;
+  return {container_report(known->spec, call.container, *wanted)};
+}
+
+std::vector<Report> Reporter::answered(const Call& call, const Answer& answer) {
+  if (call.verb == Verb::kDelete) {
+    return answer.good ? gone(call.container) : std::vector<Report>();
+  }
+  if (call.verb == Verb::kCreate && !answer.good) return gone(call.container);
+  if (call.verb == Verb::kCreate || call.verb == Verb::kStart) return created(call, answer);
+  Known* known = find(call.container);
+  if (known == nullptr || !known->wanted) return {};
+  const auto wanted = *std::exchange(known->wanted, std::nullopt);
+  if (answer.good) known->spec.resources = wanted;
+  return {container_report(known->spec, call.container, known->spec.resources)};
+}
+
+// Every task of a pod VM has the VMM's pid. runc's have their own, of which the sandbox's counts.
+std::vector<Report> Reporter::created(const Call& call, const Answer& answer) {
+  const Known* known = find(call.container);
+  if (known == nullptr || !answer.good) return {};
+  const bool of_sandbox = known->spec.sandbox == call.container;
+  std::vector<Report> reports{sandbox_report(known->spec, of_sandbox ? answer.pid : 0)};
+  if (!known->spec.is_pause) {
+    reports.push_back(container_report(known->spec, call.container, known->spec.resources));
+  }
+  return reports;
+}
+
+std::vector<Report> Reporter::gone(const std::string& container) {
+  const Known* known = find(container);
+  if (known == nullptr) return {};
+  const Spec spec = known->spec;
+  known_.erase(container);
+  if (spec.sandbox == container) return {{"DELETE", sandbox_path(spec), {}}};
+  return {{"DELETE", container_path(spec, container), {}}};
+}
+
+}  // namespace ka::proxy

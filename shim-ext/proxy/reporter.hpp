@@ -1,0 +1,51 @@
+// What the daemon is told of the calls that pass: requests of its API (docs/api.md).
+//
+// A spec is told when containerd asks for it, before the shim has done it, so that what it takes
+// from others is taken in time; when the shim has answered, what is true then is told again.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shim-ext/proxy/observer.hpp"
+#include "shim-ext/proxy/spec.hpp"
+
+namespace ka::proxy {
+
+/// A request of the API. A later one replaces an earlier one with the same path.
+struct Report {
+  std::string method;
+  std::string path;
+  std::string body;
+
+  bool operator==(const Report&) const = default;
+};
+
+class Reporter {
+ public:
+  /// `bundles`: the folder with the bundles of this namespace's containers, by id.
+  explicit Reporter(std::filesystem::path bundles) : bundles_(std::move(bundles)) {}
+
+  std::vector<Report> asked(const Call& call);
+  std::vector<Report> answered(const Call& call, const Answer& answer);
+
+ private:
+  struct Known {
+    Spec spec;
+    std::optional<Resources> wanted;  ///< an Update that the shim has not answered yet
+  };
+
+  /// Of a container that was created before us, its bundle tells. nullptr: it is not known.
+  Known* find(const std::string& container);
+  Known* learn(const std::string& container, const std::filesystem::path& bundle);
+  std::vector<Report> created(const Call& call, const Answer& answer);
+  std::vector<Report> gone(const std::string& container);
+
+  std::filesystem::path bundles_;
+  std::map<std::string, Known> known_;
+};
+
+}  // namespace ka::proxy

@@ -1,0 +1,21 @@
+// The process that is the proxy of a sandbox.
+#pragma once
+
+#include <string>
+
+#include "affinity/base/fd.hpp"
+#include "affinity/base/result.hpp"
+
+namespace ka::proxy {
+
+struct Place {
+  std::string own_path;    ///< where containerd connects
+  std::string shim_path;   ///< where the real shim listens
+  std::string api_socket;  ///< where the daemon listens
+};
+
+/// Forks it off: a process of its own session that lives as long as the shim, in the bundle, with
+/// nothing open but its sockets. Both are non-blocking; `guard` is a connection to the shim.
+base::Result<void> serve_in_background(const Place& place, base::Fd listener, base::Fd guard);
+
+}  // namespace ka::proxy

@@ -1,0 +1,20 @@
+// What the proxy wants to know before it starts the real shim.
+#pragma once
+
+#include <string>
+
+namespace ka::proxy {
+
+struct Settings {
+  std::string real_shim;
+  std::string api_socket;
+  /// Why the configuration could not be read and the defaults hold; empty: it could.
+  std::string complaint;
+};
+
+/// [affinity] of Kata's configuration. containerd's environment, which a shim inherits, may name
+/// another file (KATA_AFFINITY_CONFIG) and another socket of the daemon (KATA_AFFINITY_SOCKET). It
+/// never fails: a pod must start whatever is wrong with our configuration.
+Settings read_settings();
+
+}  // namespace ka::proxy

@@ -1,0 +1,11 @@
+// Where shims log: the fifo "log" in the bundle, which containerd copies to its own log.
+#pragma once
+
+#include <string>
+
+namespace ka::proxy {
+
+/// Writes a warning as one line. Never waits; nobody may be there to read.
+void write_shim_log(const std::string& text);
+
+}  // namespace ka::proxy

@@ -1,0 +1,84 @@
+#include "shim-ext/proxy/spec.hpp"
+
+#include <boost/json/value.hpp>
+#include <utility>
+
+#include "affinity/base/files.hpp"
+#include "affinity/words/json.hpp"
+
+namespace ka::proxy {
+namespace {
+
+namespace json = boost::json;
+
+// Of a pod with a thousand mounts; containerd's own are a few tens of kilobytes.
+constexpr std::size_t kLargestSpec = std::size_t{4} << 20;
+
+/// A member of an object; nullptr where there is none, or no object.
+const json::value* member(const json::value* value, std::string_view key) {
+  const auto* object = value == nullptr ? nullptr : value->if_object();
+  return object == nullptr ? nullptr : object->if_contains(key);
+}
+
+std::string text(const json::value* value, std::string_view key) {
+  const auto* found = member(value, key);
+  const auto* string = found == nullptr ? nullptr : found->if_string();
+  return string == nullptr ? std::string() : std::string(*string);
+}
+
+std::int64_t number(const json::value* value, std::string_view key, std::int64_t otherwise) {
+  const auto* found = member(value, key);
+  if (found == nullptr || !found->is_number()) return otherwise;
+  boost::system::error_code wrong;
+  const auto read = found->to_number<std::int64_t>(wrong);
+  return wrong ? otherwise : read;
+}
+
+Resources merge(Resources now, const json::value* cpu) {
+  if (auto cpus = text(cpu, "cpus"); !cpus.empty()) now.cpus = std::move(cpus);
+  if (auto mems = text(cpu, "mems"); !mems.empty()) now.mems = std::move(mems);
+  now.quota = number(cpu, "quota", now.quota);
+  now.period = number(cpu, "period", now.period);
+  return now;
+}
+
+std::string pod_name(const json::value* annotations) {
+  const std::string name = text(annotations, "io.kubernetes.cri.sandbox-name");
+  const std::string space = text(annotations, "io.kubernetes.cri.sandbox-namespace");
+  return space.empty() ? name : space + '/' + name;
+}
+
+Spec read(const json::value& document, const std::string& id) {
+  const auto* annotations = member(&document, "annotations");
+  Spec spec;
+  spec.sandbox = text(annotations, "io.kubernetes.cri.sandbox-id");
+  if (spec.sandbox.empty()) spec.sandbox = id;
+  spec.is_pause = text(annotations, "io.kubernetes.cri.container-type") == "sandbox";
+  spec.name = text(annotations, "io.kubernetes.cri.container-name");
+  spec.pod_uid = text(annotations, "io.kubernetes.cri.sandbox-uid");
+  spec.pod_name = pod_name(annotations);
+  spec.handler = text(annotations, "io.containerd.cri.runtime-handler");
+  const auto* resources = member(member(&document, "linux"), "resources");
+  spec.resources = merge({}, member(resources, "cpu"));
+  return spec;
+}
+
+}  // namespace
+
+base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::string& id) {
+  const auto file = bundle / "config.json";
+  const auto content = base::read_file(file, kLargestSpec);
+  if (!content) return unexpected(content.error());
+  const auto document = words::parse_json(*content, file.string());
+  if (!document) return unexpected(document.error());
+  return read(*document, id);
+}
+
+base::Result<Resources> updated(Resources now, std::string_view json) {
+  const auto document = words::parse_json(json, "resources");
+  if (!document) return unexpected(document.error());
+  if (!document->is_object()) return base::fail(base::ErrorCode::kInvalid, "resources: no object");
+  return merge(std::move(now), member(&*document, "cpu"));
+}
+
+}  // namespace ka::proxy

@@ -1,0 +1,45 @@
+// What a container may use, as containerd tells a shim: config.json in the container's bundle, and
+// the resources of an Update.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "affinity/base/result.hpp"
+
+namespace ka::proxy {
+
+struct Resources {
+  std::string cpus;  ///< as written, not judged; empty: no constraint
+  std::string mems;
+  std::int64_t quota = 0;  ///< microseconds; 0: none
+  std::int64_t period = 0;
+
+  bool operator==(const Resources&) const = default;
+};
+
+struct Spec {
+  /// The pod's, which is the container's own id outside a pod.
+  std::string sandbox;
+  /// The pod's own (pause) container: it has no CPUs of its own.
+  bool is_pause = false;
+  std::string name;
+  std::string pod_uid;
+  std::string pod_name;  ///< "namespace/name"
+  std::string handler;
+  Resources resources;
+
+  bool operator==(const Spec&) const = default;
+};
+
+/// Of the bundle of container `id`. containerd's CRI says by annotations which pod it belongs to
+/// (pkg/cri/annotations).
+base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::string& id);
+
+/// `now` with what an Update says. What it leaves out, or leaves empty, stays: runc and Kata take
+/// an empty cpuset for "unchanged". kInvalid: this is no such JSON.
+base::Result<Resources> updated(Resources now, std::string_view json);
+
+}  // namespace ka::proxy

@@ -1,0 +1,104 @@
+#include "shim-ext/proxy/start.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "affinity/base/files.hpp"
+#include "shim-ext/proxy/answer.hpp"
+#include "shim-ext/proxy/program.hpp"
+#include "shim-ext/proxy/serve.hpp"
+#include "shim-ext/proxy/shim_log.hpp"
+#include "shim-ext/proxy/socket.hpp"
+
+namespace ka::proxy {
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+using base::Result;
+
+/// The real shim's address in what containerd reads when it starts again, in place of which it is
+/// to find ours: "address" (until 2.0), and bootstrap.json where the shim itself wrote one.
+Result<void> rename_files(const std::string& own, const std::string& other) {
+  for (const char* file : {"address", "bootstrap.json"}) {
+    const auto text = base::read_file(file);
+    if (!text || text->find(own) == std::string::npos) continue;
+    const auto written = base::write_atomically(file, with_address(*text, own, other));
+    if (!written) return written;
+  }
+  return {};
+}
+
+// A socket on which nobody listens is what a proxy left that was killed.
+Result<base::Fd> listen_anew(const std::string& path) {
+  auto listener = listen_at(path);
+  if (listener || listener.error().code != ErrorCode::kConflict) return listener;
+  ::unlink(path.c_str());
+  return listen_at(path);
+}
+
+bool is_served(const std::string& path) {
+  const auto connected = connect_to(path);
+  return connected || connected.error().code == ErrorCode::kTransient;
+}
+
+Result<void> serve(const std::string& shim, const std::string& own, const Settings& settings) {
+  auto guard = connect_to(shim);
+  if (!guard) return unexpected(guard.error());
+  auto listener = listen_anew(own);
+  if (!listener) return unexpected(listener.error());
+  const Place place{.own_path = own, .shim_path = shim, .api_socket = settings.api_socket};
+  auto begun = serve_in_background(place, std::move(*listener), std::move(*guard));
+  if (!begun) ::unlink(own.c_str());
+  return begun;
+}
+
+/// The answer that names the proxy.
+Result<std::string> put_proxy_before(const std::string& answer, const Settings& settings) {
+  const auto address = address_in(answer);
+  if (!address) return fail(ErrorCode::kInvalid, "the real shim's answer names no address");
+  const auto shim = socket_path(*address);
+  if (!shim) return fail(ErrorCode::kInvalid, *address + " is not the address of a unix socket");
+  const auto own = proxy_path(*shim);
+  if (!own) return fail(ErrorCode::kInvalid, *shim + " leaves no room for the proxy's name");
+  if (!is_served(*own)) {
+    if (auto served = serve(*shim, *own, settings); !served) return unexpected(served.error());
+  }
+  const std::string other = unix_address(*own);
+  if (auto renamed = rename_files(*address, other); !renamed) return unexpected(renamed.error());
+  return with_address(answer, *address, other);
+}
+
+int print(const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t put = ::write(STDOUT_FILENO, text.data() + at, text.size() - at);
+    if (put < 0 && errno != EINTR) return 1;
+    if (put > 0) at += static_cast<std::size_t>(put);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int start(const std::string& program, const std::vector<std::string>& arguments,
+          const Settings& settings) {
+  const auto ran = run(program, arguments);
+  if (!ran) {
+    std::fprintf(stderr, "%s\n", ran.error().message.c_str());
+    return 1;
+  }
+  if (ran->status != 0) {
+    print(ran->output);
+    end_like(ran->status);
+  }
+  if (!settings.complaint.empty()) write_shim_log("the defaults hold: " + settings.complaint);
+  const auto answer = put_proxy_before(ran->output, settings);
+  if (answer) return print(*answer);
+  write_shim_log("containerd talks to the real shim itself: " + answer.error().message);
+  return print(ran->output);
+}
+
+}  // namespace ka::proxy

@@ -1,0 +1,18 @@
+// `start`: the real shim is started, and a proxy before it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shim-ext/proxy/settings.hpp"
+
+namespace ka::proxy {
+
+/// Runs the real shim's `start` in the bundle (the working directory), puts a proxy before the
+/// address that it answers with, and prints the answer with the proxy's address in its place. A
+/// second container of a pod finds the proxy there. Where no proxy can be put, containerd is given
+/// the real shim's own answer: a pod without us is better than none. Returns the exit status.
+int start(const std::string& program, const std::vector<std::string>& arguments,
+          const Settings& settings);
+
+}  // namespace ka::proxy

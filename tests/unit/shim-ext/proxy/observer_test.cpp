@@ -1,0 +1,128 @@
+#include "shim-ext/proxy/observer.hpp"
+
+#include "shim-ext/proto/task.pb.h"
+#include "shim-ext/rpc/message.hpp"
+#include "tests/catch.hpp"
+
+using namespace ka;
+using namespace ka::proxy;
+
+namespace {
+
+struct Seen {
+  Call call;
+  std::optional<Answer> answer;
+
+  bool operator==(const Seen&) const = default;
+};
+
+struct Scene {
+  std::vector<Seen> seen;
+  Observer observer{{.asked = [this](const Call& call) { seen.push_back({call, {}}); },
+                     .answered = [this](const Call& call,
+                                        const Answer& answer) { seen.push_back({call, answer}); }}};
+};
+
+std::string ask(std::uint32_t stream, const std::string& method, const std::string& payload,
+                const std::string& service = "containerd.task.v2.Task") {
+  return *rpc::encode_request(stream, {service, method, payload, {}, {}});
+}
+
+std::string answer(std::uint32_t stream, const std::string& payload) {
+  return rpc::encode_response(stream, {rpc::Code::kOk, "", payload});
+}
+
+std::string process(const std::string& id, const std::string& exec = "") {
+  proto::task::ProcessRequest message;
+  message.set_id(id);
+  message.set_exec_id(exec);
+  return message.SerializeAsString();
+}
+
+std::string create(const std::string& id, const std::string& bundle) {
+  proto::task::CreateRequest message;
+  message.set_id(id);
+  message.set_bundle(bundle);
+  return message.SerializeAsString();
+}
+
+std::string update(const std::string& id, const std::string& json) {
+  proto::task::UpdateRequest message;
+  message.set_id(id);
+  message.mutable_resources()->set_value(json);
+  return message.SerializeAsString();
+}
+
+std::string pid(unsigned number) {
+  proto::task::PidResponse message;
+  message.set_pid(number);
+  return message.SerializeAsString();
+}
+
+const Call kCreated{Verb::kCreate, "c1", "/b/c1", {}};
+const Call kStarted{Verb::kStart, "c1", {}, {}};
+const Call kUpdated{Verb::kUpdate, "c1", {}, R"({"cpu":{"cpus":"2"}})"};
+const Call kDeleted{Verb::kDelete, "c1", {}, {}};
+
+}  // namespace
+
+TEST_CASE("calls about containers are seen with their answers, however the bytes come") {
+  const std::string asked = ask(1, "Create", create("c1", "/b/c1")) +
+                            ask(3, "Wait", process("c1")) + ask(5, "Start", process("c1")) +
+                            ask(7, "Update", update("c1", kUpdated.resources)) +
+                            ask(9, "Delete", process("c1"), "containerd.task.v3.Task");
+  const std::string answered = answer(1, pid(77)) + answer(9, pid(77)) + answer(3, "") +
+                               rpc::encode_response(7, {rpc::Code::kUnknown, "no", ""}) +
+                               answer(5, pid(77));
+  const std::vector<Seen> expected{{kCreated, {}},
+                                   {kStarted, {}},
+                                   {kUpdated, {}},
+                                   {kDeleted, {}},
+                                   {kCreated, Answer{true, 77}},
+                                   {kDeleted, Answer{true, 77}},
+                                   {kUpdated, Answer{false, 0}},
+                                   {kStarted, Answer{true, 77}}};
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{13}, std::size_t{100000}}) {
+    Scene scene;
+    for (std::size_t at = 0; at < asked.size(); at += piece) {
+      scene.observer.from_containerd(std::string_view(asked).substr(at, piece));
+    }
+    for (std::size_t at = 0; at < answered.size(); at += piece) {
+      scene.observer.from_shim(std::string_view(answered).substr(at, piece));
+    }
+    CHECK(scene.seen == expected);
+  }
+}
+
+TEST_CASE("what is executed in a container is not the container") {
+  Scene scene;
+  scene.observer.from_containerd(ask(1, "Start", process("c1", "shell")) +
+                                 ask(3, "Delete", process("c1", "shell")));
+  scene.observer.from_shim(answer(1, pid(5)) + answer(3, pid(5)));
+  CHECK(scene.seen.empty());
+}
+
+TEST_CASE("other services, large messages and nonsense are passed over") {
+  Scene scene;
+  scene.observer.from_containerd(ask(1, "Create", create("c1", "/b"), "somebody.else.Task"));
+  scene.observer.from_containerd(ask(3, "Update", update("c1", std::string(4000000, ' '))));
+  scene.observer.from_containerd(ttrpc::encode(5, ttrpc::kRequest, 0, "\xff\xff\xff"));
+  scene.observer.from_containerd(ask(7, "Create", "\xff\xff"));
+  scene.observer.from_containerd(ask(9, "Start", process("")));
+  scene.observer.from_shim(answer(1, pid(5)) + answer(99, "") +
+                           ttrpc::encode(11, ttrpc::kData, 0, "stream"));
+  CHECK(scene.seen.empty());
+  scene.observer.from_containerd(ask(11, "Start", process("c1")));
+  scene.observer.from_shim(ttrpc::encode(11, ttrpc::kResponse, 0, "\xff\xff"));
+  CHECK(scene.seen == std::vector<Seen>{{kStarted, {}}, {kStarted, Answer{false, 0}}});
+}
+
+TEST_CASE("calls that are never answered do not keep later ones from being seen") {
+  Scene scene;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    scene.observer.from_containerd(ask(2 * i + 1, "Start", process("c1")));
+  }
+  scene.seen.clear();
+  scene.observer.from_shim(answer(1, pid(1)) + answer(1999, pid(1)));
+  CHECK(scene.seen == std::vector<Seen>{{kStarted, Answer{true, 1}}});
+}

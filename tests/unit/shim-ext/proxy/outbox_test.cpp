@@ -1,0 +1,160 @@
+#include "shim-ext/proxy/outbox.hpp"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <string>
+
+#include "shim-ext/proxy/socket.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using namespace ka::proxy;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr const char* kOk = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}\n";
+
+struct Scene {
+  std::string socket() const { return (dir.path() / "api.sock").string(); }
+  void listen() { listener = std::move(*listen_at(socket())); }
+
+  void turn() {
+    loop.turn(steady_clock::now());
+    outbox.on_time(steady_clock::now());
+  }
+  /// As if time went by.
+  void pass(seconds time) {
+    outbox.on_time(steady_clock::now() + time);
+    turn();
+  }
+  base::Fd accept() const {
+    return base::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  }
+  static std::string read(const base::Fd& fd) {
+    std::array<char, 65536> block{};
+    const ssize_t got = ::recv(fd.get(), block.data(), block.size(), 0);
+    return got <= 0 ? std::string() : std::string(block.data(), static_cast<std::size_t>(got));
+  }
+  /// Takes the next request, answers it, and returns its first line.
+  std::string serve(const std::string& answer = kOk) {
+    turn();
+    base::Fd client = accept();
+    if (!client) return "nothing";
+    turn();
+    const std::string request = read(client);
+    ::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    client.reset();
+    turn();
+    turn();
+    return request.substr(0, request.find(" HTTP"));
+  }
+
+  tests::TempDir dir;
+  Loop loop;
+  base::Fd listener;
+  Outbox outbox{loop, socket()};
+};
+
+}  // namespace
+
+TEST_CASE("a report is a request of the API") {
+  Scene scene;
+  scene.listen();
+  scene.outbox.post({"PUT", "/v1/sandboxes/a", "{\"vmm_pid\":1}"});
+  scene.turn();
+  const base::Fd client = scene.accept();
+  REQUIRE(client);
+  CHECK(Scene::read(client) ==
+        "PUT /v1/sandboxes/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        "Content-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"vmm_pid\":1}");
+}
+
+TEST_CASE("reports go out one after the other, in order") {
+  Scene scene;
+  scene.listen();
+  for (const char* path : {"/1", "/2", "/3"}) scene.outbox.post({"PUT", path, ""});
+  CHECK(scene.serve() == "PUT /1");
+  CHECK(scene.serve("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") == "PUT /2");
+  CHECK(scene.serve() == "PUT /3");
+  CHECK(scene.serve() == "nothing");
+  CHECK(scene.outbox.idle());
+  CHECK_FALSE(scene.outbox.deadline());
+}
+
+TEST_CASE("without a daemon the last word of each path is kept until there is one") {
+  Scene scene;
+  scene.outbox.post({"PUT", "/a", "1"});
+  scene.outbox.post({"PUT", "/b", "2"});
+  scene.outbox.post({"DELETE", "/a", ""});
+  CHECK(scene.outbox.idle());
+  REQUIRE(scene.outbox.deadline());
+  scene.listen();
+  CHECK(scene.serve() == "nothing");
+  scene.pass(seconds(31));
+  CHECK(scene.serve() == "PUT /b");
+  CHECK(scene.serve() == "DELETE /a");
+  CHECK(scene.serve() == "nothing");
+}
+
+TEST_CASE("pauses between tries grow, and not for ever") {
+  Scene scene;
+  scene.outbox.post({"PUT", "/a", ""});
+  milliseconds longest{};
+  for (int i = 0; i < 12; ++i) {
+    REQUIRE(scene.outbox.deadline());
+    const auto pause = *scene.outbox.deadline() - steady_clock::now();
+    longest = std::max(longest, std::chrono::ceil<milliseconds>(pause));
+    scene.outbox.on_time(*scene.outbox.deadline());
+  }
+  CHECK(longest == Outbox::kLongestPause);
+}
+
+TEST_CASE("a daemon that hangs, hangs up or talks nonsense is tried again later") {
+  Scene scene;
+  scene.listen();
+  scene.outbox.post({"PUT", "/a", ""});
+  scene.turn();
+  const base::Fd hung = scene.accept();
+  REQUIRE(hung);
+  scene.pass(Outbox::kPatience + seconds(1));
+  CHECK(scene.outbox.idle());
+  scene.pass(seconds(31));
+  CHECK(scene.serve("") == "PUT /a");
+  scene.pass(seconds(31));
+  CHECK(scene.serve("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff") == "PUT /a");
+  scene.pass(seconds(31));
+  CHECK(scene.serve() == "PUT /a");
+  CHECK(scene.serve() == "nothing");
+}
+
+TEST_CASE("an endless answer ends with our patience") {
+  Scene scene;
+  scene.listen();
+  scene.outbox.post({"PUT", "/a", ""});
+  scene.turn();
+  const base::Fd client = scene.accept();
+  REQUIRE(client);
+  const std::string noise(50000, 'x');
+  for (int i = 0; i < 200; ++i) {
+    ::send(client.get(), noise.data(), noise.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    scene.turn();
+  }
+  CHECK_FALSE(scene.outbox.idle());
+  scene.pass(Outbox::kPatience + seconds(1));
+  CHECK(scene.outbox.idle());
+}
+
+TEST_CASE("there is an end to what is kept, and the newest stays") {
+  Scene scene;
+  for (std::size_t i = 0; i < Outbox::kMost + 5; ++i) {
+    scene.outbox.post({"PUT", "/" + std::to_string(i), ""});
+  }
+  scene.listen();
+  scene.pass(seconds(31));
+  CHECK(scene.serve() == "PUT /5");
+}

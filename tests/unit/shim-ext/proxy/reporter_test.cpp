@@ -1,0 +1,123 @@
+#include "shim-ext/proxy/reporter.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using namespace ka::proxy;
+
+namespace {
+
+using Reports = std::vector<Report>;
+
+constexpr const char* kPod = "/v1/sandboxes/p1";
+constexpr const char* kApp = "/v1/sandboxes/p1/containers/c1";
+constexpr const char* kPodBody = R"({"pod_uid":"u-1","pod_name":"web/app-0","handler":"kata"})";
+constexpr const char* kAppBody =
+    R"({"name":"app","cpus":"2-3","mems":"0","quota":200000,"period":100000})";
+
+/// The bundles of a pod as containerd's CRI writes them.
+struct Scene {
+  Scene() {
+    const std::string pod = R"("io.kubernetes.cri.sandbox-id":"p1",
+      "io.kubernetes.cri.sandbox-uid":"u-1","io.kubernetes.cri.sandbox-namespace":"web",
+      "io.kubernetes.cri.sandbox-name":"app-0","io.containerd.cri.runtime-handler":"kata",)";
+    dir.write("p1/config.json", "{\"annotations\":{" + pod +
+                                    R"("io.kubernetes.cri.container-type":"sandbox"},
+      "linux":{"resources":{"cpu":{"shares":2,"cpus":"0-7"}}}})");
+    dir.write("c1/config.json", "{\"ociVersion\":\"1.0.2\",\"annotations\":{" + pod +
+                                    R"("io.kubernetes.cri.container-type":"container",
+      "io.kubernetes.cri.container-name":"app"},"linux":{"resources":{"devices":[],
+      "cpu":{"shares":2048,"quota":200000,"period":100000,"cpus":"2-3","mems":"0"}}}})");
+  }
+
+  Call create(const std::string& id) const {
+    return {Verb::kCreate, id, (dir.path() / id).string(), {}};
+  }
+  static Call update(const std::string& json) { return {Verb::kUpdate, "c1", {}, json}; }
+
+  tests::TempDir dir;
+  Reporter reporter{dir.path()};
+};
+
+}  // namespace
+
+TEST_CASE("of a pod's own container the sandbox is told, and the VMM once there is one") {
+  Scene scene;
+  CHECK(scene.reporter.asked(scene.create("p1")) == Reports{{"PUT", kPod, kPodBody}});
+  CHECK(scene.reporter.answered(scene.create("p1"), {true, 42}) ==
+        Reports{{"PUT", kPod,
+                 R"({"vmm_pid":42,"pod_uid":"u-1","pod_name":"web/app-0","handler":"kata"})"}});
+}
+
+TEST_CASE("a container's CPUs are told before the shim makes it, and again when it is there") {
+  Scene scene;
+  const Reports both{{"PUT", kPod, kPodBody}, {"PUT", kApp, kAppBody}};
+  CHECK(scene.reporter.asked(scene.create("c1")) == both);
+  CHECK(scene.reporter.answered(scene.create("c1"), {true, 42}) == both);
+  CHECK(scene.reporter.answered({Verb::kStart, "c1", {}, {}}, {true, 42}) == both);
+}
+
+TEST_CASE("a container that could not be made is gone") {
+  Scene scene;
+  scene.reporter.asked(scene.create("c1"));
+  CHECK(scene.reporter.answered(scene.create("c1"), {false, 0}) == Reports{{"DELETE", kApp, ""}});
+}
+
+TEST_CASE("an update is told at once, and taken back when the shim refuses it") {
+  Scene scene;
+  scene.reporter.asked(scene.create("c1"));
+  const Call update = Scene::update(R"({"cpu":{"cpus":"4-5","quota":-1}})");
+  const Reports wanted{{"PUT", kApp, R"({"name":"app","cpus":"4-5","mems":"0","period":100000})"}};
+  CHECK(scene.reporter.asked(update) == wanted);
+  CHECK(scene.reporter.answered(update, {false, 0}) == Reports{{"PUT", kApp, kAppBody}});
+  CHECK(scene.reporter.asked(update) == wanted);
+  CHECK(scene.reporter.answered(update, {true, 0}) == wanted);
+}
+
+TEST_CASE("what an update leaves out or empty stays") {
+  Scene scene;
+  scene.reporter.asked(scene.create("c1"));
+  for (const char* json : {R"({"memory":{"limit":1}})", R"({"cpu":{"shares":2,"cpus":""}})"}) {
+    CHECK(scene.reporter.asked(Scene::update(json)) == Reports{{"PUT", kApp, kAppBody}});
+  }
+  for (const char* json : {"", "[]", "{", "7"}) {
+    CHECK(scene.reporter.asked(Scene::update(json)).empty());
+  }
+}
+
+TEST_CASE("what is deleted is gone, a sandbox with all it has") {
+  Scene scene;
+  scene.reporter.asked(scene.create("c1"));
+  const Call container{Verb::kDelete, "c1", {}, {}};
+  const Call sandbox{Verb::kDelete, "p1", {}, {}};
+  CHECK(scene.reporter.asked(container).empty());
+  CHECK(scene.reporter.answered(container, {false, 0}).empty());
+  CHECK(scene.reporter.answered(container, {true, 0}) == Reports{{"DELETE", kApp, ""}});
+  CHECK(scene.reporter.answered(sandbox, {true, 0}) == Reports{{"DELETE", kPod, ""}});
+}
+
+TEST_CASE("a container that is older than the proxy is known by its bundle") {
+  Scene scene;
+  CHECK(scene.reporter.asked(Scene::update(R"({"cpu":{"cpus":"6"}})")) ==
+        Reports{{"PUT", kApp,
+                 R"({"name":"app","cpus":"6","mems":"0","quota":200000,"period":100000})"}});
+}
+
+TEST_CASE("a container outside a pod is a sandbox of its own") {
+  Scene scene;
+  scene.dir.write("x/config.json", R"({"linux":{"resources":{"cpu":{"cpus":"1"}}}})");
+  CHECK(scene.reporter.asked(scene.create("x")) ==
+        Reports{{"PUT", "/v1/sandboxes/x", "{}"},
+                {"PUT", "/v1/sandboxes/x/containers/x", R"({"cpus":"1"})"}});
+  CHECK(scene.reporter.answered(scene.create("x"), {true, 9})[0].body == R"({"vmm_pid":9})");
+}
+
+TEST_CASE("without a bundle that can be read nothing is told") {
+  Scene scene;
+  scene.dir.write("bad/config.json", "{\"annotations\":");
+  CHECK(scene.reporter.asked(scene.create("none")).empty());
+  CHECK(scene.reporter.asked(scene.create("bad")).empty());
+  scene.dir.write("odd/config.json", R"({"annotations":[1],"linux":{"resources":7}})");
+  CHECK(scene.reporter.asked(scene.create("odd")).size() == 2);
+}
