@@ -153,7 +153,7 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
                         {"pod", to_json(saved.pod)},
                         {"originals", to_json(saved.originals)},
                         {"released", saved.released}};
-  if (saved.plan) document["plan"] = words::to_json(*saved.plan);
+  if (saved.plan) document["plan"] = words::placements_to_json(*saved.plan);
   return json::serialize(document) + '\n';
 }
 

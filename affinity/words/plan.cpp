@@ -119,7 +119,7 @@ SandboxPlan read_sandbox(const boost::json::value& value, const std::string& pat
 
 }  // namespace
 
-boost::json::object to_json(const SandboxPlan& plan) {
+boost::json::object placements_to_json(const SandboxPlan& plan) {
   boost::json::object object{{"id", plan.id}};
   if (!plan.pod_uid.empty()) object["pod_uid"] = plan.pod_uid;
   object["mask"] = policy::format_list(plan.mask);
@@ -134,6 +134,11 @@ boost::json::object to_json(const SandboxPlan& plan) {
   boost::json::array containers;
   for (const auto& container : plan.containers) containers.push_back(container_to_json(container));
   object["containers"] = std::move(containers);
+  return object;
+}
+
+boost::json::object to_json(const SandboxPlan& plan) {
+  boost::json::object object = placements_to_json(plan);
   object["reasons"] = sentences(plan.reasons);
   object["warnings"] = sentences(plan.warnings);
   return object;

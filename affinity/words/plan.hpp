@@ -14,6 +14,9 @@ namespace ka::words {
 boost::json::object to_json(const policy::Plan& plan);
 boost::json::object to_json(const policy::SandboxPlan& plan);
 
+/// The same without its sentences: all that a later plan needs of it.
+boost::json::object placements_to_json(const policy::SandboxPlan& plan);
+
 /// Reads such a document, all but its sentences: reasons and warnings come back empty.
 base::Result<policy::Plan> plan_from_json(const boost::json::value& document);
 base::Result<policy::SandboxPlan> sandbox_plan_from_json(const boost::json::value& document);

@@ -4,8 +4,6 @@
 //
 //   pin_bench DAEMON VMM_LIKE [ROUNDS]
 #include <sched.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 
 #include "affinity/base/process.hpp"
 #include "affinity/engine/affinity_calls.hpp"
+#include "tests/bench/api.hpp"
 #include "tests/bench/child.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -26,40 +25,6 @@ using Clock = std::chrono::steady_clock;
 using Micros = std::chrono::duration<double, std::micro>;
 
 constexpr int kThreads = 20;  // one of them the main thread
-
-class Api {
- public:
-  explicit Api(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
-    for (int tries = 0; tries < 500; ++tries) {
-      fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the sockets API
-      if (::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return;
-      ::close(fd_);
-      ::usleep(10000);
-    }
-    std::fputs("the daemon does not answer\n", stderr);
-    std::exit(1);
-  }
-
-  void put(const std::string& target, const std::string& body) const {
-    const std::string request =
-        "PUT " + target +
-        " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
-        "\r\n\r\n" + body;
-    if (::write(fd_, request.data(), request.size()) < 0) std::exit(1);
-    std::string answer(65536, '\0');
-    const ssize_t got = ::read(fd_, answer.data(), answer.size());
-    if (got > 12 && answer.compare(9, 1, "2") == 0) return;
-    std::fprintf(stderr, "%s: %.*s\n", target.c_str(), static_cast<int>(got), answer.data());
-    std::exit(1);
-  }
-
- private:
-  int fd_ = -1;
-};
 
 double percentile(std::vector<double> values, double share) {
   std::ranges::sort(values);
@@ -104,7 +69,7 @@ int main(int argc, char** argv) {
   vmm.wait_output();
   const ka::bench::Child daemon({argv[1], "--config", configuration, "--socket", socket,
                                  "--state-dir", (dir.path() / "state").string()});
-  const Api api(socket);
+  const ka::bench::Api api(socket);
   api.put("/v1/sandboxes/bench", "{\"vmm_pid\":" + std::to_string(vmm.pid()) + "}");
   std::vector<double> through_api, bare;
   for (int i = 0; i < rounds; ++i) {

@@ -1,0 +1,91 @@
+// What a daemon costs that watches many sandboxes while nothing happens: its resident memory, and
+// the share of one CPU that it takes.
+//
+//   node_bench DAEMON VMM_LIKE [SANDBOXES] [SECONDS]
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "affinity/base/files.hpp"
+#include "tests/bench/api.hpp"
+#include "tests/bench/child.hpp"
+#include "tests/temp_dir.hpp"
+
+namespace {
+
+constexpr int kThreads = 10;  // of a sandbox; one of them the main thread
+
+/// The first number of a file of /proc behind `label`.
+double number_in(const std::string& path, const std::string& label) {
+  const auto text = ka::base::read_file(path);
+  const std::size_t at = text ? text->find(label) : std::string::npos;
+  if (at == std::string::npos) std::exit(1);
+  return std::strtod(text->c_str() + at + label.size(), nullptr);
+}
+
+/// Nanoseconds on a CPU (Documentation/scheduler/sched-stats.rst), of all threads.
+double cpu_time(int pid) {
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  double sum = 0;
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    sum += number_in(task.path() / "schedstat", "");
+  }
+  return sum;
+}
+
+void add_sandbox(const ka::bench::Api& api, int number, int pid) {
+  const std::string target = "/v1/sandboxes/s" + std::to_string(number);
+  api.put(target, "{\"vmm_pid\":" + std::to_string(pid) + "}");
+  api.put(target + "/containers/c", R"({"cpus":"0-1","exclusive":false})");
+}
+
+/// Each VMM holds two pipes of ours.
+void allow_files() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fputs("usage: node_bench DAEMON VMM_LIKE [SANDBOXES] [SECONDS]\n", stderr);
+    return 2;
+  }
+  const int sandboxes = argc > 3 ? std::atoi(argv[3]) : 500;
+  const int seconds = argc > 4 ? std::atoi(argv[4]) : 60;
+  allow_files();
+  ::setenv("TMPDIR", "/dev/shm", 1);  // state lies below /run, which is in memory
+  const ka::tests::TempDir dir;
+  const std::string socket = (dir.path() / "api.sock").string();
+  const std::string configuration = (dir.path() / "configuration.toml").string();
+  dir.write("configuration.toml", "[affinity]\nlog_level = \"warning\"\n");
+  const ka::bench::Child daemon({argv[1], "--config", configuration, "--socket", socket,
+                                 "--state-dir", (dir.path() / "state").string()});
+  const ka::bench::Api api(socket);
+  std::vector<std::unique_ptr<ka::bench::Child>> vmms;
+  for (int i = 0; i < sandboxes; ++i) {
+    vmms.push_back(std::make_unique<ka::bench::Child>(
+        std::vector<std::string>{argv[2], "4", std::to_string(kThreads - 5)}));
+    if (!vmms.back()->wait_output()) return 1;
+    add_sandbox(api, i, vmms.back()->pid());
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(5));  // the looks that follow an event
+  const double before = cpu_time(daemon.pid());
+  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  const double busy = cpu_time(daemon.pid()) - before;
+  const std::string status = "/proc/" + std::to_string(daemon.pid()) + "/status";
+  std::printf("%d sandboxes of %d threads\n", sandboxes, kThreads);
+  std::printf("resident memory  %.1f MB (at most 20)\n", number_in(status, "VmRSS:") / 1024);
+  std::printf("idle             %.3f %% of one CPU over %d s (under 0.1)\n",
+              busy / 1e9 / seconds * 100, seconds);
+}
