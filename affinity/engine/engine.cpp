@@ -90,7 +90,7 @@ Outcome Engine::handle(const policy::Event& event) {
     save(change.sandbox);
   }
   Outcome outcome = run(affected_by(change));
-  outcome += end_dead_sandboxes();
+  outcome += settle();
   return outcome;
 }
 
@@ -127,7 +127,7 @@ Engine::Affected Engine::affected_by(const policy::Change& change) {
 /// Runs the line for one sandbox.
 Outcome Engine::run_one(Sandbox& sandbox, Extent extent) {
   Outcome outcome = run({&sandbox}, extent);
-  outcome += end_dead_sandboxes();
+  outcome += settle();
   return outcome;
 }
 
@@ -142,6 +142,13 @@ Engine::Affected Engine::changed_by_map(std::string_view cause) const {
     if (!as_planned || planned(*sandbox) != *before) changed.push_back(sandbox.get());
   }
   return changed;
+}
+
+/// What a run means for the sandboxes that had no part in it.
+Outcome Engine::settle() {
+  Outcome outcome = end_dead_sandboxes();
+  outcome += level();
+  return outcome;
 }
 
 /// A VMM that exited ends its sandbox; the CPUs that it owned may make room for others.
@@ -178,7 +185,7 @@ Outcome Engine::run_all() {
   Affected all;
   for (const auto& [id, sandbox] : sandboxes_) all.push_back(sandbox.get());
   Outcome outcome = run(std::move(all));
-  outcome += end_dead_sandboxes();
+  outcome += settle();
   return outcome;
 }
 
@@ -240,7 +247,7 @@ Outcome Engine::repair(Affected sandboxes) {
                  : std::to_string(drifted) + " threads no longer had the CPUs they were given");
   }
   Outcome outcome = run(std::move(sandboxes));
-  outcome += end_dead_sandboxes();
+  outcome += settle();
   counters_.drift_found += static_cast<std::uint64_t>(found);
   counters_.drift_repaired += static_cast<std::uint64_t>(std::max(0, found - outcome.failed));
   return outcome;

@@ -142,6 +142,8 @@ class Engine {
                                                            Extent extent) const;
   policy::NodeView node_view(const std::string& sandbox) const;
   std::vector<int> floating_load_without(const std::string& sandbox) const;
+  bool should_level(const Sandbox& sandbox) const;
+  Outcome level();
   const policy::Settings& settings_for(const policy::PodRecord& pod) const;
   std::vector<policy::Violation> violations_of(const Sandbox& sandbox,
                                                const policy::PodRecord& pod) const;
@@ -157,6 +159,7 @@ class Engine {
   Outcome repair(Affected sandboxes);
   Outcome run_one(Sandbox& sandbox, Extent extent = Extent::kAll);
   Affected changed_by_map(std::string_view cause) const;
+  Outcome settle();
   Outcome end_dead_sandboxes();
   Sandbox* find(std::string_view sandbox) const;
   void follow_ledger(const std::string& pod);

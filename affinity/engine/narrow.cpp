@@ -56,7 +56,7 @@ Outcome Engine::finish(std::string_view sandbox) {
     }
   }
   Outcome outcome = run(std::move(affected));
-  outcome += end_dead_sandboxes();
+  outcome += settle();
   return outcome;
 }
 

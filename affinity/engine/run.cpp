@@ -146,15 +146,35 @@ policy::NodeView Engine::node_view(const std::string& sandbox) const {
 }
 
 std::vector<int> Engine::floating_load_without(const std::string& sandbox) const {
-  std::vector<int> load(static_cast<std::size_t>(topology_.all().last()) + 1);
+  std::vector<int> load;
   for (const auto& [id, other] : sandboxes_) {
-    if (id == sandbox || other->plan() == nullptr) continue;
-    for (const policy::VcpuPlan& vcpu : other->plan()->vcpus) {
-      if (vcpu.role != policy::VcpuRole::kFloating) continue;
-      for (const int cpu : vcpu.cpus & topology_.all()) ++load[static_cast<std::size_t>(cpu)];
-    }
+    if (id != sandbox && other->plan() != nullptr) policy::add_floating_load(load, *other->plan());
   }
   return load;
+}
+
+/// "balanced": a neighbour came or went, and floating vCPUs that share a CPU can have one of their
+/// own. What waits for its second half is left to that.
+bool Engine::should_level(const Sandbox& sandbox) const {
+  const policy::SandboxPlan* plan = sandbox.plan();
+  if (plan == nullptr || unfinished_.contains(sandbox.id())) return false;
+  const policy::PodRecord& pod = *ledger_.find(sandbox.id());
+  return settings_for(pod).vcpu_pinning == policy::VcpuPinning::kBalanced &&
+         policy::crowded(node_view(sandbox.id()), *plan) && planned(sandbox) != *plan;
+}
+
+Outcome Engine::level() {
+  Outcome outcome;
+  bool moved = true;
+  for (int pass = 0; pass < kMaxPasses && moved; ++pass) {
+    moved = false;
+    for (const auto& [id, sandbox] : sandboxes_) {
+      if (!should_level(*sandbox)) continue;
+      outcome += run({sandbox.get()});
+      moved = true;
+    }
+  }
+  return outcome;
 }
 
 const policy::Settings& Engine::settings_for(const policy::PodRecord& pod) const {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -41,16 +42,69 @@ class PreviousPlans {
   std::unordered_map<std::string_view, const SandboxPlan*> by_id_, by_pod_;
 };
 
-void add_load(std::vector<int>& load, const SandboxPlan& plan) {
+bool floats_on_one(const VcpuPlan& vcpu) {
+  return vcpu.role == VcpuRole::kFloating && vcpu.cpus.size() == 1;
+}
+
+int load_at(const std::vector<int>& load, int cpu) {
+  const auto at = static_cast<std::size_t>(cpu);
+  return at < load.size() ? load[at] : 0;
+}
+
+std::vector<int> load_of_others(const Plan& plan, const SandboxPlan& own) {
+  std::vector<int> load;
+  for (const SandboxPlan& other : plan.sandboxes) {
+    if (&other != &own) add_floating_load(load, other);
+  }
+  return load;
+}
+
+/// The less even, the more.
+int unevenness(std::vector<int> load, const SandboxPlan& plan) {
+  add_floating_load(load, plan);
+  return std::inner_product(load.begin(), load.end(), load.begin(), 0);
+}
+
+/// Every change makes the node more even, so this ends.
+void level(const Snapshot& snapshot, std::vector<NodeView>& views, const Settings& settings,
+           const PreviousPlans& before, Plan& result) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      SandboxPlan& own = result.sandboxes[i];
+      views[i].floating_load = load_of_others(result, own);
+      if (!crowded(views[i], own)) continue;
+      SandboxPlan again = plan_sandbox(views[i], snapshot.sandboxes[i], settings,
+                                       before.find(snapshot.sandboxes[i]));
+      const std::vector<int>& others = views[i].floating_load;
+      if (unevenness(others, again) >= unevenness(others, own)) continue;
+      own = std::move(again);
+      moved = true;
+    }
+  }
+}
+
+}  // namespace
+
+void add_floating_load(std::vector<int>& load, const SandboxPlan& plan) {
   for (const VcpuPlan& vcpu : plan.vcpus) {
-    if (!vcpu.container.empty() || vcpu.cpus.size() != 1) continue;
+    if (!floats_on_one(vcpu)) continue;
     const auto cpu = static_cast<std::size_t>(vcpu.cpus.first());
     if (load.size() <= cpu) load.resize(cpu + 1);
     ++load[cpu];
   }
 }
 
-}  // namespace
+bool crowded(const NodeView& node, const SandboxPlan& plan) {
+  std::vector<int> load = node.floating_load;
+  add_floating_load(load, plan);
+  const auto empty = [&load](int cpu) { return load_at(load, cpu) == 0; };
+  return std::ranges::any_of(plan.housekeeping, empty) &&
+         std::ranges::any_of(plan.vcpus, [&](const VcpuPlan& vcpu) {
+           return vcpu.container.empty() && floats_on_one(vcpu) &&
+                  load_at(load, vcpu.cpus.first()) > 1;
+         });
+}
 
 std::vector<NodeView> node_views(const Snapshot& snapshot) {
   CpuSet exclusive = snapshot.exclusive_elsewhere;
@@ -74,6 +128,7 @@ std::vector<NodeView> node_views(const Snapshot& snapshot) {
 Plan plan(const Snapshot& snapshot, const Settings& settings, const Plan* previous) {
   const PreviousPlans before(previous);
   std::vector<NodeView> views = node_views(snapshot);
+  const bool balanced = settings.vcpu_pinning == VcpuPinning::kBalanced;
   std::vector<int> load;
   Plan result;
   result.sandboxes.reserve(views.size());
@@ -81,8 +136,9 @@ Plan plan(const Snapshot& snapshot, const Settings& settings, const Plan* previo
     const SandboxFacts& sandbox = snapshot.sandboxes[i];
     views[i].floating_load = load;
     result.sandboxes.push_back(plan_sandbox(views[i], sandbox, settings, before.find(sandbox)));
-    if (settings.vcpu_pinning == VcpuPinning::kBalanced) add_load(load, result.sandboxes.back());
+    if (balanced) add_floating_load(load, result.sandboxes.back());
   }
+  if (balanced) level(snapshot, views, settings, before, result);
   return result;
 }
 

@@ -43,6 +43,7 @@ class Planner {
   void place_owned_vcpus();
   void place_floating_vcpus();
   std::vector<CpuSet> floating_sets(std::size_t count);
+  std::vector<CpuSet> balanced_sets(std::size_t count) const;
   CpuSet group_set(const Holding& holding, const Slot& slot) const;
   void place_threads();
   CpuSet thread_set(Role role);
@@ -198,14 +199,22 @@ std::vector<CpuSet> Planner::floating_sets(std::size_t count) {
     case VcpuPinning::kDedicated:
       break;
     case VcpuPinning::kBalanced:
-      if (housekeeping.empty()) break;
-      std::vector<CpuSet> sets;
-      for (const int cpu : spread(node_.topology, housekeeping, count, node_.floating_load)) {
-        sets.push_back({cpu});
-      }
-      return sets;
+      if (!housekeeping.empty()) return balanced_sets(count);
+      break;
   }
   return std::vector<CpuSet>(count, single_set(housekeeping));
+}
+
+/// A CPU for each, away from other sandboxes' floating vCPUs and from those of this one that serve
+/// an exclusive container in a group.
+std::vector<CpuSet> Planner::balanced_sets(std::size_t count) const {
+  std::vector<int> load = node_.floating_load;
+  add_floating_load(load, plan_);
+  std::vector<CpuSet> sets;
+  for (const int cpu : spread(node_.topology, plan_.housekeeping, count, load)) {
+    sets.push_back({cpu});
+  }
+  return sets;
 }
 
 /// What one thread gets that floats in a region.

@@ -145,7 +145,17 @@ struct Plan {
 /// belongs to others for both. The views refer to the snapshot's topology.
 std::vector<NodeView> node_views(const Snapshot& snapshot);
 
+/// Adds the vCPUs that a plan binds to one CPU without dedicating it to them: what "balanced"
+/// levels. `load` is by CPU number and grows as needed.
+void add_floating_load(std::vector<int>& load, const SandboxPlan& plan);
+
+/// One of the plan's floating vCPUs has its CPU together with others, while a CPU of its
+/// housekeeping has none: under "balanced" a neighbour came or went since it was made.
+bool crowded(const NodeView& node, const SandboxPlan& plan);
+
 /// Plans every sandbox of a node. A previous sandbox plan is found by pod uid, else by id.
+///
+/// With "balanced", sandboxes give way to those planned after them until none is crowded.
 Plan plan(const Snapshot& snapshot, const Settings& settings, const Plan* previous);
 
 }  // namespace ka::policy

@@ -1,6 +1,7 @@
 #include "affinity/engine/engine.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "tests/catch.hpp"
 #include "tests/unit/engine/scene.hpp"
@@ -49,6 +50,28 @@ TEST_CASE("an event of one container plans one sandbox, unless owners of CPUs ch
   CHECK(scene.container("s4", "c", {40, 41}, true)->planned == 1);
   CHECK(scene.container("s5", "c", {1}, true)->planned == 19);
   CHECK(scene.cpus(1000) == "0");
+}
+
+TEST_CASE("balanced levels floating vCPUs when neighbours come and go") {
+  engine::Options options;
+  options.settings.vcpu_pinning = policy::VcpuPinning::kBalanced;
+  EngineScene scene(4, options);
+  for (int i = 0; i < 3; ++i) {
+    const std::string id = "s" + std::to_string(i);
+    scene.boot_vm(1000 + 100 * i, 2);
+    REQUIRE(scene.add(id, 1000 + 100 * i));
+    REQUIRE(scene.container(id, "c", i == 1 ? policy::CpuSet{0, 1} : policy::CpuSet{0, 1, 2, 3},
+                            false));
+  }
+  // s1 has no choice, s0 and s2 have CPUs 2 and 3 between them.
+  CHECK(scene.cpus(1010) + scene.cpus(1011) == "23");
+  CHECK(scene.cpus(1110) + scene.cpus(1111) == "01");
+  REQUIRE(scene.remove("s1"));
+  std::set<std::string> used;
+  for (const int tid : {1010, 1011, 1210, 1211}) used.insert(scene.cpus(tid));
+  CHECK(used == std::set<std::string>{"0", "1", "2", "3"});
+  const auto again = scene.engine().reconcile_all();
+  CHECK(again.writes == 0);
 }
 
 TEST_CASE("two sandboxes swap their CPUs and never meet on them") {

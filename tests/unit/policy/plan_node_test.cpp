@@ -85,3 +85,12 @@ TEST_CASE("balanced levels the floating vCPUs of all sandboxes") {
   CHECK(vcpu_line(made.sandboxes[1]) == "0:2 1:3");
   CHECK(plan(snapshot, settings, &made) == made);
 }
+
+TEST_CASE("balanced: who has room elsewhere gives way to who has not") {
+  // s2 may only use the CPUs that s1, planned first, has taken.
+  const Snapshot snapshot = node({named("s1", "u1", sandbox(2, {shared("a", "0-3")})),
+                                  named("s2", "u2", sandbox(2, {shared("b", "0-1")}))});
+  const Plan made = plan(snapshot, pinning(VcpuPinning::kBalanced), nullptr);
+  CHECK(vcpu_line(made.sandboxes[0]) == "0:2 1:3");
+  CHECK(vcpu_line(made.sandboxes[1]) == "0:0 1:1");
+}
