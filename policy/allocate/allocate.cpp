@@ -96,10 +96,18 @@ const std::array<Entry, 25>& table() {
   return kTable;
 }
 
-Pipeline policy_of(std::string name, std::initializer_list<Used> uses) {
-  Pipeline pipeline{.name = std::move(name), .steps = {}};
+struct PolicyEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::vector<Used> uses;
+};
+
+Pipeline made_of(const PolicyEntry& policy) {
+  Pipeline pipeline{std::string(policy.name), std::string(policy.summary), {}};
   for (const Entry& entry : table()) {
-    if (std::ranges::find(uses, entry.used) != uses.end()) pipeline.steps.push_back(entry.step);
+    if (std::ranges::find(policy.uses, entry.used) != policy.uses.end()) {
+      pipeline.steps.push_back(entry.step);
+    }
   }
   return pipeline;
 }
@@ -128,32 +136,45 @@ Expected<CpuAllocation, Refusal> allocate_whole_cores(const Machine& machine,
                             machine.average_core()});
 }
 
+/// full-pcpus-only, after shrinking broke a core: the held CPUs are searched as if they were all
+/// that is free.
+Expected<CpuAllocation, Refusal> keep_whole_cores(const Machine& machine,
+                                                  const CpuRequest& request) {
+  const CpuRequest anew{.cpus = request.cpus,
+                        .available = request.held,
+                        .options = {CpuOption::kFullPcpusOnly},
+                        .explain = request.explain};
+  const Step promised_first{Phase::kFilter, "promised-first",
+                            "puts what the container was admitted with first",
+                            [&request](Cycle& cycle) { cycle.prefer(request.promised); }};
+  return allocate(machine, anew, packed_policy().with(promised_first));
+}
+
 }  // namespace
 
-std::span<const Step> builtin_steps() {
-  static const std::vector<Step> kSteps = [] {
-    std::vector<Step> steps;
-    for (const Entry& entry : table()) steps.push_back(entry.step);
-    return steps;
-  }();
-  return kSteps;
+std::span<const Pipeline> builtin_policies() {
+  using enum Used;
+  static const std::array<Pipeline, 3> kPolicies{
+      made_of({"packed", "kubelet's default: whole sockets and nodes, cores, CPUs", {kAlways}}),
+      made_of({"distributed",
+               "kubelet's distribute-cpus-across-numa: evenly over as few nodes as can share",
+               {kAlways, kDistributed}}),
+      made_of({"fitted",
+               "as packed, but within the fullest node and L3 that hold all of the request",
+               {kAlways, kFitted}}),
+  };
+  return kPolicies;
 }
 
-const Pipeline& packed_policy() {
-  static const Pipeline kPacked = policy_of("packed", {Used::kAlways});
-  return kPacked;
+const Pipeline* find_policy(std::string_view name) {
+  const auto policies = builtin_policies();
+  const auto found = std::ranges::find(policies, name, &Pipeline::name);
+  return found == policies.end() ? nullptr : &*found;
 }
 
-const Pipeline& distributed_policy() {
-  static const Pipeline kDistributed =
-      policy_of("distributed", {Used::kAlways, Used::kDistributed});
-  return kDistributed;
-}
-
-const Pipeline& fitted_policy() {
-  static const Pipeline kFittedPolicy = policy_of("fitted", {Used::kAlways, Used::kFitted});
-  return kFittedPolicy;
-}
+const Pipeline& packed_policy() { return builtin_policies()[0]; }
+const Pipeline& distributed_policy() { return builtin_policies()[1]; }
+const Pipeline& fitted_policy() { return builtin_policies()[2]; }
 
 const Pipeline& policy_for(OptionSet options) {
   return options.has(CpuOption::kDistributeAcrossNuma) ? distributed_policy() : packed_policy();
@@ -161,11 +182,13 @@ const Pipeline& policy_for(OptionSet options) {
 
 Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request,
                                           const Pipeline& pipeline) {
-  if (request.cpus < request.held.size()) return run_shrinking(pipeline, machine, request);
-  auto answer = run_growing(pipeline, machine, request);
+  const bool shrinks = request.cpus < request.held.size();
+  auto answer =
+      shrinks ? run_shrinking(pipeline, machine, request) : run_growing(pipeline, machine, request);
   const bool promised = request.options.has(CpuOption::kFullPcpusOnly);
   if (!promised || !answer || !breaks_cores(machine, answer->cpus)) return answer;
-  return allocate_whole_cores(machine, request, pipeline);
+  return shrinks ? keep_whole_cores(machine, request)
+                 : allocate_whole_cores(machine, request, pipeline);
 }
 
 Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request) {

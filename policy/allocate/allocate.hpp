@@ -7,12 +7,13 @@
 
 namespace ka::policy {
 
-/// Every step that built-in policies are made of, with what it does in a sentence.
-std::span<const Step> builtin_steps();
-
-/// The built-in policies. "packed" and "distributed" are kubelet's. "fitted" is ours: as packed,
-/// but within the fullest node, and in it the fullest L3, that holds the whole request; packed
-/// begins in the fullest node even where that splits a small request.
+/// The built-in policies, from the tables at the top of allocate.cpp. "packed" and "distributed"
+/// are kubelet's. "fitted" is ours: as packed, but within the fullest node, and in it the fullest
+/// L3, that holds the whole request; packed begins in the fullest node even where that splits a
+/// small request.
+std::span<const Pipeline> builtin_policies();
+/// nullptr for an unknown name.
+const Pipeline* find_policy(std::string_view name);
 const Pipeline& packed_policy();
 const Pipeline& distributed_policy();
 const Pipeline& fitted_policy();
@@ -27,7 +28,7 @@ const Pipeline& policy_for(OptionSet options);
 ///
 /// full-pcpus-only is kept at any price: where kubelet's answer would break a core, as it may where
 /// CPUs are free whose siblings are not, the request is answered from whole cores alone, or
-/// refused.
+/// refused. So it is when a container shrinks.
 Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request,
                                           const Pipeline& pipeline);
 Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request);

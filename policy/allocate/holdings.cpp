@@ -110,7 +110,7 @@ Expected<CpuSet, Refusal> Holdings::choose(const HoldingRequest& request, const 
                     .options = exclusive ? options_ : OptionSet{},
                     .numa_affinity = request.numa_affinity,
                     .cpu_class = request.cpu_class,
-                    .prefer_isolated = request.prefer_isolated};
+                    .prefer_isolated = exclusive && request.prefer_isolated};
   if (keep) {
     wanted.held = before.cpus;
     wanted.promised = before.promised;

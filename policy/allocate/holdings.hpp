@@ -27,7 +27,7 @@ struct HoldingRequest {
   CpuUse use = CpuUse::kNone;
   int cpus = 0;  ///< for kExclusive and kShare
   CpuClass cpu_class = CpuClass::kAny;
-  bool prefer_isolated = false;
+  bool prefer_isolated = false;  ///< for kExclusive: the scheduler does not balance over such CPUs
   std::optional<NodeSet> numa_affinity;
 
   bool operator==(const HoldingRequest&) const = default;

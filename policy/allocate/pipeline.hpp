@@ -58,6 +58,7 @@ struct Step {
 
 struct Pipeline {
   std::string name;
+  std::string summary;      ///< one sentence, for people
   std::vector<Step> steps;  ///< those of one phase run in this order
 
   /// A copy with one more step, behind the others of its phase.

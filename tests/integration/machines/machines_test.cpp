@@ -2,7 +2,6 @@
 // same after printing it as JSON and reading it back.
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -12,6 +11,7 @@
 #include "affinity/host/topology.hpp"
 #include "affinity/words/topology.hpp"
 #include "tests/catch.hpp"
+#include "tests/recorded_machines.hpp"
 #include "tests/temp_dir.hpp"
 
 using namespace ka;
@@ -43,26 +43,6 @@ constexpr Machine kMachines[] = {
     {"96em64t-4no4pa3ca2co", "0-95", "", 16, 96, 16, 1, "0-3"},
     {"offline-cpu0-node0", "4-20", "0-3,21-23", 2, 17, 2, 1, "1"},
 };
-
-/// $KATA_AFFINITY_MACHINES, else the nearest "shared/machines" beside the checkout or above it.
-fs::path machines_directory() {
-  if (const char* told = std::getenv("KATA_AFFINITY_MACHINES")) return told;
-  for (fs::path above = fs::path(KA_SOURCE_DIR); above != above.root_path();
-       above = above.parent_path()) {
-    if (fs::is_directory(above / "shared/machines")) return above / "shared/machines";
-  }
-  return {};
-}
-
-/// The directory in a tree that holds sys/.
-fs::path root_of(const fs::path& tree) {
-  for (const auto& entry : fs::recursive_directory_iterator(tree)) {
-    if (entry.path().filename() == "sys" && fs::is_directory(entry.path())) {
-      return entry.path().parent_path();
-    }
-  }
-  return {};
-}
 
 int distinct(const policy::Topology& machine, int policy::Cpu::* id) {
   std::set<int> ids;
@@ -106,19 +86,16 @@ void check_round_trip(const policy::Topology& machine, const tests::TempDir& dir
 }  // namespace
 
 TEST_CASE("every recorded machine loads and round-trips") {
-  const fs::path directory = machines_directory();
+  const fs::path directory = test::recorded_machines_directory();
   if (directory.empty()) {
-    std::cout << "skipped: no recorded machines (shared/machines, or KATA_AFFINITY_MACHINES=DIR)\n";
+    std::cout << "SKIPPED: no recorded machines (shared/machines, or KATA_AFFINITY_MACHINES=DIR)\n";
     return;
   }
   for (const Machine& expected : kMachines) {
     INFO(expected.archive);
     const tests::TempDir dir;
-    const std::string archive = directory / (std::string(expected.archive) + ".tar.bz2");
-    const std::string extract =
-        "tar -xjf '" + archive + "' --no-same-owner -C '" + dir.path().string() + "'";
-    REQUIRE(std::system(extract.c_str()) == 0);
-    const fs::path root = root_of(dir.path());
+    const fs::path root =
+        test::unpack_machine(directory / (std::string(expected.archive) + ".tar.bz2"), dir.path());
     const auto machine = host::read_machine(root);
     REQUIRE(machine);
     check(expected, *machine);

@@ -33,6 +33,7 @@ void check_exclusive(const Node& node) {
   for (const auto& [id, holding] : node.books.all()) {
     if (holding.request.use != CpuUse::kExclusive) continue;
     CHECK(holding.cpus.size() == holding.request.cpus);
+    if (node.options.has(CpuOption::kFullPcpusOnly)) CHECK(node.machine.whole_cores(holding.cpus));
     CHECK_FALSE(holding.cpus.intersects(seen));
     seen |= holding.cpus;
   }
@@ -57,9 +58,10 @@ void check_promises(const Node& node) {
   }
 }
 
-void check_resized(const Holding& before, const Holding& after) {
+void check_resized(const Holding& before, const Holding& after, bool whole) {
   const bool grew = after.request.cpus >= before.cpus.size();
   CHECK((grew ? before.cpus.subset_of(after.cpus) : after.cpus.subset_of(before.cpus)));
+  if (whole) return;
   const bool room = after.request.cpus >= before.promised.size();
   CHECK((room ? before.promised.subset_of(after.cpus) : after.cpus.subset_of(before.promised)));
 }
@@ -82,7 +84,8 @@ Expected<Moved, Refusal> step(Random& random, Node& node, const std::string& id)
   const Holding before = node.books.all().at(id);
   auto moved = node.books.resize(id, random.between(0, node.machine.cpus().size() / 2));
   const bool exclusive = before.request.use == CpuUse::kExclusive;
-  if (moved && exclusive) check_resized(before, node.books.all().at(id));
+  if (moved && exclusive)
+    check_resized(before, node.books.all().at(id), node.options.has(CpuOption::kFullPcpusOnly));
   return moved;
 }
 
@@ -113,6 +116,7 @@ TEST_CASE("10,000 random histories keep the books in order") {
       OptionSet options;
       if (random.chance(30)) options.add(CpuOption::kDistributeAcrossNuma);
       if (random.chance(20)) options.add(CpuOption::kStrictCpuReservation);
+      if (random.chance(20)) options.add(CpuOption::kFullPcpusOnly);
       const CpuSet reserved = random.part_of(machine.cpus(), 10);
       Node node{machine, reserved, options, Holdings(machine, reserved, options)};
       INFO("seed " << seed + i << ", history " << j);

@@ -1,5 +1,7 @@
 #include "policy/allocate/allocate.hpp"
 
+#include <algorithm>
+
 #include "tests/catch.hpp"
 #include "tests/machines.hpp"
 
@@ -130,6 +132,20 @@ TEST_CASE("shrinking keeps what was promised, then what is best packed") {
   CHECK(answer(machine, {.cpus = -1, .held = cpus("1-2")}) == "");
 }
 
+TEST_CASE("full-pcpus-only: who shrinks keeps whole cores, too") {
+  const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4});
+  const OptionSet whole{CpuOption::kFullPcpusOnly};
+  const CpuSet held = cpus("1-2,4,9-10,12");
+  CHECK(answer(machine, {.cpus = 4, .options = whole, .held = held, .promised = {4, 12}}) ==
+        "1,4,9,12");
+  CHECK(answer(machine, {.cpus = 2, .options = whole, .held = held, .promised = {4}}) == "4,12");
+  CHECK(answer(machine, {.cpus = 0, .options = whole, .held = held}) == "");
+  CHECK(answer(machine, {.cpus = 3, .options = whole, .held = held}) ==
+        "SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2");
+  CHECK(answer(ka::test::hybrid_machine(), {.cpus = 2, .options = whole, .held = cpus("0-1,4")}) ==
+        "0-1");
+}
+
 TEST_CASE("the case on which kubelet's distribution never ends") {
   const Machine machine = grid_machine({.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 10});
   const CpuSet available = cpus("40,1,41,2,42,50,11,51,12,52,21,61,22,62,31,71,32,72");
@@ -137,6 +153,22 @@ TEST_CASE("the case on which kubelet's distribution never ends") {
                          .available = available,
                          .options = {CpuOption::kDistributeAcrossNuma},
                          .group_size = 2}) == "1-2,11-12,21-22,31,41-42,51-52,61-62,71");
+}
+
+TEST_CASE("the case in which kubelet's best combination is overwritten") {
+  // Three CPUs are free on each of nodes 0-3 and 7. Node 7 comes first, since its socket is fuller;
+  // all combinations of four are equally good, and the first is 7, 0, 1, 2. kubelet finds it, and
+  // then writes the 3 of the next combination over its last node.
+  const Machine machine = grid_machine({.sockets = 2, .nodes_per_socket = 4, .cores_per_node = 2});
+  CpuSet available;
+  for (const int node : {0, 1, 2, 3, 7}) {
+    CpuSet cpus = machine.topology().node_cpus(node);
+    cpus.remove(cpus.last());
+    available |= cpus;
+  }
+  const CpuRequest request{
+      .cpus = 12, .available = available, .options = {CpuOption::kDistributeAcrossNuma}};
+  CHECK(machine.topology().nodes_of(allocate(machine, request)->cpus) == NodeSet{0, 1, 2, 7});
 }
 
 TEST_CASE("with more than eight nodes the roomiest are taken") {
@@ -166,6 +198,16 @@ TEST_CASE("options that kubelet refuses to combine") {
   auto layout = ka::test::grid_cpus({.sockets = 2, .cores_per_node = 2});
   for (Cpu& cpu : layout) cpu.numa = 0;
   CHECK(refused_options({kAlignBySocket}, ka::test::machine_of(layout), HintPolicy::kNone));
+}
+
+TEST_CASE("built-in policies are found by name, and have steps in every phase") {
+  CHECK(find_policy("spread") == nullptr);
+  for (const Pipeline& policy : builtin_policies()) {
+    CHECK(find_policy(policy.name) == &policy);
+    for (int phase = 0; phase <= static_cast<int>(Phase::kDeallocate); ++phase) {
+      CHECK(std::ranges::count(policy.steps, static_cast<Phase>(phase), &Step::phase) > 0);
+    }
+  }
 }
 
 TEST_CASE("names go both ways") {

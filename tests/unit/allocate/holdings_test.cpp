@@ -121,6 +121,20 @@ TEST_CASE("classes change while containers run") {
         "not enough cpus available to satisfy request: requested=6, available=5");
 }
 
+TEST_CASE("isolated CPUs are for exclusive containers") {
+  auto layout = ka::test::grid_cpus({.threads = 1});
+  layout[3].isolated = true;
+  const Machine machine = ka::test::machine_of(layout);
+  Holdings books(machine, {}, {});
+  const auto wanting = [](CpuUse use) {
+    return HoldingRequest{.use = use, .cpus = 1, .prefer_isolated = true};
+  };
+  REQUIRE(books.add("shares", wanting(CpuUse::kShare)));
+  REQUIRE(books.add("owns", wanting(CpuUse::kExclusive)));
+  CHECK(books.cpus_of("shares") == CpuSet{0});
+  CHECK(books.cpus_of("owns") == CpuSet{3});
+}
+
 TEST_CASE("unknown and repeated names are refused") {
   Books books;
   books->add("a", {});

@@ -1,0 +1,46 @@
+#include "policy/allocate/wishes.hpp"
+
+#include <optional>
+
+namespace ka::policy {
+namespace {
+
+using Found = Annotations::const_iterator;
+
+Found find(const Annotations& annotations, std::string_view key, std::string_view container) {
+  const auto own = annotations.find(std::string(key) + '.' + std::string(container));
+  return own != annotations.end() ? own : annotations.find(key);
+}
+
+std::string complaint(const Found& found, std::string_view allowed) {
+  return "annotation " + found->first + ": \"" + found->second + "\" is not one of " +
+         std::string(allowed);
+}
+
+std::optional<bool> parse_flag(std::string_view text) {
+  if (text == "true") return true;
+  if (text == "false") return false;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Expected<CpuWishes, std::string> read_wishes(const Annotations& annotations,
+                                             std::string_view container) {
+  CpuWishes wishes;
+  const auto kind = find(annotations, kCpuClassAnnotation, container);
+  if (kind != annotations.end()) {
+    const auto cpu_class = parse_cpu_class(kind->second);
+    if (!cpu_class) return unexpected(complaint(kind, "any, fast, efficient"));
+    wishes.cpu_class = *cpu_class;
+  }
+  const auto isolated = find(annotations, kPreferIsolatedAnnotation, container);
+  if (isolated != annotations.end()) {
+    const auto flag = parse_flag(isolated->second);
+    if (!flag) return unexpected(complaint(isolated, "true, false"));
+    wishes.prefer_isolated = *flag;
+  }
+  return wishes;
+}
+
+}  // namespace ka::policy

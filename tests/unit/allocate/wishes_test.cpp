@@ -1,0 +1,35 @@
+#include "policy/allocate/wishes.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace ka::policy;
+
+namespace {
+
+std::string text(const ka::Expected<CpuWishes, std::string>& wishes) {
+  if (!wishes) return wishes.error();
+  return std::string(cpu_class_name(wishes->cpu_class)) +
+         (wishes->prefer_isolated ? " isolated" : "");
+}
+
+}  // namespace
+
+TEST_CASE("a pod's annotation speaks for all its containers, a container's own for that one") {
+  const Annotations pod{{"kata-affinity.io/cpu-class", "efficient"},
+                        {"kata-affinity.io/cpu-class.app", "fast"},
+                        {"kata-affinity.io/prefer-isolated", "true"},
+                        {"kata-affinity.io/prefer-isolated.log", "false"},
+                        {"kata-affinity.io/housekeeping", "isolate"},
+                        {"example.org/cpu-class", "slow"}};
+  CHECK(text(read_wishes(pod, "app")) == "fast isolated");
+  CHECK(text(read_wishes(pod, "log")) == "efficient");
+  CHECK(text(read_wishes({}, "app")) == "any");
+}
+
+TEST_CASE("an annotation that makes no sense is named") {
+  CHECK(text(read_wishes({{"kata-affinity.io/cpu-class.app", "quick"}}, "app")) ==
+        "annotation kata-affinity.io/cpu-class.app: \"quick\" is not one of any, fast, efficient");
+  CHECK(text(read_wishes({{"kata-affinity.io/cpu-class.app", "quick"}}, "log")) == "any");
+  CHECK(text(read_wishes({{"kata-affinity.io/prefer-isolated", "yes"}}, "app")) ==
+        "annotation kata-affinity.io/prefer-isolated: \"yes\" is not one of true, false");
+}
