@@ -1,5 +1,3 @@
-#include "policy/allocate/allocate.hpp"
-
 #include <fmt/core.h>
 
 #include <boost/json/array.hpp>
@@ -12,6 +10,8 @@
 #include "affinity/host/topology.hpp"
 #include "affinity/words/allocation.hpp"
 #include "affinity/words/sets.hpp"
+#include "policy/allocate/allocate.hpp"
+#include "policy/allocate/wishes.hpp"
 
 namespace ka::cli {
 namespace {
@@ -40,7 +40,13 @@ base::Result<policy::OptionSet> read_options(const AllocateOptions& options) {
     }
     set.add(*option);
   }
-  if (options.strategy == "distributed") set.add(policy::CpuOption::kDistributeAcrossNuma);
+  const auto across_nodes = policy::CpuOption::kDistributeAcrossNuma;
+  if (options.strategy == "distributed") set.add(across_nodes);
+  if (set.has(across_nodes) && options.strategy == "fitted") {
+    return base::fail(ErrorCode::kInvalid, "--strategy fitted keeps to one node, --option " +
+                                               std::string(policy::option_name(across_nodes)) +
+                                               " spreads over nodes");
+  }
   return set;
 }
 
@@ -64,16 +70,34 @@ base::Result<void> read_sets(const AllocateOptions& options, const policy::Topol
   return {};
 }
 
+/// What the pod's annotations ask for; options of the command line win.
+base::Result<void> read_wishes(const AllocateOptions& options, policy::CpuRequest& request) {
+  policy::Annotations annotations;
+  for (const std::string& text : options.annotations) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      return base::fail(ErrorCode::kInvalid, "--annotation: \"" + text + "\" is not KEY=VALUE");
+    }
+    annotations[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  const auto wishes = policy::read_wishes(annotations, options.container);
+  if (!wishes) return base::fail(ErrorCode::kInvalid, wishes.error());
+  request.cpu_class = wishes->cpu_class;
+  if (options.cpu_class) request.cpu_class = *policy::parse_cpu_class(*options.cpu_class);
+  request.prefer_isolated = options.prefer_isolated || wishes->prefer_isolated;
+  return {};
+}
+
 base::Result<policy::CpuRequest> read_request(const AllocateOptions& options,
                                               const policy::Machine& machine) {
-  policy::CpuRequest request{.cpus = options.cpus,
-                             .group_size = options.group_size,
-                             .prefer_isolated = options.prefer_isolated,
-                             .explain = options.explain};
+  policy::CpuRequest request{
+      .cpus = options.cpus, .group_size = options.group_size, .explain = options.explain};
   auto flags = read_options(options);
   if (!flags) return unexpected(std::move(flags.error()));
   request.options = *flags;
-  request.cpu_class = policy::parse_cpu_class(options.cpu_class).value_or(request.cpu_class);
+  if (auto read = read_wishes(options, request); !read) {
+    return unexpected(std::move(read.error()));
+  }
   if (auto read = read_sets(options, machine.topology(), request); !read) {
     return unexpected(std::move(read.error()));
   }
@@ -113,6 +137,12 @@ std::string describe(const policy::CpuAllocation& answer, const policy::Machine&
   return text;
 }
 
+/// --option distribute-cpus-across-numa is --strategy distributed.
+const policy::Pipeline& policy_of(const AllocateOptions& options, policy::OptionSet set) {
+  return set.has(policy::CpuOption::kDistributeAcrossNuma) ? policy::distributed_policy()
+                                                           : *policy::find_policy(options.strategy);
+}
+
 }  // namespace
 
 Exit run(const AllocateOptions& options, Output& output) {
@@ -121,9 +151,7 @@ Exit run(const AllocateOptions& options, Output& output) {
   const policy::Machine machine(*std::move(topology));
   const auto request = read_request(options, machine);
   if (!request) return output.fail(request.error());
-  const bool fitted = options.strategy == "fitted";
-  const auto answer = policy::allocate(
-      machine, *request, fitted ? policy::fitted_policy() : policy::policy_for(request->options));
+  const auto answer = policy::allocate(machine, *request, policy_of(options, request->options));
   if (!answer) {
     const std::string error = policy::refusal_text(answer.error());
     output.show(boost::json::object{{"error", error}}, [&error] { return error + '\n'; });

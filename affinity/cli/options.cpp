@@ -5,6 +5,8 @@
 #include <CLI/Formatter.hpp>
 #include <memory>
 
+#include "policy/allocate/allocate.hpp"
+
 namespace ka::cli {
 namespace {
 
@@ -37,36 +39,47 @@ void declare_plan(CLI::App& app, Command& chosen) {
 }
 
 void declare_wishes(CLI::App& command, AllocateOptions& options) {
-  command.add_option("--cpus", options.cpus, "how many CPUs the container is to have")
-      ->required()
-      ->check(CLI::NonNegativeNumber);
-  command.add_option("--class", options.cpu_class, "kind of CPU on hybrid machines")
-      ->check(CLI::IsMember({"any", "fast", "efficient"}))
-      ->capture_default_str();
+  command.add_option("--class", options.cpu_class, "kind of CPU on hybrid machines (any)")
+      ->check(CLI::IsMember({"any", "fast", "efficient"}));
   command.add_flag("--prefer-isolated", options.prefer_isolated,
                    "CPUs under isolcpus and nohz_full first");
+  command.add_option("--annotation", options.annotations,
+                     "KEY=VALUE of the pod: kata-affinity.io/cpu-class or /prefer-isolated");
+  command.add_option("--container", options.container, "its name, for KEY.NAME annotations");
   command.add_option("--numa-affinity", options.numa_affinity, "nodes whose CPUs come first");
   command.add_option("--held", options.held, "resize: the CPUs that the container has");
   command.add_option("--promised", options.promised, "resize: those it was admitted with");
+}
+
+std::vector<std::string> strategies() {
+  std::vector<std::string> names;
+  for (const policy::Pipeline& policy : policy::builtin_policies()) names.push_back(policy.name);
+  return names;
+}
+
+/// What a request for CPUs consists of; the number of CPUs comes back.
+CLI::Option& declare_request(CLI::App& command, AllocateOptions& options) {
+  command.add_option("--topology", options.topology, kTopologyHelp)->capture_default_str();
+  command.add_option("--available", options.available, "the shared pool (all online CPUs)");
+  command.add_option("--reserved", options.reserved, "CPUs that are never handed out");
+  command.add_option("--strategy", options.strategy, "how CPUs are chosen")
+      ->check(CLI::IsMember(strategies()))
+      ->capture_default_str();
+  command.add_option("--group-size", options.group_size, "distributed: split in multiples of this")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--option", options.options, "an option of kubelet's static policy");
+  declare_wishes(command, options);
+  return *command.add_option("--cpus", options.cpus, "how many CPUs the container is to have")
+              ->check(CLI::NonNegativeNumber);
 }
 
 void declare_allocate(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<AllocateOptions>();
   CLI::App& command =
       add_command(app, chosen, options, "allocate", "say which CPUs a container would get");
-  command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
-  command.add_option("--available", options->available, "the shared pool (all online CPUs)");
-  command.add_option("--reserved", options->reserved, "CPUs that are never handed out");
-  command.add_option("--strategy", options->strategy, "how CPUs are chosen")
-      ->check(CLI::IsMember({"packed", "distributed", "fitted"}))
-      ->capture_default_str();
-  command
-      .add_option("--group-size", options->group_size, "distributed: split in multiples of this")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command.add_option("--option", options->options, "an option of kubelet's static policy");
+  declare_request(command, *options).required();
   command.add_flag("--explain", options->explain, "name the steps and scores that led there");
-  declare_wishes(command, *options);
 }
 
 void declare_merge_hints(CLI::App& app, Command& chosen) {
@@ -95,12 +108,27 @@ CLI::App& add_about_sandbox(CLI::App& app, Command& chosen, const std::shared_pt
   return command;
 }
 
+/// Of a sandbox, or, with a number of CPUs, of what `allocate` would choose.
+void declare_explain(CLI::App& app, Command& chosen) {
+  const auto sandbox = std::make_shared<ExplainOptions>();
+  const auto request = std::make_shared<AllocateOptions>();
+  request->explain = true;
+  CLI::App& command =
+      add_about_sandbox(app, chosen, sandbox, "explain",
+                        "say why a sandbox is placed as it is, or CPUs are chosen", false);
+  CLI::Option& cpus = declare_request(command, *request);
+  cpus.excludes(command.get_option("ID"));
+  command.callback([sandbox, request, &cpus, &chosen] {
+    if (cpus.empty() && sandbox->sandbox.empty()) throw CLI::RequiredError("ID or --cpus");
+    chosen = cpus.empty() ? Command(*sandbox) : Command(*request);
+  });
+}
+
 void declare_views(CLI::App& app, Command& chosen) {
   const auto status = std::make_shared<StatusOptions>();
   add_about_sandbox(app, chosen, status, "status", "show sandboxes, threads and CPUs", false)
       .add_flag("--watch", status->watch, "show it again every second");
-  add_about_sandbox(app, chosen, std::make_shared<ExplainOptions>(), "explain",
-                    "say why a sandbox is placed as it is", true);
+  declare_explain(app, chosen);
   add_online(app, chosen, std::make_shared<MapOptions>(), "map", "show who owns which CPU");
   add_online(app, chosen, std::make_shared<VerifyOptions>(), "verify",
              "read the kernel afresh and check every promise");

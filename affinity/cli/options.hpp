@@ -27,7 +27,7 @@ struct PlanOptions {
   std::string previous;  ///< an earlier output; empty: none
 };
 
-/// `allocate`: which CPUs a container would get.
+/// `allocate`: which CPUs a container would get; `explain --cpus N`: and why.
 struct AllocateOptions {
   std::string topology = "host";
   std::optional<std::string> available;  ///< absent: all online CPUs
@@ -37,7 +37,9 @@ struct AllocateOptions {
   std::vector<std::string> options;
   std::optional<std::string> reserved;
   std::optional<std::string> numa_affinity;
-  std::string cpu_class = "any";
+  std::vector<std::string> annotations;  ///< KEY=VALUE, the pod's
+  std::string container;                 ///< its name, for annotations of one container
+  std::optional<std::string> cpu_class;  ///< absent: by the annotations
   bool prefer_isolated = false;
   std::optional<std::string> held;
   std::optional<std::string> promised;

@@ -88,6 +88,38 @@ TEST_CASE("allocate explains itself") {
         std::string::npos);
 }
 
+TEST_CASE("allocate hears a pod's annotations, and the command line over them") {
+  const tests::TempDir dir;
+  dir.write("hybrid.json", R"({"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0,"kind":1},
+    {"cpu":1,"core":0,"socket":0,"numa":0,"kind":1},
+    {"cpu":2,"core":1,"socket":0,"numa":0,"kind":0,"isolated":true},
+    {"cpu":3,"core":2,"socket":0,"numa":0,"kind":0}],"distances":[[10]]})");
+  auto given = options(1);
+  given.topology = (dir.path() / "hybrid.json").string();
+  given.annotations = {"kata-affinity.io/cpu-class=efficient",
+                       "kata-affinity.io/cpu-class.app=fast", "example.org/note=a=b"};
+  CHECK(run(given, false).out == "2\n");
+  given.container = "app";
+  CHECK(run(given, false).out == "0\n");
+  given.cpu_class = "any";
+  given.annotations.push_back("kata-affinity.io/prefer-isolated=true");
+  CHECK(run(given, false).out == "2\n");
+  given.annotations = {"kata-affinity.io/cpu-class=quick"};
+  CHECK(complaint(run(given)).find("\"quick\" is not one of") != std::string::npos);
+  given.annotations = {"fast"};
+  CHECK(complaint(run(given)).find("--annotation: \"fast\" is not KEY=VALUE") != std::string::npos);
+}
+
+TEST_CASE("every strategy answers, and fitted does not spread") {
+  auto given = options(6);
+  for (const char* strategy : {"packed", "distributed", "fitted"}) {
+    given.strategy = strategy;
+    CHECK(run(given).exit == Exit::kDone);
+  }
+  given.options = {"distribute-cpus-across-numa"};
+  CHECK(complaint(run(given)).find("--strategy fitted keeps to one node") != std::string::npos);
+}
+
 TEST_CASE("allocate names the option that is wrong") {
   auto given = options(1);
   given.available = "0-";

@@ -60,3 +60,21 @@ TEST_CASE("a wrong call is exit status 2 with one line of why") {
     CHECK(std::ranges::count(parsed.err, '\n') == 1);
   }
 }
+
+TEST_CASE("explain asks the daemon about a sandbox, or answers itself about a number of CPUs") {
+  const auto sandbox = parse({"explain", "s1"});
+  REQUIRE(sandbox.invocation);
+  CHECK(std::get<cli::ExplainOptions>(sandbox.invocation->command).sandbox == "s1");
+  const auto request = parse({"explain", "--cpus", "3", "--strategy", "fitted"});
+  REQUIRE(request.invocation);
+  const auto& options = std::get<cli::AllocateOptions>(request.invocation->command);
+  CHECK(options.explain);
+  CHECK(options.cpus == 3);
+  CHECK(options.strategy == "fitted");
+  for (const auto& arguments : {std::vector<const char*>{"explain"},
+                                std::vector<const char*>{"explain", "s1", "--cpus", "3"}}) {
+    const auto parsed = parse(arguments);
+    REQUIRE_FALSE(parsed.invocation);
+    CHECK(parsed.invocation.error() == Exit::kWrong);
+  }
+}
