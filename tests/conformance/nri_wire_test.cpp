@@ -49,6 +49,7 @@ std::pair<std::uint32_t, ttrpc::Frame> unpack(const std::string& bytes) {
 TEST_CASE("NRI: what we send is byte for byte what Go sends") {
   auto bytes = vectors();
   if (bytes.empty()) return;
+  test::say_count("nri_wire_vectors.json", bytes.size(), 5);
   proto::nri::RegisterPluginRequest plugin;
   plugin.set_plugin_name("kata-affinity");
   plugin.set_plugin_idx("10");

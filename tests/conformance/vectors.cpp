@@ -8,6 +8,8 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "tests/catch.hpp"
+
 namespace ka::test {
 namespace {
 
@@ -52,6 +54,11 @@ std::optional<boost::json::object> conformance_vectors(const std::string& file) 
   }
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   return boost::json::parse(text).as_object();
+}
+
+void say_count(const std::string& file, std::size_t cases, std::size_t least) {
+  std::cout << file << ": " << cases << " cases\n";
+  CHECK(cases >= least);
 }
 
 std::map<std::string, policy::Machine> machines_of(const boost::json::object& vectors) {

@@ -14,6 +14,9 @@ namespace ka::test {
 /// Where there is none, prints why the test is skipped.
 std::optional<boost::json::object> conformance_vectors(const std::string& file);
 
+/// Prints how many cases a file has, and checks that they are no fewer than when it was first read.
+void say_count(const std::string& file, std::size_t cases, std::size_t least);
+
 /// The "topologies" of kubelet_cpu_assignment.json.
 std::map<std::string, policy::Machine> machines_of(const boost::json::object& vectors);
 
