@@ -5,6 +5,7 @@
 #include <boost/json/value.hpp>
 #include <chrono>
 
+#include "affinity/engine/engine.hpp"
 #include "affinity/words/plan.hpp"
 
 namespace ka::api {
@@ -160,6 +161,15 @@ json::object to_json(const engine::VerifyReport& report) {
           {"sandboxes", report.sandboxes},
           {"threads", report.threads},
           {"findings", std::move(findings)}};
+}
+
+json::array sources_to_json(const engine::Engine& engine) {
+  json::array sources;
+  for (const auto& [source, view] : engine.sources()) {
+    sources.push_back(
+        {{"source", policy::source_name(source)}, {"up", view.up}, {"text", view.text}});
+  }
+  return sources;
 }
 
 json::object to_json(const engine::Happening& happening) {

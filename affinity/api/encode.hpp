@@ -18,6 +18,8 @@ boost::json::object to_json(const engine::SandboxView& view);
 boost::json::object to_json(const engine::Outcome& outcome);
 boost::json::object to_json(const engine::VerifyReport& report);
 boost::json::object to_json(const engine::Happening& happening);
+/// The sources of events: which are heard, and how far they see.
+boost::json::array sources_to_json(const engine::Engine& engine);
 
 /// The node as `map` draws it: the machine, who owns which CPU, which vCPU is dedicated to it and
 /// how many other threads may use it.

@@ -81,6 +81,12 @@ void add_node_facts(Facts& facts, const engine::Engine& engine, const engine::Sa
       ledger.told_shared_pool() ? "kubelet" : "what no container owns exclusively");
 }
 
+void add_source_facts(Facts& facts, const engine::Engine& engine) {
+  for (const auto& [source, view] : engine.sources()) {
+    facts.add((view.up ? "heard: " : "not heard: ") + view.text, policy::source_name(source));
+  }
+}
+
 void add_setting_facts(Facts& facts, const engine::Options& options,
                        const policy::Settings& settings) {
   constexpr std::string_view kSource = "configuration";
@@ -167,6 +173,7 @@ json::object explain(const engine::Engine& engine, const engine::SandboxView& vi
   Facts facts;
   add_sandbox_facts(facts, view);
   add_node_facts(facts, engine, view);
+  add_source_facts(facts, engine);
   add_setting_facts(facts, engine.options(), view.settings);
   json::array results;
   if (view.released) results.emplace_back("its threads were given back: nothing is placed");

@@ -70,20 +70,18 @@ class Page {
     }
   }
 
-  void reaction(const engine::Counters& counters) {
+  template <std::size_t kSize>
+  void histogram(const char* name, const char* help, const engine::Histogram<kSize>& values) {
     ClientMetric metric;
     std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < counters.latency.size(); ++i) {
-      sum += counters.latency[i];
-      const bool last = i == engine::Counters::kLatencyBounds.size();
-      metric.histogram.bucket.push_back({sum, last ? std::numeric_limits<double>::infinity()
-                                                   : engine::Counters::kLatencyBounds[i]});
+    for (std::size_t i = 0; i <= kSize; ++i) {
+      sum += values.counts[i];
+      metric.histogram.bucket.push_back(
+          {sum, i == kSize ? std::numeric_limits<double>::infinity() : values.bounds[i]});
     }
     metric.histogram.sample_count = sum;
-    metric.histogram.sample_sum = counters.latency_sum;
-    family("kata_affinity_reaction_seconds",
-           "Time from an event to the last thread placed and read again.", MetricType::Histogram)
-        .metric.push_back(std::move(metric));
+    metric.histogram.sample_sum = values.sum;
+    family(name, help, MetricType::Histogram).metric.push_back(std::move(metric));
   }
 
   std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
@@ -111,7 +109,22 @@ void add_counters(Page& page, const engine::Counters& counters) {
                counters.threads_gone);
   page.labelled(MetricType::Counter, "kata_affinity_errors_total", "Failures by kind.", "kind",
                 counters.errors);
-  page.reaction(counters);
+  page.histogram("kata_affinity_reaction_seconds",
+                 "Time from an event to the last thread placed and read again.",
+                 counters.reactions);
+  page.histogram("kata_affinity_answer_seconds",
+                 "Time that a container runtime waited for an answer.", counters.answers);
+  page.counter("kata_affinity_late_total",
+               "Sandboxes narrowed only after the container runtime was answered.", counters.late);
+}
+
+/// 1 for each source that is heard, 0 for each that should be.
+std::map<std::string_view, double> sources_up(const engine::Engine& engine) {
+  std::map<std::string_view, double> up;
+  for (const auto& [source, view] : engine.sources()) {
+    up[policy::source_name(source)] = view.up ? 1 : 0;
+  }
+  return up;
 }
 
 void add_gauges(Page& page, const engine::Engine& engine) {
@@ -130,6 +143,8 @@ void add_gauges(Page& page, const engine::Engine& engine) {
   page.gauge("kata_affinity_released_sandboxes", "Sandboxes given back by hand.", totals.released);
   page.labelled(MetricType::Gauge, "kata_affinity_plan_warnings",
                 "Warnings of the plans in force, by code.", "code", totals.warnings);
+  page.labelled(MetricType::Gauge, "kata_affinity_source_up", "Sources of events that are heard.",
+                "source", sources_up(engine));
   page.gauge("kata_affinity_exclusive_cpus", "CPUs that containers own exclusively.",
              ledger.exclusive().size());
   page.gauge("kata_affinity_shared_pool_cpus", "CPUs of the shared pool.",

@@ -76,6 +76,7 @@ json::object node_to_json(const engine::Engine& engine) {
           {"observe", engine.options().observe},
           {"shared_pool", policy::format_list(shared)},
           {"exclusive", policy::format_list(engine.ledger().exclusive())},
+          {"sources", sources_to_json(engine)},
           {"cpus", std::move(cpus)},
           {"topology", words::to_json(topology)}};
 }

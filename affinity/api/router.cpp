@@ -1,5 +1,6 @@
 #include "affinity/api/router.hpp"
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <optional>
@@ -171,7 +172,8 @@ Response Router::list(const Call&) {
     body.append(comma).append(boost::json::serialize(to_json(*view)));
     comma = ",";
   }
-  return {.body = body + "]}\n"};
+  return {.body =
+              body + "],\"sources\":" + boost::json::serialize(sources_to_json(engine_)) + "}\n"};
 }
 
 Response Router::show(const Call& call) {

@@ -154,6 +154,15 @@ std::string section(const char* title, const json::array& notes, const char* mar
   return notes.empty() ? std::string() : std::string(title) + '\n' + list_texts(notes, mark);
 }
 
+std::string sources_of(const json::value& list) {
+  std::string text;
+  for (const json::value& source : array_of(list, "sources")) {
+    text += fmt::format("{} {}: {}\n", flag_of(source, "up") ? "+" : "!", text_of(source, "source"),
+                        text_of(source, "text"));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string counted(long long number, const std::string& what) {
@@ -174,12 +183,13 @@ std::string describe_sandbox(const json::value& sandbox) {
 
 std::string describe_sandboxes(const json::value& list) {
   const json::array& sandboxes = array_of(list, "sandboxes");
-  if (sandboxes.empty()) return "no VM sandbox is known\n";
+  if (sandboxes.empty()) return "no VM sandbox is known\n" + sources_of(list);
   std::string text;
   for (const json::value& sandbox : sandboxes) {
     text += (text.empty() ? "" : "\n") + describe_sandbox(sandbox);
   }
-  return text;
+  const std::string sources = sources_of(list);
+  return text + (sources.empty() ? "" : "\n") + sources;
 }
 
 std::string describe_reasons(const json::value& explanation) {

@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "affinity/base/process.hpp"
 #include "affinity/engine/engine.hpp"
 #include "vmm/threads.hpp"
 
@@ -39,6 +40,14 @@ std::vector<Event> find_gone(const policy::Ledger& ledger, const std::vector<Eve
   return gone;
 }
 
+base::Result<nri::Process> look_at(const vmm::Roots& roots, int pid) {
+  const auto is_vmm = vmm::is_vmm(roots, pid);
+  if (!is_vmm) return unexpected(is_vmm.error());
+  const auto stat = base::ProcFs(roots.proc).stat(pid);
+  if (!stat) return unexpected(stat.error());
+  return nri::Process{*is_vmm, stat->start_time};
+}
+
 }  // namespace
 
 Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
@@ -46,42 +55,57 @@ Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm:
     : engine_(engine), log_(log), clock_(clock) {
   if (!paths.kubelet_state.empty()) {
     kubelet_.emplace(
-        io, paths.kubelet_state, [this](const Event& event) { engine_.handle(event); }, log);
+        io, paths.kubelet_state, [this](const Event& event) { take(event); },
+        [this](bool up, const std::string& text) {
+          engine_.set_source(Source::kKubelet, {up, text});
+        },
+        log);
     kubelet_->refresh();
   }
   if (!paths.nri_socket.empty()) {
+    engine_.set_source(Source::kNri, {false, "not connected yet"});
     runtime_.emplace(
-        io, paths.nri_socket, nri::Identity{}, [roots](int pid) { return vmm::is_vmm(roots, pid); },
+        io, paths.nri_socket, nri::Identity{}, [roots](int pid) { return look_at(roots, pid); },
         static_cast<nri::Listener&>(*this), log, clock);
   }
 }
 
 void Sources::refresh() {
   if (kubelet_) kubelet_->refresh();
-  if (runtime_) runtime_->collect();
+  if (runtime_) runtime_->look_again();
 }
 
 /// kubelet wrote its state before it asked the runtime for anything.
 void Sources::before(const std::vector<Event>& events) {
+  answer_by_ = clock_.now() + kBudget;
   if (kubelet_) kubelet_->refresh();
-  narrow(events, kBudget);
+  for (const Event& event : events) take(event);
+  answer_by_.reset();
 }
 
 void Sources::after(const std::vector<Event>& events, const std::string& sandbox) {
-  narrow(events, kNoHurry);
+  narrow_all(events);
   engine_.finish(sandbox);
 }
 
 void Sources::synchronized(const std::vector<Event>& events) {
   if (kubelet_) kubelet_->refresh();
-  narrow(events, kNoHurry);
-  narrow(find_gone(engine_.ledger(), events), kNoHurry);
+  narrow_all(events);
+  narrow_all(find_gone(engine_.ledger(), events));
   engine_.finish({});
 }
 
-void Sources::narrow(const std::vector<Event>& events, std::chrono::nanoseconds budget) {
-  const auto end = clock_.now() + budget;
-  for (const Event& event : events) engine_.narrow(event, end - clock_.now());
+/// While a container runtime waits only what narrows is done.
+void Sources::take(const Event& event) {
+  if (answer_by_) {
+    engine_.narrow(event, *answer_by_ - clock_.now());
+  } else {
+    engine_.handle(event);
+  }
+}
+
+void Sources::narrow_all(const std::vector<Event>& events) {
+  for (const Event& event : events) engine_.narrow(event, kNoHurry);
 }
 
 std::optional<policy::ContainerFacts> Sources::known(std::string_view sandbox,
@@ -94,6 +118,7 @@ std::optional<policy::ContainerFacts> Sources::known(std::string_view sandbox,
 }
 
 void Sources::answered(std::string_view method, std::chrono::nanoseconds took) {
+  engine_.count_answer(took);
   if (took <= kBudget) return;
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
   log_.warning("the container runtime had to wait",
@@ -101,9 +126,11 @@ void Sources::answered(std::string_view method, std::chrono::nanoseconds took) {
 }
 
 void Sources::connected(const std::string& runtime) {
-  log_.info("connected to the container runtime", {{"runtime", runtime}});
+  engine_.set_source(Source::kNri, {true, runtime});
 }
 
-void Sources::disconnected(const std::string&) {}  // the plugin logs it and tries on
+void Sources::disconnected(const std::string& reason) {
+  engine_.set_source(Source::kNri, {false, reason + "; trying on"});
+}
 
 }  // namespace ka::daemon

@@ -50,11 +50,14 @@ class Sources final : private nri::Listener {
   void connected(const std::string& runtime) override;
   void disconnected(const std::string& reason) override;
 
-  void narrow(const std::vector<policy::Event>& events, std::chrono::nanoseconds budget);
+  void take(const policy::Event& event);
+  void narrow_all(const std::vector<policy::Event>& events);
 
   engine::Engine& engine_;
   const base::Log& log_;
   const base::Clock& clock_;
+  /// Set while a container runtime waits for an answer.
+  std::optional<std::chrono::steady_clock::time_point> answer_by_;
   std::optional<watch::KubeletWatch> kubelet_;
   std::optional<nri::Plugin> runtime_;
 };

@@ -307,6 +307,14 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
                      found->released() || !options_.enable};
 }
 
+void Engine::set_source(policy::Source source, SourceView view) {
+  SourceView& known = sources_[source];
+  if (known == view) return;
+  known = std::move(view);
+  happened(known.up ? "source-up" : "source-down", {},
+           std::string(policy::source_name(source)) + ": " + known.text);
+}
+
 void Engine::on_happening(std::function<void(const Happening&)> listener) {
   listener_ = std::move(listener);
 }

@@ -117,6 +117,12 @@ class Engine {
   const policy::Ledger& ledger() const { return ledger_; }
   const Counters& counters() const { return counters_; }
 
+  /// Enters how a source of events stands, for those who look.
+  void set_source(policy::Source source, SourceView view);
+  const std::map<policy::Source, SourceView>& sources() const { return sources_; }
+  /// Counts an answer to a container runtime that waited for it.
+  void count_answer(std::chrono::nanoseconds took) { counters_.answers.add(took); }
+
   /// Ids of VM sandboxes, ascending.
   std::vector<std::string> sandbox_ids() const;
   std::optional<SandboxView> view(std::string_view sandbox) const;
@@ -182,6 +188,7 @@ class Engine {
   std::set<std::string, std::less<>> unfinished_;  ///< pods for which finish() has work
   std::set<std::string> dead_;  ///< sandboxes whose VMM was found gone during a run
   Counters counters_;
+  std::map<policy::Source, SourceView> sources_;
   std::function<void(const Happening&)> listener_;
   std::uint64_t sequence_ = 0;
 };

@@ -23,6 +23,7 @@ Outcome Engine::narrow(const policy::Event& event, std::chrono::nanoseconds budg
   }
   outcome.duration = clock_.now() - start;
   counters_.writes += static_cast<std::uint64_t>(outcome.writes);
+  counters_.late += static_cast<std::uint64_t>(outcome.late);
   if (outcome.late > 0) {
     happened("late", change.sandbox,
              std::to_string(outcome.late) + " sandboxes are narrowed only after the answer");

@@ -24,13 +24,6 @@ std::string_view error_kind(ErrorCode code) {
   }
 }
 
-void count_latency(Counters& counters, std::chrono::nanoseconds duration) {
-  const double seconds = std::chrono::duration<double>(duration).count();
-  const auto* bound = std::ranges::lower_bound(Counters::kLatencyBounds, seconds);
-  ++counters.latency[static_cast<std::size_t>(bound - Counters::kLatencyBounds.begin())];
-  counters.latency_sum += seconds;
-}
-
 }  // namespace
 
 Outcome Engine::run(Affected sandboxes, Extent extent) {
@@ -52,7 +45,7 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
   outcome.duration = clock_.now() - start;
   ++counters_.runs;
   counters_.writes += static_cast<std::uint64_t>(outcome.writes);
-  if (outcome.writes > 0) count_latency(counters_, outcome.duration);
+  if (outcome.writes > 0) counters_.reactions.add(outcome.duration);
   return outcome;
 }
 

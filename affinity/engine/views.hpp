@@ -2,6 +2,7 @@
 // valid until the engine is next called.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -83,12 +84,31 @@ struct VerifyReport {
   std::vector<Finding> findings;
 };
 
+/// How a source of events stands.
+struct SourceView {
+  bool up = false;
+  std::string text;  ///< who it is and how far it sees, or why it is not heard
+
+  bool operator==(const SourceView&) const = default;
+};
+
+/// How many durations were how long.
+template <std::size_t kSize>
+struct Histogram {
+  std::array<double, kSize> bounds;               ///< seconds, ascending
+  std::array<std::uint64_t, kSize + 1> counts{};  ///< the last one: above every bound
+  double sum = 0;                                 ///< seconds
+
+  void add(std::chrono::nanoseconds duration) {
+    const double seconds = std::chrono::duration<double>(duration).count();
+    const auto* bound = std::ranges::lower_bound(bounds, seconds);
+    ++counts[static_cast<std::size_t>(bound - bounds.begin())];
+    sum += seconds;
+  }
+};
+
 /// Counters since the start; the API turns them into metrics.
 struct Counters {
-  static constexpr std::array<double, 12> kLatencyBounds{
-      // seconds
-      0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0};
-
   std::map<std::string, std::uint64_t> events;  ///< by source
   std::uint64_t runs = 0;
   std::uint64_t writes = 0;
@@ -96,9 +116,12 @@ struct Counters {
   std::uint64_t drift_repaired = 0;
   std::uint64_t threads_gone = 0;
   std::map<std::string, std::uint64_t> errors;  ///< by kind: "permission", "transient", ...
-  /// Runs that wrote something, by time from event to last thread read again; one more than bounds.
-  std::array<std::uint64_t, kLatencyBounds.size() + 1> latency{};
-  double latency_sum = 0;  ///< seconds
+  std::uint64_t late = 0;  ///< sandboxes that were narrowed only after the answer
+  /// Runs that wrote something, by time from event to last thread read again.
+  Histogram<12> reactions{
+      {0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0}};
+  /// Answers to a container runtime that waits, by time from its question.
+  Histogram<8> answers{{0.00005, 0.0001, 0.00025, 0.001, 0.005, 0.02, 0.05, 2.0}};
 };
 
 }  // namespace ka::engine

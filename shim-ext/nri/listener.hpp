@@ -37,7 +37,7 @@ class Listener {
   /// An event was answered after `took`.
   virtual void answered(std::string_view method, std::chrono::nanoseconds took) = 0;
 
-  /// The runtime took us in, or the connection ended (`reason` says why).
+  /// The runtime took us in, or there is no connection (`reason` says why, and is told once).
   virtual void connected(const std::string& runtime) = 0;
   virtual void disconnected(const std::string& reason) = 0;
 };

@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kTakenInWithin{30};
 }  // namespace
 
 Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity,
-               IsVmm is_vmm, Listener& listener, const base::Log& log, const base::Clock& clock)
+               Look look, Listener& listener, const base::Log& log, const base::Clock& clock)
     : io_(io),
       path_(std::move(socket)),
       identity_(std::move(identity)),
@@ -23,7 +23,7 @@ Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identi
       log_(log),
       clock_(clock),
       translator_(
-          std::move(is_vmm),
+          std::move(look),
           [this](std::string_view sandbox, std::string_view container) {
             return listener_.known(sandbox, container);
           },
@@ -33,10 +33,9 @@ Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identi
   in({}, [this] { connect(); });
 }
 
-void Plugin::collect() {
-  for (const std::string& id : translator_.take_ended()) {
-    listener_.after({{policy::Source::kNri, policy::PodGone{id}}}, id);
-  }
+void Plugin::look_again() {
+  const auto events = translator_.look_again();
+  if (!events.empty()) listener_.after(events, {});
 }
 
 void Plugin::connect() {
@@ -64,14 +63,9 @@ void Plugin::receive(std::string_view bytes) {
 
 void Plugin::end(const std::string& reason) {
   learn_from_end();
-  const bool was_synchronized = synchronized();
   session_.reset();
   socket_.reset();
-  if (was_synchronized) listener_.disconnected(reason);
-  if (std::exchange(told_, reason) != reason) {
-    log_.warning("no connection to the container runtime by NRI; trying on",
-                 {{"socket", path_.native()}, {"reason", reason}});
-  }
+  if (std::exchange(told_, reason) != reason) listener_.disconnected(reason);
   pause();
 }
 

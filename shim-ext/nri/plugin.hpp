@@ -26,13 +26,13 @@ class Plugin {
   static constexpr std::chrono::milliseconds kLongestPause{2000};
 
   /// Connects from the loop, not before it runs. All references must outlive the plugin.
-  Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity, IsVmm is_vmm,
+  Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity, Look look,
          Listener& listener, const base::Log& log, const base::Clock& clock);
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
 
-  /// Looks for pods that ended without a word, and tells of their end.
-  void collect();
+  /// Looks for pods that ended or became VMs without a word, and tells of them.
+  void look_again();
 
   /// The runtime took us in and told all that it has.
   bool synchronized() const {

@@ -142,7 +142,9 @@ void Session::tell(Event event, const Subject& subject, const rpc::Reply& reply)
   Listener& listener = around_.listener;
   std::vector<policy::Event> events;
   const auto add_pod = [&] {
-    if (auto seen = translator.pod(pod, pid_of(pod, container))) events.push_back(std::move(*seen));
+    const bool afresh = event == Event::kCreateContainer;
+    auto seen = translator.pod(pod, pid_of(pod, container), afresh);
+    if (seen) events.push_back(std::move(*seen));
   };
   const auto after = [&] {
     reply(done());

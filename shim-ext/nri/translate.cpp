@@ -1,5 +1,7 @@
 #include "shim-ext/nri/translate.hpp"
 
+#include <utility>
+
 #include "shim-ext/proto/nri.pb.h"
 
 namespace ka::nri {
@@ -23,24 +25,25 @@ void take(policy::IdSet<Tag>& known, const std::string& told, const std::string&
 
 }  // namespace
 
-Translator::Translator(IsVmm is_vmm, Known known, const base::Log& log)
-    : is_vmm_(std::move(is_vmm)), known_(std::move(known)), log_(log) {}
+Translator::Translator(Look look, Known known, const base::Log& log)
+    : look_(std::move(look)), known_(std::move(known)), log_(log) {}
 
-/// Asks once a process; while that cannot be answered, it is asked again. True when the answer is
-/// new.
-bool Translator::judge(Verdict& verdict, int pid) const {
-  if (pid <= 0 || verdict.pid == pid || verdict.is_vmm) return false;
-  const auto answer = is_vmm_(pid);
-  if (!answer) return false;
-  verdict.pid = pid;
-  verdict.is_vmm = *answer;
-  return true;
+/// Looks once at a process, or `afresh`; while that cannot be done, it is tried again. True when
+/// the answer is new.
+bool Translator::judge(Verdict& verdict, int pid, bool afresh) const {
+  if (pid <= 0 || verdict.process.is_vmm || (verdict.pid == pid && !afresh)) return false;
+  const auto process = look_(pid);
+  if (!process) return false;
+  const bool is_new = std::exchange(verdict.pid, pid) != pid || process->is_vmm;
+  verdict.process = *process;
+  return is_new;
 }
 
-std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, int pid) {
+std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, int pid,
+                                             bool afresh) {
   const auto [entry, added] = pods_.try_emplace(pod.id());
   Verdict& verdict = entry->second;
-  const bool judged = judge(verdict, pid);
+  const bool judged = judge(verdict, pid, afresh);
   if (!added && !judged && verdict.uid == pod.uid()) return std::nullopt;
   verdict.uid = pod.uid();
   verdict.of_pod = pod.pid() != 0;
@@ -49,7 +52,7 @@ std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, 
   seen.pod_uid = pod.uid();
   seen.pod_name = pod.namespace_().empty() ? pod.name() : pod.namespace_() + '/' + pod.name();
   seen.handler = pod.runtime_handler();
-  if (verdict.is_vmm) seen.vmm_pid = verdict.pid;
+  if (verdict.process.is_vmm) seen.vmm_pid = verdict.pid;
   return policy::Event{policy::Source::kNri, std::move(seen)};
 }
 
@@ -96,15 +99,29 @@ void Translator::read(const proto::nri::LinuxResources& resources,
   if (cpu.period().value() != 0) facts.period = static_cast<std::int64_t>(cpu.period().value());
 }
 
-std::vector<std::string> Translator::take_ended() {
-  std::vector<std::string> ended;
-  for (const auto& [id, verdict] : pods_) {
-    if (verdict.is_vmm || !verdict.of_pod || verdict.pid == 0) continue;
-    const auto answer = is_vmm_(verdict.pid);
-    if (!answer && answer.error().code == base::ErrorCode::kGone) ended.push_back(id);
+std::vector<policy::Event> Translator::look_again() {
+  std::vector<policy::Event> events;
+  for (auto& [id, verdict] : pods_) {
+    if (verdict.process.is_vmm || !verdict.of_pod || verdict.pid == 0) continue;
+    if (auto news = look_again(id, verdict)) events.push_back({policy::Source::kNri, *news});
   }
-  for (const std::string& id : ended) forget(id);
-  return ended;
+  for (const policy::Event& event : events) {
+    if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) forget(gone->id);
+  }
+  return events;
+}
+
+std::optional<policy::EventBody> Translator::look_again(const std::string& id,
+                                                        Verdict& verdict) const {
+  const auto process = look_(verdict.pid);
+  if (!process && process.error().code != base::ErrorCode::kGone) return std::nullopt;
+  if (!process || process->start_time != verdict.process.start_time) return policy::PodGone{id};
+  if (!process->is_vmm) return std::nullopt;
+  verdict.process = *process;
+  policy::PodSeen seen;
+  seen.id = id;
+  seen.vmm_pid = verdict.pid;
+  return seen;
 }
 
 void Translator::forget(const std::string& pod) { pods_.erase(pod); }

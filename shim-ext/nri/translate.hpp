@@ -1,6 +1,7 @@
 // From NRI's pods and containers to the ledger's events.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -20,8 +21,14 @@ class PodSandbox;
 
 namespace ka::nri {
 
-/// Asks whether a process is a VMM (vmm::is_vmm).
-using IsVmm = std::function<base::Result<bool>(int pid)>;
+/// What a process is at this moment.
+struct Process {
+  bool is_vmm = false;
+  std::uint64_t start_time = 0;  ///< tells it from a later one with the same number
+};
+
+/// Looks at a process; kGone when there is none.
+using Look = std::function<base::Result<Process>(int pid)>;
 
 /// What is known of a container so far.
 using Known =
@@ -32,12 +39,13 @@ using Known =
 class Translator {
  public:
   /// `log` must outlive it.
-  Translator(IsVmm is_vmm, Known known, const base::Log& log);
+  Translator(Look look, Known known, const base::Log& log);
 
   /// A pod, with its VMM where it has one. A pod that has just been told in the same words yields
   /// nothing. `pid` is the pod's, or where the runtime does not tell it a container's: Kata's
-  /// runtimes give the VMM's for every task.
-  std::optional<policy::Event> pod(const proto::nri::PodSandbox& pod, int pid);
+  /// runtimes give the VMM's for every task. `afresh`: it may be another program by now (a runtime
+  /// tells of a pod whose process it has made and not yet started).
+  std::optional<policy::Event> pod(const proto::nri::PodSandbox& pod, int pid, bool afresh = false);
 
   /// A container's spec. An empty set of CPUs or nodes means "unchanged": what is known stays.
   policy::Event container(const proto::nri::Container& container) const;
@@ -46,9 +54,10 @@ class Translator {
   policy::Event updated(const proto::nri::Container& container,
                         const proto::nri::LinuxResources& resources) const;
 
-  /// Pods that are no VM sandboxes and whose process ended without a word (a runtime does not tell
-  /// of the end of pods that are older than its last restart). They are forgotten.
-  std::vector<std::string> take_ended();
+  /// Looks again at the processes of pods that are no VM sandboxes: one that ended without a word
+  /// ends its pod (a runtime does not tell of the end of pods that are older than its last
+  /// restart), one that has become a VMM makes it a sandbox. What nobody told of is in the answer.
+  std::vector<policy::Event> look_again();
 
   void forget(const std::string& pod);
   void forget_all();
@@ -56,16 +65,17 @@ class Translator {
  private:
   struct Verdict {
     int pid = 0;
-    bool is_vmm = false;
+    Process process;
     bool of_pod = false;  ///< `pid` is the pod's own, not that of one of its containers
     std::string uid;
   };
 
-  bool judge(Verdict& verdict, int pid) const;
+  bool judge(Verdict& verdict, int pid, bool afresh) const;
+  std::optional<policy::EventBody> look_again(const std::string& id, Verdict& verdict) const;
   policy::Event seen(const proto::nri::Container& container, policy::ContainerFacts facts) const;
   void read(const proto::nri::LinuxResources& resources, policy::ContainerFacts& facts) const;
 
-  IsVmm is_vmm_;
+  Look look_;
   Known known_;
   const base::Log& log_;
   std::map<std::string, Verdict> pods_;

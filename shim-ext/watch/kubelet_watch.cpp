@@ -22,11 +22,22 @@ base::Result<KubeletState> read_state(const std::filesystem::path& file) {
   return parse_kubelet_state(*text);
 }
 
+std::string describe(const KubeletState& state) {
+  std::string text = "CPU manager policy \"" + state.policy + '"';
+  if (!state.seen.claims) text += ": it does not say who owns which CPU";
+  if (!state.checksum_fits) text += "; the file's checksum does not fit";
+  return text;
+}
+
 }  // namespace
 
 KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Tell tell,
-                           const base::Log& log)
-    : file_(std::move(file)), tell_(std::move(tell)), log_(log), inotify_(io) {
+                           Stand stand, const base::Log& log)
+    : file_(std::move(file)),
+      tell_(std::move(tell)),
+      stand_(std::move(stand)),
+      log_(log),
+      inotify_(io) {
   const int descriptor = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (descriptor < 0) return;  // refresh() still follows the file
   inotify_.assign(descriptor);
@@ -36,9 +47,11 @@ KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path fi
 void KubeletWatch::refresh() {
   if (watched_ < 0) watch_directory();
   const Stamp now = look();
-  if (std::exchange(stamp_, now) == now) return;
+  const auto before = std::exchange(stamp_, now);
+  if (before == now) return;
   if (now == Stamp{}) {
-    tell_({policy::Source::kKubelet, policy::KubeletSeen{}});
+    stand_(false, "there is no " + file_.native());
+    if (before) tell_({policy::Source::kKubelet, policy::KubeletSeen{}});
   } else {
     read();
   }
@@ -55,12 +68,14 @@ void KubeletWatch::read() {
   if (!state) {
     log_.warning("kubelet's state cannot be used, what it said before holds",
                  {{"file", file_.native()}, {"reason", state.error().message}});
+    stand_(false, state.error().message + "; what it said before holds");
     return;
   }
   if (!state->checksum_fits) {
     log_.warning("kubelet's state does not have the checksum that it should have",
                  {{"file", file_.native()}});
   }
+  stand_(true, describe(*state));
   tell_({policy::Source::kKubelet, state->seen});
 }
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "affinity/base/log.hpp"
 #include "policy/ledger/event.hpp"
@@ -17,9 +19,11 @@ namespace ka::watch {
 class KubeletWatch {
  public:
   using Tell = std::function<void(const policy::Event&)>;
+  /// How it stands with the file: whether what it says counts, and in words.
+  using Stand = std::function<void(bool up, const std::string& text)>;
 
   /// `log` must outlive it. Reads nothing yet.
-  KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Tell tell,
+  KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Tell tell, Stand stand,
                const base::Log& log);
 
   /// Tells what the file says when it is not the file that was read last; costs one stat when it
@@ -42,8 +46,9 @@ class KubeletWatch {
 
   std::filesystem::path file_;
   Tell tell_;
+  Stand stand_;
   const base::Log& log_;
-  Stamp stamp_;  ///< all zero: there is no file
+  std::optional<Stamp> stamp_;  ///< of the last look; all zero: there was no file
   boost::asio::posix::stream_descriptor inotify_;
   int watched_ = -1;  ///< inotify's name for the directory; -1: not watched
   alignas(8) std::array<char, 4096> buffer_{};

@@ -96,22 +96,25 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   std::string lines;
   const base::Log log(base::LogLevel::kWarning, lines);
   std::vector<policy::KubeletSeen> told;
+  std::string stands;
   watch::KubeletWatch watch(
       io, dir.path() / "kubelet/cpu_manager_state",
       [&](const policy::Event& event) {
         CHECK(event.source == policy::Source::kKubelet);
         told.push_back(std::get<policy::KubeletSeen>(event.body));
       },
-      log);
+      [&](bool up, const std::string& text) { stands = (up ? "up: " : "down: ") + text; }, log);
   const auto settle = [&] {
     io.restart();
     io.run_for(std::chrono::milliseconds(50));
   };
   watch.refresh();
   CHECK(told.empty());
+  CHECK(stands.starts_with("down: there is no /"));
   dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "0}");
   watch.refresh();
   REQUIRE(told.size() == 1);
+  CHECK(stands == R"(up: CPU manager policy "static")");
   watch.refresh();
   settle();
   CHECK(told.size() == 1);
@@ -126,6 +129,7 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   settle();
   CHECK(told.size() == 2);
   CHECK(lines.find("cannot be used") != std::string::npos);
+  CHECK(stands.starts_with("down: "));
 
   std::filesystem::remove_all(dir.path() / "kubelet");
   settle();
@@ -136,7 +140,9 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   watch.refresh();
   REQUIRE(told.size() == 4);
   CHECK(lines.find("checksum") != std::string::npos);
+  CHECK(stands.find("checksum does not fit") != std::string::npos);
   dir.write("kubelet/cpu_manager_state", R"({"policyName":"none"})");
   settle();
   CHECK(told.size() == 5);
+  CHECK(stands == R"(up: CPU manager policy "none": it does not say who owns which CPU)");
 }

@@ -166,10 +166,10 @@ class NriScene {
   void start() {
     plugin_ = std::make_unique<nri::Plugin>(
         io_, path_, nri::Identity{},
-        [this](int pid) -> base::Result<bool> {
+        [this](int pid) -> base::Result<nri::Process> {
           ++vmm_questions;
           if (ended_pids.contains(pid)) return base::fail(base::ErrorCode::kGone, "it ended");
-          return vmm_pids.contains(pid);
+          return nri::Process{vmm_pids.contains(pid), reused_pids.contains(pid) ? 2U : 1U};
         },
         diary, log_, clock_);
   }
@@ -232,7 +232,7 @@ class NriScene {
 
   NriDiary diary;
   rpc::Response registration;  ///< what the next RegisterPlugin is answered with
-  std::set<int> vmm_pids, ended_pids;
+  std::set<int> vmm_pids, ended_pids, reused_pids;
   int vmm_questions = 0;
   std::string log_lines;
 

@@ -184,6 +184,20 @@ TEST_CASE("a pod whose pid comes late is a VM once its process is known to be on
   CHECK(scene.diary.take() == Lines{"after s1(pod s1 vm 100; container s1/c1 4)"});
 }
 
+TEST_CASE("a process that was not yet started when its pod was told is looked at again") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  scene.ask("RunPodSandbox", about(nri_pod("s1", 100)));
+  scene.diary.take();
+  scene.vmm_pids = {100};
+  scene.ask("CreateContainer", about(nri_pod("s1", 100), nri_container("s1", "c1", "4")));
+  CHECK(scene.diary.take() == Lines{"before(pod s1 vm 100; container s1/c1 4)"});
+  const int asked = scene.vmm_questions;
+  scene.ask("StartContainer", about(nri_pod("s1", 100), nri_container("s1", "c1", "4")));
+  CHECK(scene.vmm_questions == asked);
+}
+
 TEST_CASE("what the plugin does not know it says so, and goes on") {
   NriScene scene;
   scene.start();
@@ -230,12 +244,27 @@ TEST_CASE("a pod that ends without a word is collected, a VM and one without a p
   scene.ask("RunPodSandbox", about(nri_pod("runc", 200)));
   scene.ask("RunPodSandbox", about(nri_pod("nameless", 0)));
   scene.diary.take();
-  scene.plugin().collect();
+  scene.plugin().look_again();
   CHECK(scene.diary.take().empty());
   scene.ended_pids = {100, 200};
-  scene.plugin().collect();
-  CHECK(scene.diary.take() == Lines{"after runc(gone runc)"});
-  scene.plugin().collect();
+  scene.plugin().look_again();
+  CHECK(scene.diary.take() == Lines{"after (gone runc)"});
+  scene.plugin().look_again();
+  CHECK(scene.diary.take().empty());
+}
+
+TEST_CASE("a process that got an ended one's number is another one, one may become a VMM") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  scene.ask("RunPodSandbox", about(nri_pod("ended", 200)));
+  scene.ask("RunPodSandbox", about(nri_pod("late", 300)));
+  scene.diary.take();
+  scene.reused_pids = {200};
+  scene.vmm_pids = {300};
+  scene.plugin().look_again();
+  CHECK(scene.diary.take() == Lines{"after (gone ended; pod late vm 300)"});
+  scene.plugin().look_again();
   CHECK(scene.diary.take().empty());
 }
 
