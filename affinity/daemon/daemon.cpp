@@ -80,7 +80,12 @@ class Daemon {
         engine_(ground_.topology, to_engine_options(ground_.config), options.roots, calls_, store_,
                 log_, clock_),
         router_(engine_, events_),
-        watches_(io, engine_, log_),
+        watches_(
+            io, engine_,
+            [this] {
+              if (sources_) sources_->cgroups_written();
+            },
+            log_),
         drift_(io, ground_.config.drift_check, [this] { check_drift(); }),
         signals_(io, SIGTERM, SIGINT, SIGHUP),
         service_(io) {}
@@ -89,8 +94,8 @@ class Daemon {
     engine_.on_happening([this](const engine::Happening& happening) { tell(happening); });
     engine_.adopt();
     sources_.emplace(io_, engine_, options_.roots,
-                     Sources::Paths{ground_.config.nri_socket, ground_.config.kubelet_state}, log_,
-                     clock_);
+                     Sources::Paths{ground_.config.nri_socket, ground_.config.kubelet_state, {}},
+                     log_, clock_);
     serve();
     wait_for_signal();
     service_.ready();

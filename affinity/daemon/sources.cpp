@@ -52,7 +52,7 @@ base::Result<nri::Process> look_at(const vmm::Roots& roots, int pid) {
 
 Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
                  const Paths& paths, const base::Log& log, const base::Clock& clock)
-    : engine_(engine), log_(log), clock_(clock) {
+    : engine_(engine), log_(log), clock_(clock), kata_(io, engine, roots, paths.kata, log) {
   if (!paths.kubelet_state.empty()) {
     kubelet_.emplace(
         io, paths.kubelet_state, [this](const Event& event) { take(event); },
@@ -68,11 +68,13 @@ Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm:
         io, paths.nri_socket, nri::Identity{}, [roots](int pid) { return look_at(roots, pid); },
         static_cast<nri::Listener&>(*this), log, clock);
   }
+  kata_.refresh();
 }
 
 void Sources::refresh() {
   if (kubelet_) kubelet_->refresh();
   if (runtime_) runtime_->look_again();
+  kata_.refresh();
 }
 
 /// kubelet wrote its state before it asked the runtime for anything.
@@ -127,10 +129,12 @@ void Sources::answered(std::string_view method, std::chrono::nanoseconds took) {
 
 void Sources::connected(const std::string& runtime) {
   engine_.set_source(Source::kNri, {true, runtime});
+  kata_.rest(true);
 }
 
 void Sources::disconnected(const std::string& reason) {
   engine_.set_source(Source::kNri, {false, reason + "; trying on"});
+  kata_.rest(false);
 }
 
 }  // namespace ka::daemon

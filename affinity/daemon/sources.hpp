@@ -11,6 +11,7 @@
 
 #include "affinity/base/clock.hpp"
 #include "affinity/base/log.hpp"
+#include "affinity/daemon/kata_source.hpp"
 #include "shim-ext/nri/listener.hpp"
 #include "shim-ext/nri/plugin.hpp"
 #include "shim-ext/watch/kubelet_watch.hpp"
@@ -31,6 +32,7 @@ class Sources final : private nri::Listener {
   struct Paths {
     std::filesystem::path nri_socket;     ///< empty: none
     std::filesystem::path kubelet_state;  ///< empty: none
+    watch::KataWatch::Folders kata;
   };
 
   /// All references must outlive it.
@@ -39,6 +41,8 @@ class Sources final : private nri::Listener {
 
   /// Follows what changed without a word: now and then.
   void refresh();
+  /// Someone wrote a sandbox's cgroup.
+  void cgroups_written() { kata_.follow_masks(); }
 
  private:
   void before(const std::vector<policy::Event>& events) override;
@@ -59,6 +63,7 @@ class Sources final : private nri::Listener {
   /// Set while a container runtime waits for an answer.
   std::optional<std::chrono::steady_clock::time_point> answer_by_;
   std::optional<watch::KubeletWatch> kubelet_;
+  KataSource kata_;
   std::optional<nri::Plugin> runtime_;
 };
 

@@ -32,8 +32,13 @@ int open_pidfd(int pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid,
 
 }  // namespace
 
-Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, const base::Log& log)
-    : io_(io), engine_(engine), log_(log), cgroups_readable_(io) {
+Watches::Watches(boost::asio::io_context& io, engine::Engine& engine,
+                 std::function<void()> cgroups_written, const base::Log& log)
+    : io_(io),
+      engine_(engine),
+      cgroups_written_(std::move(cgroups_written)),
+      log_(log),
+      cgroups_readable_(io) {
   auto watch = host::CpusetWatch::open();
   if (!watch) {
     log_.warning("cgroups are only looked at by the drift check",
@@ -118,6 +123,7 @@ void Watches::wait_for_cgroups() {
                                  for (const auto& directory : *written) {
                                    engine_.cgroup_written(directory);
                                  }
+                                 if (!written->empty()) cgroups_written_();
                                  wait_for_cgroups();
                                });
 }

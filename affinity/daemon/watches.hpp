@@ -7,6 +7,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,8 +27,9 @@ namespace ka::daemon {
 /// it may be gone by the time they run.
 class Watches {
  public:
-  /// All must outlive it.
-  Watches(boost::asio::io_context& io, engine::Engine& engine, const base::Log& log);
+  /// All must outlive it. `cgroups_written` is called after the engine has taken notice.
+  Watches(boost::asio::io_context& io, engine::Engine& engine,
+          std::function<void()> cgroups_written, const base::Log& log);
 
   /// Takes notice of what the engine tells. Called from within the engine, so whatever follows
   /// from it is done later.
@@ -63,6 +65,7 @@ class Watches {
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
+  std::function<void()> cgroups_written_;
   const base::Log& log_;
   std::optional<host::CpusetWatch> cgroups_;  ///< absent where inotify cannot be had
   boost::asio::posix::stream_descriptor cgroups_readable_;

@@ -45,6 +45,15 @@ std::string subject(const EventBody& body) {
   return std::visit(Visitor{}, body);
 }
 
+/// Of a sandbox whose mask is all that is known: whether its pod's claims make it up.
+bool owns_mask(const std::vector<Claim>& claims, const PodRecord& pod, const CpuSet& mask) {
+  CpuSet claimed;
+  for (const Claim& claim : claims) {
+    if (claim.pod_uid == pod.pod_uid) claimed |= claim.cpus;
+  }
+  return !pod.pod_uid.empty() && !mask.empty() && claimed == mask;
+}
+
 }  // namespace
 
 std::string_view source_name(Source source) {
@@ -181,6 +190,9 @@ bool Ledger::judge(const PodRecord& pod, const ContainerRecord& container) const
   const bool by_person = container.source == Source::kApi;
   const bool kubelet_knows = kubelet_.claims && !by_person;
   if (container.told_exclusive && !kubelet_knows) return *container.told_exclusive;
+  if (kubelet_knows && container.source == Source::kCgroup) {
+    return owns_mask(*kubelet_.claims, pod, container.facts.cpus);
+  }
   if (kubelet_knows) return listed(pod, container.facts);
   return exclusive_by_quota(container.facts) &&
          (by_person || !shared_with_another_pod(pod, container.facts.cpus));

@@ -94,7 +94,7 @@ TEST_CASE("containers told by hand are placed, shown, explained and verified") {
   if (!possible()) return;
   Scene scene;
   scene.start();
-  CHECK(scene.ctl({"status"}).out == "no VM sandbox is known\n");
+  CHECK(scene.ctl({"status"}).out.starts_with("no VM sandbox is known\n"));
   scene.add();
   CHECK(scene.as_promised());
   CHECK(scene.ctl({"verify"}).exit == 0);
@@ -172,7 +172,7 @@ TEST_CASE("a VMM that dies ends its sandbox at once") {
   Scene::settle();
   scene.vm.kill();
   CHECK(eventually([&] { return contains(scene.log(), "sandbox-ended"); }, Seconds(4)));
-  CHECK(scene.ctl({"status"}).out == "no VM sandbox is known\n");
+  CHECK(scene.ctl({"status"}).out.starts_with("no VM sandbox is known\n"));
 }
 
 TEST_CASE("a cgroup that someone else writes is followed at once") {

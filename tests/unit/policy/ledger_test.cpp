@@ -151,6 +151,24 @@ TEST_CASE("a pod that owns CPUs as a whole shares them among its containers only
   CHECK(ledger.exclusive_to_others("a").empty());
 }
 
+TEST_CASE("a sandbox of which only the mask is known owns it where its pod's claims make it up") {
+  Ledger ledger;
+  ContainerFacts mask;
+  mask.id = "sandbox-mask";
+  mask.cpus = {4, 5, 6};
+  ledger.apply({Source::kCgroup, PodSeen{.id = "a", .pod_uid = "uid-a"}});
+  ledger.apply({Source::kCgroup, ContainerSeen{"a", mask, std::nullopt}});
+  const auto owns = [&] {
+    return ledger.find("a")->containers.at("sandbox-mask").facts.exclusive;
+  };
+  ledger.apply(kubelet({{"uid-a", "app", {4, 5}}, {"uid-a", "db", {6}}}));
+  CHECK(owns());
+  ledger.apply(kubelet({{"uid-a", "app", {4, 5}}}));
+  CHECK_FALSE(owns());
+  ledger.apply(kubelet({{"uid-b", "app", {4, 5, 6}}}));
+  CHECK_FALSE(owns());
+}
+
 TEST_CASE("kubelet's first format names containers by id") {
   Ledger ledger;
   ledger.apply(pod("a"));

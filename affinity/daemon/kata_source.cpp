@@ -1,0 +1,132 @@
+#include "affinity/daemon/kata_source.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "affinity/base/files.hpp"
+#include "affinity/base/process.hpp"
+#include "affinity/engine/engine.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::daemon {
+namespace {
+
+using policy::Source;
+
+/// The one container that a sandbox has of which only the mask is known.
+constexpr const char* kMask = "sandbox-mask";
+
+bool runs_vm(const vmm::Roots& roots, int pid) { return vmm::is_vmm(roots, pid).value_or(false); }
+
+/// Kata's runtimes name a sandbox by its id in the VMM's command line: as the VM's name, or in the
+/// path of a socket. (Dragonball is the shim itself, which has the id as an argument.)
+bool names(const base::ProcFs& proc, int pid, const std::string& sandbox) {
+  const auto arguments = proc.cmdline(pid);
+  return arguments && std::ranges::any_of(*arguments, [&](const std::string& argument) {
+           return argument.find(sandbox) != std::string::npos;
+         });
+}
+
+std::optional<int> find_vmm(const vmm::Roots& roots, const std::string& sandbox) {
+  const base::ProcFs proc(roots.proc);
+  const auto processes = proc.processes();
+  if (!processes) return std::nullopt;
+  for (const int pid : *processes) {
+    if (names(proc, pid, sandbox) && runs_vm(roots, pid)) return pid;
+  }
+  return std::nullopt;
+}
+
+/// kubelet's cgroup of a pod: ".../pod<uid>/...", by systemd "...-pod<uid>.slice/..." with "_" for
+/// "-". Empty where there is none.
+std::string pod_uid_of(const std::string& cgroup) {
+  constexpr std::size_t kLength = 36;
+  for (std::size_t at = cgroup.find("pod"); at != std::string::npos;
+       at = cgroup.find("pod", at + 1)) {
+    std::string uid = cgroup.substr(at + 3, kLength);
+    std::ranges::replace(uid, '_', '-');
+    const bool is_uid = uid.size() == kLength && std::ranges::all_of(uid, [](char c) {
+                          return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+                        });
+    if (is_uid) return uid;
+  }
+  return {};
+}
+
+}  // namespace
+
+KataSource::KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
+                       watch::KataWatch::Folders folders, const base::Log& log)
+    : engine_(engine),
+      roots_(std::move(roots)),
+      watch_(io, std::move(folders),
+             {.tell = [this](const std::vector<policy::Event>& events) { take(events); },
+              .is_vmm = [this](int pid) { return runs_vm(roots_, pid); },
+              .find_vmm = [this](const std::string& id) { return find_vmm(roots_, id); }},
+             log) {}
+
+void KataSource::refresh() {
+  watch_.refresh();
+  follow_masks();
+  show_extent();
+}
+
+void KataSource::rest(bool rests) {
+  rests_ = rests;
+  watch_.rest(rests);
+  show_extent();
+}
+
+void KataSource::take(const std::vector<policy::Event>& events) {
+  for (const policy::Event& event : events) engine_.narrow(event, std::chrono::hours(1));
+  engine_.finish({});
+  follow_masks();
+  show_extent();
+}
+
+void KataSource::follow_masks() {
+  if (rests_) return;
+  for (const std::string& id : engine_.sandbox_ids()) {
+    const policy::PodRecord* pod = engine_.ledger().find(id);
+    if (pod != nullptr && pod->source == Source::kCgroup) follow_mask(id);
+  }
+}
+
+void KataSource::follow_mask(const std::string& sandbox) {
+  const auto view = engine_.view(sandbox);
+  if (!view || view->cgroup.empty()) return;
+  const auto text = base::read_file(std::filesystem::path(view->cgroup) / "cpuset.cpus");
+  const auto cpus = policy::parse_list<policy::CpuTag>(text.value_or(""));
+  if (!cpus) return;
+  policy::PodSeen pod;
+  pod.id = sandbox;
+  pod.pod_uid = pod_uid_of(view->cgroup);
+  pod.vmm_pid = view->pod.vmm_pid;
+  policy::ContainerFacts facts;
+  facts.id = kMask;
+  facts.cpus = *cpus;
+  engine_.handle({Source::kCgroup, std::move(pod)});
+  engine_.handle({Source::kCgroup, policy::ContainerSeen{sandbox, std::move(facts), std::nullopt}});
+}
+
+void KataSource::show_extent() {
+  const auto extent = watch_.extent();
+  const std::string rests = "not needed while the container runtime tells of its pods";
+  const auto sandboxes = [](int number, const char* whose) {
+    return std::to_string(number) + (number == 1 ? " sandbox of " : " sandboxes of ") + whose;
+  };
+  engine_.set_source(Source::kPersist,
+                     {true, rests_ ? rests
+                                   : sandboxes(extent.go,
+                                               "Kata's Go runtime: their containers, but not "
+                                               "which have exited")});
+  engine_.set_source(Source::kCgroup,
+                     {true, rests_ ? rests
+                                   : sandboxes(extent.rust,
+                                               "Kata's runtime-rs: the mask of each as a "
+                                               "whole, not its containers")});
+}
+
+}  // namespace ka::daemon

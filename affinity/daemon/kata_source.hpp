@@ -1,0 +1,46 @@
+// What can be known of Kata's sandboxes without a word from a container runtime: by the folders
+// that Kata keeps, and by the cgroup that it writes.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <string>
+#include <vector>
+
+#include "affinity/base/log.hpp"
+#include "shim-ext/watch/kata_watch.hpp"
+#include "vmm/facts/facts.hpp"
+
+namespace ka::engine {
+class Engine;
+}
+
+namespace ka::daemon {
+
+/// Must outlive the running of its io_context.
+class KataSource {
+ public:
+  /// `engine` and `log` must outlive it.
+  KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
+             watch::KataWatch::Folders folders, const base::Log& log);
+
+  /// Follows what changed without a word: now and then.
+  void refresh();
+
+  /// Says nothing while someone else tells of the containers: that is earlier, and knows more.
+  void rest(bool rests);
+
+  /// Someone wrote a sandbox cgroup: reads the masks of sandboxes of which nothing else is known.
+  void follow_masks();
+
+ private:
+  void take(const std::vector<policy::Event>& events);
+  void follow_mask(const std::string& sandbox);
+  void show_extent();
+
+  engine::Engine& engine_;
+  vmm::Roots roots_;
+  bool rests_ = false;
+  watch::KataWatch watch_;
+};
+
+}  // namespace ka::daemon

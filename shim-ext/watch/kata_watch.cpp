@@ -1,0 +1,161 @@
+#include "shim-ext/watch/kata_watch.hpp"
+
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include <boost/asio/buffer.hpp>
+#include <cerrno>
+#include <utility>
+
+#include "affinity/base/files.hpp"
+#include "shim-ext/watch/persist.hpp"
+
+namespace ka::watch {
+namespace {
+
+namespace fs = std::filesystem;
+using policy::Source;
+
+constexpr std::uint32_t kChanges =
+    IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF;
+constexpr std::size_t kMaxSize = std::size_t{16} << 20;
+
+}  // namespace
+
+KataWatch::KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks,
+                     const base::Log& log)
+    : folders_(std::move(folders)), hooks_(std::move(hooks)), log_(log), inotify_(io), again_(io) {
+  const int descriptor = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (descriptor < 0) return;  // refresh() still follows the folders
+  inotify_.assign(descriptor);
+  wait();
+}
+
+void KataWatch::refresh() {
+  if (rests_) return;
+  incomplete_ = false;
+  Events events;
+  std::set<std::string> there;
+  look(folders_.go, false, there, events);
+  look(folders_.rust, true, there, events);
+  drop_gone(there, events);
+  if (!events.empty()) hooks_.tell(events);
+  if (incomplete_) try_again();
+}
+
+void KataWatch::rest(bool rests) {
+  if (std::exchange(rests_, rests) == rests) return;
+  sandboxes_.clear();
+  tries_ = 0;
+  refresh();
+}
+
+KataWatch::Extent KataWatch::extent() const {
+  Extent extent;
+  for (const auto& [id, known] : sandboxes_) {
+    if (known.read) ++(known.rust ? extent.rust : extent.go);
+  }
+  return extent;
+}
+
+void KataWatch::look(const fs::path& folder, bool rust, std::set<std::string>& there,
+                     Events& events) {
+  watch(folder);
+  const auto names = base::list_directory(folder);
+  if (!names) return;
+  for (const std::string& id : *names) {
+    std::error_code ignored;
+    if (!fs::is_directory(folder / id, ignored)) continue;
+    there.insert(id);
+    const auto [entry, added] = sandboxes_.try_emplace(id);
+    if (added) tries_ = 0;
+    entry->second.rust = rust;
+    watch(folder / id);
+    const bool whole =
+        rust ? read_rust(id, entry->second, events) : read_go(id, entry->second, events);
+    incomplete_ |= !whole;
+  }
+}
+
+/// False: the file is not there yet, or not all of it.
+bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
+  const fs::path file = folders_.go / id / "persist.json";
+  struct stat found{};
+  if (::stat(file.c_str(), &found) != 0) return false;
+  const Stamp stamp{found.st_ino, found.st_mtim.tv_sec, found.st_mtim.tv_nsec, found.st_size};
+  if (known.read == stamp) return true;
+  const auto text = base::read_file(file, kMaxSize);
+  auto sandbox = text ? parse_persist(*text, id) : unexpected(text.error());
+  if (!sandbox) {
+    log_.debug("persist.json is not used yet",
+               {{"sandbox", id}, {"reason", sandbox.error().message}});
+    return false;
+  }
+  if (!sandbox->pod.vmm_pid || !hooks_.is_vmm(*sandbox->pod.vmm_pid)) return false;
+  known.read = stamp;
+  events.push_back({Source::kPersist, std::move(sandbox->pod)});
+  auto before = std::exchange(known.containers, {});
+  for (policy::ContainerFacts& facts : sandbox->containers) {
+    before.erase(facts.id);
+    known.containers.insert(facts.id);
+    events.push_back({Source::kPersist, policy::ContainerSeen{id, std::move(facts), std::nullopt}});
+  }
+  for (const std::string& gone : before) {
+    events.push_back({Source::kPersist, policy::ContainerGone{id, gone}});
+  }
+  return true;
+}
+
+/// False: there is no VMM yet.
+bool KataWatch::read_rust(const std::string& id, Known& known, Events& events) {
+  if (known.read) return true;
+  policy::PodSeen pod;
+  pod.id = id;
+  pod.vmm_pid = hooks_.find_vmm(id);
+  if (!pod.vmm_pid) return false;
+  known.read = Stamp{};
+  events.push_back({Source::kCgroup, std::move(pod)});
+  return true;
+}
+
+void KataWatch::drop_gone(const std::set<std::string>& there, Events& events) {
+  std::erase_if(sandboxes_, [&](const auto& entry) {
+    const auto& [id, known] = entry;
+    if (there.contains(id)) return false;
+    if (known.read) {
+      events.push_back({known.rust ? Source::kCgroup : Source::kPersist, policy::PodGone{id}});
+    }
+    return true;
+  });
+}
+
+/// Also its nearest ancestor, where it is not there yet: Kata makes its folders with the first
+/// sandbox.
+void KataWatch::watch(const fs::path& directory) {
+  if (!inotify_.is_open()) return;
+  for (fs::path at = directory; !at.empty(); at = at.parent_path()) {
+    if (::inotify_add_watch(inotify_.native_handle(), at.c_str(), kChanges | IN_ONLYDIR) >= 0)
+      return;
+    if (errno != ENOENT || at == at.root_path()) return;
+  }
+}
+
+void KataWatch::wait() {
+  inotify_.async_read_some(boost::asio::buffer(buffer_),
+                           [this](const boost::system::error_code& error, std::size_t) {
+                             if (error) return;
+                             tries_ = 0;
+                             refresh();
+                             wait();
+                           });
+}
+
+void KataWatch::try_again() {
+  if (++tries_ > kTries) return;
+  again_.expires_after(kPause);
+  again_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) refresh();
+  });
+}
+
+}  // namespace ka::watch

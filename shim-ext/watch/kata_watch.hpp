@@ -1,0 +1,101 @@
+// Follows the folders that Kata's two runtimes keep of their sandboxes, for nodes where nobody else
+// tells of containers. The Go runtime's persist.json has the containers with their CPUs; runtime-rs
+// writes none of that: there is the sandbox, its VMM has to be found, and its cgroup tells the
+// mask.
+#pragma once
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "affinity/base/log.hpp"
+#include "policy/ledger/event.hpp"
+
+namespace ka::watch {
+
+/// Must outlive the running of its io_context.
+class KataWatch {
+ public:
+  /// A file that is only partly there is read again after this long, and a VMM that is not there
+  /// yet looked for again, as often as kTries says; then only when something changes, and at each
+  /// refresh().
+  static constexpr std::chrono::milliseconds kPause{50};
+  static constexpr int kTries = 200;
+
+  struct Folders {
+    std::filesystem::path go = "/run/vc/sbs";
+    std::filesystem::path rust = "/run/kata";
+  };
+
+  /// What the folders show, for people.
+  struct Extent {
+    int go = 0;    ///< sandboxes of the Go runtime
+    int rust = 0;  ///< of runtime-rs
+
+    bool operator==(const Extent&) const = default;
+  };
+
+  struct Hooks {
+    /// What one look found.
+    std::function<void(const std::vector<policy::Event>&)> tell;
+    /// Whether the process is a VMM at this moment.
+    std::function<bool(int pid)> is_vmm;
+    /// The VMM of a sandbox; absent: there is none yet.
+    std::function<std::optional<int>(const std::string& sandbox)> find_vmm;
+  };
+
+  /// `log` must outlive it. Reads nothing yet.
+  KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks, const base::Log& log);
+
+  /// Reads what changed. While it rests nothing is read; what changed meanwhile is told afterwards.
+  void refresh();
+  void rest(bool rests);
+
+  Extent extent() const;
+
+ private:
+  /// What makes a file another one.
+  struct Stamp {
+    std::uint64_t inode = 0;
+    std::int64_t seconds = 0, nanoseconds = 0, size = 0;
+
+    bool operator==(const Stamp&) const = default;
+  };
+  struct Known {
+    bool rust = false;
+    std::optional<Stamp> read;  ///< the persist.json that was told; of runtime-rs: its VMM was
+    std::set<std::string> containers;
+  };
+  using Events = std::vector<policy::Event>;
+
+  void look(const std::filesystem::path& folder, bool rust, std::set<std::string>& there,
+            Events& events);
+  bool read_go(const std::string& id, Known& known, Events& events);
+  bool read_rust(const std::string& id, Known& known, Events& events);
+  void drop_gone(const std::set<std::string>& there, Events& events);
+  void watch(const std::filesystem::path& directory);
+  void wait();
+  void try_again();
+
+  Folders folders_;
+  Hooks hooks_;
+  const base::Log& log_;
+  bool rests_ = false;
+  bool incomplete_ = false;  ///< something could not be read in the last look
+  int tries_ = 0;
+  std::map<std::string, Known> sandboxes_;
+  boost::asio::posix::stream_descriptor inotify_;
+  boost::asio::steady_timer again_;
+  alignas(8) std::array<char, 4096> buffer_{};
+};
+
+}  // namespace ka::watch

@@ -1,0 +1,94 @@
+#include "shim-ext/watch/persist.hpp"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <initializer_list>
+
+namespace ka::watch {
+namespace {
+
+namespace json = boost::json;
+using base::ErrorCode;
+
+/// A member at the end of a path; nullptr where there is none.
+const json::value* find(const json::value& value, std::initializer_list<std::string_view> path) {
+  const json::value* found = &value;
+  for (const std::string_view name : path) {
+    const json::object* object = found->if_object();
+    found = object == nullptr ? nullptr : object->if_contains(name);
+    if (found == nullptr) return nullptr;
+  }
+  return found;
+}
+
+std::string text_at(const json::value& value, std::initializer_list<std::string_view> path) {
+  const json::value* found = find(value, path);
+  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+
+std::int64_t number_at(const json::value& value, std::initializer_list<std::string_view> path) {
+  const json::value* found = find(value, path);
+  boost::system::error_code error;
+  const auto number = found == nullptr ? 0 : found->to_number<std::int64_t>(error);
+  return error ? 0 : number;
+}
+
+/// The word of containerd, or else that of CRI-O.
+std::string annotation(const json::value& container, std::string_view containerd,
+                       std::string_view crio) {
+  std::string text = text_at(container, {"Annotations", containerd});
+  return text.empty() ? text_at(container, {"Annotations", crio}) : text;
+}
+
+void read_pod(const json::value& container, policy::PodSeen& pod) {
+  pod.pod_uid = annotation(container, "io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid");
+  const std::string name =
+      annotation(container, "io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name");
+  const std::string space =
+      annotation(container, "io.kubernetes.cri.sandbox-namespace", "io.kubernetes.pod.namespace");
+  pod.pod_name = space.empty() ? name : space + '/' + name;
+}
+
+base::Result<policy::ContainerFacts> read_container(const json::value& value) {
+  policy::ContainerFacts facts;
+  facts.id = text_at(value, {"ID"});
+  facts.name =
+      annotation(value, "io.kubernetes.cri.container-name", "io.kubernetes.container.name");
+  auto cpus = policy::parse_list<policy::CpuTag>(text_at(value, {"Resources", "cpu", "cpus"}));
+  auto mems = policy::parse_list<policy::NodeTag>(text_at(value, {"Resources", "cpu", "mems"}));
+  if (!cpus || !mems) {
+    return base::fail(ErrorCode::kInvalid,
+                      "persist.json: container " + facts.id + " has a list that cannot be read");
+  }
+  facts.cpus = std::move(*cpus);
+  facts.mems = std::move(*mems);
+  facts.quota = number_at(value, {"Resources", "cpu", "quota"});
+  facts.period = number_at(value, {"Resources", "cpu", "period"});
+  return facts;
+}
+
+}  // namespace
+
+base::Result<PersistedSandbox> parse_persist(std::string_view text, const std::string& id) {
+  boost::system::error_code error;
+  const json::value root = json::parse(json::string_view(text.data(), text.size()), error);
+  if (error) return base::fail(ErrorCode::kInvalid, "persist.json: " + error.message());
+  const json::value* containers = find(root, {"Config", "ContainerConfigs"});
+  PersistedSandbox sandbox;
+  sandbox.pod.id = id;
+  const std::int64_t pid = number_at(root, {"HypervisorState", "Pid"});
+  if (pid > 0) sandbox.pod.vmm_pid = static_cast<int>(pid);
+  if (containers == nullptr || !containers->is_array()) return sandbox;
+  for (const json::value& one : containers->get_array()) {
+    if (text_at(one, {"ID"}) == id) {
+      read_pod(one, sandbox.pod);
+      continue;
+    }
+    auto facts = read_container(one);
+    if (!facts) return unexpected(std::move(facts.error()));
+    sandbox.containers.push_back(std::move(*facts));
+  }
+  return sandbox;
+}
+
+}  // namespace ka::watch

@@ -1,0 +1,23 @@
+// persist.json of Kata's Go runtime: what it knows of one sandbox, rewritten at each change
+// (virtcontainers/persist.go, persist/api/*.go). It is written in place: a reader may see a part.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "affinity/base/result.hpp"
+#include "policy/ledger/event.hpp"
+
+namespace ka::watch {
+
+struct PersistedSandbox {
+  policy::PodSeen pod;
+  std::vector<policy::ContainerFacts> containers;  ///< without the pod's own (pause)
+};
+
+/// kInvalid: this is no such file, or only a part of one. What is not there is empty: which
+/// containers have exited is not told. `id` is the sandbox's, the name of the file's directory.
+base::Result<PersistedSandbox> parse_persist(std::string_view text, const std::string& id);
+
+}  // namespace ka::watch

@@ -1,0 +1,11 @@
+// persist.json of Kata, as it may be found in the middle of a write.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "shim-ext/watch/persist.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  (void)ka::watch::parse_persist({reinterpret_cast<const char*>(data), size}, "s1");
+  return 0;
+}

@@ -1,0 +1,151 @@
+#include "shim-ext/watch/kata_watch.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <set>
+
+#include "shim-ext/watch/persist.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+std::string container(const std::string& id, const std::string& cpus) {
+  return R"({"ID":")" + id + R"(","Annotations":{"io.kubernetes.cri.container-name":"app"},)" +
+         R"("Resources":{"cpu":{"cpus":")" + cpus +
+         R"(","mems":"1","quota":200000,"period":100000}}})";
+}
+
+/// As Go's encoder writes it, with keys that nobody asks for.
+std::string persist(int pid, const std::string& containers) {
+  return R"({"PersistVersion":2,"State":"running","HypervisorState":{"Pid":)" +
+         std::to_string(pid) + R"(,"Type":"qemu"},"Config":{"HypervisorType":"qemu",)" +
+         R"("ContainerConfigs":[{"ID":"s1","Annotations":{"io.kubernetes.cri.sandbox-uid":"u1",)" +
+         R"("io.kubernetes.cri.sandbox-name":"cart","io.kubernetes.cri.sandbox-namespace":"shop"},)" +
+         R"("Resources":{"cpu":{"cpus":"","mems":""}}})" +
+         (containers.empty() ? "" : "," + containers) + "]}}\n";
+}
+
+std::string words(const policy::Event& event) {
+  const std::string by = std::string(policy::source_name(event.source)) + ": ";
+  if (const auto* pod = std::get_if<policy::PodSeen>(&event.body)) {
+    return by + pod->id + " vm " + std::to_string(pod->vmm_pid.value_or(0));
+  }
+  if (const auto* seen = std::get_if<policy::ContainerSeen>(&event.body)) {
+    return by + seen->container.id + ' ' + policy::format_list(seen->container.cpus);
+  }
+  if (const auto* gone = std::get_if<policy::ContainerGone>(&event.body)) {
+    return by + "gone " + gone->container;
+  }
+  if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) return by + "gone " + gone->id;
+  return "?";
+}
+
+struct Scene {
+  Scene()
+      : watch(io, {dir.path() / "vc/sbs", dir.path() / "kata"},
+              {.tell =
+                   [this](const std::vector<policy::Event>& events) {
+                     for (const auto& event : events) lines.push_back(words(event));
+                   },
+               .is_vmm = [this](int pid) { return vmms.contains(pid); },
+               .find_vmm = [this](const std::string&) { return rust_vmm; }},
+              log) {
+    watch.refresh();
+  }
+
+  Lines take() {
+    io.restart();
+    io.run_for(std::chrono::milliseconds(150));
+    return std::exchange(lines, {});
+  }
+
+  tests::TempDir dir;
+  std::string log_lines;
+  base::Log log{base::LogLevel::kDebug, log_lines};
+  boost::asio::io_context io;
+  std::set<int> vmms{100};
+  std::optional<int> rust_vmm;
+  Lines lines;
+  watch::KataWatch watch;
+};
+
+}  // namespace
+
+TEST_CASE("persist.json: the sandbox, its VMM and its containers, without its own") {
+  const auto sandbox = watch::parse_persist(persist(100, container("c1", "2-3")), "s1");
+  REQUIRE(sandbox);
+  CHECK(sandbox->pod.pod_uid == "u1");
+  CHECK(sandbox->pod.pod_name == "shop/cart");
+  CHECK(sandbox->pod.vmm_pid == 100);
+  REQUIRE(sandbox->containers.size() == 1);
+  const policy::ContainerFacts& facts = sandbox->containers[0];
+  CHECK(facts.id == "c1");
+  CHECK(facts.name == "app");
+  CHECK(facts.cpus == CpuSet{2, 3});
+  CHECK(facts.mems == policy::NodeSet{1});
+  CHECK(facts.quota == 200000);
+  CHECK(facts.period == 100000);
+}
+
+TEST_CASE("persist.json: every part of it is refused, and so is a list that cannot be read") {
+  const std::string whole = persist(100, container("c1", "2-3"));
+  for (std::size_t size = 0; size + 2 < whole.size(); ++size) {
+    CHECK_FALSE(watch::parse_persist(whole.substr(0, size), "s1"));
+  }
+  CHECK_FALSE(watch::parse_persist(persist(100, container("c1", "3-2")), "s1"));
+  CHECK(watch::parse_persist("{}", "s1"));
+}
+
+TEST_CASE("Go's sandboxes are followed: born, half written, rewritten, ended") {
+  Scene scene;
+  CHECK(scene.take().empty());
+  const std::string whole = persist(100, container("c1", "2-3"));
+  scene.dir.write("vc/sbs/s1/persist.json", whole.substr(0, 200));
+  CHECK(scene.take().empty());
+  scene.dir.write("vc/sbs/s1/persist.json", whole);
+  CHECK(scene.take() == Lines{"persist.json: s1 vm 100", "persist.json: c1 2-3"});
+  CHECK(scene.watch.extent() == watch::KataWatch::Extent{1, 0});
+  scene.watch.refresh();
+  CHECK(scene.take().empty());
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c2", "4")));
+  CHECK(scene.take() ==
+        Lines{"persist.json: s1 vm 100", "persist.json: c2 4", "persist.json: gone c1"});
+  std::filesystem::remove_all(scene.dir.path() / "vc/sbs/s1");
+  CHECK(scene.take() == Lines{"persist.json: gone s1"});
+}
+
+TEST_CASE("a VMM that is not there yet is waited for; a number that is no VMM is nobody's") {
+  Scene scene;
+  scene.vmms.clear();
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, ""));
+  CHECK(scene.take().empty());
+  scene.vmms.insert(100);
+  CHECK(scene.take() == Lines{"persist.json: s1 vm 100"});
+}
+
+TEST_CASE("a sandbox of runtime-rs is known once its VMM is found") {
+  Scene scene;
+  scene.dir.write("kata/s2/state.json", "{}");
+  CHECK(scene.take().empty());
+  scene.rust_vmm = 200;
+  CHECK(scene.take() == Lines{"cgroup: s2 vm 200"});
+  CHECK(scene.watch.extent() == watch::KataWatch::Extent{0, 1});
+  CHECK(scene.take().empty());
+  std::filesystem::remove_all(scene.dir.path() / "kata/s2");
+  CHECK(scene.take() == Lines{"cgroup: gone s2"});
+}
+
+TEST_CASE("while it rests nothing is told; afterwards everything is told anew") {
+  Scene scene;
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "2-3")));
+  CHECK(scene.take().size() == 2);
+  scene.watch.rest(true);
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "4")));
+  CHECK(scene.take().empty());
+  scene.watch.rest(false);
+  CHECK(scene.take() == Lines{"persist.json: s1 vm 100", "persist.json: c1 4"});
+}
