@@ -21,5 +21,6 @@ Exit run(const SandboxRemoveOptions& options, Output& output);
 Exit run(const ContainerUpdateOptions& options, Output& output);
 Exit run(const ContainerRemoveOptions& options, Output& output);
 Exit run(const EventsOptions& options, Output& output);
+Exit run(const DoctorOptions& options, Output& output);
 
 }  // namespace ka::cli

@@ -90,6 +90,14 @@ void declare_merge_hints(CLI::App& app, Command& chosen) {
       ->capture_default_str();
 }
 
+void declare_doctor(CLI::App& app, Command& chosen) {
+  const auto options = std::make_shared<DoctorOptions>();
+  CLI::App& command = add_command(app, chosen, options, "doctor",
+                                  "look for what keeps this node from keeping the promise");
+  command.add_option("--root", options->root, "where the node's file system is")
+      ->capture_default_str();
+}
+
 template <typename Options>
 CLI::App& add_online(CLI::App& app, Command& chosen, const std::shared_ptr<Options>& options,
                      const char* name, const char* summary) {
@@ -190,6 +198,7 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_actions(app, chosen);
   declare_sandbox(app, chosen);
   declare_container(app, chosen);
+  declare_doctor(app, chosen);
 }
 
 }  // namespace

@@ -111,11 +111,16 @@ struct ContainerRemoveOptions : Online {
 /// `events`: what happens, as it happens.
 struct EventsOptions : Online {};
 
+/// `doctor`: what on this node keeps the promise from being kept.
+struct DoctorOptions {
+  std::string root = "/";  ///< where the node's file system is
+};
+
 using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, MergeHintsOptions, StatusOptions,
                  ExplainOptions, MapOptions, VerifyOptions, ReconcileOptions, ReleaseOptions,
                  SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
-                 ContainerRemoveOptions, EventsOptions>;
+                 ContainerRemoveOptions, EventsOptions, DoctorOptions>;
 
 struct Invocation {
   bool json = false;

@@ -5,6 +5,7 @@
 #include "affinity/base/files.hpp"
 #include "affinity/config/check.hpp"
 #include "affinity/config/entries.hpp"
+#include "affinity/config/files.hpp"
 #include "affinity/config/keys.hpp"
 #include "affinity/words/settings.hpp"
 
@@ -96,22 +97,6 @@ base::Result<void> merge(const fs::path& file, Merged& into) {
   return {};
 }
 
-/// The files of config.d beside the file that a symbolic link leads to, in name order.
-base::Result<std::vector<fs::path>> drop_ins(const fs::path& main) {
-  std::error_code wrong;
-  const fs::path real = fs::canonical(main, wrong);
-  if (wrong) return base::fail_errno(wrong.value(), main.string());
-  const fs::path directory = real.parent_path() / "config.d";
-  const auto names = base::list_directory(directory);
-  if (!names && names.error().code == base::ErrorCode::kGone) return std::vector<fs::path>{};
-  if (!names) return unexpected(names.error());
-  std::vector<fs::path> files;
-  for (const std::string& name : *names) {
-    if (!fs::is_directory(directory / name, wrong)) files.push_back(directory / name);
-  }
-  return files;
-}
-
 base::Result<Merged> read(const fs::path& main) {
   Merged merged;
   const auto others = drop_ins(main);
@@ -121,32 +106,6 @@ base::Result<Merged> read(const fs::path& main) {
     if (auto done = merge(file, merged); !done) return unexpected(std::move(done.error()));
   }
   return merged;
-}
-
-/// Where kata-deploy puts the files that it hands to each shim:
-/// runtimes/<shim>/configuration-<shim>.toml.
-std::vector<fs::path> deployed(const fs::path& runtimes) {
-  std::vector<fs::path> files;
-  const auto shims = base::list_directory(runtimes);
-  if (!shims) return files;
-  for (const std::string& shim : *shims) {
-    files.push_back(runtimes / shim / ("configuration-" + shim + ".toml"));
-  }
-  return files;
-}
-
-/// Kata's search order: the administrator's place first, and runtime-rs, the default runtime,
-/// before the Go runtime (kata-types' default.rs; katautils' config-settings.go).
-std::vector<fs::path> candidates(const fs::path& root) {
-  std::vector<fs::path> files;
-  for (const char* directory : {"etc/kata-containers", "usr/share/defaults/kata-containers",
-                                "opt/kata/share/defaults/kata-containers"}) {
-    files.push_back(root / directory / "runtime-rs" / "configuration.toml");
-    files.push_back(root / directory / "configuration.toml");
-  }
-  const auto more = deployed(root / "opt/kata/share/defaults/kata-containers/runtimes");
-  files.insert(files.end(), more.begin(), more.end());
-  return files;
 }
 
 base::Result<Merged> find(const fs::path& root) {

@@ -77,6 +77,16 @@ std::string type_name(const Value& value) {
   return std::visit(Name{}, value);
 }
 
+base::Result<Entries> parse_whole(const std::string& text, const std::string& file) {
+  try {
+    Entries entries;
+    flatten(toml::parse(text, file), {}, file, entries);
+    return entries;
+  } catch (const toml::parse_error& error) {
+    return unexpected(error_at(location(error.source(), file), std::string(error.description())));
+  }
+}
+
 base::Result<std::optional<Entries>> parse_toml(const std::string& text, const std::string& file) {
   try {
     return affinity_of(toml::parse(text, file), file);

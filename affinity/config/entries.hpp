@@ -46,4 +46,8 @@ using Entries = std::map<std::vector<std::string>, Entry>;
 /// where it is no TOML, or `affinity` is no table. `file` is the name for errors.
 base::Result<std::optional<Entries>> parse_toml(const std::string& text, const std::string& file);
 
+/// Every value of a TOML file, whoever it is for: {"plugins", "io.containerd.nri.v1.nri",
+/// "disable"}.
+base::Result<Entries> parse_whole(const std::string& text, const std::string& file);
+
 }  // namespace ka::config

@@ -1,0 +1,20 @@
+// Where Kata's configuration lies: the search order, and the drop-ins beside a file.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "affinity/base/result.hpp"
+
+namespace ka::config {
+
+/// Kata's search order below `root`: the administrator's place first, and runtime-rs, the default
+/// runtime, before the Go runtime (kata-types' default.rs; katautils' config-settings.go). Files
+/// that are not there are among them.
+std::vector<std::filesystem::path> candidates(const std::filesystem::path& root);
+
+/// The files of config.d beside the file that a symbolic link leads to, in name order: Kata merges
+/// them key by key.
+base::Result<std::vector<std::filesystem::path>> drop_ins(const std::filesystem::path& main);
+
+}  // namespace ka::config
