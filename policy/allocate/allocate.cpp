@@ -196,7 +196,9 @@ Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuReque
 }
 
 CpuSet pack(const Machine& machine, const CpuSet& cpus, int count) {
-  CpuRequest request{.cpus = std::min(count, (cpus & machine.cpus()).size()), .available = cpus};
+  if (count >= cpus.size()) return cpus & machine.cpus();
+  const CpuRequest request{.cpus = std::min(count, (cpus & machine.cpus()).size()),
+                           .available = cpus};
   const auto packed = run_growing(packed_policy(), machine, request);
   return packed ? packed->cpus : CpuSet{};
 }

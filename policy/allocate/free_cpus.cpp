@@ -1,7 +1,7 @@
 #include "policy/allocate/free_cpus.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <compare>
 
 namespace ka::policy {
 
@@ -27,16 +27,12 @@ void FreeCpus::take(const CpuSet& cpus) {
 }
 
 std::vector<int> FreeCpus::order(CpuLevel level) const {
-  if (const auto parent = machine_->parent(level)) return nested(*parent, order(*parent), level);
-  std::vector<int> groups(machine_->groups(level).size());
-  std::iota(groups.begin(), groups.end(), 0);
-  std::erase_if(groups, [&](int group) { return count(level, group) == 0; });
-  sort(level, groups);
-  return groups;
+  if (const auto parent = machine_->parent(level)) return nested(*parent, level);
+  return sorted(level, [](int) { return 0; });
 }
 
 std::vector<int> FreeCpus::cpus_by_number() const {
-  return nested(CpuLevel::kSocket, order(CpuLevel::kSocket), CpuLevel::kCpu);
+  return nested(CpuLevel::kSocket, CpuLevel::kCpu);
 }
 
 std::vector<int> FreeCpus::whole_groups(CpuLevel level) const {
@@ -45,37 +41,38 @@ std::vector<int> FreeCpus::whole_groups(CpuLevel level) const {
   return groups;
 }
 
-std::vector<int> FreeCpus::nested(CpuLevel outer, const std::vector<int>& parents,
-                                  CpuLevel inner) const {
-  std::vector<int> groups;
-  std::vector<bool> seen(machine_->groups(inner).size());
-  for (const int parent : parents) {
-    std::vector<int> children = with_free(outer, parent, inner);
-    sort(inner, children);
-    for (const int child : children) {
-      if (!seen[static_cast<std::size_t>(child)]) groups.push_back(child);
-      seen[static_cast<std::size_t>(child)] = true;
+std::vector<int> FreeCpus::nested(CpuLevel outer, CpuLevel inner) const {
+  std::vector<int> places(machine_->groups(outer).size());
+  int next = 0;
+  for (const int parent : order(outer)) places[static_cast<std::size_t>(parent)] = next++;
+  return sorted(inner, [&](int group) {
+    const int parent = machine_->around(inner, group, outer);
+    if (parent >= 0) return places[static_cast<std::size_t>(parent)];
+    int first = next;
+    for (const int cpu : in(inner, group)) {
+      first = std::min(first, places[static_cast<std::size_t>(machine_->group_of(outer, cpu))]);
     }
+    return first;
+  });
+}
+
+/// By the place of the parent, then by free CPUs, then by number.
+template <typename Place>
+std::vector<int> FreeCpus::sorted(CpuLevel level, const Place& place_of) const {
+  struct Entry {
+    int place, free, group;
+    auto operator<=>(const Entry&) const = default;
+  };
+  std::vector<Entry> entries;
+  const int all = static_cast<int>(machine_->groups(level).size());
+  for (int group = 0; group < all; ++group) {
+    const int free = count(level, group);
+    if (free > 0) entries.push_back({place_of(group), free, group});
   }
+  std::ranges::sort(entries);
+  std::vector<int> groups(entries.size());
+  std::ranges::transform(entries, groups.begin(), &Entry::group);
   return groups;
-}
-
-std::vector<int> FreeCpus::with_free(CpuLevel outer, int number, CpuLevel inner) const {
-  std::vector<int> found;
-  int last = -1;
-  for (const int cpu : in(outer, number)) {
-    const int group = machine_->group_of(inner, cpu);
-    if (group != last) found.push_back(group);
-    last = group;
-  }
-  std::ranges::sort(found);
-  const auto repeated = std::ranges::unique(found);
-  found.erase(repeated.begin(), repeated.end());
-  return found;
-}
-
-void FreeCpus::sort(CpuLevel level, std::vector<int>& groups) const {
-  std::ranges::sort(groups, {}, [&](int group) { return std::pair(count(level, group), group); });
 }
 
 }  // namespace ka::policy

@@ -38,9 +38,9 @@ class FreeCpus {
   std::vector<int> whole_groups(CpuLevel level) const;
 
  private:
-  std::vector<int> with_free(CpuLevel outer, int number, CpuLevel inner) const;
-  void sort(CpuLevel level, std::vector<int>& groups) const;
-  std::vector<int> nested(CpuLevel outer, const std::vector<int>& parents, CpuLevel inner) const;
+  std::vector<int> nested(CpuLevel outer, CpuLevel inner) const;
+  template <typename Place>
+  std::vector<int> sorted(CpuLevel level, const Place& place_of) const;
 
   const Machine* machine_;
   CpuSet cpus_;

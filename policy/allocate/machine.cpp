@@ -45,6 +45,22 @@ Machine::Machine(Topology topology) : topology_(std::move(topology)) {
       layer.groups.push_back({id, std::move(cpus), size});
     }
   }
+  for (std::size_t level = 0; level < kCpuLevels; ++level) {
+    find_around(static_cast<CpuLevel>(level));
+  }
+}
+
+void Machine::find_around(CpuLevel inner) {
+  Layer& layer = layers_[static_cast<std::size_t>(inner)];
+  for (std::size_t outer = 0; outer < kCpuLevels; ++outer) {
+    for (const CpuGroup& group : layer.groups) {
+      const auto lies_in = [&](int cpu) { return group_of(static_cast<CpuLevel>(outer), cpu); };
+      const int first = lies_in(group.cpus.first());
+      const bool inside =
+          std::ranges::all_of(group.cpus, [&](int cpu) { return lies_in(cpu) == first; });
+      layer.around[outer].push_back(inside ? first : -1);
+    }
+  }
 }
 
 std::vector<int> Machine::inside(CpuLevel outer, int number, CpuLevel inner) const {

@@ -40,6 +40,10 @@ class Machine {
   int group_of(CpuLevel level, int cpu) const {
     return at(level).group_of[static_cast<std::size_t>(cpu)];
   }
+  /// The group of `outer` that a group of `inner` lies in; -1 when it lies in several.
+  int around(CpuLevel inner, int number, CpuLevel outer) const {
+    return at(inner).around[static_cast<std::size_t>(outer)][static_cast<std::size_t>(number)];
+  }
   /// The groups of `inner` that share a CPU with a group of `outer`, ascending.
   std::vector<int> inside(CpuLevel outer, int number, CpuLevel inner) const;
 
@@ -66,10 +70,12 @@ class Machine {
  private:
   struct Layer {
     std::vector<CpuGroup> groups;
-    std::vector<int> group_of;  ///< by CPU number, -1 where there is none
+    std::vector<int> group_of;                        ///< by CPU number, -1 where there is none
+    std::array<std::vector<int>, kCpuLevels> around;  ///< by level and group
   };
 
   const Layer& at(CpuLevel level) const { return layers_[static_cast<std::size_t>(level)]; }
+  void find_around(CpuLevel inner);
   int average(CpuLevel level) const;
   CpuSet groups_of(CpuLevel level, const CpuSet& cpus) const;
 

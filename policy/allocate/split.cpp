@@ -82,12 +82,13 @@ struct Remainder {
   std::int64_t balance = std::numeric_limits<std::int64_t>::max();
 };
 
-/// kubelet's search: every subset of the rooms that still have a group, the larger ones first. It
-/// keeps its scratch space, since there may be thousands of subsets.
+/// kubelet's search: every subset of the rooms that still have a group, the larger ones first,
+/// until one is as balanced as possible. It keeps its scratch space, since there may be thousands.
 class RemainderSearch {
  public:
-  RemainderSearch(const Rest& rest, int groups, int group)
-      : rest_(rest), groups_(groups), group_(group) {}
+  /// No way to deal is better than `best_possible`.
+  RemainderSearch(const Rest& rest, int groups, int group, std::int64_t best_possible)
+      : rest_(rest), groups_(groups), group_(group), best_possible_(best_possible) {}
 
   Remainder best_of(const std::vector<int>& open) {
     const int count = static_cast<int>(open.size());
@@ -97,6 +98,7 @@ class RemainderSearch {
         subset_.clear();
         for (const int i : chosen) subset_.push_back(open[static_cast<std::size_t>(i)]);
         try_subset();
+        if (best_.balance <= best_possible_) return std::move(best_);
       } while (next_combination(chosen, count));
     }
     return std::move(best_);
@@ -148,6 +150,7 @@ class RemainderSearch {
   const Rest& rest_;
   int groups_;
   int group_;
+  std::int64_t best_possible_;
   std::vector<int> subset_, dealt_;
   Rest after_;
   Remainder best_;
@@ -199,11 +202,9 @@ Split best_split(const SplitProblem& problem, const std::vector<int>& combinatio
     if (rest.free[static_cast<std::size_t>(position)] >= problem.group) open.push_back(position);
   }
   const int groups = (problem.cpus - share * static_cast<int>(combination.size())) / problem.group;
-  Remainder remainder{{}, thousandths(rest)};
-  if (groups > 0) {
-    remainder = problem.rooms.size() > kExactSplitNodes
-                    ? roomiest_remainder(rest, open, groups, problem.group)
-                    : RemainderSearch(rest, groups, problem.group).best_of(open);
+  Remainder remainder = roomiest_remainder(rest, open, groups, problem.group);
+  if (groups > 0 && problem.rooms.size() <= kExactSplitNodes) {
+    remainder = RemainderSearch(rest, groups, problem.group, remainder.balance).best_of(open);
   }
   for (const int position : remainder.dealt) {
     split.shares.push_back({problem.rooms[static_cast<std::size_t>(position)].node, problem.group});

@@ -75,6 +75,7 @@ void balance(Cycle& cycle) {
     Split split = best_split(problem, combination);
     candidate.shares = std::move(split.shares);
     candidate.score += split.balance;
+    if (!cycle.request.explain) continue;
     cycle.note(
         {.what = Finding::What::kScored, .shares = candidate.shares, .score = split.balance});
   }

@@ -2,6 +2,7 @@
 // every policy uses of them.
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "policy/allocate/steps.hpp"
 
@@ -81,10 +82,10 @@ void part_of_l3(Cycle& cycle) {
 void single_cpus(Cycle& cycle) {
   if (cycle.stage != Stage::kCpus) return;
   const bool by_number = cycle.request.options.has(CpuOption::kDistributeAcrossCores);
-  for (const int group :
-       by_number ? cycle.free.cpus_by_number() : cycle.free.order(CpuLevel::kCpu)) {
-    list(cycle, cycle.machine.group(CpuLevel::kCpu, group).cpus);
-  }
+  const std::vector<int> groups =
+      by_number ? cycle.free.cpus_by_number() : cycle.free.order(CpuLevel::kCpu);
+  cycle.candidates.reserve(groups.size());
+  for (const int group : groups) list(cycle, cycle.machine.group(CpuLevel::kCpu, group).cpus);
   note_listed(cycle);
 }
 
@@ -103,12 +104,18 @@ void largest_first(Cycle& cycle) {
 
 void take_fitting(Cycle& cycle) {
   if (cycle.stage == Stage::kSplits) return;
+  CpuSet chosen;
+  int needed = cycle.needed;
   for (const Candidate& candidate : cycle.candidates) {
-    if (cycle.needed == 0) return;
-    if (candidate.cpus.size() > cycle.needed) continue;
-    cycle.take(candidate.cpus);
+    if (needed == 0) break;
+    const int size = candidate.cpus.size();
+    if (size > needed) continue;
+    needed -= size;
+    chosen |= candidate.cpus;
+    if (!cycle.request.explain) continue;
     cycle.note({.what = Finding::What::kChosen, .cpus = candidate.cpus, .score = candidate.score});
   }
+  cycle.take(chosen);
 }
 
 }  // namespace ka::policy::steps
