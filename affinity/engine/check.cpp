@@ -73,6 +73,11 @@ struct Checker {
 
   Result<void> check_cgroup(const std::string& path) const {
     if (path.empty()) return {};
+    const auto inside = std::filesystem::path(path).relative_path().lexically_normal();
+    if (inside.empty() || inside == "." || *inside.begin() == "..") {
+      return fail(ErrorCode::kInvalid,
+                  "cgroup: " + path + " is no sandbox's own: it holds the whole machine");
+    }
     for (const char* below : {"", "cpuset", "unified"}) {
       const auto directory = roots.cgroup / below / std::filesystem::path(path).relative_path();
       std::error_code ignored;

@@ -18,17 +18,30 @@ std::size_t count_tasks(const base::ProcFs& proc, int pid) {
   return ::stat(path.c_str(), &status) == 0 ? status.st_nlink : 0;
 }
 
-/// The sandbox's own cgroup: as a source named it, or the VMM's where its path carries the sandbox
-/// id (kata_<id>, cri-containerd-<id>.scope, .../<id>). A VM that was started by hand sits in a
-/// cgroup with strangers, who are none of our business.
+/// ID, kata_ID, cri-containerd-ID.scope, kubepods-podUID.slice:cri-containerd:ID.
+bool is_named_after(std::string_view cgroup, std::string_view id) {
+  constexpr std::string_view kScope = ".scope", kSeparators = "_-:";
+  if (cgroup.ends_with(kScope)) cgroup.remove_suffix(kScope.size());
+  if (!cgroup.ends_with(id)) return false;
+  cgroup.remove_suffix(id.size());
+  return cgroup.empty() || kSeparators.find(cgroup.back()) != std::string_view::npos;
+}
+
+/// The sandbox's own cgroup: as a source named it, or the VMM's where it or one above it is named
+/// after the sandbox. A VM that was started by hand sits in a cgroup with strangers, who are none
+/// of our business; neither is the root cgroup, which holds the whole machine.
 std::string own_cgroup(const policy::PodRecord& pod, const std::optional<host::Cgroups>& cgroups,
                        const CgroupFacts& of_vmm) {
   if (!cgroups) return {};
-  if (!pod.cgroup.empty()) {
-    return (cgroups->mount() / std::filesystem::path(pod.cgroup).relative_path()).string();
-  }
-  const bool carries_id = of_vmm.directory.native().find(pod.id) != std::string::npos;
-  return carries_id ? of_vmm.directory.string() : std::string();
+  const std::filesystem::path& mount = cgroups->mount();
+  const auto directory = pod.cgroup.empty()
+                             ? of_vmm.directory
+                             : mount / std::filesystem::path(pod.cgroup).relative_path();
+  const auto below = directory.lexically_normal().lexically_relative(mount);
+  if (below.empty() || below == "." || *below.begin() == "..") return {};
+  const auto is_own = [&](const auto& part) { return is_named_after(part.native(), pod.id); };
+  const bool own = !pod.cgroup.empty() || std::ranges::any_of(below, is_own);
+  return own ? directory.string() : std::string();
 }
 
 /// Empty sets where there are no cpuset cgroups, or the process is gone.

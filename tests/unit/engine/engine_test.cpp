@@ -220,6 +220,47 @@ TEST_CASE("a cgroup that shrinks is obeyed and degrades the plan") {
   CHECK_FALSE(scene.engine().view("s1")->plan.warnings.empty());
 }
 
+TEST_CASE("only a cgroup that is named after the sandbox makes its other processes helpers") {
+  const std::vector<std::pair<std::string, bool>> named = {{"user.slice", false},
+                                                           {"kata_s10", false},
+                                                           {"vms", false},
+                                                           {"vms.slice", false},
+                                                           {"kata_s", true},
+                                                           {"pod1/s", true},
+                                                           {"pod1/cri-containerd-s.scope", true},
+                                                           {"s/below", true}};
+  for (const auto& [cgroup, own] : named) {
+    EngineScene scene;
+    scene.boot_vm(100, 1);
+    scene.node.process(500, 1, "stranger", "/usr/bin/stranger");
+    scene.node.in_cgroup(100, cgroup, "0-7");
+    scene.node.in_cgroup(500, cgroup, "0-7");
+    scene.node.cgroup_procs(cgroup, "100\n500\n");
+    REQUIRE(scene.add("s", 100));
+    REQUIRE(scene.container("s", "c", {2, 3}, false));
+    CAPTURE(cgroup);
+    CHECK(scene.cpus(100) == "2-3");
+    CHECK(scene.cpus(500) == (own ? "2-3" : "0-7"));
+  }
+}
+
+TEST_CASE("the root cgroup is no sandbox's own, however it is named") {
+  for (const std::string cgroup : {"/", "/.", "/x/..", "/../cgroup", "../.."}) {
+    EngineScene scene;
+    scene.boot_vm(100, 1);
+    scene.node.process(500, 1, "stranger", "/usr/bin/stranger");
+    scene.node.cgroup_procs(".", "500\n");
+    policy::PodSeen pod{.id = "s"};
+    pod.vmm_pid = 100;
+    pod.cgroup = cgroup;
+    CAPTURE(cgroup);
+    CHECK_FALSE(scene.engine().submit({policy::Source::kApi, pod}));
+    scene.engine().handle({policy::Source::kApi, pod});
+    REQUIRE(scene.container("s", "c", {2, 3}, false));
+    CHECK(scene.cpus(500) == "0-7");
+  }
+}
+
 TEST_CASE("a thread that may not be touched is left alone, said once, and not tried again") {
   EngineScene scene;
   scene.boot_vm(100, 2);
