@@ -65,7 +65,12 @@ std::vector<Saved> Store::load() {
 }
 
 void Store::set_aside(const std::filesystem::path& path, const std::string& why) {
-  const auto aside = path.string() + ".unreadable";
+  const std::string first = path.string() + ".unreadable";
+  std::string aside = first;
+  std::error_code ignored;
+  for (int i = 2; std::filesystem::exists(aside, ignored); ++i) {
+    aside = first + '.' + std::to_string(i);
+  }
   std::error_code failed;
   std::filesystem::rename(path, aside, failed);
   log_.warning("state file cannot be used and was set aside",

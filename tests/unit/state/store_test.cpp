@@ -94,6 +94,17 @@ TEST_CASE("a damaged file is set aside with a message and never overwritten") {
   }
 }
 
+TEST_CASE("what was set aside before is kept when another file is") {
+  const Scene scene;
+  for (const char* text : {"first", "second", "third"}) {
+    scene.dir.write("state/s1.json", text);
+    CHECK(scene.store().load().empty());
+  }
+  CHECK(*base::read_file(scene.path() / "s1.json.unreadable") == "first");
+  CHECK(*base::read_file(scene.path() / "s1.json.unreadable.2") == "second");
+  CHECK(*base::read_file(scene.path() / "s1.json.unreadable.3") == "third");
+}
+
 TEST_CASE("a file of a newer version is set aside, not guessed at") {
   const Scene scene;
   Store store = scene.store();
