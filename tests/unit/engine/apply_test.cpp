@@ -55,8 +55,12 @@ TEST_CASE("a thread that was replaced during the write is not taken for placed")
 
 TEST_CASE("the errno table: gone") {
   Scene scene;
-  scene.calls.set_faults[11] = {ESRCH, 1};
-  CHECK(scene.write({2}).fate == Fate::kGone);
+  for (const int number : {ESRCH, ENOENT, ENODEV}) {
+    scene.calls.writes.clear();
+    scene.calls.set_faults[11] = {number, 1};
+    CHECK(scene.write({2}).fate == Fate::kGone);
+    CHECK(scene.calls.writes.size() == 1);
+  }
   scene.calls.get_faults[11] = ESRCH;
   CHECK(scene.write({2}).fate == Fate::kGone);
   scene.node.end_thread(10, 11);
@@ -64,7 +68,7 @@ TEST_CASE("the errno table: gone") {
 }
 
 TEST_CASE("the errno table: what passes is tried again, but not for ever") {
-  for (const int number : {EINVAL, EBUSY, EAGAIN}) {
+  for (const int number : {EINVAL, EBUSY, EAGAIN, ENOSPC, EINTR, ENOMEM}) {
     Scene scene;
     scene.calls.set_faults[11] = {number, 2};
     CHECK(scene.write({2}).fate == Fate::kDone);
@@ -85,6 +89,16 @@ TEST_CASE("the errno table: what will never work is given up at once") {
     CHECK(applied.error.number == number);
     CHECK(scene.calls.writes.size() == 1);
   }
+}
+
+TEST_CASE("the errno table: anything else is told in its own words and not tried again") {
+  Scene scene;
+  scene.calls.set_faults[11] = {EFAULT, 100};
+  const Applied applied = scene.write({2});
+  CHECK(applied.fate == Fate::kRefused);
+  CHECK(applied.error.code == base::ErrorCode::kInternal);
+  CHECK(applied.error.message.find("Bad address") != std::string::npos);
+  CHECK(scene.calls.writes.size() == 1);
 }
 
 TEST_CASE("a mask that the cgroup cut down is to be planned again") {
