@@ -122,7 +122,7 @@ base::Result<Merged> find(const fs::path& root) {
 
 base::Result<Config> load_config(const std::optional<fs::path>& file, const fs::path& root) {
   auto merged = file ? read(*file) : find(root);
-  if (!merged) return unexpected(std::move(merged.error()));
+  if (!merged) return base::fail(base::ErrorCode::kInvalid, merged.error().message);
   if (auto checked = check(merged->entries); !checked) {
     return unexpected(std::move(checked.error()));
   }

@@ -262,5 +262,6 @@ TEST_CASE("drop-ins are looked for beside the file that a link leads to") {
 TEST_CASE("a file that was named must be there") {
   const auto config = config::load_config(fs::path("/nonexistent/configuration.toml"));
   REQUIRE_FALSE(config);
+  CHECK(config.error().code == base::ErrorCode::kInvalid);
   CHECK(config.error().message.starts_with("/nonexistent/configuration.toml: "));
 }
