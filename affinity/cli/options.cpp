@@ -201,6 +201,15 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_doctor(app, chosen);
 }
 
+/// What CLI11 says, but for a command that does not exist: that it names.
+std::string complaint(const CLI::App* app, const CLI::Error& error) {
+  const auto left = app->remaining();
+  const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
+                       !left.empty() && !left.front().starts_with('-');
+  const std::string what = unknown ? "there is no command \"" + left.front() + '"' : error.what();
+  return app->get_name() + ": " + what + " (see --help)\n";
+}
+
 }  // namespace
 
 Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream& out,
@@ -209,9 +218,7 @@ Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream
                "kata-affinityctl");
   app.set_version_flag("--version", "kata-affinityctl " KA_VERSION);
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
-    return failed->get_name() + ": " + error.what() + " (see --help)\n";
-  });
+  app.failure_message(complaint);
   Invocation invocation;
   app.add_flag("--json", invocation.json, "print one JSON document");
   declare_commands(app, invocation.command);
