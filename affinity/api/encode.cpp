@@ -131,6 +131,7 @@ json::object to_json(const engine::SandboxView& view) {
       view.cgroup_cpus ? json::value(policy::format_list(*view.cgroup_cpus)) : json::value();
   sandbox["vcpu_source"] = view.vcpu_source;
   sandbox["released"] = view.released;
+  sandbox["observed"] = view.observed;
   add_vcpus(sandbox, view);
   add_threads(sandbox, view);
   add_containers(sandbox, view);
@@ -159,6 +160,7 @@ json::object to_json(const engine::VerifyReport& report) {
   }
   return {{"ok", report.findings.empty()},
           {"sandboxes", report.sandboxes},
+          {"released", report.released},
           {"threads", report.threads},
           {"findings", std::move(findings)}};
 }

@@ -75,7 +75,11 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
 void add_node_facts(Facts& facts, const engine::Engine& engine, const engine::SandboxView& view) {
   const policy::Ledger& ledger = engine.ledger();
   const CpuSet others = ledger.exclusive_to_others(view.pod.id);
-  if (!others.empty()) facts.add(cpus_text(others) + " belong to other pods exclusively", "ledger");
+  if (!others.empty()) {
+    facts.add(cpus_text(others) + (others.size() == 1 ? " belongs" : " belong") +
+                  " to other pods exclusively",
+              "ledger");
+  }
   facts.add(
       "the node's shared pool is " + cpus_text(ledger.shared_pool(engine.topology().online())),
       ledger.told_shared_pool() ? "kubelet" : "what no container owns exclusively");
@@ -159,12 +163,26 @@ void add_thread_results(json::array& results, const engine::SandboxView& view) {
   for (const engine::ThreadView& thread : view.threads) {
     const std::string name = "thread " + std::to_string(thread.facts.key.tid) + " (" +
                              std::string(policy::role_name(thread.facts.role)) + ")";
-    if (!view.released && thread.drifted()) {
+    if (thread.drifted()) {
       results.emplace_back(name + " may use " + cpus_text(thread.actual) + " instead of " +
                            cpus_text(thread.wanted));
     }
     if (!thread.problem.empty()) results.emplace_back(name + ": " + thread.problem);
   }
+}
+
+json::array results_of(const engine::SandboxView& view) {
+  json::array results;
+  if (view.released) {
+    results.emplace_back("its threads were given back: nothing is placed");
+    return results;
+  }
+  if (view.observed) {
+    results.emplace_back("mode is \"observe\": what follows is the plan, and nobody writes it");
+  }
+  add_vcpu_results(results, view.plan);
+  add_thread_results(results, view);
+  return results;
 }
 
 }  // namespace
@@ -175,14 +193,10 @@ json::object explain(const engine::Engine& engine, const engine::SandboxView& vi
   add_node_facts(facts, engine, view);
   add_source_facts(facts, engine);
   add_setting_facts(facts, engine.options(), view.settings);
-  json::array results;
-  if (view.released) results.emplace_back("its threads were given back: nothing is placed");
-  add_vcpu_results(results, view.plan);
-  add_thread_results(results, view);
   return {{"id", view.pod.id},
           {"facts", facts.take()},
           {"rules", notes_to_json(view.plan.reasons)},
-          {"results", std::move(results)},
+          {"results", results_of(view)},
           {"warnings", notes_to_json(view.plan.warnings)}};
 }
 

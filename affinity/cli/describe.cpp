@@ -124,7 +124,9 @@ std::string table_of(const json::value& sandbox) {
 std::string state_of(const json::value& sandbox) {
   if (flag_of(sandbox, "released")) return "released";
   const long long drift = number_of(sandbox, "drift");
-  return drift == 0 ? "as planned" : counted(drift, "thread") + " NOT as planned";
+  const std::string state =
+      drift == 0 ? "as planned" : counted(drift, "thread") + " NOT as planned";
+  return state + (flag_of(sandbox, "observed") ? " (observe: nothing is written)" : "");
 }
 
 std::string container_line(const json::value& container) {
@@ -201,10 +203,13 @@ std::string describe_reasons(const json::value& explanation) {
 }
 
 std::string describe_report(const json::value& report) {
-  const std::string scope = counted(number_of(report, "threads"), "thread") + " of " +
-                            (number_of(report, "sandboxes") == 1
-                                 ? "1 sandbox"
-                                 : fmt::format("{} sandboxes", number_of(report, "sandboxes")));
+  std::string scope = counted(number_of(report, "threads"), "thread") + " of " +
+                      (number_of(report, "sandboxes") == 1
+                           ? "1 sandbox"
+                           : fmt::format("{} sandboxes", number_of(report, "sandboxes")));
+  if (const long long released = number_of(report, "released"); released > 0) {
+    scope += fmt::format(" ({} released, held to nothing)", released);
+  }
   const json::array& findings = array_of(report, "findings");
   if (findings.empty()) return "good: " + scope + " were read, and every promise holds\n";
   std::string text =

@@ -304,7 +304,8 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
                      found->seen().conflicts,
                      found->cgroup(),
                      found->cgroup_cpus(),
-                     found->released() || !options_.enable};
+                     found->released() || !options_.enable,
+                     options_.observe};
 }
 
 void Engine::set_source(policy::Source source, SourceView view) {

@@ -43,11 +43,16 @@ std::string sentence(policy::Breach breach) {
   return "breaks an invariant";
 }
 
-policy::CpuSet actual_of(const std::vector<ThreadView>& threads, const std::string& subject) {
+/// Several threads may have the name: what is told is the mask of one that is on the wrong CPUs.
+policy::CpuSet actual_of(const std::vector<ThreadView>& threads,
+                         const policy::Violation& violation) {
+  const ThreadView* named = nullptr;
   for (const ThreadView& thread : threads) {
-    if (name_of(thread.facts) == subject) return thread.actual;
+    if (name_of(thread.facts) != violation.subject) continue;
+    if (thread.actual.intersects(violation.cpus)) return thread.actual;
+    if (named == nullptr) named = &thread;
   }
-  return {};
+  return named == nullptr ? policy::CpuSet{} : named->actual;
 }
 
 Finding to_finding(const policy::Violation& violation, const std::vector<ThreadView>& threads) {
@@ -55,7 +60,7 @@ Finding to_finding(const policy::Violation& violation, const std::vector<ThreadV
           violation.sandbox,
           violation.subject,
           {},
-          actual_of(threads, violation.subject),
+          actual_of(threads, violation),
           violation.subject + ' ' + sentence(violation.breach) + ": " +
               policy::format_list(violation.cpus)};
 }
@@ -113,7 +118,10 @@ VerifyReport Engine::verify() {
     sandbox->take_plan(planned(*sandbox));
     ++report.sandboxes;
     report.threads += static_cast<int>(sandbox->threads().size());
-    if (sandbox->released() || !options_.enable) continue;
+    if (sandbox->released() || !options_.enable) {
+      ++report.released;
+      continue;
+    }
     collect_drift(id, sandbox->threads(), report);
     collect_dedicated(*sandbox, dedicated);
     for (const auto& violation : violations_of(*sandbox, pod)) {

@@ -40,6 +40,7 @@ struct SandboxView {
   std::string cgroup;                         ///< directory of its cpuset cgroup; may be empty
   std::optional<policy::CpuSet> cgroup_cpus;  ///< what that cgroup allows
   bool released = false;  ///< given back (`release`, `enable = false`): watched, not placed
+  bool observed = false;  ///< mode = "observe": planned, nothing is written
 };
 
 /// Something that happened, for `events`, in the order it happened.
@@ -80,6 +81,7 @@ struct Finding {
 
 struct VerifyReport {
   int sandboxes = 0;
+  int released = 0;  ///< sandboxes that were given back: read, and held to nothing
   int threads = 0;
   std::vector<Finding> findings;
 };

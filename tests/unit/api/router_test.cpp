@@ -135,6 +135,9 @@ TEST_CASE("what is wrong is answered with its reason and changes nothing", "[api
         "400 cpus: this machine has no CPU 8-9 (it has 0-7)");
   CHECK(api.bad("PUT", c1, R"({"mems":"1"})") == "400 mems: this machine has no node 1 (it has 0)");
   CHECK(api.bad("PUT", c1, std::string(100, '[')) == "400 body:1:33: not JSON: too deep");
+  CHECK(api.bad("PUT", c1, R"({"name":"\u001b[2J"})") == "400 name: has control characters");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1", R"({"pod_name":"a\nb"})") ==
+        "400 pod_name: has control characters");
   CHECK(api.bad("PUT", "/v1/sandboxes/s9/containers/c1", R"({"cpus":"1"})") ==
         "404 no sandbox \"s9\"");
   CHECK(api.bad("PUT", "/v1/sandboxes/s2", R"({"vmm_pid":999})") ==
@@ -180,12 +183,29 @@ TEST_CASE("release gives back, reconcile takes again", "[api]") {
   const json::object released = api.good("GET", "/v1/sandboxes/s1");
   CHECK(released.at("released") == true);
   CHECK(released.at("drift") == 0);  // nobody wants it elsewhere
+  const std::string why = text(api.good("GET", "/v1/explain/s1").at("results"));
+  CHECK(why == R"(["its threads were given back: nothing is placed"])");
+  const json::object report = api.good("POST", "/v1/verify");
+  CHECK(report.at("ok") == true);
+  CHECK(report.at("released") == 1);
   api.good("POST", "/v1/reconcile?id=s1");
   CHECK(api.scene.cpus(111) == "4");
   api.good("POST", "/v1/release");
   CHECK(api.scene.cpus(111) == "0-7");
   api.good("POST", "/v1/reconcile");
   CHECK(api.scene.cpus(111) == "4");
+}
+
+TEST_CASE("in observe mode the answers say that nothing is written", "[api]") {
+  Api api;
+  engine::Options options;
+  options.observe = true;
+  api.scene.engine().configure(options);
+  api.play_pod();
+  CHECK(api.good("GET", "/v1/sandboxes/s1").at("observed") == true);
+  const json::object why = api.good("GET", "/v1/explain/s1");
+  CHECK(why.at("results").at(0) ==
+        "mode is \"observe\": what follows is the plan, and nobody writes it");
 }
 
 TEST_CASE("verify reads the kernel afresh and names each breach", "[api]") {
@@ -199,6 +219,19 @@ TEST_CASE("verify reads the kernel afresh and names each breach", "[api]") {
   CHECK(report.at("findings").at(0).at("sandbox") == "s1");
   CHECK(report.at("findings").at(0).at("actual") == "0-1");
   CHECK(api.scene.cpus(111) == "0-1");  // nothing was written
+}
+
+TEST_CASE("of several threads with one name verify tells the mask of the wrong one", "[api]") {
+  Api api;
+  api.scene.node.thread(100, 105, "rcu");
+  api.play_pod();
+  api.scene.calls.own[105] = policy::CpuSet{0, 4};
+  bool told = false;
+  const json::object report = api.good("POST", "/v1/verify");
+  for (const auto& finding : report.at("findings").as_array()) {
+    told = told || (finding.at("invariant") == "I4" && finding.at("actual") == "0,4");
+  }
+  CHECK(told);
 }
 
 TEST_CASE("explain names facts with their sources, rules and results", "[api]") {

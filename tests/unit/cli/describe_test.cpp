@@ -51,6 +51,17 @@ TEST_CASE("status of a sandbox is a table to be read at a glance", "[cli]") {
   CHECK(cli::describe_sandbox(parse(kSandbox)) == kSandboxText);
 }
 
+TEST_CASE("status says when nothing is written, so that nobody waits for it", "[cli]") {
+  const auto first_line = [](const char* fields) {
+    const std::string text = cli::describe_sandbox(parse(fields));
+    return text.substr(0, text.find('\n'));
+  };
+  CHECK(first_line(R"({"id":"s1","vmm_pid":7,"drift":2,"observed":true})") ==
+        "sandbox s1: mask -, mems -, VM 7, 2 threads NOT as planned (observe: nothing is written)");
+  CHECK(first_line(R"({"id":"s1","vmm_pid":7,"drift":0,"observed":true,"released":true})") ==
+        "sandbox s1: mask -, mems -, VM 7, released");
+}
+
 TEST_CASE("status of all sandboxes is one after the other", "[cli]") {
   CHECK(cli::describe_sandboxes(parse(R"({"sandboxes":[]})")) == "no VM sandbox is known\n");
   const std::string two = std::string(R"({"sandboxes":[)") + kSandbox + ',' + kSandbox + "]}";
@@ -92,6 +103,10 @@ TEST_CASE("explain answers in sentences with their sources", "[cli]") {
 TEST_CASE("verify lists each violation", "[cli]") {
   CHECK(cli::describe_report(parse(R"({"ok":true,"sandboxes":1,"threads":7,"findings":[]})")) ==
         "good: 7 threads of 1 sandbox were read, and every promise holds\n");
+  CHECK(cli::describe_report(
+            parse(R"({"ok":true,"sandboxes":2,"released":1,"threads":9,"findings":[]})")) ==
+        "good: 9 threads of 2 sandboxes (1 released, held to nothing) were read, and every promise "
+        "holds\n");
   CHECK(cli::describe_report(parse(R"({"ok":false,"sandboxes":2,"threads":9,"findings":[
       {"invariant":"I4","sandbox":"s1","text":"emulator may run on CPU 4"}]})")) ==
         "1 violation in 9 threads of 2 sandboxes\n"
