@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "policy/allocate/allocate.hpp"
+#include "policy/facts/id_set.hpp"
 
 namespace ka::cli {
 namespace {
@@ -66,12 +67,12 @@ CLI::Option& declare_request(CLI::App& command, AllocateOptions& options) {
       ->check(CLI::IsMember(strategies()))
       ->capture_default_str();
   command.add_option("--group-size", options.group_size, "distributed: split in multiples of this")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, policy::kMaxIds))
       ->capture_default_str();
   command.add_option("--option", options.options, "an option of kubelet's static policy");
   declare_wishes(command, options);
   return *command.add_option("--cpus", options.cpus, "how many CPUs the container is to have")
-              ->check(CLI::NonNegativeNumber);
+              ->check(CLI::Range(0, policy::kMaxIds));
 }
 
 void declare_allocate(CLI::App& app, Command& chosen) {

@@ -85,3 +85,10 @@ TEST_CASE("a command that does not exist is named") {
   CHECK(parse({"sandbox", "remove", "s1"}).err.find("no command \"remove\"") != std::string::npos);
   CHECK(parse({}).err.find("A subcommand is required") != std::string::npos);
 }
+
+TEST_CASE("a number out of range is refused with the range") {
+  const auto parsed = parse({"allocate", "--cpus", "-2"});
+  CHECK(parsed.invocation.error() == Exit::kWrong);
+  CHECK(parsed.err.find("8192") != std::string::npos);
+  CHECK(parsed.err.size() < 100);
+}
