@@ -182,8 +182,13 @@ void declare_container(CLI::App& app, Command& chosen) {
   update.add_option("--mems", options->mems, "memory nodes");
   update.add_option("--quota", options->quota, "CFS quota, microseconds a period");
   update.add_option("--period", options->period, "CFS period, microseconds");
-  update.add_flag("--exclusive,!--shared", options->exclusive,
-                  "whether it owns its CPUs (default: when its quota is worth all of them)");
+  CLI::Option* exclusive = update.add_flag_callback(
+      "--exclusive", [options] { options->exclusive = true; },
+      "it owns its CPUs (default: when its quota is worth all of them)");
+  update
+      .add_flag_callback(
+          "--shared", [options] { options->exclusive = false; }, "it shares them with others")
+      ->excludes(exclusive);
   const auto gone = std::make_shared<ContainerRemoveOptions>();
   CLI::App& remove = add_online(group, chosen, gone, "rm", "it is gone");
   remove.add_option("SANDBOX", gone->sandbox, "sandbox id")->required();

@@ -258,8 +258,9 @@ std::string Ledger::owner_of(const Claim& claim) const {
 }
 
 bool exclusive_by_quota(const ContainerFacts& container) {
-  return !container.cpus.empty() && container.period > 0 && container.quota > 0 &&
-         container.quota == container.period * container.cpus.size();
+  if (container.cpus.empty() || container.period <= 0 || container.quota <= 0) return false;
+  return container.quota % container.period == 0 &&
+         container.quota / container.period == container.cpus.size();
 }
 
 SandboxFacts to_sandbox_facts(const PodRecord& pod) {

@@ -158,9 +158,7 @@ TEST_CASE("a sandbox of which only the mask is known owns it where its pod's cla
   mask.cpus = {4, 5, 6};
   ledger.apply({Source::kCgroup, PodSeen{.id = "a", .pod_uid = "uid-a"}});
   ledger.apply({Source::kCgroup, ContainerSeen{"a", mask, std::nullopt}});
-  const auto owns = [&] {
-    return ledger.find("a")->containers.at("sandbox-mask").facts.exclusive;
-  };
+  const auto owns = [&] { return ledger.find("a")->containers.at("sandbox-mask").facts.exclusive; };
   ledger.apply(kubelet({{"uid-a", "app", {4, 5}}, {"uid-a", "db", {6}}}));
   CHECK(owns());
   ledger.apply(kubelet({{"uid-a", "app", {4, 5}}}));
@@ -223,6 +221,11 @@ TEST_CASE("a quota of as many whole CPUs as the cpuset has means exclusive") {
   facts.quota = 150000;
   CHECK_FALSE(exclusive_by_quota(facts));
   facts.quota = -1;
+  CHECK_FALSE(exclusive_by_quota(facts));
+  // Four times this period is more than 64 bits hold, and would wrap around to the quota.
+  facts.cpus = {2, 3, 4, 5};
+  facts.period = (std::int64_t{1} << 62) + 100000;
+  facts.quota = 400000;
   CHECK_FALSE(exclusive_by_quota(facts));
 }
 
