@@ -1,6 +1,8 @@
 #include <array>
+#include <tuple>
 #include <utility>
 
+#include "policy/plan/invariants.hpp"
 #include "policy/plan/plan.hpp"
 
 namespace ka::policy {
@@ -33,6 +35,20 @@ constexpr std::array<std::pair<Code, std::string_view>, 24> kNames{{
     {Code::kOverrideRefused, "override-refused"},
 }};
 
+constexpr std::array<std::tuple<Breach, std::string_view, int>, 11> kBreaches{{
+    {Breach::kOutside, "outside", 1},
+    {Breach::kForeignCpu, "foreign-cpu", 2},
+    {Breach::kNotOneCpu, "not-one-cpu", 3},
+    {Breach::kCpuTaken, "cpu-taken", 3},
+    {Breach::kNotAlone, "not-alone", 4},
+    {Breach::kNotDedicated, "not-dedicated", 4},
+    {Breach::kVcpuNotOwn, "vcpu-not-own", 4},
+    {Breach::kSiblingsApart, "siblings-apart", 5},
+    {Breach::kUnstable, "unstable", 6},
+    {Breach::kWidened, "widened", 8},
+    {Breach::kNoVcpu, "no-vcpu", 8},
+}};
+
 }  // namespace
 
 std::string_view code_name(Code code) {
@@ -40,6 +56,20 @@ std::string_view code_name(Code code) {
     if (value == code) return name;
   }
   return "unknown";
+}
+
+std::string_view breach_name(Breach breach) {
+  for (const auto& [value, name, number] : kBreaches) {
+    if (value == breach) return name;
+  }
+  return "unknown";
+}
+
+int invariant_of(Breach breach) {
+  for (const auto& [value, name, number] : kBreaches) {
+    if (value == breach) return number;
+  }
+  return 0;
 }
 
 }  // namespace ka::policy

@@ -1,9 +1,7 @@
 #include "policy/plan/invariants.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "policy/plan/closeness.hpp"
@@ -11,20 +9,6 @@
 
 namespace ka::policy {
 namespace {
-
-constexpr std::array<std::tuple<Breach, std::string_view, int>, 11> kBreaches{{
-    {Breach::kOutside, "outside", 1},
-    {Breach::kForeignCpu, "foreign-cpu", 2},
-    {Breach::kNotOneCpu, "not-one-cpu", 3},
-    {Breach::kCpuTaken, "cpu-taken", 3},
-    {Breach::kNotAlone, "not-alone", 4},
-    {Breach::kNotDedicated, "not-dedicated", 4},
-    {Breach::kVcpuNotOwn, "vcpu-not-own", 4},
-    {Breach::kSiblingsApart, "siblings-apart", 5},
-    {Breach::kUnstable, "unstable", 6},
-    {Breach::kWidened, "widened", 8},
-    {Breach::kNoVcpu, "no-vcpu", 8},
-}};
 
 std::string subject_of(const Placement& placement) {
   std::string subject(role_name(placement.role));
@@ -311,20 +295,6 @@ std::vector<DedicatedVcpu> dedicated_vcpus(const Plan& plan) {
 }
 
 }  // namespace
-
-std::string_view breach_name(Breach breach) {
-  for (const auto& [value, name, number] : kBreaches) {
-    if (value == breach) return name;
-  }
-  return "unknown";
-}
-
-int invariant_of(Breach breach) {
-  for (const auto& [value, name, number] : kBreaches) {
-    if (value == breach) return number;
-  }
-  return 0;
-}
 
 std::vector<Placement> placements_of(const SandboxPlan& plan) {
   std::vector<Placement> placements;
