@@ -45,6 +45,7 @@ void Cycle::take(const CpuSet& cpus) {
 }
 
 void Cycle::remove(const CpuSet& cpus) {
+  if (cpus.empty()) return;
   CpuSet removed;
   for (CpuSet& pool : pools) {
     removed |= pool & cpus;
@@ -54,6 +55,7 @@ void Cycle::remove(const CpuSet& cpus) {
 }
 
 void Cycle::prefer(const CpuSet& cpus) {
+  if (cpus.empty()) return;
   std::vector<CpuSet> split;
   CpuSet preferred;
   for (const CpuSet& pool : pools) {
