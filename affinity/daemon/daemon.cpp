@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -115,7 +116,13 @@ class Daemon {
   }
 
   void tell(const engine::Happening& happening) {
-    log_.info(happening.text, {{"kind", happening.kind}, {"sandbox", happening.sandbox}});
+    const std::initializer_list<base::LogField> fields = {{"kind", happening.kind},
+                                                          {"sandbox", happening.sandbox}};
+    if (happening.kind == "unmanaged") {
+      log_.warning(happening.text, fields);
+    } else {
+      log_.info(happening.text, fields);
+    }
     router_.publish(happening);
     watches_.notice(happening);
   }
