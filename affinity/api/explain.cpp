@@ -118,48 +118,82 @@ json::array notes_to_json(const std::vector<policy::Note>& notes) {
   return array;
 }
 
-std::string dedicated_text(const policy::VcpuPlan& vcpu) {
-  return "vCPU " + std::to_string(vcpu.index) + " runs only on " + cpus_text(vcpu.cpus) +
-         ", for container " + vcpu.container;
+/// Not where the plan wants it: what is said of it is what it is to do, not what it does.
+bool is_away(const engine::ThreadView& thread) {
+  return thread.drifted() || !thread.problem.empty();
 }
 
-std::string floating_text(const policy::VcpuSet& vcpus, const CpuSet& cpus,
-                          const std::string& container) {
+policy::VcpuSet vcpus_away(const engine::SandboxView& view) {
+  policy::VcpuSet away;
+  for (const engine::ThreadView& thread : view.threads) {
+    if (thread.facts.role == Role::kVcpu && is_away(thread)) away.add(thread.facts.vcpu_index);
+  }
+  return away;
+}
+
+std::string dedicated_text(const policy::VcpuPlan& vcpu, bool away) {
+  return "vCPU " + std::to_string(vcpu.index) + (away ? " is to run only on " : " runs only on ") +
+         cpus_text(vcpu.cpus) + ", for container " + vcpu.container;
+}
+
+/// vCPUs that float alike.
+struct Floating {
+  CpuSet cpus;
+  std::string container;
+  bool away = false;
+
+  auto operator<=>(const Floating&) const = default;
+};
+
+std::string floating_text(const policy::VcpuSet& vcpus, const Floating& floating) {
   const bool one = vcpus.size() == 1;
-  return (one ? "vCPU " : "vCPUs ") + policy::format_list(vcpus) +
-         (one ? " floats on " : " float on ") + cpus_text(cpus) +
-         (container.empty() ? "" : ", for container " + container);
+  const std::string_view verb = floating.away ? (one ? " is to float on " : " are to float on ")
+                                              : (one ? " floats on " : " float on ");
+  return (one ? "vCPU " : "vCPUs ") + policy::format_list(vcpus) + std::string(verb) +
+         cpus_text(floating.cpus) +
+         (floating.container.empty() ? "" : ", for container " + floating.container);
 }
 
-void add_vcpu_results(json::array& results, const policy::SandboxPlan& plan) {
-  std::map<std::pair<CpuSet, std::string>, policy::VcpuSet> floating;
-  for (const policy::VcpuPlan& vcpu : plan.vcpus) {
+void add_vcpu_results(json::array& results, const engine::SandboxView& view) {
+  const policy::VcpuSet away = vcpus_away(view);
+  std::map<Floating, policy::VcpuSet> floating;
+  for (const policy::VcpuPlan& vcpu : view.plan.vcpus) {
     if (!vcpu.placed) continue;
     if (vcpu.role == policy::VcpuRole::kDedicated) {
-      results.emplace_back(dedicated_text(vcpu));
+      results.emplace_back(dedicated_text(vcpu, away.contains(vcpu.index)));
     } else {
-      floating[{vcpu.cpus, vcpu.container}].add(vcpu.index);
+      floating[{vcpu.cpus, vcpu.container, away.contains(vcpu.index)}].add(vcpu.index);
     }
   }
-  for (const auto& [key, vcpus] : floating) {
-    results.emplace_back(floating_text(vcpus, key.first, key.second));
-  }
+  for (const auto& [key, vcpus] : floating) results.emplace_back(floating_text(vcpus, key));
+}
+
+/// Threads of one role that are treated alike.
+struct Group {
+  Role role = Role::kEmulator;
+  CpuSet cpus;
+  bool away = false;
+
+  auto operator<=>(const Group&) const = default;
+};
+
+std::string group_text(const Group& group, int number) {
+  const bool one = number == 1;
+  std::string text = std::to_string(number) + ' ' + std::string(policy::role_name(group.role)) +
+                     (one ? " thread" : " threads");
+  if (group.cpus.empty()) return text + (one ? " is" : " are") + " left as found";
+  if (group.away) text += one ? " is to use " : " are to use ";
+  return text + (group.away ? "" : " may use ") + cpus_text(group.cpus);
 }
 
 /// "3 emulator threads may use CPUs 0-1", and one sentence for each thread that is elsewhere.
 void add_thread_results(json::array& results, const engine::SandboxView& view) {
-  std::map<std::pair<Role, CpuSet>, int> groups;
+  std::map<Group, int> groups;
   for (const engine::ThreadView& thread : view.threads) {
-    if (thread.facts.role != Role::kVcpu) ++groups[{thread.facts.role, thread.wanted}];
+    if (thread.facts.role == Role::kVcpu) continue;
+    ++groups[{thread.facts.role, thread.wanted, is_away(thread)}];
   }
-  for (const auto& [key, number] : groups) {
-    const auto& [role, cpus] = key;
-    std::string text = std::to_string(number) + ' ' + std::string(policy::role_name(role)) +
-                       (number == 1 ? " thread" : " threads");
-    text += cpus.empty() ? (number == 1 ? " is" : " are") + std::string(" left as found")
-                         : " may use " + cpus_text(cpus);
-    results.emplace_back(std::move(text));
-  }
+  for (const auto& [group, number] : groups) results.emplace_back(group_text(group, number));
   for (const engine::ThreadView& thread : view.threads) {
     const std::string name = "thread " + std::to_string(thread.facts.key.tid) + " (" +
                              std::string(policy::role_name(thread.facts.role)) + ")";
@@ -180,7 +214,7 @@ json::array results_of(const engine::SandboxView& view) {
   if (view.observed) {
     results.emplace_back("mode is \"observe\": what follows is the plan, and nobody writes it");
   }
-  add_vcpu_results(results, view.plan);
+  add_vcpu_results(results, view);
   add_thread_results(results, view);
   return results;
 }

@@ -124,8 +124,15 @@ std::string table_of(const json::value& sandbox) {
 std::string state_of(const json::value& sandbox) {
   if (flag_of(sandbox, "released")) return "released";
   const long long drift = number_of(sandbox, "drift");
-  const std::string state =
-      drift == 0 ? "as planned" : counted(drift, "thread") + " NOT as planned";
+  const auto stuck =
+      std::ranges::count_if(array_of(sandbox, "threads"), [](const json::value& thread) {
+        return !flag_of(thread, "drift") && !text_of(thread, "problem").empty();
+      });
+  std::string state = drift == 0 ? "" : counted(drift, "thread") + " NOT as planned";
+  if (stuck > 0) {
+    state += (state.empty() ? "" : ", ") + counted(stuck, "thread") + " CANNOT be placed";
+  }
+  if (state.empty()) state = "as planned";
   return state + (flag_of(sandbox, "observed") ? " (observe: nothing is written)" : "");
 }
 
@@ -224,8 +231,10 @@ std::string describe_report(const json::value& report) {
 std::string describe_outcome(const json::value& outcome) {
   const long long planned = number_of(outcome, "planned");
   std::string text = planned == 1 ? "1 sandbox" : std::to_string(planned) + " sandboxes";
-  text += " planned, " + counted(number_of(outcome, "writes"), "thread") + " moved";
-  if (const long long failed = number_of(outcome, "failed"); failed > 0) {
+  const long long failed = number_of(outcome, "failed");
+  const long long moved = std::max(0LL, number_of(outcome, "writes") - failed);
+  text += " planned, " + counted(moved, "thread") + " moved";
+  if (failed > 0) {
     text += ", " + counted(failed, "thread") + " could not be placed (see status)";
   }
   return text + '\n';

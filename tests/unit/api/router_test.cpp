@@ -257,7 +257,15 @@ TEST_CASE("explain names facts with their sources, rules and results", "[api]") 
   api.scene.calls.own[111] = policy::CpuSet{0, 1};
   api.scene.calls.set_faults[111] = {EPERM, 100};
   api.good("POST", "/v1/reconcile?id=s1");
-  has(text(api.good("GET", "/v1/explain/s1").at("results")), "thread 111 (vcpu)");
+  const std::string stuck = text(api.good("GET", "/v1/explain/s1").at("results"));
+  has(stuck, "thread 111 (vcpu)");
+  has(stuck, "vCPU 1 is to run only on CPU 4, for container c1");
+  has(stuck, "vCPU 2 runs only on CPU 5, for container c1");
+  for (const int tid : {100, 101, 110}) api.scene.calls.own[tid] = policy::CpuSet{7};
+  api.good("POST", "/v1/verify");
+  const std::string moved = text(api.good("GET", "/v1/explain/s1").at("results"));
+  has(moved, "vCPU 0 is to float on CPUs 0-1");
+  has(moved, "1 iothread thread is to use CPUs 0-1");
 }
 
 TEST_CASE("the node shows who owns each CPU", "[api]") {

@@ -31,7 +31,7 @@ constexpr const char* kSandbox = R"({
   "conflicts":["qmp and kvm-debugfs disagree"]})";
 
 constexpr const char* kSandboxText =
-    R"(sandbox s1 (shop/cart): mask 0-1,4-5, mems 0, VM 100, 1 thread NOT as planned
+    R"(sandbox s1 (shop/cart): mask 0-1,4-5, mems 0, VM 100, 1 thread NOT as planned, 1 thread CANNOT be placed
   THREAD        TID        WANTED      ACTUAL
   vCPU 0        110        0-1         0-1         floating
   vCPU 1        111        4           4           dedicated to c1
@@ -116,8 +116,8 @@ TEST_CASE("verify lists each violation", "[cli]") {
 TEST_CASE("a change says what it did", "[cli]") {
   CHECK(cli::describe_outcome(parse(R"({"planned":1,"writes":5,"failed":0})")) ==
         "1 sandbox planned, 5 threads moved\n");
-  CHECK(cli::describe_outcome(parse(R"({"planned":2,"writes":1,"failed":1})")) ==
-        "2 sandboxes planned, 1 thread moved, 1 thread could not be placed (see status)\n");
+  CHECK(cli::describe_outcome(parse(R"({"planned":2,"writes":3,"failed":1})")) ==
+        "2 sandboxes planned, 2 threads moved, 1 thread could not be placed (see status)\n");
 }
 
 TEST_CASE("the map shows owners by letters", "[cli]") {
