@@ -2,12 +2,14 @@
 # The daemon in a directory of its own, for the demo and the integration tests. $programs is where the programs are.
 
 # $1: a directory; then further lines of the [affinity] table. Starts the daemon, sets daemon_pid and api_socket, and
-# returns when it answers.
+# returns when it answers. It is told of nothing by the container runtime and the kubelet of this machine: what runs
+# here otherwise is left alone.
 daemon_start() {
   local dir=$1
   mkdir -p "$dir"
   api_socket=$dir/api.sock
-  printf '%s\n' '[affinity]' "state_dir = \"$dir/state\"" "${@:2}" >"$dir/affinity.toml"
+  printf '%s\n' '[affinity]' "state_dir = \"$dir/state\"" 'nri_socket = ""' 'kubelet_state = ""' "${@:2}" \
+    >"$dir/affinity.toml"
   daemon_run "$dir"
 }
 
