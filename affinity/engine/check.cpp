@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "vmm/procfs/thread_list.hpp"
+
 namespace ka::engine {
 namespace {
 
@@ -96,11 +98,19 @@ struct Checker {
     if (!is_one) return unexpected(is_one.error());
     if (!*is_one) return fail(ErrorCode::kInvalid, name + " is not a VMM");
     for (const auto& [other, pod] : ledger.pods()) {
-      if (other != id && pod.vmm_pid == pid) {
+      if (other != id && pod.vmm_pid && same_process(*pod.vmm_pid, pid)) {
         return fail(ErrorCode::kConflict, name + " belongs to sandbox \"" + other + '"');
       }
     }
     return {};
+  }
+
+  /// Any thread may stand for its process.
+  bool same_process(int a, int b) const {
+    if (a == b) return true;
+    const auto one = vmm::thread_group(roots.proc, a);
+    const auto other = vmm::thread_group(roots.proc, b);
+    return one && other && *one == *other;
   }
 };
 

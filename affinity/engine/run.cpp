@@ -41,7 +41,12 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
     if (extent == Extent::kAll) unfinished_.erase(sandbox->id());
     if (!dead_.contains(sandbox->id())) save(sandbox->id());
   }
-  outcome.failed += static_cast<int>(sandboxes.size());
+  for (const Sandbox* sandbox : sandboxes) {
+    outcome.failed +=
+        static_cast<int>(std::ranges::count_if(sandbox->threads(), [](const ThreadView& thread) {
+          return thread.managed && !thread.problem.empty();
+        }));
+  }
   outcome.duration = clock_.now() - start;
   ++counters_.runs;
   counters_.writes += static_cast<std::uint64_t>(outcome.writes);

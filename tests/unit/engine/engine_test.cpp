@@ -275,6 +275,14 @@ TEST_CASE("a thread that may not be touched is left alone, said once, and not tr
   CHECK(scene.cpus(100) == "2");
 }
 
+TEST_CASE("threads that stay in the way of the line are counted one by one") {
+  EngineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  for (const int tid : {110, 111}) scene.calls.set_faults[tid] = {EBUSY, 1000};
+  CHECK(scene.container("s1", "c", {2, 3}, false)->failed == 2);
+}
+
 TEST_CASE("observe plans and reports and writes nothing") {
   engine::Options options;
   options.observe = true;
@@ -339,6 +347,7 @@ TEST_CASE("bad input is refused with a reason and changes nothing") {
   CHECK(scene.add("s2", 300).error().message == "vmm_pid: process 300 is not a VMM");
   CHECK(code(scene.add("s2", 0)) == ErrorCode::kInvalid);
   CHECK(code(scene.add("s2", 100)) == ErrorCode::kConflict);
+  CHECK(code(scene.add("s2", 111)) == ErrorCode::kConflict);  // one of its threads
   CHECK(scene.container("s1", "c", {9}, false).error().message ==
         "cpus: this machine has no CPU 9 (it has 0-7)");
   CHECK(code(scene.container("nope", "c", {1}, false)) == ErrorCode::kNotFound);
@@ -346,6 +355,21 @@ TEST_CASE("bad input is refused with a reason and changes nothing") {
   CHECK(code(scene.engine().reconcile("nope")) == ErrorCode::kNotFound);
   CHECK(*scene.engine().ledger().find("s1") == before);
   CHECK(scene.engine().sandbox_ids().size() == 1);
+}
+
+TEST_CASE("an offline CPU is refused") {
+  EngineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  std::vector<policy::Cpu> cpus;
+  for (int i = 0; i < 8; ++i) cpus.push_back({i, i, 0, 0, 0});
+  cpus[5].online = false;
+  scene.engine().change_topology(*policy::Topology::make(cpus));
+  const auto refused = scene.container("s1", "c", {4, 5}, true);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kInvalid);
+  CHECK(refused.error().message == "cpus: CPU 5 is offline");
+  CHECK(scene.engine().ledger().find("s1")->containers.empty());
 }
 
 TEST_CASE("verify reads the kernel and names what is wrong") {
