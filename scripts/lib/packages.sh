@@ -23,7 +23,9 @@ packages_of() {
       fi
       ;;
     test) # the tests that need no VM
-      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 jq bzip2
+      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 python3-grpcio jq bzip2 busybox-static
+      # Another vendor's package has the same programs, and Debian's would take its place.
+      command -v containerd >/dev/null || printf '%s\n' containerd runc
       ;;
     vm) # a VM of Debian's own kernel: the demo and the integration tests
       printf '%s\n' qemu-system-x86 busybox-static curl jq socat strace

@@ -9,10 +9,9 @@ namespace ka::proxy {
 namespace {
 
 // Rounded up, so that a turn does not end before the time has come.
-int milliseconds_until(std::optional<Loop::Time> until) {
-  if (!until) return -1;
+int milliseconds_until(Loop::Time until) {
   const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(*until - std::chrono::steady_clock::now());
+      std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
 }
 
@@ -39,7 +38,7 @@ void Loop::change(int fd, std::uint32_t events, Watch& watch) {
 
 void Loop::remove(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
-void Loop::turn(std::optional<Time> until) {
+int Loop::turn(Time until) {
   std::array<epoll_event, 64> events{};
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                  milliseconds_until(until));
@@ -47,6 +46,7 @@ void Loop::turn(std::optional<Time> until) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     static_cast<Watch*>(event.data.ptr)->ready(event.events);
   }
+  return std::max(count, 0);
 }
 
 }  // namespace ka::proxy

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 
 #include "affinity/base/fd.hpp"
 
@@ -33,8 +32,9 @@ class Loop {
   void change(int fd, std::uint32_t events, Watch& watch);
   void remove(int fd);
 
-  /// Waits until something is ready or the time has come, and lets each Watch know.
-  void turn(std::optional<Time> until);
+  /// Waits until something is ready or the time has come, and lets each Watch know. Returns how
+  /// many there were.
+  int turn(Time until);
 
  private:
   base::Fd epoll_;

@@ -1,10 +1,13 @@
 // containerd-shim-kata-affinity-v2: containerd's runtime_type "io.containerd.kata-affinity.v2".
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "shim-ext/proxy/orphan.hpp"
 #include "shim-ext/proxy/program.hpp"
 #include "shim-ext/proxy/settings.hpp"
+#include "shim-ext/proxy/shared_pool.hpp"
 #include "shim-ext/proxy/start.hpp"
 
 using namespace ka;
@@ -16,17 +19,29 @@ int refuse(const base::Error& error) {
   return 1;
 }
 
+/// Of `delete`: named by an argument, else the working directory.
+std::string bundle_of(const std::vector<std::string>& arguments) {
+  const auto name = std::ranges::find(arguments, "-bundle");
+  const bool named = name != arguments.end() && name + 1 != arguments.end();
+  return named ? *(name + 1) : ".";
+}
+
 }  // namespace
 
 // containerd puts the action last (pkg/shim/util.go, Command). All but `start` is the real shim's
 // own business.
 int main(int count, char** values) {
   const std::vector<std::string> arguments(values + 1, values + count);
-  const proxy::Settings settings = proxy::read_settings();
+  proxy::Settings settings = proxy::read_settings();
+  proxy::SharedPool pool(settings.kubelet_state);
+  if (const auto entered = pool.enter(); !entered) settings.complaint = entered.error().message;
   const auto program = proxy::find_program(settings.real_shim);
   if (!program) return refuse(program.error());
   if (!arguments.empty() && arguments.back() == "start") {
-    return proxy::start(*program, arguments, settings);
+    return proxy::start(*program, arguments, settings, pool);
+  }
+  if (!arguments.empty() && arguments.back() == "delete") {
+    proxy::end_orphan(bundle_of(arguments));
   }
   return refuse(proxy::become(*program, arguments));
 }

@@ -16,6 +16,8 @@ namespace wire = proto::task;
 constexpr std::size_t kLargestRead = std::size_t{64} << 10;
 // A decoder keeps the room that it once needed, so it is fed in small pieces.
 constexpr std::size_t kPiece = 4096;
+// More than this is not left for a quiet moment.
+constexpr std::size_t kMostNoted = std::size_t{64} << 10;
 // containerd asks one such question at a time for a container; those it gave up stay unanswered.
 constexpr std::size_t kMostOpen = 256;
 
@@ -88,12 +90,18 @@ void decode(ttrpc::Decoder& decoder, std::string_view bytes, Take take) {
 Observer::Observer(Events events)
     : events_(std::move(events)), requests_(kLargestRead), responses_(kLargestRead) {}
 
-void Observer::from_containerd(std::string_view bytes) {
-  decode(requests_, bytes, [this](const ttrpc::Frame& frame) { request(frame); });
+void Observer::note(std::string& noted, std::string_view bytes) {
+  noted += bytes;
+  if (noted.size() >= kMostNoted) digest();
 }
 
-void Observer::from_shim(std::string_view bytes) {
-  decode(responses_, bytes, [this](const ttrpc::Frame& frame) { response(frame); });
+void Observer::digest() {
+  decode(requests_, asked_, [this](const ttrpc::Frame& frame) { request(frame); });
+  decode(responses_, answered_, [this](const ttrpc::Frame& frame) { response(frame); });
+  for (std::string* noted : {&asked_, &answered_}) {
+    noted->clear();
+    if (noted->capacity() > kPiece) noted->shrink_to_fit();
+  }
 }
 
 void Observer::request(const ttrpc::Frame& frame) {

@@ -44,14 +44,21 @@ class Observer {
 
   explicit Observer(Events events);
 
-  void from_containerd(std::string_view bytes);
-  void from_shim(std::string_view bytes);
+  // Bytes are only noted: who waits for them is not to wait for us.
+  void from_containerd(std::string_view bytes) { note(asked_, bytes); }
+  void from_shim(std::string_view bytes) { note(answered_, bytes); }
+  /// Reads what was noted, in a quiet moment. Of what came since the last time, questions are told
+  /// before answers.
+  void digest();
 
  private:
+  void note(std::string& noted, std::string_view bytes);
   void request(const ttrpc::Frame& frame);
   void response(const ttrpc::Frame& frame);
 
   Events events_;
+  std::string asked_;
+  std::string answered_;
   ttrpc::Decoder requests_;
   ttrpc::Decoder responses_;
   std::map<std::uint32_t, Call> open_;  ///< by stream

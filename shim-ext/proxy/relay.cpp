@@ -12,6 +12,7 @@
 namespace ka::proxy {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
@@ -21,13 +22,19 @@ constexpr seconds kLastWords{60};
 constexpr seconds kLastReports{1};
 
 constexpr Loop::Time kNever = Loop::Time::max();
+// Looking at what passed waits for a moment in which nothing passes, and no longer than this.
+constexpr milliseconds kQuiet{1};
+constexpr milliseconds kLatest{20};
 
 }  // namespace
 
-Relay::Relay(Sockets sockets, std::string api_socket, std::filesystem::path bundles)
+Relay::Relay(Sockets sockets, std::string api_socket, std::filesystem::path bundles,
+             SharedPool pool)
     : sockets_(std::move(sockets)),
       outbox_(loop_, std::move(api_socket)),
-      reporter_(std::move(bundles)) {
+      reporter_(std::move(bundles)),
+      pool_(std::move(pool)),
+      next_look_(steady_clock::now() + SharedPool::kPeriod) {
   loop_.add(sockets_.listener.get(), EPOLLIN, listener_);
   loop_.add(sockets_.guard.get(), EPOLLIN | EPOLLRDHUP, guard_);
 }
@@ -38,20 +45,27 @@ void Relay::run() {
   while (!shim_gone_) turn(kNever);
   const auto last_words = steady_clock::now() + kLastWords;
   while (!connections_.empty() && steady_clock::now() < last_words) turn(last_words);
+  digest();
   connections_.clear();
   const auto last_reports = steady_clock::now() + kLastReports;
   while (!outbox_.idle() && steady_clock::now() < last_reports) turn(last_reports);
 }
 
 void Relay::turn(Loop::Time limit) {
-  loop_.turn(next_time(limit));
-  outbox_.on_time(steady_clock::now());
+  const bool quiet = loop_.turn(std::min(limit, next_time(steady_clock::now()))) == 0;
   over_.clear();
+  const auto now = steady_clock::now();
+  if (undigested_ && (quiet || now >= passed_at_ + kLatest)) digest();
+  outbox_.on_time(now);
+  if (now < next_look_) return;
+  next_look_ = now + SharedPool::kPeriod;
+  // A pool that cannot be read now is one to look at again.
+  (void)pool_.enter();
 }
 
-std::optional<Loop::Time> Relay::next_time(Loop::Time limit) const {
-  const Loop::Time next = std::min(limit, outbox_.deadline().value_or(kNever));
-  return next == kNever ? std::nullopt : std::optional(next);
+Loop::Time Relay::next_time(Loop::Time now) const {
+  const Loop::Time quiet = undigested_ ? now + kQuiet : kNever;
+  return std::min({quiet, next_look_, outbox_.deadline().value_or(kNever)});
 }
 
 void Relay::accept() {
@@ -75,14 +89,23 @@ void Relay::splice(base::Fd client, base::Fd shim) {
       .answered = [this](const Call& call,
                          const Answer& answer) { tell(reporter_.answered(call, answer)); }});
   Observer& observer = *connection->observer;
-  connection->pair = std::make_unique<Pair>(
-      loop_, std::move(client), std::move(shim), block_,
-      Pair::Events{.to_shim = [&](std::string_view bytes) { observer.from_containerd(bytes); },
-                   .to_client = [&](std::string_view bytes) { observer.from_shim(bytes); },
-                   .ended = [this, connection] { ended(connection); }});
+  connection->pair =
+      std::make_unique<Pair>(loop_, std::move(client), std::move(shim), block_,
+                             Pair::Events{.to_shim =
+                                              [&](std::string_view bytes) {
+                                                observer.from_containerd(bytes);
+                                                passed();
+                                              },
+                                          .to_client =
+                                              [&](std::string_view bytes) {
+                                                observer.from_shim(bytes);
+                                                passed();
+                                              },
+                                          .ended = [this, connection] { ended(connection); }});
 }
 
 void Relay::ended(Connections::iterator connection) {
+  connection->observer->digest();
   over_.splice(over_.end(), connections_, connection);
   if (listening_ || shim_gone_) return;
   loop_.add(sockets_.listener.get(), EPOLLIN, listener_);
@@ -104,8 +127,19 @@ void Relay::check_shim() {
   sockets_.listener.reset();
 }
 
-void Relay::tell(std::vector<Report> reports) {
-  for (Report& report : reports) outbox_.post(std::move(report));
+void Relay::passed() {
+  if (undigested_) return;
+  undigested_ = true;
+  passed_at_ = steady_clock::now();
+}
+
+void Relay::digest() {
+  undigested_ = false;
+  for (const Connection& connection : connections_) connection.observer->digest();
+}
+
+void Relay::tell(const std::vector<Report>& reports) {
+  for (const Report& report : reports) outbox_.post(report);
 }
 
 }  // namespace ka::proxy

@@ -15,6 +15,7 @@
 #include "shim-ext/proxy/outbox.hpp"
 #include "shim-ext/proxy/pair.hpp"
 #include "shim-ext/proxy/reporter.hpp"
+#include "shim-ext/proxy/shared_pool.hpp"
 
 namespace ka::proxy {
 
@@ -28,8 +29,8 @@ class Relay {
     std::string shim_path;
   };
 
-  /// `api_socket`: the daemon's. `bundles`: as for Reporter.
-  Relay(Sockets sockets, std::string api_socket, std::filesystem::path bundles);
+  /// `api_socket`: the daemon's. `bundles`: as for Reporter. `pool`: to be stayed on.
+  Relay(Sockets sockets, std::string api_socket, std::filesystem::path bundles, SharedPool pool);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -59,16 +60,22 @@ class Relay {
   void splice(base::Fd client, base::Fd shim);
   void ended(Connections::iterator connection);
   void check_shim();
-  void tell(std::vector<Report> reports);
+  void passed();
+  void digest();
+  void tell(const std::vector<Report>& reports);
   void turn(Loop::Time limit);
-  std::optional<Loop::Time> next_time(Loop::Time limit) const;
+  Loop::Time next_time(Loop::Time now) const;
 
   Loop loop_;
   Sockets sockets_;
   Listener listener_{*this};
   Guard guard_{*this};
+  bool undigested_ = false;  ///< something passed that no observer has looked at
+  Loop::Time passed_at_;     ///< the first of it
   Outbox outbox_;
   Reporter reporter_;
+  SharedPool pool_;
+  Loop::Time next_look_;  ///< at the pool
   Connections connections_;
   Connections over_;       ///< they may still have an event in this turn
   bool listening_ = true;  ///< false while there is no descriptor left for another connection

@@ -60,7 +60,7 @@ void raise_file_limit() {
   const FileId shim = file_id(place.shim_path);
   const auto relay = std::make_unique<Relay>(
       Relay::Sockets{std::move(listener), std::move(guard), place.shim_path}, place.api_socket,
-      std::filesystem::current_path().parent_path());
+      std::filesystem::current_path().parent_path(), place.pool);
   relay->run();
   remove_socket(place.own_path, own);
   // A shim that is killed leaves its socket; one that ends well removes what "address" names.

@@ -5,6 +5,7 @@
 
 #include "affinity/base/fd.hpp"
 #include "affinity/base/result.hpp"
+#include "shim-ext/proxy/shared_pool.hpp"
 
 namespace ka::proxy {
 
@@ -12,6 +13,7 @@ struct Place {
   std::string own_path;    ///< where containerd connects
   std::string shim_path;   ///< where the real shim listens
   std::string api_socket;  ///< where the daemon listens
+  SharedPool pool;
 };
 
 /// Forks it off: a process of its own session that lives as long as the shim, in the bundle, with

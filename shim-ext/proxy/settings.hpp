@@ -1,6 +1,7 @@
 // What the proxy wants to know before it starts the real shim.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace ka::proxy {
@@ -8,7 +9,9 @@ namespace ka::proxy {
 struct Settings {
   std::string real_shim;
   std::string api_socket;
-  /// Why the configuration could not be read and the defaults hold; empty: it could.
+  std::filesystem::path kubelet_state;  ///< empty: not read
+  /// What is wrong with the configuration, so that the defaults hold, or with the shared pool;
+  /// empty: nothing.
   std::string complaint;
 };
 

@@ -45,19 +45,21 @@ bool is_served(const std::string& path) {
   return connected || connected.error().code == ErrorCode::kTransient;
 }
 
-Result<void> serve(const std::string& shim, const std::string& own, const Settings& settings) {
+Result<void> serve(const std::string& shim, const std::string& own, const Settings& settings,
+                   const SharedPool& pool) {
   auto guard = connect_to(shim);
   if (!guard) return unexpected(guard.error());
   auto listener = listen_anew(own);
   if (!listener) return unexpected(listener.error());
-  const Place place{.own_path = own, .shim_path = shim, .api_socket = settings.api_socket};
+  const Place place{own, shim, settings.api_socket, pool};
   auto begun = serve_in_background(place, std::move(*listener), std::move(*guard));
   if (!begun) ::unlink(own.c_str());
   return begun;
 }
 
 /// The answer that names the proxy.
-Result<std::string> put_proxy_before(const std::string& answer, const Settings& settings) {
+Result<std::string> put_proxy_before(const std::string& answer, const Settings& settings,
+                                     const SharedPool& pool) {
   const auto address = address_in(answer);
   if (!address) return fail(ErrorCode::kInvalid, "the real shim's answer names no address");
   const auto shim = socket_path(*address);
@@ -65,7 +67,8 @@ Result<std::string> put_proxy_before(const std::string& answer, const Settings& 
   const auto own = proxy_path(*shim);
   if (!own) return fail(ErrorCode::kInvalid, *shim + " leaves no room for the proxy's name");
   if (!is_served(*own)) {
-    if (auto served = serve(*shim, *own, settings); !served) return unexpected(served.error());
+    if (auto served = serve(*shim, *own, settings, pool); !served)
+      return unexpected(served.error());
   }
   const std::string other = unix_address(*own);
   if (auto renamed = rename_files(*address, other); !renamed) return unexpected(renamed.error());
@@ -84,7 +87,7 @@ int print(const std::string& text) {
 }  // namespace
 
 int start(const std::string& program, const std::vector<std::string>& arguments,
-          const Settings& settings) {
+          const Settings& settings, const SharedPool& pool) {
   const auto ran = run(program, arguments);
   if (!ran) {
     std::fprintf(stderr, "%s\n", ran.error().message.c_str());
@@ -94,8 +97,8 @@ int start(const std::string& program, const std::vector<std::string>& arguments,
     print(ran->output);
     end_like(ran->status);
   }
-  if (!settings.complaint.empty()) write_shim_log("the defaults hold: " + settings.complaint);
-  const auto answer = put_proxy_before(ran->output, settings);
+  if (!settings.complaint.empty()) write_shim_log(settings.complaint);
+  const auto answer = put_proxy_before(ran->output, settings, pool);
   if (answer) return print(*answer);
   write_shim_log("containerd talks to the real shim itself: " + answer.error().message);
   return print(ran->output);

@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "shim-ext/proxy/settings.hpp"
+#include "shim-ext/proxy/shared_pool.hpp"
 
 namespace ka::proxy {
 
 /// Runs the real shim's `start` in the bundle (the working directory), puts a proxy before the
 /// address that it answers with, and prints the answer with the proxy's address in its place. A
 /// second container of a pod finds the proxy there. Where no proxy can be put, containerd is given
-/// the real shim's own answer: a pod without us is better than none. Returns the exit status.
+/// the real shim's own answer: a pod without us is better than none. `pool`: what we stay on.
+/// Returns the exit status.
 int start(const std::string& program, const std::vector<std::string>& arguments,
-          const Settings& settings);
+          const Settings& settings, const SharedPool& pool);
 
 }  // namespace ka::proxy

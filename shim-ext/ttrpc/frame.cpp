@@ -38,8 +38,10 @@ void Decoder::feed(std::string_view bytes) {
   // The part that was given out goes only now, so that many frames of one feed cost one move.
   buffer_.erase(0, used_);
   used_ = 0;
-  buffer_ += bytes;
-  skip_rest();
+  // What is skipped need not be held: while there is any of it, the buffer is empty.
+  const auto skipped = static_cast<std::size_t>(std::min<std::uint64_t>(skip_, bytes.size()));
+  skip_ -= skipped;
+  buffer_ += bytes.substr(skipped);
 }
 
 void Decoder::skip_rest() {

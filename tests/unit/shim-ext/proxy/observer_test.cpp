@@ -17,6 +17,15 @@ struct Seen {
 };
 
 struct Scene {
+  void asks(std::string_view bytes) {
+    observer.from_containerd(bytes);
+    observer.digest();
+  }
+  void answers(std::string_view bytes) {
+    observer.from_shim(bytes);
+    observer.digest();
+  }
+
   std::vector<Seen> seen;
   Observer observer{{.asked = [this](const Call& call) { seen.push_back({call, {}}); },
                      .answered = [this](const Call& call,
@@ -85,10 +94,10 @@ TEST_CASE("calls about containers are seen with their answers, however the bytes
   for (const std::size_t piece : {std::size_t{1}, std::size_t{13}, std::size_t{100000}}) {
     Scene scene;
     for (std::size_t at = 0; at < asked.size(); at += piece) {
-      scene.observer.from_containerd(std::string_view(asked).substr(at, piece));
+      scene.asks(std::string_view(asked).substr(at, piece));
     }
     for (std::size_t at = 0; at < answered.size(); at += piece) {
-      scene.observer.from_shim(std::string_view(answered).substr(at, piece));
+      scene.answers(std::string_view(answered).substr(at, piece));
     }
     CHECK(scene.seen == expected);
   }
@@ -96,33 +105,45 @@ TEST_CASE("calls about containers are seen with their answers, however the bytes
 
 TEST_CASE("what is executed in a container is not the container") {
   Scene scene;
-  scene.observer.from_containerd(ask(1, "Start", process("c1", "shell")) +
-                                 ask(3, "Delete", process("c1", "shell")));
-  scene.observer.from_shim(answer(1, pid(5)) + answer(3, pid(5)));
+  scene.asks(ask(1, "Start", process("c1", "shell")) + ask(3, "Delete", process("c1", "shell")));
+  scene.answers(answer(1, pid(5)) + answer(3, pid(5)));
   CHECK(scene.seen.empty());
 }
 
 TEST_CASE("other services, large messages and nonsense are passed over") {
   Scene scene;
-  scene.observer.from_containerd(ask(1, "Create", create("c1", "/b"), "somebody.else.Task"));
-  scene.observer.from_containerd(ask(3, "Update", update("c1", std::string(4000000, ' '))));
-  scene.observer.from_containerd(ttrpc::encode(5, ttrpc::kRequest, 0, "\xff\xff\xff"));
-  scene.observer.from_containerd(ask(7, "Create", "\xff\xff"));
-  scene.observer.from_containerd(ask(9, "Start", process("")));
-  scene.observer.from_shim(answer(1, pid(5)) + answer(99, "") +
-                           ttrpc::encode(11, ttrpc::kData, 0, "stream"));
+  scene.asks(ask(1, "Create", create("c1", "/b"), "somebody.else.Task"));
+  scene.asks(ask(3, "Update", update("c1", std::string(4000000, ' '))));
+  scene.asks(ttrpc::encode(5, ttrpc::kRequest, 0, "\xff\xff\xff"));
+  scene.asks(ask(7, "Create", "\xff\xff"));
+  scene.asks(ask(9, "Start", process("")));
+  scene.answers(answer(1, pid(5)) + answer(99, "") + ttrpc::encode(11, ttrpc::kData, 0, "stream"));
   CHECK(scene.seen.empty());
-  scene.observer.from_containerd(ask(11, "Start", process("c1")));
-  scene.observer.from_shim(ttrpc::encode(11, ttrpc::kResponse, 0, "\xff\xff"));
+  scene.asks(ask(11, "Start", process("c1")));
+  scene.answers(ttrpc::encode(11, ttrpc::kResponse, 0, "\xff\xff"));
   CHECK(scene.seen == std::vector<Seen>{{kStarted, {}}, {kStarted, Answer{false, 0}}});
 }
 
 TEST_CASE("calls that are never answered do not keep later ones from being seen") {
   Scene scene;
   for (std::uint32_t i = 0; i < 1000; ++i) {
-    scene.observer.from_containerd(ask(2 * i + 1, "Start", process("c1")));
+    scene.asks(ask(2 * i + 1, "Start", process("c1")));
   }
   scene.seen.clear();
-  scene.observer.from_shim(answer(1, pid(1)) + answer(1999, pid(1)));
+  scene.answers(answer(1, pid(1)) + answer(1999, pid(1)));
   CHECK(scene.seen == std::vector<Seen>{{kStarted, Answer{true, 1}}});
+}
+
+TEST_CASE("what was noted waits for a quiet moment, but not for ever") {
+  Scene scene;
+  scene.observer.from_shim(answer(1, pid(7)));
+  scene.observer.from_containerd(ask(1, "Start", process("c1")));
+  CHECK(scene.seen.empty());
+  scene.observer.digest();
+  CHECK(scene.seen == std::vector<Seen>{{kStarted, {}}, {kStarted, Answer{true, 7}}});
+  scene.seen.clear();
+  for (std::uint32_t i = 0; i < 5000; ++i) {
+    scene.observer.from_containerd(ask(2 * i + 3, "Start", process("c1")));
+  }
+  CHECK(scene.seen.size() > 4000);
 }

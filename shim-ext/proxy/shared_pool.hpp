@@ -1,0 +1,31 @@
+// The shared pool: the CPUs that belong to no container alone, as kubelet's CPU manager says. The
+// proxy stays on them, and so is the VMM born there.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+
+#include "affinity/base/result.hpp"
+#include "shim-ext/proxy/socket.hpp"
+
+namespace ka::proxy {
+
+class SharedPool {
+ public:
+  /// How often a running proxy looks whether the pool has changed: kubelet's own period.
+  static constexpr std::chrono::seconds kPeriod{10};
+
+  /// `kubelet_state`: kubelet's file. Empty, or no such file: there is no pool to stay on.
+  explicit SharedPool(std::filesystem::path kubelet_state) : file_(std::move(kubelet_state)) {}
+
+  /// Puts this thread onto the pool where the file has changed since the last time. What it may
+  /// use stays as it is where there is no pool, or none that our cgroup allows.
+  base::Result<void> enter();
+
+ private:
+  std::filesystem::path file_;
+  FileId seen_;
+  std::filesystem::file_time_type seen_at_{};
+};
+
+}  // namespace ka::proxy
