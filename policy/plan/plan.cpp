@@ -289,7 +289,12 @@ bool Planner::is_dedicated(std::size_t container) const {
 void Planner::note_vcpus(const ContainerPlan& plan, std::size_t container) {
   const ContainerFacts& facts = sandbox_.containers[container];
   if (!pins() || !owns_cpus(facts)) {
-    notes_.reason({Code::kSharedContainer, facts.id, facts.cpus, plan.vcpus.size()});
+    const bool any_floats = std::ranges::any_of(
+        plan_.vcpus, [](const VcpuPlan& vcpu) { return vcpu.container.empty(); });
+    // Else a warning says which vCPU all of them share.
+    if (any_floats) {
+      notes_.reason({Code::kSharedContainer, facts.id, facts.cpus, plan.vcpus.size()});
+    }
     return;
   }
   const CpuSet usable = (facts.cpus & ground_.permitted) - assignment_.set_aside;

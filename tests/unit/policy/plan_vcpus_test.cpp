@@ -125,6 +125,16 @@ TEST_CASE("with too few vCPUs a container keeps to a group on its own CPUs") {
   });
 }
 
+TEST_CASE("nobody is said to share floating vCPUs where none floats") {
+  const auto says = [](int vcpus) {
+    return reasons(Case{.facts = sandbox(vcpus, {owner("a", "2-3"), shared("b", "0-1")})}.plan())
+               .find("shared-container") != std::string::npos;
+  };
+  CHECK(says(3));
+  CHECK_FALSE(says(2));
+  CHECK_FALSE(says(0));
+}
+
 TEST_CASE("containers of one pod may overlap: one vCPU for each CPU, named after the first") {
   check_rows({
       {"init and app on the same CPUs",
