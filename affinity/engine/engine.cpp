@@ -210,7 +210,7 @@ Outcome Engine::reconcile_all() {
 Outcome Engine::look_again(std::string_view sandbox) {
   Sandbox* found = find(sandbox);
   if (found == nullptr) return {};
-  if (unfinished_.contains(sandbox)) return run_one(*found, Extent::kNarrow);
+  if (map_changed_ || unfinished_.contains(sandbox)) return run_one(*found, Extent::kNarrow);
   return repair({found});
 }
 
@@ -220,7 +220,7 @@ Outcome Engine::check_drift() {
     if (!sandbox->looks_unchanged(eyes())) drifted.push_back(sandbox.get());
   }
   Outcome outcome = repair(std::move(drifted));
-  if (!unfinished_.empty()) outcome += finish({});
+  if (map_changed_ || !unfinished_.empty()) outcome += finish({});
   return outcome;
 }
 

@@ -155,6 +155,7 @@ class Engine {
                                                const policy::PodRecord& pod) const;
 
   // Its two halves (narrow.cpp).
+  Affected pressed_by(const policy::Change& change) const;
   void narrow_one(Sandbox& sandbox, Outcome& outcome);
   bool would_narrow(Sandbox& sandbox);
 
@@ -186,6 +187,7 @@ class Engine {
   policy::Ledger ledger_;
   Sandboxes sandboxes_;
   std::set<std::string, std::less<>> unfinished_;  ///< pods for which finish() has work
+  bool map_changed_ = false;    ///< and it has to look whose plans another map of owners changed
   std::set<std::string> dead_;  ///< sandboxes whose VMM was found gone during a run
   Counters counters_;
   std::map<policy::Source, SourceView> sources_;

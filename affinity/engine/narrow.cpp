@@ -13,7 +13,8 @@ Outcome Engine::narrow(const policy::Event& event, std::chrono::nanoseconds budg
   const policy::Change change = take(event);
   if (!change.any) return outcome;
   if (ledger_.find(change.sandbox) != nullptr) unfinished_.insert(change.sandbox);
-  for (Sandbox* sandbox : affected_by(change)) {
+  map_changed_ |= change.exclusive_map;
+  for (Sandbox* sandbox : pressed_by(change)) {
     unfinished_.insert(sandbox->id());
     if (clock_.now() - start < budget) {
       narrow_one(*sandbox, outcome);
@@ -29,6 +30,20 @@ Outcome Engine::narrow(const policy::Event& event, std::chrono::nanoseconds budg
              std::to_string(outcome.late) + " sandboxes are narrowed only after the answer");
   }
   return outcome;
+}
+
+/// The sandbox concerned, and where the map of owners changed those with a thread on a CPU that
+/// belongs to somebody else. Who else is to be planned anew waits for finish().
+Engine::Affected Engine::pressed_by(const policy::Change& change) const {
+  Affected pressed;
+  if (Sandbox* concerned = find(change.sandbox)) pressed.push_back(concerned);
+  if (!change.exclusive_map) return pressed;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    if (id == change.sandbox) continue;
+    const bool unseen = sandbox->plan() == nullptr;
+    if (unseen || sandbox->uses(ledger_.exclusive_to_others(id))) pressed.push_back(sandbox.get());
+  }
+  return pressed;
 }
 
 void Engine::narrow_one(Sandbox& sandbox, Outcome& outcome) {
@@ -54,6 +69,11 @@ Outcome Engine::finish(std::string_view sandbox) {
       affected.push_back(found);
     } else if (ledger_.find(id) != nullptr) {
       save(id);
+    }
+  }
+  if (std::exchange(map_changed_, false)) {
+    for (Sandbox* changed : changed_by_map(sandbox)) {
+      if (!pods.contains(changed->id())) affected.push_back(changed);
     }
   }
   Outcome outcome = run(std::move(affected));

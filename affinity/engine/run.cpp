@@ -155,7 +155,7 @@ std::vector<int> Engine::floating_load_without(const std::string& sandbox) const
 /// own. What waits for its second half is left to that.
 bool Engine::should_level(const Sandbox& sandbox) const {
   const policy::SandboxPlan* plan = sandbox.plan();
-  if (plan == nullptr || unfinished_.contains(sandbox.id())) return false;
+  if (plan == nullptr || map_changed_ || unfinished_.contains(sandbox.id())) return false;
   const policy::PodRecord& pod = *ledger_.find(sandbox.id());
   return settings_for(pod).vcpu_pinning == policy::VcpuPinning::kBalanced &&
          policy::crowded(node_view(sandbox.id()), *plan) && planned(sandbox) != *plan;

@@ -171,6 +171,11 @@ bool Sandbox::looks_unchanged(const Eyes& eyes) const {
   });
 }
 
+bool Sandbox::uses(const CpuSet& cpus) const {
+  return std::ranges::any_of(
+      threads_, [&](const ThreadView& thread) { return thread.actual.intersects(cpus); });
+}
+
 int Sandbox::count_changed_masks(const Eyes& eyes) const {
   return static_cast<int>(std::ranges::count_if(left_, [&](const auto& left) {
     const auto actual = eyes.calls.get(left.first);

@@ -44,6 +44,8 @@ class Sandbox {
   void remember_masks();
   /// Much cheaper: true when no thread came or went and every mask still reads as it was left.
   bool looks_unchanged(const Eyes& eyes) const;
+  /// Whether a thread may run on one of these CPUs, as far as was last seen.
+  bool uses(const policy::CpuSet& cpus) const;
   /// Living threads whose mask is another one than it was left with.
   int count_changed_masks(const Eyes& eyes) const;
 

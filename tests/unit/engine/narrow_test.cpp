@@ -97,6 +97,25 @@ TEST_CASE("narrow: out of time, the rest is done after the answer") {
   CHECK(scene.cpus(111) == "5");
 }
 
+TEST_CASE("narrow: who is not in the way of a new owner is planned again only at the end") {
+  EngineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s1", "c", {0, 1}, false));
+  REQUIRE(scene.container("s2", "c", {0, 1, 2}, false));
+  scene.engine().narrow(container("runc", "c", {2}, true), 50ms);
+  CHECK(scene.cpus(210) == "0-1");
+  const auto outcome = scene.engine().narrow(container("runc", "c", {6}, true), 50ms);
+  CHECK(outcome.planned == 0);
+  CHECK(scene.cpus(210) == "0-1");
+  scene.engine().look_again("s2");
+  CHECK(scene.cpus(210) == "0-1");
+  scene.engine().finish("runc");
+  CHECK(scene.cpus(210) == "0-2");
+  CHECK(scene.cpus(110) == "0-1");
+}
+
 TEST_CASE("narrow: an event that nobody finishes is finished by the drift check, and saved") {
   EngineScene scene;
   scene.boot_vm(100, 2);

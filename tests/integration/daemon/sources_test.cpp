@@ -1,0 +1,150 @@
+// The daemon between a container runtime and kubelet: the runtime's end of NRI is played here, the
+// VMM is real, and masks are read from /proc.
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+
+#include "tests/catch.hpp"
+#include "tests/integration/daemon/programs.hpp"
+#include "tests/nri_runtime.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using tests::DaemonScene;
+using tests::eventually;
+using tests::Vm;
+
+namespace {
+
+namespace wire = proto::nri;
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+bool possible() {
+  if (tests::allowed(static_cast<int>(::getpid())).size() < 2 || !Vm::possible()) {
+    std::cout << "skipped: needs two CPUs and qemu-system-x86_64\n";
+    return false;
+  }
+  return true;
+}
+
+/// A daemon that is taken in, and a VM of which nobody has told yet.
+struct Scene : DaemonScene {
+  Scene() : DaemonScene(""), vm(path("").parent_path(), 2), runtime(path("nri.sock").string()) {
+    configure("drift_check = 3600\nnri_socket = \"" + path("nri.sock").string() +
+              "\"\nkubelet_state = \"" + path("cpu_manager_state").string() + "\"\n");
+    both = tests::allowed(static_cast<int>(::getpid()));
+    both = CpuSet{both.first(), both.last()};
+    start();
+    runtime.take_in();
+  }
+
+  wire::PodSandbox pod() const {
+    wire::PodSandbox pod;
+    pod.set_id("s1");
+    pod.set_uid("uid-1");
+    pod.set_name("cart");
+    pod.set_namespace_("shop");
+    pod.set_pid(static_cast<std::uint32_t>(vm.pid()));
+    return pod;
+  }
+
+  wire::ContainerRequest container(const CpuSet& cpus) const {
+    wire::ContainerRequest request;
+    *request.mutable_pod() = pod();
+    request.mutable_container()->set_id("c1");
+    request.mutable_container()->set_name("app");
+    request.mutable_container()->set_pod_sandbox_id("s1");
+    request.mutable_container()->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus(
+        policy::format_list(cpus));
+    return request;
+  }
+
+  wire::UpdateContainerRequest update(const CpuSet& cpus) const {
+    wire::UpdateContainerRequest request;
+    *request.mutable_pod() = pod();
+    *request.mutable_container() = container(both).container();
+    request.mutable_linux_resources()->mutable_cpu()->set_cpus(policy::format_list(cpus));
+    return request;
+  }
+
+  void begin() {
+    wire::PodRequest request;
+    *request.mutable_pod() = pod();
+    runtime.ask("RunPodSandbox", request);
+    runtime.ask("CreateContainer", container(both));
+    runtime.ask("StartContainer", container(both));
+    runtime.ask("PostStartContainer", container(both));
+  }
+
+  /// Whether no thread of the VM may run outside `cpus`.
+  bool inside(const CpuSet& cpus) const {
+    for (const auto& [name, tid] : vm.threads()) {
+      if (!tests::allowed(tid).subset_of(cpus)) return false;
+    }
+    return true;
+  }
+
+  /// kubelet gives `cpus` to another pod.
+  void admit(const CpuSet& cpus) const {
+    std::ofstream(path("fresh"))
+        << R"({"policyName":"static","defaultCpuSet":"","entries":{"other":{"app":")"
+        << policy::format_list(cpus) << R"("}}})";
+    std::filesystem::rename(path("fresh"), path("cpu_manager_state"));
+  }
+
+  Vm vm;
+  tests::NriRuntime runtime;
+  CpuSet both;
+};
+
+}  // namespace
+
+TEST_CASE("what narrows is done before the runtime is answered, what widens after its part") {
+  if (!possible()) return;
+  Scene scene;
+  scene.begin();
+  const CpuSet first{scene.both.first()};
+  CHECK(contains(scene.ctl({"status"}).out, "sandbox s1 (shop/cart)"));
+  CHECK(contains(scene.ctl({"status"}).out, "+ nri: containerd v2.3.0"));
+  scene.runtime.ask("UpdateContainer", scene.update(first));
+  CHECK(scene.inside(first));
+  scene.runtime.ask("PostUpdateContainer", scene.container(first));
+  scene.runtime.ask("UpdateContainer", scene.update(scene.both));
+  CHECK(scene.inside(first));
+  scene.runtime.ask("PostUpdateContainer", scene.container(scene.both));
+  CHECK(eventually([&] { return tests::allowed(scene.vm.pid()) == scene.both; }));
+}
+
+TEST_CASE("a CPU that kubelet gives to another pod is left at once, and before any answer") {
+  if (!possible()) return;
+  Scene scene;
+  scene.begin();
+  const CpuSet first{scene.both.first()}, last{scene.both.last()};
+  scene.admit(last);
+  CHECK(eventually([&] { return scene.inside(first); }, tests::Seconds(2)));
+  scene.admit(first);
+  scene.runtime.ask("StartContainer", scene.container(scene.both));
+  CHECK(scene.inside(last));
+}
+
+TEST_CASE("a runtime that restarts is found again, and what it no longer has is forgotten") {
+  if (!possible()) return;
+  Scene scene;
+  scene.begin();
+  scene.runtime.hang_up();
+  CHECK(eventually([&] { return contains(scene.ctl({"status"}).out, "! nri: "); }));
+  CHECK(contains(scene.ctl({"status"}).out, "sandbox s1"));
+  wire::SynchronizeRequest all;
+  *all.add_pods() = scene.pod();
+  *all.add_containers() = scene.container(scene.both).container();
+  scene.runtime.take_in(all);
+  CHECK(eventually([&] { return contains(scene.ctl({"status"}).out, "+ nri: "); }));
+  CHECK(contains(scene.ctl({"status"}).out, "container c1 (app)"));
+  scene.runtime.hang_up();
+  scene.runtime.take_in();
+  CHECK(eventually([&] { return scene.ctl({"status"}).out.starts_with("no VM sandbox"); }));
+}

@@ -1,0 +1,101 @@
+// A container runtime's end of NRI as a blocking client: takes the plugin in, then asks, one
+// question after the other.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "affinity/base/fd.hpp"
+#include "shim-ext/nri/mux.hpp"
+#include "shim-ext/proto/nri.pb.h"
+#include "shim-ext/rpc/message.hpp"
+#include "shim-ext/ttrpc/frame.hpp"
+
+namespace ka::tests {
+
+/// Ends the program with a message where something goes wrong.
+class NriRuntime {
+ public:
+  explicit NriRuntime(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the sockets API
+    if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(listener_.get(), 1) != 0) {
+      give_up("cannot listen");
+    }
+  }
+
+  /// Waits for the plugin; `all` is what there is.
+  void take_in(const proto::nri::SynchronizeRequest& all = {}) {
+    plugin_ = ttrpc::Decoder();
+    runtime_ = ttrpc::Decoder();
+    demux_ = nri::Demux();
+    stream_ = 1;
+    fd_.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const auto registration = next(nri::kRuntimeLane);
+    put(nri::kRuntimeLane, rpc::encode_response(registration.header.stream, {}));
+    proto::nri::ConfigureRequest configure;
+    configure.set_runtime_name("containerd");
+    configure.set_runtime_version("v2.3.0");
+    ask("Configure", configure);
+    ask("Synchronize", all);
+  }
+
+  /// As a runtime that is stopped.
+  void hang_up() { fd_.reset(); }
+
+  /// Microseconds until the answer is there.
+  double ask(const std::string& method, const google::protobuf::MessageLite& message) {
+    using Clock = std::chrono::steady_clock;
+    stream_ += 2;
+    const auto frame = rpc::encode_request(
+        stream_, {"nri.pkg.api.v1alpha1.Plugin", method, message.SerializeAsString(), {}, {}});
+    const auto start = Clock::now();
+    put(nri::kPluginLane, *frame);
+    next(nri::kPluginLane);
+    return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+  }
+
+ private:
+  [[noreturn]] static void give_up(const char* what) {
+    std::fprintf(stderr, "NRI's runtime: %s\n", what);
+    std::exit(1);
+  }
+
+  void put(std::uint32_t lane, const std::string& frame) const {
+    const std::string bytes = nri::mux(lane, frame);
+    const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent != static_cast<ssize_t>(bytes.size())) give_up("the plugin left");
+  }
+
+  ttrpc::Frame next(std::uint32_t lane) {
+    for (;;) {
+      auto& decoder = lane == nri::kPluginLane ? plugin_ : runtime_;
+      if (auto frame = decoder.next()) return *frame;
+      char bytes[65536];
+      const ssize_t got = ::read(fd_.get(), bytes, sizeof bytes);
+      if (got <= 0) give_up("the plugin left");
+      demux_.feed({bytes, static_cast<std::size_t>(got)},
+                  [this](std::uint32_t id, std::string_view payload) {
+                    (id == nri::kPluginLane ? plugin_ : runtime_).feed(payload);
+                  });
+    }
+  }
+
+  base::Fd listener_;
+  base::Fd fd_;
+  std::uint32_t stream_ = 1;
+  nri::Demux demux_;
+  ttrpc::Decoder plugin_, runtime_;
+};
+
+}  // namespace ka::tests
