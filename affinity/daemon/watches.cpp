@@ -132,20 +132,28 @@ void Watches::follow_monitor(const std::string& id, Watch& watch, const std::str
   if (watch.qmp_socket == socket) return;
   watch.qmp_socket = socket;
   watch.monitor.reset();
+  watch.failures = 0;
   if (socket.empty()) return;
   qmp::ClientHandlers handlers;
   handlers.facts = [this, id](vmm::MonitorFacts facts) {
+    if (const auto found = watches_.find(id); found != watches_.end()) found->second.failures = 0;
     engine_.take_monitor_facts(id, std::move(facts));
   };
-  handlers.failed = [this, id](const base::Error& error) {
-    log_.debug("monitor does not answer", {{"sandbox", id}, {"reason", error.message}});
-  };
+  handlers.failed = [this, id](const base::Error& error) { monitor_failed(id, error); };
   auto client = qmp::Client::start(io_, {.socket = socket}, std::move(handlers));
   if (client) {
     watch.monitor = std::move(*client);
   } else {
     log_.warning("monitor is not used", {{"sandbox", id}, {"reason", client.error().message}});
   }
+}
+
+/// One failure is what the end of a VM looks like. Of more it is said once, until it answers again.
+void Watches::monitor_failed(const std::string& id, const base::Error& error) {
+  const auto found = watches_.find(id);
+  if (found == watches_.end() || ++found->second.failures != 2) return;
+  log_.warning("the monitor does not answer, vCPUs are told without it",
+               {{"sandbox", id}, {"reason", error.message}});
 }
 
 void Watches::begin_to_settle(const std::string& id) {

@@ -46,6 +46,7 @@ class Watches {
     boost::asio::posix::stream_descriptor exit;  ///< a pidfd
     std::string cgroup;
     std::string qmp_socket;
+    int failures = 0;  ///< of the monitor, since it last answered
     std::optional<qmp::Client> monitor;
     std::size_t threads = 0;  ///< when the monitor was last asked
     boost::asio::steady_timer settle;
@@ -56,6 +57,7 @@ class Watches {
   void follow(const std::string& id);
   void follow_vmm(const std::string& id, Watch& watch, int pid);
   void follow_monitor(const std::string& id, Watch& watch, const std::string& socket);
+  void monitor_failed(const std::string& id, const base::Error& error);
   void follow_cgroups();
   void wait_for_cgroups();
 

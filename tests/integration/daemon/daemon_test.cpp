@@ -116,6 +116,22 @@ TEST_CASE("containers told by hand are placed, shown, explained and verified") {
   CHECK(scene.ctl({"explain", "s1"}).exit == 2);
 }
 
+TEST_CASE("a monitor that is none is told of once, and the VM is placed without it") {
+  if (!possible()) return;
+  Scene scene;
+  scene.start();
+  REQUIRE(scene
+              .ctl({"sandbox", "add", "s1", "--vmm-pid", std::to_string(scene.vm.pid()), "--qmp",
+                    scene.path("nobody").string()})
+              .exit == 0);
+  REQUIRE(scene.update_exclusive() == 0);
+  CHECK(eventually([&] { return contains(scene.log(), "the monitor does not answer"); }));
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // it is tried several times in this time
+  const std::string log = scene.log();
+  CHECK(log.find("the monitor does not answer") == log.rfind("the monitor does not answer"));
+  CHECK(contains(scene.ctl({"status", "--json"}).out, R"("vcpu_source":"thread-names")"));
+}
+
 TEST_CASE("drift is seen by verify, repaired by the drift check, and counted") {
   if (!possible()) return;
   Scene scene("drift_check = 5\n");
