@@ -2,29 +2,53 @@
 
 import re
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab import kernel
 from lab.vm import Vm
 
 _BUCKET = re.compile(r"^round (\d+) bucket (\d+) (\d+)\s*$", re.MULTILINE)
+BEYOND = 1_000_000  # the bucket of what was later than the guest's histogram reaches, which is REACH
+REACH = 60_000
 _STATE, _PROCESSOR = 0, 36  # of /proc/<tid>/stat, behind the name
 
 
-@dataclass(frozen=True)
-class Isolation:
-    """What was measured of some threads. Shares are of the time in which they wanted to run."""
+@dataclass
+class Use:
+    """What one thread had of the CPUs, times in nanoseconds. `looks`: how often it was seen running or queued."""
 
-    waiting_share: float
-    foreign_share: float
-    involuntary_per_second: float
-    latencies: dict[int, int]  # upper end of the bucket in microseconds -> count
+    ran: int = 0
+    waited: int = 0
+    involuntary: int = 0
+    seconds: float = 0
+    looks: int = 0
+    foreign_looks: int = 0
+
+    def waiting_percent(self) -> float:
+        """Of the time in which it wanted to run, how much it waited for a CPU."""
+        return 100 * self.waited / max(self.ran + self.waited, 1)
+
+    def foreign_percent(self) -> float:
+        """Of the looks, how many found it on a CPU that is not its own."""
+        return 100 * self.foreign_looks / max(self.looks, 1)
+
+    def involuntary_per_second(self) -> float:
+        """How often it was interrupted in favour of another thread."""
+        return self.involuntary / self.seconds
+
+
+@dataclass
+class Isolation:
+    """All that was measured of a VM under one rule; several rounds add up."""
+
+    vcpus: dict[int, Use] = field(default_factory=dict)
+    latencies: Counter[int] = field(default_factory=Counter)  # upper end of the bucket in microseconds -> count
 
     def latency(self, quantile: float) -> int:
-        """The bucket below whose upper end `quantile` of all wake-ups lie, in microseconds."""
-        wanted, seen = quantile * sum(self.latencies.values()), 0
+        """The upper end of the bucket up to which `quantile` of all wake-ups lie, in microseconds; it may be BEYOND."""
+        wanted, seen = quantile * self.latencies.total(), 0
         for end, count in sorted(self.latencies.items()):
             seen += count
             if seen >= wanted:
@@ -32,38 +56,43 @@ class Isolation:
         raise ValueError("no latencies")
 
 
-def measure_round(vm: Vm, vcpus: Iterable[int], own: frozenset[int]) -> Isolation:
-    """Measures while the guest's next whole round of latencies goes on. `own`: the CPUs that belong to these vCPUs."""
-    all_tids = vm.vcpu_tids()
-    tids = [all_tids[index] for index in vcpus]
+def measure_round(vm: Vm, own: frozenset[int], result: Isolation) -> None:
+    """Measures while the guest's next whole round of latencies goes on, and adds to `result`.
+
+    `own`: the CPUs that belong to the container; other vCPUs than its own are looked at in the same way.
+    """
+    tids = vm.vcpu_tids()
     number = max(_begun(vm), default=0) + 1
     vm.wait_for_guest(f"round {number} begins")
-    before, began = {tid: kernel.accounting(tid) for tid in tids}, time.monotonic()
-    foreign, looks = _watch_until(vm, f"round {number} is done", tids, own)
-    seconds = time.monotonic() - began
-    after = {tid: kernel.accounting(tid) for tid in tids}
-    ran = sum(after[tid].ran - before[tid].ran for tid in tids)
-    waited = sum(after[tid].waited - before[tid].waited for tid in tids)
-    involuntary = sum(after[tid].involuntary - before[tid].involuntary for tid in tids)
-    return Isolation(waited / (ran + waited), foreign / max(looks, 1), involuntary / seconds, _latencies(vm, number))
+    before, began = {tid: kernel.accounting(tid) for tid in tids.values()}, time.monotonic()
+    uses = {index: result.vcpus.setdefault(index, Use()) for index in tids}
+    while f"round {number} is over" not in vm.console():
+        for index, tid in tids.items():
+            _look(tid, own, uses[index])
+        time.sleep(0.05)
+    for index, tid in tids.items():
+        _add(uses[index], before[tid], kernel.accounting(tid), time.monotonic() - began)
+    vm.wait_for_guest(f"round {number} is told")
+    result.latencies.update(_latencies(vm, number))
 
 
 def _begun(vm: Vm) -> list[int]:
     return [int(number) for number in re.findall(r"^round (\d+) begins", vm.console(), re.MULTILINE)]
 
 
-def _watch_until(vm: Vm, text: str, tids: list[int], own: frozenset[int]) -> tuple[int, int]:
-    """How often a running thread was seen on a CPU that is not its own, and how often one was seen running."""
-    foreign = looks = 0
-    while text not in vm.console():
-        for tid in tids:
-            fields = Path(f"/proc/{tid}/stat").read_text().rpartition(") ")[2].split()
-            if fields[_STATE] == "R":
-                looks += 1
-                foreign += int(fields[_PROCESSOR]) not in own
-        time.sleep(0.05)
-    return foreign, looks
+def _look(tid: int, own: frozenset[int], use: Use) -> None:
+    fields = Path(f"/proc/{tid}/stat").read_text().rpartition(") ")[2].split()
+    if fields[_STATE] == "R":
+        use.looks += 1
+        use.foreign_looks += int(fields[_PROCESSOR]) not in own
 
 
-def _latencies(vm: Vm, number: int) -> dict[int, int]:
-    return {int(end): int(count) for which, end, count in _BUCKET.findall(vm.console()) if int(which) == number}
+def _add(use: Use, before: kernel.Accounting, after: kernel.Accounting, seconds: float) -> None:
+    use.ran += after.ran - before.ran
+    use.waited += after.waited - before.waited
+    use.involuntary += after.involuntary - before.involuntary
+    use.seconds += seconds
+
+
+def _latencies(vm: Vm, number: int) -> Counter[int]:
+    return Counter({int(end): int(count) for which, end, count in _BUCKET.findall(vm.console()) if int(which) == number})
