@@ -1,6 +1,6 @@
 """Two busy sandboxes swap their CPUs again and again: no thread ever runs on a CPU that belongs to the other one."""
 # lab shapes: smt8
-# lab timeout: 480
+# lab timeout: 900
 
 from lab import check, cpus, kernel, product
 from lab.expect import expect_dedicated
@@ -89,7 +89,7 @@ def main() -> None:
         trace.start()
         for number in range(1, ROUNDS + 1):
             swap(left, right, trace, number)
-        switches = trace.stop()
+        switches = trace.stop().switches
         masks, rounds = sampler.stop()
 
         watched = [switch for switch in switches if switch.tid in owner_of]
