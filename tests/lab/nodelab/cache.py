@@ -40,14 +40,19 @@ def cached(kind: str, key: str, make: Callable[[Path], None], keep_hours: int = 
     root = cache_root()
     root.mkdir(parents=True, exist_ok=True)
     wanted = root / f"{kind}-{key}"
+    if not wanted.exists():  # whoever finds it does not wait for another one of its kind that is being made
+        _make_once(root, kind, wanted, make)
+        _drop_unused(root, kind, keep_hours)
+    os.utime(wanted)
+    return wanted
+
+
+def _make_once(root: Path, kind: str, wanted: Path, make: Callable[[Path], None]) -> None:
     with open(root / f"{kind}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not wanted.exists():
             print(f"lab: making {kind} (kept in {wanted})", file=sys.stderr, flush=True)
             _make_aside(root, wanted, make)
-            _drop_unused(root, kind, keep_hours)
-    os.utime(wanted)
-    return wanted
 
 
 def _make_aside(root: Path, wanted: Path, make: Callable[[Path], None]) -> None:

@@ -18,6 +18,9 @@ _KERNEL_ARGS = (
     # All emulated CPUs read one clock. On a busy machine the kernel's check of its timer, and its watchdogs, fail for no reason.
     *("tsc=reliable", "no_timer_check", "nowatchdog"),
 )
+# What software emulation lacks is named, lest QEMU warns of each on each CPU.
+_LACKING = ("fxsr-opt", "misalignsse", "osvw", "topoext", "nrip-save", "xsavec")
+_CPU = ",".join(["EPYC,+svm,+npt,+x2apic", *(f"{feature}=off" for feature in _LACKING)])
 _UP = "node up"
 
 
@@ -56,7 +59,7 @@ def run_shell(shape: Shape) -> int:
     """Boots a node with its console on this terminal. It ends with `poweroff`, or with QEMU's Ctrl-A x."""
     with tempfile.TemporaryDirectory(prefix="node-lab-") as directory:
         command = _command(shape, Path(directory), "lab.shell")
-        return subprocess.run([*command, "-nographic"], check=False).returncode
+        return subprocess.run([*command, "-display", "none", "-serial", "mon:stdio"], check=False).returncode
 
 
 def _command(shape: Shape, work: Path, argument: str) -> list[str]:
@@ -65,7 +68,7 @@ def _command(shape: Shape, work: Path, argument: str) -> list[str]:
     share = qemu / "usr/share"
     command = ["nice", "-n5", *in_tree(qemu, str(qemu / "usr/bin/qemu-system-x86_64"))]
     command += ["-L", str(share / "qemu"), "-L", str(share / "seabios"), "-no-reboot", "-nodefaults"]
-    command += ["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "EPYC,+svm,+npt,+x2apic", "-smp", shape.smp]
+    command += ["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", _CPU, "-smp", shape.smp]
     command += ["-m", f"{shape.memory_mib}M", *_numa(shape)]
     command += ["-kernel", str(image / "vmlinuz"), "-initrd", str(image / "initrd")]
     command += ["-append", " ".join([*_KERNEL_ARGS, *shape.kernel_args, argument])]

@@ -69,7 +69,15 @@ def _run(case: Case, out: Path) -> Outcome:
     name = f"{case.scenario.name}.{case.shape}"
     outcome = run_scenario(SHAPES[case.shape], case.scenario.name, case.scenario.timeout, out / name)
     print(f"{name:36} {outcome.seconds:5.0f} s  {verdict(outcome)}", flush=True)
+    for line in _left_out(out / name / "log"):
+        print(f"    {line}", flush=True)
     return outcome
+
+
+def _left_out(log: Path) -> list[str]:
+    """What the scenario says it did not do on this shape, and why."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return [line.strip() for line in lines if line.strip().startswith("left out:")]
 
 
 def _sum_up(wanted: list[Case], left_out: list[Case], outcomes: dict[Case, Outcome]) -> int:

@@ -1,6 +1,6 @@
 """32 sandboxes at once, churned for two minutes: the daemon leaks neither descriptors nor memory, and verify is clean."""
 # lab shapes: smt8
-# lab timeout: 900
+# lab timeout: 1500
 
 import random
 import time

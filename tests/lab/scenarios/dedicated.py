@@ -1,6 +1,6 @@
 """N+1 vCPUs, Kata's default: the vCPUs of an exclusive container get a CPU each, the rest floats and stays out of the way."""
-# lab shapes: smt8
-# lab timeout: 480
+# lab shapes: smt8 bookworm
+# lab timeout: 900
 # lab core: yes
 
 from lab import check, product

@@ -1,6 +1,6 @@
 """scripts/demo on this node: what it shows is what the lab shows."""
 # lab shapes: smt8
-# lab timeout: 420
+# lab timeout: 900
 # lab core: no
 
 import os

@@ -1,6 +1,6 @@
 """The daemon killed at random moments, its state damaged, containerd restarted: it converges, and no VM notices."""
 # lab shapes: smt8
-# lab timeout: 480
+# lab timeout: 900
 
 import http.client
 import random

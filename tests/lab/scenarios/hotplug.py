@@ -1,6 +1,6 @@
 """vCPU hot-plug in Kata's order, highest index first, then unplug, with a Linux guest that takes them and gives them back."""
 # lab shapes: smt8
-# lab timeout: 480
+# lab timeout: 900
 
 from lab import check, product
 from lab.expect import dedicated, expect_dedicated, expect_inside

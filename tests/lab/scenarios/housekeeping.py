@@ -1,9 +1,7 @@
 """vhost workers, iothreads, emulator and virtiofsd go where each value of `housekeeping` says, on both kinds of kernel."""
-# lab shapes: smt8 bookworm
-# lab timeout: 480
+# lab shapes: smt8 bookworm bookworm-v1
+# lab timeout: 900
 # lab core: yes
-
-import os
 
 from lab import check, cpus, kernel
 from lab.expect import (
@@ -18,7 +16,7 @@ from lab.expect import (
 )
 from lab.pods import VmPod
 from lab.product import Daemon
-from lab.vm import VIRTIOFSD, Vm, Vms, VmSpec
+from lab.vm import Vm, Vms, VmSpec
 
 OWN = "2-5"
 POOL = "0-1,6-7"
@@ -27,8 +25,6 @@ POOL = "0-1,6-7"
 def expect_everything(vm: Vm, cpu_list: str) -> None:
     expect_housekeeping(vm, cpu_list)
     expect_floating(vm, cpu_list, count=1)
-    if vm.virtiofsd:
-        expect_virtiofsd(vm, cpu_list)
 
 
 def core_of(cpu: int) -> str:
@@ -38,7 +34,7 @@ def core_of(cpu: int) -> str:
 def main() -> None:
     with Daemon(housekeeping="sandbox") as daemon, Vms() as vms:
         # Without thread names nothing but QMP, which Kata keeps to itself, tells an iothread from the emulator.
-        spec = VmSpec(vcpus=5, virtiofs=os.path.exists(VIRTIOFSD), debug_threads=True)
+        spec = VmSpec(vcpus=5, virtiofs=True, debug_threads=True)
         pod = VmPod(vms, "all-roles", spec, extra_cpus="0-7")
 
         check.step(f"sandbox: container owns {OWN}, all are dedicated, so the lowest core carries the rest")
@@ -63,9 +59,10 @@ def main() -> None:
         expect_vcpus(pod.vm, dedicated_to=cpus.show(cpus.parse(OWN) - aside), rest=cpus.show(aside))
 
         check.step("a set of its own for some roles")
-        daemon.configure(housekeeping="shared-pool", emulator="0-1", vhost="6-7")
+        daemon.configure(housekeeping="shared-pool", emulator="0-1", vhost="6-7", virtiofsd="0,6")
         expect_emulator(pod.vm, "0-1")
         expect_vhost(pod.vm, "6-7")
+        expect_virtiofsd(pod.vm, "0,6")
         expect_iothreads(pod.vm, POOL)
         check.true("the VM runs", pod.vm.is_undisturbed())
 

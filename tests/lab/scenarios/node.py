@@ -1,6 +1,6 @@
 """The node itself: its CPUs and NUMA nodes, KVM, vhost, containerd with NRI, and a sandbox VM with all its threads."""
 # lab shapes: smt8 numa16 bookworm bookworm-v1
-# lab timeout: 480
+# lab timeout: 900
 # lab core: yes
 # lab product: no
 
@@ -23,7 +23,7 @@ def expect_topology() -> None:
 
 def expect_containerd() -> None:
     if kernel.release() < (6, 4):
-        print("          left out: Debian 12's containerd 1.6 has no NRI")
+        print("          left out: NRI, which Debian 12's containerd 1.6 does not have")
         return
     subprocess.run(["systemctl", "start", "containerd"], check=True)
     check.eventually("NRI's socket is there", Path("/run/nri/nri.sock").exists, True)
@@ -50,7 +50,9 @@ def main() -> None:
         check.step("start one with 3 of 4 vCPUs and thread names")
         named = vms.start("named", VmSpec(vcpus=3, max_vcpus=4, debug_threads=True))
         expect_threads(named, vcpus=3)
-        if len(kernel.online()) == 8:
+        if len(kernel.online()) > 8:
+            print("          left out: a Linux guest, which takes minutes where 16 emulated CPUs share two")
+        else:
             check.step("boot a Linux guest under KVM")
             vms.start("linux", VmSpec(vcpus=2, job="idle")).wait_for_guest("guest up: 2 vCPUs")
         check.true("the VMs run", silent.is_undisturbed() and named.is_undisturbed())

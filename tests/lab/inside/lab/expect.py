@@ -51,6 +51,8 @@ def expect_housekeeping(vm: Vm, cpu_list: str) -> None:
     """Everything but vCPUs of `vm` may run on `cpu_list`."""
     for expect in (expect_emulator, expect_iothreads, expect_vhost):
         expect(vm, cpu_list)
+    if vm.virtiofsd:
+        expect_virtiofsd(vm, cpu_list)
 
 
 def expect_inside(vm: Vm, cpu_list: str) -> None:

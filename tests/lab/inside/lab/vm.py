@@ -12,7 +12,8 @@ from lab.cgroup import Cgroup
 from lab.qmp import Qmp
 
 _GUEST = Path("/lab/guest")
-VIRTIOFSD = "/usr/libexec/virtiofsd"
+_VIRTIOFSD = "/usr/libexec/virtiofsd"
+_VIRTIOFSD_OF_QEMU_7 = "/usr/lib/qemu/virtiofsd"
 _FIRST_CID = 100
 
 
@@ -195,12 +196,21 @@ def _start_virtiofsd(directory: Path, cgroup: Cgroup) -> subprocess.Popen:
     shared = directory / "shared"
     shared.mkdir(exist_ok=True)
     path = directory / "vhost-fs.sock"
-    command = [VIRTIOFSD, f"--socket-path={path}", f"--shared-dir={shared}", "--sandbox=none", "--thread-pool-size=1"]
+    command = [*_virtiofsd(shared), f"--socket-path={path}", "--thread-pool-size=1"]
     with open(directory / "virtiofsd.log", "wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=lambda: cgroup.add(os.getpid()))
     while not path.exists():
+        if process.poll() is not None:
+            raise RuntimeError(f"{directory.name}: virtiofsd: {(directory / 'virtiofsd.log').read_text()}")
         time.sleep(0.05)
     return process
+
+
+def _virtiofsd(shared: Path) -> list[str]:
+    """The start of virtiofsd's command line. Debian 12 has the one that was part of QEMU, with other options."""
+    if Path(_VIRTIOFSD).exists():
+        return [_VIRTIOFSD, f"--shared-dir={shared}", "--sandbox=none"]
+    return [_VIRTIOFSD_OF_QEMU_7, "-o", f"source={shared},sandbox=chroot"]
 
 
 def _command(sandbox: str, spec: VmSpec, directory: Path, number: int, qmp_fd: int) -> list[str]:
