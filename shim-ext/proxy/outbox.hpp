@@ -26,6 +26,8 @@ class Outbox final : public Watch {
 
   /// `socket`: the API's.
   Outbox(Loop& loop, std::string socket) : loop_(loop), socket_(std::move(socket)) {}
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
   ~Outbox() override;
 
   void post(Report report);
