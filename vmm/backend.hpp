@@ -20,10 +20,7 @@ struct Claim {
   policy::Role role = policy::Role::kVcpu;
   std::optional<int> index;    ///< of a vCPU
   std::optional<int> apic_id;  ///< of a vCPU
-  /// Where the vCPU stands when all of the VM's, also those without a thread, are ordered by APIC
-  /// id: its index where nobody knows better.
-  std::optional<int> rank;
-  std::string iothread;  ///< an iothread's id
+  std::string iothread;        ///< an iothread's id
 
   bool operator==(const Claim&) const = default;
 };

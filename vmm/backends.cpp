@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <map>
 #include <set>
 
 #include "affinity/base/files.hpp"
@@ -20,27 +19,19 @@ std::set<int> tids_of(const SeenProcess& process) {
   return tids;
 }
 
-Claim vcpu_claim(int tid, int apic_id, int rank) {
-  return {.tid = tid,
-          .role = Role::kVcpu,
-          .index = {},
-          .apic_id = apic_id,
-          .rank = rank,
-          .iothread = {}};
+Claim vcpu_claim(int tid, int apic_id) {
+  return {.tid = tid, .role = Role::kVcpu, .index = {}, .apic_id = apic_id, .iothread = {}};
 }
 
-/// A vCPU whose thread is dead is one that QEMU unplugged and keeps; it counts for the rank, since
-/// it has its index still.
+/// A vCPU whose thread is dead is one that QEMU unplugged and keeps.
 Claims from_debugfs(const Look& look) {
   const std::set<int> tids = tids_of(look.vmm);
   const auto vcpus =
       read_kvm_vcpus(look.roots.debugfs, [&tids](int tid) { return tids.contains(tid); });
   Claims claims;
-  int rank = 0;
   for (const KvmVcpu& vcpu : vcpus) {
-    if (tids.contains(vcpu.tid)) claims.list.push_back(vcpu_claim(vcpu.tid, vcpu.id, rank));
+    if (tids.contains(vcpu.tid)) claims.list.push_back(vcpu_claim(vcpu.tid, vcpu.id));
     if (tids.contains(vcpu.tid) || vcpu.tid == 0) ++claims.vcpus_there;
-    ++rank;
   }
   return claims;
 }
@@ -55,7 +46,6 @@ Claims from_monitor(const Look& look) {
                            .role = Role::kVcpu,
                            .index = vcpu.facts.index,
                            .apic_id = vcpu.facts.apic_id,
-                           .rank = {},
                            .iothread = {}});
   }
   for (const MonitorFacts::Iothread& iothread : look.monitor->iothreads) {
@@ -63,19 +53,16 @@ Claims from_monitor(const Look& look) {
                            .role = Role::kIothread,
                            .index = {},
                            .apic_id = {},
-                           .rank = {},
                            .iothread = iothread.id});
   }
   return claims;
 }
 
-/// APIC ids of the open vCPU descriptors, and the rank of each.
-std::map<int, int> ranks(const OpenFds& fds) {
-  std::map<int, int> by_id;
-  for (const auto& [fd, id] : fds.kvm_vcpus) by_id[id] = 0;
-  int rank = 0;
-  for (auto& [id, value] : by_id) value = rank++;
-  return by_id;
+/// How many vCPUs are open; a descriptor may be there twice.
+std::size_t count_vcpus(const OpenFds& fds) {
+  std::set<int> apic_ids;
+  for (const auto& [fd, id] : fds.kvm_vcpus) apic_ids.insert(id);
+  return apic_ids.size();
 }
 
 /// Threads that the kernel makes inside the VMM (vhost_task_create: vhost workers since 6.4, KVM's
@@ -88,8 +75,7 @@ bool made_by_kernel(const SeenThread& thread) {
 Claims from_vcpu_fds(const Look& look) {
   Claims claims;
   if (look.fds.kvm_vcpus.empty()) return claims;
-  const std::map<int, int> rank = ranks(look.fds);
-  claims.vcpus_there = rank.size();
+  claims.vcpus_there = count_vcpus(look.fds);
   const std::filesystem::path tasks = look.roots.proc / std::to_string(look.vmm.pid) / "task";
   for (const SeenThread& thread : look.vmm.threads) {
     if (made_by_kernel(thread)) continue;
@@ -97,7 +83,7 @@ Claims from_vcpu_fds(const Look& look) {
     const auto fd = line ? kvm_run_fd(*line) : std::nullopt;
     const auto vcpu = fd ? look.fds.kvm_vcpus.find(*fd) : look.fds.kvm_vcpus.end();
     if (vcpu == look.fds.kvm_vcpus.end()) continue;
-    claims.list.push_back(vcpu_claim(thread.key.tid, vcpu->second, rank.at(vcpu->second)));
+    claims.list.push_back(vcpu_claim(thread.key.tid, vcpu->second));
   }
   return claims;
 }
@@ -111,7 +97,6 @@ Claims from_names(const Look& look) {
                 .role = meaning->role,
                 .index = {},
                 .apic_id = {},
-                .rank = {},
                 .iothread = meaning->iothread};
     if (meaning->role == Role::kVcpu) claim.index = meaning->number;
     claims.list.push_back(std::move(claim));

@@ -7,7 +7,7 @@ namespace {
 
 using policy::Role;
 
-constexpr std::string_view kByOrder = "order of APIC id";
+constexpr std::string_view kByApicId = "APIC id";
 
 std::string quote_thread(int tid) { return "thread " + std::to_string(tid); }
 
@@ -103,7 +103,6 @@ void Merge::fill(Known& known, const Claim& claim, const std::string& source) {
     target.apic_id = claim.apic_id;
     known.apic_source = source;
   }
-  if (claim.rank && !target.rank) target.rank = claim.rank;
   if (target.iothread.empty()) target.iothread = claim.iothread;
 }
 
@@ -125,8 +124,8 @@ void Merge::complete_indices() {
   }
   std::ranges::stable_sort(without, {}, [](const Known* known) { return known->claim.apic_id; });
   for (Known* known : without) {
-    known->claim.index = free_index(known->claim.rank.value_or(0));
-    known->index_source = kByOrder;
+    known->claim.index = free_index(known->claim.apic_id.value_or(0));
+    known->index_source = kByApicId;
   }
 }
 

@@ -21,7 +21,10 @@ class Merge {
   /// Takes the claims of one backend. Backends come in the order of trust.
   void add(const Claims& claims);
 
-  /// Gives each vCPU without an index its rank, or, where that is taken, the lowest free one.
+  /// Gives each vCPU without an index its APIC id as one, or, where that is taken, the lowest free
+  /// one. QEMU's own index is the same for the topologies that Kata gives a VM of one NUMA node,
+  /// and what matters more: it stays when a vCPU is plugged below others, as Kata does it (highest
+  /// first).
   void complete_indices();
 
   /// What is known of a thread; null for one that nobody claimed.

@@ -57,8 +57,8 @@ struct VmmThreads {
   std::vector<policy::ThreadFacts> threads;  ///< by (pid, tid)
   std::vector<policy::VcpuFacts> vcpus;      ///< by index; each has a thread
   /// Which backend told vCPU threads from others, and, where that is another one, which gave the
-  /// index: "kvm-debugfs", "kvm-debugfs, index by thread-names", "kvm-fd, index by order of APIC
-  /// id". Empty without vCPUs.
+  /// index: "kvm-debugfs", "kvm-debugfs, index by thread-names", "kvm-fd, index by APIC id".
+  /// Empty without vCPUs.
   std::string vcpu_source;
   /// Where backends contradicted each other, in words. The more trustworthy one was believed.
   std::vector<std::string> conflicts;

@@ -53,7 +53,7 @@ TEST_CASE("QEMU with thread names") {
   CHECK(found->threads[4].key == policy::ThreadKey{4000, 4004, 104004});
 }
 
-TEST_CASE("QEMU without thread names, by debugfs: indices are the order of APIC ids") {
+TEST_CASE("QEMU without thread names, by debugfs: indices are the APIC ids") {
   const FakeNode node;
   qemu(node);
   for (int tid = 4001; tid <= 4004; ++tid) node.thread(kVmm, tid, "qemu-system-x86");
@@ -64,12 +64,31 @@ TEST_CASE("QEMU without thread names, by debugfs: indices are the order of APIC 
   const auto found = look(node);
   REQUIRE(found);
   CHECK(roles(*found) == Roles{{4000, "emulator"},
-                               {4001, "vcpu 1"},
+                               {4001, "vcpu 8"},
                                {4002, "vcpu 0"},
                                {4003, "emulator"},
-                               {4004, "vcpu 2"}});
-  CHECK(vcpus(*found) == "0:0 1:8 2:16");
-  CHECK(found->vcpu_source == "kvm-debugfs, index by order of APIC id");
+                               {4004, "vcpu 16"}});
+  CHECK(vcpus(*found) == "0:0 8:8 16:16");
+  CHECK(found->vcpu_source == "kvm-debugfs, index by APIC id");
+}
+
+TEST_CASE("a vCPU that is plugged below others leaves their indices as they are") {
+  const FakeNode node;
+  qemu(node);
+  for (int tid = 4001; tid <= 4003; ++tid) node.thread(kVmm, tid, "qemu-system-x86");
+  node.kvm_vcpu("4000-12", 0, 4001);
+  node.kvm_vcpu("4000-12", 4, 4002);
+  node.kvm_vcpu("4000-12", 3, 4003);
+  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  CHECK(roles(*discovery.look(nullptr))[4003] == "vcpu 3");
+  node.thread(kVmm, 4004, "qemu-system-x86");
+  node.kvm_vcpu("4000-12", 2, 4004);
+  const auto found = discovery.look(nullptr);
+  REQUIRE(found);
+  CHECK(roles(*found)[4001] == "vcpu 0");
+  CHECK(roles(*found)[4002] == "vcpu 4");
+  CHECK(roles(*found)[4003] == "vcpu 3");
+  CHECK(roles(*found)[4004] == "vcpu 2");
 }
 
 TEST_CASE("debugfs and names together give both numbers") {
@@ -86,7 +105,7 @@ TEST_CASE("debugfs and names together give both numbers") {
   CHECK(found->conflicts.empty());
 }
 
-TEST_CASE("an unplugged vCPU, which QEMU keeps, counts for the order but has no thread") {
+TEST_CASE("an unplugged vCPU, which QEMU keeps, has no thread") {
   const FakeNode node;
   qemu(node);
   node.thread(kVmm, 4001, "qemu-system-x86");
@@ -143,14 +162,14 @@ TEST_CASE("without debugfs and names the open vCPUs tell, once their threads sle
   vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
   auto found = discovery.look(nullptr);
   REQUIRE(found);
-  CHECK(vcpus(*found) == "1:2");
-  CHECK(found->vcpu_source == "kvm-fd, index by order of APIC id");
+  CHECK(vcpus(*found) == "2:2");
+  CHECK(found->vcpu_source == "kvm-fd, index by APIC id");
   CHECK_FALSE(found->settled);
   node.in_kvm_run(kVmm, 4002, 20);
   found = discovery.look(nullptr);
   REQUIRE(found);
-  CHECK(vcpus(*found) == "0:0 1:2");
-  CHECK(roles(*found)[4001] == "vcpu 1");
+  CHECK(vcpus(*found) == "0:0 2:2");
+  CHECK(roles(*found)[4001] == "vcpu 2");
   CHECK(found->settled);
 }
 

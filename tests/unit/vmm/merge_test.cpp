@@ -14,21 +14,12 @@ using ka::vmm::Merge;
 namespace {
 
 Claim vcpu(int tid, std::optional<int> index, std::optional<int> apic_id) {
-  return {.tid = tid,
-          .role = Role::kVcpu,
-          .index = index,
-          .apic_id = apic_id,
-          .rank = {},
-          .iothread = {}};
+  return {.tid = tid, .role = Role::kVcpu, .index = index, .apic_id = apic_id, .iothread = {}};
 }
 
 Claim iothread(int tid, std::string id) {
-  return {.tid = tid,
-          .role = Role::kIothread,
-          .index = {},
-          .apic_id = {},
-          .rank = {},
-          .iothread = std::move(id)};
+  return {
+      .tid = tid, .role = Role::kIothread, .index = {}, .apic_id = {}, .iothread = std::move(id)};
 }
 
 std::vector<vmm::SeenThread> threads(int first, int last) {
@@ -105,14 +96,10 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a rank that is taken gives way") {
+TEST_CASE("an APIC id that is another one's index gives way") {
   Merge merge(threads(10, 12));
   merge.add({.list = {vcpu(10, 0, {})}, .source = "names"});
-  Claim ranked = vcpu(11, {}, 0);
-  ranked.rank = 0;
-  Claim other = vcpu(12, {}, 2);
-  other.rank = 2;
-  merge.add({.list = {other, ranked}, .source = "debugfs"});
+  merge.add({.list = {vcpu(12, {}, 2), vcpu(11, {}, 0)}, .source = "debugfs"});
   merge.complete_indices();
   CHECK(merge.find(11)->index == 1);
   CHECK(merge.find(12)->index == 2);

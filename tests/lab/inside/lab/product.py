@@ -131,6 +131,11 @@ class Daemon:
                 time.sleep(0.1)
 
 
+def vcpus_known(sandbox: str) -> int:
+    """How many vCPUs the daemon has found in `sandbox`."""
+    return len(call("GET", f"/v1/sandboxes/{sandbox}")["vcpus"])
+
+
 def violations() -> list:
     """What `verify` finds."""
     return call("POST", "/v1/verify")["findings"]
