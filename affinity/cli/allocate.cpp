@@ -82,8 +82,8 @@ base::Result<void> read_wishes(const AllocateOptions& options, policy::CpuReques
   }
   const auto wishes = policy::read_wishes(annotations, options.container);
   if (!wishes) return base::fail(ErrorCode::kInvalid, wishes.error());
-  request.cpu_class = wishes->cpu_class;
-  if (options.cpu_class) request.cpu_class = *policy::parse_cpu_class(*options.cpu_class);
+  const auto told = policy::parse_cpu_class(options.cpu_class.value_or(""));
+  request.cpu_class = told.value_or(wishes->cpu_class);
   request.prefer_isolated = options.prefer_isolated || wishes->prefer_isolated;
   return {};
 }

@@ -33,7 +33,7 @@ std::map<int, CpuSet> cpus_by_id(const Topology& topology, CpuLevel level) {
 }  // namespace
 
 Machine::Machine(Topology topology) : topology_(std::move(topology)) {
-  const auto numbers = static_cast<std::size_t>(topology_.online().last() + 1);
+  const auto numbers = static_cast<std::size_t>(topology_.online().last()) + 1;
   for (std::size_t level = 0; level < kCpuLevels; ++level) {
     Layer& layer = layers_[level];
     layer.group_of.assign(numbers, -1);

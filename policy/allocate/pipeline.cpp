@@ -6,16 +6,15 @@
 namespace ka::policy {
 namespace {
 
-/// False when a step refused the request.
-bool run_phase(const Pipeline& pipeline, Phase phase, Cycle& cycle) {
+/// Stops where a step refuses the request.
+void run_phase(const Pipeline& pipeline, Phase phase, Cycle& cycle) {
   for (const Step& step : pipeline.steps) {
     if (step.phase != phase) continue;
     cycle.phase = phase;
     cycle.step = step.name;
     step.run(cycle);
-    if (cycle.refusal) return false;
+    if (cycle.refusal) return;
   }
-  return true;
 }
 
 void run_stage(const Pipeline& pipeline, Stage stage, Cycle& cycle) {
@@ -91,7 +90,8 @@ Expected<CpuAllocation, Refusal> run_growing(const Pipeline& pipeline, const Mac
                                              const CpuRequest& request) {
   Cycle cycle(machine, request);
   for (const Phase phase : {Phase::kSort, Phase::kFilter, Phase::kPostFilter, Phase::kPreScore}) {
-    if (!run_phase(pipeline, phase, cycle)) return unexpected(*cycle.refusal);
+    run_phase(pipeline, phase, cycle);
+    if (cycle.refusal) return unexpected(*cycle.refusal);
   }
   for (const Stage stage : cycle.stages) {
     if (cycle.needed == 0) break;
@@ -99,8 +99,8 @@ Expected<CpuAllocation, Refusal> run_growing(const Pipeline& pipeline, const Mac
     if (cycle.refusal) return unexpected(*cycle.refusal);
   }
   if (cycle.needed > 0) {
-    cycle.refuse(Refusal::Reason::kNotEnough, cycle.needed, cycle.free.cpus().size());
-    return unexpected(*cycle.refusal);
+    return unexpected(Refusal{Refusal::Reason::kNotEnough, cycle.needed, cycle.free.cpus().size(),
+                              machine.average_core()});
   }
   return CpuAllocation{cycle.taken | request.held, std::move(cycle.trace)};
 }

@@ -122,7 +122,7 @@ class RemainderSearch {
     std::int64_t squares = rest_.squares;
     for (const int position : subset_) {
       const std::int64_t free = rest_.free[static_cast<std::size_t>(position)];
-      const std::int64_t left = free - group_ * (rounds + (one_more-- > 0 ? 1 : 0));
+      const std::int64_t left = free - std::int64_t{group_} * (rounds + (one_more-- > 0 ? 1 : 0));
       if (left < 0) return 0;
       squares += left * left - free * free;
     }

@@ -69,6 +69,7 @@ void balance(Cycle& cycle) {
   const SplitProblem problem = problem_of(cycle);
   for (Candidate& candidate : cycle.candidates) {
     std::vector<int> combination;
+    combination.reserve(candidate.shares.size());
     for (const Share& share : candidate.shares) {
       combination.push_back(position_of(problem, share.node));
     }
