@@ -14,27 +14,34 @@ _MIRROR = "http://deb.debian.org/debian"
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _NOT_NEEDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/icons/*")
 _BOOT_MODULES = ["virtio_pci", "virtio_blk", "virtio_console", "ext4", "overlay"]
+_UNPACK = (
+    'cd "$1/tmp" && APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get download {} && '
+    'for each in *.deb; do dpkg -x "$each" "$1"; done && rm -- *.deb'
+)
 _PROBE = "usr/bin/cyclictest"
 
 
-def packages_of(suite: str) -> list[str]:
-    """The packages of image/packages that `suite` gets."""
-    lines = (line.strip() for line in (IMAGE / "packages").read_text().splitlines())
+def packages_of(suite: str, file: str = "packages") -> list[str]:
+    """The packages of image/packages, or of another such file, that `suite` gets."""
+    lines = (line.strip() for line in (IMAGE / file).read_text().splitlines())
     entries = [line.partition("@") for line in lines if line and not line.startswith("#")]
     return [name for name, _, only in entries if only in ("", suite)]
 
 
 def debian_tree(suite: str) -> Path:
     """A directory with an installed Debian `suite`. Needs root and Debian's archive."""
-    packages = packages_of(suite)
-    return cached(f"tree-{suite}", files_digest([], *packages, *_NOT_NEEDED), lambda to: _install(suite, packages, to))
+    packages, unpacked = packages_of(suite), packages_of(suite, "unpacked")
+    key = files_digest([], *packages, *unpacked, *_NOT_NEEDED)
+    return cached(f"tree-{suite}", key, lambda to: _install(suite, packages, unpacked, to))
 
 
-def _install(suite: str, packages: list[str], to: Path) -> None:
+def _install(suite: str, packages: list[str], unpacked: list[str], to: Path) -> None:
     if os.geteuid() != 0:
         raise SystemExit("lab: making the node image needs root (mmdebstrap installs packages in a chroot)")
     command = ["nice", "mmdebstrap", "--quiet", "--variant=minbase", f"--keyring={_KEYRING}"]
     command += [f"--dpkgopt=path-exclude={pattern}" for pattern in _NOT_NEEDED]
+    if unpacked:
+        command.append(f"--customize-hook={_UNPACK.format(' '.join(unpacked))}")
     command += [f"--include={','.join(packages)}", suite, str(to), _MIRROR]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -32,6 +34,11 @@ class _UnixConnection(http.client.HTTPConnection):
 
 def call(method: str, path: str, body: object = None, timeout: float = 60) -> object:
     """One call of the API; the JSON that it answers."""
+    text = _request(method, path, body, timeout)
+    return json.loads(text) if text else None
+
+
+def _request(method: str, path: str, body: object, timeout: float) -> str:
     connection = _UnixConnection("localhost", timeout=timeout)
     try:
         connection.request(method, path, None if body is None else json.dumps(body))
@@ -41,7 +48,7 @@ def call(method: str, path: str, body: object = None, timeout: float = 60) -> ob
         connection.close()
     if answer.status >= 400:
         raise Refused(answer.status, text)
-    return json.loads(text) if text else None
+    return text
 
 
 def put_container(sandbox: str, container: str, cpus: str, exclusive: bool = False) -> None:
@@ -68,6 +75,12 @@ def remove_sandbox(sandbox: str) -> None:
             raise
 
 
+def metric(name: str) -> float:
+    """The value of a metric without labels."""
+    page = _request("GET", "/metrics", None, 60)
+    return next(float(line.split()[1]) for line in page.splitlines() if line.startswith(f"{name} "))
+
+
 def ctl(*arguments: str) -> subprocess.CompletedProcess:
     """Runs kata-affinityctl."""
     return subprocess.run(["kata-affinityctl", *arguments], capture_output=True, text=True, check=False)
@@ -85,7 +98,9 @@ class Daemon:
         self.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: object, *_: object) -> None:
+        if failure:
+            shutil.copy(_DIRECTORY / "log", Path(os.environ["LAB_OUT"]) / "daemon.log")
         if self._process and self._process.poll() is None:
             self.stop()
 

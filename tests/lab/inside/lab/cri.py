@@ -1,0 +1,166 @@
+"""The node's containerd, driven as kubelet drives it: through the CRI, with host-network pods and images made on the spot."""
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+
+GOCODE = Path("/usr/share/gocode/src")
+_API = "k8s.io/cri-api/pkg/apis/runtime/v1/api.proto"
+_DESCRIPTOR = "github.com/gogo/protobuf/protobuf"  # below it lies google/protobuf/descriptor.proto
+_SERVICE = "runtime.v1.RuntimeService"
+_PATIENCE = 60.0
+_HOST = 2  # NamespaceMode NODE
+
+
+class Cri:
+    """A connection to containerd's CRI. Requests and answers are dicts, with api.proto's names."""
+
+    def __init__(self, socket: str = "/run/containerd/containerd.sock", include: Path = GOCODE) -> None:
+        """`include`: below it lies api.proto with what it imports."""
+        self._channel = grpc.insecure_channel(f"unix:{socket}")
+        self._pool = _load(include)
+        self._classes = message_factory.MessageFactory(self._pool)
+
+    def call(self, method: str, request: dict) -> dict:
+        """One call of the runtime service."""
+        described = self._pool.FindServiceByName(_SERVICE).FindMethodByName(method)
+        request_class = self._classes.GetPrototype(described.input_type)
+        answer_class = self._classes.GetPrototype(described.output_type)
+        invoke = self._channel.unary_unary(
+            f"/{_SERVICE}/{method}",
+            request_serializer=request_class.SerializeToString,
+            response_deserializer=answer_class.FromString,
+        )
+        answer = invoke(json_format.ParseDict(request, request_class()), timeout=_PATIENCE, wait_for_ready=True)
+        return json_format.MessageToDict(answer, preserving_proto_field_name=True)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._channel.close()
+
+
+class CriPod:
+    """One pod."""
+
+    def __init__(self, cri: Cri, name: str, handler: str = "", annotations: dict[str, str] | None = None) -> None:
+        """Runs its sandbox under the runtime handler `handler`."""
+        self._cri, self.name, self.uid = cri, name, f"{name}-uid"
+        self._config = {
+            "metadata": {"name": name, "uid": self.uid, "namespace": "lab", "attempt": 0},
+            "annotations": annotations or {},
+            "log_directory": "/run/lab-pods",
+            "linux": {
+                "cgroup_parent": f"/kubepods/pod{self.uid}",
+                "security_context": {"namespace_options": {"network": _HOST}},
+            },
+        }
+        answer = cri.call("RunPodSandbox", {"config": self._config, "runtime_handler": handler})
+        self.id = answer["pod_sandbox_id"]
+        self.pid = self._read_pid()
+
+    def create(self, name: str, cpus: str, quota: int = 0) -> str:
+        """Creates a container with the cpuset `cpus`; its id. It does not run yet."""
+        config = {
+            "metadata": {"name": name, "attempt": 0},
+            "image": {"image": "lab/sleep:1"},
+            "log_path": f"{self.id}-{name}.log",
+            "linux": {"resources": _resources(cpus, quota)},
+        }
+        request = {"pod_sandbox_id": self.id, "config": config, "sandbox_config": self._config}
+        return self._cri.call("CreateContainer", request)["container_id"]
+
+    def start(self, container: str) -> None:
+        """Starts a container."""
+        self._cri.call("StartContainer", {"container_id": container})
+
+    def run(self, name: str, cpus: str, quota: int = 0) -> str:
+        """Creates and starts a container; its id."""
+        container = self.create(name, cpus, quota)
+        self.start(container)
+        return container
+
+    def update(self, container: str, cpus: str, quota: int = 0) -> None:
+        """What kubelet's CPU manager does when a container's CPUs change."""
+        self._cri.call("UpdateContainerResources", {"container_id": container, "linux": _resources(cpus, quota)})
+
+    def stop(self, container: str) -> None:
+        """Ends a container; it stays known."""
+        self._cri.call("StopContainer", {"container_id": container, "timeout": 0})
+
+    def remove_container(self, container: str) -> None:
+        """Ends and forgets a container."""
+        self._cri.call("RemoveContainer", {"container_id": container})
+
+    def _read_pid(self) -> int:
+        """The process of its sandbox."""
+        answer = self._cri.call("PodSandboxStatus", {"pod_sandbox_id": self.id, "verbose": True})
+        return json.loads(answer["info"]["info"])["pid"]
+
+    def remove(self) -> None:
+        """Ends and forgets the pod."""
+        self._cri.call("StopPodSandbox", {"pod_sandbox_id": self.id})
+        self._cri.call("RemovePodSandbox", {"pod_sandbox_id": self.id})
+
+
+def import_image(name: str, files: dict[str, Path], entrypoint: Iterable[str], ctr: Iterable[str] = ("ctr",)) -> None:
+    """Makes the image `name` of `files` (path in it: file here), and gives it to containerd."""
+    with tempfile.TemporaryDirectory() as directory:
+        archive = Path(directory) / "image.tar"
+        _write_image(archive, name, files, list(entrypoint))
+        subprocess.run([*ctr, "-n", "k8s.io", "images", "import", str(archive)], check=True, stdout=subprocess.DEVNULL)
+
+
+def _resources(cpus: str, quota: int) -> dict:
+    return {"cpuset_cpus": cpus, "cpu_shares": 1024} | ({"cpu_quota": quota, "cpu_period": 100000} if quota else {})
+
+
+def _load(include: Path) -> descriptor_pool.DescriptorPool:
+    with tempfile.TemporaryDirectory() as directory:
+        output = os.path.join(directory, "api.binpb")
+        command = ["protoc", f"-I{include}", f"-I{include / _DESCRIPTOR}", "--include_imports"]
+        subprocess.run([*command, f"--descriptor_set_out={output}", str(include / _API)], check=True)
+        described = descriptor_pb2.FileDescriptorSet.FromString(Path(output).read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for file in described.file:
+        pool.Add(file)
+    return pool
+
+
+def _write_image(archive: Path, name: str, files: dict[str, Path], entrypoint: list[str]) -> None:
+    """In the form of `docker save`, which containerd takes too."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        for inside, outside in files.items():
+            tar.add(outside, inside, filter=_as_root)
+    digest = hashlib.sha256(layer.getvalue()).hexdigest()
+    config = {
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {"Entrypoint": entrypoint},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+    }
+    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
+    with tarfile.open(archive, "w") as tar:
+        for file, content in (
+            ("layer.tar", layer.getvalue()),
+            ("config.json", json.dumps(config).encode()),
+            ("manifest.json", json.dumps(manifest).encode()),
+        ):
+            entry = tarfile.TarInfo(file)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+
+
+def _as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.mode = 0o755
+    return entry
