@@ -17,7 +17,7 @@ constexpr std::size_t kLargestRead = std::size_t{64} << 10;
 // A decoder keeps the room that it once needed, so it is fed in small pieces.
 constexpr std::size_t kPiece = 4096;
 // More than this is not left for a quiet moment.
-constexpr std::size_t kMostNoted = std::size_t{64} << 10;
+constexpr std::size_t kMostNoted = std::size_t{16} << 10;
 // containerd asks one such question at a time for a container; those it gave up stay unanswered.
 constexpr std::size_t kMostOpen = 256;
 
@@ -90,18 +90,35 @@ void decode(ttrpc::Decoder& decoder, std::string_view bytes, Take take) {
 Observer::Observer(Events events)
     : events_(std::move(events)), requests_(kLargestRead), responses_(kLargestRead) {}
 
-void Observer::note(std::string& noted, std::string_view bytes) {
-  noted += bytes;
-  if (noted.size() >= kMostNoted) digest();
+void Observer::from_containerd(std::string_view bytes) {
+  if (!note(asked_, bytes)) read_requests(bytes);
+}
+
+void Observer::from_shim(std::string_view bytes) {
+  if (!note(answered_, bytes)) read_responses(bytes);
+}
+
+// A part of a large message is mostly skipped: that costs less than keeping it.
+bool Observer::note(std::string& noted, std::string_view bytes) {
+  const bool small = bytes.size() <= kPiece;
+  if (small) noted += bytes;
+  if (!small || noted.size() >= kMostNoted) digest();
+  return small;
 }
 
 void Observer::digest() {
-  decode(requests_, asked_, [this](const ttrpc::Frame& frame) { request(frame); });
-  decode(responses_, answered_, [this](const ttrpc::Frame& frame) { response(frame); });
-  for (std::string* noted : {&asked_, &answered_}) {
-    noted->clear();
-    if (noted->capacity() > kPiece) noted->shrink_to_fit();
-  }
+  read_requests(asked_);
+  read_responses(answered_);
+  asked_.clear();
+  answered_.clear();
+}
+
+void Observer::read_requests(std::string_view bytes) {
+  decode(requests_, bytes, [this](const ttrpc::Frame& frame) { request(frame); });
+}
+
+void Observer::read_responses(std::string_view bytes) {
+  decode(responses_, bytes, [this](const ttrpc::Frame& frame) { response(frame); });
 }
 
 void Observer::request(const ttrpc::Frame& frame) {

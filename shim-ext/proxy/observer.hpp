@@ -44,15 +44,17 @@ class Observer {
 
   explicit Observer(Events events);
 
-  // Bytes are only noted: who waits for them is not to wait for us.
-  void from_containerd(std::string_view bytes) { note(asked_, bytes); }
-  void from_shim(std::string_view bytes) { note(answered_, bytes); }
+  // Few bytes are only noted: who waits for them is not to wait for us.
+  void from_containerd(std::string_view bytes);
+  void from_shim(std::string_view bytes);
   /// Reads what was noted, in a quiet moment. Of what came since the last time, questions are told
   /// before answers.
   void digest();
 
  private:
-  void note(std::string& noted, std::string_view bytes);
+  bool note(std::string& noted, std::string_view bytes);
+  void read_requests(std::string_view bytes);
+  void read_responses(std::string_view bytes);
   void request(const ttrpc::Frame& frame);
   void response(const ttrpc::Frame& frame);
 
