@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "affinity/config/keys.hpp"
+#include "affinity/words/sentences.hpp"
 #include "affinity/words/settings.hpp"
 
 namespace ka::config {
@@ -198,6 +199,18 @@ base::Result<void> check(const Entries& entries) {
     if (const auto wrong = check_entry(*key, entry); !wrong.empty()) {
       return unexpected(error_at(entry.value_at, join(path) + ": " + wrong));
     }
+  }
+  return {};
+}
+
+base::Result<void> check_cpus(const Entries& entries, const policy::CpuSet& machine) {
+  for (const auto& [path, entry] : entries) {
+    if (key_of(path)->type != Type::kHousekeeping) continue;
+    const auto housekeeping = words::parse_housekeeping(std::get<std::string>(entry.value));
+    const policy::CpuSet strange = housekeeping->cpus - machine;
+    if (strange.empty()) continue;
+    return unexpected(
+        error_at(entry.value_at, join(path) + ": the machine has no " + words::cpus_text(strange)));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include "affinity/base/result.hpp"
 #include "affinity/config/entries.hpp"
+#include "policy/facts/id_set.hpp"
 
 namespace ka::config {
 
@@ -10,5 +11,8 @@ namespace ka::config {
 /// is one that this build can follow. The first thing wrong, in the order of the paths, is told
 /// with its place and with what is allowed.
 base::Result<void> check(const Entries& entries);
+
+/// Checks that each cpuset among the values, all of them good ones, lies within `machine`.
+base::Result<void> check_cpus(const Entries& entries, const policy::CpuSet& machine);
 
 }  // namespace ka::config

@@ -120,11 +120,17 @@ base::Result<Merged> find(const fs::path& root) {
 
 }  // namespace
 
-base::Result<Config> load_config(const std::optional<fs::path>& file, const fs::path& root) {
+base::Result<Config> load_config(const std::optional<fs::path>& file, const fs::path& root,
+                                 const policy::CpuSet& machine) {
   auto merged = file ? read(*file) : find(root);
   if (!merged) return base::fail(base::ErrorCode::kInvalid, merged.error().message);
   if (auto checked = check(merged->entries); !checked) {
     return unexpected(std::move(checked.error()));
+  }
+  if (!machine.empty()) {
+    if (auto checked = check_cpus(merged->entries, machine); !checked) {
+      return unexpected(std::move(checked.error()));
+    }
   }
   Config config = make_config(merged->entries);
   config.files = std::move(merged->files);

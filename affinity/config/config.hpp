@@ -43,9 +43,10 @@ struct Config {
 
 /// Reads `file` and its drop-ins; without one, the first in Kata's search order that has an
 /// [affinity] table, in itself or in a drop-in. `root` is put before the absolute paths of that
-/// order. Errors are kInvalid, one line: "<file>:<line>:<column>: ..."; those of files that cannot
-/// be read name the file.
+/// order. Cpusets must lie within `machine`, unless that is empty. Errors are kInvalid, one line:
+/// "<file>:<line>:<column>: ..."; those of files that cannot be read name the file.
 base::Result<Config> load_config(const std::optional<std::filesystem::path>& file,
-                                 const std::filesystem::path& root = "/");
+                                 const std::filesystem::path& root = "/",
+                                 const policy::CpuSet& machine = {});
 
 }  // namespace ka::config

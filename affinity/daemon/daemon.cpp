@@ -52,12 +52,13 @@ struct Ground {
 };
 
 Result<Ground> prepare(const Options& options) {
-  auto config = config::load_config(options.config);
-  if (!config) return unexpected(config.error());
   auto topology = host::load_topology(options.topology);
   if (!topology) return unexpected(topology.error());
+  auto config = config::load_config(options.config, "/", topology->all());
+  if (!config) return unexpected(config.error());
   auto boot_id = base::read_file(options.roots.proc / "sys/kernel/random/boot_id");
   if (!boot_id) return unexpected(boot_id.error());
+  if (boot_id->ends_with('\n')) boot_id->pop_back();
   auto api = http::UnixListener::open(options.socket);
   if (!api) return unexpected(api.error());
   const auto state_dir = options.state_dir.value_or(config->state_dir);
@@ -157,7 +158,7 @@ class Daemon {
 
   void reload() {
     service_.reloading();
-    if (auto config = config::load_config(options_.config)) {
+    if (auto config = config::load_config(options_.config, "/", engine_.topology().all())) {
       apply(std::move(*config));
     } else {
       log_.error("the configuration is bad, the old one stays in force",

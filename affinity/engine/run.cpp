@@ -101,8 +101,8 @@ Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent, Outc
 
 std::vector<policy::ThreadPlacement> Engine::placements_to_write(const Sandbox& sandbox,
                                                                  Extent extent) const {
-  if (options_.enable && options_.observe) return {};
   const bool give_back = !options_.enable || sandbox.released();
+  if (options_.observe && !give_back) return {};
   auto placements = give_back ? sandbox.placements_of_originals() : sandbox.placements();
   const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox.id());
   for (auto& placement : placements) {

@@ -237,6 +237,10 @@ TEST_CASE("a reload takes good settings and refuses bad ones") {
   scene.daemon().send(SIGHUP);
   CHECK(eventually([&] { return contains(scene.log(), "affinity.toml:2:16: "); }));
   CHECK(scene.as_promised());
+  scene.configure("vhost = \"0-8191\"\n");
+  scene.daemon().send(SIGHUP);
+  CHECK(
+      eventually([&] { return contains(scene.log(), "affinity.vhost: the machine has no CPUs"); }));
   scene.configure("enable = false\n");
   scene.daemon().send(SIGHUP);
   const int tid = scene.vm.thread("CPU 1/TCG");

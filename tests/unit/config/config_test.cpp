@@ -136,6 +136,17 @@ TEST_CASE("each key of the table takes its default and refuses another type, wit
   }
 }
 
+TEST_CASE("cpusets are held against the machine where it is known") {
+  const tests::TempDir dir;
+  dir.write("c.toml", "[affinity]\nvhost = \"6-9\"\n[affinity.handler.kata]\nshim = \"8\"\n");
+  CHECK(config::load_config(dir.path() / "c.toml"));
+  CHECK(config::load_config(dir.path() / "c.toml", "/", policy::CpuSet::range(0, 9)));
+  const auto few = config::load_config(dir.path() / "c.toml", "/", policy::CpuSet::range(0, 7));
+  REQUIRE_FALSE(few);
+  CHECK(few.error().message.ends_with(
+      "c.toml:4:8: affinity.handler.kata.shim: the machine has no CPU 8"));
+}
+
 TEST_CASE("values that are not allowed are told with those that are") {
   CHECK(wrong(set("mode", "\"manged\"")) ==
         R"(2:8: affinity.mode: "manged" is not one of "follow", "observe", "managed")");

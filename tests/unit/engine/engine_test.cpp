@@ -297,6 +297,20 @@ TEST_CASE("observe plans and reports and writes nothing") {
   CHECK(scene.cpus(111) == "4");
 }
 
+TEST_CASE("what was placed before observe is given back when someone asks for it") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  engine::Options options;
+  options.observe = true;
+  scene.engine().configure(options);
+  CHECK(scene.cpus(111) == "4");
+  REQUIRE(scene.engine().release("s1"));
+  CHECK(scene.cpus(111) == "0-7");
+  CHECK(scene.engine().reconcile("s1")->writes == 0);
+}
+
 TEST_CASE("release gives back what a thread would have without us, until reconcile") {
   EngineScene scene;
   scene.boot_vm(100, 3);
