@@ -1,10 +1,10 @@
 #include "shim-ext/proxy/orphan.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <optional>
 #include <sstream>
 #include <string>

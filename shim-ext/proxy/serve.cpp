@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 
@@ -25,8 +25,9 @@ void ignore_signals() {
 
 // Whoever reads the output of `start` waits until nobody holds it.
 void let_go_of_standard_streams() {
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, stream);
+  const base::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) return;
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null.get(), stream);
 }
 
 /// Closes all but the standard streams and the two, which are moved.

@@ -1,7 +1,6 @@
 #include "shim-ext/proxy/shim_log.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <boost/json/serialize.hpp>
