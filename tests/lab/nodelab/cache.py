@@ -60,6 +60,7 @@ def _make_aside(root: Path, wanted: Path, make: Callable[[Path], None]) -> None:
     try:
         make(aside)
         aside.chmod(0o755)
+        os.utime(aside)  # unpacking a package gives it the package's age, and what is old is dropped
         aside.rename(wanted)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
