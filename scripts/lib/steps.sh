@@ -14,7 +14,10 @@ step() {
 run_ctest() {
   local tree=$1 status=0 closing
   closing=$(mktemp)
-  ctest --test-dir "$tree" --output-on-failure --no-tests=error "${@:2}" |
+  # CI's machines are shared, and a test may fail for want of time: its failure is shown, and it is tried once more.
+  local again=()
+  [ "${CI:-}" != true ] || again=(--repeat until-pass:2)
+  ctest --test-dir "$tree" --output-on-failure --no-tests=error "${again[@]}" "${@:2}" |
     awk -v closing="$closing" '/% tests passed, / {last = 1} {if (last) print > closing; else {print; fflush()}}' ||
     status=$?
   grep -hE '^(SKIPPED|skipped): ' "$tree"/Testing/Temporary/LastTest.log | sort -u || true
