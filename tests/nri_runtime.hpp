@@ -2,8 +2,8 @@
 // question after the other.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,6 +12,7 @@
 #include <string>
 
 #include "affinity/base/fd.hpp"
+#include "affinity/base/unix_socket.hpp"
 #include "shim-ext/nri/mux.hpp"
 #include "shim-ext/proto/nri.pb.h"
 #include "shim-ext/rpc/message.hpp"
@@ -23,15 +24,10 @@ namespace ka::tests {
 class NriRuntime {
  public:
   explicit NriRuntime(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
-    listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the sockets API
-    if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-        ::listen(listener_.get(), 1) != 0) {
-      give_up("cannot listen");
-    }
+    auto listener = base::listen_unix(path);
+    if (!listener) give_up("cannot listen");
+    ::fcntl(listener->get(), F_SETFL, 0);  // blocking
+    listener_ = std::move(*listener);
   }
 
   /// Waits for the plugin; `all` is what there is.

@@ -2,7 +2,6 @@
 
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cctype>
@@ -12,6 +11,7 @@
 #include <optional>
 
 #include "affinity/base/fd.hpp"
+#include "affinity/base/unix_socket.hpp"
 
 namespace ka::http {
 namespace {
@@ -47,17 +47,13 @@ bool same_name(std::string_view a, std::string_view b) {
 class Connection {
  public:
   static Result<Connection> open(const std::filesystem::path& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.native().size() >= sizeof(address.sun_path)) {
-      return fail(ErrorCode::kInvalid, "the socket path " + path.native() + " is too long");
+    auto fd = base::connect_unix(path, 0);
+    if (!fd && fd.error().code == ErrorCode::kInvalid) return unexpected(fd.error());
+    if (!fd) {
+      return broken("no daemon answers at " + path.native() + ": " +
+                    std::strerror(fd.error().number));
     }
-    std::strcpy(address.sun_path, path.c_str());
-    base::Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-      return broken("no daemon answers at " + path.native() + ": " + std::strerror(errno));
-    }
-    return Connection(std::move(fd));
+    return Connection(std::move(*fd));
   }
 
   Result<void> send(std::string_view bytes) {

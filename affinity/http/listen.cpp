@@ -1,17 +1,15 @@
 #include "affinity/http/listen.hpp"
 
-#include <fcntl.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 
 #include "affinity/base/files.hpp"
+#include "affinity/base/unix_socket.hpp"
 
 namespace ka::http {
 namespace {
@@ -23,19 +21,12 @@ using base::Fd;
 using base::Result;
 namespace fs = std::filesystem;
 
-constexpr int kBacklog = 128;
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
-Result<sockaddr_un> unix_address(const fs::path& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string& text = path.native();
-  if (text.empty() || text.size() >= sizeof(address.sun_path)) {
-    return fail(ErrorCode::kInvalid, "the socket path \"" + text + "\" must have 1 to " +
-                                         std::to_string(sizeof(address.sun_path) - 1) + " bytes");
-  }
-  std::memcpy(address.sun_path, text.data(), text.size());
-  return address;
+/// True when somebody accepts connections there.
+bool answers(const fs::path& path) {
+  const auto probe = base::connect_unix(path, SOCK_NONBLOCK);
+  return probe || probe.error().code == ErrorCode::kTransient;  // its backlog is full
 }
 
 /// Two daemons that start at once must not both take a dead socket for theirs to replace.
@@ -47,15 +38,7 @@ Result<Fd> take_lock(const fs::path& path) {
   return lock;
 }
 
-/// True when somebody accepts connections there.
-bool answers(const sockaddr_un& address) {
-  const Fd probe(::socket(AF_UNIX, kSocketFlags, 0));
-  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) ==
-             0 ||
-         errno == EAGAIN;  // its backlog is full
-}
-
-Result<void> clear_the_way(const fs::path& path, const sockaddr_un& address) {
+Result<void> clear_the_way(const fs::path& path) {
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) return {};
@@ -64,7 +47,7 @@ Result<void> clear_the_way(const fs::path& path, const sockaddr_un& address) {
   if (!S_ISSOCK(found.st_mode)) {
     return fail(ErrorCode::kInvalid, path.native() + " exists and is not a socket");
   }
-  if (answers(address)) {
+  if (answers(path)) {
     return fail(ErrorCode::kConflict, "another program listens on " + path.native());
   }
   if (::unlink(path.c_str()) != 0) return fail_errno(errno, "cannot remove " + path.native());
@@ -74,16 +57,9 @@ Result<void> clear_the_way(const fs::path& path, const sockaddr_un& address) {
 Result<Fd> bind_and_listen(const sockaddr* address, socklen_t size, const std::string& name) {
   Fd fd(::socket(address->sa_family, kSocketFlags, 0));
   if (!fd) return fail_errno(errno, "cannot make a socket for " + name);
-  // The mode that the socket's inode has now is the one its name in the file system gets
-  // (net/unix/af_unix.c, unix_bind_bsd), so that there is no moment in which others may connect.
-  if (address->sa_family == AF_UNIX && ::fchmod(fd.get(), 0600) != 0) {
-    return fail_errno(errno, "cannot set the mode of " + name);
-  }
   const int on = 1;
-  if (address->sa_family != AF_UNIX) {
-    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  }
-  if (::bind(fd.get(), address, size) != 0 || ::listen(fd.get(), kBacklog) != 0) {
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (::bind(fd.get(), address, size) != 0 || ::listen(fd.get(), base::kBacklog) != 0) {
     return fail_errno(errno, "cannot listen on " + name);
   }
   return fd;
@@ -92,18 +68,16 @@ Result<Fd> bind_and_listen(const sockaddr* address, socklen_t size, const std::s
 }  // namespace
 
 Result<UnixListener> UnixListener::open(const fs::path& path) {
-  const auto address = unix_address(path);
-  if (!address) return unexpected(address.error());
+  if (const auto good = base::unix_address(path); !good) return unexpected(good.error());
   std::error_code error;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
   if (error) return fail_errno(error.value(), "cannot make " + path.parent_path().native());
   auto lock = take_lock(path);
   if (!lock) return unexpected(lock.error());
-  if (const auto clear = clear_the_way(path, *address); !clear) {
+  if (const auto clear = clear_the_way(path); !clear) {
     return unexpected(clear.error());
   }
-  auto socket = bind_and_listen(reinterpret_cast<const sockaddr*>(&*address), sizeof(*address),
-                                path.native());
+  auto socket = base::listen_unix(path);
   if (!socket) return unexpected(socket.error());
   return UnixListener(path, std::move(*lock), std::move(*socket));
 }

@@ -1,7 +1,11 @@
 #include "shim-ext/nri/plugin.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "affinity/base/unix_socket.hpp"
 
 namespace ka::nri {
 namespace {
@@ -39,7 +43,7 @@ void Plugin::look_again() {
 }
 
 void Plugin::connect() {
-  auto connected = rpc::Socket::connect(path_);
+  auto connected = base::connect_unix(path_, SOCK_NONBLOCK);
   if (!connected) return end(connected.error().message);
   socket_ = std::make_unique<rpc::Socket>(
       io_, std::move(*connected),

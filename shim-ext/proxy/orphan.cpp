@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "affinity/base/fd.hpp"
 #include "affinity/base/files.hpp"
@@ -30,11 +31,6 @@ std::optional<std::string> own_path(const fs::path& bundle) {
     if (address) return socket_path(*address);
   }
   return std::nullopt;
-}
-
-bool is_listening(const std::string& path) {
-  const auto connected = connect_to(path);
-  return connected || connected.error().code == base::ErrorCode::kTransient;
 }
 
 /// "socket:[123]" of the socket that listens at a path (/proc/net/unix: address, references,
@@ -73,13 +69,17 @@ void kill_holder(const fs::path& proc, int pid, const std::string& socket) {
   ::poll(&ended, 1, kPatience);
 }
 
-void kill_listener(const fs::path& proc, const std::string& path) {
+std::vector<int> holders(const fs::path& proc, const std::string& socket) {
+  auto processes = base::list_numbers(proc);
+  if (socket.empty() || !processes) return {};
+  std::erase_if(*processes, [&](int pid) { return !holds(proc / std::to_string(pid), socket); });
+  return *processes;
+}
+
+/// The real shim says nothing of itself: its socket was made by another process than serves it.
+void kill_listeners(const fs::path& proc, const std::string& path) {
   const std::string socket = listener_of(proc, path);
-  const auto processes = base::list_numbers(proc);
-  if (socket.empty() || !processes) return;
-  for (const int pid : *processes) {
-    if (holds(proc / std::to_string(pid), socket)) kill_holder(proc, pid, socket);
-  }
+  for (const int pid : holders(proc, socket)) kill_holder(proc, pid, socket);
 }
 
 }  // namespace
@@ -87,10 +87,10 @@ void kill_listener(const fs::path& proc, const std::string& path) {
 void end_orphan(const fs::path& bundle, const fs::path& proc) {
   const auto own = own_path(bundle);
   const auto shim = own ? shim_path(*own) : std::nullopt;
-  if (!shim || is_listening(*own)) return;
-  if (is_listening(*shim)) kill_listener(proc, *shim);
+  if (!shim || is_served(*own, proc)) return;
+  kill_listeners(proc, *shim);
   ::unlink(own->c_str());
-  if (!is_listening(*shim)) ::unlink(shim->c_str());
+  if (holders(proc, listener_of(proc, *shim)).empty()) ::unlink(shim->c_str());
 }
 
 }  // namespace ka::proxy

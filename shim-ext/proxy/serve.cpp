@@ -52,6 +52,7 @@ void raise_file_limit() {
 
 [[noreturn]] void serve(const Place& place, base::Fd listener, base::Fd guard) {
   ::setsid();
+  listen_in_own_name(listener);
   ignore_signals();
   let_go_of_standard_streams();
   keep_only(listener, guard);

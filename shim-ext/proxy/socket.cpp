@@ -2,64 +2,45 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <optional>
+#include "affinity/base/files.hpp"
+#include "affinity/base/unix_socket.hpp"
 
 namespace ka::proxy {
 namespace {
 
-using base::ErrorCode;
-
-constexpr int kBacklog = 128;
-
-std::optional<sockaddr_un> name(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return std::nullopt;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  return address;
+/// Who called listen(2) last, as this process counts pids; 0 when it does not see that one.
+int listener_pid(const base::Fd& connected) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  ::getsockopt(connected.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  return peer.pid;
 }
 
-base::Fd new_socket() {
-  return base::Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-base::Error refusal(int number, const std::string& path) {
-  base::Error error = base::system_error(number, path);
-  if (number == ECONNREFUSED) error.code = ErrorCode::kGone;
-  if (number == EADDRINUSE) error.code = ErrorCode::kConflict;
-  return error;
+// exit(2) takes the table of descriptors away before it closes the first (kernel/exit.c,
+// exit_files).
+bool has_descriptors(const std::filesystem::path& proc, int pid) {
+  const auto held = base::list_directory(proc / std::to_string(pid) / "fd");
+  return held && !held->empty();
 }
 
 }  // namespace
 
 base::Result<base::Fd> connect_to(const std::string& path) {
-  const auto address = name(path);
-  if (!address) return base::fail(ErrorCode::kInvalid, path + ": too long for a socket");
-  base::Fd fd = new_socket();
-  if (!fd) return base::fail_errno(errno, "socket");
-  const auto* where = reinterpret_cast<const sockaddr*>(&*address);
-  if (::connect(fd.get(), where, sizeof(*address)) != 0) return unexpected(refusal(errno, path));
-  return fd;
+  return base::connect_unix(path, SOCK_NONBLOCK);
 }
 
-base::Result<base::Fd> listen_at(const std::string& path) {
-  const auto address = name(path);
-  if (!address) return base::fail(ErrorCode::kInvalid, path + ": too long for a socket");
-  base::Fd fd = new_socket();
-  if (!fd) return base::fail_errno(errno, "socket");
-  const mode_t before = ::umask(0177);
-  const int bound =
-      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address));
-  const int number = errno;
-  ::umask(before);
-  if (bound != 0) return unexpected(refusal(number, path));
-  if (::listen(fd.get(), kBacklog) != 0) return base::fail_errno(errno, path);
-  return fd;
+void listen_in_own_name(const base::Fd& listener) {
+  // net/unix/af_unix.c, unix_listen: each call takes the caller's credentials anew.
+  ::listen(listener.get(), base::kBacklog);
+}
+
+bool is_served(const std::string& path, const std::filesystem::path& proc) {
+  const auto connected = connect_to(path);
+  if (!connected) return connected.error().code == base::ErrorCode::kTransient;
+  const int pid = listener_pid(*connected);
+  return pid == 0 || has_descriptors(proc, pid);
 }
 
 FileId file_id(const std::string& path) {

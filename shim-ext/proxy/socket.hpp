@@ -1,8 +1,9 @@
-// Unix stream sockets of the proxy: non-blocking, not inherited.
+// The sockets of the proxy and of the real shim, by their paths.
 #pragma once
 
 #include <sys/types.h>
 
+#include <filesystem>
 #include <string>
 
 #include "affinity/base/fd.hpp"
@@ -13,8 +14,12 @@ namespace ka::proxy {
 /// Connects at once or not at all. kGone: nobody listens there; kTransient: too many wait there.
 base::Result<base::Fd> connect_to(const std::string& path);
 
-/// Listens at `path`, mode 0600, where nothing may be. kConflict: something is there.
-base::Result<base::Fd> listen_at(const std::string& path);
+/// Makes the caller the one whom a listening socket names to those who connect.
+void listen_in_own_name(const base::Fd& listener);
+
+/// True when a living process listens at `path` in its own name. One that was killed has closed its
+/// connections, in any order, before its listening socket stops to answer.
+bool is_served(const std::string& path, const std::filesystem::path& proc);
 
 /// A file by what it is, not by its name.
 struct FileId {

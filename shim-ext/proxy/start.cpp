@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "affinity/base/files.hpp"
+#include "affinity/base/unix_socket.hpp"
 #include "shim-ext/proxy/answer.hpp"
 #include "shim-ext/proxy/program.hpp"
 #include "shim-ext/proxy/serve.hpp"
@@ -34,15 +35,10 @@ Result<void> rename_files(const std::string& own, const std::string& other) {
 
 // A socket on which nobody listens is what a proxy left that was killed.
 Result<base::Fd> listen_anew(const std::string& path) {
-  auto listener = listen_at(path);
+  auto listener = base::listen_unix(path);
   if (listener || listener.error().code != ErrorCode::kConflict) return listener;
   ::unlink(path.c_str());
-  return listen_at(path);
-}
-
-bool is_served(const std::string& path) {
-  const auto connected = connect_to(path);
-  return connected || connected.error().code == ErrorCode::kTransient;
+  return base::listen_unix(path);
 }
 
 Result<void> serve(const std::string& shim, const std::string& own, const Settings& settings,
@@ -66,7 +62,7 @@ Result<std::string> put_proxy_before(const std::string& answer, const Settings& 
   if (!shim) return fail(ErrorCode::kInvalid, *address + " is not the address of a unix socket");
   const auto own = proxy_path(*shim);
   if (!own) return fail(ErrorCode::kInvalid, *shim + " leaves no room for the proxy's name");
-  if (!is_served(*own)) {
+  if (!is_served(*own, "/proc")) {
     if (auto served = serve(*shim, *own, settings, pool); !served)
       return unexpected(served.error());
   }

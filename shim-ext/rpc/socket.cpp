@@ -1,44 +1,20 @@
 #include "shim-ext/rpc/socket.hpp"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
-#include <cerrno>
-#include <cstring>
 #include <deque>
 
 namespace ka::rpc {
 namespace {
 
-using base::ErrorCode;
 using boost::system::error_code;
 
 constexpr std::size_t kReadSize = 64 << 10;
 
 }  // namespace
-
-base::Result<base::Fd> Socket::connect(const std::filesystem::path& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string& text = path.native();
-  if (text.empty() || text.size() >= sizeof address.sun_path) {
-    return base::fail(ErrorCode::kInvalid, "\"" + text + "\" is no path of a socket");
-  }
-  std::memcpy(address.sun_path, text.data(), text.size());
-  base::Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return base::fail_errno(errno, "cannot make a socket");
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-    return fd;
-  }
-  base::Error error = base::system_error(errno, "cannot connect to " + text);
-  if (error.code != ErrorCode::kPermission) error.code = ErrorCode::kUnavailable;
-  return unexpected(std::move(error));
-}
 
 /// Kept alive by the operations under way; `events_` is emptied when the owner goes.
 class Socket::Impl : public std::enable_shared_from_this<Impl> {

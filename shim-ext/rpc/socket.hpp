@@ -3,14 +3,12 @@
 
 #include <boost/asio/io_context.hpp>
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "affinity/base/fd.hpp"
-#include "affinity/base/result.hpp"
 
 namespace ka::rpc {
 
@@ -24,9 +22,6 @@ class Socket {
     /// The connection ended, once, for a reason in words. Never called from within send().
     std::function<void(const std::string&)> closed;
   };
-
-  /// Connects without waiting. kUnavailable: nobody listens there; kPermission: we may not.
-  static base::Result<base::Fd> connect(const std::filesystem::path& path);
 
   /// Takes a connected, non-blocking socket and begins to read.
   Socket(boost::asio::io_context& io, base::Fd connected, Events events);

@@ -2,27 +2,26 @@
 // program where anything goes wrong.
 #pragma once
 
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
+
+#include "affinity/base/fd.hpp"
+#include "affinity/base/unix_socket.hpp"
 
 namespace ka::bench {
 
 class Api {
  public:
   explicit Api(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
     for (int tries = 0; tries < 500; ++tries) {
-      fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the sockets API
-      if (::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return;
-      ::close(fd_);
+      if (auto connected = base::connect_unix(path, 0)) {
+        fd_ = std::move(*connected);
+        return;
+      }
       ::usleep(10000);
     }
     std::fputs("the daemon does not answer\n", stderr);
@@ -34,16 +33,16 @@ class Api {
         "PUT " + target +
         " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
         "\r\n\r\n" + body;
-    if (::write(fd_, request.data(), request.size()) < 0) std::exit(1);
+    if (::write(fd_.get(), request.data(), request.size()) < 0) std::exit(1);
     std::string answer(65536, '\0');
-    const ssize_t got = ::read(fd_, answer.data(), answer.size());
+    const ssize_t got = ::read(fd_.get(), answer.data(), answer.size());
     if (got > 12 && answer.compare(9, 1, "2") == 0) return;
     std::fprintf(stderr, "%s: %.*s\n", target.c_str(), static_cast<int>(got), answer.data());
     std::exit(1);
   }
 
  private:
-  int fd_ = -1;
+  base::Fd fd_;
 };
 
 }  // namespace ka::bench

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "affinity/base/files.hpp"
+#include "affinity/base/unix_socket.hpp"
 #include "shim-ext/proto/task.pb.h"
 #include "shim-ext/proxy/relay.hpp"
 #include "shim-ext/proxy/socket.hpp"
@@ -263,7 +264,7 @@ base::Fd client_of(const std::string& path) {
 int main() {
   const tests::TempDir dir;
   const auto path = [&](const char* name) { return (dir.path() / name).string(); };
-  const auto listen = [&](const char* name) { return std::move(*proxy::listen_at(path(name))); };
+  const auto listen = [&](const char* name) { return std::move(*base::listen_unix(path(name))); };
   base::Fd at_shim = listen("shim"), at_copy = listen("copy"), at_splice = listen("splice"),
            at_proxy = listen("proxy");
   const Process shim(false, [&] { be_shim(at_shim); });

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "affinity/base/fd.hpp"
 #include "affinity/base/files.hpp"
+#include "affinity/base/unix_socket.hpp"
 #include "tests/catch.hpp"
 
 namespace ka::tests {
@@ -40,12 +40,8 @@ int spawn(const std::vector<std::string>& arguments, const fs::path& output) {
 }
 
 base::Fd connect_to(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, path.c_str());
-  base::Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) fd.reset();
-  return fd;
+  auto connected = base::connect_unix(path, 0);
+  return connected ? std::move(*connected) : base::Fd();
 }
 
 std::string talk(const std::string& path, const std::string& bytes) {

@@ -1,6 +1,5 @@
 // The daemon among people who mean it ill, and people who err. No VM here.
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "affinity/base/fd.hpp"
+#include "affinity/base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/integration/daemon/programs.hpp"
 
@@ -26,12 +26,9 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 base::Fd connect_to(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, path.c_str());
-  base::Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
-  return fd;
+  auto connected = base::connect_unix(path, 0);
+  REQUIRE(connected);
+  return std::move(*connected);
 }
 
 std::string put(const std::string& target, const std::string& body) {

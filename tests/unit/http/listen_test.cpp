@@ -2,11 +2,11 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstring>
 
+#include "affinity/base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -16,13 +16,7 @@ using http::UnixListener;
 namespace {
 
 /// Leaves a socket behind as a daemon does that was killed.
-void leave_dead_socket(const std::filesystem::path& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, path.c_str());
-  const base::Fd fd(::socket(AF_UNIX, SOCK_STREAM, 0));
-  REQUIRE(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
-}
+void leave_dead_socket(const std::filesystem::path& path) { REQUIRE(base::listen_unix(path)); }
 
 }  // namespace
 

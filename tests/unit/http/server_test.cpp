@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "affinity/base/fd.hpp"
+#include "affinity/base/unix_socket.hpp"
 #include "affinity/http/feed.hpp"
 #include "affinity/http/listen.hpp"
 #include "tests/catch.hpp"
@@ -33,12 +33,10 @@ bool contains(const std::string& text, std::string_view part) {
 /// A client that sends and reads what it likes, while the server runs in the same thread.
 class Client {
  public:
-  explicit Client(const std::filesystem::path& path)
-      : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strcpy(address.sun_path, path.c_str());
-    REQUIRE(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  explicit Client(const std::filesystem::path& path) {
+    auto connected = base::connect_unix(path, SOCK_NONBLOCK);
+    REQUIRE(connected);
+    fd_ = std::move(*connected);
   }
 
   /// Sends what the socket takes now.

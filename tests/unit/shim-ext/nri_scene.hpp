@@ -3,7 +3,6 @@
 #pragma once
 
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <boost/asio/io_context.hpp>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "affinity/base/unix_socket.hpp"
 #include "shim-ext/nri/plugin.hpp"
 #include "shim-ext/proto/nri.pb.h"
 #include "tests/catch.hpp"
@@ -154,13 +154,9 @@ class NriScene {
 
   void listen() {
     std::filesystem::remove(path_);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path_.c_str(), path_.native().size());
-    listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    REQUIRE(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
-            0);
-    REQUIRE(::listen(listener_.get(), 8) == 0);
+    auto listener = base::listen_unix(path_);
+    REQUIRE(listener);
+    listener_ = std::move(*listener);
   }
 
   void start() {

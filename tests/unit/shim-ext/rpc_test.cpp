@@ -214,11 +214,3 @@ TEST_CASE("a client and a server talk over sockets: a thousand calls at once, la
   io.run_for(100ms);
   CHECK(closed == "closed by the peer");
 }
-
-TEST_CASE("nobody listens: the connection is unavailable") {
-  const tests::TempDir dir;
-  const auto none = Socket::connect(dir.path() / "none.sock");
-  REQUIRE_FALSE(none);
-  CHECK(none.error().code == base::ErrorCode::kUnavailable);
-  CHECK(Socket::connect(std::string(200, 'x')).error().code == base::ErrorCode::kInvalid);
-}

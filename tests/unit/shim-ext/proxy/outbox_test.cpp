@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "affinity/base/unix_socket.hpp"
 #include "shim-ext/proxy/socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
@@ -21,7 +22,7 @@ constexpr const char* kOk = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}\n";
 
 struct Scene {
   std::string socket() const { return (dir.path() / "api.sock").string(); }
-  void listen() { listener = std::move(*listen_at(socket())); }
+  void listen() { listener = std::move(*base::listen_unix(socket())); }
 
   void turn() {
     loop.turn(steady_clock::now());

@@ -1,0 +1,41 @@
+#include "shim-ext/proxy/socket.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "affinity/base/unix_socket.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+namespace fs = std::filesystem;
+
+TEST_CASE("a socket is served by a living process only") {
+  const tests::TempDir dir;
+  const std::string path = dir.path() / "shim.sock";
+  CHECK_FALSE(proxy::is_served(path, "/proc"));
+  {
+    const auto listener = base::listen_unix(path);
+    REQUIRE(listener);
+    proxy::listen_in_own_name(*listener);
+    CHECK(proxy::is_served(path, "/proc"));
+    SECTION("one that ends has no descriptors any more, and its socket answers still") {
+      const fs::path fds = dir.path() / "proc" / std::to_string(::getpid()) / "fd";
+      fs::create_directories(fds);
+      CHECK_FALSE(proxy::is_served(path, dir.path() / "proc"));
+      fs::create_symlink("socket:[1]", fds / "3");
+      CHECK(proxy::is_served(path, dir.path() / "proc"));
+    }
+    SECTION("one whose crowd is full is alive") {
+      std::vector<base::Fd> crowd;
+      for (auto next = proxy::connect_to(path); next; next = proxy::connect_to(path)) {
+        crowd.push_back(std::move(*next));
+      }
+      CHECK(proxy::is_served(path, "/proc"));
+    }
+  }
+  CHECK(fs::exists(path));
+  CHECK_FALSE(proxy::is_served(path, "/proc"));
+}
