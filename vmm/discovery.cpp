@@ -101,20 +101,20 @@ struct Discovery::State {
   int vhost_devices = 0;
   int vhost_searches = 0;
 
-  base::Result<SeenProcess> read_vmm();
-  std::vector<SeenProcess> read_beside() const;
+  base::Result<SeenProcess> read_vmm(base::ThreadStats& stats);
+  std::vector<SeenProcess> read_beside(base::ThreadStats& stats) const;
   void find_relatives(const SeenProcess& vmm);
   void find_vhost(const SeenProcess& vmm, const OpenFds& fds);
   VmmThreads name_all(const Sighting& sighting, const OpenFds& fds) const;
 };
 
-base::Result<SeenProcess> Discovery::State::read_vmm() {
+base::Result<SeenProcess> Discovery::State::read_vmm(base::ThreadStats& stats) {
   if (pid == 0) {
     const auto group = thread_group(roots.proc, target.vmm_pid);
     if (!group) return unexpected(group.error());
     pid = *group;
   }
-  auto vmm = read_process(roots.proc, pid);
+  auto vmm = read_process(stats, pid);
   if (!vmm) return vmm;
   if (start_time == 0) start_time = vmm->start_time;
   if (start_time != vmm->start_time) {
@@ -124,7 +124,7 @@ base::Result<SeenProcess> Discovery::State::read_vmm() {
   return vmm;
 }
 
-std::vector<SeenProcess> Discovery::State::read_beside() const {
+std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats) const {
   std::vector<int> pids;
   // Everything is in the root cgroup: it is nobody's own.
   if (!target.cgroup.empty() && target.cgroup != roots.cgroup) {
@@ -138,7 +138,7 @@ std::vector<SeenProcess> Discovery::State::read_beside() const {
   std::vector<SeenProcess> beside;
   for (const int other : pids) {
     if (other == pid) continue;
-    if (auto process = read_process(roots.proc, other)) beside.push_back(std::move(*process));
+    if (auto process = read_process(stats, other)) beside.push_back(std::move(*process));
   }
   return beside;
 }
@@ -192,21 +192,26 @@ void Discovery::forget() {
   state_->vhost_searches = 0;
 }
 
-base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor) {
+base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor, base::ThreadStats& stats) {
   State& state = *state_;
-  auto vmm = state.read_vmm();
+  auto vmm = state.read_vmm(stats);
   if (!vmm) return unexpected(std::move(vmm.error()));
-  Sighting now{.vmm = std::move(*vmm), .beside = state.read_beside(), .monitor = {}};
+  Sighting now{.vmm = std::move(*vmm), .beside = state.read_beside(stats), .monitor = {}};
   if (monitor != nullptr) now.monitor = *monitor;
   if (state.answer.settled && state.last == now) return state.answer;
 
   const OpenFds fds = read_fds(state.roots.proc, state.pid).value_or(OpenFds{});
   state.find_relatives(now.vmm);
   state.find_vhost(now.vmm, fds);
-  now.beside = state.read_beside();
+  now.beside = state.read_beside(stats);
   state.answer = state.name_all(now, fds);
   state.last = std::move(now);
   return state.answer;
+}
+
+base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor) {
+  base::ThreadStats stats(state_->roots.proc);
+  return look(monitor, stats);
 }
 
 base::Result<VmmThreads> discover(const Roots& roots, const Target& target,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "affinity/base/result.hpp"
+#include "affinity/base/thread_stats.hpp"
 #include "vmm/facts/facts.hpp"
 
 namespace ka::vmm {
@@ -32,6 +33,9 @@ class Discovery {
   /// virtiofsd, its shim, and any other process of the sandbox cgroup (helper). `monitor` may be
   /// null. Threads that die while they are looked at are left out. kGone when the VMM is, also
   /// when its pid belongs to another process by now.
+  /// `stats`: of the pass that looks.
+  base::Result<VmmThreads> look(const MonitorFacts* monitor, base::ThreadStats& stats);
+  /// The same in a pass of its own.
   base::Result<VmmThreads> look(const MonitorFacts* monitor);
 
   /// The next look reads everything anew: for `verify`, and after a device was plugged (a vhost
@@ -43,7 +47,7 @@ class Discovery {
   std::unique_ptr<State> state_;
 };
 
-/// One look without a memory.
+/// One look without a memory, in a pass of its own.
 base::Result<VmmThreads> discover(const Roots& roots, const Target& target,
                                   const MonitorFacts* monitor);
 

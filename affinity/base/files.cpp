@@ -95,11 +95,11 @@ Result<std::string> read_file_at(int directory, const char* name, std::size_t li
   return read_all(fd.get(), limit, name);
 }
 
-Result<std::string_view> read_record_at(int directory, const char* name, std::span<char> buffer) {
-  const Fd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC));
-  if (!fd) return fail_errno(errno, name);
+Result<std::string_view> read_record(const std::filesystem::path& path, std::span<char> buffer) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return fail_errno(errno, path.string());
   const ssize_t size = ::read(fd.get(), buffer.data(), buffer.size());
-  if (size < 0) return fail_errno(errno, name);
+  if (size < 0) return fail_errno(errno, path.string());
   return std::string_view(buffer.data(), static_cast<std::size_t>(size));
 }
 

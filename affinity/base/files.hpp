@@ -21,8 +21,8 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t lim
 Result<std::string> read_file_at(int directory, const char* name, std::size_t limit = 1 << 20);
 
 /// Reads a file of one record that the kernel writes at once (seq_file: the stat lines of /proc)
-/// with one read(2) into `buffer`; what does not fit is cut off. `directory` may be AT_FDCWD.
-Result<std::string_view> read_record_at(int directory, const char* name, std::span<char> buffer);
+/// with one read(2) into `buffer`; what does not fit is cut off.
+Result<std::string_view> read_record(const std::filesystem::path& path, std::span<char> buffer);
 
 /// Writes `text` with one write(2), as kernel files want it. The file must exist.
 Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text);

@@ -1,7 +1,5 @@
 #include "affinity/base/process.hpp"
 
-#include <fcntl.h>
-
 #include <array>
 #include <charconv>
 
@@ -57,23 +55,6 @@ Result<ThreadStat> parse_thread_stat(std::string_view text) {
   return stat;
 }
 
-Result<ThreadStat> read_stat_at(int task_directory, int tid) {
-  constexpr std::string_view kFile = "/stat";
-  std::array<char, 24> name{};
-  const auto digits = std::to_chars(name.data(), name.data() + name.size(), tid);
-  kFile.copy(digits.ptr, kFile.size());
-  std::array<char, 2048> line;
-  const auto text = read_record_at(task_directory, name.data(), line);
-  if (!text) return unexpected(text.error());
-  auto stat = parse_thread_stat(*text);
-  if (stat && stat->tid != tid) return fail(ErrorCode::kInvalid, "stat line of another thread");
-  return stat;
-}
-
-Result<Fd> ProcFs::open_tasks(int pid) const {
-  return open_directory(root_.native() + '/' + std::to_string(pid) + "/task");
-}
-
 Result<std::vector<int>> ProcFs::list(const std::filesystem::path& path) {
   return list_numbers(path);
 }
@@ -86,7 +67,7 @@ Result<ThreadStat> ProcFs::stat(int pid, int tid) const {
   const std::string path =
       root_.native() + '/' + std::to_string(pid) + "/task/" + std::to_string(tid) + "/stat";
   std::array<char, 2048> line;
-  const auto text = read_record_at(AT_FDCWD, path.c_str(), line);
+  const auto text = read_record(path, line);
   if (!text) return unexpected(text.error());
   return parse_thread_stat(*text);
 }

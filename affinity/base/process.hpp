@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
 #include "affinity/base/result.hpp"
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
@@ -26,10 +25,6 @@ struct ThreadStat {
 
 Result<ThreadStat> parse_thread_stat(std::string_view text);
 
-/// Of a thread, below an open /proc/<pid>/task: the cheapest way, and one that a later process with
-/// the same number cannot mislead. kInvalid when the line is another thread's.
-Result<ThreadStat> read_stat_at(int task_directory, int tid);
-
 /// Threads of a process as the kernel lists them now.
 class ProcFs {
  public:
@@ -39,8 +34,6 @@ class ProcFs {
 
   Result<std::vector<int>> processes() const { return list(root_); }
   Result<std::vector<int>> threads(int pid) const;
-  /// /proc/<pid>/task, for read_stat_at.
-  Result<Fd> open_tasks(int pid) const;
   Result<ThreadStat> stat(int pid, int tid) const;
   /// Of the main thread.
   Result<ThreadStat> stat(int pid) const { return stat(pid, pid); }

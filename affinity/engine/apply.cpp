@@ -8,29 +8,11 @@ using Fate = Applied::Fate;
 
 constexpr int kAttempts = 3;
 
-/// Reads start times, mostly of one process after the other.
-class Identities {
- public:
-  explicit Identities(const base::ProcFs& proc) : proc_(proc) {}
-
-  /// Any failure to read the line means that the thread is not there any more.
-  bool is_same_thread(const policy::ThreadKey& key) {
-    if (key.pid != pid_) open(key.pid);
-    const auto stat = base::read_stat_at(tasks_.get(), key.tid);
-    return stat && stat->start_time == key.start_time;
-  }
-
- private:
-  void open(int pid) {
-    auto tasks = proc_.open_tasks(pid);
-    tasks_ = tasks ? std::move(*tasks) : base::Fd{};
-    pid_ = pid;
-  }
-
-  const base::ProcFs& proc_;
-  base::Fd tasks_;
-  int pid_ = -1;
-};
+/// Any failure to read the line means that the thread is not there any more.
+bool is_same_thread(const policy::ThreadKey& key, base::ThreadStats& stats) {
+  const auto stat = stats.read(key.pid, key.tid);
+  return stat && stat->start_time == key.start_time;
+}
 
 base::Result<void> write_mask(const policy::Write& write, AffinityCalls& calls) {
   return write.everywhere ? calls.set_everywhere(write.key.tid)
@@ -62,10 +44,10 @@ Applied failed(const policy::Write& write, const base::Error& error) {
   return {write.key, fate_of(error.code), {}, error};
 }
 
-Applied read_again(const policy::Write& write, AffinityCalls& calls, Identities& identities) {
+Applied read_again(const policy::Write& write, AffinityCalls& calls, base::ThreadStats& stats) {
   auto actual = calls.get(write.key.tid);
   if (!actual) return failed(write, actual.error());
-  if (!identities.is_same_thread(write.key)) return {write.key, Fate::kGone, {}, {}};
+  if (!is_same_thread(write.key, stats)) return {write.key, Fate::kGone, {}, {}};
   if (*actual == write.cpus) return {write.key, Fate::kDone, std::move(*actual), {}};
   return {write.key,
           Fate::kRetry,
@@ -76,21 +58,20 @@ Applied read_again(const policy::Write& write, AffinityCalls& calls, Identities&
 /// I9. The start time was read in the pass that asks for the write, a moment ago; that the thread
 /// is still one of its process is asked again here, and the start time is read again after the
 /// write.
-Applied apply_one(const policy::Write& write, AffinityCalls& calls, Identities& identities) {
+Applied apply_one(const policy::Write& write, AffinityCalls& calls, base::ThreadStats& stats) {
   if (!calls.exists(write.key.pid, write.key.tid)) return {write.key, Fate::kGone, {}, {}};
   const auto done = write_with_patience(write, calls);
   if (!done) return failed(write, done.error());
-  return read_again(write, calls, identities);
+  return read_again(write, calls, stats);
 }
 
 }  // namespace
 
 std::vector<Applied> apply(const std::vector<policy::Write>& writes, AffinityCalls& calls,
-                           const base::ProcFs& proc) {
+                           base::ThreadStats& stats) {
   std::vector<Applied> applied;
   applied.reserve(writes.size());
-  Identities identities(proc);
-  for (const policy::Write& write : writes) applied.push_back(apply_one(write, calls, identities));
+  for (const policy::Write& write : writes) applied.push_back(apply_one(write, calls, stats));
   return applied;
 }
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "affinity/base/process.hpp"
 #include "affinity/base/result.hpp"
+#include "affinity/base/thread_stats.hpp"
 #include "affinity/engine/affinity_calls.hpp"
 #include "policy/plan/diff.hpp"
 
@@ -27,9 +27,10 @@ struct Applied {
 };
 
 /// Makes the writes in their order. The keys are those of threads that were seen just before, in
-/// the same pass. A thread that is no longer one of its process is kGone and not written to; so is
-/// one that has another start time after the write: its number belongs to someone else by now.
+/// the same pass, whose `stats` these are. A thread that is no longer one of its process is kGone
+/// and not written to; so is one that has another start time after the write: its number belongs to
+/// someone else by now.
 std::vector<Applied> apply(const std::vector<policy::Write>& writes, AffinityCalls& calls,
-                           const base::ProcFs& proc);
+                           base::ThreadStats& stats);
 
 }  // namespace ka::engine

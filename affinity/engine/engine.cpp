@@ -217,7 +217,7 @@ Outcome Engine::look_again(std::string_view sandbox) {
 Outcome Engine::check_drift() {
   Affected drifted;
   for (const auto& [id, sandbox] : sandboxes_) {
-    if (!sandbox->looks_unchanged(eyes())) drifted.push_back(sandbox.get());
+    if (!sandbox->looks_unchanged(proc_, calls_)) drifted.push_back(sandbox.get());
   }
   Outcome outcome = repair(std::move(drifted));
   if (map_changed_ || !unfinished_.empty()) outcome += finish({});
@@ -238,7 +238,7 @@ Outcome Engine::repair(Affected sandboxes) {
   if (sandboxes.empty()) return {};
   int found = 0;
   for (const Sandbox* sandbox : sandboxes) {
-    const int drifted = sandbox->count_changed_masks(eyes());
+    const int drifted = sandbox->count_changed_masks(calls_);
     if (drifted == 0) continue;
     found += drifted;
     happened("drift", sandbox->id(),
@@ -328,7 +328,9 @@ Sandbox* Engine::find(std::string_view sandbox) const {
   return found == sandboxes_.end() ? nullptr : found->second.get();
 }
 
-Eyes Engine::eyes() const { return {roots_, proc_, cgroups_, calls_}; }
+Eyes Engine::eyes(base::ThreadStats& stats) const {
+  return {roots_, proc_, cgroups_, calls_, stats};
+}
 
 /// Makes or drops what is kept beside the ledger's record of a pod.
 void Engine::follow_ledger(const std::string& pod) {

@@ -138,11 +138,12 @@ class Engine {
 
   // The line (run.cpp).
   Outcome run(Affected sandboxes, Extent extent = Extent::kAll);
-  Affected observe(Affected sandboxes);
-  bool observe_one(Sandbox& sandbox);
+  Affected observe(Affected sandboxes, base::ThreadStats& stats);
+  bool observe_one(Sandbox& sandbox, base::ThreadStats& stats);
   void plan(Sandbox& sandbox);
   policy::SandboxPlan planned(const Sandbox& sandbox) const;
-  Affected apply_to(const Affected& sandboxes, Extent extent, Outcome& outcome);
+  Affected apply_to(const Affected& sandboxes, Extent extent, base::ThreadStats& stats,
+                    Outcome& outcome);
   void note(Sandbox& sandbox, const Applied& applied, Outcome& outcome);
   std::vector<policy::ThreadPlacement> placements_to_write(const Sandbox& sandbox,
                                                            Extent extent) const;
@@ -172,7 +173,7 @@ class Engine {
   void follow_ledger(const std::string& pod);
   void let_go(Sandbox& sandbox);
   void save(const std::string& pod);
-  Eyes eyes() const;
+  Eyes eyes(base::ThreadStats& stats) const;
   void happened(std::string kind, std::string_view sandbox, std::string text);
 
   policy::Topology topology_;

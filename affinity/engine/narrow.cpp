@@ -47,10 +47,11 @@ Engine::Affected Engine::pressed_by(const policy::Change& change) const {
 }
 
 void Engine::narrow_one(Sandbox& sandbox, Outcome& outcome) {
-  if (!would_narrow(sandbox) || !observe_one(sandbox)) return;
+  base::ThreadStats stats(proc_.root());
+  if (!would_narrow(sandbox) || !observe_one(sandbox, stats)) return;
   plan(sandbox);
   ++outcome.planned;
-  apply_to({&sandbox}, Extent::kNarrow, outcome);
+  apply_to({&sandbox}, Extent::kNarrow, stats, outcome);
 }
 
 /// Whether its plan, made from what was last seen of it, takes CPUs away from any of its threads.

@@ -30,11 +30,12 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
   const auto start = clock_.now();
   Outcome outcome;
   const Affected all = sandboxes;
+  base::ThreadStats stats(proc_.root());
   for (int pass = 0; pass < kMaxPasses && !sandboxes.empty(); ++pass) {
-    sandboxes = observe(std::move(sandboxes));
+    sandboxes = observe(std::move(sandboxes), stats);
     for (Sandbox* sandbox : sandboxes) plan(*sandbox);
     outcome.planned += static_cast<int>(sandboxes.size());
-    sandboxes = apply_to(sandboxes, extent, outcome);
+    sandboxes = apply_to(sandboxes, extent, stats, outcome);
   }
   for (Sandbox* sandbox : all) {
     sandbox->remember_masks();
@@ -54,13 +55,13 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
   return outcome;
 }
 
-Engine::Affected Engine::observe(Affected sandboxes) {
-  std::erase_if(sandboxes, [this](Sandbox* sandbox) { return !observe_one(*sandbox); });
+Engine::Affected Engine::observe(Affected sandboxes, base::ThreadStats& stats) {
+  std::erase_if(sandboxes, [&](Sandbox* sandbox) { return !observe_one(*sandbox, stats); });
   return sandboxes;
 }
 
-bool Engine::observe_one(Sandbox& sandbox) {
-  const auto seen = sandbox.observe(eyes(), *ledger_.find(sandbox.id()));
+bool Engine::observe_one(Sandbox& sandbox, base::ThreadStats& stats) {
+  const auto seen = sandbox.observe(eyes(stats), *ledger_.find(sandbox.id()));
   if (seen) return true;
   if (seen.error().code == ErrorCode::kGone) {
     dead_.insert(sandbox.id());
@@ -81,7 +82,8 @@ policy::SandboxPlan Engine::planned(const Sandbox& sandbox) const {
 
 /// Makes the writes that bring the sandboxes to their plans; those in which something changed
 /// meanwhile come back.
-Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent, Outcome& outcome) {
+Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent,
+                                  base::ThreadStats& stats, Outcome& outcome) {
   std::vector<policy::ThreadPlacement> placements;
   std::map<policy::ThreadKey, Sandbox*> owner;
   for (Sandbox* sandbox : sandboxes) {
@@ -91,7 +93,7 @@ Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent, Outc
     }
   }
   std::set<Sandbox*> again;
-  for (const Applied& applied : apply(policy::diff(placements), calls_, proc_)) {
+  for (const Applied& applied : apply(policy::diff(placements), calls_, stats)) {
     Sandbox& sandbox = *owner[applied.key];
     note(sandbox, applied, outcome);
     if (applied.fate == Applied::Fate::kRetry) again.insert(&sandbox);

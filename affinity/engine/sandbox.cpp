@@ -85,8 +85,8 @@ base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& p
   const CgroupFacts of_vmm = read_cgroup(eyes, vmm_pid);
   const vmm::Target target{vmm_pid, id_, own_cgroup(pod, eyes.cgroups, of_vmm)};
   if (!discovery_ || discovery_->target() != target) discovery_.emplace(eyes.roots, target);
-  auto seen = discovery_->look(monitor_ ? &*monitor_ : nullptr);
-  if (seen && forget_ended(*seen)) seen = discovery_->look(&*monitor_);
+  auto seen = discovery_->look(monitor_ ? &*monitor_ : nullptr, eyes.stats);
+  if (seen && forget_ended(*seen)) seen = discovery_->look(&*monitor_, eyes.stats);
   if (!seen) return unexpected(std::move(seen.error()));
   seen_ = std::move(*seen);
   read_cgroups(eyes, of_vmm);
@@ -159,14 +159,14 @@ void Sandbox::remember_masks() {
   for (const ThreadView& thread : threads_) left_[thread.facts.key.tid] = thread.actual;
 }
 
-bool Sandbox::looks_unchanged(const Eyes& eyes) const {
+bool Sandbox::looks_unchanged(const base::ProcFs& proc, AffinityCalls& calls) const {
   if (!seen_.settled) return false;
   for (const auto& [pid, count] : task_counts_) {
-    if (count_tasks(eyes.proc, pid) != count) return false;
+    if (count_tasks(proc, pid) != count) return false;
   }
   return std::ranges::all_of(threads_, [&](const ThreadView& thread) {
     const auto left = left_.find(thread.facts.key.tid);
-    const auto actual = eyes.calls.get(thread.facts.key.tid);
+    const auto actual = calls.get(thread.facts.key.tid);
     return left != left_.end() && actual && *actual == left->second;
   });
 }
@@ -176,9 +176,9 @@ bool Sandbox::uses(const CpuSet& cpus) const {
       threads_, [&](const ThreadView& thread) { return thread.actual.intersects(cpus); });
 }
 
-int Sandbox::count_changed_masks(const Eyes& eyes) const {
+int Sandbox::count_changed_masks(AffinityCalls& calls) const {
   return static_cast<int>(std::ranges::count_if(left_, [&](const auto& left) {
-    const auto actual = eyes.calls.get(left.first);
+    const auto actual = calls.get(left.first);
     return actual && *actual != left.second;
   }));
 }

@@ -10,6 +10,7 @@
 
 #include "affinity/base/process.hpp"
 #include "affinity/base/result.hpp"
+#include "affinity/base/thread_stats.hpp"
 #include "affinity/engine/affinity_calls.hpp"
 #include "affinity/engine/apply.hpp"
 #include "affinity/engine/views.hpp"
@@ -27,6 +28,7 @@ struct Eyes {
   const base::ProcFs& proc;
   const std::optional<host::Cgroups>& cgroups;  ///< absent where the kernel has no cpuset cgroups
   AffinityCalls& calls;
+  base::ThreadStats& stats;  ///< of the pass
 };
 
 class Sandbox {
@@ -43,11 +45,11 @@ class Sandbox {
   /// someone else, also when `verify` has seen it before.
   void remember_masks();
   /// Much cheaper: true when no thread came or went and every mask still reads as it was left.
-  bool looks_unchanged(const Eyes& eyes) const;
+  bool looks_unchanged(const base::ProcFs& proc, AffinityCalls& calls) const;
   /// Whether a thread may run on one of these CPUs, as far as was last seen.
   bool uses(const policy::CpuSet& cpus) const;
   /// Living threads whose mask is another one than it was left with.
-  int count_changed_masks(const Eyes& eyes) const;
+  int count_changed_masks(AffinityCalls& calls) const;
 
   /// The facts for plan(), as last observed.
   policy::SandboxFacts facts(const policy::PodRecord& pod) const;

@@ -113,8 +113,9 @@ VerifyReport Engine::verify() {
   VerifyReport report;
   std::vector<policy::DedicatedVcpu> dedicated;
   for (const auto& [id, sandbox] : sandboxes_) {
+    base::ThreadStats stats(proc_.root());
     const policy::PodRecord& pod = *ledger_.find(id);
-    if (!sandbox->observe_afresh(eyes(), pod) || sandbox->plan() == nullptr) continue;
+    if (!sandbox->observe_afresh(eyes(stats), pod) || sandbox->plan() == nullptr) continue;
     sandbox->take_plan(planned(*sandbox));
     ++report.sandboxes;
     report.threads += static_cast<int>(sandbox->threads().size());

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "affinity/base/files.hpp"
-#include "affinity/base/process.hpp"
 
 namespace ka::vmm {
 namespace {
@@ -22,16 +21,13 @@ void take(SeenProcess& process, base::ThreadStat&& stat) {
 
 }  // namespace
 
-base::Result<SeenProcess> read_process(const std::filesystem::path& proc, int pid) {
-  const std::string path = proc.native() + '/' + std::to_string(pid) + "/task";
-  const auto directory = base::open_directory(path);
-  if (!directory) return unexpected(directory.error());
-  const auto tids = base::list_numbers_at(directory->get());
+base::Result<SeenProcess> read_process(base::ThreadStats& stats, int pid) {
+  const auto tids = stats.threads(pid);
   if (!tids) return unexpected(tids.error());
   SeenProcess process{.pid = pid};
   process.threads.reserve(tids->size());
   for (const int tid : *tids) {
-    if (auto stat = base::read_stat_at(directory->get(), tid)) take(process, std::move(*stat));
+    if (auto stat = stats.read(pid, tid)) take(process, std::move(*stat));
   }
   if (process.threads.empty() || process.start_time == 0) {
     return base::fail(base::ErrorCode::kGone, "process " + std::to_string(pid) + " is gone");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "affinity/base/result.hpp"
+#include "affinity/base/thread_stats.hpp"
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::vmm {
@@ -30,7 +31,7 @@ struct SeenProcess {
 
 /// Reads each thread's stat line once. Threads that die meanwhile are left out. kGone when the
 /// process is gone, or a zombie.
-base::Result<SeenProcess> read_process(const std::filesystem::path& proc, int pid);
+base::Result<SeenProcess> read_process(base::ThreadStats& stats, int pid);
 
 /// The process that thread `tid` belongs to ("Tgid:" of its status). kGone without such a thread.
 base::Result<int> thread_group(const std::filesystem::path& proc, int tid);

@@ -17,7 +17,6 @@ namespace {
 struct Scene {
   tests::FakeNode node;
   tests::FakeCalls calls{CpuSet::range(0, 7)};
-  base::ProcFs proc{node.proc()};
 
   Scene() {
     node.process(10, 1, "qemu", "/usr/bin/qemu-system-x86_64");
@@ -27,7 +26,8 @@ struct Scene {
   Applied write(CpuSet cpus, std::uint64_t start_time = 500, bool everywhere = false) {
     const Write wanted{
         {10, 11, start_time}, Write::Kind::kMove, false, std::move(cpus), everywhere};
-    return engine::apply({wanted}, calls, proc).front();
+    base::ThreadStats stats(node.proc());
+    return engine::apply({wanted}, calls, stats).front();
   }
 };
 

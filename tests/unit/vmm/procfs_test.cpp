@@ -77,14 +77,15 @@ TEST_CASE("a thread in KVM_RUN is told by its system call") {
 }
 
 TEST_CASE("our own process, read from the real /proc") {
-  const auto process = vmm::read_process("/proc", ::getpid());
+  base::ThreadStats stats("/proc");
+  const auto process = vmm::read_process(stats, ::getpid());
   REQUIRE(process);
   CHECK(process->ppid == ::getppid());
   CHECK(process->threads.front().key.tid == ::getpid());
   CHECK(process->start_time == process->threads.front().key.start_time);
   CHECK(*vmm::thread_group("/proc", ::getpid()) == ::getpid());
   CHECK_FALSE(vmm::program_name("/proc", ::getpid()).empty());
-  CHECK(vmm::read_process("/proc", 0x3fffffff).error().code == base::ErrorCode::kGone);
+  CHECK(vmm::read_process(stats, 0x3fffffff).error().code == base::ErrorCode::kGone);
 }
 
 TEST_CASE("only VMMs are VMMs") {
