@@ -4,6 +4,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <memory>
+#include <type_traits>
+#include <variant>
 
 #include "policy/allocate/allocate.hpp"
 #include "policy/facts/id_set.hpp"
@@ -99,20 +101,11 @@ void declare_doctor(CLI::App& app, Command& chosen) {
       ->capture_default_str();
 }
 
-template <typename Options>
-CLI::App& add_online(CLI::App& app, Command& chosen, const std::shared_ptr<Options>& options,
-                     const char* name, const char* summary) {
-  CLI::App& command = add_command(app, chosen, options, name, summary);
-  command.add_option("--socket", options->socket, "where the daemon listens")
-      ->capture_default_str();
-  return command;
-}
-
 /// An online command about one sandbox, or about all where its id may be left out.
 template <typename Options>
 CLI::App& add_about_sandbox(CLI::App& app, Command& chosen, const std::shared_ptr<Options>& options,
                             const char* name, const char* summary, bool required) {
-  CLI::App& command = add_online(app, chosen, options, name, summary);
+  CLI::App& command = add_command(app, chosen, options, name, summary);
   command.add_option("ID", options->sandbox, "sandbox id")->required(required);
   return command;
 }
@@ -138,11 +131,11 @@ void declare_views(CLI::App& app, Command& chosen) {
   add_about_sandbox(app, chosen, status, "status", "show sandboxes, threads and CPUs", false)
       .add_flag("--watch", status->watch, "show it again every second");
   declare_explain(app, chosen);
-  add_online(app, chosen, std::make_shared<MapOptions>(), "map", "show who owns which CPU");
-  add_online(app, chosen, std::make_shared<VerifyOptions>(), "verify",
-             "read the kernel afresh and check every promise");
-  add_online(app, chosen, std::make_shared<EventsOptions>(), "events",
-             "show what happens, as it happens");
+  add_command(app, chosen, std::make_shared<MapOptions>(), "map", "show who owns which CPU");
+  add_command(app, chosen, std::make_shared<VerifyOptions>(), "verify",
+              "read the kernel afresh and check every promise");
+  add_command(app, chosen, std::make_shared<EventsOptions>(), "events",
+              "show what happens, as it happens");
 }
 
 void declare_actions(CLI::App& app, Command& chosen) {
@@ -173,8 +166,8 @@ void declare_container(CLI::App& app, Command& chosen) {
   CLI::App& group = *app.add_subcommand("container", "tell the daemon of a container");
   group.require_subcommand(1)->fallthrough();
   const auto options = std::make_shared<ContainerUpdateOptions>();
-  CLI::App& update = add_online(group, chosen, options, "update",
-                                "its whole spec; what is left out is no constraint");
+  CLI::App& update = add_command(group, chosen, options, "update",
+                                 "its whole spec; what is left out is no constraint");
   update.add_option("SANDBOX", options->sandbox, "sandbox id")->required();
   update.add_option("ID", options->container, "container id")->required();
   update.add_option("--name", options->name, "its name in the pod");
@@ -190,7 +183,7 @@ void declare_container(CLI::App& app, Command& chosen) {
           "--shared", [options] { options->exclusive = false; }, "it shares them with others")
       ->excludes(exclusive);
   const auto gone = std::make_shared<ContainerRemoveOptions>();
-  CLI::App& remove = add_online(group, chosen, gone, "rm", "it is gone");
+  CLI::App& remove = add_command(group, chosen, gone, "rm", "it is gone");
   remove.add_option("SANDBOX", gone->sandbox, "sandbox id")->required();
   remove.add_option("ID", gone->container, "container id")->required();
 }
@@ -205,6 +198,15 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_sandbox(app, chosen);
   declare_container(app, chosen);
   declare_doctor(app, chosen);
+}
+
+/// A command that needs no daemon needs no socket either.
+void use_socket(Command& command, const std::string& socket) {
+  std::visit(
+      [&socket]<typename Options>(Options& options) {
+        if constexpr (std::is_base_of_v<Online, Options>) options.socket = socket;
+      },
+      command);
 }
 
 /// What CLI11 says, but for a command that does not exist: that it names.
@@ -227,12 +229,15 @@ Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream
   app.failure_message(complaint);
   Invocation invocation;
   app.add_flag("--json", invocation.json, "print one JSON document");
+  std::string socket;
+  app.add_option("--socket", socket, "where the daemon listens")->default_str(Online{}.socket);
   declare_commands(app, invocation.command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Error& stop) {
     return unexpected(app.exit(stop, out, err) == 0 ? Exit::kDone : Exit::kWrong);
   }
+  if (!socket.empty()) use_socket(invocation.command, socket);
   return invocation;
 }
 

@@ -96,7 +96,9 @@ class Daemon {
     engine_.on_happening([this](const engine::Happening& happening) { tell(happening); });
     engine_.adopt();
     sources_.emplace(io_, engine_, options_.roots,
-                     Sources::Paths{ground_.config.nri_socket, ground_.config.kubelet_state, {}},
+                     Sources::Paths{ground_.config.nri_socket,
+                                    ground_.config.kubelet_state,
+                                    {options_.run / "vc/sbs", options_.run / "kata"}},
                      log_, clock_);
     serve();
     wait_for_signal();

@@ -33,6 +33,8 @@ Expected<Options, int> parse(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--cgroup-root", options.roots.cgroup, "where cgroups are mounted")
       ->capture_default_str();
+  app.add_option("--run", options.run, "below which Kata keeps its sandboxes' folders")
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::Error& stop) {

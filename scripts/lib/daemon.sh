@@ -2,8 +2,8 @@
 # The daemon in a directory of its own, for the demo and the integration tests. $programs is where the programs are.
 
 # $1: a directory; then further lines of the [affinity] table. Starts the daemon, sets daemon_pid and api_socket, and
-# returns when it answers. It is told of nothing by the container runtime and the kubelet of this machine: what runs
-# here otherwise is left alone.
+# returns when it answers. It is told of nothing by the container runtime, the kubelet and the Kata runtimes of this
+# machine: what runs here otherwise is left alone.
 daemon_start() {
   local dir=$1
   mkdir -p "$dir"
@@ -15,7 +15,8 @@ daemon_start() {
 
 # Starts it with the configuration that is there already.
 daemon_run() {
-  "$programs/kata-affinityd" --config "$1/affinity.toml" --socket "$1/api.sock" >>"$1/log" 2>&1 &
+  "$programs/kata-affinityd" --config "$1/affinity.toml" --socket "$1/api.sock" \
+    --run "$1" >>"$1/log" 2>&1 &
   daemon_pid=$!
   local tries
   for tries in $(seq 100); do

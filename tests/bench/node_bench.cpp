@@ -68,9 +68,11 @@ int main(int argc, char** argv) {
   const ka::tests::TempDir dir;
   const std::string socket = (dir.path() / "api.sock").string();
   const std::string configuration = (dir.path() / "configuration.toml").string();
-  dir.write("configuration.toml", "[affinity]\nlog_level = \"warning\"\n");
+  dir.write("configuration.toml",
+            "[affinity]\nlog_level = \"warning\"\nnri_socket = \"\"\nkubelet_state = \"\"\n");
   const ka::bench::Child daemon({argv[1], "--config", configuration, "--socket", socket,
-                                 "--state-dir", (dir.path() / "state").string()});
+                                 "--state-dir", (dir.path() / "state").string(), "--run",
+                                 dir.path().string()});
   const ka::bench::Api api(socket);
   std::vector<std::unique_ptr<ka::bench::Child>> vmms;
   for (int i = 0; i < sandboxes; ++i) {

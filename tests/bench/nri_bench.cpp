@@ -77,7 +77,8 @@ int main(int argc, char** argv) {
                                  "\"\n");
   ka::tests::NriRuntime runtime(path("nri.sock"));
   const ka::bench::Child daemon({argv[1], "--config", path("affinity.toml"), "--socket",
-                                 path("api.sock"), "--state-dir", path("state")});
+                                 path("api.sock"), "--state-dir", path("state"), "--run",
+                                 dir.path().string()});
   runtime.take_in();
   std::deque<ka::bench::Child> vmms;
   const auto pod = [](int i) { return "pod" + std::to_string(i); };

@@ -64,11 +64,13 @@ int main(int argc, char** argv) {
   const ka::tests::TempDir dir;
   const std::string socket = (dir.path() / "api.sock").string();
   const std::string configuration = (dir.path() / "configuration.toml").string();
-  dir.write("configuration.toml", "[affinity]\nlog_level = \"warning\"\n");
+  dir.write("configuration.toml",
+            "[affinity]\nlog_level = \"warning\"\nnri_socket = \"\"\nkubelet_state = \"\"\n");
   const ka::bench::Child vmm({argv[2], "16", std::to_string(kThreads - 17)});
   vmm.wait_output();
   const ka::bench::Child daemon({argv[1], "--config", configuration, "--socket", socket,
-                                 "--state-dir", (dir.path() / "state").string()});
+                                 "--state-dir", (dir.path() / "state").string(), "--run",
+                                 dir.path().string()});
   const ka::bench::Api api(socket);
   api.put("/v1/sandboxes/bench", "{\"vmm_pid\":" + std::to_string(vmm.pid()) + "}");
   std::vector<double> through_api, bare;

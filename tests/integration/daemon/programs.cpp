@@ -193,8 +193,15 @@ void DaemonScene::configure(const std::string& configuration) const {
 }
 
 std::vector<std::string> DaemonScene::command() const {
-  return {KA_DAEMON, "--config",    path("affinity.toml").string(), "--socket",
-          socket(),  "--state-dir", path("state").string()};
+  return {KA_DAEMON,
+          "--config",
+          path("affinity.toml").string(),
+          "--socket",
+          socket(),
+          "--state-dir",
+          path("state").string(),
+          "--run",
+          temp_.path().string()};
 }
 
 void DaemonScene::start() {

@@ -35,6 +35,18 @@ TEST_CASE("options of a command are parsed, --json on either side of it") {
   }
 }
 
+TEST_CASE("the daemon's socket is named before or after the command") {
+  for (const auto& arguments : {std::vector<const char*>{"--socket", "/s", "sandbox", "rm", "a"},
+                                std::vector<const char*>{"sandbox", "--socket=/s", "rm", "a"},
+                                std::vector<const char*>{"sandbox", "rm", "a", "--socket", "/s"}}) {
+    const auto parsed = parse(arguments);
+    REQUIRE(parsed.invocation);
+    CHECK(std::get<cli::SandboxRemoveOptions>(parsed.invocation->command).socket == "/s");
+  }
+  CHECK(std::get<cli::VerifyOptions>(parse({"verify"}).invocation->command).socket ==
+        "/run/kata-affinity/api.sock");
+}
+
 TEST_CASE("help fits a screen and ends well") {
   const auto parsed = parse({"--help"});
   REQUIRE_FALSE(parsed.invocation);
