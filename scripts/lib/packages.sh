@@ -23,7 +23,8 @@ packages_of() {
       fi
       ;;
     test) # the tests that need no VM
-      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 python3-grpcio jq bzip2 busybox-static
+      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 python3-grpcio jq bzip2 busybox-static \
+        systemd
       # Another vendor's package has the same programs, and Debian's would take its place.
       command -v containerd >/dev/null || printf '%s\n' containerd runc
       ;;
