@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tests/temp_dir.hpp"
 
@@ -23,6 +24,12 @@ class FakeNode {
     if (!program.empty()) dir_.link(base + "/exe", program);
     dir_.write(base + "/cmdline", program + '\0');
     thread(pid, pid, comm, ppid);
+  }
+
+  void arguments(int pid, const std::vector<std::string>& arguments) const {
+    std::string line;
+    for (const std::string& argument : arguments) line += argument + '\0';
+    dir_.write("proc/" + std::to_string(pid) + "/cmdline", line);
   }
 
   /// One more thread; also one that changes its name or, with another start time, is a new one.

@@ -17,6 +17,11 @@ namespace ka::vmm {
 /// something else. kGone when there is no such process.
 base::Result<bool> is_vmm(const Roots& roots, int pid);
 
+/// The process of a libvirt domain on this machine: the one VMM with "-uuid UUID" among its
+/// arguments (src/qemu/qemu_command.c). kNotFound when there is none (a domain of another machine),
+/// kConflict when there are several.
+base::Result<int> find_domain(const Roots& roots, std::string_view uuid);
+
 /// The threads of one sandbox, looked at again and again. It remembers what cannot have changed:
 /// while the same threads have the same names, a look costs one listing and one stat line a
 /// thread. Not safe for use by several threads.

@@ -125,6 +125,7 @@ json::object to_json(const engine::SandboxView& view) {
   sandbox["pod_name"] = view.pod.pod_name;
   sandbox["handler"] = view.pod.handler;
   sandbox["vmm_pid"] = view.pod.vmm_pid.value_or(0);
+  if (!view.pod.domain.empty()) sandbox["domain"] = view.pod.domain;
   sandbox["source"] = policy::source_name(view.pod.source);
   sandbox["cgroup"] = view.cgroup;
   sandbox["cgroup_cpus"] =

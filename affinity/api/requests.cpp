@@ -31,6 +31,7 @@ base::Result<policy::Event> read_sandbox(const std::string& id, std::string_view
   check_text(fields, "cgroup", pod.cgroup);
   check_text(fields, "qmp_socket", pod.qmp_socket);
   check_text(fields, "agent", pod.agent);
+  check_text(fields, "domain", pod.domain);
   fields.finish();
   if (!complaint.empty()) return unexpected(complaint.error());
   if (!pod.qmp_socket.empty()) {

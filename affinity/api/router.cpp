@@ -211,7 +211,12 @@ Response Router::submit(const base::Result<policy::Event>& event) {
 }
 
 Response Router::put_sandbox(const Call& call) {
-  return submit(read_sandbox(call.sandbox, call.body));
+  auto event = read_sandbox(call.sandbox, call.body);
+  const bool names_domain = event && !std::get<policy::PodSeen>(event->body).domain.empty();
+  if (names_domain && !engine_.sources().contains(policy::Source::kLibvirt)) {
+    return submit(base::fail(ErrorCode::kInvalid, "domain: libvirt is not asked (libvirt_uri)"));
+  }
+  return submit(event);
 }
 
 Response Router::delete_sandbox(const Call& call) {

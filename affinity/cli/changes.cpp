@@ -46,7 +46,9 @@ Exit run(const ReleaseOptions& options, Output& output) {
 }
 
 Exit run(const SandboxAddOptions& options, Output& output) {
-  boost::json::object body{{"vmm_pid", options.vmm_pid}};
+  boost::json::object body;
+  if (options.domain.empty()) body["vmm_pid"] = options.vmm_pid;
+  set(body, "domain", options.domain);
   set(body, "qmp_socket", options.qmp);
   set(body, "agent", options.agent);
   set(body, "cgroup", options.cgroup);

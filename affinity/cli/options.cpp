@@ -151,7 +151,10 @@ void declare_sandbox(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<SandboxAddOptions>();
   CLI::App& add =
       add_about_sandbox(group, chosen, options, "add", "a sandbox that nobody else reports", true);
-  add.add_option("--vmm-pid", options->vmm_pid, "process of the VMM")->required();
+  CLI::Option_group& vm = *add.add_option_group("the VM");
+  vm.require_option(1);
+  vm.add_option("--vmm-pid", options->vmm_pid, "process of the VMM");
+  vm.add_option("--domain", options->domain, "the libvirt domain that the VM is");
   add.add_option("--qmp", options->qmp, "a QMP socket that is ours alone");
   add.add_option("--agent", options->agent, "address of the guest agent");
   add.add_option("--cgroup", options->cgroup, "its cgroup, below the cgroup mount");

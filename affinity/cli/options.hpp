@@ -87,7 +87,7 @@ struct ReleaseOptions : Online {
 struct SandboxAddOptions : Online {
   std::string sandbox;
   int vmm_pid = 0;
-  std::string qmp, agent, cgroup, pod_uid, pod_name, handler;
+  std::string domain, qmp, agent, cgroup, pod_uid, pod_name, handler;
 };
 
 /// `sandbox rm`

@@ -10,6 +10,7 @@
 #include "affinity/config/keys.hpp"
 #include "affinity/words/sentences.hpp"
 #include "affinity/words/settings.hpp"
+#include "vmm/libvirt/uri.hpp"
 
 namespace ka::config {
 namespace {
@@ -87,6 +88,12 @@ std::string check_path(const std::string& text) {
   return text.starts_with('/') ? "" : '"' + text + "\" is not an absolute path";
 }
 
+std::string check_uri(const std::string& text) {
+  if (text.empty()) return {};
+  const auto good = libvirt::check_uri(text);
+  return good ? "" : good.error().message;
+}
+
 std::string check_program(const std::string& text) {
   if (!text.empty() && text.find('/') == std::string::npos) return {};
   return text.starts_with('/') ? "" : '"' + text + "\" is neither a name nor an absolute path";
@@ -123,6 +130,8 @@ std::string check_text(const Key& key, const std::string& text) {
       return check_path(text);
     case Type::kProgram:
       return check_program(text);
+    case Type::kUri:
+      return check_uri(text);
     case Type::kPathOrNone:
       return text.empty() ? "" : check_path(text);
     default:
@@ -138,6 +147,11 @@ std::string check_names(const std::vector<std::string>& names) {
   return {};
 }
 
+std::string check_words(const std::vector<std::string>& words) {
+  const bool good = std::ranges::none_of(words, &std::string::empty);
+  return good ? "" : "must not hold an empty string";
+}
+
 std::string check_value(const Key& key, const Value& value) {
   if (key.type == Type::kFlag) {
     return std::holds_alternative<bool>(value) ? "" : must_be("true or false", value);
@@ -147,9 +161,10 @@ std::string check_value(const Key& key, const Value& value) {
     if (seconds != nullptr && *seconds >= 1 && *seconds <= kMostSeconds) return {};
     return "must be a whole number of seconds from 1 to " + std::to_string(kMostSeconds);
   }
-  if (key.type == Type::kNames) {
+  if (key.type == Type::kNames || key.type == Type::kWords) {
     const auto* names = std::get_if<std::vector<std::string>>(&value);
-    return names == nullptr ? must_be("an array of strings", value) : check_names(*names);
+    if (names == nullptr) return must_be("an array of strings", value);
+    return key.type == Type::kNames ? check_names(*names) : check_words(*names);
   }
   const auto* text = std::get_if<std::string>(&value);
   return text == nullptr ? must_be("a string", value) : check_text(key, *text);

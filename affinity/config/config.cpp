@@ -29,6 +29,11 @@ class Values {
     const Value* value = find(name);
     return value == nullptr ? std::string(find_key(name)->fallback) : std::get<std::string>(*value);
   }
+  std::vector<std::string> words(const std::string& name) const {
+    const Value* value = find(name);
+    return value == nullptr ? std::vector<std::string>{}
+                            : std::get<std::vector<std::string>>(*value);
+  }
   std::chrono::seconds seconds(const std::string& name) const {
     const Value* value = find(name);
     if (value != nullptr) return std::chrono::seconds(std::get<std::int64_t>(*value));
@@ -73,6 +78,9 @@ Config make_config(const Entries& entries) {
   config.state_dir = values.text("state_dir");
   config.kubelet_state = values.text("kubelet_state");
   config.nri_socket = values.text("nri_socket");
+  config.libvirt_uri = values.text("libvirt_uri");
+  config.libvirt_domains = values.words("libvirt_domains");
+  config.libvirt_config = values.flag("libvirt_config");
   config.drift_check = values.seconds("drift_check");
   config.real_shim = values.text("real_shim");
   return config;

@@ -34,6 +34,9 @@ struct Config {
   std::filesystem::path state_dir;
   std::filesystem::path kubelet_state;  ///< empty: not read
   std::filesystem::path nri_socket;     ///< empty: the container runtime is not asked
+  std::string libvirt_uri;              ///< empty: libvirt is not loaded
+  std::vector<std::string> libvirt_domains;
+  bool libvirt_config = false;
   std::chrono::seconds drift_check{};
   std::string real_shim;  ///< a name, or an absolute path
   /// What was read: the main file and its drop-ins, in the order of merging. Empty: no file has an

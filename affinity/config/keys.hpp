@@ -14,6 +14,8 @@ enum class Type {
   kPathOrNone,    ///< an absolute path, or empty
   kAddress,       ///< "ADDRESS:PORT", numeric; "" for none
   kSeconds,       ///< a whole number, 1 to 86400
+  kUri,           ///< a libvirt URI of this machine, or empty
+  kWords,         ///< an array of strings
   kNames,         ///< an array of keys that have a meaning for a single sandbox
 };
 
@@ -68,6 +70,12 @@ inline constexpr Key kKeys[] = {
      "kubelet's CPU manager state: who owns which CPU; empty: not read."},
     {"nri_socket", Type::kPathOrNone, "/var/run/nri/nri.sock", "", false,
      "The container runtime's NRI; empty: not used."},
+    {"libvirt_uri", Type::kUri, "", "", false,
+     "The libvirt daemon of this node, as in qemu:///system; empty: libvirt is not loaded."},
+    {"libvirt_domains", Type::kWords, "", "", false,
+     "libvirt domains that are sandboxes, by name, under the name as id."},
+    {"libvirt_config", Type::kFlag, "false", "", false,
+     "true: pins are also written to the domain's configuration, for its next start."},
     {"allow_annotations", Type::kNames, "", "", false,
      "Keys that a pod may set for itself by annotations kata-affinity.io/KEY."},
     {"drift_check", Type::kSeconds, "10", "", false,

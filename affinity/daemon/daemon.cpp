@@ -15,6 +15,7 @@
 #include "affinity/base/files.hpp"
 #include "affinity/base/log.hpp"
 #include "affinity/config/config.hpp"
+#include "affinity/daemon/libvirt_source.hpp"
 #include "affinity/daemon/service.hpp"
 #include "affinity/daemon/sources.hpp"
 #include "affinity/daemon/ticker.hpp"
@@ -100,6 +101,7 @@ class Daemon {
                                     ground_.config.kubelet_state,
                                     {options_.run / "vc/sbs", options_.run / "kata"}},
                      log_, clock_);
+    follow_libvirt();
     serve();
     wait_for_signal();
     service_.ready();
@@ -109,6 +111,16 @@ class Daemon {
   }
 
  private:
+  void follow_libvirt() {
+    const config::Config& config = ground_.config;
+    if (config.libvirt_uri.empty()) return;
+    libvirt_.emplace(
+        io_, engine_, options_.roots,
+        LibvirtSource::Settings{config.libvirt_uri, config.libvirt_domains, config.libvirt_config},
+        log_);
+    engine_.on_run([this] { libvirt_->follow_soon(); });
+  }
+
   void serve() {
     api_.emplace(io_, ground_.api.fd(),
                  [this](const http::Request& request) { return router_.handle(request); });
@@ -171,11 +183,13 @@ class Daemon {
 
   void apply(config::Config config) {
     const auto fixed = [](const config::Config& c) {
-      return std::tie(c.state_dir, c.metrics_listen, c.nri_socket, c.kubelet_state);
+      return std::tie(c.state_dir, c.metrics_listen, c.nri_socket, c.kubelet_state, c.libvirt_uri,
+                      c.libvirt_domains, c.libvirt_config);
     };
     if (fixed(config) != fixed(ground_.config)) {
       log_.warning(
-          "state_dir, metrics_listen, nri_socket and kubelet_state change with the next start");
+          "state_dir, metrics_listen, nri_socket, kubelet_state and libvirt's settings change with "
+          "the next start");
     }
     log_.set_level(config.log_level);
     drift_.set_interval(config.drift_check);
@@ -204,6 +218,7 @@ class Daemon {
   boost::asio::signal_set signals_;
   Service service_;
   std::optional<Sources> sources_;
+  std::optional<LibvirtSource> libvirt_;
   std::optional<http::Server> api_;
   std::optional<http::Server> metrics_;
 };

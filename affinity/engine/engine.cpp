@@ -320,6 +320,8 @@ void Engine::on_happening(std::function<void(const Happening&)> listener) {
   listener_ = std::move(listener);
 }
 
+void Engine::on_run(std::function<void()> listener) { run_listener_ = std::move(listener); }
+
 // --- small parts
 // ----------------------------------------------------------------------------------
 

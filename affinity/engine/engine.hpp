@@ -129,6 +129,9 @@ class Engine {
 
   /// Called for each thing that happens; one listener, set once by the composition root.
   void on_happening(std::function<void(const Happening&)> listener);
+  /// Called after each run of the line; one listener, set once by the composition root. It must not
+  /// call back.
+  void on_run(std::function<void()> listener);
 
  private:
   using Sandboxes = std::map<std::string, std::unique_ptr<Sandbox>, std::less<>>;
@@ -193,6 +196,7 @@ class Engine {
   Counters counters_;
   std::map<policy::Source, SourceView> sources_;
   std::function<void(const Happening&)> listener_;
+  std::function<void()> run_listener_;
   std::uint64_t sequence_ = 0;
 };
 

@@ -52,6 +52,7 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
   ++counters_.runs;
   counters_.writes += static_cast<std::uint64_t>(outcome.writes);
   if (outcome.writes > 0) counters_.reactions.add(outcome.duration);
+  if (run_listener_) run_listener_();
   return outcome;
 }
 

@@ -51,6 +51,26 @@ CgroupFacts read_cgroup(const Eyes& eyes, int tid) {
   return facts ? std::move(*facts) : CgroupFacts{};
 }
 
+/// libvirt keeps cgroups of its own for the threads of a domain (vcpuN, iothreadN, emulator; with
+/// version 2 in one more, "libvirt", in between; src/hypervisor/domain_cgroup.c) and writes their
+/// cpusets itself when it is told to pin. What bounds the domain is the cgroup above them.
+std::filesystem::path domain_cgroup(std::filesystem::path directory) {
+  const auto is_threads = [](const std::string& name) {
+    return name == "emulator" || name.starts_with("vcpu") || name.starts_with("iothread");
+  };
+  if (is_threads(directory.filename())) directory = directory.parent_path();
+  if (directory.filename() == "libvirt") directory = directory.parent_path();
+  return directory;
+}
+
+/// The cgroup that a VMM plans within.
+CgroupFacts read_vmm_cgroup(const Eyes& eyes, const policy::PodRecord& pod) {
+  CgroupFacts facts = read_cgroup(eyes, pod.vmm_pid.value_or(0));
+  if (pod.domain.empty() || facts.directory.empty()) return facts;
+  auto of_domain = eyes.cgroups->read(domain_cgroup(facts.directory));
+  return of_domain ? std::move(*of_domain) : facts;
+}
+
 bool has_thread(const vmm::VmmThreads& seen, int tid) {
   return std::ranges::any_of(seen.threads,
                              [tid](const auto& thread) { return thread.key.tid == tid; });
@@ -82,14 +102,14 @@ base::Result<void> Sandbox::observe_afresh(const Eyes& eyes, const policy::PodRe
 
 base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& pod) {
   const int vmm_pid = pod.vmm_pid.value_or(0);
-  const CgroupFacts of_vmm = read_cgroup(eyes, vmm_pid);
+  const CgroupFacts of_vmm = read_vmm_cgroup(eyes, pod);
   const vmm::Target target{vmm_pid, id_, own_cgroup(pod, eyes.cgroups, of_vmm)};
   if (!discovery_ || discovery_->target() != target) discovery_.emplace(eyes.roots, target);
   auto seen = discovery_->look(monitor_ ? &*monitor_ : nullptr, eyes.stats);
   if (seen && forget_ended(*seen)) seen = discovery_->look(&*monitor_, eyes.stats);
   if (!seen) return unexpected(std::move(seen.error()));
   seen_ = std::move(*seen);
-  read_cgroups(eyes, of_vmm);
+  read_cgroups(eyes, pod, of_vmm);
   read_masks(eyes);
   remember_originals();
   return {};
@@ -106,7 +126,8 @@ bool Sandbox::forget_ended(const vmm::VmmThreads& now) {
 }
 
 /// What the processes of the sandbox may use, each by its own cgroup.
-void Sandbox::read_cgroups(const Eyes& eyes, const CgroupFacts& of_vmm) {
+void Sandbox::read_cgroups(const Eyes& eyes, const policy::PodRecord& pod,
+                           const CgroupFacts& of_vmm) {
   allowed_by_pid_ = {{seen_.vmm_pid, of_vmm.cpus}};
   task_counts_ = {{seen_.vmm_pid, count_tasks(eyes.proc, seen_.vmm_pid)}};
   for (const auto& thread : seen_.threads) {
@@ -115,7 +136,8 @@ void Sandbox::read_cgroups(const Eyes& eyes, const CgroupFacts& of_vmm) {
     task_counts_[pid] = count_tasks(eyes.proc, pid);
     allowed_by_pid_[pid] = read_cgroup(eyes, pid).cpus;
   }
-  const CgroupFacts of_vcpus = read_cgroup_of_vcpus(eyes, seen_, of_vmm);
+  const CgroupFacts of_vcpus =
+      pod.domain.empty() ? read_cgroup_of_vcpus(eyes, seen_, of_vmm) : of_vmm;
   cgroup_ = of_vcpus.cpuset_directory.string();
   cgroup_cpus_.reset();
   if (!of_vcpus.cpus.empty()) cgroup_cpus_ = of_vcpus.cpus;
@@ -177,9 +199,12 @@ bool Sandbox::uses(const CpuSet& cpus) const {
 }
 
 int Sandbox::count_changed_masks(AffinityCalls& calls) const {
-  return static_cast<int>(std::ranges::count_if(left_, [&](const auto& left) {
-    const auto actual = calls.get(left.first);
-    return actual && *actual != left.second;
+  return static_cast<int>(std::ranges::count_if(threads_, [&](const ThreadView& thread) {
+    const auto left = left_.find(thread.facts.key.tid);
+    const auto actual = calls.get(thread.facts.key.tid);
+    // What it was to have all the time: something that was in the way has gone.
+    const bool mended = actual && *actual == thread.wanted;
+    return left != left_.end() && actual && !mended && *actual != left->second;
   }));
 }
 

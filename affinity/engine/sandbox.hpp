@@ -48,7 +48,7 @@ class Sandbox {
   bool looks_unchanged(const base::ProcFs& proc, AffinityCalls& calls) const;
   /// Whether a thread may run on one of these CPUs, as far as was last seen.
   bool uses(const policy::CpuSet& cpus) const;
-  /// Living threads whose mask is another one than it was left with.
+  /// Living threads whose mask is another one than it was left with, and not what they should have.
   int count_changed_masks(AffinityCalls& calls) const;
 
   /// The facts for plan(), as last observed.
@@ -83,7 +83,8 @@ class Sandbox {
   /// What the cgroup of a thread allows; empty when that is not known.
   const policy::CpuSet& allowed_for(const policy::ThreadFacts& thread) const;
   bool forget_ended(const vmm::VmmThreads& now);
-  void read_cgroups(const Eyes& eyes, const host::CgroupFacts& of_vmm);
+  void read_cgroups(const Eyes& eyes, const policy::PodRecord& pod,
+                    const host::CgroupFacts& of_vmm);
   void read_masks(const Eyes& eyes);
   void remember_originals();
   void judge(ThreadView& thread) const;

@@ -51,6 +51,7 @@ json::object to_json(const policy::PodRecord& pod) {
                       {"cgroup", pod.cgroup},
                       {"qmp_socket", pod.qmp_socket},
                       {"agent", pod.agent},
+                      {"domain", pod.domain},
                       {"source", policy::source_name(pod.source)},
                       {"containers", std::move(containers)},
                       {"overrides", std::move(overrides)}};

@@ -19,6 +19,7 @@ void read_pod_fields(Fields& fields, Pod& pod) {
   fields.read("cgroup", pod.cgroup);
   fields.read("qmp_socket", pod.qmp_socket);
   fields.read("agent", pod.agent);
+  fields.read("domain", pod.domain);
 }
 
 /// Reads a container's spec beside its id; what is absent stays as it is.

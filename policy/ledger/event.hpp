@@ -15,9 +15,9 @@
 namespace ka::policy {
 
 /// Who said so; shown by `explain`.
-enum class Source { kApi, kNri, kProxy, kPersist, kCgroup, kKubelet, kState };
+enum class Source { kApi, kNri, kProxy, kPersist, kCgroup, kKubelet, kLibvirt, kState };
 
-/// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "state".
+/// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "libvirt", "state".
 std::string_view source_name(Source source);
 std::optional<Source> parse_source(std::string_view name);
 
@@ -31,6 +31,7 @@ struct PodSeen {
   std::string cgroup;          ///< path below the cgroup mount; empty: that of the VMM
   std::string qmp_socket;      ///< a QMP socket that is ours alone
   std::string agent;           ///< address of the guest agent
+  std::string domain;          ///< name of the libvirt domain that the VM is, where it is one
 };
 
 struct PodGone {

@@ -7,13 +7,14 @@
 namespace ka::policy {
 namespace {
 
-constexpr std::array<std::pair<Source, std::string_view>, 7> kSources{{
+constexpr std::array<std::pair<Source, std::string_view>, 8> kSources{{
     {Source::kApi, "api"},
     {Source::kNri, "nri"},
     {Source::kProxy, "proxy"},
     {Source::kPersist, "persist.json"},
     {Source::kCgroup, "cgroup"},
     {Source::kKubelet, "kubelet"},
+    {Source::kLibvirt, "libvirt"},
     {Source::kState, "state"},
 }};
 
@@ -124,6 +125,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= take(pod.cgroup, event.cgroup);
   changed |= take(pod.qmp_socket, event.qmp_socket);
   changed |= take(pod.agent, event.agent);
+  changed |= take(pod.domain, event.domain);
   if (event.vmm_pid && pod.vmm_pid != event.vmm_pid) {
     pod.vmm_pid = event.vmm_pid;
     changed = true;

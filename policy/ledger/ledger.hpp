@@ -32,6 +32,7 @@ struct PodRecord {
   std::string cgroup;
   std::string qmp_socket;
   std::string agent;
+  std::string domain;
   Source source = Source::kApi;
   std::map<std::string, ContainerRecord> containers;
   std::vector<Override> overrides;

@@ -14,7 +14,7 @@ packages_of() {
     build) # the programs
       printf '%s\n' g++ cmake ninja-build pkgconf libexpected-dev libhwloc-dev libnuma-dev libtomlplusplus-dev \
         libcli11-dev libfmt-dev libspdlog-dev prometheus-cpp-dev libsystemd-dev libprotobuf-dev \
-        protobuf-compiler
+        protobuf-compiler libvirt-dev
       # Debian 12's default Boost is 1.74, which lacks what we use; its 1.81 has names of its own.
       if [ "$(debian_release)" = 12 ]; then
         printf '%s\n' libboost1.81-dev libboost-json1.81-dev
@@ -25,6 +25,8 @@ packages_of() {
     test) # the tests that need no VM
       printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 python3-grpcio jq bzip2 busybox-static \
         systemd
+      # A libvirtd that the tests start themselves: not libvirt-daemon-system, which would start one of its own.
+      printf '%s\n' libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
       # Another vendor's package has the same programs, and Debian's would take its place.
       command -v containerd >/dev/null || printf '%s\n' containerd runc
       ;;

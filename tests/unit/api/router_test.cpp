@@ -146,6 +146,8 @@ TEST_CASE("what is wrong is answered with its reason and changes nothing", "[api
         "409 vmm_pid: process 100 belongs to sandbox \"s1\"");
   CHECK(api.bad("PUT", "/v1/sandboxes/s2", R"({"qmp_socket":"/run/vc/vm/s2/qmp.sock"})")
             .starts_with("400 "));
+  CHECK(api.bad("PUT", "/v1/sandboxes/s2", R"({"domain":"vm1"})") ==
+        "400 domain: libvirt is not asked (libvirt_uri)");
   CHECK(api.bad("GET", "/v1/sandboxes/s9") == "404 there is no sandbox \"s9\"");
   CHECK(api.bad("GET", "/v1/explain/s9") == "404 there is no sandbox \"s9\"");
   CHECK(api.bad("DELETE", "/v1/sandboxes/s1/containers/c9") ==

@@ -45,6 +45,7 @@ std::string as_toml(const config::Key& key, std::string_view value) {
     case config::Type::kSeconds:
       return std::string(value);
     case config::Type::kNames:
+    case config::Type::kWords:
       return "[]";
     default:
       return '"' + std::string(value) + '"';
@@ -274,4 +275,15 @@ TEST_CASE("a file that was named must be there") {
   REQUIRE_FALSE(config);
   CHECK(config.error().code == base::ErrorCode::kInvalid);
   CHECK(config.error().message.starts_with("/nonexistent/configuration.toml: "));
+}
+
+TEST_CASE("config: libvirt is asked only on this node") {
+  const auto config = load(set("libvirt_uri", R"("qemu:///system")") +
+                           "libvirt_domains = [\"vm1\"]\nlibvirt_config = true\n");
+  REQUIRE(config);
+  CHECK(config->libvirt_uri == "qemu:///system");
+  CHECK(config->libvirt_domains == std::vector<std::string>{"vm1"});
+  CHECK(config->libvirt_config);
+  CHECK(wrong(set("libvirt_uri", R"("qemu+ssh://node2/system")")).starts_with("2:15: "));
+  CHECK(wrong(set("libvirt_domains", R"(["vm1", ""])")).starts_with("2:19: "));
 }

@@ -220,6 +220,22 @@ TEST_CASE("a cgroup that shrinks is obeyed and degrades the plan") {
   CHECK_FALSE(scene.engine().view("s1")->plan.warnings.empty());
 }
 
+TEST_CASE("libvirt's cgroups for threads bound no plan, the domain's own does") {
+  for (const std::string domain :
+       {"machine.slice/machine-qemu.scope", "machine/vm1.libvirt-qemu"}) {
+    EngineScene scene;
+    scene.boot_vm(100, 3);
+    scene.node.in_cgroup(100, domain, "0-5");
+    const std::string below = domain.starts_with("machine.") ? "/libvirt/emulator" : "/emulator";
+    scene.node.in_cgroup(100, domain + below, "7");
+    policy::PodSeen pod{.id = "vm1", .vmm_pid = 100, .domain = "vm1"};
+    REQUIRE(scene.engine().submit({policy::Source::kApi, pod}));
+    REQUIRE(scene.container("vm1", "app", {4, 5, 6}, true));
+    CAPTURE(domain);
+    CHECK(scene.engine().view("vm1")->cgroup_cpus == CpuSet::range(0, 5));
+  }
+}
+
 TEST_CASE("only a cgroup that is named after the sandbox makes its other processes helpers") {
   const std::vector<std::pair<std::string, bool>> named = {{"user.slice", false},
                                                            {"kata_s10", false},

@@ -382,3 +382,17 @@ TEST_CASE("a device plugged on an old kernel is seen after forget") {
   discovery.forget();
   CHECK(roles(*discovery.look(nullptr))[50] == "vhost");
 }
+
+TEST_CASE("a libvirt domain is the one VMM with its UUID") {
+  constexpr const char* kUuid = "da70691c-0a38-4fd5-ace3-8e30f380565d";
+  const FakeNode node;
+  qemu(node);
+  CHECK(vmm::find_domain(roots_of(node), kUuid).error().code == base::ErrorCode::kNotFound);
+  node.arguments(kVmm, {kQemu, "-name", "guest=vm1", "-uuid", kUuid});
+  node.process(5000, 1, "sh", "/bin/dash");
+  node.arguments(5000, {"sh", "-c", "-uuid", kUuid});
+  CHECK(vmm::find_domain(roots_of(node), kUuid) == kVmm);
+  node.process(4100, 1, "qemu-system-x86", kQemu);
+  node.arguments(4100, {kQemu, "-uuid", kUuid});
+  CHECK(vmm::find_domain(roots_of(node), kUuid).error().code == base::ErrorCode::kConflict);
+}

@@ -1,0 +1,123 @@
+// The client against libvirt's own test driver, which lives in the process of whoever connects: a
+// domain "test" of two vCPUs on a node of 16 CPUs. The real daemon: tests/integration/libvirt.
+#include "vmm/libvirt/client.hpp"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "tests/catch.hpp"
+#include "vmm/libvirt/uri.hpp"
+
+using namespace ka;
+using libvirt::Client;
+using libvirt::DomainSeen;
+using policy::CpuSet;
+
+namespace {
+
+/// What a client told, and a way to wait for it.
+class Ears {
+ public:
+  libvirt::ClientHandlers handlers() {
+    libvirt::ClientHandlers handlers;
+    handlers.connection = [this](bool up, const std::string& text) {
+      enter([&] { (up ? connected : refused) = text; });
+    };
+    handlers.domain = [this](const DomainSeen& domain) {
+      enter([&] { domains[domain.name] = domain; });
+    };
+    handlers.pinned = [this](const std::string&, const base::Result<int>& calls) {
+      enter([&] {
+        pinned.push_back(calls ? *calls : -1);
+        if (!calls) failure = calls.error().message;
+      });
+    };
+    return handlers;
+  }
+
+  template <typename Holds>
+  bool wait(Holds holds) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(10), holds);
+  }
+
+  std::string connected, refused, failure;
+  std::map<std::string, DomainSeen> domains;
+  std::vector<int> pinned;
+
+ private:
+  template <typename Change>
+  void enter(Change change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+Client start(const std::string& uri, Ears& ears) {
+  auto client =
+      Client::start({.uri = uri, .interval = std::chrono::milliseconds(50)}, ears.handlers());
+  REQUIRE(client);
+  return std::move(*client);
+}
+
+}  // namespace
+
+TEST_CASE("libvirt: only a daemon of this machine is asked") {
+  for (const char* good : {"qemu:///system", "qemu:///session", "test:///default",
+                           "qemu+unix:///system?socket=/run/x", "ch:///system"}) {
+    CHECK(libvirt::check_uri(good));
+  }
+  for (const char* bad :
+       {"", "hail", "system", "://", "qemu://node2/system", "qemu+ssh:///system",
+        "qemu+ssh://root@node2/system", "qemu+tcp:///system", "qemu+tls:///system",
+        "qemu+libssh2://h/system", "xen+ext:///", "qemu:", "qemu:/system"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(libvirt::check_uri(bad));
+    CHECK_FALSE(Client::start({.uri = bad}, {}));
+  }
+}
+
+TEST_CASE("libvirt: a followed domain is told, and its vCPUs are pinned as ordered, once") {
+  Ears ears;
+  Client client = start("test:///default", ears);
+  client.follow({"test", "nobody"});
+  REQUIRE(ears.wait([&] { return ears.domains.size() == 2; }));
+  CHECK(ears.connected == "test:///default");
+  CHECK(ears.domains["test"].runs);
+  CHECK(ears.domains["test"].vcpus == 2);
+  CHECK(ears.domains["test"].uuid == "6695eb01-f6a4-8304-79aa-97f2502e193f");
+  CHECK_FALSE(ears.domains["nobody"].runs);
+
+  libvirt::Order order{.domain = "test", .pins = {}};
+  order.pins.vcpus = {{0, CpuSet{3, 5}}, {1, CpuSet{4}}, {7, CpuSet{5}}};  // it has no vCPU 7
+  client.order(order);
+  REQUIRE(ears.wait([&] { return ears.pinned.size() == 1; }));
+  CHECK(ears.failure == "");
+  CHECK(ears.pinned[0] == 2);
+  order.pins.vcpus[1] = CpuSet{6};  // vCPU 0 has it already
+  client.order(order);
+  REQUIRE(ears.wait([&] { return ears.pinned.size() == 2; }));
+  CHECK(ears.pinned[1] == 1);
+  order.give_back = true;
+  client.order(order);
+  REQUIRE(ears.wait([&] { return ears.pinned.size() == 3; }));
+  CHECK(ears.pinned[2] == 2);
+}
+
+TEST_CASE("libvirt: a daemon that is not there is told once, and nobody waits for it") {
+  Ears ears;
+  {
+    Client client = start("qemu:///system?socket=/not/really/libvirt-sock", ears);
+    client.follow({"vm1"});
+    client.order({.domain = "vm1", .pins = {}});
+    REQUIRE(ears.wait([&] { return !ears.refused.empty(); }));
+  }
+  CHECK(ears.refused.find("/not/really/libvirt-sock") != std::string::npos);
+  CHECK(ears.connected.empty());
+  CHECK(ears.domains.empty());
+}

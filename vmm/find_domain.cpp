@@ -1,0 +1,36 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "affinity/base/process.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::vmm {
+namespace {
+
+bool has_uuid(const base::ProcFs& proc, int pid, std::string_view uuid) {
+  const auto arguments = proc.cmdline(pid);
+  if (!arguments) return false;
+  const auto option = std::ranges::find(*arguments, "-uuid");
+  return option != arguments->end() && option + 1 != arguments->end() && *(option + 1) == uuid;
+}
+
+}  // namespace
+
+base::Result<int> find_domain(const Roots& roots, std::string_view uuid) {
+  const base::ProcFs proc(roots.proc);
+  const auto processes = proc.processes();
+  if (!processes) return unexpected(processes.error());
+  std::vector<int> found;
+  for (const int pid : *processes) {
+    if (has_uuid(proc, pid, uuid) && is_vmm(roots, pid).value_or(false)) found.push_back(pid);
+  }
+  if (found.size() == 1) return found.front();
+  const std::string name = "domain with uuid " + std::string(uuid);
+  if (found.empty()) {
+    return base::fail(base::ErrorCode::kNotFound, "no process on this machine is the " + name);
+  }
+  return base::fail(base::ErrorCode::kConflict, "several processes claim to be the " + name);
+}
+
+}  // namespace ka::vmm

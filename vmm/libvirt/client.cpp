@@ -1,0 +1,320 @@
+#include "vmm/libvirt/client.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "affinity/base/fd.hpp"
+#include "vmm/libvirt/uri.hpp"
+
+namespace ka::libvirt {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using Clock = std::chrono::steady_clock;
+
+/// How long the end waits for the thread before it leaves it to itself.
+constexpr std::chrono::milliseconds kFarewell{500};
+
+// A daemon that is silent for some four seconds counts as dead: calls that wait for it fail then.
+constexpr int kKeepAliveSeconds = 1;
+constexpr unsigned kKeepAliveCount = 3;
+
+void stay_silent(void*, virErrorPtr) {}
+
+}  // namespace
+
+/// What the thread and its owner share.
+struct Client::Shared {
+  ClientOptions options;
+  ClientHandlers handlers;
+  Library library;
+  base::Fd wake;
+
+  std::mutex mutex;  ///< guards what follows, and is held while a handler runs
+  std::condition_variable ended;
+  bool stopped = false;
+  bool has_ended = false;
+  std::set<std::string> followed;
+  std::map<std::string, Order> orders;  ///< since they were last taken
+
+  void ring() const {
+    const std::uint64_t one = 1;
+    static_cast<void>(::write(wake.get(), &one, sizeof one));
+  }
+
+  template <typename Handler, typename... Arguments>
+  void tell(const Handler& handler, const Arguments&... arguments) {
+    const std::lock_guard lock(mutex);
+    if (!stopped && handler) handler(arguments...);
+  }
+};
+
+/// Everything here happens on the thread.
+class Client::Worker {
+ public:
+  explicit Worker(std::shared_ptr<Shared> shared)
+      : shared_(std::move(shared)), library_(shared_->library) {}
+
+  void run();
+
+ private:
+  using Connection = std::unique_ptr<virConnect, decltype(&::virConnectClose)>;
+
+  /// What is to be done for one domain.
+  struct Work {
+    std::optional<DomainSeen> told;
+    bool touched = false;  ///< there was an event
+    std::optional<Order> order;
+    bool due = false;  ///< the order has to be carried out
+    std::optional<base::Error> failure;
+  };
+
+  bool take_mail();
+  void connect();
+  void disconnect(const std::string& why);
+  void serve();
+  void look(const std::string& name, Work& work);
+  Result<DomainSeen> see(const std::string& name);
+  void carry_out(const std::string& name, Work& work);
+  Result<int> obey(const Order& order);
+  DomainRef lookup(const std::string& name) {
+    return {library_.domain_lookup_by_name(connection_.get(), name.c_str()), library_.domain_free};
+  }
+  void touch(virDomainPtr domain);
+  void listen();
+  void register_event(int event, void (*callback)());
+
+  std::shared_ptr<Shared> shared_;
+  const Library& library_;
+  Connection connection_{nullptr, nullptr};
+  bool complained_ = false;
+  int host_cpus_ = 0;
+  std::map<std::string, Work> work_;
+  Clock::time_point next_look_;
+};
+
+void Client::Worker::run() {
+  library_.set_error_func(nullptr, stay_silent);
+  library_.event_register_default_impl();
+  const int handle = library_.event_add_handle(
+      shared_->wake.get(), VIR_EVENT_HANDLE_READABLE,
+      [](int, int fd, int, void*) {
+        std::uint64_t count = 0;
+        static_cast<void>(::read(fd, &count, sizeof count));
+      },
+      nullptr, nullptr);
+  const int timer = library_.event_add_timeout(
+      static_cast<int>(shared_->options.interval.count()), [](int, void*) {}, nullptr, nullptr);
+  while (take_mail()) {
+    if (!connection_) connect();
+    if (connection_) serve();
+    library_.event_run_default_impl();
+  }
+  connection_.reset();
+  library_.event_remove_timeout(timer);
+  library_.event_remove_handle(handle);
+}
+
+/// Takes over what was asked; false when the end has come.
+bool Client::Worker::take_mail() {
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->stopped) return false;
+  std::erase_if(work_, [&](const auto& entry) { return !shared_->followed.contains(entry.first); });
+  for (const std::string& name : shared_->followed) work_.try_emplace(name);
+  for (auto& [name, order] : std::exchange(shared_->orders, {})) {
+    const auto found = work_.find(name);
+    if (found == work_.end()) continue;
+    found->second.order = std::move(order);
+    found->second.due = true;
+  }
+  return true;
+}
+
+void Client::Worker::connect() {
+  if (Clock::now() < next_look_) return;
+  next_look_ = Clock::now() + shared_->options.interval;
+  connection_ = {library_.connect_open(shared_->options.uri.c_str()), library_.connect_close};
+  if (!connection_) {
+    if (!std::exchange(complained_, true)) {
+      shared_->tell(shared_->handlers.connection, false,
+                    library_.error(shared_->options.uri).message);
+    }
+    return;
+  }
+  // Not every driver has it; a driver without it lives in this process.
+  library_.connect_set_keep_alive(connection_.get(), kKeepAliveSeconds, kKeepAliveCount);
+  host_cpus_ = library_.node_get_cpu_map(connection_.get(), nullptr, nullptr, 0);
+  if (host_cpus_ <= 0) return disconnect(library_.error("virNodeGetCPUMap").message);
+  listen();
+  complained_ = false;
+  next_look_ = {};
+  for (auto& [name, work] : work_) {
+    work.told.reset();
+    work.due = work.order.has_value();
+  }
+  shared_->tell(shared_->handlers.connection, true, shared_->options.uri);
+}
+
+/// Lifecycle: started, stopped, ... Tunable: somebody changed pins.
+void Client::Worker::listen() {
+  const virConnectDomainEventCallback lifecycle = [](virConnectPtr, virDomainPtr domain, int, int,
+                                                     void* worker) {
+    static_cast<Worker*>(worker)->touch(domain);
+    return 0;
+  };
+  const virConnectDomainEventTunableCallback tuned = [](virConnectPtr, virDomainPtr domain,
+                                                        virTypedParameterPtr, int, void* worker) {
+    static_cast<Worker*>(worker)->touch(domain);
+  };
+  register_event(VIR_DOMAIN_EVENT_ID_LIFECYCLE, reinterpret_cast<void (*)()>(lifecycle));
+  register_event(VIR_DOMAIN_EVENT_ID_TUNABLE, reinterpret_cast<void (*)()>(tuned));
+}
+
+/// libvirt takes callbacks of every kind as one type, and calls each by its own.
+void Client::Worker::register_event(int event, void (*callback)()) {
+  library_.connect_domain_event_register(
+      connection_.get(), nullptr, event,
+      reinterpret_cast<virConnectDomainEventGenericCallback>(callback), this, nullptr);
+}
+
+void Client::Worker::touch(virDomainPtr domain) {
+  const auto found = work_.find(library_.domain_get_name(domain));
+  if (found == work_.end()) return;
+  found->second.touched = true;
+  found->second.due = found->second.order.has_value();
+}
+
+void Client::Worker::disconnect(const std::string& why) {
+  connection_.reset();
+  complained_ = true;
+  shared_->tell(shared_->handlers.connection, false, why);
+}
+
+void Client::Worker::serve() {
+  if (library_.connect_is_alive(connection_.get()) != 1) {
+    return disconnect(shared_->options.uri + ": the connection is lost");
+  }
+  const bool is_time = Clock::now() >= next_look_;
+  if (is_time) next_look_ = Clock::now() + shared_->options.interval;
+  for (auto& [name, work] : work_) {
+    if (is_time || work.touched || !work.told) look(name, work);
+    const bool retry = is_time || !work.failure;
+    if (work.due && retry && work.told && work.told->runs) carry_out(name, work);
+  }
+}
+
+void Client::Worker::look(const std::string& name, Work& work) {
+  const bool touched = std::exchange(work.touched, false);
+  auto seen = see(name);
+  if (!seen) return;  // the next round finds the connection dead, or asks again
+  if (!touched && work.told == *seen) return;
+  const bool started = seen->runs && (!work.told || work.told->uuid != seen->uuid ||
+                                      !work.told->runs || work.told->vcpus != seen->vcpus);
+  if (started) work.due = work.order.has_value();
+  work.told = std::move(*seen);
+  shared_->tell(shared_->handlers.domain, *work.told);
+}
+
+Result<DomainSeen> Client::Worker::see(const std::string& name) {
+  DomainSeen seen{.name = name, .uuid = {}};
+  const DomainRef domain = lookup(name);
+  if (!domain) {
+    base::Error error = library_.error(name);
+    if (error.code == ErrorCode::kGone) return seen;
+    return unexpected(std::move(error));
+  }
+  char uuid[VIR_UUID_STRING_BUFLEN] = {};
+  const int active = library_.domain_is_active(domain.get());
+  if (active < 0 || library_.domain_get_uuid_string(domain.get(), uuid) < 0) {
+    return unexpected(library_.error(name));
+  }
+  seen.uuid = uuid;
+  seen.runs = active == 1;
+  if (!seen.runs) return seen;
+  seen.vcpus = library_.domain_get_vcpus_flags(domain.get(), VIR_DOMAIN_AFFECT_LIVE);
+  if (seen.vcpus < 0) return unexpected(library_.error(name));
+  return seen;
+}
+
+void Client::Worker::carry_out(const std::string& name, Work& work) {
+  const auto done = obey(*work.order);
+  if (!done && done.error().code == ErrorCode::kGone) return;  // due when it runs again
+  const auto failure = done ? std::nullopt : std::optional(done.error());
+  const bool is_news = done ? *done > 0 || work.failure : work.failure != failure;
+  work.failure = failure;
+  work.due = !done;
+  if (is_news) shared_->tell(shared_->handlers.pinned, name, done);
+}
+
+Result<int> Client::Worker::obey(const Order& order) {
+  const DomainRef domain = lookup(order.domain);
+  if (!domain) return unexpected(library_.error(order.domain));
+  const Record record(library_, domain.get(), host_cpus_);
+  const bool has_config = library_.domain_is_persistent(domain.get()) == 1;
+  Result<Pins> pins = order.pins;
+  if (order.give_back) {
+    const bool by_config = has_config && !order.in_config;
+    pins = by_config ? record.read(Scope::kConfig) : record.unpinned();
+    if (!pins) return unexpected(pins.error());
+  }
+  const auto live = record.write(*pins, Scope::kLive);
+  if (!live || !order.in_config || !has_config) return live;
+  const auto config = record.write(*pins, Scope::kConfig);
+  if (!config) return config;
+  return *live + *config;
+}
+
+Client::Client(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+
+Result<Client> Client::start(ClientOptions options, ClientHandlers handlers) {
+  if (auto good = check_uri(options.uri); !good) return unexpected(good.error());
+  auto library = Library::load();
+  if (!library) return unexpected(library.error());
+  auto shared = std::make_shared<Shared>();
+  shared->options = std::move(options);
+  shared->handlers = std::move(handlers);
+  shared->library = *library;
+  shared->wake.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!shared->wake) return base::fail_errno(errno, "eventfd");
+  std::thread([shared] {
+    Worker(shared).run();
+    const std::lock_guard lock(shared->mutex);
+    shared->has_ended = true;
+    shared->ended.notify_all();
+  }).detach();
+  return Client(std::move(shared));
+}
+
+Client::~Client() {
+  if (!shared_) return;
+  std::unique_lock lock(shared_->mutex);
+  shared_->stopped = true;
+  shared_->ring();
+  shared_->ended.wait_for(lock, kFarewell, [this] { return shared_->has_ended; });
+}
+
+void Client::follow(std::set<std::string> domains) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->followed = std::move(domains);
+  shared_->ring();
+}
+
+void Client::order(Order order) {
+  const std::lock_guard lock(shared_->mutex);
+  std::string name = order.domain;
+  shared_->orders.insert_or_assign(std::move(name), std::move(order));
+  shared_->ring();
+}
+
+}  // namespace ka::libvirt

@@ -1,0 +1,83 @@
+// Follows domains of one libvirt daemon, and keeps its record of their pins as ordered.
+//
+// libvirt's calls block, for as long as its daemon likes: a thread of its own makes them, and
+// orders wait in a queue that holds the newest for each domain. Nobody ever waits for that thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "affinity/base/result.hpp"
+#include "vmm/libvirt/pins.hpp"
+
+namespace ka::libvirt {
+
+/// A domain as libvirt told of it last.
+struct DomainSeen {
+  std::string name;
+  std::string uuid;  ///< as in QEMU's argument -uuid; empty where there is no such domain
+  bool runs = false;
+  int vcpus = 0;  ///< plugged, of a domain that runs
+
+  bool operator==(const DomainSeen&) const = default;
+};
+
+struct Order {
+  std::string domain;
+  Pins pins;
+  bool in_config = false;  ///< also for the domain's next start, where it has one
+  /// In place of `pins`: what the domain would have without us. That is what its own configuration
+  /// says, or, where there is none or we wrote it, every CPU.
+  bool give_back = false;
+
+  bool operator==(const Order&) const = default;
+};
+
+struct ClientOptions {
+  std::string uri;
+  /// Between two looks at what libvirt has no event for (vCPUs that are plugged), and between
+  /// attempts to connect.
+  std::chrono::milliseconds interval{1000};
+};
+
+/// Called on the client's thread: to be handed over, quickly. An empty function is not called.
+struct ClientHandlers {
+  /// Whether libvirt is heard; and who it is, or why not.
+  std::function<void(bool up, const std::string& text)> connection;
+  /// A followed domain started or stopped, has another number of vCPUs, or somebody changed its
+  /// pins; and each one once after a connection.
+  std::function<void(const DomainSeen&)> domain;
+  /// An order was carried out with so many calls, or why it was not. It is tried again until it is,
+  /// and repeated when somebody else changes pins; told only when that is news.
+  std::function<void(const std::string& domain, const base::Result<int>& calls)> pinned;
+};
+
+class Client {
+ public:
+  /// Loads libvirt and starts the thread. kInvalid for what check_uri() refuses, kUnavailable
+  /// without libvirt.
+  static base::Result<Client> start(ClientOptions options, ClientHandlers handlers);
+
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  /// No handler is called any more once it is gone. A thread that hangs in libvirt is left to end
+  /// by itself.
+  ~Client();
+
+  /// The domains to look at, by name. Orders for others are dropped.
+  void follow(std::set<std::string> domains);
+  /// Replaces the order for that domain, which must be followed.
+  void order(Order order);
+
+ private:
+  struct Shared;
+  class Worker;
+  explicit Client(std::shared_ptr<Shared> shared);
+
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace ka::libvirt
