@@ -1,12 +1,11 @@
 #include "affinity/cli/checkup.hpp"
 
 #include <boost/json/value.hpp>
-#include <optional>
 
 #include "affinity/base/files.hpp"
 #include "affinity/cli/daemon.hpp"
+#include "affinity/cli/kata_config.hpp"
 #include "affinity/config/entries.hpp"
-#include "affinity/config/files.hpp"
 #include "affinity/words/json.hpp"
 
 namespace ka::cli {
@@ -15,34 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 using Level = Symptom::Level;
 using Symptoms = std::vector<Symptom>;
-using Path = std::vector<std::string>;
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-std::optional<bool> flag_at(const config::Entries& entries, const Path& path) {
-  const auto found = entries.find(path);
-  if (found == entries.end()) return std::nullopt;
-  const auto* flag = std::get_if<bool>(&found->second.value);
-  return flag == nullptr ? std::nullopt : std::optional(*flag);
-}
-
-/// Values of a file and of those that are merged over it.
-base::Result<config::Entries> read_merged(const fs::path& main) {
-  auto files = config::drop_ins(main);
-  if (!files) return unexpected(files.error());
-  files->insert(files->begin(), main);
-  config::Entries merged;
-  for (const fs::path& file : *files) {
-    const auto text = base::read_file(file);
-    if (!text) return unexpected(text.error());
-    auto entries = config::parse_whole(*text, file);
-    if (!entries) return unexpected(entries.error());
-    for (auto& [path, entry] : *entries) merged.insert_or_assign(path, std::move(entry));
-  }
-  return merged;
 }
 
 constexpr const char* kTurnNriOn =
@@ -111,9 +86,7 @@ void examine_kata_file(const fs::path& file, Symptoms& symptoms) {
 
 void examine_kata(const fs::path& root, Symptoms& symptoms) {
   const std::size_t before = symptoms.size();
-  for (const fs::path& file : config::candidates(root)) {
-    if (is_there(file)) examine_kata_file(file, symptoms);
-  }
+  for (const fs::path& file : find_kata(root)) examine_kata_file(file, symptoms);
   if (symptoms.size() != before) return;
   symptoms.push_back(
       {"kata", Level::kNote, "no configuration of Kata is where Kata looks for it", {}});

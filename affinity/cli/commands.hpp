@@ -22,5 +22,6 @@ Exit run(const ContainerUpdateOptions& options, Output& output);
 Exit run(const ContainerRemoveOptions& options, Output& output);
 Exit run(const EventsOptions& options, Output& output);
 Exit run(const DoctorOptions& options, Output& output);
+Exit run(const SetupOptions& options, Output& output);
 
 }  // namespace ka::cli

@@ -101,6 +101,21 @@ void declare_doctor(CLI::App& app, Command& chosen) {
       ->capture_default_str();
 }
 
+void declare_setup(CLI::App& app, Command& chosen) {
+  const auto options = std::make_shared<SetupOptions>();
+  CLI::App& command = add_command(app, chosen, options, "setup",
+                                  "put our settings beside Kata's, or show what that would be");
+  command.add_flag("--yes", options->yes, "do it, not only show it");
+  command.add_flag("--undo", options->undo, "take back what setup did");
+  command.add_flag("--proxy", options->proxy, "also make a runtime of our shim for containerd");
+  command.add_option("--mode", options->mode, "observe: write nothing; follow: place threads")
+      ->check(CLI::IsMember({"observe", "follow"}))
+      ->capture_default_str();
+  command.add_option("--kata-config", options->kata_configs, "a configuration.toml kept elsewhere");
+  command.add_option("--root", options->root, "where the node's file system is")
+      ->capture_default_str();
+}
+
 /// An online command about one sandbox, or about all where its id may be left out.
 template <typename Options>
 CLI::App& add_about_sandbox(CLI::App& app, Command& chosen, const std::shared_ptr<Options>& options,
@@ -201,6 +216,7 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_sandbox(app, chosen);
   declare_container(app, chosen);
   declare_doctor(app, chosen);
+  declare_setup(app, chosen);
 }
 
 /// A command that needs no daemon needs no socket either.

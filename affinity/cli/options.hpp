@@ -116,11 +116,21 @@ struct DoctorOptions {
   std::string root = "/";  ///< where the node's file system is
 };
 
+/// `setup`: our files beside Kata's and containerd's.
+struct SetupOptions {
+  std::string root = "/";  ///< where the node's file system is
+  std::string mode = "observe";
+  std::vector<std::string> kata_configs;  ///< further configuration files of Kata
+  bool proxy = false;                     ///< also what containerd needs to start our shim
+  bool yes = false;                       ///< do it
+  bool undo = false;                      ///< take it back
+};
+
 using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, MergeHintsOptions, StatusOptions,
                  ExplainOptions, MapOptions, VerifyOptions, ReconcileOptions, ReleaseOptions,
                  SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
-                 ContainerRemoveOptions, EventsOptions, DoctorOptions>;
+                 ContainerRemoveOptions, EventsOptions, DoctorOptions, SetupOptions>;
 
 struct Invocation {
   bool json = false;

@@ -1,0 +1,106 @@
+#include "affinity/cli/kata_config.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "affinity/base/files.hpp"
+#include "affinity/config/files.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <typename T>
+const T* find_value(const config::Entries& entries, const KeyPath& path) {
+  const auto found = entries.find(path);
+  return found == entries.end() ? nullptr : std::get_if<T>(&found->second.value);
+}
+
+/// Of "plugins.*.containerd.runtimes.NAME.runtime_type", in each version of containerd's format.
+bool is_kata_runtime(const KeyPath& path, const config::Value& value) {
+  const auto* type = std::get_if<std::string>(&value);
+  return type != nullptr && path.size() >= 3 && path.back() == "runtime_type" &&
+         path[path.size() - 3] == "runtimes" && type->starts_with("io.containerd.kata") &&
+         !type->starts_with("io.containerd.kata-affinity.");
+}
+
+KataHandler handler_at(const config::Entries& entries, KeyPath path) {
+  KataHandler handler{path[path.size() - 2], text_at(entries, path), {}};
+  path.back() = "options";
+  path.emplace_back("ConfigPath");
+  handler.config_path = text_at(entries, path);
+  return handler;
+}
+
+bool imports_conf_d(const config::Entries& entries) {
+  const auto* imports = find_value<std::vector<std::string>>(entries, {"imports"});
+  return imports != nullptr && std::ranges::any_of(*imports, [](const std::string& pattern) {
+           return pattern == "/etc/containerd/conf.d/*.toml" || pattern == "conf.d/*.toml";
+         });
+}
+
+}  // namespace
+
+std::optional<bool> flag_at(const config::Entries& entries, const KeyPath& path) {
+  const auto* flag = find_value<bool>(entries, path);
+  return flag == nullptr ? std::nullopt : std::optional(*flag);
+}
+
+std::string text_at(const config::Entries& entries, const KeyPath& path) {
+  const auto* text = find_value<std::string>(entries, path);
+  return text == nullptr ? std::string() : *text;
+}
+
+base::Result<config::Entries> read_merged(const fs::path& main) {
+  auto files = config::drop_ins(main);
+  if (!files) return unexpected(files.error());
+  files->insert(files->begin(), main);
+  config::Entries merged;
+  for (const fs::path& file : *files) {
+    const auto text = base::read_file(file);
+    if (!text) return unexpected(text.error());
+    auto entries = config::parse_whole(*text, file);
+    if (!entries) return unexpected(entries.error());
+    for (auto& [path, entry] : *entries) merged.insert_or_assign(path, std::move(entry));
+  }
+  return merged;
+}
+
+base::Result<Containerd> read_containerd(const fs::path& root) {
+  const fs::path file = root / "etc/containerd/config.toml";
+  const auto text = base::read_file(file);
+  if (!text) return unexpected(text.error());
+  const auto entries = config::parse_whole(*text, file);
+  if (!entries) return unexpected(entries.error());
+  Containerd found;
+  if (const auto* version = find_value<std::int64_t>(*entries, {"version"})) {
+    found.version = static_cast<int>(*version);
+  }
+  found.imports_conf_d = imports_conf_d(*entries);
+  for (const auto& [path, entry] : *entries) {
+    if (is_kata_runtime(path, entry.value)) found.handlers.push_back(handler_at(*entries, path));
+  }
+  return found;
+}
+
+std::vector<fs::path> find_kata(const fs::path& root) {
+  std::vector<fs::path> wanted;
+  if (const auto containerd = read_containerd(root)) {
+    for (const KataHandler& handler : containerd->handlers) {
+      const fs::path path = handler.config_path;
+      if (path.is_absolute()) wanted.push_back(root / path.relative_path());
+    }
+  }
+  const auto standard = config::candidates(root);
+  wanted.insert(wanted.end(), standard.begin(), standard.end());
+  std::vector<fs::path> found;
+  for (const fs::path& path : wanted) {
+    std::error_code absent;
+    const fs::path real = fs::canonical(path, absent);
+    if (!absent && std::ranges::find(found, real) == found.end()) found.push_back(real);
+  }
+  return found;
+}
+
+}  // namespace ka::cli

@@ -1,0 +1,162 @@
+#include "affinity/cli/setup.hpp"
+
+#include <sstream>
+
+#include "affinity/base/files.hpp"
+#include "affinity/cli/commands.hpp"
+#include "affinity/config/config.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+
+namespace {
+
+constexpr const char* kGo = "etc/kata-containers/configuration.toml";
+constexpr const char* kGoDropIn = "etc/kata-containers/config.d/50-affinity.toml";
+constexpr const char* kContainerd = "etc/containerd/config.toml";
+
+struct Said {
+  cli::Exit exit;
+  std::string text;
+};
+
+Said setup(const cli::SetupOptions& options) {
+  std::ostringstream out, err;
+  cli::Output output(out, err, false);
+  const cli::Exit exit = cli::run(options, output);
+  return {exit, out.str() + err.str()};
+}
+
+cli::SetupOptions at(const tests::TempDir& root) { return {.root = root.path().string()}; }
+
+cli::SetupOptions doing(cli::SetupOptions options) {
+  options.yes = true;
+  return options;
+}
+
+cli::SetupOptions undoing(cli::SetupOptions options) {
+  options.undo = true;
+  return doing(options);
+}
+
+bool is_there(const tests::TempDir& root, const std::string& name) {
+  return std::filesystem::exists(root.path() / name);
+}
+
+std::string text(const tests::TempDir& root, const std::string& name) {
+  return base::read_file(root.path() / name).value_or("");
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("setup: shows first, does with --yes, takes back with --undo") {
+  const tests::TempDir root;
+  const std::string kata = "[runtime]\nenable_vcpus_pinning = true\n";
+  root.write(kGo, kata);
+  const auto shown = setup(at(root));
+  CHECK(shown.exit == cli::Exit::kDone);
+  CHECK(contains(shown.text, "create"));
+  CHECK(contains(shown.text, "mode = \"observe\""));
+  CHECK_FALSE(is_there(root, kGoDropIn));
+
+  CHECK(setup(doing(at(root))).exit == cli::Exit::kDone);
+  CHECK(contains(text(root, kGoDropIn), "enable_vcpus_pinning = false"));
+  const auto config = config::load_config(std::nullopt, root.path());
+  REQUIRE(config);
+  CHECK(config->mode == config::Mode::kObserve);
+
+  CHECK(contains(setup(doing(at(root))).text, "Nothing is left to change"));
+  CHECK(setup(undoing(at(root))).exit == cli::Exit::kDone);
+  CHECK_FALSE(is_there(root, "etc/kata-containers/config.d"));
+  CHECK(text(root, kGo) == kata);
+}
+
+TEST_CASE("setup: from observe to follow, Kata's pinning stays off") {
+  const tests::TempDir root;
+  root.write(kGo, "[runtime]\nenable_vcpus_pinning = true\n");
+  setup(doing(at(root)));
+  auto follow = doing(at(root));
+  follow.mode = "follow";
+  CHECK(contains(setup(follow).text, "replace"));
+  CHECK(contains(text(root, kGoDropIn), "mode = \"follow\""));
+  CHECK(contains(text(root, kGoDropIn), "enable_vcpus_pinning = false"));
+}
+
+TEST_CASE("setup: every place where Kata looks, once, and through symbolic links") {
+  const tests::TempDir root;
+  root.write("opt/kata/share/defaults/kata-containers/configuration-qemu.toml", "[runtime]\n");
+  root.link("opt/kata/share/defaults/kata-containers/configuration.toml",
+            "configuration-qemu.toml");
+  root.link(kGo, "../../opt/kata/share/defaults/kata-containers/configuration-qemu.toml");
+  root.write("usr/share/defaults/kata-containers/runtime-rs/configuration.toml", "[runtime]\n");
+  root.write("opt/kata/share/defaults/kata-containers/runtimes/clh/configuration-clh.toml", "");
+  root.write("srv/kata.toml", "[runtime]\n");
+  root.write(kContainerd,
+             "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.kata-fast]\n"
+             "runtime_type = 'io.containerd.kata-fast.v2'\n"
+             "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.kata-fast.options]\n"
+             "ConfigPath = '/srv/kata.toml'\n");
+  setup(doing(at(root)));
+  const std::string opt = "opt/kata/share/defaults/kata-containers/";
+  CHECK(is_there(root, opt + "config.d/50-affinity.toml"));
+  CHECK(is_there(root, opt + "runtimes/clh/config.d/50-affinity.toml"));
+  CHECK(is_there(root, "usr/share/defaults/kata-containers/runtime-rs/config.d/50-affinity.toml"));
+  CHECK(is_there(root, "srv/config.d/50-affinity.toml"));
+  CHECK_FALSE(is_there(root, "etc/kata-containers/config.d"));
+  setup(undoing(at(root)));
+  CHECK_FALSE(is_there(root, "srv/config.d"));
+  CHECK_FALSE(is_there(root, opt + "runtimes/clh/config.d"));
+}
+
+TEST_CASE("setup: a file that somebody else wrote is neither replaced nor removed") {
+  const tests::TempDir root;
+  root.write(kGo, "[runtime]\n");
+  root.write(kGoDropIn, "[affinity]\nmode = \"follow\"\n");
+  CHECK(setup(doing(at(root))).exit == cli::Exit::kWrong);
+  CHECK(contains(setup(undoing(at(root))).text, "was not written by setup"));
+  CHECK(text(root, kGoDropIn) == "[affinity]\nmode = \"follow\"\n");
+}
+
+TEST_CASE("setup: no Kata, and a Kata that cannot be read") {
+  const tests::TempDir root;
+  CHECK(setup(at(root)).exit == cli::Exit::kNo);
+  root.write(kGo, "[runtime\n");
+  const auto said = setup(at(root));
+  CHECK(said.exit == cli::Exit::kWrong);
+  CHECK(contains(said.text, "configuration.toml:1:"));
+  CHECK(setup(undoing(at(root))).exit == cli::Exit::kDone);
+}
+
+TEST_CASE(
+    "setup --proxy: containerd 2 imports the snippet, containerd 1 would lose settings by it") {
+  const tests::TempDir root;
+  root.write(kGo, "[runtime]\n");
+  auto options = doing(at(root));
+  options.proxy = true;
+  CHECK(setup(options).exit == cli::Exit::kWrong);  // no containerd
+
+  root.write(kContainerd,
+             "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.kata-qemu]\n"
+             "runtime_type = \"io.containerd.kata-qemu.v2\"\n");
+  const std::string before = text(root, kContainerd);
+  CHECK(contains(setup(options).text, "by hand"));
+  CHECK_FALSE(is_there(root, "etc/containerd/conf.d"));
+  CHECK(contains(text(root, "etc/containerd/kata-affinity.toml"),
+                 "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.kata-qemu-affinity]"));
+  CHECK(contains(text(root, kGoDropIn), "real_shim = \"containerd-shim-kata-qemu-v2\""));
+  CHECK(text(root, kContainerd) == before);
+  setup(undoing(at(root)));
+  CHECK_FALSE(is_there(root, "etc/containerd/kata-affinity.toml"));
+
+  root.write(kContainerd, "version = 3\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n");
+  CHECK_FALSE(contains(setup(options).text, "see that"));
+  const std::string snippet = "etc/containerd/conf.d/50-kata-affinity.toml";
+  CHECK(contains(text(root, snippet), "version = 3\n[plugins.\"io.containerd.cri.v1.runtime\""));
+  setup(undoing(at(root)));
+  CHECK_FALSE(is_there(root, snippet));
+}
