@@ -1,8 +1,11 @@
 // Which threads a sandbox's VMM has, and what each is for.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "affinity/base/result.hpp"
@@ -21,6 +24,19 @@ base::Result<bool> is_vmm(const Roots& roots, int pid);
 /// arguments (src/qemu/qemu_command.c). kNotFound when there is none (a domain of another machine),
 /// kConflict when there are several.
 base::Result<int> find_domain(const Roots& roots, std::string_view uuid);
+
+/// The shim of a sandbox by the file `shim.pid` that it has in containerd's folder for it
+/// (TASKS/NAMESPACE/SANDBOX): a few reads.
+std::optional<int> shim_by_bundle(const Roots& roots, const std::filesystem::path& tasks,
+                                  const std::string& sandbox);
+
+/// Kata's shims that run now, by the sandbox that their command line names (`-id`). Our own proxy
+/// is none of them. Walks over all processes of the node.
+std::map<std::string, int> find_shims(const Roots& roots);
+
+/// The VMM that a shim has started: a child of it, or (Dragonball) the shim itself. Asks nobody
+/// else.
+std::optional<int> vmm_of_shim(const Roots& roots, int shim);
 
 /// The threads of one sandbox, looked at again and again. It remembers what cannot have changed:
 /// while the same threads have the same names, a look costs one listing and one stat line a

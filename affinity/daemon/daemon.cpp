@@ -99,7 +99,8 @@ class Daemon {
     sources_.emplace(io_, engine_, options_.roots,
                      Sources::Paths{ground_.config.nri_socket,
                                     ground_.config.kubelet_state,
-                                    {options_.run / "vc/sbs", options_.run / "kata"}},
+                                    {options_.run / "vc/sbs", options_.run / "kata",
+                                     options_.run / "containerd/io.containerd.runtime.v2.task"}},
                      log_, clock_);
     follow_libvirt();
     serve();

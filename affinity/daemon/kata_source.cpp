@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "affinity/base/files.hpp"
-#include "affinity/base/process.hpp"
 #include "affinity/engine/engine.hpp"
 #include "vmm/threads.hpp"
 
@@ -19,25 +17,6 @@ using policy::Source;
 constexpr const char* kMask = "sandbox-mask";
 
 bool runs_vm(const vmm::Roots& roots, int pid) { return vmm::is_vmm(roots, pid).value_or(false); }
-
-/// Kata's runtimes name a sandbox by its id in the VMM's command line: as the VM's name, or in the
-/// path of a socket. (Dragonball is the shim itself, which has the id as an argument.)
-bool names(const base::ProcFs& proc, int pid, const std::string& sandbox) {
-  const auto arguments = proc.cmdline(pid);
-  return arguments && std::ranges::any_of(*arguments, [&](const std::string& argument) {
-           return argument.find(sandbox) != std::string::npos;
-         });
-}
-
-std::optional<int> find_vmm(const vmm::Roots& roots, const std::string& sandbox) {
-  const base::ProcFs proc(roots.proc);
-  const auto processes = proc.processes();
-  if (!processes) return std::nullopt;
-  for (const int pid : *processes) {
-    if (names(proc, pid, sandbox) && runs_vm(roots, pid)) return pid;
-  }
-  return std::nullopt;
-}
 
 /// kubelet's cgroup of a pod: ".../pod<uid>/...", by systemd "...-pod<uid>.slice/..." with "_" for
 /// "-". Empty where there is none.
@@ -55,6 +34,12 @@ std::string pod_uid_of(const std::string& cgroup) {
   return {};
 }
 
+/// Whether somebody tells of the containers themselves (the shim proxy, a person).
+bool has_others(const policy::PodRecord& pod) {
+  return std::ranges::any_of(pod.containers,
+                             [](const auto& container) { return container.first != kMask; });
+}
+
 }  // namespace
 
 KataSource::KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
@@ -63,8 +48,14 @@ KataSource::KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm:
       roots_(std::move(roots)),
       watch_(io, std::move(folders),
              {.tell = [this](const std::vector<policy::Event>& events) { take(events); },
+              .born = [this](const policy::Event& event) { narrow_shim(event); },
               .is_vmm = [this](int pid) { return runs_vm(roots_, pid); },
-              .find_vmm = [this](const std::string& id) { return find_vmm(roots_, id); }},
+              .shim_by_bundle =
+                  [this](const auto& tasks, const std::string& id) {
+                    return vmm::shim_by_bundle(roots_, tasks, id);
+                  },
+              .find_shims = [this] { return vmm::find_shims(roots_); },
+              .vmm_of_shim = [this](int shim) { return vmm::vmm_of_shim(roots_, shim); }},
              log) {}
 
 void KataSource::refresh() {
@@ -86,6 +77,13 @@ void KataSource::take(const std::vector<policy::Event>& events) {
   show_extent();
 }
 
+/// Nothing where a VMM is known: it may be that only its kinship with the shim cannot be seen.
+void KataSource::narrow_shim(const policy::Event& event) {
+  const std::string& sandbox = std::get<policy::PodSeen>(event.body).id;
+  const policy::PodRecord* known = engine_.ledger().find(sandbox);
+  if (known == nullptr || !known->vmm_pid) take({event});
+}
+
 void KataSource::follow_masks() {
   if (rests_) return;
   for (const std::string& id : engine_.sandbox_ids()) {
@@ -97,6 +95,10 @@ void KataSource::follow_masks() {
 void KataSource::follow_mask(const std::string& sandbox) {
   const auto view = engine_.view(sandbox);
   if (!view || view->cgroup.empty()) return;
+  if (has_others(view->pod)) {
+    engine_.handle({Source::kCgroup, policy::ContainerGone{sandbox, kMask}});
+    return;
+  }
   const auto text = base::read_file(std::filesystem::path(view->cgroup) / "cpuset.cpus");
   const auto cpus = policy::parse_list<policy::CpuTag>(text.value_or(""));
   if (!cpus) return;

@@ -26,13 +26,14 @@ class KataSource {
   /// Follows what changed without a word: now and then.
   void refresh();
 
-  /// Says nothing while someone else tells of the containers: that is earlier, and knows more.
+  /// Says nothing of containers while someone else tells of them: that is earlier, and knows more.
   void rest(bool rests);
 
   /// Someone wrote a sandbox cgroup: reads the masks of sandboxes of which nothing else is known.
   void follow_masks();
 
  private:
+  void narrow_shim(const policy::Event& event);
   void take(const std::vector<policy::Event>& events);
   void follow_mask(const std::string& sandbox);
   void show_extent();

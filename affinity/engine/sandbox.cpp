@@ -167,13 +167,30 @@ void Sandbox::remember_originals() {
   for (const ThreadView& thread : threads_) {
     const auto& key = thread.facts.key;
     if (key.pid != key.tid) continue;
-    state::Original& original = originals_[key.pid];
-    if (original.start_time == key.start_time) continue;
+    const auto known = originals_.find(key.pid);
+    if (known != originals_.end() && known->second.start_time == key.start_time) continue;
+    state::Original original;
+    if (const state::Original* parents = inherited(thread)) {
+      original = *parents;
+    } else {
+      original.everywhere = thread.actual == allowed_for(thread.facts);
+      original.cpus = original.everywhere ? CpuSet{} : thread.actual;
+    }
     original.start_time = key.start_time;
-    original.everywhere = thread.actual == allowed_for(thread.facts);
-    original.cpus = original.everywhere ? CpuSet{} : thread.actual;
+    originals_[key.pid] = std::move(original);
   }
   std::erase_if(originals_, [&](const auto& entry) { return !task_counts_.contains(entry.first); });
+}
+
+/// Of a process that was born with the mask that we had given to one of the sandbox's (a VMM, by
+/// its shim): what that one had before. Null for others.
+const state::Original* Sandbox::inherited(const ThreadView& thread) const {
+  const auto parent = std::ranges::find_if(originals_, [&](const auto& entry) {
+    const auto left = left_.find(entry.first);
+    return entry.second.start_time < thread.facts.key.start_time && left != left_.end() &&
+           (left->second & allowed_for(thread.facts)) == thread.actual;
+  });
+  return parent == originals_.end() ? nullptr : &parent->second;
 }
 
 void Sandbox::remember_masks() {

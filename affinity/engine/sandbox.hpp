@@ -87,6 +87,7 @@ class Sandbox {
                     const host::CgroupFacts& of_vmm);
   void read_masks(const Eyes& eyes);
   void remember_originals();
+  const state::Original* inherited(const ThreadView& thread) const;
   void judge(ThreadView& thread) const;
 
   std::string id_;

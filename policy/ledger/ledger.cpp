@@ -118,6 +118,8 @@ CpuSet Ledger::shared_pool(const CpuSet& online) const {
 bool Ledger::fold(const PodSeen& event, Source source) {
   const bool known = pods_.contains(event.id);
   PodRecord& pod = record(event.id, source);
+  // It knows more of its pods than whoever saw one first.
+  if (source == Source::kNri) pod.source = source;
   bool changed = !known;
   changed |= take(pod.pod_uid, event.pod_uid);
   changed |= take(pod.pod_name, event.pod_name);

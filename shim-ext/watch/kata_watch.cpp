@@ -20,6 +20,8 @@ constexpr std::uint32_t kChanges =
     IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF;
 constexpr std::size_t kMaxSize = std::size_t{16} << 20;
 
+Source source_of(bool rust) { return rust ? Source::kCgroup : Source::kPersist; }
+
 }  // namespace
 
 KataWatch::KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks,
@@ -32,12 +34,17 @@ KataWatch::KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks,
 }
 
 void KataWatch::refresh() {
-  if (rests_) return;
-  incomplete_ = false;
-  Events events;
   std::set<std::string> there;
-  look(folders_.go, false, there, events);
-  look(folders_.rust, true, there, events);
+  std::vector<std::string> fresh = list(folders_.go, false, there);
+  const std::vector<std::string> rust = list(folders_.rust, true, there);
+  fresh.insert(fresh.end(), rust.begin(), rust.end());
+  find_shims(fresh);
+  tell_births(fresh);
+  Events events;
+  incomplete_ = false;
+  for (auto& [id, known] : sandboxes_) {
+    if (!rests_ && there.contains(id)) incomplete_ |= !read(id, known, events);
+  }
   drop_gone(there, events);
   if (!events.empty()) hooks_.tell(events);
   if (incomplete_) try_again();
@@ -58,23 +65,50 @@ KataWatch::Extent KataWatch::extent() const {
   return extent;
 }
 
-void KataWatch::look(const fs::path& folder, bool rust, std::set<std::string>& there,
-                     Events& events) {
+/// Notes the sandboxes of a folder in `there`, and returns those that were not known.
+std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
+                                         std::set<std::string>& there) {
   watch(folder);
-  const auto names = base::list_directory(folder);
-  if (!names) return;
-  for (const std::string& id : *names) {
+  std::vector<std::string> fresh;
+  for (const std::string& id : base::list_directory(folder).value_or(std::vector<std::string>{})) {
     std::error_code ignored;
     if (!fs::is_directory(folder / id, ignored)) continue;
     there.insert(id);
     const auto [entry, added] = sandboxes_.try_emplace(id);
-    if (added) tries_ = 0;
     entry->second.rust = rust;
     watch(folder / id);
-    const bool whole =
-        rust ? read_rust(id, entry->second, events) : read_go(id, entry->second, events);
-    incomplete_ |= !whole;
+    if (added) fresh.push_back(id);
   }
+  if (!fresh.empty()) tries_ = 0;
+  return fresh;
+}
+
+void KataWatch::find_shims(const std::vector<std::string>& fresh) {
+  std::optional<std::map<std::string, int>> all;
+  for (const std::string& id : fresh) {
+    Known& known = sandboxes_[id];
+    known.shim = hooks_.shim_by_bundle(folders_.tasks, id);
+    if (known.shim) continue;
+    if (!all) all = hooks_.find_shims();
+    if (const auto found = all->find(id); found != all->end()) known.shim = found->second;
+  }
+}
+
+/// Of sandboxes that have a shim and no VMM yet.
+void KataWatch::tell_births(const std::vector<std::string>& fresh) {
+  for (const std::string& id : fresh) {
+    const Known& known = sandboxes_[id];
+    if (!known.shim || hooks_.vmm_of_shim(*known.shim)) continue;
+    policy::PodSeen pod;
+    pod.id = id;
+    pod.vmm_pid = known.shim;
+    hooks_.born({source_of(known.rust), std::move(pod)});
+  }
+}
+
+/// False: there is more to come.
+bool KataWatch::read(const std::string& id, Known& known, Events& events) {
+  return known.rust ? read_rust(id, known, events) : read_go(id, known, events);
 }
 
 /// False: the file is not there yet, or not all of it.
@@ -111,7 +145,7 @@ bool KataWatch::read_rust(const std::string& id, Known& known, Events& events) {
   if (known.read) return true;
   policy::PodSeen pod;
   pod.id = id;
-  pod.vmm_pid = hooks_.find_vmm(id);
+  if (known.shim) pod.vmm_pid = hooks_.vmm_of_shim(*known.shim);
   if (!pod.vmm_pid) return false;
   known.read = Stamp{};
   events.push_back({Source::kCgroup, std::move(pod)});
@@ -123,7 +157,7 @@ void KataWatch::drop_gone(const std::set<std::string>& there, Events& events) {
     const auto& [id, known] = entry;
     if (there.contains(id)) return false;
     if (known.read) {
-      events.push_back({known.rust ? Source::kCgroup : Source::kPersist, policy::PodGone{id}});
+      events.push_back({source_of(known.rust), policy::PodGone{id}});
     }
     return true;
   });

@@ -2,6 +2,10 @@
 // tells of containers. The Go runtime's persist.json has the containers with their CPUs; runtime-rs
 // writes none of that: there is the sandbox, its VMM has to be found, and its cgroup tells the
 // mask.
+//
+// Both make a sandbox's folder before they start its VMM. From then until the VMM is there the shim
+// stands for it: what the shim may use, the VMM is born with. That is told also while somebody else
+// tells of containers, since nobody else tells it.
 #pragma once
 
 #include <array>
@@ -34,6 +38,8 @@ class KataWatch {
   struct Folders {
     std::filesystem::path go = "/run/vc/sbs";
     std::filesystem::path rust = "/run/kata";
+    /// containerd's, where a sandbox's shim leaves its pid.
+    std::filesystem::path tasks = "/run/containerd/io.containerd.runtime.v2.task";
   };
 
   /// What the folders show, for people.
@@ -47,16 +53,25 @@ class KataWatch {
   struct Hooks {
     /// What one look found.
     std::function<void(const std::vector<policy::Event>&)> tell;
+    /// A sandbox has a shim and no VMM yet; the event names the shim in the VMM's place.
+    std::function<void(const policy::Event&)> born;
     /// Whether the process is a VMM at this moment.
     std::function<bool(int pid)> is_vmm;
-    /// The VMM of a sandbox; absent: there is none yet.
-    std::function<std::optional<int>(const std::string& sandbox)> find_vmm;
+    /// The shim of a sandbox by what it has left in `tasks`: quick, while its VMM is on its way.
+    std::function<std::optional<int>(const std::filesystem::path& tasks,
+                                     const std::string& sandbox)>
+        shim_by_bundle;
+    /// The shims that run, by sandbox. Asked when a sandbox is new and the quick way found none.
+    std::function<std::map<std::string, int>()> find_shims;
+    /// The VMM that a shim has started; absent: there is none yet.
+    std::function<std::optional<int>(int shim)> vmm_of_shim;
   };
 
   /// `log` must outlive it. Reads nothing yet.
   KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks, const base::Log& log);
 
-  /// Reads what changed. While it rests nothing is read; what changed meanwhile is told afterwards.
+  /// Reads what changed. While it rests only the birth of sandboxes is told; what else there was is
+  /// told afterwards.
   void refresh();
   void rest(bool rests);
 
@@ -72,13 +87,17 @@ class KataWatch {
   };
   struct Known {
     bool rust = false;
+    std::optional<int> shim;
     std::optional<Stamp> read;  ///< the persist.json that was told; of runtime-rs: its VMM was
     std::set<std::string> containers;
   };
   using Events = std::vector<policy::Event>;
 
-  void look(const std::filesystem::path& folder, bool rust, std::set<std::string>& there,
-            Events& events);
+  std::vector<std::string> list(const std::filesystem::path& folder, bool rust,
+                                std::set<std::string>& there);
+  void find_shims(const std::vector<std::string>& fresh);
+  void tell_births(const std::vector<std::string>& fresh);
+  bool read(const std::string& id, Known& known, Events& events);
   bool read_go(const std::string& id, Known& known, Events& events);
   bool read_rust(const std::string& id, Known& known, Events& events);
   void drop_gone(const std::set<std::string>& there, Events& events);

@@ -43,23 +43,10 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
-/// Children of one thread (proc(5), needs CONFIG_PROC_CHILDREN).
 std::vector<int> children_of_thread(const std::filesystem::path& proc, int pid, int tid) {
   const auto text =
       base::read_file(proc / std::to_string(pid) / "task" / std::to_string(tid) / "children");
   return text ? read_numbers(*text) : std::vector<int>{};
-}
-
-/// A child hangs on the thread that forked it, and Go forks from any.
-std::vector<int> children(const std::filesystem::path& proc, int pid) {
-  std::vector<int> found;
-  const auto tids = base::list_numbers(proc / std::to_string(pid) / "task");
-  if (!tids) return found;
-  for (const int tid : *tids) {
-    const auto of_thread = children_of_thread(proc, pid, tid);
-    found.insert(found.end(), of_thread.begin(), of_thread.end());
-  }
-  return found;
 }
 
 bool is_thread_of(std::span<const SeenThread> threads, int tid) {
@@ -70,12 +57,6 @@ bool is_thread_of(std::span<const SeenThread> threads, int tid) {
 bool works_for(std::string_view comm, std::span<const SeenThread> vmm_threads) {
   const auto meaning = read_thread_name(comm);
   return meaning && meaning->role == Role::kVhost && is_thread_of(vmm_threads, meaning->number);
-}
-
-/// Names of kernels' comm are cut at 15 bytes, which is just "containerd-shim".
-bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm) {
-  if (!comm.starts_with("containerd-shim")) return false;
-  return !program_name(proc, pid).starts_with("containerd-shim-runc");
 }
 
 bool is_virtiofsd(const std::filesystem::path& proc, int pid, std::string_view comm) {
@@ -108,6 +89,22 @@ std::string program_name(const std::filesystem::path& proc, int pid) {
   const auto arguments = base::ProcFs(proc).cmdline(pid);
   if (!arguments || arguments->empty()) return {};
   return std::string(base_name(arguments->front()));
+}
+
+bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm) {
+  if (!comm.starts_with("containerd-shim")) return false;
+  return !program_name(proc, pid).starts_with("containerd-shim-runc");
+}
+
+std::vector<int> children(const std::filesystem::path& proc, int pid) {
+  std::vector<int> found;
+  const auto tids = base::list_numbers(proc / std::to_string(pid) / "task");
+  if (!tids) return found;
+  for (const int tid : *tids) {
+    const auto of_thread = children_of_thread(proc, pid, tid);
+    found.insert(found.end(), of_thread.begin(), of_thread.end());
+  }
+  return found;
 }
 
 Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,

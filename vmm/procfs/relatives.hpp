@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "affinity/base/result.hpp"
@@ -21,6 +22,14 @@ std::string program_name(const std::filesystem::path& proc, int pid);
 /// `vmm_threads`, else kHelper.
 policy::Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
                              std::span<const SeenThread> vmm_threads);
+
+/// Whether a process of the name `comm` (of 15 bytes at most, as kernels tell it) is a shim:
+/// containerd-shim-*, but not runc's.
+bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm);
+
+/// The children of all threads of a process: a child hangs on the thread that forked it, and Go
+/// forks from any (proc(5), needs CONFIG_PROC_CHILDREN).
+std::vector<int> children(const std::filesystem::path& proc, int pid);
 
 /// Processes in a cgroup and the cgroups below it, ascending. Bounded: at most 4096 processes in
 /// 256 cgroups. Empty when the directory cannot be read.

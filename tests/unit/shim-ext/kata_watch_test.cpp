@@ -1,6 +1,8 @@
 #include "shim-ext/watch/kata_watch.hpp"
 
 #include <boost/asio/io_context.hpp>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "shim-ext/watch/persist.hpp"
@@ -46,13 +48,20 @@ std::string words(const policy::Event& event) {
 
 struct Scene {
   Scene()
-      : watch(io, {dir.path() / "vc/sbs", dir.path() / "kata"},
+      : watch(io, {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"},
               {.tell =
                    [this](const std::vector<policy::Event>& events) {
                      for (const auto& event : events) lines.push_back(words(event));
                    },
+               .born = [this](const auto& event) { lines.push_back("born " + words(event)); },
                .is_vmm = [this](int pid) { return vmms.contains(pid); },
-               .find_vmm = [this](const std::string&) { return rust_vmm; }},
+               .shim_by_bundle = [this](const auto&, const std::string&) { return quick_shim; },
+               .find_shims =
+                   [this] {
+                     ++walks;
+                     return shims;
+                   },
+               .vmm_of_shim = [this](int shim) { return vmm_of(shim); }},
               log) {
     watch.refresh();
   }
@@ -63,12 +72,20 @@ struct Scene {
     return std::exchange(lines, {});
   }
 
+  std::optional<int> vmm_of(int shim) const {
+    const auto found = vmm_by_shim.find(shim);
+    return found == vmm_by_shim.end() ? std::nullopt : std::optional(found->second);
+  }
+
   tests::TempDir dir;
   std::string log_lines;
   base::Log log{base::LogLevel::kDebug, log_lines};
   boost::asio::io_context io;
   std::set<int> vmms{100};
-  std::optional<int> rust_vmm;
+  std::map<std::string, int> shims;
+  std::optional<int> quick_shim;
+  std::map<int, int> vmm_by_shim;
+  int walks = 0;  ///< over the node, to find shims
   Lines lines;
   watch::KataWatch watch;
 };
@@ -129,9 +146,10 @@ TEST_CASE("a VMM that is not there yet is waited for; a number that is no VMM is
 
 TEST_CASE("a sandbox of runtime-rs is known once its VMM is found") {
   Scene scene;
+  scene.shims["s2"] = 20;
   scene.dir.write("kata/s2/state.json", "{}");
-  CHECK(scene.take().empty());
-  scene.rust_vmm = 200;
+  CHECK(scene.take() == Lines{"born cgroup: s2 vm 20"});
+  scene.vmm_by_shim[20] = 200;
   CHECK(scene.take() == Lines{"cgroup: s2 vm 200"});
   CHECK(scene.watch.extent() == watch::KataWatch::Extent{0, 1});
   CHECK(scene.take().empty());
@@ -148,4 +166,40 @@ TEST_CASE("while it rests nothing is told; afterwards everything is told anew") 
   CHECK(scene.take().empty());
   scene.watch.rest(false);
   CHECK(scene.take() == Lines{"persist.json: s1 vm 100", "persist.json: c1 4"});
+}
+
+TEST_CASE("until its VMM is there a sandbox's shim stands for it, and is looked for once") {
+  Scene scene;
+  scene.shims["s1"] = 10;
+  std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
+  CHECK(scene.take() == Lines{"born persist.json: s1 vm 10"});
+  scene.take();
+  CHECK(scene.walks == 1);
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, ""));
+  CHECK(scene.take() == Lines{"persist.json: s1 vm 100"});
+  CHECK(scene.walks == 1);
+}
+
+TEST_CASE("a shim that has left its pid is found without a walk over the node") {
+  Scene scene;
+  scene.quick_shim = 10;
+  std::filesystem::create_directories(scene.dir.path() / "kata/s2");
+  CHECK(scene.take() == Lines{"born cgroup: s2 vm 10"});
+  CHECK(scene.walks == 0);
+}
+
+TEST_CASE("a sandbox that has its VMM when it is first seen is not born") {
+  Scene scene;
+  scene.shims["s2"] = 20;
+  scene.vmm_by_shim[20] = 200;
+  std::filesystem::create_directories(scene.dir.path() / "kata/s2");
+  CHECK(scene.take() == Lines{"cgroup: s2 vm 200"});
+}
+
+TEST_CASE("births are told also while somebody else tells of containers") {
+  Scene scene;
+  scene.watch.rest(true);
+  scene.shims["s1"] = 10;
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "2-3")));
+  CHECK(scene.take() == Lines{"born persist.json: s1 vm 10"});
 }

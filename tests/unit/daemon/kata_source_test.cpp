@@ -1,0 +1,157 @@
+// Kata's folders, the engine and the masks that come of it, without a container runtime.
+#include "affinity/daemon/kata_source.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <fstream>
+#include <set>
+
+#include "tests/catch.hpp"
+#include "tests/unit/engine/scene.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+
+namespace {
+
+constexpr int kShim = 100, kVmm = 200;
+constexpr const char* kUid = "0a1b2c3d-0000-4000-8000-00000000000f";
+
+struct Scene : tests::EngineScene {
+  Scene()
+      : source(io, engine(), {node.proc(), node.debugfs(), node.cgroup()},
+               {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"}, log) {
+    source.refresh();
+  }
+
+  /// kubelet gives `cpus` to a container of another pod, or of this one.
+  void admit(const std::string& uid, const CpuSet& cpus) {
+    engine().handle(
+        {policy::Source::kKubelet, policy::KubeletSeen{machine - cpus, {{{uid, "app", cpus}}}}});
+  }
+
+  void start_shim() const {
+    node.process(kShim, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+    node.arguments(kShim, {"/usr/bin/containerd-shim-kata-v2", "-id", "s1"});
+    node.in_cgroup(kShim, "system.slice/containerd.service", policy::format_list(machine));
+  }
+
+  /// The shim's child has the shim's mask.
+  void start_vmm() {
+    boot_vm(kVmm, 3);
+    node.thread(kVmm, kVmm, "qemu-system-x86", kShim);
+    node.children(kShim, std::to_string(kVmm));
+    node.in_cgroup(kVmm, "kubepods/pod" + std::string(kUid) + "/s1", policy::format_list(machine));
+    if (const auto mask = calls.own.find(kShim); mask != calls.own.end()) {
+      for (const int tid : {kVmm, kVmm + 1, kVmm + 10, kVmm + 11, kVmm + 12}) {
+        calls.own[tid] = mask->second;
+      }
+    }
+  }
+
+  void write_persist(const CpuSet& cpus) {
+    dir.write("vc/sbs/s1/persist.json",
+              R"({"HypervisorState":{"Pid":200},"Config":{"ContainerConfigs":[)"
+              R"({"ID":"s1","Annotations":{"io.kubernetes.cri.sandbox-uid":")" +
+                  std::string(kUid) +
+                  R"("}},{"ID":"c1","Annotations":{"io.kubernetes.cri.container-name":"app"},)"
+                  R"("Resources":{"cpu":{"cpus":")" +
+                  policy::format_list(cpus) + R"("}}}]}})");
+  }
+
+  void write_mask(const CpuSet& cpus) const {
+    std::ofstream(node.cgroup() / "kubepods" / ("pod" + std::string(kUid)) / "s1/cpuset.cpus")
+        << policy::format_list(cpus) << '\n';
+  }
+
+  void settle() {
+    io.restart();
+    io.run_for(std::chrono::milliseconds(150));
+  }
+
+  std::string text(policy::Source which) { return engine().sources().at(which).text; }
+
+  tests::TempDir dir;
+  base::Log log{base::LogLevel::kWarning, log_lines};
+  boost::asio::io_context io;
+  daemon::KataSource source;
+};
+
+}  // namespace
+
+TEST_CASE("a shim leaves others' CPUs when its sandbox's folder is born, and its VMM with it") {
+  Scene scene;
+  scene.admit("other", CpuSet{4, 5});
+  scene.start_shim();
+  std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
+  scene.settle();
+  CHECK(scene.cpus(kShim) == "0-3,6-7");
+
+  scene.start_vmm();
+  scene.write_persist(CpuSet{2, 3});
+  scene.admit(kUid, CpuSet{2, 3});
+  scene.settle();
+  const std::set<std::string> vcpus{scene.cpus(kVmm + 10), scene.cpus(kVmm + 11),
+                                    scene.cpus(kVmm + 12)};
+  CHECK(vcpus == std::set<std::string>{"2", "3"});
+  CHECK(scene.text(policy::Source::kPersist).starts_with("1 sandbox of Kata's Go runtime"));
+  const auto view = scene.engine().view("s1");
+  REQUIRE(view);
+  CHECK(view->pod.vmm_pid == kVmm);
+  CHECK(view->plan.mask == CpuSet{2, 3});
+}
+
+TEST_CASE("a VMM that was born narrowed is given back all that its shim had") {
+  Scene scene;
+  scene.admit("other", CpuSet{4, 5});
+  scene.start_shim();
+  std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
+  scene.settle();
+  scene.start_vmm();
+  scene.write_persist(CpuSet{2, 3});
+  scene.settle();
+  CHECK(scene.cpus(kVmm) == "2-3");
+  scene.engine().release_all();
+  CHECK(scene.cpus(kVmm) == "0-7");
+}
+
+TEST_CASE("of runtime-rs the mask is followed, and is owned when the pod's claims make it up") {
+  Scene scene;
+  scene.start_shim();
+  std::filesystem::create_directories(scene.dir.path() / "kata/s1");
+  scene.settle();
+  scene.start_vmm();
+  scene.write_mask(CpuSet{2, 3});
+  scene.settle();
+  scene.admit(kUid, CpuSet{2, 3});
+  CHECK(scene.engine().ledger().exclusive() == CpuSet{2, 3});
+  CHECK(scene.text(policy::Source::kCgroup).starts_with("1 sandbox of Kata's runtime-rs"));
+  scene.write_mask(CpuSet{6});
+  scene.source.follow_masks();
+  CHECK(scene.engine().view("s1")->plan.mask == CpuSet{6});
+
+  REQUIRE(scene.container("s1", "c1", CpuSet{6}, false));
+  scene.source.follow_masks();
+  const auto containers = scene.engine().view("s1")->pod.containers;
+  CHECK((containers.size() == 1 && containers.contains("c1")));
+}
+
+TEST_CASE("while the container runtime tells, a shim is narrowed and nothing else is said") {
+  Scene scene;
+  scene.source.rest(true);
+  scene.admit("other", CpuSet{4, 5});
+  scene.start_shim();
+  scene.write_persist(CpuSet{2, 3});
+  scene.settle();
+  CHECK(scene.cpus(kShim) == "0-3,6-7");
+  CHECK(scene.engine().view("s1")->pod.containers.empty());
+
+  scene.start_vmm();
+  policy::PodSeen pod;
+  pod.id = "s1";
+  pod.vmm_pid = kVmm;
+  scene.engine().handle({policy::Source::kNri, pod});
+  CHECK(scene.engine().ledger().find("s1")->source == policy::Source::kNri);
+  scene.source.rest(false);
+  scene.source.rest(true);
+  CHECK(scene.engine().view("s1")->pod.vmm_pid == kVmm);
+}

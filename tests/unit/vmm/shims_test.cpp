@@ -1,0 +1,72 @@
+#include "tests/catch.hpp"
+#include "tests/unit/vmm/fixture.hpp"
+#include "vmm/threads.hpp"
+
+using namespace ka;
+using ka::tests::FakeNode;
+using ka::tests::roots_of;
+
+namespace {
+
+constexpr const char* kKata = "/usr/bin/containerd-shim-kata-v2";
+
+void shim(const FakeNode& node, int pid, const std::string& program,
+          const std::vector<std::string>& words) {
+  node.process(pid, 1, "containerd-shim", program);
+  std::vector<std::string> all{program, "-namespace", "k8s.io"};
+  all.insert(all.end(), words.begin(), words.end());
+  node.arguments(pid, all);
+}
+
+}  // namespace
+
+TEST_CASE("shims are known by the sandbox that they serve") {
+  const FakeNode node;
+  shim(node, 10, kKata, {"-address", "/c.sock", "-id", "s1"});
+  shim(node, 20, kKata, {"-id", "s2", "-debug"});
+  CHECK(vmm::find_shims(roots_of(node)) == std::map<std::string, int>{{"s1", 10}, {"s2", 20}});
+}
+
+TEST_CASE("a shim is found by the pid that it left, if that is still its own") {
+  const FakeNode node;
+  const tests::TempDir run;
+  shim(node, 10, kKata, {"-id", "s1"});
+  const auto find = [&](const char* sandbox) {
+    return vmm::shim_by_bundle(roots_of(node), run.path() / "tasks", sandbox);
+  };
+  CHECK_FALSE(find("s1"));
+  run.write("tasks/moby/other/shim.pid", "10");
+  run.write("tasks/k8s.io/s1/shim.pid", "10");
+  CHECK(find("s1") == 10);
+  CHECK_FALSE(find("other"));
+  run.write("tasks/k8s.io/s1/shim.pid", "");
+  CHECK_FALSE(find("s1"));
+}
+
+TEST_CASE("what serves no sandbox of Kata's is no such shim") {
+  const FakeNode node;
+  shim(node, 10, kKata, {"-id", "s1", "start"});
+  shim(node, 11, kKata, {"-id", "s1", "delete"});
+  shim(node, 12, "/usr/bin/containerd-shim-runc-v2", {"-id", "s1"});
+  shim(node, 13, "/usr/bin/containerd-shim-kata-affinity-v2", {"-id", "s1"});
+  shim(node, 14, kKata, {"-id"});
+  node.process(15, 1, "sh", "/bin/sh");
+  node.arguments(15, {"/bin/sh", "-id", "s1"});
+  CHECK(vmm::find_shims(roots_of(node)).empty());
+}
+
+TEST_CASE("a shim's VMM is its child, or itself") {
+  const FakeNode node;
+  shim(node, 10, kKata, {"-id", "s1"});
+  CHECK_FALSE(vmm::vmm_of_shim(roots_of(node), 10));
+  node.process(11, 10, "virtiofsd", "/usr/libexec/virtiofsd");
+  node.process(12, 10, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
+  node.thread(10, 17, "containerd-shim");
+  node.children(10, "11 ");
+  CHECK_FALSE(vmm::vmm_of_shim(roots_of(node), 10));
+  node.children(10, "11 12 ");
+  CHECK(vmm::vmm_of_shim(roots_of(node), 10) == 12);
+  shim(node, 20, kKata, {"-id", "s2"});
+  node.fd(20, 9, "anon_inode:kvm-vm");
+  CHECK(vmm::vmm_of_shim(roots_of(node), 20) == 20);
+}
