@@ -118,6 +118,82 @@ TEST_CASE("the same by StateChange, as runtimes before 0.12 tell it") {
   CHECK(tell(99, "").empty());
 }
 
+namespace {
+
+/// How a runtime with one version of NRI speaks (docs/sources.md): who it says that it is, and
+/// which events are calls of their own.
+struct Dialect {
+  std::string runtime, version, nri;
+  std::int32_t mask;
+  bool pods_resize;  ///< it knows UpdatePodSandbox
+  bool by_name;      ///< else StateChange
+};
+
+const std::vector<Dialect> kDialects{
+    {"containerd", "v1.7.0", "", 0x7ff, false, false},        // 0.3
+    {"containerd", "1.7.24~ds1", "", 0x7ff, false, false},    // 0.6
+    {"containerd", "v2.1.5", "", 0x7ff, false, false},        // 0.8
+    {"cri-o", "1.33.4", "", 0x7ff, false, false},             // 0.9
+    {"containerd", "v2.2.0", "", 0x17ff, true, false},        // 0.10
+    {"cri-o", "1.35.0", "", 0x17ff, true, false},             // 0.11
+    {"containerd", "v2.3.0", "v0.12.0", 0x17ff, true, true},  // 0.12
+    {"another", "1.0", "0.12.1", 0x17ff, true, true},
+};
+
+/// Tells of an event as the dialect does; what the plugin told of it then.
+Lines speak(NriScene& scene, const Dialect& dialect, nri::Event event, const std::string& cpus) {
+  const auto pod = nri_pod("s1", 100);
+  const auto container = nri_container("s1", "c1", cpus);
+  if (dialect.by_name) {
+    CHECK(scene.ask(std::string(nri::method_of(event)), about(pod, container)).code ==
+          rpc::Code::kOk);
+    return scene.diary.take();
+  }
+  wire::StateChangeEvent message;
+  message.set_event(static_cast<int>(event));
+  *message.mutable_pod() = pod;
+  *message.mutable_container() = container;
+  CHECK(scene.ask("StateChange", message).code == rpc::Code::kOk);
+  return scene.diary.take();
+}
+
+}  // namespace
+
+TEST_CASE("every version of NRI from 0.3 to 0.12 tells the same") {
+  for (const Dialect& dialect : kDialects) {
+    CAPTURE(dialect.runtime, dialect.version);
+    NriScene scene;
+    scene.vmm_pids = {100};
+    scene.start();
+    scene.accept();
+    CHECK(scene.configure(dialect.runtime, dialect.version, dialect.nri) == dialect.mask);
+    scene.ask("Synchronize", wire::SynchronizeRequest());
+    scene.diary.take();
+    const auto pod = nri_pod("s1", 100);
+    const auto container = nri_container("s1", "c1", "4-5");
+    using nri::Event;
+    CHECK(speak(scene, dialect, Event::kRunPodSandbox, "").size() == 2);
+    scene.ask("CreateContainer", about(pod, container));
+    CHECK(scene.diary.take() == Lines{"before(container s1/c1 4-5)"});
+    CHECK(speak(scene, dialect, Event::kPostCreateContainer, "4-5").size() == 1);
+    CHECK(speak(scene, dialect, Event::kStartContainer, "4-5") ==
+          Lines{"before(container s1/c1 4-5)"});
+    if (dialect.pods_resize) {
+      CHECK(scene.ask("UpdatePodSandbox", about(pod)).code == rpc::Code::kOk);
+      scene.diary.take();
+      CHECK(speak(scene, dialect, Event::kPostUpdatePodSandbox, "") == Lines{"after s1()"});
+    }
+    scene.ask("UpdateContainer", update(pod, container, "6-7"));
+    CHECK(scene.diary.take() == Lines{"before(container s1/c1 6-7)"});
+    CHECK(speak(scene, dialect, Event::kPostUpdateContainer, "6-7") ==
+          Lines{"after s1(container s1/c1 6-7)"});
+    scene.ask("StopContainer", about(pod, container));
+    CHECK(scene.diary.take() == Lines{"after s1(exited c1)"});
+    CHECK(speak(scene, dialect, Event::kRemoveContainer, "6-7") == Lines{"after s1(gone c1)"});
+    CHECK(speak(scene, dialect, Event::kRemovePodSandbox, "") == Lines{"after s1(gone s1)"});
+  }
+}
+
 TEST_CASE("an empty set of CPUs means unchanged") {
   NriScene scene;
   scene.start();
