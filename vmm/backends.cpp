@@ -65,20 +65,15 @@ std::size_t count_vcpus(const OpenFds& fds) {
   return apic_ids.size();
 }
 
-/// Threads that the kernel makes inside the VMM (vhost_task_create: vhost workers since 6.4, KVM's
-/// recovery of huge pages since 6.13) keep the registers of the thread that asked for them: they
-/// look as if they were in that thread's KVM_RUN for ever.
-bool made_by_kernel(const SeenThread& thread) {
-  return thread.comm.starts_with("vhost-") || thread.comm.starts_with("kvm-nx-lpage-");
-}
-
+/// Threads that the kernel makes keep the registers of the thread that asked for them: they look as
+/// if they were in that thread's KVM_RUN for ever.
 Claims from_vcpu_fds(const Look& look) {
   Claims claims;
   if (look.fds.kvm_vcpus.empty()) return claims;
   claims.vcpus_there = count_vcpus(look.fds);
   const std::filesystem::path tasks = look.roots.proc / std::to_string(look.vmm.pid) / "task";
   for (const SeenThread& thread : look.vmm.threads) {
-    if (made_by_kernel(thread)) continue;
+    if (is_made_by_kernel(thread.comm)) continue;
     const auto line = base::read_file(tasks / std::to_string(thread.key.tid) / "syscall");
     const auto fd = line ? kvm_run_fd(*line) : std::nullopt;
     const auto vcpu = fd ? look.fds.kvm_vcpus.find(*fd) : look.fds.kvm_vcpus.end();

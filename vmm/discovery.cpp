@@ -48,12 +48,20 @@ policy::VcpuFacts vcpu_facts(const Claim& claim, const MonitorFacts* monitor) {
   return facts;
 }
 
+/// Dragonball is a part of Kata's shim, whose own threads are none of the VM's.
+bool shares_process(const Look& look) {
+  return role_of_process(look.roots.proc, look.vmm, look.vmm.threads) == Role::kShim;
+}
+
 void name_vmm_threads(VmmThreads& result, const Look& look) {
+  const bool shared = shares_process(look);
   std::size_t vcpus_there = 0;
   const Merge merge = merge_claims(look, vcpus_there);
   for (const SeenThread& seen : look.vmm.threads) {
+    const Claim* claim = merge.find(seen.key.tid);
+    if (shared && claim == nullptr && !belongs_to_vm(seen.comm)) continue;
     policy::ThreadFacts thread{.key = seen.key, .role = Role::kEmulator, .name = seen.comm};
-    if (const Claim* claim = merge.find(seen.key.tid)) {
+    if (claim != nullptr) {
       thread.role = claim->role;
       if (!claim->iothread.empty()) thread.name = claim->iothread;
       if (claim->role == Role::kVcpu) {

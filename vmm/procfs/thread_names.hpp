@@ -17,10 +17,20 @@ struct NameMeaning {
   bool operator==(const NameMeaning&) const = default;
 };
 
-/// Understands "CPU n/KVM" and "CPU n/TCG" (QEMU), "vcpuN" (Cloud Hypervisor), "fc_vcpu N"
-/// (Firecracker), "db_vcpuN" (Dragonball), "vp-N" (OpenVMM), "IO <id>" (QEMU's iothreads; not
-/// "IO mon_iothread", which serves QEMU's monitor) and "vhost-N" (the kernel's vhost workers).
-/// Nothing for any other name. Numbers are plain decimals below 8192.
+/// Understands "CPU n/KVM" and "CPU n/TCG" (QEMU, StratoVirt), "vcpuN" (Cloud Hypervisor), "fc_vcpu
+/// N" (Firecracker), "db_vcpuN" (Dragonball), "vp-N" (OpenVMM), "IO <id>" (QEMU's iothreads; not
+/// "IO mon_iothread", which serves QEMU's monitor), the queue threads of Cloud Hypervisor
+/// ("_net1_qp0", "_disk0_q1", "_fs2", as iothreads "net1_qp0" ...) and Dragonball
+/// ("blk_iothread_q0"), and "vhost-N" (the kernel's vhost workers). Nothing for any other name.
+/// Numbers are plain decimals below 8192.
 std::optional<NameMeaning> read_thread_name(std::string_view comm);
+
+/// Threads that the kernel makes inside the VMM (vhost_task_create: vhost workers since 6.4, KVM's
+/// recovery of huge pages since 6.13).
+bool is_made_by_kernel(std::string_view comm);
+
+/// Of a thread that nothing else tells, in a process that is more than a VMM: whether it works for
+/// the VM. Dragonball's "vmm_master", and what the kernel makes for it.
+bool belongs_to_vm(std::string_view comm);
 
 }  // namespace ka::vmm
