@@ -219,6 +219,13 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_setup(app, chosen);
 }
 
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  kata-affinityctl doctor               what on this node is in the way, and what to do\n"
+    "  kata-affinityctl status --watch       sandboxes, threads and CPUs, as they change\n"
+    "  kata-affinityctl explain ID           why a sandbox is placed as it is\n"
+    "  kata-affinityctl verify               exit status 1 when a promise is broken";
+
 /// A command that needs no daemon needs no socket either.
 void use_socket(Command& command, const std::string& socket) {
   std::visit(
@@ -245,6 +252,7 @@ Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream
                "kata-affinityctl");
   app.set_version_flag("--version", "kata-affinityctl " KA_VERSION);
   app.require_subcommand(1);
+  app.footer(kExamples);
   app.failure_message(complaint);
   Invocation invocation;
   app.add_flag("--json", invocation.json, "print one JSON document");

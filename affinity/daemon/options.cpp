@@ -8,6 +8,11 @@ namespace ka::daemon {
 namespace {
 
 constexpr int kWrongUsage = 2;
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  kata-affinityd --check-config                      is the configuration good?\n"
+    "  kata-affinityd --config /tmp/try.toml --socket /tmp/try.sock\n"
+    "  systemctl reload kata-affinityd                    read the configuration again";
 
 }  // namespace
 
@@ -15,18 +20,18 @@ Expected<Options, int> parse(int argc, const char* const* argv) {
   CLI::App app("Keeps the threads of VM sandboxes on the CPUs that their containers own.",
                "kata-affinityd");
   app.set_version_flag("--version", "kata-affinityd " KA_VERSION);
+  app.footer(kExamples);
   app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
     return failed->get_name() + ": " + error.what() + " (see --help)\n";
   });
   Options options;
   app.add_option("--config", options.config,
-                 "configuration.toml with an [affinity] table (default: the first that Kata would "
-                 "find)");
+                 "configuration.toml with [affinity] (default: the first of Kata's)");
   app.add_flag("--check-config", options.check_config, "check the configuration and end");
   app.add_option("--socket", options.socket, "where the API listens")->capture_default_str();
   app.add_option("--state-dir", options.state_dir, "in place of the configuration's state_dir");
   app.add_option("--topology", options.topology,
-                 "the machine: host, synthetic:DESCRIPTION, or a file of hwloc XML or JSON")
+                 "host, synthetic:DESCRIPTION, or a file of hwloc XML or JSON")
       ->capture_default_str();
   app.add_option("--proc", options.roots.proc, "where proc is mounted")->capture_default_str();
   app.add_option("--debugfs", options.roots.debugfs, "where debugfs is mounted")

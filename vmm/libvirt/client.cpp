@@ -48,7 +48,7 @@ struct Client::Shared {
 
   void ring() const {
     const std::uint64_t one = 1;
-    static_cast<void>(::write(wake.get(), &one, sizeof one));
+    [[maybe_unused]] const ssize_t written = ::write(wake.get(), &one, sizeof one);
   }
 
   template <typename Handler, typename... Arguments>
@@ -109,7 +109,7 @@ void Client::Worker::run() {
       shared_->wake.get(), VIR_EVENT_HANDLE_READABLE,
       [](int, int fd, int, void*) {
         std::uint64_t count = 0;
-        static_cast<void>(::read(fd, &count, sizeof count));
+        [[maybe_unused]] const ssize_t taken = ::read(fd, &count, sizeof count);
       },
       nullptr, nullptr);
   const int timer = library_.event_add_timeout(

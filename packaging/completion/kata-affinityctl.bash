@@ -1,0 +1,21 @@
+# bash completion for kata-affinityctl and kata-affinityd: it asks the program itself, and so offers what that has.
+
+_kata_affinity() {
+  local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} word help names
+  local -a path=()
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    [[ $word == -* ]] && continue
+    help=$("$program" "${path[@]}" --help 2>/dev/null)
+    # A word that is no command is a value, or an id.
+    grep -qE "^  $word( |$)" <<<"$(sed -n '/^Subcommands:/,/^$/p' <<<"$help")" && path+=("$word")
+  done
+  help=$("$program" "${path[@]}" --help 2>/dev/null)
+  if [[ $current == -* ]]; then
+    names=$(grep -oE '^ {2,4}(-h,)?--[a-z-]+' <<<"$help" | sed 's/.*--/--/')
+  else
+    names=$(sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p' <<<"$help")
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$names" -- "$current")
+}
+
+complete -o default -F _kata_affinity kata-affinityctl kata-affinityd
