@@ -48,19 +48,28 @@ policy::VcpuFacts vcpu_facts(const Claim& claim, const MonitorFacts* monitor) {
   return facts;
 }
 
-/// Dragonball is a part of Kata's shim, whose own threads are none of the VM's.
-bool shares_process(const Look& look) {
+bool is_in_shim(const Look& look) {
   return role_of_process(look.roots.proc, look.vmm, look.vmm.threads) == Role::kShim;
 }
 
+bool has_vm(const Look& look, const Merge& merge) {
+  return look.fds.kvm_vms > 0 || std::ranges::any_of(look.vmm.threads, [&](const SeenThread& seen) {
+           return merge.find(seen.key.tid) != nullptr || belongs_to_vm(seen.comm);
+         });
+}
+
 void name_vmm_threads(VmmThreads& result, const Look& look) {
-  const bool shared = shares_process(look);
   std::size_t vcpus_there = 0;
   const Merge merge = merge_claims(look, vcpus_there);
+  // A shim that has no VM stands for the one that it will start. Dragonball is a part of the shim,
+  // whose own threads are none of the VM's.
+  const bool in_shim = is_in_shim(look);
+  const bool shared = in_shim && has_vm(look, merge);
+  const Role other = in_shim && !shared ? Role::kShim : Role::kEmulator;
   for (const SeenThread& seen : look.vmm.threads) {
     const Claim* claim = merge.find(seen.key.tid);
     if (shared && claim == nullptr && !belongs_to_vm(seen.comm)) continue;
-    policy::ThreadFacts thread{.key = seen.key, .role = Role::kEmulator, .name = seen.comm};
+    policy::ThreadFacts thread{.key = seen.key, .role = other, .name = seen.comm};
     if (claim != nullptr) {
       thread.role = claim->role;
       if (!claim->iothread.empty()) thread.name = claim->iothread;

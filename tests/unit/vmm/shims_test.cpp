@@ -70,3 +70,13 @@ TEST_CASE("a shim's VMM is its child, or itself") {
   node.fd(20, 9, "anon_inode:kvm-vm");
   CHECK(vmm::vmm_of_shim(roots_of(node), 20) == 20);
 }
+
+TEST_CASE("a shim that has no VM yet is looked at as a shim") {
+  const FakeNode node;
+  shim(node, 10, kKata, {"-id", "s1"});
+  node.thread(10, 11, "tokio-runtime-w");
+  const auto found = vmm::discover(roots_of(node), {.vmm_pid = 10, .sandbox_id = "s1"}, nullptr);
+  REQUIRE(found);
+  REQUIRE(found->threads.size() == 2);
+  for (const auto& thread : found->threads) CHECK(thread.role == policy::Role::kShim);
+}
