@@ -147,6 +147,8 @@ std::vector<Symptom> examine(const fs::path& root) {
   examine_kata(root, symptoms);
   symptoms.push_back(examine_debugfs(root));
   symptoms.push_back(examine_kubelet(root));
+  const Symptoms machine = examine_machine(root);
+  symptoms.insert(symptoms.end(), machine.begin(), machine.end());
   return symptoms;
 }
 

@@ -34,7 +34,7 @@ packages_of() {
       printf '%s\n' qemu-system-x86 busybox-static curl jq socat strace
       ;;
     check) # the second compiler, fuzzers and the checks of style
-      printf '%s\n' clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck
+      printf '%s\n' clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck prometheus
       ;;
     lab) # the node lab
       printf '%s\n' mmdebstrap debian-archive-keyring e2fsprogs binutils patchelf python3

@@ -31,12 +31,16 @@ using Lines = std::vector<std::string>;
 
 TEST_CASE("doctor: a node where nothing is set up") {
   const tests::TempDir root;
-  CHECK(levels(root) == Lines{"bad nri", "note kata", "bad debugfs", "note kubelet"});
+  CHECK(levels(root) == Lines{"bad nri", "note kata", "bad debugfs", "note kubelet", "bad cgroup"});
 }
 
 TEST_CASE("doctor: a node where all is well") {
   const tests::TempDir root;
   root.write("run/nri/nri.sock", "");
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory\n");
+  root.write("sys/devices/system/cpu/isolated", "\n");
+  root.write("sys/devices/system/cpu/smt/control", "on\n");
+  root.write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
   root.write("sys/kernel/debug/kvm/1-2/vcpu0/pid", "3");
   root.write("var/lib/kubelet/cpu_manager_state", R"({"policyName":"static"})");
   root.write("etc/kata-containers/runtime-rs/configuration.toml", "[runtime]\nname = \"x\"\n");
@@ -76,7 +80,43 @@ TEST_CASE("doctor: the CPU manager's policy, also from the file's fourth version
   root.write(file, R"({"policyName":"none","defaultCpuSet":""})");
   CHECK(says(root, R"(policy is "none")"));
   root.write(file, R"({"data":"{\"policyName\":\"static\"}","dataChecksum":1})");
-  CHECK(levels(root).back() == "good kubelet");
+  CHECK(levels(root)[3] == "good kubelet");
   root.write(file, "{");
-  CHECK(levels(root).back() == "bad kubelet");
+  CHECK(levels(root)[3] == "bad kubelet");
+}
+
+TEST_CASE("doctor: cpusets of either version of cgroups") {
+  const tests::TempDir root;
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpu io memory\n");
+  CHECK(says(root, "no cpuset controller"));
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory\n");
+  CHECK_FALSE(says(root, "no cpuset controller"));
+  std::filesystem::remove(root.path() / "sys/fs/cgroup/cgroup.controllers");
+  CHECK(says(root, "no cpuset controller"));
+  root.write("sys/fs/cgroup/cpuset/cpuset.cpus", "0-3\n");
+  CHECK_FALSE(says(root, "no cpuset controller"));
+}
+
+TEST_CASE("doctor: isolcpus, SMT, lockdown") {
+  const tests::TempDir root;
+  root.write("sys/devices/system/cpu/isolated", "4-7\n");
+  CHECK(says(root, "CPUs 4-7 are under isolcpus"));
+  root.write("sys/devices/system/cpu/smt/control", "notsupported\n");
+  CHECK_FALSE(says(root, "SMT"));
+  root.write("sys/devices/system/cpu/smt/control", "forceoff\n");
+  CHECK(says(root, "SMT is turned off"));
+  root.write("sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
+  CHECK(says(root, "lockdown"));
+}
+
+TEST_CASE("doctor: irqbalance, unless it was told which CPUs to spare") {
+  const tests::TempDir root;
+  root.write("proc/31/comm", "irqbalance\n");
+  root.write("etc/default/irqbalance", "#IRQBALANCE_BANNED_CPULIST=\n");
+  CHECK(says(root, "irqbalance runs"));
+  root.write("etc/default/irqbalance", "#\nIRQBALANCE_BANNED_CPULIST=4-7\n");
+  CHECK_FALSE(says(root, "irqbalance runs"));
+  std::filesystem::remove(root.path() / "etc/default/irqbalance");
+  root.write("proc/31/comm", "containerd\n");
+  CHECK_FALSE(says(root, "irqbalance runs"));
 }

@@ -1,0 +1,99 @@
+// What `doctor` looks at in the kernel and in programs that move things between CPUs.
+#include <algorithm>
+
+#include "affinity/base/files.hpp"
+#include "affinity/cli/checkup.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Level = Symptom::Level;
+using Symptoms = std::vector<Symptom>;
+
+/// The first line of a file; empty where it cannot be read.
+std::string line_of(const fs::path& file) {
+  const std::string text = base::read_file(file).value_or("");
+  return text.substr(0, text.find('\n'));
+}
+
+bool has_word(const std::string& line, const std::string& word) {
+  return (' ' + line + ' ').find(' ' + word + ' ') != std::string::npos;
+}
+
+/// Without the cpuset controller kubelet's decisions reach no cgroup, and none can be read.
+void examine_cpusets(const fs::path& root, Symptoms& symptoms) {
+  const fs::path cgroups = root / "sys/fs/cgroup";
+  const std::string controllers = line_of(cgroups / "cgroup.controllers");
+  std::error_code absent;
+  const bool there = controllers.empty() ? fs::exists(cgroups / "cpuset", absent)
+                                         : has_word(controllers, "cpuset");
+  if (there) return;
+  symptoms.push_back({"cgroup", Level::kBad,
+                      "the kernel offers no cpuset controller: no container's CPUs can be followed",
+                      "boot without cgroup_disable=cpuset, and mount cgroups at /sys/fs/cgroup"});
+}
+
+void examine_isolation(const fs::path& root, Symptoms& symptoms) {
+  const std::string isolated = line_of(root / "sys/devices/system/cpu/isolated");
+  if (isolated.empty()) return;
+  symptoms.push_back({"isolcpus", Level::kNote,
+                      "CPUs " + isolated +
+                          " are under isolcpus: the kernel balances no load there, so threads "
+                          "that float over them stay on one",
+                      "reserve them for exclusive containers, or boot without isolcpus"});
+}
+
+void examine_smt(const fs::path& root, Symptoms& symptoms) {
+  const std::string control = line_of(root / "sys/devices/system/cpu/smt/control");
+  if (control != "off" && control != "forceoff") return;
+  symptoms.push_back({"smt", Level::kNote,
+                      "SMT is turned off: each core counts as one CPU, and kubelet must have been "
+                      "started since",
+                      "after a change of SMT, remove kubelet's cpu_manager_state and restart it"});
+}
+
+bool runs(const fs::path& root, const std::string& program) {
+  const auto pids = base::list_numbers(root / "proc");
+  return pids && std::ranges::any_of(*pids, [&](int pid) {
+           return line_of(root / "proc" / std::to_string(pid) / "comm") == program;
+         });
+}
+
+/// irqbalance spares the CPUs that it was told of, and isolated ones, and no others.
+void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
+  if (!runs(root, "irqbalance")) return;
+  const std::string text = base::read_file(root / "etc/default/irqbalance").value_or("");
+  if (text.find("\nIRQBALANCE_BANNED_CPU") != std::string::npos ||
+      text.starts_with("IRQBALANCE_BANNED_CPU")) {
+    return;
+  }
+  symptoms.push_back({"irq", Level::kBad,
+                      "irqbalance runs and may move interrupts onto exclusive CPUs",
+                      "set IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance to the CPUs that "
+                      "containers may own, or stop irqbalance"});
+}
+
+/// Lockdown for confidentiality closes debugfs (kernel_lockdown(7)).
+void examine_lockdown(const fs::path& root, Symptoms& symptoms) {
+  const std::string modes = line_of(root / "sys/kernel/security/lockdown");
+  if (modes.find("[confidentiality]") == std::string::npos) return;
+  symptoms.push_back({"debugfs", Level::kNote,
+                      "kernel lockdown keeps debugfs closed: vCPUs are told apart by descriptors "
+                      "and thread names only",
+                      "lockdown=integrity leaves debugfs readable"});
+}
+
+}  // namespace
+
+std::vector<Symptom> examine_machine(const fs::path& root) {
+  Symptoms symptoms;
+  examine_cpusets(root, symptoms);
+  examine_isolation(root, symptoms);
+  examine_smt(root, symptoms);
+  examine_irqbalance(root, symptoms);
+  examine_lockdown(root, symptoms);
+  return symptoms;
+}
+
+}  // namespace ka::cli
