@@ -7,11 +7,14 @@ import os
 import subprocess
 import tarfile
 import tempfile
+import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+
+from lab import check
 
 GOCODE = Path("/usr/share/gocode/src")
 _API = "k8s.io/cri-api/pkg/apis/runtime/v1/api.proto"
@@ -48,12 +51,20 @@ class Cri:
         self._channel.close()
 
 
+def start_containerd() -> Cri:
+    """The node's containerd, with an image that sleeps."""
+    subprocess.run(["systemctl", "start", "containerd"], check=True)
+    check.eventually("containerd is there", Path("/run/nri/nri.sock").exists, True)
+    import_image("docker.io/lab/sleep:1", {"bin/busybox": Path("/usr/bin/busybox")}, ["/bin/busybox", "sleep", "2147483647"])
+    return Cri()
+
+
 class CriPod:
     """One pod."""
 
-    def __init__(self, cri: Cri, name: str, handler: str = "", annotations: dict[str, str] | None = None) -> None:
-        """Runs its sandbox under the runtime handler `handler`."""
-        self._cri, self.name, self.uid = cri, name, f"{name}-uid"
+    def __init__(self, cri: Cri, name: str, handler: str = "", annotations: dict[str, str] | None = None, cpus: int = 0) -> None:
+        """Runs its sandbox under the runtime handler `handler`. `cpus`: what its containers ask for, all in all."""
+        self._cri, self.name, self.uid = cri, name, str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
         self._config = {
             "metadata": {"name": name, "uid": self.uid, "namespace": "lab", "attempt": 0},
             "annotations": annotations or {},
@@ -63,6 +74,8 @@ class CriPod:
                 "security_context": {"namespace_options": {"network": _HOST}},
             },
         }
+        if cpus:
+            self._config["linux"]["resources"] = {"cpu_quota": cpus * 100000, "cpu_period": 100000}
         answer = cri.call("RunPodSandbox", {"config": self._config, "runtime_handler": handler})
         self.id = answer["pod_sandbox_id"]
         self.pid = self._read_pid()

@@ -6,6 +6,7 @@ from pathlib import Path
 from lab import cpus
 
 _PROC = Path("/proc")
+_KVM = Path("/sys/kernel/debug/kvm")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,17 @@ def accounting(tid: int) -> Accounting:
 def kernel_threads(name: str) -> list[int]:
     """Kernel threads (they have no command line) of the name `name`."""
     return [pid for pid in processes() if _is_named_kernel_thread(pid, name)]
+
+
+def kvm_vcpus(pid: int) -> dict[int, int]:
+    """The thread of each vCPU of the VM that process `pid` runs, by APIC id."""
+    machine = next(_KVM.glob(f"{pid}-*"))
+    return {int(each.name[4:]): int((each / "pid").read_text()) for each in machine.glob("vcpu[0-9]*")}
+
+
+def command_line(pid: int) -> list[str]:
+    """What process `pid` was started with; empty for a kernel thread."""
+    return (_PROC / str(pid) / "cmdline").read_text().rstrip("\0").split("\0")
 
 
 def processes() -> list[int]:

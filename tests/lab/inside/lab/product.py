@@ -81,6 +81,21 @@ def metric(name: str) -> float:
     return next(float(line.split()[1]) for line in page.splitlines() if line.startswith(f"{name} "))
 
 
+def owned() -> str:
+    """What the daemon takes for exclusive."""
+    return call("GET", "/v1/node")["exclusive"]
+
+
+def source(name: str) -> dict:
+    """How a source of container specs stands: `up`, and a `text`."""
+    return next(each for each in call("GET", "/v1/node")["sources"] if each["source"] == name)
+
+
+def is_heard(name: str) -> bool:
+    """Whether the daemon says that it hears a source."""
+    return source(name)["up"]
+
+
 def ctl(*arguments: str) -> subprocess.CompletedProcess:
     """Runs kata-affinityctl."""
     return subprocess.run(["kata-affinityctl", *arguments], capture_output=True, text=True, check=False)

@@ -1,9 +1,14 @@
-"""Sandboxes: real VMs, started with the command line of Kata's Go runtime (pkg/govmm/qemu/qemu.go, virtcontainers/qemu.go)."""
+"""Sandboxes: real VMs, started with the command line of Kata's Go runtime (pkg/govmm/qemu/qemu.go, virtcontainers/qemu.go).
+
+`rust`: that of runtime-rs (hypervisor/src/qemu/cmdline_generator.rs), which never names threads.
+"""
 
 import os
 import socket
 import subprocess
 import time
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +41,7 @@ class VmSpec:
     vhost_vsock: bool = True
     virtiofs: bool = False
     threads_per_core: int = 1
+    rust: bool = False
 
     @property
     def memory(self) -> int:
@@ -136,7 +142,6 @@ class Vms:
 
     def __init__(self) -> None:
         self._running: list[Vm] = []
-        self._started = 0
 
     def __enter__(self) -> "Vms":
         return self
@@ -147,8 +152,7 @@ class Vms:
 
     def start(self, sandbox: str, spec: VmSpec, cpus: str = "") -> Vm:
         """Starts sandbox `sandbox`, born in a cgroup that allows `cpus` (all when empty)."""
-        self._started += 1
-        vm = _start(sandbox, spec, cpus, self._started)
+        vm = _start(sandbox, spec, cpus)
         self._running.append(vm)
         return vm
 
@@ -158,15 +162,20 @@ class Vms:
         vm.stop()
 
 
-def _start(sandbox: str, spec: VmSpec, cpus: str, number: int) -> Vm:
+def _start(sandbox: str, spec: VmSpec, cpus: str) -> Vm:
     directory = Path("/run/vc/vm") / sandbox
     directory.mkdir(parents=True, exist_ok=True)
     cgroup = Cgroup(f"kubepods/pod-{sandbox}/{sandbox}")
     if cpus:
         cgroup.set_cpus(cpus)
-    virtiofsd = _start_virtiofsd(directory, cgroup) if spec.virtiofs else None
-    listener = _listen(directory / "qmp.sock")
-    command = _command(sandbox, spec, directory, number, listener.fileno())
+    return launch(sandbox, spec, cgroup, directory, directory / "qmp.sock", lambda: cgroup.add(os.getpid()))
+
+
+def launch(sandbox: str, spec: VmSpec, cgroup: Cgroup, directory: Path, qmp_socket: Path, enter: Callable | None = None) -> Vm:
+    """Starts a VM with its files in `directory`. Each of its processes calls `enter` first; without it is born where its parent is."""
+    virtiofsd = _start_virtiofsd(directory, enter) if spec.virtiofs else None
+    listener = _listen(qmp_socket)
+    command = _command(sandbox, spec, directory, listener.fileno())
     with open(directory / "stderr", "wb") as errors:
         process = subprocess.Popen(
             command,
@@ -174,11 +183,11 @@ def _start(sandbox: str, spec: VmSpec, cpus: str, number: int) -> Vm:
             stdout=errors,
             stderr=errors,
             pass_fds=[listener.fileno()],
-            preexec_fn=lambda: cgroup.add(os.getpid()),
+            preexec_fn=enter,
         )
     listener.close()
     try:
-        qmp = Qmp(str(directory / "qmp.sock"))
+        qmp = Qmp(str(qmp_socket))
     except RuntimeError as error:
         raise RuntimeError(f"{sandbox}: {(directory / 'stderr').read_text()}") from error
     return Vm(sandbox, spec, cgroup, directory, process, virtiofsd, qmp)
@@ -192,13 +201,13 @@ def _listen(path: Path) -> socket.socket:
     return listener
 
 
-def _start_virtiofsd(directory: Path, cgroup: Cgroup) -> subprocess.Popen:
+def _start_virtiofsd(directory: Path, enter: Callable | None) -> subprocess.Popen:
     shared = directory / "shared"
     shared.mkdir(exist_ok=True)
     path = directory / "vhost-fs.sock"
     command = [*_virtiofsd(shared), f"--socket-path={path}", "--thread-pool-size=1"]
     with open(directory / "virtiofsd.log", "wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=lambda: cgroup.add(os.getpid()))
+        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=enter)
     while not path.exists():
         if process.poll() is not None:
             raise RuntimeError(f"{directory.name}: virtiofsd: {(directory / 'virtiofsd.log').read_text()}")
@@ -213,15 +222,21 @@ def _virtiofsd(shared: Path) -> list[str]:
     return [_VIRTIOFSD_OF_QEMU_7, "-o", f"source={shared},sandbox=chroot"]
 
 
-def _command(sandbox: str, spec: VmSpec, directory: Path, number: int, qmp_fd: int) -> list[str]:
-    most = max(spec.max_vcpus, spec.vcpus)
+def _command(sandbox: str, spec: VmSpec, directory: Path, qmp_fd: int) -> list[str]:
     name = f"sandbox-{sandbox}" + (",debug-threads=on" if spec.debug_threads else "")
-    cores = most // spec.threads_per_core
+    number = zlib.crc32(sandbox.encode())
     command = ["/usr/bin/qemu-system-x86_64", "-name", name, "-machine", "q35,accel=kvm", "-cpu", "host,pmu=off"]
-    command += ["-qmp", f"unix:fd={qmp_fd},server=on,wait=off", "-pidfile", str(directory / "pid")]
-    command += ["-smp", f"{spec.vcpus},sockets={cores},cores=1,threads={spec.threads_per_core},maxcpus={most}"]
+    command += ["-qmp", f"unix:fd={qmp_fd},server=on,wait=off", "-smp", _processors(spec)]
+    command += [] if spec.rust else ["-pidfile", str(directory / "pid")]
     command += ["-no-user-config", "-nodefaults", "-nographic", "-no-reboot", "-serial", f"file:{directory / 'console'}"]
     return command + _memory(spec) + _devices(spec, directory, number) + _guest(spec)
+
+
+def _processors(spec: VmSpec) -> str:
+    most = max(spec.max_vcpus, spec.vcpus)
+    if spec.rust:
+        return f"{spec.vcpus},maxcpus={most}"
+    return f"{spec.vcpus},sockets={most // spec.threads_per_core},cores=1,threads={spec.threads_per_core},maxcpus={most}"
 
 
 def _memory(spec: VmSpec) -> list[str]:
@@ -236,10 +251,10 @@ def _devices(spec: VmSpec, directory: Path, number: int) -> list[str]:
     if spec.iothread:
         arguments += ["-object", "iothread,id=io1"]
     if spec.vhost_net:
-        tap = f"tap,id=network-0,ifname=tap{number},script=no,downscript=no,vhost=on"
+        tap = f"tap,id=network-0,ifname=tap{number:x},script=no,downscript=no,vhost=on"
         arguments += ["-netdev", tap, "-device", "virtio-net-pci,netdev=network-0"]
     if spec.vhost_vsock:
-        arguments += ["-device", f"vhost-vsock-pci,guest-cid={_FIRST_CID + number}"]
+        arguments += ["-device", f"vhost-vsock-pci,guest-cid={_FIRST_CID + number % 2**30}"]
     if spec.virtiofs:
         arguments += ["-chardev", f"socket,id=char-fs,path={directory / 'vhost-fs.sock'}"]
         arguments += ["-device", "vhost-user-fs-pci,chardev=char-fs,tag=kataShared"]

@@ -1,0 +1,83 @@
+"""Pods of a stand-in for Kata, as both of its runtimes, beside runc pods: containerd by the CRI, restarts on both sides, vCPUs plugged in."""
+# lab shapes: smt8
+# lab timeout: 600
+
+import subprocess
+
+from lab import check, kernel, product
+from lab.cri import CriPod, start_containerd
+from lab.kubelet import CpuManager
+from lab.product import Daemon
+from lab.within import Times, outside, own_cpus
+
+ROUNDS = 6
+
+
+def main() -> None:
+    cri, kubelet, times = start_containerd(), CpuManager(), Times()
+    with Daemon(log_level="debug") as daemon:
+        check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
+
+        check.step("a pod of the Go runtime that shares; a runc pod and one of runtime-rs that own CPUs")
+        go = CriPod(cri, "go", "kata-go")
+        shared = go.run("app", kubelet.pool(), quota=50000)
+        times.expect("the shared pod's threads", lambda: outside(go, "0-7"), [])
+        runc = CriPod(cri, "runc")
+        kubelet.admit(runc.uid, "app", "4-5")
+        check.eventually("admitted, before any container is there", lambda: outside(go, "0-3,6-7"), [])
+        runc.run("app", "4-5", quota=200000)
+        rust = CriPod(cri, "rust", "kata", cpus=2)
+        check.equal("vCPUs of the pod of runtime-rs", sorted(kernel.kvm_vcpus(rust.pid)), [0, 1, 2])
+        kubelet.admit(rust.uid, "app", "2-3")
+        owner = rust.run("app", "2-3", quota=200000)
+        times.expect("vCPUs with a CPU of their own", lambda: own_cpus(rust), ["2", "3"])
+        times.expect("the shared pod's threads", lambda: outside(go, "0-1,6-7"), [])
+        go.update(shared, kubelet.pool(), quota=50000)
+
+        check.step("containers' CPUs change, again and again, of both runtimes and of runc")
+        for turn in range(ROUNDS):
+            mine, pool = ("6-7", "0-3") if turn % 2 == 0 else ("2-3", "0-1,6-7")
+            kubelet.admit(rust.uid, "app", mine)
+            rust.update(owner, mine, quota=200000)
+            times.expect("the owner's threads", lambda here=mine: outside(rust, here), [])
+            times.expect("the shared pod's threads", lambda here=pool: outside(go, here), [])
+            go.update(shared, kubelet.pool(), quota=50000)
+            times.expect("the shared pod, updated", lambda here=pool: outside(go, here), [])
+
+        check.step("a container joins the pod of the Go runtime, which plugs vCPUs in from the highest down")
+        kubelet.admit(go.uid, "second", "0-1")
+        second = go.run("second", "0-1", quota=200000)
+        times.expect("vCPUs with a CPU of their own", lambda: own_cpus(go), ["0", "1"])
+        check.equal("its vCPUs", sorted(kernel.kvm_vcpus(go.pid)), [0, 5, 6, 7])
+        go.stop(second)
+        go.remove_container(second)
+        kubelet.forget(go.uid)
+        times.expect("the pod is a shared one again", lambda: own_cpus(go), [])
+
+        check.step("the daemon restarts while a container moves")
+        daemon.stop()
+        kubelet.admit(rust.uid, "app", "6-7")
+        rust.update(owner, "6-7", quota=200000)
+        daemon.start()
+        check.eventually("vCPUs with a CPU of their own", lambda: own_cpus(rust), ["6", "7"], seconds=5)
+        check.eventually("the shared pod's threads", lambda: outside(go, "0-3"), [], seconds=5)
+
+        check.step("containerd restarts, and finds the pods again")
+        subprocess.run(["systemctl", "restart", "containerd"], check=True)
+        check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
+        kubelet.admit(rust.uid, "app", "2-3")
+        rust.update(owner, "2-3", quota=200000)
+        times.expect("vCPUs with a CPU of their own", lambda: own_cpus(rust), ["2", "3"])
+        go.update(shared, kubelet.pool(), quota=50000)
+        times.expect("the shared pod, updated", lambda: outside(go, "0-1,6-7"), [])
+
+        check.equal("violations that verify finds", product.violations(), [])
+        for pod in (go, rust, runc):
+            pod.remove()
+        kubelet.forget(rust.uid)
+        kubelet.forget(runc.uid)
+        check.eventually("pods that the daemon knows", lambda: product.metric("kata_affinity_pods"), 0.0)
+        times.expect_bound()
+
+
+main()
