@@ -60,6 +60,62 @@ json::object container_to_json(const policy::ContainerRecord& record,
   return object;
 }
 
+json::object guest_process(const policy::GuestProcess& process) {
+  return {{"pid", process.pid},
+          {"name", process.name},
+          {"threads", process.threads},
+          {"cpus", policy::format_list(process.cpus)}};
+}
+
+json::object guest_container(const policy::GuestContainerState& state) {
+  json::array processes;
+  for (const auto& process : state.processes) processes.push_back(guest_process(process));
+  return {{"wanted", policy::format_list(state.wanted)},
+          {"actual", policy::format_list(state.actual)},
+          {"method", policy::guest_method_name(state.method)},
+          {"problem", policy::guest_problem_name(state.problem)},
+          {"threads", state.threads},
+          {"outside", state.outside},
+          {"quota_lifted", state.quota_lifted},
+          {"processes", std::move(processes)}};
+}
+
+/// What the guest tells of a container; null where it tells nothing.
+json::value guest_of(const engine::SandboxView& view, const std::string& container) {
+  if (view.guest == nullptr || !view.guest->report) return nullptr;
+  for (const auto& state : view.guest->report->containers) {
+    if (state.id == container) return guest_container(state);
+  }
+  return nullptr;
+}
+
+/// The guest's number of a vCPU; absent where it is not online there, or nobody told.
+std::optional<int> guest_cpu(const engine::SandboxView& view, const policy::VcpuFacts& vcpu) {
+  if (view.guest == nullptr || !view.guest->report || !vcpu.apic_id) return std::nullopt;
+  for (const policy::GuestCpu& cpu : view.guest->report->cpus) {
+    if (cpu.online && cpu.hardware_id == static_cast<std::uint64_t>(*vcpu.apic_id)) {
+      return cpu.number;
+    }
+  }
+  return std::nullopt;
+}
+
+json::value guest_to_json(const engine::GuestView* guest) {
+  if (guest == nullptr) return nullptr;
+  json::object object{{"address", guest->address},
+                      {"connected", guest->connected},
+                      {"text", guest->text},
+                      {"current", guest->current}};
+  if (!guest->report) return object;
+  object["common"] = policy::format_list(guest->report->common);
+  object["interrupts_moved"] = guest->report->interrupts_moved;
+  object["interrupts_stuck"] = guest->report->interrupts_stuck;
+  object["kernel_threads_moved"] = guest->report->kernel_threads_moved;
+  object["kernel_threads_stuck"] = guest->report->kernel_threads_stuck;
+  object["services_moved"] = guest->report->services_moved;
+  return object;
+}
+
 json::array codes(const std::vector<policy::Note>& notes) {
   json::array array;
   for (const policy::Note& note : notes) array.emplace_back(policy::code_name(note.code));
@@ -76,7 +132,9 @@ void add_vcpus(json::object& sandbox, const engine::SandboxView& view) {
   json::array& vcpus = sandbox["vcpus"].as_array();
   for (json::value& vcpu : vcpus) {
     for (const policy::VcpuFacts& facts : view.vcpus) {
-      if (vcpu.as_object()["index"] == facts.index) add_topology(vcpu.as_object(), facts);
+      if (vcpu.as_object()["index"] != facts.index) continue;
+      add_topology(vcpu.as_object(), facts);
+      if (const auto number = guest_cpu(view, facts)) vcpu.as_object()["guest_cpu"] = *number;
     }
   }
 }
@@ -96,7 +154,9 @@ void add_threads(json::object& sandbox, const engine::SandboxView& view) {
 void add_containers(json::object& sandbox, const engine::SandboxView& view) {
   json::array containers;
   for (const auto& [id, record] : view.pod.containers) {
-    containers.push_back(container_to_json(record, view.plan));
+    json::object container = container_to_json(record, view.plan);
+    container["guest"] = guest_of(view, id);
+    containers.push_back(std::move(container));
   }
   sandbox["containers"] = std::move(containers);
 }
@@ -133,6 +193,7 @@ json::object to_json(const engine::SandboxView& view) {
   sandbox["vcpu_source"] = view.vcpu_source;
   sandbox["released"] = view.released;
   sandbox["observed"] = view.observed;
+  sandbox["guest"] = guest_to_json(view.guest);
   add_vcpus(sandbox, view);
   add_threads(sandbox, view);
   add_containers(sandbox, view);

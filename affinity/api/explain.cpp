@@ -72,6 +72,44 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
   }
 }
 
+void add_guest_facts(Facts& facts, const engine::SandboxView& view) {
+  if (view.guest == nullptr) return;
+  const engine::GuestView& guest = *view.guest;
+  facts.add(guest.connected ? "its guest is placed through " + guest.address
+                            : "its guest is not placed: " + guest.text,
+            guest.connected ? guest.text : guest.address);
+  if (!guest.report) return;
+  policy::GuestCpuSet online;
+  for (const policy::GuestCpu& cpu : guest.report->cpus) {
+    if (cpu.online) online.add(cpu.number);
+  }
+  if (!guest.current) {
+    facts.add(
+        "what it was asked last is not done, or it was asked nothing: as long as the APIC id "
+        "of a vCPU is not known, a guest is left alone",
+        "guest");
+  }
+  facts.add("the guest has CPUs " + policy::format_list(online) + " online", "guest");
+}
+
+std::string guest_text(const policy::GuestContainerState& state) {
+  std::string text = "in the guest, container " + state.id;
+  if (state.problem == policy::GuestProblem::kNotFound) return text + " is not there yet";
+  text += " runs on guest CPUs " + policy::format_list(state.actual) + ", " +
+          std::to_string(state.threads) + (state.threads == 1 ? " thread" : " threads") +
+          " held by " + std::string(policy::guest_method_name(state.method));
+  if (state.problem == policy::GuestProblem::kNone) return text;
+  return text +
+         ", and that is not as asked: " + std::string(policy::guest_problem_name(state.problem));
+}
+
+void add_guest_results(json::array& results, const engine::SandboxView& view) {
+  if (view.guest == nullptr || !view.guest->report) return;
+  for (const auto& state : view.guest->report->containers) {
+    results.emplace_back(guest_text(state));
+  }
+}
+
 void add_node_facts(Facts& facts, const engine::Engine& engine, const engine::SandboxView& view) {
   const policy::Ledger& ledger = engine.ledger();
   const CpuSet others = ledger.exclusive_to_others(view.pod.id);
@@ -216,6 +254,7 @@ json::array results_of(const engine::SandboxView& view) {
   }
   add_vcpu_results(results, view);
   add_thread_results(results, view);
+  add_guest_results(results, view);
   return results;
 }
 
@@ -224,6 +263,7 @@ json::array results_of(const engine::SandboxView& view) {
 json::object explain(const engine::Engine& engine, const engine::SandboxView& view) {
   Facts facts;
   add_sandbox_facts(facts, view);
+  add_guest_facts(facts, view);
   add_node_facts(facts, engine, view);
   add_source_facts(facts, engine);
   add_setting_facts(facts, engine.options(), view.settings);

@@ -5,6 +5,7 @@
 
 #include "affinity/words/json.hpp"
 #include "affinity/words/specs.hpp"
+#include "guest-agent/host/address.hpp"
 #include "vmm/qmp/socket_path.hpp"
 
 namespace ka::api {
@@ -36,6 +37,9 @@ base::Result<policy::Event> read_sandbox(const std::string& id, std::string_view
   if (!complaint.empty()) return unexpected(complaint.error());
   if (!pod.qmp_socket.empty()) {
     if (auto good = qmp::check_socket(pod.qmp_socket); !good) return unexpected(good.error());
+  }
+  if (!pod.agent.empty()) {
+    if (auto good = guest::parse_address(pod.agent); !good) return unexpected(good.error());
   }
   return policy::Event{policy::Source::kApi, std::move(pod)};
 }

@@ -136,6 +136,32 @@ std::string state_of(const json::value& sandbox) {
   return state + (flag_of(sandbox, "observed") ? " (observe: nothing is written)" : "");
 }
 
+/// What is told of a guest; null where nothing is.
+const json::value* find_guest(const json::value& of) {
+  const json::value* guest = of.is_object() ? of.get_object().if_contains("guest") : nullptr;
+  return guest != nullptr && guest->is_object() ? guest : nullptr;
+}
+
+/// ", in the guest CPUs 1-2 (5 threads, by cgroup-v2)"
+std::string guest_words(const json::value& container) {
+  const json::value* guest = find_guest(container);
+  if (guest == nullptr) return {};
+  const std::string problem = text_of(*guest, "problem");
+  if (problem == "not-found") return ", not in the guest yet";
+  std::string text =
+      fmt::format(", in the guest CPUs {} ({}, by {})", text_of(*guest, "actual"),
+                  counted(number_of(*guest, "threads"), "thread"), text_of(*guest, "method"));
+  return problem.empty() ? text : text + " NOT as asked: " + problem;
+}
+
+/// "  guest: vsock://3:1031, kata-affinity-agent 0.1.0"
+std::string guest_line(const json::value& sandbox) {
+  const json::value* guest = find_guest(sandbox);
+  if (guest == nullptr) return {};
+  return fmt::format("  guest: {}, {}{}\n", text_of(*guest, "address"),
+                     flag_of(*guest, "connected") ? "" : "NOT placed: ", text_of(*guest, "text"));
+}
+
 std::string container_line(const json::value& container) {
   const std::string cpus = text_of(container, "cpus");
   std::string text = "  container " + name_of(container) + ": ";
@@ -145,6 +171,7 @@ std::string container_line(const json::value& container) {
   if (!vcpus.empty()) text += ", vCPUs " + vcpus;
   if (flag_of(container, "dedicated")) text += " dedicated";
   if (flag_of(container, "exited")) text += ", exited";
+  text += guest_words(container);
   return text + '\n';
 }
 
@@ -184,7 +211,7 @@ std::string describe_sandbox(const json::value& sandbox) {
       "sandbox {}{}: mask {}, mems {}, VM {}, {}\n", text_of(sandbox, "id"),
       pod.empty() ? "" : " (" + pod + ")", or_none(text_of(sandbox, "mask")),
       or_none(text_of(sandbox, "mems")), number_of(sandbox, "vmm_pid"), state_of(sandbox));
-  text += table_of(sandbox);
+  text += table_of(sandbox) + guest_line(sandbox);
   for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
   text += list_texts(array_of(sandbox, "warnings"), "!");
   return text + list_texts(array_of(sandbox, "conflicts"), "?");

@@ -26,8 +26,8 @@ struct Missing {
   std::string_view value;
 };
 constexpr Missing kMissing[] = {
-    {"mode", "managed"}, {"cgroup", "manage"},    {"cfs_quota", "lift"},     {"memory", "migrate"},
-    {"guest", "agent"},  {"guest", "kata-agent"}, {"allow_annotations", ""},
+    {"mode", "managed"},     {"cgroup", "manage"},      {"memory", "migrate"},
+    {"guest", "kata-agent"}, {"allow_annotations", ""},
 };
 
 std::string join(const Path& path) {

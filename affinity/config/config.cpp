@@ -60,6 +60,9 @@ policy::Settings make_settings(const Values& values) {
     const std::string text = values.text(std::string(policy::role_name(role)));
     if (!text.empty()) settings.overrides[role] = *words::parse_housekeeping(text);
   }
+  settings.guest = {.agent = *words::parse_guest_agent(values.text("guest")),
+                    .move_interrupts = values.text("guest_irqs") == "floating",
+                    .lift_quota = values.text("cfs_quota") == "lift"};
   return settings;
 }
 

@@ -15,6 +15,7 @@
 #include "affinity/base/files.hpp"
 #include "affinity/base/log.hpp"
 #include "affinity/config/config.hpp"
+#include "affinity/daemon/guests.hpp"
 #include "affinity/daemon/libvirt_source.hpp"
 #include "affinity/daemon/service.hpp"
 #include "affinity/daemon/sources.hpp"
@@ -96,12 +97,13 @@ class Daemon {
   void start() {
     engine_.on_happening([this](const engine::Happening& happening) { tell(happening); });
     engine_.adopt();
+    guests_.emplace(io_, engine_, options_.roots, options_.run, log_);
     sources_.emplace(io_, engine_, options_.roots,
                      Sources::Paths{ground_.config.nri_socket,
                                     ground_.config.kubelet_state,
                                     {options_.run / "vc/sbs", options_.run / "kata",
                                      options_.run / "containerd/io.containerd.runtime.v2.task"}},
-                     log_, clock_);
+                     *guests_, log_, clock_);
     follow_libvirt();
     serve();
     wait_for_signal();
@@ -218,6 +220,7 @@ class Daemon {
   Ticker drift_;
   boost::asio::signal_set signals_;
   Service service_;
+  std::optional<Guests> guests_;
   std::optional<Sources> sources_;
   std::optional<LibvirtSource> libvirt_;
   std::optional<http::Server> api_;

@@ -51,8 +51,12 @@ base::Result<nri::Process> look_at(const vmm::Roots& roots, int pid) {
 }  // namespace
 
 Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-                 const Paths& paths, const base::Log& log, const base::Clock& clock)
-    : engine_(engine), log_(log), clock_(clock), kata_(io, engine, roots, paths.kata, log) {
+                 const Paths& paths, Guests& guests, const base::Log& log, const base::Clock& clock)
+    : engine_(engine),
+      guests_(guests),
+      log_(log),
+      clock_(clock),
+      kata_(io, engine, roots, paths.kata, log) {
   if (!paths.kubelet_state.empty()) {
     kubelet_.emplace(
         io, paths.kubelet_state, [this](const Event& event) { take(event); },
@@ -83,6 +87,13 @@ void Sources::before(const std::vector<Event>& events) {
   if (kubelet_) kubelet_->refresh();
   for (const Event& event : events) take(event);
   answer_by_.reset();
+}
+
+/// The guest counts from what was planned when the container was made.
+void Sources::starting(const std::vector<Event>& events, const std::string& sandbox,
+                       const std::string& container, std::function<void()> go_on) {
+  before(events);
+  guests_.await(sandbox, container, std::move(go_on));
 }
 
 void Sources::after(const std::vector<Event>& events, const std::string& sandbox) {

@@ -11,6 +11,7 @@
 
 #include "affinity/base/clock.hpp"
 #include "affinity/base/log.hpp"
+#include "affinity/daemon/guests.hpp"
 #include "affinity/daemon/kata_source.hpp"
 #include "shim-ext/nri/listener.hpp"
 #include "shim-ext/nri/plugin.hpp"
@@ -37,7 +38,7 @@ class Sources final : private nri::Listener {
 
   /// All references must outlive it.
   Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-          const Paths& paths, const base::Log& log, const base::Clock& clock);
+          const Paths& paths, Guests& guests, const base::Log& log, const base::Clock& clock);
 
   /// Follows what changed without a word: now and then.
   void refresh();
@@ -46,6 +47,8 @@ class Sources final : private nri::Listener {
 
  private:
   void before(const std::vector<policy::Event>& events) override;
+  void starting(const std::vector<policy::Event>& events, const std::string& sandbox,
+                const std::string& container, std::function<void()> go_on) override;
   void after(const std::vector<policy::Event>& events, const std::string& sandbox) override;
   void synchronized(const std::vector<policy::Event>& events) override;
   std::optional<policy::ContainerFacts> known(std::string_view sandbox,
@@ -58,6 +61,7 @@ class Sources final : private nri::Listener {
   void narrow_all(const std::vector<policy::Event>& events);
 
   engine::Engine& engine_;
+  Guests& guests_;
   const base::Log& log_;
   const base::Clock& clock_;
   /// Set while a container runtime waits for an answer.

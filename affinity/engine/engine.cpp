@@ -305,7 +305,8 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
                      found->cgroup(),
                      found->cgroup_cpus(),
                      found->released() || !options_.enable,
-                     options_.observe};
+                     options_.observe,
+                     find_guest(sandbox)};
 }
 
 void Engine::set_source(policy::Source source, SourceView view) {
@@ -314,6 +315,24 @@ void Engine::set_source(policy::Source source, SourceView view) {
   known = std::move(view);
   happened(known.up ? "source-up" : "source-down", {},
            std::string(policy::source_name(source)) + ": " + known.text);
+}
+
+const GuestView* Engine::find_guest(std::string_view sandbox) const {
+  const auto found = guests_.find(sandbox);
+  return found == guests_.end() ? nullptr : &found->second;
+}
+
+void Engine::set_guest(const std::string& sandbox, GuestView view) {
+  if (find(sandbox) == nullptr) return;
+  GuestView& known = guests_[sandbox];
+  const bool news = known.connected != view.connected || known.address.empty();
+  known = std::move(view);
+  if (!news) return;
+  happened(known.connected ? "guest-up" : "guest-down", sandbox, known.address + ": " + known.text);
+}
+
+void Engine::on_planned(std::function<void(const std::string&)> listener) {
+  planned_listener_ = std::move(listener);
 }
 
 void Engine::on_happening(std::function<void(const Happening&)> listener) {
@@ -339,6 +358,7 @@ void Engine::follow_ledger(const std::string& pod) {
   const policy::PodRecord* record = ledger_.find(pod);
   if (record == nullptr) {
     sandboxes_.erase(pod);
+    guests_.erase(pod);
     store_.remove(pod);
     return;
   }

@@ -120,6 +120,10 @@ class Engine {
   /// Enters how a source of events stands, for those who look.
   void set_source(policy::Source source, SourceView view);
   const std::map<policy::Source, SourceView>& sources() const { return sources_; }
+
+  /// Enters how the guest of a sandbox stands; nothing for a sandbox that is not known.
+  void set_guest(const std::string& sandbox, GuestView view);
+
   /// Counts an answer to a container runtime that waited for it.
   void count_answer(std::chrono::nanoseconds took) { counters_.answers.add(took); }
 
@@ -132,6 +136,9 @@ class Engine {
   /// Called after each run of the line; one listener, set once by the composition root. It must not
   /// call back.
   void on_run(std::function<void()> listener);
+  /// Called with each sandbox that the line was run for, from within the engine; one listener. It
+  /// must not call back.
+  void on_planned(std::function<void(const std::string& sandbox)> listener);
 
  private:
   using Sandboxes = std::map<std::string, std::unique_ptr<Sandbox>, std::less<>>;
@@ -173,6 +180,7 @@ class Engine {
   Outcome settle();
   Outcome end_dead_sandboxes();
   Sandbox* find(std::string_view sandbox) const;
+  const GuestView* find_guest(std::string_view sandbox) const;
   void follow_ledger(const std::string& pod);
   void let_go(Sandbox& sandbox);
   void save(const std::string& pod);
@@ -195,8 +203,10 @@ class Engine {
   std::set<std::string> dead_;  ///< sandboxes whose VMM was found gone during a run
   Counters counters_;
   std::map<policy::Source, SourceView> sources_;
+  std::map<std::string, GuestView, std::less<>> guests_;  ///< by sandbox
   std::function<void(const Happening&)> listener_;
   std::function<void()> run_listener_;
+  std::function<void(const std::string&)> planned_listener_;
   std::uint64_t sequence_ = 0;
 };
 

@@ -41,6 +41,7 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
     sandbox->remember_masks();
     if (extent == Extent::kAll) unfinished_.erase(sandbox->id());
     if (!dead_.contains(sandbox->id())) save(sandbox->id());
+    if (planned_listener_) planned_listener_(sandbox->id());
   }
   for (const Sandbox* sandbox : sandboxes) {
     outcome.failed +=

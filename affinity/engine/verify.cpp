@@ -4,6 +4,7 @@
 
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/sandbox.hpp"
+#include "policy/plan/guest.hpp"
 
 namespace ka::engine {
 namespace {
@@ -83,6 +84,30 @@ void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& th
   }
 }
 
+std::string text_of(const policy::GuestBreach& breach) {
+  std::string text = "in the guest, container " + breach.container + " may run on CPUs " +
+                     policy::format_list(breach.actual) + " and was to run on " +
+                     policy::format_list(breach.wanted);
+  const auto problem = policy::guest_problem_name(breach.problem);
+  return problem.empty() ? text : text + " (" + std::string(problem) + ')';
+}
+
+/// The last piece of the chain, as far as a guest is believed.
+void collect_guest(const std::string& sandbox, const policy::Settings& settings,
+                   const GuestView* guest, VerifyReport& report) {
+  const bool connected = guest != nullptr && guest->connected;
+  if (settings.guest.agent == policy::GuestAgent::kOurs && !connected) {
+    const std::string reason = guest == nullptr ? "no address is known" : guest->text;
+    report.findings.push_back(
+        {"guest", sandbox, "agent", {}, {}, "its guest is not placed: " + reason});
+  }
+  if (!connected || !guest->report || !guest->current) return;
+  for (const auto& breach : policy::check_guest(guest->wishes, *guest->report)) {
+    report.findings.push_back(
+        {"I4", sandbox, "container " + breach.container, {}, {}, text_of(breach)});
+  }
+}
+
 void collect_dedicated(const Sandbox& sandbox, std::vector<policy::DedicatedVcpu>& dedicated) {
   for (const ThreadView& thread : sandbox.threads()) {
     if (thread.facts.role != policy::Role::kVcpu) continue;
@@ -125,6 +150,7 @@ VerifyReport Engine::verify() {
     }
     collect_drift(id, sandbox->threads(), report);
     collect_dedicated(*sandbox, dedicated);
+    collect_guest(id, settings_for(pod), find_guest(id), report);
     for (const auto& violation : violations_of(*sandbox, pod)) {
       report.findings.push_back(to_finding(violation, sandbox->threads()));
     }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/facts/guest.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/ledger.hpp"
 #include "policy/plan/plan.hpp"
@@ -29,6 +30,19 @@ struct ThreadView {
   bool drifted() const { return managed && !wanted.empty() && wanted != actual; }
 };
 
+/// How a sandbox's guest stands: what was asked of its agent, and what that told last.
+struct GuestView {
+  std::string address;
+  bool connected = false;
+  std::string text;  ///< who answers there, or why nobody does
+  policy::GuestWishes wishes;
+  /// Absent until it told something. It may be older than the wishes.
+  std::optional<policy::GuestReport> report;
+  bool current = false;  ///< the report is what came of the wishes
+
+  bool operator==(const GuestView&) const = default;
+};
+
 struct SandboxView {
   const policy::PodRecord& pod;
   const policy::SandboxPlan& plan;
@@ -41,6 +55,7 @@ struct SandboxView {
   std::optional<policy::CpuSet> cgroup_cpus;  ///< what that cgroup allows
   bool released = false;  ///< given back (`release`, `enable = false`): watched, not placed
   bool observed = false;  ///< mode = "observe": planned, nothing is written
+  const GuestView* guest = nullptr;  ///< null: no agent is known
 };
 
 /// Something that happened, for `events`, in the order it happened.

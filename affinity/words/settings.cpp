@@ -8,6 +8,7 @@
 namespace ka::words {
 namespace {
 
+using policy::GuestAgent;
 using policy::Housekeeping;
 using policy::VcpuPinning;
 
@@ -24,7 +25,30 @@ constexpr std::array<std::pair<Housekeeping::Kind, std::string_view>, 3> kHousek
     {Housekeeping::Kind::kIsolate, "isolate"},
 }};
 
+constexpr std::array<std::pair<GuestAgent, std::string_view>, 4> kGuestAgents{{
+    {GuestAgent::kAuto, "auto"},
+    {GuestAgent::kOurs, "agent"},
+    {GuestAgent::kKataAgent, "kata-agent"},
+    {GuestAgent::kNone, "none"},
+}};
+
 }  // namespace
+
+base::Result<GuestAgent> parse_guest_agent(std::string_view text) {
+  for (const auto& [agent, name] : kGuestAgents) {
+    if (name == text) return agent;
+  }
+  return base::fail(
+      base::ErrorCode::kInvalid,
+      '"' + std::string(text) + "\" is not one of \"auto\", \"agent\", \"kata-agent\", \"none\"");
+}
+
+std::string_view guest_agent_name(GuestAgent agent) {
+  for (const auto& [value, name] : kGuestAgents) {
+    if (value == agent) return name;
+  }
+  return "unknown";
+}
 
 base::Result<VcpuPinning> parse_vcpu_pinning(std::string_view text) {
   for (const auto& [pinning, name] : kPinnings) {

@@ -15,6 +15,10 @@ namespace ka::words {
 base::Result<policy::VcpuPinning> parse_vcpu_pinning(std::string_view text);
 std::string_view vcpu_pinning_name(policy::VcpuPinning pinning);
 
+/// "auto", "agent", "kata-agent", "none". The error (kInvalid) lists them.
+base::Result<policy::GuestAgent> parse_guest_agent(std::string_view text);
+std::string_view guest_agent_name(policy::GuestAgent agent);
+
 /// "sandbox", "shared-pool", "isolate", or a cpuset that is not empty.
 base::Result<policy::Housekeeping> parse_housekeeping(std::string_view text);
 std::string housekeeping_text(const policy::Housekeeping& housekeeping);

@@ -271,18 +271,23 @@ std::string format_mask(const IdSet<Tag>& set) {
 template class IdSet<CpuTag>;
 template class IdSet<NodeTag>;
 template class IdSet<VcpuTag>;
+template class IdSet<GuestCpuTag>;
 
 template Expected<CpuSet, ParseError> parse_list(std::string_view);
 template Expected<NodeSet, ParseError> parse_list(std::string_view);
 template Expected<VcpuSet, ParseError> parse_list(std::string_view);
+template Expected<GuestCpuSet, ParseError> parse_list(std::string_view);
 template std::string format_list(const CpuSet&);
 template std::string format_list(const NodeSet&);
 template std::string format_list(const VcpuSet&);
+template std::string format_list(const GuestCpuSet&);
 template Expected<CpuSet, ParseError> parse_mask(std::string_view);
 template Expected<NodeSet, ParseError> parse_mask(std::string_view);
 template Expected<VcpuSet, ParseError> parse_mask(std::string_view);
+template Expected<GuestCpuSet, ParseError> parse_mask(std::string_view);
 template std::string format_mask(const CpuSet&);
 template std::string format_mask(const NodeSet&);
 template std::string format_mask(const VcpuSet&);
+template std::string format_mask(const GuestCpuSet&);
 
 }  // namespace ka::policy

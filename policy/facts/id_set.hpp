@@ -113,10 +113,12 @@ class IdSet {
 struct CpuTag;
 struct NodeTag;
 struct VcpuTag;
+struct GuestCpuTag;
 
-using CpuSet = IdSet<CpuTag>;    ///< host CPUs, by the kernel's number
-using NodeSet = IdSet<NodeTag>;  ///< host NUMA nodes
-using VcpuSet = IdSet<VcpuTag>;  ///< vCPUs of one sandbox, by the VMM's index
+using CpuSet = IdSet<CpuTag>;            ///< host CPUs, by the kernel's number
+using NodeSet = IdSet<NodeTag>;          ///< host NUMA nodes
+using VcpuSet = IdSet<VcpuTag>;          ///< vCPUs of one sandbox, by the VMM's index
+using GuestCpuSet = IdSet<GuestCpuTag>;  ///< the same CPUs, by the guest kernel's number
 
 /// Reads the kernel's list format, strictly: no range that runs backwards, no empty parts, nothing
 /// behind but
@@ -141,5 +143,6 @@ std::string format_mask(const IdSet<Tag>& set);
 extern template class IdSet<CpuTag>;
 extern template class IdSet<NodeTag>;
 extern template class IdSet<VcpuTag>;
+extern template class IdSet<GuestCpuTag>;
 
 }  // namespace ka::policy

@@ -31,11 +31,29 @@ struct Housekeeping {
   bool operator==(const Housekeeping&) const = default;
 };
 
+/// Through whom a guest is told which vCPUs its containers have.
+enum class GuestAgent {
+  kAuto,       ///< ours, where it is
+  kOurs,       ///< ours, which must be there
+  kKataAgent,  ///< Kata's own
+  kNone,
+};
+
+/// What is done inside a guest.
+struct GuestSettings {
+  GuestAgent agent = GuestAgent::kAuto;
+  bool move_interrupts = true;  ///< off dedicated vCPUs
+  bool lift_quota = false;      ///< no CFS quota for exclusive containers
+
+  bool operator==(const GuestSettings&) const = default;
+};
+
 struct Settings {
   VcpuPinning vcpu_pinning = VcpuPinning::kDedicated;
   Housekeeping housekeeping;
   /// Own housekeeping of a role: emulator, iothread, vhost, virtiofsd, shim.
   std::map<Role, Housekeeping> overrides;
+  GuestSettings guest;
 
   bool operator==(const Settings&) const = default;
 };

@@ -31,7 +31,7 @@ packages_of() {
       command -v containerd >/dev/null || printf '%s\n' containerd runc
       ;;
     vm) # a VM of Debian's own kernel: the demo and the integration tests
-      printf '%s\n' qemu-system-x86 busybox-static curl jq socat strace
+      printf '%s\n' qemu-system-x86 busybox-static curl jq socat strace xz-utils
       ;;
     check) # the second compiler, fuzzers and the checks of style
       printf '%s\n' clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck prometheus

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,17 @@ class Listener {
   /// The runtime is about to do this, and waits (with a lock that is node-wide): when this returns,
   /// no thread may run where the event forbids it. What lets threads onto more CPUs can wait.
   virtual void before(const std::vector<policy::Event>& events) = 0;
+
+  /// The runtime is about to start a container whose cgroup is there and whose program has not
+  /// begun: before(), and `go_on` once its guest is as it must be, or cannot be waited for any
+  /// longer.
+  virtual void starting(const std::vector<policy::Event>& events, const std::string& sandbox,
+                        const std::string& container, std::function<void()> go_on) {
+    (void)sandbox;
+    (void)container;
+    before(events);
+    go_on();
+  }
 
   /// The runtime has done this, and does not wait: the sandbox is to be as planned.
   virtual void after(const std::vector<policy::Event>& events, const std::string& sandbox) = 0;

@@ -79,9 +79,11 @@ void Session::handle(const rpc::Request& request, const rpc::Reply& reply) {
   if (request.method == "Configure") return configure(request, reply);
   if (request.method == "Synchronize") return synchronize(request, reply);
   if (request.method == "Shutdown") return reply(done());
-  const auto timed = [&](const rpc::Response& response) {
+  // The answer may come when this session is gone.
+  const auto timed = [around = around_, method = request.method, reply,
+                      start](const rpc::Response& response) {
     reply(response);
-    around_.listener.answered(request.method, around_.clock.now() - start);
+    around.listener.answered(method, around.clock.now() - start);
   };
   if (request.method == "StateChange") return state_change(request, timed);
   const auto event = event_of(request.method);
@@ -156,11 +158,14 @@ void Session::tell(Event event, const Subject& subject, const rpc::Reply& reply)
       listener.before(events);
       return after();
     case Event::kCreateContainer:
-    case Event::kStartContainer:
       add_pod();
       events.push_back(translator.container(container));
       listener.before(events);
       return reply(done());
+    case Event::kStartContainer:
+      add_pod();
+      events.push_back(translator.container(container));
+      return listener.starting(events, pod.id(), container.id(), [reply] { reply(done()); });
     case Event::kUpdateContainer:
       add_pod();
       events.push_back(resources == nullptr ? translator.container(container)

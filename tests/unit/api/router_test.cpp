@@ -75,9 +75,10 @@ TEST_CASE("containers sent by PUT are placed, shown and removed", "[api]") {
   CHECK(s1.at("cgroup_cpus") == "0-7");
   CHECK(s1.at("vcpu_source") == "kvm-debugfs, index by thread-names");
   CHECK(s1.at("drift") == 0);
-  CHECK(text(s1.at("containers").at(0)) ==
-        R"({"id":"c1","name":"app","cpus":"4-5","mems":"0","exclusive":true,"quota":200000,)"
-        R"("period":100000,"exited":false,"source":"api","vcpus":"1-2","dedicated":true})");
+  CHECK(
+      text(s1.at("containers").at(0)) ==
+      R"({"id":"c1","name":"app","cpus":"4-5","mems":"0","exclusive":true,"quota":200000,)"
+      R"("period":100000,"exited":false,"source":"api","vcpus":"1-2","dedicated":true,"guest":null})");
   CHECK(s1.at("vcpus").at(1).at("cpus") == "4");
   CHECK(s1.at("vcpus").at(1).at("role") == "dedicated");
   CHECK(s1.at("vcpus").at(1).at("apic_id") == 1);

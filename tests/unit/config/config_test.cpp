@@ -181,9 +181,11 @@ TEST_CASE("values that are not allowed are told with those that are") {
 }
 
 TEST_CASE("what this version does not have yet is refused, not ignored") {
-  const std::map<std::string, std::string> missing = {
-      {"mode", "\"managed\""},   {"cgroup", "\"manage\""}, {"cfs_quota", "\"lift\""},
-      {"memory", "\"migrate\""}, {"guest", "\"agent\""},   {"allow_annotations", "[\"vhost\"]"}};
+  const std::map<std::string, std::string> missing = {{"mode", "\"managed\""},
+                                                      {"cgroup", "\"manage\""},
+                                                      {"memory", "\"migrate\""},
+                                                      {"guest", "\"kata-agent\""},
+                                                      {"allow_annotations", "[\"vhost\"]"}};
   for (const auto& [key, value] : missing) {
     INFO(key);
     CHECK(wrong(set(key, value)).ends_with("this version of kata-affinity does not have that yet"));

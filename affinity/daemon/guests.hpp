@@ -1,0 +1,90 @@
+// The guests: each sandbox's agent is found, told what the plan means for it, and listened to. None
+// of it is ever waited for but a container's start, and that for a bounded time.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "affinity/base/log.hpp"
+#include "affinity/base/process.hpp"
+#include "affinity/engine/views.hpp"
+#include "guest-agent/host/agent_url.hpp"
+#include "guest-agent/host/link.hpp"
+#include "vmm/facts/facts.hpp"
+
+namespace ka::engine {
+class Engine;
+}
+
+namespace ka::daemon {
+
+/// Must outlive the running of its io_context.
+class Guests {
+ public:
+  /// A container's start waits no longer for its guest.
+  static constexpr std::chrono::milliseconds kStartBudget{200};
+
+  /// All references must outlive it. Listens to the engine's runs. `run`: where Kata's shims keep
+  /// their sockets (/run).
+  Guests(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
+         std::filesystem::path run, const base::Log& log);
+
+  /// Calls `go_on` when the guest has the container on its vCPUs, or after kStartBudget: then this
+  /// guest is not waited for again. At once where there is no agent.
+  void await(const std::string& sandbox, const std::string& container, std::function<void()> go_on);
+
+ private:
+  struct Guest {
+    engine::GuestView view;
+    std::string told_address;  ///< what the sources said of it when it was looked for
+    std::unique_ptr<guest::AgentUrl> looking;
+    std::unique_ptr<guest::Link> link;
+    bool wished = false;
+    bool missed_a_start = false;
+  };
+  struct Waiting {
+    explicit Waiting(boost::asio::io_context& io) : timer(io) {}
+    std::string sandbox;
+    std::string container;
+    std::function<void()> go_on;
+    boost::asio::steady_timer timer;
+  };
+  /// One that is told to give everything back, and given the time for it.
+  struct Leaving {
+    std::unique_ptr<guest::Link> link;
+    std::unique_ptr<boost::asio::steady_timer> timer;
+  };
+
+  void notice(const std::string& sandbox);
+  void follow_noticed();
+  void follow(const std::string& sandbox);
+  void look_for(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
+  void use(const std::string& sandbox, Guest& guest, const guest::Address& address);
+  void wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
+  void take(const std::string& sandbox, const guest::News& news);
+  void lost(const std::string& sandbox, const std::string& reason);
+  void forget(const std::string& sandbox);
+  void let_starts_go_on(const std::string& sandbox);
+  bool is_placed(const Guest& guest, const std::string& container) const;
+
+  boost::asio::io_context& io_;
+  engine::Engine& engine_;
+  base::ProcFs proc_;
+  std::filesystem::path run_;
+  const base::Log& log_;
+  std::set<std::string> noticed_;  ///< sandboxes that are looked at in the loop's next turn
+  std::map<std::string, Guest> guests_;
+  std::list<Waiting> waiting_;
+  std::list<Leaving> leaving_;
+};
+
+}  // namespace ka::daemon

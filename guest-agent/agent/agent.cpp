@@ -1,0 +1,118 @@
+#include "guest-agent/agent/agent.hpp"
+
+#include <unistd.h>
+
+#include <set>
+#include <utility>
+
+#include "guest-agent/agent/files.hpp"
+#include "guest-agent/agent/notice.hpp"
+
+namespace ka::agent {
+namespace {
+
+std::set<std::string> ids_of(const policy::GuestWishes& wishes) {
+  std::set<std::string> ids;
+  for (const policy::GuestContainer& container : wishes.containers) ids.insert(container.id);
+  return ids;
+}
+
+}  // namespace
+
+Agent::Agent(const Roots& roots, const Calls& calls)
+    : roots_(roots),
+      calls_(calls),
+      cpu_reader_(roots),
+      containers_(roots, calls),
+      surroundings_(roots, calls) {
+  report_.cpus = cpu_reader_.read();
+  report_.common = online();
+  report_.generation = 1;
+}
+
+policy::GuestCpuSet Agent::online() const {
+  policy::GuestCpuSet cpus;
+  for (const policy::GuestCpu& cpu : report_.cpus) {
+    if (cpu.online) cpus.add(cpu.number);
+  }
+  return cpus;
+}
+
+const policy::GuestReport& Agent::apply(policy::GuestWishes wishes) {
+  tree_is_old_ |= ids_of(wishes) != ids_of(wishes_);
+  surroundings_are_old_ |= wishes.move_interrupts != wishes_.move_interrupts;
+  wishes_ = std::move(wishes);
+  asked_ = true;
+  run();
+  return report_;
+}
+
+void Agent::cpus_changed() {
+  auto cpus = cpu_reader_.read();
+  if (cpus == report_.cpus) return;
+  surroundings_are_old_ = true;
+  report_.cpus = std::move(cpus);
+  ++report_.generation;
+  run();
+}
+
+void Agent::cgroups_changed() {
+  tree_is_old_ = true;
+  run();
+}
+
+void Agent::look_again() {
+  if (needs_looking()) run();
+}
+
+void Agent::run() {
+  if (!asked_) return;
+  const Hierarchy hierarchy = find_hierarchy(roots_);
+  if (tree_is_old_ || hierarchy != hierarchy_) tree_ = walk(hierarchy, ids_of(wishes_));
+  hierarchy_ = hierarchy;
+  tree_is_old_ = false;
+  policy::GuestReport report = report_;
+  if (wishes_.release) {
+    release(report);
+  } else {
+    const auto placement = policy::place_in_guest(wishes_, report.cpus);
+    surroundings_are_old_ |= placement.common != report.common;
+    report.common = placement.common;
+    report.containers = containers_.place(hierarchy_, tree_, wishes_, placement);
+  }
+  if (std::exchange(surroundings_are_old_, false)) {
+    report.interrupts_moved = report.interrupts_stuck = 0;
+    report.kernel_threads_moved = report.kernel_threads_stuck = 0;
+    surroundings_.place(hierarchy_, report.common, online(), wishes_.move_interrupts, report);
+    calls_.set_affinity(::getpid(), report.common);
+  }
+  publish(std::move(report));
+}
+
+void Agent::release(policy::GuestReport& report) {
+  containers_.release(hierarchy_, tree_, online());
+  report.containers.clear();
+  surroundings_are_old_ |= report.common != online();
+  report.common = online();
+}
+
+void Agent::publish(policy::GuestReport report) {
+  if (report != report_) ++report.generation;
+  report_ = std::move(report);
+  const auto file = roots_.run / "kata-affinity/cpus.json";
+  if (wishes_.release) {
+    std::error_code none;
+    std::filesystem::remove(file, none);
+    return;
+  }
+  const std::string text = notice_text(wishes_, report_);
+  if (read_text(file).value_or("") + '\n' != text) replace_file(file, text);
+}
+
+std::vector<std::filesystem::path> Agent::places_to_watch() const {
+  auto places = tree_.branches;
+  for (const auto& [id, directory] : tree_.containers) places.push_back(directory);
+  return places;
+}
+
+}  // namespace ka::agent

@@ -1,0 +1,58 @@
+// The agent without its sockets: what the host asked for, what this guest is, and the one line
+// between them: read -> map -> place -> read again -> report.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "guest-agent/agent/containers.hpp"
+#include "guest-agent/agent/cpus.hpp"
+#include "guest-agent/agent/hierarchy.hpp"
+#include "guest-agent/agent/kernel.hpp"
+#include "guest-agent/agent/surroundings.hpp"
+#include "policy/facts/guest.hpp"
+
+namespace ka::agent {
+
+class Agent {
+ public:
+  /// Both must outlive it. Reads the CPUs; places nothing.
+  Agent(const Roots& roots, const Calls& calls);
+
+  /// Takes what the host asks for, does it, and tells what came of it.
+  const policy::GuestReport& apply(policy::GuestWishes wishes);
+
+  /// CPUs were plugged, or went: everything is mapped anew.
+  void cpus_changed();
+  /// Cgroups came or went, or someone wrote a cpuset.
+  void cgroups_changed();
+  /// Looks for threads that were born since. Cheap, and nothing where cgroups hold them.
+  void look_again();
+
+  const policy::GuestReport& report() const { return report_; }
+  /// Where news comes from: cgroups in which containers appear, and those of containers.
+  std::vector<std::filesystem::path> places_to_watch() const;
+  /// Whether look_again() must be called now and then.
+  bool needs_looking() const { return containers_.by_threads(); }
+
+ private:
+  void run();
+  void release(policy::GuestReport& report);
+  void publish(policy::GuestReport report);
+  policy::GuestCpuSet online() const;
+
+  const Roots& roots_;
+  const Calls& calls_;
+  CpuReader cpu_reader_;
+  Containers containers_;
+  Surroundings surroundings_;
+  Hierarchy hierarchy_;
+  Tree tree_;
+  bool tree_is_old_ = true;
+  bool asked_ = false;  ///< the host asked for something
+  policy::GuestWishes wishes_;
+  policy::GuestReport report_;
+  bool surroundings_are_old_ = true;
+};
+
+}  // namespace ka::agent

@@ -1,0 +1,148 @@
+#include "guest-agent/agent/connections.hpp"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "guest-agent/agent/sockets.hpp"
+
+namespace ka::agent {
+namespace {
+
+/// A host that does not read what it asked for is given up.
+constexpr std::size_t kMostUnwritten = std::size_t{2} << 20;
+
+bool later(int error) { return error == EAGAIN || error == EINTR; }
+
+/// Writes what goes; false when the other end is gone.
+bool flush(int fd, std::string& out) {
+  while (!out.empty()) {
+    const ssize_t written = ::write(fd, out.data(), out.size());
+    if (written < 0) return later(errno);
+    out.erase(0, static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Connection::readable() {
+  std::array<char, 16384> buffer;
+  const ssize_t size = ::read(fd(), buffer.data(), buffer.size());
+  if (size < 0) return later(errno);
+  if (size == 0) return false;
+  const bool good = session_.receive({buffer.data(), static_cast<std::size_t>(size)}, out_);
+  return flush(fd(), out_) && good && out_.size() <= kMostUnwritten;
+}
+
+bool Connection::writable() { return flush(fd(), out_); }
+
+bool Connection::tell() {
+  session_.tell(out_);
+  return flush(fd(), out_) && out_.size() <= kMostUnwritten;
+}
+
+bool SerialLine::ready() {
+  std::array<char, 16384> buffer;
+  for (;;) {
+    const ssize_t size = ::read(fd(), buffer.data(), buffer.size());
+    if (size < 0 && !later(errno)) return false;
+    if (size <= 0) break;
+    take({buffer.data(), static_cast<std::size_t>(size)});
+  }
+  return flush(fd(), out_);
+}
+
+void SerialLine::take(std::string_view bytes) {
+  if (const auto behind = scanner_.find(bytes)) {
+    bytes.remove_prefix(*behind);
+    session_.emplace(agent_);
+    out_ = guest::kLineMark;
+  }
+  if (session_ && !session_->receive(bytes, out_)) session_.reset();
+  if (out_.size() <= kMostUnwritten) return;
+  session_.reset();
+  out_.clear();
+}
+
+bool SerialLine::tell() {
+  if (session_) session_->tell(out_);
+  return flush(fd(), out_);
+}
+
+Connections::Connections(Loop& loop, Agent& agent, std::function<void()> spoke)
+    : loop_(loop), agent_(agent), spoke_(std::move(spoke)) {}
+
+void Connections::listen(Fd listener) {
+  if (!listener) return;
+  const int fd = listener.get();
+  if (loop_.add(fd, EPOLLIN, [this, fd](std::uint32_t) { accept(fd); })) {
+    listeners_.push_back(std::move(listener));
+  }
+}
+
+void Connections::accept(int listener) {
+  Fd fd = accept_host(listener);
+  if (!fd || connections_.size() >= kMost) return;
+  const int number = fd.get();
+  if (!loop_.add(number, EPOLLIN,
+                 [this, number](std::uint32_t events) { on_event(number, events); })) {
+    return;
+  }
+  connections_.try_emplace(number, std::move(fd), agent_);
+}
+
+void Connections::on_event(int fd, std::uint32_t events) {
+  const auto found = connections_.find(fd);
+  if (found == connections_.end()) return;
+  const bool readable = (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
+  bool goes_on = (events & EPOLLOUT) == 0 || found->second.writable();
+  if (goes_on && readable) goes_on = found->second.readable();
+  follow_up(fd, goes_on);
+  if (readable) spoke_();
+}
+
+void Connections::follow_up(int fd, bool goes_on) {
+  if (!goes_on) {
+    loop_.remove(fd);
+    connections_.erase(fd);
+    return;
+  }
+  const bool unwritten = connections_.at(fd).has_unwritten();
+  loop_.change(fd, unwritten ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void Connections::use_serial(Fd port) {
+  if (!port || serial_) return;
+  auto line = std::make_unique<SerialLine>(std::move(port), agent_);
+  // By edges: a port whose other end is closed is always "ready".
+  const auto events = EPOLLIN | EPOLLOUT | EPOLLET;
+  if (!loop_.add(line->fd(), events, [this](std::uint32_t) { on_serial(); })) return;
+  serial_ = std::move(line);
+  on_serial();
+}
+
+void Connections::on_serial() {
+  if (!serial_->ready()) {
+    loop_.remove(serial_->fd());
+    serial_.reset();
+    return;
+  }
+  spoke_();
+}
+
+void Connections::tell() {
+  std::vector<int> over;
+  for (auto& [fd, connection] : connections_) {
+    if (!connection.tell()) over.push_back(fd);
+  }
+  for (const int fd : over) follow_up(fd, false);
+  for (const auto& [fd, connection] : connections_) follow_up(fd, true);
+  if (serial_) serial_->tell();
+}
+
+}  // namespace ka::agent

@@ -1,0 +1,85 @@
+// The agent's conversations: sockets that a host connects to, and the serial line.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "guest-agent/agent/agent.hpp"
+#include "guest-agent/agent/loop.hpp"
+#include "guest-agent/agent/session.hpp"
+#include "guest-agent/protocol/line.hpp"
+
+namespace ka::agent {
+
+/// A host on a socket.
+class Connection {
+ public:
+  Connection(Fd fd, Agent& agent) : fd_(std::move(fd)), session_(agent) {}
+
+  int fd() const { return fd_.get(); }
+  /// Each says whether the connection goes on.
+  bool readable();
+  bool writable();
+  bool tell();
+  bool has_unwritten() const { return !out_.empty(); }
+
+ private:
+  Fd fd_;
+  Session session_;
+  std::string out_;
+};
+
+/// A host behind a virtio-serial port. It is there as soon as its mark is.
+class SerialLine {
+ public:
+  SerialLine(Fd fd, Agent& agent) : fd_(std::move(fd)), agent_(agent) {}
+
+  int fd() const { return fd_.get(); }
+  /// Reads and writes as far as the line goes. False: the port was taken out.
+  bool ready();
+  bool tell();
+
+ private:
+  void take(std::string_view bytes);
+
+  Fd fd_;
+  Agent& agent_;
+  guest::LineScanner scanner_;
+  std::optional<Session> session_;
+  std::string out_;
+};
+
+/// All of them, on the loop.
+class Connections {
+ public:
+  /// More than this at once is refused.
+  static constexpr std::size_t kMost = 8;
+
+  /// All must outlive it. `spoke` is called after a host was heard.
+  Connections(Loop& loop, Agent& agent, std::function<void()> spoke);
+
+  void listen(Fd listener);
+  void use_serial(Fd port);
+  bool has_serial() const { return serial_ != nullptr; }
+  /// The agent has news for whoever waits for it.
+  void tell();
+
+ private:
+  void accept(int listener);
+  void on_event(int fd, std::uint32_t events);
+  void on_serial();
+  void follow_up(int fd, bool goes_on);
+
+  Loop& loop_;
+  Agent& agent_;
+  std::function<void()> spoke_;
+  std::list<Fd> listeners_;
+  std::map<int, Connection> connections_;
+  std::unique_ptr<SerialLine> serial_;
+};
+
+}  // namespace ka::agent

@@ -1,0 +1,51 @@
+// Containers on their vCPUs: placed by cpuset where the guest has cpusets, else thread by thread,
+// and read again.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "guest-agent/agent/hierarchy.hpp"
+#include "guest-agent/agent/kernel.hpp"
+#include "policy/facts/guest.hpp"
+#include "policy/plan/guest.hpp"
+
+namespace ka::agent {
+
+class Containers {
+ public:
+  /// Both must outlive it.
+  Containers(const Roots& roots, const Calls& calls) : roots_(roots), calls_(calls) {}
+
+  /// Places every container that the host asked for, and those of which it did not speak on the
+  /// CPUs in common: first what leaves CPUs, then what enters them. Returns what the kernel has
+  /// then, by id.
+  std::vector<policy::GuestContainerState> place(const Hierarchy& hierarchy, const Tree& tree,
+                                                 const policy::GuestWishes& wishes,
+                                                 const policy::GuestPlacement& placement);
+
+  /// Gives every container that was placed what it would have without us.
+  void release(const Hierarchy& hierarchy, const Tree& tree, const policy::GuestCpuSet& online);
+
+  /// Threads are placed one by one: those born later must be looked for.
+  bool by_threads() const { return by_threads_; }
+
+ private:
+  using Path = std::filesystem::path;
+
+  void leave(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
+  int enter(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
+  int place_threads(const Hierarchy& hierarchy, const Path& directory,
+                    const policy::GuestCpuSet& cpus);
+  void read_back(const Hierarchy& hierarchy, const Path& directory,
+                 policy::GuestContainerState& state) const;
+  policy::GuestProcess read_process(int pid) const;
+
+  const Roots& roots_;
+  const Calls& calls_;
+  bool by_threads_ = false;
+  std::map<Path, policy::GuestCpuSet> given_;  ///< what each cgroup was last given
+  std::map<std::string, std::string> quotas_;  ///< by id: the quota before it was lifted
+};
+
+}  // namespace ka::agent

@@ -1,0 +1,36 @@
+// One cgroup's cpuset: written so that the kernel takes it, read as the kernel has it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "guest-agent/agent/hierarchy.hpp"
+#include "policy/facts/guest.hpp"
+
+namespace ka::agent {
+
+/// Gives the cgroup `directory` these CPUs, and its ancestors what it takes: v2: the controller is
+/// enabled on the way down; v1: they hold at least these CPUs, and memory nodes. v1: what lies
+/// below is given the same. Nothing is written that is so already. 0, or the errno that refused.
+int set_cpuset(const Hierarchy& hierarchy, const std::filesystem::path& directory,
+               const policy::GuestCpuSet& cpus);
+
+/// Gives the cgroup what it would have without us: v2: no cpuset of its own, or, while
+/// it has threads, all that is `online`; v1: `online`. 0, or
+/// the errno.
+int clear_cpuset(const Hierarchy& hierarchy, const std::filesystem::path& directory,
+                 const policy::GuestCpuSet& online);
+
+/// What the cgroup allows its threads, also by its ancestors.
+std::optional<policy::GuestCpuSet> effective_cpus(const Hierarchy& hierarchy,
+                                                  const std::filesystem::path& directory);
+
+/// All threads of a cgroup and of those below it.
+std::vector<int> threads_of(const Hierarchy& hierarchy, const std::filesystem::path& directory);
+
+/// Takes the CFS quota off a container's cgroup, or gives it the one that it had. `saved` is what
+/// it had; empty while it is not lifted. True: there is none.
+bool lift_quota(const Hierarchy& hierarchy, const std::filesystem::path& directory, bool lift,
+                std::string& saved);
+
+}  // namespace ka::agent

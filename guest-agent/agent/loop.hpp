@@ -1,0 +1,51 @@
+// The agent's one loop: sleeps until a descriptor has something, then calls whoever waits for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+
+namespace ka::agent {
+
+/// An owned descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int number) : number_(number) {}
+  Fd(Fd&& other) noexcept : number_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept;
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd();
+
+  int get() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+  int release();
+
+ private:
+  int number_ = -1;
+};
+
+class Loop {
+ public:
+  using Ready = std::function<void(std::uint32_t events)>;
+
+  Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  /// `events` as epoll(7) has them. The descriptor stays the caller's. False: epoll refused it.
+  bool add(int fd, std::uint32_t events, Ready ready);
+  void change(int fd, std::uint32_t events);
+  /// Also from within its own call.
+  void remove(int fd);
+
+  /// Sleeps until something is ready, and calls whoever waits for it. False: epoll is broken.
+  bool turn();
+
+ private:
+  Fd epoll_;
+  std::map<int, Ready> waiting_;
+};
+
+}  // namespace ka::agent

@@ -1,0 +1,16 @@
+// What a workload can read of where it runs: /run/kata-affinity/cpus.json.
+#pragma once
+
+#include <string>
+
+#include "policy/facts/guest.hpp"
+
+namespace ka::agent {
+
+/// {"version":1,"common":"0","cpus":[{"cpu":1,"vcpu":3,"apic_id":3,"online":true,"host_cpus":"5",
+/// "host_nodes":"0","dedicated":true},...],"containers":[{"id":"...","name":"app","cpus":"1-2",
+/// "dedicated":true},...]}, with a newline. `common` is where all floats that has no CPUs of its
+/// own.
+std::string notice_text(const policy::GuestWishes& wishes, const policy::GuestReport& report);
+
+}  // namespace ka::agent

@@ -1,0 +1,110 @@
+#include "guest-agent/agent/program.hpp"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "guest-agent/agent/agent.hpp"
+#include "guest-agent/agent/connections.hpp"
+#include "guest-agent/agent/loop.hpp"
+#include "guest-agent/agent/sockets.hpp"
+#include "guest-agent/agent/tree_watch.hpp"
+
+namespace ka::agent {
+namespace {
+
+/// How long a thread that was born elsewhere stays there, where there are no cpusets.
+constexpr long kLookEveryMs = 200;
+
+class Program {
+ public:
+  explicit Program(const Options& options)
+      : options_(options),
+        agent_(options_.roots, calls_),
+        connections_(loop_, agent_, [this] { settle(); }),
+        uevents_(open_uevents()),
+        timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
+
+  int run() {
+    connections_.listen(listen_vsock(options_.port));
+    connections_.listen(listen_unix(socket_path()));
+    connections_.use_serial(open_serial(options_.roots, options_.serial_port));
+    if (uevents_) loop_.add(uevents_.get(), EPOLLIN, [this](std::uint32_t) { on_uevents(); });
+    loop_.add(cgroups_.fd(), EPOLLIN, [this](std::uint32_t) { on_cgroups(); });
+    loop_.add(timer_.get(), EPOLLIN, [this](std::uint32_t) { on_timer(); });
+    while (loop_.turn()) {
+    }
+    std::perror("kata-affinity-agent: epoll");
+    return 1;
+  }
+
+ private:
+  std::filesystem::path socket_path() const {
+    if (!options_.socket.empty()) return options_.socket;
+    return options_.roots.run / "kata-affinity/agent.sock";
+  }
+
+  void on_uevents() {
+    const Uevents news = read_uevents(uevents_.get());
+    if (news.ports && !connections_.has_serial()) {
+      connections_.use_serial(open_serial(options_.roots, options_.serial_port));
+    }
+    if (!news.cpus) return;
+    agent_.cpus_changed();
+    settle();
+  }
+
+  void on_cgroups() {
+    if (!cgroups_.drain()) return;
+    agent_.cgroups_changed();
+    settle();
+  }
+
+  void on_timer() {
+    std::uint64_t ticks = 0;
+    if (::read(timer_.get(), &ticks, sizeof ticks) != sizeof ticks) return;
+    agent_.look_again();
+    settle();
+  }
+
+  /// The agent did something: who waits is told, and it is watched what it works on now.
+  void settle() {
+    const std::uint64_t generation = agent_.report().generation;
+    if (settled_ == generation && places_ == agent_.places_to_watch()) return;
+    settled_ = generation;
+    connections_.tell();
+    places_ = agent_.places_to_watch();
+    cgroups_.follow(places_);
+    const bool looks = agent_.needs_looking();
+    if (looks == looking_) return;
+    looking_ = looks;
+    const itimerspec every{.it_interval = {.tv_sec = 0, .tv_nsec = kLookEveryMs * 1000000},
+                           .it_value = {.tv_sec = 0, .tv_nsec = kLookEveryMs * 1000000}};
+    const itimerspec never{};
+    ::timerfd_settime(timer_.get(), 0, looks ? &every : &never, nullptr);
+  }
+
+  const Options& options_;
+  Calls calls_;
+  Agent agent_;
+  Loop loop_;
+  Connections connections_;
+  TreeWatch cgroups_;
+  Fd uevents_;
+  Fd timer_;
+  bool looking_ = false;
+  std::uint64_t settled_ = 0;
+  std::vector<std::filesystem::path> places_;
+};
+
+}  // namespace
+
+int run(const Options& options) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return Program(options).run();
+}
+
+}  // namespace ka::agent

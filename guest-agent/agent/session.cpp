@@ -1,0 +1,93 @@
+#include "guest-agent/agent/session.hpp"
+
+#include <utility>
+
+#include "guest-agent/protocol/messages.hpp"
+
+namespace ka::agent {
+namespace {
+
+using guest::Status;
+
+void answer(std::uint32_t stream, std::string_view payload, std::string& out) {
+  out += guest::write_answer(stream, {.status = 0, .message = {}, .payload = payload});
+}
+
+void refuse(std::uint32_t stream, Status status, std::string_view message, std::string& out) {
+  out += guest::write_answer(
+      stream, {.status = static_cast<std::uint32_t>(status), .message = message, .payload = {}});
+}
+
+guest::Hello ours() { return {.program = "kata-affinity-agent " KA_VERSION}; }
+
+}  // namespace
+
+bool Session::receive(std::string_view bytes, std::string& out) {
+  decoder_.feed(bytes);
+  while (const auto frame = decoder_.next()) {
+    if (!take(*frame, out)) return false;
+  }
+  return true;
+}
+
+bool Session::take(const ttrpc::Frame& frame, std::string& out) {
+  const std::uint32_t stream = frame.header.stream;
+  if (frame.header.type != ttrpc::kRequest || stream % 2 == 0 || stream <= last_stream_) {
+    return false;
+  }
+  last_stream_ = stream;
+  if (frame.skipped()) {
+    refuse(stream, Status::kResourceExhausted, "the request is too large", out);
+    return false;
+  }
+  const auto call = guest::read_call(frame.data);
+  if (!call) return false;
+  if (call->service != guest::kService) {
+    refuse(stream, Status::kUnimplemented, "no such service", out);
+    return true;
+  }
+  if (call->method == "Hello") return hello(stream, call->payload, out);
+  if (!greeted_) {
+    refuse(stream, Status::kFailedPrecondition, "say hello first", out);
+    return true;
+  }
+  if (call->method == "Apply") return apply(stream, call->payload, out);
+  if (call->method == "Watch") return watch(stream, call->payload, out);
+  refuse(stream, Status::kUnimplemented, "no such method", out);
+  return true;
+}
+
+/// A host that is too old or too new is told what we speak, and can say so.
+bool Session::hello(std::uint32_t stream, std::string_view payload, std::string& out) {
+  const auto theirs = guest::decode_hello(payload);
+  if (!theirs) return false;
+  greeted_ = guest::common_version(ours(), *theirs).has_value();
+  answer(stream, guest::encode(ours()), out);
+  return true;
+}
+
+bool Session::apply(std::uint32_t stream, std::string_view payload, std::string& out) {
+  auto wishes = guest::decode_wishes(payload);
+  if (!wishes) {
+    refuse(stream, Status::kInvalidArgument, "the request cannot be read", out);
+    return false;
+  }
+  answer(stream, guest::encode(agent_.apply(std::move(*wishes))), out);
+  return true;
+}
+
+bool Session::watch(std::uint32_t stream, std::string_view payload, std::string& out) {
+  const auto generation = guest::decode_watch(payload);
+  if (!generation || watching_ != 0) return false;
+  watching_ = stream;
+  known_ = *generation;
+  tell(out);
+  return true;
+}
+
+void Session::tell(std::string& out) {
+  if (watching_ == 0 || agent_.report().generation == known_) return;
+  answer(std::exchange(watching_, 0), guest::encode(agent_.report()), out);
+}
+
+}  // namespace ka::agent

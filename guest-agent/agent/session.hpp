@@ -1,0 +1,42 @@
+// One connection of a host: bytes in, answers out. It knows no sockets.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "guest-agent/agent/agent.hpp"
+#include "guest-agent/protocol/envelope.hpp"
+#include "guest-agent/protocol/limits.hpp"
+#include "shim-ext/ttrpc/frame.hpp"
+
+namespace ka::agent {
+
+class Session {
+ public:
+  /// `agent` must outlive it.
+  explicit Session(Agent& agent) : agent_(agent) {}
+
+  /// False: the peer does not speak our language; the connection is to be closed once `out` is
+  /// written. Answers are appended to `out`.
+  bool receive(std::string_view bytes, std::string& out);
+
+  /// Something may be new: answers a host that waits for it.
+  void tell(std::string& out);
+
+ private:
+  bool take(const ttrpc::Frame& frame, std::string& out);
+  bool hello(std::uint32_t stream, std::string_view payload, std::string& out);
+  bool apply(std::uint32_t stream, std::string_view payload, std::string& out);
+  bool watch(std::uint32_t stream, std::string_view payload, std::string& out);
+
+  Agent& agent_;
+  ttrpc::Decoder decoder_{guest::kMaxMessage};
+  bool greeted_ = false;
+  std::uint32_t last_stream_ = 0;
+  std::uint32_t watching_ = 0;  ///< stream of the call that waits; 0: none
+  std::uint64_t known_ = 0;     ///< generation that the waiting host has
+};
+
+}  // namespace ka::agent

@@ -1,0 +1,34 @@
+// Where the agent's descriptors come from. Each of these is empty where the guest does not have it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "guest-agent/agent/kernel.hpp"
+#include "guest-agent/agent/loop.hpp"
+
+namespace ka::agent {
+
+/// Listens on vsock, for any of the guest's own CIDs.
+Fd listen_vsock(std::uint32_t port);
+/// Listens on a unix socket that only root may connect to; one that nobody listens on is replaced.
+Fd listen_unix(const std::filesystem::path& path);
+/// The next connection; empty when there is none, or when it comes from elsewhere than the host
+/// (CID 2) or this guest's root.
+Fd accept_host(int listener);
+
+/// Opens the virtio-serial port of that name.
+Fd open_serial(const Roots& roots, const std::string& name);
+
+/// The kernel's messages about devices (NETLINK_KOBJECT_UEVENT).
+Fd open_uevents();
+/// What one read of it tells: CPUs came, went or changed; a serial port came.
+struct Uevents {
+  bool cpus = false;
+  bool ports = false;
+};
+/// Reads all that is there. Lost messages count as both.
+Uevents read_uevents(int fd);
+
+}  // namespace ka::agent

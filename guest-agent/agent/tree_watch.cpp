@@ -1,0 +1,62 @@
+#include "guest-agent/agent/tree_watch.hpp"
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace ka::agent {
+namespace {
+
+constexpr std::uint32_t kEvents =
+    IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_MODIFY | IN_ONLYDIR;
+
+/// Files in a cgroup's directory that change all the time tell nothing.
+bool matters(const inotify_event& event, std::string_view name) {
+  if ((event.mask & (IN_ISDIR | IN_Q_OVERFLOW | IN_IGNORED)) != 0) return true;
+  return (event.mask & IN_MODIFY) != 0 &&
+         (name == "cpuset.cpus" || name == "cpu.max" || name == "cgroup.procs" ||
+          name == "cgroup.subtree_control");
+}
+
+}  // namespace
+
+TreeWatch::TreeWatch() : inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
+
+void TreeWatch::follow(const std::vector<std::filesystem::path>& directories) {
+  std::map<std::filesystem::path, int> wanted;
+  for (const auto& directory : directories) {
+    const auto known = watches_.find(directory);
+    // A directory that was made anew has another watch; asking for one that is there is harmless.
+    const int watch = ::inotify_add_watch(inotify_.get(), directory.c_str(), kEvents);
+    if (watch >= 0) wanted[directory] = watch;
+    if (known != watches_.end()) watches_.erase(known);
+  }
+  for (const auto& [directory, watch] : watches_) {
+    const bool reused = std::ranges::any_of(
+        wanted, [watch = watch](const auto& entry) { return entry.second == watch; });
+    if (!reused) ::inotify_rm_watch(inotify_.get(), watch);
+  }
+  watches_ = std::move(wanted);
+}
+
+bool TreeWatch::drain() {
+  alignas(inotify_event) std::array<char, 4096> buffer;
+  bool concerns = false;
+  for (;;) {
+    const ssize_t size = ::read(inotify_.get(), buffer.data(), buffer.size());
+    if (size <= 0) return concerns;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
+      inotify_event event{};
+      std::memcpy(&event, buffer.data() + at, sizeof event);
+      const char* name = buffer.data() + at + sizeof event;
+      concerns |= matters(event, event.len > 0 ? std::string_view(name) : std::string_view());
+      at += sizeof event + event.len;
+    }
+  }
+}
+
+}  // namespace ka::agent

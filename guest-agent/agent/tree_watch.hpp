@@ -1,0 +1,27 @@
+// inotify on the cgroups that matter: a container's appears, goes, or somebody writes its cpuset.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "guest-agent/agent/loop.hpp"
+
+namespace ka::agent {
+
+class TreeWatch {
+ public:
+  TreeWatch();
+
+  /// Watches these directories and no others.
+  void follow(const std::vector<std::filesystem::path>& directories);
+  int fd() const { return inotify_.get(); }
+  /// Reads all that is there; true when it may concern us.
+  bool drain();
+
+ private:
+  Fd inotify_;
+  std::map<std::filesystem::path, int> watches_;
+};
+
+}  // namespace ka::agent

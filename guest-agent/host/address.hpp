@@ -1,0 +1,46 @@
+// Where a guest's agent is to be reached.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "affinity/base/fd.hpp"
+#include "affinity/base/result.hpp"
+#include "guest-agent/host/session.hpp"
+#include "guest-agent/protocol/limits.hpp"
+
+namespace ka::guest {
+
+struct Address {
+  enum class Kind { kVsock, kHybrid, kSerial, kUnix };
+  Kind kind = Kind::kVsock;
+  std::uint32_t cid = 0;       ///< kVsock
+  std::uint32_t port = kPort;  ///< kVsock, kHybrid
+  std::string path;            ///< all but kVsock: a unix socket
+
+  bool operator==(const Address&) const = default;
+  Opening opening() const;
+};
+
+/// "vsock://CID[:PORT]", "hvsock:///PATH[:PORT]" (as Kata writes them), "serial:///PATH" (the
+/// socket behind a virtio-serial port), "unix:///PATH" (the agent's own socket). kInvalid for
+/// others.
+base::Result<Address> parse_address(std::string_view text);
+std::string to_string(const Address& address);
+
+/// What a VMM's command line says: QEMU's vhost-vsock device or our virtio-serial port, Cloud
+/// Hypervisor's --vsock. Absent where it says nothing.
+std::optional<Address> address_of(const std::vector<std::string>& command_line);
+
+/// Our agent's address, by that of Kata's agent ("/agent-url" of the shim's management socket):
+/// the same place, another port. Absent where it makes no sense.
+std::optional<Address> address_beside(std::string_view kata_agent_url);
+
+/// Connects without waiting: the connection may be on its way. kUnavailable, kPermission.
+base::Result<base::Fd> connect(const Address& address);
+
+}  // namespace ka::guest

@@ -1,0 +1,182 @@
+#include "guest-agent/host/session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "guest-agent/protocol/envelope.hpp"
+
+namespace ka::guest {
+namespace {
+
+/// "OK 1073741824\n" and some room.
+constexpr std::size_t kLongestLine = 32;
+
+const Hello& ours() {
+  static const Hello kOurs{.program = "kata-affinityd"};
+  return kOurs;
+}
+
+std::string versions(std::uint32_t oldest, std::uint32_t newest) {
+  return std::to_string(oldest) + '-' + std::to_string(newest);
+}
+
+std::set<std::string> ids_of(const policy::GuestWishes& wishes) {
+  std::set<std::string> ids;
+  for (const policy::GuestContainer& container : wishes.containers) ids.insert(container.id);
+  return ids;
+}
+
+/// Two CPUs cannot be the same one.
+bool have_own_ids(const std::vector<policy::GuestCpu>& cpus) {
+  std::set<std::uint64_t> ids;
+  return std::ranges::all_of(cpus, [&ids](const policy::GuestCpu& cpu) {
+    return !cpu.hardware_id || ids.insert(*cpu.hardware_id).second;
+  });
+}
+
+}  // namespace
+
+Session::Session(Opening opening, std::uint32_t port) : opening_(opening), port_(port) {}
+
+std::string Session::start() {
+  std::string out;
+  if (opening_ == Opening::kMark) return std::string(kLineMark);
+  if (opening_ == Opening::kConnect) return "CONNECT " + std::to_string(port_) + '\n';
+  stage_ = Stage::kHello;
+  hello_ = send("Hello", encode(ours()), out);
+  return out;
+}
+
+bool Session::fail(std::string reason) {
+  stage_ = Stage::kFailed;
+  failure_ = std::move(reason);
+  return false;
+}
+
+bool Session::receive(std::string_view bytes, std::vector<News>& news, std::string& out) {
+  if (stage_ == Stage::kFailed) return false;
+  if (stage_ == Stage::kOpening && !open(bytes, out)) return stage_ != Stage::kFailed;
+  decoder_.feed(bytes);
+  while (const auto frame = decoder_.next()) {
+    if (!take(*frame, news, out)) return false;
+  }
+  return true;
+}
+
+/// True once ttrpc begins, with `bytes` what belongs to it.
+bool Session::open(std::string_view& bytes, std::string& out) {
+  if (opening_ == Opening::kMark) {
+    const auto behind = scanner_.find(bytes);
+    if (!behind) return false;
+    bytes.remove_prefix(*behind);
+  } else if (!read_connected(bytes)) {
+    return false;
+  }
+  stage_ = Stage::kHello;
+  hello_ = send("Hello", encode(ours()), out);
+  return true;
+}
+
+bool Session::read_connected(std::string_view& bytes) {
+  const std::size_t end = bytes.find('\n');
+  line_ += bytes.substr(0, std::min(end, kLongestLine + 1));
+  if (line_.size() > kLongestLine) return fail("the VMM's vsock socket does not answer CONNECT");
+  if (end == std::string_view::npos) return false;
+  bytes.remove_prefix(end + 1);
+  if (line_.starts_with("OK")) return true;
+  return fail("nobody listens on the agent's port in the guest");
+}
+
+bool Session::is_owed() const {
+  if (stage_ == Stage::kFailed) return false;
+  return !ready() || apply_ != 0 || !decoder_.idle();
+}
+
+std::uint32_t Session::send(std::string_view method, std::string_view payload, std::string& out) {
+  const std::uint32_t stream = std::exchange(next_stream_, next_stream_ + 2);
+  out += write_call(stream, {.service = kService, .method = method, .payload = payload});
+  return stream;
+}
+
+void Session::wish(policy::GuestWishes wishes, std::string& out) {
+  next_wishes_ = std::move(wishes);
+  send_wishes(out);
+}
+
+void Session::send_wishes(std::string& out) {
+  if (!ready() || apply_ != 0 || !next_wishes_) return;
+  sent_ids_ = ids_of(*next_wishes_);
+  apply_ = send("Apply", encode(*next_wishes_), out);
+  next_wishes_.reset();
+}
+
+void Session::watch(std::string& out) {
+  if (!ready() || watch_ != 0) return;
+  watch_ = send("Watch", encode_watch(generation_), out);
+}
+
+bool Session::take(const ttrpc::Frame& frame, std::vector<News>& news, std::string& out) {
+  if (frame.header.type != ttrpc::kResponse) return fail("the agent sent what is no answer");
+  if (frame.skipped()) return fail("the agent sent more than is allowed");
+  const std::uint32_t stream = frame.header.stream;
+  const bool asked = stream != 0 && (stream == hello_ || stream == apply_ || stream == watch_);
+  if (!asked) return fail("the agent answered what nobody asked");
+  const auto answer = read_answer(frame.data);
+  if (!answer) return fail("the agent's answer cannot be read");
+  if (answer->status != 0) {
+    return fail("the agent refused a call, with code " + std::to_string(answer->status));
+  }
+  if (stream == hello_) return take_hello(answer->payload, out);
+  const bool applied = stream == apply_;
+  (applied ? apply_ : watch_) = 0;
+  if (applied) ++answered_;
+  if (!take_report(answer->payload, applied, news)) return false;
+  send_wishes(out);
+  return true;
+}
+
+bool Session::take_hello(std::string_view payload, std::string& out) {
+  hello_ = 0;
+  ++answered_;
+  const auto theirs = decode_hello(payload);
+  if (!theirs) return fail("the agent's hello cannot be read");
+  if (!common_version(ours(), *theirs)) {
+    return fail("the agent speaks versions " + versions(theirs->oldest, theirs->version) +
+                " of the protocol, and this daemon " + versions(ours().oldest, ours().version));
+  }
+  program_ = theirs->program;
+  stage_ = Stage::kReady;
+  send_wishes(out);
+  return true;
+}
+
+bool Session::take_report(std::string_view payload, bool applied, std::vector<News>& news) {
+  auto report = decode_report(payload);
+  if (!report) return fail("the agent's report cannot be read");
+  if (auto wrong = check(*report); !wrong.empty()) return fail(std::move(wrong));
+  generation_ = report->generation;
+  if (applied) told_ids_ = sent_ids_;
+  // What was wished meanwhile is not answered yet.
+  news.push_back({std::move(*report), applied && !next_wishes_});
+  return true;
+}
+
+/// What a guest may say: only of its own CPUs, and of containers that it was asked about.
+std::string Session::check(const policy::GuestReport& report) const {
+  if (!have_own_ids(report.cpus)) return "the agent tells of two CPUs with the same id";
+  policy::GuestCpuSet known;
+  for (const policy::GuestCpu& cpu : report.cpus) known.add(cpu.number);
+  bool possible = report.common.subset_of(known);
+  for (const policy::GuestContainerState& state : report.containers) {
+    if (!sent_ids_.contains(state.id) && !told_ids_.contains(state.id)) {
+      return "the agent tells of a container that is not its own";
+    }
+    possible &= state.wanted.subset_of(known) && state.actual.subset_of(known);
+    for (const policy::GuestProcess& process : state.processes) {
+      possible &= process.cpus.subset_of(known);
+    }
+  }
+  return possible ? "" : "the agent tells of CPUs that it does not have";
+}
+
+}  // namespace ka::guest

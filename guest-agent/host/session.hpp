@@ -1,0 +1,93 @@
+// The host's side of a conversation with a guest agent, without I/O. The peer is hostile: whatever
+// it sends that was not asked for, is out of range, names what is not its own or makes no sense
+// ends the conversation. Nothing is held of it but one frame.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "guest-agent/protocol/line.hpp"
+#include "guest-agent/protocol/messages.hpp"
+#include "policy/facts/guest.hpp"
+#include "shim-ext/ttrpc/frame.hpp"
+
+namespace ka::guest {
+
+/// What has to be said before ttrpc begins.
+enum class Opening {
+  kNone,     ///< a stream socket of the agent's own
+  kConnect,  ///< hybrid vsock: "CONNECT <port>\n", answered by "OK <number>\n"
+  kMark,     ///< a serial line: see line.hpp
+};
+
+/// Something that the agent told.
+struct News {
+  policy::GuestReport report;
+  bool answers_wishes = false;  ///< it is what came of the last wishes
+};
+
+class Session {
+ public:
+  /// `port`: for kConnect.
+  explicit Session(Opening opening, std::uint32_t port = kPort);
+
+  /// What to send first.
+  std::string start();
+
+  /// What came; appends to `news` and, what is to be sent, to `out`. False: the conversation is
+  /// over, failure() says why, in words of ours only.
+  bool receive(std::string_view bytes, std::vector<News>& news, std::string& out);
+
+  /// What the guest is to do: sent at once, or when the answer to the wishes before has come. Only
+  /// the last ones count.
+  void wish(policy::GuestWishes wishes, std::string& out);
+  /// Asks to be told what is new; nothing while that was asked already.
+  void watch(std::string& out);
+
+  /// The agent said hello, in a version that we speak.
+  bool ready() const { return stage_ == Stage::kReady; }
+  /// An answer is due: it has to come within kDeadline.
+  bool is_owed() const;
+  /// Counts the calls that were answered within it.
+  std::uint64_t answered() const { return answered_; }
+  /// What the agent calls itself.
+  const std::string& program() const { return program_; }
+  const std::string& failure() const { return failure_; }
+
+ private:
+  enum class Stage { kOpening, kHello, kReady, kFailed };
+
+  bool fail(std::string reason);
+  bool open(std::string_view& bytes, std::string& out);
+  bool read_connected(std::string_view& bytes);
+  bool take(const ttrpc::Frame& frame, std::vector<News>& news, std::string& out);
+  bool take_hello(std::string_view payload, std::string& out);
+  bool take_report(std::string_view payload, bool applied, std::vector<News>& news);
+  std::string check(const policy::GuestReport& report) const;
+  std::uint32_t send(std::string_view method, std::string_view payload, std::string& out);
+  void send_wishes(std::string& out);
+
+  Opening opening_;
+  std::uint32_t port_;
+  Stage stage_ = Stage::kOpening;
+  std::string failure_;
+  std::string program_;
+  std::string line_;  ///< the answer to CONNECT, as far as it came
+  LineScanner scanner_;
+  ttrpc::Decoder decoder_{kMaxMessage};
+  std::uint32_t next_stream_ = 1;
+  std::uint64_t answered_ = 0;
+  std::uint32_t hello_ = 0;  ///< streams of calls that are not answered; 0: none
+  std::uint32_t apply_ = 0;
+  std::uint32_t watch_ = 0;
+  std::uint64_t generation_ = 0;  ///< of the last report
+  std::optional<policy::GuestWishes> next_wishes_;
+  std::set<std::string> told_ids_;  ///< containers of the wishes that were answered
+  std::set<std::string> sent_ids_;  ///< and of those that were sent last
+};
+
+}  // namespace ka::guest

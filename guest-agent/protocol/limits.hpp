@@ -1,0 +1,32 @@
+// How much one end takes from the other. Both are strict: what is beyond is an attack or a defect.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace ka::guest {
+
+/// The versions of the protocol that this build speaks.
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kOldestVersion = 1;
+
+/// Where the agent listens on vsock.
+inline constexpr std::uint32_t kPort = 1031;
+/// The virtio-serial port's name.
+inline constexpr const char* kSerialPort = "org.kata-affinity.agent.0";
+inline constexpr const char* kService = "kata_affinity.guest.v1.Agent";
+
+/// The data of one frame.
+inline constexpr std::size_t kMaxMessage = std::size_t{512} << 10;
+inline constexpr std::size_t kMaxCpus = 1024;
+inline constexpr std::size_t kMaxContainers = 512;
+inline constexpr std::size_t kMaxProcesses = 8;  ///< told of one container
+inline constexpr std::size_t kMaxId = 128;
+inline constexpr std::size_t kMaxName = 64;
+inline constexpr std::size_t kMaxList = 4096;  ///< characters of a list of CPUs
+
+/// An answer that does not come within this is none.
+inline constexpr std::chrono::milliseconds kDeadline{1000};
+
+}  // namespace ka::guest

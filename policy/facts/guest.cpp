@@ -1,0 +1,37 @@
+#include "policy/facts/guest.hpp"
+
+namespace ka::policy {
+
+std::string_view guest_method_name(GuestMethod method) {
+  switch (method) {
+    case GuestMethod::kNone:
+      return "none";
+    case GuestMethod::kCgroupV2:
+      return "cgroup-v2";
+    case GuestMethod::kCgroupV1:
+      return "cgroup-v1";
+    case GuestMethod::kAffinity:
+      return "affinity";
+  }
+  return "none";
+}
+
+std::string_view guest_problem_name(GuestProblem problem) {
+  switch (problem) {
+    case GuestProblem::kNone:
+      return "";
+    case GuestProblem::kNotFound:
+      return "not-found";
+    case GuestProblem::kVcpuMissing:
+      return "vcpu-missing";
+    case GuestProblem::kNoVcpu:
+      return "no-vcpu";
+    case GuestProblem::kRefused:
+      return "refused";
+    case GuestProblem::kThreadsOutside:
+      return "threads-outside";
+  }
+  return "";
+}
+
+}  // namespace ka::policy

@@ -1,0 +1,120 @@
+// What is known of a guest: its CPUs as its own kernel sees them, what the host asks of it, and
+// what it says it did. Plain values, the same on both sides of the connection.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/facts/id_set.hpp"
+
+namespace ka::policy {
+
+/// One CPU of the guest. The number is the guest kernel's; who it is tells the hardware id alone
+/// (x86: APIC id; arm64: MPIDR): kernels number plugged CPUs differently.
+struct GuestCpu {
+  int number = 0;
+  std::optional<std::uint64_t> hardware_id;  ///< absent: offline, and never seen online
+  int socket = 0;
+  int core = 0;
+  int thread = 0;
+  int node = 0;
+  bool online = false;
+
+  bool operator==(const GuestCpu&) const = default;
+};
+
+/// A vCPU as the host wants the guest to treat it.
+struct GuestVcpu {
+  std::uint64_t hardware_id = 0;
+  int index = 0;  ///< the VMM's
+  CpuSet cpus;    ///< host CPUs that it runs on
+  NodeSet nodes;  ///< their NUMA nodes
+  bool dedicated = false;
+  /// The guest's kernel, its services and containers without CPUs of their own may use it.
+  bool common = true;
+
+  bool operator==(const GuestVcpu&) const = default;
+};
+
+/// A container as the host wants the guest to place it.
+struct GuestContainer {
+  std::string id;
+  std::string name;
+  std::vector<std::uint64_t> hardware_ids;  ///< of its vCPUs, ascending; empty: those in common
+  bool dedicated = false;
+  bool lift_quota = false;  ///< no CFS quota in its cgroup
+
+  bool operator==(const GuestContainer&) const = default;
+};
+
+/// All that the host asks of a guest. What it does not name is as it would be without us.
+struct GuestWishes {
+  std::vector<GuestVcpu> vcpus;            ///< by hardware id
+  std::vector<GuestContainer> containers;  ///< by id
+  bool move_interrupts = true;             ///< off the vCPUs that are not in common
+  bool release = false;                    ///< give everything back
+
+  bool operator==(const GuestWishes&) const = default;
+};
+
+/// How a container's processes are held on their CPUs.
+enum class GuestMethod { kNone, kCgroupV2, kCgroupV1, kAffinity };
+
+/// "none", "cgroup-v2", "cgroup-v1", "affinity".
+std::string_view guest_method_name(GuestMethod method);
+
+/// Why a container is not as the host asked. In numbers: a guest says nothing to people.
+enum class GuestProblem {
+  kNone,
+  kNotFound,       ///< no cgroup of that container is there (yet)
+  kVcpuMissing,    ///< some of its vCPUs are not online in the guest
+  kNoVcpu,         ///< none of them is: it is left on the CPUs in common
+  kRefused,        ///< the guest's kernel refused the cpuset
+  kThreadsOutside  ///< some threads may run elsewhere
+};
+
+/// "", "not-found", "vcpu-missing", "no-vcpu", "refused", "threads-outside".
+std::string_view guest_problem_name(GuestProblem problem);
+
+struct GuestProcess {
+  int pid = 0;
+  std::string name;
+  int threads = 0;
+  GuestCpuSet cpus;  ///< where any of its threads may run
+
+  bool operator==(const GuestProcess&) const = default;
+};
+
+/// A container as the guest's kernel has it now.
+struct GuestContainerState {
+  std::string id;
+  GuestCpuSet wanted;  ///< what the host's wish comes to in guest numbers
+  GuestCpuSet actual;  ///< what its cgroup allows; without one where its threads may run
+  GuestMethod method = GuestMethod::kNone;
+  GuestProblem problem = GuestProblem::kNone;
+  int threads = 0;
+  int outside = 0;                      ///< threads that may run elsewhere
+  std::vector<GuestProcess> processes;  ///< the first few of them, by pid
+  bool quota_lifted = false;
+
+  bool operator==(const GuestContainerState&) const = default;
+};
+
+struct GuestReport {
+  std::uint64_t generation = 0;  ///< another one whenever anything below changed
+  std::vector<GuestCpu> cpus;    ///< by number
+  GuestCpuSet common;            ///< where everything but containers of their own runs
+  std::vector<GuestContainerState> containers;  ///< by id
+  int interrupts_moved = 0;
+  int interrupts_stuck = 0;  ///< the kernel does not let them be moved
+  int kernel_threads_moved = 0;
+  int kernel_threads_stuck = 0;
+  bool services_moved = false;  ///< kata-agent is off the vCPUs that are not in common
+
+  bool operator==(const GuestReport&) const = default;
+};
+
+}  // namespace ka::policy

@@ -1,0 +1,133 @@
+#include "policy/plan/guest.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace ka::policy {
+namespace {
+
+const VcpuFacts* find_vcpu(const std::vector<VcpuFacts>& vcpus, int index) {
+  const auto found = std::ranges::find(vcpus, index, &VcpuFacts::index);
+  return found == vcpus.end() || !found->apic_id ? nullptr : &*found;
+}
+
+NodeSet nodes_of(const CpuSet& cpus, const Topology& topology) {
+  NodeSet nodes;
+  for (const int cpu : cpus) {
+    if (const Cpu* found = topology.find(cpu)) nodes.add(found->numa);
+  }
+  return nodes;
+}
+
+/// A vCPU that serves no exclusive container, or the one that has to carry the rest as well.
+bool is_common(const SandboxPlan& plan, const VcpuPlan& vcpu) {
+  if (vcpu.container.empty()) return true;
+  return std::ranges::any_of(plan.warnings, [&vcpu](const Note& note) {
+    return note.code == Code::kNoFloatingVcpu && note.number == vcpu.index;
+  });
+}
+
+/// It is an exclusive container: some vCPU serves it alone.
+bool owns_vcpus(const SandboxPlan& plan, const ContainerPlan& container) {
+  return std::ranges::find(plan.vcpus, container.id, &VcpuPlan::container) != plan.vcpus.end();
+}
+
+std::vector<std::uint64_t> hardware_ids(const VcpuSet& indices,
+                                        const std::vector<VcpuFacts>& vcpus) {
+  std::vector<std::uint64_t> ids;
+  for (const int index : indices) {
+    const VcpuFacts* facts = find_vcpu(vcpus, index);
+    if (facts != nullptr) ids.push_back(static_cast<std::uint64_t>(*facts->apic_id));
+  }
+  std::ranges::sort(ids);
+  return ids;
+}
+
+/// Guest CPU numbers that are online, by hardware id.
+std::map<std::uint64_t, int> online_numbers(const std::vector<GuestCpu>& cpus) {
+  std::map<std::uint64_t, int> numbers;
+  for (const GuestCpu& cpu : cpus) {
+    if (cpu.online && cpu.hardware_id) numbers.emplace(*cpu.hardware_id, cpu.number);
+  }
+  return numbers;
+}
+
+/// Everything that is online but the vCPUs that are kept for containers; where that is nothing,
+/// everything.
+GuestCpuSet common_cpus(const GuestWishes& wishes, const std::vector<GuestCpu>& cpus,
+                        const std::map<std::uint64_t, int>& numbers) {
+  GuestCpuSet online;
+  for (const GuestCpu& cpu : cpus) {
+    if (cpu.online) online.add(cpu.number);
+  }
+  GuestCpuSet common = online;
+  for (const GuestVcpu& vcpu : wishes.vcpus) {
+    const auto number = numbers.find(vcpu.hardware_id);
+    if (!vcpu.common && number != numbers.end()) common.remove(number->second);
+  }
+  return common.empty() ? online : common;
+}
+
+}  // namespace
+
+GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& vcpus,
+                         const Topology& topology, const GuestSettings& settings) {
+  GuestWishes wishes;
+  wishes.move_interrupts = settings.move_interrupts;
+  for (const VcpuPlan& vcpu : plan.vcpus) {
+    const VcpuFacts* facts = find_vcpu(vcpus, vcpu.index);
+    if (facts == nullptr) continue;
+    wishes.vcpus.push_back({.hardware_id = static_cast<std::uint64_t>(*facts->apic_id),
+                            .index = vcpu.index,
+                            .cpus = vcpu.cpus,
+                            .nodes = nodes_of(vcpu.cpus, topology),
+                            .dedicated = vcpu.role == VcpuRole::kDedicated,
+                            .common = is_common(plan, vcpu)});
+  }
+  std::ranges::sort(wishes.vcpus, {}, &GuestVcpu::hardware_id);
+  for (const ContainerPlan& container : plan.containers) {
+    wishes.containers.push_back({.id = container.id,
+                                 .name = container.name,
+                                 .hardware_ids = hardware_ids(container.vcpus, vcpus),
+                                 .dedicated = container.dedicated,
+                                 .lift_quota = settings.lift_quota && owns_vcpus(plan, container)});
+  }
+  std::ranges::sort(wishes.containers, {}, &GuestContainer::id);
+  return wishes;
+}
+
+GuestPlacement place_in_guest(const GuestWishes& wishes, const std::vector<GuestCpu>& cpus) {
+  const auto numbers = online_numbers(cpus);
+  GuestPlacement placement;
+  placement.common = common_cpus(wishes, cpus, numbers);
+  for (const GuestContainer& container : wishes.containers) {
+    GuestCpuSet& own = placement.containers[container.id];
+    for (const std::uint64_t id : container.hardware_ids) {
+      const auto number = numbers.find(id);
+      if (number != numbers.end()) own.add(number->second);
+    }
+    const bool all = own.size() == static_cast<int>(container.hardware_ids.size());
+    if (!all) {
+      placement.problems[container.id] =
+          own.empty() ? GuestProblem::kNoVcpu : GuestProblem::kVcpuMissing;
+    }
+    if (own.empty()) own = placement.common;
+  }
+  return placement;
+}
+
+std::vector<GuestBreach> check_guest(const GuestWishes& wishes, const GuestReport& report) {
+  const GuestPlacement placement = place_in_guest(wishes, report.cpus);
+  std::vector<GuestBreach> breaches;
+  for (const GuestContainer& container : wishes.containers) {
+    const auto state = std::ranges::find(report.containers, container.id, &GuestContainerState::id);
+    if (state == report.containers.end() || state->problem == GuestProblem::kNotFound) continue;
+    const GuestCpuSet& wanted = placement.containers.at(container.id);
+    const bool elsewhere = state->wanted != wanted || !state->actual.subset_of(wanted);
+    if (!elsewhere && state->problem == GuestProblem::kNone && state->outside == 0) continue;
+    breaches.push_back({container.id, state->problem, wanted, state->actual});
+  }
+  return breaches;
+}
+
+}  // namespace ka::policy

@@ -1,0 +1,50 @@
+// The last piece of the chain container -> vCPU -> CPU: a plan's vCPUs, told by hardware id, and
+// what they come to in a guest's own numbers. The host asks with the first half, the guest agent
+// works by the second, and the host checks its answer with it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "policy/facts/guest.hpp"
+#include "policy/facts/sandbox.hpp"
+#include "policy/facts/topology.hpp"
+#include "policy/plan/plan.hpp"
+#include "policy/plan/settings.hpp"
+
+namespace ka::policy {
+
+/// What a guest is asked, by the plan of its sandbox. vCPUs without a known APIC id are left out:
+/// they cannot be named.
+GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& vcpus,
+                         const Topology& topology, const GuestSettings& settings);
+
+/// Wishes in the guest's numbers.
+struct GuestPlacement {
+  GuestCpuSet common;  ///< never empty while a CPU is online
+  std::map<std::string, GuestCpuSet> containers;
+  /// Containers of which some (or all) vCPUs are not online.
+  std::map<std::string, GuestProblem> problems;
+
+  bool operator==(const GuestPlacement&) const = default;
+};
+
+/// Maps by hardware id, never by counting. Only CPUs that are online count. A container none of
+/// whose vCPUs is online is placed on the CPUs in common.
+GuestPlacement place_in_guest(const GuestWishes& wishes, const std::vector<GuestCpu>& cpus);
+
+/// A container that has CPUs of its own, and whose processes are not held on its vCPUs.
+struct GuestBreach {
+  std::string container;
+  GuestProblem problem = GuestProblem::kNone;  ///< kNone: it is elsewhere than was asked
+  GuestCpuSet wanted, actual;
+
+  bool operator==(const GuestBreach&) const = default;
+};
+
+/// Holds what a guest told against what it was asked (I4). A container that is not there (yet) has
+/// no processes, and breaks nothing.
+std::vector<GuestBreach> check_guest(const GuestWishes& wishes, const GuestReport& report);
+
+}  // namespace ka::policy

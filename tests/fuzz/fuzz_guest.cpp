@@ -1,0 +1,71 @@
+// A guest that says anything, cut anywhere, to a host that asked something: the first byte is how
+// the conversation opens and the length of the pieces. The same bytes go to the agent's readers.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "guest-agent/host/session.hpp"
+#include "guest-agent/protocol/messages.hpp"
+#include "policy/plan/guest.hpp"
+#include "tests/fuzz/require.hpp"
+
+namespace {
+
+using namespace ka;
+
+policy::GuestWishes wishes() {
+  policy::GuestWishes wishes;
+  wishes.vcpus = {{.hardware_id = 0}, {.hardware_id = 3, .index = 3, .common = false}};
+  wishes.containers = {{.id = "c1", .hardware_ids = {3}, .dedicated = true}};
+  return wishes;
+}
+
+/// What gets through speaks of its own container and of its own CPUs only.
+void check(const guest::News& news) {
+  policy::GuestCpuSet known;
+  for (const auto& cpu : news.report.cpus) known.add(cpu.number);
+  for (const auto& state : news.report.containers) {
+    tests::require(state.id == "c1" && state.actual.subset_of(known));
+  }
+  (void)policy::check_guest(wishes(), news.report);
+}
+
+void read_alone(std::string_view bytes) {
+  if (const auto report = guest::decode_report(bytes)) {
+    tests::require(guest::decode_report(guest::encode(*report)) == report);
+  }
+  if (const auto read = guest::decode_wishes(bytes)) {
+    tests::require(guest::decode_wishes(guest::encode(*read)) == read);
+    (void)policy::place_in_guest(*read, {});
+  }
+  (void)guest::decode_hello(bytes);
+  (void)guest::decode_watch(bytes);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::size_t piece = std::max<std::size_t>(data[0] / 4U, 1);
+  const auto opening = static_cast<guest::Opening>(data[0] % 3);
+  std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
+  read_alone(rest);
+  guest::Session session(opening);
+  (void)session.start();
+  std::vector<guest::News> news;
+  std::string out;
+  bool watched = false;
+  while (!rest.empty() && session.receive(rest.substr(0, piece), news, out)) {
+    rest.remove_prefix(std::min(piece, rest.size()));
+    if (!session.ready() || watched) continue;
+    session.wish(wishes(), out);
+    session.watch(out);
+    watched = true;
+  }
+  for (const guest::News& one : news) check(one);
+  return 0;
+}

@@ -1,0 +1,192 @@
+"""Containers in real VMs: processes on exactly the vCPUs that are on exactly the container's CPUs.
+
+    guest.py --programs DIR --kernel FILE --initrd FILE --work DIR
+"""
+
+import argparse
+import json
+import os
+import re
+
+from scene import Daemon, Vm, eventually, equal
+
+APP, WEB, LATE = "a" * 64, "b" * 64, "c" * 64
+
+
+def host_cpus():
+    """Two CPUs that this test may use: one to share, one to own."""
+    return sorted(os.sched_getaffinity(0))[:2]
+
+
+def apic_ids(vm):
+    """Who each of the guest's CPUs is, as the guest's kernel says: read by the test itself."""
+    found, number = {}, None
+    for line in vm.inside("cat /proc/cpuinfo").splitlines():
+        key, _, value = (part.strip() for part in line.partition(":"))
+        if key == "processor":
+            number = int(value)
+        if key == "apicid":
+            found[number] = int(value)
+    return found
+
+
+def start(vm, cgroup, what):
+    """A container's process, as kata-agent starts it: it joins its cgroup, then becomes the program. Its pid."""
+    return int(vm.inside(f"sh -c 'echo $$ > {cgroup}/cgroup.procs; exec {what}' >/tmp/out-$$ 2>&1 & echo $!").split()[-1])
+
+
+def allowed(vm, pid):
+    return vm.inside(f"grep Cpus_allowed_list /proc/{pid}/status").split()[-1]
+
+
+def container(daemon, vm_name, container_id):
+    found = [one for one in daemon.sandbox(vm_name)["containers"] if one["id"] == container_id]
+    return (found[0]["guest"] or {}) if found else {}
+
+
+def dedicated(daemon, vm_name):
+    """The one dedicated vCPU: (APIC id, guest CPU, host CPUs that its thread may use)."""
+    sandbox = daemon.sandbox(vm_name)
+    [vcpu] = [one for one in sandbox["vcpus"] if one["role"] == "dedicated"]
+    [thread] = [one for one in sandbox["threads"] if one.get("vcpu") == vcpu["index"]]
+    status = open(f"/proc/{thread['tid']}/status").read()
+    return vcpu["apic_id"], vcpu.get("guest_cpu"), re.search(r"Cpus_allowed_list:\s*(\S+)", status)[1], thread["tid"]
+
+
+def runs_on(stat):
+    """Field 39 of a stat line: the CPU that the thread was last seen on."""
+    return int(stat.rsplit(")", 1)[1].split()[36])
+
+
+def numbers(daemon, vm, name, wanted):
+    print("== who is who in the guest", flush=True)
+    ids = apic_ids(vm)
+    equal("APIC ids of the guest", sorted(ids.values()), wanted)
+    eventually("the guest's CPUs, as the daemon has them", lambda: told(daemon, name), ids)
+
+
+def told(daemon, name):
+    """APIC ids by the guest's CPU number, of those that are online."""
+    return {one["guest_cpu"]: one["apic_id"] for one in daemon.sandbox(name)["vcpus"] if "guest_cpu" in one}
+
+
+def place(daemon, vm, name, root):
+    shared, own = host_cpus()
+    print("== app owns a CPU, web shares: their cgroups come later", flush=True)
+    daemon.ctl("container", "update", name, WEB, "--cpus", str(shared), "--shared")
+    daemon.ctl("container", "update", name, APP, "--cpus", str(own), "--exclusive")
+    eventually("app in the guest", lambda: container(daemon, name, APP).get("problem"), "not-found")
+    vm.inside(f"mkdir -p {root}/kubepods/{APP} {root}/kubepods/cri-containerd-{WEB}.scope")
+    eventually("app is placed", lambda: container(daemon, name, APP).get("problem"), "")
+
+    apic_id, guest_cpu, mask, _ = dedicated(daemon, name)
+    equal("the guest's number of the dedicated vCPU", apic_ids(vm)[guest_cpu], apic_id)
+    equal("CPUs of its thread", mask, str(own))
+    app = start(vm, f"{root}/kubepods/{APP}", "sh -c \"nproc > /tmp/first; while :; do :; done\"")
+    web = start(vm, f"{root}/kubepods/cri-containerd-{WEB}.scope", "sleep 10000")
+    eventually("what app prints as its first act", lambda: vm.inside("cat /tmp/first"), "1")
+    equal("CPUs of app", allowed(vm, app), str(guest_cpu))
+    others = sorted(set(apic_ids(vm)) - {guest_cpu})
+    equal("CPUs of web", set_of(allowed(vm, web)), others)
+    return app, guest_cpu
+
+
+def set_of(text):
+    cpus = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cpus += range(int(first), int(last or first) + 1)
+    return cpus
+
+
+def hold(daemon, vm, name, app, guest_cpu, root):
+    print("== what app tries, and what is born of it", flush=True)
+    vm.inside(f"taskset -p f {app}")
+    equal("CPUs of app after it asked for all", allowed(vm, app), str(guest_cpu))
+    children = vm.inside(
+        f"sh -c 'echo $$ > {root}/kubepods/{APP}/cgroup.procs; for i in 1 2 3; do (taskset f grep Cpus_allowed_list "
+        "/proc/self/status) & done; wait'"
+    )
+    equal("CPUs of its children", set(line.split()[-1] for line in children.splitlines()), {str(guest_cpu)})
+    _, _, _, tid = dedicated(daemon, name)
+    _, own = host_cpus()
+    for _ in range(20):
+        inside = runs_on(vm.inside(f"cat /proc/{app}/stat"))
+        outside = runs_on(open(f"/proc/{tid}/stat").read())
+        if (inside, outside) != (guest_cpu, own):
+            raise SystemExit(f"app ran on guest CPU {inside}, its vCPU on CPU {outside}")
+    print("good: app was seen 20 times, always on its vCPU, and that on its CPU", flush=True)
+    equal("what verify finds", json.loads(daemon.ctl("verify", "--json").stdout)["findings"], [])
+    seen = container(daemon, name, APP)
+    equal("the last link of the chain in status", (set_of(seen["actual"]), seen["outside"]), ([guest_cpu], 0))
+
+
+def late(daemon, vm, name, root, guest_cpu):
+    print("== a container of which nobody spoke, and somebody who writes app's cpuset", flush=True)
+    vm.inside(f"mkdir -p {root}/kubepods/{LATE}")
+    others = sorted(set(apic_ids(vm)) - {guest_cpu})
+    eventually("CPUs of the stranger", lambda: set_of(vm.inside(f"cat {root}/kubepods/{LATE}/cpuset.cpus") or "99"), others)
+    vm.inside(f"echo 0 > {root}/kubepods/{APP}/cpuset.cpus")
+    eventually("app's cpuset is mended", lambda: vm.inside(f"cat {root}/kubepods/{APP}/cpuset.cpus"), str(guest_cpu))
+
+
+def surroundings(vm, root, guest_cpu):
+    print("== what else runs in the guest", flush=True)
+    others = sorted(set(apic_ids(vm)) - {guest_cpu})
+    agent = vm.inside("for comm in /proc/[0-9]*/comm; do [ \"$(cat $comm)\" != kata-agent ] || echo $comm; done")
+    equal("CPUs of kata-agent", set_of(allowed(vm, agent.split("/")[2])), others)
+    equal("its cgroup", vm.inside(f"cat {root}/kata-affinity/cpuset.cpus"), vm.inside(f"cat {root}/kubepods/{LATE}/cpuset.cpus"))
+    equal("CPUs of kthreadd", set_of(allowed(vm, 2)), others)
+    notice = json.loads(vm.inside("cat /run/kata-affinity/cpus.json"))
+    [cpus] = [one["cpus"] for one in notice["containers"] if one["id"] == APP]
+    equal("what app can read of its CPUs", cpus, str(guest_cpu))
+    resident = vm.inside("for p in /proc/[0-9]*; do [ \"$(cat $p/comm)\" != kata-affinity-a ] || grep VmRSS $p/status; done")
+    kib = int(resident.split()[1])
+    equal("the agent's memory is below 3 MiB", kib < 3072, True)
+
+
+def end(daemon, vm, name, root):
+    print("== everything is given back", flush=True)
+    daemon.ctl("release", name)
+    file = "cpuset.cpus" if "cpuset" in root else "cpuset.cpus.effective"
+    everything = vm.inside(f"cat {root}/{file}")
+    eventually("CPUs of app", lambda: vm.inside(f"cat {root}/kubepods/{APP}/{file}"), everything)
+    daemon.ctl("reconcile", name)
+    eventually("app is placed again", lambda: container(daemon, name, APP).get("problem"), "")
+
+
+def run(arguments, cgroup, vcpus, ids, root):
+    name = f"guest-{cgroup}"
+    daemon = Daemon(arguments.programs, f"{arguments.work}/{name}-daemon", "drift_check = 1")
+    vm = Vm(arguments, f"{arguments.work}/{name}", vcpus, cgroup)
+    try:
+        print(f"==== cgroup {cgroup}", flush=True)
+        # No address: the daemon finds the port in QEMU's command line.
+        daemon.ctl("sandbox", "add", name, "--vmm-pid", str(vm.process.pid), "--qmp", f"{vm.directory}/qmp")
+        eventually("the agent is connected", lambda: (daemon.sandbox(name)["guest"] or {}).get("connected"), True, 120)
+        numbers(daemon, vm, name, ids)
+        app, guest_cpu = place(daemon, vm, name, root)
+        hold(daemon, vm, name, app, guest_cpu, root)
+        late(daemon, vm, name, root, guest_cpu)
+        surroundings(vm, root, guest_cpu)
+        end(daemon, vm, name, root)
+    except BaseException:
+        print((vm.directory / "console").read_text(errors="replace")[-2000:])
+        print(daemon.log()[-3000:], daemon.ctl("status", check=False).stdout)
+        raise
+    finally:
+        vm.stop()
+        daemon.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("programs", "kernel", "initrd", "work"):
+        parser.add_argument(f"--{name}", required=True)
+    arguments = parser.parse_args()
+    # One socket without holes: with anything else the guest's kernel hangs in its boot, under software emulation.
+    run(arguments, "v2", ["-smp", "2"], [0, 1], "/sys/fs/cgroup")
+    run(arguments, "v1", ["-smp", "2"], [0, 1], "/sys/fs/cgroup/cpuset")
+
+
+main()

@@ -1,0 +1,179 @@
+// Sandboxes whose guests have the real agent, on a tree of files, behind a unix socket.
+#include "affinity/daemon/guests.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+#include <list>
+
+#include "guest-agent/agent/session.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/engine/scene.hpp"
+#include "tests/unit/guest-agent/guest_scene.hpp"
+
+using namespace ka;
+using namespace std::chrono_literals;
+using Protocol = boost::asio::local::stream_protocol;
+
+namespace {
+
+/// The agent as a program would serve it. One that is mute reads, and never answers.
+class AgentServer {
+ public:
+  AgentServer(boost::asio::io_context& io, const std::filesystem::path& path, agent::Agent& agent)
+      : acceptor_(io, Protocol::endpoint(path.string())), agent_(agent) {
+    accept();
+  }
+
+  void cgroups_changed() {
+    agent_.cgroups_changed();
+    for (Client& client : clients_) client.tell();
+  }
+  bool mute = false;
+
+ private:
+  struct Client {
+    Client(Protocol::socket connected, agent::Agent& agent)
+        : socket(std::move(connected)), session(agent) {}
+    void tell() {
+      std::string out;
+      session.tell(out);
+      send(out);
+    }
+    void send(const std::string& out) {
+      boost::system::error_code ignored;
+      boost::asio::write(socket, boost::asio::buffer(out), ignored);
+    }
+    Protocol::socket socket;
+    agent::Session session;
+    std::array<char, 4096> buffer{};
+  };
+
+  void accept() {
+    acceptor_.async_accept([this](boost::system::error_code error, Protocol::socket socket) {
+      if (error) return;
+      read(clients_.emplace_back(std::move(socket), agent_));
+      accept();
+    });
+  }
+
+  void read(Client& client) {
+    client.socket.async_read_some(
+        boost::asio::buffer(client.buffer),
+        [this, &client](boost::system::error_code error, std::size_t size) {
+          if (error) return;
+          std::string out;
+          if (!mute && client.session.receive({client.buffer.data(), size}, out)) client.send(out);
+          read(client);
+        });
+  }
+
+  Protocol::acceptor acceptor_;
+  agent::Agent& agent_;
+  std::list<Client> clients_;
+};
+
+const std::string kApp(64, 'a');
+
+/// A VM with 3 vCPUs on a machine of 8 CPUs, and a container that owns CPU 5.
+struct Scene {
+  Scene() {
+    guest.cpus({0, 2, 1});
+    agent.cpus_changed();
+    host.boot_vm(100, 3);
+    policy::PodSeen pod;
+    pod.id = "s1";
+    pod.vmm_pid = 100;
+    pod.agent = "unix://" + (host_dir.path() / "agent").string();
+    REQUIRE(host.engine().submit({policy::Source::kApi, pod}));
+  }
+
+  void own(int cpu) { REQUIRE(host.container("s1", kApp, policy::CpuSet{cpu}, true)); }
+  const engine::GuestView& view() { return *host.engine().view("s1")->guest; }
+  std::string cpuset() { return guest.read("cgroup/pods/" + kApp + "/cpuset.cpus"); }
+  /// Milliseconds until the start of the container went on; -1: it did not.
+  long start() {
+    const auto began = std::chrono::steady_clock::now();
+    long took = -1;
+    guests.await("s1", kApp,
+                 [&took, began] { took = (std::chrono::steady_clock::now() - began) / 1ms; });
+    if (took < 0) io.run_for(400ms);
+    return took;
+  }
+
+  tests::TempDir host_dir;
+  tests::GuestScene guest;
+  tests::EngineScene host;
+  boost::asio::io_context io;
+  base::Log log{base::LogLevel::kError};
+  agent::Agent agent{guest.roots(), guest.threads};
+  AgentServer server{io, host_dir.path() / "agent", agent};
+  vmm::Roots roots{host.node.proc(), host.node.debugfs(), host.node.cgroup()};
+  daemon::Guests guests{io, host.engine(), roots, host_dir.path(), log};
+};
+
+}  // namespace
+
+TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
+  Scene scene;
+  scene.guest.cgroup("pods/" + kApp);
+  scene.own(5);
+  scene.io.run_for(200ms);
+  REQUIRE(scene.view().connected);
+  CHECK(scene.view().current);
+  const auto& plan = scene.host.engine().view("s1")->plan;
+  const auto vcpu =
+      std::ranges::find(plan.vcpus, policy::VcpuRole::kDedicated, &policy::VcpuPlan::role);
+  const int guest_cpu = vcpu->index == 0 ? 0 : 3 - vcpu->index;  // APIC ids 0, 2, 1
+  CHECK(scene.cpuset() == std::to_string(guest_cpu));
+  CHECK(scene.host.engine().verify().findings.empty());
+
+  SECTION("and is given back when the sandbox is released") {
+    REQUIRE(scene.host.engine().release("s1"));
+    scene.io.run_for(200ms);
+    CHECK(scene.cpuset().empty());
+  }
+  SECTION("and when it is forgotten") {
+    REQUIRE(scene.host.remove("s1"));
+    scene.io.run_for(300ms);
+    CHECK(scene.cpuset().empty());
+  }
+  SECTION("and verify sees when the guest has it elsewhere") {
+    auto lying = scene.view();
+    lying.report->containers[0].actual = {0, 1, 2};
+    scene.host.engine().set_guest("s1", lying);
+    const auto findings = scene.host.engine().verify().findings;
+    REQUIRE(findings.size() == 1);
+    CHECK(findings[0].invariant == "I4");
+  }
+}
+
+TEST_CASE("a container's start waits until its guest has it, and not longer than it may") {
+  Scene scene;
+  scene.guest.cgroup("pods");
+  scene.own(5);
+  scene.io.run_for(200ms);
+  REQUIRE(scene.view().connected);
+
+  SECTION("the cgroup is there: it goes on at once after the guest's answer") {
+    scene.guest.cgroup("pods/" + kApp);
+    scene.server.cgroups_changed();
+    const long took = scene.start();
+    CHECK(took >= 0);
+    CHECK(took < 150);
+    CHECK_FALSE(scene.cpuset().empty());
+  }
+  SECTION("the guest says nothing: it goes on late, and is not waited for again") {
+    scene.server.mute = true;
+    const long took = scene.start();
+    CHECK(took >= 150);
+    CHECK(took < 390);
+    CHECK(scene.start() == 0);
+  }
+}
+
+TEST_CASE("a start does not wait for a guest that has no agent") {
+  Scene scene;
+  CHECK(scene.start() == 0);
+  scene.guests.await("unknown", kApp, [] {});
+}

@@ -1,0 +1,234 @@
+#include <algorithm>
+
+#include "guest-agent/agent/hierarchy.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/guest-agent/guest_scene.hpp"
+
+using namespace ka;
+using policy::GuestCpuSet;
+using policy::GuestProblem;
+using tests::GuestScene;
+using tests::wishes_of;
+using Cgroups = GuestScene::Cgroups;
+
+namespace {
+
+const std::string kId(64, 'a');
+const std::string kOther(64, 'b');
+
+const policy::GuestContainerState& state(const policy::GuestReport& report, const std::string& id) {
+  return *std::ranges::find(report.containers, id, &policy::GuestContainerState::id);
+}
+
+}  // namespace
+
+TEST_CASE("guest CPUs are known by APIC id, whatever their numbers are") {
+  GuestScene scene;
+  scene.cpus({0, 3, 2, 1});  // a kernel before 6.9, after Kata plugged three from above
+  agent::Agent agent(scene.roots(), scene.threads);
+  const auto& cpus = agent.report().cpus;
+  REQUIRE(cpus.size() == 4);
+  CHECK(cpus[1].hardware_id == 3);
+  CHECK(cpus[3].hardware_id == 1);
+
+  scene.cgroup("kubepods/" + kId);
+  scene.process(100, "kubepods/" + kId, "app");
+  const auto& report = agent.apply(wishes_of(4, {1, 2}, kId));
+  CHECK(scene.read("cgroup/kubepods/" + kId + "/cpuset.cpus") == "2-3");
+  CHECK(report.common == GuestCpuSet{0, 1});
+}
+
+TEST_CASE("an offline CPU keeps the APIC id that it was seen with, an unplugged one does not") {
+  GuestScene scene;
+  scene.cpus({0, 1, 2});
+  agent::Agent agent(scene.roots(), scene.threads);
+  scene.files.write("proc/cpuinfo", "processor\t: 0\napicid\t\t: 0\n\n");
+  scene.files.write("sys/devices/system/cpu/cpu1/online", "0\n");
+  std::filesystem::remove_all(scene.path("sys/devices/system/cpu/cpu2"));
+  agent.cpus_changed();
+  const auto& cpus = agent.report().cpus;
+  REQUIRE(cpus.size() == 2);
+  CHECK_FALSE(cpus[1].online);
+  CHECK(cpus[1].hardware_id == 1);
+  scene.files.write("sys/devices/system/cpu/cpu2/online", "1\n");
+  agent.cpus_changed();
+  CHECK_FALSE(agent.report().cpus[2].hardware_id);
+}
+
+TEST_CASE("the cpuset controller is enabled on the way down to a container, also a systemd one") {
+  GuestScene scene;
+  scene.cpus({0, 1, 2, 3});
+  const std::string cgroup = "kubepods.slice/pod.slice/cri-containerd-" + kId + ".scope";
+  scene.cgroup(cgroup);
+  scene.files.write("cgroup/kubepods.slice/cpuset.cpus", "0\n");
+  agent::Agent agent(scene.roots(), scene.threads);
+  const auto& report = agent.apply(wishes_of(4, {2}, kId));
+  CHECK(scene.read("cgroup/cgroup.subtree_control") == "+cpuset");
+  CHECK(scene.read("cgroup/kubepods.slice/pod.slice/cgroup.subtree_control") == "+cpuset");
+  CHECK(scene.read("cgroup/kubepods.slice/cpuset.cpus") == "0,2");
+  CHECK(scene.read("cgroup/" + cgroup + "/cpuset.cpus") == "2");
+  CHECK(state(report, kId).method == policy::GuestMethod::kCgroupV2);
+}
+
+TEST_CASE("a container that nobody spoke of is kept off the vCPUs of others, others are left") {
+  GuestScene scene;
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup("kubepods/" + kId);
+  scene.cgroup("kubepods/" + kOther);
+  scene.cgroup("system.slice/sshd.service");
+  agent::Agent agent(scene.roots(), scene.threads);
+  agent.apply(wishes_of(4, {2, 3}, kId));
+  CHECK(scene.read("cgroup/kubepods/" + kOther + "/cpuset.cpus") == "0-1");
+  CHECK(scene.read("cgroup/system.slice/sshd.service/cpuset.cpus").empty());
+}
+
+TEST_CASE("a container that appears later is placed when its cgroup is") {
+  GuestScene scene;
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup("kubepods");
+  agent::Agent agent(scene.roots(), scene.threads);
+  CHECK(state(agent.apply(wishes_of(4, {2}, kId)), kId).problem == GuestProblem::kNotFound);
+  const auto generation = agent.report().generation;
+  const auto places = agent.places_to_watch();
+  CHECK(std::ranges::find(places, scene.path("cgroup/kubepods")) != places.end());
+  scene.cgroup("kubepods/" + kId);
+  agent.cgroups_changed();
+  CHECK(agent.report().generation > generation);
+  CHECK(scene.read("cgroup/kubepods/" + kId + "/cpuset.cpus") == "2");
+}
+
+TEST_CASE("ids are matched whole: a longer name that ends alike is another container") {
+  CHECK(agent::names_container("cri-containerd-ab.scope", "ab"));
+  CHECK(agent::names_container("ab", "ab"));
+  CHECK_FALSE(agent::names_container("cri-containerd-xab.scope", "ab"));
+  CHECK_FALSE(agent::names_container("-xab", "ab"));
+  CHECK(agent::looks_like_container(kId));
+  CHECK(agent::looks_like_container("crio-" + kId + ".scope"));
+  CHECK_FALSE(agent::looks_like_container("a" + kId));
+}
+
+TEST_CASE("version 1: ancestors hold what a container needs, and what is below follows") {
+  GuestScene scene(Cgroups::kV1);
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup("kubepods/" + kId + "/inner");
+  scene.files.write("cgroup/kubepods/cpuset.cpus", "0\n");
+  scene.files.write("cgroup/kubepods/" + kId + "/cpuset.cpus", "0\n");
+  scene.files.write("cgroup/kubepods/" + kId + "/inner/cpuset.cpus", "0\n");
+  agent::Agent agent(scene.roots(), scene.threads);
+  const auto& report = agent.apply(wishes_of(4, {2, 3}, kId));
+  CHECK(scene.read("cgroup/kubepods/cpuset.cpus") == "0,2-3");
+  CHECK(scene.read("cgroup/kubepods/" + kId + "/cpuset.cpus") == "2-3");
+  CHECK(scene.read("cgroup/kubepods/" + kId + "/inner/cpuset.cpus") == "2-3");
+  CHECK(scene.read("cgroup/kubepods/" + kId + "/cpuset.mems") == "0");
+  CHECK(state(report, kId).method == policy::GuestMethod::kCgroupV1);
+}
+
+TEST_CASE("without cpusets every thread is placed, also one that is born meanwhile") {
+  GuestScene scene(Cgroups::kOther);
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup("pod/" + kId);
+  scene.process(100, "pod/" + kId, "app");
+  scene.process(101, "pod/" + kId, "helper");
+  scene.process(102, "pod/" + kId, "late");
+  scene.threads.cpus.erase(102);
+  scene.threads.born_by_next = 102;
+  agent::Agent agent(scene.roots(), scene.threads);
+  const auto& report = agent.apply(wishes_of(4, {2, 3}, kId));
+  for (const int tid : {100, 101, 102}) CHECK(scene.threads.cpus[tid] == GuestCpuSet{2, 3});
+  CHECK(state(report, kId).method == policy::GuestMethod::kAffinity);
+  CHECK(state(report, kId).actual == GuestCpuSet{2, 3});
+  CHECK(agent.needs_looking());
+
+  SECTION("one that confined itself further stays, one that left is brought back") {
+    scene.threads.cpus[100] = GuestCpuSet{3};
+    scene.threads.cpus[101] = GuestCpuSet{0};
+    agent.look_again();
+    CHECK(scene.threads.cpus[100] == GuestCpuSet{3});
+    CHECK(scene.threads.cpus[101] == GuestCpuSet{2, 3});
+  }
+  SECTION("they follow when the container gets more") {
+    agent.apply(wishes_of(4, {1, 2, 3}, kId));
+    CHECK(scene.threads.cpus[101] == GuestCpuSet{1, 2, 3});
+  }
+}
+
+TEST_CASE("a vCPU that is not online is missing, and one that is the only one is not guessed") {
+  GuestScene scene;
+  scene.cpus({0, 1});
+  scene.cgroup(kId);
+  agent::Agent agent(scene.roots(), scene.threads);
+  CHECK(state(agent.apply(wishes_of(4, {1, 3}, kId)), kId).problem == GuestProblem::kVcpuMissing);
+  CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus") == "1");
+  CHECK(state(agent.apply(wishes_of(4, {2, 3}, kId)), kId).problem == GuestProblem::kNoVcpu);
+  CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus") == "0-1");
+}
+
+TEST_CASE("interrupts, kernel threads and kata-agent are kept off vCPUs that are set apart") {
+  GuestScene scene;
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup(kId);
+  scene.cgroup("system.slice/kata-agent.service");
+  scene.files.write("proc/irq/24/smp_affinity_list", "0-3\n");
+  scene.files.write("proc/irq/default_smp_affinity", "f\n");
+  const auto task = [&scene](int pid, const std::string& comm, unsigned long flags) {
+    const std::string base = "proc/" + std::to_string(pid);
+    scene.files.write(base + "/comm", comm + '\n');
+    scene.files.write(base + "/stat", std::to_string(pid) + " (" + comm + ") S 2 0 0 0 -1 " +
+                                          std::to_string(flags) + " 0 0\n");
+    scene.files.write(base + "/cgroup", "0::/system.slice/kata-agent.service\n");
+    scene.threads.cpus[pid] = GuestCpuSet::range(0, 3);
+  };
+  task(20, "kworker/u8:0", 0x00200040);
+  task(21, "ksoftirqd/2", 0x04200040);
+  task(22, "kata-agent", 0x00400100);
+  agent::Agent agent(scene.roots(), scene.threads);
+  const auto& report = agent.apply(wishes_of(4, {2, 3}, kId));
+  CHECK(scene.read("proc/irq/24/smp_affinity_list") == "0-1");
+  CHECK(scene.read("proc/irq/default_smp_affinity") == "3");
+  CHECK(scene.threads.cpus[20] == GuestCpuSet{0, 1});
+  CHECK(scene.threads.cpus[21] == GuestCpuSet::range(0, 3));
+  CHECK(scene.threads.cpus[22] == GuestCpuSet::range(0, 3));
+  CHECK(scene.read("cgroup/system.slice/kata-agent.service/cpuset.cpus") == "0-1");
+  CHECK(report.interrupts_moved == 1);
+  CHECK(report.kernel_threads_moved == 1);
+  CHECK(report.services_moved);
+
+  SECTION("and are given back") {
+    agent.apply({.move_interrupts = false, .release = true});
+    CHECK(scene.read("proc/irq/24/smp_affinity_list") == "0-3");
+    CHECK(scene.threads.cpus[20] == GuestCpuSet::range(0, 3));
+    CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus").empty());
+  }
+}
+
+TEST_CASE("a CFS quota is lifted, and given back as it was") {
+  GuestScene scene;
+  scene.cpus({0, 1});
+  scene.cgroup(kId);
+  scene.files.write("cgroup/" + kId + "/cpu.max", "200000 100000\n");
+  agent::Agent agent(scene.roots(), scene.threads);
+  auto wishes = wishes_of(2, {1}, kId);
+  wishes.containers[0].lift_quota = true;
+  CHECK(state(agent.apply(wishes), kId).quota_lifted);
+  CHECK(scene.read("cgroup/" + kId + "/cpu.max") == "max 100000");
+  agent.cgroups_changed();
+  wishes.containers[0].lift_quota = false;
+  CHECK_FALSE(state(agent.apply(wishes), kId).quota_lifted);
+  CHECK(scene.read("cgroup/" + kId + "/cpu.max") == "200000 100000");
+}
+
+TEST_CASE("a workload can read where it runs") {
+  GuestScene scene;
+  scene.cpus({0, 3});
+  agent::Agent agent(scene.roots(), scene.threads);
+  auto wishes = wishes_of(4, {3}, kId);
+  wishes.containers[0].name = "a\"b";
+  agent.apply(wishes);
+  CHECK(
+      scene.read("run/kata-affinity/cpus.json") ==
+      R"({"version":1,"common":"0","cpus":[)"
+      R"({"cpu":0,"apic_id":0,"online":true,"vcpu":0,"host_cpus":"0","host_nodes":"0","dedicated":false},)"
+      R"({"cpu":1,"apic_id":3,"online":true,"vcpu":3,"host_cpus":"3","host_nodes":"0","dedicated":true}],)"
+      R"("containers":[{"id":")" +
+          kId + R"(","name":"a\"b","cpus":"1","dedicated":true}]})");
+}

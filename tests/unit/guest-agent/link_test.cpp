@@ -1,0 +1,157 @@
+#include "guest-agent/host/link.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+#include <list>
+
+#include "guest-agent/host/agent_url.hpp"
+#include "guest-agent/protocol/envelope.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using namespace std::chrono_literals;
+using Protocol = boost::asio::local::stream_protocol;
+
+namespace {
+
+/// Takes connections and says the same to each, after its first words.
+class Peer {
+ public:
+  Peer(boost::asio::io_context& io, const std::filesystem::path& path, std::string words,
+       bool hangs_up)
+      : acceptor_(io, Protocol::endpoint(path.string())),
+        words_(std::move(words)),
+        hangs_up_(hangs_up) {
+    accept();
+  }
+  int connections = 0;
+
+ private:
+  void accept() {
+    acceptor_.async_accept([this](boost::system::error_code error, Protocol::socket socket) {
+      if (error) return;
+      ++connections;
+      if (!hangs_up_) {
+        boost::asio::write(socket, boost::asio::buffer(words_), error);
+        held_.push_back(std::move(socket));
+      }
+      accept();
+    });
+  }
+
+  Protocol::acceptor acceptor_;
+  std::string words_;
+  bool hangs_up_;
+  std::list<Protocol::socket> held_;
+};
+
+struct Scene {
+  Scene(std::string words, bool hangs_up)
+      : peer(io, temp.path() / "agent", std::move(words), hangs_up),
+        link(io, *guest::parse_address("unix://" + (temp.path() / "agent").string()),
+             {[this](const std::string& program) { connected.push_back(program); },
+              [this](const guest::News& one) { news.push_back(one); },
+              [this](const std::string& reason) { lost.push_back(reason); }},
+             {.deadline = 50ms, .first_pause = 10ms, .last_pause = 80ms, .between_watches = 5ms}) {}
+
+  tests::TempDir temp;
+  boost::asio::io_context io;
+  std::vector<std::string> connected, lost;
+  std::vector<guest::News> news;
+  Peer peer;
+  guest::Link link;
+};
+
+std::string hello() {
+  const std::string payload = guest::encode(guest::Hello{.program = "agent"});
+  return guest::write_answer(1, {.status = 0, .message = {}, .payload = payload});
+}
+
+}  // namespace
+
+TEST_CASE("an agent that does not answer is given up within its time, and told once") {
+  Scene scene({}, false);
+  scene.io.run_for(400ms);
+  CHECK(scene.lost == std::vector<std::string>{"the agent does not answer in time"});
+  CHECK(scene.peer.connections >= 2);
+}
+
+TEST_CASE("an agent that hangs up is asked less and less often") {
+  Scene scene({}, true);
+  scene.io.run_for(500ms);
+  CHECK(scene.lost.size() == 1);
+  CHECK(scene.peer.connections >= 3);
+  CHECK(scene.peer.connections <= 10);
+}
+
+TEST_CASE("an agent that says hello and then rubbish is lost with a reason, and never believed") {
+  Scene scene(hello() + std::string(40, 'x'), false);
+  scene.io.run_for(200ms);
+  CHECK(scene.connected.empty());
+  CHECK(scene.news.empty());
+  REQUIRE_FALSE(scene.lost.empty());
+}
+
+TEST_CASE("an agent that is there but leaves wishes unanswered is degraded, not waited for") {
+  Scene scene(hello(), false);
+  scene.link.wish({});
+  scene.io.run_for(150ms);
+  REQUIRE_FALSE(scene.connected.empty());
+  REQUIRE_FALSE(scene.lost.empty());
+  CHECK(scene.lost[0] == "the agent does not answer in time");
+}
+
+TEST_CASE("addresses are read strictly") {
+  using guest::parse_address;
+  CHECK(to_string(*parse_address("vsock://7")) == "vsock://7:1031");
+  CHECK(to_string(*parse_address("hvsock:///run/vc/clh.sock:1024")) ==
+        "hvsock:///run/vc/clh.sock:1024");
+  CHECK(to_string(*parse_address("serial:///run/a:b")) == "serial:///run/a:b");
+  for (const char* bad : {"", "vsock://", "vsock://2", "vsock://x", "vsock://3:0", "hvsock://a",
+                          "unix://", "tcp://1.2.3.4:5", "vsock://4294967296"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(parse_address(bad));
+  }
+}
+
+TEST_CASE("an agent's address stands in the VMM's command line") {
+  using guest::address_of;
+  const auto vsock = address_of({"qemu-system-x86_64", "-device",
+                                 "vhost-vsock-pci,disable-modern=true,vhostfd=3,id=vsock-1,"
+                                 "guest-cid=2785,romfile="});
+  REQUIRE(vsock);
+  CHECK(to_string(*vsock) == "vsock://2785:1031");
+  const auto serial = address_of({"-chardev", "socket,id=other,path=/run/other", "-chardev",
+                                  "socket,id=ka,path=/run/ka.sock,server=on,wait=off", "-device",
+                                  "virtserialport,chardev=ka,name=org.kata-affinity.agent.0"});
+  REQUIRE(serial);
+  CHECK(to_string(*serial) == "serial:///run/ka.sock");
+  const auto hybrid = address_of({"cloud-hypervisor", "--vsock", "cid=3,socket=/run/v.sock"});
+  REQUIRE(hybrid);
+  CHECK(to_string(*hybrid) == "hvsock:///run/v.sock:1031");
+  CHECK_FALSE(address_of({"qemu", "-device", "virtserialport,chardev=x,name=org.qemu.ga.0"}));
+}
+
+TEST_CASE("Kata's shim says where its agent is, and ours is beside it") {
+  CHECK(guest::body_of("HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\nvsock://33:1024") ==
+        "vsock://33:1024");
+  CHECK(guest::body_of("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nf\r\nvsock://33:1024"
+                       "\r\n0\r\n\r\n") == "vsock://33:1024");
+  CHECK(guest::body_of("HTTP/1.1 404 Not Found\r\n\r\nvsock://33:1024").empty());
+  CHECK(to_string(*guest::address_beside("vsock://33:1024")) == "vsock://33:1031");
+  CHECK_FALSE(guest::address_beside("remote:///run/x"));
+  CHECK(guest::management_sockets("../x", "/run").empty());
+
+  boost::asio::io_context io;
+  tests::TempDir temp;
+  std::filesystem::create_directories(temp.path() / "run/kata/s1");
+  Peer shim(io, temp.path() / "run/kata/s1/shim-monitor.sock",
+            "HTTP/1.1 200 OK\r\n\r\nhvsock:///run/x.sock:1024", false);
+  std::string found;
+  guest::AgentUrl question(io, guest::management_sockets("s1", temp.path() / "run"),
+                           [&found](const std::string& url) { found = url; });
+  io.run_for(1200ms);
+  CHECK(found == "hvsock:///run/x.sock:1024");
+}

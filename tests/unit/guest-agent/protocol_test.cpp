@@ -1,0 +1,130 @@
+#include "guest-agent/protocol/agent.pb.h"
+#include "guest-agent/protocol/envelope.hpp"
+#include "guest-agent/protocol/line.hpp"
+#include "guest-agent/protocol/messages.hpp"
+#include "guest-agent/protocol/wire.hpp"
+#include "tests/catch.hpp"
+
+using namespace ka;
+namespace pb = kata_affinity::guest::v1;
+
+namespace {
+
+policy::GuestReport rich_report() {
+  policy::GuestReport report;
+  report.generation = 7;
+  report.cpus = {{.number = 0, .hardware_id = 0, .online = true},
+                 {.number = 1, .hardware_id = 300, .socket = 1, .core = 2, .thread = 1, .node = 3}};
+  report.cpus.push_back({.number = 5});
+  report.common = {0};
+  report.containers = {{.id = "c1",
+                        .wanted = {1},
+                        .actual = {0, 1},
+                        .method = policy::GuestMethod::kCgroupV1,
+                        .problem = policy::GuestProblem::kThreadsOutside,
+                        .threads = 12,
+                        .outside = 2,
+                        .processes = {{.pid = 9, .name = "sh", .threads = 3, .cpus = {1}}},
+                        .quota_lifted = true}};
+  report.interrupts_moved = 4;
+  report.kernel_threads_stuck = 5;
+  report.services_moved = true;
+  return report;
+}
+
+policy::GuestWishes rich_wishes() {
+  policy::GuestWishes wishes;
+  wishes.vcpus = {{.hardware_id = 0, .index = 0, .cpus = {3, 4}, .nodes = {1}, .common = true},
+                  {.hardware_id = 9, .index = 4, .cpus = {5}, .dedicated = true, .common = false}};
+  wishes.containers = {
+      {.id = "c1", .name = "app", .hardware_ids = {0, 9}, .dedicated = true, .lift_quota = true}};
+  wishes.release = true;
+  return wishes;
+}
+
+}  // namespace
+
+TEST_CASE("what one end writes the other reads") {
+  CHECK(guest::decode_report(guest::encode(rich_report())) == rich_report());
+  CHECK(guest::decode_wishes(guest::encode(rich_wishes())) == rich_wishes());
+  const guest::Hello hello{.version = 3, .oldest = 2, .program = "x"};
+  CHECK(guest::decode_hello(guest::encode(hello)) == hello);
+  CHECK(guest::decode_watch(guest::encode_watch(1ULL << 63)) == 1ULL << 63);
+}
+
+TEST_CASE("protobuf reads what we write by agent.proto, and we what it writes") {
+  pb::Report report;
+  REQUIRE(report.ParseFromString(guest::encode(rich_report())));
+  CHECK(report.cpus(1).hardware_id() == 300);
+  CHECK(report.cpus(0).has_hardware_id());
+  CHECK_FALSE(report.cpus(2).has_hardware_id());
+  CHECK(report.containers(0).processes(0).name() == "sh");
+  CHECK(report.containers(0).quota_lifted());
+  CHECK(guest::decode_report(report.SerializeAsString()) == rich_report());
+  pb::ApplyRequest wishes;
+  REQUIRE(wishes.ParseFromString(guest::encode(rich_wishes())));
+  CHECK(wishes.containers(0).hardware_ids(1) == 9);  // packed by protobuf, not by us
+  CHECK(guest::decode_wishes(wishes.SerializeAsString()) == rich_wishes());
+}
+
+TEST_CASE("fields of a later version are skipped") {
+  guest::Writer later;
+  later.number(90, 5);
+  later.text(91, "what is new");
+  CHECK(guest::decode_report(guest::encode(rich_report()) + later.take()) == rich_report());
+}
+
+TEST_CASE("what is out of bounds is refused as a whole") {
+  const auto refused = [](auto change) {
+    auto report = rich_report();
+    change(report);
+    return !guest::decode_report(guest::encode(report));
+  };
+  CHECK(refused([](auto& r) { r.cpus[1].number = 0; }));
+  CHECK(refused([](auto& r) { r.cpus[2].number = policy::kMaxIds; }));
+  CHECK(refused([](auto& r) { r.containers[0].id = std::string(200, 'x'); }));
+  CHECK(refused([](auto& r) { r.containers[0].id = "a\nb"; }));
+  CHECK(refused([](auto& r) { r.containers.push_back(r.containers[0]); }));
+  CHECK(refused([](auto& r) { r.containers[0].problem = static_cast<policy::GuestProblem>(77); }));
+  CHECK(refused([](auto& r) { r.containers[0].processes.resize(9); }));
+  CHECK(refused([](auto& r) {
+    for (int i = 10; r.cpus.size() <= guest::kMaxCpus; ++i) r.cpus.push_back({.number = i});
+  }));
+  guest::Writer backwards;
+  backwards.text(3, "5-2");
+  CHECK_FALSE(guest::decode_report(backwards.take()));
+  CHECK_FALSE(guest::decode_report("\x08"));
+  CHECK_FALSE(guest::decode_report(std::string("\x12\x05\x08", 3)));
+  CHECK_FALSE(guest::decode_report("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"));
+}
+
+TEST_CASE("a process may call itself what it likes: the name that is told is plain") {
+  auto report = rich_report();
+  report.containers[0].processes[0].name = "\x1b[2Jx";
+  const auto read = guest::decode_report(guest::encode(report));
+  REQUIRE(read);
+  CHECK(read->containers[0].processes[0].name == "?[2Jx");
+}
+
+TEST_CASE("versions: the newest that both speak, or none") {
+  CHECK(guest::common_version({.version = 3, .oldest = 1}, {.version = 2, .oldest = 2}) == 2);
+  CHECK_FALSE(guest::common_version({.version = 1, .oldest = 1}, {.version = 3, .oldest = 2}));
+}
+
+TEST_CASE("a serial line's mark is found however it is cut") {
+  const std::string before = "rest of an old frame";
+  const std::string text = before + std::string(guest::kLineMark) + "new";
+  for (std::size_t cut = 1; cut < text.size(); ++cut) {
+    guest::LineScanner scanner;
+    const auto first = scanner.find(std::string_view(text).substr(0, cut));
+    const auto second = scanner.find(std::string_view(text).substr(cut));
+    const std::size_t end = before.size() + guest::kLineMark.size();
+    if (cut >= end) {
+      CHECK(first == end);
+      CHECK_FALSE(second);
+    } else {
+      CHECK_FALSE(first);
+      CHECK(second == end - cut);
+    }
+  }
+}
