@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "affinity/engine/engine.hpp"
+#include "affinity/words/memory.hpp"
 #include "affinity/words/plan.hpp"
 
 namespace ka::api {
@@ -161,6 +162,18 @@ void add_containers(json::object& sandbox, const engine::SandboxView& view) {
   sandbox["containers"] = std::move(containers);
 }
 
+json::value memory_to_json(const engine::SandboxView& view) {
+  const engine::MemoryView* memory = view.memory;
+  if (memory == nullptr) return nullptr;
+  json::object object = words::to_json(memory->facts, memory->plan);
+  object["text"] = words::sentence(memory->plan, view.moves_memory());
+  object["moving"] = memory->moving;
+  object["moved"] = memory->moved;
+  object["failed"] = memory->failed;
+  object["problem"] = memory->problem;
+  return object;
+}
+
 /// "2026-01-31T12:00:00.123Z"
 std::string iso_time(std::chrono::system_clock::time_point time) {
   using std::chrono::floor;
@@ -194,6 +207,7 @@ json::object to_json(const engine::SandboxView& view) {
   sandbox["released"] = view.released;
   sandbox["observed"] = view.observed;
   sandbox["guest"] = guest_to_json(view.guest);
+  sandbox["memory"] = memory_to_json(view);
   add_vcpus(sandbox, view);
   add_threads(sandbox, view);
   add_containers(sandbox, view);

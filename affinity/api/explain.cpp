@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "affinity/engine/engine.hpp"
+#include "affinity/words/memory.hpp"
 #include "affinity/words/sentences.hpp"
 #include "affinity/words/settings.hpp"
 
@@ -69,6 +70,12 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
   }
   if (view.cgroup_cpus) {
     facts.add("its cgroup " + view.cgroup + " allows " + cpus_text(*view.cgroup_cpus), "cgroup");
+  }
+  if (view.memory != nullptr && view.memory->problem.empty()) {
+    facts.add("its memory: " + words::memory_text(view.memory->facts), "numa_maps");
+    if (!view.memory->facts.device.empty()) {
+      facts.add(view.memory->facts.device + " is passed through to it", "fd");
+    }
   }
 }
 
@@ -141,6 +148,8 @@ void add_setting_facts(Facts& facts, const engine::Options& options,
                   words::housekeeping_text(housekeeping) + '"',
               kSource);
   }
+  facts.add(std::string("memory is \"") + (settings.move_memory ? "migrate" : "follow") + '"',
+            kSource);
   if (!options.enable) facts.add("kata-affinity is disabled: nothing is placed", kSource);
   if (options.observe) facts.add("mode is \"observe\": nothing is written", kSource);
 }
@@ -243,6 +252,16 @@ void add_thread_results(json::array& results, const engine::SandboxView& view) {
   }
 }
 
+void add_memory_result(json::array& results, const engine::SandboxView& view) {
+  if (view.memory == nullptr) return;
+  const engine::MemoryView& memory = *view.memory;
+  if (!memory.problem.empty()) {
+    results.emplace_back("its memory: " + memory.problem);
+  } else {
+    results.emplace_back(words::sentence(memory.plan, view.moves_memory()));
+  }
+}
+
 json::array results_of(const engine::SandboxView& view) {
   json::array results;
   if (view.released) {
@@ -255,6 +274,7 @@ json::array results_of(const engine::SandboxView& view) {
   add_vcpu_results(results, view);
   add_thread_results(results, view);
   add_guest_results(results, view);
+  add_memory_result(results, view);
   return results;
 }
 

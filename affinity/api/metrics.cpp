@@ -24,7 +24,21 @@ struct Totals {
   double drifted = 0;
   double unmanaged = 0;
   double released = 0;
+  std::map<std::string, double> memory{};  ///< bytes by node
+  double misplaced = 0;                    ///< bytes
 };
+
+void add_memory(const policy::NodeBytes& bytes, Totals& totals) {
+  for (const auto& [node, number] : bytes) {
+    totals.memory[std::to_string(node)] += static_cast<double>(number);
+  }
+}
+
+void add_memory(const engine::MemoryView& memory, Totals& totals) {
+  for (const policy::MemoryPart& part : memory.facts.parts) add_memory(part.placed, totals);
+  add_memory(memory.facts.bound, totals);
+  totals.misplaced += static_cast<double>(memory.plan.misplaced);
+}
 
 Totals add_up(const engine::Engine& engine) {
   Totals totals;
@@ -33,6 +47,7 @@ Totals add_up(const engine::Engine& engine) {
     const auto view = engine.view(id);
     if (!view) continue;
     totals.released += view->released ? 1 : 0;
+    if (view->memory != nullptr) add_memory(*view->memory, totals);
     for (const engine::ThreadView& thread : view->threads) {
       ++totals.threads[policy::role_name(thread.facts.role)];
       totals.drifted += !view->released && thread.drifted() ? 1 : 0;
@@ -109,6 +124,10 @@ void add_counters(Page& page, const engine::Counters& counters) {
                counters.threads_gone);
   page.labelled(MetricType::Counter, "kata_affinity_errors_total", "Failures by kind.", "kind",
                 counters.errors);
+  page.counter("kata_affinity_memory_moved_bytes_total", "Memory moved to the nodes of its CPUs.",
+               counters.memory_moved);
+  page.counter("kata_affinity_memory_failed_bytes_total",
+               "Memory that was to be moved and could not be.", counters.memory_failed);
   page.histogram("kata_affinity_reaction_seconds",
                  "Time from an event to the last thread placed and read again.",
                  counters.reactions);
@@ -141,6 +160,10 @@ void add_gauges(Page& page, const engine::Engine& engine) {
   page.gauge("kata_affinity_unmanaged_threads", "Threads that cannot be or are not placed.",
              totals.unmanaged);
   page.gauge("kata_affinity_released_sandboxes", "Sandboxes given back by hand.", totals.released);
+  page.labelled(MetricType::Gauge, "kata_affinity_memory_bytes", "Memory of VMs by NUMA node.",
+                "node", totals.memory);
+  page.gauge("kata_affinity_misplaced_memory_bytes",
+             "Memory of VMs on other nodes than those of their CPUs.", totals.misplaced);
   page.labelled(MetricType::Gauge, "kata_affinity_plan_warnings",
                 "Warnings of the plans in force, by code.", "code", totals.warnings);
   page.labelled(MetricType::Gauge, "kata_affinity_source_up", "Sources of events that are heard.",

@@ -175,6 +175,27 @@ std::string container_line(const json::value& container) {
   return text + '\n';
 }
 
+std::string size_text(long long bytes) { return fmt::format("{} MiB", (bytes + (1 << 19)) >> 20); }
+
+/// "  memory: 512 MiB on node 0, 3 MiB on node 1; wanted on 0: in place"
+std::string memory_line(const json::value& sandbox) {
+  const auto* found = sandbox.as_object().if_contains("memory");
+  if (found == nullptr || !found->is_object()) return {};
+  const std::string problem = text_of(*found, "problem");
+  if (!problem.empty()) return "  memory: " + problem + '\n';
+  std::string nodes;
+  for (const json::value& node : array_of(*found, "nodes")) {
+    nodes += (nodes.empty() ? "" : ", ") + size_text(number_of(node, "bytes")) + " on node " +
+             std::to_string(number_of(node, "node"));
+  }
+  std::string text = "  memory: " + (nodes.empty() ? "none" : nodes);
+  if (flag_of(*found, "moving")) {
+    text += "; moving, " + size_text(number_of(*found, "moved")) + " done";
+  }
+  const std::string say = text_of(*found, "text");
+  return text + (say.empty() ? "" : "; " + say) + '\n';
+}
+
 std::string list_texts(const json::array& notes, const char* mark) {
   std::string text;
   for (const json::value& note : notes) {
@@ -213,6 +234,7 @@ std::string describe_sandbox(const json::value& sandbox) {
       or_none(text_of(sandbox, "mems")), number_of(sandbox, "vmm_pid"), state_of(sandbox));
   text += table_of(sandbox) + guest_line(sandbox);
   for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
+  text += memory_line(sandbox);
   text += list_texts(array_of(sandbox, "warnings"), "!");
   return text + list_texts(array_of(sandbox, "conflicts"), "?");
 }

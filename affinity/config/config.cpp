@@ -63,6 +63,7 @@ policy::Settings make_settings(const Values& values) {
   settings.guest = {.agent = *words::parse_guest_agent(values.text("guest")),
                     .move_interrupts = values.text("guest_irqs") == "floating",
                     .lift_quota = values.text("cfs_quota") == "lift"};
+  settings.move_memory = values.text("memory") == "migrate";
   return settings;
 }
 

@@ -56,7 +56,8 @@ inline constexpr Key kKeys[] = {
     {"cfs_quota", Type::kChoice, "keep", "keep lift", true,
      "lift: no CFS quota in the guest's cgroup of an exclusive container."},
     {"memory", Type::kChoice, "follow", "follow migrate", true,
-     "follow: Kata and the cgroup decide where memory is. migrate: pages follow the CPUs."},
+     "follow: Kata and the cgroup decide where memory is. migrate: what lies elsewhere is moved to "
+     "the nodes of the CPUs, step by step; not where a device is passed through."},
     {"guest", Type::kChoice, "auto", "auto agent kata-agent none", true,
      "Through whom the guest is told which vCPUs a container owns."},
     {"guest_irqs", Type::kChoice, "floating", "floating none", true,

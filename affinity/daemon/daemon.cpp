@@ -17,6 +17,7 @@
 #include "affinity/config/config.hpp"
 #include "affinity/daemon/guests.hpp"
 #include "affinity/daemon/libvirt_source.hpp"
+#include "affinity/daemon/memory_keeper.hpp"
 #include "affinity/daemon/service.hpp"
 #include "affinity/daemon/sources.hpp"
 #include "affinity/daemon/ticker.hpp"
@@ -33,6 +34,7 @@ namespace {
 
 using base::Result;
 
+constexpr const char* kSys = "/sys";
 constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 
 engine::Options to_engine_options(const config::Config& config) {
@@ -90,6 +92,7 @@ class Daemon {
               if (sources_) sources_->cgroups_written();
             },
             log_),
+        memory_(io, engine_, options.roots.proc, kSys),
         drift_(io, ground_.config.drift_check, [this] { check_drift(); }),
         signals_(io, SIGTERM, SIGINT, SIGHUP),
         service_(io) {}
@@ -143,12 +146,14 @@ class Daemon {
     }
     router_.publish(happening);
     watches_.notice(happening);
+    memory_.notice(happening);
   }
 
   void check_drift() {
     follow_machine();
     engine_.check_drift();
     watches_.refresh();
+    memory_.refresh();
     if (sources_) sources_->refresh();
   }
 
@@ -217,6 +222,7 @@ class Daemon {
   http::Feed events_;
   api::Router router_;
   Watches watches_;
+  MemoryKeeper memory_;
   Ticker drift_;
   boost::asio::signal_set signals_;
   Service service_;

@@ -115,6 +115,20 @@ Outcome Engine::take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts f
   return run_one(*found);
 }
 
+void Engine::take_memory(std::string_view sandbox, MemoryView memory) {
+  Sandbox* found = find(sandbox);
+  if (found == nullptr) return;
+  if (!memory.moving && memory.moved + memory.failed > 0) {
+    counters_.memory_moved += memory.moved;
+    counters_.memory_failed += memory.failed;
+    constexpr std::uint64_t kMib = 1 << 20;
+    happened("memory-moved", sandbox,
+             std::to_string(memory.moved / kMib) + " MiB of its memory were moved, " +
+                 std::to_string(memory.failed / kMib) + " MiB could not be");
+  }
+  found->set_memory(std::move(memory));
+}
+
 /// The sandbox concerned, and those whose plan another map of owners changes: what they must leave,
 /// they leave before anyone else is let onto it.
 Engine::Affected Engine::affected_by(const policy::Change& change) {
@@ -306,7 +320,8 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
                      found->cgroup_cpus(),
                      found->released() || !options_.enable,
                      options_.observe,
-                     find_guest(sandbox)};
+                     find_guest(sandbox),
+                     found->memory()};
 }
 
 void Engine::set_source(policy::Source source, SourceView view) {

@@ -81,6 +81,10 @@ class Engine {
   /// What a monitor (QMP) told of a sandbox's vCPUs and iothreads; runs the line for it.
   Outcome take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts facts);
 
+  /// Enters where a sandbox's memory lies; whoever reads and moves it does so outside, since that
+  /// takes long. Nothing for a sandbox that is not known (any more).
+  void take_memory(std::string_view sandbox, MemoryView memory);
+
   /// Runs the line again: for one sandbox, or for all.
   /// By a person: released sandboxes are placed again, and so are threads that were given up.
   base::Result<Outcome> reconcile(std::string_view sandbox);

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "policy/facts/guest.hpp"
+#include "policy/facts/memory.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/ledger.hpp"
+#include "policy/plan/memory.hpp"
 #include "policy/plan/plan.hpp"
 
 namespace ka::engine {
@@ -43,6 +45,16 @@ struct GuestView {
   bool operator==(const GuestView&) const = default;
 };
 
+/// Where a VM's memory lay when it was last looked at.
+struct MemoryView {
+  policy::MemoryFacts facts;
+  policy::MemoryPlan plan;
+  bool moving = false;       ///< on its way: `facts` are from before, `moved` is how far it is
+  std::uint64_t moved = 0;   ///< bytes, of this time
+  std::uint64_t failed = 0;  ///< bytes that the kernel would not move
+  std::string problem;       ///< why it cannot be read or moved, in words; empty when it can
+};
+
 struct SandboxView {
   const policy::PodRecord& pod;
   const policy::SandboxPlan& plan;
@@ -56,6 +68,9 @@ struct SandboxView {
   bool released = false;  ///< given back (`release`, `enable = false`): watched, not placed
   bool observed = false;  ///< mode = "observe": planned, nothing is written
   const GuestView* guest = nullptr;  ///< null: no agent is known
+  const MemoryView* memory = nullptr;  ///< null until it was looked at
+
+  bool moves_memory() const { return settings.move_memory && !released && !observed; }
 };
 
 /// Something that happened, for `events`, in the order it happened.
@@ -132,6 +147,8 @@ struct Counters {
   std::uint64_t drift_found = 0;
   std::uint64_t drift_repaired = 0;
   std::uint64_t threads_gone = 0;
+  std::uint64_t memory_moved = 0;               ///< bytes
+  std::uint64_t memory_failed = 0;              ///< bytes that were to move and did not
   std::map<std::string, std::uint64_t> errors;  ///< by kind: "permission", "transient", ...
   std::uint64_t late = 0;  ///< sandboxes that were narrowed only after the answer
   /// Runs that wrote something, by time from event to last thread read again.

@@ -54,6 +54,7 @@ struct Settings {
   /// Own housekeeping of a role: emulator, iothread, vhost, virtiofsd, shim.
   std::map<Role, Housekeeping> overrides;
   GuestSettings guest;
+  bool move_memory = false;  ///< memory = "migrate": it follows the CPUs
 
   bool operator==(const Settings&) const = default;
 };

@@ -82,6 +82,9 @@ def _numa(shape: Shape) -> list[str]:
     for node, cpus in enumerate(shape.node_cpus):
         arguments += ["-object", f"memory-backend-ram,id=node{node},size={each}M"]
         arguments += ["-numa", f"node,nodeid={node},cpus={cpus},memdev=node{node}"]
+    for source, row in enumerate(shape.distances):
+        for target, distance in enumerate(row):
+            arguments += ["-numa", f"dist,src={source},dst={target},val={distance}"]
     return arguments
 
 

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shape:
-    """One machine. `node_cpus` holds the CPUs of each NUMA node, in the kernel's list format."""
+    """One machine. `node_cpus` holds the CPUs of each NUMA node, in the kernel's list format.
+
+    `distances` are between nodes, by row; empty: 20 between any two.
+    """
 
     name: str
     about: str
@@ -14,6 +17,7 @@ class Shape:
     node_cpus: tuple[str, ...]
     memory_mib: int = 4096
     kernel_args: tuple[str, ...] = ()
+    distances: tuple[tuple[int, ...], ...] = ()
 
 
 _TWO_NODES = ("0-3", "4-7")
@@ -26,10 +30,11 @@ SHAPES = {
         Shape("smt8", "2 sockets x 2 cores x 2 threads, 2 NUMA nodes, Debian 13", "trixie", "8,sockets=2,cores=2,threads=2", _TWO_NODES),
         Shape(
             "numa16",
-            "4 sockets x 4 cores without SMT, 4 NUMA nodes, Debian 13",
+            "4 sockets x 4 cores without SMT, 4 NUMA nodes in two pairs, Debian 13",
             "trixie",
             "16,sockets=4,cores=4,threads=1",
             ("0-3", "4-7", "8-11", "12-15"),
+            distances=((10, 12, 32, 32), (12, 10, 32, 32), (32, 32, 10, 12), (32, 32, 12, 10)),
         ),
         Shape(
             "bookworm",

@@ -75,6 +75,17 @@ def resident_kib(pid: int) -> int:
     return int(_status(pid)["VmRSS"].split()[0])
 
 
+def guest_memory(pid: int) -> dict[int, int]:
+    """Where the largest mapping of process `pid`, a VM's memory, lies: KiB by NUMA node."""
+    return max((_pages(line) for line in (_PROC / str(pid) / "numa_maps").read_text().splitlines()), key=lambda each: sum(each.values()))
+
+
+def free_memory_kib(node: int) -> int:
+    """The free memory of a NUMA node."""
+    lines = Path(f"/sys/devices/system/node/node{node}/meminfo").read_text().splitlines()
+    return next(int(line.split()[3]) for line in lines if "MemFree:" in line)
+
+
 def online() -> frozenset[int]:
     """The CPUs that are online."""
     return cpus.parse(Path("/sys/devices/system/cpu/online").read_text())
@@ -89,6 +100,12 @@ def release() -> tuple[int, int]:
     """The kernel's version, as (6, 12)."""
     major, minor = (_PROC / "sys/kernel/osrelease").read_text().split(".")[:2]
     return int(major), int(minor)
+
+
+def _pages(line: str) -> dict[int, int]:
+    words = dict(word.partition("=")[::2] for word in line.split()[2:])
+    kib = int(words.get("kernelpagesize_kB", 4))
+    return {int(key[1:]): int(value) * kib for key, value in words.items() if key[0] == "N" and key[1:].isdigit()}
 
 
 def _status(tid: int) -> dict[str, str]:

@@ -1,0 +1,96 @@
+#include "affinity/daemon/memory_keeper.hpp"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <memory>
+#include <utility>
+
+#include "affinity/engine/engine.hpp"
+
+namespace ka::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kSoonest = std::chrono::seconds(30), kLatest = std::chrono::hours(1);
+constexpr int kShare = 2000;     ///< looking takes one part of the time in so many, for all VMs
+constexpr int kMostDoubled = 7;  ///< 30 s doubled so often is about an hour
+
+/// The VMM's process: its id may be a thread's (Kata's Dragonball).
+int process_of(const engine::SandboxView& view) {
+  for (const engine::ThreadView& thread : view.threads) {
+    if (thread.facts.role == policy::Role::kVcpu) return thread.facts.key.pid;
+  }
+  return view.pod.vmm_pid.value_or(0);
+}
+
+nanoseconds until_next_look(nanoseconds took, std::size_t sandboxes, int failures) {
+  const auto share = took * kShare * static_cast<nanoseconds::rep>(sandboxes);
+  return std::clamp(std::max(share, kSoonest * (1 << failures)), kSoonest, kLatest);
+}
+
+}  // namespace
+
+MemoryKeeper::MemoryKeeper(boost::asio::io_context& io, engine::Engine& engine,
+                           std::filesystem::path proc, std::filesystem::path sys)
+    : io_(io),
+      engine_(engine),
+      proc_(proc),
+      worker_(base::ProcFs(std::move(proc)), std::move(sys),
+              [this](const std::string& id, engine::MemoryView view, nanoseconds took) {
+                boost::asio::post(io_, [this, id, view = std::move(view), took]() mutable {
+                  take(id, std::move(view), took);
+                });
+              }) {}
+
+void MemoryKeeper::notice(const engine::Happening& happening) {
+  boost::asio::post(io_, [this, id = happening.sandbox] {
+    if (id.empty()) {
+      refresh();
+    } else {
+      follow(id);
+    }
+  });
+}
+
+void MemoryKeeper::refresh() {
+  for (const std::string& id : engine_.sandbox_ids()) follow(id);
+}
+
+void MemoryKeeper::follow(const std::string& id) {
+  const auto view = engine_.view(id);
+  if (!view) {
+    if (kept_.erase(id) > 0) worker_.cancel(id);
+    return;
+  }
+  const Asked asked{process_of(*view), view->plan.mems, view->moves_memory()};
+  const auto found = kept_.find(id);
+  const bool changed = found == kept_.end() || found->second.asked != asked;
+  if (changed) kept_[id] = {asked, {}, 0};
+  if (changed || found->second.due <= Clock::now()) ask(id, asked);
+}
+
+/// One that is busy is not asked again until it has answered, or the wish has changed.
+void MemoryKeeper::ask(const std::string& id, const Asked& asked) {
+  kept_[id].due = Clock::time_point::max();
+  const auto stat = proc_.stat(asked.pid);
+  if (!stat) return;
+  worker_.submit({id, asked.pid, stat->start_time, asked.mems, asked.move,
+                  std::make_shared<const policy::Topology>(engine_.topology())});
+}
+
+void MemoryKeeper::take(const std::string& id, engine::MemoryView view, nanoseconds took) {
+  const auto found = kept_.find(id);
+  if (found == kept_.end()) return;
+  Kept& kept = found->second;
+  if (!view.moving) {
+    const bool still = kept.asked.move && view.plan.verdict != policy::MemoryVerdict::kInPlace &&
+                       view.plan.verdict != policy::MemoryVerdict::kAnywhere;
+    kept.failures = still ? std::min(kept.failures + 1, kMostDoubled) : 0;
+    kept.due = Clock::now() + until_next_look(took, kept_.size(), kept.failures);
+  }
+  engine_.take_memory(id, std::move(view));
+}
+
+}  // namespace ka::daemon
