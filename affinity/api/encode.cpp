@@ -1,5 +1,6 @@
 #include "affinity/api/encode.hpp"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
@@ -8,13 +9,14 @@
 #include "affinity/engine/engine.hpp"
 #include "affinity/words/memory.hpp"
 #include "affinity/words/plan.hpp"
+#include "policy/plan/overrides.hpp"
 
 namespace ka::api {
 namespace {
 
 namespace json = boost::json;
 
-json::object thread_to_json(const engine::ThreadView& thread, bool drifted) {
+json::object thread_to_json(const engine::ThreadView& thread, bool drifted, bool by_hand) {
   const policy::ThreadFacts& facts = thread.facts;
   json::object object{{"tid", facts.key.tid},
                       {"pid", facts.key.pid},
@@ -24,7 +26,8 @@ json::object thread_to_json(const engine::ThreadView& thread, bool drifted) {
                       {"wanted", policy::format_list(thread.wanted)},
                       {"actual", policy::format_list(thread.actual)},
                       {"managed", thread.managed},
-                      {"drift", drifted}};
+                      {"drift", drifted},
+                      {"by_hand", by_hand}};
   if (facts.role == policy::Role::kVcpu) object["vcpu"] = facts.vcpu_index;
   if (!thread.problem.empty()) object["problem"] = thread.problem;
   return object;
@@ -145,7 +148,9 @@ void add_threads(json::object& sandbox, const engine::SandboxView& view) {
   int drift = 0;
   for (const engine::ThreadView& thread : view.threads) {
     const bool drifted = !view.released && thread.drifted();
-    threads.push_back(thread_to_json(thread, drifted));
+    const bool by_hand = std::ranges::any_of(
+        view.pod.overrides, [&](const auto& given) { return policy::is_for(given, thread.facts); });
+    threads.push_back(thread_to_json(thread, drifted, by_hand));
     drift += drifted ? 1 : 0;
   }
   sandbox["threads"] = std::move(threads);
@@ -160,6 +165,16 @@ void add_containers(json::object& sandbox, const engine::SandboxView& view) {
     containers.push_back(std::move(container));
   }
   sandbox["containers"] = std::move(containers);
+}
+
+json::array overrides_to_json(const std::vector<policy::Override>& overrides) {
+  json::array array;
+  for (const policy::Override& given : overrides) {
+    array.push_back({{"thread", policy::override_subject(given)},
+                     {"role", policy::role_name(given.role)},
+                     {"cpus", policy::format_list(given.cpus)}});
+  }
+  return array;
 }
 
 json::value memory_to_json(const engine::SandboxView& view) {
@@ -207,6 +222,7 @@ json::object to_json(const engine::SandboxView& view) {
   sandbox["released"] = view.released;
   sandbox["observed"] = view.observed;
   sandbox["guest"] = guest_to_json(view.guest);
+  sandbox["overrides"] = overrides_to_json(view.pod.overrides);
   sandbox["memory"] = memory_to_json(view);
   add_vcpus(sandbox, view);
   add_threads(sandbox, view);

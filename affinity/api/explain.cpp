@@ -11,6 +11,7 @@
 #include "affinity/words/memory.hpp"
 #include "affinity/words/sentences.hpp"
 #include "affinity/words/settings.hpp"
+#include "policy/plan/overrides.hpp"
 
 namespace ka::api {
 namespace {
@@ -67,6 +68,9 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
   for (const std::string& conflict : view.conflicts) facts.add(conflict, "cross-check");
   for (const auto& [id, record] : view.pod.containers) {
     facts.add(container_text(record.facts), policy::source_name(record.source));
+  }
+  for (const policy::Override& given : view.pod.overrides) {
+    facts.add(policy::override_subject(given) + " is to be on " + cpus_text(given.cpus), "by hand");
   }
   if (view.cgroup_cpus) {
     facts.add("its cgroup " + view.cgroup + " allows " + cpus_text(*view.cgroup_cpus), "cgroup");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json/value.hpp>
 
+#include "affinity/base/files.hpp"
 #include "affinity/words/json.hpp"
 #include "affinity/words/specs.hpp"
 #include "guest-agent/host/address.hpp"
@@ -17,7 +18,57 @@ void check_text(const words::Fields& fields, std::string_view key, std::string_v
   if (std::ranges::any_of(text, is_control)) fields.complain(key, "has control characters");
 }
 
+/// The threads that a path names, without CPUs.
+base::Result<policy::Override> read_threads(const std::string& role, const std::string& thread) {
+  constexpr policy::Role kPinnable[] = {policy::Role::kVcpu, policy::Role::kEmulator,
+                                        policy::Role::kIothread, policy::Role::kVhost};
+  policy::Override given;
+  const auto known = policy::parse_role(role);
+  if (!known || std::ranges::find(kPinnable, *known) == std::end(kPinnable)) {
+    return base::fail(base::ErrorCode::kNotFound,
+                      '"' + role + R"(" is not one of "vcpu", "emulator", "iothread", "vhost")");
+  }
+  given.role = *known;
+  if (given.role == policy::Role::kIothread) {
+    given.iothread = thread;
+  } else if (given.role == policy::Role::kVcpu) {
+    const auto index = base::parse_number(thread);
+    if (!index || *index < 0 || *index >= policy::kMaxIds) {
+      return base::fail(base::ErrorCode::kInvalid, '"' + thread + "\" is no vCPU's index");
+    }
+    given.vcpu_index = static_cast<int>(*index);
+  } else if (!thread.empty()) {
+    return base::fail(base::ErrorCode::kInvalid, role + " threads are placed together");
+  }
+  return given;
+}
+
 }  // namespace
+
+base::Result<policy::Event> read_pin(const std::string& sandbox, const std::string& role,
+                                     const std::string& thread, std::string_view body) {
+  auto given = read_threads(role, thread);
+  if (!given) return unexpected(std::move(given.error()));
+  const auto document = words::parse_json(body, "body");
+  if (!document) return unexpected(document.error());
+  words::Complaint complaint;
+  words::Fields fields(*document, "", complaint);
+  fields.require({"cpus"});
+  fields.read("cpus", given->cpus);
+  fields.finish();
+  if (!complaint.empty()) return unexpected(complaint.error());
+  if (given->cpus.empty()) {
+    return base::fail(base::ErrorCode::kInvalid, "cpus: must not be empty");
+  }
+  return policy::Event{policy::Source::kApi, policy::OverrideSet{sandbox, std::move(*given)}};
+}
+
+base::Result<policy::Event> read_unpin(const std::string& sandbox, const std::string& role,
+                                       const std::string& thread) {
+  auto given = read_threads(role, thread);
+  if (!given) return unexpected(std::move(given.error()));
+  return policy::Event{policy::Source::kApi, policy::OverrideSet{sandbox, std::move(*given)}};
+}
 
 base::Result<policy::Event> read_sandbox(const std::string& id, std::string_view body) {
   const auto document = words::parse_json(body, "body");

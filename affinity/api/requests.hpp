@@ -19,4 +19,13 @@ base::Result<policy::Event> read_sandbox(const std::string& id, std::string_view
 base::Result<policy::Event> read_container(const std::string& sandbox, const std::string& id,
                                            std::string_view body);
 
+/// `{"cpus":"2-3"}` for the threads that the path names: `role` is "vcpu", "emulator", "iothread"
+/// or "vhost"; `thread` is a vCPU's index, an iothread's id, or empty for the role as a whole.
+base::Result<policy::Event> read_pin(const std::string& sandbox, const std::string& role,
+                                     const std::string& thread, std::string_view body);
+
+/// The same, taken back.
+base::Result<policy::Event> read_unpin(const std::string& sandbox, const std::string& role,
+                                       const std::string& thread);
+
 }  // namespace ka::api

@@ -32,6 +32,8 @@ constexpr std::string_view kList[] = {"v1", "sandboxes"};
 constexpr std::string_view kSandbox[] = {"v1", "sandboxes", ":sandbox"};
 constexpr std::string_view kContainer[] = {"v1", "sandboxes", ":sandbox", "containers",
                                            ":container"};
+constexpr std::string_view kPin[] = {"v1", "sandboxes", ":sandbox", "pins", ":role"};
+constexpr std::string_view kPinOne[] = {"v1", "sandboxes", ":sandbox", "pins", ":role", ":thread"};
 constexpr std::string_view kExplain[] = {"v1", "explain", ":sandbox"};
 constexpr std::string_view kNode[] = {"v1", "node"};
 constexpr std::string_view kVerify[] = {"v1", "verify"};
@@ -47,6 +49,10 @@ constexpr Route kRoutes[] = {
     {"DELETE", kSandbox, &Router::delete_sandbox},
     {"PUT", kContainer, &Router::put_container},
     {"DELETE", kContainer, &Router::delete_container},
+    {"PUT", kPin, &Router::put_pin},
+    {"DELETE", kPin, &Router::delete_pin},
+    {"PUT", kPinOne, &Router::put_pin},
+    {"DELETE", kPinOne, &Router::delete_pin},
     {"GET", kExplain, &Router::explain},
     {"GET", kNode, &Router::node},
     {"POST", kVerify, &Router::verify},
@@ -82,13 +88,19 @@ base::Result<std::string> checked_id(const std::string& what, const std::string&
                     what + " id must be 1 to 128 characters of A-Z, a-z, 0-9, \"_\", \".\", \"-\"");
 }
 
+std::string& part_of(Call& call, std::string_view what) {
+  if (what == "container") return call.container;
+  if (what == "role") return call.role;
+  return what == "thread" ? call.thread : call.sandbox;
+}
+
 base::Result<void> take_ids(const Route& route, const Path& path, Call& call) {
   for (std::size_t i = 0; i < route.parts.size(); ++i) {
     if (!route.parts[i].starts_with(':')) continue;
     const std::string what(route.parts[i].substr(1));
     auto id = checked_id(what, path.parts[i]);
     if (!id) return unexpected(id.error());
-    (what == "container" ? call.container : call.sandbox) = std::move(*id);
+    part_of(call, what) = std::move(*id);
   }
   return {};
 }
@@ -230,6 +242,14 @@ Response Router::put_container(const Call& call) {
 Response Router::delete_container(const Call& call) {
   return submit(
       policy::Event{policy::Source::kApi, policy::ContainerGone{call.sandbox, call.container}});
+}
+
+Response Router::put_pin(const Call& call) {
+  return submit(read_pin(call.sandbox, call.role, call.thread, call.body));
+}
+
+Response Router::delete_pin(const Call& call) {
+  return submit(read_unpin(call.sandbox, call.role, call.thread));
 }
 
 }  // namespace ka::api

@@ -19,6 +19,8 @@ namespace ka::api {
 struct Call {
   std::string sandbox;    ///< where the path names one
   std::string container;  ///< where the path names one
+  std::string role;       ///< of threads, where the path names one
+  std::string thread;     ///< of that role, where the path names one
   std::string only;       ///< ?id=; empty: all sandboxes
   std::string_view body;
 };
@@ -50,6 +52,8 @@ class Router {
   http::Response delete_sandbox(const Call& call);
   http::Response put_container(const Call& call);
   http::Response delete_container(const Call& call);
+  http::Response put_pin(const Call& call);
+  http::Response delete_pin(const Call& call);
 
  private:
   http::Response submit(const base::Result<policy::Event>& event);

@@ -9,14 +9,6 @@
 namespace ka::cli {
 namespace {
 
-/// Shows what a change did; threads that could not be placed are a "no".
-Exit show_outcome(const base::Result<boost::json::object>& answer, Output& output) {
-  if (!answer) return output.fail(answer.error());
-  const boost::json::value outcome(*answer);
-  output.show(outcome, [&outcome] { return describe_outcome(outcome); });
-  return number_of(outcome, "failed") > 0 ? Exit::kNo : Exit::kDone;
-}
-
 std::string for_one_or_all(const std::string& call, const std::string& sandbox) {
   return sandbox.empty() ? call : call + "?id=" + encode(sandbox);
 }
@@ -34,6 +26,13 @@ void set(boost::json::object& body, std::string_view key, const std::string& val
 }
 
 }  // namespace
+
+Exit show_outcome(const base::Result<boost::json::object>& answer, Output& output) {
+  if (!answer) return output.fail(answer.error());
+  const boost::json::value outcome(*answer);
+  output.show(outcome, [&outcome] { return describe_outcome(outcome); });
+  return number_of(outcome, "failed") > 0 ? Exit::kNo : Exit::kDone;
+}
 
 Exit run(const ReconcileOptions& options, Output& output) {
   const Daemon daemon(options.socket);

@@ -1,10 +1,16 @@
 // The commands: each takes its options, prints through Output, and says how the program ends.
 #pragma once
 
+#include <boost/json/fwd.hpp>
+
+#include "affinity/base/result.hpp"
 #include "affinity/cli/options.hpp"
 #include "affinity/cli/output.hpp"
 
 namespace ka::cli {
+
+/// Shows what a change did; threads that could not be placed are a "no".
+Exit show_outcome(const base::Result<boost::json::object>& answer, Output& output);
 
 Exit run(const TopologyOptions& options, Output& output);
 Exit run(const PlanOptions& options, Output& output);
@@ -20,6 +26,7 @@ Exit run(const SandboxAddOptions& options, Output& output);
 Exit run(const SandboxRemoveOptions& options, Output& output);
 Exit run(const ContainerUpdateOptions& options, Output& output);
 Exit run(const ContainerRemoveOptions& options, Output& output);
+Exit run(const PinOptions& options, Output& output);
 Exit run(const EventsOptions& options, Output& output);
 Exit run(const DoctorOptions& options, Output& output);
 Exit run(const SetupOptions& options, Output& output);

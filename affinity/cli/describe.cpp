@@ -50,8 +50,10 @@ std::string remark_of(const json::value& sandbox, const json::value& thread) {
   if (const std::string problem = text_of(thread, "problem"); !problem.empty()) {
     remark = "<- " + problem;
   }
-  if (!remark.empty() || text_of(thread, "role") != "vcpu") return remark;
-  return vcpu_role(sandbox, number_of(thread, "vcpu"));
+  if (!remark.empty()) return remark;
+  if (text_of(thread, "role") == "vcpu") remark = vcpu_role(sandbox, number_of(thread, "vcpu"));
+  if (flag_of(thread, "by_hand")) remark += remark.empty() ? "by hand" : ", by hand";
+  return remark;
 }
 
 Row to_row(const json::value& sandbox, const json::value& thread) {
@@ -238,6 +240,8 @@ std::string describe_sandbox(const json::value& sandbox) {
   text += list_texts(array_of(sandbox, "warnings"), "!");
   return text + list_texts(array_of(sandbox, "conflicts"), "?");
 }
+
+std::string describe_threads(const json::value& sandbox) { return table_of(sandbox); }
 
 std::string describe_sandboxes(const json::value& list) {
   const json::array& sandboxes = array_of(list, "sandboxes");

@@ -9,6 +9,8 @@ namespace ka::cli {
 /// A sandbox of GET /v1/sandboxes: a line about it, its threads as a table, its containers, its
 /// warnings.
 std::string describe_sandbox(const boost::json::value& sandbox);
+/// The table of its threads alone.
+std::string describe_threads(const boost::json::value& sandbox);
 /// GET /v1/sandboxes.
 std::string describe_sandboxes(const boost::json::value& list);
 /// GET /v1/explain/ID.

@@ -206,6 +206,31 @@ void declare_container(CLI::App& app, Command& chosen) {
   remove.add_option("ID", gone->container, "container id")->required();
 }
 
+/// `one` names a thread of the role; empty: the role is placed as a whole.
+void declare_pin(CLI::App& app, Command& chosen, const char* name, const char* role,
+                 const char* one) {
+  const auto options = std::make_shared<PinOptions>();
+  options->role = role;
+  const std::string summary =
+      std::string("show where ") + role + " threads run, or put them somewhere by hand";
+  CLI::App& command = add_command(app, chosen, options, name, summary.c_str());
+  command.add_option("SANDBOX", options->sandbox, "sandbox id")->required();
+  CLI::Option* thread = nullptr;
+  if (*one != 0) thread = command.add_option(one, options->thread, "which one");
+  CLI::Option* cpus = command.add_option("CPUS", options->cpus, "cpuset, as in 0-3,8");
+  CLI::Option* remove =
+      command.add_flag("--remove", options->remove, "place them by the plan again");
+  remove->excludes(cpus);
+  if (thread != nullptr) remove->needs(thread);
+}
+
+void declare_pins(CLI::App& app, Command& chosen) {
+  declare_pin(app, chosen, "vcpupin", "vcpu", "VCPU");
+  declare_pin(app, chosen, "emulatorpin", "emulator", "");
+  declare_pin(app, chosen, "iothreadpin", "iothread", "IOTHREAD");
+  declare_pin(app, chosen, "vhostpin", "vhost", "");
+}
+
 void declare_commands(CLI::App& app, Command& chosen) {
   declare_topology(app, chosen);
   declare_plan(app, chosen);
@@ -215,6 +240,7 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_actions(app, chosen);
   declare_sandbox(app, chosen);
   declare_container(app, chosen);
+  declare_pins(app, chosen);
   declare_doctor(app, chosen);
   declare_setup(app, chosen);
 }

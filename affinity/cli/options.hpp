@@ -108,6 +108,16 @@ struct ContainerRemoveOptions : Online {
   std::string sandbox, container;
 };
 
+/// `vcpupin`, `emulatorpin`, `iothreadpin`, `vhostpin`: where threads of one role may run; with
+/// CPUs, where they are to, until it is taken back.
+struct PinOptions : Online {
+  std::string sandbox;
+  std::string role;
+  std::string thread;  ///< a vCPU's index, an iothread's id; empty: all of the role
+  std::string cpus;    ///< empty: only show
+  bool remove = false;
+};
+
 /// `events`: what happens, as it happens.
 struct EventsOptions : Online {};
 
@@ -130,7 +140,7 @@ using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, MergeHintsOptions, StatusOptions,
                  ExplainOptions, MapOptions, VerifyOptions, ReconcileOptions, ReleaseOptions,
                  SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
-                 ContainerRemoveOptions, EventsOptions, DoctorOptions, SetupOptions>;
+                 ContainerRemoveOptions, PinOptions, EventsOptions, DoctorOptions, SetupOptions>;
 
 struct Invocation {
   bool json = false;

@@ -26,7 +26,10 @@ struct Missing {
   std::string_view value;
 };
 constexpr Missing kMissing[] = {
-    {"mode", "managed"}, {"cgroup", "manage"}, {"guest", "kata-agent"}, {"allow_annotations", ""},
+    {"mode", "managed"},
+    {"cgroup", "manage"},
+    {"guest", "kata-agent"},
+    {"allow_annotations", ""},
 };
 
 std::string join(const Path& path) {

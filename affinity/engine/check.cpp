@@ -1,7 +1,10 @@
 #include "affinity/engine/check.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
+#include "affinity/engine/sandbox.hpp"
+#include "policy/plan/overrides.hpp"
 #include "vmm/procfs/thread_list.hpp"
 
 namespace ka::engine {
@@ -119,6 +122,35 @@ struct Checker {
 Result<void> check_event(const policy::Event& event, const policy::Topology& topology,
                          const policy::Ledger& ledger, const vmm::Roots& roots) {
   return std::visit(Checker{topology, ledger, roots}, event.body);
+}
+
+Result<void> check_override(const policy::Override& given, const Sandbox& sandbox,
+                            const policy::PodRecord& pod, const policy::Ledger& ledger) {
+  const std::string subject = policy::override_subject(given);
+  if (given.cpus.empty()) {
+    const bool is_given = std::ranges::any_of(pod.overrides, [&](const policy::Override& known) {
+      return policy::override_subject(known) == subject;
+    });
+    if (is_given) return {};
+    return fail(ErrorCode::kNotFound, subject + " of \"" + pod.id + "\" is not set by hand");
+  }
+  const bool has_one = std::ranges::any_of(sandbox.threads(), [&](const ThreadView& thread) {
+    return policy::is_for(given, thread.facts);
+  });
+  if (!has_one) {
+    return fail(ErrorCode::kNotFound, "sandbox \"" + pod.id + "\" has no " + subject);
+  }
+  const auto foreign = given.cpus & ledger.exclusive_to_others(pod.id);
+  if (!foreign.empty()) {
+    return fail(ErrorCode::kConflict,
+                "cpus: " + policy::format_list(foreign) + " belongs to another pod exclusively");
+  }
+  const auto refused = given.cpus - sandbox.cgroup_cpus().value_or(given.cpus);
+  if (!refused.empty()) {
+    return fail(ErrorCode::kConflict,
+                "cpus: its cgroup does not allow " + policy::format_list(refused));
+  }
+  return {};
 }
 
 }  // namespace ka::engine

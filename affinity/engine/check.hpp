@@ -11,9 +11,17 @@
 
 namespace ka::engine {
 
+class Sandbox;
+
 /// kInvalid: it can never be right (a CPU that does not exist or is offline, a pid that is no VMM);
 /// kNotFound: its sandbox or container is not known; kConflict: the VMM belongs to another sandbox.
 base::Result<void> check_event(const policy::Event& event, const policy::Topology& topology,
                                const policy::Ledger& ledger, const vmm::Roots& roots);
+
+/// The same for a set given by hand, against the threads that the sandbox has and what its cgroup
+/// allows. kConflict: the CPUs belong to another pod, or its cgroup does not have them. Taking back
+/// what was not given is kNotFound.
+base::Result<void> check_override(const policy::Override& given, const Sandbox& sandbox,
+                                  const policy::PodRecord& pod, const policy::Ledger& ledger);
 
 }  // namespace ka::engine

@@ -7,6 +7,7 @@
 #include "affinity/engine/check.hpp"
 #include "affinity/engine/sandbox.hpp"
 #include "affinity/state/store.hpp"
+#include "policy/plan/overrides.hpp"
 
 namespace ka::engine {
 namespace {
@@ -49,8 +50,10 @@ std::string describe(const policy::Event& event) {
              policy::format_list(e.shared_pool.value_or(policy::CpuSet{})) + '"';
     }
     std::string operator()(const policy::OverrideSet& e) const {
-      return "by hand, " + std::string(policy::role_name(e.value.role)) + ": \"" +
-             policy::format_list(e.value.cpus) + '"';
+      const std::string subject = policy::override_subject(e.value);
+      return e.value.cpus.empty()
+                 ? subject + " is placed by the plan again"
+                 : subject + " by hand: \"" + policy::format_list(e.value.cpus) + '"';
     }
   };
   return std::visit(Visitor{}, event.body) + by;
@@ -80,7 +83,19 @@ base::Result<Outcome> Engine::submit(const policy::Event& event) {
   if (auto good = check_event(event, topology_, ledger_, roots_); !good) {
     return unexpected(std::move(good.error()));
   }
+  if (const auto* given = std::get_if<policy::OverrideSet>(&event.body)) {
+    if (auto good = check_by_hand(*given); !good) return unexpected(std::move(good.error()));
+  }
   return handle(event);
+}
+
+base::Result<void> Engine::check_by_hand(const policy::OverrideSet& event) const {
+  const Sandbox* sandbox = find(event.sandbox);
+  if (sandbox == nullptr) {
+    return base::fail(base::ErrorCode::kInvalid,
+                      '"' + event.sandbox + "\" is no VM sandbox: nothing of it is placed");
+  }
+  return check_override(event.value, *sandbox, *ledger_.find(event.sandbox), ledger_);
 }
 
 Outcome Engine::handle(const policy::Event& event) {

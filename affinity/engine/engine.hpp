@@ -175,6 +175,7 @@ class Engine {
   bool would_narrow(Sandbox& sandbox);
 
   // What surrounds it (engine.cpp).
+  base::Result<void> check_by_hand(const policy::OverrideSet& event) const;
   policy::Change take(const policy::Event& event);
   Affected affected_by(const policy::Change& change);
   Outcome run_all();

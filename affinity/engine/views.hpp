@@ -67,7 +67,7 @@ struct SandboxView {
   std::optional<policy::CpuSet> cgroup_cpus;  ///< what that cgroup allows
   bool released = false;  ///< given back (`release`, `enable = false`): watched, not placed
   bool observed = false;  ///< mode = "observe": planned, nothing is written
-  const GuestView* guest = nullptr;  ///< null: no agent is known
+  const GuestView* guest = nullptr;    ///< null: no agent is known
   const MemoryView* memory = nullptr;  ///< null until it was looked at
 
   bool moves_memory() const { return settings.move_memory && !released && !observed; }

@@ -174,6 +174,8 @@ bool Ledger::fold(const OverrideSet& event, Source) {
   const auto before = overrides;
   std::erase_if(overrides, [&](const Override& o) { return same_thread(o, event.value); });
   if (!event.value.cpus.empty()) overrides.push_back(event.value);
+  std::ranges::sort(overrides, {},
+                    [](const Override& o) { return std::tie(o.role, o.vcpu_index, o.iothread); });
   return overrides != before;
 }
 

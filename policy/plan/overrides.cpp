@@ -82,6 +82,12 @@ void apply_overrides(const SandboxFacts& sandbox, const Ground& ground, SandboxP
   }
 }
 
+bool is_for(const Override& given, const ThreadFacts& thread) {
+  if (given.role != thread.role) return false;
+  if (given.role == Role::kVcpu) return given.vcpu_index == thread.vcpu_index;
+  return given.iothread.empty() || given.iothread == thread.name;
+}
+
 std::string override_subject(const Override& given) {
   std::string subject(role_name(given.role));
   if (given.role == Role::kVcpu) return subject + ' ' + std::to_string(given.vcpu_index);

@@ -14,6 +14,9 @@ namespace ka::policy {
 void apply_overrides(const SandboxFacts& sandbox, const Ground& ground, SandboxPlan& plan,
                      Notes& notes);
 
+/// Whether the word is for this thread. An iothread is told by its id, or as one of all.
+bool is_for(const Override& given, const ThreadFacts& thread);
+
 /// "vcpu 3", "iothread io1", or the role.
 std::string override_subject(const Override& given);
 

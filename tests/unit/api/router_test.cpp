@@ -328,3 +328,74 @@ TEST_CASE("events are said to those who listen, a line each", "[api]") {
                  R"("text":"moved \"back\""})"
                  "\n");
 }
+
+TEST_CASE("one thread is placed by hand until that is taken back", "[api]") {
+  Api api;
+  api.play_pod();
+  CHECK(api.scene.cpus(111) == "4");
+  api.good("PUT", "/v1/sandboxes/s1/pins/vcpu/1", R"({"cpus":"6-7"})");
+  api.good("PUT", "/v1/sandboxes/s1/pins/emulator", R"({"cpus":"3"})");
+  CHECK(api.scene.cpus(111) == "6-7");
+  CHECK(api.scene.cpus(100) == "3");
+
+  const json::object s1 = api.good("GET", "/v1/sandboxes/s1");
+  CHECK(text(s1.at("overrides")) == R"([{"thread":"vcpu 1","role":"vcpu","cpus":"6-7"},)"
+                                    R"({"thread":"emulator","role":"emulator","cpus":"3"}])");
+  for (const json::value& thread : s1.at("threads").as_array()) {
+    const auto tid = thread.at("tid").as_int64();
+    CHECK(thread.at("by_hand").as_bool() == (tid == 111 || tid == 100));
+  }
+  CHECK(text(api.good("GET", "/v1/explain/s1").at("facts")).find("vcpu 1 is to be on CPUs 6-7") !=
+        std::string::npos);
+  CHECK(text(api.good("POST", "/v1/verify").at("findings")) == "[]");
+
+  api.scene.start();  // it is known after a restart
+  api.scene.engine().adopt();
+  CHECK(api.scene.cpus(111) == "6-7");
+}
+
+TEST_CASE("what was set by hand is taken back thread by thread", "[api]") {
+  Api api;
+  api.play_pod();
+  const std::string before = api.scene.cpus(110) + ' ' + api.scene.cpus(111) + ' ' +
+                             api.scene.cpus(112) + ' ' + api.scene.cpus(101);
+  for (const char* thread : {"vcpu/1", "iothread/io1"}) {
+    const std::string target = std::string("/v1/sandboxes/s1/pins/") + thread;
+    api.good("PUT", target, R"({"cpus":"6"})");
+    api.good("PUT", target, R"({"cpus":"6-7"})");
+    api.good("DELETE", target);
+    CHECK(api.scene.cpus(110) + ' ' + api.scene.cpus(111) + ' ' + api.scene.cpus(112) + ' ' +
+              api.scene.cpus(101) ==
+          before);
+    CHECK(api.bad("DELETE", target).ends_with(" of \"s1\" is not set by hand"));
+  }
+}
+
+TEST_CASE("a set by hand that cannot be is refused and changes nothing", "[api]") {
+  Api api;
+  api.play_pod();
+  api.good("PUT", "/v1/sandboxes/runc", R"({})");
+  api.good("PUT", "/v1/sandboxes/runc/containers/c", R"({"cpus":"2","exclusive":true})");
+  const auto put = [&api](const std::string& thread, const std::string& cpus) {
+    return api.bad("PUT", "/v1/sandboxes/s1/pins/" + thread, R"({"cpus":")" + cpus + "\"}");
+  };
+  api.scene.calls.writes.clear();
+  CHECK(put("vcpu/9", "1") == "404 sandbox \"s1\" has no vcpu 9");
+  CHECK(put("vcpu/x", "1") == "400 \"x\" is no vCPU's index");
+  CHECK(put("vcpu", "1") == "400 \"\" is no vCPU's index");
+  CHECK(put("iothread/io7", "1") == "404 sandbox \"s1\" has no iothread io7");
+  CHECK(put("vhost", "1") == "404 sandbox \"s1\" has no vhost");
+  CHECK(put("shim", "1").starts_with("404 \"shim\" is not one of"));
+  CHECK(put("emulator/1", "1") == "400 emulator threads are placed together");
+  CHECK(put("emulator", "2-3") == "409 cpus: 2 belongs to another pod exclusively");
+  CHECK(put("emulator", "40") == "400 cpus: this machine has no CPU 40 (it has 0-7)");
+  CHECK(put("emulator", "") == "400 cpus: must not be empty");
+  CHECK(put("emulator", "1-").starts_with("400 cpus: "));
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1/pins/emulator", R"({"cpu":"1"})") ==
+        "400 cpus: is missing");
+  CHECK(api.bad("PUT", "/v1/sandboxes/none/pins/emulator", R"({"cpus":"1"})").starts_with("404 "));
+  CHECK(api.bad("PUT", "/v1/sandboxes/runc/pins/emulator", R"({"cpus":"1"})") ==
+        "400 \"runc\" is no VM sandbox: nothing of it is placed");
+  CHECK(api.scene.calls.writes.empty());
+  CHECK(text(api.good("GET", "/v1/sandboxes/s1").at("overrides")) == "[]");
+}

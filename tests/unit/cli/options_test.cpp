@@ -117,3 +117,24 @@ TEST_CASE("whether a container owns its CPUs is told only where the call says so
   CHECK(told({"--shared"}) == false);
   CHECK_FALSE(parse({"container", "update", "s1", "c1", "--exclusive", "--shared"}).invocation);
 }
+
+TEST_CASE("the verbs of libvirt's users show, set and take back") {
+  const auto pin = [](std::vector<const char*> arguments) {
+    const auto parsed = parse(arguments);
+    REQUIRE(parsed.invocation);
+    return std::get<cli::PinOptions>(parsed.invocation->command);
+  };
+  const auto set = pin({"vcpupin", "s1", "2", "4-5"});
+  CHECK(set.sandbox + ' ' + set.role + ' ' + set.thread + ' ' + set.cpus == "s1 vcpu 2 4-5");
+  CHECK_FALSE(set.remove);
+  CHECK(pin({"iothreadpin", "s1", "io1", "--remove"}).remove);
+  CHECK(pin({"vcpupin", "s1"}).thread.empty());
+  CHECK(pin({"emulatorpin", "s1", "4"}).cpus == "4");
+  CHECK(pin({"vhostpin", "s1", "--remove"}).role == "vhost");
+  for (const auto& arguments :
+       {std::vector<const char*>{"vcpupin"}, std::vector<const char*>{"vcpupin", "s1", "--remove"},
+        std::vector<const char*>{"vcpupin", "s1", "1", "2", "--remove"},
+        std::vector<const char*>{"emulatorpin", "s1", "1", "2"}}) {
+    CHECK(parse(arguments).invocation.error() == Exit::kWrong);
+  }
+}
