@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <ranges>
 #include <string_view>
 
 namespace ka::agent {
@@ -36,9 +37,10 @@ void TreeWatch::follow(const std::vector<std::filesystem::path>& directories) {
     if (known != watches_.end()) watches_.erase(known);
   }
   for (const auto& [directory, watch] : watches_) {
-    const bool reused = std::ranges::any_of(
-        wanted, [watch = watch](const auto& entry) { return entry.second == watch; });
-    if (!reused) ::inotify_rm_watch(inotify_.get(), watch);
+    const auto values = wanted | std::views::values;
+    if (std::ranges::find(values, watch) == values.end()) {
+      ::inotify_rm_watch(inotify_.get(), watch);
+    }
   }
   watches_ = std::move(wanted);
 }
