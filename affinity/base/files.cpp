@@ -42,9 +42,9 @@ Result<void> write_all(int fd, std::string_view text, const std::string& name) {
 /// writer, and what a crash left behind is overwritten.
 class Temporary {
  public:
-  explicit Temporary(const std::filesystem::path& target)
+  Temporary(const std::filesystem::path& target, mode_t mode)
       : path_(target.native() + ".new"),
-        fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {}
+        fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode)) {}
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
   ~Temporary() {
@@ -104,14 +104,15 @@ Result<std::string_view> read_record(const std::filesystem::path& path, std::spa
 }
 
 Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text) {
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (!fd) return fail_errno(errno, path.string());
   if (::write(fd.get(), text.data(), text.size()) < 0) return fail_errno(errno, path.string());
   return {};
 }
 
-Result<void> write_atomically(const std::filesystem::path& path, const std::string& text) {
-  Temporary temporary(path);
+Result<void> write_atomically(const std::filesystem::path& path, const std::string& text,
+                              mode_t mode) {
+  Temporary temporary(path, mode);
   if (!temporary.fd()) return fail_errno(errno, path.string());
   if (auto done = write_all(temporary.fd().get(), text, path.string()); !done) return done;
   return temporary.rename_to(path);

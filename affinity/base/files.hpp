@@ -2,6 +2,8 @@
 // of /proc that dies while it is read must be an error value.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -28,9 +30,9 @@ Result<std::string_view> read_record(const std::filesystem::path& path, std::spa
 Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text);
 
 /// Replaces a file so that whoever looks, also after a crash of ours, finds the old or the new
-/// content, whole: temporary file in the same directory (mode 0600), rename. Not meant to outlive a
-/// reboot.
-Result<void> write_atomically(const std::filesystem::path& path, const std::string& text);
+/// content, whole: temporary file in the same directory, rename. Not meant to outlive a reboot.
+Result<void> write_atomically(const std::filesystem::path& path, const std::string& text,
+                              mode_t mode = 0600);
 
 /// Makes `path` where it is missing and locks it (flock(2)) until the descriptor is closed.
 /// kConflict when someone else has it locked.

@@ -78,7 +78,7 @@ Config make_config(const Entries& entries) {
     if (path.size() == 3) config.by_handler[path[1]] = make_settings(Values(entries, path[1]));
   }
   config.metrics_listen = values.text("metrics_listen");
-  config.log_level = *base::parse_log_level(values.text("log_level"));
+  config.log_level = *log::parse_level(values.text("log_level"));
   config.state_dir = values.text("state_dir");
   config.kubelet_state = values.text("kubelet_state");
   config.nri_socket = values.text("nri_socket");

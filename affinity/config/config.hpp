@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/log.hpp"
 #include "affinity/base/result.hpp"
+#include "affinity/log/log.hpp"
 #include "policy/plan/settings.hpp"
 
 namespace ka::config {
@@ -30,7 +30,7 @@ struct Config {
   /// Complete settings of the runtime handlers that have some of their own.
   std::map<std::string, policy::Settings> by_handler;
   std::string metrics_listen;  ///< "ADDRESS:PORT", empty: not over TCP
-  base::LogLevel log_level = base::LogLevel::kInfo;
+  log::Level log_level = log::Level::kInfo;
   std::filesystem::path state_dir;
   std::filesystem::path kubelet_state;  ///< empty: not read
   std::filesystem::path nri_socket;     ///< empty: the container runtime is not asked

@@ -13,7 +13,6 @@
 #include "affinity/api/router.hpp"
 #include "affinity/base/clock.hpp"
 #include "affinity/base/files.hpp"
-#include "affinity/base/log.hpp"
 #include "affinity/config/config.hpp"
 #include "affinity/daemon/guests.hpp"
 #include "affinity/daemon/libvirt_source.hpp"
@@ -27,6 +26,7 @@
 #include "affinity/host/topology.hpp"
 #include "affinity/http/listen.hpp"
 #include "affinity/http/server.hpp"
+#include "affinity/log/log.hpp"
 #include "affinity/state/store.hpp"
 
 namespace ka::daemon {
@@ -137,8 +137,8 @@ class Daemon {
   }
 
   void tell(const engine::Happening& happening) {
-    const std::initializer_list<base::LogField> fields = {{"kind", happening.kind},
-                                                          {"sandbox", happening.sandbox}};
+    const std::initializer_list<log::Field> fields = {{"kind", happening.kind},
+                                                      {"sandbox", happening.sandbox}};
     if (happening.kind == "unmanaged") {
       log_.warning(happening.text, fields);
     } else {
@@ -214,7 +214,7 @@ class Daemon {
   boost::asio::io_context& io_;
   const Options& options_;
   Ground ground_;
-  base::Log log_;
+  log::Log log_;
   base::Clock clock_;
   engine::KernelAffinityCalls calls_;
   state::Store store_;

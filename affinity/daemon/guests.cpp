@@ -20,7 +20,7 @@ guest::Patience patience() { return {}; }
 }  // namespace
 
 Guests::Guests(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-               std::filesystem::path run, const base::Log& log)
+               std::filesystem::path run, const log::Log& log)
     : io_(io), engine_(engine), proc_(roots.proc), run_(std::move(run)), log_(log) {
   engine_.on_planned([this](const std::string& sandbox) { notice(sandbox); });
   for (const std::string& id : engine_.sandbox_ids()) notice(id);

@@ -14,9 +14,9 @@
 #include <set>
 #include <string>
 
-#include "affinity/base/log.hpp"
 #include "affinity/base/process.hpp"
 #include "affinity/engine/views.hpp"
+#include "affinity/log/log.hpp"
 #include "guest-agent/host/agent_url.hpp"
 #include "guest-agent/host/link.hpp"
 #include "vmm/facts/facts.hpp"
@@ -36,7 +36,7 @@ class Guests {
   /// All references must outlive it. Listens to the engine's runs. `run`: where Kata's shims keep
   /// their sockets (/run).
   Guests(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-         std::filesystem::path run, const base::Log& log);
+         std::filesystem::path run, const log::Log& log);
 
   /// Calls `go_on` when the guest has the container on its vCPUs, or after kStartBudget: then this
   /// guest is not waited for again. At once where there is no agent.
@@ -80,7 +80,7 @@ class Guests {
   engine::Engine& engine_;
   base::ProcFs proc_;
   std::filesystem::path run_;
-  const base::Log& log_;
+  const log::Log& log_;
   std::set<std::string> noticed_;  ///< sandboxes that are looked at in the loop's next turn
   std::map<std::string, Guest> guests_;
   std::list<Waiting> waiting_;

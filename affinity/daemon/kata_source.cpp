@@ -43,7 +43,7 @@ bool has_others(const policy::PodRecord& pod) {
 }  // namespace
 
 KataSource::KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-                       watch::KataWatch::Folders folders, const base::Log& log)
+                       watch::KataWatch::Folders folders, const log::Log& log)
     : engine_(engine),
       roots_(std::move(roots)),
       watch_(io, std::move(folders),

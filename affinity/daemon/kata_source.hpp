@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/log.hpp"
+#include "affinity/log/log.hpp"
 #include "shim-ext/watch/kata_watch.hpp"
 #include "vmm/facts/facts.hpp"
 
@@ -21,7 +21,7 @@ class KataSource {
  public:
   /// `engine` and `log` must outlive it.
   KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-             watch::KataWatch::Folders folders, const base::Log& log);
+             watch::KataWatch::Folders folders, const log::Log& log);
 
   /// Follows what changed without a word: now and then.
   void refresh();

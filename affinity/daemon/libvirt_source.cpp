@@ -39,7 +39,7 @@ libvirt::Pins to_pins(const policy::SandboxPlan& plan) {
 }
 
 LibvirtSource::LibvirtSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-                             Settings settings, const base::Log& log)
+                             Settings settings, const log::Log& log)
     : io_(io),
       engine_(engine),
       roots_(std::move(roots)),

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/log.hpp"
+#include "affinity/log/log.hpp"
 #include "policy/plan/plan.hpp"
 #include "vmm/facts/facts.hpp"
 #include "vmm/libvirt/client.hpp"
@@ -35,7 +35,7 @@ class LibvirtSource {
 
   /// `engine` and `log` must outlive it.
   LibvirtSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-                Settings settings, const base::Log& log);
+                Settings settings, const log::Log& log);
 
   /// The line has run: what it left is handed on, soon. May be called from within the engine.
   void follow_soon();
@@ -56,7 +56,7 @@ class LibvirtSource {
   engine::Engine& engine_;
   vmm::Roots roots_;
   Settings settings_;
-  const base::Log& log_;
+  const log::Log& log_;
   bool following_soon_ = false;
   std::map<std::string, libvirt::Order> ordered_;         ///< by domain
   std::set<std::string> followed_;                        ///< domains

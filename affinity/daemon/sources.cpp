@@ -51,7 +51,7 @@ base::Result<nri::Process> look_at(const vmm::Roots& roots, int pid) {
 }  // namespace
 
 Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-                 const Paths& paths, Guests& guests, const base::Log& log, const base::Clock& clock)
+                 const Paths& paths, Guests& guests, const log::Log& log, const base::Clock& clock)
     : engine_(engine),
       guests_(guests),
       log_(log),

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "affinity/base/clock.hpp"
-#include "affinity/base/log.hpp"
 #include "affinity/daemon/guests.hpp"
 #include "affinity/daemon/kata_source.hpp"
+#include "affinity/log/log.hpp"
 #include "shim-ext/nri/listener.hpp"
 #include "shim-ext/nri/plugin.hpp"
 #include "shim-ext/watch/kubelet_watch.hpp"
@@ -38,7 +38,7 @@ class Sources final : private nri::Listener {
 
   /// All references must outlive it.
   Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-          const Paths& paths, Guests& guests, const base::Log& log, const base::Clock& clock);
+          const Paths& paths, Guests& guests, const log::Log& log, const base::Clock& clock);
 
   /// Follows what changed without a word: now and then.
   void refresh();
@@ -62,7 +62,7 @@ class Sources final : private nri::Listener {
 
   engine::Engine& engine_;
   Guests& guests_;
-  const base::Log& log_;
+  const log::Log& log_;
   const base::Clock& clock_;
   /// Set while a container runtime waits for an answer.
   std::optional<std::chrono::steady_clock::time_point> answer_by_;

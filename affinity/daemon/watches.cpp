@@ -33,7 +33,7 @@ int open_pidfd(int pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid,
 }  // namespace
 
 Watches::Watches(boost::asio::io_context& io, engine::Engine& engine,
-                 std::function<void()> cgroups_written, const base::Log& log)
+                 std::function<void()> cgroups_written, const log::Log& log)
     : io_(io),
       engine_(engine),
       cgroups_written_(std::move(cgroups_written)),

@@ -12,9 +12,9 @@
 #include <optional>
 #include <string>
 
-#include "affinity/base/log.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cpuset_watch.hpp"
+#include "affinity/log/log.hpp"
 #include "vmm/qmp/client.hpp"
 
 namespace ka::engine {
@@ -29,7 +29,7 @@ class Watches {
  public:
   /// All must outlive it. `cgroups_written` is called after the engine has taken notice.
   Watches(boost::asio::io_context& io, engine::Engine& engine,
-          std::function<void()> cgroups_written, const base::Log& log);
+          std::function<void()> cgroups_written, const log::Log& log);
 
   /// Takes notice of what the engine tells. Called from within the engine, so whatever follows
   /// from it is done later.
@@ -68,7 +68,7 @@ class Watches {
   boost::asio::io_context& io_;
   engine::Engine& engine_;
   std::function<void()> cgroups_written_;
-  const base::Log& log_;
+  const log::Log& log_;
   std::optional<host::CpusetWatch> cgroups_;  ///< absent where inotify cannot be had
   boost::asio::posix::stream_descriptor cgroups_readable_;
   std::map<std::string, Watch> watches_;

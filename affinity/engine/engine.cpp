@@ -62,7 +62,7 @@ std::string describe(const policy::Event& event) {
 }  // namespace
 
 Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, AffinityCalls& calls,
-               state::Store& store, const base::Log& log, const base::Clock& clock)
+               state::Store& store, const log::Log& log, const base::Clock& clock)
     : topology_(std::move(topology)),
       options_(std::move(options)),
       roots_(std::move(roots)),

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "affinity/base/clock.hpp"
-#include "affinity/base/log.hpp"
 #include "affinity/base/process.hpp"
 #include "affinity/base/result.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cgroup.hpp"
+#include "affinity/log/log.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"
 #include "policy/plan/diff.hpp"
@@ -52,7 +52,7 @@ class Engine {
  public:
   /// `calls`, `store`, `log` and `clock` must outlive the engine.
   Engine(policy::Topology topology, Options options, vmm::Roots roots, AffinityCalls& calls,
-         state::Store& store, const base::Log& log, const base::Clock& clock);
+         state::Store& store, const log::Log& log, const base::Clock& clock);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
@@ -199,7 +199,7 @@ class Engine {
   std::optional<host::Cgroups> cgroups_;  ///< absent where the kernel has no cpuset cgroups
   AffinityCalls& calls_;
   state::Store& store_;
-  const base::Log& log_;
+  const log::Log& log_;
   const base::Clock& clock_;
   policy::Ledger ledger_;
   Sandboxes sandboxes_;

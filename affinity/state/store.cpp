@@ -39,7 +39,7 @@ base::Result<base::Fd> Store::claim(const std::filesystem::path& directory) {
   return lock;
 }
 
-Store::Store(std::filesystem::path directory, std::string boot_id, const base::Log& log)
+Store::Store(std::filesystem::path directory, std::string boot_id, const log::Log& log)
     : directory_(std::move(directory)), boot_id_(std::move(boot_id)), log_(log) {}
 
 std::vector<Saved> Store::load() {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "affinity/base/fd.hpp"
-#include "affinity/base/log.hpp"
 #include "affinity/base/result.hpp"
+#include "affinity/log/log.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/ledger.hpp"
 #include "policy/plan/plan.hpp"
@@ -51,7 +51,7 @@ class Store {
 
   /// A directory that was claimed. `boot_id` is the content of /proc/sys/kernel/random/boot_id;
   /// `log` must outlive the store.
-  Store(std::filesystem::path directory, std::string boot_id, const base::Log& log);
+  Store(std::filesystem::path directory, std::string boot_id, const log::Log& log);
 
   /// Reads every file. What is damaged or of a newer version is renamed to "<name>.unreadable" and
   /// said so; what belongs to another boot is removed.
@@ -67,7 +67,7 @@ class Store {
 
   std::filesystem::path directory_;
   std::string boot_id_;
-  const base::Log& log_;
+  const log::Log& log_;
   std::map<std::string, std::size_t> written_;  ///< by pod: hash of the text in its file
 };
 

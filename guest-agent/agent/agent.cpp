@@ -5,11 +5,14 @@
 #include <set>
 #include <utility>
 
+#include "affinity/base/files.hpp"
 #include "guest-agent/agent/files.hpp"
 #include "guest-agent/agent/notice.hpp"
 
 namespace ka::agent {
 namespace {
+
+constexpr mode_t kForEveryone = 0644;  // workloads read it
 
 std::set<std::string> ids_of(const policy::GuestWishes& wishes) {
   std::set<std::string> ids;
@@ -106,7 +109,10 @@ void Agent::publish(policy::GuestReport report) {
     return;
   }
   const std::string text = notice_text(wishes_, report_);
-  if (read_text(file).value_or("") + '\n' != text) replace_file(file, text);
+  if (read_text(file).value_or("") + '\n' == text) return;
+  std::error_code none;
+  std::filesystem::create_directories(file.parent_path(), none);
+  static_cast<void>(base::write_atomically(file, text, kForEveryone));
 }
 
 std::vector<std::filesystem::path> Agent::places_to_watch() const {

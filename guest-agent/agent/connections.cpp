@@ -77,7 +77,7 @@ bool SerialLine::tell() {
 Connections::Connections(Loop& loop, Agent& agent, std::function<void()> spoke)
     : loop_(loop), agent_(agent), spoke_(std::move(spoke)) {}
 
-void Connections::listen(Fd listener) {
+void Connections::listen(base::Fd listener) {
   if (!listener) return;
   const int fd = listener.get();
   if (loop_.add(fd, EPOLLIN, [this, fd](std::uint32_t) { accept(fd); })) {
@@ -86,7 +86,7 @@ void Connections::listen(Fd listener) {
 }
 
 void Connections::accept(int listener) {
-  Fd fd = accept_host(listener);
+  base::Fd fd = accept_host(listener);
   if (!fd || connections_.size() >= kMost) return;
   const int number = fd.get();
   if (!loop_.add(number, EPOLLIN,
@@ -116,7 +116,7 @@ void Connections::follow_up(int fd, bool goes_on) {
   loop_.change(fd, unwritten ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-void Connections::use_serial(Fd port) {
+void Connections::use_serial(base::Fd port) {
   if (!port || serial_) return;
   auto line = std::make_unique<SerialLine>(std::move(port), agent_);
   // By edges: a port whose other end is closed is always "ready".

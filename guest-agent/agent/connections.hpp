@@ -18,7 +18,7 @@ namespace ka::agent {
 /// A host on a socket.
 class Connection {
  public:
-  Connection(Fd fd, Agent& agent) : fd_(std::move(fd)), session_(agent) {}
+  Connection(base::Fd fd, Agent& agent) : fd_(std::move(fd)), session_(agent) {}
 
   int fd() const { return fd_.get(); }
   /// Each says whether the connection goes on.
@@ -28,7 +28,7 @@ class Connection {
   bool has_unwritten() const { return !out_.empty(); }
 
  private:
-  Fd fd_;
+  base::Fd fd_;
   Session session_;
   std::string out_;
 };
@@ -36,7 +36,7 @@ class Connection {
 /// A host behind a virtio-serial port. It is there as soon as its mark is.
 class SerialLine {
  public:
-  SerialLine(Fd fd, Agent& agent) : fd_(std::move(fd)), agent_(agent) {}
+  SerialLine(base::Fd fd, Agent& agent) : fd_(std::move(fd)), agent_(agent) {}
 
   int fd() const { return fd_.get(); }
   /// Reads and writes as far as the line goes. False: the port was taken out.
@@ -46,7 +46,7 @@ class SerialLine {
  private:
   void take(std::string_view bytes);
 
-  Fd fd_;
+  base::Fd fd_;
   Agent& agent_;
   guest::LineScanner scanner_;
   std::optional<Session> session_;
@@ -62,8 +62,8 @@ class Connections {
   /// All must outlive it. `spoke` is called after a host was heard.
   Connections(Loop& loop, Agent& agent, std::function<void()> spoke);
 
-  void listen(Fd listener);
-  void use_serial(Fd port);
+  void listen(base::Fd listener);
+  void use_serial(base::Fd port);
   bool has_serial() const { return serial_ != nullptr; }
   /// The agent has news for whoever waits for it.
   void tell();
@@ -77,7 +77,7 @@ class Connections {
   Loop& loop_;
   Agent& agent_;
   std::function<void()> spoke_;
-  std::list<Fd> listeners_;
+  std::list<base::Fd> listeners_;
   std::map<int, Connection> connections_;
   std::unique_ptr<SerialLine> serial_;
 };

@@ -76,7 +76,7 @@ int prepare_v1(const Hierarchy& hierarchy, const fs::path& directory, const Gues
 int set_v1(const fs::path& directory, const GuestCpuSet& cpus, int depth = 0) {
   if (depth > kDeepest) return ELOOP;
   inherit_mems(directory);
-  const auto below = list_names(directory, true);
+  const auto below = list_directories(directory);
   const GuestCpuSet before = read_cpus(directory / "cpuset.cpus").value_or(GuestCpuSet{});
   if (!below.empty()) {
     if (const int error = write_cpus(directory, before | cpus)) return error;
@@ -92,7 +92,7 @@ void collect_threads(const fs::path& directory, const char* file, std::vector<in
   const auto here = read_numbers(directory / file);
   threads.insert(threads.end(), here.begin(), here.end());
   if (depth >= kDeepest) return;
-  for (const std::string& name : list_names(directory, true)) {
+  for (const std::string& name : list_directories(directory)) {
     collect_threads(directory / name, file, threads, depth + 1);
   }
 }

@@ -67,7 +67,7 @@ class Walker {
   void visit(const fs::path& directory, int depth) {
     if (depth > kDeepest || ++seen_ > kMostCgroups) return;
     tree_.branches.push_back(directory);
-    for (const std::string& name : list_names(directory, true)) {
+    for (const std::string& name : list_directories(directory)) {
       const fs::path below = directory / name;
       if (const std::string* id = find(name)) {
         tree_.containers.emplace(*id, below);

@@ -1,26 +1,12 @@
 #include "guest-agent/agent/loop.hpp"
 
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <utility>
 
 namespace ka::agent {
-
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this == &other) return *this;
-  if (number_ >= 0) ::close(number_);
-  number_ = other.release();
-  return *this;
-}
-
-Fd::~Fd() {
-  if (number_ >= 0) ::close(number_);
-}
-
-int Fd::release() { return std::exchange(number_, -1); }
 
 Loop::Loop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 

@@ -5,26 +5,9 @@
 #include <functional>
 #include <map>
 
+#include "affinity/base/fd.hpp"
+
 namespace ka::agent {
-
-/// An owned descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int number) : number_(number) {}
-  Fd(Fd&& other) noexcept : number_(other.release()) {}
-  Fd& operator=(Fd&& other) noexcept;
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd();
-
-  int get() const { return number_; }
-  explicit operator bool() const { return number_ >= 0; }
-  int release();
-
- private:
-  int number_ = -1;
-};
 
 class Loop {
  public:
@@ -44,7 +27,7 @@ class Loop {
   bool turn();
 
  private:
-  Fd epoll_;
+  base::Fd epoll_;
   std::map<int, Ready> waiting_;
 };
 

@@ -93,8 +93,8 @@ class Program {
   Loop loop_;
   Connections connections_;
   TreeWatch cgroups_;
-  Fd uevents_;
-  Fd timer_;
+  base::Fd uevents_;
+  base::Fd timer_;
   bool looking_ = false;
   std::uint64_t settled_ = 0;
   std::vector<std::filesystem::path> places_;

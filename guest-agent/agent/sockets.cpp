@@ -4,8 +4,6 @@
 #include <linux/netlink.h>
 #include <linux/vm_sockets.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,37 +11,17 @@
 #include <cstring>
 #include <string_view>
 
+#include "affinity/base/unix_socket.hpp"
 #include "guest-agent/agent/files.hpp"
 
 namespace ka::agent {
 namespace {
 
+using base::Fd;
+
 constexpr int kWaiting = 16;  ///< connections that nobody accepted yet
 constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 constexpr int kUeventBuffer = 1 << 20;
-
-template <typename Address>
-Fd listen_at(int family, const Address& address) {
-  Fd fd(::socket(family, SOCK_STREAM | kFlags, 0));
-  if (!fd) return {};
-  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
-  if (::bind(fd.get(), generic, sizeof address) != 0) return {};
-  if (::listen(fd.get(), kWaiting) != 0) return {};
-  return fd;
-}
-
-bool unix_address(const std::filesystem::path& path, sockaddr_un& address) {
-  const std::string& text = path.native();
-  if (text.empty() || text.size() >= sizeof address.sun_path) return false;
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, text.data(), text.size());
-  return true;
-}
-
-bool somebody_listens(const sockaddr_un& address) {
-  const Fd probe(::socket(AF_UNIX, SOCK_STREAM | kFlags, 0));
-  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-}
 
 bool comes_from_host(int fd, const sockaddr_storage& peer) {
   if (peer.ss_family == AF_VSOCK) {
@@ -69,19 +47,20 @@ Fd listen_vsock(std::uint32_t port) {
   address.svm_family = AF_VSOCK;
   address.svm_cid = VMADDR_CID_ANY;
   address.svm_port = port;
-  return listen_at(AF_VSOCK, address);
+  Fd fd(::socket(AF_VSOCK, SOCK_STREAM | kFlags, 0));
+  if (!fd) return {};
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
+  if (::listen(fd.get(), kWaiting) != 0) return {};
+  return fd;
 }
 
 Fd listen_unix(const std::filesystem::path& path) {
-  sockaddr_un address{};
-  if (!unix_address(path, address) || somebody_listens(address)) return {};
+  if (base::connect_unix(path, SOCK_NONBLOCK)) return {};
   std::error_code none;
   std::filesystem::create_directories(path.parent_path(), none);
   ::unlink(path.c_str());
-  const mode_t before = ::umask(0177);
-  Fd fd = listen_at(AF_UNIX, address);
-  ::umask(before);
-  return fd;
+  auto listener = base::listen_unix(path);
+  return listener ? std::move(*listener) : Fd();
 }
 
 Fd accept_host(int listener) {

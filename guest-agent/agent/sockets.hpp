@@ -5,24 +5,24 @@
 #include <filesystem>
 #include <string>
 
+#include "affinity/base/fd.hpp"
 #include "guest-agent/agent/kernel.hpp"
-#include "guest-agent/agent/loop.hpp"
 
 namespace ka::agent {
 
 /// Listens on vsock, for any of the guest's own CIDs.
-Fd listen_vsock(std::uint32_t port);
+base::Fd listen_vsock(std::uint32_t port);
 /// Listens on a unix socket that only root may connect to; one that nobody listens on is replaced.
-Fd listen_unix(const std::filesystem::path& path);
+base::Fd listen_unix(const std::filesystem::path& path);
 /// The next connection; empty when there is none, or when it comes from elsewhere than the host
 /// (CID 2) or this guest's root.
-Fd accept_host(int listener);
+base::Fd accept_host(int listener);
 
 /// Opens the virtio-serial port of that name.
-Fd open_serial(const Roots& roots, const std::string& name);
+base::Fd open_serial(const Roots& roots, const std::string& name);
 
 /// The kernel's messages about devices (NETLINK_KOBJECT_UEVENT).
-Fd open_uevents();
+base::Fd open_uevents();
 /// What one read of it tells: CPUs came, went or changed; a serial port came.
 struct Uevents {
   bool cpus = false;

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "guest-agent/agent/loop.hpp"
+#include "affinity/base/fd.hpp"
 
 namespace ka::agent {
 
@@ -20,7 +20,7 @@ class TreeWatch {
   bool drain();
 
  private:
-  Fd inotify_;
+  base::Fd inotify_;
   std::map<std::filesystem::path, int> watches_;
 };
 

@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kTakenInWithin{30};
 }  // namespace
 
 Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity,
-               Look look, Listener& listener, const base::Log& log, const base::Clock& clock)
+               Look look, Listener& listener, const log::Log& log, const base::Clock& clock)
     : io_(io),
       path_(std::move(socket)),
       identity_(std::move(identity)),

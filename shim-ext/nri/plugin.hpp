@@ -12,7 +12,7 @@
 #include <string>
 
 #include "affinity/base/clock.hpp"
-#include "affinity/base/log.hpp"
+#include "affinity/log/log.hpp"
 #include "shim-ext/nri/listener.hpp"
 #include "shim-ext/nri/session.hpp"
 #include "shim-ext/nri/translate.hpp"
@@ -27,7 +27,7 @@ class Plugin {
 
   /// Connects from the loop, not before it runs. All references must outlive the plugin.
   Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity, Look look,
-         Listener& listener, const base::Log& log, const base::Clock& clock);
+         Listener& listener, const log::Log& log, const base::Clock& clock);
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
 
@@ -52,7 +52,7 @@ class Plugin {
   std::filesystem::path path_;
   Identity identity_;
   Listener& listener_;
-  const base::Log& log_;
+  const log::Log& log_;
   const base::Clock& clock_;
   Translator translator_;
   boost::asio::steady_timer timer_;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "affinity/base/clock.hpp"
-#include "affinity/base/log.hpp"
+#include "affinity/log/log.hpp"
 #include "shim-ext/nri/events.hpp"
 #include "shim-ext/nri/listener.hpp"
 #include "shim-ext/nri/mux.hpp"
@@ -34,7 +34,7 @@ struct Surroundings {
   boost::asio::io_context& io;
   Translator& translator;
   Listener& listener;
-  const base::Log& log;
+  const log::Log& log;
   const base::Clock& clock;
 };
 

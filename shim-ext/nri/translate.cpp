@@ -12,7 +12,7 @@ constexpr int kStopped = 4;  ///< CONTAINER_STOPPED in api.proto
 /// Takes over a list of ids that says something and makes sense.
 template <typename Tag>
 void take(policy::IdSet<Tag>& known, const std::string& told, const std::string& container,
-          const base::Log& log) {
+          const log::Log& log) {
   if (told.empty()) return;
   auto parsed = policy::parse_list<Tag>(told);
   if (parsed) {
@@ -25,7 +25,7 @@ void take(policy::IdSet<Tag>& known, const std::string& told, const std::string&
 
 }  // namespace
 
-Translator::Translator(Look look, Known known, const base::Log& log)
+Translator::Translator(Look look, Known known, const log::Log& log)
     : look_(std::move(look)), known_(std::move(known)), log_(log) {}
 
 /// Looks once at a process, or `afresh`; while that cannot be done, it is tried again. True when

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/log.hpp"
 #include "affinity/base/result.hpp"
+#include "affinity/log/log.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::proto::nri {
@@ -39,7 +39,7 @@ using Known =
 class Translator {
  public:
   /// `log` must outlive it.
-  Translator(Look look, Known known, const base::Log& log);
+  Translator(Look look, Known known, const log::Log& log);
 
   /// A pod, with its VMM where it has one. A pod that has just been told in the same words yields
   /// nothing. `pid` is the pod's, or where the runtime does not tell it a container's: Kata's
@@ -77,7 +77,7 @@ class Translator {
 
   Look look_;
   Known known_;
-  const base::Log& log_;
+  const log::Log& log_;
   std::map<std::string, Verdict> pods_;
 };
 

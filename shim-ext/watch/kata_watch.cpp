@@ -24,8 +24,7 @@ Source source_of(bool rust) { return rust ? Source::kCgroup : Source::kPersist; 
 
 }  // namespace
 
-KataWatch::KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks,
-                     const base::Log& log)
+KataWatch::KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks, const log::Log& log)
     : folders_(std::move(folders)), hooks_(std::move(hooks)), log_(log), inotify_(io), again_(io) {
   const int descriptor = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (descriptor < 0) return;  // refresh() still follows the folders

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/log.hpp"
+#include "affinity/log/log.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::watch {
@@ -68,7 +68,7 @@ class KataWatch {
   };
 
   /// `log` must outlive it. Reads nothing yet.
-  KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks, const base::Log& log);
+  KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks, const log::Log& log);
 
   /// Reads what changed. While it rests only the birth of sandboxes is told; what else there was is
   /// told afterwards.
@@ -107,7 +107,7 @@ class KataWatch {
 
   Folders folders_;
   Hooks hooks_;
-  const base::Log& log_;
+  const log::Log& log_;
   bool rests_ = false;
   bool incomplete_ = false;  ///< something could not be read in the last look
   int tries_ = 0;

@@ -32,7 +32,7 @@ std::string describe(const KubeletState& state) {
 }  // namespace
 
 KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Tell tell,
-                           Stand stand, const base::Log& log)
+                           Stand stand, const log::Log& log)
     : file_(std::move(file)),
       tell_(std::move(tell)),
       stand_(std::move(stand)),

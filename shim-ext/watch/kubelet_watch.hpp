@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "affinity/base/log.hpp"
+#include "affinity/log/log.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::watch {
@@ -24,7 +24,7 @@ class KubeletWatch {
 
   /// `log` must outlive it. Reads nothing yet.
   KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Tell tell, Stand stand,
-               const base::Log& log);
+               const log::Log& log);
 
   /// Tells what the file says when it is not the file that was read last; costs one stat when it
   /// is. A file that went away takes back what it said; one that cannot be read says nothing new.
@@ -47,7 +47,7 @@ class KubeletWatch {
   std::filesystem::path file_;
   Tell tell_;
   Stand stand_;
-  const base::Log& log_;
+  const log::Log& log_;
   std::optional<Stamp> stamp_;  ///< of the last look; all zero: there was no file
   boost::asio::posix::stream_descriptor inotify_;
   int watched_ = -1;  ///< inotify's name for the directory; -1: not watched

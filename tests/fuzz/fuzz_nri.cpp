@@ -29,7 +29,7 @@ class Nobody final : public nri::Listener {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   std::string lines;
-  const base::Log log(base::LogLevel::kError, lines);
+  const log::Log log(log::Level::kError, lines);
   const base::Clock clock;
   boost::asio::io_context io;
   Nobody nobody;

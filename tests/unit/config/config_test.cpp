@@ -63,7 +63,7 @@ TEST_CASE("without any file the defaults hold") {
   CHECK(config->defaults == policy::Settings{});
   CHECK(config->by_handler.empty());
   CHECK(config->metrics_listen.empty());
-  CHECK(config->log_level == base::LogLevel::kInfo);
+  CHECK(config->log_level == log::Level::kInfo);
   CHECK(config->state_dir == "/run/kata-affinity/state");
   CHECK(config->drift_check == std::chrono::seconds(10));
   CHECK(config->real_shim == "containerd-shim-kata-v2");
@@ -113,7 +113,7 @@ vhost = "6"
   CHECK(roles.at(policy::Role::kVirtiofsd).cpus == CpuSet{2, 4});
   CHECK(roles.at(policy::Role::kShim).kind == Kind::kSharedPool);
   CHECK(config->metrics_listen == "[::1]:9101");
-  CHECK(config->log_level == base::LogLevel::kDebug);
+  CHECK(config->log_level == log::Level::kDebug);
   CHECK(config->state_dir == "/run/elsewhere");
   CHECK(config->drift_check == std::chrono::seconds(3));
   CHECK(config->real_shim == "/opt/kata/bin/containerd-shim-kata-v2");

@@ -105,7 +105,7 @@ struct Scene {
   tests::GuestScene guest;
   tests::EngineScene host;
   boost::asio::io_context io;
-  base::Log log{base::LogLevel::kError};
+  log::Log log{log::Level::kError};
   agent::Agent agent{guest.roots(), guest.threads};
   AgentServer server{io, host_dir.path() / "agent", agent};
   vmm::Roots roots{host.node.proc(), host.node.debugfs(), host.node.cgroup()};

@@ -71,7 +71,7 @@ struct Scene : tests::EngineScene {
   std::string text(policy::Source which) { return engine().sources().at(which).text; }
 
   tests::TempDir dir;
-  base::Log log{base::LogLevel::kWarning, log_lines};
+  log::Log log{log::Level::kWarning, log_lines};
   boost::asio::io_context io;
   daemon::KataSource source;
 };

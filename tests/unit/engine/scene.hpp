@@ -83,7 +83,7 @@ class EngineScene {
  private:
   TempDir temp_;
   engine::Options options_;
-  base::Log log_{base::LogLevel::kWarning, log_lines};
+  log::Log log_{log::Level::kWarning, log_lines};
   base::Clock clock_;
   std::unique_ptr<state::Store> store_;
   std::unique_ptr<engine::Engine> engine_;

@@ -79,7 +79,7 @@ struct Scene {
 
   tests::TempDir dir;
   std::string log_lines;
-  base::Log log{base::LogLevel::kDebug, log_lines};
+  log::Log log{log::Level::kDebug, log_lines};
   boost::asio::io_context io;
   std::set<int> vmms{100};
   std::map<std::string, int> shims;

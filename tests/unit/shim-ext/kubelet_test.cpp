@@ -94,7 +94,7 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   const tests::TempDir dir;
   boost::asio::io_context io;
   std::string lines;
-  const base::Log log(base::LogLevel::kWarning, lines);
+  const log::Log log(log::Level::kWarning, lines);
   std::vector<policy::KubeletSeen> told;
   std::string stands;
   watch::KubeletWatch watch(

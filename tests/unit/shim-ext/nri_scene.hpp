@@ -236,7 +236,7 @@ class NriScene {
   TempDir dir_;
   std::filesystem::path path_;
   base::Fd listener_;
-  base::Log log_{base::LogLevel::kInfo, log_lines};
+  log::Log log_{log::Level::kInfo, log_lines};
   base::Clock clock_;
   boost::asio::io_context io_;
   std::unique_ptr<NriPeer> peer_;

@@ -42,7 +42,7 @@ Saved sample() {
 struct Scene {
   tests::TempDir dir;
   std::string lines;
-  base::Log log{base::LogLevel::kInfo, lines};
+  log::Log log{log::Level::kInfo, lines};
   std::filesystem::path path() const { return dir.path() / "state"; }
   Store store() const {
     std::filesystem::create_directories(path());

@@ -1,4 +1,4 @@
-#include "affinity/base/log.hpp"
+#include "affinity/log/log.hpp"
 
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
@@ -8,25 +8,25 @@
 #include <array>
 #include <mutex>
 
-namespace ka::base {
+namespace ka::log {
 namespace {
 
-struct Level {
-  LogLevel level;
+struct Known {
+  Level level;
   std::string_view name;
   spdlog::level::level_enum spdlog;
   char priority;  ///< syslog(3)
 };
 
-constexpr std::array<Level, 4> kLevels{{
-    {LogLevel::kError, "error", spdlog::level::err, '3'},
-    {LogLevel::kWarning, "warning", spdlog::level::warn, '4'},
-    {LogLevel::kInfo, "info", spdlog::level::info, '6'},
-    {LogLevel::kDebug, "debug", spdlog::level::debug, '7'},
+constexpr std::array<Known, 4> kLevels{{
+    {Level::kError, "error", spdlog::level::err, '3'},
+    {Level::kWarning, "warning", spdlog::level::warn, '4'},
+    {Level::kInfo, "info", spdlog::level::info, '6'},
+    {Level::kDebug, "debug", spdlog::level::debug, '7'},
 }};
 
-const Level& describe(LogLevel level) {
-  for (const Level& known : kLevels) {
+const Known& describe(Level level) {
+  for (const Known& known : kLevels) {
     if (known.level == level) return known;
   }
   return kLevels.front();
@@ -45,7 +45,7 @@ class StringSink final : public spdlog::sinks::base_sink<std::mutex> {
   std::string& text_;  ///< owned by the test
 };
 
-std::shared_ptr<spdlog::logger> make_logger(LogLevel level, spdlog::sink_ptr sink) {
+std::shared_ptr<spdlog::logger> make_logger(Level level, spdlog::sink_ptr sink) {
   auto logger = std::make_shared<spdlog::logger>("kata-affinity", std::move(sink));
   logger->set_formatter(std::make_unique<spdlog::pattern_formatter>("%v"));
   logger->set_level(describe(level).spdlog);
@@ -72,24 +72,23 @@ void append_value(std::string& line, std::string_view value) {
 
 }  // namespace
 
-std::optional<LogLevel> parse_log_level(std::string_view name) {
-  for (const Level& known : kLevels) {
+std::optional<Level> parse_level(std::string_view name) {
+  for (const Known& known : kLevels) {
     if (known.name == name) return known.level;
   }
   return std::nullopt;
 }
 
-Log::Log(LogLevel level)
+Log::Log(Level level)
     : logger_(make_logger(level, std::make_shared<spdlog::sinks::stderr_sink_st>())) {}
 
-Log::Log(LogLevel level, std::string& sink)
+Log::Log(Level level, std::string& sink)
     : logger_(make_logger(level, std::make_shared<StringSink>(sink))) {}
 
-void Log::set_level(LogLevel level) { logger_->set_level(describe(level).spdlog); }
+void Log::set_level(Level level) { logger_->set_level(describe(level).spdlog); }
 
-void Log::write(LogLevel level, std::string_view text,
-                std::initializer_list<LogField> fields) const {
-  const Level& known = describe(level);
+void Log::write(Level level, std::string_view text, std::initializer_list<Field> fields) const {
+  const Known& known = describe(level);
   if (!logger_->should_log(known.spdlog)) return;
   std::string line = {'<', known.priority, '>'};
   line += text;
@@ -102,4 +101,4 @@ void Log::write(LogLevel level, std::string_view text,
   logger_->log(known.spdlog, spdlog::string_view_t(line.data(), line.size()));
 }
 
-}  // namespace ka::base
+}  // namespace ka::log
