@@ -6,6 +6,7 @@
 #include <boost/json/value.hpp>
 #include <limits>
 
+#include "affinity/words/doubled_key.hpp"
 #include "affinity/words/sets.hpp"
 
 namespace ka::words {
@@ -45,6 +46,11 @@ base::Result<boost::json::value> parse_json(std::string_view text, const std::st
   if (wrong) {
     return base::fail(base::ErrorCode::kInvalid, name + ':' + line_and_column(text, consumed) +
                                                      ": not JSON: " + wrong.message());
+  }
+  if (const auto doubled = find_doubled_key(text)) {
+    return base::fail(base::ErrorCode::kInvalid, name + ':' + line_and_column(text, doubled->end) +
+                                                     ": \"" + doubled->key +
+                                                     "\" stands here a second time");
   }
   return parser.release();
 }

@@ -18,8 +18,8 @@
 
 namespace ka::words {
 
-/// Parses one JSON document (at most 32 levels deep). Errors are kInvalid and begin with
-/// "<name>:<line>:<column>: ".
+/// Parses one JSON document (at most 32 levels deep, no key twice in an object). Errors are
+/// kInvalid and begin with "<name>:<line>:<column>: ".
 base::Result<boost::json::value> parse_json(std::string_view text, const std::string& name);
 
 /// The first thing that was found wrong.

@@ -23,8 +23,9 @@ _LACKING = ("fxsr-opt", "misalignsse", "osvw", "topoext", "nrip-save", "xsavec")
 _CPU = ",".join(["EPYC,+svm,+npt,+x2apic", *(f"{feature}=off" for feature in _LACKING)])
 _UP = "node up"
 # A machine takes half a minute, on a busy one three times as long. Once in a while an emulated CPU loses its timer while the kernel
-# boots, and nothing ever goes on: such a node is ended, and booted again.
+# boots, and nothing ever goes on, nor is anything printed: such a node is ended, and booted again.
 _BOOT_SECONDS = 240
+_SILENT_SECONDS = 60
 _BOOTS = 2
 
 
@@ -54,10 +55,12 @@ def run_scenario(shape: Shape, scenario: str, timeout: float, out: Path) -> Outc
         command += ["-display", "none", "-monitor", "none", "-serial", f"file:{out / 'console'}"]
         command += _port("log", out / "log") + _port("out", work / "out.tar")
         for _ in range(_BOOTS):
+            (out / "log").unlink(missing_ok=True)
             ended = _run_for(command, timeout, out)
             if ended or _was_up(out):
                 break
-            print(f"{scenario}: the node did not boot within {_BOOT_SECONDS} s", flush=True)
+            print(f"{scenario}: the node hangs while it boots", flush=True)
+            (out / "console").replace(out / "console.hung")
         status = _unpack(work / "out.tar", out)
     seconds = time.monotonic() - began
     return Outcome(status, seconds, "" if status is not None else _problem(out, ended, timeout))
@@ -118,10 +121,17 @@ def _run_for(command: list[str], timeout: float, out: Path) -> bool:
 
 
 def _wait_until_up(machine: subprocess.Popen, out: Path) -> None:
-    """Returns when the node is up, has ended, or has had its time."""
+    """Returns when the node is up, has ended, hangs, or has had its time."""
     deadline = time.monotonic() + _BOOT_SECONDS
-    while machine.poll() is None and not _was_up(out) and time.monotonic() < deadline:
+    printed, silent_since = 0, time.monotonic()
+    while machine.poll() is None and not _was_up(out) and time.monotonic() < min(deadline, silent_since + _SILENT_SECONDS):
         time.sleep(0.5)
+        if (now := _size(out / "console")) != printed:
+            printed, silent_since = now, time.monotonic()
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
 
 
 def _was_up(out: Path) -> bool:
@@ -140,6 +150,6 @@ def _unpack(archive: Path, out: Path) -> int | None:
 
 def _problem(out: Path, ended: bool, timeout: float) -> str:
     if not _was_up(out):
-        return f"the node had not booted: see {out / 'console'}"
+        return f"the node had not booted: see {out}"
     how = "ended" if ended else f"was ended after {timeout:.0f} s"
     return f"the node {how} before the scenario did"

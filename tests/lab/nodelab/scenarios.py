@@ -13,7 +13,7 @@ _SETTING = re.compile(r"^# lab (?P<key>\w+): *(?P<value>.+)$", re.MULTILINE)
 class Scenario:
     """One scenario. `shapes` are those that `node all` runs it on; `core` says whether the short list has it.
 
-    `needs_product`: it cannot run without the product's programs in the build tree.
+    `alone`: it judges how long something takes, so that no other node may run beside it. `needs_product`: it cannot run without the product's programs in the build tree.
     """
 
     name: str
@@ -21,6 +21,7 @@ class Scenario:
     shapes: tuple[str, ...]
     timeout: float
     core: bool
+    alone: bool
     needs_product: bool
 
 
@@ -42,4 +43,12 @@ def _read(path: Path) -> Scenario:
     settings = {match["key"]: match["value"].strip() for match in _SETTING.finditer(text)}
     about = text.split('"""')[1].strip().splitlines()[0]
     shapes = tuple(settings["shapes"].split())
-    return Scenario(path.stem, about, shapes, float(settings["timeout"]), settings.get("core") == "yes", settings.get("product") != "no")
+    return Scenario(
+        path.stem,
+        about,
+        shapes,
+        timeout=float(settings["timeout"]),
+        core=settings.get("core") == "yes",
+        alone=settings.get("alone") == "yes",
+        needs_product=settings.get("product") != "no",
+    )

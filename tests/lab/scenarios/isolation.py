@@ -1,6 +1,7 @@
 """How much isolation a container's vCPUs get: unpinned, by Kata's rule, and by us, side by side in one run."""
 # lab shapes: smt8
 # lab timeout: 1500
+# lab alone: yes
 
 import os
 from collections.abc import Callable

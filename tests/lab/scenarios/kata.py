@@ -1,6 +1,7 @@
 """Pods of a stand-in for Kata, as both of its runtimes, beside runc pods: containerd by the CRI, restarts on both sides, vCPUs plugged in."""
 # lab shapes: smt8
 # lab timeout: 600
+# lab alone: yes
 
 import subprocess
 

@@ -1,6 +1,7 @@
 """Memory follows the CPUs to their NUMA node, without stalling the VM; where the node is full, to the next best one."""
 # lab shapes: smt8 numa16
 # lab timeout: 400
+# lab alone: yes
 # lab core: no
 
 import contextlib

@@ -1,6 +1,7 @@
 """containerd with NRI, driven through the CRI as kubelet does: the daemon follows pods, VM and runc, through restarts on both sides."""
 # lab shapes: smt8
 # lab timeout: 780
+# lab alone: yes
 
 import subprocess
 

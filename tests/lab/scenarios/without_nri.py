@@ -1,6 +1,7 @@
 """Without NRI: a stand-in for Kata's runtimes is followed by its folders and cgroups alone, then through the shim proxy."""
 # lab shapes: smt8
 # lab timeout: 600
+# lab alone: yes
 
 import subprocess
 

@@ -43,6 +43,13 @@ TEST_CASE("broken JSON is told with line and column") {
   CHECK(parse_error(std::string(100000, '[')).find("too deep") != std::string::npos);
 }
 
+TEST_CASE("a key that an object has twice is refused where it stands") {
+  CHECK(parse_error("{\"cpus\": \"0\",\n \"cpus\": \"1\"}") ==
+        "in.json:2:7: \"cpus\" stands here a second time");
+  CHECK(parse_error(R"([{"a":{"b":1,"\u0062":2}}])").find("\"b\" stands") != std::string::npos);
+  CHECK(parse_error(R"([{"a":1},{"a":2,"b":{"a":3}}])") == "");
+}
+
 TEST_CASE("the first thing wrong is told with its path") {
   CHECK(complaint_about(R"({"n":1,"s":"x","cpus":"0-3","list":["a"]})") == "");
   CHECK(complaint_about(R"({"n":1,"cpuz":1})") == "top[3].cpuz: unknown key");

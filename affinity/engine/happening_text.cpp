@@ -1,0 +1,57 @@
+#include "affinity/engine/happening_text.hpp"
+
+#include <string>
+#include <variant>
+
+#include "policy/plan/overrides.hpp"
+
+namespace ka::engine {
+
+std::string happening_kind(const policy::EventBody& body) {
+  struct Visitor {
+    std::string operator()(const policy::PodSeen&) const { return "sandbox-updated"; }
+    std::string operator()(const policy::PodGone&) const { return "sandbox-removed"; }
+    std::string operator()(const policy::ContainerSeen&) const { return "container-updated"; }
+    std::string operator()(const policy::ContainerExited&) const { return "container-exited"; }
+    std::string operator()(const policy::ContainerGone&) const { return "container-removed"; }
+    std::string operator()(const policy::KubeletSeen&) const { return "kubelet-changed"; }
+    std::string operator()(const policy::OverrideSet&) const { return "override-changed"; }
+  };
+  return std::visit(Visitor{}, body);
+}
+
+std::string happening_text(const policy::Event& event) {
+  const std::string by = " (" + std::string(policy::source_name(event.source)) + ')';
+  struct Visitor {
+    std::string operator()(const policy::PodSeen& e) const {
+      return e.vmm_pid ? "VMM is process " + std::to_string(*e.vmm_pid) : "no VM";
+    }
+    std::string operator()(const policy::PodGone&) const { return "removed"; }
+    std::string operator()(const policy::ContainerSeen& e) const {
+      return "container " + e.container.id + ": cpus \"" + policy::format_list(e.container.cpus) +
+             '"';
+    }
+    std::string operator()(const policy::ContainerExited& e) const {
+      return "container " + e.container + " exited";
+    }
+    std::string operator()(const policy::ContainerGone& e) const {
+      return "container " + e.container + " removed";
+    }
+    std::string operator()(const policy::KubeletSeen& e) const {
+      if (!e.claims) return "does not say who owns which CPU";
+      policy::CpuSet owned;
+      for (const policy::Claim& claim : *e.claims) owned |= claim.cpus;
+      return "exclusive: \"" + policy::format_list(owned) + "\", shared pool: \"" +
+             policy::format_list(e.shared_pool.value_or(policy::CpuSet{})) + '"';
+    }
+    std::string operator()(const policy::OverrideSet& e) const {
+      const std::string subject = policy::override_subject(e.value);
+      return e.value.cpus.empty()
+                 ? subject + " is placed by the plan again"
+                 : subject + " by hand: \"" + policy::format_list(e.value.cpus) + '"';
+    }
+  };
+  return std::visit(Visitor{}, event.body) + by;
+}
+
+}  // namespace ka::engine

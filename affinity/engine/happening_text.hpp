@@ -1,0 +1,16 @@
+// What an event becomes in the stream of happenings (GET /v1/events, `kata-affinityctl events`).
+#pragma once
+
+#include <string>
+
+#include "policy/ledger/event.hpp"
+
+namespace ka::engine {
+
+/// "container-updated", "sandbox-removed", ...: the names are fixed, programs select by them.
+std::string happening_kind(const policy::EventBody& body);
+
+/// What the event told, and who told it, in words for people.
+std::string happening_text(const policy::Event& event);
+
+}  // namespace ka::engine
