@@ -18,6 +18,9 @@ using std::chrono::nanoseconds;
 /// wants the VM's mappings changed waits for one step.
 constexpr nanoseconds kStep = std::chrono::milliseconds(10);
 constexpr std::uint64_t kSmallestStep = 1 << 20, kLargestStep = 64 << 20;
+/// A vCPU that touches what is on its way waits until the step has moved it: after each step the VM
+/// has this many times as long to itself.
+constexpr int kRest = 3;
 constexpr nanoseconds kTell = std::chrono::seconds(1);  ///< between two reports of one move
 
 std::uint64_t next_size(std::uint64_t size, nanoseconds took) {
@@ -123,7 +126,6 @@ void MemoryWorker::run(const MemoryJob& job) {
   if (view.moving) move(job, std::move(view), std::move(mappings));
 }
 
-/// Half of the time is the VM's: after each step as long a pause as it took.
 void MemoryWorker::move(const MemoryJob& job, engine::MemoryView view,
                         std::vector<host::Mapping> mappings) {
   host::MemoryMover mover(job.pid, mappings, view.plan.moves);
@@ -145,7 +147,7 @@ void MemoryWorker::move(const MemoryJob& job, engine::MemoryView view,
       told = Clock::now();
       report_(job.sandbox, view, nanoseconds(0));
     }
-    if (!pause(took)) break;
+    if (!pause(took * kRest)) break;
   }
   const auto began = Clock::now();
   const std::string problem = view.problem;

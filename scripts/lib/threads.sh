@@ -6,10 +6,17 @@
 threads_of() {
   local task name
   for task in /proc/"$1"/task/* $(vhost_workers "$1"); do
-    name=$(cat "$task/comm" 2>/dev/null) || continue
-    printf '%s\t%s\t%s\t%s\n' "${task##*/}" "$name" "$(role_of "$name")" \
-      "$(awk '/^Cpus_allowed_list:/ {print $2}' "$task/status" 2>/dev/null)"
+    { read -r name <"$task/comm"; } 2>/dev/null || continue
+    printf '%s\t%s\t%s\t%s\n' "${task##*/}" "$name" "$(role_of "$name")" "$(allowed_of "$task")"
   done
+}
+
+# $1: a directory of /proc. In the shell itself: a process for each thread would take longer than all the rest.
+allowed_of() {
+  local key value
+  while read -r key value; do
+    [ "$key" != Cpus_allowed_list: ] || echo "$value"
+  done 2>/dev/null <"$1/status"
 }
 
 # Kernels before 6.4 run vhost workers as kernel threads outside the VMM's process.

@@ -27,7 +27,7 @@ class Stage:
 
     def __init__(self, vms: Vms) -> None:
         self.subject = VmPod(vms, "subject", VmSpec(vcpus=3, job="isolation", debug_threads=True), told=False).vm
-        self.subject.wait_for_guest("round 1 begins", seconds=240)
+        self.subject.wait_for_guest("round 1 begins")
         self.neighbours = VmPod(vms, "neighbours", VmSpec(vcpus=2, firmware="spin", vhost_net=False), told=False).vm
 
     def unpinned(self, result: Isolation) -> None:
