@@ -30,5 +30,8 @@ Exit run(const PinOptions& options, Output& output);
 Exit run(const EventsOptions& options, Output& output);
 Exit run(const DoctorOptions& options, Output& output);
 Exit run(const SetupOptions& options, Output& output);
+Exit run(const GuestImageCheckOptions& options, Output& output);
+Exit run(const GuestImageAddOptions& options, Output& output);
+Exit run(const GuestImageExtensionOptions& options, Output& output);
 
 }  // namespace ka::cli

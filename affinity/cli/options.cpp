@@ -116,6 +116,33 @@ void declare_setup(CLI::App& app, Command& chosen) {
       ->capture_default_str();
 }
 
+void declare_making(CLI::App& command, GuestImageMaking& options) {
+  command.add_option("-o,--output", options.made, "the image to make")->required();
+  command.add_option("--agent", options.agent, "the agent (the one that was installed with this)");
+  command.add_option("--kata-config", options.kata_config,
+                     "write a drop-in that uses it beside this configuration.toml");
+}
+
+void declare_guest_image(CLI::App& app, Command& chosen) {
+  CLI::App& group = *app.add_subcommand("guest-image", "put the agent into images for guests");
+  group.require_subcommand(1)->fallthrough();
+  const auto check = std::make_shared<GuestImageCheckOptions>();
+  add_command(group, chosen, check, "check", "say whether, and which, agent is in an image")
+      .add_option("IMAGE", check->image, "an initrd or a disk image")
+      ->required();
+  const auto add = std::make_shared<GuestImageAddOptions>();
+  CLI::App& adding = add_command(group, chosen, add, "add",
+                                 "make an image with the agent of an initrd or a disk (ext4)");
+  adding.add_option("IMAGE", add->image, "an initrd or a disk image; it stays as it is")
+      ->required();
+  declare_making(adding, *add);
+  const auto extension = std::make_shared<GuestImageExtensionOptions>();
+  CLI::App& extending = add_command(group, chosen, extension, "extension",
+                                    "make an image that Kata 4 adds to the guest's own image");
+  declare_making(extending, *extension);
+  extending.add_flag("--measured", extension->measured, "protect it with dm-verity");
+}
+
 /// An online command about one sandbox, or about all where its id may be left out.
 template <typename Options>
 CLI::App& add_about_sandbox(CLI::App& app, Command& chosen, const std::shared_ptr<Options>& options,
@@ -243,6 +270,7 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_pins(app, chosen);
   declare_doctor(app, chosen);
   declare_setup(app, chosen);
+  declare_guest_image(app, chosen);
 }
 
 constexpr const char* kExamples =

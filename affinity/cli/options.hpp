@@ -136,11 +136,34 @@ struct SetupOptions {
   bool undo = false;                      ///< take it back
 };
 
+/// What makes a guest image: which agent goes in, and which Kata is to use it.
+struct GuestImageMaking {
+  std::string made;         ///< the new image
+  std::string agent;        ///< the program; empty: the one that was installed with us
+  std::string kata_config;  ///< a configuration.toml of Kata; empty: the drop-in is only shown
+};
+
+/// `guest-image check`: is the agent in a guest's image?
+struct GuestImageCheckOptions {
+  std::string image;
+};
+
+/// `guest-image add`: makes an image with the agent in it.
+struct GuestImageAddOptions : GuestImageMaking {
+  std::string image;
+};
+
+/// `guest-image extension`: makes an image that is added to the guest's own.
+struct GuestImageExtensionOptions : GuestImageMaking {
+  bool measured = false;  ///< with dm-verity
+};
+
 using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, MergeHintsOptions, StatusOptions,
                  ExplainOptions, MapOptions, VerifyOptions, ReconcileOptions, ReleaseOptions,
                  SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
-                 ContainerRemoveOptions, PinOptions, EventsOptions, DoctorOptions, SetupOptions>;
+                 ContainerRemoveOptions, PinOptions, EventsOptions, DoctorOptions, SetupOptions,
+                 GuestImageCheckOptions, GuestImageAddOptions, GuestImageExtensionOptions>;
 
 struct Invocation {
   bool json = false;

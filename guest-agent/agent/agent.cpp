@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include <set>
 #include <utility>
 
 #include "affinity/base/files.hpp"
 #include "guest-agent/agent/files.hpp"
 #include "guest-agent/agent/notice.hpp"
+#include "guest-agent/protocol/limits.hpp"
 
 namespace ka::agent {
 namespace {
@@ -64,6 +64,12 @@ void Agent::cgroups_changed() {
   run();
 }
 
+void Agent::heard_of(const std::string& container, bool stopped) {
+  if (stopped) heard_of_.erase(container);
+  if (!stopped && heard_of_.size() < guest::kMaxContainers) heard_of_.insert(container);
+  cgroups_changed();
+}
+
 void Agent::look_again() {
   if (needs_looking()) run();
 }
@@ -71,9 +77,9 @@ void Agent::look_again() {
 void Agent::run() {
   if (!asked_) return;
   const Hierarchy hierarchy = find_hierarchy(roots_);
-  if (tree_is_old_ || hierarchy != hierarchy_) tree_ = walk(hierarchy, ids_of(wishes_));
+  tree_is_old_ |= hierarchy != hierarchy_;
   hierarchy_ = hierarchy;
-  tree_is_old_ = false;
+  if (std::exchange(tree_is_old_, false)) walk_tree();
   policy::GuestReport report = report_;
   if (wishes_.release) {
     release(report);
@@ -90,6 +96,19 @@ void Agent::run() {
     calls_.set_affinity(::getpid(), report.common);
   }
   publish(std::move(report));
+}
+
+/// A container that the host has not named yet is a stranger, whoever else told of it.
+void Agent::walk_tree() {
+  const auto wished = ids_of(wishes_);
+  auto ids = wished;
+  ids.insert(heard_of_.begin(), heard_of_.end());
+  tree_ = walk(hierarchy_, ids);
+  for (const std::string& id : heard_of_) {
+    if (wished.contains(id)) continue;
+    const auto found = tree_.containers.extract(id);
+    if (!found.empty()) tree_.strangers.push_back(found.mapped());
+  }
 }
 
 void Agent::release(policy::GuestReport& report) {

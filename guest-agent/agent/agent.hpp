@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "guest-agent/agent/containers.hpp"
@@ -24,6 +26,8 @@ class Agent {
 
   /// CPUs were plugged, or went: everything is mapped anew.
   void cpus_changed();
+  /// A hook tells of a container that was made, or that is gone: it is placed before this returns.
+  void heard_of(const std::string& container, bool stopped);
   /// Cgroups came or went, or someone wrote a cpuset.
   void cgroups_changed();
   /// Looks for threads that were born since. Cheap, and nothing where cgroups hold them.
@@ -37,6 +41,7 @@ class Agent {
 
  private:
   void run();
+  void walk_tree();
   void release(policy::GuestReport& report);
   void publish(policy::GuestReport report);
   policy::GuestCpuSet online() const;
@@ -48,6 +53,8 @@ class Agent {
   Surroundings surroundings_;
   Hierarchy hierarchy_;
   Tree tree_;
+  /// Containers that a hook told of. Their cgroups need not have names that look like containers'.
+  std::set<std::string> heard_of_;
   bool tree_is_old_ = true;
   bool asked_ = false;  ///< the host asked for something
   policy::GuestWishes wishes_;

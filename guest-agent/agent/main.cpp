@@ -1,19 +1,27 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 
+#include "guest-agent/agent/first.hpp"
+#include "guest-agent/agent/hook.hpp"
 #include "guest-agent/agent/options.hpp"
 
 int main(int argc, char** argv) {
+  using namespace ka::agent;
   if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
     return std::puts("kata-affinity-agent " KA_VERSION) < 0 ? 1 : 0;
   }
   if (argc == 2 && std::strcmp(argv[1], "--help") == 0) {
-    return std::fputs(ka::agent::kUsage, stdout) < 0 ? 1 : 0;
+    return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
   }
-  const auto options = ka::agent::parse(argc, argv);
+  if (::getpid() == 1) return run_first(argv, Options{});
+  const auto hook = argc > 1 ? hook_named(argv[1]) : std::nullopt;
+  const int words = hook ? 1 : 0;
+  const auto options = parse(argc - words, argv + words);
   if (!options) {
     std::fputs("kata-affinity-agent: wrong arguments (see --help)\n", stderr);
     return 2;
   }
-  return ka::agent::run(*options);
+  return hook ? run_hook(*hook, *options) : run(*options);
 }

@@ -7,8 +7,10 @@
 #include <csignal>
 #include <cstdio>
 
+#include "affinity/base/files.hpp"
 #include "guest-agent/agent/agent.hpp"
 #include "guest-agent/agent/connections.hpp"
+#include "guest-agent/agent/hook.hpp"
 #include "guest-agent/agent/loop.hpp"
 #include "guest-agent/agent/sockets.hpp"
 #include "guest-agent/agent/tree_watch.hpp"
@@ -30,7 +32,7 @@ class Program {
 
   int run() {
     connections_.listen(listen_vsock(options_.port));
-    connections_.listen(listen_unix(socket_path()));
+    connections_.listen(listen_unix(socket_of(options_)));
     connections_.use_serial(open_serial(options_.roots, options_.serial_port));
     if (uevents_) loop_.add(uevents_.get(), EPOLLIN, [this](std::uint32_t) { on_uevents(); });
     loop_.add(cgroups_.fd(), EPOLLIN, [this](std::uint32_t) { on_cgroups(); });
@@ -42,11 +44,6 @@ class Program {
   }
 
  private:
-  std::filesystem::path socket_path() const {
-    if (!options_.socket.empty()) return options_.socket;
-    return options_.roots.run / "kata-affinity/agent.sock";
-  }
-
   void on_uevents() {
     const Uevents news = read_uevents(uevents_.get());
     if (news.ports && !connections_.has_serial()) {
@@ -103,6 +100,14 @@ class Program {
 }  // namespace
 
 int run(const Options& options) {
+  const auto socket = socket_of(options);
+  std::error_code none;
+  std::filesystem::create_directories(socket.parent_path(), none);
+  const auto alone = base::lock_file(socket.native() + ".lock");
+  if (!alone && alone.error().code == base::ErrorCode::kConflict) {
+    std::fputs("kata-affinity-agent: another one serves this guest\n", stderr);
+    return 0;
+  }
   std::signal(SIGPIPE, SIG_IGN);
   return Program(options).run();
 }

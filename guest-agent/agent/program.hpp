@@ -17,7 +17,7 @@ struct Options {
   std::filesystem::path socket;  ///< a unix socket to listen on; empty: below `roots.run`
 };
 
-/// Serves until it is killed. Its exit status.
+/// Serves until it is killed. Its exit status; 0 at once where another one serves already.
 int run(const Options& options);
 
 }  // namespace ka::agent

@@ -53,6 +53,7 @@ bool Session::take(const ttrpc::Frame& frame, std::string& out) {
   }
   if (call->method == "Apply") return apply(stream, call->payload, out);
   if (call->method == "Watch") return watch(stream, call->payload, out);
+  if (call->method == "Container") return container(stream, call->payload, out);
   refuse(stream, Status::kUnimplemented, "no such method", out);
   return true;
 }
@@ -82,6 +83,17 @@ bool Session::watch(std::uint32_t stream, std::string_view payload, std::string&
   watching_ = stream;
   known_ = *generation;
   tell(out);
+  return true;
+}
+
+bool Session::container(std::uint32_t stream, std::string_view payload, std::string& out) {
+  const auto news = guest::decode_container(payload);
+  if (!news) {
+    refuse(stream, Status::kInvalidArgument, "the request cannot be read", out);
+    return false;
+  }
+  agent_.heard_of(news->id, news->stopped);
+  answer(stream, {}, out);
   return true;
 }
 

@@ -30,6 +30,7 @@ class Session {
   bool hello(std::uint32_t stream, std::string_view payload, std::string& out);
   bool apply(std::uint32_t stream, std::string_view payload, std::string& out);
   bool watch(std::uint32_t stream, std::string_view payload, std::string& out);
+  bool container(std::uint32_t stream, std::string_view payload, std::string& out);
 
   Agent& agent_;
   ttrpc::Decoder decoder_{guest::kMaxMessage};

@@ -347,6 +347,13 @@ std::string encode(const GuestReport& report) {
   return out.take();
 }
 
+std::string encode(const ContainerNews& news) {
+  Writer writer;
+  writer.text(1, news.id);
+  writer.number(2, news.stopped ? 1 : 0);
+  return writer.take();
+}
+
 std::string encode_watch(std::uint64_t generation) {
   Writer out;
   out.number(1, generation);
@@ -413,6 +420,16 @@ std::optional<std::uint64_t> decode_watch(std::string_view bytes) {
   });
   if (!good) return std::nullopt;
   return generation;
+}
+
+std::optional<ContainerNews> decode_container(std::string_view bytes) {
+  ContainerNews news;
+  const bool good = read_fields(bytes, [&news](const Field& field) {
+    if (field.number == 1) return read(field, news.id, kMaxId);
+    return field.number != 2 || read(field, news.stopped);
+  });
+  if (!good || news.id.empty()) return std::nullopt;
+  return news;
 }
 
 }  // namespace ka::guest

@@ -21,6 +21,14 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
+/// A container was made, or is gone.
+struct ContainerNews {
+  std::string id;
+  bool stopped = false;
+
+  bool operator==(const ContainerNews&) const = default;
+};
+
 /// The newest version that both speak; absent where there is none.
 std::optional<std::uint32_t> common_version(const Hello& ours, const Hello& theirs);
 
@@ -28,10 +36,12 @@ std::string encode(const Hello& hello);
 std::string encode(const policy::GuestWishes& wishes);
 std::string encode(const policy::GuestReport& report);
 std::string encode_watch(std::uint64_t generation);
+std::string encode(const ContainerNews& news);
 
 std::optional<Hello> decode_hello(std::string_view bytes);
 std::optional<policy::GuestWishes> decode_wishes(std::string_view bytes);
 std::optional<policy::GuestReport> decode_report(std::string_view bytes);
 std::optional<std::uint64_t> decode_watch(std::string_view bytes);
+std::optional<ContainerNews> decode_container(std::string_view bytes);
 
 }  // namespace ka::guest

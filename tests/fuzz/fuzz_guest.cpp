@@ -44,6 +44,7 @@ void read_alone(std::string_view bytes) {
   }
   (void)guest::decode_hello(bytes);
   (void)guest::decode_watch(bytes);
+  (void)guest::decode_container(bytes);
 }
 
 }  // namespace

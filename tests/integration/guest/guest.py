@@ -130,6 +130,20 @@ def late(daemon, vm, name, root, guest_cpu):
     eventually("app's cpuset is mended", lambda: vm.inside(f"cat {root}/kubepods/{APP}/cpuset.cpus"), str(guest_cpu))
 
 
+def hooks(vm, root, guest_cpu):
+    print("== hooks of kata-agent", flush=True)
+    others = sorted(set(apic_ids(vm)) - {guest_cpu})
+    hook = "/usr/libexec/kata-affinity/hooks"
+    state = '{"ociVersion":"1.0.2","id":"hooked","status":"creating","pid":1,"bundle":"/run/x","annotations":{"a":"b"}}'
+    vm.inside(f"mkdir -p {root}/kubepods/hooked")
+    said = vm.inside(f"echo '{state}' | env -i {hook}/prestart/kata-affinity-agent prestart; echo $?; "
+                     f"cat {root}/kubepods/hooked/cpuset.cpus").split()
+    equal("prestart: placed when the hook returns", (said[0], set_of(said[1])), ("0", others))
+    equal("poststop", vm.inside(f"echo '{state}' | env -i {hook}/poststop/kata-affinity-agent poststop; echo $?"), "0")
+    equal("nonsense", vm.inside(f"echo nonsense | {hook}/prestart/kata-affinity-agent prestart 2>/dev/null; echo $?"), "1")
+    vm.inside(f"rmdir {root}/kubepods/hooked")
+
+
 def surroundings(vm, root, guest_cpu):
     print("== what else runs in the guest", flush=True)
     others = sorted(set(apic_ids(vm)) - {guest_cpu})
@@ -168,6 +182,7 @@ def run(arguments, cgroup, vcpus, ids, root):
         app, guest_cpu = place(daemon, vm, name, root)
         hold(daemon, vm, name, app, guest_cpu, root)
         late(daemon, vm, name, root, guest_cpu)
+        hooks(vm, root, guest_cpu)
         surroundings(vm, root, guest_cpu)
         end(daemon, vm, name, root)
     except BaseException:

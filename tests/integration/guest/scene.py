@@ -74,7 +74,7 @@ class Vm:
         command = ["qemu-system-x86_64", "-name", f"sandbox-{path.name},debug-threads=on", "-nodefaults", "-no-user-config"]
         command += ["-display", "none", "-no-reboot", "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "256"]
         command += [*vcpus, "-kernel", arguments.kernel, "-initrd", arguments.initrd]
-        command += ["-append", f"console=ttyS0 panic=-1 mitigations=off guest.cgroup={cgroup}"]
+        command += ["-append", f"console=ttyS0 panic=-1 mitigations=off guest.cgroup={cgroup} rdinit=/usr/bin/kata-affinity-agent"]
         command += ["-serial", f"file:{path}/console", "-serial", f"unix:{path}/shell,server=on,wait=off"]
         command += ["-qmp", f"unix:{path}/qmp,server=on,wait=off"]
         command += ["-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={self.agent},server=on,wait=off"]

@@ -50,6 +50,8 @@ TEST_CASE("what one end writes the other reads") {
   const guest::Hello hello{.version = 3, .oldest = 2, .program = "x"};
   CHECK(guest::decode_hello(guest::encode(hello)) == hello);
   CHECK(guest::decode_watch(guest::encode_watch(1ULL << 63)) == 1ULL << 63);
+  const guest::ContainerNews news{.id = "c1", .stopped = true};
+  CHECK(guest::decode_container(guest::encode(news)) == news);
 }
 
 TEST_CASE("protobuf reads what we write by agent.proto, and we what it writes") {
@@ -61,6 +63,9 @@ TEST_CASE("protobuf reads what we write by agent.proto, and we what it writes") 
   CHECK(report.containers(0).processes(0).name() == "sh");
   CHECK(report.containers(0).quota_lifted());
   CHECK(guest::decode_report(report.SerializeAsString()) == rich_report());
+  pb::ContainerRequest container;
+  REQUIRE(container.ParseFromString(guest::encode(guest::ContainerNews{"c1", true})));
+  CHECK((container.id() == "c1" && container.stopped()));
   pb::ApplyRequest wishes;
   REQUIRE(wishes.ParseFromString(guest::encode(rich_wishes())));
   CHECK(wishes.containers(0).hardware_ids(1) == 9);  // packed by protobuf, not by us

@@ -1,0 +1,52 @@
+#include "guest-agent/agent/first.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "guest-agent/agent/hierarchy.hpp"
+
+namespace ka::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A guest without cgroups is served as well, only later.
+constexpr auto kPatience = 60s;
+
+/// kata-agent and systemd mount /proc, /sys and /run before the cgroups.
+void wait_for_mounts(const Options& options) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (find_hierarchy(options.roots).kind == CgroupKind::kNone &&
+         std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
+}  // namespace
+
+int run_first(char* const* argv, const Options& options) {
+  const pid_t agent = ::fork();
+  if (agent < 0) std::perror("kata-affinity-agent: fork");
+  if (agent == 0) {
+    ::setsid();
+    wait_for_mounts(options);
+    ::_exit(run(options));
+  }
+  // In the order in which Linux tries them (init/main.c).
+  for (const char* program : {"/init", "/sbin/init", "/etc/init", "/bin/init", "/bin/sh"}) {
+    std::string name = program;
+    std::vector<char*> words{name.data()};
+    for (char* const* word = argv + 1; *word != nullptr; ++word) words.push_back(*word);
+    words.push_back(nullptr);
+    ::execv(program, words.data());
+  }
+  std::perror("kata-affinity-agent: no program to go on with");
+  return 1;
+}
+
+}  // namespace ka::agent

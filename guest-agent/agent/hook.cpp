@@ -1,0 +1,130 @@
+#include "guest-agent/agent/hook.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "affinity/base/unix_socket.hpp"
+#include "guest-agent/agent/state_text.hpp"
+#include "guest-agent/protocol/envelope.hpp"
+#include "guest-agent/protocol/messages.hpp"
+#include "shim-ext/ttrpc/frame.hpp"
+
+namespace ka::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using base::Fd;
+
+constexpr std::size_t kMostState = std::size_t{1} << 20;
+constexpr auto kStartTime = 5s;    ///< for an agent to begin to listen
+constexpr timeval kAnswerTime{3};  ///< for its answer
+
+int complain(const char* what) {
+  std::fprintf(stderr, "kata-affinity-agent: %s\n", what);
+  return 1;
+}
+
+std::optional<std::string> read_input() {
+  std::string text;
+  std::array<char, 4096> chunk{};
+  for (;;) {
+    const ssize_t got = ::read(STDIN_FILENO, chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 || text.size() > kMostState) return std::nullopt;
+    if (got == 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+}
+
+/// A session of its own, and nothing of the hook's: kata-agent waits until its pipes are closed.
+void become_agent(const Options& options) {
+  ::setsid();
+  if (::fork() != 0) ::_exit(0);
+  const int null = ::open("/dev/null", O_RDWR);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
+  ::close_range(3, ~0U, 0);
+  static_cast<void>(::chdir("/"));
+  ::_exit(run(options));
+}
+
+bool start_agent(const Options& options) {
+  const pid_t child = ::fork();
+  if (child < 0) return false;
+  if (child == 0) become_agent(options);
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return true;
+}
+
+Fd connect_to_agent(const Options& options) {
+  const auto path = socket_of(options);
+  auto fd = base::connect_unix(path, 0);
+  if (fd) return std::move(*fd);
+  if (!start_agent(options)) return {};
+  const auto until = std::chrono::steady_clock::now() + kStartTime;
+  while (!(fd = base::connect_unix(path, 0)) && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(10ms);
+  }
+  return fd ? std::move(*fd) : Fd();
+}
+
+/// One call on a connection that was just made: the agent answered, and well.
+bool tell(const Fd& agent, const guest::ContainerNews& news) {
+  const std::string bytes =
+      guest::write_call(1, {.service = guest::kService,
+                            .method = "Hello",
+                            .payload = guest::encode(guest::Hello{.program = "hook"})}) +
+      guest::write_call(
+          3, {.service = guest::kService, .method = "Container", .payload = guest::encode(news)});
+  ::setsockopt(agent.get(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerTime, sizeof kAnswerTime);
+  if (::write(agent.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    return false;
+  }
+  ttrpc::Decoder decoder(guest::kMaxMessage);
+  std::array<char, 4096> chunk{};
+  for (;;) {
+    const ssize_t got = ::read(agent.get(), chunk.data(), chunk.size());
+    if (got <= 0) return false;
+    decoder.feed({chunk.data(), static_cast<std::size_t>(got)});
+    while (const auto frame = decoder.next()) {
+      if (frame->header.stream != 3) continue;
+      const auto answer = guest::read_answer(frame->data);
+      return answer && answer->status == 0;
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<Hook> hook_named(std::string_view name) {
+  if (name == "prestart") return Hook::kPrestart;
+  if (name == "poststop") return Hook::kPoststop;
+  return std::nullopt;
+}
+
+int run_hook(Hook hook, const Options& options) {
+  const auto text = read_input();
+  const auto id = text ? id_in_state(*text) : std::nullopt;
+  if (!id) return complain("there is no container's state on standard input");
+  const Fd agent = connect_to_agent(options);
+  if (!agent) return complain("no agent runs, and none could be started");
+  const guest::ContainerNews news{.id = *id, .stopped = hook == Hook::kPoststop};
+  return tell(agent, news) ? 0 : complain("the agent did not answer");
+}
+
+std::filesystem::path socket_of(const Options& options) {
+  if (!options.socket.empty()) return options.socket;
+  return options.roots.run / "kata-affinity/agent.sock";
+}
+
+}  // namespace ka::agent

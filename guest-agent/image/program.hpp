@@ -1,0 +1,34 @@
+// Other people's programs, as far as an image cannot be read or made without them.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "affinity/base/result.hpp"
+
+namespace ka::image {
+
+/// What a program said, and how it ended.
+struct Ended {
+  int status = 0;  ///< its exit status; 128 and more: a signal
+  std::string out;
+  std::string err;  ///< the first 4 KiB
+
+  /// The last line of `err`.
+  std::string complaint() const;
+};
+
+struct Call {
+  std::vector<std::string> words;   ///< the program, found in PATH, and its arguments
+  std::filesystem::path directory;  ///< where it runs; empty: here
+  std::string_view input;           ///< its standard input
+  std::size_t most = 1 << 20;       ///< bytes that it may say; beyond, it is killed
+};
+
+/// Runs it to its end. kUnavailable: there is no such program; kInvalid: it says too much.
+base::Result<Ended> run(const Call& call);
+
+}  // namespace ka::image
