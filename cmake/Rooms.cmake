@@ -34,7 +34,7 @@ set(KA_EDGES_http base policy_facts)
 set(KA_EDGES_api base policy_facts policy_plan policy_ledger engine words http vmm_qmp guest_host)
 set(KA_EDGES_daemon base log policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_qmp vmm_libvirt config state engine api words http
   nri watch guest_host)
-set(KA_EDGES_cli base policy_facts policy_plan policy_ledger policy_allocate host config words http guest_image)
+set(KA_EDGES_cli base policy_facts policy_plan policy_ledger policy_allocate host config words http watch guest_image)
 
 # ka_room(NAME FOLDER SOURCES a.cpp ... ROOMS other ... LIBRARIES Boost::json ...)
 function(ka_room name folder)

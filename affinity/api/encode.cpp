@@ -182,6 +182,7 @@ json::value memory_to_json(const engine::SandboxView& view) {
   if (memory == nullptr) return nullptr;
   json::object object = words::to_json(memory->facts, memory->plan);
   object["text"] = words::sentence(memory->plan, view.moves_memory());
+  object["migrate"] = view.moves_memory();
   object["moving"] = memory->moving;
   object["moved"] = memory->moved;
   object["failed"] = memory->failed;

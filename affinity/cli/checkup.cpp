@@ -1,12 +1,12 @@
 #include "affinity/cli/checkup.hpp"
 
-#include <boost/json/value.hpp>
+#include <algorithm>
+#include <iterator>
 
 #include "affinity/base/files.hpp"
-#include "affinity/cli/daemon.hpp"
 #include "affinity/cli/kata_config.hpp"
 #include "affinity/config/entries.hpp"
-#include "affinity/words/json.hpp"
+#include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::cli {
 namespace {
@@ -49,49 +49,6 @@ Symptom examine_nri(const fs::path& root) {
           kTurnNriOn};
 }
 
-/// The two runtimes have different defaults.
-bool is_rust(const fs::path& file) { return file.native().find("runtime-rs") != std::string::npos; }
-
-void examine_kata_file(const fs::path& file, Symptoms& symptoms) {
-  const auto add = [&](Level level, const std::string& text, const std::string& advice) {
-    symptoms.push_back({"kata", level, file.native() + ": " + text, advice});
-  };
-  const auto entries = read_merged(file);
-  if (!entries) return add(Level::kBad, entries.error().message, "mend that file");
-  if (flag_at(*entries, {"runtime", "enable_vcpus_pinning"}).value_or(false)) {
-    add(Level::kBad,
-        "enable_vcpus_pinning is on: Kata pins vCPUs too, and undoes what is done here",
-        "set enable_vcpus_pinning = false in [runtime], best in a file in config.d beside it");
-  }
-  const bool cgroup_only =
-      flag_at(*entries, {"runtime", "sandbox_cgroup_only"}).value_or(is_rust(file));
-  if (cgroup_only) {
-    add(Level::kNote,
-        "sandbox_cgroup_only is on: shim, VMM and virtiofsd live inside the containers' cpuset, "
-        "and so does housekeeping",
-        {});
-  } else {
-    add(Level::kNote,
-        "sandbox_cgroup_only is off: with cgroup v2 the whole VMM is in the containers' cpuset, "
-        "shim and virtiofsd are not",
-        "sandbox_cgroup_only = true makes it the same on every node");
-  }
-  if (!flag_at(*entries, {"runtime", "static_sandbox_resource_mgmt"}).value_or(is_rust(file))) {
-    add(Level::kNote,
-        "static_sandbox_resource_mgmt is off: vCPUs are plugged while containers start, and are "
-        "placed only after that",
-        "set static_sandbox_resource_mgmt = true in [runtime]");
-  }
-}
-
-void examine_kata(const fs::path& root, Symptoms& symptoms) {
-  const std::size_t before = symptoms.size();
-  for (const fs::path& file : find_kata(root)) examine_kata_file(file, symptoms);
-  if (symptoms.size() != before) return;
-  symptoms.push_back(
-      {"kata", Level::kNote, "no configuration of Kata is where Kata looks for it", {}});
-}
-
 Symptom examine_debugfs(const fs::path& root) {
   const fs::path debugfs = root / "sys/kernel/debug";
   if (is_there(debugfs / "kvm")) {
@@ -113,18 +70,13 @@ Symptom examine_kubelet(const fs::path& root) {
     return {"kubelet", Level::kNote, "kubelet has no CPU manager state on this node",
             "start kubelet with cpuManagerPolicy: static"};
   }
-  const auto state = words::parse_json(*text, "cpu_manager_state");
+  const auto state = watch::parse_kubelet_state(*text);
   if (!state) return {"kubelet", Level::kBad, state.error().message, "restart kubelet"};
-  // Since its fourth version the file has all of it as text in "data".
-  const std::string data = text_of(*state, "data");
-  const auto inner = words::parse_json(data.empty() ? "{}" : data, "cpu_manager_state");
-  std::string policy = text_of(*state, "policyName");
-  if (policy.empty() && inner) policy = text_of(*inner, "policyName");
-  if (policy == "static") {
+  if (state->policy == "static") {
     return {"kubelet", Level::kGood, "kubelet's CPU manager policy is static", {}};
   }
   return {"kubelet", Level::kNote,
-          "kubelet's CPU manager policy is \"" + policy + "\": no container owns CPUs",
+          "kubelet's CPU manager policy is \"" + state->policy + "\": no container owns CPUs",
           "set cpuManagerPolicy: static in kubelet's configuration"};
 }
 
@@ -144,11 +96,10 @@ std::string_view level_name(Symptom::Level level) {
 
 std::vector<Symptom> examine(const fs::path& root) {
   Symptoms symptoms{examine_nri(root)};
-  examine_kata(root, symptoms);
+  std::ranges::move(examine_kata(root), std::back_inserter(symptoms));
   symptoms.push_back(examine_debugfs(root));
   symptoms.push_back(examine_kubelet(root));
-  const Symptoms machine = examine_machine(root);
-  symptoms.insert(symptoms.end(), machine.begin(), machine.end());
+  std::ranges::move(examine_machine(root), std::back_inserter(symptoms));
   return symptoms;
 }
 

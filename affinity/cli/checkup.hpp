@@ -1,6 +1,7 @@
 // What `doctor` looks at: how the programs around kata-affinity are set up on this node.
 #pragma once
 
+#include <boost/json/fwd.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ struct Symptom {
     kBad,   ///< something that was promised cannot be kept
   };
 
-  std::string check;  ///< "nri", "kata", "debugfs", "kubelet", "cgroup", "irq", ...
+  std::string check;  ///< "nri", "kata", "debugfs", "kubelet", "cgroup", "irq", "vcpus", ...
   Level level = Level::kGood;
   std::string text;
   std::string advice;  ///< what to do about it; empty where all is well
@@ -23,10 +24,18 @@ struct Symptom {
 /// "good", "note", "bad".
 std::string_view level_name(Symptom::Level level);
 
+/// How Kata is configured; never nothing.
+std::vector<Symptom> examine_kata(const std::filesystem::path& root);
+
 /// What is wrong with the kernel's settings and irqbalance; nothing where all is well.
 std::vector<Symptom> examine_machine(const std::filesystem::path& root);
 
-/// Everything, that of examine_machine() last. Reads files below `root` and changes nothing.
+/// All of the above. Reads files below `root` and changes nothing.
 std::vector<Symptom> examine(const std::filesystem::path& root);
+
+/// What is wrong with the sandboxes that run: too few vCPUs, memory on other nodes, CFS quotas.
+/// `list` is what GET /v1/sandboxes tells; quotas are read below `root`.
+std::vector<Symptom> examine_sandboxes(const boost::json::value& list,
+                                       const std::filesystem::path& root);
 
 }  // namespace ka::cli

@@ -123,21 +123,6 @@ std::string table_of(const json::value& sandbox) {
   return text;
 }
 
-std::string state_of(const json::value& sandbox) {
-  if (flag_of(sandbox, "released")) return "released";
-  const long long drift = number_of(sandbox, "drift");
-  const auto stuck =
-      std::ranges::count_if(array_of(sandbox, "threads"), [](const json::value& thread) {
-        return !flag_of(thread, "drift") && !text_of(thread, "problem").empty();
-      });
-  std::string state = drift == 0 ? "" : counted(drift, "thread") + " NOT as planned";
-  if (stuck > 0) {
-    state += (state.empty() ? "" : ", ") + counted(stuck, "thread") + " CANNOT be placed";
-  }
-  if (state.empty()) state = "as planned";
-  return state + (flag_of(sandbox, "observed") ? " (observe: nothing is written)" : "");
-}
-
 /// What is told of a guest; null where nothing is.
 const json::value* find_guest(const json::value& of) {
   const json::value* guest = of.is_object() ? of.get_object().if_contains("guest") : nullptr;
@@ -213,19 +198,41 @@ std::string section(const char* title, const json::array& notes, const char* mar
   return notes.empty() ? std::string() : std::string(title) + '\n' + list_texts(notes, mark);
 }
 
-std::string sources_of(const json::value& list) {
+}  // namespace
+
+std::string counted(long long number, const std::string& what) {
+  return std::to_string(number) + ' ' + what + (number == 1 ? "" : "s");
+}
+
+std::string state_of(const json::value& sandbox) {
+  if (flag_of(sandbox, "released")) return "released";
+  const long long drift = number_of(sandbox, "drift");
+  const auto stuck =
+      std::ranges::count_if(array_of(sandbox, "threads"), [](const json::value& thread) {
+        return !flag_of(thread, "drift") && !text_of(thread, "problem").empty();
+      });
+  std::string state = drift == 0 ? "" : counted(drift, "thread") + " NOT as planned";
+  if (stuck > 0) {
+    state += (state.empty() ? "" : ", ") + counted(stuck, "thread") + " CANNOT be placed";
+  }
+  if (state.empty()) state = "as planned";
+  return state + (flag_of(sandbox, "observed") ? " (observe: nothing is written)" : "");
+}
+
+std::string describe_words() {
+  return "mask: the CPUs of all its containers. WANTED: where a thread is to run;\n"
+         "ACTUAL: where the kernel lets it. dedicated: a vCPU with a CPU to itself;\n"
+         "floating: it runs on any of those named. \"100 +2\": two more threads like it.\n"
+         "! is a warning. `kata-affinityctl explain ID` says why it is so.\n";
+}
+
+std::string describe_sources(const json::value& list) {
   std::string text;
   for (const json::value& source : array_of(list, "sources")) {
     text += fmt::format("{} {}: {}\n", flag_of(source, "up") ? "+" : "!", text_of(source, "source"),
                         text_of(source, "text"));
   }
   return text;
-}
-
-}  // namespace
-
-std::string counted(long long number, const std::string& what) {
-  return std::to_string(number) + ' ' + what + (number == 1 ? "" : "s");
 }
 
 std::string describe_sandbox(const json::value& sandbox) {
@@ -245,12 +252,12 @@ std::string describe_threads(const json::value& sandbox) { return table_of(sandb
 
 std::string describe_sandboxes(const json::value& list) {
   const json::array& sandboxes = array_of(list, "sandboxes");
-  if (sandboxes.empty()) return "no VM sandbox is known\n" + sources_of(list);
+  if (sandboxes.empty()) return "no VM sandbox is known\n" + describe_sources(list);
   std::string text;
   for (const json::value& sandbox : sandboxes) {
     text += (text.empty() ? "" : "\n") + describe_sandbox(sandbox);
   }
-  const std::string sources = sources_of(list);
+  const std::string sources = describe_sources(list);
   return text + (sources.empty() ? "" : "\n") + sources;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json/fwd.hpp>
+#include <cstddef>
 #include <string>
 
 namespace ka::cli {
@@ -13,6 +14,14 @@ std::string describe_sandbox(const boost::json::value& sandbox);
 std::string describe_threads(const boost::json::value& sandbox);
 /// GET /v1/sandboxes.
 std::string describe_sandboxes(const boost::json::value& list);
+/// The same, a line for each sandbox, `columns` wide (80 at least).
+std::string describe_overview(const boost::json::value& list, std::size_t columns);
+/// How to read the table of threads, for who sees it for the first time.
+std::string describe_words();
+/// A line for each source of events that is followed.
+std::string describe_sources(const boost::json::value& list);
+/// "as planned", "2 threads NOT as planned".
+std::string state_of(const boost::json::value& sandbox);
 /// GET /v1/explain/ID.
 std::string describe_reasons(const boost::json::value& explanation);
 /// POST /v1/verify.
@@ -23,6 +32,9 @@ std::string describe_outcome(const boost::json::value& outcome);
 std::string describe_event(const boost::json::value& event);
 /// GET /v1/node.
 std::string describe_node(const boost::json::value& node);
+
+/// So many characters of a sandbox's id are shown where there is little room.
+constexpr std::size_t kShortId = 12;
 
 /// "1 thread", "2 threads".
 std::string counted(long long number, const std::string& what);

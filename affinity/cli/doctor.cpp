@@ -4,9 +4,11 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
+#include <iterator>
 
 #include "affinity/cli/checkup.hpp"
 #include "affinity/cli/commands.hpp"
+#include "affinity/cli/daemon.hpp"
 
 namespace ka::cli {
 namespace {
@@ -31,10 +33,24 @@ std::string describe(const std::vector<Symptom>& symptoms) {
   return text;
 }
 
+/// What runs is known where the files are of the node that we are on.
+std::vector<Symptom> examine_all(const DoctorOptions& options) {
+  std::vector<Symptom> symptoms = examine(options.root);
+  if (options.root != "/") return symptoms;
+  if (const auto sandboxes = Daemon(options.socket).get("/v1/sandboxes")) {
+    std::ranges::move(examine_sandboxes(*sandboxes, options.root), std::back_inserter(symptoms));
+  } else {
+    symptoms.push_back({"daemon", Symptom::Level::kNote,
+                        "no sandbox was looked at: " + sandboxes.error().message,
+                        "start kata-affinityd"});
+  }
+  return symptoms;
+}
+
 }  // namespace
 
 Exit run(const DoctorOptions& options, Output& output) {
-  const std::vector<Symptom> symptoms = examine(options.root);
+  const std::vector<Symptom> symptoms = examine_all(options);
   const bool ok = std::ranges::none_of(
       symptoms, [](const Symptom& symptom) { return symptom.level == Symptom::Level::kBad; });
   output.show(to_json(symptoms, ok), [&] { return describe(symptoms); });

@@ -52,6 +52,19 @@ std::string text_at(const config::Entries& entries, const KeyPath& path) {
   return text == nullptr ? std::string() : *text;
 }
 
+std::vector<double> hypervisor_numbers(const config::Entries& entries, const std::string& key) {
+  std::vector<double> numbers;
+  for (const auto& [path, entry] : entries) {
+    if (path.size() != 3 || path[0] != "hypervisor" || path[2] != key) continue;
+    if (const auto* whole = std::get_if<std::int64_t>(&entry.value)) {
+      numbers.push_back(static_cast<double>(*whole));
+    } else if (const auto* real = std::get_if<double>(&entry.value)) {
+      numbers.push_back(*real);
+    }
+  }
+  return numbers;
+}
+
 base::Result<config::Entries> read_merged(const fs::path& main) {
   auto files = config::drop_ins(main);
   if (!files) return unexpected(files.error());

@@ -18,6 +18,9 @@ std::optional<bool> flag_at(const config::Entries& entries, const KeyPath& path)
 /// Empty where there is none.
 std::string text_at(const config::Entries& entries, const KeyPath& path);
 
+/// A number, whole or not, of every table [hypervisor.NAME] that has it: Kata reads one of them.
+std::vector<double> hypervisor_numbers(const config::Entries& entries, const std::string& key);
+
 /// Values of a file and of the drop-ins that Kata merges over it.
 base::Result<config::Entries> read_merged(const std::filesystem::path& main);
 

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <iostream>
 #include <variant>
 
@@ -9,7 +11,7 @@ int main(int argc, char** argv) {
   using namespace ka::cli;
   const auto invocation = parse(argc, argv, std::cout, std::cerr);
   if (!invocation) return static_cast<int>(invocation.error());
-  Output output(std::cout, std::cerr, invocation->json);
+  Output output(std::cout, std::cerr, invocation->json, [] { return screen_of(STDOUT_FILENO); });
   const Exit end = std::visit([&output](const auto& options) { return run(options, output); },
                               invocation->command);
   if (std::cout) return static_cast<int>(end);

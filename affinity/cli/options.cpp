@@ -173,7 +173,9 @@ void declare_views(CLI::App& app, Command& chosen) {
   add_about_sandbox(app, chosen, status, "status", "show sandboxes, threads and CPUs", false)
       .add_flag("--watch", status->watch, "show it again every second");
   declare_explain(app, chosen);
-  add_command(app, chosen, std::make_shared<MapOptions>(), "map", "show who owns which CPU");
+  const auto map = std::make_shared<MapOptions>();
+  add_command(app, chosen, map, "map", "show who owns which CPU")
+      .add_option("--svg", map->svg, "write it as a picture to this file (- for stdout)");
   add_command(app, chosen, std::make_shared<VerifyOptions>(), "verify",
               "read the kernel afresh and check every promise");
   add_command(app, chosen, std::make_shared<EventsOptions>(), "events",

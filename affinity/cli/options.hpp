@@ -68,7 +68,9 @@ struct ExplainOptions : Online {
 };
 
 /// `map`: the node.
-struct MapOptions : Online {};
+struct MapOptions : Online {
+  std::string svg;  ///< a file for the picture; empty: drawn in the terminal
+};
 
 /// `verify`: does the kernel hold what was promised?
 struct VerifyOptions : Online {};
@@ -122,8 +124,8 @@ struct PinOptions : Online {
 struct EventsOptions : Online {};
 
 /// `doctor`: what on this node keeps the promise from being kept.
-struct DoctorOptions {
-  std::string root = "/";  ///< where the node's file system is
+struct DoctorOptions : Online {
+  std::string root = "/";  ///< where the node's file system is; elsewhere no daemon is asked
 };
 
 /// `setup`: our files beside Kata's and containerd's.

@@ -2,6 +2,7 @@
 
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
+#include <fstream>
 #include <ostream>
 
 #include "affinity/base/files.hpp"
@@ -20,7 +21,7 @@ void Output::show(const boost::json::value& document, const std::function<std::s
   if (json_) {
     out_ << boost::json::serialize(document) << '\n';
   } else {
-    out_ << text();
+    out_ << fit(text(), screen_().columns);
   }
   out_.flush();
 }
@@ -45,6 +46,14 @@ base::Result<boost::json::value> read_json_input(const std::string& name) {
   const auto text = read_input(name);
   if (!text) return unexpected(text.error());
   return words::parse_json(*text, display_name(name));
+}
+
+base::Result<void> write_output(const std::string& name, const std::string& text) {
+  std::ofstream file(name, std::ios::trunc);
+  file << text;
+  file.close();
+  if (file) return {};
+  return base::fail(base::ErrorCode::kInvalid, name + ": cannot be written");
 }
 
 }  // namespace ka::cli

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "affinity/base/result.hpp"
+#include "affinity/cli/screen.hpp"
 
 namespace ka::cli {
 
@@ -22,11 +23,17 @@ enum class Exit {
 /// data. Keeps references to the streams.
 class Output {
  public:
-  Output(std::ostream& out, std::ostream& err, bool json) : out_(out), err_(err), json_(json) {}
+  /// `screen` tells what `out` goes to, whenever it is asked: a window may change its size.
+  Output(
+      std::ostream& out, std::ostream& err, bool json,
+      std::function<Screen()> screen = [] { return Screen{}; })
+      : out_(out), err_(err), json_(json), screen_(std::move(screen)) {}
 
   bool json() const { return json_; }
+  Screen screen() const { return screen_(); }
 
-  /// Prints an answer. `text` is called only where text is wanted, and ends with a newline.
+  /// Prints an answer. `text` is called only where text is wanted, and ends with a newline; it is
+  /// made to fit the screen.
   void show(const boost::json::value& document, const std::function<std::string()>& text);
   /// Prints a part of an answer that has no end.
   void print(const std::string& text);
@@ -39,11 +46,14 @@ class Output {
   std::ostream& out_;
   std::ostream& err_;
   bool json_;
+  std::function<Screen()> screen_;
 };
 
 /// A file, or standard input for "-".
 base::Result<std::string> read_input(const std::string& name);
 /// The same, parsed; errors name the file, line and column.
 base::Result<boost::json::value> read_json_input(const std::string& name);
+/// Writes a file.
+base::Result<void> write_output(const std::string& name, const std::string& text);
 
 }  // namespace ka::cli

@@ -1,41 +1,104 @@
 // The commands that look: status, explain, map, verify, events.
+#include <algorithm>
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
-#include <chrono>
-#include <thread>
 
 #include "affinity/cli/commands.hpp"
 #include "affinity/cli/daemon.hpp"
 #include "affinity/cli/describe.hpp"
+#include "affinity/cli/map_svg.hpp"
+#include "affinity/cli/node_map.hpp"
+#include "affinity/cli/watch.hpp"
 #include "affinity/words/json.hpp"
 
 namespace ka::cli {
 namespace {
 
-constexpr auto kPause = std::chrono::seconds(1);
-constexpr const char* kClearScreen = "\033[H\033[2J";
-
 using Describe = std::string (*)(const boost::json::value&);
+using Answer = base::Result<boost::json::object>;
 
-base::Result<boost::json::value> show(const base::Result<boost::json::object>& answer,
-                                      Describe describe, Output& output) {
+base::Result<boost::json::value> show(const Answer& answer, Describe describe, Output& output) {
   if (!answer) return unexpected(answer.error());
   boost::json::value document(*answer);
   output.show(document, [&] { return describe(document); });
   return document;
 }
 
-Exit show_once(const base::Result<boost::json::object>& answer, Describe describe, Output& output) {
+Exit show_once(const Answer& answer, Describe describe, Output& output) {
   const auto shown = show(answer, describe, output);
   return shown ? Exit::kDone : output.fail(shown.error());
 }
 
-base::Result<boost::json::value> show_status(const StatusOptions& options, Output& output) {
-  const Daemon daemon(options.socket);
-  if (options.sandbox.empty()) {
-    return show(daemon.get("/v1/sandboxes"), describe_sandboxes, output);
+/// The one sandbox whose id begins like this; nothing where there is none or several.
+std::string complete(const Daemon& daemon, const std::string& begin) {
+  const auto list = daemon.get("/v1/sandboxes");
+  std::string found;
+  if (!list) return found;
+  const boost::json::value document(*list);
+  for (const boost::json::value& sandbox : array_of(document, "sandboxes")) {
+    const std::string id = text_of(sandbox, "id");
+    if (!id.starts_with(begin)) continue;
+    if (!found.empty()) return {};
+    found = id;
   }
-  return show(daemon.get("/v1/sandboxes/" + encode(options.sandbox)), describe_sandbox, output);
+  return found;
+}
+
+/// About a sandbox, whose id may be cut short as `status` shows it.
+Answer get_about(const Daemon& daemon, const std::string& target, const std::string& id) {
+  auto answer = daemon.get(target + encode(id));
+  if (answer || answer.error().code != base::ErrorCode::kNotFound) return answer;
+  const std::string whole = complete(daemon, id);
+  return whole.empty() ? answer : daemon.get(target + encode(whole));
+}
+
+Answer get_status(const StatusOptions& options) {
+  const Daemon daemon(options.socket);
+  if (options.sandbox.empty()) return daemon.get("/v1/sandboxes");
+  return get_about(daemon, "/v1/sandboxes/", options.sandbox);
+}
+
+std::size_t count_lines(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+/// Thread by thread where that fits the screen, else a line for each sandbox. A watched page has
+/// `used` rows less.
+std::string status_text(const StatusOptions& options, const boost::json::value& answer,
+                        const Screen& screen, std::size_t used) {
+  if (!options.sandbox.empty()) return describe_sandbox(answer) + '\n' + describe_words();
+  const auto sandboxes = array_of(answer, "sandboxes").size();
+  std::string text = describe_sandboxes(answer);
+  if (sandboxes > 0) text += '\n' + describe_words();
+  const bool fits = count_lines(fit(text, screen.columns)) + used < screen.rows;
+  if (!screen.is_terminal() || sandboxes < 2 || fits) return text;
+  return describe_overview(answer, screen.columns);
+}
+
+Exit watch_status(const StatusOptions& options, Output& output) {
+  constexpr std::size_t kHeadline = 2;
+  return watch(
+      [&]() -> base::Result<std::string> {
+        const auto answer = get_status(options);
+        if (!answer) return unexpected(answer.error());
+        return status_text(options, *answer, output.screen(), kHeadline);
+      },
+      output);
+}
+
+Exit write_picture(const MapOptions& options, const boost::json::value& node, Output& output) {
+  const NodeMap map = read_map(node);
+  const std::string picture = draw_svg(map);
+  if (options.svg == "-") {
+    output.print(picture);
+    return Exit::kDone;
+  }
+  if (const auto done = write_output(options.svg, picture); !done) return output.fail(done.error());
+  output.show({{"file", options.svg}, {"cpus", map.cpu_count()}}, [&] {
+    return options.svg + ": a picture of " + counted(map.cpu_count(), "CPU") + '\n';
+  });
+  return Exit::kDone;
 }
 
 }  // namespace
@@ -44,22 +107,22 @@ Exit run(const StatusOptions& options, Output& output) {
   if (options.watch && output.json()) {
     return output.fail({base::ErrorCode::kInvalid, "--watch and --json do not go together", 0});
   }
-  for (;;) {
-    if (options.watch) output.print(kClearScreen);
-    const auto shown = show_status(options, output);
-    if (!shown) return output.fail(shown.error());
-    if (!options.watch) return Exit::kDone;
-    std::this_thread::sleep_for(kPause);
-  }
+  if (options.watch) return watch_status(options, output);
+  const auto answer = get_status(options);
+  if (!answer) return output.fail(answer.error());
+  output.show(*answer, [&] { return status_text(options, *answer, output.screen(), 0); });
+  return Exit::kDone;
 }
 
 Exit run(const ExplainOptions& options, Output& output) {
-  return show_once(Daemon(options.socket).get("/v1/explain/" + encode(options.sandbox)),
+  return show_once(get_about(Daemon(options.socket), "/v1/explain/", options.sandbox),
                    describe_reasons, output);
 }
 
 Exit run(const MapOptions& options, Output& output) {
-  return show_once(Daemon(options.socket).get("/v1/node"), describe_node, output);
+  const auto node = Daemon(options.socket).get("/v1/node");
+  if (options.svg.empty() || !node) return show_once(node, describe_node, output);
+  return write_picture(options, *node, output);
 }
 
 Exit run(const VerifyOptions& options, Output& output) {

@@ -24,9 +24,9 @@ Value array_value(const toml::array& array) {
 Value scalar_value(const toml::node& node) {
   if (const auto* flag = node.as_boolean()) return flag->get();
   if (const auto* number = node.as_integer()) return number->get();
+  if (const auto* number = node.as_floating_point()) return number->get();
   if (const auto* string = node.as_string()) return string->get();
   if (const auto* array = node.as_array()) return array_value(*array);
-  if (node.is_floating_point()) return Unfit{"a float"};
   return Unfit{"a date or time"};
 }
 
@@ -70,6 +70,7 @@ std::string type_name(const Value& value) {
   struct Name {
     std::string operator()(bool) const { return "true or false"; }
     std::string operator()(std::int64_t) const { return "a number"; }
+    std::string operator()(double) const { return "a float"; }
     std::string operator()(const std::string&) const { return "a string"; }
     std::string operator()(const std::vector<std::string>&) const { return "an array of strings"; }
     std::string operator()(const Unfit& unfit) const { return unfit.what; }

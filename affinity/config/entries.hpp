@@ -23,12 +23,13 @@ struct Location {
 /// kInvalid: "<file>:<line>:<column>: <what>".
 base::Error error_at(const Location& where, const std::string& what);
 
-/// A value of a type that no key has: what it is, in words ("a float").
+/// A value of a type that nobody reads: what it is, in words ("a date or time").
 struct Unfit {
   std::string what;
 };
 
-using Value = std::variant<bool, std::int64_t, std::string, std::vector<std::string>, Unfit>;
+using Value =
+    std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>, Unfit>;
 
 /// "a string", "true or false", ...
 std::string type_name(const Value& value);

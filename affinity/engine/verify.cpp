@@ -1,6 +1,7 @@
 // verify: the kernel read afresh and held against the invariants. It trusts neither what was last
 // seen nor what was written.
 #include <algorithm>
+#include <tuple>
 
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/sandbox.hpp"
@@ -44,16 +45,19 @@ std::string sentence(policy::Breach breach) {
   return "breaks an invariant";
 }
 
-/// Several threads may have the name: what is told is the mask of one that is on the wrong CPUs.
+/// " (thread 4711)"; nothing for what is no thread.
+std::string thread_text(int tid) {
+  return tid == 0 ? std::string() : " (thread " + std::to_string(tid) + ')';
+}
+
+/// The mask of the thread that is meant, or of one that has its name.
 policy::CpuSet actual_of(const std::vector<ThreadView>& threads,
                          const policy::Violation& violation) {
-  const ThreadView* named = nullptr;
-  for (const ThreadView& thread : threads) {
-    if (name_of(thread.facts) != violation.subject) continue;
-    if (thread.actual.intersects(violation.cpus)) return thread.actual;
-    if (named == nullptr) named = &thread;
-  }
-  return named == nullptr ? policy::CpuSet{} : named->actual;
+  const auto named = std::ranges::find_if(threads, [&](const ThreadView& thread) {
+    return violation.tid != 0 ? thread.facts.key.tid == violation.tid
+                              : name_of(thread.facts) == violation.subject;
+  });
+  return named == threads.end() ? policy::CpuSet{} : named->actual;
 }
 
 Finding to_finding(const policy::Violation& violation, const std::vector<ThreadView>& threads) {
@@ -62,8 +66,14 @@ Finding to_finding(const policy::Violation& violation, const std::vector<ThreadV
           violation.subject,
           {},
           actual_of(threads, violation),
-          violation.subject + ' ' + sentence(violation.breach) + ": " +
+          violation.subject + thread_text(violation.tid) + ' ' + sentence(violation.breach) + ": " +
               policy::format_list(violation.cpus)};
+}
+
+/// The same breach, seen at a thread or only planned.
+bool says_the_same(const policy::Violation& one, const policy::Violation& other) {
+  return std::tie(one.breach, one.sandbox, one.subject, one.cpus) ==
+         std::tie(other.breach, other.sandbox, other.subject, other.cpus);
 }
 
 std::vector<policy::ActualThread> actual_threads(const std::vector<ThreadView>& threads) {
@@ -76,8 +86,7 @@ void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& th
                    VerifyReport& report) {
   for (const ThreadView& thread : threads) {
     if (!thread.drifted()) continue;
-    const std::string name =
-        name_of(thread.facts) + " (thread " + std::to_string(thread.facts.key.tid) + ')';
+    const std::string name = name_of(thread.facts) + thread_text(thread.facts.key.tid);
     report.findings.push_back({"drift", sandbox, name, thread.wanted, thread.actual,
                                name + " has " + policy::format_list(thread.actual) + ", wanted " +
                                    policy::format_list(thread.wanted)});
@@ -128,7 +137,8 @@ std::vector<policy::Violation> Engine::violations_of(const Sandbox& sandbox,
   auto violations = policy::check_actual(node, facts, settings, *sandbox.plan(),
                                          actual_threads(sandbox.threads()));
   for (auto& violation : policy::check_plan(node, facts, settings, *sandbox.plan())) {
-    if (std::ranges::find(violations, violation) != violations.end()) continue;
+    const auto same = [&](const auto& known) { return says_the_same(known, violation); };
+    if (std::ranges::any_of(violations, same)) continue;
     violations.push_back(std::move(violation));
   }
   return violations;

@@ -49,6 +49,7 @@ class Checker {
            settings_.vcpu_pinning == VcpuPinning::kBalanced;
   }
   void report(Breach breach, std::string subject, CpuSet cpus);
+  void report(Breach breach, const Placement& placement, CpuSet cpus);
   bool by_hand(const Placement& placement) const;
   bool by_hand(int vcpu) const { return by_hand({Role::kVcpu, vcpu, {}, {}}); }
   const VcpuPlan* dedicated(const Placement& placement) const;
@@ -99,6 +100,11 @@ void Checker::report(Breach breach, std::string subject, CpuSet cpus) {
   violations_.push_back({breach, sandbox_.id, std::move(subject), std::move(cpus)});
 }
 
+void Checker::report(Breach breach, const Placement& placement, CpuSet cpus) {
+  report(breach, subject_of(placement), std::move(cpus));
+  violations_.back().tid = placement.tid;
+}
+
 bool Checker::by_hand(const Placement& placement) const {
   return std::ranges::any_of(sandbox_.overrides, [&](const Override& given) {
     if (given.role != placement.role || !given.cpus.intersects(ground_.reachable)) return false;
@@ -133,7 +139,7 @@ CpuSet Checker::allowed(Role role) const {
 void Checker::check_placements(const std::vector<Placement>& placements) {
   for (const Placement& placement : placements) {
     if (CpuSet foreign = placement.cpus & node_.exclusive_to_others; !foreign.empty()) {
-      report(Breach::kForeignCpu, subject_of(placement), std::move(foreign));
+      report(Breach::kForeignCpu, placement, std::move(foreign));
     }
     if (by_hand(placement)) continue;
     check_region(placement);
@@ -144,19 +150,19 @@ void Checker::check_placements(const std::vector<Placement>& placements) {
 
 void Checker::check_region(const Placement& placement) {
   CpuSet outside = placement.cpus - allowed(placement.role) - node_.exclusive_to_others;
-  if (!outside.empty()) report(Breach::kOutside, subject_of(placement), std::move(outside));
+  if (!outside.empty()) report(Breach::kOutside, placement, std::move(outside));
 }
 
 void Checker::check_alone(const Placement& placement) {
   const VcpuPlan* vcpu = dedicated(placement);
   if (vcpu != nullptr && placement.cpus.size() != 1) {
-    report(Breach::kNotOneCpu, subject_of(placement), placement.cpus);
+    report(Breach::kNotOneCpu, placement, placement.cpus);
   }
   CpuSet taken = placement.cpus & dedicated_;
   if (vcpu != nullptr) taken -= vcpu->cpus;
   if (taken.empty() || (vcpu == nullptr && carries_all(placement))) return;
   const Breach breach = vcpu != nullptr ? Breach::kCpuTaken : Breach::kNotAlone;
-  report(breach, subject_of(placement), std::move(taken));
+  report(breach, placement, std::move(taken));
 }
 
 /// Nothing but CPUs of dedicated vCPUs is left: the core of the lowest one has to carry the rest.
@@ -333,7 +339,8 @@ std::vector<Violation> check_actual(const NodeView& node, const SandboxFacts& sa
   for (const ActualThread& actual : threads) {
     const ThreadFacts& thread = actual.thread;
     if (plan.cpus_for(thread) == nullptr) continue;
-    placements.push_back({thread.role, thread.vcpu_index, thread.name, actual.cpus & running});
+    placements.push_back(
+        {thread.role, thread.vcpu_index, thread.name, actual.cpus & running, thread.key.tid});
   }
   Checker threads_checker(node, sandbox, settings, plan);
   threads_checker.check_placements(placements);

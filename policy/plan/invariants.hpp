@@ -38,6 +38,7 @@ struct Violation {
   std::string sandbox;
   std::string subject;  ///< "vcpu 3", "iothread io1", "emulator", or a container's id
   CpuSet cpus;          ///< the CPUs that are wrong; of kNotDedicated: those that nobody serves
+  int tid = 0;          ///< the thread it was found at; 0: none, or only planned
 
   bool operator==(const Violation&) const = default;
 };
@@ -48,6 +49,7 @@ struct Placement {
   int vcpu_index = -1;  ///< of a vCPU
   std::string name;     ///< of an iothread: its id where known
   CpuSet cpus;
+  int tid = 0;  ///< of a thread that was read; 0: planned
 
   bool operator==(const Placement&) const = default;
 };

@@ -124,6 +124,25 @@ TEST_CASE("containers told by hand are placed, shown, explained and verified") {
   CHECK(scene.ctl({"explain", "s1"}).exit == 2);
 }
 
+TEST_CASE("doctor finds a VM with too few vCPUs, and says where nobody can be asked") {
+  if (!possible()) return;
+  const tests::TempDir files;
+  const Vm vm(files.path(), 1);
+  DaemonScene scene;
+  CHECK(contains(scene.ctl({"doctor"}).out, "no sandbox was looked at: "));
+  scene.start();
+  const CpuSet all = tests::allowed(static_cast<int>(::getpid()));
+  REQUIRE(scene.ctl({"sandbox", "add", "s1", "--vmm-pid", std::to_string(vm.pid())}).exit == 0);
+  REQUIRE(scene
+              .ctl({"container", "update", "s1", "app", "--exclusive", "--cpus",
+                    policy::format_list(all)})
+              .exit == 0);
+  const auto doctor = scene.ctl({"doctor"});
+  CHECK(doctor.exit == 1);
+  CHECK(contains(doctor.out, "bad   vcpus    sandbox s1: container app has 1 vCPU for CPU"));
+  CHECK(contains(doctor.out, "-> a VM needs a vCPU for each CPU"));
+}
+
 TEST_CASE("where the VM's memory lies is shown") {
   if (!possible() || !std::filesystem::exists("/proc/self/numa_maps")) return;
   Scene scene("drift_check = 1\nmemory = \"migrate\"\n");

@@ -1,5 +1,8 @@
 #include "affinity/cli/checkup.hpp"
 
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -119,4 +122,111 @@ TEST_CASE("doctor: irqbalance, unless it was told which CPUs to spare") {
   std::filesystem::remove(root.path() / "etc/default/irqbalance");
   root.write("proc/31/comm", "containerd\n");
   CHECK_FALSE(says(root, "irqbalance runs"));
+}
+
+TEST_CASE("doctor: Kata gives VMs too few vCPUs") {
+  const tests::TempDir root;
+  const std::string rust = "etc/kata-containers/runtime-rs/configuration.toml";
+  root.write("sys/devices/system/cpu/online", "0-7\n");
+  root.write(rust, "[hypervisor.qemu]\ndefault_maxvcpus = 4\noverhead_vcpus = 0.0\n");
+  CHECK(says(root, "default_maxvcpus is 4: a pod that owns 4 CPUs or more"));
+  CHECK(says(root, "overhead_vcpus is 0"));
+  root.write(rust, "[hypervisor.qemu]\ndefault_maxvcpus = 4\noverhead_vcpus = 0\n");
+  CHECK(says(root, "overhead_vcpus is 0"));
+  for (const char* enough : {"0", "8", "64"}) {
+    root.write(rust, std::string("[hypervisor.qemu]\ndefault_maxvcpus = ") + enough +
+                         "\noverhead_vcpus = 0.2\n");
+    CHECK_FALSE(says(root, "default_maxvcpus is"));
+    CHECK_FALSE(says(root, "overhead_vcpus is 0"));
+  }
+}
+
+TEST_CASE("doctor: the Go runtime has no overhead, and runtime-rs none where vCPUs are plugged") {
+  const tests::TempDir root;
+  root.write("etc/kata-containers/configuration.toml", "[hypervisor.qemu]\noverhead_vcpus = 0\n");
+  CHECK_FALSE(says(root, "overhead_vcpus is 0"));
+  root.write("etc/kata-containers/runtime-rs/configuration.toml",
+             "[hypervisor.qemu]\noverhead_vcpus = 0\n[runtime]\n"
+             "static_sandbox_resource_mgmt = false\n");
+  CHECK_FALSE(says(root, "overhead_vcpus is 0"));
+}
+
+namespace {
+
+/// "bad vcpus: sandbox s1 (shop/cart): ..." for each finding about what runs.
+Lines findings(const std::string& sandboxes, const tests::TempDir& root) {
+  Lines lines;
+  const auto list = boost::json::parse("{\"sandboxes\":[" + sandboxes + "]}");
+  for (const cli::Symptom& symptom : cli::examine_sandboxes(list, root.path())) {
+    CHECK_FALSE(symptom.advice.empty());
+    lines.push_back(std::string(cli::level_name(symptom.level)) + ' ' + symptom.check + ": " +
+                    symptom.text);
+  }
+  return lines;
+}
+
+constexpr const char* kDedicated = R"({"id":"s1","pod_name":"shop/cart",
+  "vcpus":[{"index":0,"role":"floating"},{"index":1,"role":"dedicated","container":"c"}],
+  "threads":[{"tid":70,"role":"emulator"},{"tid":71,"role":"vcpu","vcpu":0},
+             {"tid":72,"role":"vcpu","vcpu":1}]})";
+
+/// A memory's place, as the daemon tells it.
+std::string memory(const std::string& fields) {
+  return R"({"id":"s1","memory":{"text":"9 MiB lie elsewhere",)" + fields + "}}";
+}
+
+}  // namespace
+
+TEST_CASE("doctor: a sandbox whose VM has too few vCPUs") {
+  const tests::TempDir root;
+  CHECK(findings(R"({"id":"s1","warning_codes":["not-isolated","too-few-vcpus","no-floating-vcpu"],
+                     "warnings":["not isolated","container c has 1 vCPU","no vCPU floats"]})",
+                 root) == Lines{"bad vcpus: sandbox s1: container c has 1 vCPU",
+                                "note vcpus: sandbox s1: no vCPU floats"});
+  CHECK(findings(R"({"id":"s1","warning_codes":["vcpu-shared"],"warnings":["c shares"]})", root) ==
+        Lines{"bad vcpus: sandbox s1: c shares"});
+}
+
+TEST_CASE("doctor: memory on the wrong node, unless it is on its way") {
+  const tests::TempDir root;
+  const Lines found{"note memory: sandbox s1: of its memory, 9 MiB lie elsewhere"};
+  CHECK(findings(memory(R"("verdict":"move","migrate":false)"), root) == found);
+  CHECK(findings(memory(R"("verdict":"move","migrate":true,"failed":4096)"), root) == found);
+  for (const char* verdict : {"device", "no-room", "no-node"}) {
+    CHECK(findings(memory(std::string(R"("verdict":")") + verdict + '"'), root) == found);
+  }
+  CHECK(findings(memory(R"("verdict":"move","migrate":true)"), root).empty());
+  CHECK(findings(memory(R"("verdict":"move","migrate":false,"moving":true)"), root).empty());
+  CHECK(findings(memory(R"("verdict":"in-place")"), root).empty());
+  CHECK(findings(R"({"id":"s1","memory":null})", root).empty());
+}
+
+TEST_CASE("doctor: a CFS quota that stops dedicated vCPUs") {
+  const tests::TempDir root;
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
+  root.write("proc/72/cgroup", "0::/kubepods/pod1/s1\n");
+  CHECK(findings(kDedicated, root).empty());
+  root.write("sys/fs/cgroup/kubepods/pod1/cpu.max", "200000 100000\n");
+  root.write("sys/fs/cgroup/kubepods/pod1/cpu.stat",
+             "usage_usec 5\nnr_periods 40\nnr_throttled 0\n");
+  const std::string text =
+      "quota: sandbox s1 (shop/cart): its dedicated vCPUs are under a CFS "
+      "quota of 2.0 CPUs (" +
+      (root.path() / "sys/fs/cgroup/kubepods/pod1").string() + "), and were stopped in ";
+  CHECK(findings(kDedicated, root) == Lines{"note " + text + "0 of 40 periods"});
+  root.write("sys/fs/cgroup/kubepods/pod1/cpu.stat",
+             "usage_usec 5\nnr_periods 40\nnr_throttled 12\n");
+  CHECK(findings(kDedicated, root) == Lines{"bad " + text + "12 of 40 periods"});
+  CHECK(findings(R"({"id":"s1","vcpus":[{"index":1,"role":"floating"}],
+                     "threads":[{"tid":72,"role":"vcpu","vcpu":1}]})",
+                 root)
+            .empty());
+}
+
+TEST_CASE("doctor: what a daemon of another version tells is no reason to fail") {
+  const tests::TempDir root;
+  for (const char* text : {"3", "{}", R"({"warnings":3,"warning_codes":["too-few-vcpus"],
+                                         "memory":7,"vcpus":[4],"threads":{}})"}) {
+    CHECK(findings(text, root).empty());
+  }
 }

@@ -1,8 +1,12 @@
 // What people read: whole texts, as they appear.
 #include "affinity/cli/describe.hpp"
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
+#include <sstream>
+
+#include "affinity/cli/screen.hpp"
 
 #include "tests/catch.hpp"
 
@@ -133,15 +137,75 @@ TEST_CASE("the map shows owners by letters", "[cli]") {
                         {"cpu":2,"core":0,"socket":0,"numa":0,"l3":0},
                         {"cpu":3,"core":2,"socket":1,"numa":1,"l3":1},
                         {"cpu":4,"core":3,"socket":1,"numa":1,"l3":1,"online":false}]}})")) ==
-        "socket 0 node 0 L3 0: [0 2] [1B]\n"
-        "socket 1 node 1 L3 1: [3A] [4x]\n"
+        "Each bracket is a core, the numbers in it its CPUs. A letter says who owns a CPU\n"
+        "(below); none: it is in the shared pool. \"!\": two own it. \"x\": offline.\n"
         "\n"
-        "  -   0,2          shared pool\n"
-        "  A   3            p2, container x (no VM)\n"
-        "  B   1            shop/cart, container app (VM)\n"
-        "                   vCPU 3 on 1\n"
+        "socket 0\n"
+        "  node 0\n"
+        "    L3 0: [0 2] [1B]\n"
+        "socket 1\n"
+        "  node 1\n"
+        "    L3 1: [3A]  [4x]\n"
+        "\n"
+        "  -   0,2           shared pool\n"
+        "  A   3             p2, container x (no VM)\n"
+        "  B   1             shop/cart, container app (VM)\n"
+        "                    vCPU 3 on 1\n"
         "\n"
         "threads of sandboxes that may run on each CPU\n"
-        "  0,2              2 emulator, 1 vcpu\n"
-        "  1                1 vcpu\n");
+        "      0,2           2 emulator, 1 vcpu\n"
+        "      1             1 vcpu\n");
+}
+
+namespace {
+
+/// A node of 2 sockets with 64 CPUs each, half of them owned by pods with long names.
+std::string big_node() {
+  std::string cpus, places;
+  for (int i = 0; i < 128; ++i) {
+    const std::string number = std::to_string(i);
+    const std::string owner = R"({"pod":"p)" + number + R"(","pod_name":"namespace/)" +
+                              std::string(40, 'x') + number + R"(","container":"c","vm":true})";
+    cpus += (i == 0 ? "" : ",") + (R"({"cpu":)" + number) + R"(,"owners":[)" +
+            (i % 2 == 0 ? owner : "") + R"(],"vcpus":[],"threads":{"vcpu":)" + number + "}}";
+    places += (i == 0 ? "" : ",") + (R"({"cpu":)" + number) + R"(,"core":)" +
+              std::to_string(i / 2) + R"(,"socket":)" + std::to_string(i / 64) + R"(,"numa":)" +
+              std::to_string(i / 32) + "}";
+  }
+  std::string pool;
+  for (int i = 1; i < 128; i += 2) pool += (i == 1 ? "" : ",") + std::to_string(i);
+  return R"({"shared_pool":")" + pool + R"(","cpus":[)" + cpus + R"(],"topology":{"cpus":[)" +
+         places + "]}}";
+}
+
+std::size_t longest_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t longest = 0;
+  for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("no map is wider than 80 columns") {
+  const std::string text = cli::describe_node(parse(big_node()));
+  CHECK(longest_line(text) <= 80);
+  CHECK(text.find("[126Q 127]") != std::string::npos);
+}
+
+TEST_CASE("an overview has a line for each sandbox, and fits 80 columns") {
+  std::string list = R"({"sources":[{"source":"nri","up":true,"text":"containerd"}],"sandboxes":[)";
+  for (int i = 0; i < 3; ++i) {
+    list += (i == 0 ? "" : ",") + (R"({"id":")" + std::string(63, 'a') + std::to_string(i)) +
+            R"(","pod_name":"a-long-namespace/a-long-name-of-a-pod-)" + std::to_string(i) +
+            R"(","mask":"0-1,4-5,8-9,12-13","vcpus":[{"role":"dedicated"},{"role":"floating"}]})";
+  }
+  const std::string text = cli::describe_overview(parse(list + "]}"), 80);
+  CHECK(text.starts_with("SANDBOX       POD"));
+  CHECK(text.find(
+            "aaaaaaaaaaaa  a-long-n..f-a-pod-2  0-1,4..12-13          1         1  as planned\n") !=
+        std::string::npos);
+  CHECK(text.find("\n3 sandboxes.") != std::string::npos);
+  CHECK(text.find("+ nri: containerd") != std::string::npos);
+  CHECK(longest_line(cli::fit(text, 80)) <= 80);
 }

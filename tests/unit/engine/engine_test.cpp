@@ -165,6 +165,24 @@ TEST_CASE("verify sees a group of vCPUs outside its container's CPUs") {
   CHECK(std::ranges::count(findings, "I8", &engine::Finding::invariant) == 1);
 }
 
+TEST_CASE("verify names each thread that is on a dedicated vCPU's CPU") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  scene.node.thread(100, 102, "call_rcu");
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE(scene.container("s1", "side", {0}, false));
+  REQUIRE(scene.engine().verify().findings.empty());
+  for (const int tid : {100, 102}) scene.calls.own[tid] = {0, 5};
+  std::set<std::string> texts;
+  for (const engine::Finding& finding : scene.engine().verify().findings) {
+    if (finding.invariant == "I4") texts.insert(finding.text);
+  }
+  CHECK(texts ==
+        std::set<std::string>{"emulator (thread 100) may run on the CPU of a dedicated vCPU: 5",
+                              "emulator (thread 102) may run on the CPU of a dedicated vCPU: 5"});
+}
+
 TEST_CASE("what verify has seen is repaired and counted all the same") {
   EngineScene scene;
   scene.boot_vm(100, 3);
@@ -422,6 +440,10 @@ TEST_CASE("verify reads the kernel and names what is wrong") {
   };
   CHECK(names("I2"));
   CHECK(names("drift"));
+  CHECK(std::ranges::any_of(report.findings, [](const engine::Finding& finding) {
+    return finding.text ==
+           "vcpu 1 (thread 211) may run on a CPU that is exclusive to another pod: 2";
+  }));
   scene.calls.writes.clear();
   scene.engine().verify();
   CHECK(scene.calls.writes.empty());

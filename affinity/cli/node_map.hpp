@@ -1,0 +1,53 @@
+// The node as `map` draws it: what GET /v1/node tells, put in order.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "policy/facts/id_set.hpp"
+
+namespace ka::cli {
+
+/// A container that owns CPUs.
+struct MapOwner {
+  std::string letter;  ///< its sign in the drawing: A, B, ... Z, AA
+  std::string name;    ///< "shop/cart, container app"
+  bool vm = false;     ///< false: of a runtime without VMs
+  policy::CpuSet cpus;
+  std::string vcpus;  ///< "vCPU 2 on 4, vCPU 3 on 5"; empty where none is dedicated to it
+};
+
+struct MapCpu {
+  int cpu = 0;
+  bool online = true;
+  bool shared = false;              ///< of the shared pool
+  std::vector<std::size_t> owners;  ///< indexes of NodeMap::owners; two are a conflict
+  std::string vcpu;                 ///< "vCPU 2": dedicated to it
+  std::string threads;              ///< of sandboxes, that may run on it: "2 emulator, 1 vcpu"
+  long long thread_count = 0;
+};
+
+struct NodeMap {
+  // CPUs by core, by L3 cache, by NUMA node, by socket, as they lie in one another.
+  using Cores = std::map<long long, std::vector<MapCpu>>;
+  using Caches = std::map<long long, Cores>;
+  using Nodes = std::map<long long, Caches>;
+  using Sockets = std::map<long long, Nodes>;
+
+  Sockets sockets{};
+  std::vector<MapOwner> owners{};
+  std::string shared_pool{};
+  bool observe = false;  ///< vCPUs are only planned, nothing is written
+
+  int cpu_count() const;
+};
+
+/// Leniently: the daemon may be older or newer than this program.
+NodeMap read_map(const boost::json::value& node);
+
+/// "4A", "9" where nobody owns it, "5AB!" where two do, "7x" offline.
+std::string sign_of(const NodeMap& map, const MapCpu& cpu);
+
+}  // namespace ka::cli

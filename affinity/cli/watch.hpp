@@ -1,0 +1,17 @@
+// A page that is shown again and again until somebody interrupts it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "affinity/base/result.hpp"
+#include "affinity/cli/output.hpp"
+
+namespace ka::cli {
+
+/// Shows what `page` gives every second. A first page that cannot be had ends it; later ones are
+/// replaced by the reason. On a terminal each is painted over the last one, cut to its height;
+/// elsewhere they follow one another.
+Exit watch(const std::function<base::Result<std::string>()>& page, Output& output);
+
+}  // namespace ka::cli

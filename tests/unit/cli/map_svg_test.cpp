@@ -1,0 +1,57 @@
+#include "affinity/cli/map_svg.hpp"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+
+#include "tests/catch.hpp"
+
+using namespace ka;
+
+namespace {
+
+std::string draw(const char* node) {
+  return cli::draw_svg(cli::read_map(boost::json::parse(node)));
+}
+
+std::size_t count(const std::string& text, std::string_view part) {
+  std::size_t number = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++number;
+  }
+  return number;
+}
+
+constexpr const char* kNode = R"({"shared_pool":"0","cpus":[
+  {"cpu":0,"shared":true,"owners":[],"vcpus":[],"threads":{"emulator":2,"vcpu":1}},
+  {"cpu":1,"owners":[{"pod":"s1","pod_name":"a<b>&/c","container":"c1","name":"app","vm":true}],
+   "vcpus":[{"sandbox":"s1","vcpu":3,"container":"c1"}],"threads":{"vcpu":1}},
+  {"cpu":2,"owners":[{"pod":"p2","container":"x"},
+                     {"pod":"s1","pod_name":"a<b>&/c","container":"c1","name":"app","vm":true}]}],
+  "topology":{"cpus":[{"cpu":0,"core":0},{"cpu":1,"core":1},{"cpu":2,"core":1},
+                      {"cpu":3,"core":2,"socket":1,"numa":1,"l3":1,"online":false}]}})";
+
+}  // namespace
+
+TEST_CASE("a picture has every CPU, with words for what colours tell") {
+  const std::string svg = draw(kNode);
+  CHECK(count(svg, "data-cpu=") == 4);
+  CHECK(count(svg, ">socket ") == 2);
+  CHECK(count(svg, ">core ") == 3);
+  for (const char* words : {">shared pool<", ">vCPU 3<", ">3 threads<", ">offline<", "conflict",
+                            ">shared pool: CPUs 0<", ">AB!<", "vCPU 3 on 1"}) {
+    CAPTURE(words);
+    CHECK(svg.find(words) != std::string::npos);
+  }
+}
+
+TEST_CASE("names cannot leave their place in a picture") {
+  const std::string svg = draw(kNode);
+  CHECK(svg.find("a<b>") == std::string::npos);
+  CHECK(svg.find("a&lt;b&gt;&amp;/c, container app") != std::string::npos);
+}
+
+TEST_CASE("a picture of nothing is a picture") {
+  for (const char* node : {"{}", "3", R"({"cpus":[{}],"topology":{"cpus":[{},7]}})"}) {
+    CHECK(draw(node).ends_with("</svg>\n"));
+  }
+}
