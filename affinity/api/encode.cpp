@@ -272,6 +272,8 @@ json::object to_json(const engine::Happening& happening) {
           {"time", iso_time(happening.time)},
           {"kind", happening.kind},
           {"sandbox", happening.sandbox},
+          {"container", happening.container},
+          {"reason", happening.reason},
           {"text", happening.text}};
 }
 

@@ -26,7 +26,15 @@ struct Totals {
   double released = 0;
   std::map<std::string, double> memory{};  ///< bytes by node
   double misplaced = 0;                    ///< bytes
+  std::map<std::string_view, double> guests{{"placed", 0}, {"behind", 0}, {"away", 0}, {"none", 0}};
 };
+
+/// How far the containers of a sandbox are placed inside its guest.
+std::string_view state_of(const engine::GuestView* guest) {
+  if (guest == nullptr) return "none";
+  if (!guest->connected) return "away";
+  return guest->current ? "placed" : "behind";
+}
 
 void add_memory(const policy::NodeBytes& bytes, Totals& totals) {
   for (const auto& [node, number] : bytes) {
@@ -48,6 +56,7 @@ Totals add_up(const engine::Engine& engine) {
     if (!view) continue;
     totals.released += view->released ? 1 : 0;
     if (view->memory != nullptr) add_memory(*view->memory, totals);
+    ++totals.guests[state_of(view->guest)];
     for (const engine::ThreadView& thread : view->threads) {
       ++totals.threads[policy::role_name(thread.facts.role)];
       totals.drifted += !view->released && thread.drifted() ? 1 : 0;
@@ -87,6 +96,24 @@ class Page {
 
   template <std::size_t kSize>
   void histogram(const char* name, const char* help, const engine::Histogram<kSize>& values) {
+    family(name, help, MetricType::Histogram).metric.push_back(to_metric(values));
+  }
+
+  template <std::size_t kSize>
+  void labelled(const char* name, const char* help, const char* label,
+                const std::map<std::string, engine::Histogram<kSize>>& values) {
+    MetricFamily& added = family(name, help, MetricType::Histogram);
+    for (const auto& [key, histogram] : values) {
+      added.metric.push_back(to_metric(histogram));
+      added.metric.back().label = {{label, key}};
+    }
+  }
+
+  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  template <std::size_t kSize>
+  static ClientMetric to_metric(const engine::Histogram<kSize>& values) {
     ClientMetric metric;
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i <= kSize; ++i) {
@@ -96,12 +123,9 @@ class Page {
     }
     metric.histogram.sample_count = sum;
     metric.histogram.sample_sum = values.sum;
-    family(name, help, MetricType::Histogram).metric.push_back(std::move(metric));
+    return metric;
   }
 
-  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
-
- private:
   MetricFamily& family(const char* name, const char* help, MetricType type) {
     return families_.emplace_back(MetricFamily{name, help, type, {}});
   }
@@ -137,6 +161,17 @@ void add_counters(Page& page, const engine::Counters& counters) {
                "Sandboxes narrowed only after the container runtime was answered.", counters.late);
 }
 
+void add_trespasses(Page& page, const engine::Trespasses& trespasses) {
+  page.labelled(MetricType::Counter, "kata_affinity_foreign_cpus_touched_total",
+                "CPUs owned by other pods on which threads of a sandbox might run, by who told.",
+                "source", trespasses.cpus());
+  page.labelled("kata_affinity_foreign_cpus_seconds",
+                "Time from the word that CPUs are another pod's to the last thread off them.",
+                "source", trespasses.durations());
+  page.gauge("kata_affinity_foreign_cpus", "CPUs owned by other pods that sandboxes may use now.",
+             trespasses.open_cpus());
+}
+
 /// 1 for each source that is heard, 0 for each that should be.
 std::map<std::string_view, double> sources_up(const engine::Engine& engine) {
   std::map<std::string_view, double> up;
@@ -160,6 +195,8 @@ void add_gauges(Page& page, const engine::Engine& engine) {
   page.gauge("kata_affinity_unmanaged_threads", "Threads that cannot be or are not placed.",
              totals.unmanaged);
   page.gauge("kata_affinity_released_sandboxes", "Sandboxes given back by hand.", totals.released);
+  page.labelled(MetricType::Gauge, "kata_affinity_guests",
+                "Sandboxes by the state of their guest's agent.", "state", totals.guests);
   page.labelled(MetricType::Gauge, "kata_affinity_memory_bytes", "Memory of VMs by NUMA node.",
                 "node", totals.memory);
   page.gauge("kata_affinity_misplaced_memory_bytes",
@@ -179,6 +216,7 @@ void add_gauges(Page& page, const engine::Engine& engine) {
 std::string metrics_text(const engine::Engine& engine) {
   Page page;
   add_counters(page, engine.counters());
+  add_trespasses(page, engine.trespasses());
   add_gauges(page, engine);
   return page.text();
 }

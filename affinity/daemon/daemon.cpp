@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -75,6 +76,12 @@ Result<Ground> prepare(const Options& options) {
                 std::move(*state_lock), std::move(*api),      std::move(*metrics)};
 }
 
+/// Something that should not be, and that somebody may have to look after.
+bool is_trouble(std::string_view kind) {
+  return kind == "unmanaged" || kind == "drift" || kind == "late" || kind == "source-down" ||
+         kind == "guest-down";
+}
+
 class Daemon {
  public:
   Daemon(boost::asio::io_context& io, const Options& options, Ground ground)
@@ -138,8 +145,10 @@ class Daemon {
 
   void tell(const engine::Happening& happening) {
     const std::initializer_list<log::Field> fields = {{"kind", happening.kind},
-                                                      {"sandbox", happening.sandbox}};
-    if (happening.kind == "unmanaged") {
+                                                      {"sandbox", happening.sandbox},
+                                                      {"container", happening.container},
+                                                      {"reason", happening.reason}};
+    if (is_trouble(happening.kind)) {
       log_.warning(happening.text, fields);
     } else {
       log_.info(happening.text, fields);

@@ -10,6 +10,7 @@
 #include "affinity/state/store.hpp"
 
 namespace ka::engine {
+
 Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, AffinityCalls& calls,
                state::Store& store, const log::Log& log, const base::Clock& clock)
     : topology_(std::move(topology)),
@@ -49,7 +50,12 @@ base::Result<void> Engine::check_by_hand(const policy::OverrideSet& event) const
 
 Outcome Engine::handle(const policy::Event& event) {
   const policy::Change change = take(event);
-  if (!change.any) return {};
+  const Outcome outcome = change.any ? handle_change(change) : Outcome{};
+  cause_.reset();
+  return outcome;
+}
+
+Outcome Engine::handle_change(const policy::Change& change) {
   if (ledger_.find(change.sandbox) != nullptr && find(change.sandbox) == nullptr) {
     save(change.sandbox);
   }
@@ -60,14 +66,19 @@ Outcome Engine::handle(const policy::Event& event) {
 
 /// Folds an event into the ledger and into what is kept beside it.
 policy::Change Engine::take(const policy::Event& event) {
-  ++counters_.events[std::string(policy::source_name(event.source))];
+  cause_ = Cause{std::string(policy::source_name(event.source)), clock_.now()};
+  ++counters_.events[cause_->source];
   if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) {
     if (Sandbox* sandbox = find(gone->id)) let_go(*sandbox);
   }
   policy::Change change = ledger_.apply(event);
   if (change.any) {
     follow_ledger(change.sandbox);
-    happened(happening_kind(event.body), change.sandbox, happening_text(event));
+    happened(happening_kind(event.body), change.sandbox, happening_text(event), cause_->source,
+             happening_container(event.body));
+  }
+  if (change.exclusive_map) {
+    for (const auto& [id, sandbox] : sandboxes_) see_trespass(*sandbox);
   }
   return change;
 }
@@ -293,7 +304,8 @@ void Engine::set_source(policy::Source source, SourceView view) {
   if (known == view) return;
   known = std::move(view);
   happened(known.up ? "source-up" : "source-down", {},
-           std::string(policy::source_name(source)) + ": " + known.text);
+           std::string(policy::source_name(source)) + ": " + known.text,
+           known.up ? "" : known.text);
 }
 
 const GuestView* Engine::find_guest(std::string_view sandbox) const {
@@ -307,7 +319,8 @@ void Engine::set_guest(const std::string& sandbox, GuestView view) {
   const bool news = known.connected != view.connected || known.address.empty();
   known = std::move(view);
   if (!news) return;
-  happened(known.connected ? "guest-up" : "guest-down", sandbox, known.address + ": " + known.text);
+  happened(known.connected ? "guest-up" : "guest-down", sandbox, known.address + ": " + known.text,
+           known.connected ? "" : known.text);
 }
 
 void Engine::on_planned(std::function<void(const std::string&)> listener) {
@@ -338,6 +351,7 @@ void Engine::follow_ledger(const std::string& pod) {
   if (record == nullptr) {
     sandboxes_.erase(pod);
     guests_.erase(pod);
+    trespasses_.forget(pod);
     store_.remove(pod);
     return;
   }
@@ -363,9 +377,16 @@ void Engine::save(const std::string& pod) {
   log_.warning("state cannot be saved", {{"sandbox", pod}, {"reason", done.error().message}});
 }
 
-void Engine::happened(std::string kind, std::string_view sandbox, std::string text) {
+void Engine::happened(std::string kind, std::string_view sandbox, std::string text,
+                      std::string reason, std::string container) {
   if (!listener_) return;
-  listener_({++sequence_, clock_.wall(), std::move(kind), std::string(sandbox), std::move(text)});
+  listener_({.sequence = ++sequence_,
+             .time = clock_.wall(),
+             .kind = std::move(kind),
+             .sandbox = std::string(sandbox),
+             .container = std::move(container),
+             .reason = std::move(reason),
+             .text = std::move(text)});
 }
 
 }  // namespace ka::engine

@@ -17,6 +17,7 @@
 #include "affinity/base/clock.hpp"
 #include "affinity/base/process.hpp"
 #include "affinity/base/result.hpp"
+#include "affinity/engine/trespasses.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/log/log.hpp"
@@ -120,6 +121,7 @@ class Engine {
   const policy::Topology& topology() const { return topology_; }
   const policy::Ledger& ledger() const { return ledger_; }
   const Counters& counters() const { return counters_; }
+  const Trespasses& trespasses() const { return trespasses_; }
 
   /// Enters how a source of events stands, for those who look.
   void set_source(policy::Source source, SourceView view);
@@ -161,6 +163,7 @@ class Engine {
   void note(Sandbox& sandbox, const Applied& applied, Outcome& outcome);
   std::vector<policy::ThreadPlacement> placements_to_write(const Sandbox& sandbox,
                                                            Extent extent) const;
+  void see_trespass(const Sandbox& sandbox);
   policy::NodeView node_view(const std::string& sandbox) const;
   std::vector<int> floating_load_without(const std::string& sandbox) const;
   bool should_level(const Sandbox& sandbox) const;
@@ -170,6 +173,7 @@ class Engine {
                                                const policy::PodRecord& pod) const;
 
   // Its two halves (narrow.cpp).
+  Outcome narrow_by(const policy::Change& change, std::chrono::nanoseconds budget);
   Affected pressed_by(const policy::Change& change) const;
   void narrow_one(Sandbox& sandbox, Outcome& outcome);
   bool would_narrow(Sandbox& sandbox);
@@ -177,6 +181,7 @@ class Engine {
   // What surrounds it (engine.cpp).
   base::Result<void> check_by_hand(const policy::OverrideSet& event) const;
   policy::Change take(const policy::Event& event);
+  Outcome handle_change(const policy::Change& change);
   Affected affected_by(const policy::Change& change);
   Outcome run_all();
   Outcome repair(Affected sandboxes);
@@ -190,7 +195,8 @@ class Engine {
   void let_go(Sandbox& sandbox);
   void save(const std::string& pod);
   Eyes eyes(base::ThreadStats& stats) const;
-  void happened(std::string kind, std::string_view sandbox, std::string text);
+  void happened(std::string kind, std::string_view sandbox, std::string text,
+                std::string reason = {}, std::string container = {});
 
   policy::Topology topology_;
   Options options_;
@@ -207,6 +213,8 @@ class Engine {
   bool map_changed_ = false;    ///< and it has to look whose plans another map of owners changed
   std::set<std::string> dead_;  ///< sandboxes whose VMM was found gone during a run
   Counters counters_;
+  Trespasses trespasses_;
+  std::optional<Cause> cause_;  ///< while an event is handled
   std::map<policy::Source, SourceView> sources_;
   std::map<std::string, GuestView, std::less<>> guests_;  ///< by sandbox
   std::function<void(const Happening&)> listener_;

@@ -20,6 +20,13 @@ std::string happening_kind(const policy::EventBody& body) {
   return std::visit(Visitor{}, body);
 }
 
+std::string happening_container(const policy::EventBody& body) {
+  if (const auto* seen = std::get_if<policy::ContainerSeen>(&body)) return seen->container.id;
+  if (const auto* exited = std::get_if<policy::ContainerExited>(&body)) return exited->container;
+  const auto* gone = std::get_if<policy::ContainerGone>(&body);
+  return gone == nullptr ? std::string() : gone->container;
+}
+
 std::string happening_text(const policy::Event& event) {
   const std::string by = " (" + std::string(policy::source_name(event.source)) + ')';
   struct Visitor {

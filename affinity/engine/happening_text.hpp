@@ -10,6 +10,9 @@ namespace ka::engine {
 /// "container-updated", "sandbox-removed", ...: the names are fixed, programs select by them.
 std::string happening_kind(const policy::EventBody& body);
 
+/// The container that an event is about; empty where it is about none.
+std::string happening_container(const policy::EventBody& body);
+
 /// What the event told, and who told it, in words for people.
 std::string happening_text(const policy::Event& event);
 

@@ -8,10 +8,15 @@
 namespace ka::engine {
 
 Outcome Engine::narrow(const policy::Event& event, std::chrono::nanoseconds budget) {
+  const policy::Change change = take(event);
+  const Outcome outcome = change.any ? narrow_by(change, budget) : Outcome{};
+  cause_.reset();
+  return outcome;
+}
+
+Outcome Engine::narrow_by(const policy::Change& change, std::chrono::nanoseconds budget) {
   const auto start = clock_.now();
   Outcome outcome;
-  const policy::Change change = take(event);
-  if (!change.any) return outcome;
   if (ledger_.find(change.sandbox) != nullptr) unfinished_.insert(change.sandbox);
   map_changed_ |= change.exclusive_map;
   for (Sandbox* sandbox : pressed_by(change)) {
@@ -52,6 +57,7 @@ void Engine::narrow_one(Sandbox& sandbox, Outcome& outcome) {
   plan(sandbox);
   ++outcome.planned;
   apply_to({&sandbox}, Extent::kNarrow, stats, outcome);
+  see_trespass(sandbox);
 }
 
 /// Whether its plan, made from what was last seen of it, takes CPUs away from any of its threads.

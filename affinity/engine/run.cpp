@@ -37,6 +37,7 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
     outcome.planned += static_cast<int>(sandboxes.size());
     sandboxes = apply_to(sandboxes, extent, stats, outcome);
   }
+  for (const Sandbox* sandbox : all) see_trespass(*sandbox);
   for (Sandbox* sandbox : all) {
     sandbox->remember_masks();
     if (extent == Extent::kAll) unfinished_.erase(sandbox->id());
@@ -64,10 +65,14 @@ Engine::Affected Engine::observe(Affected sandboxes, base::ThreadStats& stats) {
 
 bool Engine::observe_one(Sandbox& sandbox, base::ThreadStats& stats) {
   const auto seen = sandbox.observe(eyes(stats), *ledger_.find(sandbox.id()));
-  if (seen) return true;
+  if (seen) {
+    see_trespass(sandbox);
+    return true;
+  }
   if (seen.error().code == ErrorCode::kGone) {
     dead_.insert(sandbox.id());
   } else {
+    ++counters_.errors["unreadable"];
     log_.warning("sandbox cannot be read",
                  {{"sandbox", sandbox.id()}, {"reason", seen.error().message}});
   }
@@ -131,10 +136,20 @@ void Engine::note(Sandbox& sandbox, const Applied& applied, Outcome& outcome) {
       ++outcome.failed;
       happened("unmanaged", sandbox.id(),
                "thread " + std::to_string(applied.key.tid) +
-                   " cannot be placed and is left alone: " + applied.error.message);
+                   " cannot be placed and is left alone: " + applied.error.message,
+               applied.error.message);
       break;
   }
   sandbox.note(applied);
+}
+
+/// By the masks that were read last.
+void Engine::see_trespass(const Sandbox& sandbox) {
+  const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox.id());
+  policy::CpuSet touched;
+  for (const ThreadView& thread : sandbox.threads()) touched |= thread.actual & foreign;
+  const auto now = clock_.now();
+  trespasses_.see(sandbox.id(), touched, cause_.value_or(Cause{"drift", now}), now);
 }
 
 policy::NodeView Engine::node_view(const std::string& sandbox) const {

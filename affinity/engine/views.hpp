@@ -77,9 +77,11 @@ struct SandboxView {
 struct Happening {
   std::uint64_t sequence = 0;
   std::chrono::system_clock::time_point time;
-  std::string kind;     ///< "sandbox-added", "container-updated", "drift", "unmanaged", ...
-  std::string sandbox;  ///< may be empty
-  std::string text;     ///< one sentence
+  std::string kind;       ///< "sandbox-added", "container-updated", "drift", "unmanaged", ...
+  std::string sandbox;    ///< may be empty
+  std::string container;  ///< may be empty
+  std::string reason;     ///< who told of it, or why it went wrong; may be empty
+  std::string text;       ///< one sentence
 };
 
 /// Result of one run of the line.
@@ -147,9 +149,12 @@ struct Counters {
   std::uint64_t drift_found = 0;
   std::uint64_t drift_repaired = 0;
   std::uint64_t threads_gone = 0;
-  std::uint64_t memory_moved = 0;               ///< bytes
-  std::uint64_t memory_failed = 0;              ///< bytes that were to move and did not
-  std::map<std::string, std::uint64_t> errors;  ///< by kind: "permission", "transient", ...
+  std::uint64_t memory_moved = 0;   ///< bytes
+  std::uint64_t memory_failed = 0;  ///< bytes that were to move and did not
+  /// By kind: writes that the kernel refuses for good, or for now, or with an errno that nobody
+  /// expects; sandboxes that cannot be read; state files that cannot be written.
+  std::map<std::string, std::uint64_t> errors{
+      {"permission", 0}, {"transient", 0}, {"other", 0}, {"unreadable", 0}, {"state", 0}};
   std::uint64_t late = 0;  ///< sandboxes that were narrowed only after the answer
   /// Runs that wrote something, by time from event to last thread read again.
   Histogram<12> reactions{

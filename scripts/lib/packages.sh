@@ -13,7 +13,7 @@ packages_of() {
   case "$1" in
     build) # the programs
       printf '%s\n' g++ cmake ninja-build pkgconf libexpected-dev libhwloc-dev libnuma-dev libtomlplusplus-dev \
-        libcli11-dev libfmt-dev libspdlog-dev prometheus-cpp-dev libsystemd-dev libprotobuf-dev \
+        libcli11-dev libfmt-dev prometheus-cpp-dev libsystemd-dev libprotobuf-dev \
         protobuf-compiler libvirt-dev
       # Debian 12's default Boost is 1.74, which lacks what we use; its 1.81 has names of its own.
       if [ "$(debian_release)" = 12 ]; then
@@ -35,7 +35,7 @@ packages_of() {
       printf '%s\n' qemu-system-x86 busybox-static curl jq socat strace xz-utils
       ;;
     check) # the second compiler, fuzzers, the checks of style, and a browser to look at pictures
-      printf '%s\n' clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck prometheus chromium fonts-dejavu-core
+      printf '%s\n' clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck chromium fonts-dejavu-core
       ;;
     lab) # the node lab
       printf '%s\n' mmdebstrap debian-archive-keyring e2fsprogs binutils patchelf python3

@@ -302,7 +302,9 @@ TEST_CASE("metrics are what the engine counted", "[api]") {
         "kata_affinity_threads{role=\"vhost\"} 0\n", "# TYPE kata_affinity_writes_total counter\n",
         "kata_affinity_events_total{source=\"api\"} 3\n", "kata_affinity_drift_found_total 1\n",
         "kata_affinity_drift_repaired_total 1\n", "kata_affinity_exclusive_cpus 2\n",
-        "kata_affinity_drifted_threads 0\n",
+        "kata_affinity_drifted_threads 0\n", "kata_affinity_foreign_cpus 0\n",
+        "kata_affinity_errors_total{kind=\"permission\"} 0\n",
+        "kata_affinity_guests{state=\"none\"} 1\n",
         "kata_affinity_reaction_seconds_bucket{le=\"+Inf\"} "}) {
     CAPTURE(page.body, line);
     CHECK(page.body.find(line) != std::string::npos);
@@ -325,7 +327,7 @@ TEST_CASE("events are said to those who listen, a line each", "[api]") {
        .sandbox = "s1",
        .text = "moved \"back\""});
   CHECK(heard == R"({"sequence":7,"time":"1970-01-01T00:00:01.500Z","kind":"drift","sandbox":"s1",)"
-                 R"("text":"moved \"back\""})"
+                 R"("container":"","reason":"","text":"moved \"back\""})"
                  "\n");
 }
 

@@ -1,6 +1,16 @@
 #include "affinity/log/log.hpp"
 
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "affinity/base/fd.hpp"
+#include "affinity/base/unix_socket.hpp"
+#include "affinity/log/journal.hpp"
 #include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
 
 using namespace ka::log;
 
@@ -20,4 +30,119 @@ TEST_CASE("a level keeps out what is below it") {
   log.debug("loud");
   CHECK(lines == "<7>loud\n");
   CHECK_FALSE(parse_level("chatty"));
+}
+
+namespace {
+
+using std::chrono::hours;
+using std::chrono::seconds;
+
+/// A log whose time a test moves.
+struct Scene {
+  Log log{Level::kInfo,
+          [this](Level, std::string_view text, Fields fields) {
+            lines.push_back(to_line(text, fields));
+          },
+          [this] { return now; }};
+  std::chrono::steady_clock::time_point now{};
+  std::vector<std::string> lines;
+};
+
+}  // namespace
+
+TEST_CASE("what is broken for hours is said, and not each second") {
+  Scene scene;
+  for (int second = 0; second < 3 * 3600; ++second) {
+    scene.log.warning("state cannot be saved", {{"sandbox", "s1"}, {"reason", "ENOSPC"}});
+    scene.now += seconds(1);
+  }
+  CHECK(scene.lines.size() < 20 + 3 * 60 + 2);
+  CHECK(scene.lines.size() > 3 * 60);
+  CHECK(scene.lines[19] == "state cannot be saved sandbox=s1 reason=ENOSPC");
+  CHECK(scene.lines.back() == "state cannot be saved sandbox=s1 reason=ENOSPC left_out=59");
+}
+
+TEST_CASE("many sandboxes that are broken alike do not flood either") {
+  Scene scene;
+  for (int second = 0; second < 3600; ++second) {
+    for (int sandbox = 0; sandbox < 500; ++sandbox) {
+      scene.log.warning("1 thread no longer had the CPUs it was given",
+                        {{"kind", "drift"}, {"sandbox", std::to_string(sandbox)}});
+    }
+    scene.now += seconds(1);
+  }
+  CHECK(scene.lines.size() <= 100 + 600 + 1);
+}
+
+TEST_CASE("one that is broken does not silence the others, nor what else it has to say") {
+  Scene scene;
+  for (int i = 0; i < 1000; ++i) {
+    scene.log.warning("w", {{"kind", "drift"}, {"sandbox", "s1"}});
+  }
+  scene.lines.clear();
+  scene.log.warning("w", {{"kind", "drift"}, {"sandbox", "s2"}});
+  scene.log.warning("w", {{"kind", "unmanaged"}, {"sandbox", "s1"}});
+  scene.log.info("w", {{"kind", "container-updated"}, {"sandbox", "s1"}});
+  CHECK(scene.lines.size() == 3);
+  scene.now += hours(1);
+  scene.log.warning("w", {{"kind", "drift"}, {"sandbox", "s1"}});
+  CHECK(scene.lines.back() == "w kind=drift sandbox=s1 left_out=980");
+}
+
+TEST_CASE("a node that starts thousands of pods at once tells of each") {
+  Scene scene;
+  for (int pod = 0; pod < 3000; ++pod) {
+    scene.log.info("VMM is process 7",
+                   {{"kind", "sandbox-updated"}, {"sandbox", std::to_string(pod)}});
+  }
+  CHECK(scene.lines.size() == 3000);
+}
+
+TEST_CASE("what the limits remember is bounded, and what is broken stays limited") {
+  Scene scene;
+  for (int i = 0; i < 20000; ++i) {
+    scene.log.info("x", {{"kind", "k"}, {"sandbox", std::to_string(i)}});
+    if (i % 10 == 0) scene.now += seconds(1);
+    scene.log.warning("broken", {{"sandbox", "s1"}});
+  }
+  const auto broken = std::ranges::count_if(
+      scene.lines, [](const std::string& line) { return line.starts_with("broken"); });
+  CHECK(broken < 20 + 2000 / 60 + 2);
+}
+
+TEST_CASE("journald gets each field as a field") {
+  CHECK(to_entry(Level::kWarning, "thread cannot be placed",
+                 std::vector<Field>{{"sandbox", "s1"}, {"container", ""}, {"reason", "E = 1"}}) ==
+        "MESSAGE=thread cannot be placed sandbox=s1 reason=\"E = 1\"\nPRIORITY=4\n"
+        "SYSLOG_IDENTIFIER=kata-affinityd\nSANDBOX=s1\nREASON=E = 1\n");
+  const std::string entry =
+      to_entry(Level::kInfo, "x", std::vector<Field>{{"left-out", "two\nlines"}});
+  CHECK(entry.ends_with(std::string("LEFT_OUT\n\x09\0\0\0\0\0\0\0two\nlines\n", 27)));
+}
+
+TEST_CASE("an entry is one datagram to journald's socket, and nothing waits for it") {
+  const ka::tests::TempDir dir;
+  const Journal journal(dir.path() / "socket");
+  CHECK_FALSE(journal.send(Level::kInfo, "nobody", {}));
+  const auto address = ka::base::unix_address(dir.path() / "socket");
+  REQUIRE(address);
+  const ka::base::Fd peer(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::bind(peer.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0);
+  REQUIRE(journal.send(Level::kError, "heard", {}));
+  char text[256];
+  const ssize_t size = ::recv(peer.get(), text, sizeof text, MSG_DONTWAIT);
+  CHECK(std::string(text, static_cast<std::size_t>(std::max<ssize_t>(size, 0))) ==
+        "MESSAGE=heard\nPRIORITY=3\nSYSLOG_IDENTIFIER=kata-affinityd\n");
+  int sent = 0;
+  while (sent < 100000 && journal.send(Level::kError, std::string(1000, 'x'), {})) ++sent;
+  CHECK(sent < 100000);
+}
+
+TEST_CASE("journald is behind standard error where systemd says so, and it is still the same") {
+  struct stat is{};
+  REQUIRE(::fstat(STDERR_FILENO, &is) == 0);
+  const std::string stream = std::to_string(is.st_dev) + ':' + std::to_string(is.st_ino);
+  CHECK(Journal::is_behind(STDERR_FILENO, stream.c_str()));
+  CHECK_FALSE(Journal::is_behind(STDERR_FILENO, "1:2"));
+  CHECK_FALSE(Journal::is_behind(STDERR_FILENO, nullptr));
 }

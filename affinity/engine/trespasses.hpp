@@ -1,0 +1,52 @@
+// Sandboxes that may run on CPUs that belong to other pods: how many CPUs, for how long, and who
+// told us of it. Nothing that we write causes it (I2); it is what was there before we knew.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "affinity/engine/views.hpp"
+#include "policy/facts/id_set.hpp"
+
+namespace ka::engine {
+
+/// On whose word the line runs, and since when that was known.
+struct Cause {
+  std::string source;  ///< "nri", "kubelet", ...; "drift": nobody told, it was found
+  std::chrono::steady_clock::time_point since;
+};
+
+class Trespasses {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// From the word that a CPU is another's to the last thread off it.
+  using Durations = Histogram<8>;
+
+  /// Enters which CPUs of others the threads of a sandbox may use now: none ends what was open.
+  void see(const std::string& sandbox, const policy::CpuSet& touched, const Cause& cause,
+           Clock::time_point now);
+  /// The sandbox has ended.
+  void forget(std::string_view sandbox);
+
+  /// CPUs that are touched now, counted once for each sandbox that does.
+  int open_cpus() const;
+  /// All that ever were, by source.
+  const std::map<std::string, std::uint64_t>& cpus() const { return cpus_; }
+  /// Of those that ended, by source.
+  const std::map<std::string, Durations>& durations() const { return durations_; }
+
+ private:
+  struct Open {
+    Cause cause;
+    policy::CpuSet cpus;
+  };
+
+  std::map<std::string, Open, std::less<>> open_;  ///< by sandbox
+  std::map<std::string, std::uint64_t> cpus_;
+  std::map<std::string, Durations> durations_;
+};
+
+}  // namespace ka::engine

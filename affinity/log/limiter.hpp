@@ -1,0 +1,36 @@
+// Says what is broken, and does not say it each second.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace ka::log {
+
+class Limiter {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// For each key `burst` lines, and one more every `refill`.
+  Limiter(int burst, std::chrono::seconds refill);
+
+  /// Nothing: it is to be left out. Else how many of this key were left out since the last one.
+  std::optional<std::uint64_t> admit(const std::string& key, Time now);
+
+ private:
+  struct Bucket {
+    double lines;  ///< that may still be written
+    Time filled;
+    std::uint64_t left_out = 0;
+  };
+
+  void drop_idle(Time now);
+
+  double burst_;
+  std::chrono::duration<double> refill_;
+  std::map<std::string, Bucket> buckets_;
+};
+
+}  // namespace ka::log
