@@ -10,14 +10,22 @@ namespace ka::agent {
 inline constexpr const char* kUsage =
     "Keeps the processes of containers in this VM on the vCPUs that their host names.\n"
     "\n"
-    "  kata-affinity-agent [--port N] [--serial-port NAME] [--socket PATH]\n"
-    "                      [--proc DIR] [--sys DIR] [--run DIR]\n"
-    "  kata-affinity-agent prestart|poststop    as a hook of kata-agent (guest_hook_path)\n"
-    "  kata-affinity-agent --version\n"
+    "It listens on vsock, on a virtio-serial port and on a unix socket, whichever the VM has.\n"
+    "As the VM's first program (rdinit=, init=) it also starts the one that would have been.\n"
     "\n"
-    "It listens on vsock (port 1031), on a unix socket below /run, and on the virtio-serial port\n"
-    "org.kata-affinity.agent.0, whichever the VM has.\n"
-    "As the VM's first program (rdinit=, init=) it also starts the one that would have been.\n";
+    "Options:\n"
+    "  --port N            of vsock (1031)\n"
+    "  --serial-port NAME  of virtio-serial (org.kata-affinity.agent.0)\n"
+    "  --socket PATH       of the unix socket (kata-affinity/agent.sock below --run)\n"
+    "  --proc DIR          where proc is mounted (/proc)\n"
+    "  --sys DIR           where sysfs is mounted (/sys)\n"
+    "  --run DIR           where cpus.json and the socket are put (/run)\n"
+    "  --help              this text\n"
+    "  --version           its version\n"
+    "\n"
+    "Examples:\n"
+    "  systemctl enable --now kata-affinity-agent    in a guest with systemd\n"
+    "  kata-affinity-agent prestart                  as a hook of kata-agent; poststop too\n";
 
 /// Absent: the arguments are wrong.
 std::optional<Options> parse(int argc, const char* const* argv);

@@ -1,4 +1,4 @@
-# bash completion for kata-affinityctl and kata-affinityd: it asks the program itself, and so offers what that has.
+# bash completion for kata-affinityctl, kata-affinityd and kata-affinity-agent: it asks the program itself, and so offers what that has.
 
 _kata_affinity() {
   local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} word help names
@@ -18,4 +18,4 @@ _kata_affinity() {
   mapfile -t COMPREPLY < <(compgen -W "$names" -- "$current")
 }
 
-complete -o default -F _kata_affinity kata-affinityctl kata-affinityd
+complete -o default -F _kata_affinity kata-affinityctl kata-affinityd kata-affinity-agent

@@ -14,6 +14,21 @@ using namespace ka;
 
 namespace {
 
+/// For people; containerd never asks for it.
+constexpr const char* kUsage =
+    "Stands before Kata's shim, and tells kata-affinityd which CPUs containers get.\n"
+    "\n"
+    "containerd starts it; there is nothing to be typed. For runtimes without NRI.\n"
+    "\n"
+    "Examples:\n"
+    "  kata-affinityctl setup --proxy                     makes what containerd needs\n"
+    "  runtime_type = \"io.containerd.kata-affinity.v2\"    in a runtime of containerd's "
+    "config.toml\n"
+    "\n"
+    "Environment:\n"
+    "  KATA_AFFINITY_CONFIG   configuration file, in place of the first that Kata would find\n"
+    "  KATA_AFFINITY_SOCKET   the daemon's socket, in place of /run/kata-affinity/api.sock\n";
+
 int refuse(const base::Error& error) {
   std::fprintf(stderr, "containerd-shim-kata-affinity-v2: %s\n", error.message.c_str());
   return 1;
@@ -32,6 +47,7 @@ std::string bundle_of(const std::vector<std::string>& arguments) {
 // own business.
 int main(int count, char** values) {
   const std::vector<std::string> arguments(values + 1, values + count);
+  if (count == 2 && arguments.front() == "--help") return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
   proxy::Settings settings = proxy::read_settings();
   proxy::SharedPool pool(settings.kubelet_state);
   if (const auto entered = pool.enter(); !entered) settings.complaint = entered.error().message;
