@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 namespace ka::policy {
@@ -46,6 +47,19 @@ std::string subject(const EventBody& body) {
   return std::visit(Visitor{}, body);
 }
 
+/// kubelet's first format tells no pods, and claims are sorted.
+bool names_containers_by_id(const std::vector<Claim>& claims) {
+  return !claims.empty() && claims.front().pod_uid.empty();
+}
+
+template <typename Key>
+void leave(std::map<Key, std::set<std::string>>& index, const Key& key, const std::string& id) {
+  const auto found = index.find(key);
+  if (found == index.end()) return;
+  found->second.erase(id);
+  if (found->second.empty()) index.erase(found);
+}
+
 /// Of a sandbox whose mask is all that is known: whether its pod's claims make it up.
 bool owns_mask(const std::vector<Claim>& claims, const PodRecord& pod, const CpuSet& mask) {
   CpuSet claimed;
@@ -82,11 +96,16 @@ CpuSet PodRecord::exclusive_cpus() const {
 Change Ledger::apply(const Event& event) {
   Change change;
   change.sandbox = subject(event.body);
+  const bool by_kubelet = std::holds_alternative<KubeletSeen>(event.body);
+  const KubeletSeen before = by_kubelet ? kubelet_ : KubeletSeen{};
+  Touched touched;
+  withdraw(change.sandbox, touched);
   change.any = std::visit([&](const auto& body) { return fold(body, event.source); }, event.body);
+  enter(change.sandbox, touched);
   if (!change.any) return change;
-  const bool judged = judge_all();
-  const bool moved = find_owners();
-  change.exclusive_map = judged || moved || std::holds_alternative<KubeletSeen>(event.body);
+  if (by_kubelet) touch_claims(before, touched);
+  change.exclusive_map = by_kubelet;
+  settle(std::move(touched), change);
   return change;
 }
 
@@ -95,8 +114,13 @@ void Ledger::restore(PodRecord pod) {
   for (auto& [id, container] : pod.containers) {
     if (!container.told_exclusive) container.told_exclusive = container.facts.exclusive;
   }
-  pods_[pod.id] = std::move(pod);
-  find_owners();
+  const std::string id = pod.id;
+  Touched touched;
+  withdraw(id, touched);
+  pods_[id] = std::move(pod);
+  enter(id, touched);
+  Change ignored;
+  settle(std::move(touched), ignored);
 }
 
 const PodRecord* Ledger::find(std::string_view id) const {
@@ -106,13 +130,12 @@ const PodRecord* Ledger::find(std::string_view id) const {
 
 CpuSet Ledger::exclusive_to_others(std::string_view id) const {
   const PodRecord* pod = find(id);
-  if (pod == nullptr) return exclusive_;
-  const auto own = owners_.find(key_of(*pod));
-  return own == owners_.end() ? exclusive_ : (exclusive_ - own->second) | contested_;
+  if (pod == nullptr) return owners_.all();
+  return (owners_.all() - owners_.of(key_of(*pod))) | owners_.contested();
 }
 
 CpuSet Ledger::shared_pool(const CpuSet& online) const {
-  return kubelet_.shared_pool.value_or(online) - exclusive_;
+  return kubelet_.shared_pool.value_or(online) - owners_.all();
 }
 
 bool Ledger::fold(const PodSeen& event, Source source) {
@@ -211,56 +234,142 @@ bool Ledger::listed(const PodRecord& pod, const ContainerFacts& container) const
       return Key(claim.pod_uid, claim.container);
     });
   };
-  return lists({pod.pod_uid, container.name}) || lists({{}, container.id});
+  const bool by_name = !pod.pod_uid.empty() && lists({pod.pod_uid, container.name});
+  return by_name || lists({{}, container.id});
 }
 
 bool Ledger::shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const {
-  return std::ranges::any_of(pods_, [&](const auto& entry) {
-    const auto& [id, other] = entry;
-    return id != pod.id && std::ranges::any_of(other.containers, [&](const auto& container) {
-             return !container.second.facts.exited && container.second.facts.cpus == cpus;
-           });
-  });
+  const auto found = index_.users.find(cpus);
+  if (found == index_.users.end()) return false;
+  return found->second.size() > (found->second.contains(pod.id) ? 1 : 0);
 }
 
-/// One event can change what others are: by kubelet's list, a pod's uid, a set that is now shared.
-bool Ledger::judge_all() {
+// --- what one event means for others
+// ------------------------------------------------------------
+
+void Ledger::enter(const std::string& id, Touched& touched) {
+  const auto found = pods_.find(id);
+  if (found == pods_.end()) return;
+  const PodRecord& pod = found->second;
+  index_.by_owner[key_of(pod)].insert(id);
+  for (const auto& [container_id, container] : pod.containers) {
+    index_.by_container[container_id].insert(id);
+    const ContainerFacts& facts = container.facts;
+    if (!facts.exited) index_.users[facts.cpus].insert(id);
+    if (exclusive_by_quota(facts)) index_.claimants[facts.cpus].insert(id);
+  }
+  touch(pod, touched);
+}
+
+void Ledger::withdraw(const std::string& id, Touched& touched) {
+  const auto found = pods_.find(id);
+  if (found == pods_.end()) return;
+  const PodRecord& pod = found->second;
+  leave(index_.by_owner, key_of(pod), id);
+  for (const auto& [container_id, container] : pod.containers) {
+    leave(index_.by_container, container_id, id);
+    leave(index_.users, container.facts.cpus, id);
+    leave(index_.claimants, container.facts.cpus, id);
+  }
+  touch(pod, touched);
+}
+
+/// To be called when the index is as it is to be: who has a container decides who owns its claim.
+void Ledger::touch(const PodRecord& pod, Touched& touched) const {
+  touched.owners.insert(key_of(pod));
+  const bool by_id = kubelet_.claims && names_containers_by_id(*kubelet_.claims);
+  for (const auto& [id, container] : pod.containers) {
+    if (by_id) touch_holders(id, touched);
+    if (!container.facts.exited) touched.sets.insert(container.facts.cpus);
+  }
+}
+
+/// Whoever may own what kubelet's first format gives to a container by its id alone.
+void Ledger::touch_holders(const std::string& container, Touched& touched) const {
+  touched.owners.insert(container);
+  const auto found = index_.by_container.find(container);
+  if (found == index_.by_container.end()) return;
+  for (const std::string& id : found->second) touched.owners.insert(key_of(pods_.at(id)));
+}
+
+/// Owners of claims that came or went; all, where kubelet's word begins or ends to count.
+void Ledger::touch_claims(const KubeletSeen& before, Touched& touched) const {
+  static const std::vector<Claim> kNone;
+  const auto& old = before.claims ? *before.claims : kNone;
+  const auto& now = kubelet_.claims ? *kubelet_.claims : kNone;
+  std::vector<Claim> changed;
+  std::ranges::set_symmetric_difference(old, now, std::back_inserter(changed));
+  for (const Claim& claim : changed) {
+    touched.owners.insert(owner_of(claim));
+    if (claim.pod_uid.empty()) touch_holders(claim.container, touched);
+  }
+  if (before.claims.has_value() == kubelet_.claims.has_value()) return;
+  for (const auto& [owner, pods] : index_.by_owner) touched.owners.insert(owner);
+}
+
+/// Judges again whoever an event may have made something else, and finds who owns what then.
+void Ledger::settle(Touched touched, Change& change) {
+  for (const std::string& id : pods_of(touched)) {
+    PodRecord& pod = pods_.at(id);
+    if (!judge_all_of(pod)) continue;
+    change.exclusive_map = true;
+    touched.owners.insert(key_of(pod));
+  }
+  for (const std::string& owner : touched.owners) {
+    const Owners::Moved moved = owners_.give(owner, owned_by(owner));
+    change.exclusive_map |= moved.any;
+    change.taken |= moved.taken;
+  }
+}
+
+/// A set that one pod uses, or two, may have been used by two or by one before: who claims it is
+/// judged again. With three or more users it was shared and still is.
+std::set<std::string> Ledger::pods_of(const Touched& touched) const {
+  constexpr std::size_t kMayBeNew = 2;
+  std::set<std::string> pods;
+  for (const std::string& owner : touched.owners) {
+    const auto found = index_.by_owner.find(owner);
+    if (found != index_.by_owner.end()) pods.insert(found->second.begin(), found->second.end());
+  }
+  for (const CpuSet& set : touched.sets) {
+    const auto users = index_.users.find(set);
+    if (users != index_.users.end() && users->second.size() > kMayBeNew) continue;
+    const auto found = index_.claimants.find(set);
+    if (found != index_.claimants.end()) pods.insert(found->second.begin(), found->second.end());
+  }
+  return pods;
+}
+
+bool Ledger::judge_all_of(PodRecord& pod) const {
   bool changed = false;
-  for (auto& [id, pod] : pods_) {
-    for (auto& [container_id, container] : pod.containers) {
-      const bool exclusive = judge(pod, container);
-      changed |= std::exchange(container.facts.exclusive, exclusive) != exclusive;
-    }
+  for (auto& [id, container] : pod.containers) {
+    const bool exclusive = judge(pod, container);
+    changed |= std::exchange(container.facts.exclusive, exclusive) != exclusive;
   }
   return changed;
 }
 
-/// Works out who owns which CPU; true when that is something else than before.
-bool Ledger::find_owners() {
-  std::map<std::string, CpuSet> owners;
-  for (const auto& [id, pod] : pods_) {
-    const CpuSet cpus = pod.exclusive_cpus();
-    if (!cpus.empty()) owners[key_of(pod)] |= cpus;
+CpuSet Ledger::owned_by(const std::string& owner) const {
+  CpuSet cpus;
+  if (const auto pods = index_.by_owner.find(owner); pods != index_.by_owner.end()) {
+    for (const std::string& id : pods->second) cpus |= pods_.at(id).exclusive_cpus();
   }
-  if (kubelet_.claims) {
-    for (const Claim& claim : *kubelet_.claims) owners[owner_of(claim)] |= claim.cpus;
+  if (!kubelet_.claims) return cpus;
+  // kubelet's first format tells no pod: such claims stand first.
+  for (const std::string& uid : {std::string(), owner}) {
+    for (const Claim& claim :
+         std::ranges::equal_range(*kubelet_.claims, uid, {}, &Claim::pod_uid)) {
+      if (owner_of(claim) == owner) cpus |= claim.cpus;
+    }
   }
-  if (owners == owners_) return false;
-  owners_ = std::move(owners);
-  exclusive_ = {};
-  contested_ = {};
-  for (const auto& [owner, cpus] : owners_) {
-    contested_ |= exclusive_ & cpus;
-    exclusive_ |= cpus;
-  }
-  return true;
+  return cpus;
 }
 
 std::string Ledger::owner_of(const Claim& claim) const {
   if (!claim.pod_uid.empty()) return claim.pod_uid;
-  const auto pod = std::ranges::find_if(
-      pods_, [&](const auto& entry) { return entry.second.containers.contains(claim.container); });
-  return pod == pods_.end() ? claim.container : key_of(pod->second);
+  const auto found = index_.by_container.find(claim.container);
+  return found == index_.by_container.end() ? claim.container
+                                            : key_of(pods_.at(*found->second.begin()));
 }
 
 bool exclusive_by_quota(const ContainerFacts& container) {

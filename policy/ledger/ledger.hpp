@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/event.hpp"
+#include "policy/ledger/owners.hpp"
 
 namespace ka::policy {
 
@@ -48,6 +50,7 @@ struct Change {
   bool any = false;
   std::string sandbox;         ///< the pod concerned; empty for node-wide events
   bool exclusive_map = false;  ///< who owns which CPU changed: every sandbox is planned again
+  CpuSet taken;                ///< CPUs that somebody owns now who did not own them before
 };
 
 class Ledger {
@@ -66,7 +69,7 @@ class Ledger {
   /// the answer for both: nobody may use it until the claim is settled.
   CpuSet exclusive_to_others(std::string_view id) const;
   /// All CPUs that any pod owns exclusively.
-  const CpuSet& exclusive() const { return exclusive_; }
+  const CpuSet& exclusive() const { return owners_.all(); }
 
   /// kubelet's shared pool where it was told, else `online` minus every exclusive CPU.
   CpuSet shared_pool(const CpuSet& online) const;
@@ -81,20 +84,39 @@ class Ledger {
   bool fold(const KubeletSeen& event, Source source);
   bool fold(const OverrideSet& event, Source source);
 
+  /// What an event may have changed beyond the record that it is about.
+  struct Touched {
+    std::set<std::string> owners;  ///< pods' uids, or what stands for them
+    std::set<CpuSet> sets;         ///< that the pod's containers had before it, or have after it
+  };
+  /// Pods by what they say, so that an event need not look at all of them.
+  struct Index {
+    std::map<std::string, std::set<std::string>> by_owner;
+    std::map<std::string, std::set<std::string>> by_container;
+    /// By a container's set: those in which it has not exited, and those in which its quota says
+    /// that it is its own.
+    std::map<CpuSet, std::set<std::string>> users, claimants;
+  };
+
   PodRecord& record(const std::string& id, Source source);
+  void enter(const std::string& id, Touched& touched);
+  void withdraw(const std::string& id, Touched& touched);
+  void touch(const PodRecord& pod, Touched& touched) const;
+  void touch_holders(const std::string& container, Touched& touched) const;
+  void touch_claims(const KubeletSeen& before, Touched& touched) const;
+  void settle(Touched touched, Change& change);
+  std::set<std::string> pods_of(const Touched& touched) const;
+  bool judge_all_of(PodRecord& pod) const;
   bool judge(const PodRecord& pod, const ContainerRecord& container) const;
   bool listed(const PodRecord& pod, const ContainerFacts& container) const;
   bool shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const;
-  bool judge_all();
-  bool find_owners();
+  CpuSet owned_by(const std::string& owner) const;
   std::string owner_of(const Claim& claim) const;
 
   std::map<std::string, PodRecord, std::less<>> pods_;
+  Index index_;
   KubeletSeen kubelet_;  ///< what it said last
-  /// Exclusive CPUs by owner: a pod's uid, or where it has none its id.
-  std::map<std::string, CpuSet> owners_;
-  CpuSet exclusive_;
-  CpuSet contested_;  ///< claimed by more than one pod
+  Owners owners_;        ///< by a pod's uid, or where it has none its id
 };
 
 /// kubelet's rule seen from a container's spec: a quota of exactly as many whole CPUs as the cpuset

@@ -1,5 +1,8 @@
 #include "policy/ledger/ledger.hpp"
 
+#include <ctime>
+#include <string>
+
 #include "tests/catch.hpp"
 
 using namespace ka::policy;
@@ -250,4 +253,31 @@ TEST_CASE("an update that does not tell a container's name leaves it its name") 
   CHECK(ledger.apply({Source::kApi, ContainerSeen{"s1", facts, true}}).any);
   CHECK(ledger.find("s1")->containers.at("c1").facts.name == "app");
   CHECK_FALSE(ledger.apply({Source::kApi, ContainerSeen{"s1", facts, true}}).any);
+}
+
+TEST_CASE("three thousand pods are no burden to an event about one") {
+  Ledger ledger;
+  const std::clock_t start = std::clock();
+  for (int i = 0; i < 3000; ++i) {
+    const std::string id = "pod" + std::to_string(i);
+    ledger.apply(pod(id));
+    ledger.apply(told(id, "app", i % 2 == 0 ? CpuSet{0, 1} : CpuSet{0, 1, 2}, 2));
+    ledger.apply(told(id, "side", {i % 100 + 4}, 1));
+  }
+  ledger.apply(kubelet({{"uid-pod7", "app", {2, 3}}}));
+  for (int i = 0; i < 3000; ++i) ledger.apply(told("pod7", "app", {2, 3, i % 60}, 0));
+  CHECK(exclusive(ledger, "pod7", "app"));
+  CHECK(ledger.exclusive_to_others("pod8").contains(3));
+  // Looking at every pod for every event took minutes.
+  CHECK((std::clock() - start) / CLOCKS_PER_SEC < 10);
+}
+
+TEST_CASE("a change tells which CPUs somebody owns who did not before") {
+  Ledger ledger;
+  CHECK(ledger.apply(seen("a", "a1", {2, 3}, true)).taken == CpuSet{2, 3});
+  CHECK(ledger.apply(seen("a", "a1", {3, 4}, true)).taken == CpuSet{4});
+  CHECK(ledger.apply(seen("b", "b1", {4}, true)).taken == CpuSet{4});
+  CHECK(ledger.apply(seen("a", "a1", {3}, true)).taken.empty());
+  CHECK(ledger.exclusive_to_others("b") == CpuSet{3});
+  CHECK(ledger.apply(kubelet({{"uid-c", "app", {6}}})).taken == CpuSet{6});
 }

@@ -1,0 +1,39 @@
+// Who owns which CPU alone, kept true change by change: an event about one container costs nothing
+// that grows with the node.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "policy/facts/id_set.hpp"
+
+namespace ka::policy {
+
+class Owners {
+ public:
+  /// What changed hands.
+  struct Moved {
+    bool any = false;
+    CpuSet taken;  ///< CPUs that the owner has now and had not before
+  };
+
+  /// An owner has exactly these CPUs from now on; none: it owns nothing.
+  Moved give(const std::string& owner, const CpuSet& cpus);
+
+  const CpuSet& of(const std::string& owner) const;
+  /// CPUs that anybody owns.
+  const CpuSet& all() const { return all_; }
+  /// CPUs that more than one owns.
+  const CpuSet& contested() const { return contested_; }
+
+ private:
+  void count(int cpu, int change);
+
+  std::map<std::string, CpuSet> cpus_;
+  std::vector<int> owners_;  ///< by CPU: how many own it
+  CpuSet all_;
+  CpuSet contested_;
+};
+
+}  // namespace ka::policy

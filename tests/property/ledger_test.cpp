@@ -1,0 +1,183 @@
+// The ledger on random histories, against its rules written down the slow way: all pods looked at
+// after each event.
+#include "policy/ledger/ledger.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/property/property.hpp"
+
+using namespace ka::policy;
+
+namespace {
+
+const std::vector<CpuSet> kSets = {{}, {0, 1}, {2}, {2, 3}, {4, 5}, {0, 1, 2, 3, 4, 5}};
+const std::vector<std::string> kIds = {"a", "b", "c", "d"};
+const std::vector<std::string> kUids = {"", "u1", "u2"};
+const std::vector<std::string> kNames = {"", "x", "y"};
+
+int any(int size) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, size)); }
+
+template <typename T>
+T one_of(const std::vector<T>& values) {
+  return values[static_cast<std::size_t>(any(static_cast<int>(values.size())))];
+}
+
+Event any_container() {
+  ContainerFacts facts;
+  facts.id = one_of(kIds) + one_of(kNames);
+  facts.name = one_of(kNames);
+  facts.cpus = one_of(kSets);
+  facts.period = 100000;
+  facts.quota = any(2) == 0 ? -1 : facts.cpus.size() * facts.period;
+  facts.exited = any(5) == 0;
+  const Source source = one_of<Source>({Source::kNri, Source::kNri, Source::kApi, Source::kCgroup});
+  std::optional<bool> told;
+  if (any(5) == 0) told = any(2) == 0;
+  return {source, ContainerSeen{one_of(kIds), facts, told}};
+}
+
+Event any_kubelet_state() {
+  KubeletSeen state;
+  if (any(4) == 0) return {Source::kKubelet, state};
+  state.claims.emplace();
+  for (int i = any(5); i > 0; --i) {
+    const bool by_id = any(4) == 0;
+    state.claims->push_back(by_id ? Claim{"", one_of(kIds) + one_of(kNames), one_of(kSets)}
+                                  : Claim{one_of(kUids), one_of(kNames), one_of(kSets)});
+  }
+  std::ranges::sort(*state.claims);
+  return {Source::kKubelet, state};
+}
+
+Event any_event() {
+  switch (any(8)) {
+    case 0:
+      return {Source::kNri, PodGone{one_of(kIds)}};
+    case 1:
+      return {Source::kNri, ContainerGone{one_of(kIds), one_of(kIds) + one_of(kNames)}};
+    case 2:
+      return {Source::kNri, ContainerExited{one_of(kIds), one_of(kIds) + one_of(kNames)}};
+    case 3:
+      return any_kubelet_state();
+    case 4:
+      return {Source::kNri, PodSeen{.id = one_of(kIds), .pod_uid = one_of(kUids)}};
+    default:
+      return any_container();
+  }
+}
+
+/// Docs: docs/sources.md, "kubelet's state"; and Ledger::judge.
+struct Slow {
+  const Ledger& ledger;
+  const KubeletSeen& kubelet;
+
+  static std::string key(const PodRecord& pod) {
+    return pod.pod_uid.empty() ? pod.id : pod.pod_uid;
+  }
+
+  bool is_pool(const PodRecord& pod, const CpuSet& cpus) const {
+    for (const auto& [id, other] : ledger.pods()) {
+      for (const auto& [container_id, container] : other.containers) {
+        if (id != pod.id && !container.facts.exited && container.facts.cpus == cpus) return true;
+      }
+    }
+    return false;
+  }
+
+  bool claimed(const PodRecord& pod, const ContainerFacts& container) const {
+    return std::ranges::any_of(*kubelet.claims, [&](const Claim& claim) {
+      return claim.pod_uid.empty()
+                 ? claim.container == container.id
+                 : claim.pod_uid == pod.pod_uid && claim.container == container.name;
+    });
+  }
+
+  bool is_whole(const PodRecord& pod, const CpuSet& cpus) const {
+    CpuSet claims;
+    for (const Claim& claim : *kubelet.claims) {
+      if (claim.pod_uid == pod.pod_uid) claims |= claim.cpus;
+    }
+    return !pod.pod_uid.empty() && !cpus.empty() && claims == cpus;
+  }
+
+  bool owns(const PodRecord& pod, const ContainerRecord& container) const {
+    const bool by_person = container.source == Source::kApi;
+    if (kubelet.claims && !by_person) {
+      return container.source == Source::kCgroup ? is_whole(pod, container.facts.cpus)
+                                                 : claimed(pod, container.facts);
+    }
+    if (container.told_exclusive) return *container.told_exclusive;
+    return exclusive_by_quota(container.facts) &&
+           (by_person || !is_pool(pod, container.facts.cpus));
+  }
+
+  std::string owner(const Claim& claim) const {
+    if (!claim.pod_uid.empty()) return claim.pod_uid;
+    for (const auto& [id, pod] : ledger.pods()) {
+      if (pod.containers.contains(claim.container)) return key(pod);
+    }
+    return claim.container;
+  }
+
+  std::map<std::string, CpuSet> owners() const {
+    std::map<std::string, CpuSet> all;
+    for (const auto& [id, pod] : ledger.pods()) all[key(pod)] |= pod.exclusive_cpus();
+    if (!kubelet.claims) return all;
+    for (const Claim& claim : *kubelet.claims) all[owner(claim)] |= claim.cpus;
+    return all;
+  }
+
+  CpuSet foreign_to(const PodRecord& pod) const {
+    CpuSet others;
+    for (const auto& [owner, cpus] : owners()) {
+      if (owner != key(pod)) others |= cpus;
+    }
+    return others;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what one event changes is what looking at all pods again would find") {
+  property::holds("who owns what, event by event", [] {
+    Ledger ledger;
+    KubeletSeen kubelet;
+    const int events = any(40);
+    for (int i = 0; i < events; ++i) {
+      const Event event = any_event();
+      const CpuSet before = ledger.exclusive();
+      const Change change = ledger.apply(event);
+      if (const auto* state = std::get_if<KubeletSeen>(&event.body)) kubelet = *state;
+      const Slow slow{ledger, kubelet};
+      for (const auto& [id, pod] : ledger.pods()) {
+        for (const auto& [container_id, container] : pod.containers) {
+          RC_ASSERT(container.facts.exclusive == slow.owns(pod, container));
+        }
+        RC_ASSERT(ledger.exclusive_to_others(id) == slow.foreign_to(pod));
+      }
+      RC_ASSERT((ledger.exclusive() - before).subset_of(change.taken));
+      RC_ASSERT(change.exclusive_map || ledger.exclusive() == before);
+    }
+  });
+}
+
+TEST_CASE("what becomes foreign to a pod is told") {
+  property::holds("taken", [] {
+    Ledger ledger;
+    const int events = any(40);
+    for (int i = 0; i < events; ++i) {
+      std::map<std::string, CpuSet> before;
+      for (const auto& [id, pod] : ledger.pods()) before[id] = ledger.exclusive_to_others(id);
+      const Event event = any_event();
+      const Change change = ledger.apply(event);
+      for (const auto& [id, foreign] : before) {
+        if (ledger.find(id) == nullptr || id == change.sandbox) continue;
+        RC_ASSERT((ledger.exclusive_to_others(id) - foreign).subset_of(change.taken));
+      }
+    }
+  });
+}
