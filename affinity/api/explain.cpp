@@ -106,6 +106,12 @@ void add_guest_facts(Facts& facts, const engine::SandboxView& view) {
 std::string guest_text(const policy::GuestContainerState& state) {
   std::string text = "in the guest, container " + state.id;
   if (state.problem == policy::GuestProblem::kNotFound) return text + " is not there yet";
+  if (state.method == policy::GuestMethod::kKataAgent) {
+    const bool done = state.problem == policy::GuestProblem::kNone;
+    return text + (done ? " was given guest CPUs " : " was not given guest CPUs ") +
+           policy::format_list(state.wanted) +
+           " by kata-agent, which does not tell what came of it";
+  }
   text += " runs on guest CPUs " + policy::format_list(state.actual) + ", " +
           std::to_string(state.threads) + (state.threads == 1 ? " thread" : " threads") +
           " held by " + std::string(policy::guest_method_name(state.method));

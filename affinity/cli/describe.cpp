@@ -135,6 +135,10 @@ std::string guest_words(const json::value& container) {
   if (guest == nullptr) return {};
   const std::string problem = text_of(*guest, "problem");
   if (problem == "not-found") return ", not in the guest yet";
+  if (text_of(*guest, "method") == "kata-agent") {
+    return fmt::format(", in the guest CPUs {} asked of kata-agent{}", text_of(*guest, "wanted"),
+                       problem.empty() ? "" : ": " + problem);
+  }
   std::string text =
       fmt::format(", in the guest CPUs {} ({}, by {})", text_of(*guest, "actual"),
                   counted(number_of(*guest, "threads"), "thread"), text_of(*guest, "method"));

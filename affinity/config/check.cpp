@@ -28,7 +28,6 @@ struct Missing {
 constexpr Missing kMissing[] = {
     {"mode", "managed"},
     {"cgroup", "manage"},
-    {"guest", "kata-agent"},
     {"allow_annotations", ""},
 };
 

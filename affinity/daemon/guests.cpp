@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "affinity/engine/engine.hpp"
+#include "guest-agent/host/boot.hpp"
 #include "policy/plan/guest.hpp"
 
 namespace ka::daemon {
@@ -39,12 +40,10 @@ void Guests::follow_noticed() {
 void Guests::follow(const std::string& sandbox) {
   const auto view = engine_.view(sandbox);
   const auto through = view ? view->settings.guest.agent : policy::GuestAgent::kNone;
-  if (through == policy::GuestAgent::kNone || through == policy::GuestAgent::kKataAgent) {
-    return forget(sandbox);
-  }
-  const auto [entry, is_new] = guests_.try_emplace(sandbox);
-  Guest& guest = entry->second;
-  if (is_new || guest.told_address != view->pod.agent) look_for(sandbox, guest, *view);
+  if (through == policy::GuestAgent::kNone) return forget(sandbox);
+  Guest& guest = guests_[sandbox];
+  const bool is_other = std::exchange(guest.through, through) != through;
+  if (is_other || guest.told_address != view->pod.agent) look_for(sandbox, guest, *view);
   wish(sandbox, guest, *view);
 }
 
@@ -52,13 +51,15 @@ void Guests::follow(const std::string& sandbox) {
 void Guests::look_for(const std::string& sandbox, Guest& guest, const engine::SandboxView& view) {
   guest.told_address = view.pod.agent;
   guest.link.reset();
+  guest.kata.reset();
   guest.view = {};
+  const auto command_line = proc_.cmdline(view.pod.vmm_pid.value_or(0));
+  guest.boot = guest::boot_facts(command_line.value_or(std::vector<std::string>()));
   if (!guest.told_address.empty()) {
     const auto address = guest::parse_address(guest.told_address);
     if (address) use(sandbox, guest, *address);
     return;
   }
-  const auto command_line = proc_.cmdline(view.pod.vmm_pid.value_or(0));
   if (const auto address = command_line ? guest::address_of(*command_line) : std::nullopt) {
     return use(sandbox, guest, *address);
   }
@@ -73,25 +74,41 @@ void Guests::look_for(const std::string& sandbox, Guest& guest, const engine::Sa
 }
 
 void Guests::use(const std::string& sandbox, Guest& guest, const guest::Address& address) {
+  if (guest.through == policy::GuestAgent::kKataAgent) {
+    const bool is_ours = address.port == guest::kPort;
+    const auto beside = is_ours ? guest::kata_agent_beside(address) : address;
+    return use_kata(sandbox, guest, beside.value_or(address));
+  }
   guest.view.address = guest::to_string(address);
   guest.view.text = "not connected yet";
   guest.wished = false;
   guest.link = std::make_unique<guest::Link>(
       io_, address,
-      guest::Link::Events{[this, sandbox](const std::string& program) {
-                            Guest& known = guests_.at(sandbox);
-                            known.view.connected = true;
-                            known.view.text = program;
-                            known.missed_a_start = false;
-                            engine_.set_guest(sandbox, known.view);
-                          },
+      guest::Link::Events{[this, sandbox](const std::string& program) { met(sandbox, program); },
                           [this, sandbox](const guest::News& news) { take(sandbox, news); },
                           [this, sandbox](const std::string& reason) { lost(sandbox, reason); }},
       patience());
 }
 
+/// Ours is there. Kata's, which may have taken its place, is not needed any more.
+void Guests::met(const std::string& sandbox, const std::string& program) {
+  Guest& guest = guests_.at(sandbox);
+  if (guest.kata) {
+    guest.kata.reset();
+    guest.view = {.address = guest::to_string(guest.link->address())};
+    guest.wished = false;
+    notice(sandbox);
+  }
+  guest.view.connected = true;
+  guest.view.text = program;
+  guest.missed_a_start = false;
+  engine_.set_guest(sandbox, guest.view);
+}
+
 void Guests::wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view) {
-  if (!guest.link || view.observed || view.plan.vcpus.empty()) return;
+  if (view.observed || view.plan.vcpus.empty()) return;
+  if (guest.kata) return wish_through_kata(sandbox, guest, view);
+  if (!guest.link) return;
   auto wishes =
       policy::guest_wishes(view.plan, view.vcpus, engine_.topology(), view.settings.guest);
   // Who cannot be named cannot be placed, and to guess would be worse than to wait.
@@ -114,6 +131,7 @@ void Guests::take(const std::string& sandbox, const guest::News& news) {
 
 void Guests::lost(const std::string& sandbox, const std::string& reason) {
   Guest& guest = guests_.at(sandbox);
+  if (guest.kata) return;  // it took the place of the one that is not there
   const bool was_there = std::exchange(guest.view.connected, false);
   guest.view.text = reason;
   guest.view.report.reset();
@@ -121,6 +139,111 @@ void Guests::lost(const std::string& sandbox, const std::string& reason) {
   engine_.set_guest(sandbox, guest.view);
   if (was_there)
     log_.warning("a guest's agent is lost", {{"sandbox", sandbox}, {"reason", reason}});
+  if (!was_there && guest.through == policy::GuestAgent::kAuto) fall_back(sandbox, guest);
+  let_starts_go_on(sandbox);
+}
+
+void Guests::fall_back(const std::string& sandbox, Guest& guest) {
+  const auto address = guest::kata_agent_beside(guest.link->address());
+  if (!address) return;
+  use_kata(sandbox, guest, *address);
+  notice(sandbox);
+}
+
+void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address) {
+  const auto view = engine_.view(sandbox);
+  // What is not known to be no systemd's is taken for one: that only ever does less.
+  const bool has_systemd = !view || view->cgroup.empty() ||
+                           view->cgroup.find(".slice") != std::string::npos ||
+                           view->cgroup.find(".scope") != std::string::npos;
+  guest.view = {.address = guest::to_string(address), .text = "kata-agent is not connected yet"};
+  guest.cpus.clear();
+  guest.kata = std::make_unique<guest::KataLink>(
+      io_, address, has_systemd,
+      guest::KataLink::Events{[this, sandbox](const std::string& version) {
+                                Guest& known = guests_.at(sandbox);
+                                known.view.connected = true;
+                                known.kata_name = known.view.text = "kata-agent " + version;
+                                take_from_kata(sandbox);
+                                notice(sandbox);
+                              },
+                              [this, sandbox] { take_from_kata(sandbox); },
+                              [this, sandbox](const std::string& reason) {
+                                Guest& known = guests_.at(sandbox);
+                                known.view.connected = false;
+                                known.view.text = reason;
+                                known.view.report.reset();
+                                known.view.current = false;
+                                engine_.set_guest(sandbox, known.view);
+                                log_.warning("kata-agent does not place containers",
+                                             {{"sandbox", sandbox}, {"reason", reason}});
+                                let_starts_go_on(sandbox);
+                              }},
+      patience());
+}
+
+/// Where it was only tried, in place of ours, nobody expected it.
+void Guests::lost_kata(const std::string& sandbox, const std::string& reason) {
+  Guest& guest = guests_.at(sandbox);
+  const bool was_there = std::exchange(guest.view.connected, false);
+  guest.view.text = reason;
+  guest.view.report.reset();
+  guest.view.current = false;
+  engine_.set_guest(sandbox, guest.view);
+  if (was_there || guest.through == policy::GuestAgent::kKataAgent) {
+    log_.warning("kata-agent does not place containers",
+                 {{"sandbox", sandbox}, {"reason", reason}});
+  }
+  let_starts_go_on(sandbox);
+}
+
+/// A number that is wrong would put a container onto another one's vCPU.
+void Guests::leave_alone(const std::string& sandbox, Guest& guest) {
+  constexpr const char* kWhy =
+      "the guest's numbers of its vCPUs are not certain without an agent in it (vCPUs were "
+      "plugged): "
+      "its containers are left alone";
+  if (std::exchange(guest.view.text, kWhy) == kWhy) return;
+  guest.view.report.reset();
+  guest.view.current = false;
+  guest.kata->place({}, false);
+  log_.warning(kWhy, {{"sandbox", sandbox}});
+  engine_.set_guest(sandbox, guest.view);
+}
+
+void Guests::wish_through_kata(const std::string& sandbox, Guest& guest,
+                               const engine::SandboxView& view) {
+  auto wishes =
+      policy::guest_wishes(view.plan, view.vcpus, engine_.topology(), view.settings.guest);
+  // Not all is known of the vCPUs yet.
+  if (wishes.vcpus.size() != view.plan.vcpus.size()) return;
+  auto cpus = policy::guest_cpus_without_agent(view.vcpus, guest.boot);
+  if (!cpus) return leave_alone(sandbox, guest);
+  if (guest.view.connected) guest.view.text = guest.kata_name;
+  guest.view.wishes = std::move(wishes);
+  auto placement = policy::place_in_guest(guest.view.wishes, *cpus);
+  if (view.released) {
+    // kata-agent cannot clear a cpuset.
+    for (auto& [container, set] : placement.containers) set = placement.online;
+    guest.view.wishes = {.move_interrupts = false, .release = true};
+  }
+  const bool is_other = std::exchange(guest.cpus, std::move(*cpus)) != guest.cpus;
+  guest.wished = true;
+  guest.kata->place(placement.containers, is_other);
+  take_from_kata(sandbox);
+}
+
+void Guests::take_from_kata(const std::string& sandbox) {
+  Guest& guest = guests_.at(sandbox);
+  if (!guest.kata || guest.cpus.empty() || !guest.view.connected) {
+    engine_.set_guest(sandbox, guest.view);
+    return;
+  }
+  const auto placement = policy::place_in_guest(guest.view.wishes, guest.cpus);
+  guest.view.report = policy::GuestReport{
+      .cpus = guest.cpus, .common = placement.common, .containers = guest.kata->states()};
+  guest.view.current = guest.kata->is_current();
+  engine_.set_guest(sandbox, guest.view);
   let_starts_go_on(sandbox);
 }
 
@@ -130,16 +253,30 @@ void Guests::forget(const std::string& sandbox) {
   if (gone.empty()) return;
   let_starts_go_on(sandbox);
   Guest& guest = gone.mapped();
-  if (!guest.link || !guest.view.connected || !guest.wished) return;
+  if (!guest.view.connected || !guest.wished) return;
   Leaving& leaving = leaving_.emplace_back();
-  // Whoever is told of it is not there any more.
-  leaving.link =
-      std::make_unique<guest::Link>(io_, guest.link->address(), guest::Link::Events{}, patience());
-  leaving.link->wish({.move_interrupts = false, .release = true});
+  bid_farewell(guest, leaving);
   leaving.timer = std::make_unique<boost::asio::steady_timer>(io_, kFarewell);
   leaving.timer->async_wait([this](const error_code& error) {
     if (!error) leaving_.pop_front();
   });
+}
+
+/// Whoever would be told of it is not there any more.
+void Guests::bid_farewell(const Guest& guest, Leaving& leaving) {
+  if (!guest.kata) {
+    leaving.link = std::make_unique<guest::Link>(io_, guest.link->address(), guest::Link::Events{},
+                                                 patience());
+    leaving.link->wish({.move_interrupts = false, .release = true});
+    return;
+  }
+  const auto placement = policy::place_in_guest(guest.view.wishes, guest.cpus);
+  guest::KataLink::Sets everything;
+  for (const auto& [container, set] : placement.containers)
+    everything[container] = placement.online;
+  leaving.kata = std::make_unique<guest::KataLink>(io_, guest.kata->address(), false,
+                                                   guest::KataLink::Events{}, patience());
+  leaving.kata->place(everything, false);
 }
 
 bool Guests::is_placed(const Guest& guest, const std::string& container) const {

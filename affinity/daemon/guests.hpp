@@ -18,7 +18,10 @@
 #include "affinity/engine/views.hpp"
 #include "affinity/log/log.hpp"
 #include "guest-agent/host/agent_url.hpp"
+#include "guest-agent/host/kata_link.hpp"
 #include "guest-agent/host/link.hpp"
+#include "policy/plan/guest_numbers.hpp"
+#include "policy/plan/settings.hpp"
 #include "vmm/facts/facts.hpp"
 
 namespace ka::engine {
@@ -45,9 +48,14 @@ class Guests {
  private:
   struct Guest {
     engine::GuestView view;
+    policy::GuestAgent through = policy::GuestAgent::kNone;
     std::string told_address;  ///< what the sources said of it when it was looked for
     std::unique_ptr<guest::AgentUrl> looking;
-    std::unique_ptr<guest::Link> link;
+    std::unique_ptr<guest::Link> link;      ///< to our agent
+    std::unique_ptr<guest::KataLink> kata;  ///< to Kata's, where it takes the place of ours
+    std::string kata_name;                  ///< what it calls itself
+    policy::BootFacts boot;                 ///< for `kata`
+    std::vector<policy::GuestCpu> cpus;     ///< for `kata`: what was known when it was asked last
     bool wished = false;
     bool missed_a_start = false;
   };
@@ -61,6 +69,7 @@ class Guests {
   /// One that is told to give everything back, and given the time for it.
   struct Leaving {
     std::unique_ptr<guest::Link> link;
+    std::unique_ptr<guest::KataLink> kata;
     std::unique_ptr<boost::asio::steady_timer> timer;
   };
 
@@ -69,10 +78,18 @@ class Guests {
   void follow(const std::string& sandbox);
   void look_for(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
   void use(const std::string& sandbox, Guest& guest, const guest::Address& address);
+  void met(const std::string& sandbox, const std::string& program);
   void wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
   void take(const std::string& sandbox, const guest::News& news);
   void lost(const std::string& sandbox, const std::string& reason);
+  void fall_back(const std::string& sandbox, Guest& guest);
+  void use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address);
+  void wish_through_kata(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
+  void lost_kata(const std::string& sandbox, const std::string& reason);
+  void leave_alone(const std::string& sandbox, Guest& guest);
+  void take_from_kata(const std::string& sandbox);
   void forget(const std::string& sandbox);
+  void bid_farewell(const Guest& guest, Leaving& leaving);
   void let_starts_go_on(const std::string& sandbox);
   bool is_placed(const Guest& guest, const std::string& container) const;
 

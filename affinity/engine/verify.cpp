@@ -105,7 +105,9 @@ std::string text_of(const policy::GuestBreach& breach) {
 void collect_guest(const std::string& sandbox, const policy::Settings& settings,
                    const GuestView* guest, VerifyReport& report) {
   const bool connected = guest != nullptr && guest->connected;
-  if (settings.guest.agent == policy::GuestAgent::kOurs && !connected) {
+  const bool is_wanted = settings.guest.agent == policy::GuestAgent::kOurs ||
+                         settings.guest.agent == policy::GuestAgent::kKataAgent;
+  if (is_wanted && !connected) {
     const std::string reason = guest == nullptr ? "no address is known" : guest->text;
     report.findings.push_back(
         {"guest", sandbox, "agent", {}, {}, "its guest is not placed: " + reason});

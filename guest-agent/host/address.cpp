@@ -170,6 +170,17 @@ std::optional<Address> address_beside(std::string_view kata_agent_url) {
   return *address;
 }
 
+std::optional<Address> kata_agent_beside(const Address& ours) {
+  // src/agent/src/config.rs of kata-containers: DEFAULT_AGENT_VSOCK_PORT.
+  constexpr std::uint32_t kKataPort = 1024;
+  if (ours.kind != Address::Kind::kVsock && ours.kind != Address::Kind::kHybrid) {
+    return std::nullopt;
+  }
+  Address address = ours;
+  address.port = kKataPort;
+  return address;
+}
+
 base::Result<base::Fd> connect(const Address& address) {
   if (address.kind == Address::Kind::kVsock) return connect_vsock(address);
   return base::connect_unix(address.path, SOCK_NONBLOCK);

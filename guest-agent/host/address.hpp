@@ -40,6 +40,9 @@ std::optional<Address> address_of(const std::vector<std::string>& command_line);
 /// the same place, another port. Absent where it makes no sense.
 std::optional<Address> address_beside(std::string_view kata_agent_url);
 
+/// kata-agent's address, by ours; absent where kata-agent is not to be reached like that.
+std::optional<Address> kata_agent_beside(const Address& ours);
+
 /// Connects without waiting: the connection may be on its way. kUnavailable, kPermission.
 base::Result<base::Fd> connect(const Address& address);
 

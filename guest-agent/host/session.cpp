@@ -8,9 +8,6 @@
 namespace ka::guest {
 namespace {
 
-/// "OK 1073741824\n" and some room.
-constexpr std::size_t kLongestLine = 32;
-
 const Hello& ours() {
   static const Hello kOurs{.program = "kata-affinityd"};
   return kOurs;
@@ -41,7 +38,7 @@ Session::Session(Opening opening, std::uint32_t port) : opening_(opening), port_
 std::string Session::start() {
   std::string out;
   if (opening_ == Opening::kMark) return std::string(kLineMark);
-  if (opening_ == Opening::kConnect) return "CONNECT " + std::to_string(port_) + '\n';
+  if (opening_ == Opening::kConnect) return connect_line(port_);
   stage_ = Stage::kHello;
   hello_ = send("Hello", encode(ours()), out);
   return out;
@@ -78,13 +75,17 @@ bool Session::open(std::string_view& bytes, std::string& out) {
 }
 
 bool Session::read_connected(std::string_view& bytes) {
-  const std::size_t end = bytes.find('\n');
-  line_ += bytes.substr(0, std::min(end, kLongestLine + 1));
-  if (line_.size() > kLongestLine) return fail("the VMM's vsock socket does not answer CONNECT");
-  if (end == std::string_view::npos) return false;
-  bytes.remove_prefix(end + 1);
-  if (line_.starts_with("OK")) return true;
-  return fail("nobody listens on the agent's port in the guest");
+  switch (connect_.take(bytes)) {
+    case ConnectAnswer::State::kMore:
+      return false;
+    case ConnectAnswer::State::kNonsense:
+      return fail("the VMM's vsock socket does not answer CONNECT");
+    case ConnectAnswer::State::kRefused:
+      return fail("nobody listens on the agent's port in the guest");
+    case ConnectAnswer::State::kOpen:
+      break;
+  }
+  return true;
 }
 
 bool Session::is_owed() const {

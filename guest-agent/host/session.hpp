@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "guest-agent/protocol/hybrid.hpp"
 #include "guest-agent/protocol/line.hpp"
 #include "guest-agent/protocol/messages.hpp"
 #include "policy/facts/guest.hpp"
@@ -76,7 +77,7 @@ class Session {
   Stage stage_ = Stage::kOpening;
   std::string failure_;
   std::string program_;
-  std::string line_;  ///< the answer to CONNECT, as far as it came
+  ConnectAnswer connect_;
   LineScanner scanner_;
   ttrpc::Decoder decoder_{kMaxMessage};
   std::uint32_t next_stream_ = 1;

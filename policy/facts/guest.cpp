@@ -12,6 +12,8 @@ std::string_view guest_method_name(GuestMethod method) {
       return "cgroup-v1";
     case GuestMethod::kAffinity:
       return "affinity";
+    case GuestMethod::kKataAgent:
+      return "kata-agent";
   }
   return "none";
 }

@@ -61,9 +61,15 @@ struct GuestWishes {
 };
 
 /// How a container's processes are held on their CPUs.
-enum class GuestMethod { kNone, kCgroupV2, kCgroupV1, kAffinity };
+enum class GuestMethod {
+  kNone,
+  kCgroupV2,
+  kCgroupV1,
+  kAffinity,
+  kKataAgent  ///< kata-agent was told, and nobody reads again what came of it
+};
 
-/// "none", "cgroup-v2", "cgroup-v1", "affinity".
+/// "none", "cgroup-v2", "cgroup-v1", "affinity", "kata-agent".
 std::string_view guest_method_name(GuestMethod method);
 
 /// Why a container is not as the host asked. In numbers: a guest says nothing to people.

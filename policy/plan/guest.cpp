@@ -54,12 +54,8 @@ std::map<std::uint64_t, int> online_numbers(const std::vector<GuestCpu>& cpus) {
 
 /// Everything that is online but the vCPUs that are kept for containers; where that is nothing,
 /// everything.
-GuestCpuSet common_cpus(const GuestWishes& wishes, const std::vector<GuestCpu>& cpus,
+GuestCpuSet common_cpus(const GuestWishes& wishes, const GuestCpuSet& online,
                         const std::map<std::uint64_t, int>& numbers) {
-  GuestCpuSet online;
-  for (const GuestCpu& cpu : cpus) {
-    if (cpu.online) online.add(cpu.number);
-  }
   GuestCpuSet common = online;
   for (const GuestVcpu& vcpu : wishes.vcpus) {
     const auto number = numbers.find(vcpu.hardware_id);
@@ -99,7 +95,10 @@ GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& 
 GuestPlacement place_in_guest(const GuestWishes& wishes, const std::vector<GuestCpu>& cpus) {
   const auto numbers = online_numbers(cpus);
   GuestPlacement placement;
-  placement.common = common_cpus(wishes, cpus, numbers);
+  for (const GuestCpu& cpu : cpus) {
+    if (cpu.online) placement.online.add(cpu.number);
+  }
+  placement.common = common_cpus(wishes, placement.online, numbers);
   for (const GuestContainer& container : wishes.containers) {
     GuestCpuSet& own = placement.containers[container.id];
     for (const std::uint64_t id : container.hardware_ids) {

@@ -22,6 +22,7 @@ GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& 
 
 /// Wishes in the guest's numbers.
 struct GuestPlacement {
+  GuestCpuSet online;
   GuestCpuSet common;  ///< never empty while a CPU is online
   std::map<std::string, GuestCpuSet> containers;
   /// Containers of which some (or all) vCPUs are not online.

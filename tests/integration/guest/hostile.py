@@ -133,6 +133,44 @@ def be_lied_to(daemon, directory, name, words, complaint):
     return liar
 
 
+def storm_at_agent(programs, directory):
+    """The other way round: what a malformed host says, a thousand times, to the real agent."""
+    print("== 1000 connections to the agent", flush=True)
+    path = directory / "agent.sock"
+    command = [programs / "kata-affinity-agent", "--socket", path, "--port", "4242"]
+    for root in ("proc", "sys", "run"):
+        (directory / "guest" / root).mkdir(parents=True)
+        command += [f"--{root}", directory / "guest" / root]
+    agent = subprocess.Popen(command)
+    words = [b"\x00" * 100, b"GET / HTTP/1.1\r\n\r\n", struct.pack(">IIBB", 2**31, 1, 1, 0), answer(1, b""),
+             answer(1, b"", kind=1)[:7], b""]
+
+    def hello():
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(2)
+            peer.connect(str(path))
+            request = text(1, b"kata_affinity.guest.v1.Agent") + text(2, b"Hello") + text(3, number(1, 1) + number(2, 1))
+            peer.sendall(struct.pack(">IIBB", len(request), 1, 1, 0) + request)
+            return b"kata-affinity-agent" in peer.recv(4096)
+
+    try:
+        eventually("it listens", path.exists, True)
+        equal("it answers a host that speaks well", hello(), True)
+        before = len(os.listdir(f"/proc/{agent.pid}/fd"))
+        for i in range(1000):
+            with socket.socket(socket.AF_UNIX) as peer:
+                peer.connect(str(path))
+                peer.sendall(words[i % len(words)])
+        equal("it answers after them as well", hello(), True)
+        eventually("nothing is left open", lambda: len(os.listdir(f"/proc/{agent.pid}/fd")) <= before, True)
+        resident = int(open(f"/proc/{agent.pid}/statm").read().split()[1]) * 4
+        if not os.environ.get("KATA_AFFINITY_SANITIZERS"):
+            equal(f"its memory, {resident} KiB, is below 3 MiB", resident < 3072, True)
+    finally:
+        agent.kill()
+        agent.wait()
+
+
 def main():
     programs = Path(os.environ["KATA_AFFINITY_BUILD"]) / "bin"
     if not shutil.which("qemu-system-x86_64"):
@@ -159,6 +197,7 @@ def main():
         equal("the daemon answers others meanwhile", slowest < 1, True)
         findings = json.loads(daemon.ctl("verify", "--json").stdout)["findings"]
         equal("threads are as planned", findings, [])
+        storm_at_agent(programs, directory)
     except BaseException:
         print(daemon.log()[-3000:])
         raise

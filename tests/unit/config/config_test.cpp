@@ -183,7 +183,6 @@ TEST_CASE("values that are not allowed are told with those that are") {
 TEST_CASE("what this version does not have yet is refused, not ignored") {
   const std::map<std::string, std::string> missing = {{"mode", "\"managed\""},
                                                       {"cgroup", "\"manage\""},
-                                                      {"guest", "\"kata-agent\""},
                                                       {"allow_annotations", "[\"vhost\"]"}};
   for (const auto& [key, value] : missing) {
     INFO(key);

@@ -86,6 +86,27 @@ TEST_CASE("an agent that hangs up is asked less and less often") {
   CHECK(scene.peer.connections <= 10);
 }
 
+TEST_CASE("a storm of 1000 connections leaves nothing behind, and is one complaint") {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return std::distance(begin(open), end(open));
+  };
+  const tests::TempDir temp;
+  boost::asio::io_context io;
+  Peer peer(io, temp.path() / "agent", {}, true);
+  int complaints = 0;
+  const guest::Link link(io, *guest::parse_address("unix://" + (temp.path() / "agent").string()),
+                         {{}, {}, [&complaints](const std::string&) { ++complaints; }},
+                         {.first_pause = 0ms, .last_pause = 0ms});
+  io.run_for(20ms);
+  const auto before = descriptors();
+  const auto until = std::chrono::steady_clock::now() + 60s;
+  while (peer.connections < 1000 && std::chrono::steady_clock::now() < until) io.run_for(20ms);
+  CHECK(peer.connections >= 1000);
+  CHECK(descriptors() <= before + 2);
+  CHECK(complaints <= 2);  // a socket may say in two ways that it was closed
+}
+
 TEST_CASE("an agent that says hello and then rubbish is lost with a reason, and never believed") {
   Scene scene(hello() + std::string(40, 'x'), false);
   scene.io.run_for(200ms);

@@ -1,0 +1,15 @@
+// What a VMM's command line tells of how its guest was started.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/plan/guest_numbers.hpp"
+
+namespace ka::guest {
+
+/// QEMU's -smp and -kernel, Cloud Hypervisor's --cpus and --kernel, Firecracker's name. A kernel's
+/// version is taken from the name of its file ("vmlinux-6.12.36-157"), as Kata installs them.
+policy::BootFacts boot_facts(const std::vector<std::string>& command_line);
+
+}  // namespace ka::guest

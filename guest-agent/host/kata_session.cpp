@@ -1,0 +1,159 @@
+#include "guest-agent/host/kata_session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "guest-agent/protocol/envelope.hpp"
+#include "guest-agent/protocol/wire.hpp"
+
+namespace ka::guest {
+namespace {
+
+constexpr std::string_view kKataService = "grpc.AgentService";
+
+// Codes of ttrpc, which are gRPC's. kata-agent answers INVALID_ARGUMENT for a container that it
+// does not have, and PERMISSION_DENIED where its policy forbids the call (src/agent/src/rpc.rs,
+// policy.rs).
+constexpr std::uint32_t kInvalidArgument = 3;
+constexpr std::uint32_t kPermissionDenied = 7;
+
+/// UpdateContainerRequest{container_id 1, resources 2}, LinuxResources{CPU 3}, LinuxCPU{Cpus 6}.
+/// All that is left out kata-agent leaves as it is.
+std::string update_request(const KataAnswer& update) {
+  Writer cpu;
+  cpu.text(6, policy::format_list(update.cpus));
+  Writer resources;
+  resources.message(3, cpu.take());
+  Writer request;
+  request.text(1, update.container);
+  request.message(2, resources.take());
+  return request.take();
+}
+
+policy::GuestProblem problem_of(std::uint32_t status) {
+  if (status == 0) return policy::GuestProblem::kNone;
+  return status == kInvalidArgument ? policy::GuestProblem::kNotFound
+                                    : policy::GuestProblem::kRefused;
+}
+
+bool is_plain(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+}
+
+}  // namespace
+
+KataSession::KataSession(Opening opening, std::uint32_t port) : opening_(opening), port_(port) {}
+
+std::string KataSession::start() {
+  if (opening_ == Opening::kConnect) return connect_line(port_);
+  std::string out;
+  open_ = true;
+  send("GetGuestDetails", {}, out);
+  return out;
+}
+
+bool KataSession::fail(std::string reason) {
+  failure_ = std::move(reason);
+  return false;
+}
+
+bool KataSession::receive(std::string_view bytes, std::vector<KataAnswer>& answers,
+                          std::string& out) {
+  if (!failure_.empty()) return false;
+  if (!open_ && !open(bytes, out)) return failure_.empty();
+  decoder_.feed(bytes);
+  while (const auto frame = decoder_.next()) {
+    if (!take(*frame, answers, out)) return false;
+  }
+  return true;
+}
+
+/// True once ttrpc begins.
+bool KataSession::open(std::string_view& bytes, std::string& out) {
+  switch (connect_.take(bytes)) {
+    case ConnectAnswer::State::kMore:
+      return false;
+    case ConnectAnswer::State::kNonsense:
+      return fail("the VMM's vsock socket does not answer CONNECT");
+    case ConnectAnswer::State::kRefused:
+      return fail("kata-agent does not listen in the guest");
+    case ConnectAnswer::State::kOpen:
+      break;
+  }
+  open_ = true;
+  send("GetGuestDetails", {}, out);
+  return true;
+}
+
+void KataSession::send(std::string_view method, std::string_view payload, std::string& out) {
+  stream_ = std::exchange(next_stream_, next_stream_ + 2);
+  out += write_call(stream_, {.service = kKataService, .method = method, .payload = payload});
+}
+
+void KataSession::update(const std::string& container, const policy::GuestCpuSet& cpus,
+                         std::string& out) {
+  const bool under_way = ready_ && stream_ != 0;
+  // Only the last word about a container counts, but what is on its way is on its way.
+  const auto waiting = updates_.begin() + (under_way && !updates_.empty() ? 1 : 0);
+  updates_.erase(std::remove_if(waiting, updates_.end(),
+                                [&container](const KataAnswer& known) {
+                                  return known.container == container;
+                                }),
+                 updates_.end());
+  updates_.push_back({container, cpus});
+  if (!under_way) send_next(out);
+}
+
+void KataSession::send_next(std::string& out) {
+  if (!ready_ || stream_ != 0 || updates_.empty() || forbidden_) return;
+  send("UpdateContainer", update_request(updates_.front()), out);
+}
+
+bool KataSession::take(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers,
+                       std::string& out) {
+  if (frame.header.type != ttrpc::kResponse) return fail("kata-agent sent what is no answer");
+  if (frame.skipped()) return fail("kata-agent sent more than is allowed");
+  if (stream_ == 0 || frame.header.stream != stream_) {
+    return fail("kata-agent answered what nobody asked");
+  }
+  const auto answer = read_answer(frame.data);
+  if (!answer) return fail("kata-agent's answer cannot be read");
+  stream_ = 0;
+  ++answered_;
+  if (answer->status == kPermissionDenied && ready_) {
+    forbidden_ = true;
+    return fail("kata-agent's policy forbids to place containers");
+  }
+  if (!ready_) {
+    // One that does not tell who it is may still do what it is asked.
+    if (answer->status == 0 && !take_details(answer->payload)) return false;
+    ready_ = true;
+  } else {
+    KataAnswer done = std::move(updates_.front());
+    updates_.pop_front();
+    done.problem = problem_of(answer->status);
+    answers.push_back(std::move(done));
+  }
+  send_next(out);
+  return true;
+}
+
+/// GuestDetailsResponse{agent_details 2}, AgentDetails{version 1, init_daemon 2}.
+bool KataSession::take_details(std::string_view payload) {
+  Reader response(payload);
+  while (const auto field = response.next()) {
+    if (field->number != 2 || !field->is_bytes) continue;
+    Reader details(field->bytes);
+    while (const auto detail = details.next()) {
+      if (detail->number == 1 && detail->is_bytes && detail->bytes.size() <= kMaxName &&
+          is_plain(detail->bytes)) {
+        version_ = detail->bytes;
+      }
+      if (detail->number == 2 && !detail->is_bytes) is_init_ = detail->value != 0;
+    }
+    if (!details.good()) return fail("kata-agent's details cannot be read");
+  }
+  return response.good() || fail("kata-agent's details cannot be read");
+}
+
+}  // namespace ka::guest

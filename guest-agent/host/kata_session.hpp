@@ -1,0 +1,78 @@
+// A conversation with kata-agent itself, without I/O: ttrpc, the service grpc.AgentService, of
+// which two calls are needed (kata-containers, src/libs/protocols/protos/agent.proto and oci.proto;
+// the messages are written by their field numbers). Its guest is as hostile as ours: one call at a
+// time, a bound for each answer, and an answer that nobody asked for ends it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "guest-agent/host/session.hpp"
+#include "guest-agent/protocol/hybrid.hpp"
+#include "policy/facts/guest.hpp"
+#include "shim-ext/ttrpc/frame.hpp"
+
+namespace ka::guest {
+
+/// What came of one container.
+struct KataAnswer {
+  std::string container;
+  policy::GuestCpuSet cpus;  ///< what was asked for
+  policy::GuestProblem problem = policy::GuestProblem::kNone;
+};
+
+class KataSession {
+ public:
+  /// `port`: for Opening::kConnect.
+  explicit KataSession(Opening opening, std::uint32_t port);
+
+  /// What to send first.
+  std::string start();
+  /// What came; appends answers, and to `out` what is to be sent. False: it is over, failure() says
+  /// why.
+  bool receive(std::string_view bytes, std::vector<KataAnswer>& answers, std::string& out);
+  /// Sends UpdateContainer with these guest CPUs, in its turn.
+  void update(const std::string& container, const policy::GuestCpuSet& cpus, std::string& out);
+
+  /// It told who it is.
+  bool ready() const { return ready_; }
+  /// An answer is due.
+  bool is_owed() const { return stream_ != 0 || !ready_; }
+  /// Counts answers.
+  std::uint64_t answered() const { return answered_; }
+  const std::string& version() const { return version_; }
+  /// It is the guest's first program, and so does not leave cgroups to systemd.
+  bool is_init() const { return is_init_; }
+  /// Its policy forbids the call: no use to try again.
+  bool is_forbidden() const { return forbidden_; }
+  const std::string& failure() const { return failure_; }
+
+ private:
+  bool fail(std::string reason);
+  bool open(std::string_view& bytes, std::string& out);
+  bool take(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers, std::string& out);
+  bool take_details(std::string_view payload);
+  void send(std::string_view method, std::string_view payload, std::string& out);
+  void send_next(std::string& out);
+
+  Opening opening_;
+  std::uint32_t port_;
+  bool open_ = false;
+  bool ready_ = false;
+  bool forbidden_ = false;
+  bool is_init_ = false;
+  std::string version_;
+  std::string failure_;
+  ConnectAnswer connect_;
+  ttrpc::Decoder decoder_{kMaxMessage};
+  std::uint32_t next_stream_ = 1;
+  std::uint32_t stream_ = 0;  ///< of the call that is not answered; 0: none
+  std::uint64_t answered_ = 0;
+  std::deque<KataAnswer> updates_;  ///< the first of them is on its way once we are ready
+};
+
+}  // namespace ka::guest

@@ -1,0 +1,70 @@
+// kata-agent's end of a conversation, as a script: what it reads is read by protobuf, by its own
+// field numbers.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "guest-agent/protocol/envelope.hpp"
+#include "kata_agent.pb.h"
+#include "shim-ext/ttrpc/frame.hpp"
+#include "tests/catch.hpp"
+
+namespace ka::tests {
+
+class KataPeer {
+ public:
+  bool init_daemon = true;
+  std::string version = "4.1.0";
+  std::map<std::string, std::uint32_t> refusals;             ///< codes, by container
+  std::vector<std::pair<std::string, std::string>> updates;  ///< containers and cpus, as they came
+  int details_asked = 0;
+
+  /// What it answers to these bytes.
+  std::string receive(std::string_view bytes) {
+    decoder_.feed(bytes);
+    std::string out;
+    while (const auto frame = decoder_.next()) out += take(*frame);
+    return out;
+  }
+
+ private:
+  std::string take(const ttrpc::Frame& frame) {
+    const auto call = guest::read_call(frame.data);
+    REQUIRE(call);
+    CHECK(call->service == "grpc.AgentService");
+    guest::Answer answer;
+    std::string payload;
+    if (call->method == "GetGuestDetails") {
+      ++details_asked;
+      kata_agent_subset::GuestDetailsResponse response;
+      response.mutable_agent_details()->set_version(version);
+      response.mutable_agent_details()->set_init_daemon(init_daemon);
+      response.mutable_agent_details()->add_device_handlers("blk");
+      payload = response.SerializeAsString();
+    } else {
+      CHECK(call->method == "UpdateContainer");
+      answer.status = update(std::string(call->payload));
+    }
+    answer.payload = payload;
+    return guest::write_answer(frame.header.stream, answer);
+  }
+
+  std::uint32_t update(const std::string& payload) {
+    kata_agent_subset::UpdateContainerRequest request;
+    REQUIRE(request.ParseFromString(payload));
+    // What is not sent kata-agent leaves as it is.
+    CHECK_FALSE(request.resources().has_pids());
+    CHECK(request.resources().cpu().mems().empty());
+    CHECK(request.resources().cpu().shares() == 0);
+    updates.emplace_back(request.container_id(), request.resources().cpu().cpus());
+    const auto refusal = refusals.find(request.container_id());
+    return refusal == refusals.end() ? 0 : refusal->second;
+  }
+
+  ttrpc::Decoder decoder_;
+};
+
+}  // namespace ka::tests
