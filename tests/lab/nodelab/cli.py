@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     out = options.out or build_dir() / "lab" / f"{scenario.name}.{shape.name}"
     suite.expect_product([scenario])
     prepare(shape)
-    outcome = run_scenario(shape, scenario.name, options.timeout or scenario.timeout, out)
+    outcome = run_scenario(shape, scenario, options.timeout or scenario.timeout, out)
     log = out / "log"
     print(log.read_text(errors="replace") if log.exists() else "", end="")
     print(f"lab: {scenario.name} on {shape.name}: {suite.verdict(outcome)} in {outcome.seconds:.0f} s, see {out}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nodelab.image import debian_tree, guest_image, in_tree, node_image
 from nodelab.payload import write_payload
+from nodelab.scenarios import Scenario
 from nodelab.shapes import Shape
 
 # Debian 12's QEMU 7.2 double-faults the 6.12 kernel when it emulates SMT, so Debian 13's runs every shape.
@@ -45,13 +46,13 @@ def prepare(shape: Shape) -> None:
     guest_image(shape.suite)
 
 
-def run_scenario(shape: Shape, scenario: str, timeout: float, out: Path) -> Outcome:
+def run_scenario(shape: Shape, scenario: Scenario, timeout: float, out: Path) -> Outcome:
     """Boots a node, runs `scenario` in it, and leaves `log`, `console` and what the scenario kept in directory `out`."""
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="node-lab-") as directory:
         work = Path(directory)
-        command = _command(shape, work, f"lab.scenario={scenario}")
+        command = _command(shape, work, f"lab.scenario={scenario.name}", scenario.packages)
         command += ["-display", "none", "-monitor", "none", "-serial", f"file:{out / 'console'}"]
         command += _port("log", out / "log") + _port("out", work / "out.tar")
         for _ in range(_BOOTS):
@@ -59,7 +60,7 @@ def run_scenario(shape: Shape, scenario: str, timeout: float, out: Path) -> Outc
             ended = _run_for(command, timeout, out)
             if ended or _was_up(out):
                 break
-            print(f"{scenario}: the node hangs while it boots", flush=True)
+            print(f"{scenario.name}: the node hangs while it boots", flush=True)
             (out / "console").replace(out / "console.hung")
         status = _unpack(work / "out.tar", out)
     seconds = time.monotonic() - began
@@ -73,9 +74,9 @@ def run_shell(shape: Shape) -> int:
         return subprocess.run([*command, "-display", "none", "-serial", "mon:stdio"], check=False).returncode
 
 
-def _command(shape: Shape, work: Path, argument: str) -> list[str]:
+def _command(shape: Shape, work: Path, argument: str, packages: bool = False) -> list[str]:
     qemu, image, payload = debian_tree(_QEMU_SUITE), node_image(shape.suite), work / "payload.img"
-    write_payload(shape.suite, payload, work)
+    write_payload(shape.suite, payload, work, packages)
     share = qemu / "usr/share"
     command = ["nice", "-n5", *in_tree(qemu, str(qemu / "usr/bin/qemu-system-x86_64"))]
     command += ["-L", str(share / "qemu"), "-L", str(share / "seabios"), "-no-reboot", "-nodefaults"]

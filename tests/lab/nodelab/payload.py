@@ -6,14 +6,15 @@ from pathlib import Path
 
 from nodelab.cache import cached, digest
 from nodelab.image import guest_image, make_ext4
+from nodelab.packages import make_packages
 from nodelab.paths import INSIDE, PROJECT, SCENARIOS, build_dir
 
 _PROGRAMS = ("kata-affinityd", "kata-affinityctl", "containerd-shim-kata-affinity-v2", "kata-affinity-agent")
 _LOADER = "ld-linux-x86-64.so.2"
 
 
-def write_payload(suite: str, image: Path, work: Path) -> None:
-    """Writes the disk `image`; `work` is an empty directory for its making."""
+def write_payload(suite: str, image: Path, work: Path, packages: bool = False) -> None:
+    """Writes the disk `image`; `work` is an empty directory for its making. `packages`: with the product's Debian packages."""
     root = work / "payload"
     shutil.copytree(INSIDE, root, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(SCENARIOS, root / "scenarios", ignore=shutil.ignore_patterns("__pycache__"))
@@ -22,6 +23,8 @@ def write_payload(suite: str, image: Path, work: Path) -> None:
     _mask_units(root)
     if programs := built_programs():
         shutil.copytree(_portable(programs), root, dirs_exist_ok=True)
+    if packages:
+        make_packages(root / "bin", root / "packages", work / "packing")
     used = sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
     make_ext4(root, image, used // 2**20 * 6 // 5 + 16)
 

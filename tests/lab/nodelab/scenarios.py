@@ -13,7 +13,8 @@ _SETTING = re.compile(r"^# lab (?P<key>\w+): *(?P<value>.+)$", re.MULTILINE)
 class Scenario:
     """One scenario. `shapes` are those that `node all` runs it on; `core` says whether the short list has it.
 
-    `alone`: it judges how long something takes, so that no other node may run beside it. `needs_product`: it cannot run without the product's programs in the build tree.
+    `alone`: it judges how long something takes, so that no other node may run beside it. `needs_product`: it cannot run without the
+    product's programs in the build tree; `packages`: nor without its packages.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Scenario:
     core: bool
     alone: bool
     needs_product: bool
+    packages: bool
 
 
 def all_scenarios() -> list[Scenario]:
@@ -51,4 +53,5 @@ def _read(path: Path) -> Scenario:
         core=settings.get("core") == "yes",
         alone=settings.get("alone") == "yes",
         needs_product=settings.get("product") != "no",
+        packages=settings.get("packages") == "yes",
     )

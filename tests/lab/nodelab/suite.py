@@ -81,7 +81,7 @@ def is_core(case: Case) -> bool:
 
 def _run(case: Case, out: Path) -> Outcome:
     name = f"{case.scenario.name}.{case.shape}"
-    outcome = run_scenario(SHAPES[case.shape], case.scenario.name, case.scenario.timeout, out / name)
+    outcome = run_scenario(SHAPES[case.shape], case.scenario, case.scenario.timeout, out / name)
     lines = [f"{name:36} {outcome.seconds:5.0f} s  {verdict(outcome)}"]
     lines += [f"    {line}" for line in _left_out(out / name / "log")]
     print("\n".join(lines), flush=True)
