@@ -219,6 +219,10 @@ json::object to_json(const engine::SandboxView& view) {
   sandbox["cgroup"] = view.cgroup;
   sandbox["cgroup_cpus"] =
       view.cgroup_cpus ? json::value(policy::format_list(*view.cgroup_cpus)) : json::value();
+  sandbox["cgroup_managed"] = view.cgroup_managed;
+  sandbox["cgroup_theirs"] =
+      view.cgroup_theirs ? json::value(policy::format_list(*view.cgroup_theirs)) : json::value();
+  sandbox["cgroup_problem"] = view.cgroup_problem;
   sandbox["vcpu_source"] = view.vcpu_source;
   sandbox["released"] = view.released;
   sandbox["observed"] = view.observed;

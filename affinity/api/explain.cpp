@@ -75,6 +75,14 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
   if (view.cgroup_cpus) {
     facts.add("its cgroup " + view.cgroup + " allows " + cpus_text(*view.cgroup_cpus), "cgroup");
   }
+  if (view.cgroup_theirs) {
+    facts.add("others last wrote there that it may use " +
+                  (view.cgroup_theirs->empty() ? "all CPUs" : cpus_text(*view.cgroup_theirs)),
+              "cgroup");
+  }
+  if (!view.cgroup_problem.empty()) {
+    facts.add("its cgroup is not managed: " + view.cgroup_problem, "cgroup");
+  }
   if (view.memory != nullptr && view.memory->problem.empty()) {
     facts.add("its memory: " + words::memory_text(view.memory->facts), "numa_maps");
     if (!view.memory->facts.device.empty()) {
@@ -158,6 +166,8 @@ void add_setting_facts(Facts& facts, const engine::Options& options,
                   words::housekeeping_text(housekeeping) + '"',
               kSource);
   }
+  facts.add(std::string("cgroup is \"") + (settings.manage_cgroup ? "manage" : "obey") + '"',
+            kSource);
   facts.add(std::string("memory is \"") + (settings.move_memory ? "migrate" : "follow") + '"',
             kSource);
   if (!options.enable) facts.add("kata-affinity is disabled: nothing is placed", kSource);

@@ -139,6 +139,8 @@ void add_counters(Page& page, const engine::Counters& counters) {
   page.counter("kata_affinity_runs_total", "Times that sandboxes were planned and compared.",
                counters.runs);
   page.counter("kata_affinity_writes_total", "Affinity system calls made.", counters.writes);
+  page.counter("kata_affinity_cgroup_writes_total", "Cpusets of cgroups written.",
+               counters.cgroup_writes);
   page.counter("kata_affinity_drift_found_total",
                "Threads found elsewhere than planned, moved by someone else.",
                counters.drift_found);

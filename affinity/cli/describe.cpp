@@ -187,6 +187,19 @@ std::string memory_line(const json::value& sandbox) {
   return text + (say.empty() ? "" : "; " + say) + '\n';
 }
 
+/// "  cgroup: CPUs 0-3, written by kata-affinity (others wrote 2-3)"
+std::string cgroup_line(const json::value& sandbox) {
+  const std::string problem = text_of(sandbox, "cgroup_problem");
+  if (!problem.empty()) return "  cgroup: NOT managed: " + problem + '\n';
+  if (!flag_of(sandbox, "cgroup_managed")) return {};
+  const std::string cpus = text_of(sandbox, "cgroup_cpus");
+  const auto* theirs = sandbox.as_object().if_contains("cgroup_theirs");
+  if (theirs == nullptr || !theirs->is_string()) return "  cgroup: CPUs " + cpus + '\n';
+  const std::string others = text_of(sandbox, "cgroup_theirs");
+  return "  cgroup: CPUs " + cpus + ", written by kata-affinity (others wrote " +
+         (others.empty() ? "nothing" : others) + ")\n";
+}
+
 std::string list_texts(const json::array& notes, const char* mark) {
   std::string text;
   for (const json::value& note : notes) {
@@ -247,6 +260,7 @@ std::string describe_sandbox(const json::value& sandbox) {
       or_none(text_of(sandbox, "mems")), number_of(sandbox, "vmm_pid"), state_of(sandbox));
   text += table_of(sandbox) + guest_line(sandbox);
   for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
+  text += cgroup_line(sandbox);
   text += memory_line(sandbox);
   text += list_texts(array_of(sandbox, "warnings"), "!");
   return text + list_texts(array_of(sandbox, "conflicts"), "?");

@@ -27,7 +27,6 @@ struct Missing {
 };
 constexpr Missing kMissing[] = {
     {"mode", "managed"},
-    {"cgroup", "manage"},
     {"allow_annotations", ""},
 };
 

@@ -64,6 +64,7 @@ policy::Settings make_settings(const Values& values) {
                     .move_interrupts = values.text("guest_irqs") == "floating",
                     .lift_quota = values.text("cfs_quota") == "lift"};
   settings.move_memory = values.text("memory") == "migrate";
+  settings.manage_cgroup = values.text("cgroup") == "manage";
   return settings;
 }
 

@@ -52,7 +52,8 @@ inline constexpr Key kKeys[] = {
     {"shim", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
      "In place of housekeeping, for Kata's shim."},
     {"cgroup", Type::kChoice, "obey", "obey manage", true,
-     "obey: plan inside the sandbox cgroup's cpuset, write none. manage: widen and narrow it."},
+     "obey: plan inside the sandbox cgroup's cpuset, write none. manage: write it (cgroup version "
+     "2), so that it allows the sandbox mask and housekeeping, and nothing else."},
     {"cfs_quota", Type::kChoice, "keep", "keep lift", true,
      "lift: no CFS quota in the guest's cgroup of an exclusive container."},
     {"memory", Type::kChoice, "follow", "follow migrate", true,

@@ -24,6 +24,7 @@
 #include "affinity/daemon/watches.hpp"
 #include "affinity/engine/affinity_calls.hpp"
 #include "affinity/engine/engine.hpp"
+#include "affinity/host/cpuset_writer.hpp"
 #include "affinity/host/topology.hpp"
 #include "affinity/http/listen.hpp"
 #include "affinity/http/server.hpp"
@@ -90,8 +91,8 @@ class Daemon {
         ground_(std::move(ground)),
         log_(ground_.config.log_level),
         store_(ground_.state_dir, ground_.boot_id, log_),
-        engine_(ground_.topology, to_engine_options(ground_.config), options.roots, calls_, store_,
-                log_, clock_),
+        engine_(ground_.topology, to_engine_options(ground_.config), options.roots, calls_,
+                cpusets_, store_, log_, clock_),
         router_(engine_, events_),
         watches_(
             io, engine_,
@@ -226,6 +227,7 @@ class Daemon {
   log::Log log_;
   base::Clock clock_;
   engine::KernelAffinityCalls calls_;
+  host::KernelCpusetWriter cpusets_;
   state::Store store_;
   engine::Engine engine_;
   http::Feed events_;

@@ -145,7 +145,7 @@ Result<void> check_override(const policy::Override& given, const Sandbox& sandbo
     return fail(ErrorCode::kConflict,
                 "cpus: " + policy::format_list(foreign) + " belongs to another pod exclusively");
   }
-  const auto refused = given.cpus - sandbox.cgroup_cpus().value_or(given.cpus);
+  const auto refused = given.cpus - sandbox.reachable_cpus().value_or(given.cpus);
   if (!refused.empty()) {
     return fail(ErrorCode::kConflict,
                 "cpus: its cgroup does not allow " + policy::format_list(refused));

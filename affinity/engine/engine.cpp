@@ -12,12 +12,14 @@
 namespace ka::engine {
 
 Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, AffinityCalls& calls,
-               state::Store& store, const log::Log& log, const base::Clock& clock)
+               host::CpusetWriter& cpusets, state::Store& store, const log::Log& log,
+               const base::Clock& clock)
     : topology_(std::move(topology)),
       options_(std::move(options)),
       roots_(std::move(roots)),
       proc_(roots_.proc),
       calls_(calls),
+      cpusets_(cpusets),
       store_(store),
       log_(log),
       clock_(clock) {
@@ -205,8 +207,9 @@ Outcome Engine::look_again(std::string_view sandbox) {
 
 Outcome Engine::check_drift() {
   Affected drifted;
+  base::ThreadStats stats(proc_.root());
   for (const auto& [id, sandbox] : sandboxes_) {
-    if (!sandbox->looks_unchanged(proc_, calls_)) drifted.push_back(sandbox.get());
+    if (!sandbox->looks_unchanged(eyes(stats), clock_.now())) drifted.push_back(sandbox.get());
   }
   Outcome outcome = repair(std::move(drifted));
   if (map_changed_ || !unfinished_.empty()) outcome += finish({});
@@ -293,6 +296,9 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
                      found->seen().conflicts,
                      found->cgroup(),
                      found->cgroup_cpus(),
+                     found->keeper().in_charge(),
+                     found->keeper().theirs(),
+                     found->keeper().problem(),
                      found->released() || !options_.enable,
                      options_.observe,
                      find_guest(sandbox),

@@ -20,6 +20,7 @@
 #include "affinity/engine/trespasses.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cgroup.hpp"
+#include "affinity/host/cpuset_writer.hpp"
 #include "affinity/log/log.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"
@@ -37,6 +38,7 @@ namespace ka::engine {
 
 class AffinityCalls;
 class Sandbox;
+enum class CgroupMode;
 struct Applied;
 struct Eyes;
 
@@ -51,9 +53,10 @@ struct Options {
 
 class Engine {
  public:
-  /// `calls`, `store`, `log` and `clock` must outlive the engine.
+  /// `calls`, `cpusets`, `store`, `log` and `clock` must outlive the engine.
   Engine(policy::Topology topology, Options options, vmm::Roots roots, AffinityCalls& calls,
-         state::Store& store, const log::Log& log, const base::Clock& clock);
+         host::CpusetWriter& cpusets, state::Store& store, const log::Log& log,
+         const base::Clock& clock);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
@@ -158,6 +161,7 @@ class Engine {
   bool observe_one(Sandbox& sandbox, base::ThreadStats& stats);
   void plan(Sandbox& sandbox);
   policy::SandboxPlan planned(const Sandbox& sandbox) const;
+  Affected apply_all(const Affected& sandboxes, base::ThreadStats& stats, Outcome& outcome);
   Affected apply_to(const Affected& sandboxes, Extent extent, base::ThreadStats& stats,
                     Outcome& outcome);
   void note(Sandbox& sandbox, const Applied& applied, Outcome& outcome);
@@ -171,6 +175,13 @@ class Engine {
   const policy::Settings& settings_for(const policy::PodRecord& pod) const;
   std::vector<policy::Violation> violations_of(const Sandbox& sandbox,
                                                const policy::PodRecord& pod) const;
+
+  // The cgroups around it (manage.cpp).
+  CgroupMode cgroup_mode(const Sandbox& sandbox) const;
+  bool is_given_back(const Sandbox& sandbox) const;
+  void widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats);
+  bool narrow_cgroup(Sandbox& sandbox);
+  void wrote_cgroup(const Sandbox& sandbox);
 
   // Its two halves (narrow.cpp).
   Outcome narrow_by(const policy::Change& change, std::chrono::nanoseconds budget);
@@ -204,6 +215,7 @@ class Engine {
   base::ProcFs proc_;
   std::optional<host::Cgroups> cgroups_;  ///< absent where the kernel has no cpuset cgroups
   AffinityCalls& calls_;
+  host::CpusetWriter& cpusets_;
   state::Store& store_;
   const log::Log& log_;
   const base::Clock& clock_;

@@ -35,7 +35,8 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
     sandboxes = observe(std::move(sandboxes), stats);
     for (Sandbox* sandbox : sandboxes) plan(*sandbox);
     outcome.planned += static_cast<int>(sandboxes.size());
-    sandboxes = apply_to(sandboxes, extent, stats, outcome);
+    sandboxes = extent == Extent::kAll ? apply_all(sandboxes, stats, outcome)
+                                       : apply_to(sandboxes, extent, stats, outcome);
   }
   for (const Sandbox* sandbox : all) see_trespass(*sandbox);
   for (Sandbox* sandbox : all) {
@@ -64,7 +65,7 @@ Engine::Affected Engine::observe(Affected sandboxes, base::ThreadStats& stats) {
 }
 
 bool Engine::observe_one(Sandbox& sandbox, base::ThreadStats& stats) {
-  const auto seen = sandbox.observe(eyes(stats), *ledger_.find(sandbox.id()));
+  const auto seen = sandbox.observe(eyes(stats), *ledger_.find(sandbox.id()), cgroup_mode(sandbox));
   if (seen) {
     see_trespass(sandbox);
     return true;
@@ -79,12 +80,30 @@ bool Engine::observe_one(Sandbox& sandbox, base::ThreadStats& stats) {
   return false;
 }
 
-void Engine::plan(Sandbox& sandbox) { sandbox.take_plan(planned(sandbox)); }
+void Engine::plan(Sandbox& sandbox) {
+  auto made = planned(sandbox);
+  // Where it is not time to write the cgroup, a plan inside what it allows now.
+  if (!sandbox.keeper().accepts(made.cgroup, clock_.now())) made = planned(sandbox);
+  sandbox.take_plan(std::move(made));
+}
 
 policy::SandboxPlan Engine::planned(const Sandbox& sandbox) const {
   const policy::PodRecord& pod = *ledger_.find(sandbox.id());
   return policy::plan_sandbox(node_view(sandbox.id()), sandbox.facts(pod), settings_for(pod),
                               sandbox.plan());
+}
+
+/// Between a cgroup's two writes its threads find their places. A cgroup that was narrowed is
+/// looked at once more: the kernel may have forgotten what its threads had.
+Engine::Affected Engine::apply_all(const Affected& sandboxes, base::ThreadStats& stats,
+                                   Outcome& outcome) {
+  for (Sandbox* sandbox : sandboxes) widen_cgroup(*sandbox, stats);
+  Affected again = apply_to(sandboxes, Extent::kAll, stats, outcome);
+  for (Sandbox* sandbox : sandboxes) {
+    const bool known = std::ranges::find(again, sandbox) != again.end();
+    if (narrow_cgroup(*sandbox) && !known) again.push_back(sandbox);
+  }
+  return again;
 }
 
 /// Makes the writes that bring the sandboxes to their plans; those in which something changed
@@ -110,7 +129,7 @@ Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent,
 
 std::vector<policy::ThreadPlacement> Engine::placements_to_write(const Sandbox& sandbox,
                                                                  Extent extent) const {
-  const bool give_back = !options_.enable || sandbox.released();
+  const bool give_back = is_given_back(sandbox);
   if (options_.observe && !give_back) return {};
   auto placements = give_back ? sandbox.placements_of_originals() : sandbox.placements();
   const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox.id());

@@ -93,14 +93,31 @@ CgroupFacts read_cgroup_of_vcpus(const Eyes& eyes, const vmm::VmmThreads& seen,
   return facts ? std::move(*facts) : of_vmm;
 }
 
-}  // namespace
-
-base::Result<void> Sandbox::observe_afresh(const Eyes& eyes, const policy::PodRecord& pod) {
-  if (discovery_) discovery_->forget();
-  return observe(eyes, pod);
+/// What stands against managing the cgroup whose cpuset is in force for the VMM; empty: nothing.
+std::string why_not_managed(const policy::PodRecord& pod,
+                            const std::optional<host::Cgroups>& cgroups, const CgroupFacts& of_vmm,
+                            const std::string& own) {
+  if (!cgroups || cgroups->version() != 2) return "only cgroups of version 2 are managed";
+  if (!pod.domain.empty()) return "libvirt keeps the cgroup of its domain";
+  if (own.empty()) return "it has no cgroup of its own";
+  if (pod.source == policy::Source::kCgroup) {
+    return "what Kata writes there is all that tells of its containers";
+  }
+  const auto below = of_vmm.cpuset_directory.lexically_relative(own);
+  const bool inside = !below.empty() && *below.begin() != "..";
+  return inside ? "" : "its cgroup has no cpuset of its own";
 }
 
-base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& pod) {
+}  // namespace
+
+base::Result<void> Sandbox::observe_afresh(const Eyes& eyes, const policy::PodRecord& pod,
+                                           CgroupMode mode) {
+  if (discovery_) discovery_->forget();
+  return observe(eyes, pod, mode);
+}
+
+base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& pod,
+                                    CgroupMode mode) {
   const int vmm_pid = pod.vmm_pid.value_or(0);
   const CgroupFacts of_vmm = read_vmm_cgroup(eyes, pod);
   const vmm::Target target{vmm_pid, id_, own_cgroup(pod, eyes.cgroups, of_vmm)};
@@ -109,10 +126,20 @@ base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& p
   if (seen && forget_ended(*seen)) seen = discovery_->look(&*monitor_, eyes.stats);
   if (!seen) return unexpected(std::move(seen.error()));
   seen_ = std::move(*seen);
+  keeper_.look(eyes.cgroups, of_vmm.cpuset_directory, mode,
+               mode == CgroupMode::kObey
+                   ? std::string()
+                   : why_not_managed(pod, eyes.cgroups, of_vmm, target.cgroup));
   read_cgroups(eyes, pod, of_vmm);
   read_masks(eyes);
   remember_originals();
   return {};
+}
+
+void Sandbox::observe_masks(const Eyes& eyes, const policy::PodRecord& pod) {
+  read_cgroups(eyes, pod, read_vmm_cgroup(eyes, pod));
+  read_masks(eyes);
+  assign();
 }
 
 /// Drops what the monitor told of threads that have ended since: it told of an unplugged vCPU
@@ -128,13 +155,15 @@ bool Sandbox::forget_ended(const vmm::VmmThreads& now) {
 /// What the processes of the sandbox may use, each by its own cgroup.
 void Sandbox::read_cgroups(const Eyes& eyes, const policy::PodRecord& pod,
                            const CgroupFacts& of_vmm) {
-  allowed_by_pid_ = {{seen_.vmm_pid, of_vmm.cpus}};
+  allowed_by_pid_.clear();
+  kept_.clear();
+  enter_cgroup(seen_.vmm_pid, of_vmm);
   task_counts_ = {{seen_.vmm_pid, count_tasks(eyes.proc, seen_.vmm_pid)}};
   for (const auto& thread : seen_.threads) {
     const int pid = thread.key.pid;
     if (task_counts_.contains(pid)) continue;
     task_counts_[pid] = count_tasks(eyes.proc, pid);
-    allowed_by_pid_[pid] = read_cgroup(eyes, pid).cpus;
+    enter_cgroup(pid, read_cgroup(eyes, pid));
   }
   const CgroupFacts of_vcpus =
       pod.domain.empty() ? read_cgroup_of_vcpus(eyes, seen_, of_vmm) : of_vmm;
@@ -143,8 +172,14 @@ void Sandbox::read_cgroups(const Eyes& eyes, const policy::PodRecord& pod,
   if (!of_vcpus.cpus.empty()) cgroup_cpus_ = of_vcpus.cpus;
 }
 
+void Sandbox::enter_cgroup(int pid, const CgroupFacts& cgroup) {
+  allowed_by_pid_[pid] = cgroup.cpus;
+  if (cgroup.cpuset_directory == keeper_.directory()) kept_.insert(pid);
+}
+
 const CpuSet& Sandbox::allowed_for(const policy::ThreadFacts& thread) const {
   static const CpuSet kUnknown;
+  if (keeper_.only_watches() && kept_.contains(thread.key.pid)) return keeper_.cpuset().bound;
   if (thread.role == Role::kVcpu && cgroup_cpus_) return *cgroup_cpus_;
   const auto found = allowed_by_pid_.find(thread.key.pid);
   return found == allowed_by_pid_.end() ? kUnknown : found->second;
@@ -198,14 +233,14 @@ void Sandbox::remember_masks() {
   for (const ThreadView& thread : threads_) left_[thread.facts.key.tid] = thread.actual;
 }
 
-bool Sandbox::looks_unchanged(const base::ProcFs& proc, AffinityCalls& calls) const {
-  if (!seen_.settled) return false;
+bool Sandbox::looks_unchanged(const Eyes& eyes, CgroupKeeper::Time now) const {
+  if (!seen_.settled || !keeper_.looks_unchanged(eyes.cgroups, now)) return false;
   for (const auto& [pid, count] : task_counts_) {
-    if (count_tasks(proc, pid) != count) return false;
+    if (count_tasks(eyes.proc, pid) != count) return false;
   }
   return std::ranges::all_of(threads_, [&](const ThreadView& thread) {
     const auto left = left_.find(thread.facts.key.tid);
-    const auto actual = calls.get(thread.facts.key.tid);
+    const auto actual = eyes.calls.get(thread.facts.key.tid);
     return left != left_.end() && actual && *actual == left->second;
   });
 }
@@ -227,7 +262,8 @@ int Sandbox::count_changed_masks(AffinityCalls& calls) const {
 
 policy::SandboxFacts Sandbox::facts(const policy::PodRecord& pod) const {
   policy::SandboxFacts facts = policy::to_sandbox_facts(pod);
-  facts.cgroup_cpus = cgroup_cpus_;
+  facts.cgroup_cpus = reachable_cpus();
+  facts.cgroup_writable = keeper_.in_charge();
   facts.vcpus = seen_.vcpus;
   for (const auto& thread : seen_.threads) {
     if (thread.role == Role::kIothread) facts.iothreads.push_back(thread.name);
@@ -236,8 +272,22 @@ policy::SandboxFacts Sandbox::facts(const policy::PodRecord& pod) const {
   return facts;
 }
 
+std::optional<CpuSet> Sandbox::reachable_cpus() const {
+  return keeper_.in_charge() ? keeper_.cpuset().bound : cgroup_cpus_;
+}
+
+void Sandbox::forgive() {
+  refused_.clear();
+  keeper_.forgive();
+}
+
 void Sandbox::take_plan(policy::SandboxPlan plan) {
   plan_ = std::move(plan);
+  assign();
+}
+
+/// Gives each thread its set of the plan.
+void Sandbox::assign() {
   for (ThreadView& thread : threads_) {
     const CpuSet* wanted = plan_->cpus_for(thread.facts);
     thread.wanted = wanted == nullptr ? CpuSet{} : *wanted;
@@ -268,9 +318,16 @@ std::vector<policy::ThreadPlacement> Sandbox::placements() const {
   for (const ThreadView& thread : threads_) {
     if (!thread.managed) continue;
     placements.push_back(
-        {thread.facts.key, thread.wanted, thread.actual, allowed_for(thread.facts)});
+        {thread.facts.key, wanted_now(thread), thread.actual, allowed_for(thread.facts)});
   }
   return placements;
+}
+
+/// A thread that is to have all that its cgroup will allow follows the cgroup on its own way there.
+CpuSet Sandbox::wanted_now(const ThreadView& thread) const {
+  const bool follows =
+      keeper_.is_open() && kept_.contains(thread.facts.key.pid) && thread.wanted == plan_->cgroup;
+  return follows ? allowed_for(thread.facts) : thread.wanted;
 }
 
 std::vector<policy::ThreadPlacement> Sandbox::placements_of_originals() const {
@@ -311,13 +368,14 @@ void Sandbox::note(const Applied& applied) {
 }
 
 state::Saved Sandbox::saved(const policy::PodRecord& pod) const {
-  return {pod, plan_, originals_, released_};
+  return {pod, plan_, originals_, released_, keeper_.saved()};
 }
 
 void Sandbox::restore(const state::Saved& saved) {
   plan_ = saved.plan;
   originals_ = saved.originals;
   released_ = saved.released;
+  if (saved.cgroup) keeper_.restore(*saved.cgroup);
 }
 
 }  // namespace ka::engine

@@ -13,6 +13,7 @@
 #include "affinity/base/thread_stats.hpp"
 #include "affinity/engine/affinity_calls.hpp"
 #include "affinity/engine/apply.hpp"
+#include "affinity/engine/cgroup_keeper.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/state/store.hpp"
@@ -38,14 +39,17 @@ class Sandbox {
   const std::string& id() const { return id_; }
 
   /// Reads the VMM's threads, their masks and what their cgroups allow. kGone: the VMM is.
-  base::Result<void> observe(const Eyes& eyes, const policy::PodRecord& pod);
+  base::Result<void> observe(const Eyes& eyes, const policy::PodRecord& pod, CgroupMode mode);
   /// The same with nothing remembered from earlier looks.
-  base::Result<void> observe_afresh(const Eyes& eyes, const policy::PodRecord& pod);
+  base::Result<void> observe_afresh(const Eyes& eyes, const policy::PodRecord& pod,
+                                    CgroupMode mode);
+  /// Reads again what a write to its cgroup may have changed.
+  void observe_masks(const Eyes& eyes, const policy::PodRecord& pod);
   /// Remembers the masks as the line leaves them: whatever differs from them later is the work of
   /// someone else, also when `verify` has seen it before.
   void remember_masks();
   /// Much cheaper: true when no thread came or went and every mask still reads as it was left.
-  bool looks_unchanged(const base::ProcFs& proc, AffinityCalls& calls) const;
+  bool looks_unchanged(const Eyes& eyes, CgroupKeeper::Time now) const;
   /// Whether a thread may run on one of these CPUs, as far as was last seen.
   bool uses(const policy::CpuSet& cpus) const;
   /// Living threads whose mask is another one than it was left with, and not what they should have.
@@ -63,7 +67,7 @@ class Sandbox {
   void note(const Applied& applied);
 
   /// Threads that were given up are tried again.
-  void forgive() { refused_.clear(); }
+  void forgive();
   void set_monitor(vmm::MonitorFacts facts) { monitor_ = std::move(facts); }
 
   void set_memory(MemoryView memory) { memory_ = std::move(memory); }
@@ -74,6 +78,10 @@ class Sandbox {
   const vmm::VmmThreads& seen() const { return seen_; }
   const std::string& cgroup() const { return cgroup_; }
   const std::optional<policy::CpuSet>& cgroup_cpus() const { return cgroup_cpus_; }
+  /// What a plan may use: `cgroup_cpus`, or what it can be made.
+  std::optional<policy::CpuSet> reachable_cpus() const;
+  CgroupKeeper& keeper() { return keeper_; }
+  const CgroupKeeper& keeper() const { return keeper_; }
 
   bool released() const { return released_; }
   void set_released(bool released) { released_ = released; }
@@ -88,6 +96,9 @@ class Sandbox {
   bool forget_ended(const vmm::VmmThreads& now);
   void read_cgroups(const Eyes& eyes, const policy::PodRecord& pod,
                     const host::CgroupFacts& of_vmm);
+  void enter_cgroup(int pid, const host::CgroupFacts& cgroup);
+  void assign();
+  policy::CpuSet wanted_now(const ThreadView& thread) const;
   void read_masks(const Eyes& eyes);
   void remember_originals();
   const state::Original* inherited(const ThreadView& thread) const;
@@ -101,8 +112,10 @@ class Sandbox {
   std::vector<ThreadView> threads_;
   std::optional<policy::SandboxPlan> plan_;
   std::string cgroup_;
-  std::optional<policy::CpuSet> cgroup_cpus_;         ///< of the vCPUs' cgroup
-  std::map<int, policy::CpuSet> allowed_by_pid_;      ///< of every other process of the sandbox
+  std::optional<policy::CpuSet> cgroup_cpus_;     ///< of the vCPUs' cgroup
+  std::map<int, policy::CpuSet> allowed_by_pid_;  ///< of every other process of the sandbox
+  std::set<int> kept_;                            ///< processes inside the keeper's cgroup
+  CgroupKeeper keeper_;
   std::map<policy::ThreadKey, std::string> refused_;  ///< given up, and why
   std::map<int, state::Original> originals_;
   std::map<int, std::size_t> task_counts_;  ///< by pid: threads when it was last observed

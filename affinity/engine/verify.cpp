@@ -152,11 +152,12 @@ VerifyReport Engine::verify() {
   for (const auto& [id, sandbox] : sandboxes_) {
     base::ThreadStats stats(proc_.root());
     const policy::PodRecord& pod = *ledger_.find(id);
-    if (!sandbox->observe_afresh(eyes(stats), pod) || sandbox->plan() == nullptr) continue;
-    sandbox->take_plan(planned(*sandbox));
+    const auto seen = sandbox->observe_afresh(eyes(stats), pod, cgroup_mode(*sandbox));
+    if (!seen || sandbox->plan() == nullptr) continue;
+    plan(*sandbox);
     ++report.sandboxes;
     report.threads += static_cast<int>(sandbox->threads().size());
-    if (sandbox->released() || !options_.enable) {
+    if (is_given_back(*sandbox)) {
       ++report.released;
       continue;
     }

@@ -61,12 +61,15 @@ struct SandboxView {
   const std::vector<ThreadView>& threads;
   const std::vector<policy::VcpuFacts>& vcpus;
   const policy::Settings& settings;
-  std::string vcpu_source;                    ///< which backend named the vCPUs
-  const std::vector<std::string>& conflicts;  ///< where backends contradicted each other
-  std::string cgroup;                         ///< directory of its cpuset cgroup; may be empty
-  std::optional<policy::CpuSet> cgroup_cpus;  ///< what that cgroup allows
-  bool released = false;  ///< given back (`release`, `enable = false`): watched, not placed
-  bool observed = false;  ///< mode = "observe": planned, nothing is written
+  std::string vcpu_source;                      ///< which backend named the vCPUs
+  const std::vector<std::string>& conflicts;    ///< where backends contradicted each other
+  std::string cgroup;                           ///< directory of its cpuset cgroup; may be empty
+  std::optional<policy::CpuSet> cgroup_cpus;    ///< what that cgroup allows
+  bool cgroup_managed = false;                  ///< cgroup = "manage", and nothing is in its way
+  std::optional<policy::CpuSet> cgroup_theirs;  ///< what others wrote there, under what we wrote
+  std::string cgroup_problem;  ///< why it is not managed although it is to be, in words
+  bool released = false;       ///< given back (`release`, `enable = false`): watched, not placed
+  bool observed = false;       ///< mode = "observe": planned, nothing is written
   const GuestView* guest = nullptr;    ///< null: no agent is known
   const MemoryView* memory = nullptr;  ///< null until it was looked at
 
@@ -146,6 +149,7 @@ struct Counters {
   std::map<std::string, std::uint64_t> events;  ///< by source
   std::uint64_t runs = 0;
   std::uint64_t writes = 0;
+  std::uint64_t cgroup_writes = 0;
   std::uint64_t drift_found = 0;
   std::uint64_t drift_repaired = 0;
   std::uint64_t threads_gone = 0;

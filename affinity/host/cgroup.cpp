@@ -62,14 +62,19 @@ Result<std::string> first_of(const std::filesystem::path& directory,
   return text;
 }
 
-Result<policy::CpuSet> read_cpus(const std::filesystem::path& directory, int version) {
-  // Version 1 of older kernels has no file for the effective set.
-  const auto text = version == 2 ? first_of(directory, {"cpuset.cpus.effective"})
-                                 : first_of(directory, {"cpuset.effective_cpus", "cpuset.cpus"});
+Result<policy::CpuSet> read_set(const std::filesystem::path& directory,
+                                std::initializer_list<const char*> names) {
+  const auto text = first_of(directory, names);
   if (!text) return unexpected(text.error());
   auto set = policy::parse_list<policy::CpuTag>(*text);
   if (!set) return base::fail(ErrorCode::kInvalid, directory.string() + ": " + set.error().reason);
   return std::move(*set);
+}
+
+Result<policy::CpuSet> read_cpus(const std::filesystem::path& directory, int version) {
+  // Version 1 of older kernels has no file for the effective set.
+  return version == 2 ? read_set(directory, {"cpuset.cpus.effective"})
+                      : read_set(directory, {"cpuset.effective_cpus", "cpuset.cpus"});
 }
 
 }  // namespace
@@ -114,6 +119,14 @@ Result<CgroupFacts> Cgroups::read(const std::filesystem::path& directory) const 
   }
   if (!cpus) return unexpected(std::move(cpus.error()));
   return CgroupFacts{with_files, directory, std::move(*cpus)};
+}
+
+Result<policy::Cpuset> Cgroups::cpuset(const std::filesystem::path& directory) const {
+  auto configured = read_set(directory, {"cpuset.cpus"});
+  if (!configured) return unexpected(std::move(configured.error()));
+  auto above = read(directory.parent_path());
+  if (!above) return unexpected(std::move(above.error()));
+  return policy::Cpuset{std::move(*configured), std::move(above->cpus)};
 }
 
 }  // namespace ka::host

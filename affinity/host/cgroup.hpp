@@ -1,11 +1,12 @@
 // cgroups, as far as CPU placement needs them: what a process's cpuset cgroup allows. Version 1
-// and 2. (Writing cgroups is not done here.)
+// and 2. (They are written in cpuset_writer.hpp.)
 #pragma once
 
 #include <filesystem>
 
 #include "affinity/base/result.hpp"
 #include "policy/facts/id_set.hpp"
+#include "policy/plan/cgroup.hpp"
 
 namespace ka::host {
 
@@ -36,6 +37,8 @@ class Cgroups {
   base::Result<CgroupFacts> of_task(int tid) const;
   /// Of a cgroup, by its absolute directory.
   base::Result<CgroupFacts> read(const std::filesystem::path& directory) const;
+  /// Version 2: the cpuset of a cgroup below the root that has the controller. kGone without.
+  base::Result<policy::Cpuset> cpuset(const std::filesystem::path& directory) const;
 
  private:
   Cgroups(int version, std::filesystem::path mount, std::filesystem::path proc)

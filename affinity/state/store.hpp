@@ -27,11 +27,21 @@ struct Original {
   bool operator==(const Original&) const = default;
 };
 
+/// A cgroup whose cpuset we wrote (cgroup = "manage").
+struct SavedCgroup {
+  std::string directory;
+  policy::CpuSet theirs;  ///< what others wrote there; empty: nothing
+  policy::CpuSet ours;    ///< what we wrote there last
+
+  bool operator==(const SavedCgroup&) const = default;
+};
+
 struct Saved {
   policy::PodRecord pod;
   std::optional<policy::SandboxPlan> plan;  ///< the last one: which vCPU serves which CPU
   std::map<int, Original> originals;        ///< by pid
   bool released = false;
+  std::optional<SavedCgroup> cgroup;
 
   bool operator==(const Saved&) const = default;
 };

@@ -70,6 +70,23 @@ json::array to_json(const std::map<int, Original>& originals) {
   return array;
 }
 
+json::object to_json(const SavedCgroup& cgroup) {
+  return {{"directory", cgroup.directory},
+          {"theirs", format_list(cgroup.theirs)},
+          {"ours", format_list(cgroup.ours)}};
+}
+
+SavedCgroup read_cgroup(const json::value& value, words::Complaint& complaint) {
+  SavedCgroup cgroup;
+  words::Fields fields(value, "cgroup", complaint);
+  fields.require({"directory"});
+  fields.read("directory", cgroup.directory);
+  fields.read("theirs", cgroup.theirs);
+  fields.read("ours", cgroup.ours);
+  fields.finish();
+  return cgroup;
+}
+
 policy::Source read_source(words::Fields& fields) {
   std::string name = "state";
   fields.read("source", name);
@@ -154,6 +171,7 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
                         {"pod", to_json(saved.pod)},
                         {"originals", to_json(saved.originals)},
                         {"released", saved.released}};
+  if (saved.cgroup) document["cgroup"] = to_json(*saved.cgroup);
   if (saved.plan) document["plan"] = words::placements_to_json(*saved.plan);
   return json::serialize(document) + '\n';
 }
@@ -180,6 +198,9 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
     read_original(element, path, complaint, saved.originals);
   });
   fields.read("released", saved.released);
+  if (const json::value* cgroup = fields.find("cgroup")) {
+    saved.cgroup = read_cgroup(*cgroup, complaint);
+  }
   if (const json::value* plan = fields.find("plan")) {
     auto read = words::sandbox_plan_from_json(*plan);
     if (!read) return unexpected(std::move(read.error()));

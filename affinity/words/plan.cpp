@@ -101,6 +101,7 @@ SandboxPlan read_sandbox(const boost::json::value& value, const std::string& pat
   fields.read("mask", plan.mask);
   fields.read("mems", plan.mems);
   for (const auto& [name, set] : kSets) fields.read(name, plan.*set);
+  fields.read("cgroup_wanted", plan.cgroup);
   read_iothreads(fields, plan, complaint);
   fields.each("vcpus", [&](const auto& element, const std::string& at) {
     plan.vcpus.push_back(read_vcpu(element, at, complaint));
@@ -128,6 +129,7 @@ boost::json::object placements_to_json(const SandboxPlan& plan) {
   for (const VcpuPlan& vcpu : plan.vcpus) vcpus.push_back(vcpu_to_json(vcpu));
   object["vcpus"] = std::move(vcpus);
   for (const auto& [name, set] : kSets) object[name] = policy::format_list(plan.*set);
+  if (!plan.cgroup.empty()) object["cgroup_wanted"] = policy::format_list(plan.cgroup);
   boost::json::object iothreads;
   for (const auto& [id, cpus] : plan.iothreads) iothreads[id] = policy::format_list(cpus);
   object["iothreads"] = std::move(iothreads);

@@ -35,6 +35,15 @@ void read_housekeeping(Fields& fields, std::string_view name, policy::Housekeepi
   into = std::move(*housekeeping);
 }
 
+bool read_manage_cgroup(Fields& fields) {
+  std::string text = "obey";
+  fields.read("cgroup", text);
+  if (text != "obey" && text != "manage") {
+    fields.complain("cgroup", '"' + text + "\" is not one of \"obey\", \"manage\"");
+  }
+  return text == "manage";
+}
+
 policy::Settings read_settings(const boost::json::value& value, const std::string& path,
                                Complaint& complaint) {
   policy::Settings settings;
@@ -46,6 +55,7 @@ policy::Settings read_settings(const boost::json::value& value, const std::strin
     if (!parsed) fields.complain("vcpu_pinning", parsed.error().message);
   }
   read_housekeeping(fields, "housekeeping", settings.housekeeping);
+  settings.manage_cgroup = read_manage_cgroup(fields);
   for (const policy::Role role : kHousekeepingRoles) {
     const std::string_view name = policy::role_name(role);
     if (fields.find(name) != nullptr) read_housekeeping(fields, name, settings.overrides[role]);
@@ -191,6 +201,7 @@ base::Result<Scenario> scenario_from_json(const boost::json::value& document, To
   auto& sandboxes = scenario.snapshot.sandboxes;
   fields.each("sandboxes", [&](const auto& element, const std::string& path) {
     sandboxes.push_back(read_sandbox(element, path, topology, complaint));
+    sandboxes.back().cgroup_writable = scenario.settings.manage_cgroup;
   });
   fields.finish();
   sort_unique(sandboxes, &SandboxFacts::id, fields, "sandboxes");

@@ -80,8 +80,10 @@ struct Override {
 /// Everything plan() is told of one sandbox.
 struct SandboxFacts {
   std::string id;
-  std::string pod_uid;                     ///< may be empty: then the id takes its place
-  std::optional<CpuSet> cgroup_cpus;       ///< effective cpuset of its cgroup; absent: all
+  std::string pod_uid;                ///< may be empty: then the id takes its place
+  std::optional<CpuSet> cgroup_cpus;  ///< effective cpuset of its cgroup; absent: all
+  /// The cgroup's cpuset is ours to write: `cgroup_cpus` is what it can be made to allow.
+  bool cgroup_writable = false;
   std::vector<VcpuFacts> vcpus;            ///< by ascending index
   std::vector<std::string> iothreads;      ///< ids, sorted
   std::vector<ContainerFacts> containers;  ///< by ascending id

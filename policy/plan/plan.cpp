@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "policy/plan/assign.hpp"
+#include "policy/plan/cgroup.hpp"
 #include "policy/plan/ground.hpp"
 #include "policy/plan/housekeeping.hpp"
 #include "policy/plan/match.hpp"
@@ -92,6 +93,7 @@ SandboxPlan Planner::run() {
   place_threads();
   place_containers();
   apply_overrides(sandbox_, ground_, plan_, notes_);
+  if (sandbox_.cgroup_writable) plan_.cgroup = cgroup_cpus(plan_, ground_);
   plan_.reasons = std::move(notes_.reasons);
   plan_.warnings = std::move(notes_.warnings);
   return std::move(plan_);

@@ -54,7 +54,8 @@ struct Settings {
   /// Own housekeeping of a role: emulator, iothread, vhost, virtiofsd, shim.
   std::map<Role, Housekeeping> overrides;
   GuestSettings guest;
-  bool move_memory = false;  ///< memory = "migrate": it follows the CPUs
+  bool move_memory = false;    ///< memory = "migrate": it follows the CPUs
+  bool manage_cgroup = false;  ///< cgroup = "manage": its cpuset follows the plan
 
   bool operator==(const Settings&) const = default;
 };

@@ -9,6 +9,7 @@
 #include "affinity/base/files.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/cpuset_watch.hpp"
+#include "affinity/host/cpuset_writer.hpp"
 #include "tests/catch.hpp"
 #include "tests/scratch_cgroup.hpp"
 
@@ -80,4 +81,22 @@ TEST_CASE("a real cgroup that was removed and made again is followed again") {
     REQUIRE(cgroup.write("cpuset.cpus", "0"));
     CHECK(*watch->drain() == std::set<std::string>{cgroup.path()});
   }
+}
+
+TEST_CASE("a real cpuset is written, and what is above it is known") {
+  const auto cgroups = host::Cgroups::find("/proc");
+  if (!cgroups || cgroups->version() != 2) {
+    std::cout << "left out: version 2 has no cpuset controller here; the lab's scenario cgroups "
+                 "has one\n";
+    return;
+  }
+  const ScratchCgroup cgroup(*cgroups);
+  if (!cgroup.ready()) return;
+  const policy::CpuSet all = cgroups->read(cgroups->mount())->cpus;
+  host::KernelCpusetWriter writer("/nonexistent");
+  REQUIRE(writer.write(cgroup.path(), {all.first()}));
+  CHECK(*cgroups->cpuset(cgroup.path()) == policy::Cpuset{{all.first()}, all});
+  REQUIRE(writer.write(cgroup.path(), {}));
+  CHECK(*cgroups->cpuset(cgroup.path()) == policy::Cpuset{{}, all});
+  CHECK(writer.write(cgroup.path() / "gone", all).error().code == base::ErrorCode::kGone);
 }

@@ -82,7 +82,7 @@ iothread = "sandbox"
 vhost = "isolate"
 virtiofsd = "2,4"
 shim = "shared-pool"
-cgroup = "obey"
+cgroup = "manage"
 cfs_quota = "keep"
 memory = "follow"
 guest = "none"
@@ -112,6 +112,7 @@ vhost = "6"
   CHECK(roles.at(policy::Role::kVhost).kind == Kind::kIsolate);
   CHECK(roles.at(policy::Role::kVirtiofsd).cpus == CpuSet{2, 4});
   CHECK(roles.at(policy::Role::kShim).kind == Kind::kSharedPool);
+  CHECK(config->defaults.manage_cgroup);
   CHECK(config->metrics_listen == "[::1]:9101");
   CHECK(config->log_level == log::Level::kDebug);
   CHECK(config->state_dir == "/run/elsewhere");
@@ -182,7 +183,6 @@ TEST_CASE("values that are not allowed are told with those that are") {
 
 TEST_CASE("what this version does not have yet is refused, not ignored") {
   const std::map<std::string, std::string> missing = {{"mode", "\"managed\""},
-                                                      {"cgroup", "\"manage\""},
                                                       {"allow_annotations", "[\"vhost\"]"}};
   for (const auto& [key, value] : missing) {
     INFO(key);

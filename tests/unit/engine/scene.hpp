@@ -1,6 +1,7 @@
 // A node with VM sandboxes made of files, an engine on it, and what the kernel would make of it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "affinity/engine/engine.hpp"
 #include "affinity/state/store.hpp"
 #include "tests/fake_calls.hpp"
+#include "tests/fake_cpusets.hpp"
 #include "tests/fake_node.hpp"
 
 namespace ka::tests {
@@ -18,12 +20,23 @@ inline policy::Topology flat_machine(int cpus) {
   return *policy::Topology::make(std::move(list));
 }
 
+/// A clock that can be put forward.
+class TestClock final : public base::Clock {
+ public:
+  std::chrono::steady_clock::time_point now() const override { return base::Clock::now() + ahead; }
+  std::chrono::seconds ahead{};
+};
+
 /// Thread ids of a VM with main pid P: P is the main thread, P+1 the iothread, P+10+i vCPU i.
 class EngineScene {
  public:
   explicit EngineScene(int cpus = 8, engine::Options options = {})
-      : machine(policy::CpuSet::range(0, cpus - 1)), calls(machine), options_(std::move(options)) {
+      : machine(policy::CpuSet::range(0, cpus - 1)),
+        calls(machine),
+        cpusets(node.cgroup()),
+        options_(std::move(options)) {
     node.cgroup_v2();
+    cpusets.make("", machine);
     start();
   }
 
@@ -32,9 +45,10 @@ class EngineScene {
     engine_.reset();
     std::filesystem::create_directories(temp_.path() / "state");
     store_ = std::make_unique<state::Store>(temp_.path() / "state", "boot", log_);
-    engine_ = std::make_unique<engine::Engine>(
-        flat_machine(machine.size()), options_,
-        vmm::Roots{node.proc(), node.debugfs(), node.cgroup()}, calls, *store_, log_, clock_);
+    engine_ =
+        std::make_unique<engine::Engine>(flat_machine(machine.size()), options_,
+                                         vmm::Roots{node.proc(), node.debugfs(), node.cgroup()},
+                                         calls, cpusets, *store_, log_, clock);
     engine_->on_happening([this](const engine::Happening& h) { happened.push_back(h.kind); });
   }
 
@@ -43,6 +57,20 @@ class EngineScene {
     node.thread(pid, pid + 1, "IO io1");
     for (int i = 0; i < vcpus; ++i) plug(pid, i);
     node.in_cgroup(pid, "vms", policy::format_list(machine));
+  }
+
+  /// A VM in a cgroup of its own, named after the sandbox, which says nothing about its CPUs yet.
+  void boot_pod(const std::string& id, int pid, int vcpus) {
+    boot_vm(pid, vcpus);
+    const std::string cgroup = "pods/" + id;
+    cpusets.make("pods", {});
+    cpusets.make(cgroup, {});
+    node.in_cgroup(pid, cgroup, policy::format_list(machine));
+    cgroups_[pid] = cgroup;
+    calls.cgroup_of = [this](int tid) {
+      const auto found = cgroups_.find(tid / 100 * 100);
+      return found == cgroups_.end() ? machine : cpusets.effective(found->second);
+    };
   }
 
   void plug(int pid, int vcpu) {
@@ -77,14 +105,16 @@ class EngineScene {
   FakeNode node;
   policy::CpuSet machine;
   FakeCalls calls;
+  FakeCpusets cpusets;
+  TestClock clock;
   std::vector<std::string> happened;
   std::string log_lines;
 
  private:
   TempDir temp_;
+  std::map<int, std::string> cgroups_;  ///< by pid, of those with one of their own
   engine::Options options_;
   log::Log log_{log::Level::kWarning, log_lines};
-  base::Clock clock_;
   std::unique_ptr<state::Store> store_;
   std::unique_ptr<engine::Engine> engine_;
 };

@@ -36,6 +36,7 @@ Saved sample() {
   saved.plan = plan;
   saved.originals[4711] = {99, false, {0, 1, 2, 3}};
   saved.released = true;
+  saved.cgroup = {"/sys/fs/cgroup/pods/s1", {2, 3}, {0, 1, 2, 3}};
   return saved;
 }
 

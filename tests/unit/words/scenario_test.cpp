@@ -33,7 +33,8 @@ std::string wrong_sandbox(const std::string& fields) {
 
 constexpr std::string_view kDocumented = R"(
 {"shared_pool":"0-1,8-9", "exclusive_elsewhere":"6-7",
- "settings":{"vcpu_pinning":"balanced","housekeeping":"shared-pool","vhost":"4-5","shim":"isolate"},
+ "settings":{"vcpu_pinning":"balanced","housekeeping":"shared-pool","vhost":"4-5","shim":"isolate",
+   "cgroup":"manage"},
  "sandboxes":[{"id":"s2"}, {"id":"s1", "pod_uid":"u", "cgroup":"0-3,8-9",
    "vcpus":[{"index":3,"apic_id":6,"socket":1,"core":2,"thread":1,"numa":1}, {"index":0}],
    "threads":{"emulator":1,"iothreads":["io2","io1"],"vhost":2,"virtiofsd":1,"shim":1,"helpers":0},
@@ -56,8 +57,11 @@ TEST_CASE("the documented scenario is understood, field by field") {
   CHECK(settings.overrides.at(policy::Role::kVhost).cpus == CpuSet{4, 5});
   CHECK(settings.overrides.at(policy::Role::kShim).kind == policy::Housekeeping::Kind::kIsolate);
 
+  CHECK(settings.manage_cgroup);
+
   REQUIRE(snapshot.sandboxes.size() == 2);
   const auto& sandbox = snapshot.sandboxes[0];
+  CHECK(sandbox.cgroup_writable);
   CHECK(sandbox.id == "s1");
   CHECK(sandbox.pod_uid == "u");
   CHECK(sandbox.cgroup_cpus == CpuSet{0, 1, 2, 3, 8, 9});

@@ -1,0 +1,99 @@
+// One sandbox's cgroup under cgroup = "manage": what its cpuset is, what others last wrote there,
+// what we made of it.
+//
+// Everyone may write a cgroup. What others wrote is answered with what the plan wants, and kept in
+// mind: that is what the sandbox gets back when it is released.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "affinity/engine/patience.hpp"
+#include "affinity/host/cgroup.hpp"
+#include "affinity/host/cpuset_writer.hpp"
+#include "affinity/state/store.hpp"
+#include "policy/plan/cgroup.hpp"
+
+namespace ka::engine {
+
+enum class CgroupMode {
+  kObey,    ///< it is not written; what we wrote there is taken back
+  kWatch,   ///< planned as if it were managed, and not written
+  kManage,  ///< it follows the plan
+};
+
+class CgroupKeeper {
+ public:
+  using Time = Patience::Time;
+  using Directory = std::filesystem::path;
+
+  /// A look at the cgroup. `why_not`: what stands against managing it, in words; empty: nothing,
+  /// and then it is one of version 2.
+  void look(const std::optional<host::Cgroups>& cgroups, const Directory& directory,
+            CgroupMode mode, const std::string& why_not);
+
+  /// There is a cgroup to be managed or given back.
+  bool has_seen() const { return cpuset_.has_value(); }
+  /// The plan may take the cgroup's bound for what it allows.
+  bool in_charge() const { return in_charge_; }
+  /// The same, and nothing is written.
+  bool only_watches() const { return in_charge_ && mode_ == CgroupMode::kWatch; }
+  /// The threads have room for the way to their places, and none of it is another pod's: between
+  /// widen() and narrow().
+  bool is_open() const { return in_charge_ && open_; }
+  /// Precondition: in_charge().
+  const policy::Cpuset& cpuset() const { return *cpuset_; }
+  const Directory& directory() const { return directory_; }
+  /// Why it is not managed although it is to be; empty when it is.
+  const std::string& problem() const { return problem_; }
+  /// What we wrote last.
+  policy::CpuSet written() const { return cpuset_ ? cpuset_->configured : policy::CpuSet{}; }
+  /// What others last wrote; absent while nothing of ours is there.
+  const std::optional<policy::CpuSet>& theirs() const { return theirs_; }
+
+  /// False: others keep writing there, and it is not time to answer. Then in_charge() is false
+  /// until the next look.
+  bool accepts(const policy::CpuSet& wanted, Time now);
+
+  /// Precondition: has_seen(). Makes the first write of an update (policy/plan/cgroup.hpp) where
+  /// one is needed, or gives the cgroup back where it is not to be managed any more. True when it
+  /// wrote.
+  bool widen(const policy::CpuSet& wanted, const policy::CpuSet& foreign, Time now,
+             host::CpusetWriter& writer);
+  /// The last one.
+  bool narrow(const policy::CpuSet& wanted, Time now, host::CpusetWriter& writer);
+
+  /// False when somebody wrote there, or changed what is above it, or it is time to try again.
+  bool looks_unchanged(const std::optional<host::Cgroups>& cgroups, Time now) const;
+  /// What the kernel refused is tried again.
+  void forgive() { refused_ = false; }
+
+  std::optional<state::SavedCgroup> saved() const;
+  void restore(const state::SavedCgroup& saved);
+
+ private:
+  /// Somebody wrote there since we did.
+  bool is_foreign() const { return !ours_ || cpuset_->configured != *ours_; }
+  bool is_repeated(const policy::CpuSet& wanted) const {
+    return ours_ && is_foreign() && wanted == wanted_;
+  }
+  bool answer(const policy::CpuSet& cpus, const policy::CpuSet& wanted, Time now,
+              host::CpusetWriter& writer);
+  bool write(const policy::CpuSet& cpus, host::CpusetWriter& writer);
+  bool give_back(const policy::CpuSet& foreign, host::CpusetWriter& writer);
+  void forget();
+
+  CgroupMode mode_ = CgroupMode::kObey;
+  Directory directory_;
+  std::optional<policy::Cpuset> cpuset_;  ///< as last seen, or written by us since
+  bool in_charge_ = false, open_ = false;
+  bool refused_ = false;  ///< the kernel will never let us write it
+  std::string problem_;
+  std::optional<policy::CpuSet> theirs_;
+  std::optional<policy::CpuSet> ours_;  ///< what we wrote last
+  policy::CpuSet wanted_;               ///< what the plan wanted then
+  Patience patience_;
+};
+
+}  // namespace ka::engine

@@ -1,0 +1,51 @@
+// cgroup = "manage": the writes to a sandbox's cgroup around those to its threads.
+#include "affinity/engine/engine.hpp"
+#include "affinity/engine/sandbox.hpp"
+
+namespace ka::engine {
+
+bool Engine::is_given_back(const Sandbox& sandbox) const {
+  return !options_.enable || sandbox.released();
+}
+
+CgroupMode Engine::cgroup_mode(const Sandbox& sandbox) const {
+  const bool manage = settings_for(*ledger_.find(sandbox.id())).manage_cgroup;
+  if (!manage || is_given_back(sandbox)) return CgroupMode::kObey;
+  return options_.observe ? CgroupMode::kWatch : CgroupMode::kManage;
+}
+
+/// Makes room for the threads' way to their places. Where the cgroup cannot be written, the sandbox
+/// is planned inside what it allows.
+void Engine::widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats) {
+  CgroupKeeper& keeper = sandbox.keeper();
+  if (!keeper.has_seen() || (options_.observe && !is_given_back(sandbox))) return;
+  const bool was_in_charge = keeper.in_charge();
+  const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox.id());
+  const bool wrote = keeper.widen(sandbox.plan()->cgroup, foreign, clock_.now(), cpusets_);
+  if (wrote) {
+    wrote_cgroup(sandbox);
+    sandbox.observe_masks(eyes(stats), *ledger_.find(sandbox.id()));
+  }
+  if (keeper.in_charge() || !(wrote || was_in_charge)) return;
+  if (was_in_charge) {
+    happened("unmanaged", sandbox.id(), "its cgroup cannot be written: " + keeper.problem());
+  }
+  plan(sandbox);
+}
+
+/// True when it wrote.
+bool Engine::narrow_cgroup(Sandbox& sandbox) {
+  if (options_.observe) return false;
+  const bool wrote = sandbox.keeper().narrow(sandbox.plan()->cgroup, clock_.now(), cpusets_);
+  if (wrote) wrote_cgroup(sandbox);
+  return wrote;
+}
+
+void Engine::wrote_cgroup(const Sandbox& sandbox) {
+  ++counters_.cgroup_writes;
+  const CgroupKeeper& keeper = sandbox.keeper();
+  happened("cgroup-written", sandbox.id(),
+           "its cgroup has CPUs \"" + policy::format_list(keeper.written()) + '"');
+}
+
+}  // namespace ka::engine

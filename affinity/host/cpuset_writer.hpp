@@ -1,0 +1,40 @@
+// Writes the cpuset of a cgroup, version 2.
+#pragma once
+
+#include <filesystem>
+
+#include "affinity/base/result.hpp"
+#include "policy/facts/id_set.hpp"
+
+namespace ka::host {
+
+class CpusetWriter {
+ public:
+  CpusetWriter() = default;
+  CpusetWriter(const CpusetWriter&) = delete;
+  CpusetWriter& operator=(const CpusetWriter&) = delete;
+  virtual ~CpusetWriter() = default;
+
+  /// Makes these the cgroup's CPUs (cpuset.cpus); empty: all that the cgroup above it allows. Done
+  /// when it returns without an error. kTransient: it may yet come.
+  virtual base::Result<void> write(const std::filesystem::path& directory,
+                                   const policy::CpuSet& cpus) = 0;
+};
+
+/// By the kernel's file; where systemd has the cgroup as a unit of its own, through systemd, which
+/// would undo what is written behind its back (systemd.resource-control(5), AllowedCPUs=).
+class KernelCpusetWriter final : public CpusetWriter {
+ public:
+  /// `systemd`: the socket on which systemd itself answers, in place of a D-Bus daemon. Where it
+  /// does not answer, there is no systemd to ask.
+  explicit KernelCpusetWriter(std::filesystem::path systemd = "/run/systemd/private")
+      : systemd_(std::move(systemd)) {}
+
+  base::Result<void> write(const std::filesystem::path& directory,
+                           const policy::CpuSet& cpus) override;
+
+ private:
+  std::filesystem::path systemd_;
+};
+
+}  // namespace ka::host

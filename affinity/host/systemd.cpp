@@ -1,0 +1,98 @@
+#include "affinity/host/systemd.hpp"
+
+#include <systemd/sd-bus.h>
+
+#include <cerrno>
+#include <memory>
+#include <string_view>
+
+namespace ka::host {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+
+constexpr std::uint64_t kPatience = 500000;  ///< microseconds
+constexpr std::string_view kNoSuchUnit = "org.freedesktop.systemd1.NoSuchUnit";
+
+struct BusCloser {
+  void operator()(sd_bus* bus) const { sd_bus_close_unref(bus); }
+};
+using Bus = std::unique_ptr<sd_bus, BusCloser>;
+
+struct MessageFreer {
+  void operator()(sd_bus_message* message) const { sd_bus_message_unref(message); }
+};
+using Message = std::unique_ptr<sd_bus_message, MessageFreer>;
+
+Result<Bus> connect(const std::filesystem::path& socket) {
+  sd_bus* made = nullptr;
+  if (const int failed = sd_bus_new(&made); failed < 0) {
+    return base::fail_errno(-failed, "systemd");
+  }
+  Bus bus(made);
+  int failed = sd_bus_set_address(made, ("unix:path=" + socket.string()).c_str());
+  if (failed >= 0) failed = sd_bus_set_method_call_timeout(made, kPatience);
+  if (failed >= 0) failed = sd_bus_start(made);
+  if (failed >= 0) return bus;
+  return base::fail(ErrorCode::kUnavailable, base::system_error(-failed, "systemd").message);
+}
+
+/// SetUnitProperties(in s name, in b runtime, in a(sv) properties): org.freedesktop.systemd1(5).
+Result<Message> make_call(sd_bus* bus, const std::string& unit, const policy::CpuSet& cpus) {
+  sd_bus_message* made = nullptr;
+  int failed = sd_bus_message_new_method_call(
+      bus, &made, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+      "org.freedesktop.systemd1.Manager", "SetUnitProperties");
+  Message message(made);
+  const auto mask = to_cpu_mask(cpus);
+  if (failed >= 0) failed = sd_bus_message_append(made, "sb", unit.c_str(), 1);
+  if (failed >= 0) failed = sd_bus_message_open_container(made, 'a', "(sv)");
+  if (failed >= 0) failed = sd_bus_message_open_container(made, 'r', "sv");
+  if (failed >= 0) failed = sd_bus_message_append(made, "s", "AllowedCPUs");
+  if (failed >= 0) failed = sd_bus_message_open_container(made, 'v', "ay");
+  if (failed >= 0) failed = sd_bus_message_append_array(made, 'y', mask.data(), mask.size());
+  for (int open = 0; open < 3 && failed >= 0; ++open) {
+    failed = sd_bus_message_close_container(made);
+  }
+  if (failed < 0) return base::fail_errno(-failed, "systemd");
+  return message;
+}
+
+base::Error to_error(int failed, const sd_bus_error& error, const std::string& unit) {
+  const std::string_view name = error.name == nullptr ? "" : error.name;
+  const std::string text =
+      "systemd, of " + unit + ": " + (error.message == nullptr ? "no answer" : error.message);
+  if (name == kNoSuchUnit) return {ErrorCode::kNotFound, text, -failed};
+  if (failed == -ETIMEDOUT || failed == -ECONNRESET) {
+    return {ErrorCode::kTransient, text, -failed};
+  }
+  return {base::classify_errno(-failed), text, -failed};
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> to_cpu_mask(const policy::CpuSet& cpus) {
+  std::vector<std::uint8_t> mask(static_cast<std::size_t>((cpus.last() + 8) / 8));
+  for (const int cpu : cpus) {
+    std::uint8_t& byte = mask[static_cast<std::size_t>(cpu) / 8];
+    byte = static_cast<std::uint8_t>(byte | 1U << (static_cast<unsigned>(cpu) % 8));
+  }
+  return mask;
+}
+
+Result<void> set_allowed_cpus(const std::filesystem::path& socket, const std::string& unit,
+                              const policy::CpuSet& cpus) {
+  const auto bus = connect(socket);
+  if (!bus) return unexpected(bus.error());
+  const auto call = make_call(bus->get(), unit, cpus);
+  if (!call) return unexpected(call.error());
+  sd_bus_error error = SD_BUS_ERROR_NULL;
+  const int failed = sd_bus_call(bus->get(), call->get(), kPatience, &error, nullptr);
+  Result<void> result;
+  if (failed < 0) result = unexpected(to_error(failed, error, unit));
+  sd_bus_error_free(&error);
+  return result;
+}
+
+}  // namespace ka::host

@@ -1,0 +1,44 @@
+// cgroup = "manage": what the cpuset of a sandbox's cgroup is to be, and by which writes it gets
+// there.
+//
+// The order is part of the meaning: first the cgroup is widened by what the plan needs, then the
+// threads are placed, last it is narrowed to what the plan has. No set that is written here holds a
+// CPU that belongs to another pod (I2), whatever the kernel makes of the threads' own masks then:
+// before Linux 6.2 it forgets them (kernel/cgroup/cpuset.c, update_tasks_cpumask()).
+#pragma once
+
+#include <optional>
+
+#include "policy/facts/id_set.hpp"
+#include "policy/plan/ground.hpp"
+#include "policy/plan/plan.hpp"
+
+namespace ka::policy {
+
+/// A cpuset of cgroup version 2, as the kernel has it.
+struct Cpuset {
+  CpuSet configured;  ///< cpuset.cpus; empty: all that the cgroup above it allows
+  CpuSet bound;       ///< what that one allows
+
+  /// What its threads may use: the kernel ignores a set that has nothing in common with the bound.
+  CpuSet effective() const { return configured.intersects(bound) ? configured & bound : bound; }
+
+  bool operator==(const Cpuset&) const = default;
+};
+
+/// What the cgroup is to allow: what is permitted of the sandbox mask, housekeeping, and wherever
+/// the plan puts a thread. Empty where it puts none.
+CpuSet cgroup_cpus(const SandboxPlan& plan, const Ground& ground);
+
+/// The set to be written before threads are placed; absent when they can go where they are to go,
+/// and none of them onto CPUs that are exclusive to other pods (`foreign`).
+std::optional<CpuSet> widened(const Cpuset& cpuset, const CpuSet& wanted, const CpuSet& foreign);
+
+/// The set to be written when the cgroup is not managed any more: what others had written
+/// (`theirs`) without what belongs to other pods by now.
+CpuSet given_back(const Cpuset& cpuset, const CpuSet& theirs, const CpuSet& foreign);
+
+/// The set to be written when the threads are placed; absent when it is there.
+std::optional<CpuSet> narrowed(const Cpuset& cpuset, const CpuSet& wanted);
+
+}  // namespace ka::policy

@@ -1,0 +1,73 @@
+// The kernel's cpusets of cgroup version 2, played on a tree of files: who writes one changes what
+// is allowed below it.
+#pragma once
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "affinity/base/files.hpp"
+#include "affinity/host/cpuset_writer.hpp"
+
+namespace ka::tests {
+
+class FakeCpusets final : public host::CpusetWriter {
+ public:
+  using CpuSet = policy::CpuSet;
+
+  /// `mount`: where the tree is.
+  explicit FakeCpusets(std::filesystem::path mount) : mount_(std::move(mount)) {}
+
+  base::Result<void> write(const std::filesystem::path& directory, const CpuSet& cpus) override {
+    const std::string name = directory.lexically_relative(mount_);
+    if (fault != 0) return base::fail_errno(fault, name);
+    if (before_write) before_write(name);
+    writes.emplace_back(name, cpus);
+    make(name, cpus);
+    if (after_write) after_write(name);
+    return {};
+  }
+
+  /// As anybody else writes; also makes the cgroup. What is below it follows.
+  void make(const std::string& name, const CpuSet& cpus) const {
+    std::filesystem::create_directories(mount_ / name);
+    put(name, "cpuset.cpus", cpus);
+    follow(name);
+  }
+
+  CpuSet configured(const std::string& name) const { return get(name, "cpuset.cpus"); }
+  CpuSet effective(const std::string& name) const { return get(name, "cpuset.cpus.effective"); }
+
+  int fault = 0;  ///< errno of every write
+  std::vector<std::pair<std::string, CpuSet>> writes;
+  std::function<void(const std::string&)> before_write, after_write;
+
+ private:
+  void follow(const std::string& name) const {
+    const CpuSet own = configured(name);
+    const CpuSet bound =
+        name.empty() ? own : effective(std::filesystem::path(name).parent_path().string());
+    put(name, "cpuset.cpus.effective", own.intersects(bound) ? own & bound : bound);
+    for (const auto& entry : std::filesystem::directory_iterator(mount_ / name)) {
+      if (!std::filesystem::exists(entry.path() / "cpuset.cpus")) continue;
+      follow(entry.path().lexically_relative(mount_));
+    }
+  }
+
+  void put(const std::string& name, const char* file, const CpuSet& cpus) const {
+    std::ofstream(mount_ / name / file) << policy::format_list(cpus) << '\n';
+  }
+
+  CpuSet get(const std::string& name, const char* file) const {
+    const auto text = base::read_file(mount_ / name / file);
+    return text ? *policy::parse_list<policy::CpuTag>(*text) : CpuSet{};
+  }
+
+  std::filesystem::path mount_;
+};
+
+}  // namespace ka::tests

@@ -1,0 +1,250 @@
+// cgroup = "manage": what is written to a sandbox's cgroup, when, and what others' writes do to it.
+#include <algorithm>
+#include <cerrno>
+
+#include "affinity/engine/patience.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/engine/scene.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using tests::EngineScene;
+
+namespace {
+
+constexpr const char* kCgroup = "pods/s1";
+
+engine::Options managed(policy::Housekeeping::Kind housekeeping) {
+  engine::Options options;
+  options.settings.manage_cgroup = true;
+  options.settings.housekeeping.kind = housekeeping;
+  return options;
+}
+
+/// A VM of three vCPUs whose container owns CPUs 2-3, in the cgroup that Kata makes of that.
+struct Managed : EngineScene {
+  explicit Managed(engine::Options options = managed(policy::Housekeeping::Kind::kSharedPool))
+      : EngineScene(8, std::move(options)) {
+    boot_pod("s1", 100, 3);
+    kata_writes({2, 3});
+    REQUIRE(add("s1", 100));
+    REQUIRE(container("s1", "app", {2, 3}, true));
+  }
+
+  void kata_writes(const CpuSet& cpus) const { cpusets.make(kCgroup, cpus); }
+
+  /// The same, noticed at once.
+  void kata_overwrites(const CpuSet& cpus) {
+    kata_writes(cpus);
+    engine().cgroup_written((node.cgroup() / kCgroup).string());
+  }
+
+  std::string cgroup() const { return policy::format_list(cpusets.configured(kCgroup)); }
+  engine::SandboxView view() { return *engine().view("s1"); }
+};
+
+}  // namespace
+
+TEST_CASE("a managed cgroup lets housekeeping leave the CPUs that Kata wrote") {
+  Managed scene;
+  CHECK(scene.cgroup() == "0-7");
+  CHECK(scene.cpus(100) == "0-1,4-7");
+  CHECK(scene.cpus(110) == "0-1,4-7");
+  CHECK(scene.cpus(111) == "2");
+  CHECK(scene.cpus(112) == "3");
+  CHECK(scene.view().cgroup_managed);
+  CHECK(scene.view().cgroup_theirs == CpuSet{2, 3});
+  CHECK(scene.engine().verify().findings.empty());
+  scene.cpusets.writes.clear();
+  CHECK(scene.engine().reconcile("s1")->writes == 0);
+  CHECK(scene.engine().check_drift().planned == 0);
+  CHECK(scene.cpusets.writes.empty());
+}
+
+TEST_CASE("a managed cgroup has what the plan needs and nothing else") {
+  Managed scene(managed(policy::Housekeeping::Kind::kSandbox));
+  scene.kata_overwrites(CpuSet::range(0, 7));
+  CHECK(scene.cgroup() == "2-3");
+}
+
+TEST_CASE("a cgroup is widened before threads move, and narrowed when they have") {
+  Managed scene(managed(policy::Housekeeping::Kind::kSandbox));
+  std::vector<std::string> order;
+  scene.cpusets.after_write = [&](const std::string&) {
+    order.push_back("cgroup " + scene.cgroup());
+  };
+  scene.calls.after_write = [&](int) {
+    if (order.back() != "threads") order.emplace_back("threads");
+  };
+  order.emplace_back();
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  CHECK(order == std::vector<std::string>{"", "cgroup 2-5", "threads", "cgroup 4-5"});
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.cpus(112) == "5");
+}
+
+TEST_CASE("what a kernel before 6.2 forgets at a write to a cpuset is pinned again") {
+  Managed scene;
+  scene.cpusets.after_write = [&](const std::string&) { scene.calls.own.clear(); };
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.kata_overwrites({4, 5});
+  CHECK(scene.cgroup() == "0-7");
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.cpus(112) == "5");
+  CHECK(scene.cpus(100) == "0-3,6-7");
+  CHECK(scene.engine().verify().findings.empty());
+}
+
+TEST_CASE("CPUs that come to belong to another pod leave the cgroup, whatever Kata writes") {
+  Managed scene;
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "other", {6, 7}, true));
+  CHECK(scene.cgroup() == "0-5");
+  CHECK(scene.cpus(100) == "0-1,4-5");
+  scene.kata_overwrites(CpuSet::range(2, 7));
+  CHECK(scene.cgroup() == "0-5");
+  REQUIRE(scene.remove("s2"));
+  CHECK(scene.cgroup() == "0-7");
+}
+
+TEST_CASE("a thread that has all of a managed cgroup follows what is written later") {
+  Managed scene(managed(policy::Housekeeping::Kind::kSandbox));
+  REQUIRE(scene.container("s1", "app", {2, 3, 4}, false));
+  CHECK(scene.cgroup() == "2-4");
+  scene.kata_writes({0, 1});  // and nobody is told
+  CHECK(scene.cpus(100) == "0-1");
+}
+
+TEST_CASE("a cgroup cannot have what the one above it refuses") {
+  Managed scene;
+  scene.cpusets.make("pods", CpuSet::range(0, 5));
+  CHECK(scene.engine().check_drift().planned == 1);
+  CHECK(scene.cgroup() == "0-7");
+  CHECK(scene.cpus(100) == "0-1,4-5");
+  CHECK(scene.view().plan.cgroup == CpuSet::range(0, 5));
+}
+
+TEST_CASE("others' writes are answered, and when they do not end ever more rarely") {
+  Managed scene;
+  for (int i = 0; i < engine::Patience::kAtOnce; ++i) {
+    scene.kata_overwrites({2, 3});
+    CHECK(scene.cgroup() == "0-7");
+  }
+  scene.kata_overwrites({2, 3});
+  CHECK(scene.cgroup() == "2-3");
+  CHECK(scene.cpus(111) == "2");  // still the best that can be had
+  CHECK_FALSE(scene.view().cgroup_managed);
+  CHECK(scene.view().cgroup_problem.find("keep writing") != std::string::npos);
+  CHECK(scene.engine().verify().findings.empty());
+
+  scene.clock.ahead += engine::Patience::kShortest;
+  CHECK(scene.engine().check_drift().planned == 1);
+  CHECK(scene.cgroup() == "0-7");
+  scene.kata_overwrites({2, 3});
+  scene.clock.ahead += engine::Patience::kShortest;
+  scene.engine().check_drift();
+  CHECK(scene.cgroup() == "2-3");
+  scene.clock.ahead += engine::Patience::kShortest;
+  scene.engine().check_drift();
+  CHECK(scene.cgroup() == "0-7");
+}
+
+TEST_CASE("a new plan is written also while others' writes are not answered") {
+  Managed scene;
+  for (int i = 0; i <= engine::Patience::kAtOnce; ++i) scene.kata_overwrites({2, 3});
+  REQUIRE(scene.cgroup() == "2-3");
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "other", {6, 7}, true));
+  REQUIRE(scene.container("s1", "app", {2, 3, 4}, true));
+  CHECK(scene.cgroup() == "0-5");
+}
+
+TEST_CASE("a released sandbox has the cgroup that others gave it, also after a restart") {
+  Managed scene;
+  scene.kata_overwrites({2, 3, 4});
+  CHECK(scene.cgroup() == "0-7");
+  scene.start();
+  scene.engine().adopt();
+  CHECK(scene.cgroup() == "0-7");
+  REQUIRE(scene.engine().release("s1"));
+  CHECK(scene.cgroup() == "2-4");
+  CHECK(scene.cpus(111) == "2-4");
+  REQUIRE(scene.engine().reconcile("s1"));
+  CHECK(scene.cgroup() == "0-7");
+  CHECK(scene.cpus(111) == "2");
+}
+
+TEST_CASE("settings that do not manage it any more give a cgroup back, but for others' CPUs") {
+  Managed scene;
+  scene.kata_overwrites(CpuSet::range(2, 7));
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "other", {6, 7}, true));
+  scene.engine().configure({});
+  CHECK(scene.cgroup() == "2-5");
+  CHECK(scene.cpus(100) == "2");
+  CHECK_FALSE(scene.view().cgroup_theirs);
+}
+
+TEST_CASE("what others wrote last is not overwritten by giving back") {
+  Managed scene;
+  scene.kata_writes({3});
+  REQUIRE(scene.engine().release("s1"));
+  CHECK(scene.cgroup() == "3");
+}
+
+TEST_CASE("a cgroup that cannot be written is obeyed, and status says why") {
+  Managed scene;
+  scene.cpusets.fault = EROFS;
+  scene.kata_overwrites({2, 3});
+  CHECK(scene.cgroup() == "2-3");
+  CHECK(scene.cpus(111) == "2");
+  CHECK_FALSE(scene.view().cgroup_managed);
+  CHECK_FALSE(scene.view().cgroup_problem.empty());
+  CHECK(std::ranges::count(scene.happened, "unmanaged") == 1);
+  scene.engine().check_drift();
+  CHECK(std::ranges::count(scene.happened, "unmanaged") == 1);
+
+  scene.cpusets.fault = 0;
+  REQUIRE(scene.engine().reconcile("s1"));
+  CHECK(scene.cgroup() == "0-7");
+}
+
+TEST_CASE("observe plans as if the cgroup were managed, and writes nothing") {
+  auto options = managed(policy::Housekeeping::Kind::kSharedPool);
+  options.observe = true;
+  Managed scene(options);
+  CHECK(scene.cgroup() == "2-3");
+  CHECK(scene.cpusets.writes.empty());
+  CHECK(scene.calls.writes.empty());
+  CHECK(scene.view().plan.cgroup == CpuSet::range(0, 7));
+  const auto& threads = scene.view().threads;
+  CHECK(policy::format_list(threads.front().wanted) == "0-1,4-7");
+}
+
+TEST_CASE("a cgroup that is all that tells of the containers is left as Kata wrote it") {
+  EngineScene scene(8, managed(policy::Housekeeping::Kind::kSharedPool));
+  scene.boot_pod("s1", 100, 3);
+  scene.cpusets.make(kCgroup, {2, 3});
+  policy::PodSeen pod;
+  pod.id = "s1";
+  pod.vmm_pid = 100;
+  scene.engine().handle({policy::Source::kCgroup, pod});
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  CHECK(scene.cpusets.writes.empty());
+  const auto view = scene.engine().view("s1");
+  CHECK_FALSE(view->cgroup_managed);
+  CHECK(view->cgroup_problem.find("tells of its containers") != std::string::npos);
+}
+
+TEST_CASE("a cgroup that holds strangers is not managed") {
+  EngineScene scene(8, managed(policy::Housekeeping::Kind::kSharedPool));
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  CHECK(scene.cpusets.writes.empty());
+  CHECK_FALSE(scene.engine().view("s1")->cgroup_managed);
+  CHECK(scene.engine().view("s1")->cgroup_problem == "it has no cgroup of its own");
+}

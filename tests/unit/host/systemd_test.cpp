@@ -1,0 +1,155 @@
+// systemd, played by the other end of its own library: what it is asked, and what its answers mean.
+#include "affinity/host/systemd.hpp"
+
+#include <sys/socket.h>
+#include <systemd/sd-bus.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <thread>
+
+#include "affinity/base/fd.hpp"
+#include "affinity/base/files.hpp"
+#include "affinity/base/unix_socket.hpp"
+#include "affinity/host/cpuset_writer.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using base::ErrorCode;
+using policy::CpuSet;
+
+namespace {
+
+/// Answers one call of SetUnitProperties.
+class Systemd {
+ public:
+  enum class Answer { kDone, kNoSuchUnit, kNone };
+
+  explicit Systemd(Answer answer) : answer_(answer) {
+    listener_ = base::Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto address = base::unix_address(path());
+    REQUIRE(address);
+    REQUIRE(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&*address),
+                   sizeof(*address)) == 0);
+    REQUIRE(::listen(listener_.get(), 1) == 0);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Systemd() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+
+  std::string path() const { return dir_.path() / "private"; }
+  /// What was asked for, once a call has returned.
+  std::string heard;
+
+ private:
+  void serve() {
+    const int peer = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+    if (peer < 0) return;
+    sd_bus* bus = nullptr;
+    sd_id128_t id;
+    sd_id128_randomize(&id);
+    sd_bus_new(&bus);
+    sd_bus_set_fd(bus, peer, peer);
+    sd_bus_set_server(bus, 1, id);
+    sd_bus_add_filter(
+        bus, nullptr,
+        [](sd_bus_message* message, void* self, sd_bus_error*) {
+          return static_cast<Systemd*>(self)->take(message);
+        },
+        this);
+    sd_bus_start(bus);
+    while (sd_bus_process(bus, nullptr) >= 0 && sd_bus_wait(bus, UINT64_MAX) >= 0) {
+    }
+    sd_bus_close_unref(bus);
+  }
+
+  int take(sd_bus_message* message) {
+    const char *unit = nullptr, *property = nullptr;
+    int runtime = 0;
+    const void* bytes = nullptr;
+    std::size_t size = 0;
+    if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager",
+                                      "SetUnitProperties") == 0) {
+      return 0;
+    }
+    sd_bus_message_read(message, "sb", &unit, &runtime);
+    sd_bus_message_enter_container(message, 'a', "(sv)");
+    sd_bus_message_enter_container(message, 'r', "sv");
+    sd_bus_message_read(message, "s", &property);
+    sd_bus_message_enter_container(message, 'v', "ay");
+    sd_bus_message_read_array(message, 'y', &bytes, &size);
+    heard = std::string(unit) + (runtime != 0 ? " runtime " : " ") + property;
+    for (std::size_t i = 0; i < size; ++i) {
+      heard += ' ' + std::to_string(static_cast<const unsigned char*>(bytes)[i]);
+    }
+    if (answer_ == Answer::kDone) sd_bus_reply_method_return(message, "");
+    if (answer_ == Answer::kNoSuchUnit) {
+      sd_bus_reply_method_errorf(message, "org.freedesktop.systemd1.NoSuchUnit", "Unit not loaded");
+    }
+    return 1;
+  }
+
+  tests::TempDir dir_;
+  Answer answer_;
+  base::Fd listener_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("a set is one bit a CPU, the lowest first") {
+  using Bytes = std::vector<std::uint8_t>;
+  CHECK(host::to_cpu_mask({}).empty());
+  CHECK(host::to_cpu_mask({0, 1, 7}) == Bytes{0x83});
+  CHECK(host::to_cpu_mask({8, 17}) == Bytes{0, 1, 2});
+}
+
+TEST_CASE("systemd is asked for a unit's CPUs") {
+  Systemd systemd(Systemd::Answer::kDone);
+  REQUIRE(host::set_allowed_cpus(systemd.path(), "cri-containerd-1.scope", {0, 9}));
+  CHECK(systemd.heard == "cri-containerd-1.scope runtime AllowedCPUs 1 2");
+}
+
+TEST_CASE("a unit that systemd does not know is told apart from a systemd that is not there") {
+  const Systemd systemd(Systemd::Answer::kNoSuchUnit);
+  CHECK(host::set_allowed_cpus(systemd.path(), "x.scope", {0}).error().code ==
+        ErrorCode::kNotFound);
+  CHECK(host::set_allowed_cpus("/nonexistent", "x.scope", {0}).error().code ==
+        ErrorCode::kUnavailable);
+}
+
+TEST_CASE("a systemd that does not answer is waited for half a second") {
+  const Systemd systemd(Systemd::Answer::kNone);
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(host::set_allowed_cpus(systemd.path(), "x.scope", {0}).error().code ==
+        ErrorCode::kTransient);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+}
+
+TEST_CASE("a cgroup that is no unit of systemd's is written directly") {
+  const tests::TempDir dir;
+  dir.write("kata_1/cpuset.cpus", "");
+  dir.write("x.scope/cpuset.cpus", "");
+  host::KernelCpusetWriter alone(dir.path() / "private");
+  REQUIRE(alone.write(dir.path() / "kata_1", {2, 3}));
+  CHECK(*base::read_file(dir.path() / "kata_1/cpuset.cpus") == "2-3\n");
+  REQUIRE(alone.write(dir.path() / "x.scope", {}));
+  CHECK(*base::read_file(dir.path() / "x.scope/cpuset.cpus") == "\n");
+
+  const Systemd systemd(Systemd::Answer::kNoSuchUnit);
+  host::KernelCpusetWriter writer(systemd.path());
+  REQUIRE(writer.write(dir.path() / "x.scope", {1}));
+  CHECK(base::read_file(dir.path() / "x.scope/cpuset.cpus")->starts_with("1"));
+}
+
+TEST_CASE("what systemd promised and did not do is no success") {
+  const tests::TempDir dir;
+  dir.write("x.scope/cpuset.cpus", "0\n");
+  const Systemd systemd(Systemd::Answer::kDone);
+  host::KernelCpusetWriter writer(systemd.path());
+  CHECK(writer.write(dir.path() / "x.scope", {1}).error().code == ErrorCode::kTransient);
+}
