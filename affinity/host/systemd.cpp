@@ -87,7 +87,7 @@ Result<void> set_allowed_cpus(const std::filesystem::path& socket, const std::st
   if (!bus) return unexpected(bus.error());
   const auto call = make_call(bus->get(), unit, cpus);
   if (!call) return unexpected(call.error());
-  sd_bus_error error = SD_BUS_ERROR_NULL;
+  sd_bus_error error{};
   const int failed = sd_bus_call(bus->get(), call->get(), kPatience, &error, nullptr);
   Result<void> result;
   if (failed < 0) result = unexpected(to_error(failed, error, unit));
