@@ -53,7 +53,7 @@ void become_agent(const Options& options) {
   const int null = ::open("/dev/null", O_RDWR);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
   ::close_range(3, ~0U, 0);
-  static_cast<void>(::chdir("/"));
+  if (::chdir("/") != 0) ::_exit(1);
   ::_exit(run(options));
 }
 
