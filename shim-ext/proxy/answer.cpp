@@ -57,6 +57,8 @@ std::string with_address(std::string_view answer, std::string_view own, std::str
     return message->SerializeAsString();
   }
   std::string text(answer);
+  // JSON writes a backslash as two: what is found then may begin in the middle of such a pair.
+  if (own.find('\\') != std::string_view::npos) return text;
   if (const auto at = text.find(own); at != std::string::npos) text.replace(at, own.size(), other);
   return text;
 }
