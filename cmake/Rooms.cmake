@@ -14,6 +14,7 @@ set(KA_EDGES_vmm_facts policy_facts)
 set(KA_EDGES_vmm_procfs base policy_facts vmm_facts)
 set(KA_EDGES_vmm_kvm base policy_facts vmm_facts)
 set(KA_EDGES_vmm_qmp base policy_facts vmm_facts)
+set(KA_EDGES_vmm_clh base policy_facts vmm_facts)
 set(KA_EDGES_vmm_libvirt base policy_facts)
 set(KA_EDGES_vmm base policy_facts vmm_facts vmm_procfs vmm_kvm)
 set(KA_EDGES_ttrpc "")
@@ -32,7 +33,7 @@ set(KA_EDGES_state base log policy_facts policy_plan policy_ledger words)
 set(KA_EDGES_engine base log policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_procfs state)
 set(KA_EDGES_http base policy_facts)
 set(KA_EDGES_api base policy_facts policy_plan policy_ledger engine words http vmm_qmp guest_host)
-set(KA_EDGES_daemon base log policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_qmp vmm_libvirt config state engine api words http
+set(KA_EDGES_daemon base log policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_qmp vmm_clh vmm_libvirt config state engine api words http
   nri watch guest_host)
 set(KA_EDGES_cli base policy_facts policy_plan policy_ledger policy_allocate host config words http watch guest_image)
 

@@ -42,6 +42,7 @@ Claims from_monitor(const Look& look) {
   claims.source = look.monitor->source;
   claims.vcpus_there = look.monitor->vcpus.size();
   for (const MonitorFacts::Vcpu& vcpu : look.monitor->vcpus) {
+    if (vcpu.tid == 0) continue;
     claims.list.push_back({.tid = vcpu.tid,
                            .role = Role::kVcpu,
                            .index = vcpu.facts.index,
@@ -101,7 +102,7 @@ Claims from_names(const Look& look) {
 
 constexpr std::array kBackends = {
     Backend{"kvm-debugfs", "KVM's debugfs: the thread of each APIC id", from_debugfs},
-    Backend{"monitor", "what the VMM's monitor told: QMP, libvirt", from_monitor},
+    Backend{"monitor", "what the VMM's monitor told: QMP, Cloud Hypervisor's API", from_monitor},
     Backend{"kvm-fd", "the VMM's open vCPUs, and which thread sits in KVM_RUN on one",
             from_vcpu_fds},
     Backend{"thread-names", "names that VMMs and the kernel give to threads", from_names},

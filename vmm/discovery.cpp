@@ -41,7 +41,7 @@ policy::VcpuFacts vcpu_facts(const Claim& claim, const MonitorFacts* monitor) {
   policy::VcpuFacts facts{.index = *claim.index, .apic_id = claim.apic_id, .core = *claim.index};
   if (monitor == nullptr) return facts;
   for (const MonitorFacts::Vcpu& told : monitor->vcpus) {
-    if (told.tid != claim.tid || told.facts.index != facts.index) continue;
+    if ((told.tid != claim.tid && told.tid != 0) || told.facts.index != facts.index) continue;
     facts = told.facts;
     facts.apic_id = claim.apic_id;
   }

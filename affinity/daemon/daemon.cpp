@@ -95,7 +95,7 @@ class Daemon {
                 cpusets_, store_, log_, clock_),
         router_(engine_, events_),
         watches_(
-            io, engine_,
+            io, engine_, options.roots, options.run,
             [this] {
               if (sources_) sources_->cgroups_written();
             },

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "affinity/engine/engine.hpp"
+#include "vmm/clh/api_socket.hpp"
 
 namespace ka::daemon {
 namespace {
@@ -32,10 +33,13 @@ int open_pidfd(int pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid,
 
 }  // namespace
 
-Watches::Watches(boost::asio::io_context& io, engine::Engine& engine,
-                 std::function<void()> cgroups_written, const log::Log& log)
+Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
+                 std::filesystem::path run, std::function<void()> cgroups_written,
+                 const log::Log& log)
     : io_(io),
       engine_(engine),
+      roots_(std::move(roots)),
+      run_(std::move(run)),
       cgroups_written_(std::move(cgroups_written)),
       log_(log),
       cgroups_readable_(io) {
@@ -64,12 +68,17 @@ void Watches::refresh() {
     follow(id);
     const auto view = engine_.view(id);
     const auto found = watches_.find(id);
-    if (!view || found == watches_.end() || !found->second.monitor) continue;
+    if (!view || found == watches_.end()) continue;
     if (std::exchange(found->second.threads, view->threads.size()) != view->threads.size()) {
-      found->second.monitor->refresh();
+      found->second.ask_again();
     }
   }
   follow_cgroups();
+}
+
+void Watches::Watch::ask_again() {
+  if (monitor) monitor->refresh();
+  if (api) api->refresh();
 }
 
 void Watches::follow(const std::string& id) {
@@ -79,20 +88,25 @@ void Watches::follow(const std::string& id) {
     return;
   }
   Watch& watch = watches_.try_emplace(id, io_).first->second;
-  follow_vmm(id, watch, view->pod.vmm_pid.value_or(0));
+  if (follow_vmm(id, watch, view->pod.vmm_pid.value_or(0))) {
+    watch.api.reset();
+    watch.may_have_api = clh::is_cloud_hypervisor(roots_, watch.vmm_pid);
+  }
+  if (watch.may_have_api && !watch.api) follow_api(id, watch);
   follow_monitor(id, watch, view->pod.qmp_socket);
   if (std::exchange(watch.cgroup, view->cgroup) != view->cgroup) follow_cgroups();
 }
 
-void Watches::follow_vmm(const std::string& id, Watch& watch, int pid) {
-  if (watch.vmm_pid == pid) return;
+/// True when it is another VMM than before.
+bool Watches::follow_vmm(const std::string& id, Watch& watch, int pid) {
+  if (watch.vmm_pid == pid) return false;
   watch.vmm_pid = pid;
   error_code ignored;
   watch.exit.close(ignored);
   // A VMM that is named by another thread than its first (Kata's Dragonball) has no pidfd before
   // Linux 6.9; its end is found by the drift check.
   const int descriptor = open_pidfd(pid);
-  if (descriptor < 0) return;
+  if (descriptor < 0) return true;
   watch.exit.assign(descriptor);
   watch.exit.async_wait(boost::asio::posix::descriptor_base::wait_read,
                         [this, id](const error_code& error) {
@@ -100,6 +114,7 @@ void Watches::follow_vmm(const std::string& id, Watch& watch, int pid) {
                           engine_.look_again(id);
                           begin_to_settle(id);  // it is still to be seen until it is waited for
                         });
+  return true;
 }
 
 void Watches::follow_cgroups() {
@@ -128,19 +143,33 @@ void Watches::wait_for_cgroups() {
                                });
 }
 
+template <typename Handlers>
+Handlers Watches::monitor_handlers(const std::string& id) {
+  Handlers handlers;
+  handlers.facts = [this, id](vmm::MonitorFacts facts) {
+    if (const auto found = watches_.find(id); found != watches_.end()) found->second.failures = 0;
+    engine_.take_monitor_facts(id, std::move(facts));
+  };
+  handlers.failed = [this, id](const base::Error& error) { monitor_failed(id, error); };
+  return handlers;
+}
+
+/// Its socket may come after the VMM: it is looked for whenever something happens to the sandbox.
+void Watches::follow_api(const std::string& id, Watch& watch) {
+  const auto socket = clh::find_api_socket(roots_, run_, watch.vmm_pid, id);
+  if (!socket) return;
+  watch.api.emplace(
+      clh::Client::start(io_, {.socket = *socket}, monitor_handlers<clh::ClientHandlers>(id)));
+}
+
 void Watches::follow_monitor(const std::string& id, Watch& watch, const std::string& socket) {
   if (watch.qmp_socket == socket) return;
   watch.qmp_socket = socket;
   watch.monitor.reset();
   watch.failures = 0;
   if (socket.empty()) return;
-  qmp::ClientHandlers handlers;
-  handlers.facts = [this, id](vmm::MonitorFacts facts) {
-    if (const auto found = watches_.find(id); found != watches_.end()) found->second.failures = 0;
-    engine_.take_monitor_facts(id, std::move(facts));
-  };
-  handlers.failed = [this, id](const base::Error& error) { monitor_failed(id, error); };
-  auto client = qmp::Client::start(io_, {.socket = socket}, std::move(handlers));
+  auto client =
+      qmp::Client::start(io_, {.socket = socket}, monitor_handlers<qmp::ClientHandlers>(id));
   if (client) {
     watch.monitor = std::move(*client);
   } else {
@@ -176,7 +205,7 @@ void Watches::settle(const std::string& id) {
   const auto found = watches_.find(id);
   if (found == watches_.end()) return;
   Watch& watch = found->second;
-  if (watch.monitor) watch.monitor->refresh();
+  watch.ask_again();
   if (++watch.stage < kSettle.size()) wait_to_settle(id, watch);
 }
 

@@ -7,6 +7,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -15,6 +16,8 @@
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cpuset_watch.hpp"
 #include "affinity/log/log.hpp"
+#include "vmm/clh/client.hpp"
+#include "vmm/facts/facts.hpp"
 #include "vmm/qmp/client.hpp"
 
 namespace ka::engine {
@@ -27,9 +30,10 @@ namespace ka::daemon {
 /// it may be gone by the time they run.
 class Watches {
  public:
-  /// All must outlive it. `cgroups_written` is called after the engine has taken notice.
-  Watches(boost::asio::io_context& io, engine::Engine& engine,
-          std::function<void()> cgroups_written, const log::Log& log);
+  /// `io`, `engine` and `log` must outlive it. `run`: where Kata keeps its VMs' sockets, /run.
+  /// `cgroups_written` is called after the engine has taken notice.
+  Watches(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
+          std::filesystem::path run, std::function<void()> cgroups_written, const log::Log& log);
 
   /// Takes notice of what the engine tells. Called from within the engine, so whatever follows
   /// from it is done later.
@@ -42,12 +46,17 @@ class Watches {
   struct Watch {
     explicit Watch(boost::asio::io_context& io) : exit(io), settle(io) {}
 
+    /// Monitor and API, whichever there is.
+    void ask_again();
+
     int vmm_pid = 0;
     boost::asio::posix::stream_descriptor exit;  ///< a pidfd
     std::string cgroup;
     std::string qmp_socket;
     int failures = 0;  ///< of the monitor, since it last answered
     std::optional<qmp::Client> monitor;
+    bool may_have_api = false;       ///< it is a Cloud Hypervisor
+    std::optional<clh::Client> api;  ///< that one's
     std::size_t threads = 0;  ///< when the monitor was last asked
     boost::asio::steady_timer settle;
     std::chrono::steady_clock::time_point event;
@@ -55,7 +64,10 @@ class Watches {
   };
 
   void follow(const std::string& id);
-  void follow_vmm(const std::string& id, Watch& watch, int pid);
+  bool follow_vmm(const std::string& id, Watch& watch, int pid);
+  void follow_api(const std::string& id, Watch& watch);
+  template <typename Handlers>
+  Handlers monitor_handlers(const std::string& id);
   void follow_monitor(const std::string& id, Watch& watch, const std::string& socket);
   void monitor_failed(const std::string& id, const base::Error& error);
   void follow_cgroups();
@@ -67,6 +79,8 @@ class Watches {
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
+  vmm::Roots roots_;
+  std::filesystem::path run_;
   std::function<void()> cgroups_written_;
   const log::Log& log_;
   std::optional<host::CpusetWatch> cgroups_;  ///< absent where inotify cannot be had

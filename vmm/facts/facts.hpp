@@ -34,7 +34,7 @@ struct Target {
 struct MonitorFacts {
   struct Vcpu {
     policy::VcpuFacts facts;
-    int tid = 0;
+    int tid = 0;  ///< 0: not told; the vCPU with that index, whatever its thread
 
     bool operator==(const Vcpu&) const = default;
   };

@@ -1,0 +1,160 @@
+#include "vmm/clh/client.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <optional>
+
+#include "tests/catch.hpp"
+#include "tests/fake_node.hpp"
+#include "tests/peers/clh/scripted_api.hpp"
+#include "tests/temp_dir.hpp"
+#include "vmm/clh/api_socket.hpp"
+#include "vmm/threads.hpp"
+
+using namespace ka;
+using namespace std::chrono_literals;
+using base::ErrorCode;
+using tests::http_answer;
+using tests::ScriptedApi;
+using tests::vm_info;
+
+namespace {
+
+/// A client in an io_context of its own, and everything that it told.
+struct Bench {
+  tests::TempDir dir;
+  boost::asio::io_context io{1};
+  std::vector<std::size_t> vcpus;
+  std::vector<base::Error> failures;
+  std::optional<clh::Client> client;
+
+  std::filesystem::path socket() const { return dir.path() / "api.sock"; }
+
+  void start() {
+    client = clh::Client::start(
+        io, {.socket = socket(), .deadline = 200ms, .first_pause = 5ms, .last_pause = 20ms},
+        {.facts = [this](const vmm::MonitorFacts& f) { vcpus.push_back(f.vcpus.size()); },
+         .failed = [this](const base::Error& error) { failures.push_back(error); }});
+  }
+
+  bool run_until(const std::function<bool()>& done) {
+    const auto until = std::chrono::steady_clock::now() + 5s;
+    while (!done() && std::chrono::steady_clock::now() < until) io.run_for(5ms);
+    return done();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("it is asked at the start and whenever somebody wants to know") {
+  Bench bench;
+  ScriptedApi api(bench.socket(), {http_answer(200, vm_info(2)), http_answer(200, vm_info(3))});
+  bench.start();
+  REQUIRE(bench.run_until([&] { return bench.vcpus.size() == 1; }));
+  bench.client->refresh();
+  bench.client->refresh();
+  REQUIRE(bench.run_until([&] { return bench.vcpus.size() == 2; }));
+  CHECK(bench.vcpus == std::vector<std::size_t>{2, 3});
+  CHECK(bench.failures.empty());
+  bench.client.reset();
+  CHECK(api.questions.front().starts_with("GET /api/v1/vm.info HTTP/1.1\r\n"));
+}
+
+TEST_CASE("a VMM that has no VM yet, or answers anything else, is asked again") {
+  Bench bench;
+  ScriptedApi api(bench.socket(),
+                  {http_answer(404, ""), http_answer(200, "{}"), "not HTTP\r\n\r\n",
+                   "HTTP/1.1 200 \r\nContent-Length: 9\r\n\r\n{", http_answer(200, vm_info(4))});
+  bench.start();
+  REQUIRE(bench.run_until([&] { return !bench.vcpus.empty(); }));
+  CHECK(bench.vcpus == std::vector<std::size_t>{4});
+  REQUIRE(bench.failures.size() == 4);
+  CHECK(bench.failures[0].code == ErrorCode::kUnavailable);
+  CHECK(bench.failures[0].message.ends_with("status 404"));
+  CHECK(bench.failures[1].code == ErrorCode::kInvalid);
+  CHECK(bench.failures[2].code == ErrorCode::kInvalid);
+  CHECK(bench.failures[3].code == ErrorCode::kUnavailable);
+}
+
+TEST_CASE("a VMM that says nothing loses its turn, and nothing of it is left for the next") {
+  Bench bench;
+  ScriptedApi api(bench.socket(), {"", http_answer(200, vm_info(1))});
+  bench.start();
+  REQUIRE(bench.run_until([&] { return !bench.vcpus.empty(); }));
+  REQUIRE(bench.failures.size() == 1);
+  CHECK(bench.failures[0].message.ends_with("no answer in time"));
+}
+
+TEST_CASE("where nobody listens it is tried again, ever more rarely, until the end") {
+  Bench bench;
+  bench.start();
+  REQUIRE(bench.run_until([&] { return bench.failures.size() == 3; }));
+  CHECK(bench.failures[0].code == ErrorCode::kGone);
+  bench.client.reset();
+  bench.io.run_for(50ms);
+  CHECK(bench.failures.size() == 3);
+}
+
+TEST_CASE("a handler may destroy the client") {
+  Bench bench;
+  ScriptedApi api(bench.socket(), {http_answer(200, vm_info(2))});
+  bool told = false;
+  bench.client = clh::Client::start(bench.io, {.socket = bench.socket()},
+                                    {.facts =
+                                         [&](const vmm::MonitorFacts&) {
+                                           told = true;
+                                           bench.client.reset();
+                                         },
+                                     .failed = {}});
+  REQUIRE(bench.run_until([&] { return told; }));
+  bench.io.run_for(20ms);
+}
+
+TEST_CASE("the API's socket is where the command line says, or where Kata has put it") {
+  const tests::FakeNode node;
+  const tests::TempDir dir;
+  const vmm::Roots roots{.proc = node.proc(), .debugfs = node.debugfs(), .cgroup = node.cgroup()};
+  node.process(42, 1, "cloud-hyperviso", "/opt/kata/bin/cloud-hypervisor");
+  const auto find = [&] { return clh::find_api_socket(roots, dir.path(), 42, "s1"); };
+  CHECK(clh::is_cloud_hypervisor(roots, 42));
+  CHECK_FALSE(clh::is_cloud_hypervisor(roots, 43));
+  CHECK(find() == std::nullopt);
+
+  const auto katas = dir.path() / "vc/vm/s1/clh-api.sock";
+  std::filesystem::create_directories(katas.parent_path());
+  const ScriptedApi at_katas(katas, {});
+  CHECK(find() == katas);
+
+  const auto own = dir.path() / "own.sock";
+  const ScriptedApi at_own(own, {});
+  for (const std::string& value : {own.string(), "path=" + own.string()}) {
+    node.arguments(42, {"cloud-hypervisor", "-v", "--api-socket", value});
+    CHECK(find() == own);
+    node.arguments(42, {"cloud-hypervisor", "--api-socket=" + value});
+    CHECK(find() == own);
+  }
+  node.arguments(42, {"cloud-hypervisor", "--api-socket", "fd=3"});
+  CHECK(find() == katas);
+}
+
+TEST_CASE("a vCPU that the API tells of and no thread runs yet is waited for") {
+  const tests::FakeNode node;
+  const vmm::Roots roots{.proc = node.proc(), .debugfs = node.debugfs(), .cgroup = node.cgroup()};
+  node.process(42, 1, "cloud-hyperviso", "/opt/kata/bin/cloud-hypervisor");
+  node.thread(42, 50, "vcpu0");
+  vmm::MonitorFacts told{.source = "cloud-hypervisor"};
+  told.vcpus = {{.facts = {.index = 0}},
+                {.facts = {.index = 1, .socket = 1, .core = 1, .numa = 1}}};
+  const vmm::Target target{42, "s1", ""};
+  auto found = vmm::discover(roots, target, &told);
+  REQUIRE(found);
+  CHECK_FALSE(found->settled);
+  CHECK(found->conflicts.empty());
+  node.thread(42, 51, "vcpu1");
+  found = vmm::discover(roots, target, &told);
+  REQUIRE(found);
+  CHECK(found->settled);
+  REQUIRE(found->vcpus.size() == 2);
+  CHECK(found->vcpus[1].socket == 1);
+  CHECK(found->vcpus[1].numa == 1);
+}

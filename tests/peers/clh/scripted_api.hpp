@@ -1,0 +1,37 @@
+// A Cloud Hypervisor's API that answers what a test says, one connection after the other.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "affinity/base/fd.hpp"
+
+namespace ka::tests {
+
+/// VmInfo with so many vCPUs.
+std::string vm_info(int vcpus);
+/// An answer as Cloud Hypervisor's micro_http writes it.
+std::string http_answer(int status, const std::string& body);
+
+class ScriptedApi {
+ public:
+  /// One text a connection, sent in pieces once the question is whole; an empty one: the client
+  /// is left waiting until it hangs up.
+  ScriptedApi(const std::filesystem::path& socket, std::vector<std::string> answers);
+  ScriptedApi(const ScriptedApi&) = delete;
+  ScriptedApi& operator=(const ScriptedApi&) = delete;
+  ~ScriptedApi();
+
+  /// What was asked; to be read when the client is done.
+  std::vector<std::string> questions;
+
+ private:
+  void serve(const std::vector<std::string>& answers);
+
+  base::Fd listener_;
+  std::thread thread_;
+};
+
+}  // namespace ka::tests

@@ -1,0 +1,62 @@
+#include "vmm/clh/api_socket.hpp"
+
+#include <sys/un.h>
+
+#include <string_view>
+#include <vector>
+
+#include "affinity/base/process.hpp"
+
+namespace ka::clh {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kProgram = "cloud-hypervisor";
+constexpr std::string_view kOption = "--api-socket";
+constexpr std::string_view kPath = "path=";
+
+std::vector<std::string> arguments_of(const vmm::Roots& roots, int pid) {
+  return base::ProcFs(roots.proc).cmdline(pid).value_or(std::vector<std::string>{});
+}
+
+std::string socket_of(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::string_view value = arguments[i];
+    if (!value.starts_with(kOption)) continue;
+    value.remove_prefix(kOption.size());
+    if (value.starts_with('=')) {
+      value.remove_prefix(1);
+    } else if (value.empty() && i + 1 < arguments.size()) {
+      value = arguments[i + 1];
+    }
+    if (value.starts_with(kPath)) value.remove_prefix(kPath.size());
+    return std::string(value);
+  }
+  return {};
+}
+
+bool can_be_asked(const fs::path& path) {
+  std::error_code ignored;
+  return path.is_absolute() && path.native().size() < sizeof(sockaddr_un::sun_path) &&
+         fs::is_socket(path, ignored);
+}
+
+}  // namespace
+
+bool is_cloud_hypervisor(const vmm::Roots& roots, int pid) {
+  const auto arguments = arguments_of(roots, pid);
+  return !arguments.empty() && fs::path(arguments[0]).filename().native().starts_with(kProgram);
+}
+
+std::optional<fs::path> find_api_socket(const vmm::Roots& roots, const fs::path& run, int pid,
+                                        const std::string& sandbox) {
+  const fs::path told = socket_of(arguments_of(roots, pid));
+  for (const fs::path& path :
+       {told, run / "vc/vm" / sandbox / "clh-api.sock", run / "kata" / sandbox / "ch-api.sock"}) {
+    if (can_be_asked(path)) return path;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ka::clh
