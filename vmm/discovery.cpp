@@ -88,7 +88,9 @@ void name_vmm_threads(VmmThreads& result, const Look& look) {
 
 void name_beside(VmmThreads& result, const SeenProcess& process, Role role) {
   for (const SeenThread& seen : process.threads) {
-    result.threads.push_back({.key = seen.key, .role = role, .name = seen.comm});
+    const int vcpu = role == Role::kPit ? 0 : -1;
+    result.threads.push_back(
+        {.key = seen.key, .role = role, .vcpu_index = vcpu, .name = seen.comm});
   }
 }
 
@@ -117,11 +119,14 @@ struct Discovery::State {
   std::vector<int> vhost;
   int vhost_devices = 0;
   int vhost_searches = 0;
+  std::vector<int> pit;  ///< looked for once there are vCPUs: it is made before them
+  bool pit_searched = false;
 
   base::Result<SeenProcess> read_vmm(base::ThreadStats& stats);
   std::vector<SeenProcess> read_beside(base::ThreadStats& stats) const;
   void find_relatives(const SeenProcess& vmm);
   void find_vhost(const SeenProcess& vmm, const OpenFds& fds);
+  void find_pit(const SeenProcess& vmm, const OpenFds& fds);
   VmmThreads name_all(const Sighting& sighting, const OpenFds& fds) const;
 };
 
@@ -149,6 +154,7 @@ std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats)
   }
   pids.insert(pids.end(), relatives.begin(), relatives.end());
   pids.insert(pids.end(), vhost.begin(), vhost.end());
+  pids.insert(pids.end(), pit.begin(), pit.end());
   std::ranges::sort(pids);
   const auto rest = std::ranges::unique(pids);
   pids.erase(rest.begin(), rest.end());
@@ -179,7 +185,13 @@ void Discovery::State::find_vhost(const SeenProcess& vmm, const OpenFds& fds) {
   const bool complete = vhost.size() >= static_cast<std::size_t>(vhost_devices);
   if ((complete && vhost_searches > 0) || vhost_searches >= kSearches) return;
   ++vhost_searches;
-  vhost = vhost_kernel_threads(roots.proc, vmm.threads);
+  vhost = vhost_kernel_threads(roots.proc, vmm);
+}
+
+void Discovery::State::find_pit(const SeenProcess& vmm, const OpenFds& fds) {
+  if (fds.kvm_vcpus.empty() || pit_searched) return;
+  pit_searched = true;
+  pit = pit_kernel_threads(roots.proc, vmm);
 }
 
 VmmThreads Discovery::State::name_all(const Sighting& sighting, const OpenFds& fds) const {
@@ -220,6 +232,7 @@ base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor, base::Thre
   const OpenFds fds = read_fds(state.roots.proc, state.pid).value_or(OpenFds{});
   state.find_relatives(now.vmm);
   state.find_vhost(now.vmm, fds);
+  state.find_pit(now.vmm, fds);
   now.beside = state.read_beside(stats);
   state.answer = state.name_all(now, fds);
   state.last = std::move(now);

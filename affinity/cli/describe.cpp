@@ -70,8 +70,8 @@ Row to_row(const json::value& sandbox, const json::value& thread) {
 }
 
 /// Roles in the order in which they are shown.
-constexpr std::string_view kOrder[] = {"vcpu",      "iothread", "vhost", "emulator",
-                                       "virtiofsd", "shim",     "helper"};
+constexpr std::string_view kOrder[] = {"vcpu",     "kvm-pit",   "iothread", "vhost",
+                                       "emulator", "virtiofsd", "shim",     "helper"};
 
 /// vCPUs by their index, the others by tid; threads of which the same is true in one row.
 std::vector<Row> rows_of(const json::value& sandbox) {

@@ -6,11 +6,12 @@
 namespace ka::policy {
 namespace {
 
-constexpr std::array<std::pair<Role, std::string_view>, 7> kNames{{
+constexpr std::array<std::pair<Role, std::string_view>, 8> kNames{{
     {Role::kVcpu, "vcpu"},
     {Role::kEmulator, "emulator"},
     {Role::kIothread, "iothread"},
     {Role::kVhost, "vhost"},
+    {Role::kPit, "kvm-pit"},
     {Role::kVirtiofsd, "virtiofsd"},
     {Role::kShim, "shim"},
     {Role::kHelper, "helper"},

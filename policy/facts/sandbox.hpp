@@ -40,12 +40,13 @@ struct VcpuFacts {
 };
 
 /// What a thread is for.
-enum class Role { kVcpu, kEmulator, kIothread, kVhost, kVirtiofsd, kShim, kHelper };
+enum class Role { kVcpu, kEmulator, kIothread, kVhost, kPit, kVirtiofsd, kShim, kHelper };
 
-inline constexpr Role kRoles[] = {Role::kVcpu,      Role::kEmulator, Role::kIothread, Role::kVhost,
-                                  Role::kVirtiofsd, Role::kShim,     Role::kHelper};
+inline constexpr Role kRoles[] = {Role::kVcpu, Role::kEmulator,  Role::kIothread, Role::kVhost,
+                                  Role::kPit,  Role::kVirtiofsd, Role::kShim,     Role::kHelper};
 
-/// "vcpu", "emulator", "iothread", "vhost", "virtiofsd", "shim", "helper".
+/// "vcpu", "emulator", "iothread", "vhost", "kvm-pit" (KVM's timer, a kernel thread that goes with
+/// vCPU 0), "virtiofsd", "shim", "helper".
 std::string_view role_name(Role role);
 std::optional<Role> parse_role(std::string_view name);
 
@@ -61,7 +62,7 @@ struct ThreadKey {
 struct ThreadFacts {
   ThreadKey key;
   Role role = Role::kEmulator;
-  int vcpu_index = -1;  ///< of a vCPU thread, else -1
+  int vcpu_index = -1;  ///< of a vCPU thread, and of what goes with a vCPU; else -1
   std::string name;     ///< an iothread's id where it is known, else the thread's name (comm)
 
   bool operator==(const ThreadFacts&) const = default;

@@ -105,7 +105,9 @@ void Checker::report(Breach breach, const Placement& placement, CpuSet cpus) {
   violations_.back().tid = placement.tid;
 }
 
+/// KVM's timer goes where its vCPU went.
 bool Checker::by_hand(const Placement& placement) const {
+  if (placement.role == Role::kPit) return by_hand(placement.vcpu_index);
   return std::ranges::any_of(sandbox_.overrides, [&](const Override& given) {
     if (given.role != placement.role || !given.cpus.intersects(ground_.reachable)) return false;
     if (given.role == Role::kVcpu) return given.vcpu_index == placement.vcpu_index;
@@ -114,7 +116,7 @@ bool Checker::by_hand(const Placement& placement) const {
 }
 
 const VcpuPlan* Checker::dedicated(const Placement& placement) const {
-  if (placement.role != Role::kVcpu) return nullptr;
+  if (placement.role != Role::kVcpu && placement.role != Role::kPit) return nullptr;
   const VcpuPlan* vcpu = plan_.find_vcpu(placement.vcpu_index);
   return vcpu == nullptr || vcpu->role != VcpuRole::kDedicated ? nullptr : vcpu;
 }
@@ -177,7 +179,8 @@ bool Checker::carries_all(const Placement& placement) const {
 void Checker::check_closeness(const std::vector<Placement>& placements) {
   std::map<std::vector<std::string>, std::vector<Seat>> seats;  // by the containers that own it
   for (const Placement& placement : placements) {
-    if (dedicated(placement) == nullptr || placement.cpus.size() != 1) continue;
+    if (placement.role != Role::kVcpu || placement.cpus.size() != 1) continue;
+    if (dedicated(placement) == nullptr) continue;
     const auto vcpu = std::ranges::find(sandbox_.vcpus, placement.vcpu_index, &VcpuFacts::index);
     const Cpu* cpu = node_.topology.find(placement.cpus.first());
     if (vcpu == sandbox_.vcpus.end() || cpu == nullptr) continue;

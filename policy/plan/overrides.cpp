@@ -39,6 +39,8 @@ std::vector<CpuSet*> targets(SandboxPlan& plan, const Override& given) {
       return {&plan.shim};
     case Role::kHelper:
       return {&plan.helpers};
+    case Role::kPit:  // its vCPU is what can be moved
+      return {};
   }
   return {};
 }

@@ -322,6 +322,7 @@ const VcpuPlan* SandboxPlan::find_vcpu(int index) const {
 
 const CpuSet* SandboxPlan::cpus_for(const ThreadFacts& thread) const {
   switch (thread.role) {
+    case Role::kPit:
     case Role::kVcpu: {
       const VcpuPlan* vcpu = find_vcpu(thread.vcpu_index);
       return vcpu == nullptr || !vcpu->placed ? nullptr : &vcpu->cpus;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ranges>
 
 #include "affinity/base/files.hpp"
 #include "affinity/base/process.hpp"
@@ -59,6 +60,35 @@ bool works_for(std::string_view comm, std::span<const SeenThread> vmm_threads) {
   return meaning && meaning->role == Role::kVhost && is_thread_of(vmm_threads, meaning->number);
 }
 
+/// The timer is named after the process that made it: any of its threads would do.
+bool is_pit_of(std::string_view comm, std::span<const SeenThread> vmm_threads) {
+  constexpr std::string_view kPrefix = "kvm-pit/";
+  if (!comm.starts_with(kPrefix)) return false;
+  const auto pid = base::parse_number(comm.substr(kPrefix.size()));
+  return pid && is_thread_of(vmm_threads, static_cast<int>(*pid));
+}
+
+/// Kernel threads that are not older than the VMM, whose they are by their names. kthreadd's
+/// children are listed by age, and a node has thousands: the youngest are asked first.
+template <typename IsWanted>
+std::vector<int> kernel_threads(const std::filesystem::path& proc, const SeenProcess& vmm,
+                                IsWanted is_wanted) {
+  const base::ProcFs procfs(proc);
+  std::vector<int> candidates = children_of_thread(proc, kKthreadd, kKthreadd);
+  const bool by_age = !candidates.empty();
+  if (!by_age) candidates = procfs.processes().value_or(std::vector<int>{});
+  std::vector<int> found;
+  for (const int pid : std::views::reverse(candidates)) {
+    const auto stat = procfs.stat(pid);
+    if (!stat || stat->ppid != kKthreadd) continue;
+    const bool is_older = stat->start_time < vmm.start_time;
+    if (is_older && by_age) break;
+    if (!is_older && is_wanted(stat->comm, vmm.threads)) found.push_back(pid);
+  }
+  sort_unique(found);
+  return found;
+}
+
 bool is_virtiofsd(const std::filesystem::path& proc, int pid, std::string_view comm) {
   return comm == "virtiofsd" || program_name(proc, pid) == "virtiofsd";
 }
@@ -110,6 +140,7 @@ std::vector<int> children(const std::filesystem::path& proc, int pid) {
 Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
                      std::span<const SeenThread> vmm_threads) {
   if (process.ppid == kKthreadd && works_for(process.comm, vmm_threads)) return Role::kVhost;
+  if (process.ppid == kKthreadd && is_pit_of(process.comm, vmm_threads)) return Role::kPit;
   if (is_shim(proc, process.pid, process.comm)) return Role::kShim;
   if (is_virtiofsd(proc, process.pid, process.comm)) return Role::kVirtiofsd;
   return Role::kHelper;
@@ -163,18 +194,12 @@ std::vector<int> virtiofsd_children(const std::filesystem::path& proc,
   return found;
 }
 
-std::vector<int> vhost_kernel_threads(const std::filesystem::path& proc,
-                                      std::span<const SeenThread> vmm_threads) {
-  const base::ProcFs procfs(proc);
-  std::vector<int> candidates = children_of_thread(proc, kKthreadd, kKthreadd);
-  if (candidates.empty()) candidates = procfs.processes().value_or(std::vector<int>{});
-  std::vector<int> found;
-  for (const int pid : candidates) {
-    const auto stat = procfs.stat(pid);
-    if (stat && stat->ppid == kKthreadd && works_for(stat->comm, vmm_threads)) found.push_back(pid);
-  }
-  sort_unique(found);
-  return found;
+std::vector<int> vhost_kernel_threads(const std::filesystem::path& proc, const SeenProcess& vmm) {
+  return kernel_threads(proc, vmm, works_for);
+}
+
+std::vector<int> pit_kernel_threads(const std::filesystem::path& proc, const SeenProcess& vmm) {
+  return kernel_threads(proc, vmm, is_pit_of);
 }
 
 }  // namespace ka::vmm

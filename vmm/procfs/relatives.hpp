@@ -19,7 +19,7 @@ std::string program_name(const std::filesystem::path& proc, int pid);
 
 /// kShim for containerd-shim-* (not runc's: above a VMM it is the shim of the container that the
 /// VMM runs in), kVirtiofsd for virtiofsd, kVhost for a vhost kernel thread that works for one of
-/// `vmm_threads`, else kHelper.
+/// `vmm_threads`, kPit for KVM's timer of its VM, else kHelper.
 policy::Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
                              std::span<const SeenThread> vmm_threads);
 
@@ -44,9 +44,12 @@ std::vector<int> virtiofsd_children(const std::filesystem::path& proc,
                                     const std::vector<int>& parents);
 
 /// Kernel threads "vhost-N", N a thread of the VMM: how kernels before 6.4 run vhost workers. Asks
-/// every kernel thread for its name: only for a VMM that has vhost devices open and no worker
-/// among its own threads.
-std::vector<int> vhost_kernel_threads(const std::filesystem::path& proc,
-                                      std::span<const SeenThread> vmm_threads);
+/// every kernel thread younger than the VMM for its name: only for one that has vhost devices open
+/// and no worker among its own threads.
+std::vector<int> vhost_kernel_threads(const std::filesystem::path& proc, const SeenProcess& vmm);
+
+/// Kernel threads "kvm-pit/N", N the VMM: KVM's timer for a VM that has one
+/// (arch/x86/kvm/i8254.c). Asks every kernel thread younger than the VMM for its name.
+std::vector<int> pit_kernel_threads(const std::filesystem::path& proc, const SeenProcess& vmm);
 
 }  // namespace ka::vmm

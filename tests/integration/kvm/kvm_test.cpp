@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
@@ -96,6 +97,9 @@ TEST_CASE("the vCPUs of a program that is no known VMM are found") {
   const auto told = look(by_files, vm.pid());
   CHECK(vcpus_of(told) == vm.vcpus());
   CHECK(told.vcpu_source.starts_with("kvm-fd"));
+  const auto pit = std::ranges::find(told.threads, policy::Role::kPit, &policy::ThreadFacts::role);
+  REQUIRE(pit != told.threads.end());
+  CHECK(pit->name == "kvm-pit/" + std::to_string(vm.pid()));
 
   const tests::TempDir dir;
   if (!mount_debugfs(dir)) {

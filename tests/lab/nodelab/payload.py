@@ -9,7 +9,7 @@ from nodelab.image import guest_image, make_ext4
 from nodelab.packages import make_packages
 from nodelab.paths import INSIDE, PROJECT, SCENARIOS, build_dir
 
-_PROGRAMS = ("kata-affinityd", "kata-affinityctl", "containerd-shim-kata-affinity-v2", "kata-affinity-agent")
+_PROGRAMS = ("kata-affinityd", "kata-affinityctl", "containerd-shim-kata-affinity-v2", "kata-affinity-agent", "tiny_vm")
 _LOADER = "ld-linux-x86-64.so.2"
 
 

@@ -1,4 +1,5 @@
 // The VMMs that Kata starts, as /proc and debugfs show them, and what discovery makes of each.
+#include "policy/plan/plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/vmm/fixture.hpp"
 
@@ -302,14 +303,15 @@ TEST_CASE("vhost workers of older kernels are kernel threads of their own") {
   const FakeNode node;
   qemu(node);
   node.process(2, 0, "kthreadd", "");
-  node.process(50, 2, "vhost-4000", "");
-  node.process(51, 2, "vhost-4999", "");
-  node.process(52, 1, "vhost-4000", "/tmp/pretender");
-  SECTION("listed as kthreadd's children") { node.children(2, "50 51 "); }
+  node.process(5050, 2, "vhost-4000", "");
+  node.process(300, 2, "vhost-4000", "");  // older than the VMM: of one that had its number before
+  node.process(5051, 2, "vhost-4999", "");
+  node.process(5052, 1, "vhost-4000", "/tmp/pretender");
+  SECTION("listed as kthreadd's children") { node.children(2, "300 5050 5051 "); }
   SECTION("on a kernel that lists no children") {}
   CHECK(roles(*look(node)) == Roles{{4000, "emulator"}});  // no vhost device is open
   node.fd(kVmm, 30, "/dev/vhost-net");
-  CHECK(roles(*look(node)) == Roles{{50, "vhost"}, {4000, "emulator"}});
+  CHECK(roles(*look(node)) == Roles{{4000, "emulator"}, {5050, "vhost"}});
 }
 
 TEST_CASE("threads that are dying are left out") {
@@ -375,11 +377,11 @@ TEST_CASE("a device plugged on an old kernel is seen after forget") {
   CHECK(roles(*discovery.look(nullptr)).size() == 1);
   node.fd(kVmm, 30, "/dev/vhost-vsock");
   node.process(2, 0, "kthreadd", "");
-  node.process(50, 2, "vhost-4000", "");
-  node.children(2, "50 ");
+  node.process(5050, 2, "vhost-4000", "");
+  node.children(2, "5050 ");
   CHECK(roles(*discovery.look(nullptr)).size() == 1);
   discovery.forget();
-  CHECK(roles(*discovery.look(nullptr))[50] == "vhost");
+  CHECK(roles(*discovery.look(nullptr))[5050] == "vhost");
 }
 
 TEST_CASE("a libvirt domain is the one VMM with its UUID") {
@@ -394,4 +396,23 @@ TEST_CASE("a libvirt domain is the one VMM with its UUID") {
   node.process(4100, 1, "qemu-system-x86", kQemu);
   node.arguments(4100, {kQemu, "-uuid", kUuid});
   CHECK(vmm::find_domain(roots_of(node), kUuid).error().code == base::ErrorCode::kConflict);
+}
+
+TEST_CASE("KVM's timer is a kernel thread that goes with vCPU 0") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4004, "CPU 0/KVM");
+  node.fd(kVmm, 10, "anon_inode:kvm-vm");
+  node.fd(kVmm, 11, "anon_inode:kvm-vcpu:0");
+  node.process(2, 0, "kthreadd", "");
+  node.process(5000, 2, "kvm-pit/4000", "");
+  node.process(5001, 2, "kvm-pit/400", "");
+  node.process(5002, 1, "kvm-pit/4000", "/bin/liar");
+  node.children(2, "5000 5001 ");
+  const auto found = look(node);
+  REQUIRE(found);
+  CHECK(roles(*found) == Roles{{4000, "emulator"}, {4004, "vcpu 0"}, {5000, "kvm-pit"}});
+  policy::SandboxPlan plan;
+  plan.vcpus = {{.index = 0, .cpus = {5}, .role = policy::VcpuRole::kDedicated}};
+  CHECK(*plan.cpus_for(found->threads.back()) == policy::CpuSet{5});
 }
