@@ -68,13 +68,16 @@ vm_prepare() {
 # (KATA_AFFINITY_VM_PATIENCE has precedence: machines in software need more). True once the guest has spoken.
 vm_wait() {
   local dir=$1 pid=$2 patience=${KATA_AFFINITY_VM_PATIENCE:-$3} size=0 now quiet=0
-  until grep -q '^guest up' "$dir/console" 2>/dev/null; do
-    kill -0 "$pid" 2>/dev/null || return 1
-    [ "$quiet" -lt $((patience * 5)) ] || return 1
-    sleep 0.2
+  while kill -0 "$pid" 2>/dev/null && [ "$quiet" -lt $((patience * 5)) ]; do
     now=$(stat -c %s "$dir/console" 2>/dev/null || echo 0)
-    if [ "$now" -gt "$size" ]; then size=$now quiet=0; else quiet=$((quiet + 1)); fi
+    if [ "$now" -gt "$size" ]; then
+      size=$now quiet=0
+      ! grep -q '^guest up' "$dir/console" || return 0
+    fi
+    quiet=$((quiet + 1))
+    sleep 0.2
   done
+  return 1
 }
 
 vm_stop() {
@@ -82,21 +85,19 @@ vm_stop() {
   wait "$1" 2>/dev/null || true
 }
 
-# The best accelerator that really boots a guest here. /dev/kvm may open and the guest still get nowhere, so it is
-# tried with a small VM in directory $1; software emulation always works.
-vm_accel() {
-  local pid
+# Boots a VM by the best accelerator that really boots a guest here: /dev/kvm may open and the guest still get nowhere;
+# software emulation always works. $1: directory of the VM; $2: vCPUs; then further options of QEMU. Sets vm_pid and
+# vm_accel. The caller has called vm_prepare.
+vm_boot() {
   if [ -w /dev/kvm ]; then
-    vm_start "$1/probe" kvm 1
-    pid=$vm_pid
-    if vm_wait "$1/probe" "$pid" 10; then
-      vm_stop "$pid"
-      echo kvm
-      return
-    fi
-    vm_stop "$pid"
+    vm_accel=kvm
+    vm_start "$1" kvm "${@:2}"
+    ! vm_wait "$1" "$vm_pid" 10 || return 0
+    vm_stop "$vm_pid"
   fi
-  echo tcg,thread=multi
+  vm_accel=tcg
+  vm_start "$1" tcg,thread=multi "${@:2}"
+  vm_wait "$1" "$vm_pid" 30
 }
 
 # Options for the vhost device that this kernel offers, one a line; none where it has none or we may not use it.

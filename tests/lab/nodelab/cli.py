@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from nodelab import suite
-from nodelab.machine import prepare, run_scenario, run_shell
+from nodelab.booted import prepare
+from nodelab.machine import run_scenario, run_shell
 from nodelab.paths import build_dir
 from nodelab.scenarios import all_scenarios, find_scenario
 from nodelab.shapes import SHAPES
@@ -21,10 +22,10 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="node", description="A node with many CPUs, NUMA, SMT and KVM, in software.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    build = commands.add_parser("build", help="make the images of a shape, or of all")
+    build = commands.add_parser("build", help="make the images of a shape, or of all, and boot it once")
     build.add_argument("shape", nargs="?", choices=SHAPES)
     build.set_defaults(run=_build)
-    run = commands.add_parser("run", help="boot a throw-away node and run one scenario in it")
+    run = commands.add_parser("run", help="run one scenario in a throw-away node")
     run.add_argument("scenario")
     run.add_argument("--shape", choices=SHAPES, help="default: the scenario's first")
     run.add_argument("--timeout", type=float, metavar="SECONDS", help="default: the scenario's own")
@@ -34,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     everything.add_argument("--core", action="store_true", help="only the short list")
     everything.add_argument("--out", type=Path, help="where logs and results go")
     everything.set_defaults(run=_all)
-    shell = commands.add_parser("shell", help="boot a node and give a shell in it")
+    shell = commands.add_parser("shell", help="give a shell in a throw-away node")
     shell.add_argument("--shape", choices=SHAPES, default="smt8")
     shell.set_defaults(run=lambda options: run_shell(SHAPES[options.shape]))
     cases = commands.add_parser("cases", help="print the list for other programs: scenario, shape, timeout, core or long a line")

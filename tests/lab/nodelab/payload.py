@@ -1,5 +1,10 @@
-"""The payload: a small disk, made afresh for every run, with the product, the scenario and the guests. It is /lab in the node."""
+"""What a node of the lab gets beside its image.
 
+The ground: units and configuration, there when it boots. The payload: a disk, made afresh for every run, with the product, the
+scenario and the guests. It is /lab in the node.
+"""
+
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,31 +13,55 @@ from nodelab.cache import cached, digest
 from nodelab.image import guest_image, make_ext4
 from nodelab.packages import make_packages
 from nodelab.paths import INSIDE, PROJECT, SCENARIOS, build_dir
+from nodelab.scenarios import Scenario
 
 _PROGRAMS = ("kata-affinityd", "kata-affinityctl", "containerd-shim-kata-affinity-v2", "kata-affinity-agent", "tiny_vm")
 _LOADER = "ld-linux-x86-64.so.2"
+# A node learns how large its disk is before its payload is made.
+PAYLOAD_BYTES = 2**30
+_ETC, _MASKED = INSIDE / "etc", INSIDE / "masked-units"
 
 
-def write_payload(suite: str, image: Path, work: Path, packages: bool = False) -> None:
-    """Writes the disk `image`; `work` is an empty directory for its making. `packages`: with the product's Debian packages."""
+def ground_files() -> list[Path]:
+    """All that the ground is made from."""
+    return [path for path in [*_ETC.rglob("*"), _MASKED] if path.is_file()]
+
+
+def write_ground(image: Path, work: Path) -> None:
+    """Writes the disk `image`, which becomes part of the node's /etc; `work`: a directory for its making."""
+    root = work / "ground"
+    shutil.copytree(_ETC, root)
+    _mask_units(root)
+    make_ext4(root, image, size_mib=16)
+    shutil.rmtree(root)
+
+
+def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None) -> None:
+    """Writes the disk `image`; `work` is an empty directory for its making. Without a scenario the node offers a shell."""
     root = work / "payload"
-    shutil.copytree(INSIDE, root, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(INSIDE, root, ignore=shutil.ignore_patterns("__pycache__", "etc"))
     shutil.copytree(SCENARIOS, root / "scenarios", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(PROJECT / "scripts", root / "scripts")
     shutil.copytree(guest_image(suite), root / "guest")
-    _mask_units(root)
+    if scenario:
+        (root / "scenario").write_text(scenario.name)
+    # Nodes that go on from the same point are not to have the same random numbers.
+    (root / "seed").write_bytes(os.urandom(64))
     if programs := built_programs():
         shutil.copytree(_portable(programs), root, dirs_exist_ok=True)
-    if packages:
+    if scenario and scenario.packages:
         make_packages(root / "bin", root / "packages", work / "packing")
     used = sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
     make_ext4(root, image, used // 2**20 * 6 // 5 + 16)
+    if image.stat().st_size > PAYLOAD_BYTES:
+        raise SystemExit(f"lab: the payload has {image.stat().st_size} bytes: raise PAYLOAD_BYTES")
+    os.truncate(image, PAYLOAD_BYTES)
 
 
 def _mask_units(root: Path) -> None:
-    for unit in (root / "masked-units").read_text().splitlines():
+    for unit in _MASKED.read_text().splitlines():
         if not unit.startswith("#"):
-            (root / "etc/systemd/system" / unit).symlink_to("/dev/null")
+            (root / "systemd/system" / unit).symlink_to("/dev/null")
 
 
 def built_programs() -> list[Path]:

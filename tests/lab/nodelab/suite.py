@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodelab.machine import Outcome, prepare, run_scenario
+from nodelab.booted import prepare
+from nodelab.machine import Outcome, run_scenario
 from nodelab.paths import build_dir
 from nodelab.payload import built_programs
 from nodelab.scenarios import Scenario, all_scenarios

@@ -1,0 +1,63 @@
+"""Nodes that have booted, kept as they stood: a run goes on from there, and does not boot.
+
+A boot keeps both CPUs busy for half a minute, and once in a while hangs; to go on takes three seconds. Such a node waits for its
+payload (inside/etc/lab/wait-for-payload), which every run brings anew.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+from nodelab.cache import cached, files_digest
+from nodelab.hardware import QEMU_SUITE, qemu
+from nodelab.image import debian_tree, guest_image, node_image
+from nodelab.payload import PAYLOAD_BYTES, ground_files, write_ground
+from nodelab.shapes import Shape
+from nodelab.waiting import wait_for
+
+_WAITS = "node waits"
+_BOOTS = 3
+
+
+def prepare(shape: Shape) -> None:
+    """Makes whatever `shape` needs and the cache does not have."""
+    debian_tree(QEMU_SUITE)
+    guest_image(shape.suite)
+    booted_node(shape)
+
+
+def booted_node(shape: Shape) -> Path:
+    """A directory with `state`, to be given to -incoming, and `ground.img`, the second disk that it was booted with."""
+    made_from = [debian_tree(QEMU_SUITE).name, node_image(shape.suite).name, *qemu(shape, *[Path()] * 4)]
+    key = files_digest(ground_files(), *made_from)
+    return cached(f"booted-{shape.name}", key, lambda to: _boot_and_keep(shape, to))
+
+
+def _boot_and_keep(shape: Shape, to: Path) -> None:
+    write_ground(to / "ground.img", to)
+    payload = to / "payload.img"
+    payload.touch()
+    os.truncate(payload, PAYLOAD_BYTES)
+    for _ in range(_BOOTS):
+        if _keep(shape, to, payload):
+            break
+        print(f"lab: a node of {shape.name} hangs while it boots", flush=True)
+    else:
+        raise SystemExit(f"lab: no node of {shape.name} boots: {(to / 'console').read_text(errors='replace')[-500:]}")
+    for left in ("payload.img", "console", "log", "out"):
+        (to / left).unlink()
+
+
+def _keep(shape: Shape, to: Path, payload: Path) -> bool:
+    """Boots, and writes `state` once the node waits; whether it did."""
+    command = qemu(shape, to / "ground.img", payload, to / "log", to / "out")
+    command += ["-serial", f"file:{to / 'console'}", "-monitor", "stdio"]
+    (to / "log").unlink(missing_ok=True)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as machine:
+        try:
+            if not wait_for(machine, to / "log", _WAITS, to / "console"):
+                return False
+            machine.communicate(f'migrate "exec:cat > {to / "state"}"\nquit\n', timeout=120)
+            return (to / "state").stat().st_size > 0
+        finally:
+            machine.kill()
