@@ -17,17 +17,18 @@ namespace {
 
 using Path = std::vector<std::string>;
 
+/// The one annotation that has an effect so far.
+constexpr std::string_view kDomainAnnotation = "libvirt_domain";
+
 constexpr std::int64_t kMostSeconds = 86400;
 
-/// What is documented and not built yet: a value that would do nothing is refused. A row without a
-/// value stands for every value but the default.
+/// What is documented and not built yet: a value that would do nothing is refused.
 struct Missing {
   std::string_view key;
   std::string_view value;
 };
 constexpr Missing kMissing[] = {
     {"mode", "managed"},
-    {"allow_annotations", ""},
 };
 
 std::string join(const Path& path) {
@@ -140,7 +141,8 @@ std::string check_text(const Key& key, const std::string& text) {
 }
 
 std::string check_names(const std::vector<std::string>& names) {
-  const auto allowed = sandbox_keys();
+  auto allowed = sandbox_keys();
+  allowed.push_back(kDomainAnnotation);
   for (const std::string& name : names) {
     if (!contains(allowed, name)) return '"' + name + "\" is not one of " + quoted(allowed);
   }
@@ -174,12 +176,12 @@ std::string check_value(const Key& key, const Value& value) {
 bool is_missing(const Key& key, const Value& value) {
   const auto* names = std::get_if<std::vector<std::string>>(&value);
   const auto* text = std::get_if<std::string>(&value);
-  for (const Missing& missing : kMissing) {
-    if (missing.key != key.name) continue;
-    if (names != nullptr) return !names->empty();
-    if (missing.value.empty() ? *text != key.fallback : *text == missing.value) return true;
+  if (key.type == Type::kNames) {
+    return std::ranges::any_of(*names, [](const auto& name) { return name != kDomainAnnotation; });
   }
-  return false;
+  return std::ranges::any_of(kMissing, [&](const Missing& missing) {
+    return missing.key == key.name && text != nullptr && *text == missing.value;
+  });
 }
 
 std::string check_entry(const Key& key, const Entry& entry) {

@@ -86,6 +86,7 @@ Config make_config(const Entries& entries) {
   config.libvirt_uri = values.text("libvirt_uri");
   config.libvirt_domains = values.words("libvirt_domains");
   config.libvirt_config = values.flag("libvirt_config");
+  config.libvirt_by_annotation = !values.words("allow_annotations").empty();
   config.drift_check = values.seconds("drift_check");
   config.real_shim = values.text("real_shim");
   return config;

@@ -37,6 +37,7 @@ struct Config {
   std::string libvirt_uri;              ///< empty: libvirt is not loaded
   std::vector<std::string> libvirt_domains;
   bool libvirt_config = false;
+  bool libvirt_by_annotation = false;  ///< allow_annotations has libvirt_domain
   std::chrono::seconds drift_check{};
   std::string real_shim;  ///< a name, or an absolute path
   /// What was read: the main file and its drop-ins, in the order of merging. Empty: no file has an

@@ -16,7 +16,7 @@ enum class Type {
   kSeconds,       ///< a whole number, 1 to 86400
   kUri,           ///< a libvirt URI of this machine, or empty
   kWords,         ///< an array of strings
-  kNames,         ///< an array of keys that have a meaning for a single sandbox
+  kNames,         ///< an array of what a single pod may set by an annotation
 };
 
 struct Key {
@@ -79,7 +79,8 @@ inline constexpr Key kKeys[] = {
     {"libvirt_config", Type::kFlag, "false", "", false,
      "true: pins are also written to the domain's configuration, for its next start."},
     {"allow_annotations", Type::kNames, "", "", false,
-     "Keys that a pod may set for itself by annotations kata-affinity.io/KEY."},
+     "Keys that a pod may set for itself by annotations kata-affinity.io/KEY; libvirt_domain: the "
+     "libvirt domain that it is."},
     {"drift_check", Type::kSeconds, "10", "", false,
      "Seconds between two looks for masks that someone else changed."},
     {"real_shim", Type::kProgram, "containerd-shim-kata-v2", "", false,

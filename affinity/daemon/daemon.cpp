@@ -130,8 +130,9 @@ class Daemon {
     if (config.libvirt_uri.empty()) return;
     libvirt_.emplace(
         io_, engine_, options_.roots,
-        LibvirtSource::Settings{config.libvirt_uri, config.libvirt_domains, config.libvirt_config},
-        log_);
+        LibvirtSource::Settings{config.libvirt_uri, config.libvirt_domains, config.libvirt_config,
+                                config.libvirt_by_annotation},
+        [this](const std::string& sandbox) { memory_.look_again(sandbox); }, log_);
     engine_.on_run([this] { libvirt_->follow_soon(); });
   }
 
@@ -165,6 +166,7 @@ class Daemon {
     watches_.refresh();
     memory_.refresh();
     if (sources_) sources_->refresh();
+    if (libvirt_) libvirt_->follow_soon();  // memory arrives without a run of the line
   }
 
   /// CPUs may be plugged or taken offline at any time.
@@ -202,7 +204,7 @@ class Daemon {
   void apply(config::Config config) {
     const auto fixed = [](const config::Config& c) {
       return std::tie(c.state_dir, c.metrics_listen, c.nri_socket, c.kubelet_state, c.libvirt_uri,
-                      c.libvirt_domains, c.libvirt_config);
+                      c.libvirt_domains, c.libvirt_config, c.libvirt_by_annotation);
     };
     if (fixed(config) != fixed(ground_.config)) {
       log_.warning(

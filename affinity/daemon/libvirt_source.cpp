@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "affinity/engine/engine.hpp"
+#include "affinity/engine/views.hpp"
 #include "vmm/threads.hpp"
 
 namespace ka::daemon {
@@ -25,6 +26,15 @@ std::optional<int> iothread_number(std::string_view id) {
   return number;
 }
 
+/// A hundredth of what may be moved may be elsewhere; nothing of what may not.
+bool has_arrived(const engine::MemoryView& memory, const policy::NodeSet& nodes) {
+  return !memory.moving && memory.plan.wanted == nodes &&
+         memory.plan.verdict == policy::MemoryVerdict::kInPlace &&
+         std::ranges::all_of(memory.facts.bound, [&](const auto& entry) {
+           return entry.second == 0 || nodes.contains(entry.first);
+         });
+}
+
 }  // namespace
 
 libvirt::Pins to_pins(const policy::SandboxPlan& plan) {
@@ -38,12 +48,21 @@ libvirt::Pins to_pins(const policy::SandboxPlan& plan) {
   return pins;
 }
 
+std::optional<libvirt::MemoryOrder> to_memory_order(const engine::SandboxView& view) {
+  if (!view.moves_memory() || view.plan.mems.empty()) return std::nullopt;
+  if (view.memory == nullptr) return libvirt::MemoryOrder{view.plan.mems, false};
+  if (view.memory->plan.verdict == policy::MemoryVerdict::kDevice) return std::nullopt;
+  return libvirt::MemoryOrder{view.plan.mems, has_arrived(*view.memory, view.plan.mems)};
+}
+
 LibvirtSource::LibvirtSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-                             Settings settings, const log::Log& log)
+                             Settings settings, std::function<void(const std::string&)> recorded,
+                             const log::Log& log)
     : io_(io),
       engine_(engine),
       roots_(std::move(roots)),
       settings_(std::move(settings)),
+      recorded_(std::move(recorded)),
       log_(log) {
   libvirt::ClientHandlers handlers;
   handlers.connection = [this](bool up, const std::string& text) {
@@ -76,27 +95,50 @@ void LibvirtSource::follow_soon() {
 /// Hands on what the plans say of domains, where that is another thing than it was.
 void LibvirtSource::follow() {
   if (!client_) return;
+  const Owners before = std::exchange(owners_, find_owners());
   follow_domains();
-  greet_sandboxes();
-  for (const auto& [id, pod] : engine_.ledger().pods()) {
-    if (pod.domain.empty()) continue;
-    auto order = order_for(id);
-    const auto before = ordered_.find(pod.domain);
-    if (!order || (before != ordered_.end() && before->second == *order)) continue;
-    ordered_.insert_or_assign(pod.domain, *order);
+  greet_sandboxes(before);
+  complain_of_wishes();
+  for (const auto& [domain, id] : owners_) {
+    auto order = order_for(id, domain);
+    const auto last = ordered_.find(domain);
+    if (!order || (last != ordered_.end() && last->second == *order)) continue;
+    ordered_.insert_or_assign(domain, *order);
     client_->order(std::move(*order));
   }
 }
 
-void LibvirtSource::follow_domains() {
-  std::set<std::string> domains(settings_.domains.begin(), settings_.domains.end());
+/// A domain is the sandbox that runs it already; else, one of the configuration, that of its name;
+/// else the first that was told to be it; else the first that says so itself.
+LibvirtSource::Owners LibvirtSource::find_owners() const {
+  Owners owners;
   for (const auto& [id, pod] : engine_.ledger().pods()) {
-    if (!pod.domain.empty()) domains.insert(pod.domain);
+    if (!pod.domain.empty() && pod.vmm_pid) owners.emplace(pod.domain, id);
   }
+  for (const std::string& domain : settings_.domains) owners.emplace(domain, domain);
+  for (const auto& [id, pod] : engine_.ledger().pods()) {
+    if (!pod.domain.empty()) owners.emplace(pod.domain, id);
+  }
+  if (!settings_.by_annotation) return owners;
+  for (const auto& [id, pod] : engine_.ledger().pods()) {
+    if (!pod.domain_wish.empty() && pod.domain.empty() && !pod.vmm_pid) {
+      owners.emplace(pod.domain_wish, id);
+    }
+  }
+  return owners;
+}
+
+void LibvirtSource::follow_domains() {
+  std::set<std::string> domains;
+  for (const auto& [domain, id] : owners_) domains.insert(domain);
   // A sandbox that was forgotten while its domain runs: its pins go back, and nobody follows that.
   for (auto& [domain, order] : ordered_) {
-    if (!sandboxes_of(domain).empty() || order.give_back) continue;
-    order = {.domain = domain, .pins = {}, .in_config = order.in_config, .give_back = true};
+    const std::string* sandbox = sandbox_of(domain);
+    const bool is_known = sandbox != nullptr && engine_.ledger().find(*sandbox) != nullptr;
+    if (is_known || order.give_back) continue;
+    order.pins = {};
+    order.give_back = true;
+    if (order.memory) order.memory = everywhere();
     client_->order(order);
   }
   for (const auto& [domain, order] : ordered_) domains.insert(domain);
@@ -107,43 +149,72 @@ void LibvirtSource::follow_domains() {
 
 /// A sandbox may come to a domain that runs since long, and of which libvirt has nothing new to
 /// tell.
-void LibvirtSource::greet_sandboxes() {
-  std::map<std::string, std::string> sandboxes;
-  for (const auto& [id, pod] : engine_.ledger().pods()) {
-    if (!pod.domain.empty()) sandboxes[id] = pod.domain;
-  }
-  if (sandboxes == greeted_) return;
-  const auto before = std::exchange(greeted_, std::move(sandboxes));
-  for (const auto& [id, domain] : greeted_) {
+void LibvirtSource::greet_sandboxes(const Owners& before) {
+  for (const auto& [domain, id] : owners_) {
+    const auto known = before.find(domain);
     const auto last = last_seen_.find(domain);
-    if (before.contains(id) || last == last_seen_.end() || !last->second.runs) continue;
+    const bool is_new = known == before.end() || known->second != id;
+    if (!is_new || last == last_seen_.end() || !last->second.runs) continue;
     boost::asio::post(io_, [this, seen = last->second] { this->seen(seen); });
   }
 }
 
-std::optional<libvirt::Order> LibvirtSource::order_for(const std::string& sandbox) const {
+/// Why a pod is not the domain that it should be; empty when it is, or names none.
+std::string LibvirtSource::complaint_about(const policy::PodRecord& pod) const {
+  const std::string& domain = pod.domain.empty() ? pod.domain_wish : pod.domain;
+  if (domain.empty()) return {};
+  if (pod.domain.empty() && !settings_.by_annotation) {
+    return "allow_annotations does not list libvirt_domain";
+  }
+  if (pod.domain.empty() && pod.vmm_pid) return "the pod has a VM of its own";
+  const std::string* sandbox = sandbox_of(domain);
+  return sandbox == nullptr || *sandbox == pod.id ? "" : "the domain is sandbox " + *sandbox;
+}
+
+void LibvirtSource::complain_of_wishes() {
+  std::map<std::string, std::string> complaints;
+  for (const auto& [id, pod] : engine_.ledger().pods()) {
+    auto complaint = complaint_about(pod);
+    if (complaint.empty()) continue;
+    const auto said = complaints_.find(id);
+    if (said == complaints_.end() || said->second != complaint) {
+      log_.warning("a pod is not the libvirt domain that it names",
+                   {{"sandbox", id},
+                    {"domain", pod.domain.empty() ? pod.domain_wish : pod.domain},
+                    {"reason", complaint}});
+    }
+    complaints.emplace(id, std::move(complaint));
+  }
+  complaints_ = std::move(complaints);
+}
+
+std::optional<libvirt::Order> LibvirtSource::order_for(const std::string& sandbox,
+                                                       const std::string& domain) const {
   const auto view = engine_.view(sandbox);
-  if (!view || (view->observed && !view->released)) return std::nullopt;
-  libvirt::Order order{.domain = view->pod.domain,
+  if (!view || view->pod.domain != domain || (view->observed && !view->released)) {
+    return std::nullopt;
+  }
+  const auto last = ordered_.find(domain);
+  libvirt::Order order{.domain = domain,
                        .pins = to_pins(view->plan),
+                       .memory = to_memory_order(*view),
                        .in_config = settings_.in_config,
                        .give_back = view->released};
+  if (!order.give_back) return order;
   // Nothing of ours is recorded, and nothing has to go back.
-  if (order.give_back && !ordered_.contains(order.domain)) return std::nullopt;
-  if (order.give_back) order.pins = {};
+  if (last == ordered_.end()) return std::nullopt;
+  order.pins = {};
+  if (last->second.memory) order.memory = everywhere();
   return order;
 }
 
-std::vector<std::string> LibvirtSource::sandboxes_of(const std::string& domain) const {
-  std::vector<std::string> ids;
-  for (const auto& [id, pod] : engine_.ledger().pods()) {
-    if (pod.domain == domain) ids.push_back(id);
-  }
-  return ids;
+libvirt::MemoryOrder LibvirtSource::everywhere() const {
+  return {engine_.topology().nodes(), true};
 }
 
-bool LibvirtSource::is_configured(const std::string& domain) const {
-  return std::ranges::find(settings_.domains, domain) != settings_.domains.end();
+const std::string* LibvirtSource::sandbox_of(const std::string& domain) const {
+  const auto found = owners_.find(domain);
+  return found == owners_.end() ? nullptr : &found->second;
 }
 
 void LibvirtSource::heard(bool up, const std::string& text) {
@@ -152,32 +223,43 @@ void LibvirtSource::heard(bool up, const std::string& text) {
 
 void LibvirtSource::seen(const libvirt::DomainSeen& domain) {
   last_seen_[domain.name] = domain;
-  auto sandboxes = sandboxes_of(domain.name);
-  if (sandboxes.empty() && is_configured(domain.name)) sandboxes = {domain.name};
-  for (const std::string& sandbox : sandboxes) {
-    if (domain.runs) {
-      started(sandbox, domain);
-    } else {
-      engine_.look_again(sandbox);
-    }
+  const std::string* sandbox = sandbox_of(domain.name);
+  if (sandbox == nullptr) return;
+  if (domain.runs) {
+    started(*sandbox, domain);
+  } else {
+    engine_.look_again(*sandbox);
   }
 }
 
 /// It may as well be one that runs since long, and of which only something changed.
-void LibvirtSource::started(const std::string& sandbox, const libvirt::DomainSeen& domain) {
-  const auto pid = vmm::find_domain(roots_, domain.uuid);
+void LibvirtSource::started(std::string sandbox, const libvirt::DomainSeen& domain) {
+  const auto pid = find_vmm(sandbox, domain.uuid);
   if (!pid) {
     log_.warning("a libvirt domain is not followed",
                  {{"sandbox", sandbox}, {"domain", domain.name}, {"reason", pid.error().message}});
     return;
   }
   const policy::PodRecord* known = engine_.ledger().find(sandbox);
-  if (known != nullptr && known->vmm_pid == *pid) {
+  if (known != nullptr && known->vmm_pid == *pid && known->domain == domain.name) {
     engine_.look_again(sandbox);
   } else {
     engine_.handle(
         {Source::kLibvirt, policy::PodSeen{.id = sandbox, .vmm_pid = *pid, .domain = domain.name}});
   }
+}
+
+/// One VM is one sandbox.
+base::Result<int> LibvirtSource::find_vmm(const std::string& sandbox,
+                                          const std::string& uuid) const {
+  auto pid = vmm::find_domain(roots_, uuid);
+  if (!pid) return pid;
+  for (const auto& [id, pod] : engine_.ledger().pods()) {
+    if (id != sandbox && pod.vmm_pid == *pid) {
+      return base::fail(base::ErrorCode::kConflict, "its VMM is that of sandbox " + id);
+    }
+  }
+  return pid;
 }
 
 void LibvirtSource::pinned(const std::string& domain, const base::Result<int>& calls) {
@@ -187,8 +269,12 @@ void LibvirtSource::pinned(const std::string& domain, const base::Result<int>& c
     return;
   }
   log_.info("libvirt records the plan", {{"domain", domain}, {"calls", std::to_string(*calls)}});
+  const std::string* owner = sandbox_of(domain);
+  if (owner == nullptr) return;
+  const std::string sandbox = *owner;
   // It has made the pins too, and may have widened a cgroup that was in the way.
-  for (const std::string& sandbox : sandboxes_of(domain)) engine_.look_again(sandbox);
+  engine_.look_again(sandbox);
+  recorded_(sandbox);
 }
 
 }  // namespace ka::daemon

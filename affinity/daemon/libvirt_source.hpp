@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,18 +12,24 @@
 #include <vector>
 
 #include "affinity/log/log.hpp"
+#include "policy/ledger/ledger.hpp"
 #include "policy/plan/plan.hpp"
 #include "vmm/facts/facts.hpp"
 #include "vmm/libvirt/client.hpp"
 
 namespace ka::engine {
 class Engine;
-}
+struct SandboxView;
+}  // namespace ka::engine
 
 namespace ka::daemon {
 
 /// What libvirt is to record for a plan. Domains call their iothreads "iothreadN".
 libvirt::Pins to_pins(const policy::SandboxPlan& plan);
+
+/// On which nodes libvirt is to let the memory of a sandbox be: those of its plan, where
+/// memory = "migrate" moves it there.
+std::optional<libvirt::MemoryOrder> to_memory_order(const engine::SandboxView& view);
 
 /// Must outlive the running of its io_context.
 class LibvirtSource {
@@ -31,37 +38,50 @@ class LibvirtSource {
     std::string uri;
     std::vector<std::string> domains;  ///< sandboxes by configuration, under their names
     bool in_config = false;            ///< also write the domains' configuration
+    bool by_annotation = false;        ///< a pod may say which domain it is
   };
 
-  /// `engine` and `log` must outlive it.
+  /// `engine` and `log` must outlive it. `recorded` is called with each sandbox whose order libvirt
+  /// has carried out: what holds its memory may be wider by then.
   LibvirtSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-                Settings settings, const log::Log& log);
+                Settings settings, std::function<void(const std::string&)> recorded,
+                const log::Log& log);
 
   /// The line has run: what it left is handed on, soon. May be called from within the engine.
   void follow_soon();
 
  private:
+  /// Sandboxes by the domains that they are.
+  using Owners = std::map<std::string, std::string>;
+
   void follow();
+  Owners find_owners() const;
   void follow_domains();
-  void greet_sandboxes();
-  std::optional<libvirt::Order> order_for(const std::string& sandbox) const;
+  void greet_sandboxes(const Owners& before);
+  void complain_of_wishes();
+  std::string complaint_about(const policy::PodRecord& pod) const;
+  std::optional<libvirt::Order> order_for(const std::string& sandbox,
+                                          const std::string& domain) const;
+  libvirt::MemoryOrder everywhere() const;
   void heard(bool up, const std::string& text);
   void seen(const libvirt::DomainSeen& domain);
-  void started(const std::string& sandbox, const libvirt::DomainSeen& domain);
+  void started(std::string sandbox, const libvirt::DomainSeen& domain);
+  base::Result<int> find_vmm(const std::string& sandbox, const std::string& uuid) const;
   void pinned(const std::string& domain, const base::Result<int>& calls);
-  std::vector<std::string> sandboxes_of(const std::string& domain) const;
-  bool is_configured(const std::string& domain) const;
+  const std::string* sandbox_of(const std::string& domain) const;
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
   vmm::Roots roots_;
   Settings settings_;
+  std::function<void(const std::string&)> recorded_;
   const log::Log& log_;
   bool following_soon_ = false;
   std::map<std::string, libvirt::Order> ordered_;         ///< by domain
   std::set<std::string> followed_;                        ///< domains
   std::map<std::string, libvirt::DomainSeen> last_seen_;  ///< by domain
-  std::map<std::string, std::string> greeted_;  ///< sandboxes and their domains, as last followed
+  Owners owners_;                                         ///< as last followed
+  std::map<std::string, std::string> complaints_;         ///< by sandbox, said once
   std::optional<libvirt::Client> client_;
 };
 

@@ -54,6 +54,13 @@ void MemoryKeeper::notice(const engine::Happening& happening) {
   });
 }
 
+void MemoryKeeper::look_again(const std::string& id) {
+  const auto found = kept_.find(id);
+  const bool is_busy = found != kept_.end() && found->second.due == Clock::time_point::max();
+  if (found != kept_.end() && !is_busy) found->second.due = {};
+  follow(id);
+}
+
 void MemoryKeeper::refresh() {
   for (const std::string& id : engine_.sandbox_ids()) follow(id);
 }

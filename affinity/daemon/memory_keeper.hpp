@@ -28,6 +28,9 @@ class MemoryKeeper {
   /// from it is done later.
   void notice(const engine::Happening& happening);
 
+  /// Looks at one sandbox now: what held its memory may not any more.
+  void look_again(const std::string& id);
+
   /// Looks at what is due.
   void refresh();
 

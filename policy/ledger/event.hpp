@@ -32,6 +32,8 @@ struct PodSeen {
   std::string qmp_socket;      ///< a QMP socket that is ours alone
   std::string agent;           ///< address of the guest agent
   std::string domain;          ///< name of the libvirt domain that the VM is, where it is one
+  /// The same, as the pod itself asks for it: to be granted by whoever knows what is allowed.
+  std::string domain_wish;
 };
 
 struct PodGone {

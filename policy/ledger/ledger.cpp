@@ -151,6 +151,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= take(pod.qmp_socket, event.qmp_socket);
   changed |= take(pod.agent, event.agent);
   changed |= take(pod.domain, event.domain);
+  changed |= take(pod.domain_wish, event.domain_wish);
   if (event.vmm_pid && pod.vmm_pid != event.vmm_pid) {
     pod.vmm_pid = event.vmm_pid;
     changed = true;

@@ -35,6 +35,7 @@ struct PodRecord {
   std::string qmp_socket;
   std::string agent;
   std::string domain;
+  std::string domain_wish;  ///< of the pod itself (PodSeen); told anew after a restart
   Source source = Source::kApi;
   std::map<std::string, ContainerRecord> containers;
   std::vector<Override> overrides;

@@ -1,5 +1,6 @@
 #include "shim-ext/nri/translate.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "shim-ext/proto/nri.pb.h"
@@ -21,6 +22,15 @@ void take(policy::IdSet<Tag>& known, const std::string& told, const std::string&
     log.warning("the runtime tells a list that cannot be read",
                 {{"container", container}, {"list", told}, {"reason", parsed.error().reason}});
   }
+}
+
+/// The domain that a pod says it is; nothing where it says so in a way that spoils a log.
+std::string domain_wish(const proto::nri::PodSandbox& pod) {
+  constexpr std::size_t kLongest = 255;
+  const auto found = pod.annotations().find("kata-affinity.io/libvirt_domain");
+  if (found == pod.annotations().end() || found->second.size() > kLongest) return {};
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; };
+  return std::ranges::any_of(found->second, is_control) ? std::string() : found->second;
 }
 
 }  // namespace
@@ -52,6 +62,7 @@ std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, 
   seen.pod_uid = pod.uid();
   seen.pod_name = pod.namespace_().empty() ? pod.name() : pod.namespace_() + '/' + pod.name();
   seen.handler = pod.runtime_handler();
+  seen.domain_wish = domain_wish(pod);
   if (verdict.process.is_vmm) seen.vmm_pid = verdict.pid;
   return policy::Event{policy::Source::kNri, std::move(seen)};
 }

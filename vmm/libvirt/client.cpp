@@ -86,6 +86,8 @@ class Client::Worker {
   Result<DomainSeen> see(const std::string& name);
   void carry_out(const std::string& name, Work& work);
   Result<int> obey(const Order& order);
+  Result<int> pin(const Order& order, virDomainPtr domain, bool has_config);
+  Result<int> allow_nodes(const Order& order, virDomainPtr domain, bool has_config);
   DomainRef lookup(const std::string& name) {
     return {library_.domain_lookup_by_name(connection_.get(), name.c_str()), library_.domain_free};
   }
@@ -258,8 +260,16 @@ void Client::Worker::carry_out(const std::string& name, Work& work) {
 Result<int> Client::Worker::obey(const Order& order) {
   const DomainRef domain = lookup(order.domain);
   if (!domain) return unexpected(library_.error(order.domain));
-  const Record record(library_, domain.get(), host_cpus_);
   const bool has_config = library_.domain_is_persistent(domain.get()) == 1;
+  const auto pins = pin(order, domain.get(), has_config);
+  if (!pins) return pins;
+  const auto nodes = allow_nodes(order, domain.get(), has_config);
+  if (!nodes) return nodes;
+  return *pins + *nodes;
+}
+
+Result<int> Client::Worker::pin(const Order& order, virDomainPtr domain, bool has_config) {
+  const Record record(library_, domain, host_cpus_);
   Result<Pins> pins = order.pins;
   if (order.give_back) {
     const bool by_config = has_config && !order.in_config;
@@ -269,6 +279,22 @@ Result<int> Client::Worker::obey(const Order& order) {
   const auto live = record.write(*pins, Scope::kLive);
   if (!live || !order.in_config || !has_config) return live;
   const auto config = record.write(*pins, Scope::kConfig);
+  if (!config) return config;
+  return *live + *config;
+}
+
+Result<int> Client::Worker::allow_nodes(const Order& order, virDomainPtr domain, bool has_config) {
+  if (!order.memory) return 0;
+  const Numatune numatune(library_, domain);
+  MemoryOrder wanted = *order.memory;
+  if (order.give_back && has_config && !order.in_config) {
+    const auto own = numatune.read(Scope::kConfig);
+    if (!own) return unexpected(own.error());
+    if (!own->empty()) wanted.nodes = *own;
+  }
+  const auto live = numatune.write(wanted, Scope::kLive);
+  if (!live || !order.in_config || !has_config) return live;
+  const auto config = numatune.write(wanted, Scope::kConfig);
   if (!config) return config;
   return *live + *config;
 }

@@ -7,10 +7,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "affinity/base/result.hpp"
+#include "vmm/libvirt/numatune.hpp"
 #include "vmm/libvirt/pins.hpp"
 
 namespace ka::libvirt {
@@ -28,9 +30,11 @@ struct DomainSeen {
 struct Order {
   std::string domain;
   Pins pins;
-  bool in_config = false;  ///< also for the domain's next start, where it has one
+  std::optional<MemoryOrder> memory;  ///< absent: the domain's nodes are left as they are
+  bool in_config = false;             ///< also for the domain's next start, where it has one
   /// In place of `pins`: what the domain would have without us. That is what its own configuration
-  /// says, or, where there is none or we wrote it, every CPU.
+  /// says, or, where there is none or we wrote it, every CPU. `memory` is then what stands for
+  /// every node.
   bool give_back = false;
 
   bool operator==(const Order&) const = default;

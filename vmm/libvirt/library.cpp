@@ -58,6 +58,9 @@ void find_of_domains(Symbols& symbols, Library& library) {
   symbols.find("virDomainGetIOThreadInfo", library.domain_get_iothread_info);
   symbols.find("virDomainPinIOThread", library.domain_pin_iothread);
   symbols.find("virDomainIOThreadInfoFree", library.domain_iothread_info_free);
+  symbols.find("virDomainGetNumaParameters", library.domain_get_numa_parameters);
+  symbols.find("virDomainSetNumaParameters", library.domain_set_numa_parameters);
+  symbols.find("virTypedParamsClear", library.typed_params_clear);
 }
 
 base::ErrorCode code_of(int libvirt_code) {

@@ -46,6 +46,9 @@ struct Library {
   decltype(&::virDomainGetIOThreadInfo) domain_get_iothread_info = nullptr;
   decltype(&::virDomainPinIOThread) domain_pin_iothread = nullptr;
   decltype(&::virDomainIOThreadInfoFree) domain_iothread_info_free = nullptr;
+  decltype(&::virDomainGetNumaParameters) domain_get_numa_parameters = nullptr;
+  decltype(&::virDomainSetNumaParameters) domain_set_numa_parameters = nullptr;
+  decltype(&::virTypedParamsClear) typed_params_clear = nullptr;
 
   /// Loads libvirt.so.0. It stays loaded to the end of the process, since it keeps state of its
   /// own. kUnavailable when it is not installed or lacks a function.

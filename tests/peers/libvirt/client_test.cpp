@@ -7,12 +7,15 @@
 #include <mutex>
 
 #include "tests/catch.hpp"
+#include "vmm/libvirt/numatune.hpp"
 #include "vmm/libvirt/uri.hpp"
 
 using namespace ka;
 using libvirt::Client;
 using libvirt::DomainSeen;
+using libvirt::Scope;
 using policy::CpuSet;
+using policy::NodeSet;
 
 namespace {
 
@@ -56,6 +59,19 @@ class Ears {
 
   std::mutex mutex_;
   std::condition_variable changed_;
+};
+
+/// The domain "test" beside the client: connections of one process share that driver's state.
+struct TestDriver {
+  libvirt::Library library = libvirt::Library::load().value();
+  std::unique_ptr<virConnect, decltype(&::virConnectClose)> connection{
+      library.connect_open("test:///default"), library.connect_close};
+  libvirt::DomainRef domain{library.domain_lookup_by_name(connection.get(), "test"),
+                            library.domain_free};
+  libvirt::Numatune numatune{library, domain.get()};
+
+  NodeSet live() const { return numatune.read(Scope::kLive).value(); }
+  NodeSet configured() const { return numatune.read(Scope::kConfig).value(); }
 };
 
 Client start(const std::string& uri, Ears& ears) {
@@ -107,6 +123,54 @@ TEST_CASE("libvirt: a followed domain is told, and its vCPUs are pinned as order
   client.order(order);
   REQUIRE(ears.wait([&] { return ears.pinned.size() == 3; }));
   CHECK(ears.pinned[2] == 2);
+}
+
+TEST_CASE("libvirt: nodes grow before memory moves, and shrink when it is there") {
+  const TestDriver driver;
+  const auto write = [&](const NodeSet& nodes, bool arrived, Scope scope = Scope::kLive) {
+    const auto calls = driver.numatune.write({nodes, arrived}, scope);
+    INFO((calls ? "" : calls.error().message));
+    REQUIRE(calls);
+    return *calls;
+  };
+  CHECK(driver.live() == NodeSet{});
+  CHECK(write({1}, false) == 0);  // it may be anywhere
+  CHECK(write({0}, true) == 1);
+  CHECK(driver.live() == NodeSet{0});
+  CHECK(write({1}, false) == 1);
+  CHECK(driver.live() == NodeSet{0, 1});
+  CHECK(write({1}, false) == 0);
+  CHECK(write({1}, true) == 1);
+  CHECK(driver.live() == NodeSet{1});
+  CHECK(driver.configured() == NodeSet{});
+  CHECK(write({0}, false, Scope::kConfig) == 1);  // nothing is there yet that could move
+  CHECK(driver.configured() == NodeSet{0});
+  CHECK(driver.live() == NodeSet{1});
+}
+
+TEST_CASE("libvirt: nodes are ordered with the pins, and go back with them") {
+  const TestDriver driver;
+  Ears ears;
+  Client client = start("test:///default", ears);
+  client.follow({"test"});
+  libvirt::Order order{.domain = "test", .pins = {}, .memory = libvirt::MemoryOrder{{0}, true}};
+  client.order(order);
+  REQUIRE(ears.wait([&] { return ears.pinned.size() == 1; }));
+  CHECK(ears.failure == "");
+  CHECK(driver.live() == NodeSet{0});
+  order.in_config = true;
+  order.memory->nodes = {1};
+  client.order(order);
+  REQUIRE(ears.wait([&] { return ears.pinned.size() == 2; }));
+  CHECK(driver.live() == NodeSet{1});
+  CHECK(driver.configured() == NodeSet{1});
+  order.give_back = true;
+  order.memory->nodes = {0, 1};
+  client.order(order);
+  REQUIRE(ears.wait([&] { return ears.pinned.size() == 3; }));
+  CHECK(ears.failure == "");
+  CHECK(driver.live() == NodeSet{0, 1});
+  CHECK(driver.configured() == NodeSet{0, 1});
 }
 
 TEST_CASE("libvirt: a daemon that is not there is told once, and nobody waits for it") {

@@ -177,6 +177,7 @@ TEST_CASE("values that are not allowed are told with those that are") {
   }
   CHECK(wrong(set("allow_annotations", "[\"state_dir\"]")).find("\"state_dir\" is not one of") !=
         std::string::npos);
+  CHECK(wrong(set("allow_annotations", "[\"libvirt_domain\"]")) == "");
   CHECK(wrong(set("allow_annotations", "[1]")).find("must be an array of strings") !=
         std::string::npos);
 }

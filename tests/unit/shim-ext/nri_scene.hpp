@@ -131,7 +131,8 @@ class NriDiary final : public nri::Listener {
 
  public:
   std::string operator()(const policy::PodSeen& e) const {
-    return "pod " + e.id + (e.vmm_pid ? " vm " + std::to_string(*e.vmm_pid) : "");
+    return "pod " + e.id + (e.vmm_pid ? " vm " + std::to_string(*e.vmm_pid) : "") +
+           (e.domain_wish.empty() ? "" : " domain " + e.domain_wish);
   }
   std::string operator()(const policy::PodGone& e) const { return "gone " + e.id; }
   std::string operator()(const policy::ContainerSeen& e) {

@@ -96,6 +96,23 @@ TEST_CASE("the life of a container, told by calls of its own") {
   CHECK(scene.diary.methods.size() == 11);
 }
 
+TEST_CASE("a pod may say which libvirt domain it is") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  auto told = [&scene, number = 0](const std::string& value) mutable {
+    auto pod = nri_pod("s" + std::to_string(++number), 0);
+    (*pod.mutable_annotations())["kata-affinity.io/libvirt_domain"] = value;
+    (*pod.mutable_annotations())["kata-affinity.io/housekeeping"] = "0-7";
+    scene.ask("RunPodSandbox", about(pod));
+    return scene.diary.take().at(0);
+  };
+  CHECK(told("vm1") == "before(pod s1 domain vm1)");
+  CHECK(told("") == "before(pod s2)");
+  CHECK(told("vm1\nno line of ours") == "before(pod s3)");
+  CHECK(told(std::string(256, 'x')) == "before(pod s4)");
+}
+
 TEST_CASE("the same by StateChange, as runtimes before 0.12 tell it") {
   NriScene scene;
   scene.vmm_pids = {100};

@@ -1,0 +1,158 @@
+// Which sandbox a domain is, over libvirt's own test driver, which lives in this process: a domain
+// "test" of two vCPUs, whose process is a file of the test. A domain without one runs elsewhere.
+#include "affinity/daemon/libvirt_source.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <optional>
+
+#include "affinity/engine/views.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/engine/scene.hpp"
+
+using namespace ka;
+using policy::NodeSet;
+
+namespace {
+
+constexpr int kVmm = 200;
+constexpr const char* kUuid = "6695eb01-f6a4-8304-79aa-97f2502e193f";
+
+struct Scene : tests::EngineScene {
+  explicit Scene(bool by_annotation, std::vector<std::string> domains = {}) {
+    source.emplace(
+        io, engine(), vmm::Roots{node.proc(), node.debugfs(), node.cgroup()},
+        daemon::LibvirtSource::Settings{"test:///default", std::move(domains), false,
+                                        by_annotation},
+        [this](const std::string& sandbox) { recorded.push_back(sandbox); }, log);
+  }
+
+  void boot_domain(int pid = kVmm) {
+    boot_vm(pid, 2);
+    node.arguments(pid, {"/usr/bin/qemu-system-x86_64", "-uuid", kUuid});
+  }
+
+  /// As NRI tells of a pod with the annotation.
+  void wish(const std::string& pod) {
+    engine().handle({policy::Source::kNri, policy::PodSeen{.id = pod, .domain_wish = "test"}});
+    source->follow_soon();
+  }
+
+  template <typename Holds>
+  bool run_until(Holds holds) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!holds() && std::chrono::steady_clock::now() < until) {
+      io.restart();
+      io.run_for(std::chrono::milliseconds(10));
+    }
+    return holds();
+  }
+  /// Long enough for whatever should not happen.
+  void run_on() {
+    io.restart();
+    io.run_for(std::chrono::milliseconds(300));
+  }
+  bool says(const std::string& words) { return log_lines.find(words) != std::string::npos; }
+  std::optional<int> vmm_of(const std::string& pod) {
+    const auto* record = engine().ledger().find(pod);
+    return record == nullptr ? std::nullopt : record->vmm_pid;
+  }
+
+  log::Log log{log::Level::kWarning, log_lines};
+  boost::asio::io_context io;
+  std::vector<std::string> recorded;
+  std::optional<daemon::LibvirtSource> source;
+};
+
+}  // namespace
+
+TEST_CASE("libvirt: a pod that is allowed to says which domain it is") {
+  Scene scene(true);
+  scene.boot_domain();
+  scene.wish("pod1");
+  REQUIRE(scene.run_until([&] { return scene.vmm_of("pod1") == kVmm; }));
+  REQUIRE(scene.container("pod1", "c1", {4, 5}, true));
+  scene.source->follow_soon();
+  CHECK(scene.run_until([&] { return !scene.recorded.empty(); }));
+  CHECK(scene.recorded.front() == "pod1");
+  CHECK(scene.cpus(kVmm + 10) + scene.cpus(kVmm + 11) != "0-70-7");
+}
+
+TEST_CASE("libvirt: a pod that is not allowed to is no domain, and that is said once") {
+  Scene scene(false, {"other"});
+  scene.boot_domain();
+  scene.wish("pod1");
+  REQUIRE(scene.run_until([&] { return scene.says("allow_annotations does not list"); }));
+  const std::string said = scene.log_lines;
+  scene.wish("pod1");
+  scene.run_on();
+  CHECK_FALSE(scene.vmm_of("pod1"));
+  CHECK(scene.log_lines == said);
+}
+
+TEST_CASE("libvirt: a domain is one sandbox, and nobody takes it over by saying so") {
+  Scene scene(true, {"test"});
+  scene.boot_domain();
+  scene.wish("a-pod");
+  REQUIRE(scene.run_until([&] { return scene.vmm_of("test") == kVmm; }));
+  CHECK(scene.says("the domain is sandbox test"));
+  scene.run_on();
+  CHECK_FALSE(scene.vmm_of("a-pod"));
+}
+
+TEST_CASE("libvirt: a pod with a VM of its own keeps it, whatever it says") {
+  Scene scene(true);
+  scene.boot_domain();
+  scene.boot_vm(300, 1);
+  REQUIRE(scene.add("pod1", 300));
+  scene.wish("pod1");
+  REQUIRE(scene.run_until([&] { return scene.says("the pod has a VM of its own"); }));
+  scene.run_on();
+  CHECK(scene.vmm_of("pod1") == 300);
+}
+
+TEST_CASE("libvirt: a VMM that is somebody's sandbox already becomes no second one") {
+  Scene scene(true);
+  scene.boot_domain();
+  REQUIRE(scene.add("by-hand", kVmm));
+  scene.wish("pod1");
+  REQUIRE(scene.run_until([&] { return scene.says("its VMM is that of sandbox by-hand"); }));
+  CHECK_FALSE(scene.vmm_of("pod1"));
+}
+
+TEST_CASE("libvirt: a domain of another machine is refused") {
+  Scene scene(true, {"test"});
+  scene.wish("pod1");
+  REQUIRE(scene.run_until([&] { return scene.says("no process on this machine is the domain"); }));
+  CHECK(scene.engine().sandbox_ids().empty());
+}
+
+TEST_CASE("libvirt: nodes grow until memory has arrived, and only where it is moved") {
+  tests::EngineScene scene;
+  scene.boot_vm(kVmm, 2);
+  REQUIRE(scene.add("s1", kVmm));
+  const auto order = [&] { return daemon::to_memory_order(*scene.engine().view("s1")); };
+  CHECK_FALSE(order());
+  engine::Options options;
+  options.settings.move_memory = true;
+  scene.engine().configure(options);
+  REQUIRE(scene.container("s1", "c1", {4}, true));
+  const NodeSet node{0};
+  CHECK(order() == libvirt::MemoryOrder{node, false});
+
+  engine::MemoryView memory;
+  memory.plan = {.verdict = policy::MemoryVerdict::kInPlace, .wanted = node, .moves = {}};
+  const auto after = [&](const engine::MemoryView& seen) {
+    scene.engine().take_memory("s1", seen);
+    return order();
+  };
+  CHECK(after(memory) == libvirt::MemoryOrder{node, true});
+  memory.facts.bound = {{1, 4096}};  // libvirt would have the kernel move it at once
+  CHECK(after(memory) == libvirt::MemoryOrder{node, false});
+  memory.facts.bound = {{0, 4096}, {1, 0}};
+  CHECK(after(memory) == libvirt::MemoryOrder{node, true});
+  memory.moving = true;
+  CHECK(after(memory) == libvirt::MemoryOrder{node, false});
+  memory.moving = false;
+  memory.plan.verdict = policy::MemoryVerdict::kDevice;
+  CHECK_FALSE(after(memory));
+}
