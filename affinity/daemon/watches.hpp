@@ -57,7 +57,7 @@ class Watches {
     std::optional<qmp::Client> monitor;
     bool may_have_api = false;       ///< it is a Cloud Hypervisor
     std::optional<clh::Client> api;  ///< that one's
-    std::size_t threads = 0;  ///< when the monitor was last asked
+    std::size_t threads = 0;         ///< when the monitor was last asked
     boost::asio::steady_timer settle;
     std::chrono::steady_clock::time_point event;
     std::size_t stage = 0;
