@@ -1,12 +1,15 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "affinity/base/process.hpp"
 #include "vmm/backend.hpp"
 #include "vmm/merge.hpp"
 #include "vmm/procfs/relatives.hpp"
 #include "vmm/procfs/thread_names.hpp"
+#include "vmm/procfs/vhost_user.hpp"
 #include "vmm/threads.hpp"
 
 namespace ka::vmm {
@@ -119,14 +122,23 @@ struct Discovery::State {
   std::vector<int> vhost;
   int vhost_devices = 0;
   int vhost_searches = 0;
+  /// Processes that serve devices of the VM by vhost-user, with their start times. One begins with
+  /// the guest's driver, of which nothing tells: while the VMM is connected to others they are
+  /// looked for a few times.
+  std::map<int, std::uint64_t> serving;
+  int serving_searches = 0;
+  bool serving_wanted = false;
   std::vector<int> pit;  ///< looked for once there are vCPUs: it is made before them
   bool pit_searched = false;
 
   base::Result<SeenProcess> read_vmm(base::ThreadStats& stats);
+  std::vector<int> own_processes() const;
   std::vector<SeenProcess> read_beside(base::ThreadStats& stats) const;
   void find_relatives(const SeenProcess& vmm);
   void find_vhost(const SeenProcess& vmm, const OpenFds& fds);
   void find_pit(const SeenProcess& vmm, const OpenFds& fds);
+  void find_serving(const OpenFds& fds);
+  bool serves(const SeenProcess& process) const;
   VmmThreads name_all(const Sighting& sighting, const OpenFds& fds) const;
 };
 
@@ -146,7 +158,7 @@ base::Result<SeenProcess> Discovery::State::read_vmm(base::ThreadStats& stats) {
   return vmm;
 }
 
-std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats) const {
+std::vector<int> Discovery::State::own_processes() const {
   std::vector<int> pids;
   // Everything is in the root cgroup: it is nobody's own.
   if (!target.cgroup.empty() && target.cgroup != roots.cgroup) {
@@ -158,10 +170,24 @@ std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats)
   std::ranges::sort(pids);
   const auto rest = std::ranges::unique(pids);
   pids.erase(rest.begin(), rest.end());
+  return pids;
+}
+
+/// virtiofsd serves one VM, whoever started it. Another back-end may be the node's (SPDK, Open
+/// vSwitch), which places it itself: it counts only inside the sandbox's cgroup.
+std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats) const {
+  const std::vector<int> own = own_processes();
   std::vector<SeenProcess> beside;
-  for (const int other : pids) {
+  for (const int other : own) {
     if (other == pid) continue;
     if (auto process = read_process(stats, other)) beside.push_back(std::move(*process));
+  }
+  for (const auto& [other, since] : serving) {
+    if (std::ranges::binary_search(own, other)) continue;
+    auto process = read_process(stats, other);
+    if (!process || !serves(*process)) continue;
+    const Role role = role_of_process(roots.proc, *process, {});
+    if (role == Role::kVirtiofsd) beside.push_back(std::move(*process));
   }
   return beside;
 }
@@ -194,13 +220,36 @@ void Discovery::State::find_pit(const SeenProcess& vmm, const OpenFds& fds) {
   pit = pit_kernel_threads(roots.proc, vmm);
 }
 
+void Discovery::State::find_serving(const OpenFds& fds) {
+  constexpr int kSearches = 10;
+  if (serving_searches >= kSearches) return;
+  ++serving_searches;
+  auto peers = unix_peers(roots.proc, pid, fds.sockets);
+  std::erase_if(peers,
+                [&](int peer) { return std::ranges::find(relatives, peer) != relatives.end(); });
+  serving.clear();
+  for (const int process : back_ends(roots.proc, pid, peers)) {
+    const auto stat = base::ProcFs(roots.proc).stat(process);
+    if (stat) serving.emplace(process, stat->start_time);
+  }
+  serving_wanted = serving.size() < peers.size() && serving_searches < kSearches;
+}
+
+bool Discovery::State::serves(const SeenProcess& process) const {
+  const auto found = serving.find(process.pid);
+  return found != serving.end() && found->second == process.start_time;
+}
+
 VmmThreads Discovery::State::name_all(const Sighting& sighting, const OpenFds& fds) const {
   VmmThreads result{.vmm_pid = pid};
   const MonitorFacts* monitor = sighting.monitor ? &*sighting.monitor : nullptr;
   name_vmm_threads(result, {.roots = roots, .vmm = sighting.vmm, .fds = fds, .monitor = monitor});
   for (const SeenProcess& process : sighting.beside) {
-    name_beside(result, process, role_of_process(roots.proc, process, sighting.vmm.threads));
+    Role role = role_of_process(roots.proc, process, sighting.vmm.threads);
+    if (role == Role::kHelper && serves(process)) role = Role::kVhost;
+    name_beside(result, process, role);
   }
+  if (serving_wanted) result.settled = false;
   std::ranges::sort(result.threads, {}, &policy::ThreadFacts::key);
   return result;
 }
@@ -219,6 +268,7 @@ const Target& Discovery::target() const { return state_->target; }
 void Discovery::forget() {
   state_->last.reset();
   state_->vhost_searches = 0;
+  state_->serving_searches = 0;
 }
 
 base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor, base::ThreadStats& stats) {
@@ -233,6 +283,7 @@ base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor, base::Thre
   state.find_relatives(now.vmm);
   state.find_vhost(now.vmm, fds);
   state.find_pit(now.vmm, fds);
+  state.find_serving(fds);
   now.beside = state.read_beside(stats);
   state.answer = state.name_all(now, fds);
   state.last = std::move(now);

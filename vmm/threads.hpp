@@ -51,7 +51,8 @@ class Discovery {
   const Target& target() const;
 
   /// Lists and names every thread of the sandbox: those of the VMM, its vhost kernel threads, its
-  /// virtiofsd, its shim, and any other process of the sandbox cgroup (helper). `monitor` may be
+  /// virtiofsd, its shim, and any other process of the sandbox cgroup (vhost-user back-end, else
+  /// helper). `monitor` may be
   /// null. Threads that die while they are looked at are left out. kGone when the VMM is, also
   /// when its pid belongs to another process by now.
   /// `stats`: of the pass that looks.

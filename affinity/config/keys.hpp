@@ -46,7 +46,7 @@ inline constexpr Key kKeys[] = {
     {"iothread", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
      "In place of housekeeping, for iothreads."},
     {"vhost", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
-     "In place of housekeeping, for vhost workers."},
+     "In place of housekeeping, for vhost workers and vhost-user back-ends."},
     {"virtiofsd", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
      "In place of housekeeping, for virtiofsd."},
     {"shim", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,

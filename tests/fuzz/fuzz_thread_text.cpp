@@ -1,5 +1,6 @@
 // What a thread may call itself reaches us through /proc: its stat line, whose name part may hold
-// anything, its comm, the system call that it is in, and the names of what it opened.
+// anything, its comm, the system call that it is in, the names of what it opened, and what it
+// mapped.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "tests/fuzz/require.hpp"
 #include "vmm/procfs/kvm_fds.hpp"
 #include "vmm/procfs/thread_names.hpp"
+#include "vmm/procfs/vhost_user.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -17,5 +19,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ka::vmm::OpenFds fds;
   ka::vmm::note_fd(fds, 3, text);
   for (const auto& [number, vcpu] : fds.kvm_vcpus) ka::tests::require(vcpu >= 0);
+  for (const auto& file : ka::vmm::shared_files(text)) ka::tests::require(!file.empty());
   return 0;
 }

@@ -42,6 +42,7 @@ void note_fd(OpenFds& fds, int number, std::string_view link_target) {
       link_target == "/dev/vhost-scsi") {
     ++fds.vhost_devices;
   }
+  if (link_target.starts_with("socket:[")) fds.sockets.push_back(number);
   if (!link_target.starts_with(kVcpu)) return;
   const auto id = read_number<int>(link_target.substr(kVcpu.size()), 10);
   if (id && *id >= 0) fds.kvm_vcpus.emplace(number, *id);

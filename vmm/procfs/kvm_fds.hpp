@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "affinity/base/result.hpp"
 
@@ -15,6 +16,7 @@ struct OpenFds {
   int kvm_vms = 0;               ///< "anon_inode:kvm-vm"
   std::map<int, int> kvm_vcpus;  ///< "anon_inode:kvm-vcpu:N": descriptor -> N (the APIC id on x86)
   int vhost_devices = 0;         ///< /dev/vhost-{net,vsock,scsi}: each gets one worker
+  std::vector<int> sockets;      ///< descriptors of sockets of any kind
 };
 
 /// Adds what the target of one descriptor's link says.

@@ -8,6 +8,7 @@
 #include "vmm/procfs/relatives.hpp"
 #include "vmm/procfs/thread_list.hpp"
 #include "vmm/procfs/thread_names.hpp"
+#include "vmm/procfs/vhost_user.hpp"
 
 using namespace ka;
 using ka::policy::Role;
@@ -118,4 +119,18 @@ TEST_CASE("debugfs: odd names and contents are passed over") {
   std::filesystem::create_directories(node.debugfs() / "kvm/9-1/vcpu4x");
   std::filesystem::create_directories(node.debugfs() / "kvm/9-1/vcpu5");  // older kernel: no pid
   CHECK(vmm::read_kvm_vcpus(node.debugfs(), ours) == std::vector<vmm::KvmVcpu>{{9, 29}, {10, 30}});
+}
+
+TEST_CASE("a VM's memory is what it shares with others for writing") {
+  const auto files = vmm::shared_files(
+      "7f10-7f20 rw-s 00000000 00:01 4591                       /memfd:ram (deleted)\n"
+      "7f20-7f30 rw-s 10000000 00:01 4591                       /memfd:ram (deleted)\n"
+      "7f30-7f40 rw-s 00000000 00:31 12                         /dev/hugepages/vm1\n"
+      "7f40-7f50 rw-p 00000000 00:01 4592                       /memfd:own (deleted)\n"
+      "7f50-7f60 r--s 00000000 08:01 77                         /usr/share/mime/mime.cache\n"
+      "7f60-7f70 rw-s 00000000 00:0e 1034                       anon_inode:kvm-vcpu:0\n"
+      "7f70-7f80 rw-s 00000000 00:00 0 \n"
+      "7f80-7f90 rw-p 00000000 00:00 0                          [stack]\n"
+      "no line of the kernel's");
+  CHECK(files == std::set<std::string>{"00:01 4591", "00:31 12"});
 }

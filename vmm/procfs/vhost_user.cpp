@@ -1,0 +1,112 @@
+#include "vmm/procfs/vhost_user.hpp"
+
+#include <linux/magic.h>
+#include <sys/socket.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "affinity/base/fd.hpp"
+#include "affinity/base/files.hpp"
+
+namespace ka::vmm {
+namespace {
+
+constexpr std::size_t kMostPeers = 64;
+constexpr std::size_t kMostMaps = 8u << 20;  ///< bytes
+
+// glibc has no pidfd_getfd before 2.36, which declares it without extern "C".
+base::Fd open_pidfd(int pid) {
+  return base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+base::Fd copy_descriptor(int pidfd, int number) {
+  return base::Fd(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0)));
+}
+
+bool is_procfs(const std::filesystem::path& proc) {
+  struct statfs status{};
+  return ::statfs(proc.c_str(), &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
+}
+
+/// 0 for a socket that is no unix socket or not connected.
+int peer_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  int domain = 0;
+  socklen_t domain_size = sizeof domain;
+  if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) != 0) return 0;
+  if (domain != AF_UNIX || ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return 0;
+  }
+  return peer.pid;
+}
+
+/// The next word of a line; an empty view at its end.
+std::string_view take_word(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  const std::string_view word = line.substr(0, line.find(' '));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+/// "7f00-7f10 rw-s 00000000 00:01 1029 /memfd:ram (deleted)"
+std::optional<std::string> shared_file(std::string_view line) {
+  take_word(line);
+  const std::string_view rights = take_word(line);
+  take_word(line);
+  const std::string_view device = take_word(line), inode = take_word(line);
+  const std::string_view path = take_word(line);
+  if (rights != "rw-s" || inode == "0" || !path.starts_with('/')) return std::nullopt;
+  return std::string(device) + ' ' + std::string(inode);
+}
+
+std::set<std::string> shared_files_of(const std::filesystem::path& proc, int pid) {
+  const auto maps = base::read_file(proc / std::to_string(pid) / "maps", kMostMaps);
+  return maps ? shared_files(*maps) : std::set<std::string>{};
+}
+
+}  // namespace
+
+std::vector<int> unix_peers(const std::filesystem::path& proc, int pid,
+                            std::span<const int> descriptors) {
+  if (descriptors.empty() || !is_procfs(proc)) return {};
+  const base::Fd process = open_pidfd(pid);
+  if (!process) return {};
+  std::set<int> peers;
+  for (const int number : descriptors) {
+    const base::Fd copy = copy_descriptor(process.get(), number);
+    const int peer = copy ? peer_of(copy.get()) : 0;
+    if (peer > 0 && peer != pid) peers.insert(peer);
+    if (peers.size() == kMostPeers) break;
+  }
+  return {peers.begin(), peers.end()};
+}
+
+std::set<std::string> shared_files(std::string_view maps) {
+  std::set<std::string> files;
+  while (!maps.empty()) {
+    const std::string_view line = maps.substr(0, maps.find('\n'));
+    if (auto file = shared_file(line)) files.insert(std::move(*file));
+    maps.remove_prefix(std::min(line.size() + 1, maps.size()));
+  }
+  return files;
+}
+
+std::vector<int> back_ends(const std::filesystem::path& proc, int vmm, std::span<const int> peers) {
+  if (peers.empty()) return {};
+  const std::set<std::string> memory = shared_files_of(proc, vmm);
+  std::vector<int> found;
+  if (memory.empty()) return found;
+  for (const int peer : peers) {
+    const auto files = shared_files_of(proc, peer);
+    const bool shares =
+        std::ranges::any_of(files, [&](const std::string& file) { return memory.contains(file); });
+    if (shares) found.push_back(peer);
+  }
+  return found;
+}
+
+}  // namespace ka::vmm
