@@ -96,7 +96,7 @@ void LibvirtSource::follow_soon() {
 void LibvirtSource::follow() {
   if (!client_) return;
   const Owners before = std::exchange(owners_, find_owners());
-  follow_domains();
+  follow_domains(*client_);
   greet_sandboxes(before);
   complain_of_wishes();
   for (const auto& [domain, id] : owners_) {
@@ -128,7 +128,7 @@ LibvirtSource::Owners LibvirtSource::find_owners() const {
   return owners;
 }
 
-void LibvirtSource::follow_domains() {
+void LibvirtSource::follow_domains(libvirt::Client& client) {
   std::set<std::string> domains;
   for (const auto& [domain, id] : owners_) domains.insert(domain);
   // A sandbox that was forgotten while its domain runs: its pins go back, and nobody follows that.
@@ -139,12 +139,12 @@ void LibvirtSource::follow_domains() {
     order.pins = {};
     order.give_back = true;
     if (order.memory) order.memory = everywhere();
-    client_->order(order);
+    client.order(order);
   }
   for (const auto& [domain, order] : ordered_) domains.insert(domain);
   if (domains == followed_) return;
   followed_ = std::move(domains);
-  client_->follow(followed_);
+  client.follow(followed_);
 }
 
 /// A sandbox may come to a domain that runs since long, and of which libvirt has nothing new to

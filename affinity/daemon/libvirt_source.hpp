@@ -56,7 +56,7 @@ class LibvirtSource {
 
   void follow();
   Owners find_owners() const;
-  void follow_domains();
+  void follow_domains(libvirt::Client& client);
   void greet_sandboxes(const Owners& before);
   void complain_of_wishes();
   std::string complaint_about(const policy::PodRecord& pod) const;

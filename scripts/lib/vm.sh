@@ -88,6 +88,7 @@ vm_stop() {
 # Boots a VM by the best accelerator that really boots a guest here: /dev/kvm may open and the guest still get nowhere;
 # software emulation always works. $1: directory of the VM; $2: vCPUs; then further options of QEMU. Sets vm_pid and
 # vm_accel. The caller has called vm_prepare.
+# shellcheck disable=SC2034 # for the caller
 vm_boot() {
   if [ -w /dev/kvm ]; then
     vm_accel=kvm
