@@ -110,6 +110,9 @@ json::value guest_to_json(const engine::GuestView* guest) {
                       {"connected", guest->connected},
                       {"text", guest->text},
                       {"current", guest->current}};
+  if (guest->reaction.count() > 0) {
+    object["reaction_seconds"] = std::chrono::duration<double>(guest->reaction).count();
+  }
   if (!guest->report) return object;
   object["common"] = policy::format_list(guest->report->common);
   object["interrupts_moved"] = guest->report->interrupts_moved;

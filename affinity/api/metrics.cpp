@@ -159,6 +159,9 @@ void add_counters(Page& page, const engine::Counters& counters) {
                  counters.reactions);
   page.histogram("kata_affinity_answer_seconds",
                  "Time that a container runtime waited for an answer.", counters.answers);
+  page.histogram("kata_affinity_guest_reaction_seconds",
+                 "Time from a plan to a guest's report that its processes are placed by it.",
+                 counters.guest_reactions);
   page.counter("kata_affinity_late_total",
                "Sandboxes narrowed only after the container runtime was answered.", counters.late);
 }

@@ -108,7 +108,7 @@ class Daemon {
   void start() {
     engine_.on_happening([this](const engine::Happening& happening) { tell(happening); });
     engine_.adopt();
-    guests_.emplace(io_, engine_, options_.roots, options_.run, log_);
+    guests_.emplace(io_, engine_, options_.roots, options_.run, log_, clock_);
     sources_.emplace(io_, engine_, options_.roots,
                      Sources::Paths{ground_.config.nri_socket,
                                     ground_.config.kubelet_state,

@@ -21,8 +21,8 @@ guest::Patience patience() { return {}; }
 }  // namespace
 
 Guests::Guests(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-               std::filesystem::path run, const log::Log& log)
-    : io_(io), engine_(engine), proc_(roots.proc), run_(std::move(run)), log_(log) {
+               std::filesystem::path run, const log::Log& log, const base::Clock& clock)
+    : io_(io), engine_(engine), proc_(roots.proc), run_(std::move(run)), log_(log), clock_(clock) {
   engine_.on_planned([this](const std::string& sandbox) { notice(sandbox); });
   for (const std::string& id : engine_.sandbox_ids()) notice(id);
 }
@@ -30,21 +30,21 @@ Guests::Guests(boost::asio::io_context& io, engine::Engine& engine, const vmm::R
 /// The engine is in the middle of something: what follows from it is done later, once.
 void Guests::notice(const std::string& sandbox) {
   if (noticed_.empty()) boost::asio::post(io_, [this] { follow_noticed(); });
-  noticed_.insert(sandbox);
+  noticed_.try_emplace(sandbox, clock_.now());
 }
 
 void Guests::follow_noticed() {
-  for (const std::string& sandbox : std::exchange(noticed_, {})) follow(sandbox);
+  for (const auto& [sandbox, planned] : std::exchange(noticed_, {})) follow(sandbox, planned);
 }
 
-void Guests::follow(const std::string& sandbox) {
+void Guests::follow(const std::string& sandbox, Time planned) {
   const auto view = engine_.view(sandbox);
   const auto through = view ? view->settings.guest.agent : policy::GuestAgent::kNone;
   if (through == policy::GuestAgent::kNone) return forget(sandbox);
   Guest& guest = guests_[sandbox];
   const bool is_other = std::exchange(guest.through, through) != through;
   if (is_other || guest.told_address != view->pod.agent) look_for(sandbox, guest, *view);
-  wish(sandbox, guest, *view);
+  wish(sandbox, guest, *view, planned);
 }
 
 /// By what the sources said, by the VMM's command line, by Kata's shim: in this order.
@@ -105,7 +105,8 @@ void Guests::met(const std::string& sandbox, const std::string& program) {
   engine_.set_guest(sandbox, guest.view);
 }
 
-void Guests::wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view) {
+void Guests::wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view,
+                  Time planned) {
   if (view.observed || view.plan.vcpus.empty()) return;
   if (guest.kata) return wish_through_kata(sandbox, guest, view);
   if (!guest.link) return;
@@ -117,6 +118,7 @@ void Guests::wish(const std::string& sandbox, Guest& guest, const engine::Sandbo
   if (std::exchange(guest.wished, true) && wishes == guest.view.wishes) return;
   guest.view.wishes = std::move(wishes);
   guest.view.current = false;
+  if (guest.view.connected && !guest.asked) guest.asked = planned;
   guest.link->wish(guest.view.wishes);
   engine_.set_guest(sandbox, guest.view);
 }
@@ -125,6 +127,10 @@ void Guests::take(const std::string& sandbox, const guest::News& news) {
   Guest& guest = guests_.at(sandbox);
   guest.view.report = news.report;
   guest.view.current |= news.answers_wishes;
+  if (news.answers_wishes && guest.asked) {
+    guest.view.reaction = clock_.now() - *std::exchange(guest.asked, std::nullopt);
+    engine_.count_guest_reaction(guest.view.reaction);
+  }
   engine_.set_guest(sandbox, guest.view);
   let_starts_go_on(sandbox);
 }
@@ -136,6 +142,7 @@ void Guests::lost(const std::string& sandbox, const std::string& reason) {
   guest.view.text = reason;
   guest.view.report.reset();
   guest.view.current = false;
+  guest.asked.reset();
   engine_.set_guest(sandbox, guest.view);
   if (was_there)
     log_.warning("a guest's agent is lost", {{"sandbox", sandbox}, {"reason", reason}});
@@ -160,25 +167,16 @@ void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Add
   guest.cpus.clear();
   guest.kata = std::make_unique<guest::KataLink>(
       io_, address, has_systemd,
-      guest::KataLink::Events{[this, sandbox](const std::string& version) {
-                                Guest& known = guests_.at(sandbox);
-                                known.view.connected = true;
-                                known.kata_name = known.view.text = "kata-agent " + version;
-                                take_from_kata(sandbox);
-                                notice(sandbox);
-                              },
-                              [this, sandbox] { take_from_kata(sandbox); },
-                              [this, sandbox](const std::string& reason) {
-                                Guest& known = guests_.at(sandbox);
-                                known.view.connected = false;
-                                known.view.text = reason;
-                                known.view.report.reset();
-                                known.view.current = false;
-                                engine_.set_guest(sandbox, known.view);
-                                log_.warning("kata-agent does not place containers",
-                                             {{"sandbox", sandbox}, {"reason", reason}});
-                                let_starts_go_on(sandbox);
-                              }},
+      guest::KataLink::Events{
+          [this, sandbox](const std::string& version) {
+            Guest& known = guests_.at(sandbox);
+            known.view.connected = true;
+            known.kata_name = known.view.text = "kata-agent " + version;
+            take_from_kata(sandbox);
+            notice(sandbox);
+          },
+          [this, sandbox] { take_from_kata(sandbox); },
+          [this, sandbox](const std::string& reason) { lost_kata(sandbox, reason); }},
       patience());
 }
 
@@ -288,7 +286,7 @@ bool Guests::is_placed(const Guest& guest, const std::string& container) const {
 
 void Guests::await(const std::string& sandbox, const std::string& container,
                    std::function<void()> go_on) {
-  follow(sandbox);
+  follow(sandbox, clock_.now());
   const auto found = guests_.find(sandbox);
   if (found == guests_.end() || !found->second.view.connected || !found->second.wished ||
       found->second.missed_a_start || is_placed(found->second, container)) {

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 
+#include "affinity/base/clock.hpp"
 #include "affinity/base/process.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/log/log.hpp"
@@ -39,13 +40,15 @@ class Guests {
   /// All references must outlive it. Listens to the engine's runs. `run`: where Kata's shims keep
   /// their sockets (/run).
   Guests(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-         std::filesystem::path run, const log::Log& log);
+         std::filesystem::path run, const log::Log& log, const base::Clock& clock);
 
   /// Calls `go_on` when the guest has the container on its vCPUs, or after kStartBudget: then this
   /// guest is not waited for again. At once where there is no agent.
   void await(const std::string& sandbox, const std::string& container, std::function<void()> go_on);
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+
   struct Guest {
     engine::GuestView view;
     policy::GuestAgent through = policy::GuestAgent::kNone;
@@ -57,6 +60,7 @@ class Guests {
     policy::BootFacts boot;                 ///< for `kata`
     std::vector<policy::GuestCpu> cpus;     ///< for `kata`: what was known when it was asked last
     bool wished = false;
+    std::optional<Time> asked;  ///< when what it has not answered yet was planned
     bool missed_a_start = false;
   };
   struct Waiting {
@@ -75,11 +79,12 @@ class Guests {
 
   void notice(const std::string& sandbox);
   void follow_noticed();
-  void follow(const std::string& sandbox);
+  void follow(const std::string& sandbox, Time planned);
   void look_for(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
   void use(const std::string& sandbox, Guest& guest, const guest::Address& address);
   void met(const std::string& sandbox, const std::string& program);
-  void wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
+  void wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view,
+            Time planned);
   void take(const std::string& sandbox, const guest::News& news);
   void lost(const std::string& sandbox, const std::string& reason);
   void fall_back(const std::string& sandbox, Guest& guest);
@@ -98,7 +103,9 @@ class Guests {
   base::ProcFs proc_;
   std::filesystem::path run_;
   const log::Log& log_;
-  std::set<std::string> noticed_;  ///< sandboxes that are looked at in the loop's next turn
+  const base::Clock& clock_;
+  /// Sandboxes that are looked at in the loop's next turn, and since when they are to be.
+  std::map<std::string, Time> noticed_;
   std::map<std::string, Guest> guests_;
   std::list<Waiting> waiting_;
   std::list<Leaving> leaving_;

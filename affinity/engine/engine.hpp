@@ -136,6 +136,9 @@ class Engine {
   /// Counts an answer to a container runtime that waited for it.
   void count_answer(std::chrono::nanoseconds took) { counters_.answers.add(took); }
 
+  /// Counts a guest that did what a plan asked of it, and told so.
+  void count_guest_reaction(std::chrono::nanoseconds took) { counters_.guest_reactions.add(took); }
+
   /// Ids of VM sandboxes, ascending.
   std::vector<std::string> sandbox_ids() const;
   std::optional<SandboxView> view(std::string_view sandbox) const;

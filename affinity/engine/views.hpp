@@ -41,6 +41,8 @@ struct GuestView {
   /// Absent until it told something. It may be older than the wishes.
   std::optional<policy::GuestReport> report;
   bool current = false;  ///< the report is what came of the wishes
+  /// Of the last wishes that were answered: from the plan to the report. 0: none were.
+  std::chrono::nanoseconds reaction{};
 
   bool operator==(const GuestView&) const = default;
 };
@@ -165,6 +167,8 @@ struct Counters {
       {0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0}};
   /// Answers to a container runtime that waits, by time from its question.
   Histogram<8> answers{{0.00005, 0.0001, 0.00025, 0.001, 0.005, 0.02, 0.05, 2.0}};
+  /// Guests that were asked for something else, by time from the plan to their report of it.
+  Histogram<8> guest_reactions{{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.2, 1.0}};
 };
 
 }  // namespace ka::engine

@@ -109,7 +109,7 @@ struct Scene {
   agent::Agent agent{guest.roots(), guest.threads};
   AgentServer server{io, host_dir.path() / "agent", agent};
   vmm::Roots roots{host.node.proc(), host.node.debugfs(), host.node.cgroup()};
-  daemon::Guests guests{io, host.engine(), roots, host_dir.path(), log};
+  daemon::Guests guests{io, host.engine(), roots, host_dir.path(), log, host.clock};
 };
 
 }  // namespace
@@ -146,6 +146,23 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].invariant == "I4");
   }
+}
+
+TEST_CASE("how long a guest took is counted from the plan on") {
+  Scene scene;
+  scene.guest.cgroup("pods/" + kApp);
+  scene.own(5);
+  scene.io.run_for(200ms);
+  REQUIRE(scene.view().connected);
+  const engine::Counters& counters = scene.host.engine().counters();
+  CHECK(scene.view().reaction == 0ns);  // it was not there yet
+
+  scene.own(6);
+  scene.host.clock.ahead += 2s;
+  scene.io.run_for(200ms);
+  CHECK(scene.view().reaction >= 2s);
+  CHECK(scene.view().reaction < 3s);
+  CHECK(counters.guest_reactions.sum > 2);
 }
 
 TEST_CASE("a container's start waits until its guest has it, and not longer than it may") {

@@ -108,7 +108,7 @@ struct Scene {
   log::Log log{log::Level::kError};
   KataServer server{io, host_dir.path() / "agent"};
   vmm::Roots roots{host.node.proc(), host.node.debugfs(), host.node.cgroup()};
-  daemon::Guests guests{io, host.engine(), roots, host_dir.path(), log};
+  daemon::Guests guests{io, host.engine(), roots, host_dir.path(), log, host.clock};
 };
 
 }  // namespace
