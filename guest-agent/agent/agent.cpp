@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "affinity/base/files.hpp"
@@ -76,10 +77,9 @@ void Agent::look_again() {
 
 void Agent::run() {
   if (!asked_) return;
-  const Hierarchy hierarchy = find_hierarchy(roots_);
-  tree_is_old_ |= hierarchy != hierarchy_;
-  hierarchy_ = hierarchy;
-  if (std::exchange(tree_is_old_, false)) walk_tree();
+  look_at_mounts();
+  const bool changed = std::exchange(tree_is_old_, false);
+  if (changed) walk_tree();
   policy::GuestReport report = report_;
   if (wishes_.release) {
     release(report);
@@ -87,15 +87,49 @@ void Agent::run() {
     const auto placement = policy::place_in_guest(wishes_, report.cpus);
     surroundings_are_old_ |= placement.common != report.common;
     report.common = placement.common;
-    report.containers = containers_.place(hierarchy_, tree_, wishes_, placement);
+    report.containers = containers_.place(hierarchy_, tree_, changed, wishes_, placement);
+    keep_processes(report);
   }
-  if (std::exchange(surroundings_are_old_, false)) {
-    report.interrupts_moved = report.interrupts_stuck = 0;
-    report.kernel_threads_moved = report.kernel_threads_stuck = 0;
-    surroundings_.place(hierarchy_, report.common, online(), wishes_.move_interrupts, report);
-    calls_.set_affinity(::getpid(), report.common);
+  processes_are_old_ = true;
+  publish(std::move(report));
+}
+
+/// Cgroups that are mounted late are found; those that are there stay where they are.
+void Agent::look_at_mounts() {
+  const bool has_cpusets = hierarchy_.kind == CgroupKind::kV1 || hierarchy_.kind == CgroupKind::kV2;
+  if (!tree_is_old_ && has_cpusets) return;
+  const Hierarchy hierarchy = find_hierarchy(roots_);
+  tree_is_old_ |= hierarchy != hierarchy_;
+  hierarchy_ = hierarchy;
+}
+
+/// Until they are read again.
+void Agent::keep_processes(policy::GuestReport& report) const {
+  for (policy::GuestContainerState& state : report.containers) {
+    const auto known =
+        std::ranges::find(report_.containers, state.id, &policy::GuestContainerState::id);
+    if (known != report_.containers.end()) state.processes = known->processes;
+  }
+}
+
+bool Agent::do_the_rest() {
+  if (asked_ && std::exchange(surroundings_are_old_, false)) {
+    surroundings_.begin(hierarchy_, report_.common, online(), wishes_.move_interrupts);
+    calls_.set_affinity(::getpid(), report_.common);
+    return true;
+  }
+  const bool placing = surroundings_.is_placing();
+  if (!placing && !processes_are_old_) return false;
+  policy::GuestReport report = report_;
+  if (std::exchange(processes_are_old_, false)) {
+    containers_.read_processes(tree_, report.containers);
+  } else {
+    surroundings_.go_on();
+    if (surroundings_.is_placing()) return true;
+    surroundings_.tell(report);
   }
   publish(std::move(report));
+  return placing;
 }
 
 /// A container that the host has not named yet is a stranger, whoever else told of it.

@@ -21,7 +21,8 @@ class Agent {
   /// Both must outlive it. Reads the CPUs; places nothing.
   Agent(const Roots& roots, const Calls& calls);
 
-  /// Takes what the host asks for, does it, and tells what came of it.
+  /// Takes what the host asks for, does it, and tells what came of it: for containers. What else
+  /// runs in the guest is many times as much, and waits for do_the_rest().
   const policy::GuestReport& apply(policy::GuestWishes wishes);
 
   /// CPUs were plugged, or went: everything is mapped anew.
@@ -30,6 +31,10 @@ class Agent {
   void heard_of(const std::string& container, bool stopped);
   /// Cgroups came or went, or someone wrote a cpuset.
   void cgroups_changed();
+  /// Does a little of what nobody waits for: interrupts, kernel threads and kata-agent are moved to
+  /// where they are to be, containers' processes are read for people. Whether there is more: then
+  /// it is called again, when whoever asked something meanwhile has been answered.
+  bool do_the_rest();
   /// Looks for threads that were born since. Cheap, and nothing where cgroups hold them.
   void look_again();
 
@@ -41,7 +46,9 @@ class Agent {
 
  private:
   void run();
+  void look_at_mounts();
   void walk_tree();
+  void keep_processes(policy::GuestReport& report) const;
   void release(policy::GuestReport& report);
   void publish(policy::GuestReport report);
   policy::GuestCpuSet online() const;
@@ -60,6 +67,7 @@ class Agent {
   policy::GuestWishes wishes_;
   policy::GuestReport report_;
   bool surroundings_are_old_ = true;
+  bool processes_are_old_ = false;
 };
 
 }  // namespace ka::agent

@@ -36,32 +36,28 @@ policy::GuestMethod method_of(const Hierarchy& hierarchy) {
 }  // namespace
 
 std::vector<policy::GuestContainerState> Containers::place(
-    const Hierarchy& hierarchy, const Tree& tree, const policy::GuestWishes& wishes,
+    const Hierarchy& hierarchy, const Tree& tree, bool changed, const policy::GuestWishes& wishes,
     const policy::GuestPlacement& placement) {
   by_threads_ = hierarchy.kind == CgroupKind::kOther;
+  ways_are_known_ = !changed && hierarchy.kind == CgroupKind::kV2;
   for (const auto& [id, directory] : tree.containers) {
     leave(hierarchy, directory, placement.containers.at(id));
   }
   for (const auto& stranger : tree.strangers) enter(hierarchy, stranger, placement.common);
   std::vector<policy::GuestContainerState> states;
   for (const policy::GuestContainer& wish : wishes.containers) {
-    policy::GuestContainerState& state = states.emplace_back();
-    state.id = wish.id;
-    state.wanted = placement.containers.at(wish.id);
+    const GuestCpuSet& wanted = placement.containers.at(wish.id);
     const auto found = tree.containers.find(wish.id);
     if (found == tree.containers.end()) {
-      state.problem = GuestProblem::kNotFound;
+      states.push_back({.id = wish.id, .wanted = wanted, .problem = GuestProblem::kNotFound});
       continue;
     }
-    const int error = enter(hierarchy, found->second, state.wanted);
-    state.quota_lifted = lift_quota(hierarchy, found->second, wish.lift_quota, quotas_[wish.id]);
-    state.method = method_of(hierarchy);
-    read_back(hierarchy, found->second, state);
-    const auto problem = placement.problems.find(wish.id);
-    if (problem != placement.problems.end()) state.problem = problem->second;
-    if (state.outside > 0) state.problem = GuestProblem::kThreadsOutside;
-    if (error != 0 || (has_cpusets(hierarchy) && state.actual != state.wanted)) {
-      state.problem = GuestProblem::kRefused;
+    states.push_back(place_one(hierarchy, found->second, wish, wanted));
+    GuestProblem& problem = states.back().problem;
+    const auto known = placement.problems.find(wish.id);
+    if (problem != GuestProblem::kRefused && problem != GuestProblem::kThreadsOutside &&
+        known != placement.problems.end()) {
+      problem = known->second;
     }
   }
   std::erase_if(given_, [](const auto& known) {
@@ -69,6 +65,40 @@ std::vector<policy::GuestContainerState> Containers::place(
     return !std::filesystem::exists(known.first, none);
   });
   return states;
+}
+
+policy::GuestContainerState Containers::place_one(const Hierarchy& hierarchy, const Path& directory,
+                                                  const policy::GuestContainer& wish,
+                                                  const GuestCpuSet& wanted) {
+  policy::GuestContainerState state{
+      .id = wish.id, .wanted = wanted, .method = method_of(hierarchy)};
+  int error = enter(hierarchy, directory, wanted);
+  state.quota_lifted = lift_quota(hierarchy, directory, wish.lift_quota, quotas_[wish.id]);
+  read_back(hierarchy, directory, state);
+  const auto is_refused = [&] {
+    return error != 0 || (has_cpusets(hierarchy) && state.actual != state.wanted);
+  };
+  if (is_refused() && std::exchange(ways_are_known_, false)) {
+    error = enter(hierarchy, directory, wanted);
+    read_back(hierarchy, directory, state);
+  }
+  if (state.outside > 0) state.problem = GuestProblem::kThreadsOutside;
+  if (is_refused()) state.problem = GuestProblem::kRefused;
+  return state;
+}
+
+void Containers::read_processes(const Tree& tree,
+                                std::vector<policy::GuestContainerState>& states) const {
+  for (policy::GuestContainerState& state : states) {
+    state.processes.clear();
+    const auto found = tree.containers.find(state.id);
+    if (found == tree.containers.end()) continue;
+    for (const int pid : read_numbers(found->second / "cgroup.procs")) {
+      if (state.processes.size() == guest::kMaxProcesses) break;
+      state.processes.push_back(read_process(pid));
+    }
+    std::ranges::sort(state.processes, {}, &policy::GuestProcess::pid);
+  }
 }
 
 void Containers::release(const Hierarchy& hierarchy, const Tree& tree, const GuestCpuSet& online) {
@@ -97,8 +127,10 @@ void Containers::leave(const Hierarchy& hierarchy, const Path& directory, const 
 
 int Containers::enter(const Hierarchy& hierarchy, const Path& directory, const GuestCpuSet& cpus) {
   if (!has_cpusets(hierarchy)) return place_threads(hierarchy, directory, cpus);
-  given_[directory] = cpus;
-  return set_cpuset(hierarchy, directory, cpus);
+  const auto [given, is_first] = given_.try_emplace(directory);
+  const bool same = std::exchange(given->second, cpus) == cpus;
+  if (is_first || !ways_are_known_) return set_cpuset(hierarchy, directory, cpus);
+  return same ? 0 : write_text(directory / "cpuset.cpus", policy::format_list(cpus));
 }
 
 /// A thread that confined itself further stays as it is, unless that is what it was given before.
@@ -123,6 +155,7 @@ int Containers::place_threads(const Hierarchy& hierarchy, const Path& directory,
 void Containers::read_back(const Hierarchy& hierarchy, const Path& directory,
                            policy::GuestContainerState& state) const {
   GuestCpuSet used;
+  state.threads = state.outside = 0;
   for (const int tid : threads_of(hierarchy, directory)) {
     const auto cpus = calls_.affinity(tid);
     if (!cpus) continue;
@@ -132,11 +165,6 @@ void Containers::read_back(const Hierarchy& hierarchy, const Path& directory,
   }
   state.actual =
       has_cpusets(hierarchy) ? effective_cpus(hierarchy, directory).value_or(GuestCpuSet{}) : used;
-  for (const int pid : read_numbers(directory / "cgroup.procs")) {
-    if (state.processes.size() == guest::kMaxProcesses) break;
-    state.processes.push_back(read_process(pid));
-  }
-  std::ranges::sort(state.processes, {}, &policy::GuestProcess::pid);
 }
 
 policy::GuestProcess Containers::read_process(int pid) const {

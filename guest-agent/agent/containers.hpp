@@ -19,10 +19,14 @@ class Containers {
 
   /// Places every container that the host asked for, and those of which it did not speak on the
   /// CPUs in common: first what leaves CPUs, then what enters them. Returns what the kernel has
-  /// then, by id.
+  /// then, by id; read_processes() adds the rest. `changed`: cgroups came or went or were written
+  /// since the last time.
   std::vector<policy::GuestContainerState> place(const Hierarchy& hierarchy, const Tree& tree,
-                                                 const policy::GuestWishes& wishes,
+                                                 bool changed, const policy::GuestWishes& wishes,
                                                  const policy::GuestPlacement& placement);
+
+  /// Enters the first few processes of each container, for people: slow to read.
+  void read_processes(const Tree& tree, std::vector<policy::GuestContainerState>& states) const;
 
   /// Gives every container that was placed what it would have without us.
   void release(const Hierarchy& hierarchy, const Tree& tree, const policy::GuestCpuSet& online);
@@ -33,6 +37,9 @@ class Containers {
  private:
   using Path = std::filesystem::path;
 
+  policy::GuestContainerState place_one(const Hierarchy& hierarchy, const Path& directory,
+                                        const policy::GuestContainer& wish,
+                                        const policy::GuestCpuSet& wanted);
   void leave(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
   int enter(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
   int place_threads(const Hierarchy& hierarchy, const Path& directory,
@@ -44,6 +51,7 @@ class Containers {
   const Roots& roots_;
   const Calls& calls_;
   bool by_threads_ = false;
+  bool ways_are_known_ = false;  ///< to cgroups in `given_`: nothing on it is in a cpuset's way
   std::map<Path, policy::GuestCpuSet> given_;  ///< what each cgroup was last given
   std::map<std::string, std::string> quotas_;  ///< by id: the quota before it was lifted
 };

@@ -31,9 +31,10 @@ void Loop::remove(int fd) {
   waiting_.erase(fd);
 }
 
-bool Loop::turn() {
+bool Loop::turn(Wait wait) {
   std::array<epoll_event, 16> events{};
-  const int number = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+  const int number = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                  wait == Wait::kLong ? -1 : 0);
   if (number < 0) return errno == EINTR;
   for (int i = 0; i < number; ++i) {
     const epoll_event& event = events.at(static_cast<std::size_t>(i));

@@ -23,8 +23,10 @@ class Loop {
   /// Also from within its own call.
   void remove(int fd);
 
-  /// Sleeps until something is ready, and calls whoever waits for it. False: epoll is broken.
-  bool turn();
+  enum class Wait { kLong, kNot };
+  /// Sleeps until something is ready (or not at all), and calls whoever waits for what is. False:
+  /// epoll is broken.
+  bool turn(Wait wait);
 
  private:
   base::Fd epoll_;

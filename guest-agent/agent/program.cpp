@@ -37,7 +37,8 @@ class Program {
     if (uevents_) loop_.add(uevents_.get(), EPOLLIN, [this](std::uint32_t) { on_uevents(); });
     loop_.add(cgroups_.fd(), EPOLLIN, [this](std::uint32_t) { on_cgroups(); });
     loop_.add(timer_.get(), EPOLLIN, [this](std::uint32_t) { on_timer(); });
-    while (loop_.turn()) {
+    while (loop_.turn(busy_ ? Loop::Wait::kNot : Loop::Wait::kLong)) {
+      if (busy_) settle();
     }
     std::perror("kata-affinity-agent: epoll");
     return 1;
@@ -69,12 +70,16 @@ class Program {
 
   /// The agent did something: who waits is told, and it is watched what it works on now.
   void settle() {
-    const std::uint64_t generation = agent_.report().generation;
-    if (settled_ == generation && places_ == agent_.places_to_watch()) return;
-    settled_ = generation;
-    connections_.tell();
-    places_ = agent_.places_to_watch();
-    cgroups_.follow(places_);
+    busy_ = agent_.do_the_rest();
+    while (settled_ != agent_.report().generation || places_ != agent_.places_to_watch()) {
+      settled_ = agent_.report().generation;
+      connections_.tell();
+      places_ = agent_.places_to_watch();
+      // A container may have been made in a directory before that was watched.
+      if (!cgroups_.follow(places_)) continue;
+      agent_.cgroups_changed();
+      busy_ = true;
+    }
     const bool looks = agent_.needs_looking();
     if (looks == looking_) return;
     looking_ = looks;
@@ -93,6 +98,7 @@ class Program {
   base::Fd uevents_;
   base::Fd timer_;
   bool looking_ = false;
+  bool busy_ = false;  ///< there is work that nobody waits for
   std::uint64_t settled_ = 0;
   std::vector<std::filesystem::path> places_;
 };

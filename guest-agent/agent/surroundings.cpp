@@ -2,8 +2,11 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <string_view>
+#include <utility>
 
 #include "guest-agent/agent/cpuset.hpp"
 #include "guest-agent/agent/files.hpp"
@@ -13,6 +16,7 @@ namespace {
 
 using policy::GuestCpuSet;
 
+constexpr int kTasksAtOnce = 8;
 constexpr const char* kService = "kata-agent";
 /// For services that have no cgroup of their own (kata-agent as the guest's first program).
 constexpr const char* kServiceCgroup = "kata-affinity";
@@ -44,21 +48,46 @@ std::string cgroup_of(const std::filesystem::path& process, CgroupKind kind) {
 
 }  // namespace
 
-void Surroundings::place(const Hierarchy& hierarchy, const GuestCpuSet& common,
-                         const GuestCpuSet& online, bool interrupts, policy::GuestReport& report) {
+void Surroundings::begin(const Hierarchy& hierarchy, const GuestCpuSet& common,
+                         const GuestCpuSet& online, bool interrupts) {
   const bool apart = common != online;
   if (!apart && !apart_) return;
   apart_ = apart;
+  placing_ = true;
+  done_ = {};
+  hierarchy_ = hierarchy;
+  if (std::ranges::find(earlier_, common_) == earlier_.end()) earlier_.push_back(common_);
+  common_ = common;
   if (interrupts || interrupts_placed_) {
-    place_interrupts(interrupts ? common : online, report);
+    place_interrupts(interrupts ? common : online);
     interrupts_placed_ = interrupts && apart;
   }
-  place_kernel_threads(common, report);
-  report.services_moved = place_services(hierarchy, common);
-  last_common_ = common;
+  // The kernel's workers that are bound to no CPU follow a mask of their own.
+  write_text(roots_.sys / "devices/virtual/workqueue/cpumask", policy::format_mask(common));
+  done_.services_moved = hierarchy.kind == CgroupKind::kV1 || hierarchy.kind == CgroupKind::kV2;
+  // From behind; kthreadd (2), of which new kernel threads are born, comes first.
+  tasks_ = list_numbers(roots_.proc);
+  std::ranges::sort(tasks_, std::greater());
 }
 
-void Surroundings::place_interrupts(const GuestCpuSet& cpus, policy::GuestReport& report) {
+void Surroundings::go_on() {
+  for (int i = 0; i < kTasksAtOnce && !tasks_.empty(); ++i) {
+    place_task(tasks_.back());
+    tasks_.pop_back();
+  }
+  placing_ = !tasks_.empty();
+  if (!placing_) earlier_.clear();
+}
+
+void Surroundings::tell(policy::GuestReport& report) const {
+  report.interrupts_moved = done_.interrupts_moved;
+  report.interrupts_stuck = done_.interrupts_stuck;
+  report.kernel_threads_moved = done_.kernel_threads_moved;
+  report.kernel_threads_stuck = done_.kernel_threads_stuck;
+  report.services_moved = done_.services_moved;
+}
+
+void Surroundings::place_interrupts(const GuestCpuSet& cpus) {
   const auto irqs = roots_.proc / "irq";
   write_text(irqs / "default_smp_affinity", policy::format_mask(cpus));
   for (const int irq : list_numbers(irqs)) {
@@ -67,44 +96,41 @@ void Surroundings::place_interrupts(const GuestCpuSet& cpus, policy::GuestReport
     const auto now = policy::parse_list<policy::GuestCpuTag>(text.value_or(""));
     if (!text || !now) continue;
     const bool moved = *now == cpus || write_text(file, policy::format_list(cpus)) == 0;
-    ++(moved ? report.interrupts_moved : report.interrupts_stuck);
+    ++(moved ? done_.interrupts_moved : done_.interrupts_stuck);
   }
 }
 
-/// The kernel's workers that are bound to no CPU follow a mask of their own; new kernel threads are
-/// born of kthreadd (2), which is moved like all others.
-void Surroundings::place_kernel_threads(const GuestCpuSet& cpus, policy::GuestReport& report) {
-  write_text(roots_.sys / "devices/virtual/workqueue/cpumask", policy::format_mask(cpus));
-  for (const int pid : list_numbers(roots_.proc)) {
-    const unsigned long flags = flags_of(roots_.proc / std::to_string(pid));
-    if ((flags & kKernelThread) == 0 || (flags & kBound) != 0) continue;
-    const auto now = calls_.affinity(pid);
-    if (!now) continue;
-    const bool keep = now->subset_of(cpus) && *now != last_common_;
-    const bool moved = keep || calls_.set_affinity(pid, cpus) == 0;
-    ++(moved ? report.kernel_threads_moved : report.kernel_threads_stuck);
+void Surroundings::place_task(int pid) {
+  if (read_text(roots_.proc / std::to_string(pid) / "comm") == kService) {
+    done_.services_moved &= place_service(pid);
+  } else {
+    place_kernel_thread(pid);
   }
 }
 
-bool Surroundings::place_services(const Hierarchy& hierarchy, const GuestCpuSet& cpus) {
-  if (hierarchy.kind != CgroupKind::kV1 && hierarchy.kind != CgroupKind::kV2) return false;
-  bool all = true;
-  for (const int pid : list_numbers(roots_.proc)) {
-    const auto process = roots_.proc / std::to_string(pid);
-    if (read_text(process / "comm") == kService) all &= place_service(hierarchy, pid, cpus);
-  }
-  return all;
+/// One that confined itself further stays as it is, unless that is what it was given before. Which
+/// task it is tell its flags: they are slow to read.
+void Surroundings::place_kernel_thread(int pid) {
+  const auto now = calls_.affinity(pid);
+  if (!now) return;
+  const bool given = std::ranges::find(earlier_, *now) != earlier_.end();
+  if (now->subset_of(common_) && !given) return;
+  const unsigned long flags = flags_of(roots_.proc / std::to_string(pid));
+  if ((flags & kKernelThread) == 0 || (flags & kBound) != 0) return;
+  const bool moved = calls_.set_affinity(pid, common_) == 0;
+  ++(moved ? done_.kernel_threads_moved : done_.kernel_threads_stuck);
 }
 
 /// By its cgroup: an affinity of its own would be inherited by every container that it starts.
-bool Surroundings::place_service(const Hierarchy& hierarchy, int pid, const GuestCpuSet& cpus) {
-  const std::string path = cgroup_of(roots_.proc / std::to_string(pid), hierarchy.kind);
+bool Surroundings::place_service(int pid) const {
+  if (hierarchy_.kind != CgroupKind::kV1 && hierarchy_.kind != CgroupKind::kV2) return false;
+  const std::string path = cgroup_of(roots_.proc / std::to_string(pid), hierarchy_.kind);
   if (path != "/") {
-    return set_cpuset(hierarchy, hierarchy.root / path.substr(1), cpus) == 0;
+    return set_cpuset(hierarchy_, hierarchy_.root / path.substr(1), common_) == 0;
   }
-  const auto directory = hierarchy.root / kServiceCgroup;
+  const auto directory = hierarchy_.root / kServiceCgroup;
   if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return false;
-  return set_cpuset(hierarchy, directory, cpus) == 0 &&
+  return set_cpuset(hierarchy_, directory, common_) == 0 &&
          write_text(directory / "cgroup.procs", std::to_string(pid)) == 0;
 }
 

@@ -2,6 +2,8 @@
 // interrupts, the kernel's own threads, kata-agent.
 #pragma once
 
+#include <vector>
+
 #include "guest-agent/agent/hierarchy.hpp"
 #include "guest-agent/agent/kernel.hpp"
 #include "policy/facts/guest.hpp"
@@ -13,22 +15,34 @@ class Surroundings {
   /// Both must outlive it.
   Surroundings(const Roots& roots, const Calls& calls) : roots_(roots), calls_(calls) {}
 
-  /// Keeps all of it on `common`; enters into the report what could and what could not be moved.
-  /// Nothing is touched while no CPU was ever set apart.
-  void place(const Hierarchy& hierarchy, const policy::GuestCpuSet& common,
-             const policy::GuestCpuSet& online, bool interrupts, policy::GuestReport& report);
+  /// Keeps all of it on `common` from now on: places interrupts, and makes go_on() look at every
+  /// task of the guest. Nothing is touched while no CPU was ever set apart.
+  void begin(const Hierarchy& hierarchy, const policy::GuestCpuSet& common,
+             const policy::GuestCpuSet& online, bool interrupts);
+  /// begin() left work to do.
+  bool is_placing() const { return placing_; }
+  /// Looks at a few tasks, in a time that whoever asks the agent something can wait. It is all done
+  /// when is_placing() is false.
+  void go_on();
+  /// Enters what could and what could not be moved since begin().
+  void tell(policy::GuestReport& report) const;
 
  private:
-  void place_interrupts(const policy::GuestCpuSet& cpus, policy::GuestReport& report);
-  void place_kernel_threads(const policy::GuestCpuSet& cpus, policy::GuestReport& report);
-  bool place_services(const Hierarchy& hierarchy, const policy::GuestCpuSet& cpus);
-  bool place_service(const Hierarchy& hierarchy, int pid, const policy::GuestCpuSet& cpus);
+  void place_interrupts(const policy::GuestCpuSet& cpus);
+  void place_task(int pid);
+  void place_kernel_thread(int pid);
+  bool place_service(int pid) const;
 
   const Roots& roots_;
   const Calls& calls_;
   bool apart_ = false;  ///< some CPU is set apart
   bool interrupts_placed_ = false;
-  policy::GuestCpuSet last_common_;
+  bool placing_ = false;
+  Hierarchy hierarchy_;
+  policy::GuestCpuSet common_;
+  std::vector<policy::GuestCpuSet> earlier_;  ///< before that, since all was in its place last
+  std::vector<int> tasks_;                    ///< to be looked at
+  policy::GuestReport done_;                  ///< of which tell() takes its part
 };
 
 }  // namespace ka::agent

@@ -27,13 +27,15 @@ bool matters(const inotify_event& event, std::string_view name) {
 
 TreeWatch::TreeWatch() : inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
-void TreeWatch::follow(const std::vector<std::filesystem::path>& directories) {
+bool TreeWatch::follow(const std::vector<std::filesystem::path>& directories) {
   std::map<std::filesystem::path, int> wanted;
+  bool news = false;
   for (const auto& directory : directories) {
     const auto known = watches_.find(directory);
     // A directory that was made anew has another watch; asking for one that is there is harmless.
     const int watch = ::inotify_add_watch(inotify_.get(), directory.c_str(), kEvents);
     if (watch >= 0) wanted[directory] = watch;
+    news |= watch >= 0 && (known == watches_.end() || known->second != watch);
     if (known != watches_.end()) watches_.erase(known);
   }
   for (const auto& [directory, watch] : watches_) {
@@ -43,6 +45,7 @@ void TreeWatch::follow(const std::vector<std::filesystem::path>& directories) {
     }
   }
   watches_ = std::move(wanted);
+  return news;
 }
 
 bool TreeWatch::drain() {

@@ -13,8 +13,9 @@ class TreeWatch {
  public:
   TreeWatch();
 
-  /// Watches these directories and no others.
-  void follow(const std::vector<std::filesystem::path>& directories);
+  /// Watches these directories and no others. True when one of them was not watched before: nobody
+  /// told what was made there until now.
+  bool follow(const std::vector<std::filesystem::path>& directories);
   int fd() const { return inotify_.get(); }
   /// Reads all that is there; true when it may concern us.
   bool drain();

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "guest-agent/agent/hierarchy.hpp"
+#include "guest-agent/agent/tree_watch.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/guest-agent/guest_scene.hpp"
 
@@ -18,6 +19,11 @@ const std::string kOther(64, 'b');
 
 const policy::GuestContainerState& state(const policy::GuestReport& report, const std::string& id) {
   return *std::ranges::find(report.containers, id, &policy::GuestContainerState::id);
+}
+
+void do_all_of(agent::Agent& agent) {
+  while (agent.do_the_rest()) {
+  }
 }
 
 }  // namespace
@@ -183,6 +189,9 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off vCPUs that are
   task(22, "kata-agent", 0x00400100);
   agent::Agent agent(scene.roots(), scene.threads);
   const auto& report = agent.apply(wishes_of(4, {2, 3}, kId));
+  const auto answered = report.generation;
+  do_all_of(agent);
+  CHECK(report.generation > answered);
   CHECK(scene.read("proc/irq/24/smp_affinity_list") == "0-1");
   CHECK(scene.read("proc/irq/default_smp_affinity") == "3");
   CHECK(scene.threads.cpus[20] == GuestCpuSet{0, 1});
@@ -195,10 +204,40 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off vCPUs that are
 
   SECTION("and are given back") {
     agent.apply({.move_interrupts = false, .release = true});
+    do_all_of(agent);
     CHECK(scene.read("proc/irq/24/smp_affinity_list") == "0-3");
     CHECK(scene.threads.cpus[20] == GuestCpuSet::range(0, 3));
     CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus").empty());
   }
+}
+
+TEST_CASE(
+    "kernel threads are placed a few at a time, and in the end all where the last plan wants "
+    "them") {
+  GuestScene scene;
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup(kId);
+  constexpr int kFirst = 20, kLast = 60;
+  for (int pid = kFirst; pid <= kLast; ++pid) {
+    const std::string base = "proc/" + std::to_string(pid);
+    scene.files.write(base + "/comm", "kworker\n");
+    scene.files.write(base + "/stat", "1 (kworker) S 2 0 0 0 -1 2097216 0 0\n");
+    scene.threads.cpus[pid] = GuestCpuSet::range(0, 3);
+  }
+  agent::Agent agent(scene.roots(), scene.threads);
+  agent.apply(wishes_of(4, {1, 2, 3}, kId));
+  const auto is_placed = [&] { return scene.threads.cpus[kFirst] == GuestCpuSet{0}; };
+  while (!is_placed()) REQUIRE(agent.do_the_rest());
+  CHECK(scene.threads.cpus[kLast] == GuestCpuSet::range(0, 3));
+
+  agent.apply(wishes_of(4, {2, 3}, kId));  // while the others are still to be placed
+  REQUIRE(agent.do_the_rest());
+  agent.apply(wishes_of(4, {3}, kId));
+  do_all_of(agent);
+  for (int pid = kFirst; pid <= kLast; ++pid) {
+    CHECK(scene.threads.cpus[pid] == GuestCpuSet::range(0, 2));
+  }
+  CHECK(agent.report().kernel_threads_moved == kLast - kFirst + 1);
 }
 
 TEST_CASE("a CFS quota is lifted, and given back as it was") {
@@ -231,4 +270,19 @@ TEST_CASE("a workload can read where it runs") {
       R"({"cpu":1,"apic_id":3,"online":true,"vcpu":3,"host_cpus":"3","host_nodes":"0","dedicated":true}],)"
       R"("containers":[{"id":")" +
           kId + R"(","name":"a\"b","cpus":"1","dedicated":true}]})");
+}
+
+TEST_CASE("a directory that was not watched before is to be looked into once more") {
+  tests::TempDir files;
+  const auto pods = files.path() / "pods", app = pods / "app";
+  std::filesystem::create_directories(app);
+  agent::TreeWatch watch;
+  CHECK(watch.follow({pods}));
+  CHECK_FALSE(watch.follow({pods}));
+  CHECK(watch.follow({pods, app}));
+  CHECK_FALSE(watch.follow({app}));
+
+  std::filesystem::remove(app);
+  std::filesystem::create_directory(app);
+  CHECK(watch.follow({app}));  // it is another one
 }
