@@ -6,10 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "affinity/base/fd.hpp"
 #include "affinity/base/unix_socket.hpp"
@@ -19,6 +21,41 @@
 #include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::tests {
+
+/// A node of `pods` pods without VMs that all want CPU 0, as a runtime tells it: pods first, then
+/// containers, each with labels as real ones have (bytes that we do not read), in messages of
+/// 3 MiB.
+inline std::vector<proto::nri::SynchronizeRequest> many_pods(int pods) {
+  const std::string labels = std::string("\x2a\xdc\x0b") + std::string(1500, 'x');
+  constexpr std::size_t kInOne = (std::size_t{3} << 20) / 1600;
+  std::vector<proto::nri::SynchronizeRequest> parts;
+  std::size_t count = 0;
+  const auto part = [&]() -> proto::nri::SynchronizeRequest& {
+    if (count++ % kInOne == 0) parts.emplace_back();
+    return parts.back();
+  };
+  for (int i = 0; i < pods; ++i) {
+    auto* pod = part().add_pods();
+    pod->set_id("pod" + std::to_string(i));
+    pod->set_uid("uid-" + std::to_string(i));
+    pod->set_name("pod" + std::to_string(i));
+    pod->set_namespace_("many");
+    pod->set_pid(static_cast<std::uint32_t>(::getpid()));
+    pod->MergeFromString(labels);
+  }
+  for (int i = 0; i < pods; ++i) {
+    auto* container = part().add_containers();
+    container->set_id("container" + std::to_string(i));
+    container->set_pod_sandbox_id("pod" + std::to_string(i));
+    container->set_name("app");
+    auto* cpu = container->mutable_linux()->mutable_resources()->mutable_cpu();
+    cpu->set_cpus("0");
+    cpu->mutable_quota()->set_value(100000);
+    cpu->mutable_period()->set_value(100000);
+    container->MergeFromString(labels);
+  }
+  return parts;
+}
 
 /// Ends the program with a message where something goes wrong.
 class NriRuntime {
@@ -30,8 +67,9 @@ class NriRuntime {
     listener_ = std::move(*listener);
   }
 
-  /// Waits for the plugin; `all` is what there is.
-  void take_in(const proto::nri::SynchronizeRequest& all = {}) {
+  /// Waits for the plugin; `all` is what there is, in parts where it is more than one message
+  /// holds. Seconds until the part was answered that took longest.
+  double take_in(std::vector<proto::nri::SynchronizeRequest> all = {{}}) {
     plugin_ = ttrpc::Decoder();
     runtime_ = ttrpc::Decoder();
     demux_ = nri::Demux();
@@ -43,7 +81,12 @@ class NriRuntime {
     configure.set_runtime_name("containerd");
     configure.set_runtime_version("v2.3.0");
     ask("Configure", configure);
-    ask("Synchronize", all);
+    double longest = 0;
+    for (auto& part : all) {
+      part.set_more(&part != &all.back());
+      longest = std::max(longest, ask("Synchronize", part));
+    }
+    return longest / 1e6;
   }
 
   /// As a runtime that is stopped.

@@ -71,7 +71,7 @@ void KataSource::rest(bool rests) {
 }
 
 void KataSource::take(const std::vector<policy::Event>& events) {
-  for (const policy::Event& event : events) engine_.narrow(event, std::chrono::hours(1));
+  engine_.narrow(events, std::chrono::hours(1));
   engine_.finish({});
   follow_masks();
   show_extent();
@@ -86,17 +86,19 @@ void KataSource::narrow_shim(const policy::Event& event) {
 
 void KataSource::follow_masks() {
   if (rests_) return;
+  std::vector<policy::Event> news;
   for (const std::string& id : engine_.sandbox_ids()) {
     const policy::PodRecord* pod = engine_.ledger().find(id);
-    if (pod != nullptr && pod->source == Source::kCgroup) follow_mask(id);
+    if (pod != nullptr && pod->source == Source::kCgroup) read_mask(id, news);
   }
+  engine_.handle(news);
 }
 
-void KataSource::follow_mask(const std::string& sandbox) {
+void KataSource::read_mask(const std::string& sandbox, std::vector<policy::Event>& news) const {
   const auto view = engine_.view(sandbox);
   if (!view || view->cgroup.empty()) return;
   if (has_others(view->pod)) {
-    engine_.handle({Source::kCgroup, policy::ContainerGone{sandbox, kMask}});
+    news.push_back({Source::kCgroup, policy::ContainerGone{sandbox, kMask}});
     return;
   }
   const auto text = base::read_file(std::filesystem::path(view->cgroup) / "cpuset.cpus");
@@ -109,8 +111,8 @@ void KataSource::follow_mask(const std::string& sandbox) {
   policy::ContainerFacts facts;
   facts.id = kMask;
   facts.cpus = *cpus;
-  engine_.handle({Source::kCgroup, std::move(pod)});
-  engine_.handle({Source::kCgroup, policy::ContainerSeen{sandbox, std::move(facts), std::nullopt}});
+  news.push_back({Source::kCgroup, std::move(pod)});
+  news.push_back({Source::kCgroup, policy::ContainerSeen{sandbox, std::move(facts), std::nullopt}});
 }
 
 void KataSource::show_extent() {

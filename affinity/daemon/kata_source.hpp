@@ -35,7 +35,7 @@ class KataSource {
  private:
   void narrow_shim(const policy::Event& event);
   void take(const std::vector<policy::Event>& events);
-  void follow_mask(const std::string& sandbox);
+  void read_mask(const std::string& sandbox, std::vector<policy::Event>& news) const;
   void show_extent();
 
   engine::Engine& engine_;

@@ -85,7 +85,7 @@ void Sources::refresh() {
 void Sources::before(const std::vector<Event>& events) {
   answer_by_ = clock_.now() + kBudget;
   if (kubelet_) kubelet_->refresh();
-  for (const Event& event : events) take(event);
+  engine_.narrow(events, *answer_by_ - clock_.now());
   answer_by_.reset();
 }
 
@@ -97,28 +97,26 @@ void Sources::starting(const std::vector<Event>& events, const std::string& sand
 }
 
 void Sources::after(const std::vector<Event>& events, const std::string& sandbox) {
-  narrow_all(events);
+  engine_.narrow(events, kNoHurry);
   engine_.finish(sandbox);
 }
 
+/// Of a whole node, and nobody waits: the line runs once.
 void Sources::synchronized(const std::vector<Event>& events) {
   if (kubelet_) kubelet_->refresh();
-  narrow_all(events);
-  narrow_all(find_gone(engine_.ledger(), events));
+  std::vector<Event> all = events;
+  for (Event& event : find_gone(engine_.ledger(), events)) all.push_back(std::move(event));
+  engine_.handle(all);
   engine_.finish({});
 }
 
 /// While a container runtime waits only what narrows is done.
 void Sources::take(const Event& event) {
   if (answer_by_) {
-    engine_.narrow(event, *answer_by_ - clock_.now());
+    engine_.narrow({event}, *answer_by_ - clock_.now());
   } else {
     engine_.handle(event);
   }
-}
-
-void Sources::narrow_all(const std::vector<Event>& events) {
-  for (const Event& event : events) engine_.narrow(event, kNoHurry);
 }
 
 std::optional<policy::ContainerFacts> Sources::known(std::string_view sandbox,

@@ -58,7 +58,6 @@ class Sources final : private nri::Listener {
   void disconnected(const std::string& reason) override;
 
   void take(const policy::Event& event);
-  void narrow_all(const std::vector<policy::Event>& events);
 
   engine::Engine& engine_;
   Guests& guests_;

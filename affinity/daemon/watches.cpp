@@ -84,7 +84,7 @@ void Watches::Watch::ask_again() {
 void Watches::follow(const std::string& id) {
   const auto view = engine_.view(id);
   if (!view) {
-    if (watches_.erase(id) > 0) follow_cgroups();
+    if (watches_.erase(id) > 0) follow_cgroups_soon();
     return;
   }
   Watch& watch = watches_.try_emplace(id, io_).first->second;
@@ -94,7 +94,7 @@ void Watches::follow(const std::string& id) {
   }
   if (watch.may_have_api && !watch.api) follow_api(id, watch);
   follow_monitor(id, watch, view->pod.qmp_socket);
-  if (std::exchange(watch.cgroup, view->cgroup) != view->cgroup) follow_cgroups();
+  if (std::exchange(watch.cgroup, view->cgroup) != view->cgroup) follow_cgroups_soon();
 }
 
 /// True when it is another VMM than before.
@@ -117,7 +117,14 @@ bool Watches::follow_vmm(const std::string& id, Watch& watch, int pid) {
   return true;
 }
 
+/// Once for all that change in one turn of the loop: many sandboxes may come at once.
+void Watches::follow_cgroups_soon() {
+  if (std::exchange(cgroups_stale_, true)) return;
+  boost::asio::post(io_, [this] { follow_cgroups(); });
+}
+
 void Watches::follow_cgroups() {
+  cgroups_stale_ = false;
   if (!cgroups_) return;
   std::set<std::string> directories;
   for (const auto& [id, watch] : watches_) {

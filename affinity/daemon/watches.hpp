@@ -70,6 +70,7 @@ class Watches {
   Handlers monitor_handlers(const std::string& id);
   void follow_monitor(const std::string& id, Watch& watch, const std::string& socket);
   void monitor_failed(const std::string& id, const base::Error& error);
+  void follow_cgroups_soon();
   void follow_cgroups();
   void wait_for_cgroups();
 
@@ -85,6 +86,7 @@ class Watches {
   const log::Log& log_;
   std::optional<host::CpusetWatch> cgroups_;  ///< absent where inotify cannot be had
   boost::asio::posix::stream_descriptor cgroups_readable_;
+  bool cgroups_stale_ = false;  ///< follow_cgroups() is to come
   std::map<std::string, Watch> watches_;
 };
 

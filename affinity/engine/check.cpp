@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
+#include "affinity/base/process.hpp"
 #include "affinity/engine/sandbox.hpp"
 #include "policy/plan/overrides.hpp"
 #include "vmm/procfs/thread_list.hpp"
@@ -100,20 +102,21 @@ struct Checker {
     }
     if (!is_one) return unexpected(is_one.error());
     if (!*is_one) return fail(ErrorCode::kInvalid, name + " is not a VMM");
+    const std::vector<int> threads = threads_of(pid);
     for (const auto& [other, pod] : ledger.pods()) {
-      if (other != id && pod.vmm_pid && same_process(*pod.vmm_pid, pid)) {
+      if (other != id && pod.vmm_pid && std::ranges::find(threads, *pod.vmm_pid) != threads.end()) {
         return fail(ErrorCode::kConflict, name + " belongs to sandbox \"" + other + '"');
       }
     }
     return {};
   }
 
-  /// Any thread may stand for its process.
-  bool same_process(int a, int b) const {
-    if (a == b) return true;
-    const auto one = vmm::thread_group(roots.proc, a);
-    const auto other = vmm::thread_group(roots.proc, b);
-    return one && other && *one == *other;
+  /// Of the process that `pid` is a thread of: any of them may stand for it.
+  std::vector<int> threads_of(int pid) const {
+    const int process = vmm::thread_group(roots.proc, pid).value_or(pid);
+    auto threads = base::ProcFs(roots.proc).threads(process).value_or(std::vector<int>{});
+    threads.push_back(pid);
+    return threads;
   }
 };
 

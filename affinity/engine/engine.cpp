@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "affinity/engine/apply.hpp"
-#include "affinity/engine/check.hpp"
-#include "affinity/engine/happening_text.hpp"
 #include "affinity/engine/sandbox.hpp"
 #include "affinity/state/store.hpp"
 
@@ -28,62 +26,8 @@ Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, Aff
 
 Engine::~Engine() = default;
 
-// --- events
-// ---------------------------------------------------------------------------------------
-
-base::Result<Outcome> Engine::submit(const policy::Event& event) {
-  if (auto good = check_event(event, topology_, ledger_, roots_); !good) {
-    return unexpected(std::move(good.error()));
-  }
-  if (const auto* given = std::get_if<policy::OverrideSet>(&event.body)) {
-    if (auto good = check_by_hand(*given); !good) return unexpected(std::move(good.error()));
-  }
-  return handle(event);
-}
-
-base::Result<void> Engine::check_by_hand(const policy::OverrideSet& event) const {
-  const Sandbox* sandbox = find(event.sandbox);
-  if (sandbox == nullptr) {
-    return base::fail(base::ErrorCode::kInvalid,
-                      '"' + event.sandbox + "\" is no VM sandbox: nothing of it is placed");
-  }
-  return check_override(event.value, *sandbox, *ledger_.find(event.sandbox), ledger_);
-}
-
-Outcome Engine::handle(const policy::Event& event) {
-  const policy::Change change = take(event);
-  const Outcome outcome = change.any ? handle_change(change) : Outcome{};
-  cause_.reset();
-  return outcome;
-}
-
-Outcome Engine::handle_change(const policy::Change& change) {
-  if (ledger_.find(change.sandbox) != nullptr && find(change.sandbox) == nullptr) {
-    save(change.sandbox);
-  }
-  Outcome outcome = run(affected_by(change));
-  outcome += settle();
-  return outcome;
-}
-
-/// Folds an event into the ledger and into what is kept beside it.
-policy::Change Engine::take(const policy::Event& event) {
-  cause_ = Cause{std::string(policy::source_name(event.source)), clock_.now()};
-  ++counters_.events[cause_->source];
-  if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) {
-    if (Sandbox* sandbox = find(gone->id)) let_go(*sandbox);
-  }
-  policy::Change change = ledger_.apply(event);
-  if (change.any) {
-    follow_ledger(change.sandbox);
-    happened(happening_kind(event.body), change.sandbox, happening_text(event), cause_->source,
-             happening_container(event.body));
-  }
-  if (change.exclusive_map) {
-    for (const auto& [id, sandbox] : sandboxes_) see_trespass(*sandbox);
-  }
-  return change;
-}
+// --- what a sandbox's monitors tell
+// -----------------------------------------------------------------
 
 Outcome Engine::take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts facts) {
   Sandbox* found = find(sandbox);
@@ -106,33 +50,11 @@ void Engine::take_memory(std::string_view sandbox, MemoryView memory) {
   found->set_memory(std::move(memory));
 }
 
-/// The sandbox concerned, and those whose plan another map of owners changes: what they must leave,
-/// they leave before anyone else is let onto it.
-Engine::Affected Engine::affected_by(const policy::Change& change) {
-  Affected affected;
-  if (change.exclusive_map) affected = changed_by_map(change.sandbox);
-  if (Sandbox* found = find(change.sandbox)) affected.insert(affected.begin(), found);
-  return affected;
-}
-
 /// Runs the line for one sandbox.
 Outcome Engine::run_one(Sandbox& sandbox, Extent extent) {
   Outcome outcome = run({&sandbox}, extent);
   outcome += settle();
   return outcome;
-}
-
-/// The other sandboxes are planned from what was last seen of them, and looked at and written to
-/// only where that makes a difference.
-Engine::Affected Engine::changed_by_map(std::string_view cause) const {
-  Affected changed;
-  for (const auto& [id, sandbox] : sandboxes_) {
-    if (id == cause) continue;
-    const policy::SandboxPlan* before = sandbox->plan();
-    const bool as_planned = before != nullptr && !unfinished_.contains(id);
-    if (!as_planned || planned(*sandbox) != *before) changed.push_back(sandbox.get());
-  }
-  return changed;
 }
 
 /// What a run means for the sandboxes that had no part in it.
@@ -146,11 +68,13 @@ Outcome Engine::settle() {
 Outcome Engine::end_dead_sandboxes() {
   Outcome outcome;
   while (!dead_.empty()) {
-    const std::string id = dead_.extract(dead_.begin()).value();
-    const policy::Change change = ledger_.apply({policy::Source::kState, policy::PodGone{id}});
-    follow_ledger(id);
-    happened("sandbox-ended", id, "its VMM is gone");
-    if (change.exclusive_map) outcome += run(changed_by_map(id));
+    bool map_changed = false;
+    for (const std::string& id : std::exchange(dead_, {})) {
+      map_changed |= ledger_.apply({policy::Source::kState, policy::PodGone{id}}).exclusive_map;
+      follow_ledger(id);
+      happened("sandbox-ended", id, "its VMM is gone");
+    }
+    if (map_changed) outcome += run(changed_by_map({}));
   }
   return outcome;
 }
@@ -166,6 +90,7 @@ Outcome Engine::adopt() {
     if (!is_vm) continue;
     auto sandbox = std::make_unique<Sandbox>(id);
     sandbox->restore(saved);
+    count_floating(*sandbox, 1);
     sandboxes_[id] = std::move(sandbox);
     happened("sandbox-adopted", id, "known from before a restart");
   }
@@ -355,6 +280,7 @@ Eyes Engine::eyes(base::ThreadStats& stats) const {
 void Engine::follow_ledger(const std::string& pod) {
   const policy::PodRecord* record = ledger_.find(pod);
   if (record == nullptr) {
+    if (const Sandbox* gone = find(pod)) count_floating(*gone, -1);
     sandboxes_.erase(pod);
     guests_.erase(pod);
     trespasses_.forget(pod);

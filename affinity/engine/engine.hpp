@@ -68,14 +68,16 @@ class Engine {
   /// is known, then handles it. An error changes nothing.
   base::Result<Outcome> submit(const policy::Event& event);
 
-  /// Handles an event of a source that tells what already is so: it cannot be refused.
-  Outcome handle(const policy::Event& event);
+  /// Handles what a source tells that already is so: it cannot be refused. However many events
+  /// there are, the line runs once.
+  Outcome handle(const std::vector<policy::Event>& events);
+  Outcome handle(const policy::Event& event) { return handle(std::vector{event}); }
 
-  /// The first half of handle(), for a source that waits: folds the event, and takes threads off
+  /// The first half of handle(), for a source that waits: folds the events, and takes threads off
   /// CPUs that they must leave, as far as `budget` allows. The state files, and what lets threads
   /// onto more CPUs, wait for finish(). A sandbox is looked at only when its plan, made from what
   /// was last seen of it, takes something away.
-  Outcome narrow(const policy::Event& event, std::chrono::nanoseconds budget);
+  Outcome narrow(const std::vector<policy::Event>& events, std::chrono::nanoseconds budget);
 
   /// The second half: the line for what narrow() left, and for `sandbox` (may be empty), since
   /// what it was told of has been done by now (Kata plugs vCPUs and writes cgroups meanwhile).
@@ -155,6 +157,13 @@ class Engine {
  private:
   using Sandboxes = std::map<std::string, std::unique_ptr<Sandbox>, std::less<>>;
   using Affected = std::vector<Sandbox*>;
+  using Ids = std::set<std::string, std::less<>>;
+  /// What a number of events changed.
+  struct Changes {
+    Ids pods;  ///< those concerned; "" stands for the node as a whole
+    bool exclusive_map = false;
+    policy::CpuSet taken;
+  };
   /// All that the plan wants, or only what takes CPUs away.
   enum class Extent { kAll, kNarrow };
 
@@ -168,11 +177,13 @@ class Engine {
   Affected apply_to(const Affected& sandboxes, Extent extent, base::ThreadStats& stats,
                     Outcome& outcome);
   void note(Sandbox& sandbox, const Applied& applied, Outcome& outcome);
+  void count(const Outcome& outcome);
   std::vector<policy::ThreadPlacement> placements_to_write(const Sandbox& sandbox,
                                                            Extent extent) const;
   void see_trespass(const Sandbox& sandbox);
   policy::NodeView node_view(const std::string& sandbox) const;
-  std::vector<int> floating_load_without(const std::string& sandbox) const;
+  void count_floating(const Sandbox& sandbox, int each);
+  bool levels() const;
   bool should_level(const Sandbox& sandbox) const;
   Outcome level();
   const policy::Settings& settings_for(const policy::PodRecord& pod) const;
@@ -187,20 +198,23 @@ class Engine {
   void wrote_cgroup(const Sandbox& sandbox);
 
   // Its two halves (narrow.cpp).
-  Outcome narrow_by(const policy::Change& change, std::chrono::nanoseconds budget);
-  Affected pressed_by(const policy::Change& change) const;
+  Outcome narrow_by(const Changes& changes, std::chrono::nanoseconds budget);
+  Affected pressed_by(const Changes& changes) const;
   void narrow_one(Sandbox& sandbox, Outcome& outcome);
   bool would_narrow(Sandbox& sandbox);
 
-  // What surrounds it (engine.cpp).
+  // How events enter it (events.cpp).
   base::Result<void> check_by_hand(const policy::OverrideSet& event) const;
+  Changes take(const std::vector<policy::Event>& events);
   policy::Change take(const policy::Event& event);
-  Outcome handle_change(const policy::Change& change);
-  Affected affected_by(const policy::Change& change);
+  Outcome follow(const Changes& changes);
+  Affected affected_by(const Changes& changes) const;
+  Affected changed_by_map(const Ids& apart_from) const;
+
+  // What surrounds it (engine.cpp).
   Outcome run_all();
   Outcome repair(Affected sandboxes);
   Outcome run_one(Sandbox& sandbox, Extent extent = Extent::kAll);
-  Affected changed_by_map(std::string_view cause) const;
   Outcome settle();
   Outcome end_dead_sandboxes();
   Sandbox* find(std::string_view sandbox) const;
@@ -224,12 +238,13 @@ class Engine {
   const base::Clock& clock_;
   policy::Ledger ledger_;
   Sandboxes sandboxes_;
-  std::set<std::string, std::less<>> unfinished_;  ///< pods for which finish() has work
+  std::vector<int> floating_load_;  ///< of all plans (policy::add_floating_load)
+  Ids unfinished_;                  ///< pods for which finish() has work
   bool map_changed_ = false;    ///< and it has to look whose plans another map of owners changed
   std::set<std::string> dead_;  ///< sandboxes whose VMM was found gone during a run
   Counters counters_;
   Trespasses trespasses_;
-  std::optional<Cause> cause_;  ///< while an event is handled
+  std::optional<Cause> cause_;  ///< while events are handled
   std::map<policy::Source, SourceView> sources_;
   std::map<std::string, GuestView, std::less<>> guests_;  ///< by sandbox
   std::function<void(const Happening&)> listener_;

@@ -7,19 +7,21 @@
 
 namespace ka::engine {
 
-Outcome Engine::narrow(const policy::Event& event, std::chrono::nanoseconds budget) {
-  const policy::Change change = take(event);
-  const Outcome outcome = change.any ? narrow_by(change, budget) : Outcome{};
+Outcome Engine::narrow(const std::vector<policy::Event>& events, std::chrono::nanoseconds budget) {
+  const Changes changes = take(events);
+  const Outcome outcome = changes.pods.empty() ? Outcome{} : narrow_by(changes, budget);
   cause_.reset();
   return outcome;
 }
 
-Outcome Engine::narrow_by(const policy::Change& change, std::chrono::nanoseconds budget) {
+Outcome Engine::narrow_by(const Changes& changes, std::chrono::nanoseconds budget) {
   const auto start = clock_.now();
   Outcome outcome;
-  if (ledger_.find(change.sandbox) != nullptr) unfinished_.insert(change.sandbox);
-  map_changed_ |= change.exclusive_map;
-  for (Sandbox* sandbox : pressed_by(change)) {
+  for (const std::string& id : changes.pods) {
+    if (ledger_.find(id) != nullptr) unfinished_.insert(id);
+  }
+  map_changed_ |= changes.exclusive_map;
+  for (Sandbox* sandbox : pressed_by(changes)) {
     unfinished_.insert(sandbox->id());
     if (clock_.now() - start < budget) {
       narrow_one(*sandbox, outcome);
@@ -28,25 +30,28 @@ Outcome Engine::narrow_by(const policy::Change& change, std::chrono::nanoseconds
     }
   }
   outcome.duration = clock_.now() - start;
-  counters_.writes += static_cast<std::uint64_t>(outcome.writes);
-  counters_.late += static_cast<std::uint64_t>(outcome.late);
+  count(outcome);
   if (outcome.late > 0) {
-    happened("late", change.sandbox,
+    happened("late", changes.pods.size() == 1 ? *changes.pods.begin() : std::string(),
              std::to_string(outcome.late) + " sandboxes are narrowed only after the answer");
   }
   return outcome;
 }
 
-/// The sandbox concerned, and where the map of owners changed those with a thread on a CPU that
-/// belongs to somebody else. Who else is to be planned anew waits for finish().
-Engine::Affected Engine::pressed_by(const policy::Change& change) const {
+/// The sandboxes concerned, and those with a thread on a CPU that belongs to somebody else since
+/// now. Who else is to be planned anew waits for finish().
+Engine::Affected Engine::pressed_by(const Changes& changes) const {
   Affected pressed;
-  if (Sandbox* concerned = find(change.sandbox)) pressed.push_back(concerned);
-  if (!change.exclusive_map) return pressed;
+  for (const std::string& id : changes.pods) {
+    if (Sandbox* concerned = find(id)) pressed.push_back(concerned);
+  }
+  if (!changes.exclusive_map) return pressed;
   for (const auto& [id, sandbox] : sandboxes_) {
-    if (id == change.sandbox) continue;
+    if (changes.pods.contains(id)) continue;
     const bool unseen = sandbox->plan() == nullptr;
-    if (unseen || sandbox->uses(ledger_.exclusive_to_others(id))) pressed.push_back(sandbox.get());
+    const bool in_the_way =
+        sandbox->uses(changes.taken) && sandbox->uses(ledger_.exclusive_to_others(id));
+    if (unseen || in_the_way) pressed.push_back(sandbox.get());
   }
   return pressed;
 }
@@ -68,7 +73,7 @@ bool Engine::would_narrow(Sandbox& sandbox) {
 }
 
 Outcome Engine::finish(std::string_view sandbox) {
-  auto pods = std::exchange(unfinished_, {});
+  Ids pods = std::exchange(unfinished_, {});
   pods.emplace(sandbox);
   Affected affected;
   for (const std::string& id : pods) {
@@ -79,9 +84,7 @@ Outcome Engine::finish(std::string_view sandbox) {
     }
   }
   if (std::exchange(map_changed_, false)) {
-    for (Sandbox* changed : changed_by_map(sandbox)) {
-      if (!pods.contains(changed->id())) affected.push_back(changed);
-    }
+    for (Sandbox* changed : changed_by_map(pods)) affected.push_back(changed);
   }
   Outcome outcome = run(std::move(affected));
   outcome += settle();

@@ -24,6 +24,13 @@ std::string_view error_kind(ErrorCode code) {
   }
 }
 
+void add_part(std::vector<int>& load, const policy::SandboxPlan& plan, int each) {
+  std::vector<int> part;
+  policy::add_floating_load(part, plan);
+  if (load.size() < part.size()) load.resize(part.size());
+  for (std::size_t cpu = 0; cpu < part.size(); ++cpu) load[cpu] += each * part[cpu];
+}
+
 }  // namespace
 
 Outcome Engine::run(Affected sandboxes, Extent extent) {
@@ -53,10 +60,15 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
   }
   outcome.duration = clock_.now() - start;
   ++counters_.runs;
-  counters_.writes += static_cast<std::uint64_t>(outcome.writes);
-  if (outcome.writes > 0) counters_.reactions.add(outcome.duration);
+  count(outcome);
   if (run_listener_) run_listener_();
   return outcome;
+}
+
+void Engine::count(const Outcome& outcome) {
+  counters_.writes += static_cast<std::uint64_t>(outcome.writes);
+  counters_.late += static_cast<std::uint64_t>(outcome.late);
+  if (outcome.writes > 0) counters_.reactions.add(outcome.duration);
 }
 
 Engine::Affected Engine::observe(Affected sandboxes, base::ThreadStats& stats) {
@@ -81,10 +93,17 @@ bool Engine::observe_one(Sandbox& sandbox, base::ThreadStats& stats) {
 }
 
 void Engine::plan(Sandbox& sandbox) {
-  auto made = planned(sandbox);
+  policy::SandboxPlan fresh = planned(sandbox);
   // Where it is not time to write the cgroup, a plan inside what it allows now.
-  if (!sandbox.keeper().accepts(made.cgroup, clock_.now())) made = planned(sandbox);
-  sandbox.take_plan(std::move(made));
+  if (!sandbox.keeper().accepts(fresh.cgroup, clock_.now())) fresh = planned(sandbox);
+  count_floating(sandbox, -1);
+  sandbox.take_plan(std::move(fresh));
+  count_floating(sandbox, 1);
+}
+
+/// Adds a sandbox's part to the load of all, or takes it off again (`each` = -1).
+void Engine::count_floating(const Sandbox& sandbox, int each) {
+  if (sandbox.plan() != nullptr) add_part(floating_load_, *sandbox.plan(), each);
 }
 
 policy::SandboxPlan Engine::planned(const Sandbox& sandbox) const {
@@ -176,17 +195,11 @@ policy::NodeView Engine::node_view(const std::string& sandbox) const {
       topology_, ledger_.shared_pool(topology_.online()), ledger_.exclusive_to_others(sandbox), {}};
   const policy::PodRecord* pod = ledger_.find(sandbox);
   if (settings_for(*pod).vcpu_pinning == policy::VcpuPinning::kBalanced) {
-    view.floating_load = floating_load_without(sandbox);
+    const policy::SandboxPlan* own = find(sandbox)->plan();
+    view.floating_load = floating_load_;
+    if (own != nullptr) add_part(view.floating_load, *own, -1);
   }
   return view;
-}
-
-std::vector<int> Engine::floating_load_without(const std::string& sandbox) const {
-  std::vector<int> load;
-  for (const auto& [id, other] : sandboxes_) {
-    if (id != sandbox && other->plan() != nullptr) policy::add_floating_load(load, *other->plan());
-  }
-  return load;
 }
 
 /// "balanced": a neighbour came or went, and floating vCPUs that share a CPU can have one of their
@@ -199,9 +212,18 @@ bool Engine::should_level(const Sandbox& sandbox) const {
          policy::crowded(node_view(sandbox.id()), *plan) && planned(sandbox) != *plan;
 }
 
+bool Engine::levels() const {
+  const auto balances = [](const policy::Settings& settings) {
+    return settings.vcpu_pinning == policy::VcpuPinning::kBalanced;
+  };
+  return balances(options_.settings) ||
+         std::ranges::any_of(options_.by_handler,
+                             [&](const auto& entry) { return balances(entry.second); });
+}
+
 Outcome Engine::level() {
   Outcome outcome;
-  bool moved = true;
+  bool moved = levels();
   for (int pass = 0; pass < kMaxPasses && moved; ++pass) {
     moved = false;
     for (const auto& [id, sandbox] : sandboxes_) {

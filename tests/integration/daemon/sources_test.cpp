@@ -141,10 +141,30 @@ TEST_CASE("a runtime that restarts is found again, and what it no longer has is 
   wire::SynchronizeRequest all;
   *all.add_pods() = scene.pod();
   *all.add_containers() = scene.container(scene.both).container();
-  scene.runtime.take_in(all);
+  scene.runtime.take_in({all});
   CHECK(eventually([&] { return contains(scene.ctl({"status"}).out, "+ nri: "); }));
   CHECK(contains(scene.ctl({"status"}).out, "container c1 (app)"));
   scene.runtime.hang_up();
   scene.runtime.take_in();
   CHECK(eventually([&] { return scene.ctl({"status"}).out.starts_with("no VM sandbox"); }));
+}
+
+TEST_CASE("a node of three thousand pods is taken in, and the next event is answered in time") {
+  if (!possible()) return;
+  Scene scene;
+  scene.begin();
+  scene.runtime.hang_up();
+  auto all = tests::many_pods(3000);
+  CHECK(all.size() > 1);
+  *all.back().add_pods() = scene.pod();
+  *all.back().add_containers() = scene.container(scene.both).container();
+  auto* owner = all.back().mutable_containers(0);
+  owner->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus(
+      policy::format_list(CpuSet{scene.both.last()}));
+  // A runtime throws a plugin out that has not answered within 2 s.
+  CHECK(scene.runtime.take_in(std::move(all)) < 2.0);
+  const CpuSet first{scene.both.first()};
+  CHECK(scene.runtime.ask("StartContainer", scene.container(scene.both)) < 2e6);
+  CHECK(scene.inside(first));
+  CHECK(scene.metric("kata_affinity_source_up{source=\"nri\"}") == 1);
 }

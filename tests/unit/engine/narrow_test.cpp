@@ -31,7 +31,7 @@ TEST_CASE("narrow: a neighbour leaves CPUs that became exclusive, nobody is let 
   REQUIRE(scene.add("s2", 200));
   REQUIRE(scene.container("s1", "shared", {0, 1}, false));
   REQUIRE(scene.container("s2", "shared", CpuSet::range(0, 7), false));
-  const auto outcome = scene.engine().narrow(container("s1", "app", {4, 5}, true), 50ms);
+  const auto outcome = scene.engine().narrow({container("s1", "app", {4, 5}, true)}, 50ms);
   CHECK(outcome.writes == 4);
   CHECK(outcome.late == 0);
   CHECK(scene.cpus(210) == "0-3,6-7");
@@ -49,7 +49,7 @@ TEST_CASE("narrow: what only widens is not even looked at, and waits for finish"
   REQUIRE(scene.add("s1", 100));
   REQUIRE(scene.container("s1", "c", {0, 1}, false));
   scene.calls.writes.clear();
-  const auto outcome = scene.engine().narrow(container("s1", "c", {0, 1, 2}, false), 50ms);
+  const auto outcome = scene.engine().narrow({container("s1", "c", {0, 1, 2}, false)}, 50ms);
   CHECK(outcome.planned == 0);
   CHECK(scene.calls.writes.empty());
   CHECK(scene.cpus(110) == "0-1");
@@ -64,7 +64,7 @@ TEST_CASE("narrow: a set that moves keeps what is common, then goes on") {
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
   REQUIRE(scene.container("s1", "c", {0, 1, 2}, false));
-  scene.engine().narrow(container("s1", "c", {2, 3}, false), 50ms);
+  scene.engine().narrow({container("s1", "c", {2, 3}, false)}, 50ms);
   CHECK(scene.cpus(110) == "2");
   scene.engine().finish("s1");
   CHECK(scene.cpus(110) == "2-3");
@@ -77,9 +77,9 @@ TEST_CASE("narrow: who has only foreign CPUs left is moved at once, who trespass
   REQUIRE(scene.add("s2", 200));
   REQUIRE(scene.container("s1", "c", {4, 5}, false));
   REQUIRE(scene.container("s2", "c", {6, 7}, false));
-  scene.engine().narrow(container("s1", "c", {0, 1}, false), 50ms);
+  scene.engine().narrow({container("s1", "c", {0, 1}, false)}, 50ms);
   CHECK(scene.cpus(110) == "4-5");
-  scene.engine().narrow(container("s2", "app", {4, 5}, true), 50ms);
+  scene.engine().narrow({container("s2", "app", {4, 5}, true)}, 50ms);
   CHECK(scene.cpus(110) == "0-1");
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("narrow: out of time, the rest is done after the answer") {
   scene.boot_vm(200, 2);
   REQUIRE(scene.add("s1", 100));
   REQUIRE(scene.add("s2", 200));
-  const auto outcome = scene.engine().narrow(container("s1", "app", {4, 5}, true), 0ns);
+  const auto outcome = scene.engine().narrow({container("s1", "app", {4, 5}, true)}, 0ns);
   CHECK(outcome.late == 2);
   CHECK(outcome.writes == 0);
   scene.engine().finish("s1");
@@ -104,9 +104,9 @@ TEST_CASE("narrow: who is not in the way of a new owner is planned again only at
   REQUIRE(scene.add("s2", 200));
   REQUIRE(scene.container("s1", "c", {0, 1}, false));
   REQUIRE(scene.container("s2", "c", {0, 1, 2}, false));
-  scene.engine().narrow(container("runc", "c", {2}, true), 50ms);
+  scene.engine().narrow({container("runc", "c", {2}, true)}, 50ms);
   CHECK(scene.cpus(210) == "0-1");
-  const auto outcome = scene.engine().narrow(container("runc", "c", {6}, true), 50ms);
+  const auto outcome = scene.engine().narrow({container("runc", "c", {6}, true)}, 50ms);
   CHECK(outcome.planned == 0);
   CHECK(scene.cpus(210) == "0-1");
   scene.engine().look_again("s2");
@@ -120,9 +120,9 @@ TEST_CASE("narrow: an event that nobody finishes is finished by the drift check,
   EngineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
-  scene.engine().narrow(container("s1", "c", {0, 1}, false), 50ms);
-  scene.engine().narrow(container("runc", "c", {6}, true), 50ms);
-  scene.engine().narrow(container("s1", "c", {0, 1, 2}, false), 50ms);
+  scene.engine().narrow({container("s1", "c", {0, 1}, false)}, 50ms);
+  scene.engine().narrow({container("runc", "c", {6}, true)}, 50ms);
+  scene.engine().narrow({container("s1", "c", {0, 1, 2}, false)}, 50ms);
   scene.engine().check_drift();
   CHECK(scene.cpus(110) == "0-2");
   scene.start();
@@ -134,7 +134,42 @@ TEST_CASE("narrow: in observe mode nothing is written") {
   EngineScene scene(8, engine::Options{.observe = true});
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
-  scene.engine().narrow(container("s1", "c", {0, 1}, false), 50ms);
+  scene.engine().narrow({container("s1", "c", {0, 1}, false)}, 50ms);
   scene.engine().finish("s1");
   CHECK(scene.calls.writes.empty());
+}
+
+TEST_CASE("many events at once are one run, and end as if told one by one") {
+  EngineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
+  policy::PodSeen first{.id = "s1", .vmm_pid = 100}, second{.id = "s2", .vmm_pid = 200};
+  std::vector<policy::Event> events = {{policy::Source::kNri, first},
+                                       container("s1", "app", {4, 5}, true),
+                                       {policy::Source::kNri, second},
+                                       container("s2", "c", CpuSet::range(0, 7), false)};
+  for (int i = 0; i < 50; ++i) {
+    events.push_back(container("runc" + std::to_string(i), "c", {6}, i == 7));
+  }
+  const auto outcome = scene.engine().handle(events);
+  CHECK(outcome.planned == 2);
+  CHECK(scene.engine().counters().runs == 1);
+  CHECK(scene.cpus(111) == "5");
+  CHECK(scene.cpus(210) == "0-3,7");
+  CHECK(scene.engine().reconcile_all().writes == 0);
+  scene.start();
+  scene.engine().adopt();
+  CHECK(scene.engine().ledger().pods().size() == 52);
+}
+
+TEST_CASE("narrow: of many events at once the last word counts before anything is written") {
+  EngineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "c", {0, 1}, false));
+  scene.calls.writes.clear();
+  scene.engine().narrow({container("s1", "c", {0}, false), container("s1", "c", {0, 1, 2}, false)},
+                        50ms);
+  CHECK(scene.calls.writes.empty());
+  scene.engine().finish("s1");
+  CHECK(scene.cpus(110) == "0-2");
 }

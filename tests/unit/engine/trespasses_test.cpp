@@ -60,7 +60,7 @@ TEST_CASE("what is narrowed only after the answer counts from the event") {
   EngineScene scene;
   boot_shared_vm(scene);
   const auto& trespasses = scene.engine().trespasses();
-  CHECK(scene.engine().narrow(owner_appears(policy::Source::kNri, {2, 3}), {}).late == 1);
+  CHECK(scene.engine().narrow({owner_appears(policy::Source::kNri, {2, 3})}, {}).late == 1);
   CHECK(touched(trespasses, "nri") == 2);
   CHECK(finished(trespasses, "nri") == 0);
   CHECK(trespasses.open_cpus() == 2);
@@ -72,7 +72,7 @@ TEST_CASE("what is narrowed only after the answer counts from the event") {
 TEST_CASE("what is narrowed in time ends before the answer") {
   EngineScene scene;
   boot_shared_vm(scene);
-  scene.engine().narrow(owner_appears(policy::Source::kNri, {2, 3}), kBudget);
+  scene.engine().narrow({owner_appears(policy::Source::kNri, {2, 3})}, kBudget);
   CHECK(finished(scene.engine().trespasses(), "nri") == 1);
 }
 

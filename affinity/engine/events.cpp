@@ -1,0 +1,106 @@
+// How events enter the line: checked where a person sent them, folded into the ledger, and what
+// each means for the sandboxes of the node.
+#include <utility>
+
+#include "affinity/engine/check.hpp"
+#include "affinity/engine/engine.hpp"
+#include "affinity/engine/happening_text.hpp"
+#include "affinity/engine/sandbox.hpp"
+
+namespace ka::engine {
+
+base::Result<Outcome> Engine::submit(const policy::Event& event) {
+  if (auto good = check_event(event, topology_, ledger_, roots_); !good) {
+    return unexpected(std::move(good.error()));
+  }
+  if (const auto* given = std::get_if<policy::OverrideSet>(&event.body)) {
+    if (auto good = check_by_hand(*given); !good) return unexpected(std::move(good.error()));
+  }
+  return handle(event);
+}
+
+base::Result<void> Engine::check_by_hand(const policy::OverrideSet& event) const {
+  const Sandbox* sandbox = find(event.sandbox);
+  if (sandbox == nullptr) {
+    return base::fail(base::ErrorCode::kInvalid,
+                      '"' + event.sandbox + "\" is no VM sandbox: nothing of it is placed");
+  }
+  return check_override(event.value, *sandbox, *ledger_.find(event.sandbox), ledger_);
+}
+
+Outcome Engine::handle(const std::vector<policy::Event>& events) {
+  const Changes changes = take(events);
+  const Outcome outcome = changes.pods.empty() ? Outcome{} : follow(changes);
+  cause_.reset();
+  return outcome;
+}
+
+Outcome Engine::follow(const Changes& changes) {
+  for (const std::string& id : changes.pods) {
+    if (ledger_.find(id) != nullptr && find(id) == nullptr) save(id);
+  }
+  Outcome outcome = run(affected_by(changes));
+  outcome += settle();
+  return outcome;
+}
+
+/// They come from one source, at one moment.
+Engine::Changes Engine::take(const std::vector<policy::Event>& events) {
+  Changes changes;
+  if (events.empty()) return changes;
+  cause_ = Cause{std::string(policy::source_name(events.front().source)), clock_.now()};
+  for (const policy::Event& event : events) {
+    const policy::Change change = take(event);
+    if (!change.any) continue;
+    changes.pods.insert(change.sandbox);
+    changes.exclusive_map |= change.exclusive_map;
+    changes.taken |= change.taken;
+  }
+  if (changes.exclusive_map) {
+    for (const auto& [id, sandbox] : sandboxes_) see_trespass(*sandbox);
+  }
+  return changes;
+}
+
+/// Folds an event into the ledger and into what is kept beside it.
+policy::Change Engine::take(const policy::Event& event) {
+  ++counters_.events[cause_->source];
+  if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) {
+    if (Sandbox* sandbox = find(gone->id)) let_go(*sandbox);
+  }
+  policy::Change change = ledger_.apply(event);
+  if (change.any) {
+    follow_ledger(change.sandbox);
+    happened(happening_kind(event.body), change.sandbox, happening_text(event), cause_->source,
+             happening_container(event.body));
+  }
+  return change;
+}
+
+/// The sandboxes concerned, and those whose plan another map of owners changes: what they must
+/// leave, they leave before anyone else is let onto it.
+Engine::Affected Engine::affected_by(const Changes& changes) const {
+  Affected affected;
+  for (const std::string& id : changes.pods) {
+    if (Sandbox* found = find(id)) affected.push_back(found);
+  }
+  if (!changes.exclusive_map) return affected;
+  const Affected others = changed_by_map(changes.pods);
+  affected.insert(affected.end(), others.begin(), others.end());
+  return affected;
+}
+
+/// The other sandboxes are planned from what was last seen of them, and looked at and written to
+/// only where that makes a difference.
+Engine::Affected Engine::changed_by_map(const Ids& apart_from) const {
+  Affected changed;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    if (apart_from.contains(id)) continue;
+    const policy::SandboxPlan* before = sandbox->plan();
+    const bool as_planned = before != nullptr && !unfinished_.contains(id);
+    if (!as_planned || planned(*sandbox) != *before) changed.push_back(sandbox.get());
+  }
+  return changed;
+}
+
+}  // namespace ka::engine

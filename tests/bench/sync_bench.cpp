@@ -1,0 +1,70 @@
+// How long a node with many pods keeps the daemon busy when a container runtime takes it in: until
+// all of Synchronize is answered, and until the first event after it is (2 s, and the runtime
+// throws us out); then what an event of one container costs beside so many others.
+//
+//   sync_bench DAEMON [PODS]
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/bench/child.hpp"
+#include "tests/nri_runtime.hpp"
+#include "tests/temp_dir.hpp"
+
+namespace {
+
+namespace wire = ka::proto::nri;
+
+constexpr int kEvents = 1000;
+
+/// The last pod's container gets another set: shared with everybody, or its own.
+wire::UpdateContainerRequest update(int pod, const std::string& cpus) {
+  const std::string number = std::to_string(pod);
+  wire::UpdateContainerRequest request;
+  request.mutable_pod()->set_id("pod" + number);
+  request.mutable_pod()->set_uid("uid-" + number);
+  request.mutable_pod()->set_pid(static_cast<std::uint32_t>(::getpid()));
+  request.mutable_container()->set_id("container" + number);
+  request.mutable_container()->set_pod_sandbox_id("pod" + number);
+  request.mutable_container()->set_name("app");
+  request.mutable_linux_resources()->mutable_cpu()->set_cpus(cpus);
+  return request;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fputs("usage: sync_bench DAEMON [PODS]\n", stderr);
+    return 2;
+  }
+  const int pods = argc > 2 ? std::atoi(argv[2]) : 3000;
+  ::setenv("TMPDIR", "/dev/shm", 1);  // state lies below /run, which is in memory
+  const ka::tests::TempDir dir;
+  const auto path = [&](const char* name) { return (dir.path() / name).string(); };
+  dir.write("affinity.toml", "[affinity]\nlog_level = \"warning\"\nkubelet_state = \"" +
+                                 path("kubelet") + "\"\nnri_socket = \"" + path("nri.sock") +
+                                 "\"\n");
+  ka::tests::NriRuntime runtime(path("nri.sock"));
+  const ka::bench::Child daemon({argv[1], "--config", path("affinity.toml"), "--socket",
+                                 path("api.sock"), "--state-dir", path("state"), "--run",
+                                 dir.path().string()});
+  const double longest = runtime.take_in(ka::tests::many_pods(pods));
+  const double first = runtime.ask("Shutdown", wire::Empty()) / 1e6;
+  std::printf(
+      "%d pods: a part of Synchronize answered after %.3f s at most, the next call after %.3f s\n",
+      pods, longest, first);
+  std::vector<double> times;
+  for (int i = 0; i < kEvents; ++i) {
+    times.push_back(runtime.ask("UpdateContainer", update(pods - 1, i % 2 == 0 ? "1" : "0")));
+    runtime.ask("PostUpdateContainer", update(pods - 1, {}));
+  }
+  std::ranges::sort(times);
+  std::printf("an update of one container: median %.1f us, p99 %.1f us\n", times[kEvents / 2],
+              times[kEvents * 99 / 100]);
+}
