@@ -1,10 +1,5 @@
 #include "shim-ext/watch/kata_watch.hpp"
 
-#include <sys/inotify.h>
-#include <sys/stat.h>
-
-#include <boost/asio/buffer.hpp>
-#include <cerrno>
 #include <utility>
 
 #include "affinity/base/files.hpp"
@@ -16,8 +11,6 @@ namespace {
 namespace fs = std::filesystem;
 using policy::Source;
 
-constexpr std::uint32_t kChanges =
-    IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF;
 constexpr std::size_t kMaxSize = std::size_t{16} << 20;
 
 Source source_of(bool rust) { return rust ? Source::kCgroup : Source::kPersist; }
@@ -25,12 +18,15 @@ Source source_of(bool rust) { return rust ? Source::kCgroup : Source::kPersist; 
 }  // namespace
 
 KataWatch::KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks, const log::Log& log)
-    : folders_(std::move(folders)), hooks_(std::move(hooks)), log_(log), inotify_(io), again_(io) {
-  const int descriptor = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  if (descriptor < 0) return;  // refresh() still follows the folders
-  inotify_.assign(descriptor);
-  wait();
-}
+    : folders_(std::move(folders)),
+      hooks_(std::move(hooks)),
+      log_(log),
+      inotify_(io,
+               [this] {
+                 tries_ = 0;
+                 refresh();
+               }),
+      again_(io) {}
 
 void KataWatch::refresh() {
   std::set<std::string> there;
@@ -75,8 +71,9 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
     there.insert(id);
     const auto [entry, added] = sandboxes_.try_emplace(id);
     entry->second.rust = rust;
+    if (!added) continue;
     watch(folder / id);
-    if (added) fresh.push_back(id);
+    fresh.push_back(id);
   }
   if (!fresh.empty()) tries_ = 0;
   return fresh;
@@ -113,9 +110,8 @@ bool KataWatch::read(const std::string& id, Known& known, Events& events) {
 /// False: the file is not there yet, or not all of it.
 bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
   const fs::path file = folders_.go / id / "persist.json";
-  struct stat found{};
-  if (::stat(file.c_str(), &found) != 0) return false;
-  const Stamp stamp{found.st_ino, found.st_mtim.tv_sec, found.st_mtim.tv_nsec, found.st_size};
+  const Stamp stamp = stamp_of(file);
+  if (stamp == Stamp{}) return false;
   if (known.read == stamp) return true;
   const auto text = base::read_file(file, kMaxSize);
   auto sandbox = text ? parse_persist(*text, id) : unexpected(text.error());
@@ -165,22 +161,10 @@ void KataWatch::drop_gone(const std::set<std::string>& there, Events& events) {
 /// Also its nearest ancestor, where it is not there yet: Kata makes its folders with the first
 /// sandbox.
 void KataWatch::watch(const fs::path& directory) {
-  if (!inotify_.is_open()) return;
   for (fs::path at = directory; !at.empty(); at = at.parent_path()) {
-    if (::inotify_add_watch(inotify_.native_handle(), at.c_str(), kChanges | IN_ONLYDIR) >= 0)
-      return;
-    if (errno != ENOENT || at == at.root_path()) return;
+    const auto watched = inotify_.watch(at);
+    if (watched || watched.error().code != base::ErrorCode::kGone || at == at.root_path()) return;
   }
-}
-
-void KataWatch::wait() {
-  inotify_.async_read_some(boost::asio::buffer(buffer_),
-                           [this](const boost::system::error_code& error, std::size_t) {
-                             if (error) return;
-                             tries_ = 0;
-                             refresh();
-                             wait();
-                           });
 }
 
 void KataWatch::try_again() {

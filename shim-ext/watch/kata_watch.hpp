@@ -8,11 +8,8 @@
 // tells of containers, since nobody else tells it.
 #pragma once
 
-#include <array>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -23,6 +20,8 @@
 
 #include "affinity/log/log.hpp"
 #include "policy/ledger/event.hpp"
+#include "shim-ext/watch/inotify.hpp"
+#include "shim-ext/watch/stamp.hpp"
 
 namespace ka::watch {
 
@@ -78,13 +77,6 @@ class KataWatch {
   Extent extent() const;
 
  private:
-  /// What makes a file another one.
-  struct Stamp {
-    std::uint64_t inode = 0;
-    std::int64_t seconds = 0, nanoseconds = 0, size = 0;
-
-    bool operator==(const Stamp&) const = default;
-  };
   struct Known {
     bool rust = false;
     std::optional<int> shim;
@@ -102,7 +94,6 @@ class KataWatch {
   bool read_rust(const std::string& id, Known& known, Events& events);
   void drop_gone(const std::set<std::string>& there, Events& events);
   void watch(const std::filesystem::path& directory);
-  void wait();
   void try_again();
 
   Folders folders_;
@@ -112,9 +103,8 @@ class KataWatch {
   bool incomplete_ = false;  ///< something could not be read in the last look
   int tries_ = 0;
   std::map<std::string, Known> sandboxes_;
-  boost::asio::posix::stream_descriptor inotify_;
+  Inotify inotify_;
   boost::asio::steady_timer again_;
-  alignas(8) std::array<char, 4096> buffer_{};
 };
 
 }  // namespace ka::watch

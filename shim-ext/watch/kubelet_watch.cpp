@@ -1,9 +1,5 @@
 #include "shim-ext/watch/kubelet_watch.hpp"
 
-#include <sys/inotify.h>
-#include <sys/stat.h>
-
-#include <boost/asio/buffer.hpp>
 #include <utility>
 
 #include "affinity/base/files.hpp"
@@ -12,8 +8,6 @@
 namespace ka::watch {
 namespace {
 
-constexpr std::uint32_t kChanges =
-    IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF;
 constexpr std::size_t kMaxSize = std::size_t{4} << 20;
 
 base::Result<KubeletState> read_state(const std::filesystem::path& file) {
@@ -37,16 +31,12 @@ KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path fi
       tell_(std::move(tell)),
       stand_(std::move(stand)),
       log_(log),
-      inotify_(io) {
-  const int descriptor = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  if (descriptor < 0) return;  // refresh() still follows the file
-  inotify_.assign(descriptor);
-  wait();
-}
+      inotify_(io, [this] { notice(); }) {}
 
+/// The directory is watched, not the file: that is another one after each change.
 void KubeletWatch::refresh() {
-  if (watched_ < 0) watch_directory();
-  const Stamp now = look();
+  if (!watched_) watched_ = inotify_.watch(file_.parent_path()).has_value();
+  const Stamp now = stamp_of(file_);
   const auto before = std::exchange(stamp_, now);
   if (before == now) return;
   if (now == Stamp{}) {
@@ -55,12 +45,6 @@ void KubeletWatch::refresh() {
   } else {
     read();
   }
-}
-
-KubeletWatch::Stamp KubeletWatch::look() const {
-  struct stat found{};
-  if (::stat(file_.c_str(), &found) != 0) return {};
-  return {found.st_ino, found.st_mtim.tv_sec, found.st_mtim.tv_nsec, found.st_size};
 }
 
 void KubeletWatch::read() {
@@ -79,21 +63,10 @@ void KubeletWatch::read() {
   tell_({policy::Source::kKubelet, state->seen});
 }
 
-/// The directory is watched, not the file: that is another one after each change.
-void KubeletWatch::watch_directory() {
-  if (!inotify_.is_open()) return;
-  watched_ = ::inotify_add_watch(inotify_.native_handle(), file_.parent_path().c_str(), kChanges);
-}
-
-void KubeletWatch::wait() {
-  inotify_.async_read_some(boost::asio::buffer(buffer_),
-                           [this](const boost::system::error_code& error, std::size_t) {
-                             if (error) return;
-                             // The directory may be gone with the file, and come back as another.
-                             if (look() == Stamp{}) watched_ = -1;
-                             refresh();
-                             wait();
-                           });
+/// The directory may be gone with the file, and come back as another.
+void KubeletWatch::notice() {
+  if (stamp_of(file_) == Stamp{}) watched_ = false;
+  refresh();
 }
 
 }  // namespace ka::watch

@@ -1,10 +1,7 @@
 // Follows kubelet's cpu_manager_state: kubelet replaces the file by rename at each admission.
 #pragma once
 
-#include <array>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -12,6 +9,8 @@
 
 #include "affinity/log/log.hpp"
 #include "policy/ledger/event.hpp"
+#include "shim-ext/watch/inotify.hpp"
+#include "shim-ext/watch/stamp.hpp"
 
 namespace ka::watch {
 
@@ -31,27 +30,16 @@ class KubeletWatch {
   void refresh();
 
  private:
-  /// What makes a file another one.
-  struct Stamp {
-    std::uint64_t inode = 0;
-    std::int64_t seconds = 0, nanoseconds = 0, size = 0;
-
-    bool operator==(const Stamp&) const = default;
-  };
-
-  Stamp look() const;
   void read();
-  void watch_directory();
-  void wait();
+  void notice();
 
   std::filesystem::path file_;
   Tell tell_;
   Stand stand_;
   const log::Log& log_;
   std::optional<Stamp> stamp_;  ///< of the last look; all zero: there was no file
-  boost::asio::posix::stream_descriptor inotify_;
-  int watched_ = -1;  ///< inotify's name for the directory; -1: not watched
-  alignas(8) std::array<char, 4096> buffer_{};
+  Inotify inotify_;
+  bool watched_ = false;  ///< the file's directory
 };
 
 }  // namespace ka::watch
