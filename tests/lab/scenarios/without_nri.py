@@ -44,7 +44,7 @@ def watchers_alone(cri: Cri, kubelet: CpuManager) -> None:
     times = Times()
     check.step("a pod of each runtime is born while CPUs 4-5 belong to somebody")
     kubelet.admit(SOMEBODY, "app", "4-5")
-    # The first one is not judged: most of the daemon's program is still on the node's emulated disk.
+    # The first one is not judged: it was seen to be lost, maybe because the daemon's program is still on the node's emulated disk.
     CriPod(cri, "first", "kata").remove()
     births = Births("qemu-system")
     go, rust = CriPod(cri, "go", "kata-go"), CriPod(cri, "rust", "kata", cpus=2)

@@ -1,0 +1,135 @@
+// A container runtime's side of NRI, by NRI's own implementation: it takes plugins in as containerd
+// does, and tells them what it reads, one JSON object a line, from standard input:
+//
+//	{"call": "UpdateContainer", "pod": {...}, "container": {...}, "resources": {...}}
+//
+// pods and containers as NRI's messages have them. "have" only keeps them for Synchronize. Each line
+// is answered by one: "ok" and the microseconds that it took, or "error" and why. A plugin that was
+// taken in is told by the line "synchronized".
+//
+//	runtime SOCKET NAME VERSION
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	nri "github.com/containerd/nri/pkg/adaptation"
+)
+
+type command struct {
+	Call      string
+	Pod       *nri.PodSandbox
+	Container *nri.Container
+	Resources *nri.LinuxResources
+}
+
+type node struct {
+	sync.Mutex
+	pods       []*nri.PodSandbox
+	containers []*nri.Container
+}
+
+func (n *node) keep(c command) error {
+	n.Lock()
+	defer n.Unlock()
+	if c.Pod != nil {
+		n.pods = append(n.pods, c.Pod)
+	}
+	if c.Container != nil {
+		n.containers = append(n.containers, c.Container)
+	}
+	return nil
+}
+
+func (n *node) synchronize(ctx context.Context, tell nri.SyncCB) error {
+	n.Lock()
+	defer n.Unlock()
+	_, err := tell(ctx, n.pods, n.containers)
+	if err == nil {
+		fmt.Println("synchronized")
+	}
+	return err
+}
+
+func refuse(context.Context, []*nri.ContainerUpdate) ([]*nri.ContainerUpdate, error) {
+	return nil, fmt.Errorf("an observer asked for an update")
+}
+
+func tell(r *nri.Adaptation, c command) error {
+	ctx := context.Background()
+	event := &nri.StateChangeEvent{Pod: c.Pod, Container: c.Container}
+	switch c.Call {
+	case "RunPodSandbox":
+		return r.RunPodSandbox(ctx, event)
+	case "CreateContainer":
+		_, err := r.CreateContainer(ctx, &nri.CreateContainerRequest{Pod: c.Pod, Container: c.Container})
+		return err
+	case "PostCreateContainer":
+		return r.PostCreateContainer(ctx, event)
+	case "StartContainer":
+		return r.StartContainer(ctx, event)
+	case "PostStartContainer":
+		return r.PostStartContainer(ctx, event)
+	case "UpdateContainer":
+		_, err := r.UpdateContainer(ctx, &nri.UpdateContainerRequest{
+			Pod: c.Pod, Container: c.Container, LinuxResources: c.Resources})
+		return err
+	case "PostUpdateContainer":
+		return r.PostUpdateContainer(ctx, event)
+	case "StopContainer":
+		_, err := r.StopContainer(ctx, &nri.StopContainerRequest{Pod: c.Pod, Container: c.Container})
+		return err
+	case "RemoveContainer":
+		return r.RemoveContainer(ctx, event)
+	case "StopPodSandbox":
+		return r.StopPodSandbox(ctx, event)
+	case "RemovePodSandbox":
+		return r.RemovePodSandbox(ctx, event)
+	}
+	return fmt.Errorf("no such call: %q", c.Call)
+}
+
+func (n *node) obey(r *nri.Adaptation, line []byte) error {
+	var c command
+	if err := json.Unmarshal(line, &c); err != nil {
+		return err
+	}
+	if c.Call == "have" {
+		return n.keep(c)
+	}
+	return tell(r, c)
+}
+
+func main() {
+	n := &node{}
+	nothing := filepath.Join(filepath.Dir(os.Args[1]), "nothing")
+	r, err := nri.New(os.Args[2], os.Args[3], n.synchronize, refuse, nri.WithSocketPath(os.Args[1]),
+		nri.WithPluginPath(nothing), nri.WithPluginConfigPath(nothing))
+	started := false
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<20)
+	for err == nil && lines.Scan() {
+		if lines.Text() == "start" && !started {
+			started = true
+			err = r.Start()
+			continue
+		}
+		begin := time.Now()
+		if wrong := n.obey(r, lines.Bytes()); wrong != nil {
+			fmt.Println("error", wrong)
+		} else {
+			fmt.Println("ok", time.Since(begin).Microseconds())
+		}
+	}
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
