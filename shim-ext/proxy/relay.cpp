@@ -21,10 +21,15 @@ constexpr seconds kLastWords{60};
 // How long the daemon may take for the last reports.
 constexpr seconds kLastReports{1};
 
+// How long no connection is taken in for want of descriptors, where none ends before.
+constexpr seconds kBreath{1};
+
 constexpr Loop::Time kNever = Loop::Time::max();
 // Looking at what passed waits for a moment in which nothing passes, and no longer than this.
 constexpr milliseconds kQuiet{1};
 constexpr milliseconds kLatest{20};
+
+bool is_for_want_of_descriptors(int error) { return error == EMFILE || error == ENFILE; }
 
 }  // namespace
 
@@ -34,7 +39,7 @@ Relay::Relay(Sockets sockets, std::string api_socket, std::filesystem::path bund
       outbox_(loop_, std::move(api_socket)),
       reporter_(std::move(bundles)),
       pool_(std::move(pool)),
-      next_look_(steady_clock::now() + SharedPool::kPeriod) {
+      next_look_(steady_clock::now() + pool_.period()) {
   loop_.add(sockets_.listener.get(), EPOLLIN, listener_);
   loop_.add(sockets_.guard.get(), EPOLLIN | EPOLLRDHUP, guard_);
 }
@@ -57,29 +62,39 @@ void Relay::turn(Loop::Time limit) {
   const auto now = steady_clock::now();
   if (undigested_ && (quiet || now >= passed_at_ + kLatest)) digest();
   outbox_.on_time(now);
+  if (listen_again_ && now >= *listen_again_) listen();
   if (now < next_look_) return;
-  next_look_ = now + SharedPool::kPeriod;
+  next_look_ = now + pool_.period();
   // A pool that cannot be read now is one to look at again.
   (void)pool_.enter();
 }
 
 Loop::Time Relay::next_time(Loop::Time now) const {
   const Loop::Time quiet = undigested_ ? now + kQuiet : kNever;
-  return std::min({quiet, next_look_, outbox_.deadline().value_or(kNever)});
+  return std::min(
+      {quiet, next_look_, outbox_.deadline().value_or(kNever), listen_again_.value_or(kNever)});
 }
 
+// The shim's side first: whom there is no descriptor for stays in the queue, where containerd
+// waits, and is not cut off.
 void Relay::accept() {
+  auto shim = connect_to(sockets_.shim_path);
+  if (!shim && is_for_want_of_descriptors(shim.error().number)) return stop_listening();
   base::Fd client(
       ::accept4(sockets_.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!client && (errno == EMFILE || errno == ENFILE)) {
-    // Until a connection ends: asking again at once would only burn a CPU.
-    loop_.remove(sockets_.listener.get());
-    listening_ = false;
-    return;
-  }
-  if (!client) return;
-  auto shim = connect_to(sockets_.shim_path);
-  if (shim) splice(std::move(client), std::move(*shim));
+  if (!client && is_for_want_of_descriptors(errno)) return stop_listening();
+  if (client && shim) splice(std::move(client), std::move(*shim));
+}
+
+// Asking again at once would only burn a CPU.
+void Relay::stop_listening() {
+  loop_.remove(sockets_.listener.get());
+  listen_again_ = steady_clock::now() + kBreath;
+}
+
+void Relay::listen() {
+  loop_.add(sockets_.listener.get(), EPOLLIN, listener_);
+  listen_again_.reset();
 }
 
 void Relay::splice(base::Fd client, base::Fd shim) {
@@ -107,14 +122,13 @@ void Relay::splice(base::Fd client, base::Fd shim) {
 void Relay::ended(Connections::iterator connection) {
   connection->observer->digest();
   over_.splice(over_.end(), connections_, connection);
-  if (listening_ || shim_gone_) return;
-  loop_.add(sockets_.listener.get(), EPOLLIN, listener_);
-  listening_ = true;
+  if (listen_again_) listen();
 }
 
 // The guard's end is the shim's, unless the shim only tired of a silent connection.
 void Relay::check_shim() {
   loop_.remove(sockets_.guard.get());
+  sockets_.guard.reset();  // there may be no other descriptor left
   auto again = connect_to(sockets_.shim_path);
   if (again) {
     sockets_.guard = std::move(*again);
@@ -122,8 +136,7 @@ void Relay::check_shim() {
     return;
   }
   shim_gone_ = true;
-  if (std::exchange(listening_, false)) loop_.remove(sockets_.listener.get());
-  sockets_.guard.reset();
+  if (!std::exchange(listen_again_, std::nullopt)) loop_.remove(sockets_.listener.get());
   sockets_.listener.reset();
 }
 

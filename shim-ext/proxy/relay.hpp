@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ class Relay {
   using Connections = std::list<Connection>;
 
   void accept();
+  void listen();
+  void stop_listening();
   void splice(base::Fd client, base::Fd shim);
   void ended(Connections::iterator connection);
   void check_shim();
@@ -77,8 +80,9 @@ class Relay {
   SharedPool pool_;
   Loop::Time next_look_;  ///< at the pool
   Connections connections_;
-  Connections over_;       ///< they may still have an event in this turn
-  bool listening_ = true;  ///< false while there is no descriptor left for another connection
+  Connections over_;  ///< they may still have an event in this turn
+  /// Set while nobody is taken in, for want of descriptors.
+  std::optional<Loop::Time> listen_again_;
   bool shim_gone_ = false;
   std::array<char, std::size_t{64} << 10> block_;
 };

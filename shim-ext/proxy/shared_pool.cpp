@@ -22,17 +22,14 @@ base::Result<void> stay_on(const policy::CpuSet& cpus) {
 }  // namespace
 
 base::Result<void> SharedPool::enter() {
-  std::error_code missing;
-  const auto written = std::filesystem::last_write_time(file_, missing);
-  const FileId id = file_id(file_);
-  if (missing || (id == seen_ && written == seen_at_)) return {};
+  const watch::Stamp stamp = watch::stamp_of(file_);
+  if (stamp == watch::Stamp{} || stamp == seen_) return {};
   const auto text = base::read_file(file_);
   if (!text) return unexpected(text.error());
   const auto state = watch::parse_kubelet_state(*text);
   // kubelet may be writing it just now: the next look will tell.
   if (!state) return unexpected(state.error());
-  seen_ = id;
-  seen_at_ = written;
+  seen_ = stamp;
   const auto& pool = state->seen.shared_pool;
   return pool && !pool->empty() ? stay_on(*pool) : base::Result<void>{};
 }

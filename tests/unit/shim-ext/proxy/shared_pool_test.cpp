@@ -1,0 +1,145 @@
+#include "shim-ext/proxy/shared_pool.hpp"
+
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "affinity/base/unix_socket.hpp"
+#include "policy/facts/id_set.hpp"
+#include "shim-ext/proxy/relay.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using proxy::SharedPool;
+
+namespace {
+
+CpuSet own_mask() {
+  cpu_set_t mask;
+  ::sched_getaffinity(0, sizeof(mask), &mask);
+  CpuSet cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &mask)) cpus.add(cpu);
+  }
+  return cpus;
+}
+
+/// kubelet's file, and two CPUs of which one is the pool.
+struct Scene {
+  Scene() {
+    const CpuSet all = own_mask();
+    first = {all.first()};
+    last = {all.last()};
+  }
+
+  bool possible() const {
+    if (first == last) std::cout << "skipped: needs two CPUs\n";
+    return first != last;
+  }
+
+  /// As kubelet does it: another file under the same name.
+  void write(const std::string& text) const {
+    dir.write("fresh", text);
+    std::filesystem::rename(dir.path() / "fresh", file());
+  }
+  void pool(const CpuSet& cpus) const {
+    write(R"({"policyName":"static","defaultCpuSet":")" + policy::format_list(cpus) +
+          R"(","checksum":0})");
+  }
+  std::filesystem::path file() const { return dir.path() / "cpu_manager_state"; }
+
+  tests::TempDir dir;
+  CpuSet first, last;
+};
+
+/// In a thread of its own, which keeps the test's mask as it is.
+template <typename Work>
+void apart(Work work) {
+  std::thread(work).join();
+}
+
+}  // namespace
+
+TEST_CASE("the pool is entered, and entered again when kubelet has changed it") {
+  const Scene scene;
+  if (!scene.possible()) return;
+  apart([&] {
+    const CpuSet all = own_mask();
+    SharedPool pool(scene.file());
+    CHECK(pool.enter());
+    CHECK(own_mask() == all);
+    scene.pool(scene.first);
+    CHECK(pool.enter());
+    CHECK(own_mask() == scene.first);
+    scene.pool(scene.last);
+    CHECK(pool.enter());
+    CHECK(own_mask() == scene.last);
+  });
+}
+
+TEST_CASE("a file that is half written or names no pool of ours changes nothing") {
+  const Scene scene;
+  if (!scene.possible()) return;
+  apart([&] {
+    SharedPool pool(scene.file());
+    scene.pool(scene.first);
+    CHECK(pool.enter());
+    scene.write(R"({"policyName":"static","defaultCp)");
+    CHECK_FALSE(pool.enter());
+    scene.pool({});
+    CHECK(pool.enter());
+    scene.pool({4000});
+    CHECK_FALSE(pool.enter());
+    CHECK(own_mask() == scene.first);
+    scene.pool(scene.last);
+    CHECK(pool.enter());
+    CHECK(own_mask() == scene.last);
+  });
+}
+
+TEST_CASE("a relay at work stays on the pool as it changes") {
+  const Scene scene;
+  if (!scene.possible()) return;
+  scene.pool(scene.first);
+  const std::string own = (scene.dir.path() / "own").string();
+  const std::string shim = (scene.dir.path() / "shim").string();
+  auto at_shim = base::listen_unix(shim);
+  auto listener = base::listen_unix(own);
+  auto guard = base::connect_unix(shim, SOCK_NONBLOCK);
+  REQUIRE((at_shim && listener && guard));
+  const base::Fd shims_end(::accept4(at_shim->get(), nullptr, nullptr, SOCK_CLOEXEC));
+  std::atomic<int> tid = 0;
+  std::thread at_work([&] {
+    SharedPool pool(scene.file(), std::chrono::milliseconds(10));
+    (void)pool.enter();
+    tid = ::gettid();
+    proxy::Relay relay({std::move(*listener), std::move(*guard), shim}, "/nowhere", "/nowhere",
+                       std::move(pool));
+    relay.run();
+  });
+  const auto is_on = [&](const CpuSet& cpus) {
+    for (int i = 0; i < 500; ++i) {
+      cpu_set_t mask;
+      const bool read = ::sched_getaffinity(tid, sizeof(mask), &mask) == 0;
+      if (tid != 0 && read && CPU_COUNT(&mask) == 1 &&
+          CPU_ISSET(static_cast<std::size_t>(cpus.first()), &mask)) {
+        return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  };
+  CHECK(is_on(scene.first));
+  scene.pool(scene.last);
+  CHECK(is_on(scene.last));
+  at_shim->reset();
+  ::shutdown(shims_end.get(), SHUT_RDWR);
+  at_work.join();
+}
