@@ -7,6 +7,18 @@
 #include <utility>
 
 namespace ka::proxy {
+namespace {
+
+/// Room in the kernel for what the other end has not read yet: a message of the largest size then
+/// rarely has to wait here for its turn to be written.
+constexpr int kRoom = 1 << 20;
+
+void make_room(const base::Fd& socket) {
+  // Beyond net.core.wmem_max only with CAP_NET_ADMIN; without it the socket has what it had.
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kRoom, sizeof kRoom);
+}
+
+}  // namespace
 
 Pair::Pair(Loop& loop, base::Fd client, base::Fd shim, std::span<char> block, Events events)
     : loop_(loop),
@@ -14,6 +26,7 @@ Pair::Pair(Loop& loop, base::Fd client, base::Fd shim, std::span<char> block, Ev
       events_(std::move(events)),
       client_(*this, std::move(client)),
       shim_(*this, std::move(shim)) {
+  for (const Side* side : {&client_, &shim_}) make_room(side->fd);
   watch(client_);
   watch(shim_);
 }
