@@ -15,8 +15,8 @@
 
 #include "affinity/base/unix_socket.hpp"
 #include "guest-agent/agent/state_text.hpp"
-#include "guest-agent/protocol/envelope.hpp"
 #include "guest-agent/protocol/messages.hpp"
+#include "shim-ext/ttrpc/envelope.hpp"
 #include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::agent {
@@ -81,10 +81,10 @@ Fd connect_to_agent(const Options& options) {
 /// One call on a connection that was just made: the agent answered, and well.
 bool tell(const Fd& agent, const guest::ContainerNews& news) {
   const std::string bytes =
-      guest::write_call(1, {.service = guest::kService,
+      ttrpc::write_call(1, {.service = guest::kService,
                             .method = "Hello",
                             .payload = guest::encode(guest::Hello{.program = "hook"})}) +
-      guest::write_call(
+      ttrpc::write_call(
           3, {.service = guest::kService, .method = "Container", .payload = guest::encode(news)});
   ::setsockopt(agent.get(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerTime, sizeof kAnswerTime);
   if (::write(agent.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
@@ -98,8 +98,8 @@ bool tell(const Fd& agent, const guest::ContainerNews& news) {
     decoder.feed({chunk.data(), static_cast<std::size_t>(got)});
     while (const auto frame = decoder.next()) {
       if (frame->header.stream != 3) continue;
-      const auto answer = guest::read_answer(frame->data);
-      return answer && answer->status == 0;
+      const auto answer = ttrpc::read_answer(frame->data);
+      return answer && answer->code == ttrpc::Code::kOk;
     }
   }
 }

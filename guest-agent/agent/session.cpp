@@ -7,15 +7,14 @@
 namespace ka::agent {
 namespace {
 
-using guest::Status;
+using ttrpc::Code;
 
 void answer(std::uint32_t stream, std::string_view payload, std::string& out) {
-  out += guest::write_answer(stream, {.status = 0, .message = {}, .payload = payload});
+  out += ttrpc::write_answer(stream, {.code = Code::kOk, .message = {}, .payload = payload});
 }
 
-void refuse(std::uint32_t stream, Status status, std::string_view message, std::string& out) {
-  out += guest::write_answer(
-      stream, {.status = static_cast<std::uint32_t>(status), .message = message, .payload = {}});
+void refuse(std::uint32_t stream, Code code, std::string_view message, std::string& out) {
+  out += ttrpc::write_answer(stream, {.code = code, .message = message, .payload = {}});
 }
 
 guest::Hello ours() { return {.program = "kata-affinity-agent " KA_VERSION}; }
@@ -37,24 +36,24 @@ bool Session::take(const ttrpc::Frame& frame, std::string& out) {
   }
   last_stream_ = stream;
   if (frame.skipped()) {
-    refuse(stream, Status::kResourceExhausted, "the request is too large", out);
+    refuse(stream, Code::kResourceExhausted, "the request is too large", out);
     return false;
   }
-  const auto call = guest::read_call(frame.data);
+  const auto call = ttrpc::read_call(frame.data);
   if (!call) return false;
   if (call->service != guest::kService) {
-    refuse(stream, Status::kUnimplemented, "no such service", out);
+    refuse(stream, Code::kUnimplemented, "no such service", out);
     return true;
   }
   if (call->method == "Hello") return hello(stream, call->payload, out);
   if (!greeted_) {
-    refuse(stream, Status::kFailedPrecondition, "say hello first", out);
+    refuse(stream, Code::kFailedPrecondition, "say hello first", out);
     return true;
   }
   if (call->method == "Apply") return apply(stream, call->payload, out);
   if (call->method == "Watch") return watch(stream, call->payload, out);
   if (call->method == "Container") return container(stream, call->payload, out);
-  refuse(stream, Status::kUnimplemented, "no such method", out);
+  refuse(stream, Code::kUnimplemented, "no such method", out);
   return true;
 }
 
@@ -70,7 +69,7 @@ bool Session::hello(std::uint32_t stream, std::string_view payload, std::string&
 bool Session::apply(std::uint32_t stream, std::string_view payload, std::string& out) {
   auto wishes = guest::decode_wishes(payload);
   if (!wishes) {
-    refuse(stream, Status::kInvalidArgument, "the request cannot be read", out);
+    refuse(stream, Code::kInvalidArgument, "the request cannot be read", out);
     return false;
   }
   answer(stream, guest::encode(agent_.apply(std::move(*wishes))), out);
@@ -89,7 +88,7 @@ bool Session::watch(std::uint32_t stream, std::string_view payload, std::string&
 bool Session::container(std::uint32_t stream, std::string_view payload, std::string& out) {
   const auto news = guest::decode_container(payload);
   if (!news) {
-    refuse(stream, Status::kInvalidArgument, "the request cannot be read", out);
+    refuse(stream, Code::kInvalidArgument, "the request cannot be read", out);
     return false;
   }
   agent_.heard_of(news->id, news->stopped);

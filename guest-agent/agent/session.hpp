@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "guest-agent/agent/agent.hpp"
-#include "guest-agent/protocol/envelope.hpp"
 #include "guest-agent/protocol/limits.hpp"
+#include "shim-ext/ttrpc/envelope.hpp"
 #include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::agent {

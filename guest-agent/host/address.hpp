@@ -10,7 +10,7 @@
 
 #include "affinity/base/fd.hpp"
 #include "affinity/base/result.hpp"
-#include "guest-agent/host/session.hpp"
+#include "guest-agent/host/opener.hpp"
 #include "guest-agent/protocol/limits.hpp"
 
 namespace ka::guest {

@@ -2,9 +2,6 @@
 // guest that does not answer costs its own connection and a pause that grows.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "guest-agent/host/address.hpp"
+#include "guest-agent/host/connection.hpp"
 #include "guest-agent/host/kata_session.hpp"
-#include "guest-agent/host/link.hpp"
-#include "shim-ext/rpc/socket.hpp"
+#include "policy/facts/guest.hpp"
 
 namespace ka::guest {
 
@@ -50,45 +46,31 @@ class KataLink {
   std::vector<policy::GuestContainerState> states() const;
   /// Every container was answered for.
   bool is_current() const;
-  const Address& address() const { return address_; }
+  const Address& address() const { return connection_.address(); }
 
  private:
-  using Timer = boost::asio::steady_timer;
   struct Told {
     policy::GuestCpuSet cpus;
     policy::GuestProblem problem = policy::GuestProblem::kNone;
   };
 
-  void connect();
-  void wait_for_connection();
-  void begin(base::Fd connected);
+  void begin();
   void receive(std::string_view bytes);
   void take(const std::vector<KataAnswer>& answers);
-  void send(std::string bytes);
   void send_wanted();
   bool is_refused(const policy::GuestCpuSet& cpus) const;
   void follow_deadline();
-  void end(const std::string& reason);
-  void in(Timer& timer, std::chrono::milliseconds delay, std::function<void()> then);
+  void end();
 
-  boost::asio::io_context& io_;
-  Address address_;
   bool host_has_systemd_;
   Events events_;
-  Patience patience_;
-  Timer pause_timer_;
-  Timer deadline_timer_;
-  Timer again_timer_;
-  boost::asio::local::stream_protocol::socket connecting_;
-  std::chrono::milliseconds pause_;
+  std::chrono::milliseconds last_look_;
   std::chrono::milliseconds look_again_;
   bool told_connected_ = false;
-  std::uint64_t deadline_for_ = 0;  ///< the answer that the deadline is for, counted from 1
-  std::string told_;                ///< the last complaint
   Sets wanted_;
   std::map<std::string, Told> done_;
   std::optional<KataSession> session_;
-  std::unique_ptr<rpc::Socket> socket_;
+  Connection connection_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

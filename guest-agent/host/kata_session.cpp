@@ -3,19 +3,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "guest-agent/protocol/envelope.hpp"
-#include "guest-agent/protocol/wire.hpp"
+#include "shim-ext/ttrpc/envelope.hpp"
+#include "shim-ext/ttrpc/wire.hpp"
 
 namespace ka::guest {
 namespace {
 
 constexpr std::string_view kKataService = "grpc.AgentService";
 
-// Codes of ttrpc, which are gRPC's. kata-agent answers INVALID_ARGUMENT for a container that it
-// does not have, and PERMISSION_DENIED where its policy forbids the call (src/agent/src/rpc.rs,
-// policy.rs).
-constexpr std::uint32_t kInvalidArgument = 3;
-constexpr std::uint32_t kPermissionDenied = 7;
+using ttrpc::Code;
+using ttrpc::Reader;
+using ttrpc::Writer;
 
 /// UpdateContainerRequest{container_id 1, resources 2}, LinuxResources{CPU 3}, LinuxCPU{Cpus 6}.
 /// All that is left out kata-agent leaves as it is.
@@ -30,10 +28,12 @@ std::string update_request(const KataAnswer& update) {
   return request.take();
 }
 
-policy::GuestProblem problem_of(std::uint32_t status) {
-  if (status == 0) return policy::GuestProblem::kNone;
-  return status == kInvalidArgument ? policy::GuestProblem::kNotFound
-                                    : policy::GuestProblem::kRefused;
+/// kata-agent answers INVALID_ARGUMENT for a container that it does not have, and PERMISSION_DENIED
+/// where its policy forbids the call (src/agent/src/rpc.rs, policy.rs).
+policy::GuestProblem problem_of(Code code) {
+  if (code == Code::kOk) return policy::GuestProblem::kNone;
+  return code == Code::kInvalidArgument ? policy::GuestProblem::kNotFound
+                                        : policy::GuestProblem::kRefused;
 }
 
 bool is_plain(std::string_view text) {
@@ -42,14 +42,17 @@ bool is_plain(std::string_view text) {
 
 }  // namespace
 
-KataSession::KataSession(Opening opening, std::uint32_t port) : opening_(opening), port_(port) {}
+KataSession::KataSession(Opening opening, std::uint32_t port) : opener_(opening, port) {}
 
 std::string KataSession::start() {
-  if (opening_ == Opening::kConnect) return connect_line(port_);
-  std::string out;
+  std::string out = opener_.first();
+  if (out.empty()) ask_details(out);
+  return out;
+}
+
+void KataSession::ask_details(std::string& out) {
   open_ = true;
   send("GetGuestDetails", {}, out);
-  return out;
 }
 
 bool KataSession::fail(std::string reason) {
@@ -70,24 +73,17 @@ bool KataSession::receive(std::string_view bytes, std::vector<KataAnswer>& answe
 
 /// True once ttrpc begins.
 bool KataSession::open(std::string_view& bytes, std::string& out) {
-  switch (connect_.take(bytes)) {
-    case ConnectAnswer::State::kMore:
-      return false;
-    case ConnectAnswer::State::kNonsense:
-      return fail("the VMM's vsock socket does not answer CONNECT");
-    case ConnectAnswer::State::kRefused:
-      return fail("kata-agent does not listen in the guest");
-    case ConnectAnswer::State::kOpen:
-      break;
+  if (!opener_.take(bytes)) {
+    return opener_.failure().empty() ? false : fail(std::string(opener_.failure()));
   }
-  open_ = true;
-  send("GetGuestDetails", {}, out);
+  ask_details(out);
   return true;
 }
 
 void KataSession::send(std::string_view method, std::string_view payload, std::string& out) {
   stream_ = std::exchange(next_stream_, next_stream_ + 2);
-  out += write_call(stream_, {.service = kKataService, .method = method, .payload = payload});
+  out +=
+      ttrpc::write_call(stream_, {.service = kKataService, .method = method, .payload = payload});
 }
 
 void KataSession::update(const std::string& container, const policy::GuestCpuSet& cpus,
@@ -116,22 +112,22 @@ bool KataSession::take(const ttrpc::Frame& frame, std::vector<KataAnswer>& answe
   if (stream_ == 0 || frame.header.stream != stream_) {
     return fail("kata-agent answered what nobody asked");
   }
-  const auto answer = read_answer(frame.data);
+  const auto answer = ttrpc::read_answer(frame.data);
   if (!answer) return fail("kata-agent's answer cannot be read");
   stream_ = 0;
   ++answered_;
-  if (answer->status == kPermissionDenied && ready_) {
+  if (answer->code == Code::kPermissionDenied && ready_) {
     forbidden_ = true;
     return fail("kata-agent's policy forbids to place containers");
   }
   if (!ready_) {
     // One that does not tell who it is may still do what it is asked.
-    if (answer->status == 0 && !take_details(answer->payload)) return false;
+    if (answer->code == Code::kOk && !take_details(answer->payload)) return false;
     ready_ = true;
   } else {
     KataAnswer done = std::move(updates_.front());
     updates_.pop_front();
-    done.problem = problem_of(answer->status);
+    done.problem = problem_of(answer->code);
     answers.push_back(std::move(done));
   }
   send_next(out);

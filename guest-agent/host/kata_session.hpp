@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "guest-agent/host/session.hpp"
-#include "guest-agent/protocol/hybrid.hpp"
+#include "guest-agent/host/opener.hpp"
 #include "policy/facts/guest.hpp"
 #include "shim-ext/ttrpc/frame.hpp"
 
@@ -53,21 +52,20 @@ class KataSession {
 
  private:
   bool fail(std::string reason);
+  void ask_details(std::string& out);
   bool open(std::string_view& bytes, std::string& out);
   bool take(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers, std::string& out);
   bool take_details(std::string_view payload);
   void send(std::string_view method, std::string_view payload, std::string& out);
   void send_next(std::string& out);
 
-  Opening opening_;
-  std::uint32_t port_;
+  Opener opener_;
   bool open_ = false;
   bool ready_ = false;
   bool forbidden_ = false;
   bool is_init_ = false;
   std::string version_;
   std::string failure_;
-  ConnectAnswer connect_;
   ttrpc::Decoder decoder_{kMaxMessage};
   std::uint32_t next_stream_ = 1;
   std::uint32_t stream_ = 0;  ///< of the call that is not answered; 0: none

@@ -1,29 +1,17 @@
-// A lasting connection to one guest's agent. It never blocks and never gives up: a guest that does
-// not answer, or misbehaves, costs its own connection and a pause that grows.
+// A lasting connection to one guest's agent: it is told what the guest is to do, and listened to no
+// more often than we want.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "guest-agent/host/address.hpp"
+#include "guest-agent/host/connection.hpp"
 #include "guest-agent/host/session.hpp"
-#include "shim-ext/rpc/socket.hpp"
 
 namespace ka::guest {
-
-/// How patient a link is.
-struct Patience {
-  std::chrono::milliseconds deadline = kDeadline;  ///< for each answer
-  std::chrono::milliseconds first_pause{100};      ///< between connections; doubled each time
-  std::chrono::milliseconds last_pause{10000};
-  std::chrono::milliseconds between_watches{50};  ///< news come no faster than that
-};
 
 class Link {
  public:
@@ -45,39 +33,21 @@ class Link {
   /// What the guest is to do. Told again to an agent that was started anew.
   void wish(const policy::GuestWishes& wishes);
 
-  const Address& address() const { return address_; }
+  const Address& address() const { return connection_.address(); }
 
  private:
-  using Timer = boost::asio::steady_timer;
-
-  void connect();
-  void wait_for_connection();
-  void begin(base::Fd connected);
+  void begin();
   void receive(std::string_view bytes);
   void tell(const std::vector<News>& news);
-  void send(std::string bytes);
   void follow_deadline();
   void watch_soon();
-  void end(const std::string& reason);
-  void in(Timer& timer, std::chrono::milliseconds delay, std::function<void()> then);
 
-  boost::asio::io_context& io_;
-  Address address_;
   Events events_;
-  Patience patience_;
-  Timer pause_timer_;
-  Timer deadline_timer_;
-  Timer watch_timer_;
-  boost::asio::local::stream_protocol::socket connecting_;
-  std::chrono::milliseconds pause_;
-  std::chrono::steady_clock::time_point began_;
-  bool owed_ = false;
-  std::uint64_t answered_ = 0;
+  std::chrono::milliseconds between_watches_;
   bool told_connected_ = false;
-  std::string told_;  ///< the last complaint
   std::optional<policy::GuestWishes> wishes_;
   std::optional<Session> session_;
-  std::unique_ptr<rpc::Socket> socket_;
+  Connection connection_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

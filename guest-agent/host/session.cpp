@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "guest-agent/protocol/envelope.hpp"
+#include "shim-ext/ttrpc/envelope.hpp"
 
 namespace ka::guest {
 namespace {
@@ -33,15 +33,17 @@ bool have_own_ids(const std::vector<policy::GuestCpu>& cpus) {
 
 }  // namespace
 
-Session::Session(Opening opening, std::uint32_t port) : opening_(opening), port_(port) {}
+Session::Session(Opening opening, std::uint32_t port) : opener_(opening, port) {}
 
 std::string Session::start() {
-  std::string out;
-  if (opening_ == Opening::kMark) return std::string(kLineMark);
-  if (opening_ == Opening::kConnect) return connect_line(port_);
+  std::string out = opener_.first();
+  if (out.empty()) hello(out);
+  return out;
+}
+
+void Session::hello(std::string& out) {
   stage_ = Stage::kHello;
   hello_ = send("Hello", encode(ours()), out);
-  return out;
 }
 
 bool Session::fail(std::string reason) {
@@ -62,29 +64,10 @@ bool Session::receive(std::string_view bytes, std::vector<News>& news, std::stri
 
 /// True once ttrpc begins, with `bytes` what belongs to it.
 bool Session::open(std::string_view& bytes, std::string& out) {
-  if (opening_ == Opening::kMark) {
-    const auto behind = scanner_.find(bytes);
-    if (!behind) return false;
-    bytes.remove_prefix(*behind);
-  } else if (!read_connected(bytes)) {
-    return false;
+  if (!opener_.take(bytes)) {
+    return opener_.failure().empty() ? false : fail(std::string(opener_.failure()));
   }
-  stage_ = Stage::kHello;
-  hello_ = send("Hello", encode(ours()), out);
-  return true;
-}
-
-bool Session::read_connected(std::string_view& bytes) {
-  switch (connect_.take(bytes)) {
-    case ConnectAnswer::State::kMore:
-      return false;
-    case ConnectAnswer::State::kNonsense:
-      return fail("the VMM's vsock socket does not answer CONNECT");
-    case ConnectAnswer::State::kRefused:
-      return fail("nobody listens on the agent's port in the guest");
-    case ConnectAnswer::State::kOpen:
-      break;
-  }
+  hello(out);
   return true;
 }
 
@@ -95,7 +78,7 @@ bool Session::is_owed() const {
 
 std::uint32_t Session::send(std::string_view method, std::string_view payload, std::string& out) {
   const std::uint32_t stream = std::exchange(next_stream_, next_stream_ + 2);
-  out += write_call(stream, {.service = kService, .method = method, .payload = payload});
+  out += ttrpc::write_call(stream, {.service = kService, .method = method, .payload = payload});
   return stream;
 }
 
@@ -122,10 +105,11 @@ bool Session::take(const ttrpc::Frame& frame, std::vector<News>& news, std::stri
   const std::uint32_t stream = frame.header.stream;
   const bool asked = stream != 0 && (stream == hello_ || stream == apply_ || stream == watch_);
   if (!asked) return fail("the agent answered what nobody asked");
-  const auto answer = read_answer(frame.data);
+  const auto answer = ttrpc::read_answer(frame.data);
   if (!answer) return fail("the agent's answer cannot be read");
-  if (answer->status != 0) {
-    return fail("the agent refused a call, with code " + std::to_string(answer->status));
+  if (answer->code != ttrpc::Code::kOk) {
+    return fail("the agent refused a call, with code " +
+                std::to_string(static_cast<std::int32_t>(answer->code)));
   }
   if (stream == hello_) return take_hello(answer->payload, out);
   const bool applied = stream == apply_;

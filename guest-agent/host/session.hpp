@@ -10,20 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "guest-agent/protocol/hybrid.hpp"
-#include "guest-agent/protocol/line.hpp"
+#include "guest-agent/host/opener.hpp"
 #include "guest-agent/protocol/messages.hpp"
 #include "policy/facts/guest.hpp"
 #include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::guest {
-
-/// What has to be said before ttrpc begins.
-enum class Opening {
-  kNone,     ///< a stream socket of the agent's own
-  kConnect,  ///< hybrid vsock: "CONNECT <port>\n", answered by "OK <number>\n"
-  kMark,     ///< a serial line: see line.hpp
-};
 
 /// Something that the agent told.
 struct News {
@@ -63,8 +55,8 @@ class Session {
   enum class Stage { kOpening, kHello, kReady, kFailed };
 
   bool fail(std::string reason);
+  void hello(std::string& out);
   bool open(std::string_view& bytes, std::string& out);
-  bool read_connected(std::string_view& bytes);
   bool take(const ttrpc::Frame& frame, std::vector<News>& news, std::string& out);
   bool take_hello(std::string_view payload, std::string& out);
   bool take_report(std::string_view payload, bool applied, std::vector<News>& news);
@@ -72,13 +64,10 @@ class Session {
   std::uint32_t send(std::string_view method, std::string_view payload, std::string& out);
   void send_wishes(std::string& out);
 
-  Opening opening_;
-  std::uint32_t port_;
+  Opener opener_;
   Stage stage_ = Stage::kOpening;
   std::string failure_;
   std::string program_;
-  ConnectAnswer connect_;
-  LineScanner scanner_;
   ttrpc::Decoder decoder_{kMaxMessage};
   std::uint32_t next_stream_ = 1;
   std::uint64_t answered_ = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "affinity/base/files.hpp"
+#include "agent_unit.hpp"
 
 namespace ka::image {
 namespace {
@@ -17,19 +18,7 @@ using Kind = Item::Kind;
 /// As the agent's own --version says it; the words stand in the program as they are printed.
 constexpr std::string_view kName = "kata-affinity-agent ";
 
-/// Kata's guests with systemd boot into kata-containers.target.
-constexpr const char* kUnit =
-    "[Unit]\n"
-    "Description=CPU affinity of the containers in this VM\n"
-    "Before=kata-agent.service\n"
-    "\n"
-    "[Service]\n"
-    "ExecStart=/usr/bin/kata-affinity-agent\n"
-    "Restart=on-failure\n"
-    "OOMScoreAdjust=-997\n"
-    "\n"
-    "[Install]\n"
-    "WantedBy=kata-containers.target\n";
+static_assert(std::string_view(kAgentUnit).find(kAgentPath) != std::string_view::npos);
 
 Item directory(std::string path) { return {Kind::kDirectory, std::move(path), 0755, {}}; }
 
@@ -75,7 +64,8 @@ std::vector<Item> files_of_root(std::string agent) {
   }
   add_agent(items, kHookPath + 1, kAgentPath + 1, std::move(agent));
   const std::string units = "usr/lib/systemd/system";
-  items.push_back({Kind::kFile, units + "/kata-affinity-agent.service", 0644, kUnit});
+  items.push_back({Kind::kFile, units + "/kata-affinity-agent.service", 0644, kAgentUnit});
+  // Kata's guests with systemd boot into this target.
   items.push_back({Kind::kLink, units + "/kata-containers.target.wants/kata-affinity-agent.service",
                    0777, "../kata-affinity-agent.service"});
   return items;

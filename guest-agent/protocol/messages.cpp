@@ -4,10 +4,15 @@
 #include <limits>
 #include <utility>
 
-#include "guest-agent/protocol/wire.hpp"
+#include "shim-ext/ttrpc/wire.hpp"
 
 namespace ka::guest {
 namespace {
+
+using ttrpc::Field;
+using ttrpc::PackedReader;
+using ttrpc::Reader;
+using ttrpc::Writer;
 
 using namespace policy;
 

@@ -1,30 +1,15 @@
 #include "shim-ext/rpc/message.hpp"
 
-#include "shim-ext/proto/ttrpc.pb.h"
-
 namespace ka::rpc {
 namespace {
 
-namespace wire = proto::ttrpc;
-
-// protobuf counts bytes in int; a frame's data is far below that.
-bool parse(google::protobuf::MessageLite& message, std::string_view data) {
-  return message.ParseFromArray(data.data(), static_cast<int>(data.size()));
+bool is_too_large(const std::string& frame) {
+  return frame.size() > ttrpc::kHeaderSize + ttrpc::kMaxData;
 }
 
-std::string too_large(std::size_t size) {
-  return "a message of " + std::to_string(size) + " bytes is larger than " +
-         std::to_string(ttrpc::kMaxData);
-}
-
-std::string serialize(const Response& response) {
-  wire::Response message;
-  if (response.code != Code::kOk) {
-    message.mutable_status()->set_code(static_cast<std::int32_t>(response.code));
-    message.mutable_status()->set_message(response.message);
-  }
-  message.set_payload(response.payload);
-  return message.SerializeAsString();
+std::string too_large(const std::string& frame) {
+  return "a message of " + std::to_string(frame.size() - ttrpc::kHeaderSize) +
+         " bytes is larger than " + std::to_string(ttrpc::kMaxData);
 }
 
 }  // namespace
@@ -34,52 +19,37 @@ Response unimplemented(const Request& request) {
 }
 
 std::optional<Request> decode_request(std::string_view data) {
-  wire::Request message;
-  if (!parse(message, data)) return std::nullopt;
-  Request request;
-  request.service = std::move(*message.mutable_service());
-  request.method = std::move(*message.mutable_method());
-  request.payload = std::move(*message.mutable_payload());
-  request.timeout = std::chrono::nanoseconds(message.timeout_nano());
-  for (auto& entry : *message.mutable_metadata()) {
-    request.metadata.emplace_back(std::move(*entry.mutable_key()),
-                                  std::move(*entry.mutable_value()));
-  }
+  const auto call = ttrpc::read_call(data);
+  if (!call) return std::nullopt;
+  Request request{std::string(call->service),
+                  std::string(call->method),
+                  std::string(call->payload),
+                  std::chrono::nanoseconds(call->timeout_nano),
+                  {}};
+  for (const auto& [key, value] : call->metadata) request.metadata.emplace_back(key, value);
   return request;
 }
 
 std::optional<Response> decode_response(std::string_view data) {
-  wire::Response message;
-  if (!parse(message, data)) return std::nullopt;
-  Response response;
-  response.code = static_cast<Code>(message.status().code());
-  response.message = message.status().message();
-  response.payload = std::move(*message.mutable_payload());
-  return response;
+  const auto answer = ttrpc::read_answer(data);
+  if (!answer) return std::nullopt;
+  return Response{answer->code, std::string(answer->message), std::string(answer->payload)};
 }
 
 std::optional<std::string> encode_request(std::uint32_t stream, const Request& request) {
-  wire::Request message;
-  message.set_service(request.service);
-  message.set_method(request.method);
-  message.set_payload(request.payload);
-  message.set_timeout_nano(request.timeout.count());
-  for (const auto& [key, value] : request.metadata) {
-    auto* entry = message.add_metadata();
-    entry->set_key(key);
-    entry->set_value(value);
-  }
-  const std::string data = message.SerializeAsString();
-  if (data.size() > ttrpc::kMaxData) return std::nullopt;
-  return ttrpc::encode(stream, ttrpc::kRequest, 0, data);
+  ttrpc::Call call{request.service, request.method, request.payload, request.timeout.count(), {}};
+  call.metadata.assign(request.metadata.begin(), request.metadata.end());
+  std::string frame = ttrpc::write_call(stream, call);
+  if (is_too_large(frame)) return std::nullopt;
+  return frame;
 }
 
 std::string encode_response(std::uint32_t stream, const Response& response) {
-  std::string data = serialize(response);
-  if (data.size() > ttrpc::kMaxData) {
-    data = serialize({Code::kResourceExhausted, too_large(data.size()), {}});
-  }
-  return ttrpc::encode(stream, ttrpc::kResponse, 0, data);
+  std::string frame =
+      ttrpc::write_answer(stream, {response.code, response.message, response.payload});
+  if (!is_too_large(frame)) return frame;
+  const std::string why = too_large(frame);
+  return ttrpc::write_answer(stream, {Code::kResourceExhausted, why, {}});
 }
 
 }  // namespace ka::rpc

@@ -10,22 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "shim-ext/ttrpc/envelope.hpp"
 #include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::rpc {
 
-/// The codes of google.rpc.Code that we give or tell apart.
-enum class Code : std::int32_t {
-  kOk = 0,
-  kCancelled = 1,
-  kUnknown = 2,
-  kInvalidArgument = 3,
-  kDeadlineExceeded = 4,
-  kResourceExhausted = 8,
-  kUnimplemented = 12,
-  kInternal = 13,
-  kUnavailable = 14,
-};
+using ttrpc::Code;
 
 struct Request {
   std::string service;

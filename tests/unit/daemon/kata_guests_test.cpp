@@ -159,7 +159,7 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
 
 TEST_CASE("a container that kata-agent does not have yet is asked for again") {
   Scene scene;
-  scene.server.peer.refusals[kApp] = 3;
+  scene.server.peer.refusals[kApp] = ttrpc::Code::kInvalidArgument;
   scene.run_containers();
   const auto state = [&scene] { return scene.view().report->containers.front(); };
   CHECK(state().problem == policy::GuestProblem::kNotFound);
@@ -171,7 +171,7 @@ TEST_CASE("a container that kata-agent does not have yet is asked for again") {
 
 TEST_CASE("a policy that forbids it is reported, and not tried again") {
   Scene scene;
-  scene.server.peer.refusals[kApp] = 7;
+  scene.server.peer.refusals[kApp] = ttrpc::Code::kPermissionDenied;
   scene.run_containers();
   CHECK(scene.view().text.find("policy forbids") != std::string::npos);
   const int connections = scene.server.connections;

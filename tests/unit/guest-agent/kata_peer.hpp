@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "guest-agent/protocol/envelope.hpp"
 #include "kata_agent.pb.h"
+#include "shim-ext/ttrpc/envelope.hpp"
 #include "shim-ext/ttrpc/frame.hpp"
 #include "tests/catch.hpp"
 
@@ -18,7 +18,7 @@ class KataPeer {
  public:
   bool init_daemon = true;
   std::string version = "4.1.0";
-  std::map<std::string, std::uint32_t> refusals;             ///< codes, by container
+  std::map<std::string, ttrpc::Code> refusals;               ///< by container
   std::vector<std::pair<std::string, std::string>> updates;  ///< containers and cpus, as they came
   int details_asked = 0;
 
@@ -32,10 +32,10 @@ class KataPeer {
 
  private:
   std::string take(const ttrpc::Frame& frame) {
-    const auto call = guest::read_call(frame.data);
+    const auto call = ttrpc::read_call(frame.data);
     REQUIRE(call);
     CHECK(call->service == "grpc.AgentService");
-    guest::Answer answer;
+    ttrpc::Answer answer;
     std::string payload;
     if (call->method == "GetGuestDetails") {
       ++details_asked;
@@ -46,13 +46,13 @@ class KataPeer {
       payload = response.SerializeAsString();
     } else {
       CHECK(call->method == "UpdateContainer");
-      answer.status = update(std::string(call->payload));
+      answer.code = update(std::string(call->payload));
     }
     answer.payload = payload;
-    return guest::write_answer(frame.header.stream, answer);
+    return ttrpc::write_answer(frame.header.stream, answer);
   }
 
-  std::uint32_t update(const std::string& payload) {
+  ttrpc::Code update(const std::string& payload) {
     kata_agent_subset::UpdateContainerRequest request;
     REQUIRE(request.ParseFromString(payload));
     // What is not sent kata-agent leaves as it is.
@@ -61,7 +61,7 @@ class KataPeer {
     CHECK(request.resources().cpu().shares() == 0);
     updates.emplace_back(request.container_id(), request.resources().cpu().cpus());
     const auto refusal = refusals.find(request.container_id());
-    return refusal == refusals.end() ? 0 : refusal->second;
+    return refusal == refusals.end() ? ttrpc::Code::kOk : refusal->second;
   }
 
   ttrpc::Decoder decoder_;

@@ -61,7 +61,8 @@ TEST_CASE("kata-agent is told the CPUs of containers, one after the other, in it
 TEST_CASE("a container that kata-agent does not have, and one that it refuses, are told apart") {
   Scene scene;
   REQUIRE(scene.settle(scene.session.start()));
-  scene.peer.refusals = {{"absent", 3}, {"broken", 13}};
+  scene.peer.refusals = {{"absent", ttrpc::Code::kInvalidArgument},
+                         {"broken", ttrpc::Code::kInternal}};
   REQUIRE(scene.update("absent", {1}));
   REQUIRE(scene.update("broken", {1}));
   REQUIRE(scene.answers.size() == 2);
@@ -72,7 +73,7 @@ TEST_CASE("a container that kata-agent does not have, and one that it refuses, a
 TEST_CASE("a policy that forbids the call ends it for good") {
   Scene scene;
   REQUIRE(scene.settle(scene.session.start()));
-  scene.peer.refusals = {{"c1", 7}};
+  scene.peer.refusals = {{"c1", ttrpc::Code::kPermissionDenied}};
   CHECK_FALSE(scene.update("c1", {1}));
   CHECK(scene.session.is_forbidden());
   CHECK(scene.session.failure().find("policy") != std::string::npos);
@@ -100,7 +101,8 @@ TEST_CASE("whatever a guest says in kata-agent's place ends its own connection o
     return session.receive(bytes, answers, out) ? std::string() : session.failure();
   };
   const auto answer = [](std::uint32_t stream, std::string_view payload) {
-    return guest::write_answer(stream, {.status = 0, .message = {}, .payload = payload});
+    return ttrpc::write_answer(stream,
+                               {.code = ttrpc::Code::kOk, .message = {}, .payload = payload});
   };
   CHECK(after_start(answer(7, "")).find("nobody asked") != std::string::npos);
   CHECK(after_start(answer(1, "") + answer(1, "")).find("nobody asked") != std::string::npos);

@@ -6,7 +6,7 @@
 #include <list>
 
 #include "guest-agent/host/agent_url.hpp"
-#include "guest-agent/protocol/envelope.hpp"
+#include "shim-ext/ttrpc/envelope.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -66,7 +66,7 @@ struct Scene {
 
 std::string hello() {
   const std::string payload = guest::encode(guest::Hello{.program = "agent"});
-  return guest::write_answer(1, {.status = 0, .message = {}, .payload = payload});
+  return ttrpc::write_answer(1, {.code = ttrpc::Code::kOk, .message = {}, .payload = payload});
 }
 
 }  // namespace

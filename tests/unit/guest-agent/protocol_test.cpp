@@ -1,8 +1,8 @@
 #include "guest-agent/protocol/agent.pb.h"
-#include "guest-agent/protocol/envelope.hpp"
 #include "guest-agent/protocol/line.hpp"
 #include "guest-agent/protocol/messages.hpp"
-#include "guest-agent/protocol/wire.hpp"
+#include "shim-ext/ttrpc/envelope.hpp"
+#include "shim-ext/ttrpc/wire.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;
@@ -73,7 +73,7 @@ TEST_CASE("protobuf reads what we write by agent.proto, and we what it writes") 
 }
 
 TEST_CASE("fields of a later version are skipped") {
-  guest::Writer later;
+  ttrpc::Writer later;
   later.number(90, 5);
   later.text(91, "what is new");
   CHECK(guest::decode_report(guest::encode(rich_report()) + later.take()) == rich_report());
@@ -95,7 +95,7 @@ TEST_CASE("what is out of bounds is refused as a whole") {
   CHECK(refused([](auto& r) {
     for (int i = 10; r.cpus.size() <= guest::kMaxCpus; ++i) r.cpus.push_back({.number = i});
   }));
-  guest::Writer backwards;
+  ttrpc::Writer backwards;
   backwards.text(3, "5-2");
   CHECK_FALSE(guest::decode_report(backwards.take()));
   CHECK_FALSE(guest::decode_report("\x08"));

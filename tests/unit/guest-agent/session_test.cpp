@@ -2,7 +2,7 @@
 #include "guest-agent/agent/session.hpp"
 
 #include "guest-agent/host/session.hpp"
-#include "guest-agent/protocol/envelope.hpp"
+#include "shim-ext/ttrpc/envelope.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/guest-agent/guest_scene.hpp"
 
@@ -22,7 +22,8 @@ struct Host {
 
   bool receive(std::string_view bytes) { return session.receive(bytes, news, out); }
   bool answer(std::uint32_t stream, std::string_view payload) {
-    return receive(guest::write_answer(stream, {.status = 0, .message = {}, .payload = payload}));
+    return receive(
+        ttrpc::write_answer(stream, {.code = ttrpc::Code::kOk, .message = {}, .payload = payload}));
   }
   void greet() {
     REQUIRE(answer(1, guest::encode(guest::Hello{.program = "agent"})));
@@ -46,7 +47,7 @@ policy::GuestReport good_report() {
 }
 
 std::string call(std::uint32_t stream, std::string_view method, std::string_view payload) {
-  return guest::write_call(stream,
+  return ttrpc::write_call(stream,
                            {.service = guest::kService, .method = method, .payload = payload});
 }
 
@@ -97,7 +98,7 @@ TEST_CASE("only the last of several wishes counts") {
   sent.feed(host.out);
   const auto frame = sent.next();
   REQUIRE(frame);
-  const auto wishes = guest::decode_wishes(guest::read_call(frame->data)->payload);
+  const auto wishes = guest::decode_wishes(ttrpc::read_call(frame->data)->payload);
   CHECK(wishes->containers[0].hardware_ids.size() == 2);
   CHECK_FALSE(sent.next());
 }
@@ -135,8 +136,8 @@ TEST_CASE("a guest that says what was not asked costs its own connection") {
     CHECK_FALSE(host.receive(ttrpc::encode(3, ttrpc::kResponse, 0, "\xff")));
   }
   SECTION("a refusal") {
-    CHECK_FALSE(
-        host.receive(guest::write_answer(3, {.status = 12, .message = "\x1b[2J", .payload = {}})));
+    CHECK_FALSE(host.receive(ttrpc::write_answer(
+        3, {.code = ttrpc::Code::kUnimplemented, .message = "\x1b[2J", .payload = {}})));
     CHECK(host.session.failure().find('\x1b') == std::string::npos);
   }
 }
@@ -146,8 +147,8 @@ TEST_CASE("half an answer is owed, however long the other half takes") {
   host.greet();
   REQUIRE(host.answer(3, guest::encode(good_report())));
   CHECK_FALSE(host.session.is_owed());
-  const std::string whole =
-      guest::write_answer(5, {.status = 0, .message = {}, .payload = guest::encode(good_report())});
+  const std::string whole = ttrpc::write_answer(
+      5, {.code = ttrpc::Code::kOk, .message = {}, .payload = guest::encode(good_report())});
   CHECK(host.receive(std::string_view(whole).substr(0, 11)));
   CHECK(host.session.is_owed());
 }

@@ -1,8 +1,8 @@
-#include "guest-agent/protocol/wire.hpp"
+#include "shim-ext/ttrpc/wire.hpp"
 
 #include <limits>
 
-namespace ka::guest {
+namespace ka::ttrpc {
 namespace {
 
 constexpr std::uint32_t kVarint = 0;
@@ -86,4 +86,4 @@ std::optional<std::uint64_t> PackedReader::next() {
   return value;
 }
 
-}  // namespace ka::guest
+}  // namespace ka::ttrpc

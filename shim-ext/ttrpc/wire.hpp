@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace ka::guest {
+namespace ka::ttrpc {
 
 /// One field as it came.
 struct Field {
@@ -69,4 +69,4 @@ class PackedReader {
   bool good_ = true;
 };
 
-}  // namespace ka::guest
+}  // namespace ka::ttrpc

@@ -1,0 +1,134 @@
+#include "guest-agent/host/connection.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/error.hpp>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace ka::guest {
+namespace {
+
+using boost::system::error_code;
+
+int connect_error(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+}  // namespace
+
+Connection::Connection(boost::asio::io_context& io, Address address, Events events,
+                       Patience patience)
+    : io_(io),
+      address_(std::move(address)),
+      events_(std::move(events)),
+      patience_(patience),
+      pause_timer_(io),
+      deadline_timer_(io),
+      later_timer_(io),
+      connecting_(io),
+      pause_(patience.first_pause) {
+  in(pause_timer_, {}, [this] { connect(); });
+}
+
+Connection::~Connection() = default;
+
+void Connection::in(Timer& timer, std::chrono::milliseconds delay, std::function<void()> then) {
+  timer.expires_after(delay);
+  timer.async_wait(
+      [then = std::move(then), alive = std::weak_ptr<bool>(alive_)](const error_code& error) {
+        if (!error && !alive.expired()) then();
+      });
+}
+
+void Connection::later(std::chrono::milliseconds delay, std::function<void()> then) {
+  in(later_timer_, delay, std::move(then));
+}
+
+void Connection::connect() {
+  auto fd = guest::connect(address_);
+  if (!fd) return end(fd.error().message);
+  connecting_.assign(boost::asio::local::stream_protocol(), fd->release());
+  in(deadline_timer_, patience_.deadline, [this] { end("the guest does not answer"); });
+  wait_for_connection();
+}
+
+void Connection::wait_for_connection() {
+  connecting_.async_wait(
+      boost::asio::local::stream_protocol::socket::wait_write,
+      [this, alive = std::weak_ptr<bool>(alive_)](const error_code& error) {
+        if (error || alive.expired()) return;
+        const int refused = connect_error(connecting_.native_handle());
+        if (refused != 0) {
+          return end("cannot connect to " + to_string(address_) + ": " + std::strerror(refused));
+        }
+        error_code failed;
+        base::Fd fd(connecting_.release(failed));
+        begin(std::move(fd));
+      });
+}
+
+void Connection::begin(base::Fd connected) {
+  deadline_timer_.cancel();
+  began_ = std::chrono::steady_clock::now();
+  socket_ = std::make_unique<rpc::Socket>(
+      io_, std::move(connected),
+      rpc::Socket::Events{[this](std::string_view bytes) { events_.bytes(bytes); },
+                          [this](const std::string& reason) { end(reason); }});
+  events_.begun();
+}
+
+void Connection::send(std::string bytes) {
+  if (!bytes.empty() && socket_) socket_->send(std::move(bytes));
+}
+
+void Connection::expect(bool owed, std::uint64_t answered) {
+  const bool same = answered_ == std::exchange(answered_, answered);
+  if (owed == std::exchange(owed_, owed) && same) return;
+  if (!owed) {
+    deadline_timer_.cancel();
+    return;
+  }
+  in(deadline_timer_, patience_.deadline, [this] { end("the agent does not answer in time"); });
+}
+
+void Connection::welcome() {
+  welcome_ = true;
+  told_.clear();
+}
+
+void Connection::end(const std::string& reason) {
+  const auto lasted = std::chrono::steady_clock::now() - began_;
+  if (welcome_ && lasted > patience_.last_pause) pause_ = patience_.first_pause;
+  close();
+  in(pause_timer_, pause_, [this] { connect(); });
+  pause_ = std::min(2 * pause_, patience_.last_pause);
+  complain(reason);
+}
+
+void Connection::give_up(const std::string& reason) {
+  close();
+  complain(reason);
+}
+
+void Connection::close() {
+  deadline_timer_.cancel();
+  later_timer_.cancel();
+  welcome_ = false;
+  owed_ = false;
+  answered_ = 0;
+  error_code ignored;
+  connecting_.close(ignored);
+  socket_.reset();
+  events_.ended();
+}
+
+void Connection::complain(const std::string& reason) {
+  if (std::exchange(told_, reason) != reason) events_.lost(reason);
+}
+
+}  // namespace ka::guest

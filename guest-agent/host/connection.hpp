@@ -1,0 +1,96 @@
+// A lasting connection to one port in a guest. It never blocks and never gives up by itself: a
+// guest that does not answer costs its own connection and a pause that grows. What is said over it
+// is not its business (session.hpp, kata_session.hpp).
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "guest-agent/host/address.hpp"
+#include "shim-ext/rpc/socket.hpp"
+
+namespace ka::guest {
+
+/// How patient the host is with a guest.
+struct Patience {
+  std::chrono::milliseconds deadline = kDeadline;  ///< for each answer
+  std::chrono::milliseconds first_pause{100};      ///< between connections; doubled each time
+  std::chrono::milliseconds last_pause{10000};
+  std::chrono::milliseconds between_watches{50};  ///< news come no faster than that
+};
+
+class Connection {
+ public:
+  /// Called from the loop; in any of them the owner may go, and this with it. None may be empty.
+  struct Events {
+    std::function<void()> begun;  ///< connected: whatever was said before is forgotten
+    std::function<void(std::string_view)> bytes;
+    std::function<void()> ended;  ///< what `begun` began, and what could not begin
+    /// There is no connection (any more): told once for each reason.
+    std::function<void(const std::string& reason)> lost;
+  };
+
+  /// Connects from the loop, not before it runs.
+  Connection(boost::asio::io_context& io, Address address, Events events, Patience patience);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  /// Closes; no event comes after that.
+  ~Connection();
+
+  /// Nothing where there is no connection.
+  void send(std::string bytes);
+
+  /// Whether an answer is due, and how many came before it: the deadline counts from the moment on
+  /// when it is due, not from each byte of it.
+  void expect(bool owed, std::uint64_t answered);
+
+  /// The peer said who it is: the next complaint is news again, and a connection that lasts makes
+  /// up for the pauses before it.
+  void welcome();
+
+  /// Calls `then` unless the connection ends before; the last call of this counts.
+  void later(std::chrono::milliseconds delay, std::function<void()> then);
+
+  /// Breaks off, and connects anew after a pause.
+  void end(const std::string& reason);
+  /// Breaks off for good.
+  void give_up(const std::string& reason);
+
+  const Address& address() const { return address_; }
+
+ private:
+  using Timer = boost::asio::steady_timer;
+
+  void connect();
+  void wait_for_connection();
+  void begin(base::Fd connected);
+  void close();
+  void complain(const std::string& reason);
+  void in(Timer& timer, std::chrono::milliseconds delay, std::function<void()> then);
+
+  boost::asio::io_context& io_;
+  Address address_;
+  Events events_;
+  Patience patience_;
+  Timer pause_timer_;
+  Timer deadline_timer_;
+  Timer later_timer_;
+  boost::asio::local::stream_protocol::socket connecting_;
+  std::chrono::milliseconds pause_;
+  std::chrono::steady_clock::time_point began_;
+  bool welcome_ = false;
+  bool owed_ = false;
+  std::uint64_t answered_ = 0;
+  std::string told_;  ///< the last complaint
+  std::unique_ptr<rpc::Socket> socket_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace ka::guest
