@@ -1,8 +1,12 @@
 // What `doctor` looks at in the kernel and in programs that move things between CPUs.
 #include <algorithm>
+#include <optional>
+#include <sstream>
 
 #include "affinity/base/files.hpp"
 #include "affinity/cli/checkup.hpp"
+#include "policy/facts/id_set.hpp"
+#include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::cli {
 namespace {
@@ -60,16 +64,55 @@ bool runs(const fs::path& root, const std::string& program) {
          });
 }
 
+/// What a file of shell variables says last of one; absent where it does not.
+std::optional<std::string> variable(const std::string& text, const std::string& name) {
+  std::optional<std::string> value;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(name + '=')) continue;
+    value = line.substr(name.size() + 1);
+    std::erase_if(*value, [](char c) { return c == '"' || c == '\'' || c == ' '; });
+  }
+  return value;
+}
+
+/// The CPUs that irqbalance was told to spare (irqbalance(1)); absent where it was told none, or
+/// what makes no sense.
+std::optional<policy::CpuSet> banned_cpus(const std::string& settings) {
+  auto set = policy::parse_list<policy::CpuTag>("");
+  if (const auto list = variable(settings, "IRQBALANCE_BANNED_CPULIST")) {
+    set = policy::parse_list<policy::CpuTag>(*list);
+  } else if (const auto mask = variable(settings, "IRQBALANCE_BANNED_CPUS")) {
+    set = policy::parse_mask<policy::CpuTag>(*mask);
+  }
+  if (!set || set->empty()) return std::nullopt;
+  return *set;
+}
+
+/// What containers own now, as kubelet's state tells.
+policy::CpuSet owned_cpus(const fs::path& root) {
+  policy::CpuSet owned;
+  const auto text = base::read_file(root / "var/lib/kubelet/cpu_manager_state");
+  if (!text) return owned;
+  const auto state = watch::parse_kubelet_state(*text);
+  if (!state || !state->seen.claims) return owned;
+  for (const policy::Claim& claim : *state->seen.claims) owned |= claim.cpus;
+  return owned;
+}
+
 /// irqbalance spares the CPUs that it was told of, and isolated ones, and no others.
 void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
   if (!runs(root, "irqbalance")) return;
-  const std::string text = base::read_file(root / "etc/default/irqbalance").value_or("");
-  if (text.find("\nIRQBALANCE_BANNED_CPU") != std::string::npos ||
-      text.starts_with("IRQBALANCE_BANNED_CPU")) {
-    return;
-  }
-  symptoms.push_back({"irq", Level::kBad,
-                      "irqbalance runs and may move interrupts onto exclusive CPUs",
+  const auto banned = banned_cpus(base::read_file(root / "etc/default/irqbalance").value_or(""));
+  const auto isolated =
+      policy::parse_list<policy::CpuTag>(line_of(root / "sys/devices/system/cpu/isolated"))
+          .value_or(policy::CpuSet{});
+  const auto open = owned_cpus(root) - banned.value_or(policy::CpuSet{}) - isolated;
+  if (banned && open.empty()) return;
+  const std::string where = open.empty()
+                                ? "exclusive CPUs"
+                                : "CPUs " + policy::format_list(open) + ", which containers own";
+  symptoms.push_back({"irq", Level::kBad, "irqbalance runs and may move interrupts onto " + where,
                       "set IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance to the CPUs that "
                       "containers may own, or stop irqbalance"});
 }

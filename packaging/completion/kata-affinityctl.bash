@@ -11,7 +11,7 @@ _kata_affinity() {
   done
   help=$("$program" "${path[@]}" --help 2>/dev/null)
   if [[ $current == -* ]]; then
-    names=$(grep -oE '^ {2,4}(-h,)?--[a-z-]+' <<<"$help" | sed 's/.*--/--/')
+    names=$(grep -oE '^ {2,4}(-[a-z],)?--[a-z-]+' <<<"$help" | sed 's/.*--/--/')
   else
     names=$(sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p' <<<"$help")
   fi

@@ -51,6 +51,13 @@ TEST_CASE("doctor: a node where all is well") {
   CHECK(says(root, "sandbox_cgroup_only is on"));
 }
 
+TEST_CASE("doctor: debugfs without KVM") {
+  const tests::TempDir root;
+  root.write("sys/kernel/debug/sched/debug", "");
+  CHECK(says(root, "debugfs is there and has nothing of KVM"));
+  CHECK_FALSE(says(root, "debugfs is not mounted"));
+}
+
 TEST_CASE("doctor: NRI by containerd's configuration") {
   const tests::TempDir root;
   const std::string table = "version = 2\n[plugins.\"io.containerd.nri.v1.nri\"]\n";
@@ -119,6 +126,16 @@ TEST_CASE("doctor: irqbalance, unless it was told which CPUs to spare") {
   CHECK(says(root, "irqbalance runs"));
   root.write("etc/default/irqbalance", "#\nIRQBALANCE_BANNED_CPULIST=4-7\n");
   CHECK_FALSE(says(root, "irqbalance runs"));
+  root.write("var/lib/kubelet/cpu_manager_state",
+             R"({"policyName":"static","defaultCpuSet":"0-2,6-7",)"
+             R"("entries":{"u":{"c":"3-5"}},"checksum":1})");
+  CHECK(says(root, "interrupts onto CPUs 3, which containers own"));
+  root.write("sys/devices/system/cpu/isolated", "3\n");
+  CHECK_FALSE(says(root, "irqbalance runs"));
+  root.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPUS=\"00000030\"\n");
+  CHECK_FALSE(says(root, "irqbalance runs"));
+  root.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPUS=10\n");
+  CHECK(says(root, "interrupts onto CPUs 5, which containers own"));
   std::filesystem::remove(root.path() / "etc/default/irqbalance");
   root.write("proc/31/comm", "containerd\n");
   CHECK_FALSE(says(root, "irqbalance runs"));
