@@ -97,6 +97,15 @@ void name_beside(VmmThreads& result, const SeenProcess& process, Role role) {
   }
 }
 
+/// QEMU starts the thread of a plugged vCPU before KVM has the vCPU (accel/kvm/kvm-accel-ops.c,
+/// kvm_vcpu_thread_fn): a new thread that nobody claims may be one.
+bool has_unclaimed_newcomer(const SeenProcess& before, const VmmThreads& answer) {
+  return std::ranges::any_of(answer.threads, [&](const policy::ThreadFacts& thread) {
+    return thread.role == Role::kEmulator &&
+           std::ranges::find(before.threads, thread.key, &SeenThread::key) == before.threads.end();
+  });
+}
+
 bool has_own_vhost(const SeenProcess& vmm) {
   return std::ranges::any_of(vmm.threads, [](const SeenThread& thread) {
     const auto meaning = read_thread_name(thread.comm);
@@ -286,6 +295,9 @@ base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor, base::Thre
   state.find_serving(fds);
   now.beside = state.read_beside(stats);
   state.answer = state.name_all(now, fds);
+  if (state.last && has_unclaimed_newcomer(state.last->vmm, state.answer)) {
+    state.answer.settled = false;
+  }
   state.last = std::move(now);
   return state.answer;
 }

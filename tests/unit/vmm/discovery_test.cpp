@@ -140,6 +140,32 @@ TEST_CASE("a vCPU that never ran is waited for, and found as soon as it ran") {
   CHECK(found->settled);
 }
 
+TEST_CASE("a plugged vCPU's thread that was seen before KVM had the vCPU is looked at again") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4001, "qemu-system-x86");
+  node.kvm_vcpu("4000-12", 0, 4001);
+  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  CHECK(discovery.look(nullptr)->settled);
+  node.thread(kVmm, 4002, "qemu-system-x86");
+  CHECK_FALSE(discovery.look(nullptr)->settled);
+  node.kvm_vcpu("4000-12", 1, 4002);
+  const auto found = discovery.look(nullptr);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "0:0 1:1");
+  CHECK(found->settled);
+}
+
+TEST_CASE("a new thread that nobody claims is one of the emulator's at the second look") {
+  const FakeNode node;
+  qemu(node);
+  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  CHECK(discovery.look(nullptr)->settled);
+  node.thread(kVmm, 4002, "worker");
+  CHECK_FALSE(discovery.look(nullptr)->settled);
+  CHECK(discovery.look(nullptr)->settled);
+}
+
 TEST_CASE("a VMM with several VMs has the vCPUs of all") {
   const FakeNode node;
   qemu(node);
