@@ -3,6 +3,7 @@
 #include <sys/un.h>
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
 #include "shim-ext/proto/task.pb.h"
@@ -19,13 +20,14 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-std::optional<std::string> address_in_json(std::string_view text) {
+/// Absent when the text is no object with an address.
+std::optional<boost::json::object> parse_json(std::string_view text) {
   boost::system::error_code wrong;
   const auto document = boost::json::parse(text, wrong);
   if (wrong || !document.is_object()) return std::nullopt;
   const auto* address = document.get_object().if_contains("address");
   if (address == nullptr || !address->is_string()) return std::nullopt;
-  return std::string(address->get_string());
+  return document.get_object();
 }
 
 /// Absent when the bytes are no such message.
@@ -36,31 +38,33 @@ std::optional<proto::task::BootstrapResult> parse_message(std::string_view bytes
   return message;
 }
 
-// The first byte of a message is the tag of one of its fields, which is neither of these.
-bool is_text(std::string_view answer) {
-  return answer.starts_with('{') || answer.starts_with(kScheme);
-}
-
 }  // namespace
 
+// The first byte of a message is the tag of one of its fields, which is neither '{' nor 'u'.
 std::optional<std::string> address_in(std::string_view answer) {
   const std::string_view text = trim(answer);
-  if (text.starts_with('{')) return address_in_json(text);
-  if (is_text(text)) return std::string(text);
+  if (text.starts_with('{')) {
+    const auto object = parse_json(text);
+    return object ? std::optional(std::string(object->at("address").get_string())) : std::nullopt;
+  }
+  if (text.starts_with(kScheme)) return std::string(text);
   const auto message = parse_message(answer);
   return message ? std::optional(message->address()) : std::nullopt;
 }
 
-std::string with_address(std::string_view answer, std::string_view own, std::string_view other) {
-  if (auto message = is_text(trim(answer)) ? std::nullopt : parse_message(answer)) {
-    message->set_address(std::string(other));
-    return message->SerializeAsString();
+std::string with_address(std::string_view answer, std::string_view other) {
+  const std::string_view text = trim(answer);
+  if (text.starts_with('{')) {
+    auto object = parse_json(text);
+    if (!object) return std::string(answer);
+    object->at("address") = other;
+    return boost::json::serialize(*object);
   }
-  std::string text(answer);
-  // JSON writes a backslash as two: what is found then may begin in the middle of such a pair.
-  if (own.find('\\') != std::string_view::npos) return text;
-  if (const auto at = text.find(own); at != std::string::npos) text.replace(at, own.size(), other);
-  return text;
+  if (text.starts_with(kScheme)) return std::string(other);
+  auto message = parse_message(answer);
+  if (!message) return std::string(answer);
+  message->set_address(std::string(other));
+  return message->SerializeAsString();
 }
 
 std::optional<std::string> socket_path(std::string_view address) {

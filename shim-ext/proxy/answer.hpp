@@ -14,9 +14,9 @@ namespace ka::proxy {
 /// The address in an answer; absent when it has none that we know how to find.
 std::optional<std::string> address_in(std::string_view answer);
 
-/// The same answer with another address in place of its own; unchanged where that stands in it with
-/// JSON's escapes, which no shim's has.
-std::string with_address(std::string_view answer, std::string_view own, std::string_view other);
+/// The same answer with another address in place of its own; as it is where it has none. In JSON
+/// and in a message whatever else stands there stays, what we do not know included; blanks may go.
+std::string with_address(std::string_view answer, std::string_view other);
 
 /// "/run/…" of "unix:///run/…"; absent for other kinds of address.
 std::optional<std::string> socket_path(std::string_view address);

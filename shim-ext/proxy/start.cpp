@@ -26,8 +26,8 @@ using base::Result;
 Result<void> rename_files(const std::string& own, const std::string& other) {
   for (const char* file : {"address", "bootstrap.json"}) {
     const auto text = base::read_file(file);
-    if (!text || text->find(own) == std::string::npos) continue;
-    const auto written = base::write_atomically(file, with_address(*text, own, other));
+    if (!text || address_in(*text) != own) continue;
+    const auto written = base::write_atomically(file, with_address(*text, other));
     if (!written) return written;
   }
   return {};
@@ -68,7 +68,7 @@ Result<std::string> put_proxy_before(const std::string& answer, const Settings& 
   }
   const std::string other = unix_address(*own);
   if (auto renamed = rename_files(*address, other); !renamed) return unexpected(renamed.error());
-  return with_address(answer, *address, other);
+  return with_address(answer, other);
 }
 
 int print(const std::string& text) {

@@ -15,22 +15,20 @@ using namespace ka;
 
 namespace {
 
-void rename_back_and_forth(std::string_view answer) {
+void rename_there_and_back(std::string_view answer) {
   const auto own = proxy::address_in(answer);
-  if (!own || own->empty()) return;
+  if (!own) return;
   const std::string other = "unix:///run/containerd/s/other";
-  const std::string renamed = proxy::with_address(answer, *own, other);
-  // JSON may write an address with escapes: then it is left as it is.
-  if (renamed == answer) return;
-  const auto found = proxy::address_in(renamed);
-  if (answer.find(*own) == answer.rfind(*own)) tests::require(found == other);
+  const std::string renamed = proxy::with_address(answer, other);
+  tests::require(proxy::address_in(renamed) == other);
+  tests::require(proxy::address_in(proxy::with_address(renamed, *own)) == own);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  rename_back_and_forth(bytes);
+  rename_there_and_back(bytes);
   int asked = 0, answered = 0;
   proxy::Observer observer(
       {.asked =
