@@ -107,8 +107,9 @@ void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
   const auto isolated =
       policy::parse_list<policy::CpuTag>(line_of(root / "sys/devices/system/cpu/isolated"))
           .value_or(policy::CpuSet{});
-  const auto open = owned_cpus(root) - banned.value_or(policy::CpuSet{}) - isolated;
-  if (banned && open.empty()) return;
+  const auto owned = owned_cpus(root);
+  const auto open = owned - banned.value_or(policy::CpuSet{}) - isolated;
+  if (open.empty() && (banned || !owned.empty())) return;
   const std::string where = open.empty()
                                 ? "exclusive CPUs"
                                 : "CPUs " + policy::format_list(open) + ", which containers own";

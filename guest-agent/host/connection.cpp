@@ -128,7 +128,7 @@ void Connection::close() {
 }
 
 void Connection::complain(const std::string& reason) {
-  if (std::exchange(told_, reason) != reason) events_.lost(reason);
+  if (std::exchange(told_, reason) != reason && events_.lost) events_.lost(reason);
 }
 
 }  // namespace ka::guest

@@ -28,7 +28,8 @@ struct Patience {
 
 class Connection {
  public:
-  /// Called from the loop; in any of them the owner may go, and this with it. None may be empty.
+  /// Called from the loop; in any of them the owner may go, and this with it. Only `lost` may be
+  /// empty.
   struct Events {
     std::function<void()> begun;  ///< connected: whatever was said before is forgotten
     std::function<void(std::string_view)> bytes;

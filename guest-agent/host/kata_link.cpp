@@ -24,10 +24,7 @@ KataLink::KataLink(boost::asio::io_context& io, Address address, bool host_has_s
                   {.begun = [this] { begin(); },
                    .bytes = [this](std::string_view bytes) { receive(bytes); },
                    .ended = [this] { session_.reset(); },
-                   .lost =
-                       [this](const std::string& reason) {
-                         if (events_.lost) events_.lost(reason);
-                       }},
+                   .lost = events_.lost},
                   patience) {}
 
 KataLink::~KataLink() = default;

@@ -11,10 +11,7 @@ Link::Link(boost::asio::io_context& io, Address address, Events events, Patience
                   {.begun = [this] { begin(); },
                    .bytes = [this](std::string_view bytes) { receive(bytes); },
                    .ended = [this] { session_.reset(); },
-                   .lost =
-                       [this](const std::string& reason) {
-                         if (events_.lost) events_.lost(reason);
-                       }},
+                   .lost = events_.lost},
                   patience) {}
 
 Link::~Link() = default;

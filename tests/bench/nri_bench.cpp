@@ -12,9 +12,7 @@
 #include <vector>
 
 #include "shim-ext/proto/nri.pb.h"
-#include "tests/bench/child.hpp"
-#include "tests/nri_runtime.hpp"
-#include "tests/temp_dir.hpp"
+#include "tests/bench/nri_daemon.hpp"
 
 namespace {
 
@@ -69,16 +67,8 @@ int main(int argc, char** argv) {
   }
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 2000;
   const int sandboxes = argc > 4 ? std::atoi(argv[4]) : 8;
-  ::setenv("TMPDIR", "/dev/shm", 1);  // state lies below /run, which is in memory
-  const ka::tests::TempDir dir;
-  const auto path = [&](const char* name) { return (dir.path() / name).string(); };
-  dir.write("affinity.toml", "[affinity]\nlog_level = \"warning\"\nkubelet_state = \"" +
-                                 path("kubelet") + "\"\nnri_socket = \"" + path("nri.sock") +
-                                 "\"\n");
-  ka::tests::NriRuntime runtime(path("nri.sock"));
-  const ka::bench::Child daemon({argv[1], "--config", path("affinity.toml"), "--socket",
-                                 path("api.sock"), "--state-dir", path("state"), "--run",
-                                 dir.path().string()});
+  ka::bench::NriDaemon daemon(argv[1]);
+  ka::tests::NriRuntime& runtime = daemon.runtime();
   runtime.take_in();
   std::deque<ka::bench::Child> vmms;
   const auto pod = [](int i) { return "pod" + std::to_string(i); };

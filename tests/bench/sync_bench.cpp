@@ -12,9 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/bench/child.hpp"
-#include "tests/nri_runtime.hpp"
-#include "tests/temp_dir.hpp"
+#include "tests/bench/nri_daemon.hpp"
 
 namespace {
 
@@ -44,16 +42,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int pods = argc > 2 ? std::atoi(argv[2]) : 3000;
-  ::setenv("TMPDIR", "/dev/shm", 1);  // state lies below /run, which is in memory
-  const ka::tests::TempDir dir;
-  const auto path = [&](const char* name) { return (dir.path() / name).string(); };
-  dir.write("affinity.toml", "[affinity]\nlog_level = \"warning\"\nkubelet_state = \"" +
-                                 path("kubelet") + "\"\nnri_socket = \"" + path("nri.sock") +
-                                 "\"\n");
-  ka::tests::NriRuntime runtime(path("nri.sock"));
-  const ka::bench::Child daemon({argv[1], "--config", path("affinity.toml"), "--socket",
-                                 path("api.sock"), "--state-dir", path("state"), "--run",
-                                 dir.path().string()});
+  ka::bench::NriDaemon daemon(argv[1]);
+  ka::tests::NriRuntime& runtime = daemon.runtime();
   const double longest = runtime.take_in(ka::tests::many_pods(pods));
   const double first = runtime.ask("Shutdown", wire::Empty()) / 1e6;
   std::printf(

@@ -51,7 +51,7 @@ base::Result<vmm::MonitorFacts> read(const Answer& answer) {
 
 class Client::Asker : public std::enable_shared_from_this<Asker> {
  public:
-  Asker(asio::io_context& io, ClientOptions options, ClientHandlers handlers)
+  Asker(asio::io_context& io, vmm::MonitorOptions options, ClientHandlers handlers)
       : io_(io),
         options_(std::move(options)),
         handlers_(std::move(handlers)),
@@ -72,7 +72,7 @@ class Client::Asker : public std::enable_shared_from_this<Asker> {
   void close();
 
   asio::io_context& io_;
-  ClientOptions options_;
+  vmm::MonitorOptions options_;
   ClientHandlers handlers_;
   bool stopped_ = false;
   bool wanted_ = true;
@@ -176,7 +176,7 @@ asio::awaitable<base::Result<vmm::MonitorFacts>> Client::Asker::talk() {
   }
 }
 
-Client Client::start(asio::io_context& io, ClientOptions options, ClientHandlers handlers) {
+Client Client::start(asio::io_context& io, vmm::MonitorOptions options, ClientHandlers handlers) {
   auto asker = std::make_shared<Asker>(io, std::move(options), std::move(handlers));
   asker->start();
   return Client(std::move(asker));

@@ -1,28 +1,18 @@
 // Asks one Cloud Hypervisor how many vCPUs its VM has, whenever it is told to.
 #pragma once
 
-#include <chrono>
-#include <filesystem>
 #include <functional>
 #include <memory>
 
 #include "affinity/base/result.hpp"
 #include "vmm/facts/facts.hpp"
+#include "vmm/facts/monitor_options.hpp"
 
 namespace boost::asio {
 class io_context;
 }
 
 namespace ka::clh {
-
-struct ClientOptions {
-  std::filesystem::path socket;
-  /// For the connection, the question and the whole answer.
-  std::chrono::milliseconds deadline{2000};
-  /// After a failure, until it is asked again: the first pause, doubled up to the last.
-  std::chrono::milliseconds first_pause{100};
-  std::chrono::milliseconds last_pause{10000};
-};
 
 /// What a client tells, from within the io_context. An empty function is not called.
 struct ClientHandlers {
@@ -37,7 +27,8 @@ struct ClientHandlers {
 /// outlive it. Once it is destroyed no handler is called any more; a handler may destroy it.
 class Client {
  public:
-  static Client start(boost::asio::io_context& io, ClientOptions options, ClientHandlers handlers);
+  static Client start(boost::asio::io_context& io, vmm::MonitorOptions options,
+                      ClientHandlers handlers);
 
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;

@@ -53,7 +53,7 @@ base::Error closed_error() { return {base::ErrorCode::kUnavailable, "QMP connect
 /// `keep_facts` asks. Only keep_facts writes once the session is ready.
 class Client::Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(asio::io_context& io, ClientOptions options, ClientHandlers handlers)
+  Connection(asio::io_context& io, vmm::MonitorOptions options, ClientHandlers handlers)
       : io_(io),
         options_(std::move(options)),
         handlers_(std::move(handlers)),
@@ -95,7 +95,7 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
   void report(const base::Error& error);
 
   asio::io_context& io_;
-  ClientOptions options_;
+  vmm::MonitorOptions options_;
   ClientHandlers handlers_;
   bool stopped_ = false;
 
@@ -310,7 +310,7 @@ asio::awaitable<void> Client::Connection::keep_facts(std::shared_ptr<Connection>
   }
 }
 
-base::Result<Client> Client::start(asio::io_context& io, ClientOptions options,
+base::Result<Client> Client::start(asio::io_context& io, vmm::MonitorOptions options,
                                    ClientHandlers handlers) {
   if (auto allowed = check_socket(options.socket); !allowed) {
     return unexpected(std::move(allowed.error()));

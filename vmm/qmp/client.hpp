@@ -1,29 +1,19 @@
 // A QMP client that keeps a connection to one QEMU and knows its vCPUs and iothreads.
 #pragma once
 
-#include <chrono>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "affinity/base/result.hpp"
 #include "vmm/facts/facts.hpp"
+#include "vmm/facts/monitor_options.hpp"
 
 namespace boost::asio {
 class io_context;
 }
 
 namespace ka::qmp {
-
-struct ClientOptions {
-  std::filesystem::path socket;
-  /// For the connection with its greeting, and for each command.
-  std::chrono::milliseconds deadline{2000};
-  /// Between connections: the first pause, doubled up to the last.
-  std::chrono::milliseconds first_pause{100};
-  std::chrono::milliseconds last_pause{10000};
-};
 
 /// What a client tells, from within the io_context. An empty function is not called.
 struct ClientHandlers {
@@ -42,7 +32,7 @@ struct ClientHandlers {
 class Client {
  public:
   /// Refuses what check_socket() refuses. Connects from within the io_context.
-  static base::Result<Client> start(boost::asio::io_context& io, ClientOptions options,
+  static base::Result<Client> start(boost::asio::io_context& io, vmm::MonitorOptions options,
                                     ClientHandlers handlers);
 
   Client(Client&&) noexcept;

@@ -3,10 +3,9 @@
 # lab timeout: 600
 # lab alone: yes
 
-import subprocess
 
 from lab import check, kernel, product
-from lab.cri import CriPod, start_containerd
+from lab.cri import CriPod, restart_containerd, start_containerd
 from lab.kubelet import CpuManager
 from lab.product import Daemon
 from lab.within import Times, outside, own_cpus
@@ -64,7 +63,7 @@ def main() -> None:
         check.eventually("the shared pod's threads", lambda: outside(go, "0-3"), [], seconds=5)
 
         check.step("containerd restarts, and finds the pods again")
-        subprocess.run(["systemctl", "restart", "containerd"], check=True)
+        restart_containerd(cri)
         check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
         kubelet.admit(rust.uid, "app", "2-3")
         rust.update(owner, "2-3", quota=200000)

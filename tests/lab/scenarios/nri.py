@@ -3,10 +3,9 @@
 # lab timeout: 780
 # lab alone: yes
 
-import subprocess
 
 from lab import check, kernel, product
-from lab.cri import CriPod, start_containerd
+from lab.cri import CriPod, restart_containerd, start_containerd
 from lab.kubelet import CpuManager
 from lab.product import Daemon
 from lab.within import Times, outside
@@ -68,7 +67,7 @@ def main() -> None:
         late = CriPod(cri, "late")
         kubelet.admit(late.uid, "app", "4")
         late.run("app", "4", quota=100000)
-        subprocess.run(["systemctl", "restart", "containerd"], check=True)
+        restart_containerd(cri)
         check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
         kubelet.admit(vm.uid, "app", "2-3")
         vm.update(container, "2-3", quota=200000)

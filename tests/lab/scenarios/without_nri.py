@@ -3,11 +3,10 @@
 # lab timeout: 600
 # lab alone: yes
 
-import subprocess
 
 from lab import check, kernel, product
 from lab.births import Births
-from lab.cri import Cri, CriPod, start_containerd
+from lab.cri import Cri, CriPod, restart_containerd, start_containerd
 from lab.kubelet import CpuManager
 from lab.product import Daemon
 from lab.within import Times, outside, own_cpus
@@ -95,7 +94,7 @@ def through_the_proxy(cri: Cri, kubelet: CpuManager, daemon: Daemon) -> None:
     pod.update(app, "2-3", quota=200000)
     daemon.start()
     check.eventually("vCPUs with a CPU of their own", lambda: own_cpus(pod), ["2", "3"])
-    subprocess.run(["systemctl", "restart", "containerd"], check=True)
+    restart_containerd(cri)
     kubelet.admit(pod.uid, "app", "6-7")
     pod.update(app, "6-7", quota=200000)
     times.expect("vCPUs with a CPU of their own", lambda: own_cpus(pod), ["6", "7"])

@@ -137,6 +137,10 @@ TEST_CASE("doctor: irqbalance, unless it was told which CPUs to spare") {
   root.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPUS=10\n");
   CHECK(says(root, "interrupts onto CPUs 5, which containers own"));
   std::filesystem::remove(root.path() / "etc/default/irqbalance");
+  root.write("sys/devices/system/cpu/isolated", "3-5\n");
+  CHECK_FALSE(says(root, "irqbalance runs"));
+  root.write("etc/default/irqbalance", "\n");
+  std::filesystem::remove(root.path() / "etc/default/irqbalance");
   root.write("proc/31/comm", "containerd\n");
   CHECK_FALSE(says(root, "irqbalance runs"));
 }

@@ -29,7 +29,8 @@ class Cri:
 
     def __init__(self, socket: str = "/run/containerd/containerd.sock", include: Path = GOCODE) -> None:
         """`include`: below it lies api.proto with what it imports."""
-        self._channel = grpc.insecure_channel(f"unix:{socket}")
+        self._address = f"unix:{socket}"
+        self._channel = grpc.insecure_channel(self._address)
         self._pool = _load(include)
         self._classes = message_factory.MessageFactory(self._pool)
 
@@ -46,9 +47,10 @@ class Cri:
         answer = invoke(json_format.ParseDict(request, request_class()), timeout=_PATIENCE, wait_for_ready=True)
         return json_format.MessageToDict(answer, preserving_proto_field_name=True)
 
-    def close(self) -> None:
-        """Ends the connection."""
+    def connect_again(self) -> None:
+        """To a containerd that was started anew: a call on the old connection may meet its end."""
         self._channel.close()
+        self._channel = grpc.insecure_channel(self._address)
 
 
 def start_containerd() -> Cri:
@@ -57,6 +59,12 @@ def start_containerd() -> Cri:
     check.eventually("containerd is there", Path("/run/nri/nri.sock").exists, True)
     import_image("docker.io/lab/sleep:1", {"bin/busybox": Path("/usr/bin/busybox")}, ["/bin/busybox", "sleep", "2147483647"])
     return Cri()
+
+
+def restart_containerd(cri: Cri) -> None:
+    """Its pods run on."""
+    subprocess.run(["systemctl", "restart", "containerd"], check=True)
+    cri.connect_again()
 
 
 class CriPod:
