@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ class FakeNode {
   std::filesystem::path proc() const { return dir_.path() / "proc"; }
   std::filesystem::path debugfs() const { return dir_.path() / "debug"; }
   std::filesystem::path cgroup() const { return dir_.path() / "cgroup"; }
+  std::filesystem::path sys() const { return dir_.path() / "sys"; }
 
   /// A process with its main thread. `program` is the target of its exe link; empty: none (a
   /// kernel thread).
@@ -100,7 +102,64 @@ class FakeNode {
     return (cgroup() / name).string();
   }
 
+  /// A PCI device in the hands of VFIO, in an IOMMU group, and by name ("vfio0") for iommufd.
+  void vfio_device(const std::string& id, int group, const std::string& name, int node = -1) const {
+    const std::string pci = "sys/bus/pci/devices/" + id;
+    dir_.write(pci + "/numa_node", std::to_string(node) + '\n');
+    dir_.write(pci + "/irq", "0\n");
+    std::filesystem::create_directories(dir_.path() / pci / "msi_irqs");
+    dir_.link(pci + "/driver", "../../../../bus/pci/drivers/vfio-pci");
+    const std::string number = std::to_string(group);
+    dir_.link("sys/kernel/iommu_groups/" + number + "/devices/" + id, "../../../../devices/" + id);
+    std::filesystem::create_directories(dir_.path() / "sys/class/vfio" / number);
+    dir_.link("sys/class/vfio-dev/" + name + "/device", "../../../" + id);
+  }
+
+  /// An interrupt of it; `handlers` as the kernel lists them.
+  void msi(const std::string& id, int number, const std::string& handlers,
+           const std::string& cpus) const {
+    dir_.write("sys/bus/pci/devices/" + id + "/msi_irqs/" + std::to_string(number), "msix\n");
+    interrupt(number, handlers, cpus);
+  }
+
+  void interrupt(int number, const std::string& handlers, const std::string& cpus) const {
+    dir_.write("sys/kernel/irq/" + std::to_string(number) + "/actions", handlers + '\n');
+    send_interrupt(number, cpus);
+  }
+
+  /// As anybody else writes it.
+  void send_interrupt(int number, const std::string& cpus) const {
+    dir_.write(affinity_of(number), cpus + '\n');
+  }
+
+  std::string interrupt_cpus(int number) const {
+    std::string text;
+    std::getline(std::ifstream(dir_.path() / affinity_of(number)), text);
+    return text;
+  }
+
+  /// The device gives its interrupt back.
+  void free_interrupt(const std::string& id, int number) const {
+    const std::string name = std::to_string(number);
+    std::filesystem::remove(dir_.path() / "sys/bus/pci/devices" / id / "msi_irqs" / name);
+    std::filesystem::remove_all(dir_.path() / "sys/kernel/irq" / name);
+    std::filesystem::remove_all(dir_.path() / "proc/irq" / name);
+  }
+
+  /// An interrupt that cannot be moved: a file of the kernel's that tells CPUs, and that nobody may
+  /// write.
+  void nail_interrupt(int number) const {
+    std::filesystem::remove(dir_.path() / affinity_of(number));
+    dir_.link(affinity_of(number), "/sys/devices/system/cpu/online");
+  }
+
+  void write(const std::string& file, const std::string& text) const { dir_.write(file, text); }
+
  private:
+  static std::string affinity_of(int number) {
+    return "proc/irq/" + std::to_string(number) + "/smp_affinity_list";
+  }
+
   static std::string task(int pid, int tid) {
     return "proc/" + std::to_string(pid) + "/task/" + std::to_string(tid);
   }

@@ -193,6 +193,37 @@ json::value memory_to_json(const engine::SandboxView& view) {
   return object;
 }
 
+json::object interrupt_to_json(const engine::InterruptView& interrupt, bool drifted) {
+  json::object object{{"number", interrupt.facts.number},
+                      {"name", interrupt.facts.name},
+                      {"wanted", policy::format_list(interrupt.wanted)},
+                      {"actual", policy::format_list(interrupt.facts.cpus)},
+                      {"managed", interrupt.managed},
+                      {"drift", drifted}};
+  if (!interrupt.problem.empty()) object["problem"] = interrupt.problem;
+  return object;
+}
+
+/// Passed-through devices, each with its interrupts.
+void add_devices(json::object& sandbox, const engine::SandboxView& view) {
+  json::array devices;
+  int drift = 0;
+  for (const policy::DeviceFacts& device : view.devices) {
+    json::array interrupts;
+    for (const engine::InterruptView& interrupt : view.interrupts) {
+      if (interrupt.facts.device != device.id) continue;
+      const bool drifted = !view.released && interrupt.drifted();
+      interrupts.push_back(interrupt_to_json(interrupt, drifted));
+      drift += drifted ? 1 : 0;
+    }
+    json::object object{{"id", device.id}, {"interrupts", std::move(interrupts)}};
+    if (device.node >= 0) object["numa"] = device.node;
+    devices.push_back(std::move(object));
+  }
+  sandbox["devices"] = std::move(devices);
+  sandbox["interrupt_drift"] = drift;
+}
+
 /// "2026-01-31T12:00:00.123Z"
 std::string iso_time(std::chrono::system_clock::time_point time) {
   using std::chrono::floor;
@@ -234,6 +265,7 @@ json::object to_json(const engine::SandboxView& view) {
   sandbox["memory"] = memory_to_json(view);
   add_vcpus(sandbox, view);
   add_threads(sandbox, view);
+  add_devices(sandbox, view);
   add_containers(sandbox, view);
   sandbox["reason_codes"] = codes(view.plan.reasons);
   sandbox["warning_codes"] = codes(view.plan.warnings);
@@ -245,6 +277,7 @@ json::object to_json(const engine::Outcome& outcome) {
   return {{"planned", outcome.planned},
           {"writes", outcome.writes},
           {"failed", outcome.failed},
+          {"interrupts", outcome.interrupts},
           {"seconds", std::chrono::duration<double>(outcome.duration).count()}};
 }
 
@@ -258,11 +291,9 @@ json::object to_json(const engine::VerifyReport& report) {
                         {"actual", policy::format_list(finding.actual)},
                         {"text", finding.text}});
   }
-  return {{"ok", report.findings.empty()},
-          {"sandboxes", report.sandboxes},
-          {"released", report.released},
-          {"threads", report.threads},
-          {"findings", std::move(findings)}};
+  return {{"ok", report.findings.empty()},   {"sandboxes", report.sandboxes},
+          {"released", report.released},     {"threads", report.threads},
+          {"interrupts", report.interrupts}, {"findings", std::move(findings)}};
 }
 
 json::array sources_to_json(const engine::Engine& engine) {

@@ -1,5 +1,6 @@
 #include "affinity/api/explain.hpp"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
@@ -88,6 +89,23 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
     if (!view.memory->facts.device.empty()) {
       facts.add(view.memory->facts.device + " is passed through to it", "fd");
     }
+  }
+}
+
+std::string interrupts_text(std::ptrdiff_t number) {
+  return number == 1 ? "1 interrupt" : std::to_string(number) + " interrupts";
+}
+
+void add_device_facts(Facts& facts, const engine::SandboxView& view) {
+  for (const policy::DeviceFacts& device : view.devices) {
+    const auto number =
+        std::ranges::count_if(view.interrupts, [&](const engine::InterruptView& interrupt) {
+          return interrupt.facts.device == device.id;
+        });
+    facts.add("device " + device.id +
+                  (device.node < 0 ? "" : " of node " + std::to_string(device.node)) +
+                  " is passed through to it, with " + interrupts_text(number),
+              "vfio");
   }
 }
 
@@ -272,6 +290,24 @@ void add_thread_results(json::array& results, const engine::SandboxView& view) {
   }
 }
 
+/// "interrupts of 0000:01:00.0 go to CPUs 2-3, where vCPUs are that may take them", and one
+/// sentence for each that goes elsewhere.
+void add_interrupt_results(json::array& results, const engine::SandboxView& view) {
+  for (const auto& [device, cpus] : view.plan.interrupts) {
+    results.emplace_back("interrupts of " + device + " are to go to " + cpus_text(cpus) +
+                         ", where vCPUs are that may take them");
+  }
+  for (const engine::InterruptView& interrupt : view.interrupts) {
+    const std::string name =
+        "interrupt " + std::to_string(interrupt.facts.number) + " (" + interrupt.facts.name + ')';
+    if (interrupt.drifted()) {
+      results.emplace_back(name + " goes to " + cpus_text(interrupt.facts.cpus) + " instead of " +
+                           cpus_text(interrupt.wanted));
+    }
+    if (!interrupt.problem.empty()) results.emplace_back(name + ": " + interrupt.problem);
+  }
+}
+
 void add_memory_result(json::array& results, const engine::SandboxView& view) {
   if (view.memory == nullptr) return;
   const engine::MemoryView& memory = *view.memory;
@@ -293,6 +329,7 @@ json::array results_of(const engine::SandboxView& view) {
   }
   add_vcpu_results(results, view);
   add_thread_results(results, view);
+  add_interrupt_results(results, view);
   add_guest_results(results, view);
   add_memory_result(results, view);
   return results;
@@ -303,6 +340,7 @@ json::array results_of(const engine::SandboxView& view) {
 json::object explain(const engine::Engine& engine, const engine::SandboxView& view) {
   Facts facts;
   add_sandbox_facts(facts, view);
+  add_device_facts(facts, view);
   add_guest_facts(facts, view);
   add_node_facts(facts, engine, view);
   add_source_facts(facts, engine);

@@ -24,6 +24,9 @@ struct Totals {
   double drifted = 0;
   double unmanaged = 0;
   double released = 0;
+  double interrupts = 0;
+  double drifted_interrupts = 0;
+  double unmanaged_interrupts = 0;
   std::map<std::string, double> memory{};  ///< bytes by node
   double misplaced = 0;                    ///< bytes
   std::map<std::string_view, double> guests{{"placed", 0}, {"behind", 0}, {"away", 0}, {"none", 0}};
@@ -48,6 +51,14 @@ void add_memory(const engine::MemoryView& memory, Totals& totals) {
   totals.misplaced += static_cast<double>(memory.plan.misplaced);
 }
 
+void add_interrupts(const engine::SandboxView& view, Totals& totals) {
+  totals.interrupts += static_cast<double>(view.interrupts.size());
+  for (const engine::InterruptView& interrupt : view.interrupts) {
+    totals.drifted_interrupts += !view.released && interrupt.drifted() ? 1 : 0;
+    totals.unmanaged_interrupts += interrupt.managed ? 0 : 1;
+  }
+}
+
 Totals add_up(const engine::Engine& engine) {
   Totals totals;
   for (const policy::Role role : policy::kRoles) totals.threads[policy::role_name(role)] = 0;
@@ -56,6 +67,7 @@ Totals add_up(const engine::Engine& engine) {
     if (!view) continue;
     totals.released += view->released ? 1 : 0;
     if (view->memory != nullptr) add_memory(*view->memory, totals);
+    add_interrupts(*view, totals);
     ++totals.guests[state_of(view->guest)];
     for (const engine::ThreadView& thread : view->threads) {
       ++totals.threads[policy::role_name(thread.facts.role)];
@@ -146,6 +158,12 @@ void add_counters(Page& page, const engine::Counters& counters) {
                counters.drift_found);
   page.counter("kata_affinity_drift_repaired_total", "Of these, the ones that were put back.",
                counters.drift_repaired);
+  page.counter("kata_affinity_interrupt_writes_total",
+               "Interrupts of passed-through devices that were sent to other CPUs.",
+               counters.interrupt_writes);
+  page.counter("kata_affinity_interrupt_drift_found_total",
+               "Interrupts found elsewhere than planned, moved by someone else.",
+               counters.interrupt_drift_found);
   page.counter("kata_affinity_threads_gone_total", "Threads that ended before they were placed.",
                counters.threads_gone);
   page.labelled(MetricType::Counter, "kata_affinity_errors_total", "Failures by kind.", "kind",
@@ -199,6 +217,12 @@ void add_gauges(Page& page, const engine::Engine& engine) {
              totals.drifted);
   page.gauge("kata_affinity_unmanaged_threads", "Threads that cannot be or are not placed.",
              totals.unmanaged);
+  page.gauge("kata_affinity_interrupts", "Interrupts of passed-through devices of sandboxes.",
+             totals.interrupts);
+  page.gauge("kata_affinity_drifted_interrupts",
+             "Interrupts that do not go where the plan wants them.", totals.drifted_interrupts);
+  page.gauge("kata_affinity_unmanaged_interrupts",
+             "Interrupts that cannot be or are not sent elsewhere.", totals.unmanaged_interrupts);
   page.gauge("kata_affinity_released_sandboxes", "Sandboxes given back by hand.", totals.released);
   page.labelled(MetricType::Gauge, "kata_affinity_guests",
                 "Sandboxes by the state of their guest's agent.", "state", totals.guests);

@@ -187,6 +187,46 @@ std::string memory_line(const json::value& sandbox) {
   return text + (say.empty() ? "" : "; " + say) + '\n';
 }
 
+/// Interrupts of one device of which the same is true.
+struct InterruptRow {
+  std::string actual, remark;
+  int number = 0;
+};
+
+std::vector<InterruptRow> interrupt_rows(const json::value& device) {
+  std::vector<InterruptRow> rows;
+  for (const json::value& interrupt : array_of(device, "interrupts")) {
+    InterruptRow row{text_of(interrupt, "actual"), text_of(interrupt, "problem"), 1};
+    if (row.remark.empty() && flag_of(interrupt, "drift")) {
+      row.remark = "wanted on " + text_of(interrupt, "wanted");
+    }
+    const auto same = std::ranges::find_if(rows, [&](const InterruptRow& known) {
+      return known.actual == row.actual && known.remark == row.remark;
+    });
+    if (same == rows.end()) {
+      rows.push_back(std::move(row));
+    } else {
+      ++same->number;
+    }
+  }
+  return rows;
+}
+
+/// "  device 0000:01:00.0: 5 interrupts on CPUs 2-3"
+std::string device_lines(const json::value& sandbox) {
+  std::string text;
+  for (const json::value& device : array_of(sandbox, "devices")) {
+    const std::string name = "  device " + text_of(device, "id") + ": ";
+    const std::vector<InterruptRow> rows = interrupt_rows(device);
+    if (rows.empty()) text += name + "no interrupts\n";
+    for (const InterruptRow& row : rows) {
+      text += name + counted(row.number, "interrupt") + " on CPUs " + row.actual +
+              (row.remark.empty() ? "" : "  <- " + row.remark) + '\n';
+    }
+  }
+  return text;
+}
+
 /// "  cgroup: CPUs 0-3, written by kata-affinity (others wrote 2-3)"
 std::string cgroup_line(const json::value& sandbox) {
   const std::string problem = text_of(sandbox, "cgroup_problem");
@@ -232,6 +272,9 @@ std::string state_of(const json::value& sandbox) {
   if (stuck > 0) {
     state += (state.empty() ? "" : ", ") + counted(stuck, "thread") + " CANNOT be placed";
   }
+  if (const long long interrupts = number_of(sandbox, "interrupt_drift"); interrupts > 0) {
+    state += (state.empty() ? "" : ", ") + counted(interrupts, "interrupt") + " NOT as planned";
+  }
   if (state.empty()) state = "as planned";
   return state + (flag_of(sandbox, "observed") ? " (observe: nothing is written)" : "");
 }
@@ -262,6 +305,7 @@ std::string describe_sandbox(const json::value& sandbox) {
   for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
   text += cgroup_line(sandbox);
   text += memory_line(sandbox);
+  text += device_lines(sandbox);
   text += list_texts(array_of(sandbox, "warnings"), "!");
   return text + list_texts(array_of(sandbox, "conflicts"), "?");
 }
@@ -292,6 +336,9 @@ std::string describe_report(const json::value& report) {
                       (number_of(report, "sandboxes") == 1
                            ? "1 sandbox"
                            : fmt::format("{} sandboxes", number_of(report, "sandboxes")));
+  if (const long long interrupts = number_of(report, "interrupts"); interrupts > 0) {
+    scope = counted(interrupts, "interrupt") + " and " + scope;
+  }
   if (const long long released = number_of(report, "released"); released > 0) {
     scope += fmt::format(" ({} released, held to nothing)", released);
   }
@@ -312,6 +359,9 @@ std::string describe_outcome(const json::value& outcome) {
   const long long failed = number_of(outcome, "failed");
   const long long moved = std::max(0LL, number_of(outcome, "writes") - failed);
   text += " planned, " + counted(moved, "thread") + " moved";
+  if (const long long interrupts = number_of(outcome, "interrupts"); interrupts > 0) {
+    text += ", " + counted(interrupts, "interrupt") + " sent elsewhere";
+  }
   if (failed > 0) {
     text += ", " + counted(failed, "thread") + " could not be placed (see status)";
   }

@@ -155,6 +155,7 @@ Outcome Engine::repair(Affected sandboxes) {
   if (sandboxes.empty()) return {};
   int found = 0;
   for (const Sandbox* sandbox : sandboxes) {
+    find_interrupt_drift(*sandbox);
     const int drifted = sandbox->count_changed_masks(calls_);
     if (drifted == 0) continue;
     found += drifted;
@@ -227,7 +228,9 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
                      found->released() || !options_.enable,
                      options_.observe,
                      find_guest(sandbox),
-                     found->memory()};
+                     found->memory(),
+                     found->interrupts().devices(),
+                     found->interrupts().views()};
 }
 
 void Engine::set_source(policy::Source source, SourceView view) {

@@ -197,6 +197,11 @@ class Engine {
   bool narrow_cgroup(Sandbox& sandbox);
   void wrote_cgroup(const Sandbox& sandbox);
 
+  // The interrupts that go where vCPUs are (interrupts.cpp).
+  void place_interrupts(Sandbox& sandbox, Extent extent, Outcome& outcome);
+  bool interrupts_must_leave(const Sandbox& sandbox) const;
+  void find_interrupt_drift(const Sandbox& sandbox);
+
   // Its two halves (narrow.cpp).
   Outcome narrow_by(const Changes& changes, std::chrono::nanoseconds budget);
   Affected pressed_by(const Changes& changes) const;

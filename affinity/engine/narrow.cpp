@@ -65,11 +65,13 @@ void Engine::narrow_one(Sandbox& sandbox, Outcome& outcome) {
   see_trespass(sandbox);
 }
 
-/// Whether its plan, made from what was last seen of it, takes CPUs away from any of its threads.
+/// Whether its plan, made from what was last seen of it, takes CPUs away from any of its threads,
+/// or others' CPUs from an interrupt.
 bool Engine::would_narrow(Sandbox& sandbox) {
   if (sandbox.plan() == nullptr) return true;
   plan(sandbox);
-  return !policy::diff(placements_to_write(sandbox, Extent::kNarrow)).empty();
+  return interrupts_must_leave(sandbox) ||
+         !policy::diff(placements_to_write(sandbox, Extent::kNarrow)).empty();
 }
 
 Outcome Engine::finish(std::string_view sandbox) {

@@ -125,8 +125,8 @@ Engine::Affected Engine::apply_all(const Affected& sandboxes, base::ThreadStats&
   return again;
 }
 
-/// Makes the writes that bring the sandboxes to their plans; those in which something changed
-/// meanwhile come back.
+/// Makes the writes that bring the sandboxes to their plans, threads first; those in which
+/// something changed meanwhile come back.
 Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent,
                                   base::ThreadStats& stats, Outcome& outcome) {
   std::vector<policy::ThreadPlacement> placements;
@@ -143,6 +143,7 @@ Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent,
     note(sandbox, applied, outcome);
     if (applied.fate == Applied::Fate::kRetry) again.insert(&sandbox);
   }
+  for (Sandbox* sandbox : sandboxes) place_interrupts(*sandbox, extent, outcome);
   return {again.begin(), again.end()};
 }
 

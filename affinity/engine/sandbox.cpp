@@ -133,6 +133,7 @@ base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& p
   read_cgroups(eyes, pod, of_vmm);
   read_masks(eyes);
   remember_originals();
+  interrupts_.look(eyes.roots, seen_.vmm_pid);
   return {};
 }
 
@@ -229,12 +230,16 @@ const state::Original* Sandbox::inherited(const ThreadView& thread) const {
 }
 
 void Sandbox::remember_masks() {
+  interrupts_.remember();
   left_.clear();
   for (const ThreadView& thread : threads_) left_[thread.facts.key.tid] = thread.actual;
 }
 
 bool Sandbox::looks_unchanged(const Eyes& eyes, CgroupKeeper::Time now) const {
-  if (!seen_.settled || !keeper_.looks_unchanged(eyes.cgroups, now)) return false;
+  if (!seen_.settled || !keeper_.looks_unchanged(eyes.cgroups, now) ||
+      !interrupts_.looks_unchanged(eyes.roots, seen_.vmm_pid, now)) {
+    return false;
+  }
   for (const auto& [pid, count] : task_counts_) {
     if (count_tasks(eyes.proc, pid) != count) return false;
   }
@@ -265,6 +270,7 @@ policy::SandboxFacts Sandbox::facts(const policy::PodRecord& pod) const {
   facts.cgroup_cpus = reachable_cpus();
   facts.cgroup_writable = keeper_.in_charge();
   facts.vcpus = seen_.vcpus;
+  facts.devices = interrupts_.devices();
   for (const auto& thread : seen_.threads) {
     if (thread.role == Role::kIothread) facts.iothreads.push_back(thread.name);
   }
@@ -278,6 +284,7 @@ std::optional<CpuSet> Sandbox::reachable_cpus() const {
 
 void Sandbox::forgive() {
   refused_.clear();
+  interrupts_.forgive();
   keeper_.forgive();
 }
 
@@ -286,8 +293,9 @@ void Sandbox::take_plan(policy::SandboxPlan plan) {
   assign();
 }
 
-/// Gives each thread its set of the plan.
+/// Gives each thread and interrupt its set of the plan.
 void Sandbox::assign() {
+  interrupts_.take_plan(*plan_);
   for (ThreadView& thread : threads_) {
     const CpuSet* wanted = plan_->cpus_for(thread.facts);
     thread.wanted = wanted == nullptr ? CpuSet{} : *wanted;
@@ -368,13 +376,14 @@ void Sandbox::note(const Applied& applied) {
 }
 
 state::Saved Sandbox::saved(const policy::PodRecord& pod) const {
-  return {pod, plan_, originals_, released_, keeper_.saved()};
+  return {pod, plan_, originals_, released_, keeper_.saved(), interrupts_.saved()};
 }
 
 void Sandbox::restore(const state::Saved& saved) {
   plan_ = saved.plan;
   originals_ = saved.originals;
   released_ = saved.released;
+  interrupts_.restore(saved.interrupts);
   if (saved.cgroup) keeper_.restore(*saved.cgroup);
 }
 

@@ -14,6 +14,7 @@
 #include "affinity/engine/affinity_calls.hpp"
 #include "affinity/engine/apply.hpp"
 #include "affinity/engine/cgroup_keeper.hpp"
+#include "affinity/engine/interrupt_keeper.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/state/store.hpp"
@@ -82,6 +83,8 @@ class Sandbox {
   std::optional<policy::CpuSet> reachable_cpus() const;
   CgroupKeeper& keeper() { return keeper_; }
   const CgroupKeeper& keeper() const { return keeper_; }
+  InterruptKeeper& interrupts() { return interrupts_; }
+  const InterruptKeeper& interrupts() const { return interrupts_; }
 
   bool released() const { return released_; }
   void set_released(bool released) { released_ = released; }
@@ -116,6 +119,7 @@ class Sandbox {
   std::map<int, policy::CpuSet> allowed_by_pid_;  ///< of every other process of the sandbox
   std::set<int> kept_;                            ///< processes inside the keeper's cgroup
   CgroupKeeper keeper_;
+  InterruptKeeper interrupts_;
   std::map<policy::ThreadKey, std::string> refused_;  ///< given up, and why
   std::map<int, state::Original> originals_;
   std::map<int, std::size_t> task_counts_;  ///< by pid: threads when it was last observed

@@ -93,6 +93,18 @@ void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& th
   }
 }
 
+void collect_interrupts(const std::string& sandbox, const std::vector<InterruptView>& interrupts,
+                        VerifyReport& report) {
+  for (const InterruptView& view : interrupts) {
+    if (!view.drifted()) continue;
+    const std::string name =
+        "interrupt " + std::to_string(view.facts.number) + " (" + view.facts.name + ')';
+    report.findings.push_back({"drift", sandbox, name, view.wanted, view.facts.cpus,
+                               name + " goes to " + policy::format_list(view.facts.cpus) +
+                                   ", wanted " + policy::format_list(view.wanted)});
+  }
+}
+
 std::string text_of(const policy::GuestBreach& breach) {
   std::string text = "in the guest, container " + breach.container + " may run on CPUs " +
                      policy::format_list(breach.actual) + " and was to run on " +
@@ -157,11 +169,13 @@ VerifyReport Engine::verify() {
     plan(*sandbox);
     ++report.sandboxes;
     report.threads += static_cast<int>(sandbox->threads().size());
+    report.interrupts += static_cast<int>(sandbox->interrupts().views().size());
     if (is_given_back(*sandbox)) {
       ++report.released;
       continue;
     }
     collect_drift(id, sandbox->threads(), report);
+    collect_interrupts(id, sandbox->interrupts().views(), report);
     collect_dedicated(*sandbox, dedicated);
     collect_guest(id, settings_for(pod), find_guest(id), report);
     for (const auto& violation : violations_of(*sandbox, pod)) {

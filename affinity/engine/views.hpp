@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "policy/facts/guest.hpp"
+#include "policy/facts/interrupts.hpp"
 #include "policy/facts/memory.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/ledger.hpp"
@@ -30,6 +31,17 @@ struct ThreadView {
   std::string problem;  ///< why it is not as wanted, in words; empty when all is well
 
   bool drifted() const { return managed && !wanted.empty() && wanted != actual; }
+};
+
+/// One interrupt of a passed-through device as it was last seen.
+struct InterruptView {
+  policy::InterruptFacts facts;
+  policy::CpuSet wanted;  ///< where the plan sends it; empty: left where it is
+  /// False when the kernel refused for good, others share it, or the plan leaves it alone.
+  bool managed = false;
+  std::string problem;  ///< why it does not go as wanted, in words; empty when all is well
+
+  bool drifted() const { return managed && wanted != facts.cpus; }
 };
 
 /// How a sandbox's guest stands: what was asked of its agent, and what that told last.
@@ -72,8 +84,10 @@ struct SandboxView {
   std::string cgroup_problem;  ///< why it is not managed although it is to be, in words
   bool released = false;       ///< given back (`release`, `enable = false`): watched, not placed
   bool observed = false;       ///< mode = "observe": planned, nothing is written
-  const GuestView* guest = nullptr;    ///< null: no agent is known
-  const MemoryView* memory = nullptr;  ///< null until it was looked at
+  const GuestView* guest = nullptr;                 ///< null: no agent is known
+  const MemoryView* memory = nullptr;               ///< null until it was looked at
+  const std::vector<policy::DeviceFacts>& devices;  ///< passed through
+  const std::vector<InterruptView>& interrupts;     ///< of these
 
   bool moves_memory() const { return settings.move_memory && !released && !observed; }
 };
@@ -91,10 +105,11 @@ struct Happening {
 
 /// Result of one run of the line.
 struct Outcome {
-  int planned = 0;  ///< sandboxes planned
-  int writes = 0;   ///< affinity system calls made
-  int failed = 0;   ///< threads that could not be placed
-  int late = 0;     ///< sandboxes for which narrow() had no time left
+  int planned = 0;     ///< sandboxes planned
+  int writes = 0;      ///< affinity system calls made
+  int failed = 0;      ///< threads that could not be placed
+  int late = 0;        ///< sandboxes for which narrow() had no time left
+  int interrupts = 0;  ///< interrupts of passed-through devices that were sent elsewhere
   std::chrono::nanoseconds duration{};
 
   Outcome& operator+=(const Outcome& other) {
@@ -102,6 +117,7 @@ struct Outcome {
     writes += other.writes;
     failed += other.failed;
     late += other.late;
+    interrupts += other.interrupts;
     duration += other.duration;
     return *this;
   }
@@ -120,6 +136,7 @@ struct VerifyReport {
   int sandboxes = 0;
   int released = 0;  ///< sandboxes that were given back: read, and held to nothing
   int threads = 0;
+  int interrupts = 0;  ///< of passed-through devices
   std::vector<Finding> findings;
 };
 
@@ -155,6 +172,8 @@ struct Counters {
   std::uint64_t drift_found = 0;
   std::uint64_t drift_repaired = 0;
   std::uint64_t threads_gone = 0;
+  std::uint64_t interrupt_writes = 0;
+  std::uint64_t interrupt_drift_found = 0;
   std::uint64_t memory_moved = 0;   ///< bytes
   std::uint64_t memory_failed = 0;  ///< bytes that were to move and did not
   /// By kind: writes that the kernel refuses for good, or for now, or with an errno that nobody

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "affinity/base/files.hpp"
+#include "affinity/host/passed_through.hpp"
 
 namespace ka::host {
 namespace {
@@ -104,21 +105,12 @@ void take_ends(std::string_view maps, std::vector<Mapping>& mappings) {
   std::erase_if(mappings, [](const Mapping& each) { return each.end <= each.start; });
 }
 
-/// Descriptors by which a device reaches the guest's memory by itself: VFIO by either of its
-/// interfaces, and vDPA. The kernel pins that memory, and pinned pages cannot move.
+/// A device that reaches the guest's memory by itself; one with a name, if any has. The kernel pins
+/// that memory, and pinned pages cannot move.
 std::string passed_through(const fs::path& process) {
-  constexpr std::array<std::string_view, 5> kDevices{"/dev/vfio/", "anon_inode:[vfio-device]",
-                                                     "anon_inode:kvm-vfio", "/dev/iommu",
-                                                     "/dev/vhost-vdpa"};
-  const auto numbers = base::list_numbers(process / "fd");
-  if (!numbers) return {};
   std::string found;
-  for (const int fd : *numbers) {
-    const auto target = base::read_link(process / "fd" / std::to_string(fd));
-    const bool is_one = target && std::ranges::any_of(kDevices, [&](auto prefix) {
-                          return target->starts_with(prefix) && *target != "/dev/vfio/vfio";
-                        });
-    if (is_one && (found.empty() || target->starts_with('/'))) found = *target;
+  for (const std::string& file : device_files(process)) {
+    if (found.empty() || file.starts_with('/')) found = file;
   }
   return found;
 }

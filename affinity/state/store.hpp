@@ -36,12 +36,23 @@ struct SavedCgroup {
   bool operator==(const SavedCgroup&) const = default;
 };
 
+/// An interrupt of a passed-through device that we sent somewhere.
+struct SavedInterrupt {
+  int number = 0;
+  std::string name;       ///< of its handler, with which it is the same interrupt
+  policy::CpuSet theirs;  ///< the CPUs it had without us, as we first saw it
+  policy::CpuSet ours;    ///< those that we gave it last
+
+  bool operator==(const SavedInterrupt&) const = default;
+};
+
 struct Saved {
   policy::PodRecord pod;
   std::optional<policy::SandboxPlan> plan;  ///< the last one: which vCPU serves which CPU
   std::map<int, Original> originals;        ///< by pid
   bool released = false;
   std::optional<SavedCgroup> cgroup;
+  std::vector<SavedInterrupt> interrupts;  ///< by number
 
   bool operator==(const Saved&) const = default;
 };

@@ -87,6 +87,30 @@ SavedCgroup read_cgroup(const json::value& value, words::Complaint& complaint) {
   return cgroup;
 }
 
+json::array to_json(const std::vector<SavedInterrupt>& interrupts) {
+  json::array array;
+  for (const SavedInterrupt& interrupt : interrupts) {
+    array.push_back(json::object{{"number", interrupt.number},
+                                 {"name", interrupt.name},
+                                 {"theirs", format_list(interrupt.theirs)},
+                                 {"ours", format_list(interrupt.ours)}});
+  }
+  return array;
+}
+
+SavedInterrupt read_interrupt(const json::value& value, const std::string& path,
+                              words::Complaint& complaint) {
+  SavedInterrupt interrupt;
+  words::Fields fields(value, path, complaint);
+  fields.require({"number", "name"});
+  fields.read("number", interrupt.number);
+  fields.read("name", interrupt.name);
+  fields.read("theirs", interrupt.theirs);
+  fields.read("ours", interrupt.ours);
+  fields.finish();
+  return interrupt;
+}
+
 policy::Source read_source(words::Fields& fields) {
   std::string name = "state";
   fields.read("source", name);
@@ -172,6 +196,7 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
                         {"originals", to_json(saved.originals)},
                         {"released", saved.released}};
   if (saved.cgroup) document["cgroup"] = to_json(*saved.cgroup);
+  if (!saved.interrupts.empty()) document["interrupts"] = to_json(saved.interrupts);
   if (saved.plan) document["plan"] = words::placements_to_json(*saved.plan);
   return json::serialize(document) + '\n';
 }
@@ -201,6 +226,9 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
   if (const json::value* cgroup = fields.find("cgroup")) {
     saved.cgroup = read_cgroup(*cgroup, complaint);
   }
+  fields.each("interrupts", [&](const json::value& element, const std::string& path) {
+    saved.interrupts.push_back(read_interrupt(element, path, complaint));
+  });
   if (const json::value* plan = fields.find("plan")) {
     auto read = words::sandbox_plan_from_json(*plan);
     if (!read) return unexpected(std::move(read.error()));

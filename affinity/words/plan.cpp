@@ -4,6 +4,8 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
+#include <map>
+#include <string>
 
 #include "affinity/words/json.hpp"
 #include "affinity/words/sentences.hpp"
@@ -81,13 +83,21 @@ ContainerPlan read_container(const boost::json::value& value, const std::string&
   return container;
 }
 
-void read_iothreads(Fields& fields, SandboxPlan& plan, Complaint& complaint) {
-  const auto* value = fields.find("iothreads");
+using SetsByName = std::map<std::string, policy::CpuSet>;
+
+boost::json::object to_json(const SetsByName& sets) {
+  boost::json::object object;
+  for (const auto& [name, cpus] : sets) object[name] = policy::format_list(cpus);
+  return object;
+}
+
+void read_sets(Fields& fields, std::string_view name, SetsByName& into, Complaint& complaint) {
+  const auto* value = fields.find(name);
   if (value == nullptr) return;
-  Fields sets(*value, fields.path("iothreads"), complaint);
+  Fields sets(*value, fields.path(name), complaint);
   if (!value->is_object()) return;
   for (const auto& member : value->get_object()) {
-    sets.read(member.key(), plan.iothreads[std::string(member.key())]);
+    sets.read(member.key(), into[std::string(member.key())]);
   }
 }
 
@@ -102,7 +112,8 @@ SandboxPlan read_sandbox(const boost::json::value& value, const std::string& pat
   fields.read("mems", plan.mems);
   for (const auto& [name, set] : kSets) fields.read(name, plan.*set);
   fields.read("cgroup_wanted", plan.cgroup);
-  read_iothreads(fields, plan, complaint);
+  read_sets(fields, "iothreads", plan.iothreads, complaint);
+  read_sets(fields, "interrupts", plan.interrupts, complaint);
   fields.each("vcpus", [&](const auto& element, const std::string& at) {
     plan.vcpus.push_back(read_vcpu(element, at, complaint));
   });
@@ -130,9 +141,8 @@ boost::json::object placements_to_json(const SandboxPlan& plan) {
   object["vcpus"] = std::move(vcpus);
   for (const auto& [name, set] : kSets) object[name] = policy::format_list(plan.*set);
   if (!plan.cgroup.empty()) object["cgroup_wanted"] = policy::format_list(plan.cgroup);
-  boost::json::object iothreads;
-  for (const auto& [id, cpus] : plan.iothreads) iothreads[id] = policy::format_list(cpus);
-  object["iothreads"] = std::move(iothreads);
+  object["iothreads"] = to_json(plan.iothreads);
+  if (!plan.interrupts.empty()) object["interrupts"] = to_json(plan.interrupts);
   boost::json::array containers;
   for (const auto& container : plan.containers) containers.push_back(container_to_json(container));
   object["containers"] = std::move(containers);

@@ -164,6 +164,19 @@ void sort_unique(Elements& elements, Key key, Fields& fields, std::string_view n
   }
 }
 
+policy::DeviceFacts read_device(const boost::json::value& value, const std::string& path,
+                                const Topology& topology, Complaint& complaint) {
+  policy::DeviceFacts device;
+  Fields fields(value, path, complaint);
+  fields.require({"id"});
+  fields.read("id", device.id);
+  if (fields.read("numa", device.node) && !topology.nodes().contains(device.node)) {
+    fields.complain("numa", "the machine has no node " + std::to_string(device.node));
+  }
+  fields.finish();
+  return device;
+}
+
 SandboxFacts read_sandbox(const boost::json::value& value, const std::string& path,
                           const Topology& topology, Complaint& complaint) {
   SandboxFacts sandbox;
@@ -180,7 +193,11 @@ SandboxFacts read_sandbox(const boost::json::value& value, const std::string& pa
   fields.each("containers", [&](const auto& element, const std::string& at) {
     sandbox.containers.push_back(read_container(element, at, topology, complaint));
   });
+  fields.each("devices", [&](const auto& element, const std::string& at) {
+    sandbox.devices.push_back(read_device(element, at, topology, complaint));
+  });
   fields.finish();
+  sort_unique(sandbox.devices, &policy::DeviceFacts::id, fields, "devices");
   sort_unique(sandbox.vcpus, &VcpuFacts::index, fields, "vcpus");
   sort_unique(sandbox.containers, &ContainerFacts::id, fields, "containers");
   return sandbox;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policy/facts/id_set.hpp"
+#include "policy/facts/interrupts.hpp"
 
 namespace ka::policy {
 
@@ -89,6 +90,7 @@ struct SandboxFacts {
   std::vector<std::string> iothreads;      ///< ids, sorted
   std::vector<ContainerFacts> containers;  ///< by ascending id
   std::vector<Override> overrides;
+  std::vector<DeviceFacts> devices;  ///< passed through, by ascending id
 
   bool operator==(const SandboxFacts&) const = default;
 };

@@ -40,6 +40,7 @@ class Checker {
 
   void check_placements(const std::vector<Placement>& placements);
   void check_containers();
+  void check_interrupts();
   void check_again();
   std::vector<Violation> take() { return std::move(violations_); }
 
@@ -262,6 +263,21 @@ void Checker::check_group(const VcpuPlan& vcpu) {
   }
 }
 
+/// I2, and they go where a vCPU is that may take them.
+void Checker::check_interrupts() {
+  CpuSet vcpus;
+  for (const VcpuPlan& vcpu : plan_.vcpus) vcpus |= vcpu.cpus;
+  for (const auto& [device, cpus] : plan_.interrupts) {
+    const std::string subject = "interrupts of " + device;
+    if (CpuSet foreign = cpus & node_.exclusive_to_others; !foreign.empty()) {
+      report(Breach::kForeignCpu, subject, std::move(foreign));
+    }
+    if (CpuSet outside = cpus - vcpus; !outside.empty()) {
+      report(Breach::kOutside, subject, std::move(outside));
+    }
+  }
+}
+
 /// Planning again from here moves nothing. Where floating vCPUs are levelled against those of
 /// other sandboxes, their sets follow the others' and are not looked at.
 void Checker::check_again() {
@@ -329,6 +345,7 @@ std::vector<Violation> check_plan(const NodeView& node, const SandboxFacts& sand
   Checker checker(node, sandbox, settings, plan);
   checker.check_placements(placements_of(plan));
   checker.check_containers();
+  checker.check_interrupts();
   checker.check_again();
   return checker.take();
 }

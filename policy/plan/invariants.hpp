@@ -36,9 +36,10 @@ int invariant_of(Breach breach);
 struct Violation {
   Breach breach = Breach::kOutside;
   std::string sandbox;
-  std::string subject;  ///< "vcpu 3", "iothread io1", "emulator", or a container's id
-  CpuSet cpus;          ///< the CPUs that are wrong; of kNotDedicated: those that nobody serves
-  int tid = 0;          ///< the thread it was found at; 0: none, or only planned
+  /// "vcpu 3", "iothread io1", "emulator", "interrupts of 0000:01:00.0", or a container's id
+  std::string subject;
+  CpuSet cpus;  ///< the CPUs that are wrong; of kNotDedicated: those that nobody serves
+  int tid = 0;  ///< the thread it was found at; 0: none, or only planned
 
   bool operator==(const Violation&) const = default;
 };

@@ -7,6 +7,7 @@
 #include "policy/plan/cgroup.hpp"
 #include "policy/plan/ground.hpp"
 #include "policy/plan/housekeeping.hpp"
+#include "policy/plan/interrupts.hpp"
 #include "policy/plan/match.hpp"
 #include "policy/plan/overrides.hpp"
 
@@ -49,6 +50,7 @@ class Planner {
   void place_threads();
   CpuSet thread_set(Role role);
   CpuSet single_set(const CpuSet& region);
+  void place_interrupts();
   void place_containers();
   VcpuSet vcpus_of(std::size_t container) const;
   VcpuSet common_vcpus() const;
@@ -93,6 +95,7 @@ SandboxPlan Planner::run() {
   place_threads();
   place_containers();
   apply_overrides(sandbox_, ground_, plan_, notes_);
+  place_interrupts();
   if (sandbox_.cgroup_writable) plan_.cgroup = cgroup_cpus(plan_, ground_);
   plan_.reasons = std::move(notes_.reasons);
   plan_.warnings = std::move(notes_.warnings);
@@ -244,6 +247,13 @@ void Planner::place_threads() {
   plan_.virtiofsd = thread_set(Role::kVirtiofsd);
   plan_.shim = thread_set(Role::kShim);
   plan_.helpers = single_set(plan_.housekeeping);
+}
+
+void Planner::place_interrupts() {
+  for (const DeviceFacts& device : sandbox_.devices) {
+    CpuSet cpus = interrupt_cpus(node_.topology, plan_, device);
+    if (!cpus.empty()) plan_.interrupts[device.id] = std::move(cpus);
+  }
 }
 
 void Planner::place_containers() {

@@ -94,6 +94,8 @@ struct SandboxPlan {
   std::map<std::string, CpuSet> iothreads;  ///< by iothread id
   CpuSet iothread;                          ///< for iothreads whose id is not known
   CpuSet vhost, virtiofsd, shim, helpers;
+  /// Of passed-through devices, by the device's id; none for those that are left alone.
+  std::map<std::string, CpuSet> interrupts;
   CpuSet cgroup;                          ///< what its cgroup is to allow; empty: not ours to say
   std::vector<ContainerPlan> containers;  ///< by id
   std::vector<Note> reasons, warnings;

@@ -252,6 +252,32 @@ TEST_CASE("one vCPU floats as soon as there are more than owned CPUs") {
   });
 }
 
+TEST_CASE("interrupts go where vCPUs are, nearest to their device, and never to another pod") {
+  property::holds("where a device's interrupts go", [] {
+    const World world = *worlds::any_world(3);
+    const Plan made = plan(world.node, world.settings, nullptr);
+    const auto views = node_views(world.node);
+    log(world, made);
+    for (std::size_t i = 0; i < made.sandboxes.size(); ++i) {
+      const SandboxPlan& sandbox = made.sandboxes[i];
+      CpuSet vcpus, serving;
+      for (const VcpuPlan& vcpu : sandbox.vcpus) {
+        if (vcpu.placed) vcpus |= vcpu.cpus;
+        if (!vcpu.container.empty()) serving |= vcpu.cpus;
+      }
+      RC_ASSERT(sandbox.interrupts.empty() ==
+                (vcpus.empty() || world.node.sandboxes[i].devices.empty()));
+      for (const auto& [device, cpus] : sandbox.interrupts) {
+        RC_ASSERT(!cpus.empty() && cpus.subset_of(serving.empty() ? vcpus : serving));
+        RC_ASSERT(!cpus.intersects(views[i].exclusive_to_others));
+        const int node = world.node.sandboxes[i].devices.front().node;
+        const CpuSet there = world.node.topology.node_cpus(node);
+        RC_ASSERT(cpus.subset_of(there) || !cpus.intersects(there));
+      }
+    }
+  });
+}
+
 TEST_CASE("no thread floats over several isolated CPUs") {
   property::holds("isolated CPUs are given out one by one", [] {
     World world = *worlds::any_world(2);

@@ -204,6 +204,7 @@ SandboxFacts any_sandbox(const World& world, int number) {
   sandbox.cgroup_cpus = any_cgroup(world.node.topology, sandbox);
   if (once_in(2)) sandbox.iothreads = {"io1", "io2"};
   sandbox.overrides = any_overrides(world.node.topology, sandbox);
+  if (once_in(3)) sandbox.devices.push_back({"0000:01:00.0", any_int(-1, 3)});
   return sandbox;
 }
 
@@ -316,6 +317,9 @@ void print_sandbox(std::ostream& out, const SandboxFacts& sandbox) {
   for (const Override& given : sandbox.overrides) {
     out << "    by hand " << role_name(given.role) << ' ' << given.vcpu_index << given.iothread
         << ' ' << format_list(given.cpus) << '\n';
+  }
+  for (const DeviceFacts& device : sandbox.devices) {
+    out << "    device of node " << device.node << '\n';
   }
 }
 

@@ -15,6 +15,7 @@ struct Roots {
   std::filesystem::path proc = "/proc";
   std::filesystem::path debugfs = "/sys/kernel/debug";
   std::filesystem::path cgroup = "/sys/fs/cgroup";
+  std::filesystem::path sys = "/sys";
 };
 
 /// What the sources know of a sandbox before anyone looked.

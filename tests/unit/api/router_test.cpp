@@ -271,6 +271,40 @@ TEST_CASE("explain names facts with their sources, rules and results", "[api]") 
   has(moved, "1 iothread thread is to use CPUs 0-1");
 }
 
+TEST_CASE("passed-through devices are shown with their interrupts, explained and counted",
+          "[api]") {
+  Api api;
+  const auto& node = api.scene.node;
+  node.vfio_device("0000:01:00.0", 12, "vfio0", 0);
+  node.msi("0000:01:00.0", 45, "vfio-msix[0](0000:01:00.0)", "0-7");
+  node.msi("0000:01:00.0", 46, "vfio-msix[1](0000:01:00.0)", "0-7");
+  node.fd(100, 30, "/dev/vfio/12");
+  api.play_pod();
+  node.send_interrupt(46, "0");
+  CHECK(api.good("POST", "/v1/verify").at("interrupts") == 2);
+  const json::object sandbox = api.good("GET", "/v1/sandboxes/s1");
+  CHECK(text(sandbox.at("interrupts")) == R"({"0000:01:00.0":"4-5"})");
+  CHECK(sandbox.at("interrupt_drift") == 1);
+  CHECK(text(sandbox.at("devices").at(0).at("interrupts").at(0)) ==
+        R"x({"number":45,"name":"vfio-msix[0](0000:01:00.0)","wanted":"4-5","actual":"4-5",)x"
+        R"x("managed":true,"drift":false})x");
+  const json::object why = api.good("GET", "/v1/explain/s1");
+  CHECK(text(why.at("facts"))
+            .find("device 0000:01:00.0 of node 0 is passed through to it, with 2 "
+                  "interrupts") != std::string::npos);
+  const std::string results = text(why.at("results"));
+  CHECK(results.find("interrupts of 0000:01:00.0 are to go to CPUs 4-5") != std::string::npos);
+  CHECK(
+      results.find("interrupt 46 (vfio-msix[1](0000:01:00.0)) goes to CPU 0 instead of CPUs 4-5") !=
+      std::string::npos);
+  const std::string page = api.call("GET", "/metrics").body;
+  for (const char* line : {"kata_affinity_interrupts 2\n", "kata_affinity_drifted_interrupts 1\n",
+                           "kata_affinity_interrupt_writes_total 2\n"}) {
+    CAPTURE(page, line);
+    CHECK(page.find(line) != std::string::npos);
+  }
+}
+
 TEST_CASE("the node shows who owns each CPU", "[api]") {
   Api api;
   api.play_pod();

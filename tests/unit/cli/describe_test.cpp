@@ -55,6 +55,22 @@ TEST_CASE("status of a sandbox is a table to be read at a glance", "[cli]") {
   CHECK(cli::describe_sandbox(parse(kSandbox)) == kSandboxText);
 }
 
+TEST_CASE("status shows devices with where their interrupts go", "[cli]") {
+  const std::string text =
+      cli::describe_sandbox(parse(R"({"id":"s1", "interrupt_drift":1, "devices":[
+    {"id":"0000:01:00.0","interrupts":[
+      {"number":45,"actual":"2-3","wanted":"2-3","drift":false},
+      {"number":46,"actual":"0-7","wanted":"2-3","drift":true},
+      {"number":47,"actual":"2-3","wanted":"2-3","drift":false},
+      {"number":48,"actual":"0","wanted":"2-3","drift":false,"problem":"it cannot be moved"}]},
+    {"id":"0000:02:00.0","interrupts":[]}]})"));
+  CHECK(text.find("VM 0, 1 interrupt NOT as planned\n"
+                  "  device 0000:01:00.0: 2 interrupts on CPUs 2-3\n"
+                  "  device 0000:01:00.0: 1 interrupt on CPUs 0-7  <- wanted on 2-3\n"
+                  "  device 0000:01:00.0: 1 interrupt on CPUs 0  <- it cannot be moved\n"
+                  "  device 0000:02:00.0: no interrupts\n") != std::string::npos);
+}
+
 TEST_CASE("status says when nothing is written, so that nobody waits for it", "[cli]") {
   const auto first_line = [](const char* fields) {
     const std::string text = cli::describe_sandbox(parse(fields));

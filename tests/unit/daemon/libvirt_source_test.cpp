@@ -20,7 +20,7 @@ constexpr const char* kUuid = "6695eb01-f6a4-8304-79aa-97f2502e193f";
 struct Scene : tests::EngineScene {
   explicit Scene(bool by_annotation, std::vector<std::string> domains = {}) {
     source.emplace(
-        io, engine(), vmm::Roots{node.proc(), node.debugfs(), node.cgroup()},
+        io, engine(), vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
         daemon::LibvirtSource::Settings{"test:///default", std::move(domains), false,
                                         by_annotation},
         [this](const std::string& sandbox) { recorded.push_back(sandbox); }, log);

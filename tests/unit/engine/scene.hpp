@@ -45,10 +45,10 @@ class EngineScene {
     engine_.reset();
     std::filesystem::create_directories(temp_.path() / "state");
     store_ = std::make_unique<state::Store>(temp_.path() / "state", "boot", log_);
-    engine_ =
-        std::make_unique<engine::Engine>(flat_machine(machine.size()), options_,
-                                         vmm::Roots{node.proc(), node.debugfs(), node.cgroup()},
-                                         calls, cpusets, *store_, log_, clock);
+    engine_ = std::make_unique<engine::Engine>(
+        flat_machine(machine.size()), options_,
+        vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()}, calls, cpusets, *store_,
+        log_, clock);
     engine_->on_happening([this](const engine::Happening& h) { happened.push_back(h.kind); });
   }
 

@@ -37,6 +37,7 @@ Saved sample() {
   saved.originals[4711] = {99, false, {0, 1, 2, 3}};
   saved.released = true;
   saved.cgroup = {"/sys/fs/cgroup/pods/s1", {2, 3}, {0, 1, 2, 3}};
+  saved.interrupts = {{45, "vfio-msix[0](0000:01:00.0)", {0, 1, 2, 3}, {2, 3}}};
   return saved;
 }
 

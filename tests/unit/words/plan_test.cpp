@@ -28,6 +28,7 @@ policy::SandboxPlan example() {
   plan.virtiofsd = {0};
   plan.shim = {1};
   plan.iothreads = {{"io1", {0, 1}}};
+  plan.interrupts = {{"0000:01:00.0", {2}}};
   plan.containers = {{"c1", "app", {1}, true}};
   return plan;
 }
@@ -45,6 +46,7 @@ TEST_CASE("a plan is printed in the documented form") {
         R"([{"index":0,"cpus":"0-1","role":"floating","placed":false},)"
         R"({"index":1,"cpus":"2","role":"dedicated","container":"c1"}])");
   CHECK(boost::json::serialize(object.at("iothreads")) == R"({"io1":"0-1"})");
+  CHECK(boost::json::serialize(object.at("interrupts")) == R"({"0000:01:00.0":"2"})");
   CHECK(object.at("emulator") == "0-1");
   CHECK(object.at("helpers") == "");
   CHECK(boost::json::serialize(object.at("containers")) ==

@@ -37,6 +37,7 @@ constexpr std::string_view kDocumented = R"(
    "cgroup":"manage"},
  "sandboxes":[{"id":"s2"}, {"id":"s1", "pod_uid":"u", "cgroup":"0-3,8-9",
    "vcpus":[{"index":3,"apic_id":6,"socket":1,"core":2,"thread":1,"numa":1}, {"index":0}],
+   "devices":[{"id":"0000:02:00.0","numa":1},{"id":"0000:01:00.0"}],
    "threads":{"emulator":1,"iothreads":["io2","io1"],"vhost":2,"virtiofsd":1,"shim":1,"helpers":0},
    "containers":[{"id":"c2"},
      {"id":"c1","name":"app","cpus":"2-3","mems":"0","exclusive":false,
@@ -66,6 +67,8 @@ TEST_CASE("the documented scenario is understood, field by field") {
   CHECK(sandbox.pod_uid == "u");
   CHECK(sandbox.cgroup_cpus == CpuSet{0, 1, 2, 3, 8, 9});
   CHECK_FALSE(snapshot.sandboxes[1].cgroup_cpus);
+  CHECK(sandbox.devices ==
+        std::vector<policy::DeviceFacts>{{"0000:01:00.0", -1}, {"0000:02:00.0", 1}});
   CHECK(sandbox.iothreads == std::vector<std::string>{"io1", "io2"});
   REQUIRE(sandbox.vcpus.size() == 2);
   CHECK(sandbox.vcpus[0] == policy::VcpuFacts{.index = 0, .core = 0});

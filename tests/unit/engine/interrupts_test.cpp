@@ -1,0 +1,216 @@
+// Interrupts of passed-through devices: sent where the vCPUs are, kept there, given back.
+#include <algorithm>
+#include <filesystem>
+
+#include "affinity/engine/patience.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/engine/scene.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using tests::EngineScene;
+
+namespace {
+
+constexpr const char* kDevice = "0000:01:00.0";
+
+std::string msix(int vector) { return "vfio-msix[" + std::to_string(vector) + "](0000:01:00.0)"; }
+
+/// A VM of three vCPUs with a device, whose container owns CPUs 2-3.
+struct Passed : EngineScene {
+  explicit Passed(engine::Options options = {}) : EngineScene(8, std::move(options)) {
+    node.vfio_device(kDevice, 12, "vfio0");
+    node.msi(kDevice, 45, msix(0), "0-7");
+    node.msi(kDevice, 46, msix(1), "0-7");
+    boot_vm(100, 3);
+    node.fd(100, 30, "/dev/vfio/12");
+    REQUIRE(add("s1", 100));
+    REQUIRE(container("s1", "app", {2, 3}, true));
+  }
+
+  std::string sent(int number) const { return node.interrupt_cpus(number); }
+  engine::SandboxView view() { return *engine().view("s1"); }
+  long count(const std::string& kind) const { return std::ranges::count(happened, kind); }
+};
+
+}  // namespace
+
+TEST_CASE("a device's interrupts go to the CPUs of the vCPUs that may take them") {
+  Passed scene;
+  CHECK(scene.sent(45) == "2-3");
+  CHECK(scene.sent(46) == "2-3");
+  CHECK(scene.engine().verify().findings.empty());
+  CHECK(scene.engine().verify().interrupts == 2);
+  const auto again = scene.engine().reconcile("s1");
+  CHECK(again->interrupts == 0);
+  CHECK(scene.engine().check_drift().planned == 0);
+
+  const auto moved = scene.container("s1", "app", {4, 5}, true);
+  CHECK(moved->interrupts == 2);
+  CHECK(scene.sent(45) == "4-5");
+}
+
+TEST_CASE("interrupts that the guest's driver asks for later are found by the drift check") {
+  Passed scene;
+  scene.node.msi(kDevice, 47, msix(2), "0-7");
+  CHECK(scene.engine().check_drift().interrupts == 1);
+  CHECK(scene.sent(47) == "2-3");
+  scene.node.free_interrupt(kDevice, 47);
+  scene.engine().check_drift();
+  CHECK(scene.view().interrupts.size() == 2);
+  CHECK(scene.engine().counters().interrupt_drift_found == 0);
+}
+
+TEST_CASE("a device that is plugged later is found, and one that is unplugged forgotten") {
+  Passed scene;
+  scene.node.vfio_device("0000:02:00.0", 13, "vfio1");
+  scene.node.msi("0000:02:00.0", 60, "vfio-msi[0](0000:02:00.0)", "0-7");
+  scene.node.fd(100, 31, "/dev/vfio/13");
+  scene.engine().check_drift();
+  CHECK(scene.sent(60) == "2-3");
+  CHECK(scene.view().devices.size() == 2);
+  std::filesystem::remove(scene.node.proc() / "100/fd/31");
+  scene.engine().check_drift();
+  CHECK(scene.view().devices.size() == 1);
+}
+
+TEST_CASE(
+    "who moves interrupts is answered and counted, and when it does not end ever more rarely") {
+  Passed scene;
+  for (int i = 1; i <= engine::Patience::kAtOnce; ++i) {
+    scene.node.send_interrupt(45, "0-7");
+    scene.engine().check_drift();
+    CHECK(scene.sent(45) == "2-3");
+    CHECK(scene.engine().counters().interrupt_drift_found == static_cast<unsigned>(i));
+  }
+  scene.node.send_interrupt(45, "0-7");
+  scene.engine().check_drift();
+  CHECK(scene.sent(45) == "0-7");
+  CHECK(scene.view().interrupts[0].problem.find("keep sending") != std::string::npos);
+  CHECK(scene.engine().verify().findings.size() == 1);
+
+  scene.node.msi(kDevice, 47, msix(2), "0-7");
+  scene.engine().check_drift();
+  CHECK(scene.sent(47) == "2-3");  // nobody has touched this one
+
+  scene.clock.ahead += engine::Patience::kShortest;
+  scene.engine().check_drift();
+  CHECK(scene.sent(45) == "2-3");
+}
+
+TEST_CASE("a new plan is followed also while others' writes are not answered") {
+  Passed scene;
+  for (int i = 0; i <= engine::Patience::kAtOnce; ++i) {
+    scene.node.send_interrupt(45, "0-7");
+    scene.engine().check_drift();
+  }
+  REQUIRE(scene.sent(45) == "0-7");
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  CHECK(scene.sent(45) == "4-5");
+}
+
+TEST_CASE("what verify saw is still repaired") {
+  Passed scene;
+  scene.node.send_interrupt(46, "7");
+  const auto findings = scene.engine().verify().findings;
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].invariant == "drift");
+  CHECK(findings[0].subject == "interrupt 46 (vfio-msix[1](0000:01:00.0))");
+  CHECK(scene.sent(46) == "7");
+  scene.engine().check_drift();
+  CHECK(scene.sent(46) == "2-3");
+}
+
+TEST_CASE("release gives interrupts back what they had, also after a restart") {
+  Passed scene;
+  scene.node.msi(kDevice, 47, msix(2), "6");
+  scene.engine().check_drift();
+  scene.start();
+  scene.engine().adopt();
+  CHECK(scene.sent(45) == "2-3");
+  REQUIRE(scene.engine().release("s1"));
+  CHECK(scene.sent(45) == "0-7");
+  CHECK(scene.sent(47) == "6");
+  CHECK(scene.engine().check_drift().interrupts == 0);
+  REQUIRE(scene.engine().reconcile("s1"));
+  CHECK(scene.sent(47) == "2-3");
+  REQUIRE(scene.remove("s1"));
+  CHECK(scene.sent(47) == "6");
+}
+
+TEST_CASE("giving back neither undoes what others wrote nor touches CPUs of another pod") {
+  Passed scene;
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "other", {6, 7}, true));
+  scene.node.send_interrupt(46, "1");
+  REQUIRE(scene.engine().release("s1"));
+  CHECK(scene.sent(45) == "0-5");
+  CHECK(scene.sent(46) == "1");
+}
+
+TEST_CASE("an interrupt leaves CPUs that come to belong to another pod before the answer") {
+  Passed scene;
+  REQUIRE(scene.container("s1", "app", CpuSet::range(0, 7), false));
+  CHECK(scene.sent(45) == "0-7");
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s2", 200));
+  policy::ContainerFacts other;
+  other.id = "other";
+  other.cpus = {6, 7};
+  scene.engine().narrow({{policy::Source::kApi, policy::ContainerSeen{"s2", other, true}}},
+                        std::chrono::seconds(10));
+  CHECK(scene.sent(45) == "0-5");
+  scene.engine().finish("s2");
+  CHECK(scene.engine().verify().findings.empty());
+}
+
+TEST_CASE("an interrupt that cannot be moved is told of once, and tried when it may help") {
+  Passed scene;
+  scene.node.nail_interrupt(45);
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.engine().check_drift();
+  scene.engine().check_drift();
+  CHECK(scene.count("unmanaged") == 1);
+  CHECK_FALSE(scene.view().interrupts[0].managed);
+  CHECK(scene.view().interrupts[0].problem.find("cannot be moved") != std::string::npos);
+  CHECK(scene.sent(46) == "4-5");
+  CHECK(scene.engine().verify().findings.empty());
+  REQUIRE(scene.engine().reconcile("s1"));
+  CHECK(scene.count("unmanaged") == 2);
+}
+
+TEST_CASE("an interrupt with another handler is not the VM's alone, and left where it is") {
+  Passed scene;
+  scene.node.write("sys/bus/pci/devices/0000:01:00.0/irq", "16\n");
+  scene.node.interrupt(16, "ehci_hcd:usb1,vfio-intx(0000:01:00.0)", "0-7");
+  scene.engine().check_drift();
+  CHECK(scene.sent(16) == "0-7");
+  CHECK(scene.view().interrupts[0].problem == "it is shared with ehci_hcd:usb1 and left alone");
+}
+
+TEST_CASE("a number that belongs to another device by now is not given back") {
+  Passed scene;
+  scene.node.free_interrupt(kDevice, 45);
+  scene.node.interrupt(45, "nvme0q1", "3");
+  REQUIRE(scene.engine().release("s1"));
+  CHECK(scene.sent(45) == "3");
+  CHECK(scene.sent(46) == "0-7");
+}
+
+TEST_CASE("observe tells where interrupts would go, and writes nothing") {
+  engine::Options options;
+  options.observe = true;
+  Passed scene(options);
+  CHECK(scene.sent(45) == "0-7");
+  CHECK(scene.view().interrupts[0].wanted == CpuSet{2, 3});
+  CHECK(scene.engine().check_drift().planned == 0);
+}
+
+TEST_CASE("settings that leave vCPUs alone give their interrupts back") {
+  Passed scene;
+  engine::Options options;
+  options.settings.vcpu_pinning = policy::VcpuPinning::kNone;
+  scene.engine().configure(options);
+  CHECK(scene.sent(45) == "0-7");
+}
