@@ -26,10 +26,11 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("shape", nargs="?", choices=SHAPES)
     build.set_defaults(run=_build)
     run = commands.add_parser("run", help="run one scenario in a throw-away node")
-    run.add_argument("scenario")
+    run.add_argument("scenario", help="its name, or a file of your own: PATH.py")
     run.add_argument("--shape", choices=SHAPES, help="default: the scenario's first")
     run.add_argument("--timeout", type=float, metavar="SECONDS", help="default: the scenario's own")
     run.add_argument("--out", type=Path, help="where log and results go")
+    _add_extra(run)
     run.set_defaults(run=_run)
     everything = commands.add_parser("all", help="run every scenario on its shapes and sum up")
     everything.add_argument("--core", action="store_true", help="only the short list")
@@ -37,11 +38,16 @@ def _parser() -> argparse.ArgumentParser:
     everything.set_defaults(run=_all)
     shell = commands.add_parser("shell", help="give a shell in a throw-away node")
     shell.add_argument("--shape", choices=SHAPES, default="smt8")
-    shell.set_defaults(run=lambda options: run_shell(SHAPES[options.shape]))
+    _add_extra(shell)
+    shell.set_defaults(run=lambda options: run_shell(SHAPES[options.shape], options.extra))
     cases = commands.add_parser("cases", help="print the list for other programs: scenario, shape, timeout, core or long a line")
     cases.set_defaults(run=_print_cases)
     commands.add_parser("list", help="show scenarios and shapes").set_defaults(run=_list)
     return parser
+
+
+def _add_extra(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--with", dest="extra", type=Path, metavar="DIRECTORY", help="what it holds is put over the node's /lab")
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -56,7 +62,7 @@ def _run(options: argparse.Namespace) -> int:
     out = options.out or build_dir() / "lab" / f"{scenario.name}.{shape.name}"
     suite.expect_product([scenario])
     prepare(shape)
-    outcome = run_scenario(shape, scenario, options.timeout or scenario.timeout, out)
+    outcome = run_scenario(shape, scenario, options.timeout or scenario.timeout, out, options.extra)
     log = out / "log"
     print(log.read_text(errors="replace") if log.exists() else "", end="")
     print(f"lab: {scenario.name} on {shape.name}: {suite.verdict(outcome)} in {outcome.seconds:.0f} s, see {out}")

@@ -27,13 +27,16 @@ class Outcome:
     problem: str = ""
 
 
-def run_scenario(shape: Shape, scenario: Scenario, timeout: float, out: Path) -> Outcome:
-    """Starts a node, runs `scenario` in it, and leaves `log`, `console` and what the scenario kept in directory `out`."""
+def run_scenario(shape: Shape, scenario: Scenario, timeout: float, out: Path, extra: Path | None = None) -> Outcome:
+    """Starts a node, runs `scenario` in it, and leaves `log`, `console` and what the scenario kept in directory `out`.
+
+    What the directory `extra` holds is put over the node's /lab.
+    """
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="node-lab-") as directory:
         work = Path(directory)
-        write_payload(shape.suite, work / "payload.img", work, scenario)
+        write_payload(shape.suite, work / "payload.img", work, scenario, extra)
         command = _node(shape, work / "payload.img", out / "log", work / "out.tar")
         command += ["-monitor", "none", "-serial", f"file:{out / 'console'}"]
         for _ in range(_STARTS):
@@ -48,11 +51,11 @@ def run_scenario(shape: Shape, scenario: Scenario, timeout: float, out: Path) ->
     return Outcome(status, seconds, "" if status is not None else _problem(out, ended, timeout))
 
 
-def run_shell(shape: Shape) -> int:
-    """Starts a node with its console on this terminal. It ends with `poweroff`, or with QEMU's Ctrl-A x."""
+def run_shell(shape: Shape, extra: Path | None = None) -> int:
+    """Starts a node with its console on this terminal, and `extra` as for a scenario. It ends with `poweroff`, or with QEMU's Ctrl-A x."""
     with tempfile.TemporaryDirectory(prefix="node-lab-") as directory:
         work = Path(directory)
-        write_payload(shape.suite, work / "payload.img", work, None)
+        write_payload(shape.suite, work / "payload.img", work, None, extra)
         command = _node(shape, work / "payload.img", work / "log", work / "out.tar")
         return subprocess.run([*command, "-serial", "mon:stdio"], check=False).returncode
 

@@ -36,8 +36,11 @@ def write_ground(image: Path, work: Path) -> None:
     shutil.rmtree(root)
 
 
-def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None) -> None:
-    """Writes the disk `image`; `work` is an empty directory for its making. Without a scenario the node offers a shell."""
+def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None, extra: Path | None = None) -> None:
+    """Writes the disk `image`; `work` is an empty directory for its making. Without a scenario the node offers a shell.
+
+    What the directory `extra` holds is put over all the rest.
+    """
     root = work / "payload"
     shutil.copytree(INSIDE, root, ignore=shutil.ignore_patterns("__pycache__", "etc"))
     shutil.copytree(SCENARIOS, root / "scenarios", ignore=shutil.ignore_patterns("__pycache__"))
@@ -45,12 +48,15 @@ def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None
     shutil.copytree(guest_image(suite), root / "guest")
     if scenario:
         (root / "scenario").write_text(scenario.name)
+        shutil.copy(scenario.file, root / "scenarios")
     # Nodes that go on from the same point are not to have the same random numbers.
     (root / "seed").write_bytes(os.urandom(64))
     if programs := built_programs():
         shutil.copytree(_portable(programs), root, dirs_exist_ok=True)
     if scenario and scenario.packages:
         make_packages(root / "bin", root / "packages", work / "packing")
+    if extra:
+        shutil.copytree(extra, root, dirs_exist_ok=True)
     used = sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
     make_ext4(root, image, used // 2**20 * 6 // 5 + 16)
     if image.stat().st_size > PAYLOAD_BYTES:

@@ -18,6 +18,7 @@ class Scenario:
     """
 
     name: str
+    file: Path
     about: str
     shapes: tuple[str, ...]
     timeout: float
@@ -33,7 +34,9 @@ def all_scenarios() -> list[Scenario]:
 
 
 def find_scenario(name: str) -> Scenario:
-    """The scenario `name`; the program ends when there is none."""
+    """The scenario `name`, or that of a file of one's own, `PATH.py`; the program ends when there is none."""
+    if Path(name).suffix == ".py" and Path(name).is_file():
+        return _read(Path(name))
     for scenario in all_scenarios():
         if scenario.name == name:
             return scenario
@@ -47,6 +50,7 @@ def _read(path: Path) -> Scenario:
     shapes = tuple(settings["shapes"].split())
     return Scenario(
         path.stem,
+        path,
         about,
         shapes,
         timeout=float(settings["timeout"]),
