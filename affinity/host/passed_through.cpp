@@ -15,7 +15,6 @@ namespace fs = std::filesystem;
 using base::ErrorCode;
 using base::Result;
 using policy::CpuSet;
-using policy::DeviceFacts;
 using policy::InterruptFacts;
 
 bool has_entries(const fs::path& directory) {
