@@ -11,12 +11,14 @@ threads_of() {
   done
 }
 
-# $1: a directory of /proc. In the shell itself: a process for each thread would take longer than all the rest.
+# $1: a directory of /proc. In the shell itself: a process for each thread would take longer than all the rest. The
+# file is read at one go: a loop of `read` seeks in it, where the lines may have moved meanwhile.
 allowed_of() {
-  local key value
-  while read -r key value; do
-    [ "$key" != Cpus_allowed_list: ] || echo "$value"
-  done 2>/dev/null <"$1/status"
+  local lines line
+  { mapfile -t lines <"$1/status"; } 2>/dev/null || return 0
+  for line in "${lines[@]}"; do
+    [[ $line != Cpus_allowed_list:* ]] || echo "${line#*$'\t'}"
+  done
 }
 
 # Kernels before 6.4 run vhost workers as kernel threads outside the VMM's process.
