@@ -222,6 +222,11 @@ void LibvirtSource::heard(bool up, const std::string& text) {
 }
 
 void LibvirtSource::seen(const libvirt::DomainSeen& domain) {
+  const auto before = last_seen_.find(domain.name);
+  if (before != last_seen_.end() && is_another_run(before->second, domain)) {
+    const auto last = ordered_.find(domain.name);
+    if (last != ordered_.end() && !last->second.give_back) ordered_.erase(last);
+  }
   last_seen_[domain.name] = domain;
   const std::string* sandbox = sandbox_of(domain.name);
   if (sandbox == nullptr) return;

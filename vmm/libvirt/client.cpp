@@ -219,9 +219,12 @@ void Client::Worker::look(const std::string& name, Work& work) {
   auto seen = see(name);
   if (!seen) return;  // the next round finds the connection dead, or asks again
   if (!touched && work.told == *seen) return;
+  // Before the threads of a new run are pinned, somebody is to see what they had without that.
+  const bool outdated = work.told && is_another_run(*work.told, *seen);
+  if (outdated && work.order && !work.order->give_back) work.order.reset();
   const bool started = seen->runs && (!work.told || work.told->uuid != seen->uuid ||
                                       !work.told->runs || work.told->vcpus != seen->vcpus);
-  if (started) work.due = work.order.has_value();
+  if (started || outdated) work.due = work.order.has_value();
   work.told = std::move(*seen);
   shared_->tell(shared_->handlers.domain, *work.told);
 }
@@ -242,6 +245,7 @@ Result<DomainSeen> Client::Worker::see(const std::string& name) {
   seen.uuid = uuid;
   seen.runs = active == 1;
   if (!seen.runs) return seen;
+  seen.run = library_.domain_get_id(domain.get());
   seen.vcpus = library_.domain_get_vcpus_flags(domain.get(), VIR_DOMAIN_AFFECT_LIVE);
   if (seen.vcpus < 0) return unexpected(library_.error(name));
   return seen;

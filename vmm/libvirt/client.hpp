@@ -22,10 +22,16 @@ struct DomainSeen {
   std::string name;
   std::string uuid;  ///< as in QEMU's argument -uuid; empty where there is no such domain
   bool runs = false;
-  int vcpus = 0;  ///< plugged, of a domain that runs
+  unsigned run = 0;  ///< libvirt's number of this run, another one at each start
+  int vcpus = 0;     ///< plugged, of a domain that runs
 
   bool operator==(const DomainSeen&) const = default;
 };
+
+/// It was started anew: whatever was known of the run before is over.
+inline bool is_another_run(const DomainSeen& before, const DomainSeen& now) {
+  return now.runs && before.run != now.run;
+}
 
 struct Order {
   std::string domain;

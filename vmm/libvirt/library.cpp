@@ -46,6 +46,7 @@ void find_of_domains(Symbols& symbols, Library& library) {
   symbols.find("virDomainFree", library.domain_free);
   symbols.find("virDomainGetName", library.domain_get_name);
   symbols.find("virDomainGetUUIDString", library.domain_get_uuid_string);
+  symbols.find("virDomainGetID", library.domain_get_id);
   symbols.find("virDomainIsActive", library.domain_is_active);
   symbols.find("virDomainIsPersistent", library.domain_is_persistent);
   symbols.find("virDomainGetVcpusFlags", library.domain_get_vcpus_flags);

@@ -34,6 +34,7 @@ struct Library {
   decltype(&::virDomainFree) domain_free = nullptr;
   decltype(&::virDomainGetName) domain_get_name = nullptr;
   decltype(&::virDomainGetUUIDString) domain_get_uuid_string = nullptr;
+  decltype(&::virDomainGetID) domain_get_id = nullptr;
   decltype(&::virDomainIsActive) domain_is_active = nullptr;
   decltype(&::virDomainIsPersistent) domain_is_persistent = nullptr;
   decltype(&::virDomainGetVcpusFlags) domain_get_vcpus_flags = nullptr;

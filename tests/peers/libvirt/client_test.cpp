@@ -2,6 +2,8 @@
 // domain "test" of two vCPUs on a node of 16 CPUs. The real daemon: tests/integration/libvirt.
 #include "vmm/libvirt/client.hpp"
 
+#include <dlfcn.h>
+
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -40,9 +42,9 @@ class Ears {
   }
 
   template <typename Holds>
-  bool wait(Holds holds) {
+  bool wait(Holds holds, std::chrono::milliseconds patience = std::chrono::seconds(10)) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(10), holds);
+    return changed_.wait_for(lock, patience, holds);
   }
 
   std::string connected, refused, failure;
@@ -70,6 +72,11 @@ struct TestDriver {
                             library.domain_free};
   libvirt::Numatune numatune{library, domain.get()};
 
+  /// A function of libvirt's that the product has no use for.
+  int call(const char* function) const {
+    void* const libvirt = ::dlopen("libvirt.so.0", RTLD_NOW);
+    return reinterpret_cast<decltype(&::virDomainCreate)>(::dlsym(libvirt, function))(domain.get());
+  }
   NodeSet live() const { return numatune.read(Scope::kLive).value(); }
   NodeSet configured() const { return numatune.read(Scope::kConfig).value(); }
 };
@@ -123,6 +130,25 @@ TEST_CASE("libvirt: a followed domain is told, and its vCPUs are pinned as order
   client.order(order);
   REQUIRE(ears.wait([&] { return ears.pinned.size() == 3; }));
   CHECK(ears.pinned[2] == 2);
+}
+
+TEST_CASE("libvirt: a domain that is started anew is left as it is until an order is made for it") {
+  const TestDriver driver;
+  Ears ears;
+  Client client = start("test:///default", ears);
+  client.follow({"test"});
+  libvirt::Order order{.domain = "test", .pins = {}};
+  order.pins.vcpus = {{0, CpuSet{3}}};
+  client.order(order);
+  REQUIRE(ears.wait([&] { return ears.pinned.size() == 1; }));
+  const unsigned before = ears.domains["test"].run;
+  REQUIRE(driver.call("virDomainDestroy") == 0);
+  REQUIRE(driver.call("virDomainCreate") == 0);
+  REQUIRE(ears.wait([&] { return ears.domains["test"].run != before; }));
+  CHECK_FALSE(ears.wait([&] { return ears.pinned.size() > 1; }, std::chrono::milliseconds(300)));
+  client.order(order);
+  REQUIRE(ears.wait([&] { return ears.pinned.size() == 2; }));
+  CHECK(ears.pinned[1] == 1);
 }
 
 TEST_CASE("libvirt: nodes grow before memory moves, and shrink when it is there") {
