@@ -198,6 +198,7 @@ int InterruptKeeper::count_changed(const vmm::Roots& roots, int vmm) const {
 
 std::vector<SavedInterrupt> InterruptKeeper::saved() const {
   std::vector<SavedInterrupt> saved;
+  saved.reserve(records_.size());
   for (const auto& [number, record] : records_) saved.push_back(record);
   return saved;
 }
