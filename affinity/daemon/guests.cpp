@@ -43,13 +43,18 @@ void Guests::follow(const std::string& sandbox, Time planned) {
   if (through == policy::GuestAgent::kNone) return forget(sandbox);
   Guest& guest = guests_[sandbox];
   const bool is_other = std::exchange(guest.through, through) != through;
-  if (is_other || guest.told_address != view->pod.agent) look_for(sandbox, guest, *view);
+  // Before its VMM is there a sandbox's shim stands for it, which knows no guest.
+  const bool is_other_vmm = std::exchange(guest.vmm_pid, view->pod.vmm_pid) != view->pod.vmm_pid;
+  if (is_other || is_other_vmm || guest.told_address != view->pod.agent) {
+    look_for(sandbox, guest, *view);
+  }
   wish(sandbox, guest, *view, planned);
 }
 
 /// By what the sources said, by the VMM's command line, by Kata's shim: in this order.
 void Guests::look_for(const std::string& sandbox, Guest& guest, const engine::SandboxView& view) {
   guest.told_address = view.pod.agent;
+  guest.looking.reset();
   guest.link.reset();
   guest.kata.reset();
   guest.view = {};

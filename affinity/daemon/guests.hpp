@@ -52,7 +52,8 @@ class Guests {
   struct Guest {
     engine::GuestView view;
     policy::GuestAgent through = policy::GuestAgent::kNone;
-    std::string told_address;  ///< what the sources said of it when it was looked for
+    std::string told_address;    ///< what the sources said of it when it was looked for
+    std::optional<int> vmm_pid;  ///< whose guest was looked for
     std::unique_ptr<guest::AgentUrl> looking;
     std::unique_ptr<guest::Link> link;      ///< to our agent
     std::unique_ptr<guest::KataLink> kata;  ///< to Kata's, where it takes the place of ours

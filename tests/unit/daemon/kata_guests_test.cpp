@@ -216,3 +216,18 @@ TEST_CASE("who loses CPUs is told before who gets them, and all is told again wh
   io.run_for(200ms);
   CHECK(server.peer.updates.size() == 2);
 }
+
+TEST_CASE("a guest is looked for again when the VMM takes the place of its shim") {
+  Scene scene("not told");
+  scene.run_containers();
+  CHECK(scene.view().text.find("not certain") != std::string::npos);
+  scene.host.boot_vm(200, 3);
+  scene.host.node.arguments(200, {"/usr/bin/qemu-system-x86_64", "-smp", "3,maxcpus=8"});
+  policy::PodSeen pod;
+  pod.id = "s1";
+  pod.vmm_pid = 200;
+  REQUIRE(scene.host.engine().submit({policy::Source::kApi, pod}));
+  scene.settle();
+  CHECK(scene.view().text == "kata-agent 4.1.0");
+  CHECK(scene.last(kApp) == scene.own_vcpu());
+}
