@@ -43,8 +43,13 @@ struct Watcher {
   template <typename Condition>
   bool run_until(Condition condition) {
     const auto end = std::chrono::steady_clock::now() + 60s;  // a busy machine boots slowly
-    while (!condition() && std::chrono::steady_clock::now() < end) io.run_for(10ms);
-    return condition();
+    // Asked once in a turn: it may be a command to QEMU, which a second one finds done.
+    bool holds = condition();
+    while (!holds && std::chrono::steady_clock::now() < end) {
+      io.run_for(10ms);
+      holds = condition();
+    }
+    return holds;
   }
 };
 
