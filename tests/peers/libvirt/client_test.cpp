@@ -140,8 +140,11 @@ TEST_CASE("libvirt: a domain that is started anew is left as it is until an orde
   libvirt::Order order{.domain = "test", .pins = {}};
   order.pins.vcpus = {{0, CpuSet{3}}};
   client.order(order);
-  REQUIRE(ears.wait([&] { return ears.pinned.size() == 1; }));
-  const unsigned before = ears.domains["test"].run;
+  unsigned before = 0;
+  REQUIRE(ears.wait([&] {
+    before = ears.domains["test"].run;
+    return ears.pinned.size() == 1;
+  }));
   REQUIRE(driver.call("virDomainDestroy") == 0);
   REQUIRE(driver.call("virDomainCreate") == 0);
   REQUIRE(ears.wait([&] { return ears.domains["test"].run != before; }));
