@@ -16,8 +16,6 @@ using boost::system::error_code;
 /// For a guest that is let go to give its containers back.
 constexpr std::chrono::seconds kFarewell{1};
 
-guest::Patience patience() { return {}; }
-
 }  // namespace
 
 Guests::Guests(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
@@ -91,8 +89,7 @@ void Guests::use(const std::string& sandbox, Guest& guest, const guest::Address&
       io_, address,
       guest::Link::Events{[this, sandbox](const std::string& program) { met(sandbox, program); },
                           [this, sandbox](const guest::News& news) { take(sandbox, news); },
-                          [this, sandbox](const std::string& reason) { lost(sandbox, reason); }},
-      patience());
+                          [this, sandbox](const std::string& reason) { lost(sandbox, reason); }});
 }
 
 /// Ours is there. Kata's, which may have taken its place, is not needed any more.
@@ -181,8 +178,7 @@ void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Add
             notice(sandbox);
           },
           [this, sandbox] { take_from_kata(sandbox); },
-          [this, sandbox](const std::string& reason) { lost_kata(sandbox, reason); }},
-      patience());
+          [this, sandbox](const std::string& reason) { lost_kata(sandbox, reason); }});
 }
 
 /// Where it was only tried, in place of ours, nobody expected it.
@@ -268,8 +264,7 @@ void Guests::forget(const std::string& sandbox) {
 /// Whoever would be told of it is not there any more.
 void Guests::bid_farewell(const Guest& guest, Leaving& leaving) {
   if (!guest.kata) {
-    leaving.link = std::make_unique<guest::Link>(io_, guest.link->address(), guest::Link::Events{},
-                                                 patience());
+    leaving.link = std::make_unique<guest::Link>(io_, guest.link->address(), guest::Link::Events{});
     leaving.link->wish({.move_interrupts = false, .release = true});
     return;
   }
@@ -278,7 +273,7 @@ void Guests::bid_farewell(const Guest& guest, Leaving& leaving) {
   for (const auto& [container, set] : placement.containers)
     everything[container] = placement.online;
   leaving.kata = std::make_unique<guest::KataLink>(io_, guest.kata->address(), false,
-                                                   guest::KataLink::Events{}, patience());
+                                                   guest::KataLink::Events{});
   leaving.kata->place(everything, false);
 }
 

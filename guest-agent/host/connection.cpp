@@ -13,6 +13,8 @@ namespace {
 
 using boost::system::error_code;
 
+constexpr const char* kLate = "the agent does not answer in time";
+
 int connect_error(int fd) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -93,7 +95,13 @@ void Connection::expect(bool owed, std::uint64_t answered) {
     deadline_timer_.cancel();
     return;
   }
-  in(deadline_timer_, patience_.deadline, [this] { end("the agent does not answer in time"); });
+  in(deadline_timer_, patience_.deadline, [this] { be_late(); });
+}
+
+void Connection::be_late() {
+  if (patience_.longest <= patience_.deadline) return end(kLate);
+  in(deadline_timer_, patience_.longest - patience_.deadline, [this] { end(kLate); });
+  complain(kLate);
 }
 
 void Connection::welcome() {

@@ -21,7 +21,9 @@ namespace ka::guest {
 /// How patient the host is with a guest.
 struct Patience {
   std::chrono::milliseconds deadline = kDeadline;  ///< for each answer
-  std::chrono::milliseconds first_pause{100};      ///< between connections; doubled each time
+  /// When longer than that: an answer is told to be late at `deadline`, and given up only then.
+  std::chrono::milliseconds longest{0};
+  std::chrono::milliseconds first_pause{100};  ///< between connections; doubled each time
   std::chrono::milliseconds last_pause{10000};
   std::chrono::milliseconds between_watches{50};  ///< news come no faster than that
 };
@@ -34,7 +36,7 @@ class Connection {
     std::function<void()> begun;  ///< connected: whatever was said before is forgotten
     std::function<void(std::string_view)> bytes;
     std::function<void()> ended;  ///< what `begun` began, and what could not begin
-    /// There is no connection (any more): told once for each reason.
+    /// There is no connection (any more), or an answer is late: told once for each reason.
     std::function<void(const std::string& reason)> lost;
   };
 
@@ -72,6 +74,7 @@ class Connection {
   void connect();
   void wait_for_connection();
   void begin(base::Fd connected);
+  void be_late();
   void close();
   void complain(const std::string& reason);
   void in(Timer& timer, std::chrono::milliseconds delay, std::function<void()> then);

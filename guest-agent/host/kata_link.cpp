@@ -24,7 +24,7 @@ KataLink::KataLink(boost::asio::io_context& io, Address address, bool host_has_s
                   {.begun = [this] { begin(); },
                    .bytes = [this](std::string_view bytes) { receive(bytes); },
                    .ended = [this] { session_.reset(); },
-                   .lost = events_.lost},
+                   .lost = [this](const std::string& reason) { lose(reason); }},
                   patience) {}
 
 KataLink::~KataLink() = default;
@@ -64,7 +64,8 @@ void KataLink::take(const std::vector<KataAnswer>& answers) {
   const std::weak_ptr<bool> alive = alive_;
   if (session_->ready() && !std::exchange(told_connected_, true)) {
     connection_.welcome();
-    send_wanted();
+    // What is only late is on its way.
+    if (session_->answered() == 1) send_wanted();
     if (events_.connected) events_.connected(session_->version());
   }
   if (!alive.expired() && !answers.empty() && events_.told) events_.told();
@@ -126,6 +127,12 @@ bool KataLink::is_current() const {
     const auto done = done_.find(one.first);
     return done != done_.end() && done->second.cpus == one.second;
   });
+}
+
+/// Its next answer is told as a beginning. Whoever is told may end this link.
+void KataLink::lose(const std::string& reason) {
+  told_connected_ = false;
+  if (events_.lost) events_.lost(reason);
 }
 
 /// A policy does not change while its guest lives: there is no use in trying again.

@@ -2,6 +2,7 @@
 // guest that does not answer costs its own connection and a pause that grows.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,16 +16,23 @@
 
 namespace ka::guest {
 
+/// kata-agent does nearly all of its work under one lock, which the bringing of vCPUs online holds
+/// for up to 5 s and the making of a container for as long as its hooks take, 10 s each
+/// (kata-containers 4.1, src/agent/src/sandbox.rs, rpc.rs). A call that waits for the lock is
+/// carried out in its turn, so to break off and ask again would only be later.
+inline constexpr Patience kKataPatience{.longest = std::chrono::seconds(30)};
+
 class KataLink {
  public:
   using Sets = std::map<std::string, policy::GuestCpuSet>;  ///< guest CPUs by container
 
   /// Called from the loop. Any of them may be empty.
   struct Events {
+    /// It answers (again).
     std::function<void(const std::string& version)> connected;
     /// What is known of all containers that were asked for, whenever that changed.
     std::function<void()> told;
-    /// There is no connection (any more): told once for each reason.
+    /// There is no connection (any more), or an answer is late: told once for each reason.
     std::function<void(const std::string& reason)> lost;
   };
 
@@ -32,7 +40,7 @@ class KataLink {
   /// hands kata-agent paths for systemd. kata-agent makes wrong bytes of CPU numbers of 8 and above
   /// for it (rustjail/src/cgroups/systemd/subsystem/cpuset.rs): these are refused here.
   KataLink(boost::asio::io_context& io, Address address, bool host_has_systemd, Events events,
-           Patience patience = {});
+           Patience patience = kKataPatience);
   KataLink(const KataLink&) = delete;
   KataLink& operator=(const KataLink&) = delete;
   ~KataLink();
@@ -60,6 +68,7 @@ class KataLink {
   void send_wanted();
   bool is_refused(const policy::GuestCpuSet& cpus) const;
   void follow_deadline();
+  void lose(const std::string& reason);
   void end();
 
   bool host_has_systemd_;

@@ -3,6 +3,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <list>
+#include <utility>
 
 #include "affinity/daemon/guests.hpp"
 #include "tests/catch.hpp"
@@ -24,6 +25,13 @@ class KataServer {
     accept();
   }
 
+  /// Somebody else holds the lock under which it works; then it goes on.
+  void hold() { held_ = true; }
+  void go_on() {
+    held_ = false;
+    for (Client& client : clients_) answer(client);
+  }
+
   tests::KataPeer peer;
   int connections = 0;
 
@@ -32,6 +40,7 @@ class KataServer {
     explicit Client(Protocol::socket connected) : socket(std::move(connected)) {}
     Protocol::socket socket;
     std::array<char, 4096> buffer{};
+    std::string received;
   };
 
   void accept() {
@@ -48,15 +57,21 @@ class KataServer {
         boost::asio::buffer(client.buffer),
         [this, &client](boost::system::error_code error, std::size_t size) {
           if (error) return;
-          boost::system::error_code ignored;
-          const auto out = peer.receive({client.buffer.data(), size});
-          boost::asio::write(client.socket, boost::asio::buffer(out), ignored);
+          client.received.append(client.buffer.data(), size);
+          if (!held_) answer(client);
           read(client);
         });
   }
 
+  void answer(Client& client) {
+    boost::system::error_code ignored;
+    const auto out = peer.receive(std::exchange(client.received, {}));
+    boost::asio::write(client.socket, boost::asio::buffer(out), ignored);
+  }
+
   Protocol::acceptor acceptor_;
   std::list<Client> clients_;
+  bool held_ = false;
 };
 
 const std::string kApp(64, 'a');
@@ -167,6 +182,24 @@ TEST_CASE("a container that kata-agent does not have yet is asked for again") {
   scene.server.peer.refusals.clear();
   scene.io.run_for(800ms);
   CHECK(state().problem == policy::GuestProblem::kNone);
+}
+
+TEST_CASE("a kata-agent that is busy is said to be late, and not asked twice") {
+  Scene scene;
+  scene.settle();
+  scene.server.hold();
+  scene.run_containers();
+  scene.io.run_for(1200ms);
+  CHECK_FALSE(scene.view().connected);
+  CHECK(scene.view().text == "the agent does not answer in time");
+  scene.server.go_on();
+  scene.settle();
+  CHECK(scene.view().connected);
+  CHECK(scene.view().text == "kata-agent 4.1.0");
+  CHECK(scene.view().current);
+  CHECK(scene.last(kApp) == scene.own_vcpu());
+  CHECK(scene.server.connections == 1);
+  CHECK(scene.server.peer.updates.size() == 2);
 }
 
 TEST_CASE("a policy that forbids it is reported, and not tried again") {
