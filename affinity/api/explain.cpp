@@ -298,13 +298,12 @@ void add_interrupt_results(json::array& results, const engine::SandboxView& view
                          ", where vCPUs are that may take them");
   }
   for (const engine::InterruptView& interrupt : view.interrupts) {
-    const std::string name =
-        "interrupt " + std::to_string(interrupt.facts.number) + " (" + interrupt.facts.name + ')';
     if (interrupt.drifted()) {
-      results.emplace_back(name + " goes to " + cpus_text(interrupt.facts.cpus) + " instead of " +
-                           cpus_text(interrupt.wanted));
+      results.emplace_back(interrupt.name() + " goes to " + cpus_text(interrupt.facts.cpus) +
+                           " instead of " + cpus_text(interrupt.wanted));
     }
-    if (!interrupt.problem.empty()) results.emplace_back(name + ": " + interrupt.problem);
+    if (interrupt.problem.empty()) continue;
+    results.emplace_back(interrupt.name() + ": " + interrupt.problem);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "affinity/engine/apply.hpp"
+#include "affinity/engine/happening_text.hpp"
 #include "affinity/engine/sandbox.hpp"
 #include "affinity/state/store.hpp"
 
@@ -159,10 +160,7 @@ Outcome Engine::repair(Affected sandboxes) {
     const int drifted = sandbox->count_changed_masks(calls_);
     if (drifted == 0) continue;
     found += drifted;
-    happened("drift", sandbox->id(),
-             drifted == 1
-                 ? "1 thread no longer had the CPUs it was given"
-                 : std::to_string(drifted) + " threads no longer had the CPUs they were given");
+    happened("drift", sandbox->id(), drift_text(drifted, "thread"));
   }
   Outcome outcome = run(std::move(sandboxes));
   outcome += settle();

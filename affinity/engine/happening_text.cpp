@@ -61,4 +61,10 @@ std::string happening_text(const policy::Event& event) {
   return std::visit(Visitor{}, event.body) + by;
 }
 
+std::string drift_text(int count, const std::string& what) {
+  return count == 1
+             ? "1 " + what + " no longer had the CPUs it was given"
+             : std::to_string(count) + ' ' + what + "s no longer had the CPUs they were given";
+}
+
 }  // namespace ka::engine

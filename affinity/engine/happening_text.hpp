@@ -16,4 +16,7 @@ std::string happening_container(const policy::EventBody& body);
 /// What the event told, and who told it, in words for people.
 std::string happening_text(const policy::Event& event);
 
+/// "3 threads no longer had the CPUs they were given"; what: what one of them is called.
+std::string drift_text(int count, const std::string& what);
+
 }  // namespace ka::engine

@@ -153,9 +153,7 @@ void InterruptKeeper::fail(InterruptView& view, const base::Error& error, Interr
   view.managed = false;
   view.problem = "it cannot be moved: " + error.message;
   refused_[view.facts.number] = {view.facts.name, view.wanted, view.problem};
-  writes.refused.push_back("interrupt " + std::to_string(view.facts.number) + " (" +
-                           view.facts.name +
-                           ") cannot be moved and is left alone: " + error.message);
+  writes.refused.push_back(view.name() + " cannot be moved and is left alone: " + error.message);
 }
 
 InterruptWrites InterruptKeeper::give_back(const vmm::Roots& roots, const CpuSet& foreign) {

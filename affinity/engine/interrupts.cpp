@@ -1,5 +1,6 @@
 // The interrupts of passed-through devices: sent where the plan has the vCPUs that may take them.
 #include "affinity/engine/engine.hpp"
+#include "affinity/engine/happening_text.hpp"
 #include "affinity/engine/sandbox.hpp"
 
 namespace ka::engine {
@@ -29,10 +30,7 @@ void Engine::find_interrupt_drift(const Sandbox& sandbox) {
   const int moved = sandbox.interrupts().count_changed(roots_, sandbox.seen().vmm_pid);
   if (moved == 0) return;
   counters_.interrupt_drift_found += static_cast<std::uint64_t>(moved);
-  happened("drift", sandbox.id(),
-           moved == 1
-               ? "1 interrupt no longer had the CPUs it was given"
-               : std::to_string(moved) + " interrupts no longer had the CPUs they were given");
+  happened("drift", sandbox.id(), drift_text(moved, "interrupt"));
 }
 
 }  // namespace ka::engine

@@ -97,10 +97,8 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
                         VerifyReport& report) {
   for (const InterruptView& view : interrupts) {
     if (!view.drifted()) continue;
-    const std::string name =
-        "interrupt " + std::to_string(view.facts.number) + " (" + view.facts.name + ')';
-    report.findings.push_back({"drift", sandbox, name, view.wanted, view.facts.cpus,
-                               name + " goes to " + policy::format_list(view.facts.cpus) +
+    report.findings.push_back({"drift", sandbox, view.name(), view.wanted, view.facts.cpus,
+                               view.name() + " goes to " + policy::format_list(view.facts.cpus) +
                                    ", wanted " + policy::format_list(view.wanted)});
   }
 }

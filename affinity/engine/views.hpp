@@ -42,6 +42,10 @@ struct InterruptView {
   std::string problem;  ///< why it does not go as wanted, in words; empty when all is well
 
   bool drifted() const { return managed && wanted != facts.cpus; }
+  /// "interrupt 24 (vfio-msix[0](0000:01:00.0))", for people.
+  std::string name() const {
+    return "interrupt " + std::to_string(facts.number) + " (" + facts.name + ')';
+  }
 };
 
 /// How a sandbox's guest stands: what was asked of its agent, and what that told last.

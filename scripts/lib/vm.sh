@@ -43,13 +43,13 @@ vm_initramfs() {
 }
 
 # $1: directory of the VM; $2: accelerator; $3: vCPUs; then further options of QEMU. Starts it in the background and
-# sets vm_pid. The caller has called vm_prepare. The QMP socket qmp.sock in that directory is free for one client.
+# sets vm_pid. The caller has called vm_prepare. KATA_AFFINITY_VM_WORDS: further words for the guest's kernel. The QMP socket qmp.sock in that directory is free for one client.
 vm_start() {
   local dir=$1 accel=$2 vcpus=$3
   mkdir -p "$dir"
   qemu-system-x86_64 -name "sandbox-$(basename "$dir"),debug-threads=on" -nodefaults -no-user-config -display none \
     -no-reboot -machine q35 -accel "$accel" -cpu "$(vm_cpu "$accel")" -smp "$vcpus" -m 256 \
-    -kernel "$vm_kernel" -initrd "$vm_initrd" -append "console=ttyS0 panic=-1 ${vm_guest_words:-}" \
+    -kernel "$vm_kernel" -initrd "$vm_initrd" -append "console=ttyS0 panic=-1 ${KATA_AFFINITY_VM_WORDS:-}" \
     -serial "file:$dir/console" -qmp "unix:$dir/qmp.sock,server=on,wait=off" \
     -object iothread,id=io1 "${@:4}" >"$dir/qemu.log" 2>&1 &
   vm_pid=$!
