@@ -6,5 +6,5 @@
 import os
 
 os.environ["KATA_AFFINITY_VM_PATIENCE"] = "90"
-os.environ["KATA_AFFINITY_VM_WORDS"] = "quiet mitigations=off"  # each word on the console is an exit to the node
+os.environ["KATA_AFFINITY_VM_WORDS"] = "quiet mitigations=off nokaslr"  # each word on the console is an exit to the node
 os.execv("/lab/scripts/demo", ["/lab/scripts/demo", "--programs", "/lab/bin"])

@@ -17,7 +17,6 @@ from lab.vm import Vms, VmSpec
 PODS = "1-3"  # kubelet keeps the other CPUs of the node for the system
 OWN, POOL = "2-3", "1"
 CONTAINER_VCPUS = (1, 2)
-PASSES = 2
 NOT_PINNED, OURS = "Kata, not pinned", "ours, shared pool"
 OUT = Path(os.environ["LAB_OUT"])
 
@@ -30,32 +29,32 @@ class Stage:
         self.subject.wait_for_guest("round 1 begins")
         self.neighbours = VmPod(vms, "neighbours", VmSpec(vcpus=2, firmware="spin", vhost_net=False), told=False).vm
 
-    def unpinned(self, result: Isolation) -> None:
+    def unpinned(self) -> Isolation:
         """No CPU manager: every pod may use every CPU for pods."""
         self._as_born(PODS, PODS)
-        self._measure(result)
+        return self._measure()
 
-    def by_kata(self, result: Isolation) -> None:
+    def by_kata(self) -> Isolation:
         """The static CPU manager and Kata: the union goes to the cgroup, and 3 vCPUs on 2 CPUs are not pinned."""
         self._as_born(OWN, POOL)
-        self._measure(result)
+        return self._measure()
 
-    def by_kata_pinned(self, result: Isolation) -> None:
+    def by_kata_pinned(self) -> Isolation:
         """As before, with a sidecar in the pool: the union has as many CPUs as the VM has vCPUs, so Kata pins each to one."""
         self._as_born(PODS, POOL)
         for (_, tid), cpu in zip(sorted(self.subject.vcpu_tids().items()), sorted(cpus.parse(PODS)), strict=True):
             os.sched_setaffinity(tid, {cpu})
-        self._measure(result)
+        return self._measure()
 
-    def by_us(self, result: Isolation) -> None:
+    def by_us(self) -> Isolation:
         """The same cpusets and the cgroup that Kata writes, with the daemon."""
-        self._with_daemon(OWN, result)
+        return self._with_daemon(OWN)
 
-    def by_us_with_pool(self, result: Isolation) -> None:
+    def by_us_with_pool(self) -> Isolation:
         """With a cgroup that allows the shared pool, too, where the rest of the sandbox then goes."""
-        self._with_daemon(PODS, result, housekeeping="shared-pool")
+        return self._with_daemon(PODS, housekeeping="shared-pool")
 
-    def _with_daemon(self, allowed: str, result: Isolation, **settings: str) -> None:
+    def _with_daemon(self, allowed: str, **settings: str) -> Isolation:
         self._as_born(allowed, POOL)
         with Daemon(**settings):
             for vm, own, exclusive in ((self.neighbours, POOL, False), (self.subject, OWN, True)):
@@ -63,9 +62,10 @@ class Stage:
                 product.put_container(vm.id, "app", own, exclusive)
             wanted = [str(cpu) for cpu in sorted(cpus.parse(OWN))]
             check.eventually("where the container's vCPUs may run", self._container_cpus, wanted)
-            self._measure(result)
+            result = self._measure()
             for vm in (self.neighbours, self.subject):
                 product.remove_sandbox(vm.id)
+        return result
 
     def _container_cpus(self) -> list[str]:
         where = self.subject.vcpu_cpus()
@@ -78,8 +78,8 @@ class Stage:
         for tid in (*self.subject.all_tids(), *self.neighbours.all_tids()):
             os.sched_setaffinity(tid, range(os.cpu_count()))
 
-    def _measure(self, result: Isolation) -> None:
-        measure_round(self.subject, cpus.parse(OWN), result)
+    def _measure(self) -> Isolation:
+        return measure_round(self.subject, cpus.parse(OWN))
 
 
 def rows(result: Isolation) -> dict[str, float]:
@@ -132,18 +132,17 @@ def main() -> None:
         os.sched_setaffinity(0, kernel.online() - cpus.parse(PODS))
         check.step("boot the subject: 3 vCPUs, all computing; start neighbours that burn CPU on 2 more")
         stage = Stage(vms)
-        variants: dict[str, Callable[[Isolation], None]] = {
+        variants: dict[str, Callable[[], Isolation]] = {
             "unpinned": stage.unpinned,
             NOT_PINNED: stage.by_kata,
             "Kata, pinned": stage.by_kata_pinned,
             "ours, Kata's cgroup": stage.by_us,
             OURS: stage.by_us_with_pool,
         }
-        results = {name: Isolation() for name in variants}
-        for number in range(1, PASSES + 1):
-            for name, measure in variants.items():
-                check.step(f"pass {number}: {name}")
-                measure(results[name])
+        results = {}
+        for name, measure in variants.items():
+            check.step(name)
+            results[name] = measure()
 
     (OUT / "isolation.md").write_text(table(results))
     (OUT / "isolation.svg").write_text(picture(results))

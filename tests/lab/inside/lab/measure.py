@@ -3,7 +3,7 @@
 import re
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab import kernel
@@ -41,10 +41,10 @@ class Use:
 
 @dataclass
 class Isolation:
-    """All that was measured of a VM under one rule; several rounds add up."""
+    """All that was measured of a VM under one rule."""
 
-    vcpus: dict[int, Use] = field(default_factory=dict)
-    latencies: Counter[int] = field(default_factory=Counter)  # upper end of the bucket in microseconds -> count
+    vcpus: dict[int, Use]
+    latencies: Counter[int]  # upper end of the bucket in microseconds -> count
 
     def latency(self, quantile: float) -> int:
         """The upper end of the bucket up to which `quantile` of all wake-ups lie, in microseconds; it may be BEYOND."""
@@ -56,8 +56,8 @@ class Isolation:
         raise ValueError("no latencies")
 
 
-def measure_round(vm: Vm, own: frozenset[int], result: Isolation) -> None:
-    """Measures while the guest's next whole round of latencies goes on, and adds to `result`.
+def measure_round(vm: Vm, own: frozenset[int]) -> Isolation:
+    """Measures while the guest's next whole round of latencies goes on.
 
     `own`: the CPUs that belong to the container; other vCPUs than its own are looked at in the same way.
     """
@@ -65,7 +65,7 @@ def measure_round(vm: Vm, own: frozenset[int], result: Isolation) -> None:
     number = max(_begun(vm), default=0) + 1
     vm.wait_for_guest(f"round {number} begins")
     before, began = {tid: kernel.accounting(tid) for tid in tids.values()}, time.monotonic()
-    uses = {index: result.vcpus.setdefault(index, Use()) for index in tids}
+    uses = {index: Use() for index in tids}
     while f"round {number} is over" not in vm.console():
         for index, tid in tids.items():
             _look(tid, own, uses[index])
@@ -73,7 +73,7 @@ def measure_round(vm: Vm, own: frozenset[int], result: Isolation) -> None:
     for index, tid in tids.items():
         _add(uses[index], before[tid], kernel.accounting(tid), time.monotonic() - began)
     vm.wait_for_guest(f"round {number} is told")
-    result.latencies.update(_latencies(vm, number))
+    return Isolation(uses, _latencies(vm, number))
 
 
 def _begun(vm: Vm) -> list[int]:

@@ -17,6 +17,11 @@ from lab.cgroup import Cgroup
 from lab.qmp import Qmp
 
 _GUEST = Path("/lab/guest")
+# What Kata tells its guest's kernel (virtcontainers/qemu_amd64.go): it boots in half the time, and waits for no timer that gets lost.
+_KATA_WORDS = (
+    "tsc=reliable no_timer_check rcupdate.rcu_expedited=1 i8042.direct=1 i8042.dumbkbd=1 i8042.nopnp=1 i8042.noaux=1 "
+    "noreplace-smp reboot=k cryptomgr.notests pci=lastbus=0"
+)
 _VIRTIOFSD = "/usr/libexec/virtiofsd"
 _VIRTIOFSD_OF_QEMU_7 = "/usr/lib/qemu/virtiofsd"
 _FIRST_CID = 100
@@ -280,5 +285,5 @@ def _devices(spec: VmSpec, directory: Path, number: int) -> list[str]:
 def _guest(spec: VmSpec) -> list[str]:
     if not spec.job:
         return ["-bios", str(_GUEST / f"{spec.firmware}.bin")]
-    words = f"console=ttyS0 quiet panic=1 mitigations=off lab.job={spec.job}"
+    words = f"console=ttyS0 quiet panic=1 mitigations=off nokaslr {_KATA_WORDS} lab.job={spec.job}"
     return ["-kernel", str(_GUEST / "vmlinuz"), "-initrd", str(_GUEST / "initrd"), "-append", words]
