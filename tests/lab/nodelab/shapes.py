@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Shape:
     """One machine. `node_cpus` holds the CPUs of each NUMA node, in the kernel's list format.
 
-    `distances` are between nodes, by row; empty: 20 between any two.
+    `distances` are between nodes, by row; empty: 20 between any two. `iommu`: with one, and the device 0000:21:00.0 to be passed
+    through to a VM.
     """
 
     name: str
@@ -18,6 +19,7 @@ class Shape:
     memory_mib: int = 4096
     kernel_args: tuple[str, ...] = ()
     distances: tuple[tuple[int, ...], ...] = ()
+    iommu: bool = False
 
 
 _TWO_NODES = ("0-3", "4-7")
@@ -35,6 +37,14 @@ SHAPES = {
             "16,sockets=4,cores=4,threads=1",
             ("0-3", "4-7", "8-11", "12-15"),
             distances=((10, 12, 32, 32), (12, 10, 32, 32), (32, 32, 10, 12), (32, 32, 12, 10)),
+        ),
+        Shape(
+            "iommu8",
+            "as smt8, with an IOMMU and a device that can be passed through",
+            "trixie",
+            "8,sockets=2,cores=2,threads=2",
+            _TWO_NODES,
+            iommu=True,
         ),
         Shape(
             "bookworm",

@@ -33,7 +33,7 @@ class VmSpec:
     """What a sandbox's VM is.
 
     `firmware` is all that its guest is: `halt`, or `spin`, which burns CPU on every vCPU. With a `job` (see guest/init)
-    the guest is Linux instead.
+    the guest is Linux instead. `passed`: a PCI device in vfio-pci's hands that it has for itself.
     """
 
     vcpus: int = 2
@@ -48,6 +48,7 @@ class VmSpec:
     virtiofs: bool = False
     threads_per_core: int = 1
     rust: bool = False
+    passed: str = ""
 
     @property
     def memory(self) -> int:
@@ -279,6 +280,8 @@ def _devices(spec: VmSpec, directory: Path, number: int) -> list[str]:
     if spec.virtiofs:
         arguments += ["-chardev", f"socket,id=char-fs,path={directory / 'vhost-fs.sock'}"]
         arguments += ["-device", "vhost-user-fs-pci,chardev=char-fs,tag=kataShared"]
+    if spec.passed:
+        arguments += ["-device", f"vfio-pci,host={spec.passed}"]
     return arguments
 
 
