@@ -70,6 +70,7 @@ class Guests {
     std::string container;
     std::function<void()> go_on;
     boost::asio::steady_timer timer;
+    std::shared_ptr<bool> waits = std::make_shared<bool>(true);
   };
   /// One that is told to give everything back, and given the time for it.
   struct Leaving {

@@ -39,12 +39,18 @@ Connection::Connection(boost::asio::io_context& io, Address address, Events even
 
 Connection::~Connection() = default;
 
+void Connection::Timer::cancel() {
+  ++turn;
+  waits.cancel();
+}
+
 void Connection::in(Timer& timer, std::chrono::milliseconds delay, std::function<void()> then) {
-  timer.expires_after(delay);
-  timer.async_wait(
-      [then = std::move(then), alive = std::weak_ptr<bool>(alive_)](const error_code& error) {
-        if (!error && !alive.expired()) then();
-      });
+  timer.cancel();
+  timer.waits.expires_after(delay);
+  timer.waits.async_wait([then = std::move(then), &timer, turn = timer.turn,
+                          alive = std::weak_ptr<bool>(alive_)](const error_code& error) {
+    if (!error && !alive.expired() && timer.turn == turn) then();
+  });
 }
 
 void Connection::later(std::chrono::milliseconds delay, std::function<void()> then) {
@@ -63,7 +69,7 @@ void Connection::wait_for_connection() {
   connecting_.async_wait(
       boost::asio::local::stream_protocol::socket::wait_write,
       [this, alive = std::weak_ptr<bool>(alive_)](const error_code& error) {
-        if (error || alive.expired()) return;
+        if (error || alive.expired() || !connecting_.is_open()) return;
         const int refused = connect_error(connecting_.native_handle());
         if (refused != 0) {
           return end("cannot connect to " + to_string(address_) + ": " + std::strerror(refused));

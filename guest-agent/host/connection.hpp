@@ -69,7 +69,13 @@ class Connection {
   const Address& address() const { return address_; }
 
  private:
-  using Timer = boost::asio::steady_timer;
+  /// A wait that was cancelled may be on its way already, as Asio has it: its turn is over then.
+  struct Timer {
+    explicit Timer(boost::asio::io_context& io) : waits(io) {}
+    void cancel();
+    boost::asio::steady_timer waits;
+    std::uint64_t turn = 0;
+  };
 
   void connect();
   void wait_for_connection();

@@ -5,6 +5,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <list>
+#include <thread>
 
 #include "guest-agent/agent/session.hpp"
 #include "tests/catch.hpp"
@@ -186,6 +187,19 @@ TEST_CASE("a container's start waits until its guest has it, and not longer than
     CHECK(took >= 150);
     CHECK(took < 390);
     CHECK(scene.start() == 0);
+  }
+  SECTION("the guest was in time, but the daemon could not run: it is waited for again") {
+    scene.guest.cgroup("pods/" + kApp);
+    bool went_on = false;
+    scene.guests.await("s1", kApp, [&went_on] { went_on = true; });
+    REQUIRE_FALSE(went_on);
+    scene.server.cgroups_changed();
+    std::this_thread::sleep_for(300ms);
+    scene.io.run_for(20ms);
+    CHECK(went_on);
+    scene.server.mute = true;
+    scene.own(6);
+    CHECK(scene.start() >= 150);
   }
 }
 

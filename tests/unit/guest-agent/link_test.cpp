@@ -4,6 +4,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <list>
+#include <thread>
 
 #include "guest-agent/host/agent_url.hpp"
 #include "shim-ext/ttrpc/envelope.hpp"
@@ -28,6 +29,10 @@ class Peer {
   }
   int connections = 0;
 
+  void say(const std::string& words) {
+    boost::asio::write(held_.back(), boost::asio::buffer(words));
+  }
+
  private:
   void accept() {
     acceptor_.async_accept([this](boost::system::error_code error, Protocol::socket socket) {
@@ -47,14 +52,17 @@ class Peer {
   std::list<Protocol::socket> held_;
 };
 
+constexpr guest::Patience kLittle{
+    .deadline = 50ms, .first_pause = 10ms, .last_pause = 80ms, .between_watches = 5ms};
+
 struct Scene {
-  Scene(std::string words, bool hangs_up)
+  Scene(std::string words, bool hangs_up, guest::Patience patience = kLittle)
       : peer(io, temp.path() / "agent", std::move(words), hangs_up),
         link(io, *guest::parse_address("unix://" + (temp.path() / "agent").string()),
              {[this](const std::string& program) { connected.push_back(program); },
               [this](const guest::News& one) { news.push_back(one); },
               [this](const std::string& reason) { lost.push_back(reason); }},
-             {.deadline = 50ms, .first_pause = 10ms, .last_pause = 80ms, .between_watches = 5ms}) {}
+             patience) {}
 
   tests::TempDir temp;
   boost::asio::io_context io;
@@ -122,6 +130,28 @@ TEST_CASE("an agent that is there but leaves wishes unanswered is degraded, not 
   REQUIRE_FALSE(scene.connected.empty());
   REQUIRE_FALSE(scene.lost.empty());
   CHECK(scene.lost[0] == "the agent does not answer in time");
+}
+
+// All that came due while the daemon could not run comes at once, also what the first of it
+// cancels.
+TEST_CASE("a daemon that could not run for a while does not listen to a connection it gives up") {
+  Scene scene(hello(), false, {.deadline = 50ms, .between_watches = 51ms});
+  scene.link.wish({});
+  while (scene.connected.empty()) scene.io.run_one();
+  std::this_thread::sleep_for(150ms);
+  scene.io.run_for(5ms);
+  CHECK(scene.lost == std::vector<std::string>{"the agent does not answer in time"});
+}
+
+TEST_CASE("a daemon that could not run for a while takes the answer that came meanwhile") {
+  Scene scene({}, false, {.deadline = 500ms});
+  while (scene.peer.connections == 0) scene.io.run_one();
+  scene.io.run_for(10ms);
+  scene.peer.say(hello());
+  std::this_thread::sleep_for(700ms);
+  scene.io.run_for(5ms);
+  CHECK(scene.connected == std::vector<std::string>{"agent"});
+  CHECK(scene.lost.empty());
 }
 
 TEST_CASE("addresses are read strictly") {
