@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "affinity/base/fd.hpp"
 #include "vmm/libvirt/uri.hpp"
@@ -81,6 +82,7 @@ class Client::Worker {
   bool take_mail();
   void connect();
   void disconnect(const std::string& why);
+  void close();
   void serve();
   void look(const std::string& name, Work& work);
   Result<DomainSeen> see(const std::string& name);
@@ -98,6 +100,7 @@ class Client::Worker {
   std::shared_ptr<Shared> shared_;
   const Library& library_;
   Connection connection_{nullptr, nullptr};
+  std::vector<int> callbacks_;  ///< of the connection, by libvirt's numbers
   bool complained_ = false;
   int host_cpus_ = 0;
   std::map<std::string, Work> work_;
@@ -121,7 +124,7 @@ void Client::Worker::run() {
     if (connection_) serve();
     library_.event_run_default_impl();
   }
-  connection_.reset();
+  close();
   library_.event_remove_timeout(timer);
   library_.event_remove_handle(handle);
 }
@@ -183,9 +186,10 @@ void Client::Worker::listen() {
 
 /// libvirt takes callbacks of every kind as one type, and calls each by its own.
 void Client::Worker::register_event(int event, void (*callback)()) {
-  library_.connect_domain_event_register(
+  const int number = library_.connect_domain_event_register(
       connection_.get(), nullptr, event,
       reinterpret_cast<virConnectDomainEventGenericCallback>(callback), this, nullptr);
+  if (number >= 0) callbacks_.push_back(number);
 }
 
 void Client::Worker::touch(virDomainPtr domain) {
@@ -195,8 +199,17 @@ void Client::Worker::touch(virDomainPtr domain) {
   found->second.due = found->second.order.has_value();
 }
 
-void Client::Worker::disconnect(const std::string& why) {
+/// Each callback keeps its connection, which would go on calling whoever has ended by then
+/// (virObjectEventStateRegisterID() in libvirt's src/conf/object_event.c).
+void Client::Worker::close() {
+  for (const int callback : std::exchange(callbacks_, {})) {
+    library_.connect_domain_event_deregister(connection_.get(), callback);
+  }
   connection_.reset();
+}
+
+void Client::Worker::disconnect(const std::string& why) {
+  close();
   complained_ = true;
   shared_->tell(shared_->handlers.connection, false, why);
 }

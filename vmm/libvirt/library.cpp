@@ -38,6 +38,7 @@ void find_general(Symbols& symbols, Library& library) {
   symbols.find("virConnectIsAlive", library.connect_is_alive);
   symbols.find("virConnectSetKeepAlive", library.connect_set_keep_alive);
   symbols.find("virConnectDomainEventRegisterAny", library.connect_domain_event_register);
+  symbols.find("virConnectDomainEventDeregisterAny", library.connect_domain_event_deregister);
   symbols.find("virNodeGetCPUMap", library.node_get_cpu_map);
 }
 

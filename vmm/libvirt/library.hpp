@@ -29,6 +29,7 @@ struct Library {
   decltype(&::virConnectIsAlive) connect_is_alive = nullptr;
   decltype(&::virConnectSetKeepAlive) connect_set_keep_alive = nullptr;
   decltype(&::virConnectDomainEventRegisterAny) connect_domain_event_register = nullptr;
+  decltype(&::virConnectDomainEventDeregisterAny) connect_domain_event_deregister = nullptr;
   decltype(&::virNodeGetCPUMap) node_get_cpu_map = nullptr;
   decltype(&::virDomainLookupByName) domain_lookup_by_name = nullptr;
   decltype(&::virDomainFree) domain_free = nullptr;

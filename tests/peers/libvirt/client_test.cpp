@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "tests/catch.hpp"
 #include "vmm/libvirt/numatune.hpp"
@@ -152,6 +153,25 @@ TEST_CASE("libvirt: a domain that is started anew is left as it is until an orde
   client.order(order);
   REQUIRE(ears.wait([&] { return ears.pinned.size() == 2; }));
   CHECK(ears.pinned[1] == 1);
+}
+
+TEST_CASE("libvirt: a client that has ended hears nothing more, while another goes on") {
+  const TestDriver driver;
+  Ears ears_of_first, ears;
+  std::optional<Client> first(start("test:///default", ears_of_first));
+  first->follow({"test"});
+  REQUIRE(ears_of_first.wait([&] { return ears_of_first.domains.size() == 1; }));
+  Client client = start("test:///default", ears);
+  client.follow({"test"});
+  unsigned before = 0;
+  REQUIRE(ears.wait([&] {
+    before = ears.domains["test"].run;
+    return before != 0;
+  }));
+  first.reset();
+  REQUIRE(driver.call("virDomainDestroy") == 0);
+  REQUIRE(driver.call("virDomainCreate") == 0);
+  CHECK(ears.wait([&] { return ears.domains["test"].run != before; }));
 }
 
 TEST_CASE("libvirt: nodes grow before memory moves, and shrink when it is there") {
