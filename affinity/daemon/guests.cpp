@@ -296,16 +296,12 @@ void Guests::await(const std::string& sandbox, const std::string& container,
   waiting.sandbox = sandbox;
   waiting.container = container;
   waiting.go_on = std::move(go_on);
-  waiting.timer.expires_after(kStartBudget);
-  waiting.timer.async_wait(
-      [this, sandbox, waits = std::weak_ptr<bool>(waiting.waits)](const error_code& error) {
-        // Who goes on cancels this, but it may be on its way.
-        if (error || waits.expired()) return;
-        const auto late = guests_.find(sandbox);
-        if (late != guests_.end()) late->second.missed_a_start = true;
-        log_.warning("a container starts before its guest has placed it", {{"sandbox", sandbox}});
-        let_starts_go_on(sandbox);
-      });
+  waiting.timer.in(kStartBudget, [this, sandbox] {
+    const auto late = guests_.find(sandbox);
+    if (late != guests_.end()) late->second.missed_a_start = true;
+    log_.warning("a container starts before its guest has placed it", {{"sandbox", sandbox}});
+    let_starts_go_on(sandbox);
+  });
 }
 
 /// Those of a sandbox whose guest is not there, was too late, or has placed them.

@@ -23,6 +23,7 @@
 #include "guest-agent/host/link.hpp"
 #include "policy/plan/guest_numbers.hpp"
 #include "policy/plan/settings.hpp"
+#include "shim-ext/rpc/timer.hpp"
 #include "vmm/facts/facts.hpp"
 
 namespace ka::engine {
@@ -69,8 +70,7 @@ class Guests {
     std::string sandbox;
     std::string container;
     std::function<void()> go_on;
-    boost::asio::steady_timer timer;
-    std::shared_ptr<bool> waits = std::make_shared<bool>(true);
+    rpc::Timer timer;
   };
   /// One that is told to give everything back, and given the time for it.
   struct Leaving {

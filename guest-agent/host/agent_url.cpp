@@ -39,7 +39,7 @@ std::string body_of(std::string_view answer) {
 
 AgentUrl::AgentUrl(boost::asio::io_context& io, std::vector<std::filesystem::path> sockets,
                    std::function<void(const std::string&)> found)
-    : found_(std::move(found)), timer_(io, kDeadline) {
+    : found_(std::move(found)), timer_(io) {
   for (const auto& path : sockets) {
     auto connected = base::connect_unix(path, SOCK_NONBLOCK);
     if (!connected) continue;
@@ -48,9 +48,7 @@ AgentUrl::AgentUrl(boost::asio::io_context& io, std::vector<std::filesystem::pat
         rpc::Socket::Events{[this](std::string_view bytes) { receive(bytes); },
                             [this](const std::string&) { end(body_of(answer_)); }});
     socket_->send(kQuestion);
-    timer_.async_wait([this](const boost::system::error_code& error) {
-      if (!error) end(body_of(answer_));
-    });
+    timer_.in(kDeadline, [this] { end(body_of(answer_)); });
     return;
   }
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "shim-ext/rpc/socket.hpp"
+#include "shim-ext/rpc/timer.hpp"
 
 namespace ka::guest {
 
@@ -36,7 +36,7 @@ class AgentUrl {
   void end(const std::string& url);
 
   std::function<void(const std::string&)> found_;
-  boost::asio::steady_timer timer_;
+  rpc::Timer timer_;
   std::string answer_;
   std::unique_ptr<rpc::Socket> socket_;
 };

@@ -34,34 +34,20 @@ Connection::Connection(boost::asio::io_context& io, Address address, Events even
       later_timer_(io),
       connecting_(io),
       pause_(patience.first_pause) {
-  in(pause_timer_, {}, [this] { connect(); });
+  pause_timer_.in({}, [this] { connect(); });
 }
 
 Connection::~Connection() = default;
 
-void Connection::Timer::cancel() {
-  ++turn;
-  waits.cancel();
-}
-
-void Connection::in(Timer& timer, std::chrono::milliseconds delay, std::function<void()> then) {
-  timer.cancel();
-  timer.waits.expires_after(delay);
-  timer.waits.async_wait([then = std::move(then), &timer, turn = timer.turn,
-                          alive = std::weak_ptr<bool>(alive_)](const error_code& error) {
-    if (!error && !alive.expired() && timer.turn == turn) then();
-  });
-}
-
 void Connection::later(std::chrono::milliseconds delay, std::function<void()> then) {
-  in(later_timer_, delay, std::move(then));
+  later_timer_.in(delay, std::move(then));
 }
 
 void Connection::connect() {
   auto fd = guest::connect(address_);
   if (!fd) return end(fd.error().message);
   connecting_.assign(boost::asio::local::stream_protocol(), fd->release());
-  in(deadline_timer_, patience_.deadline, [this] { end("the guest does not answer"); });
+  deadline_timer_.in(patience_.deadline, [this] { end("the guest does not answer"); });
   wait_for_connection();
 }
 
@@ -101,12 +87,12 @@ void Connection::expect(bool owed, std::uint64_t answered) {
     deadline_timer_.cancel();
     return;
   }
-  in(deadline_timer_, patience_.deadline, [this] { be_late(); });
+  deadline_timer_.in(patience_.deadline, [this] { be_late(); });
 }
 
 void Connection::be_late() {
   if (patience_.longest <= patience_.deadline) return end(kLate);
-  in(deadline_timer_, patience_.longest - patience_.deadline, [this] { end(kLate); });
+  deadline_timer_.in(patience_.longest - patience_.deadline, [this] { end(kLate); });
   complain(kLate);
 }
 
@@ -119,7 +105,7 @@ void Connection::end(const std::string& reason) {
   const auto lasted = std::chrono::steady_clock::now() - began_;
   if (welcome_ && lasted > patience_.last_pause) pause_ = patience_.first_pause;
   close();
-  in(pause_timer_, pause_, [this] { connect(); });
+  pause_timer_.in(pause_, [this] { connect(); });
   pause_ = std::min(2 * pause_, patience_.last_pause);
   complain(reason);
 }

@@ -5,7 +5,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -15,6 +14,7 @@
 
 #include "guest-agent/host/address.hpp"
 #include "shim-ext/rpc/socket.hpp"
+#include "shim-ext/rpc/timer.hpp"
 
 namespace ka::guest {
 
@@ -69,29 +69,20 @@ class Connection {
   const Address& address() const { return address_; }
 
  private:
-  /// A wait that was cancelled may be on its way already, as Asio has it: its turn is over then.
-  struct Timer {
-    explicit Timer(boost::asio::io_context& io) : waits(io) {}
-    void cancel();
-    boost::asio::steady_timer waits;
-    std::uint64_t turn = 0;
-  };
-
   void connect();
   void wait_for_connection();
   void begin(base::Fd connected);
   void be_late();
   void close();
   void complain(const std::string& reason);
-  void in(Timer& timer, std::chrono::milliseconds delay, std::function<void()> then);
 
   boost::asio::io_context& io_;
   Address address_;
   Events events_;
   Patience patience_;
-  Timer pause_timer_;
-  Timer deadline_timer_;
-  Timer later_timer_;
+  rpc::Timer pause_timer_;
+  rpc::Timer deadline_timer_;
+  rpc::Timer later_timer_;
   boost::asio::local::stream_protocol::socket connecting_;
   std::chrono::milliseconds pause_;
   std::chrono::steady_clock::time_point began_;

@@ -34,7 +34,7 @@ Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identi
           log),
       timer_(io),
       pause_(kFirstPause) {
-  in({}, [this] { connect(); });
+  timer_.in({}, [this] { connect(); });
 }
 
 void Plugin::look_again() {
@@ -52,7 +52,7 @@ void Plugin::connect() {
   session_ = std::make_unique<Session>(
       Surroundings{io_, translator_, listener_, log_, clock_}, identity_, basic_events_,
       [this](std::string bytes) { socket_->send(std::move(bytes)); });
-  in(kTakenInWithin, [this] { end("the runtime did not take us in"); });
+  timer_.in(kTakenInWithin, [this] { end("the runtime did not take us in"); });
 }
 
 void Plugin::receive(std::string_view bytes) {
@@ -80,15 +80,8 @@ void Plugin::learn_from_end() {
 }
 
 void Plugin::pause() {
-  in(pause_, [this] { connect(); });
+  timer_.in(pause_, [this] { connect(); });
   pause_ = std::min(2 * pause_, kLongestPause);
-}
-
-void Plugin::in(std::chrono::milliseconds delay, std::function<void()> then) {
-  timer_.expires_after(delay);
-  timer_.async_wait([then = std::move(then)](const boost::system::error_code& error) {
-    if (!error) then();
-  });
 }
 
 }  // namespace ka::nri

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -17,6 +16,7 @@
 #include "shim-ext/nri/session.hpp"
 #include "shim-ext/nri/translate.hpp"
 #include "shim-ext/rpc/socket.hpp"
+#include "shim-ext/rpc/timer.hpp"
 
 namespace ka::nri {
 
@@ -45,8 +45,6 @@ class Plugin {
   void receive(std::string_view bytes);
   void end(const std::string& reason);
   void learn_from_end();
-  /// `then`, in place of what the timer was to do before.
-  void in(std::chrono::milliseconds delay, std::function<void()> then);
 
   boost::asio::io_context& io_;
   std::filesystem::path path_;
@@ -55,7 +53,7 @@ class Plugin {
   const log::Log& log_;
   const base::Clock& clock_;
   Translator translator_;
-  boost::asio::steady_timer timer_;
+  rpc::Timer timer_;
   std::chrono::milliseconds pause_;
   bool basic_events_ = false;  ///< the runtime refused us with more
   std::string told_;           ///< the last complaint: said once, not every two seconds

@@ -2,10 +2,13 @@
 
 #include <boost/asio/io_context.hpp>
 #include <memory>
+#include <optional>
+#include <thread>
 
 #include "shim-ext/rpc/client.hpp"
 #include "shim-ext/rpc/server.hpp"
 #include "shim-ext/rpc/socket.hpp"
+#include "shim-ext/rpc/timer.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -213,4 +216,32 @@ TEST_CASE("a client and a server talk over sockets: a thousand calls at once, la
   there.reset();
   io.run_for(100ms);
   CHECK(closed == "closed by the peer");
+}
+
+TEST_CASE("timer: a wait calls back, once, and the last one that was asked for") {
+  boost::asio::io_context io;
+  Timer timer(io);
+  std::string called;
+  timer.in(1ms, [&] { called += 'a'; });
+  timer.in(2ms, [&] { called += 'b'; });
+  io.run();
+  CHECK(called == "b");
+}
+
+TEST_CASE("timer: what ran out, and is called off before its turn comes, stays silent") {
+  boost::asio::io_context io;
+  Timer first(io), cancelled(io), renewed(io);
+  std::optional<Timer> destroyed(io);
+  std::string called;
+  first.in(0ms, [&] {
+    cancelled.cancel();
+    renewed.in(1ms, [&] { called += 'n'; });
+    destroyed.reset();
+  });
+  cancelled.in(1ms, [&] { called += 'c'; });
+  renewed.in(1ms, [&] { called += 'r'; });
+  destroyed->in(1ms, [&] { called += 'd'; });
+  std::this_thread::sleep_for(5ms);  // all are due, and the loop finds them at once
+  io.run();
+  CHECK(called == "n");
 }
