@@ -86,7 +86,7 @@ class Client::Worker {
   void serve();
   void look(const std::string& name, Work& work);
   Result<DomainSeen> see(const std::string& name);
-  void carry_out(const std::string& name, Work& work);
+  void carry_out(const std::string& name, const Order& order, Work& work);
   Result<int> obey(const Order& order);
   Result<int> pin(const Order& order, virDomainPtr domain, bool has_config);
   Result<int> allow_nodes(const Order& order, virDomainPtr domain, bool has_config);
@@ -223,7 +223,9 @@ void Client::Worker::serve() {
   for (auto& [name, work] : work_) {
     if (is_time || work.touched || !work.told) look(name, work);
     const bool retry = is_time || !work.failure;
-    if (work.due && retry && work.told && work.told->runs) carry_out(name, work);
+    if (work.order && work.due && retry && work.told && work.told->runs) {
+      carry_out(name, *work.order, work);
+    }
   }
 }
 
@@ -264,8 +266,8 @@ Result<DomainSeen> Client::Worker::see(const std::string& name) {
   return seen;
 }
 
-void Client::Worker::carry_out(const std::string& name, Work& work) {
-  const auto done = obey(*work.order);
+void Client::Worker::carry_out(const std::string& name, const Order& order, Work& work) {
+  const auto done = obey(order);
   if (!done && done.error().code == ErrorCode::kGone) return;  // due when it runs again
   const auto failure = done ? std::nullopt : std::optional(done.error());
   const bool is_news = done ? *done > 0 || work.failure : work.failure != failure;
@@ -278,9 +280,9 @@ Result<int> Client::Worker::obey(const Order& order) {
   const DomainRef domain = lookup(order.domain);
   if (!domain) return unexpected(library_.error(order.domain));
   const bool has_config = library_.domain_is_persistent(domain.get()) == 1;
-  const auto pins = pin(order, domain.get(), has_config);
+  auto pins = pin(order, domain.get(), has_config);
   if (!pins) return pins;
-  const auto nodes = allow_nodes(order, domain.get(), has_config);
+  auto nodes = allow_nodes(order, domain.get(), has_config);
   if (!nodes) return nodes;
   return *pins + *nodes;
 }
@@ -293,9 +295,9 @@ Result<int> Client::Worker::pin(const Order& order, virDomainPtr domain, bool ha
     pins = by_config ? record.read(Scope::kConfig) : record.unpinned();
     if (!pins) return unexpected(pins.error());
   }
-  const auto live = record.write(*pins, Scope::kLive);
+  auto live = record.write(*pins, Scope::kLive);
   if (!live || !order.in_config || !has_config) return live;
-  const auto config = record.write(*pins, Scope::kConfig);
+  auto config = record.write(*pins, Scope::kConfig);
   if (!config) return config;
   return *live + *config;
 }
@@ -309,9 +311,9 @@ Result<int> Client::Worker::allow_nodes(const Order& order, virDomainPtr domain,
     if (!own) return unexpected(own.error());
     if (!own->empty()) wanted.nodes = *own;
   }
-  const auto live = numatune.write(wanted, Scope::kLive);
+  auto live = numatune.write(wanted, Scope::kLive);
   if (!live || !order.in_config || !has_config) return live;
-  const auto config = numatune.write(wanted, Scope::kConfig);
+  auto config = numatune.write(wanted, Scope::kConfig);
   if (!config) return config;
   return *live + *config;
 }

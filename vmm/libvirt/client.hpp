@@ -71,6 +71,8 @@ class Client {
   /// without libvirt.
   static base::Result<Client> start(ClientOptions options, ClientHandlers handlers);
 
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   /// No handler is called any more once it is gone. A thread that hangs in libvirt is left to end
