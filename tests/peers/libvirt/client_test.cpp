@@ -7,7 +7,8 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <optional>
+#include <stop_token>
+#include <thread>
 
 #include "tests/catch.hpp"
 #include "vmm/libvirt/numatune.hpp"
@@ -157,10 +158,17 @@ TEST_CASE("libvirt: a domain that is started anew is left as it is until an orde
 
 TEST_CASE("libvirt: a client that has ended hears nothing more, while another goes on") {
   const TestDriver driver;
-  Ears ears_of_first, ears;
-  std::optional<Client> first(start("test:///default", ears_of_first));
-  first->follow({"test"});
-  REQUIRE(ears_of_first.wait([&] { return ears_of_first.domains.size() == 1; }));
+  {
+    Ears ears;
+    Client client = start("test:///default", ears);
+    client.follow({"test"});
+    REQUIRE(ears.wait([&] { return ears.domains.size() == 1; }));
+  }
+  // The next client's thread would stand where that of the first one stood, and hear for it.
+  const std::jthread in_its_place([](const std::stop_token& stop) {
+    while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  Ears ears;
   Client client = start("test:///default", ears);
   client.follow({"test"});
   unsigned before = 0;
@@ -168,7 +176,6 @@ TEST_CASE("libvirt: a client that has ended hears nothing more, while another go
     before = ears.domains["test"].run;
     return before != 0;
   }));
-  first.reset();
   REQUIRE(driver.call("virDomainDestroy") == 0);
   REQUIRE(driver.call("virDomainCreate") == 0);
   CHECK(ears.wait([&] { return ears.domains["test"].run != before; }));
