@@ -193,6 +193,7 @@ class Engine {
   // The cgroups around it (manage.cpp).
   CgroupMode cgroup_mode(const Sandbox& sandbox) const;
   bool is_given_back(const Sandbox& sandbox) const;
+  bool may_be_left_alone(const Sandbox& sandbox) const;
   void widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats);
   bool narrow_cgroup(Sandbox& sandbox);
   void wrote_cgroup(const Sandbox& sandbox);

@@ -8,6 +8,14 @@ bool Engine::is_given_back(const Sandbox& sandbox) const {
   return !options_.enable || sandbox.released();
 }
 
+/// What the threads of a domain have is libvirt's to say from then on: its record may differ from
+/// thread to thread, and it also opens the cgroups that stood in the way.
+bool Engine::may_be_left_alone(const Sandbox& sandbox) const {
+  if (!is_given_back(sandbox)) return false;
+  const bool is_domain = !ledger_.find(sandbox.id())->domain.empty();
+  return sandbox.left_alone() || is_domain || sandbox.has_originals();
+}
+
 CgroupMode Engine::cgroup_mode(const Sandbox& sandbox) const {
   const bool manage = settings_for(*ledger_.find(sandbox.id())).manage_cgroup;
   if (!manage || is_given_back(sandbox)) return CgroupMode::kObey;

@@ -48,7 +48,10 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
   for (const Sandbox* sandbox : all) see_trespass(*sandbox);
   for (Sandbox* sandbox : all) {
     sandbox->remember_masks();
-    if (extent == Extent::kAll) unfinished_.erase(sandbox->id());
+    if (extent == Extent::kAll) {
+      unfinished_.erase(sandbox->id());
+      sandbox->set_left_alone(may_be_left_alone(*sandbox));
+    }
     if (!dead_.contains(sandbox->id())) save(sandbox->id());
     if (planned_listener_) planned_listener_(sandbox->id());
   }
@@ -150,7 +153,7 @@ Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent,
 std::vector<policy::ThreadPlacement> Engine::placements_to_write(const Sandbox& sandbox,
                                                                  Extent extent) const {
   const bool give_back = is_given_back(sandbox);
-  if (options_.observe && !give_back) return {};
+  if (give_back ? sandbox.left_alone() : options_.observe) return {};
   auto placements = give_back ? sandbox.placements_of_originals() : sandbox.placements();
   const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox.id());
   for (auto& placement : placements) {

@@ -351,6 +351,12 @@ std::vector<policy::ThreadPlacement> Sandbox::placements_of_originals() const {
   return placements;
 }
 
+bool Sandbox::has_originals() const {
+  return std::ranges::all_of(placements_of_originals(), [](const auto& placement) {
+    return placement.wanted.empty() || placement.wanted == placement.actual;
+  });
+}
+
 void Sandbox::note(const Applied& applied) {
   const auto thread = std::ranges::find(threads_, applied.key,
                                         [](const ThreadView& view) { return view.facts.key; });
@@ -376,13 +382,14 @@ void Sandbox::note(const Applied& applied) {
 }
 
 state::Saved Sandbox::saved(const policy::PodRecord& pod) const {
-  return {pod, plan_, originals_, released_, keeper_.saved(), interrupts_.saved()};
+  return {pod, plan_, originals_, released_, left_alone_, keeper_.saved(), interrupts_.saved()};
 }
 
 void Sandbox::restore(const state::Saved& saved) {
   plan_ = saved.plan;
   originals_ = saved.originals;
   released_ = saved.released;
+  left_alone_ = saved.left_alone;
   interrupts_.restore(saved.interrupts);
   if (saved.cgroup) keeper_.restore(*saved.cgroup);
 }

@@ -88,6 +88,11 @@ class Sandbox {
 
   bool released() const { return released_; }
   void set_released(bool released) { released_ = released; }
+  /// Its threads have been given back: what they have now is for others to say.
+  bool left_alone() const { return left_alone_; }
+  void set_left_alone(bool left_alone) { left_alone_ = left_alone; }
+  /// Every thread has what it would have without us.
+  bool has_originals() const;
 
   /// What the state file needs, and back.
   state::Saved saved(const policy::PodRecord& pod) const;
@@ -124,7 +129,7 @@ class Sandbox {
   std::map<int, state::Original> originals_;
   std::map<int, std::size_t> task_counts_;  ///< by pid: threads when it was last observed
   std::map<int, policy::CpuSet> left_;      ///< by tid: the mask as the line left it
-  bool released_ = false;
+  bool released_ = false, left_alone_ = false;
 };
 
 }  // namespace ka::engine

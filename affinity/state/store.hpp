@@ -51,6 +51,7 @@ struct Saved {
   std::optional<policy::SandboxPlan> plan;  ///< the last one: which vCPU serves which CPU
   std::map<int, Original> originals;        ///< by pid
   bool released = false;
+  bool left_alone = false;  ///< and every thread has been given back
   std::optional<SavedCgroup> cgroup;
   std::vector<SavedInterrupt> interrupts;  ///< by number
 

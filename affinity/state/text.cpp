@@ -195,6 +195,7 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
                         {"pod", to_json(saved.pod)},
                         {"originals", to_json(saved.originals)},
                         {"released", saved.released}};
+  if (saved.left_alone) document["left_alone"] = true;
   if (saved.cgroup) document["cgroup"] = to_json(*saved.cgroup);
   if (!saved.interrupts.empty()) document["interrupts"] = to_json(saved.interrupts);
   if (saved.plan) document["plan"] = words::placements_to_json(*saved.plan);
@@ -223,6 +224,7 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
     read_original(element, path, complaint, saved.originals);
   });
   fields.read("released", saved.released);
+  fields.read("left_alone", saved.left_alone);
   if (const json::value* cgroup = fields.find("cgroup")) {
     saved.cgroup = read_cgroup(*cgroup, complaint);
   }

@@ -368,6 +368,42 @@ TEST_CASE("release gives back what a thread would have without us, until reconci
   CHECK(scene.cpus(111) == "4");
 }
 
+TEST_CASE("what somebody does with threads that were given back is left alone, until reconcile") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE(scene.engine().release("s1"));
+  scene.calls.own[111] = {2};
+  CHECK(scene.engine().look_again("s1").writes == 0);
+  CHECK(scene.engine().check_drift().writes == 0);
+  CHECK(scene.engine().counters().drift_found == 0);
+  scene.start();
+  scene.engine().adopt();
+  CHECK(scene.cpus(111) == "2");
+  REQUIRE(scene.engine().reconcile("s1"));
+  CHECK(scene.cpus(111) == "4");
+  REQUIRE(scene.engine().release("s1"));
+  CHECK(scene.cpus(111) == "0-7");
+}
+
+TEST_CASE("giving back is tried again where the kernel did not do it, but not for a domain") {
+  for (const bool is_domain : {false, true}) {
+    EngineScene scene;
+    scene.boot_vm(100, 3);
+    REQUIRE(scene.engine().submit(
+        {policy::Source::kApi,
+         policy::PodSeen{.id = "s1", .vmm_pid = 100, .domain = is_domain ? "vm1" : ""}}));
+    REQUIRE(scene.container("s1", "app", {4, 5}, true));
+    scene.calls.set_faults[111] = {EBUSY, 1000};
+    REQUIRE(scene.engine().release("s1"));
+    CHECK(scene.cpus(111) == "4");
+    scene.calls.set_faults.clear();
+    scene.engine().look_again("s1");
+    CHECK(scene.cpus(111) == (is_domain ? "4" : "0-7"));
+  }
+}
+
 TEST_CASE("enable = false and removal release too") {
   EngineScene scene;
   scene.boot_vm(100, 3);
