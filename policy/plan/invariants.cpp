@@ -237,14 +237,19 @@ void Checker::check_dedicated(const ContainerFacts& facts, const ContainerPlan& 
   }
 }
 
-/// Owners run on vCPUs that serve them, everyone else on those that float while any does.
+/// Owners run on vCPUs that serve them, or are held for them; everyone else on those that float
+/// while any does.
 void Checker::check_own_vcpus(const ContainerFacts& facts, const ContainerPlan& container) {
   if (owns_cpus(facts) && !usable(facts).empty()) {
     const VcpuSet common = container.vcpus & floating_;
     if (!common.empty()) report(Breach::kVcpuNotOwn, container.id, {});
     return;
   }
-  if (!floating_.empty() && container.vcpus != floating_) {
+  const bool held = owns_cpus(facts) && std::ranges::all_of(container.vcpus, [&](int index) {
+                      const VcpuPlan* vcpu = plan_.find_vcpu(index);
+                      return vcpu != nullptr && vcpu->container == container.id;
+                    });
+  if (!held && !floating_.empty() && container.vcpus != floating_) {
     report(Breach::kVcpuNotOwn, container.id, {});
   }
 }
@@ -258,7 +263,8 @@ void Checker::check_group(const VcpuPlan& vcpu) {
     own |= usable(*facts);
   }
   CpuSet outside = vcpu.cpus - own;
-  if (!outside.empty()) {
+  // One that is only held floats with the others (check_region).
+  if (!own.empty() && !outside.empty()) {
     report(Breach::kWidened, "vcpu " + std::to_string(vcpu.index), std::move(outside));
   }
 }

@@ -115,13 +115,10 @@ void Matcher::recall(const SandboxPlan& previous) {
     const bool owns = std::ranges::any_of(slots_, [&](const Slot& slot) {
       return std::ranges::binary_search(assignment_.holdings[slot.holding].owners, i);
     });
-    const ContainerPlan* before = find_before(sandbox_, sandbox_.containers[i], previous);
-    if (!owns || before == nullptr) continue;
-    for (const int index : before->vcpus) {
+    if (!owns) continue;
+    for (const int index : vcpus_before(sandbox_, sandbox_.containers[i], previous)) {
       const std::size_t vcpu = position(index);
-      const VcpuPlan* plan = previous.find_vcpu(index);
-      if (vcpu == kNoVcpu || plan == nullptr || plan->container.empty()) continue;
-      served_[vcpu].push_back(i);
+      if (vcpu != kNoVcpu) served_[vcpu].push_back(i);
     }
   }
 }
@@ -228,6 +225,18 @@ void Matcher::untangle(std::size_t holding) {
 }
 
 }  // namespace
+
+VcpuSet vcpus_before(const SandboxFacts& sandbox, const ContainerFacts& container,
+                     const SandboxPlan& previous) {
+  const ContainerPlan* before = find_before(sandbox, container, previous);
+  VcpuSet own;
+  if (before == nullptr) return own;
+  for (const int index : before->vcpus) {
+    const VcpuPlan* vcpu = previous.find_vcpu(index);
+    if (vcpu != nullptr && !vcpu->container.empty()) own.add(index);
+  }
+  return own;
+}
 
 std::vector<Slot> match(const Topology& topology, const SandboxFacts& sandbox,
                         const Assignment& assignment, const SandboxPlan* previous) {

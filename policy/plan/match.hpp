@@ -35,6 +35,11 @@ struct Slot {
 std::vector<Slot> match(const Topology& topology, const SandboxFacts& sandbox,
                         const Assignment& assignment, const SandboxPlan* previous);
 
+/// The vCPUs that served an exclusive container, or were held for it. One that was made again under
+/// its name counts as the one that it was.
+VcpuSet vcpus_before(const SandboxFacts& sandbox, const ContainerFacts& container,
+                     const SandboxPlan& previous);
+
 /// The vCPU that others have to share where none floats: that of the lowest CPU (of a group: the
 /// lowest index). kNoVcpu where no slot is filled.
 std::size_t lowest_owned_vcpu(const Assignment& assignment, const std::vector<Slot>& slots);

@@ -51,8 +51,10 @@ class Planner {
   CpuSet thread_set(Role role);
   CpuSet single_set(const CpuSet& region);
   void place_interrupts();
+  void hold_vcpus();
   void place_containers();
   VcpuSet vcpus_of(std::size_t container) const;
+  VcpuSet vcpus_held_for(std::size_t container) const;
   VcpuSet common_vcpus() const;
   bool is_dedicated(std::size_t container) const;
   void note_vcpus(const ContainerPlan& plan, std::size_t container);
@@ -93,6 +95,7 @@ SandboxPlan Planner::run() {
   place_owned_vcpus();
   place_floating_vcpus();
   place_threads();
+  hold_vcpus();
   place_containers();
   apply_overrides(sandbox_, ground_, plan_, notes_);
   place_interrupts();
@@ -256,12 +259,29 @@ void Planner::place_interrupts() {
   }
 }
 
+/// A container owns CPUs of which it may use none when its cgroup follows later. Until then the
+/// vCPUs that served it float, and nobody else gets them: in the guest it stays where it is.
+void Planner::hold_vcpus() {
+  if (!pins() || previous_ == nullptr) return;
+  const VcpuSet common = common_vcpus();
+  for (std::size_t i = 0; i < sandbox_.containers.size(); ++i) {
+    const ContainerFacts& container = sandbox_.containers[i];
+    if (container.exited || !owns_cpus(container) || !vcpus_of(i).empty()) continue;
+    for (const int index : vcpus_before(sandbox_, container, *previous_)) {
+      const auto vcpu = std::ranges::find(plan_.vcpus, index, &VcpuPlan::index);
+      const bool is_free = vcpu != plan_.vcpus.end() && vcpu->container.empty();
+      if (is_free && index != common.first()) vcpu->container = container.id;
+    }
+  }
+}
+
 void Planner::place_containers() {
   const VcpuSet common = common_vcpus();
   for (std::size_t i = 0; i < sandbox_.containers.size(); ++i) {
     const ContainerFacts& container = sandbox_.containers[i];
     if (container.exited) continue;
     ContainerPlan plan{container.id, container.name, vcpus_of(i), is_dedicated(i)};
+    if (plan.vcpus.empty()) plan.vcpus = vcpus_held_for(i);
     if (plan.vcpus.empty()) plan.vcpus = common;
     note_vcpus(plan, i);
     plan_.containers.push_back(std::move(plan));
@@ -273,6 +293,14 @@ VcpuSet Planner::vcpus_of(std::size_t container) const {
   VcpuSet vcpus;
   for (const Slot& slot : slots_) {
     if (owned_by(slot, container)) vcpus.add(sandbox_.vcpus[slot.vcpu].index);
+  }
+  return vcpus;
+}
+
+VcpuSet Planner::vcpus_held_for(std::size_t container) const {
+  VcpuSet vcpus;
+  for (const VcpuPlan& vcpu : plan_.vcpus) {
+    if (vcpu.container == sandbox_.containers[container].id) vcpus.add(vcpu.index);
   }
   return vcpus;
 }

@@ -66,7 +66,8 @@ struct VcpuPlan {
   int index = 0;
   CpuSet cpus;
   VcpuRole role = VcpuRole::kFloating;
-  /// The exclusive container it serves, alone (dedicated) or in a group (floating); else empty.
+  /// The exclusive container it serves, alone (dedicated) or in a group (floating), or is held for
+  /// (floating) while that may use none of its CPUs; else empty.
   std::string container;
   /// False with vcpu_pinning = "none": `cpus` is what it may use, and nobody writes it.
   bool placed = true;

@@ -149,10 +149,17 @@ struct ManagedNode : EngineScene {
 /// What may not depend on the order of events: all but which vCPU it is.
 using Outline = std::tuple<CpuSet, CpuSet, CpuSet, std::vector<std::string>>;
 
+/// It floats for nobody until its container may use its CPUs again: which one does is history's.
+bool is_held(const policy::SandboxPlan& plan, const policy::VcpuPlan& vcpu) {
+  return std::ranges::any_of(plan.warnings, [&](const policy::Note& note) {
+    return note.code == policy::Code::kNoUsableCpu && note.subject == vcpu.container;
+  });
+}
+
 Outline outline(const policy::SandboxPlan& plan) {
   std::vector<std::string> vcpus;
   for (const policy::VcpuPlan& vcpu : plan.vcpus) {
-    vcpus.push_back(policy::format_list(vcpu.cpus) + vcpu.container +
+    vcpus.push_back(policy::format_list(vcpu.cpus) + (is_held(plan, vcpu) ? "" : vcpu.container) +
                     (vcpu.role == policy::VcpuRole::kDedicated ? "!" : ""));
   }
   std::ranges::sort(vcpus);

@@ -404,6 +404,32 @@ TEST_CASE("giving back is tried again where the kernel did not do it, but not fo
   }
 }
 
+// Kata writes the sandbox's cgroup after the runtime has told of the container's new CPUs.
+TEST_CASE("a container that moves keeps its vCPUs, though its cgroup follows later") {
+  EngineScene scene;
+  scene.boot_pod("s1", 100, 1);
+  scene.plug(100, 7);
+  scene.plug(100, 6);
+  REQUIRE(scene.add("s1", 100));
+  scene.cpusets.make("pods/s1", {0, 2, 3});
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  scene.plug(100, 5);
+  REQUIRE(scene.container("s1", "side", {0}, false));
+  CHECK(scene.cpus(116) + ' ' + scene.cpus(117) == "2 3");
+  const bool restarts = GENERATE(false, true);
+  if (!restarts) REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.cpusets.make("pods/s1", {0, 4, 5});
+  if (restarts) {
+    scene.start();
+    scene.engine().adopt();
+    CHECK(scene.cpus(116) == "0");
+    REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  }
+  scene.engine().look_again("s1");
+  CHECK(scene.cpus(115) == "0");
+  CHECK(scene.cpus(116) + ' ' + scene.cpus(117) == "4 5");
+}
+
 TEST_CASE("enable = false and removal release too") {
   EngineScene scene;
   scene.boot_vm(100, 3);
