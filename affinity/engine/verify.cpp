@@ -111,18 +111,24 @@ std::string text_of(const policy::GuestBreach& breach) {
   return problem.empty() ? text : text + " (" + std::string(problem) + ')';
 }
 
-/// The last piece of the chain, as far as a guest is believed.
+/// Why a guest is not as the plan wants it; empty where it told that it is.
+std::string what_stops(const GuestView* guest) {
+  if (guest == nullptr) return "no address is known";
+  if (!guest->connected) return guest->text;
+  return guest->current ? "" : guest->text + " has not told yet what came of the plan";
+}
+
+/// The last piece of the chain, as far as a guest is believed. With "auto" nobody promised that
+/// there is an agent, nor that all can be done without.
 void collect_guest(const std::string& sandbox, const policy::Settings& settings,
                    const GuestView* guest, VerifyReport& report) {
-  const bool connected = guest != nullptr && guest->connected;
   const bool is_wanted = settings.guest.agent == policy::GuestAgent::kOurs ||
                          settings.guest.agent == policy::GuestAgent::kKataAgent;
-  if (is_wanted && !connected) {
-    const std::string reason = guest == nullptr ? "no address is known" : guest->text;
+  if (const std::string reason = what_stops(guest); is_wanted && !reason.empty()) {
     report.findings.push_back(
         {"guest", sandbox, "agent", {}, {}, "its guest is not placed: " + reason});
   }
-  if (!connected || !guest->report || !guest->current) return;
+  if (guest == nullptr || !guest->connected || !guest->report || !guest->current) return;
   for (const auto& breach : policy::check_guest(guest->wishes, *guest->report)) {
     report.findings.push_back(
         {"I4", sandbox, "container " + breach.container, {}, {}, text_of(breach)});

@@ -139,6 +139,19 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
     scene.io.run_for(300ms);
     CHECK(scene.cpuset().empty());
   }
+  SECTION("and verify sees when nothing came of the plan, where an agent was promised") {
+    auto silent = scene.view();
+    silent.current = false;
+    scene.host.engine().set_guest("s1", silent);
+    CHECK(scene.host.engine().verify().findings.empty());
+    engine::Options options;
+    options.settings.guest.agent = policy::GuestAgent::kOurs;
+    scene.server.mute = true;
+    scene.host.engine().configure(options);
+    const auto findings = scene.host.engine().verify().findings;
+    REQUIRE(findings.size() == 1);
+    CHECK(findings[0].invariant == "guest");
+  }
   SECTION("and verify sees when the guest has it elsewhere") {
     auto lying = scene.view();
     lying.report->containers[0].actual = {0, 1, 2};
