@@ -1,9 +1,11 @@
 #include "guest-agent/agent/sockets.hpp"
 
+// Before linux/vm_sockets.h, which takes it for granted.
+#include <sys/socket.h>
+
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/vm_sockets.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>

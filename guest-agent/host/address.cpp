@@ -1,7 +1,9 @@
 #include "guest-agent/host/address.hpp"
 
-#include <linux/vm_sockets.h>
+// Before linux/vm_sockets.h, which takes it for granted.
 #include <sys/socket.h>
+
+#include <linux/vm_sockets.h>
 
 #include <algorithm>
 #include <cerrno>
