@@ -24,16 +24,24 @@ std::string file_system_name(Disk::FileSystem file_system);
 /// Reads what kind of disk it is. kInvalid: it is none, or cut off.
 base::Result<Disk> read_disk(const std::filesystem::path& image);
 
-/// The version of the agent in the ext4 at `offset`; empty: there is none. kInvalid: damaged;
-/// kUnavailable: debugfs of e2fsprogs is not installed.
-base::Result<std::string> agent_in_ext4(const std::filesystem::path& image, std::uint64_t offset);
+/// What is in a root, as far as it matters here.
+struct Contents {
+  std::string agent;     ///< the version of the agent; empty: there is none
+  bool systemd = false;  ///< it starts the agent by its unit
+};
 
-/// Whether the root in that ext4 has systemd, which starts the agent by its unit.
-base::Result<bool> has_systemd(const std::filesystem::path& image, std::uint64_t offset);
+/// Of the ext4 at `offset`. kInvalid: damaged; kUnavailable: debugfs of e2fsprogs is not installed.
+base::Result<Contents> read_ext4(const std::filesystem::path& image, std::uint64_t offset);
 
 /// Puts the agent into the ext4 of `image` and reads it back; `image` is no use after a failure.
-/// The file system is checked before; agent_in_ext4() checks what was made.
+/// The file system is checked before; read_ext4() checks what was made.
 base::Result<void> add_to_ext4(const std::filesystem::path& image, std::uint64_t offset,
                                const std::string& agent);
+
+/// The same of an xfs, which is mounted for that: kPermission for anyone but root; kInvalid:
+/// damaged, or unknown to the kernel. The process has a mount namespace of its own afterwards.
+base::Result<Contents> read_xfs(const std::filesystem::path& image, std::uint64_t offset);
+base::Result<void> add_to_xfs(const std::filesystem::path& image, std::uint64_t offset,
+                              const std::string& agent);
 
 }  // namespace ka::image

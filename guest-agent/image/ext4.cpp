@@ -72,20 +72,17 @@ int names_of(const std::vector<Item>& items, const Item& file) {
 
 }  // namespace
 
-Result<std::string> agent_in_ext4(const fs::path& image, std::uint64_t offset) {
+Result<Contents> read_ext4(const fs::path& image, std::uint64_t offset) {
   if (auto whole = check(image, offset); !whole) return unexpected(whole.error());
-  const auto ended = ask(image, offset, std::string("cat ") + kAgentPath);
-  if (!ended) return unexpected(ended.error());
-  if (ended->status != 0) {
+  const auto agent = ask(image, offset, std::string("cat ") + kAgentPath);
+  if (!agent) return unexpected(agent.error());
+  if (agent->status != 0) {
     return base::fail(ErrorCode::kInvalid, "its ext4 file system cannot be read");
   }
-  return agent_version(ended->out);
-}
-
-Result<bool> has_systemd(const fs::path& image, std::uint64_t offset) {
-  const auto ended = ask(image, offset, "stat /usr/lib/systemd/systemd");
-  if (!ended) return unexpected(ended.error());
-  return ended->out.find("Type: regular") != std::string::npos;
+  const auto systemd = ask(image, offset, "stat /usr/lib/systemd/systemd");
+  if (!systemd) return unexpected(systemd.error());
+  return Contents{agent_version(agent->out),
+                  systemd->out.find("Type: regular") != std::string::npos};
 }
 
 Result<void> add_to_ext4(const fs::path& image, std::uint64_t offset, const std::string& agent) {

@@ -52,17 +52,18 @@ Result<Report> look_into_initrd(const fs::path& image) {
   return Report{Kind::kInitrd, std::move(initrd->agent), false};
 }
 
-/// e2fsprogs has ideas of its own about some names of files, so it gets to see a name of ours.
-Result<Report> look_into_ext4(const fs::path& image, const Disk& disk) {
+/// Other people's programs have ideas of their own about some names of files, so they get to see a
+/// name of ours.
+Result<Report> look_into_root(const fs::path& image, const Disk& disk) {
   const WorkDirectory work(fs::temp_directory_path());
   if (!work.good()) return unexpected(work.error());
   const fs::path link = work.path() / "image";
   fs::create_symlink(fs::absolute(image), link);
-  auto agent = agent_in_ext4(link, disk.offset);
-  if (!agent) return unexpected(agent.error());
-  const auto systemd = has_systemd(link, disk.offset);
-  if (!systemd) return unexpected(systemd.error());
-  return Report{*systemd ? Kind::kDisk : Kind::kPlainDisk, std::move(*agent), disk.has_hashes};
+  auto contents = disk.file_system == FileSystem::kXfs ? read_xfs(link, disk.offset)
+                                                       : read_ext4(link, disk.offset);
+  if (!contents) return unexpected(contents.error());
+  const Kind kind = contents->systemd ? Kind::kDisk : Kind::kPlainDisk;
+  return Report{kind, std::move(contents->agent), disk.has_hashes};
 }
 
 /// EROFS that is not compressed, as ours is, has the program in one piece.
@@ -77,12 +78,10 @@ Result<Report> look_into_disk(const fs::path& image) {
   if (!disk) return unexpected(disk.error());
   switch (disk->file_system) {
     case FileSystem::kExt4:
-      return look_into_ext4(image, *disk);
+    case FileSystem::kXfs:
+      return look_into_root(image, *disk);
     case FileSystem::kErofs:
       return look_into_erofs(image, *disk);
-    case FileSystem::kXfs:
-      return base::fail(ErrorCode::kInvalid,
-                        "its root is xfs, which cannot be read without mounting it");
     case FileSystem::kUnknown:
       break;
   }
@@ -112,11 +111,10 @@ Result<Disk> changeable_disk(const fs::path& image) {
   if (disk->has_hashes) return refuse("dm-verity protects it, and would refuse a changed image");
   switch (disk->file_system) {
     case FileSystem::kExt4:
+    case FileSystem::kXfs:
       return disk;
     case FileSystem::kErofs:
       return refuse("its file system is EROFS, which is never written to");
-    case FileSystem::kXfs:
-      return refuse("its root is xfs, which cannot be written without mounting it");
     case FileSystem::kUnknown:
       break;
   }
@@ -133,10 +131,10 @@ Result<Report> make_disk(const fs::path& image, const fs::path& made, const std:
   fs::copy_file(image, copy, wrong);
   if (wrong) return base::fail_errno(wrong.value(), "it cannot be copied");
   fs::permissions(copy, static_cast<fs::perms>(kForEveryone), wrong);
-  if (auto added = add_to_ext4(copy, disk->offset, agent); !added) {
-    return unexpected(added.error());
-  }
-  auto report = look_into_ext4(copy, *disk);
+  const auto added = disk->file_system == FileSystem::kXfs ? add_to_xfs(copy, disk->offset, agent)
+                                                           : add_to_ext4(copy, disk->offset, agent);
+  if (!added) return unexpected(added.error());
+  auto report = look_into_root(copy, *disk);
   if (!report) return report;
   fs::rename(copy, made, wrong);
   if (wrong) return base::fail_errno(wrong.value(), made.native());

@@ -25,12 +25,12 @@ struct Report {
 /// "initrd", "disk", "disk without systemd", "extension".
 std::string kind_name(Report::Kind kind);
 
-/// kInvalid, with what is wrong in words: it is no guest image, cut off, damaged, or cannot be read
-/// without being mounted. kUnavailable: a program that reads it is not installed.
+/// kInvalid, with what is wrong in words: it is no guest image, cut off, or damaged. kUnavailable:
+/// a program that reads it is not installed. kPermission: it is xfs, which only root may mount.
 base::Result<Report> check_image(const std::filesystem::path& image);
 
 /// Makes `made` of `image`, with the agent of the file `agent` in it. Also kInvalid: dm-verity
-/// protects the image, or its file system is read-only or xfs; the message tells the other way.
+/// protects the image, or its file system is read-only; the message tells the other way.
 base::Result<Report> add_agent(const std::filesystem::path& image,
                                const std::filesystem::path& made,
                                const std::filesystem::path& agent);

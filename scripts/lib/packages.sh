@@ -25,7 +25,7 @@ packages_of() {
     test) # the tests that need no VM
       printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 python3-grpcio jq bzip2 busybox-static \
         systemd lintian dpkg-dev mandoc zsh \
-        e2fsprogs erofs-utils cryptsetup-bin zstd
+        e2fsprogs xfsprogs erofs-utils cryptsetup-bin zstd
       # A libvirtd that the tests start themselves: not libvirt-daemon-system, which would start one of its own.
       printf '%s\n' libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
       # Another vendor's package has the same programs, and Debian's would take its place.
