@@ -39,7 +39,7 @@ std::vector<policy::GuestContainerState> Containers::place(
     const Hierarchy& hierarchy, const Tree& tree, bool changed, const policy::GuestWishes& wishes,
     const policy::GuestPlacement& placement) {
   by_threads_ = hierarchy.kind == CgroupKind::kOther;
-  ways_are_known_ = !changed && hierarchy.kind == CgroupKind::kV2;
+  ways_are_known_ = !changed && has_cpusets(hierarchy);
   for (const auto& [id, directory] : tree.containers) {
     leave(hierarchy, directory, placement.containers.at(id));
   }
@@ -130,7 +130,11 @@ int Containers::enter(const Hierarchy& hierarchy, const Path& directory, const G
   const auto [given, is_first] = given_.try_emplace(directory);
   const bool same = std::exchange(given->second, cpus) == cpus;
   if (is_first || !ways_are_known_) return set_cpuset(hierarchy, directory, cpus);
-  return same ? 0 : write_text(directory / "cpuset.cpus", policy::format_list(cpus));
+  if (same) return 0;
+  // On v1 what is below does not follow by itself.
+  const bool is_alone = hierarchy.kind == CgroupKind::kV2 || list_directories(directory).empty();
+  if (!is_alone) return set_cpuset(hierarchy, directory, cpus);
+  return write_text(directory / "cpuset.cpus", policy::format_list(cpus));
 }
 
 /// A thread that confined itself further stays as it is, unless that is what it was given before.

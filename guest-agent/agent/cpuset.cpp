@@ -140,6 +140,7 @@ std::vector<int> threads_of(const Hierarchy& hierarchy, const fs::path& director
 
 bool lift_quota(const Hierarchy& hierarchy, const fs::path& directory, bool lift,
                 std::string& saved) {
+  if (!lift && saved.empty()) return false;
   fs::path file = directory / "cpu.max";
   if (hierarchy.kind == CgroupKind::kV1) {
     if (hierarchy.cpu.empty()) return false;
@@ -150,7 +151,7 @@ bool lift_quota(const Hierarchy& hierarchy, const fs::path& directory, bool lift
   const bool v1 = hierarchy.kind == CgroupKind::kV1;
   const std::string lifted = v1 ? "-1" : without_limit(*now);
   if (!lift) {
-    if (!saved.empty() && *now == lifted) write_text(file, saved);
+    if (*now == lifted) write_text(file, saved);
     saved.clear();
     return false;
   }

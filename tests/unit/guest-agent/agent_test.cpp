@@ -129,6 +129,26 @@ TEST_CASE("version 1: ancestors hold what a container needs, and what is below f
   CHECK(state(report, kId).method == policy::GuestMethod::kCgroupV1);
 }
 
+TEST_CASE("version 1: a way that is known is not walked again until something changed") {
+  GuestScene scene(Cgroups::kV1);
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup("kubepods/" + kId);
+  agent::Agent agent(scene.roots(), scene.threads);
+  agent.apply(wishes_of(4, {2}, kId));
+  scene.files.write("cgroup/kubepods/cpuset.cpus", "0\n");
+  agent.apply(wishes_of(4, {3}, kId));
+  CHECK(scene.read("cgroup/kubepods/" + kId + "/cpuset.cpus") == "3");
+  CHECK(scene.read("cgroup/kubepods/cpuset.cpus") == "0");
+  agent.cgroups_changed();
+  CHECK(scene.read("cgroup/kubepods/cpuset.cpus") == "0,3");
+
+  SECTION("what is below follows all the same") {
+    scene.cgroup("kubepods/" + kId + "/inner");
+    agent.apply(wishes_of(4, {1, 2}, kId));
+    CHECK(scene.read("cgroup/kubepods/" + kId + "/inner/cpuset.cpus") == "1-2");
+  }
+}
+
 TEST_CASE("without cpusets every thread is placed, also one that is born meanwhile") {
   GuestScene scene(Cgroups::kOther);
   scene.cpus({0, 1, 2, 3});
