@@ -18,27 +18,6 @@ def host_cpus():
     return sorted(os.sched_getaffinity(0))[:2]
 
 
-def apic_ids(vm):
-    """Who each of the guest's CPUs is, as the guest's kernel says: read by the test itself."""
-    found, number = {}, None
-    for line in vm.inside("cat /proc/cpuinfo").splitlines():
-        key, _, value = (part.strip() for part in line.partition(":"))
-        if key == "processor":
-            number = int(value)
-        if key == "apicid":
-            found[number] = int(value)
-    return found
-
-
-def start(vm, cgroup, what):
-    """A container's process, as kata-agent starts it: it joins its cgroup, then becomes the program. Its pid."""
-    return int(vm.inside(f"sh -c 'echo $$ > {cgroup}/cgroup.procs; exec {what}' >/tmp/out-$$ 2>&1 & echo $!").split()[-1])
-
-
-def allowed(vm, pid):
-    return vm.inside(f"grep Cpus_allowed_list /proc/{pid}/status").split()[-1]
-
-
 def container(daemon, vm_name, container_id):
     found = [one for one in daemon.sandbox(vm_name)["containers"] if one["id"] == container_id]
     return (found[0]["guest"] or {}) if found else {}
@@ -60,7 +39,7 @@ def runs_on(stat):
 
 def numbers(daemon, vm, name, wanted):
     print("== who is who in the guest", flush=True)
-    ids = apic_ids(vm)
+    ids = vm.shell.apic_ids()
     equal("APIC ids of the guest", sorted(ids.values()), wanted)
     eventually("the guest's CPUs, as the daemon has them", lambda: told(daemon, name), ids)
 
@@ -80,14 +59,14 @@ def place(daemon, vm, name, root):
     eventually("app is placed", lambda: container(daemon, name, APP).get("problem"), "")
 
     apic_id, guest_cpu, mask, _ = dedicated(daemon, name)
-    equal("the guest's number of the dedicated vCPU", apic_ids(vm)[guest_cpu], apic_id)
+    equal("the guest's number of the dedicated vCPU", vm.shell.apic_ids()[guest_cpu], apic_id)
     equal("CPUs of its thread", mask, str(own))
-    app = start(vm, f"{root}/kubepods/{APP}", "sh -c \"nproc > /tmp/first; while :; do :; done\"")
-    web = start(vm, f"{root}/kubepods/cri-containerd-{WEB}.scope", "sleep 10000")
+    app = vm.shell.start(f"{root}/kubepods/{APP}", "sh -c \"nproc > /tmp/first; while :; do :; done\"")
+    web = vm.shell.start(f"{root}/kubepods/cri-containerd-{WEB}.scope", "sleep 10000")
     eventually("what app prints as its first act", lambda: vm.inside("cat /tmp/first"), "1")
-    equal("CPUs of app", allowed(vm, app), str(guest_cpu))
-    others = sorted(set(apic_ids(vm)) - {guest_cpu})
-    equal("CPUs of web", set_of(allowed(vm, web)), others)
+    equal("CPUs of app", vm.shell.allowed(app), str(guest_cpu))
+    others = sorted(set(vm.shell.apic_ids()) - {guest_cpu})
+    equal("CPUs of web", set_of(vm.shell.allowed(web)), others)
     return app, guest_cpu
 
 
@@ -102,7 +81,7 @@ def set_of(text):
 def hold(daemon, vm, name, app, guest_cpu, root):
     print("== what app tries, and what is born of it", flush=True)
     vm.inside(f"taskset -p f {app}")
-    equal("CPUs of app after it asked for all", allowed(vm, app), str(guest_cpu))
+    equal("CPUs of app after it asked for all", vm.shell.allowed(app), str(guest_cpu))
     children = vm.inside(
         f"sh -c 'echo $$ > {root}/kubepods/{APP}/cgroup.procs; for i in 1 2 3; do (taskset f grep Cpus_allowed_list "
         "/proc/self/status) & done; wait'"
@@ -124,7 +103,7 @@ def hold(daemon, vm, name, app, guest_cpu, root):
 def late(daemon, vm, name, root, guest_cpu):
     print("== a container of which nobody spoke, and somebody who writes app's cpuset", flush=True)
     vm.inside(f"mkdir -p {root}/kubepods/{LATE}")
-    others = sorted(set(apic_ids(vm)) - {guest_cpu})
+    others = sorted(set(vm.shell.apic_ids()) - {guest_cpu})
     eventually("CPUs of the stranger", lambda: set_of(vm.inside(f"cat {root}/kubepods/{LATE}/cpuset.cpus") or "99"), others)
     vm.inside(f"echo 0 > {root}/kubepods/{APP}/cpuset.cpus")
     eventually("app's cpuset is mended", lambda: vm.inside(f"cat {root}/kubepods/{APP}/cpuset.cpus"), str(guest_cpu))
@@ -132,7 +111,7 @@ def late(daemon, vm, name, root, guest_cpu):
 
 def hooks(vm, root, guest_cpu):
     print("== hooks of kata-agent", flush=True)
-    others = sorted(set(apic_ids(vm)) - {guest_cpu})
+    others = sorted(set(vm.shell.apic_ids()) - {guest_cpu})
     hook = "/usr/libexec/kata-affinity/hooks"
     state = '{"ociVersion":"1.0.2","id":"hooked","status":"creating","pid":1,"bundle":"/run/x","annotations":{"a":"b"}}'
     vm.inside(f"mkdir -p {root}/kubepods/hooked")
@@ -146,11 +125,11 @@ def hooks(vm, root, guest_cpu):
 
 def surroundings(vm, root, guest_cpu):
     print("== what else runs in the guest", flush=True)
-    others = sorted(set(apic_ids(vm)) - {guest_cpu})
+    others = sorted(set(vm.shell.apic_ids()) - {guest_cpu})
     agent = vm.inside("for comm in /proc/[0-9]*/comm; do [ \"$(cat $comm)\" != kata-agent ] || echo $comm; done")
-    equal("CPUs of kata-agent", set_of(allowed(vm, agent.split("/")[2])), others)
+    equal("CPUs of kata-agent", set_of(vm.shell.allowed(agent.split("/")[2])), others)
     equal("its cgroup", vm.inside(f"cat {root}/kata-affinity/cpuset.cpus"), vm.inside(f"cat {root}/kubepods/{LATE}/cpuset.cpus"))
-    equal("CPUs of kthreadd", set_of(allowed(vm, 2)), others)
+    equal("CPUs of kthreadd", set_of(vm.shell.allowed(2)), others)
     notice = json.loads(vm.inside("cat /run/kata-affinity/cpus.json"))
     [cpus] = [one["cpus"] for one in notice["containers"] if one["id"] == APP]
     equal("what app can read of its CPUs", cpus, str(guest_cpu))

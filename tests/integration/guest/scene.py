@@ -2,11 +2,14 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "lab/inside"))
+
+from lab.shell import Shell  # noqa: E402
 
 PATIENCE = float(os.environ.get("KATA_AFFINITY_VM_PATIENCE", "180"))
 
@@ -82,10 +85,7 @@ class Vm:
         self._log = open(path / "qemu.log", "wb")
         self.process = subprocess.Popen(command, stdout=self._log, stderr=self._log)
         self._wait_for_guest()
-        self._shell = socket.socket(socket.AF_UNIX)
-        self._shell.connect(str(path / "shell"))
-        self._shell.settimeout(2)
-        self._commands = 0
+        self.shell = Shell(path / "shell")
 
     def _wait_for_guest(self):
         until = time.monotonic() + PATIENCE
@@ -99,21 +99,7 @@ class Vm:
 
     def inside(self, command):
         """Runs a line of shell in the guest and returns what it prints."""
-        self._commands += 1
-        mark = f"done-{self._commands}"
-        # The mark is put together by the guest, so that an echo of the command is not taken for it.
-        self._shell.sendall(f"{{ {command}\n}} 2>&1; echo done'-'{self._commands}\n".encode())
-        text = ""
-        until = time.monotonic() + 60
-        while mark not in text:
-            try:
-                text += self._shell.recv(65536).decode(errors="replace")
-            except TimeoutError:
-                # An emulated serial port may lose an interrupt while that is moved to another CPU; the next one makes up.
-                self._shell.sendall(b"\n")
-            if time.monotonic() > until:
-                sys.exit(f"the guest's shell does not answer: {command}: {text}")
-        return text.split(mark)[0].replace("\r", "").strip()
+        return self.shell.run(command)
 
     def stop(self):
         self.process.kill()

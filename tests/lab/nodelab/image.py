@@ -14,6 +14,8 @@ _MIRROR = "http://deb.debian.org/debian"
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _NOT_NEEDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/icons/*")
 _BOOT_MODULES = ["virtio_pci", "virtio_blk", "virtio_console", "ext4", "overlay"]
+_GUEST_MODULES = ["virtio_pci", "vmw_vsock_virtio_transport"]
+_GUEST_SCRIPTS = ("init", "containers", "kata-agent", "look")
 _UNPACK = (
     'cd "$1/tmp" && APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get download {} && '
     'for each in *.deb; do dpkg -x "$each" "$1"; done && rm -- *.deb'
@@ -56,28 +58,41 @@ def node_image(suite: str) -> Path:
 def _assemble_node(tree: Path, to: Path) -> None:
     _write_disk(tree, to / "root.img", spare_mib=64)
     shutil.copyfile(kernel_of(tree), to / "vmlinuz")
-    modules = ModuleTree(tree)
     archive = _archive_with_busybox(tree)
     archive.add_file("init", IMAGE / "init")
-    order = modules.load_order(_BOOT_MODULES)
-    for path in order:
-        archive.add_bytes(f"modules/{Path(path).name}", modules.read(path))
-    archive.add_bytes("modules/order", "".join(f"{Path(path).name}\n" for path in order).encode())
+    _add_modules(archive, tree, _BOOT_MODULES)
     (to / "initrd").write_bytes(archive.to_bytes())
 
 
+def _add_modules(archive: Initramfs, tree: Path, names: list[str]) -> None:
+    modules = ModuleTree(tree)
+    order = modules.load_order(names)
+    for path in order:
+        archive.add_bytes(f"modules/{Path(path).name}", modules.read(path))
+    archive.add_bytes("modules/order", "".join(f"{Path(path).name}\n" for path in order).encode())
+
+
 def guest_image(suite: str) -> Path:
-    """A directory with `vmlinuz`, `initrd`, `halt.bin` and `spin.bin`: what the VMs inside a node of `suite` run."""
+    """What the VMs inside a node of `suite` run: `vmlinuz`, `initrd`, and by their sources' names the firmwares and the programs.
+
+    The programs are in the initramfs too.
+    """
     tree = debian_tree(suite)
-    return cached(f"guest-{suite}", files_digest(GUEST.iterdir(), tree.name), lambda to: _assemble_guest(tree, to))
+    key = files_digest(GUEST.iterdir(), tree.name, *_GUEST_MODULES, *_GUEST_SCRIPTS)
+    return cached(f"guest-{suite}", key, lambda to: _assemble_guest(tree, to))
 
 
 def _assemble_guest(tree: Path, to: Path) -> None:
     shutil.copyfile(kernel_of(tree), to / "vmlinuz")
     archive = _archive_with_busybox(tree)
-    archive.add_file("init", GUEST / "init")
+    for script in _GUEST_SCRIPTS:
+        archive.add_file(script, GUEST / script)
     for library in (_PROBE, *_libraries(tree, _PROBE)):
         archive.add_file(library, tree / library)
+    for source in GUEST.glob("*.cpp"):
+        _compile(source, to / source.stem)
+        archive.add_file(source.stem, to / source.stem)
+    _add_modules(archive, tree, _GUEST_MODULES)
     (to / "initrd").write_bytes(archive.to_bytes())
     for source in GUEST.glob("*.S"):
         _assemble_firmware(source, to / f"{source.stem}.bin")
@@ -88,6 +103,11 @@ def _assemble_firmware(source: Path, to: Path) -> None:
     subprocess.run(["as", "--32", str(source), "-o", str(build)], check=True)
     subprocess.run(["objcopy", "-O", "binary", "-j", ".text", str(build), str(to)], check=True)
     build.unlink()
+
+
+def _compile(source: Path, to: Path) -> None:
+    """Static: the guest has no libraries for it."""
+    subprocess.run(["c++", "-std=c++20", "-O2", "-static", "-s", str(source), "-o", str(to)], check=True)
 
 
 def _archive_with_busybox(tree: Path) -> Initramfs:

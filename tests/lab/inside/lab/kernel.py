@@ -38,6 +38,11 @@ def allowed_mems(tid: int) -> str:
     return _status(tid)["Mems_allowed_list"]
 
 
+def last_cpu(tid: int) -> int:
+    """The CPU on which thread `tid` was last."""
+    return int((_PROC / str(tid) / "stat").read_text().rpartition(") ")[2].split()[36])
+
+
 def accounting(tid: int) -> Accounting:
     """How long `tid` ran and waited to run, and how often it was interrupted."""
     ran, waited, _ = (_PROC / str(tid) / "schedstat").read_text().split()
@@ -50,9 +55,10 @@ def kernel_threads(name: str) -> list[int]:
 
 
 def kvm_vcpus(pid: int) -> dict[int, int]:
-    """The thread of each vCPU of the VM that process `pid` runs, by APIC id."""
+    """The thread of each vCPU of the VM that process `pid` runs, by APIC id. Of one that was unplugged KVM keeps the rest."""
     machine = next(_KVM.glob(f"{pid}-*"))
-    return {int(each.name[4:]): int((each / "pid").read_text()) for each in machine.glob("vcpu[0-9]*")}
+    tids = {int(each.name[4:]): int((each / "pid").read_text()) for each in machine.glob("vcpu[0-9]*")}
+    return {apic_id: tid for apic_id, tid in tids.items() if (_PROC / str(tid)).exists()}
 
 
 def command_line(pid: int) -> list[str]:
@@ -94,6 +100,12 @@ def online() -> frozenset[int]:
 def siblings(cpu: int) -> frozenset[int]:
     """The hardware threads of the core of `cpu`."""
     return cpus.parse(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text())
+
+
+def has_cpusets_v1() -> bool:
+    """Whether it can do cpusets as cgroup v1 has them."""
+    config = next(Path("/boot").glob("config-*")).read_text()
+    return release() < (6, 12) or "CONFIG_CPUSETS_V1=y" in config
 
 
 def release() -> tuple[int, int]:

@@ -26,9 +26,18 @@ class VmPod:
     def update(self, container: str, cpu_list: str, exclusive: bool = False) -> None:
         """What happens when kubelet gives `container` the CPUs `cpu_list`: Kata writes the union, then the event is told."""
         self._containers[container] = cpu_list
+        self._write_union()
+        product.put_container(self.vm.id, container, cpu_list, exclusive)
+
+    def end(self, container: str) -> None:
+        """What happens when `container` has ended."""
+        del self._containers[container]
+        self._write_union()
+        product.remove_container(self.vm.id, container)
+
+    def _write_union(self) -> None:
         union = self._extra.union(*(cpus.parse(each) for each in self._containers.values()))
         self.vm.cgroup.set_cpus(cpus.show(union))
-        product.put_container(self.vm.id, container, cpu_list, exclusive)
 
     def remove(self) -> None:
         """Ends the pod."""

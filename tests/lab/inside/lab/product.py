@@ -56,6 +56,11 @@ def put_container(sandbox: str, container: str, cpus: str, exclusive: bool = Fal
     call("PUT", f"/v1/sandboxes/{sandbox}/containers/{container}", {"cpus": cpus, "exclusive": exclusive, "name": container})
 
 
+def remove_container(sandbox: str, container: str) -> None:
+    """Tells that a container is gone."""
+    call("DELETE", f"/v1/sandboxes/{sandbox}/containers/{container}")
+
+
 def put_sandbox(vm: Vm) -> None:
     """Tells that `vm` is there."""
     call("PUT", f"/v1/sandboxes/{vm.id}", {"vmm_pid": vm.pid, "pod_uid": f"uid-{vm.id}"})
@@ -94,6 +99,11 @@ def source(name: str) -> dict:
 def is_heard(name: str) -> bool:
     """Whether the daemon says that it hears a source."""
     return source(name)["up"]
+
+
+def is_optimised() -> bool:
+    """Whether the compiler was told to make its programs fast."""
+    return Path("/lab/build-type").read_text() != "Debug"
 
 
 def ctl(*arguments: str) -> subprocess.CompletedProcess:
@@ -164,6 +174,24 @@ class Daemon:
 def vcpus_known(sandbox: str) -> int:
     """How many vCPUs the daemon has found in `sandbox`."""
     return len(call("GET", f"/v1/sandboxes/{sandbox}")["vcpus"])
+
+
+def guest(sandbox: str) -> dict:
+    """How the guest of `sandbox` stands: what the daemon has of its agent."""
+    return call("GET", f"/v1/sandboxes/{sandbox}")["guest"] or {}
+
+
+def guest_numbers(sandbox: str) -> dict[int, int]:
+    """The APIC ids of vCPUs that are online in the guest, by the guest's numbers, as the daemon has them."""
+    vcpus = call("GET", f"/v1/sandboxes/{sandbox}")["vcpus"]
+    return {each["guest_cpu"]: each["apic_id"] for each in vcpus if "guest_cpu" in each}
+
+
+def in_guest(sandbox: str) -> dict[str, tuple[str, int, str]]:
+    """By container, what the guest tells of it: the CPUs that its kernel gives it, how many threads are elsewhere, what is wrong."""
+    containers = call("GET", f"/v1/sandboxes/{sandbox}")["containers"]
+    told = {each["id"]: each["guest"] for each in containers if each["guest"]}
+    return {container: (guest["actual"], guest["outside"], guest["problem"]) for container, guest in told.items()}
 
 
 def violations() -> list:

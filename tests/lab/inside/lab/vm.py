@@ -4,6 +4,7 @@
 """
 
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -33,7 +34,8 @@ class VmSpec:
     """What a sandbox's VM is.
 
     `firmware` is all that its guest is: `halt`, or `spin`, which burns CPU on every vCPU. With a `job` (see guest/init)
-    the guest is Linux instead. `passed`: a PCI device in vfio-pci's hands that it has for itself.
+    the guest is Linux instead. `passed`: a PCI device in vfio-pci's hands that it has for itself. `initrd`: the guest's own in place of
+    the lab's; `words`: more of the kernel's command line; `shell`: there is a second serial port (see lab/shell.py).
     """
 
     vcpus: int = 2
@@ -49,6 +51,9 @@ class VmSpec:
     threads_per_core: int = 1
     rust: bool = False
     passed: str = ""
+    initrd: str = str(_GUEST / "initrd")
+    words: str = ""
+    shell: bool = False
 
     @property
     def memory(self) -> int:
@@ -68,6 +73,11 @@ class Vm:
     virtiofsd: subprocess.Popen | None
     qmp: Qmp
     tap: str = field(default="")
+
+    @property
+    def cid(self) -> int:
+        """What vsock knows it by."""
+        return _cid(self.id)
 
     @property
     def pid(self) -> int:
@@ -159,8 +169,10 @@ class Vms:
     def __enter__(self) -> "Vms":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: object, *_: object) -> None:
         for vm in list(self._running):
+            if failure:
+                _keep(vm)
             self.stop(vm)
 
     def start(self, sandbox: str, spec: VmSpec, cpus: str = "") -> Vm:
@@ -182,6 +194,11 @@ class Vms:
         """Ends `vm`."""
         self._running.remove(vm)
         vm.stop()
+
+
+def _keep(vm: Vm) -> None:
+    for name in ("console", "stderr"):
+        shutil.copy(vm.directory / name, Path(os.environ["LAB_OUT"]) / f"{vm.id}.{name}")
 
 
 def _start(sandbox: str, spec: VmSpec, cpus: str) -> Vm:
@@ -246,12 +263,12 @@ def _virtiofsd(shared: Path) -> list[str]:
 
 def _command(sandbox: str, spec: VmSpec, directory: Path, qmp_fd: int) -> list[str]:
     name = f"sandbox-{sandbox}" + (",debug-threads=on" if spec.debug_threads else "")
-    number = zlib.crc32(sandbox.encode())
     command = ["/usr/bin/qemu-system-x86_64", "-name", name, "-machine", "q35,accel=kvm", "-cpu", "host,pmu=off"]
     command += ["-qmp", f"unix:fd={qmp_fd},server=on,wait=off", "-smp", _processors(spec)]
     command += [] if spec.rust else ["-pidfile", str(directory / "pid")]
     command += ["-no-user-config", "-nodefaults", "-nographic", "-no-reboot", "-serial", f"file:{directory / 'console'}"]
-    return command + _memory(spec) + _devices(spec, directory, number) + _guest(spec)
+    command += ["-serial", f"unix:{directory / 'shell'},server=on,wait=off"] if spec.shell else []
+    return command + _memory(spec) + _devices(sandbox, spec, directory) + _guest(spec)
 
 
 def _processors(spec: VmSpec) -> str:
@@ -268,15 +285,23 @@ def _memory(spec: VmSpec) -> list[str]:
     return ["-m", f"{spec.memory}M", "-object", backend, "-numa", "node,memdev=dimm1"]
 
 
-def _devices(spec: VmSpec, directory: Path, number: int) -> list[str]:
+def _cid(sandbox: str) -> int:
+    return _FIRST_CID + _number(sandbox) % 2**30
+
+
+def _number(sandbox: str) -> int:
+    return zlib.crc32(sandbox.encode())
+
+
+def _devices(sandbox: str, spec: VmSpec, directory: Path) -> list[str]:
     arguments: list[str] = []
     if spec.iothread:
         arguments += ["-object", "iothread,id=io1"]
     if spec.vhost_net:
-        tap = f"tap,id=network-0,ifname=tap{number:x},script=no,downscript=no,vhost=on"
+        tap = f"tap,id=network-0,ifname=tap{_number(sandbox):x},script=no,downscript=no,vhost=on"
         arguments += ["-netdev", tap, "-device", "virtio-net-pci,netdev=network-0"]
     if spec.vhost_vsock:
-        arguments += ["-device", f"vhost-vsock-pci,guest-cid={_FIRST_CID + number % 2**30}"]
+        arguments += ["-device", f"vhost-vsock-pci,guest-cid={_cid(sandbox)}"]
     if spec.virtiofs:
         arguments += ["-chardev", f"socket,id=char-fs,path={directory / 'vhost-fs.sock'}"]
         arguments += ["-device", "vhost-user-fs-pci,chardev=char-fs,tag=kataShared"]
@@ -288,5 +313,5 @@ def _devices(spec: VmSpec, directory: Path, number: int) -> list[str]:
 def _guest(spec: VmSpec) -> list[str]:
     if not spec.job:
         return ["-bios", str(_GUEST / f"{spec.firmware}.bin")]
-    words = f"console=ttyS0 quiet panic=1 mitigations=off nokaslr {_KATA_WORDS} lab.job={spec.job}"
-    return ["-kernel", str(_GUEST / "vmlinuz"), "-initrd", str(_GUEST / "initrd"), "-append", words]
+    words = f"console=ttyS0 quiet panic=1 mitigations=off nokaslr {_KATA_WORDS} lab.job={spec.job} {spec.words}"
+    return ["-kernel", str(_GUEST / "vmlinuz"), "-initrd", spec.initrd, "-append", words]
