@@ -53,7 +53,6 @@ def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None
     (root / "seed").write_bytes(os.urandom(64))
     if programs := built_programs():
         shutil.copytree(_portable(programs), root, dirs_exist_ok=True)
-        (root / "build-type").write_text(_build_type())
     if scenario and scenario.packages:
         make_packages(root / "bin", root / "packages", work / "packing")
     if extra:
@@ -75,12 +74,6 @@ def built_programs() -> list[Path]:
     """The product's programs that the build tree has, in whatever folder of it."""
     found = {path.name: path for path in build_dir().rglob("*") if path.name in _PROGRAMS and _is_program(path)}
     return [found[name] for name in _PROGRAMS if name in found]
-
-
-def _build_type() -> str:
-    """CMake's word for how the programs were compiled."""
-    lines = (build_dir() / "CMakeCache.txt").read_text().splitlines()
-    return next(line.partition("=")[2] for line in lines if line.startswith("CMAKE_BUILD_TYPE:"))
 
 
 def _is_program(path: Path) -> bool:

@@ -101,11 +101,6 @@ def is_heard(name: str) -> bool:
     return source(name)["up"]
 
 
-def is_optimised() -> bool:
-    """Whether the compiler was told to make its programs fast."""
-    return Path("/lab/build-type").read_text() != "Debug"
-
-
 def ctl(*arguments: str) -> subprocess.CompletedProcess:
     """Runs kata-affinityctl."""
     return subprocess.run(["kata-affinityctl", *arguments], capture_output=True, text=True, check=False)
