@@ -274,7 +274,7 @@ def _command(sandbox: str, spec: VmSpec, directory: Path, qmp_fd: int) -> list[s
 def _processors(spec: VmSpec) -> str:
     most = max(spec.max_vcpus, spec.vcpus)
     if spec.rust:
-        return f"{spec.vcpus},maxcpus={most}"
+        return f"{spec.vcpus},maxcpus={most}" if most > spec.vcpus else f"{spec.vcpus}"
     return f"{spec.vcpus},sockets={most // spec.threads_per_core},cores=1,threads={spec.threads_per_core},maxcpus={most}"
 
 

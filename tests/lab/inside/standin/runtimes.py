@@ -177,10 +177,11 @@ class RustRuntime(_Runtime):
     """src/runtime-rs, with its defaults: sandbox_cgroup_only = true, static_sandbox_resource_mgmt = true, cgroupfs."""
 
     def create_sandbox(self, sandbox: str, spec: dict) -> None:
-        """Folder, cgroup with the shim in it, VM, state file, then the pause container."""
+        """Folder with the management socket, cgroup with the shim in it, VM, state file, then the pause container."""
         self._id = sandbox
         folder = _RUST_SANDBOXES / sandbox
         (folder / "root").mkdir(0o750, parents=True)
+        self._serve_monitor(folder)
         self._cgroup = Cgroup(spec["linux"]["cgroupsPath"].strip("/"))
         self._cgroup.add(os.getpid())
         shape = VmSpec(vcpus=_sandbox_vcpus(spec["annotations"]), iothread=False, virtiofs=True, rust=True)
@@ -188,7 +189,6 @@ class RustRuntime(_Runtime):
         self._vm = launch(sandbox, shape, self._cgroup, folder / "root", Path("qmp.sock"))
         self._store(folder)
         self.create_container(sandbox, spec)
-        self._serve_monitor(folder)
 
     def create_container(self, container: str, spec: dict) -> None:
         """Its CPUs join the union."""

@@ -18,6 +18,9 @@ from standin import wire
 _SOCKETS = Path("/run/containerd/s")
 _LISTENER = "KATA_RUNTIME_BIND_FD"  # which descriptor a shim is born with
 _KILLED = 128 + 9
+# What a shim is started with, in the order of each runtime.
+_GO_WORDS = ("namespace", "address", "publish-binary", "id")
+_RUST_WORDS = ("id", "namespace", "address", "publish-binary")
 _LOG = "/run/lab-standin.log"
 
 
@@ -61,18 +64,17 @@ def _start(options: dict[str, str], rust: bool) -> None:
     pod = _pod_of_container()
     path = _socket_of(options, pod or options["id"], rust)
     if not pod:
-        Path("shim.pid").write_text(str(_start_shim(options, path)))
+        Path("shim.pid").write_text(str(_start_shim(options, path, _RUST_WORDS if rust else _GO_WORDS)))
     Path("address").write_text(f"unix://{path}")
     sys.stdout.write(f"unix://{path}")
 
 
-def _start_shim(options: dict[str, str], path: Path) -> int:
+def _start_shim(options: dict[str, str], path: Path, names: tuple[str, ...]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(64)
-        names = ("namespace", "address", "publish-binary", "id")
         command = [sys.argv[0], *(word for name in names for word in (f"-{name}", options[name]))]
         environment = os.environ | {_LISTENER: str(listener.fileno())}
         null = subprocess.DEVNULL
