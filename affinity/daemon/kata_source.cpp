@@ -34,10 +34,25 @@ std::string pod_uid_of(const std::string& cgroup) {
   return {};
 }
 
+bool has_mask(const policy::PodRecord& pod) { return pod.containers.contains(kMask); }
+
 /// Whether somebody tells of the containers themselves (the shim proxy, a person).
 bool has_others(const policy::PodRecord& pod) {
   return std::ranges::any_of(pod.containers,
                              [](const auto& container) { return container.first != kMask; });
+}
+
+/// All that is known was told by a container runtime that tells no more, and the mask is another
+/// one.
+bool is_outdated(const engine::SandboxView& view, const policy::CpuSet& mask) {
+  const auto& containers = view.pod.containers;
+  const bool by_runtime = std::ranges::all_of(
+      containers, [](const auto& entry) { return entry.second.source == Source::kNri; });
+  policy::CpuSet told;
+  for (const auto& [id, container] : containers) {
+    if (!container.facts.exited) told |= container.facts.cpus;
+  }
+  return by_runtime && !view.cgroup_managed && !mask.empty() && mask != told;
 }
 
 }  // namespace
@@ -85,32 +100,50 @@ void KataSource::narrow_shim(const policy::Event& event) {
 }
 
 void KataSource::follow_masks() {
+  drop_masks();
   if (rests_) return;
   std::vector<policy::Event> news;
   for (const std::string& id : engine_.sandbox_ids()) {
-    const policy::PodRecord* pod = engine_.ledger().find(id);
-    if (pod != nullptr && pod->source == Source::kCgroup) read_mask(id, news);
+    if (const auto view = engine_.view(id)) follow_mask(*view, news);
   }
   engine_.handle(news);
 }
 
-void KataSource::read_mask(const std::string& sandbox, std::vector<policy::Event>& news) const {
-  const auto view = engine_.view(sandbox);
-  if (!view || view->cgroup.empty()) return;
-  if (has_others(view->pod)) {
-    news.push_back({Source::kCgroup, policy::ContainerGone{sandbox, kMask}});
-    return;
+/// A mask is less than what others tell of the containers themselves.
+void KataSource::drop_masks() {
+  std::vector<policy::Event> news;
+  for (const std::string& id : std::exchange(masks_, {})) {
+    const policy::PodRecord* pod = engine_.ledger().find(id);
+    if (pod == nullptr || !has_mask(*pod)) continue;
+    if (has_others(*pod)) {
+      news.push_back({Source::kCgroup, policy::ContainerGone{id, kMask}});
+    } else {
+      masks_.insert(id);
+    }
   }
-  const auto text = base::read_file(std::filesystem::path(view->cgroup) / "cpuset.cpus");
+  engine_.handle(news);
+}
+
+void KataSource::follow_mask(const engine::SandboxView& view, std::vector<policy::Event>& news) {
+  if (has_mask(view.pod)) masks_.insert(view.pod.id);
+  const bool others = has_others(view.pod);
+  const bool is_ours = view.pod.source == Source::kCgroup || has_mask(view.pod);
+  if (view.cgroup.empty() || (others ? !takes_over_ : !is_ours)) return;
+  const auto text = base::read_file(std::filesystem::path(view.cgroup) / "cpuset.cpus");
   const auto cpus = policy::parse_list<policy::CpuTag>(text.value_or(""));
-  if (!cpus) return;
+  if (!cpus || (others && !is_outdated(view, *cpus))) return;
+  const std::string& sandbox = view.pod.id;
+  for (const auto& [id, container] : view.pod.containers) {
+    if (others) news.push_back({Source::kCgroup, policy::ContainerGone{sandbox, id}});
+  }
   policy::PodSeen pod;
   pod.id = sandbox;
-  pod.pod_uid = pod_uid_of(view->cgroup);
-  pod.vmm_pid = view->pod.vmm_pid;
+  pod.pod_uid = pod_uid_of(view.cgroup);
+  pod.vmm_pid = view.pod.vmm_pid;
   policy::ContainerFacts facts;
   facts.id = kMask;
   facts.cpus = *cpus;
+  masks_.insert(sandbox);
   news.push_back({Source::kCgroup, std::move(pod)});
   news.push_back({Source::kCgroup, policy::ContainerSeen{sandbox, std::move(facts), std::nullopt}});
 }

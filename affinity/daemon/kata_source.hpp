@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@
 
 namespace ka::engine {
 class Engine;
-}
+struct SandboxView;
+}  // namespace ka::engine
 
 namespace ka::daemon {
 
@@ -29,18 +31,25 @@ class KataSource {
   /// Says nothing of containers while someone else tells of them: that is earlier, and knows more.
   void rest(bool rests);
 
-  /// Someone wrote a sandbox cgroup: reads the masks of sandboxes of which nothing else is known.
+  /// The container runtime will tell nothing any more: what it told of containers before counts
+  /// until a sandbox's mask shows that it is not so any more.
+  void take_over() { takes_over_ = true; }
+
+  /// Someone wrote a sandbox cgroup, or told of containers: reads the masks of sandboxes of which
+  /// nothing else is known.
   void follow_masks();
 
  private:
   void narrow_shim(const policy::Event& event);
   void take(const std::vector<policy::Event>& events);
-  void read_mask(const std::string& sandbox, std::vector<policy::Event>& news) const;
+  void follow_mask(const engine::SandboxView& view, std::vector<policy::Event>& news);
+  void drop_masks();
   void show_extent();
 
   engine::Engine& engine_;
   vmm::Roots roots_;
-  bool rests_ = false;
+  bool rests_ = false, takes_over_ = false;
+  std::set<std::string> masks_;  ///< sandboxes of which the mask was told
   watch::KataWatch watch_;
 };
 

@@ -71,6 +71,8 @@ Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm:
     runtime_.emplace(
         io, paths.nri_socket, nri::Identity{}, [roots](int pid) { return look_at(roots, pid); },
         static_cast<nri::Listener&>(*this), log, clock);
+  } else {
+    kata_.take_over();
   }
   kata_.refresh();
 }
@@ -108,6 +110,7 @@ void Sources::synchronized(const std::vector<Event>& events) {
   for (Event& event : find_gone(engine_.ledger(), events)) all.push_back(std::move(event));
   engine_.handle(all);
   engine_.finish({});
+  kata_.follow_masks();
 }
 
 /// While a container runtime waits only what narrows is done.

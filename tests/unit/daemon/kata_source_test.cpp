@@ -63,6 +63,15 @@ struct Scene : tests::EngineScene {
         << policy::format_list(cpus) << '\n';
   }
 
+  /// NRI tells of a container in the sandbox.
+  void by_runtime(const CpuSet& cpus) {
+    policy::ContainerFacts facts;
+    facts.id = "c1";
+    facts.cpus = cpus;
+    engine().handle({policy::Source::kNri, policy::PodSeen{.id = "s1", .vmm_pid = kVmm}});
+    engine().handle({policy::Source::kNri, policy::ContainerSeen{"s1", facts, std::nullopt}});
+  }
+
   void settle() {
     io.restart();
     io.run_for(std::chrono::milliseconds(150));
@@ -133,6 +142,45 @@ TEST_CASE("of runtime-rs the mask is followed, and is owned when the pod's claim
   scene.source.follow_masks();
   const auto containers = scene.engine().view("s1")->pod.containers;
   CHECK((containers.size() == 1 && containers.contains("c1")));
+}
+
+TEST_CASE("a mask goes when the container runtime tells of the containers") {
+  Scene scene;
+  scene.start_shim();
+  std::filesystem::create_directories(scene.dir.path() / "kata/s1");
+  scene.settle();
+  scene.start_vmm();
+  scene.write_mask(CpuSet{2, 3});
+  scene.settle();
+  REQUIRE(scene.engine().view("s1")->pod.containers.contains("sandbox-mask"));
+  scene.source.rest(true);
+  scene.by_runtime(CpuSet{2, 3});
+  scene.source.follow_masks();
+  const auto containers = scene.engine().view("s1")->pod.containers;
+  CHECK((containers.size() == 1 && containers.contains("c1")));
+}
+
+TEST_CASE("what a runtime told that tells no more is given up once the mask is another one") {
+  Scene scene;
+  scene.start_vmm();
+  scene.by_runtime(CpuSet{2, 3});
+  const auto has = [&](const char* container, const CpuSet& mask) {
+    const auto view = scene.engine().view("s1");
+    return view->pod.containers.size() == 1 && view->pod.containers.contains(container) &&
+           view->plan.mask == mask;
+  };
+  scene.write_mask(CpuSet{6});
+  scene.source.follow_masks();
+  CHECK(has("c1", CpuSet{2, 3}));  // it may come back
+  scene.write_mask(CpuSet{2, 3});
+  scene.source.take_over();
+  scene.source.follow_masks();
+  CHECK(has("c1", CpuSet{2, 3}));
+  for (const CpuSet& mask : {CpuSet{6}, CpuSet{4, 5}}) {
+    scene.write_mask(mask);
+    scene.source.follow_masks();
+    CHECK(has("sandbox-mask", mask));
+  }
 }
 
 TEST_CASE("while the container runtime tells, a shim is narrowed and nothing else is said") {
