@@ -72,15 +72,26 @@ struct Outline {
   bool operator==(const Outline&) const = default;
 };
 
+/// It may use none of its CPUs for now; vCPUs that served it before float, held for it.
+bool waits(const SandboxPlan& plan, const std::string& container) {
+  return std::ranges::any_of(plan.warnings, [&](const Note& note) {
+    return note.code == Code::kNoUsableCpu && note.subject == container;
+  });
+}
+
 Outline outline(SandboxPlan plan) {
   Outline result;
   for (const VcpuPlan& vcpu : plan.vcpus) {
-    result.vcpus.emplace_back(vcpu.role, vcpu.container, vcpu.cpus.ids());
+    const std::string owner = waits(plan, vcpu.container) ? "" : vcpu.container;
+    result.vcpus.emplace_back(vcpu.role, owner, vcpu.cpus.ids());
   }
+  const bool any_waits = std::ranges::any_of(
+      plan.containers, [&](const ContainerPlan& container) { return waits(plan, container.id); });
+  if (any_waits) plan.interrupts.clear();
   std::ranges::sort(result.vcpus);
   plan.vcpus.clear();
   for (ContainerPlan& container : plan.containers) {
-    container.vcpus = VcpuSet::range(1, container.vcpus.size());
+    container.vcpus = any_waits ? VcpuSet{} : VcpuSet::range(1, container.vcpus.size());
   }
   std::erase_if(plan.reasons, [](const Note& n) { return n.code == Code::kKeptFromBefore; });
   for (auto* notes : {&plan.reasons, &plan.warnings}) {
