@@ -6,6 +6,7 @@
 
 #include "affinity/base/files.hpp"
 #include "affinity/engine/engine.hpp"
+#include "policy/plan/guest.hpp"
 #include "vmm/threads.hpp"
 
 namespace ka::daemon {
@@ -13,8 +14,7 @@ namespace {
 
 using policy::Source;
 
-/// The one container that a sandbox has of which only the mask is known.
-constexpr const char* kMask = "sandbox-mask";
+const std::string kMask(policy::kSandboxMask);
 
 bool runs_vm(const vmm::Roots& roots, int pid) { return vmm::is_vmm(roots, pid).value_or(false); }
 

@@ -19,9 +19,10 @@ NodeSet nodes_of(const CpuSet& cpus, const Topology& topology) {
   return nodes;
 }
 
-/// A vCPU that serves no exclusive container, or the one that has to carry the rest as well.
+/// A vCPU that serves no exclusive container, or one that nobody can tell from the others, or the
+/// one that has to carry the rest as well.
 bool is_common(const SandboxPlan& plan, const VcpuPlan& vcpu) {
-  if (vcpu.container.empty()) return true;
+  if (vcpu.container.empty() || vcpu.container == kSandboxMask) return true;
   return std::ranges::any_of(plan.warnings, [&vcpu](const Note& note) {
     return note.code == Code::kNoFloatingVcpu && note.number == vcpu.index;
   });
@@ -82,6 +83,7 @@ GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& 
   }
   std::ranges::sort(wishes.vcpus, {}, &GuestVcpu::hardware_id);
   for (const ContainerPlan& container : plan.containers) {
+    if (container.id == kSandboxMask) continue;
     wishes.containers.push_back({.id = container.id,
                                  .name = container.name,
                                  .hardware_ids = hardware_ids(container.vcpus, vcpus),

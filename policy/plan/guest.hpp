@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/facts/guest.hpp"
@@ -14,6 +15,9 @@
 #include "policy/plan/settings.hpp"
 
 namespace ka::policy {
+
+/// The one container of a sandbox of which only the mask is known. No guest has it.
+inline constexpr std::string_view kSandboxMask = "sandbox-mask";
 
 /// What a guest is asked, by the plan of its sandbox. vCPUs without a known APIC id are left out:
 /// they cannot be named.

@@ -162,6 +162,19 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
   }
 }
 
+TEST_CASE("where only a mask is known, the guest's containers may use all that the mask has") {
+  Scene scene;
+  scene.guest.cgroup("pods/" + kApp);
+  REQUIRE(
+      scene.host.container("s1", std::string(policy::kSandboxMask), policy::CpuSet{4, 5}, true));
+  scene.io.run_for(200ms);
+  REQUIRE(scene.view().connected);
+  CHECK(scene.view().current);
+  CHECK(scene.view().report->containers.empty());
+  CHECK(scene.cpuset() == "0-2");
+  CHECK(scene.host.engine().verify().findings.empty());
+}
+
 TEST_CASE("how long a guest took is counted from the plan on") {
   Scene scene;
   scene.guest.cgroup("pods/" + kApp);
