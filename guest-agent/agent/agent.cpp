@@ -90,7 +90,7 @@ void Agent::run() {
     report.containers = containers_.place(hierarchy_, tree_, changed, wishes_, placement);
     keep_processes(report);
   }
-  processes_are_old_ = true;
+  processes_are_old_ = notice_is_old_ = true;
   publish(std::move(report));
 }
 
@@ -113,6 +113,7 @@ void Agent::keep_processes(policy::GuestReport& report) const {
 }
 
 bool Agent::do_the_rest() {
+  if (std::exchange(notice_is_old_, false)) write_notice();
   if (asked_ && std::exchange(surroundings_are_old_, false)) {
     surroundings_.begin(hierarchy_, report_.common, online(), wishes_.move_interrupts);
     calls_.set_affinity(::getpid(), report_.common);
@@ -155,6 +156,9 @@ void Agent::release(policy::GuestReport& report) {
 void Agent::publish(policy::GuestReport report) {
   if (report != report_) ++report.generation;
   report_ = std::move(report);
+}
+
+void Agent::write_notice() const {
   const auto file = roots_.run / "kata-affinity/cpus.json";
   if (wishes_.release) {
     std::error_code none;

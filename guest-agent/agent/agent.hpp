@@ -31,8 +31,9 @@ class Agent {
   void heard_of(const std::string& container, bool stopped);
   /// Cgroups came or went, or someone wrote a cpuset.
   void cgroups_changed();
-  /// Does a little of what nobody waits for: interrupts, kernel threads and kata-agent are moved to
-  /// where they are to be, containers' processes are read for people. Whether there is more: then
+  /// Does a little of what nobody waits for: workloads can read where they run, interrupts, kernel
+  /// threads and kata-agent are moved to where they are to be, containers' processes are read for
+  /// people. Whether there is more: then
   /// it is called again, when whoever asked something meanwhile has been answered.
   bool do_the_rest();
   /// Looks for threads that were born since. Cheap, and nothing where cgroups hold them.
@@ -51,6 +52,7 @@ class Agent {
   void keep_processes(policy::GuestReport& report) const;
   void release(policy::GuestReport& report);
   void publish(policy::GuestReport report);
+  void write_notice() const;
   policy::GuestCpuSet online() const;
 
   const Roots& roots_;
@@ -68,6 +70,7 @@ class Agent {
   policy::GuestReport report_;
   bool surroundings_are_old_ = true;
   bool processes_are_old_ = false;
+  bool notice_is_old_ = false;
 };
 
 }  // namespace ka::agent

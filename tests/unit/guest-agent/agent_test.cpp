@@ -283,6 +283,7 @@ TEST_CASE("a workload can read where it runs") {
   auto wishes = wishes_of(4, {3}, kId);
   wishes.containers[0].name = "a\"b";
   agent.apply(wishes);
+  agent.do_the_rest();
   CHECK(
       scene.read("run/kata-affinity/cpus.json") ==
       R"({"version":1,"common":"0","cpus":[)"
