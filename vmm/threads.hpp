@@ -44,6 +44,8 @@ std::optional<int> vmm_of_shim(const Roots& roots, int shim);
 class Discovery {
  public:
   Discovery(Roots roots, Target target);
+  Discovery(const Discovery&) = delete;
+  Discovery& operator=(const Discovery&) = delete;
   Discovery(Discovery&&) noexcept;
   Discovery& operator=(Discovery&&) noexcept;
   ~Discovery();

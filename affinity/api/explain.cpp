@@ -24,8 +24,8 @@ using words::cpus_text;
 
 class Facts {
  public:
-  void add(std::string text, std::string_view source) {
-    facts_.push_back({{"text", std::move(text)}, {"source", source}});
+  void add(std::string_view text, std::string_view source) {
+    facts_.push_back({{"text", text}, {"source", source}});
   }
   json::array take() { return std::move(facts_); }
 

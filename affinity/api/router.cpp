@@ -124,7 +124,6 @@ int status_of(ErrorCode code) {
     case ErrorCode::kNotFound:
       return 404;
     case ErrorCode::kConflict:
-      return 409;
     case ErrorCode::kGone:
       return 409;
     case ErrorCode::kUnavailable:

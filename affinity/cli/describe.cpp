@@ -21,7 +21,7 @@ struct Row {
   int more = 0;  ///< further threads of which the same is true
 };
 
-std::string or_none(std::string cpus) { return cpus.empty() ? "-" : cpus; }
+std::string or_none(const std::string& cpus) { return cpus.empty() ? "-" : cpus; }
 
 std::string name_of(const json::value& container) {
   const std::string name = text_of(container, "name");
@@ -39,7 +39,8 @@ const json::value* find_vcpu(const json::value& sandbox, long long index) {
 std::string vcpu_role(const json::value& sandbox, long long index) {
   const json::value* vcpu = find_vcpu(sandbox, index);
   if (vcpu == nullptr) return {};
-  const std::string role = text_of(*vcpu, "role"), container = text_of(*vcpu, "container");
+  std::string role = text_of(*vcpu, "role");
+  const std::string container = text_of(*vcpu, "container");
   if (container.empty()) return role;
   return role + (role == "dedicated" ? " to " : " for ") + container;
 }

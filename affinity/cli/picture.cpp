@@ -108,7 +108,7 @@ std::string special_cpus(const Topology& topology) {
 }
 
 std::string distances(const Topology& topology) {
-  const auto nodes = topology.nodes();
+  const auto& nodes = topology.nodes();
   if (nodes.size() < 2) return {};
   if (nodes.size() > kMostNodes) return "\nnode distances: too many nodes to show, see --json\n";
   std::string text = "\nnode distances\n    ";

@@ -106,7 +106,7 @@ Result<void> add_snippet(const Containerd& containerd, const fs::path& root, Set
                          " to /etc/containerd/config.toml by hand: containerd before 2.0 would "
                          "lose its CRI settings if it imported it");
   } else if (!containerd.imports_conf_d) {
-    plan.notes.push_back(
+    plan.notes.emplace_back(
         "see that /etc/containerd/config.toml has imports = [\"/etc/containerd/conf.d/*.toml\"] "
         "(the default since 2.2)");
   }

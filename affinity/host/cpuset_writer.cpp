@@ -49,7 +49,7 @@ Result<void> wait_until_has(const std::filesystem::path& directory, const policy
 Result<void> KernelCpusetWriter::write(const std::filesystem::path& directory,
                                        const policy::CpuSet& cpus) {
   if (!is_unit(directory)) return write_file(directory, cpus);
-  const auto asked = set_allowed_cpus(systemd_, directory.filename(), cpus);
+  auto asked = set_allowed_cpus(systemd_, directory.filename(), cpus);
   if (asked) return wait_until_has(directory, cpus);
   // No systemd, or no unit of that name: a cgroup that happens to be called so.
   if (asked.error().code == ErrorCode::kUnavailable || asked.error().code == ErrorCode::kNotFound) {

@@ -18,6 +18,8 @@ class UnixListener {
   /// is too long or is something else than a socket.
   static base::Result<UnixListener> open(const std::filesystem::path& path);
 
+  UnixListener(const UnixListener&) = delete;
+  UnixListener& operator=(const UnixListener&) = delete;
   UnixListener(UnixListener&&) noexcept = default;
   UnixListener& operator=(UnixListener&&) = delete;
   ~UnixListener();

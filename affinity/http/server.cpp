@@ -31,7 +31,6 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 using boost::system::error_code;
-using std::chrono::steady_clock;
 using Protocol = asio::generic::stream_protocol;
 using Stream = beast::basic_stream<Protocol, asio::io_context::executor_type>;
 

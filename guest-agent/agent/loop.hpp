@@ -16,6 +16,7 @@ class Loop {
   Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
+  ~Loop() = default;
 
   /// `events` as epoll(7) has them. The descriptor stays the caller's. False: epoll refused it.
   bool add(int fd, std::uint32_t events, Ready ready);

@@ -37,7 +37,7 @@ std::string body_of(std::string_view answer) {
   return std::string(body.substr(0, body.find_first_of("\r\n")));
 }
 
-AgentUrl::AgentUrl(boost::asio::io_context& io, std::vector<std::filesystem::path> sockets,
+AgentUrl::AgentUrl(boost::asio::io_context& io, const std::vector<std::filesystem::path>& sockets,
                    std::function<void(const std::string&)> found)
     : found_(std::move(found)), timer_(io) {
   for (const auto& path : sockets) {

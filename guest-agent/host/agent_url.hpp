@@ -26,10 +26,11 @@ std::string body_of(std::string_view answer);
 /// One question. Asks from the loop; says nothing when nobody answers within a second.
 class AgentUrl {
  public:
-  AgentUrl(boost::asio::io_context& io, std::vector<std::filesystem::path> sockets,
+  AgentUrl(boost::asio::io_context& io, const std::vector<std::filesystem::path>& sockets,
            std::function<void(const std::string& url)> found);
   AgentUrl(const AgentUrl&) = delete;
   AgentUrl& operator=(const AgentUrl&) = delete;
+  ~AgentUrl() = default;
 
  private:
   void receive(std::string_view bytes);

@@ -104,11 +104,11 @@ Result<std::string> assemble(const fs::path& directory, bool measured) {
   std::string image(kSector, '\0');
   image[510] = '\x55';
   image[511] = '\xaa';
-  const auto data = base::read_file(directory / "data", kMost);
+  auto data = base::read_file(directory / "data", kMost);
   if (!data) return data;
   add_partition(image, 0, *data);
   if (!measured) return image;
-  const auto hashes = base::read_file(directory / "hashes", kMost);
+  auto hashes = base::read_file(directory / "hashes", kMost);
   if (!hashes) return hashes;
   add_partition(image, 1, *hashes);
   return image;
@@ -131,7 +131,7 @@ Result<std::string> make_extension(const fs::path& made, const fs::path& agent, 
     if (!measures) return measures;
     parameters = std::move(*measures);
   }
-  const auto image = assemble(work.path(), measured);
+  auto image = assemble(work.path(), measured);
   if (!image) return image;
   const auto written = base::write_atomically(made, *image, kForEveryone);
   if (!written) return unexpected(written.error());

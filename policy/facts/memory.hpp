@@ -13,7 +13,7 @@ namespace ka::policy {
 using NodeBytes = std::map<int, std::uint64_t>;  ///< bytes by NUMA node
 
 /// The kernel's pages have 4 to 64 KiB (arm64, ppc64); what is larger was asked for as huge.
-inline constexpr std::uint64_t kLargestBasePage = 64 * 1024;
+inline constexpr std::uint64_t kLargestBasePage = std::uint64_t{64} * 1024;
 
 /// Memory in pages of one size.
 struct MemoryPart {

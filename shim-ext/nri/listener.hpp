@@ -29,7 +29,9 @@ class Listener {
   /// begun: before(), and `go_on` once its guest is as it must be, or cannot be waited for any
   /// longer.
   virtual void starting(const std::vector<policy::Event>& events, const std::string& sandbox,
-                        const std::string& container, std::function<void()> go_on) {
+                        const std::string& container,
+                        // Who waits keeps it. NOLINTNEXTLINE(performance-unnecessary-value-param)
+                        std::function<void()> go_on) {
     (void)sandbox;
     (void)container;
     before(events);

@@ -30,6 +30,7 @@ class Plugin {
          Listener& listener, const log::Log& log, const base::Clock& clock);
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
+  ~Plugin() = default;
 
   /// Looks for pods that ended or became VMs without a word, and tells of them.
   void look_again();

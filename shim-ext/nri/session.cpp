@@ -25,7 +25,7 @@ rpc::Response no_such_message() {
 rpc::Response done() { return {}; }  // all that observers say
 
 rpc::Send lane(std::uint32_t id, rpc::Send send) {
-  return [id, send = std::move(send)](std::string bytes) { send(mux(id, bytes)); };
+  return [id, send = std::move(send)](const std::string& bytes) { send(mux(id, bytes)); };
 }
 
 int pid_of(const wire::PodSandbox& pod, const wire::Container& container) {

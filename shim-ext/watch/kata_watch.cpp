@@ -136,7 +136,7 @@ bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
 }
 
 /// False: there is no VMM yet.
-bool KataWatch::read_rust(const std::string& id, Known& known, Events& events) {
+bool KataWatch::read_rust(const std::string& id, Known& known, Events& events) const {
   if (known.read) return true;
   policy::PodSeen pod;
   pod.id = id;

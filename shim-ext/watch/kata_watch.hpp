@@ -91,7 +91,7 @@ class KataWatch {
   void tell_births(const std::vector<std::string>& fresh);
   bool read(const std::string& id, Known& known, Events& events);
   bool read_go(const std::string& id, Known& known, Events& events);
-  bool read_rust(const std::string& id, Known& known, Events& events);
+  bool read_rust(const std::string& id, Known& known, Events& events) const;
   void drop_gone(const std::set<std::string>& there, Events& events);
   void watch(const std::filesystem::path& directory);
   void try_again();

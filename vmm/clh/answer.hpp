@@ -16,6 +16,8 @@ inline constexpr std::size_t kMostBody = 1u << 20;   ///< bytes
 class Answer {
  public:
   Answer();
+  Answer(const Answer&) = delete;
+  Answer& operator=(const Answer&) = delete;
   Answer(Answer&&) noexcept;
   Answer& operator=(Answer&&) noexcept;
   ~Answer();

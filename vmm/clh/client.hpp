@@ -30,6 +30,8 @@ class Client {
   static Client start(boost::asio::io_context& io, vmm::MonitorOptions options,
                       ClientHandlers handlers);
 
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();

@@ -1,6 +1,7 @@
 #include "vmm/libvirt/pins.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -54,7 +55,8 @@ Result<Sets> Record::read_vcpus(unsigned flags) const {
   const int told = library_.domain_get_vcpu_pin_info(domain_, count, maps.data(), length, flags);
   if (told < 0) return unless_unsupported<Sets>(library_.error("virDomainGetVcpuPinInfo"));
   Sets sets;
-  for (int i = 0; i < told; ++i) sets[i] = to_set(maps.data() + i * length, length, host_cpus_);
+  for (int i = 0; i < told; ++i)
+    sets[i] = to_set(maps.data() + std::ptrdiff_t{i} * length, length, host_cpus_);
   if (flags != VIR_DOMAIN_AFFECT_LIVE) return sets;
 
   std::vector<virVcpuInfo> infos(static_cast<std::size_t>(count));
@@ -87,7 +89,7 @@ Result<Sets> Record::read_iothreads(unsigned flags) const {
         to_set(infos[i]->cpumap, infos[i]->cpumaplen, host_cpus_);
     library_.domain_iothread_info_free(infos[i]);
   }
-  ::free(infos);
+  ::free(static_cast<void*>(infos));
   return sets;
 }
 
@@ -134,10 +136,10 @@ Result<int> Record::write(const Pins& wanted, Scope scope) const {
   const unsigned flags = flags_of(scope);
   const auto recorded = read(scope);
   if (!recorded) return unexpected(recorded.error());
-  const auto vcpus = change(library_, wanted.vcpus, recorded->vcpus, host_cpus_, "virDomainPinVcpu",
-                            [&](int number, Bytes& map) { return pin_vcpu(number, map, scope); });
+  auto vcpus = change(library_, wanted.vcpus, recorded->vcpus, host_cpus_, "virDomainPinVcpu",
+                      [&](int number, Bytes& map) { return pin_vcpu(number, map, scope); });
   if (!vcpus) return vcpus;
-  const auto iothreads =
+  auto iothreads =
       change(library_, wanted.iothreads, recorded->iothreads, host_cpus_, "virDomainPinIOThread",
              [&](int number, Bytes& map) {
                return library_.domain_pin_iothread(domain_, static_cast<unsigned>(number),
@@ -146,11 +148,11 @@ Result<int> Record::write(const Pins& wanted, Scope scope) const {
   if (!iothreads) return iothreads;
   // An empty record is that of a driver which has no emulator threads.
   const Sets there = recorded->emulator.empty() ? Sets{} : Sets{{0, recorded->emulator}};
-  const auto emulator = change(library_, {{0, wanted.emulator}}, there, host_cpus_,
-                               "virDomainPinEmulator", [&](int, Bytes& map) {
-                                 return library_.domain_pin_emulator(
-                                     domain_, map.data(), static_cast<int>(map.size()), flags);
-                               });
+  auto emulator = change(library_, {{0, wanted.emulator}}, there, host_cpus_,
+                         "virDomainPinEmulator", [&](int, Bytes& map) {
+                           return library_.domain_pin_emulator(domain_, map.data(),
+                                                               static_cast<int>(map.size()), flags);
+                         });
   if (!emulator) return emulator;
   return *vcpus + *iothreads + *emulator;
 }

@@ -84,15 +84,14 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
   asio::awaitable<base::Error> talk();
   asio::awaitable<base::Error> receive();
   asio::awaitable<base::Result<json::value>> ask(std::string_view name, json::object arguments);
-  asio::awaitable<base::Result<std::map<std::string, int>>> ask_apic_ids(
-      const std::vector<Cpu>& cpus);
+  asio::awaitable<base::Result<std::map<std::string, int>>> ask_apic_ids(std::vector<Cpu> cpus);
   asio::awaitable<base::Result<vmm::MonitorFacts>> ask_facts();
 
   void begin_greeting_deadline();
   void hear(News&& news);
   void give_up(std::string reason);
   void close();
-  void report(const base::Error& error);
+  void report(const base::Error& error) const;
 
   asio::io_context& io_;
   vmm::MonitorOptions options_;
@@ -149,7 +148,7 @@ void Client::Connection::give_up(std::string reason) {
   socket_.close(ignored);
 }
 
-void Client::Connection::report(const base::Error& error) {
+void Client::Connection::report(const base::Error& error) const {
   // A copy: the handler may destroy the client, and with it itself.
   const auto failed = handlers_.failed;
   if (failed) failed(error);
@@ -254,7 +253,7 @@ asio::awaitable<base::Result<json::value>> Client::Connection::ask(std::string_v
 
 /// Machines whose vCPUs have no such property (not x86) refuse: those have no APIC ids.
 asio::awaitable<base::Result<std::map<std::string, int>>> Client::Connection::ask_apic_ids(
-    const std::vector<Cpu>& cpus) {
+    std::vector<Cpu> cpus) {
   std::map<std::string, int> found;
   for (const Cpu& cpu : cpus) {
     const auto known = apic_ids_.find(cpu.qom_path);

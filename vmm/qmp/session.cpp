@@ -33,7 +33,7 @@ base::Result<void> Session::take(Message&& message, Received& received) {
   if (auto* answer = std::get_if<Answer>(&message)) {
     return take_answer(std::move(*answer), received);
   }
-  received.news.push_back(std::get<Event>(std::move(message)));
+  received.news.emplace_back(std::get<Event>(std::move(message)));
   return {};
 }
 
@@ -50,11 +50,11 @@ base::Result<void> Session::take_answer(Answer&& answer, Received& received) {
     if (answer.id != kNegotiation) return out_of_step("an answer before the negotiation");
     if (!answer.result) return unexpected(std::move(answer.result.error()));
     state_ = State::kReady;
-    received.news.push_back(Ready{version_});
+    received.news.emplace_back(Ready{version_});
     return {};
   }
   if (waiting_.erase(answer.id) == 0) return out_of_step("an answer to nothing");
-  received.news.push_back(std::move(answer));
+  received.news.emplace_back(std::move(answer));
   return {};
 }
 
