@@ -39,9 +39,10 @@ def _is_installed(folder: str) -> bool:
 
 def _environment(libraries: Path, work: Path) -> dict[str, str]:
     return {
-        "PATH": "/usr/bin:/bin",
+        "PATH": "/usr/bin:/bin:/usr/sbin",
         "HOME": str(work),
         "GO111MODULE": "off",
+        "GOROOT": "/usr/lib/go",  # where there is no /proc, Go does not find itself
         "GOPATH": str(libraries),
         "GOCACHE": str(work / "cache"),
         "GOTOOLCHAIN": "local",
