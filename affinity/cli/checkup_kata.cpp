@@ -1,5 +1,5 @@
 // What `doctor` looks at in Kata's configuration.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -7,6 +7,7 @@
 #include "affinity/cli/checkup.hpp"
 #include "affinity/cli/kata_config.hpp"
 #include "policy/facts/id_set.hpp"
+#include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::cli {
 namespace {
@@ -102,13 +103,33 @@ class KataFile {
   config::Entries entries_;
 };
 
+/// Kata's runtimes count the CPUs that their shim may use (the Go runtime's defaultMaxVCPUs(),
+/// runtime-rs' num_cpus), and the proxy has moved to the shared pool before it starts the shim.
+void examine_proxy(const fs::path& root, int cpus_of_node, Symptoms& symptoms) {
+  const auto handlers = proxied_handlers(root);
+  const auto text = base::read_file(root / "var/lib/kubelet/cpu_manager_state");
+  const auto state = watch::parse_kubelet_state(text.value_or(""));
+  if (handlers.empty() || !state || !state->seen.shared_pool) return;
+  const auto& pool = *state->seen.shared_pool;
+  if (pool.empty() || pool.size() >= cpus_of_node) return;
+  symptoms.push_back(
+      {"kata", Level::kNote,
+       fmt::format("handler {} is behind the shim proxy: a VM that is born now, in the shared pool "
+                   "({}), gets {} vCPUs at most, as Kata counts the CPUs of its shim",
+                   fmt::join(handlers, ", "), policy::format_list(pool), pool.size()),
+       "by NRI (containerd 1.7 and later) sandboxes need no proxy"});
+}
+
 }  // namespace
 
 Symptoms examine_kata(const fs::path& root) {
   Symptoms symptoms;
   const int cpus = online_cpus(root);
   for (const fs::path& file : find_kata(root)) KataFile(file, symptoms).examine(cpus);
-  if (!symptoms.empty()) return symptoms;
+  if (!symptoms.empty()) {
+    examine_proxy(root, cpus, symptoms);
+    return symptoms;
+  }
   return {{"kata", Level::kNote, "no configuration of Kata is where Kata looks for it", {}}};
 }
 

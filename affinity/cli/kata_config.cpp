@@ -17,12 +17,30 @@ const T* find_value(const config::Entries& entries, const KeyPath& path) {
   return found == entries.end() ? nullptr : std::get_if<T>(&found->second.value);
 }
 
-/// Of "plugins.*.containerd.runtimes.NAME.runtime_type", in each version of containerd's format.
-bool is_kata_runtime(const KeyPath& path, const config::Value& value) {
+constexpr const char* kOurType = "io.containerd.kata-affinity.";
+
+/// The value of "plugins.*.containerd.runtimes.NAME.runtime_type", in each version of containerd's
+/// format; empty for any other key.
+std::string runtime_type(const KeyPath& path, const config::Value& value) {
   const auto* type = std::get_if<std::string>(&value);
-  return type != nullptr && path.size() >= 3 && path.back() == "runtime_type" &&
-         path[path.size() - 3] == "runtimes" && type->starts_with("io.containerd.kata") &&
-         !type->starts_with("io.containerd.kata-affinity.");
+  const bool is_one = type != nullptr && path.size() >= 3 && path.back() == "runtime_type" &&
+                      path[path.size() - 3] == "runtimes";
+  return is_one ? *type : std::string();
+}
+
+bool is_kata_runtime(const KeyPath& path, const config::Value& value) {
+  const std::string type = runtime_type(path, value);
+  return type.starts_with("io.containerd.kata") && !type.starts_with(kOurType);
+}
+
+std::vector<fs::path> containerd_files(const fs::path& root) {
+  const fs::path etc = root / "etc/containerd";
+  std::vector<fs::path> files{etc / "config.toml"};
+  for (const std::string& name :
+       base::list_directory(etc / "conf.d").value_or(std::vector<std::string>{})) {
+    if (name.ends_with(".toml")) files.push_back(etc / "conf.d" / name);
+  }
+  return files;
 }
 
 KataHandler handler_at(const config::Entries& entries, KeyPath path) {
@@ -95,6 +113,20 @@ base::Result<Containerd> read_containerd(const fs::path& root) {
     if (is_kata_runtime(path, entry.value)) found.handlers.push_back(handler_at(*entries, path));
   }
   return found;
+}
+
+std::vector<std::string> proxied_handlers(const fs::path& root) {
+  std::vector<std::string> names;
+  for (const fs::path& file : containerd_files(root)) {
+    const auto text = base::read_file(file);
+    const auto entries = config::parse_whole(text.value_or(""), file);
+    if (!entries) continue;
+    for (const auto& [path, entry] : *entries) {
+      if (!runtime_type(path, entry.value).starts_with(kOurType)) continue;
+      names.push_back(path[path.size() - 2]);
+    }
+  }
+  return names;
 }
 
 std::vector<fs::path> find_kata(const fs::path& root) {

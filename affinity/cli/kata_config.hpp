@@ -41,6 +41,10 @@ struct Containerd {
 /// kGone where there is no such file.
 base::Result<Containerd> read_containerd(const std::filesystem::path& root);
 
+/// The runtime handlers that start our proxy, by containerd's config.toml and conf.d below `root`.
+/// What cannot be read names none.
+std::vector<std::string> proxied_handlers(const std::filesystem::path& root);
+
 /// The configuration files of Kata that are there: of containerd's handlers first, as Kata's
 /// runtimes obey their option ConfigPath first, then those of Kata's search order. Symbolic links
 /// are followed, and each file is named once.
