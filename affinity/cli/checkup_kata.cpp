@@ -103,8 +103,9 @@ class KataFile {
   config::Entries entries_;
 };
 
-/// Kata's runtimes count the CPUs that their shim may use (the Go runtime's defaultMaxVCPUs(),
-/// runtime-rs' num_cpus), and the proxy has moved to the shared pool before it starts the shim.
+/// runtime-rs (CpuInfo::adjust_config()) and the Go runtime before 3.10 (defaultMaxVCPUs()) count
+/// the CPUs that their shim may use, and the proxy has moved to the shared pool before it starts
+/// the shim. Since 3.10 the Go runtime counts what /proc/cpuinfo has.
 void examine_proxy(const fs::path& root, int cpus_of_node, Symptoms& symptoms) {
   const auto handlers = proxied_handlers(root);
   const auto text = base::read_file(root / "var/lib/kubelet/cpu_manager_state");
@@ -115,7 +116,8 @@ void examine_proxy(const fs::path& root, int cpus_of_node, Symptoms& symptoms) {
   symptoms.push_back(
       {"kata", Level::kNote,
        fmt::format("handler {} is behind the shim proxy: a VM that is born now, in the shared pool "
-                   "({}), gets {} vCPUs at most, as Kata counts the CPUs of its shim",
+                   "({}), gets {} vCPUs at most from runtime-rs, or from the Go runtime before "
+                   "3.10: these count the CPUs of their shim",
                    fmt::join(handlers, ", "), policy::format_list(pool), pool.size()),
        "by NRI (containerd 1.7 and later) sandboxes need no proxy"});
 }
