@@ -90,7 +90,7 @@ CgroupFacts read_cgroup_of_vcpus(const Eyes& eyes, const vmm::VmmThreads& seen,
   const auto directory = eyes.cgroups->directory_of(any_vcpu_tid(seen));
   if (!directory || *directory == of_vmm.directory) return of_vmm;
   auto facts = eyes.cgroups->read(*directory);
-  return facts ? std::move(*facts) : of_vmm;
+  return facts ? *facts : of_vmm;
 }
 
 /// What stands against managing the cgroup whose cpuset is in force for the VMM; empty: nothing.

@@ -30,7 +30,7 @@ void Trespasses::forget(std::string_view sandbox) {
 
 int Trespasses::open_cpus() const {
   int sum = 0;
-  for (const auto& [sandbox, open] : open_) sum += static_cast<int>(open.cpus.size());
+  for (const auto& [sandbox, open] : open_) sum += open.cpus.size();
   return sum;
 }
 
