@@ -34,7 +34,7 @@ set(KA_EDGES_engine base log policy_facts policy_plan policy_ledger host vmm_fac
 set(KA_EDGES_http base policy_facts)
 set(KA_EDGES_api base policy_facts policy_plan policy_ledger engine words http vmm_qmp guest_host)
 set(KA_EDGES_daemon base log policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_qmp vmm_clh vmm_libvirt config state engine api words http
-  nri watch guest_host)
+  nri watch guest_protocol guest_host)
 set(KA_EDGES_cli base policy_facts policy_plan policy_ledger policy_allocate host config words http watch guest_image)
 
 # ka_room(NAME FOLDER SOURCES a.cpp ... ROOMS other ... LIBRARIES Boost::json ...)

@@ -100,9 +100,12 @@ class NriRuntime {
         stream_, {"nri.pkg.api.v1alpha1.Plugin", method, message.SerializeAsString(), {}, {}});
     const auto start = Clock::now();
     put(nri::kPluginLane, *frame);
-    next(nri::kPluginLane);
+    answer_ = rpc::decode_response(next(nri::kPluginLane).data).value_or(rpc::Response{});
     return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   }
+
+  /// What the last question was answered with.
+  const rpc::Response& answer() const { return answer_; }
 
  private:
   [[noreturn]] static void give_up(const char* what) {
@@ -133,6 +136,7 @@ class NriRuntime {
   base::Fd listener_;
   base::Fd fd_;
   std::uint32_t stream_ = 1;
+  rpc::Response answer_;
   nri::Demux demux_;
   ttrpc::Decoder plugin_, runtime_;
 };

@@ -17,8 +17,10 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-/// The one annotation that has an effect so far.
+/// No key of ours: a pod alone can say it.
 constexpr std::string_view kDomainAnnotation = "libvirt_domain";
+/// The annotations that have an effect so far.
+constexpr std::array<std::string_view, 2> kAnnotations{kDomainAnnotation, "environment"};
 
 constexpr std::int64_t kMostSeconds = 86400;
 
@@ -177,7 +179,9 @@ bool is_missing(const Key& key, const Value& value) {
   const auto* names = std::get_if<std::vector<std::string>>(&value);
   const auto* text = std::get_if<std::string>(&value);
   if (key.type == Type::kNames) {
-    return std::ranges::any_of(*names, [](const auto& name) { return name != kDomainAnnotation; });
+    return std::ranges::any_of(*names, [](const std::string& name) {
+      return std::ranges::find(kAnnotations, name) == kAnnotations.end();
+    });
   }
   return std::ranges::any_of(kMissing, [&](const Missing& missing) {
     return missing.key == key.name && text != nullptr && *text == missing.value;

@@ -1,5 +1,6 @@
 #include "affinity/config/config.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "affinity/base/files.hpp"
@@ -52,6 +53,11 @@ class Values {
   std::string handler_;
 };
 
+bool is_allowed(const Values& values, std::string_view annotation) {
+  const auto names = values.words("allow_annotations");
+  return std::ranges::find(names, annotation) != names.end();
+}
+
 policy::Settings make_settings(const Values& values) {
   policy::Settings settings;
   settings.vcpu_pinning = *words::parse_vcpu_pinning(values.text("vcpu_pinning"));
@@ -62,7 +68,9 @@ policy::Settings make_settings(const Values& values) {
   }
   settings.guest = {.agent = *words::parse_guest_agent(values.text("guest")),
                     .move_interrupts = values.text("guest_irqs") == "floating",
-                    .lift_quota = values.text("cfs_quota") == "lift"};
+                    .lift_quota = values.text("cfs_quota") == "lift",
+                    .environment = values.flag("environment"),
+                    .environment_by_annotation = is_allowed(values, "environment")};
   settings.move_memory = values.text("memory") == "migrate";
   settings.manage_cgroup = values.text("cgroup") == "manage";
   return settings;
@@ -86,7 +94,7 @@ Config make_config(const Entries& entries) {
   config.libvirt_uri = values.text("libvirt_uri");
   config.libvirt_domains = values.words("libvirt_domains");
   config.libvirt_config = values.flag("libvirt_config");
-  config.libvirt_by_annotation = !values.words("allow_annotations").empty();
+  config.libvirt_by_annotation = is_allowed(values, "libvirt_domain");
   config.drift_check = values.seconds("drift_check");
   config.real_shim = values.text("real_shim");
   return config;

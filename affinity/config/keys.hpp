@@ -63,6 +63,10 @@ inline constexpr Key kKeys[] = {
      "Through whom the guest is told which vCPUs a container owns."},
     {"guest_irqs", Type::kChoice, "floating", "floating none", true,
      "floating: keep interrupts in the guest off dedicated vCPUs."},
+    {"environment", Type::kFlag, "false", "", true,
+     "true: a container that is created is told where it runs, by /run/kata-affinity/cpus.json, "
+     "which is mounted into it, and by variables of its environment. By NRI only, and not where "
+     "guest is none."},
     {"metrics_listen", Type::kAddress, "", "", false,
      "Where Prometheus metrics are served over TCP, beside the API's socket."},
     {"log_level", Type::kChoice, "info", "error warning info debug", false, "How much is logged."},
@@ -79,8 +83,8 @@ inline constexpr Key kKeys[] = {
     {"libvirt_config", Type::kFlag, "false", "", false,
      "true: pins are also written to the domain's configuration, for its next start."},
     {"allow_annotations", Type::kNames, "", "", false,
-     "Keys that a pod may set for itself by annotations kata-affinity.io/KEY; libvirt_domain: the "
-     "libvirt domain that it is."},
+     "Keys that a pod may set for itself by annotations kata-affinity.io/KEY; environment, or "
+     "libvirt_domain: the libvirt domain that it is."},
     {"drift_check", Type::kSeconds, "10", "", false,
      "Seconds between two looks for masks that someone else changed."},
     {"real_shim", Type::kProgram, "containerd-shim-kata-v2", "", false,

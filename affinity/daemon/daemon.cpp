@@ -15,6 +15,7 @@
 #include "affinity/base/clock.hpp"
 #include "affinity/base/files.hpp"
 #include "affinity/config/config.hpp"
+#include "affinity/daemon/container_files.hpp"
 #include "affinity/daemon/guests.hpp"
 #include "affinity/daemon/libvirt_source.hpp"
 #include "affinity/daemon/memory_keeper.hpp"
@@ -108,13 +109,14 @@ class Daemon {
   void start() {
     engine_.on_happening([this](const engine::Happening& happening) { tell(happening); });
     engine_.adopt();
+    files_.emplace(options_.run / "kata-affinity/containers", engine_, log_);
     guests_.emplace(io_, engine_, options_.roots, options_.run, log_, clock_);
     sources_.emplace(io_, engine_, options_.roots,
                      Sources::Paths{ground_.config.nri_socket,
                                     ground_.config.kubelet_state,
                                     {options_.run / "vc/sbs", options_.run / "kata",
                                      options_.run / "containerd/io.containerd.runtime.v2.task"}},
-                     *guests_, log_, clock_);
+                     Sources::Inside{*guests_, *files_}, log_, clock_);
     follow_libvirt();
     serve();
     wait_for_signal();
@@ -158,6 +160,7 @@ class Daemon {
     router_.publish(happening);
     watches_.notice(happening);
     memory_.notice(happening);
+    if (files_) files_->notice(happening);
   }
 
   void check_drift() {
@@ -239,6 +242,7 @@ class Daemon {
   Ticker drift_;
   boost::asio::signal_set signals_;
   Service service_;
+  std::optional<ContainerFiles> files_;
   std::optional<Guests> guests_;
   std::optional<Sources> sources_;
   std::optional<LibvirtSource> libvirt_;

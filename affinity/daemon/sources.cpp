@@ -51,9 +51,10 @@ base::Result<nri::Process> look_at(const vmm::Roots& roots, int pid) {
 }  // namespace
 
 Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-                 const Paths& paths, Guests& guests, const log::Log& log, const base::Clock& clock)
+                 const Paths& paths, const Inside& inside, const log::Log& log,
+                 const base::Clock& clock)
     : engine_(engine),
-      guests_(guests),
+      inside_(inside),
       log_(log),
       clock_(clock),
       kata_(io, engine, roots, paths.kata, log) {
@@ -91,11 +92,16 @@ void Sources::before(const std::vector<Event>& events) {
   answer_by_.reset();
 }
 
+nri::Adjustment Sources::creating(const std::vector<Event>& events, const nri::Creation& creation) {
+  before(events);
+  return inside_.files.equip(creation);
+}
+
 /// The guest counts from what was planned when the container was made.
 void Sources::starting(const std::vector<Event>& events, const std::string& sandbox,
                        const std::string& container, std::function<void()> go_on) {
   before(events);
-  guests_.await(sandbox, container, std::move(go_on));
+  inside_.guests.await(sandbox, container, std::move(go_on));
 }
 
 void Sources::after(const std::vector<Event>& events, const std::string& sandbox) {
@@ -110,6 +116,7 @@ void Sources::synchronized(const std::vector<Event>& events) {
   for (Event& event : find_gone(engine_.ledger(), events)) all.push_back(std::move(event));
   engine_.handle(all);
   engine_.finish({});
+  inside_.files.sweep();
   kata_.follow_masks();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "affinity/base/clock.hpp"
+#include "affinity/daemon/container_files.hpp"
 #include "affinity/daemon/guests.hpp"
 #include "affinity/daemon/kata_source.hpp"
 #include "affinity/log/log.hpp"
@@ -36,9 +37,15 @@ class Sources final : private nri::Listener {
     watch::KataWatch::Folders kata;
   };
 
+  /// What a container has to do with from within.
+  struct Inside {
+    Guests& guests;
+    ContainerFiles& files;
+  };
+
   /// All references must outlive it.
   Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-          const Paths& paths, Guests& guests, const log::Log& log, const base::Clock& clock);
+          const Paths& paths, const Inside& inside, const log::Log& log, const base::Clock& clock);
 
   /// Follows what changed without a word: now and then.
   void refresh();
@@ -47,6 +54,8 @@ class Sources final : private nri::Listener {
 
  private:
   void before(const std::vector<policy::Event>& events) override;
+  nri::Adjustment creating(const std::vector<policy::Event>& events,
+                           const nri::Creation& creation) override;
   void starting(const std::vector<policy::Event>& events, const std::string& sandbox,
                 const std::string& container, std::function<void()> go_on) override;
   void after(const std::vector<policy::Event>& events, const std::string& sandbox) override;
@@ -60,7 +69,7 @@ class Sources final : private nri::Listener {
   void take(const policy::Event& event);
 
   engine::Engine& engine_;
-  Guests& guests_;
+  Inside inside_;
   const log::Log& log_;
   const base::Clock& clock_;
   /// Set while a container runtime waits for an answer.

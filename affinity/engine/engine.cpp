@@ -251,9 +251,14 @@ void Engine::set_guest(const std::string& sandbox, GuestView view) {
   GuestView& known = guests_[sandbox];
   const bool news = known.connected != view.connected || known.address.empty();
   known = std::move(view);
+  if (guest_listener_) guest_listener_(sandbox);
   if (!news) return;
   happened(known.connected ? "guest-up" : "guest-down", sandbox, known.address + ": " + known.text,
            known.connected ? "" : known.text);
+}
+
+void Engine::on_guest(std::function<void(const std::string&)> listener) {
+  guest_listener_ = std::move(listener);
 }
 
 void Engine::on_planned(std::function<void(const std::string&)> listener) {

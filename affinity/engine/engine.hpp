@@ -150,6 +150,9 @@ class Engine {
   /// Called after each run of the line; one listener, set once by the composition root. It must not
   /// call back.
   void on_run(std::function<void()> listener);
+  /// Called with each sandbox whose guest was entered; one listener, set once by the composition
+  /// root. It must not call set_guest().
+  void on_guest(std::function<void(const std::string& sandbox)> listener);
   /// Called with each sandbox that the line was run for, from within the engine; one listener. It
   /// must not call back.
   void on_planned(std::function<void(const std::string& sandbox)> listener);
@@ -255,6 +258,7 @@ class Engine {
   std::map<std::string, GuestView, std::less<>> guests_;  ///< by sandbox
   std::function<void(const Happening&)> listener_;
   std::function<void()> run_listener_;
+  std::function<void(const std::string&)> guest_listener_;
   std::function<void(const std::string&)> planned_listener_;
   std::uint64_t sequence_ = 0;
 };

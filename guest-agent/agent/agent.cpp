@@ -7,8 +7,8 @@
 
 #include "affinity/base/files.hpp"
 #include "guest-agent/agent/files.hpp"
-#include "guest-agent/agent/notice.hpp"
 #include "guest-agent/protocol/limits.hpp"
+#include "guest-agent/protocol/notice.hpp"
 
 namespace ka::agent {
 namespace {
@@ -165,7 +165,7 @@ void Agent::write_notice() const {
     std::filesystem::remove(file, none);
     return;
   }
-  const std::string text = notice_text(wishes_, report_);
+  const std::string text = guest::notice_text(wishes_, report_);
   if (read_text(file).value_or("") + '\n' == text) return;
   std::error_code none;
   std::filesystem::create_directories(file.parent_path(), none);

@@ -42,8 +42,10 @@ enum class GuestAgent {
 /// What is done inside a guest.
 struct GuestSettings {
   GuestAgent agent = GuestAgent::kAuto;
-  bool move_interrupts = true;  ///< off dedicated vCPUs
-  bool lift_quota = false;      ///< no CFS quota for exclusive containers
+  bool move_interrupts = true;             ///< off dedicated vCPUs
+  bool lift_quota = false;                 ///< no CFS quota for exclusive containers
+  bool environment = false;                ///< containers are told where they run
+  bool environment_by_annotation = false;  ///< a pod that says whether it wants that, has it so
 
   bool operator==(const GuestSettings&) const = default;
 };

@@ -6,12 +6,30 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::nri {
+
+/// A container that the runtime is about to create.
+struct Creation {
+  std::string sandbox;
+  std::string container;
+  std::optional<bool> wants_environment;  ///< what its pod says
+};
+
+/// What is added to it. Nothing of what the runtime has planned for it is changed.
+struct Adjustment {
+  struct Mount {
+    std::string source;       ///< a folder of this machine
+    std::string destination;  ///< where the container sees it, and cannot write to it
+  };
+  std::vector<Mount> mounts;
+  std::vector<std::pair<std::string, std::string>> environment;  ///< names and values
+};
 
 /// The daemon's side of the plugin. Calls come from the loop, one at a time.
 class Listener {
@@ -24,6 +42,13 @@ class Listener {
   /// The runtime is about to do this, and waits (with a lock that is node-wide): when this returns,
   /// no thread may run where the event forbids it. What lets threads onto more CPUs can wait.
   virtual void before(const std::vector<policy::Event>& events) = 0;
+
+  /// The runtime is about to create a container: before(), and what is to be added to it.
+  virtual Adjustment creating(const std::vector<policy::Event>& events, const Creation& creation) {
+    (void)creation;
+    before(events);
+    return {};
+  }
 
   /// The runtime is about to start a container whose cgroup is there and whose program has not
   /// begun: before(), and `go_on` once its guest is as it must be, or cannot be waited for any

@@ -24,6 +24,25 @@ rpc::Response no_such_message() {
 
 rpc::Response done() { return {}; }  // all that observers say
 
+rpc::Response adjusted(const Adjustment& adjustment) {
+  wire::CreateContainerResponse response;
+  for (const auto& [source, destination] : adjustment.mounts) {
+    auto* mount = response.mutable_adjust()->add_mounts();
+    mount->set_type("bind");
+    mount->set_source(source);
+    mount->set_destination(destination);
+    for (const char* option : {"bind", "ro", "nosuid", "nodev", "noexec"}) {
+      mount->add_options(option);
+    }
+  }
+  for (const auto& [name, value] : adjustment.environment) {
+    auto* variable = response.mutable_adjust()->add_env();
+    variable->set_key(name);
+    variable->set_value(value);
+  }
+  return {Code::kOk, {}, response.SerializeAsString()};
+}
+
 rpc::Send lane(std::uint32_t id, rpc::Send send) {
   return [id, send = std::move(send)](const std::string& bytes) { send(mux(id, bytes)); };
 }
@@ -160,8 +179,8 @@ void Session::tell(Event event, const Subject& subject, const rpc::Reply& reply)
     case Event::kCreateContainer:
       add_pod();
       events.push_back(translator.container(container));
-      listener.before(events);
-      return reply(done());
+      return reply(adjusted(listener.creating(
+          events, {pod.id(), container.id(), translator.wants_environment(pod)})));
     case Event::kStartContainer:
       add_pod();
       events.push_back(translator.container(container));

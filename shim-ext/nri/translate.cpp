@@ -110,6 +110,16 @@ void Translator::read(const proto::nri::LinuxResources& resources,
   if (cpu.period().value() != 0) facts.period = static_cast<std::int64_t>(cpu.period().value());
 }
 
+std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& pod) const {
+  const auto found = pod.annotations().find("kata-affinity.io/environment");
+  if (found == pod.annotations().end()) return std::nullopt;
+  if (found->second == "true") return true;
+  if (found->second == "false") return false;
+  log_.warning("a pod's annotation kata-affinity.io/environment is neither true nor false",
+               {{"sandbox", pod.id()}});
+  return std::nullopt;
+}
+
 std::vector<policy::Event> Translator::look_again() {
   std::vector<policy::Event> events;
   for (auto& [id, verdict] : pods_) {

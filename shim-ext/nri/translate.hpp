@@ -54,6 +54,10 @@ class Translator {
   policy::Event updated(const proto::nri::Container& container,
                         const proto::nri::LinuxResources& resources) const;
 
+  /// What a pod's annotation kata-affinity.io/environment says; absent: nothing that can be
+  /// understood.
+  std::optional<bool> wants_environment(const proto::nri::PodSandbox& pod) const;
+
   /// Looks again at the processes of pods that are no VM sandboxes: one that ended without a word
   /// ends its pod (a runtime does not tell of the end of pods that are older than its last
   /// restart), one that has become a VMM makes it a sandbox. What nobody told of is in the answer.

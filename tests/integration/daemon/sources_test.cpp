@@ -33,9 +33,10 @@ bool possible() {
 
 /// A daemon that is taken in, and a VM of which nobody has told yet.
 struct Scene : DaemonScene {
-  Scene() : DaemonScene(""), vm(path("").parent_path(), 2), runtime(path("nri.sock").string()) {
+  explicit Scene(const std::string& more = "")
+      : DaemonScene(""), vm(path("").parent_path(), 2), runtime(path("nri.sock").string()) {
     configure("drift_check = 3600\nnri_socket = \"" + path("nri.sock").string() +
-              "\"\nkubelet_state = \"" + path("cpu_manager_state").string() + "\"\n");
+              "\"\nkubelet_state = \"" + path("cpu_manager_state").string() + "\"\n" + more);
     both = tests::allowed(static_cast<int>(::getpid()));
     both = CpuSet{both.first(), both.last()};
     start();
@@ -117,6 +118,35 @@ TEST_CASE("what narrows is done before the runtime is answered, what widens afte
   CHECK(scene.inside(first));
   scene.runtime.ask("PostUpdateContainer", scene.container(scene.both));
   CHECK(eventually([&] { return tests::allowed(scene.vm.pid()) == scene.both; }));
+}
+
+TEST_CASE("a pod that may ask for it has its containers told where they run") {
+  if (!possible()) return;
+  Scene scene("allow_annotations = [\"environment\"]\n");
+  const auto create = [&scene](const char* id, const std::string& wish) {
+    auto request = scene.container(scene.both);
+    request.mutable_container()->set_id(id);
+    (*request.mutable_pod()->mutable_annotations())["kata-affinity.io/environment"] = wish;
+    scene.runtime.ask("CreateContainer", request);
+    wire::CreateContainerResponse response;
+    REQUIRE(response.ParseFromString(scene.runtime.answer().payload));
+    return response;
+  };
+  CHECK_FALSE(create("c1", "false").has_adjust());
+  const auto adjust = create("c2", "true").adjust();
+  REQUIRE(adjust.mounts_size() == 1);
+  const std::filesystem::path folder = adjust.mounts(0).source();
+  CHECK(folder == scene.path("kata-affinity/containers/s1/c2"));
+  CHECK(contains(tests::read_text(folder / "cpus.json"), "\"version\":1"));
+  REQUIRE(adjust.env_size() == 4);
+  CHECK(adjust.env(1).value() == policy::format_list(scene.both));
+
+  scene.runtime.ask("RemoveContainer", [&] {
+    auto request = scene.container(scene.both);
+    request.mutable_container()->set_id("c2");
+    return request;
+  }());
+  CHECK(eventually([&] { return !std::filesystem::exists(folder); }));
 }
 
 TEST_CASE("a CPU that kubelet gives to another pod is left at once, and before any answer") {

@@ -4,8 +4,8 @@
 //	{"call": "UpdateContainer", "pod": {...}, "container": {...}, "resources": {...}}
 //
 // pods and containers as NRI's messages have them. "have" only keeps them for Synchronize. Each line
-// is answered by one: "ok" and the microseconds that it took, or "error" and why. A plugin that was
-// taken in is told by the line "synchronized".
+// is answered by one: "ok", the microseconds that it took, and what plugins add to a container that is
+// created, as JSON; or "error" and why. A plugin that was taken in is told by the line "synchronized".
 //
 //	runtime SOCKET NAME VERSION
 package main
@@ -62,15 +62,19 @@ func refuse(context.Context, []*nri.ContainerUpdate) ([]*nri.ContainerUpdate, er
 	return nil, fmt.Errorf("an observer asked for an update")
 }
 
+// create tells of a container that is to be created; what is to be added to it.
+func create(r *nri.Adaptation, c command) (*nri.ContainerAdjustment, error) {
+	request := &nri.CreateContainerRequest{Pod: c.Pod, Container: c.Container}
+	response, err := r.CreateContainer(context.Background(), request)
+	return response.GetAdjust(), err
+}
+
 func tell(r *nri.Adaptation, c command) error {
 	ctx := context.Background()
 	event := &nri.StateChangeEvent{Pod: c.Pod, Container: c.Container}
 	switch c.Call {
 	case "RunPodSandbox":
 		return r.RunPodSandbox(ctx, event)
-	case "CreateContainer":
-		_, err := r.CreateContainer(ctx, &nri.CreateContainerRequest{Pod: c.Pod, Container: c.Container})
-		return err
 	case "PostCreateContainer":
 		return r.PostCreateContainer(ctx, event)
 	case "StartContainer":
@@ -96,15 +100,18 @@ func tell(r *nri.Adaptation, c command) error {
 	return fmt.Errorf("no such call: %q", c.Call)
 }
 
-func (n *node) obey(r *nri.Adaptation, line []byte) error {
+func (n *node) obey(r *nri.Adaptation, line []byte) (*nri.ContainerAdjustment, error) {
 	var c command
 	if err := json.Unmarshal(line, &c); err != nil {
-		return err
+		return nil, err
 	}
-	if c.Call == "have" {
-		return n.keep(c)
+	switch c.Call {
+	case "have":
+		return nil, n.keep(c)
+	case "CreateContainer":
+		return create(r, c)
 	}
-	return tell(r, c)
+	return nil, tell(r, c)
 }
 
 func main() {
@@ -122,10 +129,12 @@ func main() {
 			continue
 		}
 		begin := time.Now()
-		if wrong := n.obey(r, lines.Bytes()); wrong != nil {
+		if added, wrong := n.obey(r, lines.Bytes()); wrong != nil {
 			fmt.Println("error", wrong)
 		} else {
-			fmt.Println("ok", time.Since(begin).Microseconds())
+			took := time.Since(begin).Microseconds()
+			text, _ := json.Marshal(added)
+			fmt.Println("ok", took, string(text))
 		}
 	}
 	if err != nil {

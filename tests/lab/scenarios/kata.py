@@ -1,8 +1,11 @@
-"""Pods of a stand-in for Kata, as both of its runtimes, beside runc pods: containerd by the CRI, restarts on both sides, vCPUs plugged in."""
+"""Pods of a stand-in for Kata, as both of its runtimes, beside runc pods: containerd by the CRI, restarts on both sides, vCPUs plugged in, containers
+that are told where they run."""
 # lab shapes: smt8
 # lab timeout: 600
 # lab alone: yes
 
+import json
+from pathlib import Path
 
 from lab import check, kernel, product
 from lab.cri import CriPod, restart_containerd, start_containerd
@@ -11,21 +14,31 @@ from lab.product import Daemon
 from lab.within import Times, outside, own_cpus
 
 ROUNDS = 6
+TASKS = Path("/run/containerd/io.containerd.runtime.v2.task/k8s.io")
+FILES = Path("/run/kata-affinity/containers")
+TELL = {"kata-affinity.io/environment": "true"}
+
+
+def told(container: str) -> tuple[list[str], list[str]]:
+    """What containerd was given for a container to read where it runs: folders of the host, and variables."""
+    spec = json.loads((TASKS / container / "config.json").read_text())
+    folders = [mount["source"] for mount in spec["mounts"] if mount["destination"] == "/run/kata-affinity"]
+    return folders, [text for text in spec["process"]["env"] if text.startswith("KATA_AFFINITY_HOST")]
 
 
 def main() -> None:
     cri, kubelet, times = start_containerd(), CpuManager(), Times()
-    with Daemon(log_level="debug") as daemon:
+    with Daemon(log_level="debug", allow_annotations=["environment"]) as daemon:
         check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
 
         check.step("a pod of the Go runtime that shares; a runc pod and one of runtime-rs that own CPUs")
-        go = CriPod(cri, "go", "kata-go")
+        go = CriPod(cri, "go", "kata-go", annotations=TELL)
         shared = go.run("app", kubelet.pool(), quota=50000)
         times.expect("the shared pod's threads", lambda: outside(go, "0-7"), [])
-        runc = CriPod(cri, "runc")
+        runc = CriPod(cri, "runc", annotations=TELL)
         kubelet.admit(runc.uid, "app", "4-5")
         check.eventually("admitted, before any container is there", lambda: outside(go, "0-3,6-7"), [])
-        runc.run("app", "4-5", quota=200000)
+        check.equal("what a runc container is told", told(runc.run("app", "4-5", quota=200000)), ([], []))
         rust = CriPod(cri, "rust", "kata", cpus=2)
         check.equal("vCPUs of the pod of runtime-rs", sorted(kernel.kvm_vcpus(rust.pid)), [0, 1, 2])
         kubelet.admit(rust.uid, "app", "2-3")
@@ -49,8 +62,12 @@ def main() -> None:
         second = go.run("second", "0-1", quota=200000)
         times.expect("vCPUs with a CPU of their own", lambda: own_cpus(go), ["0", "1"])
         check.equal("its vCPUs", sorted(kernel.kvm_vcpus(go.pid)), [0, 5, 6, 7])
+        folder = FILES / go.id / second
+        check.equal("what it is told", told(second), ([str(folder)], ["KATA_AFFINITY_HOST_CPUS=0-1", "KATA_AFFINITY_HOST_NODES=0"]))
+        check.equal("its file", list(folder.iterdir()), [folder / "cpus.json"])
         go.stop(second)
         go.remove_container(second)
+        check.eventually("its folder is there", folder.exists, False)
         kubelet.forget(go.uid)
         times.expect("the pod is a shared one again", lambda: own_cpus(go), [])
 
@@ -77,6 +94,7 @@ def main() -> None:
         kubelet.forget(rust.uid)
         kubelet.forget(runc.uid)
         check.eventually("pods that the daemon knows", lambda: product.metric("kata_affinity_pods"), 0.0)
+        check.equal("folders of containers", list(FILES.iterdir()), [])
         times.expect_bound()
 
 

@@ -87,17 +87,19 @@ cfs_quota = "keep"
 memory = "follow"
 guest = "none"
 guest_irqs = "none"
+environment = true
 metrics_listen = "[::1]:9101"
 log_level = "debug"
 state_dir = "/run/elsewhere"
 kubelet_state = "/var/lib/kubelet/cpu_manager_state"
 nri_socket = "/var/run/nri/nri.sock"
-allow_annotations = []
+allow_annotations = ["environment"]
 drift_check = 3
 real_shim = "/opt/kata/bin/containerd-shim-kata-v2"
 
 [affinity.handler.kata-qemu]
 vcpu_pinning = "mask"
+environment = false
 vhost = "6"
 )");
   REQUIRE(config);
@@ -113,6 +115,9 @@ vhost = "6"
   CHECK(roles.at(policy::Role::kVirtiofsd).cpus == CpuSet{2, 4});
   CHECK(roles.at(policy::Role::kShim).kind == Kind::kSharedPool);
   CHECK(config->defaults.manage_cgroup);
+  CHECK(config->defaults.guest.environment);
+  CHECK(config->defaults.guest.environment_by_annotation);
+  CHECK_FALSE(config->libvirt_by_annotation);
   CHECK(config->metrics_listen == "[::1]:9101");
   CHECK(config->log_level == log::Level::kDebug);
   CHECK(config->state_dir == "/run/elsewhere");
@@ -122,6 +127,7 @@ vhost = "6"
   auto expected = config->defaults;
   expected.vcpu_pinning = policy::VcpuPinning::kMask;
   expected.overrides[policy::Role::kVhost] = {Kind::kCpus, {6}};
+  expected.guest.environment = false;
   CHECK(config->by_handler.at("kata-qemu") == expected);
 }
 
@@ -177,7 +183,7 @@ TEST_CASE("values that are not allowed are told with those that are") {
   }
   CHECK(wrong(set("allow_annotations", "[\"state_dir\"]")).find("\"state_dir\" is not one of") !=
         std::string::npos);
-  CHECK(wrong(set("allow_annotations", "[\"libvirt_domain\"]")) == "");
+  CHECK(wrong(set("allow_annotations", "[\"libvirt_domain\", \"environment\"]")) == "");
   CHECK(wrong(set("allow_annotations", "[1]")).find("must be an array of strings") !=
         std::string::npos);
 }

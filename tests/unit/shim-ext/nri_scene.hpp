@@ -97,6 +97,14 @@ class NriDiary final : public nri::Listener {
   void before(const std::vector<policy::Event>& events) override {
     lines.push_back("before(" + words(events) + ")");
   }
+  nri::Adjustment creating(const std::vector<policy::Event>& events,
+                           const nri::Creation& creation) override {
+    before(events);
+    const auto& wish = creation.wants_environment;
+    created = creation.sandbox + '/' + creation.container;
+    if (wish) created += *wish ? " wanted" : " not wanted";
+    return adjustment;
+  }
   void after(const std::vector<policy::Event>& events, const std::string& sandbox) override {
     lines.push_back("after " + sandbox + "(" + words(events) + ")");
   }
@@ -117,6 +125,8 @@ class NriDiary final : public nri::Listener {
   std::vector<std::string> take() { return std::exchange(lines, {}); }
 
   std::vector<std::string> lines, methods;
+  std::string created;
+  nri::Adjustment adjustment;  ///< what a container that is created is given
   std::map<std::string, policy::ContainerFacts, std::less<>> facts;
 
  private:

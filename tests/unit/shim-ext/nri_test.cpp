@@ -113,6 +113,43 @@ TEST_CASE("a pod may say which libvirt domain it is") {
   CHECK(told(std::string(256, 'x')) == "before(pod s4)");
 }
 
+TEST_CASE("a container that is created can be given something, where its pod may ask for it") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  auto pod = nri_pod("s1", 100);
+  const auto create = [&] {
+    const auto answer = scene.ask("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
+    wire::CreateContainerResponse response;
+    CHECK(answer.code == rpc::Code::kOk);
+    REQUIRE(response.ParseFromString(answer.payload));
+    return response;
+  };
+  CHECK_FALSE(create().has_adjust());
+  CHECK(scene.diary.created == "s1/c1");
+
+  scene.diary.adjustment = {{{"/run/of/c1", "/run/kata-affinity"}}, {{"CPUS", "4-5"}}};
+  const auto adjusted = create().adjust();
+  REQUIRE(adjusted.mounts_size() == 1);
+  CHECK(adjusted.mounts(0).source() == "/run/of/c1");
+  CHECK(adjusted.mounts(0).destination() == "/run/kata-affinity");
+  CHECK(adjusted.mounts(0).type() == "bind");
+  CHECK(std::ranges::count(adjusted.mounts(0).options(), "ro") == 1);
+  REQUIRE(adjusted.env_size() == 1);
+  CHECK(adjusted.env(0).key() == "CPUS");
+  CHECK(adjusted.env(0).value() == "4-5");
+
+  for (const auto& [value, words] : {std::pair{"true", "s1/c1 wanted"},
+                                     {"false", "s1/c1 not wanted"},
+                                     {"maybe", "s1/c1"},
+                                     {"", "s1/c1"}}) {
+    (*pod.mutable_annotations())["kata-affinity.io/environment"] = value;
+    create();
+    CHECK(scene.diary.created == words);
+  }
+  CHECK(scene.log_lines.find("neither true nor false") != std::string::npos);
+}
+
 TEST_CASE("the same by StateChange, as runtimes before 0.12 tell it") {
   NriScene scene;
   scene.vmm_pids = {100};

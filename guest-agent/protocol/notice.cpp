@@ -1,16 +1,16 @@
-#include "guest-agent/agent/notice.hpp"
+#include "guest-agent/protocol/notice.hpp"
 
 #include <algorithm>
 #include <string_view>
 
-namespace ka::agent {
+namespace ka::guest {
 namespace {
 
 std::string quote(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c;  // control characters do not pass the protocol
+    out += c >= ' ' && c <= '~' ? c : '?';  // as the protocol passes text on
   }
   return out + '"';
 }
@@ -61,4 +61,4 @@ std::string notice_text(const policy::GuestWishes& wishes, const policy::GuestRe
          "}\n";
 }
 
-}  // namespace ka::agent
+}  // namespace ka::guest

@@ -1,11 +1,12 @@
-// What a workload can read of where it runs: /run/kata-affinity/cpus.json.
+// What a workload can read of where it runs: /run/kata-affinity/cpus.json, in its guest and, where
+// it is asked for, in its container.
 #pragma once
 
 #include <string>
 
 #include "policy/facts/guest.hpp"
 
-namespace ka::agent {
+namespace ka::guest {
 
 /// {"version":1,"common":"0","cpus":[{"cpu":1,"vcpu":3,"apic_id":3,"online":true,"host_cpus":"5",
 /// "host_nodes":"0","dedicated":true},...],"containers":[{"id":"...","name":"app","cpus":"1-2",
@@ -13,4 +14,4 @@ namespace ka::agent {
 /// own.
 std::string notice_text(const policy::GuestWishes& wishes, const policy::GuestReport& report);
 
-}  // namespace ka::agent
+}  // namespace ka::guest

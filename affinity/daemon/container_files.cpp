@@ -1,0 +1,158 @@
+#include "affinity/daemon/container_files.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "affinity/api/path.hpp"
+#include "affinity/base/files.hpp"
+#include "affinity/engine/engine.hpp"
+#include "guest-agent/protocol/notice.hpp"
+
+namespace ka::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFile = "cpus.json";
+constexpr mode_t kForEveryone = 0644;  // a container's program may be any user's
+constexpr fs::perms kOpen = fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
+                            fs::perms::others_read | fs::perms::others_exec;
+
+bool is_to_be_told(const engine::SandboxView& view, std::optional<bool> asked) {
+  const policy::GuestSettings& guest = view.settings.guest;
+  if (view.observed || view.released || guest.agent == policy::GuestAgent::kNone) return false;
+  return guest.environment_by_annotation && asked ? *asked : guest.environment;
+}
+
+/// What a guest's own cpus.json says, of one container alone.
+std::string text_for(const engine::SandboxView& view, const std::string& container) {
+  static const engine::GuestView kNobody;
+  const engine::GuestView& guest = view.guest == nullptr ? kNobody : *view.guest;
+  policy::GuestWishes wishes = guest.wishes;
+  std::erase_if(wishes.containers, [&](const auto& other) { return other.id != container; });
+  return guest::notice_text(wishes, guest.report.value_or(policy::GuestReport{}));
+}
+
+/// What does not change with where the container runs, and what is so while it is created: which
+/// vCPUs it will have is not known yet, and a program's environment stays as it is.
+std::vector<std::pair<std::string, std::string>> variables(const policy::ContainerFacts& container,
+                                                           const policy::Topology& topology) {
+  policy::NodeSet nodes;
+  for (const int cpu : container.cpus) {
+    if (const policy::Cpu* found = topology.find(cpu)) nodes.add(found->numa);
+  }
+  return {{"KATA_AFFINITY_CPUS_FILE", std::string(ContainerFiles::kSeenAt) + '/' + kFile},
+          {"KATA_AFFINITY_HOST_CPUS", policy::format_list(container.cpus)},
+          {"KATA_AFFINITY_HOST_NODES", policy::format_list(nodes)},
+          {"KATA_AFFINITY_EXCLUSIVE", container.exclusive ? "true" : "false"}};
+}
+
+const policy::ContainerFacts* find(const policy::PodRecord& pod, const std::string& container) {
+  const auto found = pod.containers.find(container);
+  return found == pod.containers.end() ? nullptr : &found->second.facts;
+}
+
+}  // namespace
+
+ContainerFiles::ContainerFiles(fs::path directory, engine::Engine& engine, const log::Log& log)
+    : directory_(std::move(directory)), engine_(engine), log_(log) {
+  adopt();
+  engine_.on_guest([this](const std::string& sandbox) { follow(sandbox); });
+}
+
+void ContainerFiles::adopt() {
+  const std::vector<std::string> none;
+  for (const std::string& sandbox : base::list_directory(directory_).value_or(none)) {
+    Texts& texts = told_[sandbox];
+    for (const std::string& container : base::list_directory(directory_ / sandbox).value_or(none)) {
+      texts.emplace(container, "");
+    }
+  }
+}
+
+nri::Adjustment ContainerFiles::equip(const nri::Creation& creation) {
+  const auto& [sandbox, container, asked] = creation;
+  const auto view = engine_.view(sandbox);
+  if (!view || !is_to_be_told(*view, asked)) return {};
+  const policy::ContainerFacts* facts = find(view->pod, container);
+  if (facts == nullptr || !api::is_id(sandbox) || !api::is_id(container)) return {};
+  const fs::path folder = folder_of(sandbox, container);
+  if (const auto made = make_folder(folder); !made) {
+    log_.warning(
+        "a container cannot be told where it runs",
+        {{"sandbox", sandbox}, {"container", container}, {"reason", made.error().message}});
+    return {};
+  }
+  write(*view, container, told_[sandbox][container]);
+  return {{{folder.string(), std::string(kSeenAt)}}, variables(*facts, engine_.topology())};
+}
+
+base::Result<void> ContainerFiles::make_folder(const fs::path& folder) const {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (!failed) fs::permissions(folder, kOpen, failed);
+  return failed ? base::fail_errno(failed.value(), "cannot make " + folder.string())
+                : base::Result<void>{};
+}
+
+void ContainerFiles::follow(const std::string& sandbox) {
+  const auto told = told_.find(sandbox);
+  const auto view = engine_.view(sandbox);
+  if (told == told_.end() || !view) return;
+  for (auto& [container, text] : told->second) write(*view, container, text);
+}
+
+void ContainerFiles::write(const engine::SandboxView& view, const std::string& container,
+                           std::string& text) {
+  const fs::path file = folder_of(view.pod.id, container) / kFile;
+  std::string now = text_for(view, container);
+  if (now == text) return;
+  if (const auto done = base::write_atomically(file, now, kForEveryone); !done) {
+    log_.warning("a container is not told where it runs",
+                 {{"file", file.string()}, {"reason", done.error().message}});
+    return;
+  }
+  text = std::move(now);
+}
+
+/// What other sources do not know (any more) may run all the same.
+void ContainerFiles::notice(const engine::Happening& happening) {
+  if (happening.kind == "sandbox-removed" || happening.kind == "sandbox-ended") {
+    forget(happening.sandbox, {});
+  }
+  if (happening.kind == "container-removed" &&
+      happening.reason == policy::source_name(policy::Source::kNri)) {
+    forget(happening.sandbox, happening.container);
+  }
+}
+
+void ContainerFiles::sweep() {
+  std::vector<std::pair<std::string, std::string>> gone;
+  for (const auto& [sandbox, texts] : told_) {
+    const policy::PodRecord* pod = engine_.ledger().find(sandbox);
+    if (pod == nullptr) gone.emplace_back(sandbox, "");
+    for (const auto& [container, text] : texts) {
+      if (pod != nullptr && find(*pod, container) == nullptr) gone.emplace_back(sandbox, container);
+    }
+  }
+  for (const auto& [sandbox, container] : gone) forget(sandbox, container);
+}
+
+/// Without a container: all of the sandbox.
+void ContainerFiles::forget(const std::string& sandbox, const std::string& container) {
+  const auto told = told_.find(sandbox);
+  if (told == told_.end()) return;
+  if (!container.empty() && told->second.erase(container) == 0) return;
+  std::error_code ignored;
+  fs::remove_all(folder_of(sandbox, container), ignored);
+  if (!container.empty()) return;
+  told_.erase(told);
+}
+
+fs::path ContainerFiles::folder_of(const std::string& sandbox, const std::string& container) const {
+  return directory_ / sandbox / container;
+}
+
+}  // namespace ka::daemon

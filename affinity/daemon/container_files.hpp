@@ -1,0 +1,56 @@
+// What containers are told of where they run: each that is to know has a folder of its own on the
+// host, which NRI mounts into it, and in which one file is kept true.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "affinity/base/result.hpp"
+#include "affinity/engine/views.hpp"
+#include "affinity/log/log.hpp"
+#include "shim-ext/nri/listener.hpp"
+
+namespace ka::engine {
+class Engine;
+}
+
+namespace ka::daemon {
+
+class ContainerFiles {
+ public:
+  /// Where a container sees its folder, and in it the file cpus.json: there, too, it is in a guest.
+  static constexpr std::string_view kSeenAt = "/run/kata-affinity";
+
+  /// Listens to what the engine is told of guests. The folders are below `directory`; those of an
+  /// earlier daemon are kept on. `engine` and `log` must outlive it.
+  ContainerFiles(std::filesystem::path directory, engine::Engine& engine, const log::Log& log);
+
+  /// Makes the folder of a container that is about to be created, where it is to be told. What NRI
+  /// is to add to the container; nothing for one that is not to be told, or cannot be.
+  nri::Adjustment equip(const nri::Creation& creation);
+
+  /// Takes notice of what the engine tells, from within it: the files of what is gone go too.
+  void notice(const engine::Happening& happening);
+
+  /// The engine knows all containers that there are: the files of others go.
+  void sweep();
+
+ private:
+  using Texts = std::map<std::string, std::string, std::less<>>;  ///< of the files, by container
+
+  void adopt();
+  void follow(const std::string& sandbox);
+  base::Result<void> make_folder(const std::filesystem::path& folder) const;
+  void write(const engine::SandboxView& view, const std::string& container, std::string& text);
+  void forget(const std::string& sandbox, const std::string& container);
+  std::filesystem::path folder_of(const std::string& sandbox, const std::string& container) const;
+
+  std::filesystem::path directory_;
+  engine::Engine& engine_;
+  const log::Log& log_;
+  std::map<std::string, Texts> told_;  ///< by sandbox
+};
+
+}  // namespace ka::daemon
