@@ -92,8 +92,8 @@ class Daemon {
         ground_(std::move(ground)),
         log_(ground_.config.log_level),
         store_(ground_.state_dir, ground_.boot_id, log_),
-        engine_(ground_.topology, to_engine_options(ground_.config), options.roots, calls_,
-                cpusets_, store_, log_, clock_),
+        engine_(ground_.topology, to_engine_options(ground_.config), options.roots,
+                {calls_, cpusets_}, store_, log_, clock_),
         router_(engine_, events_),
         watches_(
             io, engine_, options.roots, options.run,

@@ -10,15 +10,14 @@
 
 namespace ka::engine {
 
-Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, AffinityCalls& calls,
-               host::CpusetWriter& cpusets, state::Store& store, const log::Log& log,
-               const base::Clock& clock)
+Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, Hands hands,
+               state::Store& store, const log::Log& log, const base::Clock& clock)
     : topology_(std::move(topology)),
       options_(std::move(options)),
       roots_(std::move(roots)),
       proc_(roots_.proc),
-      calls_(calls),
-      cpusets_(cpusets),
+      calls_(hands.calls),
+      cpusets_(hands.cpusets),
       store_(store),
       log_(log),
       clock_(clock) {

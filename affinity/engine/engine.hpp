@@ -51,12 +51,17 @@ struct Options {
   std::map<std::string, policy::Settings, std::less<>> by_handler;
 };
 
+/// What the engine writes affinities and cpusets with.
+struct Hands {
+  AffinityCalls& calls;
+  host::CpusetWriter& cpusets;
+};
+
 class Engine {
  public:
-  /// `calls`, `cpusets`, `store`, `log` and `clock` must outlive the engine.
-  Engine(policy::Topology topology, Options options, vmm::Roots roots, AffinityCalls& calls,
-         host::CpusetWriter& cpusets, state::Store& store, const log::Log& log,
-         const base::Clock& clock);
+  /// What `hands` refer to, `store`, `log` and `clock` must outlive the engine.
+  Engine(policy::Topology topology, Options options, vmm::Roots roots, Hands hands,
+         state::Store& store, const log::Log& log, const base::Clock& clock);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();

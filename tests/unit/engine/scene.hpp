@@ -47,8 +47,8 @@ class EngineScene {
     store_ = std::make_unique<state::Store>(temp_.path() / "state", "boot", log_);
     engine_ = std::make_unique<engine::Engine>(
         flat_machine(machine.size()), options_,
-        vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()}, calls, cpusets, *store_,
-        log_, clock);
+        vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
+        engine::Hands{calls, cpusets}, *store_, log_, clock);
     engine_->on_happening([this](const engine::Happening& h) { happened.push_back(h.kind); });
   }
 
