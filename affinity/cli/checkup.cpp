@@ -65,13 +65,14 @@ Symptom examine_debugfs(const fs::path& root) {
 }
 
 Symptom examine_kubelet(const fs::path& root) {
-  const auto text = base::read_file(root / "var/lib/kubelet/cpu_manager_state");
-  if (!text) {
+  const auto state = read_kubelet_state(root);
+  if (!state && state.error().code == base::ErrorCode::kInvalid) {
+    return {"kubelet", Level::kBad, state.error().message, "restart kubelet"};
+  }
+  if (!state) {
     return {"kubelet", Level::kNote, "kubelet has no CPU manager state on this node",
             "start kubelet with cpuManagerPolicy: static"};
   }
-  const auto state = watch::parse_kubelet_state(*text);
-  if (!state) return {"kubelet", Level::kBad, state.error().message, "restart kubelet"};
   if (state->policy == "static") {
     return {"kubelet", Level::kGood, "kubelet's CPU manager policy is static", {}};
   }
@@ -92,6 +93,12 @@ std::string_view level_name(Symptom::Level level) {
       break;
   }
   return "bad";
+}
+
+base::Result<watch::KubeletState> read_kubelet_state(const fs::path& root) {
+  const auto text = base::read_file(root / "var/lib/kubelet/cpu_manager_state");
+  if (!text) return unexpected(text.error());
+  return watch::parse_kubelet_state(*text);
 }
 
 std::vector<Symptom> examine(const fs::path& root) {

@@ -6,6 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "affinity/base/result.hpp"
+
+namespace ka::watch {
+struct KubeletState;
+}
+
 namespace ka::cli {
 
 struct Symptom {
@@ -23,6 +29,9 @@ struct Symptom {
 
 /// "good", "note", "bad".
 std::string_view level_name(Symptom::Level level);
+
+/// What kubelet's CPU manager has written below `root`; kInvalid: what it wrote makes no sense.
+base::Result<watch::KubeletState> read_kubelet_state(const std::filesystem::path& root);
 
 /// How Kata is configured; never nothing.
 std::vector<Symptom> examine_kata(const std::filesystem::path& root);

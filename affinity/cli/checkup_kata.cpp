@@ -107,10 +107,10 @@ class KataFile {
 /// the CPUs that their shim may use, and the proxy has moved to the shared pool before it starts
 /// the shim. Since 3.10 the Go runtime counts what /proc/cpuinfo has.
 void examine_proxy(const fs::path& root, int cpus_of_node, Symptoms& symptoms) {
-  const auto handlers = proxied_handlers(root);
-  const auto text = base::read_file(root / "var/lib/kubelet/cpu_manager_state");
-  const auto state = watch::parse_kubelet_state(text.value_or(""));
-  if (handlers.empty() || !state || !state->seen.shared_pool) return;
+  const auto containerd = read_containerd(root);
+  if (!containerd || containerd->proxied.empty()) return;
+  const auto state = read_kubelet_state(root);
+  if (!state || !state->seen.shared_pool) return;
   const auto& pool = *state->seen.shared_pool;
   if (pool.empty() || pool.size() >= cpus_of_node) return;
   symptoms.push_back(
@@ -118,7 +118,7 @@ void examine_proxy(const fs::path& root, int cpus_of_node, Symptoms& symptoms) {
        fmt::format("handler {} is behind the shim proxy: a VM that is born now, in the shared pool "
                    "({}), gets {} vCPUs at most from runtime-rs, or from the Go runtime before "
                    "3.10: these count the CPUs of their shim",
-                   fmt::join(handlers, ", "), policy::format_list(pool), pool.size()),
+                   fmt::join(containerd->proxied, ", "), policy::format_list(pool), pool.size()),
        "by NRI (containerd 1.7 and later) sandboxes need no proxy"});
 }
 
@@ -128,11 +128,12 @@ Symptoms examine_kata(const fs::path& root) {
   Symptoms symptoms;
   const int cpus = online_cpus(root);
   for (const fs::path& file : find_kata(root)) KataFile(file, symptoms).examine(cpus);
-  if (!symptoms.empty()) {
-    examine_proxy(root, cpus, symptoms);
-    return symptoms;
+  if (symptoms.empty()) {
+    symptoms.push_back(
+        {"kata", Level::kNote, "no configuration of Kata is where Kata looks for it", {}});
   }
-  return {{"kata", Level::kNote, "no configuration of Kata is where Kata looks for it", {}}};
+  examine_proxy(root, cpus, symptoms);
+  return symptoms;
 }
 
 }  // namespace ka::cli

@@ -92,9 +92,7 @@ std::optional<policy::CpuSet> banned_cpus(const std::string& settings) {
 /// What containers own now, as kubelet's state tells.
 policy::CpuSet owned_cpus(const fs::path& root) {
   policy::CpuSet owned;
-  const auto text = base::read_file(root / "var/lib/kubelet/cpu_manager_state");
-  if (!text) return owned;
-  const auto state = watch::parse_kubelet_state(*text);
+  const auto state = read_kubelet_state(root);
   if (!state || !state->seen.claims) return owned;
   for (const policy::Claim& claim : *state->seen.claims) owned |= claim.cpus;
   return owned;

@@ -28,21 +28,6 @@ std::string runtime_type(const KeyPath& path, const config::Value& value) {
   return is_one ? *type : std::string();
 }
 
-bool is_kata_runtime(const KeyPath& path, const config::Value& value) {
-  const std::string type = runtime_type(path, value);
-  return type.starts_with("io.containerd.kata") && !type.starts_with(kOurType);
-}
-
-std::vector<fs::path> containerd_files(const fs::path& root) {
-  const fs::path etc = root / "etc/containerd";
-  std::vector<fs::path> files{etc / "config.toml"};
-  for (const std::string& name :
-       base::list_directory(etc / "conf.d").value_or(std::vector<std::string>{})) {
-    if (name.ends_with(".toml")) files.push_back(etc / "conf.d" / name);
-  }
-  return files;
-}
-
 KataHandler handler_at(const config::Entries& entries, KeyPath path) {
   KataHandler handler{path[path.size() - 2], text_at(entries, path), {}};
   path.back() = "options";
@@ -51,11 +36,36 @@ KataHandler handler_at(const config::Entries& entries, KeyPath path) {
   return handler;
 }
 
+void add_handlers(const config::Entries& entries, Containerd& containerd) {
+  for (const auto& [path, entry] : entries) {
+    const std::string type = runtime_type(path, entry.value);
+    if (type.starts_with(kOurType)) {
+      containerd.proxied.push_back(path[path.size() - 2]);
+    } else if (type.starts_with("io.containerd.kata")) {
+      containerd.handlers.push_back(handler_at(entries, path));
+    }
+  }
+}
+
 bool imports_conf_d(const config::Entries& entries) {
   const auto* imports = find_value<std::vector<std::string>>(entries, {"imports"});
   return imports != nullptr && std::ranges::any_of(*imports, [](const std::string& pattern) {
            return pattern == "/etc/containerd/conf.d/*.toml" || pattern == "conf.d/*.toml";
          });
+}
+
+base::Result<config::Entries> read_entries(const fs::path& file) {
+  const auto text = base::read_file(file);
+  if (!text) return unexpected(text.error());
+  return config::parse_whole(*text, file);
+}
+
+void add_imported_handlers(const fs::path& folder, Containerd& containerd) {
+  const auto names = base::list_directory(folder);
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    if (!name.ends_with(".toml")) continue;
+    if (const auto entries = read_entries(folder / name)) add_handlers(*entries, containerd);
+  }
 }
 
 }  // namespace
@@ -89,9 +99,7 @@ base::Result<config::Entries> read_merged(const fs::path& main) {
   files->insert(files->begin(), main);
   config::Entries merged;
   for (const fs::path& file : *files) {
-    const auto text = base::read_file(file);
-    if (!text) return unexpected(text.error());
-    auto entries = config::parse_whole(*text, file);
+    auto entries = read_entries(file);
     if (!entries) return unexpected(entries.error());
     for (auto& [path, entry] : *entries) merged.insert_or_assign(path, std::move(entry));
   }
@@ -99,34 +107,17 @@ base::Result<config::Entries> read_merged(const fs::path& main) {
 }
 
 base::Result<Containerd> read_containerd(const fs::path& root) {
-  const fs::path file = root / "etc/containerd/config.toml";
-  const auto text = base::read_file(file);
-  if (!text) return unexpected(text.error());
-  const auto entries = config::parse_whole(*text, file);
+  const fs::path folder = root / "etc/containerd";
+  const auto entries = read_entries(folder / "config.toml");
   if (!entries) return unexpected(entries.error());
   Containerd found;
   if (const auto* version = find_value<std::int64_t>(*entries, {"version"})) {
     found.version = static_cast<int>(*version);
   }
   found.imports_conf_d = imports_conf_d(*entries);
-  for (const auto& [path, entry] : *entries) {
-    if (is_kata_runtime(path, entry.value)) found.handlers.push_back(handler_at(*entries, path));
-  }
+  add_handlers(*entries, found);
+  if (found.imports_conf_d) add_imported_handlers(folder / "conf.d", found);
   return found;
-}
-
-std::vector<std::string> proxied_handlers(const fs::path& root) {
-  std::vector<std::string> names;
-  for (const fs::path& file : containerd_files(root)) {
-    const auto text = base::read_file(file);
-    const auto entries = config::parse_whole(text.value_or(""), file);
-    if (!entries) continue;
-    for (const auto& [path, entry] : *entries) {
-      if (!runtime_type(path, entry.value).starts_with(kOurType)) continue;
-      names.push_back(path[path.size() - 2]);
-    }
-  }
-  return names;
 }
 
 std::vector<fs::path> find_kata(const fs::path& root) {

@@ -31,19 +31,18 @@ struct KataHandler {
   std::string config_path;   ///< of its options; empty: Kata's search order
 };
 
-/// What containerd's config.toml below `root` says.
+/// What containerd's config.toml below `root` says, and the files of conf.d that it imports. No
+/// version reads conf.d unasked: 2.2 and later only write the import into what `containerd config
+/// default` prints.
 struct Containerd {
   int version = 2;  ///< of the format; 3 since containerd 2.0
   bool imports_conf_d = false;
-  std::vector<KataHandler> handlers;
+  std::vector<KataHandler> handlers;  ///< those of config.toml first
+  std::vector<std::string> proxied;   ///< names of handlers that start our proxy
 };
 
-/// kGone where there is no such file.
+/// kGone where there is no config.toml. A file of conf.d that cannot be read names no handlers.
 base::Result<Containerd> read_containerd(const std::filesystem::path& root);
-
-/// The runtime handlers that start our proxy, by containerd's config.toml and conf.d below `root`.
-/// What cannot be read names none.
-std::vector<std::string> proxied_handlers(const std::filesystem::path& root);
 
 /// The configuration files of Kata that are there: of containerd's handlers first, as Kata's
 /// runtimes obey their option ConfigPath first, then those of Kata's search order. Symbolic links

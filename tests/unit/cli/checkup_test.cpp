@@ -185,10 +185,20 @@ TEST_CASE("doctor: behind the proxy Kata counts the CPUs of the shared pool") {
   const std::string found =
       "handler kata-affinity is behind the shim proxy: a VM that is born now, in the shared pool "
       "(0-2,6), gets 4 vCPUs at most";
-  root.write("etc/containerd/conf.d/kata-affinity.toml", table);
+  root.write("etc/containerd/conf.d/kata-affinity.toml", "version = 3\n" + table);
+  CHECK_FALSE(says(root, "behind the shim proxy"));
+  root.write("etc/containerd/config.toml", "version = 3\n");
+  CHECK_FALSE(says(root, "behind the shim proxy"));
+  root.write("etc/containerd/config.toml", "version = 3\nimports = [\"conf.d/*.toml\"]\n");
+  CHECK(says(root, found));
+  root.write("etc/containerd/conf.d/a.toml", "version = \n");
   CHECK(says(root, found));
   std::filesystem::remove(root.path() / "etc/containerd/conf.d/kata-affinity.toml");
+  CHECK_FALSE(says(root, "behind the shim proxy"));
   root.write("etc/containerd/config.toml", table);
+  CHECK(says(root, found));
+  std::filesystem::remove(root.path() / "etc/kata-containers/configuration.toml");
+  CHECK(says(root, "no configuration of Kata is where Kata looks for it"));
   CHECK(says(root, found));
   root.write("sys/devices/system/cpu/online", "0-3\n");
   CHECK_FALSE(says(root, "behind the shim proxy"));

@@ -159,4 +159,12 @@ TEST_CASE(
   CHECK(contains(text(root, snippet), "version = 3\n[plugins.\"io.containerd.cri.v1.runtime\""));
   setup(undoing(at(root)));
   CHECK_FALSE(is_there(root, snippet));
+
+  root.write(
+      "etc/containerd/conf.d/kata.toml",
+      "version = 3\n[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.kata-clh]\n"
+      "runtime_type = \"io.containerd.kata-clh.v2\"\n");
+  setup(options);
+  CHECK(contains(text(root, snippet), "containerd.runtimes.kata-clh-affinity]"));
+  CHECK(contains(setup(options).text, "Nothing is left"));
 }
