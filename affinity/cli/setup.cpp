@@ -108,7 +108,7 @@ Result<void> add_snippet(const Containerd& containerd, const fs::path& root, Set
   } else if (!containerd.imports_conf_d) {
     plan.notes.emplace_back(
         "see that /etc/containerd/config.toml has imports = [\"/etc/containerd/conf.d/*.toml\"] "
-        "(the default since 2.2)");
+        "(2.2 and later print it by `containerd config default`)");
   }
   plan.notes.push_back("restart containerd, and make a RuntimeClass with handler \"" +
                        behind_proxy(containerd).name + "-affinity\"");
