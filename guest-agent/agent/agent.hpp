@@ -31,10 +31,10 @@ class Agent {
   void heard_of(const std::string& container, bool stopped);
   /// Cgroups came or went, or someone wrote a cpuset.
   void cgroups_changed();
-  /// Does a little of what nobody waits for: workloads can read where they run, interrupts, kernel
-  /// threads and kata-agent are moved to where they are to be, containers' processes are read for
-  /// people. Whether there is more: then
-  /// it is called again, when whoever asked something meanwhile has been answered.
+  /// Does a little of what nobody waits for: writes cpus.json for workloads, moves interrupts,
+  /// kernel threads and kata-agent to where they are to be, reads containers' processes for people.
+  /// True: there is more, and it is to be called again when whoever asked something meanwhile has
+  /// been answered.
   bool do_the_rest();
   /// Looks for threads that were born since. Cheap, and nothing where cgroups hold them.
   void look_again();
