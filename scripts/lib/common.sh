@@ -45,4 +45,7 @@ configure() {
 }
 
 # $1: preset; then targets (none: all). Quiet unless it fails.
-build() { ninja --quiet -C "$project/build/$1" -j "$(build_jobs)" "${@:2}"; }
+build() {
+  # There is one thing that ninja says all the same.
+  ninja --quiet -C "$project/build/$1" -j "$(build_jobs)" "${@:2}" | { grep -vxF 'ninja: no work to do.' || true; }
+}
