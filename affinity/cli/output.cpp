@@ -31,7 +31,7 @@ void Output::print(const std::string& text) {
   out_.flush();
 }
 
-void Output::note(const std::string& line) { err_ << line << std::endl; }
+void Output::note(const std::string& line) { err_ << line << '\n'; }
 
 Exit Output::fail(const base::Error& error) {
   note("kata-affinityctl: " + error.message);
