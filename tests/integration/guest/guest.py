@@ -148,22 +148,61 @@ def end(daemon, vm, name, root):
     eventually("app is placed again", lambda: container(daemon, name, APP).get("problem"), "")
 
 
-def run(arguments, cgroup, vcpus, ids, root):
-    name = f"guest-{cgroup}"
+def by_affinity(daemon, vm, name, root):
+    print("== app owns a CPU, and its threads alone can be placed", flush=True)
+    shared, own = host_cpus()
+    daemon.ctl("container", "update", name, WEB, "--cpus", str(shared), "--shared")
+    daemon.ctl("container", "update", name, APP, "--cpus", str(own), "--exclusive")
+    vm.inside(f"mkdir -p {root}/kubepods/{APP} {root}/kubepods/{WEB}")
+    app = vm.shell.start(f"{root}/kubepods/{APP}", "sleep 10000")
+    web = vm.shell.start(f"{root}/kubepods/{WEB}", "sleep 10000")
+    eventually("CPUs of app's vCPU", lambda: dedicated(daemon, name)[2], str(own))
+    guest_cpu = dedicated(daemon, name)[1]
+    others = sorted(set(vm.shell.apic_ids()) - {guest_cpu})
+    eventually("CPUs of app", lambda: vm.shell.allowed(app), str(guest_cpu))
+    eventually("CPUs of web", lambda: set_of(vm.shell.allowed(web)), others)
+    eventually("how, and how many threads", lambda: told_of(daemon, name), ("affinity", 1, 0, ""))
+
+    print("== threads that are born later, and that try to get away", flush=True)
+    vm.inside(f"taskset -p f {app}")
+    eventually("CPUs of app after it asked for all", lambda: vm.shell.allowed(app), str(guest_cpu))
+    born = [vm.shell.start(f"{root}/kubepods/{APP}", "sleep 10000") for _ in range(3)]
+    eventually("CPUs of those that came later", lambda: {vm.shell.allowed(each) for each in born}, {str(guest_cpu)})
+    eventually("how, and how many threads", lambda: told_of(daemon, name), ("affinity", 4, 0, ""))
+    eventually("what verify finds", lambda: json.loads(daemon.ctl("verify", "--json", check=False).stdout)["findings"], [])
+
+    print("== everything is given back", flush=True)
+    daemon.ctl("release", name)
+    eventually("CPUs of app and web", lambda: {tuple(set_of(vm.shell.allowed(each))) for each in (app, web)}, {(0, 1)})
+
+
+def told_of(daemon, name):
+    """How app is placed, its threads, those that may run elsewhere, and what is wrong with it."""
+    seen = container(daemon, name, APP)
+    return tuple(seen.get(key) for key in ("method", "threads", "outside", "problem"))
+
+
+def by_cgroups(daemon, vm, name, root):
+    app, guest_cpu = place(daemon, vm, name, root)
+    hold(daemon, vm, name, app, guest_cpu, root)
+    late(daemon, vm, name, root, guest_cpu)
+    hooks(vm, root, guest_cpu)
+    surroundings(vm, root, guest_cpu)
+    end(daemon, vm, name, root)
+
+
+def run(arguments, name, words, root, parts):
+    """A VM of two vCPUs whose kernel has `words` on its command line; cgroups of containers are below `root`."""
     daemon = Daemon(arguments.programs, f"{arguments.work}/{name}-daemon", "drift_check = 1")
-    vm = Vm(arguments, f"{arguments.work}/{name}", vcpus, cgroup)
+    # One socket without holes: with anything else the guest's kernel hangs in its boot, under software emulation.
+    vm = Vm(arguments, f"{arguments.work}/{name}", ["-smp", "2"], words)
     try:
-        print(f"==== cgroup {cgroup}", flush=True)
+        print(f"==== {name}", flush=True)
         # No address: the daemon finds the port in QEMU's command line.
         daemon.ctl("sandbox", "add", name, "--vmm-pid", str(vm.process.pid), "--qmp", f"{vm.directory}/qmp")
         eventually("the agent is connected", lambda: (daemon.sandbox(name)["guest"] or {}).get("connected"), True, 120)
-        numbers(daemon, vm, name, ids)
-        app, guest_cpu = place(daemon, vm, name, root)
-        hold(daemon, vm, name, app, guest_cpu, root)
-        late(daemon, vm, name, root, guest_cpu)
-        hooks(vm, root, guest_cpu)
-        surroundings(vm, root, guest_cpu)
-        end(daemon, vm, name, root)
+        numbers(daemon, vm, name, [0, 1])
+        parts(daemon, vm, name, root)
     except BaseException:
         print((vm.directory / "console").read_text(errors="replace")[-2000:])
         print(daemon.log()[-3000:], daemon.ctl("status", check=False).stdout)
@@ -178,9 +217,9 @@ def main():
     for name in ("programs", "kernel", "initrd", "work"):
         parser.add_argument(f"--{name}", required=True)
     arguments = parser.parse_args()
-    # One socket without holes: with anything else the guest's kernel hangs in its boot, under software emulation.
-    run(arguments, "v2", ["-smp", "2"], [0, 1], "/sys/fs/cgroup")
-    run(arguments, "v1", ["-smp", "2"], [0, 1], "/sys/fs/cgroup/cpuset")
+    run(arguments, "guest-v2", "v2", "/sys/fs/cgroup", by_cgroups)
+    run(arguments, "guest-v1", "v1", "/sys/fs/cgroup/cpuset", by_cgroups)
+    run(arguments, "guest-without-cpusets", "v2 cgroup_disable=cpuset", "/sys/fs/cgroup", by_affinity)
 
 
 main()
