@@ -147,7 +147,7 @@ void Agent::walk_tree() {
 }
 
 void Agent::release(policy::GuestReport& report) {
-  containers_.release(hierarchy_, tree_, online());
+  containers_.release(hierarchy_, online());
   report.containers.clear();
   surroundings_are_old_ |= report.common != online();
   report.common = online();

@@ -43,7 +43,10 @@ std::vector<policy::GuestContainerState> Containers::place(
   for (const auto& [id, directory] : tree.containers) {
     leave(hierarchy, directory, placement.containers.at(id));
   }
-  for (const auto& stranger : tree.strangers) enter(hierarchy, stranger, placement.common);
+  for (const auto& stranger : tree.strangers) {
+    enter(hierarchy, stranger, placement.common);
+    lift(hierarchy, stranger, false);
+  }
   std::vector<policy::GuestContainerState> states;
   for (const policy::GuestContainer& wish : wishes.containers) {
     const GuestCpuSet& wanted = placement.containers.at(wish.id);
@@ -60,10 +63,12 @@ std::vector<policy::GuestContainerState> Containers::place(
       problem = known->second;
     }
   }
-  std::erase_if(given_, [](const auto& known) {
+  const auto is_gone = [](const auto& known) {
     std::error_code none;
     return !std::filesystem::exists(known.first, none);
-  });
+  };
+  std::erase_if(given_, is_gone);
+  std::erase_if(quotas_, is_gone);
   return states;
 }
 
@@ -73,7 +78,7 @@ policy::GuestContainerState Containers::place_one(const Hierarchy& hierarchy, co
   policy::GuestContainerState state{
       .id = wish.id, .wanted = wanted, .method = method_of(hierarchy)};
   int error = enter(hierarchy, directory, wanted);
-  state.quota_lifted = lift_quota(hierarchy, directory, wish.lift_quota, quotas_[wish.id]);
+  state.quota_lifted = lift(hierarchy, directory, wish.lift_quota);
   read_back(hierarchy, directory, state);
   const auto is_refused = [&] {
     return error != 0 || (has_cpusets(hierarchy) && state.actual != state.wanted);
@@ -101,11 +106,9 @@ void Containers::read_processes(const Tree& tree,
   }
 }
 
-void Containers::release(const Hierarchy& hierarchy, const Tree& tree, const GuestCpuSet& online) {
+void Containers::release(const Hierarchy& hierarchy, const GuestCpuSet& online) {
   by_threads_ = false;
-  for (const auto& [id, directory] : tree.containers) {
-    lift_quota(hierarchy, directory, false, quotas_[id]);
-  }
+  for (auto& [directory, quota] : quotas_) lift_quota(hierarchy, directory, false, quota);
   for (const auto& [directory, given] : given_) {
     if (has_cpusets(hierarchy)) {
       clear_cpuset(hierarchy, directory, online);
@@ -115,6 +118,13 @@ void Containers::release(const Hierarchy& hierarchy, const Tree& tree, const Gue
   }
   given_.clear();
   quotas_.clear();
+}
+
+bool Containers::lift(const Hierarchy& hierarchy, const Path& directory, bool wished) {
+  std::string& before = quotas_[directory];
+  const bool lifted = lift_quota(hierarchy, directory, wished, before);
+  if (before.empty()) quotas_.erase(directory);
+  return lifted;
 }
 
 /// Takes the cgroup off what it is not to have any more, before others are let onto it.

@@ -29,7 +29,7 @@ class Containers {
   void read_processes(const Tree& tree, std::vector<policy::GuestContainerState>& states) const;
 
   /// Gives every container that was placed what it would have without us.
-  void release(const Hierarchy& hierarchy, const Tree& tree, const policy::GuestCpuSet& online);
+  void release(const Hierarchy& hierarchy, const policy::GuestCpuSet& online);
 
   /// Threads are placed one by one: those born later must be looked for.
   bool by_threads() const { return by_threads_; }
@@ -40,6 +40,7 @@ class Containers {
   policy::GuestContainerState place_one(const Hierarchy& hierarchy, const Path& directory,
                                         const policy::GuestContainer& wish,
                                         const policy::GuestCpuSet& wanted);
+  bool lift(const Hierarchy& hierarchy, const Path& directory, bool wished);
   void leave(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
   int enter(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
   int place_threads(const Hierarchy& hierarchy, const Path& directory,
@@ -53,7 +54,7 @@ class Containers {
   bool by_threads_ = false;
   bool ways_are_known_ = false;  ///< to cgroups in `given_`: nothing on it is in a cpuset's way
   std::map<Path, policy::GuestCpuSet> given_;  ///< what each cgroup was last given
-  std::map<std::string, std::string> quotas_;  ///< by id: the quota before it was lifted
+  std::map<Path, std::string> quotas_;  ///< of each cgroup whose quota was lifted: the one before
 };
 
 }  // namespace ka::agent

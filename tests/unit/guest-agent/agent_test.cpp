@@ -271,8 +271,15 @@ TEST_CASE("a CFS quota is lifted, and given back as it was") {
   CHECK(state(agent.apply(wishes), kId).quota_lifted);
   CHECK(scene.read("cgroup/" + kId + "/cpu.max") == "max 100000");
   agent.cgroups_changed();
-  wishes.containers[0].lift_quota = false;
-  CHECK_FALSE(state(agent.apply(wishes), kId).quota_lifted);
+  SECTION("when it is not wished any more") {
+    wishes.containers[0].lift_quota = false;
+    CHECK_FALSE(state(agent.apply(wishes), kId).quota_lifted);
+  }
+  SECTION("when the host speaks of the container no more") {
+    wishes.containers.clear();
+    agent.apply(wishes);
+  }
+  SECTION("when everything is") { agent.apply({.move_interrupts = false, .release = true}); }
   CHECK(scene.read("cgroup/" + kId + "/cpu.max") == "200000 100000");
 }
 
