@@ -102,9 +102,12 @@ def table(results: dict[str, Isolation]) -> str:
     return head + "\n".join([*lines, counts]) + "\n"
 
 
-def waiting(result: Isolation) -> float:
-    """How much the container's vCPUs waited, all of them added up."""
-    return sum(result.vcpus[index].waiting_percent() for index in CONTAINER_VCPUS)
+def interruptions(result: Isolation) -> float:
+    """How often in a second the container's vCPUs, all together, were taken off their CPUs in favour of another thread.
+
+    Waiting tells the same on a quiet machine; on a busy one the node's CPUs themselves are late, and that looks like waiting.
+    """
+    return sum(result.vcpus[index].involuntary_per_second() for index in CONTAINER_VCPUS)
 
 
 def in_words(value: float) -> str:
@@ -148,7 +151,7 @@ def main() -> None:
     (OUT / "isolation.svg").write_text(picture(results))
     print(table(results))
     ours, kata = results[OURS], results[NOT_PINNED]
-    check.true("the container's vCPUs wait less than half as long with us as by Kata's rule", waiting(ours) < waiting(kata) / 2)
+    check.true("the container's vCPUs are interrupted less than a quarter as often with us as by Kata's rule", interruptions(ours) < interruptions(kata) / 4)
     check.equal("their time on foreign CPUs", [ours.vcpus[index].foreign_percent() for index in CONTAINER_VCPUS], [0, 0])
 
 
