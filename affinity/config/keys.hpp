@@ -64,7 +64,7 @@ inline constexpr Key kKeys[] = {
     {"guest_irqs", Type::kChoice, "floating", "floating none", true,
      "floating: keep interrupts in the guest off dedicated vCPUs."},
     {"environment", Type::kFlag, "false", "", true,
-     "true: a container that is created is told where it runs, by /run/kata-affinity/cpus.json, "
+     "true: a container that is created is told where it runs, by files in /run/kata-affinity, "
      "which is mounted into it, and by variables of its environment. By NRI only, and not where "
      "guest is none."},
     {"metrics_listen", Type::kAddress, "", "", false,

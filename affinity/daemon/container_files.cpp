@@ -7,15 +7,14 @@
 
 #include "affinity/api/path.hpp"
 #include "affinity/base/files.hpp"
+#include "affinity/daemon/container_texts.hpp"
 #include "affinity/engine/engine.hpp"
-#include "guest-agent/protocol/notice.hpp"
 
 namespace ka::daemon {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFile = "cpus.json";
 constexpr mode_t kForEveryone = 0644;  // a container's program may be any user's
 constexpr fs::perms kOpen = fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                             fs::perms::others_read | fs::perms::others_exec;
@@ -24,29 +23,6 @@ bool is_to_be_told(const engine::SandboxView& view, std::optional<bool> asked) {
   const policy::GuestSettings& guest = view.settings.guest;
   if (view.observed || view.released || guest.agent == policy::GuestAgent::kNone) return false;
   return guest.environment_by_annotation && asked ? *asked : guest.environment;
-}
-
-/// What a guest's own cpus.json says, of one container alone.
-std::string text_for(const engine::SandboxView& view, const std::string& container) {
-  static const engine::GuestView kNobody;
-  const engine::GuestView& guest = view.guest == nullptr ? kNobody : *view.guest;
-  policy::GuestWishes wishes = guest.wishes;
-  std::erase_if(wishes.containers, [&](const auto& other) { return other.id != container; });
-  return guest::notice_text(wishes, guest.report.value_or(policy::GuestReport{}));
-}
-
-/// What does not change with where the container runs, and what is so while it is created: which
-/// vCPUs it will have is not known yet, and a program's environment stays as it is.
-std::vector<std::pair<std::string, std::string>> variables(const policy::ContainerFacts& container,
-                                                           const policy::Topology& topology) {
-  policy::NodeSet nodes;
-  for (const int cpu : container.cpus) {
-    if (const policy::Cpu* found = topology.find(cpu)) nodes.add(found->numa);
-  }
-  return {{"KATA_AFFINITY_CPUS_FILE", std::string(ContainerFiles::kSeenAt) + '/' + kFile},
-          {"KATA_AFFINITY_HOST_CPUS", policy::format_list(container.cpus)},
-          {"KATA_AFFINITY_HOST_NODES", policy::format_list(nodes)},
-          {"KATA_AFFINITY_EXCLUSIVE", container.exclusive ? "true" : "false"}};
 }
 
 const policy::ContainerFacts* find(const policy::PodRecord& pod, const std::string& container) {
@@ -65,9 +41,9 @@ ContainerFiles::ContainerFiles(fs::path directory, engine::Engine& engine, const
 void ContainerFiles::adopt() {
   const std::vector<std::string> none;
   for (const std::string& sandbox : base::list_directory(directory_).value_or(none)) {
-    Texts& texts = told_[sandbox];
+    Containers& containers = told_[sandbox];
     for (const std::string& container : base::list_directory(directory_ / sandbox).value_or(none)) {
-      texts.emplace(container, "");
+      containers[container];
     }
   }
 }
@@ -86,7 +62,8 @@ nri::Adjustment ContainerFiles::equip(const nri::Creation& creation) {
     return {};
   }
   write(*view, container, told_[sandbox][container]);
-  return {{{folder.string(), std::string(kSeenAt)}}, variables(*facts, engine_.topology())};
+  const std::string seen_at(kSeenAt);
+  return {{{folder.string(), seen_at}}, container_variables(*facts, engine_.topology(), seen_at)};
 }
 
 base::Result<void> ContainerFiles::make_folder(const fs::path& folder) const {
@@ -97,24 +74,26 @@ base::Result<void> ContainerFiles::make_folder(const fs::path& folder) const {
                 : base::Result<void>{};
 }
 
+/// While nobody answers in the guest, containers are where they were.
 void ContainerFiles::follow(const std::string& sandbox) {
   const auto told = told_.find(sandbox);
   const auto view = engine_.view(sandbox);
-  if (told == told_.end() || !view) return;
-  for (auto& [container, text] : told->second) write(*view, container, text);
+  if (told == told_.end() || !view || !view->guest || !view->guest->report) return;
+  for (auto& [container, written] : told->second) write(*view, container, written);
 }
 
 void ContainerFiles::write(const engine::SandboxView& view, const std::string& container,
-                           std::string& text) {
-  const fs::path file = folder_of(view.pod.id, container) / kFile;
-  std::string now = text_for(view, container);
-  if (now == text) return;
-  if (const auto done = base::write_atomically(file, now, kForEveryone); !done) {
-    log_.warning("a container is not told where it runs",
-                 {{"file", file.string()}, {"reason", done.error().message}});
-    return;
+                           Texts& written) const {
+  const fs::path folder = folder_of(view.pod.id, container);
+  for (auto& [name, text] : container_texts(view, container)) {
+    if (written[name] == text) continue;
+    if (const auto done = base::write_atomically(folder / name, text, kForEveryone); !done) {
+      log_.warning("a container is not told where it runs",
+                   {{"file", (folder / name).string()}, {"reason", done.error().message}});
+      continue;
+    }
+    written[name] = std::move(text);
   }
-  text = std::move(now);
 }
 
 /// What other sources do not know (any more) may run all the same.
@@ -130,10 +109,10 @@ void ContainerFiles::notice(const engine::Happening& happening) {
 
 void ContainerFiles::sweep() {
   std::vector<std::pair<std::string, std::string>> gone;
-  for (const auto& [sandbox, texts] : told_) {
+  for (const auto& [sandbox, containers] : told_) {
     const policy::PodRecord* pod = engine_.ledger().find(sandbox);
     if (pod == nullptr) gone.emplace_back(sandbox, "");
-    for (const auto& [container, text] : texts) {
+    for (const auto& [container, written] : containers) {
       if (pod != nullptr && find(*pod, container) == nullptr) gone.emplace_back(sandbox, container);
     }
   }

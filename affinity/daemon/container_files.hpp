@@ -1,5 +1,5 @@
 // What containers are told of where they run: each that is to know has a folder of its own on the
-// host, which NRI mounts into it, and in which one file is kept true.
+// host, which NRI mounts into it, and in which a few files are kept true.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace ka::daemon {
 
 class ContainerFiles {
  public:
-  /// Where a container sees its folder, and in it the file cpus.json: there, too, it is in a guest.
+  /// Where a container sees its folder. A guest has its own cpus.json at the same place.
   static constexpr std::string_view kSeenAt = "/run/kata-affinity";
 
   /// Listens to what the engine is told of guests. The folders are below `directory`; those of an
@@ -38,19 +38,20 @@ class ContainerFiles {
   void sweep();
 
  private:
-  using Texts = std::map<std::string, std::string, std::less<>>;  ///< of the files, by container
+  using Texts = std::map<std::string, std::string>;  ///< by the file's name
+  using Containers = std::map<std::string, Texts>;   ///< what each has in its files
 
   void adopt();
   void follow(const std::string& sandbox);
   base::Result<void> make_folder(const std::filesystem::path& folder) const;
-  void write(const engine::SandboxView& view, const std::string& container, std::string& text);
+  void write(const engine::SandboxView& view, const std::string& container, Texts& written) const;
   void forget(const std::string& sandbox, const std::string& container);
   std::filesystem::path folder_of(const std::string& sandbox, const std::string& container) const;
 
   std::filesystem::path directory_;
   engine::Engine& engine_;
   const log::Log& log_;
-  std::map<std::string, Texts> told_;  ///< by sandbox
+  std::map<std::string, Containers> told_;  ///< by sandbox
 };
 
 }  // namespace ka::daemon

@@ -48,6 +48,9 @@ struct Scene : tests::EngineScene {
   json::value content(const std::string& container) const {
     return json::parse(base::read_file(file(container)).value());
   }
+  std::string environment(const std::string& container) const {
+    return base::read_file(file(container).parent_path() / "environment").value();
+  }
   nri::Adjustment create(const std::string& container, std::optional<bool> asked = std::nullopt) {
     return files->equip({"s1", container, asked});
   }
@@ -61,13 +64,15 @@ struct Scene : tests::EngineScene {
   void answer() {
     engine::GuestView guest;
     guest.wishes.vcpus = {
+        {.hardware_id = 0, .index = 0, .cpus = {6, 7}, .nodes = {0}},
         {.hardware_id = 1, .index = 1, .cpus = {4}, .nodes = {0}, .dedicated = true},
         {.hardware_id = 2, .index = 2, .cpus = {5}, .nodes = {0}, .dedicated = true}};
     guest.wishes.containers = {
         {.id = "app", .name = "db", .hardware_ids = {1, 2}, .dedicated = true},
         {.id = "log", .name = "log"}};
     guest.report = policy::GuestReport{
-        .cpus = {{.number = 1, .hardware_id = 2, .online = true},
+        .cpus = {{.number = 0, .hardware_id = 0, .online = true},
+                 {.number = 1, .hardware_id = 2, .online = true},
                  {.number = 2, .hardware_id = 1, .online = true}},
         .common = {0},
         .containers = {{.id = "app", .wanted = {1, 2}}, {.id = "log", .wanted = {0}}}};
@@ -98,7 +103,9 @@ TEST_CASE("a container that is created is given its folder, and variables") {
                   {"KATA_AFFINITY_HOST_CPUS", "4-5"},
                   {"KATA_AFFINITY_HOST_NODES", "0"},
                   {"KATA_AFFINITY_EXCLUSIVE", "true"}});
-  CHECK(scene.content("app").at("containers").as_array().empty());  // not known yet
+  // Not known yet.
+  CHECK(scene.content("app").at("containers").as_array().empty());
+  CHECK(scene.environment("app").starts_with("KATA_AFFINITY_CPUS=\"\"\n"));
 }
 
 TEST_CASE("its file follows what the guest tells, and tells of nobody else") {
@@ -109,15 +116,34 @@ TEST_CASE("its file follows what the guest tells, and tells of nobody else") {
   REQUIRE(containers.size() == 1);
   CHECK(containers[0].at("name") == "db");
   CHECK(containers[0].at("cpus") == "1-2");
-  const auto cpu = scene.content("app").at("cpus").as_array().at(0);
+  const auto cpu = scene.content("app").at("cpus").as_array().at(1);
   CHECK(cpu.at("cpu") == 1);
   CHECK(cpu.at("host_cpus") == "5");
   CHECK(cpu.at("host_nodes") == "0");
   CHECK(cpu.at("dedicated") == true);
+  CHECK(scene.environment("app") ==
+        "KATA_AFFINITY_CPUS=\"1-2\"\nKATA_AFFINITY_DEDICATED_CPUS=\"1-2\"\n"
+        "KATA_AFFINITY_FLOATING_CPUS=\"\"\nKATA_AFFINITY_COMMON_CPUS=\"0\"\n"
+        "KATA_AFFINITY_HOST_CPUS=\"4-5\"\nKATA_AFFINITY_HOST_NODES=\"0\"\n"
+        "KATA_AFFINITY_MAP=\"1:5:0 2:4:0\"\n");
   CHECK_FALSE(fs::exists(scene.file("log")));
 
   scene.create("log");
   CHECK(scene.content("log").at("containers").as_array().at(0).at("cpus") == "0");
+  CHECK(scene.environment("log").find("MAP=\"0:6-7:0\"") != std::string::npos);
+  CHECK(scene.environment("log").find("FLOATING_CPUS=\"0\"") != std::string::npos);
+}
+
+TEST_CASE("a guest that does not answer takes nothing back, nor does a daemon that begins anew") {
+  Scene scene;
+  scene.create("app");
+  scene.answer();
+  const auto before = scene.environment("app");
+  SECTION("lost") {}
+  SECTION("not reached yet") { scene.begin(); }
+  scene.engine().set_guest("s1", {});
+  CHECK(scene.environment("app") == before);
+  CHECK(scene.content("app").at("containers").as_array().size() == 1);
 }
 
 TEST_CASE("any user in the container may read it, whatever the daemon's own mask") {
