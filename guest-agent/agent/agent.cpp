@@ -124,6 +124,7 @@ bool Agent::do_the_rest() {
   policy::GuestReport report = report_;
   if (std::exchange(processes_are_old_, false)) {
     containers_.read_processes(tree_, report.containers);
+    report.services_moved &= surroundings_.hold_services(tree_.branches);
   } else {
     surroundings_.go_on();
     if (surroundings_.is_placing()) return true;

@@ -79,6 +79,16 @@ void Surroundings::go_on() {
   if (!placing_) earlier_.clear();
 }
 
+bool Surroundings::hold_services(const std::vector<std::filesystem::path>& cgroups) const {
+  if (!apart_) return true;
+  bool held = true;
+  for (const auto& service : services_) {
+    if (std::ranges::find(cgroups, service) == cgroups.end()) continue;
+    held &= set_cpuset(hierarchy_, service, common_) == 0;
+  }
+  return held;
+}
+
 void Surroundings::tell(policy::GuestReport& report) const {
   report.interrupts_moved = done_.interrupts_moved;
   report.interrupts_stuck = done_.interrupts_stuck;
@@ -122,11 +132,12 @@ void Surroundings::place_kernel_thread(int pid) {
 }
 
 /// By its cgroup: an affinity of its own would be inherited by every container that it starts.
-bool Surroundings::place_service(int pid) const {
+bool Surroundings::place_service(int pid) {
   if (hierarchy_.kind != CgroupKind::kV1 && hierarchy_.kind != CgroupKind::kV2) return false;
   const std::string path = cgroup_of(roots_.proc / std::to_string(pid), hierarchy_.kind);
   if (path != "/") {
-    return set_cpuset(hierarchy_, hierarchy_.root / path.substr(1), common_) == 0;
+    const auto service = services_.insert(hierarchy_.root / path.substr(1)).first;
+    return set_cpuset(hierarchy_, *service, common_) == 0;
   }
   const auto directory = hierarchy_.root / kServiceCgroup;
   if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return false;

@@ -2,6 +2,8 @@
 // interrupts, the kernel's own threads, kata-agent.
 #pragma once
 
+#include <filesystem>
+#include <set>
 #include <vector>
 
 #include "guest-agent/agent/hierarchy.hpp"
@@ -24,6 +26,10 @@ class Surroundings {
   /// Looks at a few tasks, in a time that whoever asks the agent something can wait. It is all done
   /// when is_placing() is false.
   void go_on();
+  /// Gives kata-agent's cgroup again what it was given, where that is among `cgroups`: systemd
+  /// takes the cpuset controller off its slice when it likes, and makes the cgroup of a service
+  /// that it restarts anew. Nothing is written that is so still. False: it could not.
+  bool hold_services(const std::vector<std::filesystem::path>& cgroups) const;
   /// Enters what could and what could not be moved since begin().
   void tell(policy::GuestReport& report) const;
 
@@ -31,7 +37,7 @@ class Surroundings {
   void place_interrupts(const policy::GuestCpuSet& cpus);
   void place_task(int pid);
   void place_kernel_thread(int pid);
-  bool place_service(int pid) const;
+  bool place_service(int pid);
 
   const Roots& roots_;
   const Calls& calls_;
@@ -41,6 +47,7 @@ class Surroundings {
   Hierarchy hierarchy_;
   policy::GuestCpuSet common_;
   std::vector<policy::GuestCpuSet> earlier_;  ///< before that, since all was in its place last
+  std::set<std::filesystem::path> services_;  ///< cgroups of kata-agent's
   std::vector<int> tasks_;                    ///< to be looked at
   policy::GuestReport done_;                  ///< of which tell() takes its part
 };

@@ -222,6 +222,22 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off vCPUs that are
   CHECK(report.kernel_threads_moved == 1);
   CHECK(report.services_moved);
 
+  SECTION("kata-agent also when systemd takes the controller away, or restarts it") {
+    const std::string slice = "cgroup/system.slice";
+    scene.files.write(slice + "/cgroup.subtree_control", "memory pids\n");
+    scene.files.write(slice + "/kata-agent.service/cpuset.cpus", "\n");
+    agent.cgroups_changed();
+    do_all_of(agent);
+    CHECK(scene.read(slice + "/cgroup.subtree_control") == "+cpuset");
+    CHECK(scene.read(slice + "/kata-agent.service/cpuset.cpus") == "0-1");
+    CHECK(agent.report().services_moved);
+
+    std::filesystem::remove_all(scene.path(slice + "/kata-agent.service"));
+    agent.cgroups_changed();
+    do_all_of(agent);
+    CHECK(agent.report().services_moved);
+  }
+
   SECTION("and are given back") {
     agent.apply({.move_interrupts = false, .release = true});
     do_all_of(agent);
