@@ -14,8 +14,8 @@ _MIRROR = "http://deb.debian.org/debian"
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _NOT_NEEDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/icons/*")
 _BOOT_MODULES = ["virtio_pci", "virtio_blk", "virtio_console", "ext4", "overlay"]
-_GUEST_MODULES = ["virtio_pci", "vmw_vsock_virtio_transport"]
-_GUEST_SCRIPTS = ("init", "containers", "kata-agent", "look")
+_GUEST_MODULES = ["virtio_pci", "vmw_vsock_virtio_transport", "virtio_blk"]
+_GUEST_SCRIPTS = ("init", "containers", "kata-agent", "look", "shell")
 _UNPACK = (
     'cd "$1/tmp" && APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get download {} && '
     'for each in *.deb; do dpkg -x "$each" "$1"; done && rm -- *.deb'

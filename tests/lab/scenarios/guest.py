@@ -4,10 +4,9 @@
 
 import statistics
 import time
-from functools import partial
 
 from lab import check, cpus, kernel, product
-from lab.guest import Echo, Guest, spec
+from lab.guest import Echo, Guest, expect_notice, expect_placed, spec
 from lab.pods import VmPod
 from lab.product import Daemon
 from lab.vm import Vms
@@ -31,20 +30,6 @@ def numbers_of(apic_ids: list[int]) -> dict[int, int]:
     return dict(enumerate(apic_ids)) if kernel.release() < (6, 10) else {each: each for each in sorted(apic_ids)}
 
 
-def expect_placed(pod: VmPod, guest: Guest, own: dict[str, str]) -> None:
-    """By both kernels: each container may run on the vCPUs that run on its CPUs alone."""
-    for container, cpu_list in own.items():
-        count = len(cpus.parse(cpu_list))
-        what = f"{container[0]}'s vCPUs, whether its threads are on these alone, and known there"
-        check.eventually(what, partial(placed, pod, guest, container, cpu_list), (count, True, True))
-
-
-def placed(pod: VmPod, guest: Guest, container: str, cpu_list: str) -> tuple[int, bool, bool]:
-    """How many vCPUs `container` has for itself, whether its threads may run on these alone, and whether the daemon has it so."""
-    numbers = guest.owned_numbers(cpu_list)
-    return len(cpus.parse(numbers)), guest.allowed(container) == {numbers}, product.in_guest(pod.vm.id)[container] == (numbers, 0, "")
-
-
 def expect_held(guest: Guest, own: dict[str, str]) -> None:
     """By looking again and again: whatever thread of a container ran, its vCPU was on a CPU of the container."""
     looks = guest.look(LOOKS, *own)
@@ -55,15 +40,6 @@ def expect_held(guest: Guest, own: dict[str, str]) -> None:
         threads = len(looks.threads[container])
         check.true(f"{container[0]}'s {threads} threads ran on {where}", bool(seen) and seen <= cpus.parse(cpu_list))
         check.true(f"threads of {container[0]} were born and ended", threads > 20)
-
-
-def expect_notice(guest: Guest, own: dict[str, str]) -> None:
-    """cpus.json says in the guest what is so."""
-    notice = guest.notice()
-    told = {each["id"]: (each["cpus"], each["dedicated"]) for each in notice["containers"]}
-    check.equal("containers in cpus.json", told, {each: (guest.owned_numbers(own[each]), each != WEB) for each in own})
-    check.equal("APIC ids in cpus.json", {each["cpu"]: each["apic_id"] for each in notice["cpus"]}, guest.shell.apic_ids())
-    check.equal("CPUs in common in cpus.json", notice["common"], guest.owned_numbers(own[WEB]))
 
 
 def expect_prompt(pod: VmPod, guest: Guest) -> None:
@@ -124,9 +100,9 @@ def live(vms: Vms, cgroup: str) -> None:
     check.equal("nproc", {each[0]: guest.first_act(each, "nproc") for each in OWN}, {"a": "2", "b": "1", "c": "2"})
     for container in OWN:
         guest.start(container, "/restless")
-    expect_placed(pod, guest, OWN)
+    expect_placed(guest, OWN)
     expect_held(guest, OWN)
-    expect_notice(guest, OWN)
+    expect_notice(guest, OWN, WEB)
     expect_prompt(pod, guest)
 
     check.step("a container ends, and Kata unplugs the vCPU that came last")
@@ -136,9 +112,9 @@ def live(vms: Vms, cgroup: str) -> None:
     pod.vm.unplug_vcpu("cpu-4")
     check.eventually("vCPUs of the VM", lambda: sorted(pod.vm.vcpu_tids()), sorted([0, *PLUGGED[:-1]]), seconds=60)
     expect_numbers(pod, guest, numbers_of([0, *PLUGGED[:-1]]))
-    expect_placed(pod, guest, left)
+    expect_placed(guest, left)
     expect_held(guest, left)
-    expect_notice(guest, left)
+    expect_notice(guest, left, WEB)
     check.equal("violations that verify finds", product.violations(), [])
     check.true("the VM runs", pod.vm.is_undisturbed())
     pod.remove()

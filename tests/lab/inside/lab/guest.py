@@ -5,9 +5,10 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from lab import cpus, kernel
+from lab import check, cpus, kernel, product
 from lab.shell import Shell
 from lab.vm import Vm, VmSpec
 
@@ -83,6 +84,12 @@ class Guest:
         ids = {apic_id for apic_id, tid in kernel.kvm_vcpus(self._vm.pid).items() if cpus.parse(kernel.allowed(tid)) <= here}
         return cpus.show({number for number, apic_id in self.shell.apic_ids().items() if apic_id in ids})
 
+    def placed(self, container: str, cpu_list: str) -> tuple[int, bool, bool]:
+        """How many vCPUs `container` has for itself, whether its threads may run on these alone, and whether the daemon has it so."""
+        numbers = self.owned_numbers(cpu_list)
+        told = product.in_guest(self._vm.id)[container]
+        return len(cpus.parse(numbers)), self.allowed(container) == {numbers}, told == (numbers, 0, "")
+
     def look(self, times: int, *containers: str) -> Looks:
         """Looks `times` times at every thread of `containers` in the guest, and at the vCPUs' threads on the host."""
         host = _VcpuWatch(self._vm)
@@ -96,6 +103,23 @@ class Guest:
                 looks.threads[name].update(threads)
         looks.host_cpus = host.stop()
         return looks
+
+
+def expect_placed(guest: Guest, own: dict[str, str]) -> None:
+    """By both kernels: each container may run on the vCPUs that run on its CPUs alone."""
+    for container, cpu_list in own.items():
+        count = len(cpus.parse(cpu_list))
+        what = f"{container[0]}'s vCPUs, whether its threads are on these alone, and known there"
+        check.eventually(what, partial(guest.placed, container, cpu_list), (count, True, True))
+
+
+def expect_notice(guest: Guest, own: dict[str, str], shared: str) -> None:
+    """cpus.json says in the guest what is so; the container `shared` owns nothing."""
+    notice = guest.notice()
+    told = {each["id"]: (each["cpus"], each["dedicated"]) for each in notice["containers"]}
+    check.equal("containers in cpus.json", told, {each: (guest.owned_numbers(own[each]), each != shared) for each in own})
+    check.equal("APIC ids in cpus.json", {each["cpu"]: each["apic_id"] for each in notice["cpus"]}, guest.shell.apic_ids())
+    check.equal("CPUs in common in cpus.json", notice["common"], guest.owned_numbers(own[shared]))
 
 
 class _VcpuWatch:

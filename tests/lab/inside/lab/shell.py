@@ -1,4 +1,4 @@
-"""A shell in a guest, behind its second serial port (tests/lab/guest/containers), and what is asked of the guest's kernel by it."""
+"""A shell in a guest, behind its second serial port (tests/lab/guest/shell), and what is asked of the guest's kernel by it."""
 
 import socket
 import time

@@ -35,7 +35,8 @@ class VmSpec:
 
     `firmware` is all that its guest is: `halt`, or `spin`, which burns CPU on every vCPU. With a `job` (see guest/init)
     the guest is Linux instead. `passed`: a PCI device in vfio-pci's hands that it has for itself. `initrd`: the guest's own in place of
-    the lab's; `words`: more of the kernel's command line; `shell`: there is a second serial port (see lab/shell.py).
+    the lab's; `disk`: an image, its first disk; `words`: more of the kernel's command line; `shell`: there is a second serial port
+    (see lab/shell.py).
     """
 
     vcpus: int = 2
@@ -52,6 +53,7 @@ class VmSpec:
     rust: bool = False
     passed: str = ""
     initrd: str = str(_GUEST / "initrd")
+    disk: str = ""
     words: str = ""
     shell: bool = False
 
@@ -305,6 +307,9 @@ def _devices(sandbox: str, spec: VmSpec, directory: Path) -> list[str]:
     if spec.virtiofs:
         arguments += ["-chardev", f"socket,id=char-fs,path={directory / 'vhost-fs.sock'}"]
         arguments += ["-device", "vhost-user-fs-pci,chardev=char-fs,tag=kataShared"]
+    if spec.disk:
+        arguments += ["-drive", f"id=image,file={spec.disk},format=raw,if=none,readonly=on"]
+        arguments += ["-device", "virtio-blk-pci,drive=image,share-rw=on"]
     if spec.passed:
         arguments += ["-device", f"vfio-pci,host={spec.passed}"]
     return arguments
