@@ -46,6 +46,13 @@ std::string cgroup_of(const std::filesystem::path& process, CgroupKind kind) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
+/// Any program may call itself kata-agent: one that is in a container is that container's.
+bool is_in_container(const std::filesystem::path& cgroup) {
+  return std::ranges::any_of(cgroup, [](const std::filesystem::path& part) {
+    return looks_like_container(part.native());
+  });
+}
+
 }  // namespace
 
 void Surroundings::begin(const Hierarchy& hierarchy, const GuestCpuSet& common,
@@ -135,6 +142,7 @@ void Surroundings::place_kernel_thread(int pid) {
 bool Surroundings::place_service(int pid) {
   if (hierarchy_.kind != CgroupKind::kV1 && hierarchy_.kind != CgroupKind::kV2) return false;
   const std::string path = cgroup_of(roots_.proc / std::to_string(pid), hierarchy_.kind);
+  if (is_in_container(path)) return true;
   if (path != "/") {
     const auto service = services_.insert(hierarchy_.root / path.substr(1)).first;
     return set_cpuset(hierarchy_, *service, common_) == 0;

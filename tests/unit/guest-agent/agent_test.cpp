@@ -207,6 +207,8 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off vCPUs that are
   task(20, "kworker/u8:0", 0x00200040);
   task(21, "ksoftirqd/2", 0x04200040);
   task(22, "kata-agent", 0x00400100);
+  task(23, "kata-agent", 0x00400100);  // a container's program that calls itself so
+  scene.files.write("proc/23/cgroup", "0::/" + kId + "\n");
   agent::Agent agent(scene.roots(), scene.threads);
   const auto& report = agent.apply(wishes_of(4, {2, 3}, kId));
   const auto answered = report.generation;
@@ -218,6 +220,7 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off vCPUs that are
   CHECK(scene.threads.cpus[21] == GuestCpuSet::range(0, 3));
   CHECK(scene.threads.cpus[22] == GuestCpuSet::range(0, 3));
   CHECK(scene.read("cgroup/system.slice/kata-agent.service/cpuset.cpus") == "0-1");
+  CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus") == "2-3");
   CHECK(report.interrupts_moved == 1);
   CHECK(report.kernel_threads_moved == 1);
   CHECK(report.services_moved);
