@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "affinity/base/files.hpp"
+#include "guest-agent/agent/cpuset.hpp"
 #include "guest-agent/agent/files.hpp"
 #include "guest-agent/protocol/limits.hpp"
 #include "guest-agent/protocol/notice.hpp"
@@ -55,6 +56,7 @@ void Agent::cpus_changed() {
   auto cpus = cpu_reader_.read();
   if (cpus == report_.cpus) return;
   surroundings_are_old_ = true;
+  tree_is_old_ = true;  // a cpuset may have lost CPUs that went
   report_.cpus = std::move(cpus);
   ++report_.generation;
   run();
@@ -63,6 +65,13 @@ void Agent::cpus_changed() {
 void Agent::cgroups_changed() {
   tree_is_old_ = true;
   run();
+}
+
+bool Agent::has_given(const std::vector<std::filesystem::path>& cgroups) const {
+  return std::ranges::all_of(cgroups, [this](const std::filesystem::path& cgroup) {
+    const auto given = containers_.given(cgroup);
+    return given_cpus(cgroup) == (given ? given : surroundings_.given(cgroup));
+  });
 }
 
 void Agent::heard_of(const std::string& container, bool stopped) {
@@ -78,8 +87,8 @@ void Agent::look_again() {
 void Agent::run() {
   if (!asked_) return;
   look_at_mounts();
-  const bool changed = std::exchange(tree_is_old_, false);
-  if (changed) walk_tree();
+  const bool is_other = std::exchange(tree_is_old_, false);
+  if (is_other) walk_tree();
   policy::GuestReport report = report_;
   if (wishes_.release) {
     release(report);
@@ -87,7 +96,9 @@ void Agent::run() {
     const auto placement = policy::place_in_guest(wishes_, report.cpus);
     surroundings_are_old_ |= placement.common != report.common;
     report.common = placement.common;
-    report.containers = containers_.place(hierarchy_, tree_, changed, wishes_, placement);
+    report.containers =
+        containers_.place(hierarchy_, tree_, is_other ? Containers::States() : report_.containers,
+                          wishes_, placement);
     keep_processes(report);
   }
   processes_are_old_ = notice_is_old_ = true;
@@ -123,7 +134,7 @@ bool Agent::do_the_rest() {
   if (!placing && !processes_are_old_) return false;
   policy::GuestReport report = report_;
   if (std::exchange(processes_are_old_, false)) {
-    containers_.read_processes(tree_, report.containers);
+    containers_.read_processes(hierarchy_, tree_, report.containers);
     report.services_moved &= surroundings_.hold_services(tree_.branches);
   } else {
     surroundings_.go_on();

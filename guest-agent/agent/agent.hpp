@@ -29,8 +29,11 @@ class Agent {
   void cpus_changed();
   /// A hook tells of a container that was made, or that is gone: it is placed before this returns.
   void heard_of(const std::string& container, bool stopped);
-  /// Cgroups came or went, or someone wrote a cpuset.
+  /// Cgroups came or went, or someone else wrote a cpuset.
   void cgroups_changed();
+  /// Whether the cpusets of these cgroups are as they were given: whoever wrote them last changed
+  /// nothing, and most likely it was we.
+  bool has_given(const std::vector<std::filesystem::path>& cgroups) const;
   /// Does a little of what nobody waits for: writes cpus.json for workloads, moves interrupts,
   /// kernel threads and kata-agent to where they are to be, reads containers' processes for people.
   /// True: there is more, and it is to be called again when whoever asked something meanwhile has

@@ -33,13 +33,31 @@ policy::GuestMethod method_of(const Hierarchy& hierarchy) {
   return policy::GuestMethod::kNone;
 }
 
+/// A container that was as it is asked for, and nothing says that it is not any more. A quota that
+/// is lifted may be back: of cgroup v1's no one tells.
+bool holds(const policy::GuestContainerState& state, const policy::GuestContainer& wish,
+           const GuestCpuSet& wanted) {
+  return state.wanted == wanted && state.actual == wanted && state.outside == 0 &&
+         !state.quota_lifted && !wish.lift_quota;
+}
+
+/// Why a container was to have other vCPUs than its own; where it has not even these, that is said.
+void add_problem(const policy::GuestPlacement& placement, policy::GuestContainerState& state) {
+  const bool is_elsewhere = state.problem == GuestProblem::kNotFound ||
+                            state.problem == GuestProblem::kRefused ||
+                            state.problem == GuestProblem::kThreadsOutside;
+  if (is_elsewhere) return;
+  const auto known = placement.problems.find(state.id);
+  state.problem = known == placement.problems.end() ? GuestProblem::kNone : known->second;
+}
+
 }  // namespace
 
-std::vector<policy::GuestContainerState> Containers::place(
-    const Hierarchy& hierarchy, const Tree& tree, bool changed, const policy::GuestWishes& wishes,
-    const policy::GuestPlacement& placement) {
+Containers::States Containers::place(const Hierarchy& hierarchy, const Tree& tree,
+                                     const States& known, const policy::GuestWishes& wishes,
+                                     const policy::GuestPlacement& placement) {
   by_threads_ = hierarchy.kind == CgroupKind::kOther;
-  ways_are_known_ = !changed && has_cpusets(hierarchy);
+  ways_are_known_ = !known.empty() && has_cpusets(hierarchy);
   for (const auto& [id, directory] : tree.containers) {
     leave(hierarchy, directory, placement.containers.at(id));
   }
@@ -47,34 +65,35 @@ std::vector<policy::GuestContainerState> Containers::place(
     enter(hierarchy, stranger, placement.common);
     lift(hierarchy, stranger, false);
   }
-  std::vector<policy::GuestContainerState> states;
+  States states;
   for (const policy::GuestContainer& wish : wishes.containers) {
     const GuestCpuSet& wanted = placement.containers.at(wish.id);
-    const auto found = tree.containers.find(wish.id);
-    if (found == tree.containers.end()) {
-      states.push_back({.id = wish.id, .wanted = wanted, .problem = GuestProblem::kNotFound});
-      continue;
-    }
-    states.push_back(place_one(hierarchy, found->second, wish, wanted));
-    GuestProblem& problem = states.back().problem;
-    const auto known = placement.problems.find(wish.id);
-    if (problem != GuestProblem::kRefused && problem != GuestProblem::kThreadsOutside &&
-        known != placement.problems.end()) {
-      problem = known->second;
-    }
+    const auto before = std::ranges::find(known, wish.id, &policy::GuestContainerState::id);
+    const bool stays = ways_are_known_ && before != known.end() && holds(*before, wish, wanted);
+    states.push_back(stays ? *before : place_one(hierarchy, tree, wish, wanted));
+    add_problem(placement, states.back());
   }
+  if (known.empty()) forget_gone();
+  return states;
+}
+
+void Containers::forget_gone() {
   const auto is_gone = [](const auto& known) {
     std::error_code none;
     return !std::filesystem::exists(known.first, none);
   };
   std::erase_if(given_, is_gone);
   std::erase_if(quotas_, is_gone);
-  return states;
 }
 
-policy::GuestContainerState Containers::place_one(const Hierarchy& hierarchy, const Path& directory,
+policy::GuestContainerState Containers::place_one(const Hierarchy& hierarchy, const Tree& tree,
                                                   const policy::GuestContainer& wish,
                                                   const GuestCpuSet& wanted) {
+  const auto found = tree.containers.find(wish.id);
+  if (found == tree.containers.end()) {
+    return {.id = wish.id, .wanted = wanted, .problem = GuestProblem::kNotFound};
+  }
+  const Path& directory = found->second;
   policy::GuestContainerState state{
       .id = wish.id, .wanted = wanted, .method = method_of(hierarchy)};
   int error = enter(hierarchy, directory, wanted);
@@ -92,12 +111,13 @@ policy::GuestContainerState Containers::place_one(const Hierarchy& hierarchy, co
   return state;
 }
 
-void Containers::read_processes(const Tree& tree,
-                                std::vector<policy::GuestContainerState>& states) const {
+void Containers::read_processes(const Hierarchy& hierarchy, const Tree& tree,
+                                States& states) const {
   for (policy::GuestContainerState& state : states) {
     state.processes.clear();
     const auto found = tree.containers.find(state.id);
     if (found == tree.containers.end()) continue;
+    state.threads = static_cast<int>(threads_of(hierarchy, found->second).size());
     for (const int pid : read_numbers(found->second / "cgroup.procs")) {
       if (state.processes.size() == guest::kMaxProcesses) break;
       state.processes.push_back(read_process(pid));
@@ -120,6 +140,11 @@ void Containers::release(const Hierarchy& hierarchy, const GuestCpuSet& online) 
   quotas_.clear();
 }
 
+std::optional<GuestCpuSet> Containers::given(const Path& cgroup) const {
+  const auto found = given_.find(cgroup);
+  return found == given_.end() ? std::nullopt : std::optional(found->second.cpus);
+}
+
 bool Containers::lift(const Hierarchy& hierarchy, const Path& directory, bool wished) {
   std::string& before = quotas_[directory];
   const bool lifted = lift_quota(hierarchy, directory, wished, before);
@@ -130,27 +155,29 @@ bool Containers::lift(const Hierarchy& hierarchy, const Path& directory, bool wi
 /// Takes the cgroup off what it is not to have any more, before others are let onto it.
 void Containers::leave(const Hierarchy& hierarchy, const Path& directory, const GuestCpuSet& cpus) {
   const auto given = given_.find(directory);
-  if (given == given_.end() || given->second.subset_of(cpus)) return;
-  const GuestCpuSet kept = given->second & cpus;
+  if (given == given_.end() || given->second.cpus.subset_of(cpus)) return;
+  const GuestCpuSet kept = given->second.cpus & cpus;
   if (!kept.empty()) enter(hierarchy, directory, kept);
 }
 
 int Containers::enter(const Hierarchy& hierarchy, const Path& directory, const GuestCpuSet& cpus) {
   if (!has_cpusets(hierarchy)) return place_threads(hierarchy, directory, cpus);
-  const auto [given, is_first] = given_.try_emplace(directory);
-  const bool same = std::exchange(given->second, cpus) == cpus;
-  if (is_first || !ways_are_known_) return set_cpuset(hierarchy, directory, cpus);
-  if (same) return 0;
+  const auto [at, is_first] = given_.try_emplace(directory);
+  Given& given = at->second;
+  const bool same = std::exchange(given.cpus, cpus) == cpus;
+  if (!is_first && ways_are_known_ && same) return 0;
+  if (!is_first && ways_are_known_ && given.is_alone) {
+    return write_text(directory / "cpuset.cpus", policy::format_list(cpus));
+  }
   // On v1 what is below does not follow by itself.
-  const bool is_alone = hierarchy.kind == CgroupKind::kV2 || list_directories(directory).empty();
-  if (!is_alone) return set_cpuset(hierarchy, directory, cpus);
-  return write_text(directory / "cpuset.cpus", policy::format_list(cpus));
+  given.is_alone = hierarchy.kind == CgroupKind::kV2 || list_directories(directory).empty();
+  return set_cpuset(hierarchy, directory, cpus);
 }
 
 /// A thread that confined itself further stays as it is, unless that is what it was given before.
 int Containers::place_threads(const Hierarchy& hierarchy, const Path& directory,
                               const GuestCpuSet& cpus) {
-  const GuestCpuSet before = std::exchange(given_[directory], cpus);
+  const GuestCpuSet before = std::exchange(given_[directory].cpus, cpus);
   int error = 0;
   bool changed = true;
   for (int pass = 0; pass < kMostPasses && changed; ++pass) {

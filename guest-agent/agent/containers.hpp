@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "guest-agent/agent/hierarchy.hpp"
@@ -17,29 +18,40 @@ class Containers {
   /// Both must outlive it.
   Containers(const Roots& roots, const Calls& calls) : roots_(roots), calls_(calls) {}
 
+  using States = std::vector<policy::GuestContainerState>;
+
   /// Places every container that the host asked for, and those of which it did not speak on the
   /// CPUs in common: first what leaves CPUs, then what enters them. Returns what the kernel has
-  /// then, by id; read_processes() adds the rest. `changed`: cgroups came or went or were written
-  /// since the last time.
-  std::vector<policy::GuestContainerState> place(const Hierarchy& hierarchy, const Tree& tree,
-                                                 bool changed, const policy::GuestWishes& wishes,
-                                                 const policy::GuestPlacement& placement);
+  /// then, by id; read_processes() adds the rest. `known`: what this returned the last time,
+  /// nothing where CPUs or cgroups came or went or were written since. Of these, containers of
+  /// which nothing else is asked are not looked at again.
+  States place(const Hierarchy& hierarchy, const Tree& tree, const States& known,
+               const policy::GuestWishes& wishes, const policy::GuestPlacement& placement);
 
-  /// Enters the first few processes of each container, for people: slow to read.
-  void read_processes(const Tree& tree, std::vector<policy::GuestContainerState>& states) const;
+  /// Enters the first few processes of each container, and how many threads it has, for people:
+  /// slow to read.
+  void read_processes(const Hierarchy& hierarchy, const Tree& tree, States& states) const;
 
   /// Gives every container that was placed what it would have without us.
   void release(const Hierarchy& hierarchy, const policy::GuestCpuSet& online);
+
+  /// What a cgroup was last given; absent where it is none of ours.
+  std::optional<policy::GuestCpuSet> given(const std::filesystem::path& cgroup) const;
 
   /// Threads are placed one by one: those born later must be looked for.
   bool by_threads() const { return by_threads_; }
 
  private:
   using Path = std::filesystem::path;
+  struct Given {
+    policy::GuestCpuSet cpus;
+    bool is_alone = false;  ///< no cgroup below it needs to be told as well
+  };
 
-  policy::GuestContainerState place_one(const Hierarchy& hierarchy, const Path& directory,
+  policy::GuestContainerState place_one(const Hierarchy& hierarchy, const Tree& tree,
                                         const policy::GuestContainer& wish,
                                         const policy::GuestCpuSet& wanted);
+  void forget_gone();
   bool lift(const Hierarchy& hierarchy, const Path& directory, bool wished);
   void leave(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
   int enter(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
@@ -53,7 +65,7 @@ class Containers {
   const Calls& calls_;
   bool by_threads_ = false;
   bool ways_are_known_ = false;  ///< to cgroups in `given_`: nothing on it is in a cpuset's way
-  std::map<Path, policy::GuestCpuSet> given_;  ///< what each cgroup was last given
+  std::map<Path, Given> given_;  ///< what each cgroup was last given
   std::map<Path, std::string> quotas_;  ///< of each cgroup whose quota was lifted: the one before
 };
 

@@ -23,7 +23,7 @@ std::optional<GuestCpuSet> read_cpus(const fs::path& file) {
 
 int write_cpus(const fs::path& directory, const GuestCpuSet& cpus) {
   const fs::path file = directory / "cpuset.cpus";
-  if (read_cpus(file) == cpus) return 0;
+  if (given_cpus(directory) == cpus) return 0;
   return write_text(file, policy::format_list(cpus));
 }
 
@@ -48,7 +48,7 @@ int prepare_v2(const Hierarchy& hierarchy, const fs::path& directory, const Gues
   int error = enable_controller(hierarchy.root, "cpuset");
   for (const fs::path& ancestor : ancestors(hierarchy.root, directory)) {
     if (const int failed = enable_controller(ancestor, "cpuset")) error = failed;
-    const auto own = read_cpus(ancestor / "cpuset.cpus");
+    const auto own = given_cpus(ancestor);
     if (own && !own->empty() && !cpus.subset_of(*own)) write_cpus(ancestor, *own | cpus);
   }
   return error;
@@ -64,7 +64,7 @@ void inherit_mems(const fs::path& directory) {
 int prepare_v1(const Hierarchy& hierarchy, const fs::path& directory, const GuestCpuSet& cpus) {
   for (const fs::path& ancestor : ancestors(hierarchy.root, directory)) {
     inherit_mems(ancestor);
-    const GuestCpuSet has = read_cpus(ancestor / "cpuset.cpus").value_or(GuestCpuSet{});
+    const GuestCpuSet has = given_cpus(ancestor).value_or(GuestCpuSet{});
     if (cpus.subset_of(has)) continue;
     if (const int error = write_cpus(ancestor, has | cpus)) return error;
   }
@@ -77,7 +77,7 @@ int set_v1(const fs::path& directory, const GuestCpuSet& cpus, int depth = 0) {
   if (depth > kDeepest) return ELOOP;
   inherit_mems(directory);
   const auto below = list_directories(directory);
-  const GuestCpuSet before = read_cpus(directory / "cpuset.cpus").value_or(GuestCpuSet{});
+  const GuestCpuSet before = given_cpus(directory).value_or(GuestCpuSet{});
   if (!below.empty()) {
     if (const int error = write_cpus(directory, before | cpus)) return error;
   }
@@ -122,16 +122,22 @@ int clear_cpuset(const Hierarchy& hierarchy, const fs::path& directory, const Gu
   return write_cpus(directory, online);
 }
 
+std::optional<GuestCpuSet> given_cpus(const fs::path& directory) {
+  return read_cpus(directory / "cpuset.cpus");
+}
+
 std::optional<GuestCpuSet> effective_cpus(const Hierarchy& hierarchy, const fs::path& directory) {
   const char* file =
       hierarchy.kind == CgroupKind::kV2 ? "cpuset.cpus.effective" : "cpuset.effective_cpus";
   if (auto cpus = read_cpus(directory / file)) return cpus;
-  return read_cpus(directory / "cpuset.cpus");
+  return given_cpus(directory);
 }
 
 std::vector<int> threads_of(const Hierarchy& hierarchy, const fs::path& directory) {
   std::error_code none;
-  const bool v2 = fs::exists(directory / "cgroup.threads", none);
+  const bool v2 =
+      hierarchy.kind == CgroupKind::kV2 ||
+      (hierarchy.kind != CgroupKind::kV1 && fs::exists(directory / "cgroup.threads", none));
   std::vector<int> threads;
   collect_threads(directory, v2 ? "cgroup.threads" : "tasks", threads,
                   hierarchy.kind == CgroupKind::kNone ? kDeepest : 0);

@@ -21,6 +21,9 @@ int set_cpuset(const Hierarchy& hierarchy, const std::filesystem::path& director
 int clear_cpuset(const Hierarchy& hierarchy, const std::filesystem::path& directory,
                  const policy::GuestCpuSet& online);
 
+/// What was last written to the cgroup's cpuset, by whomever; absent when it cannot be read.
+std::optional<policy::GuestCpuSet> given_cpus(const std::filesystem::path& directory);
+
 /// What the cgroup allows its threads, also by its ancestors.
 std::optional<policy::GuestCpuSet> effective_cpus(const Hierarchy& hierarchy,
                                                   const std::filesystem::path& directory);

@@ -56,7 +56,8 @@ class Program {
   }
 
   void on_cgroups() {
-    if (!cgroups_.drain()) return;
+    const CgroupNews news = cgroups_.drain();
+    if (!news.changed && agent_.has_given(news.cpusets)) return;
     agent_.cgroups_changed();
     settle();
   }

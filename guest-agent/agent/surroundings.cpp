@@ -96,6 +96,10 @@ bool Surroundings::hold_services(const std::vector<std::filesystem::path>& cgrou
   return held;
 }
 
+std::optional<GuestCpuSet> Surroundings::given(const std::filesystem::path& cgroup) const {
+  return services_.contains(cgroup) ? std::optional(common_) : std::nullopt;
+}
+
 void Surroundings::tell(policy::GuestReport& report) const {
   report.interrupts_moved = done_.interrupts_moved;
   report.interrupts_stuck = done_.interrupts_stuck;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -30,6 +31,8 @@ class Surroundings {
   /// takes the cpuset controller off its slice when it likes, and makes the cgroup of a service
   /// that it restarts anew. Nothing is written that is so still. False: it could not.
   bool hold_services(const std::vector<std::filesystem::path>& cgroups) const;
+  /// What a cgroup of kata-agent's was last given; absent where it is none.
+  std::optional<policy::GuestCpuSet> given(const std::filesystem::path& cgroup) const;
   /// Enters what could and what could not be moved since begin().
   void tell(policy::GuestReport& report) const;
 

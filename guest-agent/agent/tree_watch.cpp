@@ -15,12 +15,9 @@ namespace {
 constexpr std::uint32_t kEvents =
     IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_MODIFY | IN_ONLYDIR;
 
-/// Files in a cgroup's directory that change all the time tell nothing.
-bool matters(const inotify_event& event, std::string_view name) {
-  if ((event.mask & (IN_ISDIR | IN_Q_OVERFLOW | IN_IGNORED)) != 0) return true;
-  return (event.mask & IN_MODIFY) != 0 &&
-         (name == "cpuset.cpus" || name == "cpu.max" || name == "cgroup.procs" ||
-          name == "cgroup.subtree_control");
+/// The files that tell something when they are written; others change all the time.
+bool tells(std::string_view name) {
+  return name == "cpu.max" || name == "cgroup.procs" || name == "cgroup.subtree_control";
 }
 
 }  // namespace
@@ -48,20 +45,30 @@ bool TreeWatch::follow(const std::vector<std::filesystem::path>& directories) {
   return news;
 }
 
-bool TreeWatch::drain() {
+CgroupNews TreeWatch::drain() {
   alignas(inotify_event) std::array<char, 4096> buffer;
-  bool concerns = false;
+  CgroupNews news;
   for (;;) {
     const ssize_t size = ::read(inotify_.get(), buffer.data(), buffer.size());
-    if (size <= 0) return concerns;
+    if (size <= 0) return news;
     for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
       inotify_event event{};
       std::memcpy(&event, buffer.data() + at, sizeof event);
       const char* name = buffer.data() + at + sizeof event;
-      concerns |= matters(event, event.len > 0 ? std::string_view(name) : std::string_view());
+      take(event, event.len > 0 ? std::string_view(name) : std::string_view(), news);
       at += sizeof event + event.len;
     }
   }
+}
+
+void TreeWatch::take(const inotify_event& event, std::string_view name, CgroupNews& news) const {
+  const bool written = (event.mask & IN_MODIFY) != 0;
+  news.changed |= (event.mask & (IN_ISDIR | IN_Q_OVERFLOW | IN_IGNORED)) != 0;
+  news.changed |= written && tells(name);
+  if (!written || name != "cpuset.cpus") return;
+  const auto watched =
+      std::ranges::find(watches_, event.wd, [](const auto& it) { return it.second; });
+  if (watched != watches_.end()) news.cpusets.push_back(watched->first);
 }
 
 }  // namespace ka::agent

@@ -1,13 +1,22 @@
 // inotify on the cgroups that matter: a container's appears, goes, or somebody writes its cpuset.
 #pragma once
 
+#include <sys/inotify.h>
+
 #include <filesystem>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "affinity/base/fd.hpp"
 
 namespace ka::agent {
+
+/// What was heard of cgroups that are watched.
+struct CgroupNews {
+  bool changed = false;  ///< cgroups or processes came or went, or what was written is not known
+  std::vector<std::filesystem::path> cpusets;  ///< of which somebody wrote the CPUs, perhaps we
+};
 
 class TreeWatch {
  public:
@@ -17,10 +26,12 @@ class TreeWatch {
   /// told what was made there until now.
   bool follow(const std::vector<std::filesystem::path>& directories);
   int fd() const { return inotify_.get(); }
-  /// Reads all that is there; true when it may concern us.
-  bool drain();
+  /// Reads all that is there.
+  CgroupNews drain();
 
  private:
+  void take(const inotify_event& event, std::string_view name, CgroupNews& news) const;
+
   base::Fd inotify_;
   std::map<std::filesystem::path, int> watches_;
 };

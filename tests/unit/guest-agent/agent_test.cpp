@@ -144,9 +144,67 @@ TEST_CASE("version 1: a way that is known is not walked again until something ch
 
   SECTION("what is below follows all the same") {
     scene.cgroup("kubepods/" + kId + "/inner");
+    agent.cgroups_changed();
     agent.apply(wishes_of(4, {1, 2}, kId));
     CHECK(scene.read("cgroup/kubepods/" + kId + "/inner/cpuset.cpus") == "1-2");
   }
+}
+
+TEST_CASE("a container of which nothing else is asked is looked at when something changed") {
+  GuestScene scene;
+  scene.cpus({0, 1, 2, 3});
+  for (const std::string& id : {kId, kOther}) scene.cgroup("kubepods/" + id);
+  scene.process(100, "kubepods/" + kOther, "app");
+  auto wishes = wishes_of(4, {1}, kId);
+  wishes.containers.push_back({.id = kOther, .name = "b", .hardware_ids = {2}, .dedicated = true});
+  agent::Agent agent(scene.roots(), scene.threads);
+  scene.threads.cpus[100] = {2};
+  CHECK(state(agent.apply(wishes), kOther).problem == GuestProblem::kNone);
+
+  scene.threads.cpus[100] = {3};
+  wishes.containers[0].hardware_ids = {0, 1};
+  CHECK(state(agent.apply(wishes), kOther).problem == GuestProblem::kNone);
+
+  SECTION("cgroups") { agent.cgroups_changed(); }
+  SECTION("CPUs") {
+    scene.cpus({0, 1, 2});
+    std::filesystem::remove_all(scene.path("sys/devices/system/cpu/cpu3"));
+    agent.cpus_changed();
+  }
+  SECTION("what is asked of it") {
+    wishes.containers[1].hardware_ids = {1, 2};
+    agent.apply(wishes);
+  }
+  CHECK(state(agent.report(), kOther).problem == GuestProblem::kThreadsOutside);
+}
+
+TEST_CASE("what we wrote ourselves is no news") {
+  GuestScene scene;
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup("kubepods/" + kId);
+  scene.cgroup("system.slice/kata-agent.service");
+  scene.process(50, "system.slice/kata-agent.service", "kata-agent");
+  scene.files.write("proc/50/cgroup", "0::/system.slice/kata-agent.service\n");
+  for (const std::string at : {"", "kubepods/", "system.slice/"}) {
+    scene.files.write("cgroup/" + at + "cgroup.subtree_control", "cpuset\n");
+  }
+  agent::Agent agent(scene.roots(), scene.threads);
+  agent::TreeWatch watch;
+  agent.apply(wishes_of(4, {2}, kId));
+  do_all_of(agent);
+  watch.follow(agent.places_to_watch());
+
+  agent.apply(wishes_of(4, {3}, kId));
+  do_all_of(agent);
+  const auto own = watch.drain();
+  CHECK_FALSE(own.changed);
+  CHECK(own.cpusets.size() == 2);
+  CHECK(agent.has_given(own.cpusets));
+
+  const std::string whose =
+      GENERATE("kubepods/" + kId, "system.slice/kata-agent.service", "kubepods");
+  scene.files.write("cgroup/" + whose + "/cpuset.cpus", "0-1\n");
+  CHECK_FALSE(agent.has_given(watch.drain().cpusets));
 }
 
 TEST_CASE("without cpusets every thread is placed, also one that is born meanwhile") {
