@@ -1,6 +1,7 @@
 #include "guest-agent/agent/program.hpp"
 
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -20,6 +21,10 @@ namespace {
 
 /// How long a thread that was born elsewhere stays there, where there are no cpusets.
 constexpr long kLookEveryMs = 200;
+
+/// It works for milliseconds at a time, and the host waits for it: a guest whose vCPUs are all busy
+/// would not let it answer in time.
+constexpr int kNice = -20;
 
 class Program {
  public:
@@ -116,6 +121,7 @@ int run(const Options& options) {
     return 0;
   }
   std::signal(SIGPIPE, SIG_IGN);
+  ::setpriority(PRIO_PROCESS, 0, kNice);
   return Program(options).run();
 }
 

@@ -138,6 +138,26 @@ def surroundings(vm, root, guest_cpu):
     equal("the agent's memory is below 3 MiB", kib < 3072, True)
 
 
+def busy(daemon, vm, name, root):
+    print("== the vCPU in common is busy", flush=True)
+    shared, own = host_cpus()
+    # Kata's kernels do not have it: who is in a session of its own would have half of the vCPU.
+    vm.inside("! cd /proc/sys/kernel || echo 0 > sched_autogroup_enabled")
+    vm.inside("echo 'for i in $(seq 100); do (while :; do :; done) & done; wait' > /tmp/loops")
+    vm.shell.start(f"{root}/kubepods/cri-containerd-{WEB}.scope", "sh /tmp/loops")
+    processes = f"{root}/kubepods/cri-containerd-{WEB}.scope/cgroup.procs"
+    eventually("there are many loops", lambda: int(vm.inside(f"wc -l < {processes}")) > 100, True)
+    slowest = 0
+    for cpus in (str(shared), str(own), str(shared), str(own)):
+        whose = "--shared" if cpus == str(shared) else "--exclusive"
+        daemon.ctl("container", "update", name, APP, "--cpus", cpus, whose)
+        eventually("the guest has it", lambda: daemon.sandbox(name)["guest"].get("current"), True)
+        slowest = max(slowest, daemon.sandbox(name)["guest"]["reaction_seconds"])
+    print(f"the guest took {slowest:.3f} s at most", flush=True)
+    equal("an agent that was too late", "is lost" in daemon.log(), False)
+    vm.inside(f"kill -9 $(cat {processes})")
+
+
 def end(daemon, vm, name, root):
     print("== everything is given back", flush=True)
     daemon.ctl("release", name)
@@ -188,6 +208,7 @@ def by_cgroups(daemon, vm, name, root):
     late(daemon, vm, name, root, guest_cpu)
     hooks(vm, root, guest_cpu)
     surroundings(vm, root, guest_cpu)
+    busy(daemon, vm, name, root)
     end(daemon, vm, name, root)
 
 
