@@ -16,6 +16,7 @@ from nodelab.waiting import has_said, wait_for
 
 _UP = "node up"
 _STARTS = 2
+_GUEST_LOST = 75  # inside/lab/vm.py
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,15 @@ def run_scenario(shape: Shape, scenario: Scenario, timeout: float, out: Path, ex
         write_payload(shape.suite, work / "payload.img", work, scenario, extra)
         command = _node(shape, work / "payload.img", out / "log", work / "out.tar")
         command += ["-monitor", "none", "-serial", f"file:{out / 'console'}"]
-        for _ in range(_STARTS):
+        for start in range(1, _STARTS + 1):
             (out / "log").unlink(missing_ok=True)
             ended = _run_for(command, timeout, out)
-            if ended or _was_up(out):
+            status = _unpack(work / "out.tar", out)
+            lost = _lost(out, status)
+            if not lost or start == _STARTS:
                 break
-            print(f"{scenario.name}: the node hangs while it starts", flush=True)
-            (out / "console").replace(out / "console.hung")
-        status = _unpack(work / "out.tar", out)
+            print(f"{scenario.name}: {lost}: it begins again", flush=True)
+            _put_aside(out, work / "out.tar")
     seconds = time.monotonic() - began
     return Outcome(status, seconds, "" if status is not None else _problem(out, ended, timeout))
 
@@ -76,6 +78,20 @@ def _run_for(command: list[str], timeout: float, out: Path) -> bool:
             return False
         finally:
             machine.kill()
+
+
+def _lost(out: Path, status: int | None) -> str:
+    """What an emulated CPU does once in a while, and no program in the node or in its guests can help; else nothing."""
+    if status == _GUEST_LOST:
+        return "a guest hangs or its VM ended by itself (see log.lost)"
+    return "" if _was_up(out) else "the node hangs while it starts"
+
+
+def _put_aside(out: Path, archive: Path) -> None:
+    archive.unlink(missing_ok=True)
+    for name in ("console", "log"):
+        if (out / name).exists():
+            (out / name).replace(out / f"{name}.lost")
 
 
 def _was_up(out: Path) -> bool:

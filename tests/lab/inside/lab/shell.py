@@ -5,6 +5,10 @@ import time
 from pathlib import Path
 
 
+class GuestLost(RuntimeError):
+    """The guest hangs, or its VM ended by itself."""
+
+
 class Shell:
     """Runs one line at a time."""
 
@@ -15,7 +19,7 @@ class Shell:
         self._commands = 0
 
     def run(self, command: str, seconds: float = 60) -> str:
-        """Runs a line of shell and returns what it prints."""
+        """Runs a line of shell and returns what it prints. Raises GuestLost."""
         self._commands += 1
         mark = f"done-{self._commands}"
         # The mark is put together by the guest, so that an echo of the command is not taken for it.
@@ -25,16 +29,21 @@ class Shell:
         while mark not in text:
             text += self._receive()
             if time.monotonic() > until:
-                raise RuntimeError(f"the guest's shell does not answer: {command}: {text}")
+                raise GuestLost(f"the guest's shell does not answer: {command}: {text}")
         return text.split(mark)[0].replace("\r", "").strip()
 
     def _receive(self) -> str:
         try:
-            return self._socket.recv(65536).decode(errors="replace")
+            received = self._socket.recv(65536)
         except TimeoutError:
             # An emulated serial port may lose an interrupt while that is moved to another CPU; the next one makes up.
             self._socket.sendall(b"\n")
             return ""
+        except ConnectionResetError:
+            received = b""
+        if not received:
+            raise GuestLost("the VM ended by itself")
+        return received.decode(errors="replace")
 
     def apic_ids(self) -> dict[int, int]:
         """Who each CPU that is online is, by its number in the guest."""

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
+import traceback
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pathlib import Path
 from lab import kernel
 from lab.cgroup import Cgroup
 from lab.qmp import Qmp
+from lab.shell import GuestLost
 
 _GUEST = Path("/lab/guest")
 # What Kata tells its guest's kernel (virtcontainers/qemu_amd64.go): it boots in half the time, and waits for no timer that gets lost.
@@ -27,6 +29,7 @@ _VIRTIOFSD = "/usr/libexec/virtiofsd"
 _VIRTIOFSD_OF_QEMU_7 = "/usr/lib/qemu/virtiofsd"
 _FIRST_CID = 100
 _BOOT_SECONDS = 120
+_LOST = 75  # EX_TEMPFAIL: the scenario is begun again (nodelab/machine.py)
 
 
 @dataclass(frozen=True)
@@ -148,9 +151,13 @@ class Vm:
             time.sleep(0.2)
         return True
 
+    def lives(self) -> bool:
+        """Whether its process is there."""
+        return self.process.poll() is None
+
     def is_undisturbed(self) -> bool:
         """Whether the VM runs: its process lives and QEMU says `running`."""
-        return self.process.poll() is None and self.qmp.call("query-status")["status"] == "running"
+        return self.lives() and self.qmp.call("query-status")["status"] == "running"
 
     def stop(self) -> None:
         """Ends the VM and removes its cgroup."""
@@ -171,11 +178,20 @@ class Vms:
     def __enter__(self) -> "Vms":
         return self
 
-    def __exit__(self, failure: object, *_: object) -> None:
-        for vm in list(self._running):
-            if failure:
+    def __exit__(self, _: object, failure: BaseException | None, trace: object) -> None:
+        if failure:
+            for vm in self._running:
                 _keep(vm)
+            self._give_up_where_one_is_lost(failure)
+        for vm in list(self._running):
             self.stop(vm)
+
+    def _give_up_where_one_is_lost(self, failure: BaseException) -> None:
+        """Leaves what is left to the node's end: such a VM may hang in the node's kernel, and who waits for it hangs as well."""
+        if isinstance(failure, GuestLost) or any(vm.spec.job and not vm.lives() for vm in self._running):
+            traceback.print_exception(failure)
+            print("a guest hangs, or its VM ended by itself", flush=True)
+            raise SystemExit(_LOST)
 
     def start(self, sandbox: str, spec: VmSpec, cpus: str = "") -> Vm:
         """Starts sandbox `sandbox`, born in a cgroup that allows `cpus` (all when empty). Where its guest is Linux, that is up."""
