@@ -58,7 +58,9 @@ def expect_unit(pod: VmPod, guest: SystemdGuest, restarts: int) -> None:
     state = ["active", str(restarts)]
     check.eventually("the agent's unit, and how often it was restarted", lambda: [guest.unit(UNIT, each) for each in ("ActiveState", "NRestarts")], state)
     check.eventually("the agent answers", lambda: product.guest(pod.vm.id).get("connected"), True, seconds=60)
-    check.equal("its program", guest.shell.run(f"readlink /proc/{guest.unit(UNIT, 'MainPID')}/exe"), "/usr/bin/kata-affinity-agent")
+    process = f"/proc/{guest.unit(UNIT, 'MainPID')}"
+    check.equal("its program", guest.shell.run(f"readlink {process}/exe"), "/usr/bin/kata-affinity-agent")
+    check.equal("its nice value", guest.shell.run(f"cut -d ' ' -f 19 {process}/stat"), "-20")
     check.equal("its cgroup", guest.unit(UNIT, "ControlGroup"), f"/system.slice/{UNIT}")
 
 
