@@ -16,7 +16,7 @@ OWN = {APP: "4-5", DB: "6", WEB: "0-1"}
 LOOKS = 12
 PLUGGED = [5, 4, 3, 2]
 ROUNDS = 30  # even: containers have what they had before
-PAUSE = 0.15
+PAUSE = 0.2  # two of them after a change, and not half a second: then the daemon looks at the VM once more
 
 
 def expect_numbers(pod: VmPod, guest: Guest, wanted: dict[int, int]) -> None:
