@@ -224,6 +224,23 @@ void add_devices(json::object& sandbox, const engine::SandboxView& view) {
   sandbox["interrupt_drift"] = drift;
 }
 
+json::object extents_to_json(const engine::Extents& extents) {
+  return {{"sandboxes", extents.sandboxes}, {"threads", extents.threads}};
+}
+
+json::object finding_to_json(const engine::Finding& finding) {
+  json::object object{{"severity", engine::severity_name(finding.severity)},
+                      {"invariant", finding.invariant},
+                      {"sandbox", finding.sandbox},
+                      {"subject", finding.subject},
+                      {"wanted", policy::format_list(finding.wanted)},
+                      {"actual", policy::format_list(finding.actual)},
+                      {"text", finding.text}};
+  if (!finding.reason.empty()) object["reason"] = finding.reason;
+  if (!finding.remedy.empty()) object["remedy"] = finding.remedy;
+  return object;
+}
+
 /// "2026-01-31T12:00:00.123Z"
 std::string iso_time(std::chrono::system_clock::time_point time) {
   using std::chrono::floor;
@@ -283,17 +300,16 @@ json::object to_json(const engine::Outcome& outcome) {
 
 json::object to_json(const engine::VerifyReport& report) {
   json::array findings;
-  for (const engine::Finding& finding : report.findings) {
-    findings.push_back({{"invariant", finding.invariant},
-                        {"sandbox", finding.sandbox},
-                        {"subject", finding.subject},
-                        {"wanted", policy::format_list(finding.wanted)},
-                        {"actual", policy::format_list(finding.actual)},
-                        {"text", finding.text}});
-  }
-  return {{"ok", report.findings.empty()},   {"sandboxes", report.sandboxes},
-          {"released", report.released},     {"threads", report.threads},
-          {"interrupts", report.interrupts}, {"findings", std::move(findings)}};
+  for (const auto& finding : report.findings) findings.push_back(finding_to_json(finding));
+  return {{"verdict", engine::verdict_name(report.verdict())},
+          {"ok", report.ok()},
+          {"seen", extents_to_json(report.seen)},
+          {"known", extents_to_json(report.known)},
+          {"sandboxes", report.seen.sandboxes},
+          {"released", report.released},
+          {"threads", report.seen.threads},
+          {"interrupts", report.interrupts},
+          {"findings", std::move(findings)}};
 }
 
 json::array sources_to_json(const engine::Engine& engine) {

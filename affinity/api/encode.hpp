@@ -3,6 +3,7 @@
 
 #include <boost/json/fwd.hpp>
 
+#include "affinity/engine/report.hpp"
 #include "affinity/engine/views.hpp"
 
 namespace ka::engine {

@@ -24,7 +24,9 @@ std::string describe_sources(const boost::json::value& list);
 std::string state_of(const boost::json::value& sandbox);
 /// GET /v1/explain/ID.
 std::string describe_reasons(const boost::json::value& explanation);
-/// POST /v1/verify.
+/// The verdict of POST /v1/verify; "unknown" where a daemon of another version gives none.
+std::string verdict_of(const boost::json::value& report);
+/// POST /v1/verify: the verdict, how much was read, and a line for each finding.
 std::string describe_report(const boost::json::value& report);
 /// What a change did.
 std::string describe_outcome(const boost::json::value& outcome);

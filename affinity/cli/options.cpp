@@ -176,8 +176,10 @@ void declare_views(CLI::App& app, Command& chosen) {
   const auto map = std::make_shared<MapOptions>();
   add_command(app, chosen, map, "map", "show who owns which CPU")
       .add_option("--svg", map->svg, "write it as a picture to this file (- for stdout)");
-  add_command(app, chosen, std::make_shared<VerifyOptions>(), "verify",
-              "read the kernel afresh and check every promise");
+  const auto verify = std::make_shared<VerifyOptions>();
+  add_command(app, chosen, verify, "verify",
+              "read the kernel afresh: ok, degraded, violated or unknown")
+      .add_flag("--strict", verify->strict, "exit with 1 when the verdict is degraded, too");
   add_command(app, chosen, std::make_shared<EventsOptions>(), "events",
               "show what happens, as it happens");
 }
@@ -280,7 +282,7 @@ constexpr const char* kExamples =
     "  kata-affinityctl doctor               what on this node is in the way, and what to do\n"
     "  kata-affinityctl status --watch       sandboxes, threads and CPUs, as they change\n"
     "  kata-affinityctl explain ID           why a sandbox is placed as it is\n"
-    "  kata-affinityctl verify               exit status 1 when a promise is broken";
+    "  kata-affinityctl verify               exit status 1 when violated or unknown";
 
 /// A command that needs no daemon needs no socket either.
 void use_socket(Command& command, const std::string& socket) {

@@ -73,7 +73,9 @@ struct MapOptions : Online {
 };
 
 /// `verify`: does the kernel hold what was promised?
-struct VerifyOptions : Online {};
+struct VerifyOptions : Online {
+  bool strict = false;  ///< degraded is a failure as well
+};
 
 /// `reconcile`: run the line again.
 struct ReconcileOptions : Online {

@@ -17,6 +17,7 @@
 #include "affinity/base/clock.hpp"
 #include "affinity/base/process.hpp"
 #include "affinity/base/result.hpp"
+#include "affinity/engine/report.hpp"
 #include "affinity/engine/trespasses.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cgroup.hpp"
@@ -113,7 +114,8 @@ class Engine {
   /// Someone wrote the cgroup in `directory`: runs the line for the sandboxes in it.
   Outcome cgroup_written(const std::string& directory);
 
-  /// Reads the kernel afresh and reports each breach of the invariants. Writes nothing.
+  /// Reads the kernel afresh and holds it against the invariants. What could not be read is a
+  /// finding of its own. Writes nothing.
   VerifyReport verify();
 
   /// Gives the threads of one sandbox (or all) the mask they would have without us, until the next
@@ -197,6 +199,10 @@ class Engine {
   const policy::Settings& settings_for(const policy::PodRecord& pod) const;
   std::vector<policy::Violation> violations_of(const Sandbox& sandbox,
                                                const policy::PodRecord& pod) const;
+
+  // The kernel held against the plans (verify.cpp).
+  void note_unread(const Sandbox& sandbox, const base::Error& error, VerifyReport& report);
+  void count_threads(const Sandbox& sandbox, VerifyReport& report);
 
   // The cgroups around it (manage.cpp).
   CgroupMode cgroup_mode(const Sandbox& sandbox) const;

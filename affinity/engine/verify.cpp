@@ -61,13 +61,16 @@ policy::CpuSet actual_of(const std::vector<ThreadView>& threads,
 }
 
 Finding to_finding(const policy::Violation& violation, const std::vector<ThreadView>& threads) {
-  return {"I" + std::to_string(policy::invariant_of(violation.breach)),
+  return {Severity::kViolated,
+          "I" + std::to_string(policy::invariant_of(violation.breach)),
           violation.sandbox,
           violation.subject,
           {},
           actual_of(threads, violation),
           violation.subject + thread_text(violation.tid) + ' ' + sentence(violation.breach) + ": " +
-              policy::format_list(violation.cpus)};
+              policy::format_list(violation.cpus),
+          std::string(policy::breach_name(violation.breach)),
+          {}};
 }
 
 /// The same breach, seen at a thread or only planned.
@@ -87,9 +90,11 @@ void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& th
   for (const ThreadView& thread : threads) {
     if (!thread.drifted()) continue;
     const std::string name = name_of(thread.facts) + thread_text(thread.facts.key.tid);
-    report.findings.push_back({"drift", sandbox, name, thread.wanted, thread.actual,
+    report.findings.push_back({Severity::kViolated, "drift", sandbox, name, thread.wanted,
+                               thread.actual,
                                name + " has " + policy::format_list(thread.actual) + ", wanted " +
-                                   policy::format_list(thread.wanted)});
+                                   policy::format_list(thread.wanted),
+                               "drift", "kata-affinityctl reconcile " + sandbox});
   }
 }
 
@@ -97,9 +102,11 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
                         VerifyReport& report) {
   for (const InterruptView& view : interrupts) {
     if (!view.drifted()) continue;
-    report.findings.push_back({"drift", sandbox, view.name(), view.wanted, view.facts.cpus,
+    report.findings.push_back({Severity::kViolated, "drift", sandbox, view.name(), view.wanted,
+                               view.facts.cpus,
                                view.name() + " goes to " + policy::format_list(view.facts.cpus) +
-                                   ", wanted " + policy::format_list(view.wanted)});
+                                   ", wanted " + policy::format_list(view.wanted),
+                               "drift", "kata-affinityctl reconcile " + sandbox});
   }
 }
 
@@ -125,14 +132,32 @@ void collect_guest(const std::string& sandbox, const policy::Settings& settings,
   const bool is_wanted = settings.guest.agent == policy::GuestAgent::kOurs ||
                          settings.guest.agent == policy::GuestAgent::kKataAgent;
   if (const std::string reason = what_stops(guest); is_wanted && !reason.empty()) {
-    report.findings.push_back(
-        {"guest", sandbox, "agent", {}, {}, "its guest is not placed: " + reason});
+    report.findings.push_back({Severity::kDegraded,
+                               "guest",
+                               sandbox,
+                               "agent",
+                               {},
+                               {},
+                               "its guest is not placed: " + reason,
+                               "guest-silent",
+                               {}});
   }
   if (guest == nullptr || !guest->connected || !guest->report || !guest->current) return;
   for (const auto& breach : policy::check_guest(guest->wishes, *guest->report)) {
-    report.findings.push_back(
-        {"I4", sandbox, "container " + breach.container, {}, {}, text_of(breach)});
+    report.findings.push_back({Severity::kViolated,
+                               "I4",
+                               sandbox,
+                               "container " + breach.container,
+                               {},
+                               {},
+                               text_of(breach),
+                               "guest-elsewhere",
+                               {}});
   }
+}
+
+Finding unread(const std::string& sandbox, const std::string& subject, std::string text) {
+  return {Severity::kUnknown, "unread", sandbox, subject, {}, {}, std::move(text), "unread", {}};
 }
 
 void collect_dedicated(const Sandbox& sandbox, std::vector<policy::DedicatedVcpu>& dedicated) {
@@ -162,6 +187,38 @@ std::vector<policy::Violation> Engine::violations_of(const Sandbox& sandbox,
   return violations;
 }
 
+/// A sandbox of which nothing could be read. One whose VMM has ended meanwhile is not there to be
+/// read: nothing is said of it.
+void Engine::note_unread(const Sandbox& sandbox, const base::Error& error, VerifyReport& report) {
+  const int pid = ledger_.find(sandbox.id())->vmm_pid.value_or(0);
+  if (error.code == base::ErrorCode::kGone && !calls_.exists(pid, pid)) return;
+  ++report.known.sandboxes;
+  report.known.threads += static_cast<int>(sandbox.threads().size());
+  report.findings.push_back(unread(sandbox.id(), "process " + std::to_string(pid),
+                                   "its VMM cannot be read: " + error.message));
+}
+
+/// Counts the threads that were found, and names those without a mask. The ones that ended between
+/// being found and being asked for their mask are not there to be read.
+void Engine::count_threads(const Sandbox& sandbox, VerifyReport& report) {
+  const int read = static_cast<int>(sandbox.threads().size());
+  ++report.known.sandboxes;
+  ++report.seen.sandboxes;
+  report.known.threads += read;
+  report.seen.threads += read;
+  for (const policy::ThreadFacts& thread : sandbox.seen().threads) {
+    const auto same = [&](const ThreadView& view) { return view.facts.key == thread.key; };
+    if (std::ranges::any_of(sandbox.threads(), same)) continue;
+    const auto mask = calls_.get(thread.key.tid);
+    if (!mask && mask.error().code == base::ErrorCode::kGone) continue;
+    ++report.known.threads;
+    const std::string name = name_of(thread) + thread_text(thread.key.tid);
+    report.findings.push_back(unread(
+        sandbox.id(), name,
+        "the mask of " + name + " cannot be read" + (mask ? "" : ": " + mask.error().message)));
+  }
+}
+
 VerifyReport Engine::verify() {
   VerifyReport report;
   std::vector<policy::DedicatedVcpu> dedicated;
@@ -169,10 +226,16 @@ VerifyReport Engine::verify() {
     base::ThreadStats stats(proc_.root());
     const policy::PodRecord& pod = *ledger_.find(id);
     const auto seen = sandbox->observe_afresh(eyes(stats), pod, cgroup_mode(*sandbox));
-    if (!seen || sandbox->plan() == nullptr) continue;
+    if (!seen) {
+      note_unread(*sandbox, seen.error(), report);
+      continue;
+    }
+    count_threads(*sandbox, report);
+    if (sandbox->plan() == nullptr) {
+      report.findings.push_back(unread(id, "plan", "it has no plan yet to be held against"));
+      continue;
+    }
     plan(*sandbox);
-    ++report.sandboxes;
-    report.threads += static_cast<int>(sandbox->threads().size());
     report.interrupts += static_cast<int>(sandbox->interrupts().views().size());
     if (is_given_back(*sandbox)) {
       ++report.released;

@@ -127,23 +127,6 @@ struct Outcome {
   }
 };
 
-/// One breach of an invariant, found by reading the kernel afresh.
-struct Finding {
-  std::string invariant;  ///< "I1" ... "I8", or "drift"
-  std::string sandbox;
-  std::string subject;  ///< thread, vCPU or container
-  policy::CpuSet wanted, actual;
-  std::string text;
-};
-
-struct VerifyReport {
-  int sandboxes = 0;
-  int released = 0;  ///< sandboxes that were given back: read, and held to nothing
-  int threads = 0;
-  int interrupts = 0;  ///< of passed-through devices
-  std::vector<Finding> findings;
-};
-
 /// How a source of events stands.
 struct SourceView {
   bool up = false;

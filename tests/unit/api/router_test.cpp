@@ -214,11 +214,18 @@ TEST_CASE("in observe mode the answers say that nothing is written", "[api]") {
 TEST_CASE("verify reads the kernel afresh and names each breach", "[api]") {
   Api api;
   api.play_pod();
-  CHECK(api.good("POST", "/v1/verify").at("ok") == true);
+  const json::object kept = api.good("POST", "/v1/verify");
+  CHECK(kept.at("ok") == true);
+  CHECK(kept.at("verdict") == "ok");
+  CHECK(text(kept.at("seen")) == R"({"sandboxes":1,"threads":5})");
+  CHECK(text(kept.at("known")) == R"({"sandboxes":1,"threads":5})");
   api.scene.calls.own[111] = policy::CpuSet{0, 1};
   const json::object report = api.good("POST", "/v1/verify");
   CHECK(report.at("ok") == false);
+  CHECK(report.at("verdict") == "violated");
   REQUIRE_FALSE(report.at("findings").as_array().empty());
+  CHECK(report.at("findings").at(0).at("severity") == "violated");
+  CHECK(report.at("findings").at(0).at("remedy") == "kata-affinityctl reconcile s1");
   CHECK(report.at("findings").at(0).at("sandbox") == "s1");
   CHECK(report.at("findings").at(0).at("actual") == "0-1");
   CHECK(api.scene.cpus(111) == "0-1");  // nothing was written

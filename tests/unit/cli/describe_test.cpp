@@ -120,17 +120,31 @@ TEST_CASE("explain answers in sentences with their sources", "[cli]") {
         "  ! not isolated: CPU 4\n");
 }
 
-TEST_CASE("verify lists each violation", "[cli]") {
-  CHECK(cli::describe_report(parse(R"({"ok":true,"sandboxes":1,"threads":7,"findings":[]})")) ==
-        "good: 7 threads of 1 sandbox were read, and every promise holds\n");
-  CHECK(cli::describe_report(
-            parse(R"({"ok":true,"sandboxes":2,"released":1,"threads":9,"findings":[]})")) ==
-        "good: 9 threads of 2 sandboxes (1 released, held to nothing) were read, and every promise "
-        "holds\n");
-  CHECK(cli::describe_report(parse(R"({"ok":false,"sandboxes":2,"threads":9,"findings":[
-      {"invariant":"I4","sandbox":"s1","text":"emulator may run on CPU 4"}]})")) ==
-        "1 violation in 9 threads of 2 sandboxes\n"
-        "  I4    s1: emulator may run on CPU 4\n");
+TEST_CASE("verify begins with its verdict and says how much of what there is was read", "[cli]") {
+  CHECK(cli::describe_report(parse(R"({"verdict":"ok","ok":true,
+      "seen":{"sandboxes":1,"threads":7},"known":{"sandboxes":1,"threads":7},"findings":[]})")) ==
+        "ok: 7 of 7 threads in 1 of 1 sandbox read, no violation found\n");
+  CHECK(cli::describe_report(parse(R"({"verdict":"ok","ok":true,"released":1,
+      "seen":{"sandboxes":2,"threads":9},"known":{"sandboxes":2,"threads":9},"findings":[]})")) ==
+        "ok: 9 of 9 threads in 2 of 2 sandboxes read (1 released, held to no invariant), no "
+        "violation found\n");
+  CHECK(cli::describe_report(parse(R"({"verdict":"violated","ok":false,
+      "seen":{"sandboxes":1,"threads":9},"known":{"sandboxes":2,"threads":11},"findings":[
+      {"severity":"violated","invariant":"I4","sandbox":"s1","text":"emulator may run on CPU 4"},
+      {"severity":"unknown","invariant":"unread","sandbox":"s2","text":"its VMM cannot be read"},
+      {"severity":"degraded","invariant":"I8","sandbox":"s1","text":"too few vCPUs",
+       "remedy":"raise default_maxvcpus"}]})")) ==
+        "violated: 9 of 11 threads in 1 of 2 sandboxes read, 3 findings\n"
+        "  violated  I4    s1: emulator may run on CPU 4\n"
+        "  unknown   unread s2: its VMM cannot be read\n"
+        "  degraded  I8    s1: too few vCPUs\n"
+        "            -> raise default_maxvcpus\n");
+}
+
+TEST_CASE("verify on a node without sandboxes says that nothing was there to read", "[cli]") {
+  CHECK(cli::describe_report(parse(R"({"verdict":"ok","ok":true,
+      "seen":{"sandboxes":0,"threads":0},"known":{"sandboxes":0,"threads":0},"findings":[]})")) ==
+        "ok: 0 of 0 threads in 0 of 0 sandboxes read, no sandbox is known\n");
 }
 
 TEST_CASE("a change says what it did", "[cli]") {

@@ -401,7 +401,7 @@ TEST_CASE("verify reads the kernel and names what is wrong") {
   REQUIRE(scene.container("a", "c", {2, 3}, true));
   REQUIRE(scene.container("b", "c", {0, 1}, false));
   CHECK(scene.engine().verify().findings.empty());
-  CHECK(scene.engine().verify().threads == 10);
+  CHECK(scene.engine().verify().seen.threads == 10);
   scene.calls.own[211] = {1, 2};
   const auto report = scene.engine().verify();
   REQUIRE_FALSE(report.findings.empty());
@@ -420,4 +420,64 @@ TEST_CASE("verify reads the kernel and names what is wrong") {
   scene.calls.writes.clear();
   scene.engine().verify();
   CHECK(scene.calls.writes.empty());
+}
+
+namespace {
+
+bool has_unread(const engine::VerifyReport& report, const std::string& sandbox,
+                const std::string& text) {
+  return std::ranges::any_of(report.findings, [&](const engine::Finding& finding) {
+    return finding.severity == engine::Severity::kUnknown && finding.sandbox == sandbox &&
+           finding.text.find(text) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("verify is not good about a thread whose mask it could not read") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("a", 100));
+  scene.calls.get_faults[111] = EPERM;
+  const auto report = scene.engine().verify();
+  CHECK(report.verdict() == engine::Verdict::kUnknown);
+  CHECK_FALSE(report.ok());
+  CHECK(report.seen.threads == 4);
+  CHECK(report.known.threads == 5);
+  CHECK(has_unread(report, "a", "vcpu 1 (thread 111)"));
+
+  scene.calls.get_faults[111] = ESRCH;  // it ended: there is nothing to be read
+  CHECK(scene.engine().verify().known.threads == 4);
+  CHECK(scene.engine().verify().verdict() == engine::Verdict::kOk);
+}
+
+TEST_CASE("verify is not good about a sandbox that it could not read") {
+  EngineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.add("b", 200));
+  std::filesystem::remove_all(scene.node.proc() / "200");
+  const auto unread = scene.engine().verify();
+  CHECK(unread.verdict() == engine::Verdict::kUnknown);
+  CHECK(unread.seen.sandboxes == 1);
+  CHECK(unread.known.sandboxes == 2);
+  CHECK(unread.known.threads == 10);
+  CHECK(has_unread(unread, "b", "cannot be read"));
+
+  scene.calls.own[111] = {3, 4};
+  CHECK(scene.engine().verify().verdict() == engine::Verdict::kViolated);  // that is certain
+
+  scene.calls.own.erase(111);
+  scene.calls.gone.insert(200);  // the kernel says that it ended
+  const auto ended = scene.engine().verify();
+  CHECK(ended.verdict() == engine::Verdict::kOk);
+  CHECK(ended.known.sandboxes == 1);
+}
+
+TEST_CASE("verify on an empty node has read nothing of nothing") {
+  EngineScene scene;
+  const auto report = scene.engine().verify();
+  CHECK(report.verdict() == engine::Verdict::kOk);
+  CHECK(report.known.sandboxes == 0);
+  CHECK(report.known.threads == 0);
 }

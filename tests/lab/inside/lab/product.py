@@ -190,8 +190,8 @@ def in_guest(sandbox: str) -> dict[str, tuple[str, int, str]]:
 
 
 def violations() -> list:
-    """What `verify` finds."""
-    return call("POST", "/v1/verify")["findings"]
+    """What `verify` finds broken, or could not read."""
+    return [finding for finding in call("POST", "/v1/verify")["findings"] if finding["severity"] in ("violated", "unknown")]
 
 
 def _log() -> str:
