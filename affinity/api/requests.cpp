@@ -70,7 +70,8 @@ base::Result<policy::Event> read_unpin(const std::string& sandbox, const std::st
   return policy::Event{policy::Source::kApi, policy::OverrideSet{sandbox, std::move(*given)}};
 }
 
-base::Result<policy::Event> read_sandbox(const std::string& id, std::string_view body) {
+base::Result<policy::Event> read_sandbox(policy::Source source, const std::string& id,
+                                         std::string_view body) {
   const auto document = words::parse_json(body, "body");
   if (!document) return unexpected(document.error());
   words::Complaint complaint;
@@ -92,11 +93,11 @@ base::Result<policy::Event> read_sandbox(const std::string& id, std::string_view
   if (!pod.agent.empty()) {
     if (auto good = guest::parse_address(pod.agent); !good) return unexpected(good.error());
   }
-  return policy::Event{policy::Source::kApi, std::move(pod)};
+  return policy::Event{source, std::move(pod)};
 }
 
-base::Result<policy::Event> read_container(const std::string& sandbox, const std::string& id,
-                                           std::string_view body) {
+base::Result<policy::Event> read_container(policy::Source source, const std::string& sandbox,
+                                           const std::string& id, std::string_view body) {
   const auto document = words::parse_json(body, "body");
   if (!document) return unexpected(document.error());
   words::Complaint complaint;
@@ -108,7 +109,7 @@ base::Result<policy::Event> read_container(const std::string& sandbox, const std
   if (fields.read("exclusive", exclusive)) seen.exclusive = exclusive;
   fields.finish();
   if (!complaint.empty()) return unexpected(complaint.error());
-  return policy::Event{policy::Source::kApi, std::move(seen)};
+  return policy::Event{source, std::move(seen)};
 }
 
 }  // namespace ka::api

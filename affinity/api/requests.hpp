@@ -12,12 +12,13 @@ namespace ka::api {
 /// `{"vmm_pid":N, "pod_uid", "pod_name", "handler", "cgroup", "qmp_socket", "agent"}`, all of them
 /// optional: without a VMM it is a pod of another runtime, which only owns CPUs. Kata's own QMP
 /// socket is refused.
-base::Result<policy::Event> read_sandbox(const std::string& id, std::string_view body);
+base::Result<policy::Event> read_sandbox(policy::Source source, const std::string& id,
+                                         std::string_view body);
 
 /// `{"cpus", "mems", "quota", "period", "exclusive", "name"}`, all of them optional. `exclusive`
 /// is judged by the quota where it is absent.
-base::Result<policy::Event> read_container(const std::string& sandbox, const std::string& id,
-                                           std::string_view body);
+base::Result<policy::Event> read_container(policy::Source source, const std::string& sandbox,
+                                           const std::string& id, std::string_view body);
 
 /// `{"cpus":"2-3"}` for the threads that the path names: `role` is "vcpu", "emulator", "iothread"
 /// or "vhost"; `thread` is a vCPU's index, an iothread's id, or empty for the role as a whole.

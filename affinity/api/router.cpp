@@ -25,7 +25,7 @@ struct Route {
   /// Parts that begin with ":" are ids.
   std::span<const std::string_view> parts;
   Response (Router::*answer)(const Call&);
-  bool takes_id = false;  ///< understands ?id=
+  std::string_view query = {};  ///< the key that it understands: "id" or "source"
 };
 
 constexpr std::string_view kList[] = {"v1", "sandboxes"};
@@ -45,10 +45,10 @@ constexpr std::string_view kMetrics[] = {"metrics"};
 constexpr Route kRoutes[] = {
     {"GET", kList, &Router::list},
     {"GET", kSandbox, &Router::show},
-    {"PUT", kSandbox, &Router::put_sandbox},
-    {"DELETE", kSandbox, &Router::delete_sandbox},
-    {"PUT", kContainer, &Router::put_container},
-    {"DELETE", kContainer, &Router::delete_container},
+    {"PUT", kSandbox, &Router::put_sandbox, "source"},
+    {"DELETE", kSandbox, &Router::delete_sandbox, "source"},
+    {"PUT", kContainer, &Router::put_container, "source"},
+    {"DELETE", kContainer, &Router::delete_container, "source"},
     {"PUT", kPin, &Router::put_pin},
     {"DELETE", kPin, &Router::delete_pin},
     {"PUT", kPinOne, &Router::put_pin},
@@ -56,8 +56,8 @@ constexpr Route kRoutes[] = {
     {"GET", kExplain, &Router::explain},
     {"GET", kNode, &Router::node},
     {"POST", kVerify, &Router::verify},
-    {"POST", kReconcile, &Router::reconcile, true},
-    {"POST", kRelease, &Router::release, true},
+    {"POST", kReconcile, &Router::reconcile, "id"},
+    {"POST", kRelease, &Router::release, "id"},
     {"GET", kEvents, &Router::events},
     {"GET", kMetrics, &Router::metrics},
 };
@@ -105,10 +105,22 @@ base::Result<void> take_ids(const Route& route, const Path& path, Call& call) {
   return {};
 }
 
+base::Result<void> take_source(const std::string& name, Call& call) {
+  if (name != policy::source_name(policy::Source::kProxy)) {
+    return base::fail(ErrorCode::kInvalid, "source: only \"proxy\" may be named");
+  }
+  call.source = policy::Source::kProxy;
+  return {};
+}
+
 base::Result<void> take_query(const Route& route, const Path& path, Call& call) {
   for (const auto& [name, value] : path.query) {
-    if (!route.takes_id || name != "id") {
+    if (name != route.query) {
       return base::fail(ErrorCode::kInvalid, "the query key \"" + name + "\" is not known here");
+    }
+    if (name == "source") {
+      if (auto taken = take_source(value, call); !taken) return taken;
+      continue;
     }
     auto id = checked_id("sandbox", value);
     if (!id) return unexpected(id.error());
@@ -222,7 +234,7 @@ Response Router::submit(const base::Result<policy::Event>& event) {
 }
 
 Response Router::put_sandbox(const Call& call) {
-  auto event = read_sandbox(call.sandbox, call.body);
+  auto event = read_sandbox(call.source, call.sandbox, call.body);
   const bool names_domain = event && !std::get<policy::PodSeen>(event->body).domain.empty();
   if (names_domain && !engine_.sources().contains(policy::Source::kLibvirt)) {
     return submit(base::fail(ErrorCode::kInvalid, "domain: libvirt is not asked (libvirt_uri)"));
@@ -231,16 +243,15 @@ Response Router::put_sandbox(const Call& call) {
 }
 
 Response Router::delete_sandbox(const Call& call) {
-  return submit(policy::Event{policy::Source::kApi, policy::PodGone{call.sandbox}});
+  return submit(policy::Event{call.source, policy::PodGone{call.sandbox}});
 }
 
 Response Router::put_container(const Call& call) {
-  return submit(read_container(call.sandbox, call.container, call.body));
+  return submit(read_container(call.source, call.sandbox, call.container, call.body));
 }
 
 Response Router::delete_container(const Call& call) {
-  return submit(
-      policy::Event{policy::Source::kApi, policy::ContainerGone{call.sandbox, call.container}});
+  return submit(policy::Event{call.source, policy::ContainerGone{call.sandbox, call.container}});
 }
 
 Response Router::put_pin(const Call& call) {

@@ -22,6 +22,9 @@ struct Call {
   std::string role;       ///< of threads, where the path names one
   std::string thread;     ///< of that role, where the path names one
   std::string only;       ///< ?id=; empty: all sandboxes
+  /// ?source=proxy: the shim proxy passes on what containerd asked its shim for. Else whoever calls
+  /// speaks for himself.
+  policy::Source source = policy::Source::kApi;
   std::string_view body;
 };
 

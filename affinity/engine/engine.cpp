@@ -232,6 +232,7 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
 }
 
 void Engine::set_source(policy::Source source, SourceView view) {
+  ledger_.set_connected(source, view.up);
   SourceView& known = sources_[source];
   if (known == view) return;
   known = std::move(view);

@@ -21,15 +21,17 @@ constexpr int kVersion = 1;
 
 json::object to_json(const policy::ContainerRecord& container) {
   const policy::ContainerFacts& facts = container.facts;
-  return {{"id", facts.id},
-          {"name", facts.name},
-          {"cpus", format_list(facts.cpus)},
-          {"mems", format_list(facts.mems)},
-          {"exclusive", facts.exclusive},
-          {"quota", facts.quota},
-          {"period", facts.period},
-          {"exited", facts.exited},
-          {"source", policy::source_name(container.source)}};
+  json::object object{{"id", facts.id},
+                      {"name", facts.name},
+                      {"cpus", format_list(facts.cpus)},
+                      {"mems", format_list(facts.mems)},
+                      {"exclusive", facts.exclusive},
+                      {"quota", facts.quota},
+                      {"period", facts.period},
+                      {"exited", facts.exited},
+                      {"source", policy::source_name(container.source)}};
+  if (container.told_exclusive) object["told_exclusive"] = *container.told_exclusive;
+  return object;
 }
 
 json::object to_json(const policy::Override& by_hand) {
@@ -129,6 +131,8 @@ policy::ContainerRecord read_container(const json::value& value, const std::stri
   words::read_spec_fields(fields, facts);
   fields.read("exclusive", facts.exclusive);
   fields.read("exited", facts.exited);
+  bool told = false;
+  if (fields.read("told_exclusive", told)) container.told_exclusive = told;
   container.source = read_source(fields);
   fields.finish();
   return container;

@@ -41,7 +41,8 @@ struct PodGone {
 };
 
 /// A container's spec: replaces what was known of that container, but for its name, which stays
-/// where none is told. `exclusive` absent: decided by the ledger (Ledger::judge).
+/// where none is reported, unless a source that knows more reported it and is still connected.
+/// `exclusive`: a person's word; absent: decided by the ledger (Ledger::judge).
 struct ContainerSeen {
   std::string sandbox;
   ContainerFacts container;

@@ -19,6 +19,27 @@ constexpr std::array<std::pair<Source, std::string_view>, 8> kSources{{
     {Source::kState, "state"},
 }};
 
+/// How much a source knows of a container. The runtime itself knows most: each change before it is
+/// made, and each exit. The shim proxy sees the same calls later and misses exits; persist.json
+/// lags behind both; a cgroup has only the mask.
+int rank(Source source) {
+  switch (source) {
+    case Source::kNri:
+      return 3;
+    case Source::kProxy:
+      return 2;
+    case Source::kPersist:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+/// A person described it, of a pod that is not kubelet's.
+bool is_by_hand(const PodRecord& pod, const ContainerRecord& container) {
+  return container.source == Source::kApi && pod.pod_uid.empty();
+}
+
 /// Takes over a value that says something; true when that changed anything.
 bool take(std::string& known, const std::string& told) {
   if (told.empty() || told == known) return false;
@@ -112,7 +133,7 @@ Change Ledger::apply(const Event& event) {
 void Ledger::restore(PodRecord pod) {
   // What was judged before a restart holds until its source speaks again.
   for (auto& [id, container] : pod.containers) {
-    if (!container.told_exclusive) container.told_exclusive = container.facts.exclusive;
+    container.judged_before = container.facts.exclusive;
   }
   const std::string id = pod.id;
   Touched touched;
@@ -121,6 +142,14 @@ void Ledger::restore(PodRecord pod) {
   enter(id, touched);
   Change ignored;
   settle(std::move(touched), ignored);
+}
+
+void Ledger::set_connected(Source source, bool connected) {
+  if (connected) {
+    connected_.insert(source);
+  } else {
+    connected_.erase(source);
+  }
 }
 
 const PodRecord* Ledger::find(std::string_view id) const {
@@ -141,8 +170,8 @@ CpuSet Ledger::shared_pool(const CpuSet& online) const {
 bool Ledger::fold(const PodSeen& event, Source source) {
   const bool known = pods_.contains(event.id);
   PodRecord& pod = record(event.id, source);
-  // It knows more of its pods than whoever saw one first.
-  if (source == Source::kNri) pod.source = source;
+  // Whoever knows more of its containers may not have seen the pod first.
+  if (rank(source) > rank(pod.source)) pod.source = source;
   bool changed = !known;
   changed |= take(pod.pod_uid, event.pod_uid);
   changed |= take(pod.pod_name, event.pod_name);
@@ -163,8 +192,10 @@ bool Ledger::fold(const PodGone& event, Source) { return pods_.erase(event.id) >
 
 bool Ledger::fold(const ContainerSeen& event, Source source) {
   PodRecord& pod = record(event.sandbox, source);
-  ContainerRecord& known = pod.containers[event.container.id];
-  ContainerRecord told{event.container, source, event.exclusive};
+  const auto [entry, added] = pod.containers.try_emplace(event.container.id);
+  ContainerRecord& known = entry->second;
+  if (!added && outranks(known, source)) return false;
+  ContainerRecord told{event.container, source, event.exclusive, std::nullopt};
   if (told.facts.name.empty()) told.facts.name = known.facts.name;
   told.facts.exclusive = judge(pod, told);
   const bool changed = known.facts != told.facts;
@@ -212,20 +243,31 @@ PodRecord& Ledger::record(const std::string& id, Source source) {
   return found->second;
 }
 
-/// Whether a container owns its CPUs. A person's word goes before everybody's; then kubelet's, for
-/// the pods that it knows; then what was judged before a restart; then quota and disjointness: the
-/// very set of another pod's container is a pool that they share. (A set that merely overlaps
-/// others' proves nothing: kubelet rewrites those up to 10 s late.)
+/// Whether a report of `source` leaves what is known of a container as it is. A person is always
+/// heard, and what is known from before a restart gives way to any report. A proxy lives as long as
+/// its sandbox.
+bool Ledger::outranks(const ContainerRecord& known, Source source) const {
+  if (source == Source::kApi || known.judged_before) return false;
+  const bool speaks = known.source == Source::kProxy || connected_.contains(known.source);
+  return speaks && rank(known.source) > rank(source);
+}
+
+/// Whether a container owns its CPUs. A person's `exclusive` decides; then kubelet's claims,
+/// whoever reported the container, for the pods that are kubelet's; then what was judged before a
+/// restart; then quota and disjointness: the very set of another pod's container is a pool that
+/// they share. (A set that merely overlaps others' proves nothing: kubelet rewrites those up to 10
+/// s late.)
 bool Ledger::judge(const PodRecord& pod, const ContainerRecord& container) const {
-  const bool by_person = container.source == Source::kApi;
-  const bool kubelet_knows = kubelet_.claims && !by_person;
-  if (container.told_exclusive && !kubelet_knows) return *container.told_exclusive;
+  if (container.told_exclusive) return *container.told_exclusive;
+  const bool by_hand = is_by_hand(pod, container);
+  const bool kubelet_knows = kubelet_.claims && !by_hand;
   if (kubelet_knows && container.source == Source::kCgroup) {
     return owns_mask(*kubelet_.claims, pod, container.facts.cpus);
   }
   if (kubelet_knows) return listed(pod, container.facts);
+  if (container.judged_before) return *container.judged_before;
   return exclusive_by_quota(container.facts) &&
-         (by_person || !shared_with_another_pod(pod, container.facts.cpus));
+         (by_hand || !shared_with_another_pod(pod, container.facts.cpus));
 }
 
 bool Ledger::listed(const PodRecord& pod, const ContainerFacts& container) const {

@@ -1,6 +1,6 @@
-// The ledger: everything that the sources told, folded into one record a pod. It answers who owns
-// which CPU. Order, repetition and source of events leave no trace in it but the last word said of
-// each thing.
+// The ledger: everything that the sources reported, folded into one record a pod. It answers who
+// owns which CPU. Order, repetition and source of events leave no trace in it but the last report
+// of each thing by the source that knows most of it (docs/sources.md, "Which source decides").
 #pragma once
 
 #include <map>
@@ -19,8 +19,11 @@ namespace ka::policy {
 
 struct ContainerRecord {
   ContainerFacts facts;
-  Source source = Source::kApi;        ///< who told the facts
-  std::optional<bool> told_exclusive;  ///< where somebody said so; else facts.exclusive is judged
+  Source source = Source::kApi;        ///< who reported the facts
+  std::optional<bool> told_exclusive;  ///< a person's word; absent: facts.exclusive is judged
+  /// Restored from the state file: what was judged before the restart. Absent once a source has
+  /// reported the container again.
+  std::optional<bool> judged_before;
 
   bool operator==(const ContainerRecord&) const = default;
 };
@@ -62,6 +65,10 @@ class Ledger {
 
   /// Takes a whole record back, as it was before a restart.
   void restore(PodRecord pod);
+
+  /// Whether a source is connected. While it is, reports of sources that know less do not replace
+  /// what it reported of a container; afterwards every report does.
+  void set_connected(Source source, bool connected);
 
   const PodRecord* find(std::string_view id) const;
   const std::map<std::string, PodRecord, std::less<>>& pods() const { return pods_; }
@@ -109,6 +116,7 @@ class Ledger {
   std::set<std::string> pods_of(const Touched& touched) const;
   bool judge_all_of(PodRecord& pod) const;
   bool judge(const PodRecord& pod, const ContainerRecord& container) const;
+  bool outranks(const ContainerRecord& known, Source source) const;
   bool listed(const PodRecord& pod, const ContainerFacts& container) const;
   bool shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const;
   CpuSet owned_by(const std::string& owner) const;
@@ -118,6 +126,7 @@ class Ledger {
   Index index_;
   KubeletSeen kubelet_;  ///< what it said last
   Owners owners_;        ///< by a pod's uid, or where it has none its id
+  std::set<Source> connected_;
 };
 
 /// kubelet's rule seen from a container's spec: a quota of exactly as many whole CPUs as the cpuset

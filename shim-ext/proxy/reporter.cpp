@@ -12,10 +12,13 @@ namespace json = boost::json;
 // A pod has a few containers; those beyond this are not reported.
 constexpr std::size_t kMostContainers = 1024;
 
-std::string sandbox_path(const Spec& spec) { return "/v1/sandboxes/" + spec.sandbox; }
+// The API takes a caller for a person who knows better than kubelet: this says that we are none.
+constexpr const char* kOurs = "?source=proxy";
+
+std::string sandbox_path(const Spec& spec) { return "/v1/sandboxes/" + spec.sandbox + kOurs; }
 
 std::string container_path(const Spec& spec, const std::string& container) {
-  return sandbox_path(spec) + "/containers/" + container;
+  return "/v1/sandboxes/" + spec.sandbox + "/containers/" + container + kOurs;
 }
 
 void put(json::object& object, const char* key, const std::string& value) {

@@ -34,7 +34,8 @@ Event any_container() {
   facts.period = 100000;
   facts.quota = any(2) == 0 ? -1 : facts.cpus.size() * facts.period;
   facts.exited = any(5) == 0;
-  const Source source = one_of<Source>({Source::kNri, Source::kNri, Source::kApi, Source::kCgroup});
+  const Source source = one_of<Source>({Source::kNri, Source::kNri, Source::kApi, Source::kProxy,
+                                        Source::kPersist, Source::kCgroup});
   std::optional<bool> told;
   if (any(5) == 0) told = any(2) == 0;
   return {source, ContainerSeen{one_of(kIds), facts, told}};
@@ -105,14 +106,13 @@ struct Slow {
   }
 
   bool owns(const PodRecord& pod, const ContainerRecord& container) const {
-    const bool by_person = container.source == Source::kApi;
-    if (kubelet.claims && !by_person) {
+    if (container.told_exclusive) return *container.told_exclusive;
+    const bool by_hand = container.source == Source::kApi && pod.pod_uid.empty();
+    if (kubelet.claims && !by_hand) {
       return container.source == Source::kCgroup ? is_whole(pod, container.facts.cpus)
                                                  : claimed(pod, container.facts);
     }
-    if (container.told_exclusive) return *container.told_exclusive;
-    return exclusive_by_quota(container.facts) &&
-           (by_person || !is_pool(pod, container.facts.cpus));
+    return exclusive_by_quota(container.facts) && (by_hand || !is_pool(pod, container.facts.cpus));
   }
 
   std::string owner(const Claim& claim) const {
@@ -177,6 +177,101 @@ TEST_CASE("what becomes foreign to a pod is told") {
       for (const auto& [id, foreign] : before) {
         if (ledger.find(id) == nullptr || id == change.sandbox) continue;
         RC_ASSERT((ledger.exclusive_to_others(id) - foreign).subset_of(change.taken));
+      }
+    }
+  });
+}
+
+namespace {
+
+/// What is so on a node: the same whoever reports it.
+struct Truth {
+  struct Pod {
+    std::string id, uid;
+    std::vector<ContainerFacts> containers;
+  };
+  std::vector<Pod> pods;
+  std::optional<std::vector<Claim>> claims;
+};
+
+/// kubelet >= 1.33 writes no quota for a container that has CPUs of its own.
+Truth any_truth() {
+  Truth truth;
+  const CpuSet pool{0, 1};
+  const bool has_kubelet = any(4) != 0;
+  if (has_kubelet) truth.claims.emplace();
+  int next = pool.size();
+  for (const std::string& id : kIds) {
+    Truth::Pod pod{id, "uid-" + id, {}};
+    for (int i = 1 + any(2); i > 0; --i) {
+      ContainerFacts facts;
+      facts.id = id + std::to_string(i);
+      facts.name = "name-" + facts.id;
+      facts.period = 100000;
+      const bool own = any(2) == 0;
+      facts.cpus = own ? CpuSet::range(next, next + any(2)) : pool;
+      if (own) next += facts.cpus.size();
+      // A burstable container's limit may be worth the whole pool.
+      const bool has_quota = !(own && has_kubelet && any(2) == 0);
+      facts.quota = has_quota ? facts.cpus.size() * facts.period : -1;
+      if (own && has_kubelet) truth.claims->push_back({pod.uid, facts.name, facts.cpus});
+      pod.containers.push_back(facts);
+    }
+    truth.pods.push_back(pod);
+  }
+  if (truth.claims) std::ranges::sort(*truth.claims);
+  return truth;
+}
+
+/// The proxy leaves out a quota that is none.
+ContainerFacts as_seen_by(Source source, ContainerFacts facts) {
+  if (source == Source::kProxy && facts.quota < 0) facts.quota = 0;
+  return facts;
+}
+
+void report(Ledger& ledger, const Truth::Pod& pod, Source source) {
+  ledger.apply({source, PodSeen{.id = pod.id, .pod_uid = pod.uid}});
+  for (const ContainerFacts& facts : pod.containers) {
+    ledger.apply({source, ContainerSeen{pod.id, as_seen_by(source, facts), std::nullopt}});
+  }
+}
+
+/// All that is so, by sources and in an order that chance decides.
+Ledger told_by_chance(const Truth& truth) {
+  const std::vector<Source> sources = {Source::kNri, Source::kProxy, Source::kPersist,
+                                       Source::kApi};
+  Ledger ledger;
+  std::vector<Truth::Pod> untold = truth.pods;
+  bool kubelet_told = false;
+  while (!untold.empty() || !kubelet_told) {
+    ledger.set_connected(Source::kNri, any(2) == 0);
+    if (any(4) == 0) {
+      ledger.apply({Source::kKubelet, KubeletSeen{std::nullopt, truth.claims}});
+      kubelet_told = true;
+    }
+    const Truth::Pod pod = one_of(truth.pods);
+    report(ledger, pod, one_of(sources));
+    std::erase_if(untold, [&](const Truth::Pod& other) { return other.id == pod.id; });
+  }
+  return ledger;
+}
+
+}  // namespace
+
+TEST_CASE("the same facts give the same owners, whoever reports them and in whichever order") {
+  property::holds("any mix of sources", [] {
+    const Truth truth = any_truth();
+    Ledger by_nri;
+    by_nri.apply({Source::kKubelet, KubeletSeen{std::nullopt, truth.claims}});
+    for (const Truth::Pod& pod : truth.pods) report(by_nri, pod, Source::kNri);
+    const Ledger mixed = told_by_chance(truth);
+    RC_ASSERT(mixed.exclusive() == by_nri.exclusive());
+    for (const auto& [id, pod] : by_nri.pods()) {
+      RC_ASSERT(mixed.exclusive_to_others(id) == by_nri.exclusive_to_others(id));
+      for (const auto& [container_id, container] : pod.containers) {
+        const bool same = mixed.find(id)->containers.at(container_id).facts.exclusive ==
+                          container.facts.exclusive;
+        RC_ASSERT(same);
       }
     }
   });

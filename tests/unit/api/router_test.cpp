@@ -442,3 +442,27 @@ TEST_CASE("a set by hand that cannot be is refused and changes nothing", "[api]"
   CHECK(api.scene.calls.writes.empty());
   CHECK(text(api.good("GET", "/v1/sandboxes/s1").at("overrides")) == "[]");
 }
+
+TEST_CASE("what the shim proxy passes on is not a person's word") {
+  Api api;
+  const auto source = [&](const char* of) {
+    return text(api.good("GET", "/v1/sandboxes/s1").at(of));
+  };
+  api.good("PUT", "/v1/sandboxes/s1?source=proxy", R"({"vmm_pid":100,"pod_uid":"u1"})");
+  api.good("PUT", "/v1/sandboxes/s1/containers/c1?source=proxy",
+           R"({"name":"app","cpus":"4-5","period":100000})");
+  CHECK(source("source") == R"("proxy")");
+  CHECK(api.good("GET", "/v1/sandboxes/s1").at("containers").at(0).at("source") == "proxy");
+  api.scene.engine().handle(
+      {policy::Source::kKubelet,
+       policy::KubeletSeen{policy::CpuSet{0, 1},
+                           std::vector<policy::Claim>{{"u1", "app", {4, 5}}}}});
+  CHECK(api.scene.cpus(111) == "4");
+  CHECK(api.scene.cpus(112) == "5");
+  api.good("DELETE", "/v1/sandboxes/s1/containers/c1?source=proxy");
+  api.good("DELETE", "/v1/sandboxes/s1?source=proxy");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1?source=nri", "{}") ==
+        R"(400 source: only "proxy" may be named)");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1?id=proxy", "{}") ==
+        R"(400 the query key "id" is not known here)");
+}

@@ -201,6 +201,73 @@ TEST_CASE("a person's word goes before kubelet's") {
   CHECK(ledger.exclusive() == CpuSet{2});
 }
 
+TEST_CASE("kubelet's list decides whoever reports the container") {
+  for (const Source source : {Source::kNri, Source::kProxy, Source::kPersist, Source::kApi}) {
+    CAPTURE(source_name(source));
+    Ledger ledger;
+    ledger.apply({source, PodSeen{.id = "a", .pod_uid = "uid-a"}});
+    // kubelet >= 1.33 gives a Guaranteed container no quota; a burstable one's may equal the pool.
+    Event guaranteed = told("a", "app", {4, 5}, 0);
+    Event burstable = told("a", "side", {0, 1}, 2);
+    guaranteed.source = burstable.source = source;
+    ledger.apply(guaranteed);
+    ledger.apply(burstable);
+    ledger.apply(kubelet({{"uid-a", "app", {4, 5}}}));
+    CHECK(exclusive(ledger, "a", "app"));
+    CHECK_FALSE(exclusive(ledger, "a", "side"));
+    CHECK(ledger.exclusive() == CpuSet{4, 5});
+  }
+}
+
+TEST_CASE("a source that knows more is not overwritten while it is connected") {
+  Ledger ledger;
+  const auto report = [&](Source source, CpuSet cpus) {
+    Event event = told("a", "app", std::move(cpus), 0);
+    event.source = source;
+    return ledger.apply(event).any;
+  };
+  const auto record = [&] { return ledger.find("a")->containers.at("a-app"); };
+  ledger.set_connected(Source::kNri, true);
+  CHECK(report(Source::kPersist, {1}));
+  CHECK(report(Source::kProxy, {2}));
+  CHECK_FALSE(report(Source::kPersist, {1}));
+  CHECK(report(Source::kNri, {3}));
+  CHECK_FALSE(report(Source::kProxy, {2}));
+  CHECK_FALSE(report(Source::kPersist, {1}));
+  CHECK(record().source == Source::kNri);
+  CHECK(record().facts.cpus == CpuSet{3});
+  // A person may always speak, and the runtime after that.
+  CHECK(report(Source::kApi, {4}));
+  CHECK(report(Source::kNri, {3}));
+  // What a runtime said that is not there any more gives way.
+  ledger.set_connected(Source::kNri, false);
+  CHECK(report(Source::kProxy, {5}));
+  CHECK(record().source == Source::kProxy);
+}
+
+TEST_CASE("what is known from before a restart gives way to any report") {
+  Ledger before;
+  before.apply(pod("a"));
+  before.apply(told("a", "app", {4}, 0));
+  Ledger after;
+  after.restore(*before.find("a"));
+  after.set_connected(Source::kNri, true);
+  Event late = told("a", "app", {5}, 0);
+  late.source = Source::kPersist;
+  CHECK(after.apply(late).any);
+  CHECK(after.find("a")->containers.at("a-app").facts.cpus == CpuSet{5});
+}
+
+TEST_CASE("a person's word on who owns CPUs outlives a restart") {
+  Ledger before;
+  before.apply({Source::kApi, PodSeen{.id = "a", .pod_uid = "uid-a"}});
+  before.apply(seen("a", "a1", {2}, true));
+  Ledger after;
+  after.restore(*before.find("a"));
+  after.apply(kubelet({}));
+  CHECK(after.exclusive() == CpuSet{2});
+}
+
 TEST_CASE("what was judged before a restart holds until its source speaks again") {
   Ledger before;
   before.apply(pod("a"));

@@ -10,8 +10,8 @@ namespace {
 
 using Reports = std::vector<Report>;
 
-constexpr const char* kPod = "/v1/sandboxes/p1";
-constexpr const char* kApp = "/v1/sandboxes/p1/containers/c1";
+constexpr const char* kPod = "/v1/sandboxes/p1?source=proxy";
+constexpr const char* kApp = "/v1/sandboxes/p1/containers/c1?source=proxy";
 constexpr const char* kPodBody = R"({"pod_uid":"u-1","pod_name":"web/app-0","handler":"kata"})";
 constexpr const char* kAppBody =
     R"({"name":"app","cpus":"2-3","mems":"0","quota":200000,"period":100000})";
@@ -108,8 +108,8 @@ TEST_CASE("a container outside a pod is a sandbox of its own") {
   Scene scene;
   scene.dir.write("x/config.json", R"({"linux":{"resources":{"cpu":{"cpus":"1"}}}})");
   CHECK(scene.reporter.asked(scene.create("x")) ==
-        Reports{{"PUT", "/v1/sandboxes/x", "{}"},
-                {"PUT", "/v1/sandboxes/x/containers/x", R"({"cpus":"1"})"}});
+        Reports{{"PUT", "/v1/sandboxes/x?source=proxy", "{}"},
+                {"PUT", "/v1/sandboxes/x/containers/x?source=proxy", R"({"cpus":"1"})"}});
   CHECK(scene.reporter.answered(scene.create("x"), {true, 9})[0].body == R"({"vmm_pid":9})");
 }
 
