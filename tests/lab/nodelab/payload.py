@@ -13,6 +13,7 @@ from nodelab.cache import cached, digest
 from nodelab.image import guest_image, make_ext4
 from nodelab.packages import make_packages
 from nodelab.paths import INSIDE, PROJECT, SCENARIOS, build_dir
+from nodelab.peers import unpacked
 from nodelab.scenarios import Scenario
 
 _PROGRAMS = ("kata-affinityd", "kata-affinityctl", "containerd-shim-kata-affinity-v2", "kata-affinity-agent", "tiny_vm")
@@ -55,6 +56,8 @@ def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None
         shutil.copytree(_portable(programs), root, dirs_exist_ok=True)
     if scenario and scenario.packages:
         make_packages(root / "bin", root / "packages", work / "packing")
+    if scenario and scenario.peers:
+        shutil.copytree(unpacked(scenario.peers), root / "peers")
     if extra:
         shutil.copytree(extra, root, dirs_exist_ok=True)
     used = sum(path.stat().st_size for path in root.rglob("*") if path.is_file())

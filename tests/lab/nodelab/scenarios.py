@@ -14,7 +14,7 @@ class Scenario:
     """One scenario. `shapes` are those that `node all` runs it on; `core` says whether the short list has it.
 
     `alone`: it judges how long something takes, so that no other node may run beside it. `needs_product`: it cannot run without the
-    product's programs in the build tree; `packages`: nor without its packages.
+    product's programs in the build tree; `packages`: nor without its packages; `peers`: nor without these programs of others.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Scenario:
     alone: bool
     needs_product: bool
     packages: bool
+    peers: tuple[str, ...]
 
 
 def all_scenarios() -> list[Scenario]:
@@ -58,4 +59,5 @@ def _read(path: Path) -> Scenario:
         alone=settings.get("alone") == "yes",
         needs_product=settings.get("product") != "no",
         packages=settings.get("packages") == "yes",
+        peers=tuple(settings.get("peers", "").split()),
     )

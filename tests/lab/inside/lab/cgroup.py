@@ -1,6 +1,8 @@
 """Cgroups as kubelet and Kata make them, on cgroup v2 and, for cpuset, on v1."""
 
 import shutil
+import subprocess
+import time
 from pathlib import Path
 
 _UNIFIED = Path("/sys/fs/cgroup")
@@ -37,6 +39,42 @@ class Cgroup:
     def remove(self) -> None:
         """Deletes the cgroup, which must be empty."""
         self._dir.rmdir()
+
+
+class Scope:
+    """A unit of systemd with one process in it, as runtimes make it with cgroup v2 and the systemd driver."""
+
+    def __init__(self, slice_: str, name: str, pid: int) -> None:
+        self._name = name
+        told = ["Slice", "s", slice_, "Delegate", "b", "true", "PIDs", "au", "1", str(pid)]
+        _ask_systemd("StartTransientUnit", "ssa(sv)a(sa(sv))", name, "replace", "3", *told, "0")
+        self.path = _wait_for_cgroup(pid, name)
+
+    def set_cpus(self, cpus: str) -> None:
+        """Asks systemd for these CPUs, until the unit ends."""
+        subprocess.run(["systemctl", "set-property", "--runtime", self._name, f"AllowedCPUs={cpus}"], check=True)
+
+    def remove(self) -> None:
+        """It ends with its last process."""
+
+
+def _ask_systemd(call: str, *arguments: str) -> None:
+    manager = ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"]
+    subprocess.run(["busctl", "call", *manager, call, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def _wait_for_cgroup(pid: int, unit: str, seconds: float = 20) -> str:
+    """The cgroup of `pid` once that is the one of `unit`: systemd's answer comes before it has acted."""
+    until = time.monotonic() + seconds
+    while not (path := _path_of(pid)).endswith(f"/{unit}"):
+        if time.monotonic() > until:
+            raise RuntimeError(f"{unit}: its process is in {path} after {seconds} s")
+        time.sleep(0.02)
+    return path
+
+
+def _path_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cgroup").read_text().strip().rpartition("::")[2]
 
 
 def _make(path: str) -> Path:

@@ -86,6 +86,17 @@ def metric(name: str) -> float:
     return next(float(line.split()[1]) for line in page.splitlines() if line.startswith(f"{name} "))
 
 
+def show_times() -> None:
+    """Prints what the daemon, since its start, has counted of its own part: means by whose word it acted on, and how long runtimes waited for it."""
+    page = _request("GET", "/metrics", None, 60)
+    values = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
+    for name in ("foreign_cpus_seconds", "reaction_seconds", "answer_seconds"):
+        for key, count in values.items():
+            if key.startswith(f"kata_affinity_{name}_count") and float(count) > 0:
+                total = float(values[key.replace("_count", "_sum", 1)])
+                print(f"          by the daemon: {key.replace('_count', '', 1)}: {count} times, mean {total / float(count) * 1000:.1f} ms")
+
+
 def owned() -> str:
     """What the daemon takes for exclusive."""
     return call("GET", "/v1/node")["exclusive"]

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 from lab import cpus
-from lab.cgroup import Cgroup
+from lab.cgroup import Cgroup, Scope
 from lab.vm import Vm, VmSpec, launch
 
 _GO_SANDBOXES, _GO_VMS, _RUST_SANDBOXES = Path("/run/vc/sbs"), Path("/run/vc/vm"), Path("/run/kata")
@@ -38,7 +38,7 @@ class _Runtime:
 
     def __init__(self) -> None:
         self._id = ""
-        self._cgroup: Cgroup
+        self._cgroup: Cgroup | Scope
         self._vm: Vm
         self._resources: dict[str, dict] = {}
         self._monitor: socket.socket | None = None
@@ -74,7 +74,10 @@ class _Runtime:
 
 
 class GoRuntime(_Runtime):
-    """src/runtime, with its defaults: sandbox_cgroup_only = false, static_sandbox_resource_mgmt = false, cgroupfs."""
+    """src/runtime, with its defaults: sandbox_cgroup_only = false, static_sandbox_resource_mgmt = false.
+
+    systemd's form of a path is taken for a name at the root (resourcecontrol/cgroups.go), beside kubelet's slices.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,8 +88,7 @@ class GoRuntime(_Runtime):
         """Folder, cgroups, VM, then the pause container in it."""
         self._id = sandbox
         (_GO_SANDBOXES / sandbox).mkdir(0o700, parents=True)
-        parent, _, name = spec["linux"]["cgroupsPath"].strip("/").rpartition("/")
-        self._cgroup = Cgroup(f"{parent}/kata_{name}")
+        self._cgroup = Cgroup(_go_path(spec["linux"]["cgroupsPath"]))
         self._overhead = Cgroup(f"kata_overhead/{sandbox}")
         self._overhead.add(os.getpid())
         folder = _GO_VMS / sandbox
@@ -174,7 +176,7 @@ class GoRuntime(_Runtime):
 
 
 class RustRuntime(_Runtime):
-    """src/runtime-rs, with its defaults: sandbox_cgroup_only = true, static_sandbox_resource_mgmt = true, cgroupfs."""
+    """src/runtime-rs, with its defaults: sandbox_cgroup_only = true, static_sandbox_resource_mgmt = true."""
 
     def create_sandbox(self, sandbox: str, spec: dict) -> None:
         """Folder with the management socket, cgroup with the shim in it, VM, state file, then the pause container."""
@@ -182,8 +184,7 @@ class RustRuntime(_Runtime):
         folder = _RUST_SANDBOXES / sandbox
         (folder / "root").mkdir(0o750, parents=True)
         self._serve_monitor(folder)
-        self._cgroup = Cgroup(spec["linux"]["cgroupsPath"].strip("/"))
-        self._cgroup.add(os.getpid())
+        self._cgroup = _enter_cgroup(spec["linux"]["cgroupsPath"])
         shape = VmSpec(vcpus=_sandbox_vcpus(spec["annotations"]), iothread=False, virtiofs=True, rust=True)
         # Below the shim's working directory, the bundle, whose whole name is too long for a socket.
         self._vm = launch(sandbox, shape, self._cgroup, folder / "root", Path("qmp.sock"))
@@ -234,6 +235,23 @@ class RustRuntime(_Runtime):
         hypervisor = {"hypervisor_type": "qemu", "pid": None, "id": self._id}
         state = {"sandbox_type": "virt_container", "resource": {"endpoint": [], "cgroup_state": cgroup}, "hypervisor": hypervisor}
         (folder / "state.json").write_text(json.dumps(state, indent=2))
+
+
+def _go_path(cgroups_path: str) -> str:
+    if ":" in cgroups_path:
+        return cgroups_path
+    parent, _, name = cgroups_path.strip("/").rpartition("/")
+    return f"{parent}/kata_{name}"
+
+
+def _enter_cgroup(cgroups_path: str) -> Cgroup | Scope:
+    """The cgroup of this path with this process in it; a scope where it is in systemd's form, `slice:prefix:name`."""
+    if ":" in cgroups_path:
+        slice_, prefix, name = cgroups_path.split(":")
+        return Scope(slice_, f"{prefix}-{name}.scope", os.getpid())
+    cgroup = Cgroup(cgroups_path.strip("/"))
+    cgroup.add(os.getpid())
+    return cgroup
 
 
 def _sandbox_vcpus(annotations: dict[str, str]) -> int:

@@ -16,11 +16,16 @@ _VM_GONE = 255
 
 @dataclass
 class Task:
-    """A container as containerd sees it. Its process is in the VM; what the host knows is the VMM."""
+    """A container as containerd sees it. Its process is in the VM; what the host knows is the VMM.
+
+    `runs_for`: the seconds after which the process would end by itself with `ends_with`; never where it is None.
+    """
 
     id: str
     bundle: str
     streams: tuple[str, str, str]
+    runs_for: float | None = None
+    ends_with: int = 0
     status: int = _CREATED
     exit_status: int = 0
     exited_at: float = 0.0
@@ -54,8 +59,9 @@ class TaskService:
         return task
 
     def _create(self, request: Message) -> bytes:
-        task = Task(text(request, 1), text(request, 2), (text(request, 5), text(request, 6), text(request, 7)))
-        spec = json.loads((Path(task.bundle) / "config.json").read_text())
+        bundle, streams = text(request, 2), (text(request, 5), text(request, 6), text(request, 7))
+        spec = json.loads((Path(bundle) / "config.json").read_text())
+        task = Task(text(request, 1), bundle, streams, *_life(spec))
         if task.id == self._sandbox:
             self._runtime.create_sandbox(task.id, spec)
             threading.Thread(target=self._watch_vm, daemon=True).start()
@@ -70,7 +76,15 @@ class TaskService:
         task = self._task(request)
         self._runtime.start_container(task.id)
         task.status = _RUNNING
+        if task.runs_for is not None:
+            ending = threading.Timer(task.runs_for, self._run_out, [task])
+            ending.daemon = True
+            ending.start()
         return encode((1, self._runtime.vmm_pid))
+
+    def _run_out(self, task: Task) -> None:
+        with self._lock:
+            self._end(task, task.ends_with)
 
     def _update(self, request: Message) -> bytes:
         task = self._task({1: request[1]})
@@ -144,3 +158,10 @@ class TaskService:
         if self._ending:
             self._ending.join()
         os._exit(0)
+
+
+def _life(spec: dict) -> tuple[float | None, int]:
+    """How long the process of a container with this specification runs, and its exit status, by variables of its own."""
+    variables = dict(text.partition("=")[::2] for text in spec["process"].get("env", []))
+    seconds = variables.get("LAB_SECONDS")
+    return (float(seconds) if seconds else None), int(variables.get("LAB_STATUS", 0))

@@ -1,0 +1,168 @@
+"""What a node of a real kubelet goes through, step by step. After each the node must be as it should."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import check, containerd, evictions, kubelet_service, product, witness
+from lab.evictions import Evictions
+from lab.kubelet_service import Kubelet
+from lab.manifests import burstable, container, ending, pod, sidecar
+from lab.product import Daemon
+from lab.static_pods import StaticPods
+
+_SANDBOXES = Path("/run/vc/sbs")
+
+
+@dataclass
+class Node:
+    """All that a step acts on."""
+
+    pods: StaticPods
+    kubelet: Kubelet
+    daemon: Daemon
+
+
+def come(node: Node) -> None:
+    """burstable and Guaranteed pods of both kinds come"""
+    node.pods.put(pod("shared", burstable()), pod("shared-vm", burstable(), vm=True))
+    node.pods.settle("two pods that share")
+    node.pods.put(pod("own", container(cpu="2")), pod("own-vm", container(cpu="2"), vm=True))
+    node.pods.settle("and two that own CPUs")
+
+
+def two_containers(node: Node) -> None:
+    """a pod with two containers that own a CPU each; another one goes"""
+    node.pods.put(pod("two-vm", container("first", cpu="1"), container("second", cpu="1"), vm=True))
+    node.pods.settle("two containers")
+    node.pods.remove("own")
+    node.pods.settle("one pod less")
+
+
+def init_container(node: Node) -> None:
+    """an init container hands its CPUs on"""
+    init = ending(container("init", cpu="2"), seconds=5)
+    node.pods.put(pod("init-vm", container(cpu="2"), init=(init,), vm=True))
+    node.pods.settle("after the init container")
+    node.pods.remove("two-vm")
+    node.pods.settle("one pod less")
+
+
+def sidecars(node: Node) -> None:
+    """a sidecar: an init container that stays, with a CPU of its own"""
+    node.pods.put(pod("side-vm", container(cpu="1"), init=(sidecar(container("side", cpu="1")),), vm=True))
+    node.pods.settle("the sidecar and its container")
+    node.pods.remove("init-vm")
+    node.pods.settle("one pod less")
+
+
+def crash_loop(node: Node) -> None:
+    """a container that crashes again and again"""
+    node.pods.put(pod("crash-vm", ending(container(cpu="1"), seconds=3, status=1), vm=True))
+    lives = set()
+
+    def count() -> bool:
+        lives.update(each.containers.get("app", "") for each in witness.pods().values() if each.name == "crash-vm")
+        return len(lives - {""}) >= 3
+
+    check.eventually("it was started three times", count, True, seconds=240)
+    node.pods.settle("while it crashes")
+    node.pods.remove("crash-vm")
+    node.pods.settle("without it")
+
+
+def deleted_at_birth(node: Node) -> None:
+    """a pod is deleted while its VM starts"""
+    before = set(_SANDBOXES.iterdir())
+    node.pods.put(pod("brief-vm", container(cpu="1"), vm=True))
+    check.eventually("its shim has begun", lambda: bool(set(_SANDBOXES.iterdir()) - before), True, seconds=120)
+    node.pods.remove("brief-vm")
+    node.pods.settle("nothing is left of it")
+
+
+def changed_in_place(node: Node) -> None:
+    """a manifest is changed in place: one CPU more"""
+    node.pods.put(pod("own-vm", container(cpu="3"), vm=True))
+    node.pods.settle("the pod with 3 CPUs")
+
+
+def kubelet_restarts(node: Node) -> None:
+    """kubelet is restarted, with and without its state"""
+    node.kubelet.stop()
+    node.kubelet.start()
+    node.pods.settle("with its state")
+    node.kubelet.stop()
+    node.kubelet.forget()
+    node.kubelet.start()
+    node.pods.settle("without its state")
+
+
+def containerd_restarts(node: Node) -> None:
+    """containerd is restarted; then a pod comes"""
+    containerd.restart()
+    node.pods.put(pod("late-vm", container(cpu="1"), vm=True))
+    node.pods.settle("with the new pod")
+
+
+def daemon_restarts(node: Node) -> None:
+    """the daemon is killed while a VM starts and another pod goes, and is started again"""
+    node.pods.remove("late-vm")
+    before = set(_SANDBOXES.iterdir())
+    node.pods.put(pod("other-vm", container(cpu="1"), vm=True))
+    check.eventually("its shim has begun", lambda: bool(set(_SANDBOXES.iterdir()) - before), True, seconds=120)
+    node.daemon.kill()
+    time.sleep(3)
+    node.daemon.start()
+    node.pods.settle("after the restart")
+
+
+def full(node: Node) -> None:
+    """the node is full: the shared pool is one CPU, and a pod that asks for more is refused"""
+    node.pods.put(pod("rest", container(cpu="1")))
+    node.pods.settle("a shared pool of one CPU")
+    kubelet_service.put(pod("refused-vm", container(cpu="1"), vm=True))
+    time.sleep(10)
+    node.pods.settle("nothing of the pod that was refused")
+    kubelet_service.remove("refused-vm")
+
+
+def go(node: Node) -> None:
+    """all of them go"""
+    node.pods.remove("own-vm", "rest", "side-vm")
+    node.pods.settle("pods that own CPUs, less by three")
+    node.pods.remove("other-vm", "shared-vm", "shared")
+    node.pods.settle("an empty node")
+
+
+_ALL: tuple[Callable[[Node], None], ...] = (
+    come,
+    two_containers,
+    init_container,
+    sidecars,
+    crash_loop,
+    deleted_at_birth,
+    changed_in_place,
+    kubelet_restarts,
+    containerd_restarts,
+    daemon_restarts,
+    full,
+    go,
+)
+
+
+def run() -> None:
+    """All of it, and how soon threads left CPUs that kubelet gave away."""
+    containerd.start("go")
+    with Daemon(log_level="debug") as daemon, Kubelet() as kubelet:
+        check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
+        check.eventually("the daemon hears kubelet", lambda: product.is_heard("kubelet"), True)
+        node = Node(StaticPods(), kubelet, daemon)
+        watch = Evictions()
+        for do in _ALL:
+            check.step(do.__doc__)
+            do(node)
+        check.step("how soon threads left CPUs that kubelet gave away, by a watcher of its file and of the kernel's masks")
+        evictions.show(watch.stop())
+        product.show_times()
+        check.equal("steps after which something did not hold", node.pods.failures, [])

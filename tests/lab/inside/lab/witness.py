@@ -1,0 +1,180 @@
+"""Where each thread of a pod may run, and where it must: by containerd's folders, /proc, KVM's debugfs and kubelet's file, not by the product."""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from lab import cpus, kernel
+from lab.claims import Claims
+
+_BUNDLES = Path("/run/containerd/io.containerd.runtime.v2.task/k8s.io")
+_SCOPE = re.compile(r"cri-containerd-([0-9a-f]{64})\.scope")
+_ID = re.compile(r"[0-9a-f]{64}")
+_PARTS = ("vcpu", "vmm", "virtiofsd", "shim")
+_MOMENTARY = ("start", "delete")  # what a shim's program does besides being the shim
+
+
+@dataclass
+class Pod:
+    """A pod that containerd runs. `containers`: ids by name; two of a name where one follows the other."""
+
+    uid: str
+    name: str
+    sandbox: str
+    is_vm: bool
+    containers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread of a pod. `part`: `vcpu`, `vmm`, `virtiofsd` or `shim`; for a container of runc its name."""
+
+    tid: int
+    pod: str
+    part: str
+    cpus: frozenset[int]
+
+    def __str__(self) -> str:
+        return f"{self.part} {self.tid} on {cpus.show(self.cpus)}"
+
+
+def pods() -> dict[str, Pod]:
+    """The pods of the node by their sandboxes' ids, sandboxes without containers among them."""
+    tasks = {folder.name: task for folder in _bundles() if (task := _task(folder))}
+    found = {}
+    for id_, (said, is_vm) in tasks.items():
+        if said["io.kubernetes.cri.container-type"] == "sandbox":
+            name = said["io.kubernetes.cri.sandbox-name"].removesuffix(f"-{os.uname().nodename}")
+            found[id_] = Pod(said["io.kubernetes.cri.sandbox-uid"], name, id_, is_vm)
+    for id_, (said, _) in tasks.items():
+        pod = found.get(said["io.kubernetes.cri.sandbox-id"])
+        if pod and id_ != pod.sandbox:
+            pod.containers[said["io.kubernetes.cri.container-name"]] = id_
+    return found
+
+
+def threads(of: dict[str, Pod]) -> list[Thread]:
+    """Every thread of these pods, but for runc's pauses, to which kubelet gives no CPUs."""
+    owner_of = {container: (pod, name) for pod in of.values() for name, container in pod.containers.items()}
+    found: list[Thread] = []
+    for pid in kernel.processes():
+        try:
+            found += _threads_of(pid, of, owner_of)
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it ended
+    return found
+
+
+def orphans(of: dict[str, Pod]) -> list[str]:
+    """VMMs of no pod."""
+    lines = {pid: _command_line(pid) for pid in kernel.processes()}
+    vmms = {pid: set(_ID.findall(line)) for pid, line in lines.items() if "qemu-system" in line.split("\0")[0]}
+    return [f"VMM {pid} of no pod" for pid, ids in vmms.items() if not ids & of.keys()]
+
+
+def wrong(claims: Claims, of: dict[str, Pod], seen: list[Thread]) -> list[str]:
+    """What of `seen` is not where kubelet's file wants it."""
+    found = []
+    for pod in of.values():
+        own = claims.of_pod(pod.uid)
+        mine = [thread for thread in seen if thread.pod == pod.sandbox]
+        found += _wrong_in_vm(pod, claims, own, mine) if pod.is_vm else _wrong_in_runc(pod, claims, mine)
+    return found
+
+
+def own_cpus(pod: Pod, claims: Claims, seen: list[Thread]) -> list[int]:
+    """The CPUs that `pod` owns and on which one of its vCPUs runs alone, once for each such vCPU."""
+    own = claims.of_pod(pod.uid)
+    single = [thread.cpus for thread in seen if thread.pod == pod.sandbox and thread.part == "vcpu" and len(thread.cpus) == 1]
+    return sorted(min(each) for each in single if each <= own)
+
+
+def _wrong_in_vm(pod: Pod, claims: Claims, own: frozenset[int], mine: list[Thread]) -> list[str]:
+    allowed = own | claims.pool
+    found = _not_seen(pod, _PARTS, mine)
+    found += [f"{pod.name}: {thread}, may use {cpus.show(allowed)}" for thread in mine if not thread.cpus <= allowed]
+    wanted = frozenset().union(*(claims.owned.get(pod.uid, {}).get(name, frozenset()) for name in pod.containers))
+    have = own_cpus(pod, claims, mine)
+    if not wanted <= set(have) or len(have) != len(set(have)):
+        found.append(f"{pod.name}: CPUs with a vCPU of their own: {have}, wanted {sorted(wanted)}")
+    return found
+
+
+def _wrong_in_runc(pod: Pod, claims: Claims, mine: list[Thread]) -> list[str]:
+    owned = claims.owned.get(pod.uid, {})
+    allowed = {thread: owned.get(thread.part, claims.pool) for thread in mine}
+    found = _not_seen(pod, pod.containers.keys(), mine)
+    astray = {thread: wanted for thread, wanted in allowed.items() if thread.cpus != wanted}
+    return found + [f"{pod.name}: container {thread}, wanted {cpus.show(wanted)}" for thread, wanted in astray.items()]
+
+
+def _not_seen(pod: Pod, parts: Iterable[str], mine: list[Thread]) -> list[str]:
+    there = {thread.part for thread in mine}
+    return [f"{pod.name}: no thread of its {part} was seen" for part in parts if part not in there]
+
+
+def _bundles() -> list[Path]:
+    return list(_BUNDLES.iterdir()) if _BUNDLES.exists() else []
+
+
+def _task(bundle: Path) -> tuple[dict, bool] | None:
+    """The annotations of a task, and whether it is one of a VM; nothing while containerd makes its folder, or takes it away."""
+    try:
+        return _read_task(bundle)
+    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
+        return None
+
+
+@cache
+def _read_task(bundle: Path) -> tuple[dict, bool]:
+    shim = (bundle / "shim-binary-path").read_text()
+    return json.loads((bundle / "config.json").read_text())["annotations"], "kata" in shim
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _threads_of(pid: int, of: dict[str, Pod], owner_of: dict[str, tuple[Pod, str]]) -> list[Thread]:
+    line = _command_line(pid)
+    sandbox = next((each for each in _ID.findall(line) if each in of and of[each].is_vm), "")
+    if sandbox:
+        return _of_vm(pid, line, sandbox)
+    if line and (scope := _SCOPE.search(Path(f"/proc/{pid}/cgroup").read_text())):
+        pod, name = owner_of.get(scope[1], (None, ""))
+        return _all_of(pid, pod.sandbox, name) if pod and not pod.is_vm else []
+    return []
+
+
+def _of_vm(pid: int, line: str, sandbox: str) -> list[Thread]:
+    words = line.split("\0")
+    if "qemu-system" in words[0]:
+        vcpus = _vcpus(pid)
+        return [Thread(each.tid, sandbox, "vcpu" if each.tid in vcpus else "vmm", each.cpus) for each in _all_of(pid, sandbox, "vmm")]
+    if "virtiofsd" in words[0]:
+        return _all_of(pid, sandbox, "virtiofsd")
+    return [] if words[-1] in _MOMENTARY else _all_of(pid, sandbox, "shim")
+
+
+def _vcpus(pid: int) -> set[int]:
+    try:
+        return set(kernel.kvm_vcpus(pid).values())
+    except StopIteration:
+        return set()  # it has no VM yet
+
+
+def _all_of(pid: int, sandbox: str, part: str) -> list[Thread]:
+    found = []
+    for tid in kernel.threads(pid):
+        try:
+            found.append(Thread(tid, sandbox, part, frozenset(os.sched_getaffinity(tid))))
+        except ProcessLookupError:
+            pass  # it ended
+    return found
