@@ -47,6 +47,8 @@ class CgroupKeeper {
   const Directory& directory() const { return directory_; }
   /// Why it is not managed although it is to be; empty when it is.
   const std::string& problem() const { return problem_; }
+  /// Others have written there since we did.
+  bool is_overwritten() const { return ours_ && cpuset_ && cpuset_->configured != *ours_; }
   /// What we wrote last.
   policy::CpuSet written() const { return cpuset_ ? cpuset_->configured : policy::CpuSet{}; }
   /// What others last wrote; absent while nothing of ours is there.

@@ -210,6 +210,7 @@ class Engine {
   bool may_be_left_alone(const Sandbox& sandbox) const;
   void widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats);
   bool narrow_cgroup(Sandbox& sandbox);
+  void cgroup_overwritten(const Sandbox& sandbox);
   void wrote_cgroup(const Sandbox& sandbox);
 
   // The interrupts that go where vCPUs are (interrupts.cpp).

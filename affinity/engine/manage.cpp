@@ -1,4 +1,7 @@
 // cgroup = "manage": the writes to a sandbox's cgroup around those to its threads.
+#include <string>
+#include <utility>
+
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/sandbox.hpp"
 
@@ -27,6 +30,7 @@ CgroupMode Engine::cgroup_mode(const Sandbox& sandbox) const {
 void Engine::widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats) {
   CgroupKeeper& keeper = sandbox.keeper();
   if (!keeper.has_seen() || (options_.observe && !is_given_back(sandbox))) return;
+  if (keeper.in_charge() && keeper.is_overwritten()) cgroup_overwritten(sandbox);
   const bool was_in_charge = keeper.in_charge();
   const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox.id());
   const bool wrote = keeper.widen(sandbox.plan()->cgroup, foreign, clock_.now(), cpusets_);
@@ -47,6 +51,17 @@ bool Engine::narrow_cgroup(Sandbox& sandbox) {
   const bool wrote = sandbox.keeper().narrow(sandbox.plan()->cgroup, clock_.now(), cpusets_);
   if (wrote) wrote_cgroup(sandbox);
   return wrote;
+}
+
+/// Kata writes there when a container comes, changes or goes: of a pod that is going also after
+/// kubelet has given its CPUs to another. The kernel does not say who wrote.
+void Engine::cgroup_overwritten(const Sandbox& sandbox) {
+  const policy::CpuSet cpus = sandbox.keeper().written();
+  const policy::CpuSet foreign = cpus & ledger_.exclusive_to_others(sandbox.id());
+  std::string text =
+      "Kata, or another program, wrote CPUs \"" + policy::format_list(cpus) + "\" to its cgroup";
+  if (!foreign.empty()) text += "; CPUs " + policy::format_list(foreign) + " are another pod's";
+  happened("cgroup-overwritten", sandbox.id(), std::move(text));
 }
 
 void Engine::wrote_cgroup(const Sandbox& sandbox) {

@@ -248,3 +248,24 @@ TEST_CASE("a cgroup that holds strangers is not managed") {
   CHECK_FALSE(scene.engine().view("s1")->cgroup_managed);
   CHECK(scene.engine().view("s1")->cgroup_problem == "it has no cgroup of its own");
 }
+
+TEST_CASE("what others write over a managed cgroup is said, and whose CPUs they wrote") {
+  Managed scene;
+  scene.engine().handle(
+      {policy::Source::kKubelet,
+       policy::KubeletSeen{{}, std::vector<policy::Claim>{{"uid-new", "app", {4}}}}});
+  std::vector<std::string> said;
+  scene.engine().on_happening([&](const engine::Happening& happening) {
+    if (happening.kind == "cgroup-overwritten") said.push_back(happening.text);
+  });
+  scene.engine().reconcile_all();
+  CHECK(said.empty());
+  scene.kata_overwrites({2, 3});
+  scene.kata_overwrites({2, 3, 4});
+  CHECK(
+      said ==
+      std::vector<std::string>{
+          "Kata, or another program, wrote CPUs \"2-3\" to its cgroup",
+          "Kata, or another program, wrote CPUs \"2-4\" to its cgroup; CPUs 4 are another pod's"});
+  CHECK_FALSE(scene.cpusets.configured(kCgroup).contains(4));
+}
