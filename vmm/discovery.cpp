@@ -204,6 +204,9 @@ std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats)
 void Discovery::State::find_relatives(const SeenProcess& vmm) {
   std::vector<int> shims = shim_ancestors(roots.proc, vmm);
   relatives = shims;
+  if (program_name(roots.proc, target.proxy_pid) == kProxyProgram) {
+    relatives.push_back(target.proxy_pid);
+  }
   shims.push_back(vmm.pid);
   const std::vector<int> virtiofsd = virtiofsd_children(roots.proc, shims);
   relatives.insert(relatives.end(), virtiofsd.begin(), virtiofsd.end());

@@ -11,8 +11,6 @@
 namespace ka::vmm {
 namespace {
 
-constexpr std::string_view kOurProxy = "containerd-shim-kata-affinity-v2";
-
 /// The sandbox of a shim that serves one. Those that `start` it or `delete` what it left are short.
 std::string sandbox_of(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments.back() == "start" || arguments.back() == "delete") return {};
@@ -26,7 +24,7 @@ std::string sandbox_of_process(const Roots& roots, int pid) {
   const base::ProcFs proc(roots.proc);
   const auto stat = proc.stat(pid);
   if (!stat || !is_shim(roots.proc, pid, stat->comm)) return {};
-  if (program_name(roots.proc, pid) == kOurProxy) return {};
+  if (program_name(roots.proc, pid) == kProxyProgram) return {};
   const auto arguments = proc.cmdline(pid);
   return arguments ? sandbox_of(*arguments) : std::string();
 }

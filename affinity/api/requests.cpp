@@ -78,6 +78,7 @@ base::Result<policy::Event> read_sandbox(policy::Source source, const std::strin
   words::Fields fields(*document, "", complaint);
   policy::PodSeen pod{.id = id};
   words::read_pod_fields(fields, pod);
+  if (source == policy::Source::kProxy) words::read_proxy_fields(fields, pod);
   check_text(fields, "pod_uid", pod.pod_uid);
   check_text(fields, "pod_name", pod.pod_name);
   check_text(fields, "handler", pod.handler);

@@ -11,7 +11,7 @@ namespace ka::api {
 
 /// `{"vmm_pid":N, "pod_uid", "pod_name", "handler", "cgroup", "qmp_socket", "agent"}`, all of them
 /// optional: without a VMM it is a pod of another runtime, which only owns CPUs. Kata's own QMP
-/// socket is refused.
+/// socket is refused. From the proxy also "proxy_pid" and "original_cpus".
 base::Result<policy::Event> read_sandbox(policy::Source source, const std::string& id,
                                          std::string_view body);
 

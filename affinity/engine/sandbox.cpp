@@ -120,7 +120,8 @@ base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& p
                                     CgroupMode mode) {
   const int vmm_pid = pod.vmm_pid.value_or(0);
   const CgroupFacts of_vmm = read_vmm_cgroup(eyes, pod);
-  const vmm::Target target{vmm_pid, id_, own_cgroup(pod, eyes.cgroups, of_vmm)};
+  const vmm::Target target{vmm_pid, id_, own_cgroup(pod, eyes.cgroups, of_vmm), pod.proxy_pid};
+  narrowed_by_proxy_ = pod.original_cpus;
   if (!discovery_ || discovery_->target() != target) discovery_.emplace(eyes.roots, target);
   auto seen = discovery_->look(monitor_ ? &*monitor_ : nullptr, eyes.stats);
   if (seen && forget_ended(*seen)) seen = discovery_->look(&*monitor_, eyes.stats);
@@ -341,14 +342,29 @@ CpuSet Sandbox::wanted_now(const ThreadView& thread) const {
 std::vector<policy::ThreadPlacement> Sandbox::placements_of_originals() const {
   std::vector<policy::ThreadPlacement> placements;
   for (const ThreadView& thread : threads_) {
-    const CpuSet& allowed = allowed_for(thread.facts);
-    const auto found = originals_.find(thread.facts.key.pid);
-    const bool everywhere = found == originals_.end() || found->second.everywhere;
-    if (refused_.contains(thread.facts.key) || (everywhere && allowed.empty())) continue;
-    placements.push_back({thread.facts.key, everywhere ? allowed : found->second.cpus & allowed,
-                          thread.actual, allowed});
+    if (refused_.contains(thread.facts.key)) continue;
+    placements.push_back(
+        {thread.facts.key, original_of(thread), thread.actual, allowed_for(thread.facts)});
   }
   return placements;
+}
+
+/// What a thread would have without any program of ours; empty: not known. The shim proxy narrowed
+/// itself before any process of the sandbox was born, so what these were first seen with is its
+/// doing. To a thread whose mask and cgroup have no CPU in common the kernel gives all that the
+/// cgroup has (guarantee_online_cpus() in kernel/cgroup/cpuset.c).
+CpuSet Sandbox::original_of(const ThreadView& thread) const {
+  const CpuSet& allowed = allowed_for(thread.facts);
+  const auto found = originals_.find(thread.facts.key.pid);
+  CpuSet original;
+  if (narrowed_by_proxy_) {
+    original = *narrowed_by_proxy_;
+  } else if (found != originals_.end() && !found->second.everywhere) {
+    original = found->second.cpus;
+  }
+  if (allowed.empty()) return original;
+  original &= allowed;
+  return original.empty() ? allowed : original;
 }
 
 bool Sandbox::has_originals() const {

@@ -106,6 +106,7 @@ class Sandbox {
                     const host::CgroupFacts& of_vmm);
   void enter_cgroup(int pid, const host::CgroupFacts& cgroup);
   void assign();
+  policy::CpuSet original_of(const ThreadView& thread) const;
   policy::CpuSet wanted_now(const ThreadView& thread) const;
   void read_masks(const Eyes& eyes);
   void remember_originals();
@@ -127,8 +128,9 @@ class Sandbox {
   InterruptKeeper interrupts_;
   std::map<policy::ThreadKey, std::string> refused_;  ///< given up, and why
   std::map<int, state::Original> originals_;
-  std::map<int, std::size_t> task_counts_;  ///< by pid: threads when it was last observed
-  std::map<int, policy::CpuSet> left_;      ///< by tid: the mask as the line left it
+  std::optional<policy::CpuSet> narrowed_by_proxy_;  ///< what the proxy could use before that
+  std::map<int, std::size_t> task_counts_;           ///< by pid: threads when it was last observed
+  std::map<int, policy::CpuSet> left_;               ///< by tid: the mask as the line left it
   bool released_ = false, left_alone_ = false;
 };
 

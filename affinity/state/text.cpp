@@ -58,6 +58,8 @@ json::object to_json(const policy::PodRecord& pod) {
                       {"containers", std::move(containers)},
                       {"overrides", std::move(overrides)}};
   if (pod.vmm_pid) object["vmm_pid"] = *pod.vmm_pid;
+  if (pod.proxy_pid > 0) object["proxy_pid"] = pod.proxy_pid;
+  if (pod.original_cpus) object["original_cpus"] = format_list(*pod.original_cpus);
   return object;
 }
 
@@ -162,6 +164,7 @@ policy::PodRecord read_pod(const json::value& value, words::Complaint& complaint
   fields.require({"id"});
   fields.read("id", pod.id);
   words::read_pod_fields(fields, pod);
+  words::read_proxy_fields(fields, pod);
   pod.source = read_source(fields);
   fields.each("containers", [&](const json::value& element, const std::string& path) {
     auto container = read_container(element, path, complaint);

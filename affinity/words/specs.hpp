@@ -22,6 +22,14 @@ void read_pod_fields(Fields& fields, Pod& pod) {
   fields.read("domain", pod.domain);
 }
 
+/// What only the shim proxy knows of a pod.
+template <typename Pod>
+void read_proxy_fields(Fields& fields, Pod& pod) {
+  fields.read("proxy_pid", pod.proxy_pid);
+  policy::CpuSet original;
+  if (fields.read("original_cpus", original)) pod.original_cpus = std::move(original);
+}
+
 /// Reads a container's spec beside its id; what is absent stays as it is.
 inline void read_spec_fields(Fields& fields, policy::ContainerFacts& container) {
   fields.read("name", container.name);

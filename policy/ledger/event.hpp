@@ -34,6 +34,11 @@ struct PodSeen {
   std::string domain;          ///< name of the libvirt domain that the VM is, where it is one
   /// The same, as the pod itself asks for it: to be granted by whoever knows what is allowed.
   std::string domain_wish;
+  /// The shim proxy that stands before its shim; 0: none is known.
+  int proxy_pid = 0;
+  /// Where the shim proxy reports the pod: the CPUs that its processes would have been born with
+  /// without the proxy, which narrowed itself before it started the shim.
+  std::optional<CpuSet> original_cpus;
 };
 
 struct PodGone {

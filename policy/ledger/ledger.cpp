@@ -47,6 +47,13 @@ bool take(std::string& known, const std::string& told) {
   return true;
 }
 
+template <typename T>
+bool take(std::optional<T>& known, const std::optional<T>& told) {
+  if (!told || told == known) return false;
+  known = told;
+  return true;
+}
+
 bool same_thread(const Override& a, const Override& b) {
   return a.role == b.role && a.vcpu_index == b.vcpu_index && a.iothread == b.iothread;
 }
@@ -163,6 +170,18 @@ CpuSet Ledger::exclusive_to_others(std::string_view id) const {
   return (owners_.all() - owners_.of(key_of(*pod))) | owners_.contested();
 }
 
+std::vector<Claim> Ledger::unreported_claims() const {
+  std::vector<Claim> unreported;
+  for (Claim claim : kubelet_.claims.value_or(std::vector<Claim>{})) {
+    const auto pods = index_.by_owner.find(owner_of(claim));
+    if (pods != index_.by_owner.end()) {
+      for (const std::string& id : pods->second) claim.cpus -= pods_.at(id).exclusive_cpus();
+    }
+    if (!claim.cpus.empty()) unreported.push_back(std::move(claim));
+  }
+  return unreported;
+}
+
 CpuSet Ledger::shared_pool(const CpuSet& online) const {
   return kubelet_.shared_pool.value_or(online) - owners_.all();
 }
@@ -181,10 +200,10 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= take(pod.agent, event.agent);
   changed |= take(pod.domain, event.domain);
   changed |= take(pod.domain_wish, event.domain_wish);
-  if (event.vmm_pid && pod.vmm_pid != event.vmm_pid) {
-    pod.vmm_pid = event.vmm_pid;
-    changed = true;
-  }
+  changed |= take(pod.vmm_pid, event.vmm_pid);
+  changed |= take(pod.original_cpus, event.original_cpus);
+  if (event.proxy_pid > 0)
+    changed |= std::exchange(pod.proxy_pid, event.proxy_pid) != event.proxy_pid;
   return changed;
 }
 

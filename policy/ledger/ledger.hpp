@@ -39,6 +39,8 @@ struct PodRecord {
   std::string agent;
   std::string domain;
   std::string domain_wish;  ///< of the pod itself (PodSeen); told anew after a restart
+  int proxy_pid = 0;
+  std::optional<CpuSet> original_cpus;
   Source source = Source::kApi;
   std::map<std::string, ContainerRecord> containers;
   std::vector<Override> overrides;
@@ -78,6 +80,10 @@ class Ledger {
   CpuSet exclusive_to_others(std::string_view id) const;
   /// All CPUs that any pod owns exclusively.
   const CpuSet& exclusive() const { return owners_.all(); }
+
+  /// kubelet's claims on CPUs that no container owns which a source has reported: of pods that are
+  /// admitted and not yet there, or not yet gone from the file.
+  std::vector<Claim> unreported_claims() const;
 
   /// kubelet's shared pool where it was told, else `online` minus every exclusive CPU.
   CpuSet shared_pool(const CpuSet& online) const;

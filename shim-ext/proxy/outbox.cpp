@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include "shim-ext/proxy/socket.hpp"
@@ -18,8 +19,23 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kShortestPause{500};
 constexpr std::string_view kHeard = "HTTP/1.";
 
+/// A path as a request line may carry it (RFC 3986): no byte of it ends the line or the word.
+std::string encoded(std::string_view path) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string text;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > ' ' && byte < 0x7f) {
+      text += c;
+      continue;
+    }
+    text.append({'%', kHex[byte >> 4], kHex[byte & 15]});
+  }
+  return text;
+}
+
 std::string to_http(const Report& report) {
-  return report.method + ' ' + report.path +
+  return report.method + ' ' + encoded(report.path) +
          " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
          "Content-Type: application/json\r\nContent-Length: " + std::to_string(report.body.size()) +
          "\r\n\r\n" + report.body;

@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -37,7 +38,7 @@ Relay::Relay(Sockets sockets, std::string api_socket, std::filesystem::path bund
              SharedPool pool)
     : sockets_(std::move(sockets)),
       outbox_(loop_, std::move(api_socket)),
-      reporter_(std::move(bundles)),
+      reporter_(std::move(bundles), {::getpid(), pool.before()}),
       pool_(std::move(pool)),
       next_look_(steady_clock::now() + pool_.period()) {
   loop_.add(sockets_.listener.get(), EPOLLIN, listener_);
@@ -66,7 +67,7 @@ void Relay::turn(Loop::Time limit) {
   if (now < next_look_) return;
   next_look_ = now + pool_.period();
   // A pool that cannot be read now is one to look at again.
-  (void)pool_.enter();
+  (void)pool_.leave_others();
 }
 
 Loop::Time Relay::next_time(Loop::Time now) const {

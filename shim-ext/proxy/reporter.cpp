@@ -25,16 +25,6 @@ void put(json::object& object, const char* key, const std::string& value) {
   if (!value.empty()) object[key] = value;
 }
 
-/// `vmm_pid` 0: not known yet.
-Report sandbox_report(const Spec& spec, int vmm_pid) {
-  json::object body;
-  if (vmm_pid > 0) body["vmm_pid"] = vmm_pid;
-  put(body, "pod_uid", spec.pod_uid);
-  put(body, "pod_name", spec.pod_name);
-  put(body, "handler", spec.handler);
-  return {"PUT", sandbox_path(spec), json::serialize(body)};
-}
-
 Report container_report(const Spec& spec, const std::string& container,
                         const Resources& resources) {
   json::object body;
@@ -59,6 +49,18 @@ Reporter::Known* Reporter::learn(const std::string& container,
   auto spec = read_spec(bundle, container);
   if (!spec) return nullptr;
   return &known_.insert_or_assign(container, Known{std::move(*spec), {}}).first->second;
+}
+
+/// `vmm_pid` 0: not known yet.
+Report Reporter::sandbox_report(const Spec& spec, int vmm_pid) const {
+  json::object body;
+  if (vmm_pid > 0) body["vmm_pid"] = vmm_pid;
+  put(body, "pod_uid", spec.pod_uid);
+  put(body, "pod_name", spec.pod_name);
+  put(body, "handler", spec.handler);
+  if (self_.pid > 0) body["proxy_pid"] = self_.pid;
+  put(body, "original_cpus", policy::format_list(self_.original_cpus));
+  return {"PUT", sandbox_path(spec), json::serialize(body)};
 }
 
 std::vector<Report> Reporter::asked(const Call& call) {

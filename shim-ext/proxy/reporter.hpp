@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/facts/id_set.hpp"
 #include "shim-ext/proxy/observer.hpp"
 #include "shim-ext/proxy/spec.hpp"
 
@@ -24,10 +25,17 @@ struct Report {
   bool operator==(const Report&) const = default;
 };
 
+/// The proxy itself: the daemon places it with its sandbox, and gives back what it had before.
+struct Self {
+  int pid = 0;                   ///< 0: not reported
+  policy::CpuSet original_cpus;  ///< what it could use before it narrowed itself; empty: unknown
+};
+
 class Reporter {
  public:
   /// `bundles`: the folder with the bundles of this namespace's containers, by id.
-  explicit Reporter(std::filesystem::path bundles) : bundles_(std::move(bundles)) {}
+  explicit Reporter(std::filesystem::path bundles, Self self = {})
+      : bundles_(std::move(bundles)), self_(std::move(self)) {}
 
   std::vector<Report> asked(const Call& call);
   std::vector<Report> answered(const Call& call, const Answer& answer);
@@ -43,8 +51,10 @@ class Reporter {
   Known* learn(const std::string& container, const std::filesystem::path& bundle);
   std::vector<Report> created(const Call& call, const Answer& answer);
   std::vector<Report> gone(const std::string& container);
+  Report sandbox_report(const Spec& spec, int vmm_pid) const;
 
   std::filesystem::path bundles_;
+  Self self_;
   std::map<std::string, Known> known_;
 };
 

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "affinity/base/files.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
@@ -19,19 +21,49 @@ base::Result<void> stay_on(const policy::CpuSet& cpus) {
   return base::fail_errno(errno, "the shared pool, " + policy::format_list(cpus));
 }
 
+/// What this thread may use (sched_getaffinity(2)); empty where that cannot be read.
+policy::CpuSet own_mask() {
+  std::vector<std::uint64_t> words(policy::kMaxIds / 64);
+  const auto size = words.size() * sizeof(std::uint64_t);
+  if (::syscall(SYS_sched_getaffinity, 0, size, words.data()) < 0) return {};
+  return policy::CpuSet::from_words(std::move(words));
+}
+
 }  // namespace
 
+SharedPool::SharedPool(std::filesystem::path kubelet_state, std::chrono::milliseconds period)
+    : file_(std::move(kubelet_state)), period_(period), before_(own_mask()) {}
+
 base::Result<void> SharedPool::enter() {
+  const auto now = read_changed();
+  if (!now) return unexpected(now.error());
+  return now->pool.empty() ? base::Result<void>{} : stay_on(now->pool);
+}
+
+base::Result<void> SharedPool::leave_others() {
+  const auto now = read_changed();
+  if (!now) return unexpected(now.error());
+  if (now->pool.empty()) return {};
+  const policy::CpuSet mask = own_mask();
+  const policy::CpuSet left = mask & (now->pool | now->own);
+  if (left == mask) return {};
+  return stay_on(left.empty() ? now->pool : left);
+}
+
+base::Result<SharedPool::Partition> SharedPool::read_changed() {
   const watch::Stamp stamp = watch::stamp_of(file_);
-  if (stamp == watch::Stamp{} || stamp == seen_) return {};
+  if (stamp == watch::Stamp{} || stamp == seen_) return Partition{};
   const auto text = base::read_file(file_);
   if (!text) return unexpected(text.error());
   const auto state = watch::parse_kubelet_state(*text);
   // kubelet may be writing it just now: the next look will tell.
   if (!state) return unexpected(state.error());
   seen_ = stamp;
-  const auto& pool = state->seen.shared_pool;
-  return pool && !pool->empty() ? stay_on(*pool) : base::Result<void>{};
+  Partition now{state->seen.shared_pool.value_or(policy::CpuSet{}), {}};
+  for (const policy::Claim& claim : state->seen.claims.value_or(std::vector<policy::Claim>{})) {
+    if (!pod_uid_.empty() && claim.pod_uid == pod_uid_) now.own |= claim.cpus;
+  }
+  return now;
 }
 
 }  // namespace ka::proxy

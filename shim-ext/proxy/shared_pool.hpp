@@ -1,11 +1,14 @@
 // The shared pool: the CPUs that belong to no container alone, as kubelet's CPU manager says. The
-// proxy stays on them, and so is the VMM born there.
+// proxy starts the real shim from there, so that the VMM is born there. Afterwards the daemon
+// places the proxy as it places the shim; while the daemon is away the proxy only leaves CPUs.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
+#include <string>
 
 #include "affinity/base/result.hpp"
+#include "policy/facts/id_set.hpp"
 #include "shim-ext/watch/stamp.hpp"
 
 namespace ka::proxy {
@@ -18,18 +21,34 @@ class SharedPool {
 
   /// `kubelet_state`: kubelet's file. Empty, or no such file: there is no pool to stay on.
   explicit SharedPool(std::filesystem::path kubelet_state,
-                      std::chrono::milliseconds period = kPeriod)
-      : file_(std::move(kubelet_state)), period_(period) {}
+                      std::chrono::milliseconds period = kPeriod);
 
   std::chrono::milliseconds period() const { return period_; }
+  /// What this thread could use before it entered the pool; empty: that could not be read.
+  const policy::CpuSet& before() const { return before_; }
+  /// The pod that the proxy works for, whose own CPUs it need not leave.
+  void set_pod(std::string pod_uid) { pod_uid_ = std::move(pod_uid); }
 
   /// Puts this thread onto the pool where the file has changed since the last time. What it may
   /// use stays as it is where there is no pool, or none that our cgroup allows.
   base::Result<void> enter();
+  /// Takes this thread off CPUs that kubelet has given to other pods since the last time; where
+  /// that leaves none, onto the pool. It never widens: that is for the daemon.
+  base::Result<void> leave_others();
 
  private:
+  struct Partition {
+    policy::CpuSet pool;
+    policy::CpuSet own;  ///< CPUs of the proxy's own pod
+  };
+
+  /// Of a file that has changed; an empty pool: nothing to follow.
+  base::Result<Partition> read_changed();
+
   std::filesystem::path file_;
   std::chrono::milliseconds period_;
+  policy::CpuSet before_;
+  std::string pod_uid_;
   watch::Stamp seen_;
 };
 

@@ -26,6 +26,8 @@ struct Target {
   /// Absolute directory of the sandbox cgroup; empty: none known. Whoever is in it counts as part
   /// of the sandbox, so it must be the sandbox's own.
   std::string cgroup;
+  /// Our proxy before the sandbox's shim, which is not above the VMM; 0: none is known.
+  int proxy_pid = 0;
 
   bool operator==(const Target&) const = default;
 };

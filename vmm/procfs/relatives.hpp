@@ -38,6 +38,9 @@ std::vector<int> cgroup_members(const std::filesystem::path& cgroup);
 /// The shims among the ancestors of the VMM: Kata's, and our proxy above it.
 std::vector<int> shim_ancestors(const std::filesystem::path& proc, const SeenProcess& vmm);
 
+/// The program in front of a sandbox's shim where there is no NRI (docs/sources.md).
+inline constexpr std::string_view kProxyProgram = "containerd-shim-kata-affinity-v2";
+
 /// virtiofsd processes among the children of `parents` (pids), and their own virtiofsd children
 /// (it forks into its sandbox).
 std::vector<int> virtiofsd_children(const std::filesystem::path& proc,

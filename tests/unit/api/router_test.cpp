@@ -448,7 +448,9 @@ TEST_CASE("what the shim proxy passes on is not a person's word") {
   const auto source = [&](const char* of) {
     return text(api.good("GET", "/v1/sandboxes/s1").at(of));
   };
-  api.good("PUT", "/v1/sandboxes/s1?source=proxy", R"({"vmm_pid":100,"pod_uid":"u1"})");
+  const std::string pod = R"({"vmm_pid":100,"pod_uid":"u1","proxy_pid":9,"original_cpus":"0-7"})";
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1", pod).starts_with("400 "));
+  api.good("PUT", "/v1/sandboxes/s1?source=proxy", pod);
   api.good("PUT", "/v1/sandboxes/s1/containers/c1?source=proxy",
            R"({"name":"app","cpus":"4-5","period":100000})");
   CHECK(source("source") == R"("proxy")");

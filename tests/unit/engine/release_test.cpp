@@ -95,3 +95,62 @@ TEST_CASE("enable = false and removal release too") {
   scene.engine().configure(off);
   CHECK(scene.cpus(111) == "0-7");
 }
+
+TEST_CASE("a thread whose own mask its cgroup no longer allows is given all of the cgroup's set") {
+  EngineScene scene;
+  scene.boot_pod("s1", 100, 3);
+  for (const int tid : {100, 101, 110, 111, 112}) scene.calls.own[tid] = {6, 7};
+  REQUIRE(scene.add("s1", 100));
+  scene.cpusets.make("pods/s1", {4, 5});
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  CHECK(scene.cpus(111) == "4");
+  REQUIRE(scene.engine().release("s1"));
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "4-5");
+  CHECK(scene.engine().view("s1")->released);
+  CHECK(scene.engine().look_again("s1").writes == 0);
+}
+
+TEST_CASE("what the shim proxy narrowed is not what a thread would have without us") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  // Born on the shared pool of that moment.
+  for (const int tid : {100, 101, 110, 111, 112}) scene.calls.own[tid] = {2, 3};
+  scene.engine().handle(
+      {policy::Source::kProxy,
+       policy::PodSeen{.id = "s1", .vmm_pid = 100, .original_cpus = policy::CpuSet::range(0, 6)}});
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  CHECK(scene.cpus(111) == "4");
+  scene.start();
+  scene.engine().adopt();
+  REQUIRE(scene.engine().release("s1"));
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "0-6");
+}
+
+TEST_CASE("the shim proxy is placed, read and given back with its sandbox") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  scene.boot_vm(200, 1);
+  scene.node.process(150, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
+  scene.engine().handle(
+      {policy::Source::kProxy, policy::PodSeen{.id = "s1", .vmm_pid = 100, .proxy_pid = 150}});
+  REQUIRE(scene.container("s1", "app", {0, 1, 2}, false));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "app", {2}, true));
+  const auto role = [&](int tid) -> std::string {
+    for (const auto& thread : scene.engine().view("s1")->threads) {
+      if (thread.facts.key.tid == tid) return std::string(policy::role_name(thread.facts.role));
+    }
+    return "unknown";
+  };
+  CHECK(role(150) == "shim");
+  CHECK(scene.cpus(150) == scene.cpus(100));
+  CHECK_FALSE(scene.calls.effective(150).contains(2));
+  REQUIRE(scene.engine().release("s1"));
+  CHECK(scene.cpus(150) == "0-7");
+  // Another process that has its number is none of the sandbox's.
+  scene.node.end_process(150);
+  scene.node.process(150, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+  scene.node.thread(150, 150, "containerd-shim", 1, 999999);
+  REQUIRE(scene.engine().reconcile("s1"));
+  CHECK(role(150) == "unknown");
+}

@@ -22,8 +22,10 @@ Saved sample() {
   saved.pod.cgroup = "/kubepods/pod1";
   saved.pod.qmp_socket = "/run/q.sock";
   saved.pod.agent = "vsock:3";
+  saved.pod.proxy_pid = 4700;
+  saved.pod.original_cpus = policy::CpuSet{0, 1, 2, 3};
   policy::ContainerFacts app{"c1", "app", {2, 3}, {0}, true, 200000, 100000, false};
-  saved.pod.containers["c1"] = {app, policy::Source::kNri};
+  saved.pod.containers["c1"] = {app, policy::Source::kNri, true};
   saved.pod.overrides = {{policy::Role::kVcpu, 1, "", {3}},
                          {policy::Role::kIothread, -1, "io", {2}}};
   policy::SandboxPlan plan;

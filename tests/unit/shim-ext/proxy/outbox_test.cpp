@@ -159,3 +159,10 @@ TEST_CASE("there is an end to what is kept, and the newest stays") {
   scene.pass(seconds(31));
   CHECK(scene.serve() == "PUT /5");
 }
+
+TEST_CASE("no byte of a path ends its request's line") {
+  Scene scene;
+  scene.listen();
+  scene.outbox.post({"PUT", "/a HTTP/1.1\r\n\r\nDELETE /b\x7f\xc3", ""});
+  CHECK(scene.serve() == "PUT /a%20HTTP/1.1%0D%0A%0D%0ADELETE%20/b%7F%C3");
+}

@@ -121,3 +121,12 @@ TEST_CASE("without a bundle that can be read nothing is told") {
   scene.dir.write("odd/config.json", R"({"annotations":[1],"linux":{"resources":7}})");
   CHECK(scene.reporter.asked(scene.create("odd")).size() == 2);
 }
+
+TEST_CASE("the proxy reports itself with its sandbox, and what it could use before it narrowed") {
+  Scene scene;
+  Reporter reporter(scene.dir.path(), {77, policy::CpuSet::range(0, 7)});
+  CHECK(reporter.asked(scene.create("p1")) ==
+        Reports{{"PUT", kPod,
+                 R"({"pod_uid":"u-1","pod_name":"web/app-0","handler":"kata","proxy_pid":77,)"
+                 R"("original_cpus":"0-7"})"}});
+}

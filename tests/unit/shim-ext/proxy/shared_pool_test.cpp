@@ -49,6 +49,11 @@ struct Scene {
     dir.write("fresh", text);
     std::filesystem::rename(dir.path() / "fresh", file());
   }
+  /// The pool is `cpus`; pod "u1" owns `own`.
+  void pool(const CpuSet& cpus, const CpuSet& own) const {
+    write(R"({"policyName":"static","defaultCpuSet":")" + policy::format_list(cpus) +
+          R"(","entries":{"u1":{"app":")" + policy::format_list(own) + R"("}},"checksum":0})");
+  }
   void pool(const CpuSet& cpus) const {
     write(R"({"policyName":"static","defaultCpuSet":")" + policy::format_list(cpus) +
           R"(","checksum":0})");
@@ -101,6 +106,30 @@ TEST_CASE("a file that is half written or names no pool of ours changes nothing"
     scene.pool(scene.last);
     CHECK(pool.enter());
     CHECK(own_mask() == scene.last);
+  });
+}
+
+TEST_CASE("a proxy at work leaves what others own, and is let back by the daemon alone") {
+  const Scene scene;
+  if (!scene.possible()) return;
+  apart([&] {
+    const CpuSet all = own_mask();
+    SharedPool pool(scene.file());
+    CHECK(pool.before() == all);
+    pool.set_pod("u1");
+    scene.pool(scene.first, all - scene.first);
+    CHECK(pool.leave_others());
+    CHECK(own_mask() == all);
+    scene.pool(scene.first);
+    CHECK(pool.leave_others());
+    CHECK(own_mask() == scene.first);
+    scene.pool(all);
+    CHECK(pool.leave_others());
+    CHECK(own_mask() == scene.first);
+    scene.pool(scene.last);
+    CHECK(pool.leave_others());
+    CHECK(own_mask() == scene.last);
+    CHECK(pool.before() == all);
   });
 }
 
