@@ -1,12 +1,16 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <tuple>
 #include <utility>
 
+#include "affinity/base/files.hpp"
+#include "affinity/cli/allocation.hpp"
 #include "affinity/cli/commands.hpp"
+#include "affinity/cli/request_sets.hpp"
 #include "affinity/host/topology.hpp"
 #include "affinity/words/allocation.hpp"
 #include "affinity/words/sets.hpp"
@@ -18,28 +22,10 @@ namespace {
 
 using base::ErrorCode;
 
-/// A set given to an option, whose members must be in `known`.
-template <typename Tag>
-base::Result<policy::IdSet<Tag>> read_set(const std::string& option, const std::string& text,
-                                          const policy::IdSet<Tag>& known) {
-  auto set = words::parse_set<Tag>(text);
-  if (!set) return base::fail(ErrorCode::kInvalid, option + ": " + set.error().message);
-  const auto strange = *set - known;
-  if (strange.empty()) return set;
-  return base::fail(ErrorCode::kInvalid,
-                    option + ": the machine does not have " + policy::format_list(strange));
-}
-
 base::Result<policy::OptionSet> read_options(const AllocateOptions& options) {
-  policy::OptionSet set;
-  for (const std::string& name : options.options) {
-    const auto option = policy::parse_option(name);
-    if (!option) {
-      return base::fail(ErrorCode::kInvalid,
-                        "--option: unknown CPU Manager Policy option: \"" + name + '"');
-    }
-    set.add(*option);
-  }
+  auto read = read_policy_options(options.options);
+  if (!read) return read;
+  policy::OptionSet set = *read;
   const auto across_nodes = policy::CpuOption::kDistributeAcrossNuma;
   if (options.strategy == "distributed") set.add(across_nodes);
   if (set.has(across_nodes) && options.strategy == "fitted") {
@@ -88,6 +74,16 @@ base::Result<void> read_wishes(const AllocateOptions& options, policy::CpuReques
   return {};
 }
 
+/// "1.36" is 36.
+base::Result<int> read_kubelet_version(const std::string& text) {
+  if (text.empty()) return policy::kNewestKubelet;
+  const auto minor =
+      base::parse_number(std::string_view(text).substr(std::min<std::size_t>(2, text.size())));
+  if (text.starts_with("1.") && minor && *minor <= 1000) return static_cast<int>(*minor);
+  return base::fail(ErrorCode::kInvalid,
+                    "--kubelet-version: \"" + text + "\" is not of the form 1.N, as in 1.36");
+}
+
 base::Result<policy::CpuRequest> read_request(const AllocateOptions& options,
                                               const policy::Machine& machine) {
   policy::CpuRequest request{
@@ -95,6 +91,9 @@ base::Result<policy::CpuRequest> read_request(const AllocateOptions& options,
   auto flags = read_options(options);
   if (!flags) return unexpected(std::move(flags.error()));
   request.options = *flags;
+  const auto kubelet = read_kubelet_version(options.kubelet_version);
+  if (!kubelet) return unexpected(kubelet.error());
+  request.kubelet = *kubelet;
   if (auto read = read_wishes(options, request); !read) {
     return unexpected(std::move(read.error()));
   }
@@ -143,9 +142,38 @@ const policy::Pipeline& policy_of(const AllocateOptions& options, policy::Option
                                                            : *policy::find_policy(options.strategy);
 }
 
+boost::json::object refusal_to_json(const policy::Refusal& refusal) {
+  return {{"error", policy::refusal_text(refusal)}};
+}
+
 }  // namespace
 
+base::Result<policy::OptionSet> read_policy_options(const std::vector<std::string>& names) {
+  policy::OptionSet set;
+  for (const std::string& name : names) {
+    const auto option = policy::parse_option(name);
+    if (!option) {
+      return base::fail(ErrorCode::kInvalid,
+                        "--option: unknown CPU Manager Policy option: \"" + name + '"');
+    }
+    set.add(*option);
+  }
+  return set;
+}
+
+base::Result<boost::json::object> allocation(const AllocateOptions& options,
+                                             const policy::Machine& machine) {
+  const auto request = read_request(options, machine);
+  if (!request) return unexpected(request.error());
+  if (policy::find_policy(options.strategy) == nullptr) {
+    return base::fail(ErrorCode::kInvalid, "strategy: there is no \"" + options.strategy + '"');
+  }
+  const auto answer = policy::allocate(machine, *request, policy_of(options, request->options));
+  return answer ? to_json(*answer, *request, machine) : refusal_to_json(answer.error());
+}
+
 Exit run(const AllocateOptions& options, Output& output) {
+  if (options.batch) return run_allocate_batch(options, output);
   auto topology = host::load_topology(options.topology);
   if (!topology) return output.fail(topology.error());
   const policy::Machine machine(*std::move(topology));
@@ -153,8 +181,8 @@ Exit run(const AllocateOptions& options, Output& output) {
   if (!request) return output.fail(request.error());
   const auto answer = policy::allocate(machine, *request, policy_of(options, request->options));
   if (!answer) {
-    const std::string error = policy::refusal_text(answer.error());
-    output.show(boost::json::object{{"error", error}}, [&error] { return error + '\n'; });
+    output.show(refusal_to_json(answer.error()),
+                [&] { return policy::refusal_text(answer.error()) + '\n'; });
     return Exit::kNo;
   }
   output.show(to_json(*answer, *request, machine), [&] { return describe(*answer, machine); });

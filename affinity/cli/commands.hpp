@@ -15,6 +15,7 @@ Exit show_outcome(const base::Result<boost::json::object>& answer, Output& outpu
 Exit run(const TopologyOptions& options, Output& output);
 Exit run(const PlanOptions& options, Output& output);
 Exit run(const AllocateOptions& options, Output& output);
+Exit run(const HintsOptions& options, Output& output);
 Exit run(const MergeHintsOptions& options, Output& output);
 Exit run(const StatusOptions& options, Output& output);
 Exit run(const ExplainOptions& options, Output& output);

@@ -1,6 +1,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
+#include "affinity/cli/batch.hpp"
 #include "affinity/cli/commands.hpp"
 #include "affinity/words/hints.hpp"
 #include "affinity/words/json.hpp"
@@ -14,9 +15,18 @@ std::string describe(const policy::MergedHint& hint) {
          (hint.admit ? ", admitted\n" : ", refused\n");
 }
 
+base::Result<boost::json::object> answer(const boost::json::value& document) {
+  const auto problem = words::hint_problem_from_json(document);
+  if (!problem) return unexpected(problem.error());
+  const auto merged = policy::merge_hints(*problem);
+  if (!merged) return base::fail(base::ErrorCode::kInvalid, merged.error());
+  return words::to_json(*merged);
+}
+
 }  // namespace
 
 Exit run(const MergeHintsOptions& options, Output& output) {
+  if (options.batch) return run_batch(options.input, output, answer);
   const auto document = read_json_input(options.input);
   if (!document) return output.fail(document.error());
   const auto problem = words::hint_problem_from_json(*document);

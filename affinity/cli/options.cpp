@@ -72,6 +72,8 @@ CLI::Option& declare_request(CLI::App& command, AllocateOptions& options) {
       ->check(CLI::Range(1, policy::kMaxIds))
       ->capture_default_str();
   command.add_option("--option", options.options, "an option of kubelet's static policy");
+  command.add_option("--kubelet-version", options.kubelet_version,
+                     "1.N, where versions differ (the newest known)");
   declare_wishes(command, options);
   return *command.add_option("--cpus", options.cpus, "how many CPUs the container is to have")
               ->check(CLI::Range(0, policy::kMaxIds));
@@ -81,8 +83,28 @@ void declare_allocate(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<AllocateOptions>();
   CLI::App& command =
       add_command(app, chosen, options, "allocate", "say which CPUs a container would get");
-  declare_request(command, *options).required();
+  CLI::Option& cpus = declare_request(command, *options);
   command.add_flag("--explain", options->explain, "name the steps and scores that led there");
+  const CLI::Option* batch = command.add_option(
+      "--batch", options->batch, "a file of JSON lines, one request each (- for stdin)");
+  command.callback([options, &cpus, batch, &chosen] {
+    if (cpus.empty() && batch->empty()) throw CLI::RequiredError("--cpus or --batch");
+    chosen = *options;
+  });
+}
+
+void declare_hints(CLI::App& app, Command& chosen) {
+  const auto options = std::make_shared<HintsOptions>();
+  CLI::App& command = add_command(app, chosen, options, "hints",
+                                  "list the CPU manager's topology hints for a container");
+  command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
+  command.add_option("--available", options->available, "the shared pool (all online CPUs)");
+  command.add_option("--reserved", options->reserved, "CPUs that are never handed out");
+  command.add_option("--reusable", options->reusable, "CPUs of the pod's finished init containers");
+  command.add_option("--option", options->options, "an option of kubelet's static policy");
+  command.add_option("--cpus", options->cpus, "how many CPUs the container is to have")
+      ->check(CLI::Range(0, policy::kMaxIds))
+      ->required();
 }
 
 void declare_merge_hints(CLI::App& app, Command& chosen) {
@@ -91,6 +113,7 @@ void declare_merge_hints(CLI::App& app, Command& chosen) {
                                   "merge topology hints, JSON from standard input");
   command.add_option("--input", options->input, "a file instead (- for stdin)")
       ->capture_default_str();
+  command.add_flag("--batch", options->batch, "JSON lines: one problem each");
 }
 
 void declare_doctor(CLI::App& app, Command& chosen) {
@@ -266,6 +289,7 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_topology(app, chosen);
   declare_plan(app, chosen);
   declare_allocate(app, chosen);
+  declare_hints(app, chosen);
   declare_merge_hints(app, chosen);
   declare_views(app, chosen);
   declare_actions(app, chosen);

@@ -44,11 +44,24 @@ struct AllocateOptions {
   std::optional<std::string> held;
   std::optional<std::string> promised;
   bool explain = false;
+  std::string kubelet_version;       ///< "1.36"; empty: the newest that is known
+  std::optional<std::string> batch;  ///< a file of JSON lines, - for standard input
+};
+
+/// `hints`: the CPU manager's own topology hints.
+struct HintsOptions {
+  std::string topology = "host";
+  std::optional<std::string> available;  ///< absent: all online CPUs
+  std::optional<std::string> reserved;
+  std::optional<std::string> reusable;
+  std::vector<std::string> options;
+  int cpus = 0;
 };
 
 /// `merge-hints`: on which NUMA nodes topology hints agree.
 struct MergeHintsOptions {
   std::string input = "-";
+  bool batch = false;  ///< a problem a line
 };
 
 /// What every command has that needs the daemon.
@@ -163,9 +176,9 @@ struct GuestImageExtensionOptions : GuestImageMaking {
 };
 
 using Command =
-    std::variant<TopologyOptions, PlanOptions, AllocateOptions, MergeHintsOptions, StatusOptions,
-                 ExplainOptions, MapOptions, VerifyOptions, ReconcileOptions, ReleaseOptions,
-                 SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
+    std::variant<TopologyOptions, PlanOptions, AllocateOptions, HintsOptions, MergeHintsOptions,
+                 StatusOptions, ExplainOptions, MapOptions, VerifyOptions, ReconcileOptions,
+                 ReleaseOptions, SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
                  ContainerRemoveOptions, PinOptions, EventsOptions, DoctorOptions, SetupOptions,
                  GuestImageCheckOptions, GuestImageAddOptions, GuestImageExtensionOptions>;
 

@@ -128,7 +128,7 @@ std::vector<Cpu> online_cpus(hwloc_topology_t topology) {
     cpu.numa = node_of(topology, *pu);
     cpu.core = group_of(topology, *pu, HWLOC_OBJ_CORE, cores + static_cast<int>(pu->logical_index));
     cpu.socket = group_of(topology, *pu, HWLOC_OBJ_PACKAGE, 0);
-    cpu.l3 = group_of(topology, *pu, HWLOC_OBJ_L3CACHE, caches + cpu.numa);
+    cpu.l3 = group_of(topology, *pu, HWLOC_OBJ_L3CACHE, caches + cpu.socket);
     cpus.push_back(cpu);
   }
   return cpus;

@@ -10,10 +10,6 @@
 namespace ka::words {
 namespace {
 
-/// kubelet's default for max-allowable-numa-nodes, and the least that it may be set to
-/// (topologymanager/policy_options.go).
-constexpr int kLeastMaxNodes = 8;
-
 std::optional<int> small_number(const boost::json::value& value, int below) {
   const auto* number = value.if_int64();
   if (number == nullptr || *number < 0 || *number >= below) return std::nullopt;
@@ -90,10 +86,6 @@ void read_max_nodes(const std::string& text, policy::HintProblem& problem, Compl
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc{} || stop != end) {
     complaint.add("options", "max-allowable-numa-nodes: \"" + text + "\" is no number");
-  } else if (number < kLeastMaxNodes) {
-    complaint.add("options",
-                  "the minimum value of \"max-allowable-numa-nodes\" should not be less than " +
-                      std::to_string(kLeastMaxNodes));
   }
   problem.max_nodes = number;
 }
@@ -134,6 +126,14 @@ void read_policy(Fields& fields, policy::HintProblem& problem) {
   }
 }
 
+boost::json::value affinity_to_json(const std::optional<policy::NodeSet>& affinity) {
+  boost::json::value value;
+  if (!affinity) return value;
+  boost::json::array& nodes = value.emplace_array();
+  for (const int node : *affinity) nodes.push_back(node);
+  return value;
+}
+
 }  // namespace
 
 base::Result<policy::HintProblem> hint_problem_from_json(const boost::json::value& document) {
@@ -159,13 +159,14 @@ base::Result<policy::HintProblem> hint_problem_from_json(const boost::json::valu
   return problem;
 }
 
+boost::json::object to_json(const policy::Hint& hint) {
+  return {{"affinity", affinity_to_json(hint.affinity)}, {"preferred", hint.preferred}};
+}
+
 boost::json::object to_json(const policy::MergedHint& hint) {
-  boost::json::value affinity;
-  if (hint.affinity) {
-    boost::json::array& nodes = affinity.emplace_array();
-    for (const int node : *hint.affinity) nodes.push_back(node);
-  }
-  return {{"affinity", affinity}, {"preferred", hint.preferred}, {"admit", hint.admit}};
+  return {{"affinity", affinity_to_json(hint.affinity)},
+          {"preferred", hint.preferred},
+          {"admit", hint.admit}};
 }
 
 }  // namespace ka::words

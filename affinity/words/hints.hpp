@@ -16,6 +16,9 @@ namespace ka::words {
 /// "prefer-closest-numa-nodes", "max-allowable-numa-nodes=N", and our "prefer-cpu-alignment".
 base::Result<policy::HintProblem> hint_problem_from_json(const boost::json::value& document);
 
+/// {"affinity":[0],"preferred":true}; affinity may be null.
+boost::json::object to_json(const policy::Hint& hint);
+
 /// {"affinity":[0],"preferred":true,"admit":true}; affinity may be null.
 boost::json::object to_json(const policy::MergedHint& hint);
 

@@ -34,7 +34,7 @@ policy::Cpu read_cpu(const boost::json::value& value, const std::string& path,
   fields.read("core", cpu.core);
   fields.read("socket", cpu.socket);
   fields.read("numa", cpu.numa);
-  cpu.l3 = cpu.numa;
+  cpu.l3 = cpu.socket;  // as kubelet falls back
   fields.read("l3", cpu.l3);
   fields.read("kind", cpu.kind);
   fields.read("isolated", cpu.isolated);

@@ -16,10 +16,10 @@ struct Entry {
 };
 
 /// The table: which policy uses which step. Within a phase, steps run in this order.
-const std::array<Entry, 25>& table() {
+const std::array<Entry, 26>& table() {
   using enum Phase;
   using enum Used;
-  static const std::array<Entry, 25> kTable{{
+  static const std::array<Entry, 26> kTable{{
       {kAlways,
        {kSort, "coarse-to-fine",
         "whole sockets and nodes (the larger first), L3 caches if asked for, cores, CPUs",
@@ -76,9 +76,14 @@ const std::array<Entry, 25>& table() {
         "free CPUs, those of broken cores first (distribute-cpus-across-cores: by number)",
         steps::single_cpus}},
       {kDistributed,
+       {kScore, "one-socket", "align-by-socket: nodes of one socket before all others",
+        steps::one_socket}},
+      {kDistributed,
        {kScore, "balance", "standard deviation of the nodes' free CPUs afterwards",
         steps::balance}},
-      {kMixedCores, {kScore, "largest-first", "large cores first", steps::largest_first}},
+      {kMixedCores,
+       {kScore, "exact-cores", "cores that add up to the request first, large ones before small",
+        steps::exact_cores}},
       {kAlways, {kScore, "rank", "position in the list", steps::rank}},
       {kDistributed,
        {kAllocate, "take-split", "takes the best split, packed within each node",

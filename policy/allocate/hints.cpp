@@ -271,6 +271,10 @@ Hint merge(const HintProblem& problem, const std::vector<NamedHints>& resources)
 std::optional<std::string> check_nodes(const HintProblem& problem) {
   if (problem.nodes.empty()) return "there are no NUMA nodes";
   const int nodes = problem.nodes.size();
+  if (problem.max_nodes && *problem.max_nodes < kLeastMaxNodes) {
+    return "the minimum value of \"max-allowable-numa-nodes\" should not be less than " +
+           std::to_string(kLeastMaxNodes);
+  }
   if (problem.max_nodes && nodes > *problem.max_nodes) {
     return "unsupported on machines with more than " + std::to_string(*problem.max_nodes) +
            " NUMA Nodes";

@@ -23,6 +23,9 @@ inline constexpr int kExactHintNodes = 16;
 /// With more nodes, at most so many are kept after each resource: the widest.
 inline constexpr std::size_t kKeptIntersections = 4096;
 
+/// The least that max-allowable-numa-nodes may be (topologymanager/policy_options.go).
+inline constexpr int kLeastMaxNodes = 8;
+
 struct Hint {
   std::optional<NodeSet> affinity;  ///< absent: any node
   bool preferred = false;
@@ -47,8 +50,8 @@ struct HintProblem {
   /// prefer-closest-numa-nodes: of equally wide sets, the one whose nodes are the closest together.
   bool prefer_closest = false;
   std::vector<std::vector<int>> distances;  ///< rows in the order of `nodes`; for prefer_closest
-  /// max-allowable-numa-nodes: machines with more are refused. Absent: no limit, since the merge
-  /// needs none.
+  /// max-allowable-numa-nodes: machines with more are refused, and so is a limit below
+  /// kLeastMaxNodes. Absent: no limit, since the merge needs none. Policy none has no options.
   std::optional<int> max_nodes;
   /// Ours (kubernetes#106270), for best-effort: where not all resources can be aligned, a preferred
   /// hint of the resource "cpu" wins over the hints of all others.

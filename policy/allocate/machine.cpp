@@ -22,12 +22,21 @@ int id_of(const Cpu& cpu, CpuLevel level) {
   return cpu.cpu;
 }
 
-std::map<int, CpuSet> cpus_by_id(const Topology& topology, CpuLevel level) {
+/// In the order in which they are numbered.
+std::vector<CpuGroup> groups_at(const Topology& topology, CpuLevel level) {
   std::map<int, CpuSet> by_id;
   for (const Cpu& cpu : topology.cpus()) {
     if (cpu.online) by_id[id_of(cpu, level)].add(cpu.cpu);
   }
-  return by_id;
+  std::vector<CpuGroup> groups;
+  for (auto& [id, cpus] : by_id) {
+    const int size = cpus.size();
+    groups.push_back({id, std::move(cpus), size});
+  }
+  if (level == CpuLevel::kCore) {
+    std::ranges::sort(groups, {}, [](const CpuGroup& core) { return core.cpus.first(); });
+  }
+  return groups;
 }
 
 }  // namespace
@@ -37,12 +46,11 @@ Machine::Machine(Topology topology) : topology_(std::move(topology)) {
   for (std::size_t level = 0; level < kCpuLevels; ++level) {
     Layer& layer = layers_[level];
     layer.group_of.assign(numbers, -1);
-    for (auto& [id, cpus] : cpus_by_id(topology_, static_cast<CpuLevel>(level))) {
-      for (const int cpu : cpus) {
-        layer.group_of[static_cast<std::size_t>(cpu)] = static_cast<int>(layer.groups.size());
+    layer.groups = groups_at(topology_, static_cast<CpuLevel>(level));
+    for (std::size_t number = 0; number < layer.groups.size(); ++number) {
+      for (const int cpu : layer.groups[number].cpus) {
+        layer.group_of[static_cast<std::size_t>(cpu)] = static_cast<int>(number);
       }
-      const int size = cpus.size();
-      layer.groups.push_back({id, std::move(cpus), size});
     }
   }
   for (std::size_t level = 0; level < kCpuLevels; ++level) {

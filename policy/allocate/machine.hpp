@@ -2,7 +2,8 @@
 // which groups lie in which. Built once for a machine and shared by all requests.
 //
 // Only online CPUs exist here. Within a level, groups are numbered from 0 by ascending id, so that
-// comparing numbers compares ids.
+// comparing numbers compares ids; cores by their lowest online CPU, which is kubelet's id of a core
+// (getUniqueCoreID of topology.go).
 #pragma once
 
 #include <array>

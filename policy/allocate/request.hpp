@@ -10,6 +10,9 @@
 
 namespace ka::policy {
 
+/// The newest kubelet, 1.N, whose answers are given where versions differ.
+inline constexpr int kNewestKubelet = 37;
+
 struct CpuRequest {
   int cpus = 0;      ///< how many the container is to have in all
   CpuSet available;  ///< kubelet's shared pool; what is reserved or offline in it is left out
@@ -20,6 +23,8 @@ struct CpuRequest {
   /// With distribute-cpus-across-numa: CPUs are split in multiples of this, 1 or more. With
   /// full-pcpus-only it is the threads of a core.
   int group_size = 1;
+  /// N of kubelet 1.N. Until 1.36 align-by-socket does not change how CPUs are distributed.
+  int kubelet = kNewestKubelet;
   CpuClass cpu_class = CpuClass::kAny;
   /// CPUs under isolcpus and nohz_full first.
   bool prefer_isolated = false;

@@ -3,21 +3,26 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 namespace ka::policy {
 namespace {
 
-int even_share(const SplitProblem& problem, std::size_t nodes) {
-  return problem.cpus / static_cast<int>(nodes) / problem.group * problem.group;
-}
-
 int room(const SplitProblem& problem, int position) {
   return problem.rooms[static_cast<std::size_t>(position)].cpus;
 }
 
+int even_share(const SplitProblem& problem, const std::vector<int>& combination) {
+  int share = problem.cpus / static_cast<int>(combination.size());
+  if (!problem.sockets.empty()) {
+    for (const int position : combination) share = std::min(share, room(problem, position));
+  }
+  return share / problem.group * problem.group;
+}
+
 bool holds_evenly(const SplitProblem& problem, const std::vector<int>& combination) {
-  const int share = even_share(problem, combination.size());
+  const int share = even_share(problem, combination);
   int groups = 0;
   for (const int position : combination) {
     if (room(problem, position) < share) return false;
@@ -43,13 +48,29 @@ std::vector<int> first_combination(int size) {
   return chosen;
 }
 
-std::vector<int> roomiest(const SplitProblem& problem, int nodes) {
-  std::vector<int> positions = first_combination(static_cast<int>(problem.rooms.size()));
+std::vector<int> roomiest(const SplitProblem& problem, std::vector<int> positions, int nodes) {
   std::ranges::stable_sort(positions, std::greater{},
                            [&](int position) { return room(problem, position); });
   positions.resize(static_cast<std::size_t>(nodes));
   std::ranges::sort(positions);
   return positions;
+}
+
+/// Of all rooms, and of those of each socket.
+std::vector<std::vector<int>> roomiest_combinations(const SplitProblem& problem, int nodes) {
+  std::vector<std::vector<int>> choices{first_combination(static_cast<int>(problem.rooms.size()))};
+  std::map<int, std::vector<int>> by_socket;
+  for (std::size_t i = 0; i < problem.sockets.size(); ++i) {
+    if (problem.sockets[i] >= 0) by_socket[problem.sockets[i]].push_back(static_cast<int>(i));
+  }
+  for (auto& [socket, positions] : by_socket) choices.push_back(std::move(positions));
+  std::vector<std::vector<int>> found;
+  for (std::vector<int>& positions : choices) {
+    if (positions.size() < static_cast<std::size_t>(nodes)) continue;
+    std::vector<int> chosen = roomiest(problem, std::move(positions), nodes);
+    if (holds_evenly(problem, chosen)) found.push_back(std::move(chosen));
+  }
+  return found;
 }
 
 /// What is free in each room, and the sum of squares, from which the balance follows: the sum
@@ -174,12 +195,8 @@ Remainder roomiest_remainder(Rest rest, const std::vector<int>& open, int groups
 
 std::vector<std::vector<int>> even_combinations(const SplitProblem& problem, int nodes) {
   const int count = static_cast<int>(problem.rooms.size());
+  if (problem.rooms.size() > kExactSplitNodes) return roomiest_combinations(problem, nodes);
   std::vector<std::vector<int>> found;
-  if (problem.rooms.size() > kExactSplitNodes) {
-    found.push_back(roomiest(problem, nodes));
-    if (!holds_evenly(problem, found.front())) found.clear();
-    return found;
-  }
   std::vector<int> chosen = first_combination(nodes);
   do {
     if (holds_evenly(problem, chosen)) found.push_back(chosen);
@@ -187,8 +204,18 @@ std::vector<std::vector<int>> even_combinations(const SplitProblem& problem, int
   return found;
 }
 
+bool on_one_socket(const SplitProblem& problem, const std::vector<int>& combination) {
+  if (problem.sockets.empty()) return false;
+  const auto socket = [&](int position) {
+    return problem.sockets[static_cast<std::size_t>(position)];
+  };
+  const int first = socket(combination.front());
+  return first >= 0 &&
+         std::ranges::all_of(combination, [&](int position) { return socket(position) == first; });
+}
+
 Split best_split(const SplitProblem& problem, const std::vector<int>& combination) {
-  const int share = even_share(problem, combination.size());
+  const int share = even_share(problem, combination);
   Rest rest;
   for (const Share& room : problem.rooms) {
     rest.free.push_back(room.cpus);

@@ -20,12 +20,18 @@ struct SplitProblem {
   std::vector<Share> rooms;  ///< node and its free CPUs
   int cpus = 0;
   int group = 1;
+  /// By position in `rooms`, -1 for a node on several. Where given, a share is cut to what the
+  /// smallest room of a combination has (kubelet's align-by-socket from 1.37 on); empty otherwise.
+  std::vector<int> sockets;
 };
 
 /// The ways to choose `nodes` of the rooms such that each can give an even share and all of them
-/// the whole: lists of positions in `rooms`, ascending, in lexicographic order. One way at most
-/// with more than kExactSplitNodes rooms.
+/// the whole: lists of positions in `rooms`, ascending, in lexicographic order. With more than
+/// kExactSplitNodes rooms one way at most, and with `sockets` one more for each of them.
 std::vector<std::vector<int>> even_combinations(const SplitProblem& problem, int nodes);
+
+/// Whether all rooms of a combination lie on one socket; false where `sockets` is not given.
+bool on_one_socket(const SplitProblem& problem, const std::vector<int>& combination);
 
 struct Split {
   std::vector<Share> shares;  ///< in the order in which they are to be taken; nodes may repeat

@@ -35,8 +35,9 @@ void even_splits(Cycle& cycle);
 
 // Score
 void rank(Cycle& cycle);
+void one_socket(Cycle& cycle);
 void balance(Cycle& cycle);
-void largest_first(Cycle& cycle);
+void exact_cores(Cycle& cycle);
 
 // Allocate
 void take_fitting(Cycle& cycle);

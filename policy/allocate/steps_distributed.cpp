@@ -8,12 +8,23 @@
 namespace ka::policy::steps {
 namespace {
 
+/// align-by-socket has a say in the distribution from kubelet 1.37 on (KEP-3327).
+constexpr int kAlignsDistribution = 37;
+
+bool aligns_by_socket(const Cycle& cycle) {
+  return cycle.request.options.has(CpuOption::kAlignBySocket) &&
+         cycle.request.kubelet >= kAlignsDistribution;
+}
+
 SplitProblem problem_of(const Cycle& cycle) {
   SplitProblem problem{.rooms = {}, .cpus = cycle.needed, .group = 1};
   const bool whole_cores = cycle.request.options.has(CpuOption::kFullPcpusOnly);
   problem.group = whole_cores ? cycle.machine.average_core() : cycle.request.group_size;
+  const bool by_socket = aligns_by_socket(cycle);
   for (const int node : cycle.free.order(CpuLevel::kNode)) {
     problem.rooms.push_back({node, cycle.free.count(CpuLevel::kNode, node)});
+    if (!by_socket) continue;
+    problem.sockets.push_back(cycle.machine.around(CpuLevel::kNode, node, CpuLevel::kSocket));
   }
   return problem;
 }
@@ -41,6 +52,15 @@ int position_of(const SplitProblem& problem, int node) {
   return static_cast<int>(found - problem.rooms.begin());
 }
 
+std::vector<int> combination_of(const SplitProblem& problem, const Candidate& candidate) {
+  std::vector<int> combination;
+  combination.reserve(candidate.shares.size());
+  for (const Share& share : candidate.shares) {
+    combination.push_back(position_of(problem, share.node));
+  }
+  return combination;
+}
+
 void list_splits(Cycle& cycle, const SplitProblem& problem, int nodes) {
   for (const std::vector<int>& combination : even_combinations(problem, nodes)) {
     Candidate candidate;
@@ -64,16 +84,21 @@ void even_splits(Cycle& cycle) {
   cycle.note({.what = Finding::What::kListed, .number = static_cast<int>(cycle.candidates.size())});
 }
 
+/// No balance is worse than the nodes' CPUs are many.
+void one_socket(Cycle& cycle) {
+  if (cycle.stage != Stage::kSplits || !aligns_by_socket(cycle)) return;
+  const SplitProblem problem = problem_of(cycle);
+  const double worst = cycle.machine.cpus().size();
+  for (Candidate& candidate : cycle.candidates) {
+    if (!on_one_socket(problem, combination_of(problem, candidate))) candidate.score += worst;
+  }
+}
+
 void balance(Cycle& cycle) {
   if (cycle.stage != Stage::kSplits) return;
   const SplitProblem problem = problem_of(cycle);
   for (Candidate& candidate : cycle.candidates) {
-    std::vector<int> combination;
-    combination.reserve(candidate.shares.size());
-    for (const Share& share : candidate.shares) {
-      combination.push_back(position_of(problem, share.node));
-    }
-    Split split = best_split(problem, combination);
+    Split split = best_split(problem, combination_of(problem, candidate));
     candidate.shares = std::move(split.shares);
     candidate.score += split.balance;
     if (!cycle.request.explain) continue;

@@ -1,6 +1,7 @@
 // PreScore, Select, Score and Allocate of the packed policy (takeByTopologyNUMAPacked), and what
 // every policy uses of them.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -50,6 +51,37 @@ CpuSet piece_of(const Cycle& cycle, int l3) {
   return piece;
 }
 
+/// How many cores of each size make exactly `needed` CPUs, as many of the largest as possible, then
+/// of the next; none where no choice does. Cores may have any number of threads: 4 + 3 + 3 hold 6
+/// without the largest.
+std::map<int, int> cores_that_add_up(const std::map<int, int>& free, int needed) {
+  // Sums that the sizes from the smallest up to each one can make.
+  std::vector<std::vector<bool>> reached{std::vector<bool>(static_cast<std::size_t>(needed) + 1)};
+  reached.front().front() = true;
+  for (const auto& [size, count] : free) {
+    std::vector<bool> next(reached.front().size());
+    for (std::size_t sum = 0; sum < next.size(); ++sum) {
+      for (int cores = 0; cores <= count && !next[sum]; ++cores) {
+        const auto part = static_cast<std::size_t>(cores * size);
+        next[sum] = part <= sum && reached.back()[sum - part];
+      }
+    }
+    reached.push_back(std::move(next));
+  }
+  std::map<int, int> chosen;
+  if (!reached.back().back()) return chosen;
+  auto below = reached.rbegin();
+  for (auto entry = free.rbegin(); entry != free.rend(); ++entry) {
+    ++below;
+    const auto& [size, count] = *entry;
+    int cores = std::min(count, needed / size);
+    while (!(*below)[static_cast<std::size_t>(needed - cores * size)]) --cores;
+    chosen[size] = cores;
+    needed -= cores * size;
+  }
+  return chosen;
+}
+
 }  // namespace
 
 void count_free(Cycle& cycle) { cycle.free = FreeCpus(cycle.machine, cycle.pools.front()); }
@@ -95,11 +127,15 @@ void rank(Cycle& cycle) {
   for (Candidate& candidate : cycle.candidates) candidate.score += position++;
 }
 
-/// Whole cores of any sizes add up to the request if they do at all when the large ones are taken
-/// first: threads per core are 1, 2, 4 or 8, each a multiple of the one before.
-void largest_first(Cycle& cycle) {
+/// Chosen cores come before all others, large ones first: taken in this order, they all fit.
+void exact_cores(Cycle& cycle) {
+  std::map<int, int> free;
+  for (const Candidate& candidate : cycle.candidates) ++free[candidate.cpus.size()];
+  std::map<int, int> chosen = cores_that_add_up(free, cycle.needed);
   const double step = cycle.machine.cpus().size();
-  for (Candidate& candidate : cycle.candidates) candidate.score -= step * candidate.cpus.size();
+  for (Candidate& candidate : cycle.candidates) {
+    if (chosen[candidate.cpus.size()]-- > 0) candidate.score -= step * candidate.cpus.size();
+  }
 }
 
 void take_fitting(Cycle& cycle) {

@@ -1,11 +1,13 @@
 #include "tests/conformance/vectors.hpp"
 
 #include <boost/json/parse.hpp>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 
 #include "tests/catch.hpp"
@@ -42,18 +44,42 @@ policy::Machine read_machine(const boost::json::object& topology) {
   return policy::Machine(*std::move(made));
 }
 
+void say_missing(const std::string& file) {
+  std::cout << "SKIPPED: no " << file
+            << " (set KATA_AFFINITY_CONFORMANCE, or put shared/conformance beside the sources)\n";
+}
+
+struct PipeCloser {
+  void operator()(std::FILE* pipe) const { pclose(pipe); }
+};
+
 }  // namespace
 
 std::optional<boost::json::object> conformance_vectors(const std::string& file) {
   const fs::path path = find_directory() / file;
   std::ifstream stream(path);
   if (!stream) {
-    std::cout << "SKIPPED: no " << file
-              << " (set KATA_AFFINITY_CONFORMANCE, or put shared/conformance beside the sources)\n";
+    say_missing(file);
     return std::nullopt;
   }
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   return boost::json::parse(text).as_object();
+}
+
+bool each_line_of(const std::string& file, const std::function<void(const std::string&)>& use) {
+  const fs::path path = find_directory() / file;
+  if (!fs::exists(path)) {
+    say_missing(file);
+    return false;
+  }
+  const std::unique_ptr<std::FILE, PipeCloser> pipe(
+      popen(("gzip -dc '" + path.string() + "'").c_str(), "r"));
+  REQUIRE(pipe);
+  char* line = nullptr;
+  std::size_t size = 0;
+  while (getline(&line, &size, pipe.get()) > 0) use(line);
+  std::free(line);
+  return true;
 }
 
 void say_count(const std::string& file, std::size_t cases, std::size_t least) {

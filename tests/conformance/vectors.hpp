@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json/value.hpp>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,10 @@ namespace ka::test {
 /// A file of $KATA_AFFINITY_CONFORMANCE or of the nearest shared/conformance above the sources.
 /// Where there is none, prints why the test is skipped.
 std::optional<boost::json::object> conformance_vectors(const std::string& file);
+
+/// Calls `use` with each line of a gzip'd file of that directory. False, and the reason printed,
+/// where there is no such file.
+bool each_line_of(const std::string& file, const std::function<void(const std::string&)>& use);
 
 /// Prints how many cases a file has, and checks that they are no fewer than when it was first read.
 void say_count(const std::string& file, std::size_t cases, std::size_t least);

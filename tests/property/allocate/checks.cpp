@@ -91,8 +91,11 @@ void check_request(const Machine& machine, const CpuRequest& request) {
 /// Some of what kubelet's static policy may be told; its rules for whole cores come before these.
 OptionSet kubelet_options(Random& random) {
   using enum CpuOption;
-  return random.one_of<OptionSet>(
-      {{}, {kDistributeAcrossCores}, {kPreferAlignByUncoreCache}, {kDistributeAcrossNuma}});
+  return random.one_of<OptionSet>({{},
+                                   {kDistributeAcrossCores},
+                                   {kPreferAlignByUncoreCache},
+                                   {kDistributeAcrossNuma},
+                                   {kDistributeAcrossNuma, kAlignBySocket}});
 }
 
 }  // namespace

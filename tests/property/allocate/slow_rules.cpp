@@ -43,9 +43,9 @@ class Taker {
     const int groups_per_node = up(up(topology_.online().size(), group), all_nodes);
     const int most = std::min(needed_ / group, static_cast<int>(nodes.size()));
     for (int count = up(needed_ / group, groups_per_node); count <= most; ++count) {
-      const Ids split = best_split(nodes, count);
-      if (split.empty()) continue;
-      deal(split, count);
+      const Best best = best_split(nodes, count);
+      if (best.split.empty()) continue;
+      deal(best, count);
       return taken_;
     }
     return packed();
@@ -168,27 +168,52 @@ class Taker {
 
   /// The nodes of the best split, then those that give what remains, a group each; empty when
   /// there is none.
-  Ids best_split(const Ids& nodes, int count) const {
-    Ids best;
+  struct Best {
+    Ids split;
+    int even = 0;  ///< what each of the nodes gives first
+    bool one_socket = false;
     double balance = std::numeric_limits<double>::max();
+  };
+
+  Best best_split(const Ids& nodes, int count) const {
+    Best best;
     std::map<int, int> room;
     for (const int node : nodes) room[node] = free_in(&Cpu::numa, node);
-    subsets(nodes, count, [&](const Ids& chosen) { try_split(chosen, room, balance, best); });
+    subsets(nodes, count, [&](const Ids& chosen) { try_split(chosen, room, best); });
     return best;
   }
 
-  int share(int count) const { return needed_ / count / request_.group_size * request_.group_size; }
+  /// With align-by-socket no more than each of the nodes has.
+  int share(const Ids& chosen, const std::map<int, int>& room) const {
+    int even = needed_ / static_cast<int>(chosen.size());
+    if (wants(CpuOption::kAlignBySocket)) {
+      for (const int node : chosen) even = std::min(even, room.at(node));
+    }
+    return even / request_.group_size * request_.group_size;
+  }
 
-  void try_split(const Ids& chosen, std::map<int, int> left, double& balance, Ids& best) const {
-    const int even = share(static_cast<int>(chosen.size()));
+  bool on_one_socket(const Ids& chosen) const {
+    std::set<int> sockets;
+    for (const int node : chosen) {
+      for (const int cpu : part(topology_.online(), &Cpu::numa, node)) {
+        sockets.insert(topology_.find(cpu)->socket);
+      }
+    }
+    return sockets.size() == 1;
+  }
+
+  void try_split(const Ids& chosen, std::map<int, int> left, Best& best) const {
+    const int even = share(chosen, left);
+    const bool one_socket = wants(CpuOption::kAlignBySocket) && on_one_socket(chosen);
     const int rest = (needed_ - even * static_cast<int>(chosen.size())) / request_.group_size;
     for (const int node : chosen) left[node] -= even;
     if (std::ranges::any_of(chosen, [&](int node) { return left[node] < 0; })) return;
     const auto keep = [&](const std::map<int, int>& after, const Ids& givers) {
-      if (imbalance(after) >= balance) return;
-      balance = imbalance(after);
-      best = chosen;
-      best.insert(best.end(), givers.begin(), givers.end());
+      const bool better =
+          one_socket == best.one_socket ? imbalance(after) < best.balance : one_socket;
+      if (!better) return;
+      best = {chosen, even, one_socket, imbalance(after)};
+      best.split.insert(best.split.end(), givers.begin(), givers.end());
     };
     if (rest == 0) return keep(left, {});
     Ids open;
@@ -216,11 +241,10 @@ class Taker {
     if (rest == 0) keep(left, given);
   }
 
-  void deal(const Ids& split, int count) {
-    const int even = share(count);
-    for (std::size_t i = 0; i < split.size(); ++i) {
-      const int cpus = i < static_cast<std::size_t>(count) ? even : request_.group_size;
-      take(Taker(topology_, {part(free_, &Cpu::numa, split[i]), cpus, {}, 1}).packed());
+  void deal(const Best& best, int count) {
+    for (std::size_t i = 0; i < best.split.size(); ++i) {
+      const int cpus = i < static_cast<std::size_t>(count) ? best.even : request_.group_size;
+      take(Taker(topology_, {part(free_, &Cpu::numa, best.split[i]), cpus, {}, 1}).packed());
     }
   }
 
@@ -231,9 +255,20 @@ class Taker {
   bool nodes_outside_ = false;
 };
 
+/// A core's id is its lowest online CPU.
+Topology with_kubelets_cores(const Topology& topology) {
+  std::vector<Cpu> cpus = topology.cpus();
+  for (Cpu& cpu : cpus) {
+    if (cpu.online) cpu.core = topology.siblings(cpu.cpu).first();
+  }
+  std::erase_if(cpus, [](const Cpu& cpu) { return !cpu.online; });
+  return Topology::make(std::move(cpus)).value();
+}
+
 }  // namespace
 
-CpuSet take_slowly(const Topology& topology, const SlowRequest& request) {
+CpuSet take_slowly(const Topology& machine, const SlowRequest& request) {
+  const Topology topology = with_kubelets_cores(machine);
   Taker taker(topology, request);
   return request.options.has(CpuOption::kDistributeAcrossNuma) ? taker.distributed()
                                                                : taker.packed();

@@ -39,6 +39,9 @@ TEST_CASE("splits add up, and rooms suffice for their shares") {
     const int rooms = random.between(1, 12);
     for (int node = 0; node < rooms; ++node) problem.rooms.push_back({node, random.between(1, 20)});
     problem.cpus = random.between(1, 40) * problem.group;
+    if (random.chance(50)) {
+      for (int node = 0; node < rooms; ++node) problem.sockets.push_back(random.between(-1, 2));
+    }
     const int nodes = random.between(1, rooms);
     for (const auto& combination : even_combinations(problem, nodes)) {
       const Split split = best_split(problem, combination);

@@ -102,6 +102,36 @@ TEST_CASE("hybrid machines: by class, and whole cores of different sizes") {
   CHECK(cpus_of_class(grid_machine({}).topology(), CpuClass::kEfficient).size() == 8);
 }
 
+TEST_CASE("whole cores of any sizes are found when some of them add up") {
+  // Cores 0-3, 4-6 and 7-9.
+  std::vector<Cpu> cpus;
+  for (int cpu = 0; cpu < 10; ++cpu)
+    cpus.push_back({.cpu = cpu, .core = cpu < 4 ? 0 : (cpu - 1) / 3});
+  const Machine machine(Topology::make(cpus).value());
+  const auto whole = [&](int count) {
+    const auto answer = allocate(
+        machine,
+        {.cpus = count, .available = machine.cpus(), .options = {CpuOption::kFullPcpusOnly}});
+    return answer ? format_list(answer->cpus) : "refused";
+  };
+  CHECK(whole(6) == "4-9");
+  CHECK(whole(7) == "0-6");
+  CHECK(whole(4) == "0-3");
+  CHECK(whole(10) == "0-9");
+  CHECK(whole(5) == "refused");
+}
+
+TEST_CASE("cores come in the order of their lowest CPU, whatever their ids") {
+  const Machine machine(Topology::make({{.cpu = 0, .core = 9},
+                                        {.cpu = 1, .core = 3},
+                                        {.cpu = 2, .core = 9},
+                                        {.cpu = 3, .core = 3},
+                                        {.cpu = 4, .core = 1},
+                                        {.cpu = 5, .core = 1}})
+                            .value());
+  CHECK(format_list(allocate(machine, {.cpus = 2, .available = machine.cpus()})->cpus) == "0,2");
+}
+
 TEST_CASE("isolated and tickless CPUs come first when asked for") {
   auto layout = ka::test::grid_cpus({.threads = 1});
   layout[2].isolated = layout[3].isolated = true;

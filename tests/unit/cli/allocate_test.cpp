@@ -176,11 +176,76 @@ TEST_CASE("merge-hints names what is wrong with its input") {
   const std::string with_option = R"({"policy":"none","numaNodes":[0],"providers":[],"options":)";
   CHECK(complaint(merge(with_option + R"(["fast"]})")).find("unknown option \"fast\"") !=
         std::string::npos);
-  CHECK(complaint(merge(with_option + R"(["max-allowable-numa-nodes=7"]})"))
+  CHECK(complaint(merge(R"({"policy":"restricted","numaNodes":[0],"providers":[],
+                            "options":["max-allowable-numa-nodes=7"]})"))
             .find("should not be less than 8") != std::string::npos);
+  CHECK(merge(with_option + R"(["max-allowable-numa-nodes=7"]})").exit == Exit::kDone);
   CHECK(complaint(merge(with_option + R"(["max-allowable-numa-nodes=x"]})")).find("is no number") !=
         std::string::npos);
   CHECK(complaint(merge(R"({"policy":"best-effort","numaNodes":[0,1,2,3,4,5,6,7,8],
                             "options":["max-allowable-numa-nodes=8"],"providers":[]})"))
             .find("unsupported on machines with more than 8 NUMA Nodes") != std::string::npos);
+}
+
+TEST_CASE("a batch answers each line, also behind one that makes no sense") {
+  const tests::TempDir dir;
+  dir.write("requests", R"({"id":"a","cpus":3}
+{"id":7,"cpus":17,"available":"0-3"}
+
+{"cpus":"x"}
+{"cpus":2,"topology":"synthetic:pack:1 core:2 pu:1","strategy":"fitted"}
+{"cpus":1,"topology":{"cpus":[{"cpu":5,"core":0,"socket":0,"numa":0}]}}
+)");
+  auto given = options(0);
+  given.batch = dir.path() / "requests";
+  const Ended ended = run(given);
+  CHECK(ended.exit == Exit::kWrong);
+  CHECK(ended.out == R"({"id":"a","cpus":"0-2"}
+{"id":7,"error":"not enough cpus available to satisfy request: requested=17, available=4"}
+{"line":4,"invalid":"cpus: must be a whole number, 0 or more"}
+{"cpus":"0-1"}
+{"cpus":"5"}
+)");
+}
+
+TEST_CASE("a batch of merges is one problem a line") {
+  const tests::TempDir dir;
+  const std::string problem =
+      R"({"id":1,"policy":"restricted","numaNodes":[0,1],"providers":[{"cpu":[{"affinity":[1],"preferred":true}]}]})";
+  dir.write("problems", problem + '\n' + problem + '\n');
+  const std::string answer = "{\"id\":1,\"affinity\":[1],\"preferred\":true,\"admit\":true}\n";
+  CHECK(run(cli::MergeHintsOptions{dir.path() / "problems", true}) ==
+        Ended{Exit::kDone, answer + answer, ""});
+}
+
+TEST_CASE("hints lists every set of nodes with enough CPUs, the small ones first") {
+  cli::HintsOptions given;
+  given.topology = "synthetic:pack:2 numa:1 core:4 pu:2";
+  given.cpus = 4;
+  CHECK(run(given) == Ended{Exit::kDone,
+                            R"({"hints":[{"affinity":[0],"preferred":true},)"
+                            R"({"affinity":[1],"preferred":true},)"
+                            R"({"affinity":[0,1],"preferred":false}]})"
+                            "\n",
+                            ""});
+  given.available = "0-1,8-15";
+  given.reusable = "0";
+  CHECK(run(given, false).out == "NUMA nodes 0-1\n");
+  given.available = "0-1";
+  CHECK(run(given).exit == Exit::kNo);
+}
+
+TEST_CASE("the kubelet's version decides where kubelets differ") {
+  // Two sockets of two nodes with four CPUs each: 0-3, 4-7, 8-11, 12-15.
+  auto given = options(5);
+  given.topology = "synthetic:pack:2 numa:2 core:4 pu:1";
+  given.available = "0-3,5,8-10,12-14";
+  given.options = {"distribute-cpus-across-numa", "align-by-socket"};
+  const std::string newest = run(given).out;
+  given.kubelet_version = "1.36";
+  const std::string before = run(given).out;
+  CHECK(newest == "{\"cpus\":\"0-3,5\"}\n");
+  CHECK(before != newest);
+  given.kubelet_version = "2";
+  CHECK(complaint(run(given)).find("--kubelet-version: \"2\"") != std::string::npos);
 }

@@ -41,11 +41,11 @@ TEST_CASE("the documented form is what is printed") {
         R"("distances":[[10]]})");
 }
 
-TEST_CASE("without l3 a node has one, without distances the defaults hold") {
+TEST_CASE("without l3 a socket has one, without distances the defaults hold") {
   const auto made = read(R"({"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0},
-                                     {"cpu":1,"core":1,"socket":0,"numa":3}]})");
+                                     {"cpu":1,"core":1,"socket":1,"numa":3}]})");
   REQUIRE(made);
-  CHECK(made->find(1)->l3 == 3);
+  CHECK(made->find(1)->l3 == 1);
   CHECK(made->distance(0, 3) == 20);
 }
 
