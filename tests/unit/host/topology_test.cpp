@@ -91,11 +91,11 @@ TEST_CASE("an invented machine has dense ids") {
   CHECK(made->distance(0, 3) == 20);
 }
 
-TEST_CASE("nodes smaller than a package keep their CPUs, and have an L3 each where there is none") {
+TEST_CASE("nodes smaller than a package keep their CPUs, and share an L3 where none is known") {
   const auto made = host::read_synthetic("numa:2 core:2 pu:2");
   REQUIRE(made);
   CHECK(made->node_cpus(1) == CpuSet::range(4, 7));
-  CHECK(made->l3_cpus(made->find(4)->l3) == CpuSet::range(4, 7));
+  CHECK(made->l3_cpus(made->find(4)->l3) == CpuSet::range(0, 7));
 }
 
 TEST_CASE("a kernel's trees are read with offline and isolated CPUs and empty nodes") {
