@@ -38,18 +38,19 @@ inline constexpr Key kKeys[] = {
      "dedicated: one CPU for each vCPU of an exclusive container, the others float. balanced: the "
      "floating ones are spread over the housekeeping CPUs. mask: every vCPU floats on the sandbox "
      "mask. none: vCPUs are not placed."},
-    {"housekeeping", Type::kHousekeeping, "sandbox", "sandbox shared-pool isolate", true,
-     "Where everything but dedicated vCPUs runs. sandbox: the sandbox mask without dedicated CPUs. "
-     "shared-pool: the node's shared pool. isolate: a core of the sandbox set aside. Or a cpuset."},
-    {"emulator", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
+    {"housekeeping", Type::kHousekeeping, "shared-pool", "shared-pool sandbox isolate", true,
+     "Where everything but dedicated vCPUs runs. shared-pool: the node's shared pool, each thread "
+     "as far as its cgroup allows it, else as sandbox. sandbox: the sandbox mask without dedicated "
+     "CPUs. isolate: a core of the sandbox set aside. Or a cpuset."},
+    {"emulator", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
      "In place of housekeeping, for emulator threads."},
-    {"iothread", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
+    {"iothread", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
      "In place of housekeeping, for iothreads."},
-    {"vhost", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
+    {"vhost", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
      "In place of housekeeping, for vhost workers and vhost-user back-ends."},
-    {"virtiofsd", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
+    {"virtiofsd", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
      "In place of housekeeping, for virtiofsd."},
-    {"shim", Type::kHousekeeping, "", "sandbox shared-pool isolate", true,
+    {"shim", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
      "In place of housekeeping, for Kata's shim."},
     {"cgroup", Type::kChoice, "obey", "obey manage", true,
      "obey: plan inside the sandbox cgroup's cpuset, write none. manage: write it (cgroup version "

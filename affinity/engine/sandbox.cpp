@@ -272,7 +272,9 @@ policy::SandboxFacts Sandbox::facts(const policy::PodRecord& pod) const {
   facts.cgroup_writable = keeper_.in_charge();
   facts.vcpus = seen_.vcpus;
   facts.devices = interrupts_.devices();
+  facts.cgroup_by_role = cgroups_by_role();
   for (const auto& thread : seen_.threads) {
+    facts.roles.insert(thread.role);
     if (thread.role == Role::kIothread) facts.iothreads.push_back(thread.name);
   }
   std::ranges::sort(facts.iothreads);
@@ -281,6 +283,29 @@ policy::SandboxFacts Sandbox::facts(const policy::PodRecord& pod) const {
 
 std::optional<CpuSet> Sandbox::reachable_cpus() const {
   return keeper_.in_charge() ? keeper_.cpuset().bound : cgroup_cpus_;
+}
+
+/// What the cgroup of a thread beside the vCPUs allows, or can be made to; nullptr: not known.
+const CpuSet* Sandbox::reachable_for(const policy::ThreadFacts& thread) const {
+  if (keeper_.in_charge() && kept_.contains(thread.key.pid)) return &keeper_.cpuset().bound;
+  const auto found = allowed_by_pid_.find(thread.key.pid);
+  return found == allowed_by_pid_.end() || found->second.empty() ? nullptr : &found->second;
+}
+
+/// Of roles whose threads are elsewhere than the vCPUs. A role whose threads are in several cgroups
+/// is planned for what they have in common; what that is not, is clipped thread by thread.
+std::map<Role, CpuSet> Sandbox::cgroups_by_role() const {
+  std::map<Role, CpuSet> cgroups;
+  for (const auto& thread : seen_.threads) {
+    const CpuSet* allowed = reachable_for(thread);
+    const bool goes_with_vcpus = thread.role == Role::kVcpu || thread.role == Role::kPit;
+    if (goes_with_vcpus || allowed == nullptr) continue;
+    const auto [entry, added] = cgroups.try_emplace(thread.role, *allowed);
+    if (!added && entry->second.intersects(*allowed)) entry->second &= *allowed;
+  }
+  const std::optional<CpuSet> of_vcpus = reachable_cpus();
+  std::erase_if(cgroups, [&](const auto& entry) { return of_vcpus && entry.second == *of_vcpus; });
+  return cgroups;
 }
 
 void Sandbox::forgive() {

@@ -79,7 +79,7 @@ class Sandbox {
   const vmm::VmmThreads& seen() const { return seen_; }
   const std::string& cgroup() const { return cgroup_; }
   const std::optional<policy::CpuSet>& cgroup_cpus() const { return cgroup_cpus_; }
-  /// What a plan may use: `cgroup_cpus`, or what it can be made.
+  /// What a plan may use for vCPUs: `cgroup_cpus`, or what it can be made.
   std::optional<policy::CpuSet> reachable_cpus() const;
   CgroupKeeper& keeper() { return keeper_; }
   const CgroupKeeper& keeper() const { return keeper_; }
@@ -101,6 +101,8 @@ class Sandbox {
  private:
   /// What the cgroup of a thread allows; empty when that is not known.
   const policy::CpuSet& allowed_for(const policy::ThreadFacts& thread) const;
+  const policy::CpuSet* reachable_for(const policy::ThreadFacts& thread) const;
+  std::map<policy::Role, policy::CpuSet> cgroups_by_role() const;
   bool forget_ended(const vmm::VmmThreads& now);
   void read_cgroups(const Eyes& eyes, const policy::PodRecord& pod,
                     const host::CgroupFacts& of_vmm);

@@ -89,6 +89,12 @@ std::string warning(const Note& note) {
     case Code::kHousekeepingRefused:
       return housekeeping(note) + " cannot use " + cpus_text(note.cpus) +
              ": it is placed as with \"sandbox\"";
+    case Code::kHousekeepingConfined:
+      return "housekeeping cannot use " + cpus_text(note.cpus) + ": " +
+             (note.number == 0 ? "the cgroup of " : "the cgroup above that of ") + note.subject +
+             " does not allow " + (note.cpus.size() > 1 ? "them" : "it") +
+             ", and these are placed as with \"sandbox\"" +
+             (note.number == 0 ? " (cgroup = \"manage\" lets them out)" : "");
     case Code::kIsolateImpossible:
       return "too few cores to set one aside: housekeeping is placed as with \"sandbox\"";
     case Code::kOverrideRefused:

@@ -19,6 +19,12 @@ constexpr std::array<std::pair<Role, std::string_view>, 8> kNames{{
 
 }  // namespace
 
+const CpuSet* SandboxFacts::cgroup_of(Role role) const {
+  const auto own = cgroup_by_role.find(role);
+  if (own != cgroup_by_role.end()) return &own->second;
+  return cgroup_cpus ? &*cgroup_cpus : nullptr;
+}
+
 std::string_view role_name(Role role) {
   for (const auto& [value, name] : kNames) {
     if (value == role) return name;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,17 +84,25 @@ struct Override {
 /// Everything plan() is told of one sandbox.
 struct SandboxFacts {
   std::string id;
-  std::string pod_uid;                ///< may be empty: then the id takes its place
-  std::optional<CpuSet> cgroup_cpus;  ///< effective cpuset of its cgroup; absent: all
+  std::string pod_uid;  ///< may be empty: then the id takes its place
+  /// Effective cpuset of the cgroup that its vCPUs are in; absent: all.
+  std::optional<CpuSet> cgroup_cpus;
+  /// The same for roles whose threads are in another cgroup: Kata leaves shim and virtiofsd outside
+  /// the sandbox's where sandbox_cgroup_only is false, and with version 1 all but the vCPUs.
+  std::map<Role, CpuSet> cgroup_by_role;
   /// The cgroup's cpuset is ours to write: `cgroup_cpus` is what it can be made to allow.
   bool cgroup_writable = false;
   std::vector<VcpuFacts> vcpus;            ///< by ascending index
+  std::set<Role> roles;                    ///< of which it has threads; empty: not known
   std::vector<std::string> iothreads;      ///< ids, sorted
   std::vector<ContainerFacts> containers;  ///< by ascending id
   std::vector<Override> overrides;
   std::vector<DeviceFacts> devices;  ///< passed through, by ascending id
 
   bool operator==(const SandboxFacts&) const = default;
+
+  /// What the cgroup of a role's threads allows; nullptr: all. KVM's timer goes with its vCPU.
+  const CpuSet* cgroup_of(Role role) const;
 };
 
 }  // namespace ka::policy

@@ -4,9 +4,11 @@
 
 namespace ka::policy {
 
-CpuSet cgroup_cpus(const SandboxPlan& plan, const Ground& ground) {
+CpuSet cgroup_cpus(const SandboxPlan& plan, const SandboxFacts& sandbox, const Ground& ground) {
   CpuSet cpus;
-  for (const Placement& placement : placements_of(plan)) cpus |= placement.cpus;
+  for (const Placement& placement : placements_of(plan)) {
+    if (!sandbox.cgroup_by_role.contains(placement.role)) cpus |= placement.cpus;
+  }
   if (cpus.empty()) return cpus;
   return (cpus | ground.permitted | plan.housekeeping) & ground.reachable;
 }

@@ -27,8 +27,8 @@ struct Cpuset {
 };
 
 /// What the cgroup is to allow: what is permitted of the sandbox mask, housekeeping, and wherever
-/// the plan puts a thread. Empty where it puts none.
-CpuSet cgroup_cpus(const SandboxPlan& plan, const Ground& ground);
+/// the plan puts a thread that is inside. Empty where it puts none.
+CpuSet cgroup_cpus(const SandboxPlan& plan, const SandboxFacts& sandbox, const Ground& ground);
 
 /// The set to be written before threads are placed; absent when they can go where they are to go,
 /// and none of them onto CPUs that are exclusive to other pods (`foreign`).

@@ -8,7 +8,7 @@
 namespace ka::policy {
 namespace {
 
-constexpr std::array<std::pair<Code, std::string_view>, 24> kNames{{
+constexpr std::array<std::pair<Code, std::string_view>, 25> kNames{{
     {Code::kDedicated, "dedicated"},
     {Code::kFloating, "floating"},
     {Code::kSharedContainer, "shared-container"},
@@ -31,6 +31,7 @@ constexpr std::array<std::pair<Code, std::string_view>, 24> kNames{{
     {Code::kCpusContested, "cpus-contested"},
     {Code::kNoUsableCpu, "no-usable-cpu"},
     {Code::kHousekeepingRefused, "housekeeping-refused"},
+    {Code::kHousekeepingConfined, "housekeeping-confined"},
     {Code::kIsolateImpossible, "isolate-impossible"},
     {Code::kOverrideRefused, "override-refused"},
 }};

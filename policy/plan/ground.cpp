@@ -2,14 +2,15 @@
 
 namespace ka::policy {
 
-Ground survey(const NodeView& node, const SandboxFacts& sandbox) {
+Ground survey(const NodeView& node, const SandboxFacts& sandbox, Role role) {
   Ground ground;
   for (const ContainerFacts& container : sandbox.containers) {
     if (!container.exited) ground.mask |= container.cpus;
   }
   ground.unconstrained = ground.mask.empty();
-  ground.reachable = node.topology.online() - node.exclusive_to_others;
-  if (sandbox.cgroup_cpus) ground.reachable &= *sandbox.cgroup_cpus;
+  ground.unclaimed = node.topology.online() - node.exclusive_to_others;
+  const CpuSet* cgroup = sandbox.cgroup_of(role);
+  ground.reachable = cgroup == nullptr ? ground.unclaimed : ground.unclaimed & *cgroup;
   ground.permitted = ground.unconstrained ? ground.reachable : ground.mask & ground.reachable;
   return ground;
 }

@@ -1,4 +1,5 @@
-// Where the threads of one sandbox may run at all, before anything is decided.
+// Where the threads of one sandbox may run at all, before anything is decided. That differs from
+// role to role where they are in different cgroups.
 #pragma once
 
 #include "policy/facts/id_set.hpp"
@@ -10,12 +11,13 @@ namespace ka::policy {
 struct Ground {
   CpuSet mask;                 ///< the plain OR of the cpusets of containers that have not exited
   bool unconstrained = false;  ///< no such container has a cpuset
-  /// Online, allowed by the cgroup, not exclusive to others: nothing may be placed elsewhere.
-  CpuSet reachable;
-  CpuSet permitted;  ///< of the mask (of everything when unconstrained) what is reachable
+  CpuSet unclaimed;            ///< online, not exclusive to others: all that a cgroup could give
+  CpuSet reachable;            ///< what of it the cgroup allows: nothing may be placed elsewhere
+  CpuSet permitted;            ///< of the mask (of everything when unconstrained) what is reachable
 };
 
-Ground survey(const NodeView& node, const SandboxFacts& sandbox);
+/// For threads of one role; that of the vCPUs is what owners of CPUs are served on.
+Ground survey(const NodeView& node, const SandboxFacts& sandbox, Role role = Role::kVcpu);
 
 /// An exclusive container that counts: it has CPUs and has not exited.
 bool owns_cpus(const ContainerFacts& container);

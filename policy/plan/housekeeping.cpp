@@ -27,16 +27,25 @@ CpuSet as_sandbox(const NodeView& node, const Ground& ground, const Assignment& 
   return core;
 }
 
-/// A set that does not depend on the sandbox, as far as this one may use it.
-CpuSet outside(const NodeView& node, const Ground& ground, const Assignment& assignment,
+CpuSet own_region(const NodeView& node, const Ground& ground, const Assignment& assignment,
+                  const std::string& subject, Notes& notes) {
+  CpuSet cpus = as_sandbox(node, ground, assignment, notes);
+  notes.reason({Code::kHousekeepingSandbox, subject, cpus, 0});
+  return cpus;
+}
+
+/// A set that does not depend on the sandbox, as far as these threads may use it.
+Region outside(const NodeView& node, const Ground& ground, const Assignment& assignment,
                const CpuSet& wanted, Code reason, const std::string& subject, Notes& notes) {
   CpuSet cpus = (wanted & ground.reachable) - assignment.dedicated;
   if (!cpus.empty()) {
     notes.reason({reason, subject, cpus, 0});
-    return cpus;
+    return {std::move(cpus), {}};
   }
-  notes.warn({Code::kHousekeepingRefused, subject, wanted, 0});
-  return as_sandbox(node, ground, assignment, notes);
+  CpuSet refused = (wanted & ground.unclaimed) - assignment.dedicated;
+  const bool nowhere = refused.empty() && !wanted.empty();
+  if (nowhere) notes.warn({Code::kHousekeepingRefused, subject, wanted, 0});
+  return {own_region(node, ground, assignment, subject, notes), std::move(refused)};
 }
 
 /// How many floating vCPUs there are in each group (L3, core) of CPUs.
@@ -82,7 +91,7 @@ Loads loads_by(const Topology& topology, const CpuSet& region, int Cpu::* group)
 void Notes::reason(Note note) { add_once(reasons, std::move(note)); }
 void Notes::warn(Note note) { add_once(warnings, std::move(note)); }
 
-CpuSet resolve_housekeeping(const NodeView& node, const Ground& ground,
+Region resolve_housekeeping(const NodeView& node, const Ground& ground,
                             const Assignment& assignment, const Housekeeping& wanted,
                             const std::string& subject, Notes& notes) {
   switch (wanted.kind) {
@@ -93,15 +102,13 @@ CpuSet resolve_housekeeping(const NodeView& node, const Ground& ground,
       return outside(node, ground, assignment, wanted.cpus, Code::kHousekeepingCpus, subject,
                      notes);
     case Housekeeping::Kind::kIsolate:
-      if (assignment.set_aside.empty()) break;
+      if (!assignment.set_aside.intersects(ground.reachable)) break;
       notes.reason({Code::kHousekeepingIsolate, subject, assignment.set_aside, 0});
-      return assignment.set_aside;
+      return {assignment.set_aside & ground.reachable, {}};
     case Housekeeping::Kind::kSandbox:
       break;
   }
-  CpuSet cpus = as_sandbox(node, ground, assignment, notes);
-  notes.reason({Code::kHousekeepingSandbox, subject, cpus, 0});
-  return cpus;
+  return {own_region(node, ground, assignment, subject, notes), {}};
 }
 
 CpuSet floating_set(const Topology& topology, const CpuSet& region) {

@@ -20,11 +20,17 @@ struct Notes {
   void warn(Note note);
 };
 
-/// The region that a setting means for this sandbox. It holds no CPU outside `ground.reachable`
-/// and none of a dedicated vCPU, unless nothing else is left: then it is the core of the sandbox's
-/// lowest CPU. Empty only where the sandbox may not run anywhere. `subject` names the setting in
-/// notes: "housekeeping" or a role.
-CpuSet resolve_housekeeping(const NodeView& node, const Ground& ground,
+struct Region {
+  CpuSet cpus;
+  CpuSet refused;  ///< CPUs that the setting names, where the cgroup allows none of them
+};
+
+/// The region that a setting means for threads whose ground this is. It holds no CPU outside
+/// `ground.reachable` and none of a dedicated vCPU, unless nothing else is left: then it is the
+/// core of the sandbox's lowest CPU. Empty only where they may not run anywhere. A shared pool that
+/// is empty, or that the cgroup refuses, is as "sandbox". `subject` names the setting in notes:
+/// "housekeeping" or a role.
+Region resolve_housekeeping(const NodeView& node, const Ground& ground,
                             const Assignment& assignment, const Housekeeping& wanted,
                             const std::string& subject, Notes& notes);
 

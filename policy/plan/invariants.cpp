@@ -55,6 +55,7 @@ class Checker {
   bool by_hand(int vcpu) const { return by_hand({Role::kVcpu, vcpu, {}, {}}); }
   const VcpuPlan* dedicated(const Placement& placement) const;
   CpuSet allowed(Role role) const;
+  CpuSet elsewhere(Role role) const;
   bool carries_all(const Placement& placement) const;
   void check_region(const Placement& placement);
   void check_alone(const Placement& placement);
@@ -110,7 +111,8 @@ void Checker::report(Breach breach, const Placement& placement, CpuSet cpus) {
 bool Checker::by_hand(const Placement& placement) const {
   if (placement.role == Role::kPit) return by_hand(placement.vcpu_index);
   return std::ranges::any_of(sandbox_.overrides, [&](const Override& given) {
-    if (given.role != placement.role || !given.cpus.intersects(ground_.reachable)) return false;
+    if (given.role != placement.role) return false;
+    if (!given.cpus.intersects(survey(node_, sandbox_, given.role).reachable)) return false;
     if (given.role == Role::kVcpu) return given.vcpu_index == placement.vcpu_index;
     return given.iothread.empty() || given.iothread == placement.name;
   });
@@ -132,11 +134,16 @@ const ContainerFacts* Checker::facts_of(const std::string& container) const {
 }
 
 CpuSet Checker::allowed(Role role) const {
-  if (ground_.permitted.empty()) return ground_.reachable;
+  const Ground ground = survey(node_, sandbox_, role);
+  return ground.permitted.empty() ? ground.reachable : ground.permitted | elsewhere(role);
+}
+
+/// The CPUs beyond the sandbox's own that the settings name for a role and its cgroup allows.
+CpuSet Checker::elsewhere(Role role) const {
   const auto own = settings_.overrides.find(role);
   const Housekeeping& wanted =
       own == settings_.overrides.end() ? settings_.housekeeping : own->second;
-  return ground_.permitted | (beyond_own(node_, wanted) & ground_.reachable);
+  return beyond_own(node_, wanted) & survey(node_, sandbox_, role).reachable;
 }
 
 void Checker::check_placements(const std::vector<Placement>& placements) {
@@ -168,13 +175,15 @@ void Checker::check_alone(const Placement& placement) {
   report(breach, placement, std::move(taken));
 }
 
-/// Nothing but CPUs of dedicated vCPUs is left: the core of the lowest one has to carry the rest.
-/// CPUs that vCPUs have left by hand count as theirs.
+/// Nothing but CPUs of dedicated vCPUs is left for the role: the core of the lowest one has to
+/// carry it. CPUs that vCPUs have left by hand count as theirs.
 bool Checker::carries_all(const Placement& placement) const {
+  const Ground ground = survey(node_, sandbox_, placement.role);
   const auto moved =
       std::ranges::count_if(sandbox_.vcpus, [&](const VcpuFacts& v) { return by_hand(v.index); });
-  if ((ground_.permitted - dedicated_).size() > moved) return false;
-  return placement.cpus.subset_of(node_.topology.siblings(ground_.permitted.first()));
+  const CpuSet left = (ground.permitted | elsewhere(placement.role)) - dedicated_;
+  if (left.size() > moved) return false;
+  return placement.cpus.subset_of(node_.topology.siblings(ground.permitted.first()));
 }
 
 void Checker::check_closeness(const std::vector<Placement>& placements) {
@@ -359,14 +368,15 @@ std::vector<Violation> check_plan(const NodeView& node, const SandboxFacts& sand
 std::vector<Violation> check_actual(const NodeView& node, const SandboxFacts& sandbox,
                                     const Settings& settings, const SandboxPlan& plan,
                                     const std::vector<ActualThread>& threads) {
-  CpuSet running = node.topology.online();
-  if (sandbox.cgroup_cpus) running &= *sandbox.cgroup_cpus;
   std::vector<Placement> placements;
   for (const ActualThread& actual : threads) {
     const ThreadFacts& thread = actual.thread;
     if (plan.cpus_for(thread) == nullptr) continue;
+    const CpuSet* cgroup = sandbox.cgroup_of(thread.role);
+    CpuSet running = actual.cpus & node.topology.online();
+    if (cgroup != nullptr) running &= *cgroup;
     placements.push_back(
-        {thread.role, thread.vcpu_index, thread.name, actual.cpus & running, thread.key.tid});
+        {thread.role, thread.vcpu_index, thread.name, std::move(running), thread.key.tid});
   }
   Checker threads_checker(node, sandbox, settings, plan);
   threads_checker.check_placements(placements);

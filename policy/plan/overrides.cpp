@@ -45,10 +45,10 @@ std::vector<CpuSet*> targets(SandboxPlan& plan, const Override& given) {
   return {};
 }
 
-void apply(const Override& given, const Ground& ground, SandboxPlan& plan, Notes& notes) {
+void apply(const Override& given, const CpuSet& reachable, SandboxPlan& plan, Notes& notes) {
   const std::vector<CpuSet*> sets = targets(plan, given);
   if (sets.empty()) return;
-  const CpuSet cpus = given.cpus & ground.reachable;
+  const CpuSet cpus = given.cpus & reachable;
   if (cpus.empty()) {
     notes.warn({Code::kOverrideRefused, override_subject(given), given.cpus, 0});
     return;
@@ -69,11 +69,12 @@ bool is_general(const Override& given) {
 
 }  // namespace
 
-void apply_overrides(const SandboxFacts& sandbox, const Ground& ground, SandboxPlan& plan,
+void apply_overrides(const NodeView& node, const SandboxFacts& sandbox, SandboxPlan& plan,
                      Notes& notes) {
   for (const bool general : {true, false}) {
     for (const Override& given : sandbox.overrides) {
-      if (is_general(given) == general) apply(given, ground, plan, notes);
+      if (is_general(given) != general) continue;
+      apply(given, survey(node, sandbox, given.role).reachable, plan, notes);
     }
   }
   for (ContainerPlan& container : plan.containers) {

@@ -8,10 +8,10 @@
 
 namespace ka::policy {
 
-/// Replaces the sets of the threads that operators have set by hand by as much of those sets as the
-/// sandbox can reach; where that is nothing, the plan stands. A vCPU that is taken from its CPU
-/// this way floats. Threads that do not exist are passed over.
-void apply_overrides(const SandboxFacts& sandbox, const Ground& ground, SandboxPlan& plan,
+/// Replaces the sets of the threads that operators have set by hand by as much of those sets as
+/// their cgroups and other pods leave them; where that is nothing, the plan stands. A vCPU that is
+/// taken from its CPU this way floats. Threads that do not exist are passed over.
+void apply_overrides(const NodeView& node, const SandboxFacts& sandbox, SandboxPlan& plan,
                      Notes& notes);
 
 /// Whether the word is for this thread. An iothread is told by its id, or as one of all.

@@ -49,6 +49,9 @@ class Planner {
   CpuSet group_set(const Holding& holding, const Slot& slot) const;
   void place_threads();
   CpuSet thread_set(Role role);
+  Region region_of(Role role);
+  void confine(std::string_view who, const Region& region);
+  void note_confined();
   CpuSet single_set(const CpuSet& region);
   void place_interrupts();
   void hold_vcpus();
@@ -67,6 +70,9 @@ class Planner {
   Assignment assignment_;
   std::vector<Slot> slots_;
   std::size_t lowest_owned_ = kNoVcpu;
+  Region common_;         ///< housekeeping of everything that has none of its own
+  CpuSet refused_;        ///< what cgroups refuse of housekeeping
+  std::string confined_;  ///< to whom
   Notes notes_;
   SandboxPlan plan_;
 };
@@ -90,16 +96,18 @@ SandboxPlan Planner::run() {
     lowest_owned_ = lowest_owned_vcpu(assignment_, slots_);
     note_kept();
   }
-  plan_.housekeeping = resolve_housekeeping(node_, ground_, assignment_, settings_.housekeeping,
-                                            "housekeeping", notes_);
+  common_ = resolve_housekeeping(node_, ground_, assignment_, settings_.housekeeping,
+                                 "housekeeping", notes_);
+  plan_.housekeeping = common_.cpus;
   place_owned_vcpus();
   place_floating_vcpus();
   place_threads();
+  note_confined();
   hold_vcpus();
   place_containers();
-  apply_overrides(sandbox_, ground_, plan_, notes_);
+  apply_overrides(node_, sandbox_, plan_, notes_);
   place_interrupts();
-  if (sandbox_.cgroup_writable) plan_.cgroup = cgroup_cpus(plan_, ground_);
+  if (sandbox_.cgroup_writable) plan_.cgroup = cgroup_cpus(plan_, sandbox_, ground_);
   plan_.reasons = std::move(notes_.reasons);
   plan_.warnings = std::move(notes_.warnings);
   return std::move(plan_);
@@ -194,6 +202,7 @@ void Planner::place_floating_vcpus() {
                     : settings_.vcpu_pinning == VcpuPinning::kMask ? Code::kVcpusOnMask
                                                                    : Code::kFloating;
   notes_.reason({code, sandbox_.id, std::move(all), static_cast<int>(floating.size())});
+  if (code == Code::kFloating) confine("floating vCPUs", common_);
 }
 
 std::vector<CpuSet> Planner::floating_sets(std::size_t count) {
@@ -233,10 +242,31 @@ CpuSet Planner::single_set(const CpuSet& region) {
 }
 
 CpuSet Planner::thread_set(Role role) {
+  const Region region = region_of(role);
+  if (sandbox_.roles.empty() || sandbox_.roles.contains(role)) confine(role_name(role), region);
+  return single_set(region.cpus);
+}
+
+/// Of a role that has a setting or a cgroup of its own; else it keeps house with all others.
+Region Planner::region_of(Role role) {
   const auto own = settings_.overrides.find(role);
-  if (own == settings_.overrides.end()) return single_set(plan_.housekeeping);
-  return single_set(resolve_housekeeping(node_, ground_, assignment_, own->second,
-                                         std::string(role_name(role)), notes_));
+  const bool is_own = own != settings_.overrides.end();
+  if (!is_own && !sandbox_.cgroup_by_role.contains(role)) return common_;
+  return resolve_housekeeping(node_, survey(node_, sandbox_, role), assignment_,
+                              is_own ? own->second : settings_.housekeeping,
+                              std::string(role_name(role)), notes_);
+}
+
+/// Remembers who cannot keep house where the settings say.
+void Planner::confine(std::string_view who, const Region& region) {
+  if (region.refused.empty()) return;
+  refused_ |= region.refused;
+  confined_ += (confined_.empty() ? "" : ", ") + std::string(who);
+}
+
+void Planner::note_confined() {
+  if (confined_.empty()) return;
+  notes_.warn({Code::kHousekeepingConfined, confined_, refused_, sandbox_.cgroup_writable ? 1 : 0});
 }
 
 void Planner::place_threads() {
@@ -249,7 +279,7 @@ void Planner::place_threads() {
   plan_.vhost = thread_set(Role::kVhost);
   plan_.virtiofsd = thread_set(Role::kVirtiofsd);
   plan_.shim = thread_set(Role::kShim);
-  plan_.helpers = single_set(plan_.housekeeping);
+  plan_.helpers = thread_set(Role::kHelper);
 }
 
 void Planner::place_interrupts() {

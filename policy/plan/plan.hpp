@@ -44,8 +44,11 @@ enum class Code {
   kCpusContested,        ///< `cpus` are claimed as exclusive by another pod too
   kNoUsableCpu,          ///< subject container or sandbox: none of its CPUs may be used
   kHousekeepingRefused,  ///< subject role: its housekeeping `cpus` cannot be used; as "sandbox"
-  kIsolateImpossible,    ///< too few cores to set one aside; as "sandbox"
-  kOverrideRefused,      ///< subject thread: the set given by hand holds no usable CPU
+  /// subject roles: their cgroup allows none of the housekeeping `cpus`; as "sandbox". `number` 0:
+  /// cgroup = "manage" would mend it; 1: it is managed, and the cgroup above it refuses them.
+  kHousekeepingConfined,
+  kIsolateImpossible,  ///< too few cores to set one aside; as "sandbox"
+  kOverrideRefused,    ///< subject thread: the set given by hand holds no usable CPU
 };
 
 /// "dedicated", "too-few-vcpus", ...: stable names for machines.

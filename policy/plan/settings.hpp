@@ -21,11 +21,11 @@ enum class VcpuPinning {
 struct Housekeeping {
   enum class Kind {
     kSandbox,     ///< sandbox mask minus the CPUs of dedicated vCPUs
-    kSharedPool,  ///< the node's shared pool
+    kSharedPool,  ///< the node's shared pool, for each thread as far as its cgroup allows it
     kCpus,        ///< `cpus`
     kIsolate,     ///< one core of the sandbox's own CPUs, taken from the dedicated vCPUs
   };
-  Kind kind = Kind::kSandbox;
+  Kind kind = Kind::kSharedPool;
   CpuSet cpus;  ///< for kCpus
 
   bool operator==(const Housekeeping&) const = default;

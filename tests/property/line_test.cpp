@@ -45,8 +45,15 @@ Step any_step() {
   return step;
 }
 
+engine::Options any_options() {
+  engine::Options options;
+  options.settings.housekeeping.kind = *rc::gen::element(policy::Housekeeping::Kind::kSandbox,
+                                                         policy::Housekeeping::Kind::kSharedPool);
+  return options;
+}
+
 struct Node : EngineScene {
-  Node() : EngineScene(kCpus) {
+  explicit Node(engine::Options options = any_options()) : EngineScene(kCpus, std::move(options)) {
     for (std::size_t i = 0; i < kSandboxes.size(); ++i) {
       const int pid = 100 * (static_cast<int>(i) + 1);
       boot_vm(pid, 2 + static_cast<int>(i));
@@ -92,10 +99,8 @@ struct ManagedNode : EngineScene {
   }
 
   static engine::Options options() {
-    engine::Options options;
+    engine::Options options = any_options();
     options.settings.manage_cgroup = true;
-    options.settings.housekeeping.kind = *rc::gen::element(policy::Housekeeping::Kind::kSandbox,
-                                                           policy::Housekeeping::Kind::kSharedPool);
     return options;
   }
 
@@ -209,7 +214,8 @@ TEST_CASE("no write to a managed cgroup lets a thread onto CPUs of another pod")
 
 TEST_CASE("the order, repetition and loss of events change only which vCPU it is") {
   property::holds("I7 over histories that end alike", [] {
-    Node lived, told;
+    const engine::Options options = any_options();
+    Node lived(options), told(options);
     std::map<Key, Step> last;
     const int steps = *rc::gen::inRange(1, 12);
     for (int i = 0; i < steps; ++i) {

@@ -164,6 +164,17 @@ std::optional<CpuSet> any_cgroup(const Topology& topology, const SandboxFacts& s
   return cpus | any_cpus(topology.all(), 6);
 }
 
+/// Shim and virtiofsd outside the sandbox's cgroup, or with version 1 all but the vCPUs.
+std::map<Role, CpuSet> any_cgroups_by_role(const Topology& topology, const SandboxFacts& sandbox) {
+  std::map<Role, CpuSet> cgroups;
+  for (const Role role : kRoles) {
+    if (role == Role::kVcpu || role == Role::kPit || !once_in(4)) continue;
+    const CpuSet some = any_cgroup(topology, sandbox).value_or(topology.all());
+    cgroups[role] = some.empty() ? topology.all() : some;
+  }
+  return cgroups;
+}
+
 int owned_count(const SandboxFacts& sandbox) {
   CpuSet cpus;
   for (const ContainerFacts& container : sandbox.containers) {
@@ -202,6 +213,7 @@ SandboxFacts any_sandbox(const World& world, int number) {
   }
   plug(sandbox);
   sandbox.cgroup_cpus = any_cgroup(world.node.topology, sandbox);
+  sandbox.cgroup_by_role = any_cgroups_by_role(world.node.topology, sandbox);
   if (once_in(2)) sandbox.iothreads = {"io1", "io2"};
   sandbox.overrides = any_overrides(world.node.topology, sandbox);
   if (once_in(3)) sandbox.devices.push_back({"0000:01:00.0", any_int(-1, 3)});
@@ -304,6 +316,9 @@ void change(World& world) {
 void print_sandbox(std::ostream& out, const SandboxFacts& sandbox) {
   out << "  " << sandbox.id << " pod=" << sandbox.pod_uid;
   if (sandbox.cgroup_cpus) out << " cgroup=" << format_list(*sandbox.cgroup_cpus);
+  for (const auto& [role, cpus] : sandbox.cgroup_by_role) {
+    out << ' ' << role_name(role) << "'s=" << format_list(cpus);
+  }
   out << " vcpus(index:socket.core@node)=";
   for (const VcpuFacts& vcpu : sandbox.vcpus) {
     out << vcpu.index << ':' << vcpu.socket << '.' << vcpu.core << '@' << vcpu.numa << ' ';

@@ -78,7 +78,7 @@ def known() -> int:
 
 def main() -> None:
     chance = random.Random(11)
-    with Daemon() as daemon, Vms() as vms:
+    with Daemon(housekeeping="sandbox") as daemon, Vms() as vms:
         crowd, files_alone = Crowd(vms, chance), lasting_files(daemon)
         check.step(f"start {SANDBOXES} sandboxes")
         while len(crowd.pods) < SANDBOXES:

@@ -55,7 +55,7 @@ def damage(chance: random.Random) -> None:
 
 def main() -> None:
     chance = random.Random(7)
-    with Daemon() as daemon, Vms() as vms:
+    with Daemon(housekeeping="sandbox") as daemon, Vms() as vms:
         moving, resting = VmPod(vms, "moving", VmSpec(vcpus=3)), VmPod(vms, "resting", VmSpec(vcpus=2))
         resting.update("app", PLACES[2], exclusive=True)
         moving.update("app", PLACES[0], exclusive=True)

@@ -76,7 +76,7 @@ def strangers(switches: list[Switch], owner_of: dict[int, str]) -> list[Switch]:
 
 
 def main() -> None:
-    with Daemon(), Vms() as vms:
+    with Daemon(housekeeping="sandbox"), Vms() as vms:
         left = VmPod(vms, "left", VmSpec(vcpus=2, firmware="spin"), extra_cpus=f"{LOW},{HIGH}")
         right = VmPod(vms, "right", VmSpec(vcpus=2, firmware="spin"), extra_cpus=f"{LOW},{HIGH}")
         left.update("app", HIGH, exclusive=True)

@@ -54,7 +54,7 @@ def strangers(switches: list[Switch], owner_of: dict[int, str]) -> list[Switch]:
 
 
 def main() -> None:
-    with Daemon(), Vms() as vms:
+    with Daemon(housekeeping="sandbox"), Vms() as vms:
         shared = VmPod(vms, "shared", VmSpec(vcpus=2, firmware="spin"), extra_cpus=SPACE)
         exclusive = VmPod(vms, "exclusive", VmSpec(vcpus=2, firmware="spin"), extra_cpus=SPACE)
         shared.update("app", SPACE)

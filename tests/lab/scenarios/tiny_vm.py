@@ -14,7 +14,7 @@ def found() -> dict[int, int]:
 
 
 def main() -> None:
-    with Daemon(), subprocess.Popen(["tiny_vm"], stdout=subprocess.PIPE, text=True) as vm:
+    with Daemon(housekeeping="sandbox"), subprocess.Popen(["tiny_vm"], stdout=subprocess.PIPE, text=True) as vm:
         told = {}
         for _ in range(3):
             _, number, tid = vm.stdout.readline().split()

@@ -201,7 +201,7 @@ TEST_CASE("release gives back, reconcile takes again", "[api]") {
 
 TEST_CASE("in observe mode the answers say that nothing is written", "[api]") {
   Api api;
-  engine::Options options;
+  engine::Options options = tests::at_home();
   options.observe = true;
   api.scene.engine().configure(options);
   api.play_pod();

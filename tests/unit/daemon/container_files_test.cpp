@@ -19,7 +19,7 @@ namespace {
 using Variables = std::map<std::string, std::string>;
 
 engine::Options told(bool environment, bool by_annotation = false) {
-  engine::Options options;
+  engine::Options options = tests::at_home();
   options.settings.guest.environment = environment;
   options.settings.guest.environment_by_annotation = by_annotation;
   return options;

@@ -144,7 +144,7 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
     silent.current = false;
     scene.host.engine().set_guest("s1", silent);
     CHECK(scene.host.engine().verify().findings.empty());
-    engine::Options options;
+    engine::Options options = tests::at_home();
     options.settings.guest.agent = policy::GuestAgent::kOurs;
     scene.server.mute = true;
     scene.host.engine().configure(options);

@@ -132,7 +132,7 @@ TEST_CASE("libvirt: nodes grow until memory has arrived, and only where it is mo
   REQUIRE(scene.add("s1", kVmm));
   const auto order = [&] { return daemon::to_memory_order(*scene.engine().view("s1")); };
   CHECK_FALSE(order());
-  engine::Options options;
+  engine::Options options = tests::at_home();
   options.settings.move_memory = true;
   scene.engine().configure(options);
   REQUIRE(scene.container("s1", "c1", {4}, true));

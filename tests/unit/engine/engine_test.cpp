@@ -53,7 +53,7 @@ TEST_CASE("an event of one container plans one sandbox, unless owners of CPUs ch
 }
 
 TEST_CASE("balanced levels floating vCPUs when neighbours come and go") {
-  engine::Options options;
+  engine::Options options = tests::at_home();
   options.settings.vcpu_pinning = policy::VcpuPinning::kBalanced;
   EngineScene scene(4, options);
   for (int i = 0; i < 3; ++i) {
@@ -318,7 +318,7 @@ TEST_CASE("threads that stay in the way of the line are counted one by one") {
 }
 
 TEST_CASE("observe plans and reports and writes nothing") {
-  engine::Options options;
+  engine::Options options = tests::at_home();
   options.observe = true;
   EngineScene scene(8, options);
   scene.boot_vm(100, 3);

@@ -18,7 +18,7 @@ std::string msix(int vector) { return "vfio-msix[" + std::to_string(vector) + "]
 
 /// A VM of three vCPUs with a device, whose container owns CPUs 2-3.
 struct Passed : EngineScene {
-  explicit Passed(engine::Options options = {}) : EngineScene(8, std::move(options)) {
+  explicit Passed(engine::Options options = tests::at_home()) : EngineScene(8, std::move(options)) {
     node.vfio_device(kDevice, 12, "vfio0");
     node.msi(kDevice, 45, msix(0), "0-7");
     node.msi(kDevice, 46, msix(1), "0-7");
@@ -199,7 +199,7 @@ TEST_CASE("a number that belongs to another device by now is not given back") {
 }
 
 TEST_CASE("observe tells where interrupts would go, and writes nothing") {
-  engine::Options options;
+  engine::Options options = tests::at_home();
   options.observe = true;
   Passed scene(options);
   CHECK(scene.sent(45) == "0-7");
@@ -209,7 +209,7 @@ TEST_CASE("observe tells where interrupts would go, and writes nothing") {
 
 TEST_CASE("settings that leave vCPUs alone give their interrupts back") {
   Passed scene;
-  engine::Options options;
+  engine::Options options = tests::at_home();
   options.settings.vcpu_pinning = policy::VcpuPinning::kNone;
   scene.engine().configure(options);
   CHECK(scene.sent(45) == "0-7");

@@ -45,6 +45,32 @@ struct Managed : EngineScene {
 
 }  // namespace
 
+TEST_CASE("what Kata leaves outside the sandbox's cgroup goes to the shared pool without the VMM") {
+  EngineScene scene(8, {});
+  scene.node.process(90, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+  scene.node.arguments(90, {"containerd-shim-kata-v2", "-id", "s1"});
+  scene.node.in_cgroup(90, "system.slice/containerd.service", "0-7");
+  scene.boot_pod("s1", 100, 3);
+  scene.node.thread(100, 100, "qemu-system-x86", 90);
+  scene.cpusets.make("pods/s1", {2, 3});
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  CHECK(scene.cpus(90) == "0-1,4-7");
+  CHECK(scene.cpus(100) == "2");
+  CHECK(scene.cpus(110) == "2");
+  const auto& warnings = scene.engine().view("s1")->plan.warnings;
+  const auto confined =
+      std::ranges::find(warnings, policy::Code::kHousekeepingConfined, &policy::Note::code);
+  REQUIRE(confined != warnings.end());
+  CHECK(confined->subject == "floating vCPUs, emulator, iothread");
+  CHECK(policy::format_list(confined->cpus) == "0-1,4-7");
+
+  scene.cpusets.make("pods/s1", CpuSet::range(0, 3));
+  scene.engine().reconcile_all();
+  CHECK(scene.cpus(100) == "0-1");
+  CHECK(scene.engine().view("s1")->plan.warnings.empty());
+}
+
 TEST_CASE("a managed cgroup lets housekeeping leave the CPUs that Kata wrote") {
   Managed scene;
   CHECK(scene.cgroup() == "0-7");
@@ -182,7 +208,7 @@ TEST_CASE("settings that do not manage it any more give a cgroup back, but for o
   scene.boot_vm(200, 2);
   REQUIRE(scene.add("s2", 200));
   REQUIRE(scene.container("s2", "other", {6, 7}, true));
-  scene.engine().configure({});
+  scene.engine().configure(tests::at_home());
   CHECK(scene.cgroup() == "2-5");
   CHECK(scene.cpus(100) == "2");
   CHECK_FALSE(scene.view().cgroup_theirs);

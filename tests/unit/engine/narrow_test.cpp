@@ -131,7 +131,9 @@ TEST_CASE("narrow: an event that nobody finishes is finished by the drift check,
 }
 
 TEST_CASE("narrow: in observe mode nothing is written") {
-  EngineScene scene(8, engine::Options{.observe = true});
+  engine::Options options = tests::at_home();
+  options.observe = true;
+  EngineScene scene(8, options);
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
   scene.engine().narrow({container("s1", "c", {0, 1}, false)}, 50ms);

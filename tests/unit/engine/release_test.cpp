@@ -12,7 +12,7 @@ TEST_CASE("what was placed before observe is given back when someone asks for it
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
   REQUIRE(scene.container("s1", "app", {4, 5}, true));
-  engine::Options options;
+  engine::Options options = tests::at_home();
   options.observe = true;
   scene.engine().configure(options);
   CHECK(scene.cpus(111) == "4");

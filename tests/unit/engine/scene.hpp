@@ -20,6 +20,13 @@ inline policy::Topology flat_machine(int cpus) {
   return *policy::Topology::make(std::move(list));
 }
 
+/// Housekeeping on the sandbox's own CPUs: what moves is then visible in these alone.
+inline engine::Options at_home() {
+  engine::Options options;
+  options.settings.housekeeping.kind = policy::Housekeeping::Kind::kSandbox;
+  return options;
+}
+
 /// A clock that can be put forward.
 class TestClock final : public base::Clock {
  public:
@@ -30,7 +37,7 @@ class TestClock final : public base::Clock {
 /// Thread ids of a VM with main pid P: P is the main thread, P+1 the iothread, P+10+i vCPU i.
 class EngineScene {
  public:
-  explicit EngineScene(int cpus = 8, engine::Options options = {})
+  explicit EngineScene(int cpus = 8, engine::Options options = at_home())
       : machine(policy::CpuSet::range(0, cpus - 1)),
         calls(machine),
         cpusets(node.cgroup()),

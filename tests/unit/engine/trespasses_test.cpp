@@ -33,7 +33,7 @@ policy::Event owner_appears(policy::Source source, CpuSet cpus) {
   return {source, policy::ContainerSeen{"runc", facts, true}};
 }
 
-void boot_shared_vm(EngineScene& scene, engine::Options options = {}) {
+void boot_shared_vm(EngineScene& scene, engine::Options options = tests::at_home()) {
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
   REQUIRE(scene.container("s1", "app", {0, 1, 2, 3}, false));

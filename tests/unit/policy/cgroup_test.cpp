@@ -13,9 +13,11 @@ TEST_CASE("a cgroup that is ours is to allow the mask, housekeeping, and nothing
   CHECK(plan_sandbox(node, sandbox, settings, nullptr).cgroup.empty());
   sandbox.cgroup_writable = true;
   CHECK(format_list(plan_sandbox(node, sandbox, settings, nullptr).cgroup) == "0-3,5");
-  CHECK(format_list(plan_sandbox(node, sandbox, {}, nullptr).cgroup) == "2-3");
+  CHECK(format_list(plan_sandbox(node, sandbox, scenario::at_home(), nullptr).cgroup) == "2-3");
   sandbox.overrides = {{.role = Role::kEmulator, .cpus = {5}}};
-  CHECK(format_list(plan_sandbox(node, sandbox, {}, nullptr).cgroup) == "2-3,5");
+  CHECK(format_list(plan_sandbox(node, sandbox, scenario::at_home(), nullptr).cgroup) == "2-3,5");
+  sandbox.cgroup_by_role = {{Role::kEmulator, CpuSet::range(0, 7)}};  // it is not inside
+  CHECK(format_list(plan_sandbox(node, sandbox, scenario::at_home(), nullptr).cgroup) == "2-3");
 }
 
 TEST_CASE("a cpuset allows what it shares with the one above it, or else all of that") {

@@ -11,7 +11,7 @@ namespace {
 /// Two nodes of four CPUs each: 0-3 and 4-7.
 const Topology kMachine = machine(2, 4, 1);
 
-std::string sent_to(SandboxFacts facts, int node = -1, const Settings& settings = {},
+std::string sent_to(SandboxFacts facts, int node = -1, const Settings& settings = at_home(),
                     const CpuSet& others = {}) {
   facts.devices = {{"0000:01:00.0", node}};
   const NodeView view{kMachine, kMachine.online() - others, others, {}};
@@ -44,8 +44,8 @@ TEST_CASE("interrupts stay on their device's node where a vCPU is there") {
 }
 
 TEST_CASE("interrupts never go to CPUs of another pod") {
-  CHECK(sent_to(sandbox(2, {shared("a", "1-3")}), -1, {}, {3}) == "1-2");
-  CHECK(sent_to(sandbox(2, {shared("a", "3")}), -1, {}, CpuSet::range(0, 7)) == "alone");
+  CHECK(sent_to(sandbox(2, {shared("a", "1-3")}), -1, at_home(), {3}) == "1-2");
+  CHECK(sent_to(sandbox(2, {shared("a", "3")}), -1, at_home(), CpuSet::range(0, 7)) == "alone");
 }
 
 TEST_CASE("interrupts are left alone where vCPUs are, or there are none") {

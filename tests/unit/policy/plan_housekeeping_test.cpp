@@ -55,7 +55,7 @@ TEST_CASE("housekeeping runs where its setting says, as far as the sandbox may")
              {"as much of the pool as the cgroup allows", keeping_house(Kind::kSharedPool),
               "1-3,9-11", "1,9", "0:1,9 1:2! 2:3! 3:10! 4:11!", ""},
              {"a pool that the cgroup refuses", keeping_house(Kind::kSharedPool), "2-3,10-11",
-              "2,10", "0:2,10 1:2! 2:3! 3:10! 4:11!", "housekeeping-refused not-isolated"},
+              "2,10", "0:2,10 1:2! 2:3! 3:10! 4:11!", "housekeeping-confined not-isolated"},
              {"a cpuset", keeping_house(Kind::kCpus, "5,13"), "", "5,13",
               "0:5,13 1:2! 2:3! 3:10! 4:11!", ""},
              {"a cpuset without the CPUs that are dedicated", keeping_house(Kind::kCpus, "3-5"), "",
@@ -65,6 +65,56 @@ TEST_CASE("housekeeping runs where its setting says, as far as the sandbox may")
              {"a core set aside; the dedicated vCPUs get the other", keeping_house(Kind::kIsolate),
               "", "2,10", "0:2,10 1:3! 2:11! 3:2,10 4:2,10", ""},
          });
+}
+
+TEST_CASE(
+    "by default all but dedicated vCPUs is in the shared pool, as far as each cgroup allows") {
+  Case c{.pool = "0-1", .facts = sandbox(3, {owner("a", "2-3")}), .settings = {}};
+  c.facts.cgroup_cpus = cpus("2-3");
+  c.facts.cgroup_by_role = {{Role::kShim, cpus("0-7")}, {Role::kVirtiofsd, cpus("1-7")}};
+  c.facts.roles = {Role::kVcpu, Role::kEmulator, Role::kVhost, Role::kShim, Role::kVirtiofsd};
+  const SandboxPlan plan = c.plan();
+  CHECK(vcpu_line(plan) == "0:2 1:2! 2:3!");
+  CHECK(format_list(plan.emulator) == "2");
+  CHECK(format_list(plan.vhost) == "2");
+  CHECK(format_list(plan.shim) == "0-1");
+  CHECK(format_list(plan.virtiofsd) == "1");
+  CHECK(warnings(plan) == "housekeeping-confined not-isolated");
+  const Note* confined = find_note(plan.warnings, Code::kHousekeepingConfined);
+  CHECK(confined->subject == "floating vCPUs, emulator, vhost");
+  CHECK(format_list(confined->cpus) == "0-1");
+  CHECK(c.broken(plan) == "");
+  CHECK(c.plan(&plan) == plan);
+}
+
+TEST_CASE("who could be in the shared pool breaks a promise on the CPU of a dedicated vCPU") {
+  Case c{.pool = "0-1", .facts = sandbox(3, {owner("a", "2-3")}), .settings = {}};
+  c.facts.cgroup_cpus = cpus("2-3");
+  c.facts.cgroup_by_role = {{Role::kShim, cpus("0-7")}};
+  SandboxPlan plan = c.plan();
+  plan.shim = cpus("2");
+  CHECK(c.broken(plan) == "I4 not-alone s shim 2");
+  plan.shim = cpus("4");
+  CHECK(c.broken(plan) == "I1 outside s shim 4");
+}
+
+TEST_CASE("threads in a cgroup that has none of the sandbox's CPUs run on what it has") {
+  Case c{.pool = "0-1", .foreign = "4", .facts = sandbox(3, {owner("a", "2-3")})};
+  c.facts.cgroup_by_role = {{Role::kShim, cpus("1,4,6")}, {Role::kVirtiofsd, cpus("4,6")}};
+  const SandboxPlan plan = c.plan();
+  CHECK(format_list(plan.shim) == "1");
+  CHECK(format_list(plan.virtiofsd) == "6");
+  CHECK(c.broken(plan) == "");
+}
+
+TEST_CASE("a shared pool that is empty is as \"sandbox\", and no cgroup's fault") {
+  Case c{.pool = "", .facts = sandbox(3, {owner("a", "2-3"), shared("b", "5")}), .settings = {}};
+  CHECK(common_set(c.plan()) == "5");
+  CHECK(warnings(c.plan()) == "");
+  c.facts.containers.pop_back();
+  CHECK(common_set(c.plan()) == "2");
+  CHECK(warnings(c.plan()) == "not-isolated");
+  CHECK(c.broken(c.plan()) == "");
 }
 
 TEST_CASE("housekeeping = sandbox is the mask without the dedicated CPUs") {
@@ -139,6 +189,14 @@ TEST_CASE("a role alone may have the core set aside") {
 
 TEST_CASE("no thread floats over several isolated CPUs") {
   Case c{.topology = machine_with(1, 8, 1, "2-7", [](Cpu& cpu) { cpu.isolated = true; })};
+  SECTION("in the shared pool, too") {
+    c.pool = "1-4";
+    c.settings = {};
+    c.facts = sandbox(3, {owner("a", "5-6")});
+    CHECK(common_set(c.plan()) == "1");
+    c.pool = "3-4";
+    CHECK(common_set(c.plan()) == "3");
+  }
   SECTION("others remain: the isolated ones are left out") {
     c.facts = sandbox(2, {shared("a", "1-3")});
     CHECK(vcpu_line(c.plan()) == "0:1 1:1");

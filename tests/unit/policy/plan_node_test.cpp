@@ -28,10 +28,10 @@ TEST_CASE("every sandbox sees the CPUs of the others as foreign") {
   CHECK(format_list(views[0].exclusive_to_others) == "6-7");
   CHECK(format_list(views[1].exclusive_to_others) == "2,6-7");
   CHECK(format_list(views[1].shared_pool) == "0-1,3-5");
-  const Plan made = plan(snapshot, {}, nullptr);
+  const Plan made = plan(snapshot, at_home(), nullptr);
   CHECK(vcpu_line(*made.find("s2")) == "0:0-1,3-5");
   CHECK(made.find("s3") == nullptr);
-  CHECK(violation_line(check_node(snapshot, {}, made)) == "");
+  CHECK(violation_line(check_node(snapshot, at_home(), made)) == "");
 }
 
 TEST_CASE("a CPU that two pods claim is used by neither") {
@@ -39,12 +39,12 @@ TEST_CASE("a CPU that two pods claim is used by neither") {
                             named("s2", "u2", sandbox(3, {owner("b", "3-4")})),
                             named("s3", "u3", sandbox(2, {owner("c", "6")}))});
   snapshot.exclusive_elsewhere = cpus("6");
-  const Plan made = plan(snapshot, {}, nullptr);
+  const Plan made = plan(snapshot, at_home(), nullptr);
   for (const SandboxPlan& sandbox : made.sandboxes) {
     CHECK(find_note(sandbox.warnings, Code::kCpusContested) != nullptr);
     for (const VcpuPlan& vcpu : sandbox.vcpus) CHECK_FALSE(vcpu.cpus.intersects(cpus("3,6")));
   }
-  CHECK(violation_line(check_node(snapshot, {}, made)) == "");
+  CHECK(violation_line(check_node(snapshot, at_home(), made)) == "");
 }
 
 TEST_CASE("the CPUs of an exited container stay reserved to its pod") {
@@ -52,7 +52,7 @@ TEST_CASE("the CPUs of an exited container stay reserved to its pod") {
   first.containers[0].exited = true;
   const Snapshot snapshot =
       node({named("s1", "u1", first), named("s2", "u2", sandbox(1, {shared("b", "0-3")}))});
-  CHECK(vcpu_line(*plan(snapshot, {}, nullptr).find("s2")) == "0:0-1,3");
+  CHECK(vcpu_line(*plan(snapshot, at_home(), nullptr).find("s2")) == "0:0-1,3");
 }
 
 TEST_CASE("a told shared pool is not stretched over exclusive CPUs") {
@@ -71,9 +71,9 @@ TEST_CASE("a pod is known again by its uid, where it has none by its id") {
   std::swap(before.sandboxes[0].vcpus[1].container, before.sandboxes[0].vcpus[3].container);
   before.sandboxes[0].containers[0].vcpus = {3};
   const std::string kept = "0:0 1:0 2:0 3:4!";
-  CHECK(vcpu_line(plan(facts("s9", "u1"), {}, &before).sandboxes[0]) == kept);
-  CHECK(vcpu_line(plan(facts("s1", ""), {}, &before).sandboxes[0]) == kept);
-  CHECK(vcpu_line(plan(facts("s9", "u9"), {}, &before).sandboxes[0]) == "0:0 1:4! 2:0 3:0");
+  CHECK(vcpu_line(plan(facts("s9", "u1"), at_home(), &before).sandboxes[0]) == kept);
+  CHECK(vcpu_line(plan(facts("s1", ""), at_home(), &before).sandboxes[0]) == kept);
+  CHECK(vcpu_line(plan(facts("s9", "u9"), at_home(), &before).sandboxes[0]) == "0:0 1:4! 2:0 3:0");
 }
 
 TEST_CASE("balanced levels the floating vCPUs of all sandboxes") {

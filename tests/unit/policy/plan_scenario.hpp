@@ -70,8 +70,11 @@ inline Settings keeping_house(Housekeeping::Kind kind, const std::string& list =
   return settings;
 }
 
+/// Housekeeping on the sandbox's own CPUs.
+inline Settings at_home() { return keeping_house(Housekeeping::Kind::kSandbox); }
+
 inline Settings pinning(VcpuPinning how) {
-  Settings settings;
+  Settings settings = at_home();
   settings.vcpu_pinning = how;
   return settings;
 }
@@ -128,13 +131,14 @@ inline std::string violation_line(const std::vector<Violation>& violations) {
   return line;
 }
 
-/// A node with one sandbox on it; planning checks the invariants as it goes.
+/// A node with one sandbox on it. It keeps house on its own CPUs unless a test says otherwise, so
+/// that what is about vCPUs shows no other CPUs.
 struct Case {
   Topology topology = machine(1, 8, 1);
   std::string pool = "0-1";
   std::string foreign;
   SandboxFacts facts;
-  Settings settings;
+  Settings settings = at_home();
 
   NodeView view() const { return {topology, cpus(pool), cpus(foreign), {}}; }
   SandboxPlan plan(const SandboxPlan* previous = nullptr) const {

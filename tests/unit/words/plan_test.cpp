@@ -98,6 +98,9 @@ TEST_CASE("sentences are plain English") {
         "container app has 2 vCPUs for CPUs 2-4: they float on these as a group");
   CHECK(text({Code::kHousekeepingRefused, "vhost", {2}, 0}) ==
         "housekeeping of vhost cannot use CPU 2: it is placed as with \"sandbox\"");
+  CHECK(text({Code::kHousekeepingConfined, "emulator, vhost", {0, 1}, 0}) ==
+        "housekeeping cannot use CPUs 0-1: the cgroup of emulator, vhost does not allow them, and "
+        "these are placed as with \"sandbox\" (cgroup = \"manage\" lets them out)");
   CHECK(text({Code::kForeignCpusRemoved, "", {5}, 0}) ==
         "CPU 5 is exclusive to other pods and left out");
 }
