@@ -1,5 +1,6 @@
 // How events enter the line: checked where a person sent them, folded into the ledger, and what
 // each means for the sandboxes of the node.
+#include <string>
 #include <utility>
 
 #include "affinity/engine/check.hpp"
@@ -8,6 +9,23 @@
 #include "affinity/engine/sandbox.hpp"
 
 namespace ka::engine {
+namespace {
+
+/// The other pod whose VM the process is known to be; null: none.
+const policy::PodRecord* holder_of_vmm(const policy::PodSeen& seen, const policy::Ledger& ledger) {
+  const policy::PodRecord* known = ledger.find(seen.id);
+  if (!seen.vmm_pid || (known != nullptr && known->vmm_pid == seen.vmm_pid)) return nullptr;
+  for (const auto& [id, pod] : ledger.pods()) {
+    if (id != seen.id && pod.vmm_pid == seen.vmm_pid) return &pod;
+  }
+  return nullptr;
+}
+
+std::string title(const std::string& id, const std::string& name) {
+  return '"' + id + '"' + (name.empty() ? "" : " (" + name + ')');
+}
+
+}  // namespace
 
 base::Result<Outcome> Engine::submit(const policy::Event& event) {
   if (auto good = check_event(event, topology_, ledger_, roots_); !good) {
@@ -62,8 +80,21 @@ Engine::Changes Engine::take(const std::vector<policy::Event>& events) {
   return changes;
 }
 
-/// Folds an event into the ledger and into what is kept beside it.
+/// Folds an event into the ledger and into what is kept beside it. One VM is one sandbox: a second
+/// pod with the same is known without it.
 policy::Change Engine::take(const policy::Event& event) {
+  const auto* seen = std::get_if<policy::PodSeen>(&event.body);
+  const auto* holder = seen == nullptr ? nullptr : holder_of_vmm(*seen, ledger_);
+  if (holder != nullptr) {
+    const std::string text = "process " + std::to_string(*seen->vmm_pid) +
+                             " is the VM of sandbox " + title(holder->id, holder->pod_name) +
+                             ", not of " + title(seen->id, seen->pod_name) + " too";
+    happened("vmm-refused", seen->id, text, cause_->source);
+    log_.warning("two pods name one VM", {{"sandbox", seen->id}, {"reason", text}});
+    policy::Event without = event;
+    std::get<policy::PodSeen>(without.body).vmm_pid.reset();
+    return take(without);
+  }
   ++counters_.events[cause_->source];
   if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) {
     if (Sandbox* sandbox = find(gone->id)) let_go(*sandbox);

@@ -175,3 +175,29 @@ TEST_CASE("narrow: of many events at once the last word counts before anything i
   scene.engine().finish("s1");
   CHECK(scene.cpus(110) == "0-2");
 }
+
+TEST_CASE("a VM that a second pod names stays the first one's, and both are named") {
+  EngineScene scene;
+  scene.boot_vm(100, 3);
+  std::vector<std::string> said;
+  scene.engine().on_happening([&](const engine::Happening& happening) {
+    if (happening.kind == "vmm-refused") said.push_back(happening.text);
+  });
+  const auto pod = [](const std::string& id) {
+    return policy::Event{policy::Source::kNri,
+                         policy::PodSeen{.id = id, .pod_name = "shop/" + id, .vmm_pid = 100}};
+  };
+  scene.engine().narrow({pod("a"), container("a", "app", {4, 5}, true)}, 50ms);
+  scene.engine().finish("a");
+  CHECK(scene.cpus(111) == "4");
+  CHECK(said.empty());
+  scene.engine().narrow({pod("b"), container("b", "app", {6, 7}, true)}, 50ms);
+  scene.engine().finish("b");
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.cpus(112) == "5");
+  CHECK(scene.engine().sandbox_ids() == std::vector<std::string>{"a"});
+  CHECK(scene.engine().ledger().exclusive() == CpuSet{4, 5, 6, 7});
+  CHECK(said == std::vector<std::string>{
+                    R"(process 100 is the VM of sandbox "a" (shop/a), not of "b" (shop/b) too)"});
+  CHECK(scene.log_lines.find("two pods name one VM") != std::string::npos);
+}
