@@ -164,6 +164,29 @@ void KataSource::show_extent() {
                                    : sandboxes(extent.rust,
                                                "Kata's runtime-rs: the mask of each as a "
                                                "whole, not its containers")});
+  show_proxies();
+}
+
+/// A proxy reports through the API, and only what passes it: whether it is there is seen by its
+/// process.
+void KataSource::show_proxies() {
+  int number = 0;
+  std::string lost;
+  for (const auto& [id, pod] : engine_.ledger().pods()) {
+    if (pod.proxy_pid == 0) continue;
+    ++number;
+    const auto view = engine_.view(id);
+    const bool is_there = !view || std::ranges::any_of(view->threads, [&](const auto& thread) {
+      return thread.facts.key.pid == pod.proxy_pid;
+    });
+    if (!is_there) lost += (lost.empty() ? "" : ", ") + id;
+  }
+  if (number == 0 && !engine_.sources().contains(Source::kProxy)) return;
+  const std::string shims = std::to_string(number) +
+                            (number == 1 ? " sandbox has" : " sandboxes have") +
+                            " it before the shim: their containers, but not which have exited";
+  engine_.set_source(Source::kProxy,
+                     {lost.empty(), lost.empty() ? shims : "its process is not there for " + lost});
 }
 
 }  // namespace ka::daemon

@@ -45,6 +45,7 @@ class KataSource {
   void follow_mask(const engine::SandboxView& view, std::vector<policy::Event>& news);
   void drop_masks();
   void show_extent();
+  void show_proxies();
 
   engine::Engine& engine_;
   vmm::Roots roots_;

@@ -203,3 +203,24 @@ TEST_CASE("while the container runtime tells, a shim is narrowed and nothing els
   scene.source.rest(true);
   CHECK(scene.engine().view("s1")->pod.vmm_pid == kVmm);
 }
+
+TEST_CASE("the shim proxy is a source, as long as its process is there") {
+  Scene scene;
+  CHECK_FALSE(scene.engine().sources().contains(policy::Source::kProxy));
+  scene.start_shim();
+  scene.start_vmm();
+  scene.node.process(50, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
+  scene.engine().handle(
+      {policy::Source::kProxy, policy::PodSeen{.id = "s1", .vmm_pid = kVmm, .proxy_pid = 50}});
+  scene.source.refresh();
+  CHECK(scene.engine().sources().at(policy::Source::kProxy).up);
+  CHECK(scene.text(policy::Source::kProxy).starts_with("1 sandbox has it before the shim"));
+  scene.node.end_process(50);
+  scene.engine().look_again("s1");
+  scene.source.refresh();
+  CHECK_FALSE(scene.engine().sources().at(policy::Source::kProxy).up);
+  CHECK(scene.text(policy::Source::kProxy) == "its process is not there for s1");
+  scene.engine().handle({policy::Source::kProxy, policy::PodGone{"s1"}});
+  scene.source.refresh();
+  CHECK(scene.engine().sources().at(policy::Source::kProxy).up);
+}
