@@ -37,6 +37,20 @@ void add_owners(const policy::Ledger& ledger, ByCpu& cpus) {
   }
 }
 
+/// kubelet writes its file before the runtime hears of a pod.
+void add_unreported(const policy::Ledger& ledger, ByCpu& cpus) {
+  for (const policy::Claim& claim : ledger.unreported_claims()) {
+    for (const int cpu : claim.cpus) {
+      cpus[cpu].owners.push_back({{"pod", claim.pod_uid},
+                                  {"pod_name", ""},
+                                  {"container", claim.container},
+                                  {"name", claim.container},
+                                  {"vm", false},
+                                  {"reported", false}});
+    }
+  }
+}
+
 void add_sandbox(const engine::SandboxView& view, ByCpu& cpus) {
   for (const policy::VcpuPlan& vcpu : view.plan.vcpus) {
     if (vcpu.role != policy::VcpuRole::kDedicated) continue;
@@ -63,6 +77,7 @@ json::object cpu_to_json(const policy::Cpu& cpu, Tenants&& tenants, bool shared)
 json::object node_to_json(const engine::Engine& engine) {
   ByCpu tenants;
   add_owners(engine.ledger(), tenants);
+  add_unreported(engine.ledger(), tenants);
   for (const std::string& id : engine.sandbox_ids()) {
     if (const auto view = engine.view(id)) add_sandbox(*view, tenants);
   }

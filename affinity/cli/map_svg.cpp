@@ -100,7 +100,11 @@ std::string colour_of(std::size_t owner) { return kColours[owner % kColours.size
 std::string use_of(const NodeMap& map, const MapCpu& cpu) {
   if (!cpu.online) return "offline";
   if (!cpu.vcpu.empty()) return clipped(cpu.vcpu, kCpuColumns);
-  if (!cpu.owners.empty()) return map.owners[cpu.owners.front()].vm ? "no vCPU" : "no VM";
+  if (!cpu.owners.empty()) {
+    const MapOwner& owner = map.owners[cpu.owners.front()];
+    if (!owner.reported) return "not here yet";
+    return owner.vm ? "no vCPU" : "no VM";
+  }
   return cpu.shared ? "shared pool" : "reserved";
 }
 
@@ -189,7 +193,7 @@ Piece draw_legend(const NodeMap& map) {
   for (std::size_t i = 0; i < map.owners.size(); ++i) {
     const MapOwner& owner = map.owners[i];
     std::string text =
-        words::cpus_text(owner.cpus) + ": " + owner.name + (owner.vm ? " (VM)" : " (no VM)");
+        words::cpus_text(owner.cpus) + ": " + owner.name + std::string(owner_kind(owner));
     if (!owner.vcpus.empty()) text += "; " + owner.vcpus;
     entries.push_back(draw_entry(owner.letter, colour_of(i), text));
   }

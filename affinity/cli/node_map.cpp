@@ -27,7 +27,20 @@ std::string letter_of(std::size_t number) {
   return text;
 }
 
+bool is_reported(const json::value& owner) {
+  const auto* flag = owner.is_object() ? owner.get_object().if_contains("reported") : nullptr;
+  return flag == nullptr || !flag->is_bool() || flag->get_bool();
+}
+
+/// A claim names the pod by its uid, and no container where the pod owns CPUs as a whole.
+std::string claim_title(const json::value& owner) {
+  const std::string uid = text_of(owner, "pod"), name = text_of(owner, "name");
+  return (uid.empty() ? "" : "pod " + uid) + (uid.empty() || name.empty() ? "" : ", ") +
+         (name.empty() ? "" : "container " + name);
+}
+
 std::string title_of(const json::value& owner) {
+  if (!is_reported(owner)) return claim_title(owner);
   const std::string pod = text_of(owner, "pod_name");
   const std::string name = text_of(owner, "name");
   return (pod.empty() ? text_of(owner, "pod") : pod) + ", container " +
@@ -55,6 +68,7 @@ Owners owners_of(const json::value& node) {
       MapOwner& owner = owners[key_of(one)];
       owner.name = title_of(one);
       owner.vm = flag_of(one, "vm");
+      owner.reported = is_reported(one);
       owner.cpus.add(static_cast<int>(number_of(cpu, "cpu")));
     }
   }
@@ -126,6 +140,11 @@ NodeMap read_map(const json::value& node) {
   }
   for (auto& [key, owner] : owners) map.owners.push_back(std::move(owner));
   return map;
+}
+
+std::string_view owner_kind(const MapOwner& owner) {
+  if (!owner.reported) return " (not reported by the runtime yet)";
+  return owner.vm ? " (VM)" : " (no VM)";
 }
 
 std::string sign_of(const NodeMap& map, const MapCpu& cpu) {

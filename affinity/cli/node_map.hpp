@@ -4,6 +4,7 @@
 #include <boost/json/fwd.hpp>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/facts/id_set.hpp"
@@ -12,9 +13,10 @@ namespace ka::cli {
 
 /// A container that owns CPUs.
 struct MapOwner {
-  std::string letter;  ///< its sign in the drawing: A, B, ... Z, AA
-  std::string name;    ///< "shop/cart, container app"
-  bool vm = false;     ///< false: of a runtime without VMs
+  std::string letter;    ///< its sign in the drawing: A, B, ... Z, AA
+  std::string name;      ///< "shop/cart, container app"
+  bool vm = false;       ///< false: of a runtime without VMs
+  bool reported = true;  ///< false: only kubelet's state names it
   policy::CpuSet cpus;
   std::string vcpus;  ///< "vCPU 2 on 4, vCPU 3 on 5"; empty where none is dedicated to it
 };
@@ -46,6 +48,9 @@ struct NodeMap {
 
 /// Leniently: the daemon may be older or newer than this program.
 NodeMap read_map(const boost::json::value& node);
+
+/// " (VM)", " (no VM)", " (not reported by the runtime yet)": what follows an owner's name.
+std::string_view owner_kind(const MapOwner& owner);
 
 /// "4A", "9" where nobody owns it, "5AB!" where two do, "7x" offline.
 std::string sign_of(const NodeMap& map, const MapCpu& cpu);

@@ -468,3 +468,18 @@ TEST_CASE("what the shim proxy passes on is not a person's word") {
   CHECK(api.bad("PUT", "/v1/sandboxes/s1?id=proxy", "{}") ==
         R"(400 the query key "id" is not known here)");
 }
+
+TEST_CASE("a CPU that kubelet has given away is owned before the runtime reports the pod") {
+  Api api;
+  api.play_pod();
+  api.scene.engine().handle(
+      {policy::Source::kKubelet,
+       policy::KubeletSeen{policy::CpuSet{0, 1},
+                           std::vector<policy::Claim>{{"u1", "app", {4, 5}}, {"u2", "db", {6}}}}});
+  const json::array cpus = api.good("GET", "/v1/node").at("cpus").as_array();
+  CHECK(text(cpus[6].at("owners")) ==
+        R"([{"pod":"u2","pod_name":"","container":"db","name":"db","vm":false,"reported":false}])");
+  CHECK(cpus[6].at("shared") == false);
+  CHECK(cpus[4].at("owners").as_array().size() == 1);
+  CHECK(cpus[4].at("owners").at(0).at("pod") == "s1");
+}

@@ -187,6 +187,18 @@ TEST_CASE("the map shows owners by letters", "[cli]") {
         "      1             1 vcpu\n");
 }
 
+TEST_CASE("the map names CPUs of pods that the runtime has not reported", "[cli]") {
+  const std::string text = cli::describe_node(parse(R"({"shared_pool":"0","cpus":[
+      {"cpu":0,"owners":[],"vcpus":[],"threads":{}},
+      {"cpu":1,"owners":[{"pod":"u1","pod_name":"","container":"app","name":"app","vm":false,
+                          "reported":false}],"vcpus":[],"threads":{}}],
+    "topology":{"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0,"l3":0},
+                        {"cpu":1,"core":1,"socket":0,"numa":0,"l3":0}]}})"));
+  CHECK(text.find("[0]  [1A]") != std::string::npos);
+  CHECK(text.find("  A   1             pod u1, container app (not reported by the runtime yet)") !=
+        std::string::npos);
+}
+
 namespace {
 
 /// A node of 2 sockets with 64 CPUs each, half of them owned by pods with long names.
