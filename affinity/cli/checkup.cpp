@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <sstream>
 
 #include "affinity/base/files.hpp"
 #include "affinity/cli/kata_config.hpp"
@@ -24,9 +26,44 @@ constexpr const char* kTurnNriOn =
     "set disable = false in [plugins.\"io.containerd.nri.v1.nri\"] of containerd's config.toml and "
     "restart containerd; without NRI only Kata's folders and cgroups are followed";
 
+/// Whether a process listens at NRI's socket (/proc/net/unix: address, references, protocol, flags,
+/// type, state, inode, path); absent: that cannot be read.
+std::optional<bool> is_listened_to(const fs::path& root) {
+  constexpr std::size_t kLargestTable = std::size_t{64} << 20;
+  constexpr unsigned long kListens = 1UL << 16;  // __SO_ACCEPTCON
+  const auto table = base::read_file(root / "proc/net/unix", kLargestTable);
+  if (!table) return std::nullopt;
+  std::istringstream lines(*table);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.ends_with("/run/nri/nri.sock")) continue;
+    std::istringstream words(line);
+    std::string skipped;
+    unsigned long flags = 0;
+    words >> skipped >> skipped >> skipped >> std::hex >> flags;
+    if ((flags & kListens) != 0) return true;
+  }
+  return false;
+}
+
+/// A runtime that has ended, or was told to offer NRI no more, leaves its socket.
+Symptom examine_nri_socket(const fs::path& root) {
+  if (is_listened_to(root).value_or(true)) {
+    return {"nri", Level::kGood, "the container runtime offers NRI at /var/run/nri/nri.sock", {}};
+  }
+  const auto text = base::read_file(root / "etc/containerd/config.toml");
+  const auto entries = config::parse_whole(text.value_or(""), "config.toml");
+  const bool disabled =
+      entries && flag_at(*entries, {"plugins", "io.containerd.nri.v1.nri", "disable"}) == true;
+  return {"nri", Level::kBad,
+          std::string("nobody listens at /var/run/nri/nri.sock: ") +
+              (disabled ? "NRI is turned off in /etc/containerd/config.toml"
+                        : "the container runtime that made it has ended or offers NRI no more"),
+          disabled ? kTurnNriOn : "start the container runtime, with NRI turned on"};
+}
+
 Symptom examine_nri(const fs::path& root) {
   if (is_there(root / "run/nri/nri.sock") || is_there(root / "var/run/nri/nri.sock")) {
-    return {"nri", Level::kGood, "the container runtime offers NRI at /var/run/nri/nri.sock", {}};
+    return examine_nri_socket(root);
   }
   const fs::path file = root / "etc/containerd/config.toml";
   const auto text = base::read_file(file);

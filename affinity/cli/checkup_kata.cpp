@@ -25,18 +25,72 @@ int online_cpus(const fs::path& root) {
   return cpus ? cpus->size() : 0;
 }
 
+/// What the node is like around Kata.
+struct Node {
+  int cpus = 0;
+  policy::CpuSet pool;  ///< kubelet's; empty: no container owns CPUs
+  bool cgroup_v1 = false;
+  bool managed = false;  ///< kata-affinity keeps the cpusets of sandboxes (cgroup = "manage")
+  /// kubelet's slices of version 2 whose pods have no cpuset.
+  std::vector<std::string> without_cpuset;
+};
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// As the daemon reads it: the first of Kata's files that has an [affinity] table.
+bool manages_cgroups(const fs::path& root) {
+  for (const fs::path& file : find_kata(root)) {
+    const auto entries = read_merged(file);
+    const auto is_ours = [](const auto& entry) { return entry.first.front() == "affinity"; };
+    if (!entries || std::ranges::none_of(*entries, is_ours)) continue;
+    return text_at(*entries, {"affinity", "cgroup"}) == "manage";
+  }
+  return false;
+}
+
+std::vector<std::string> slices_without_cpuset(const fs::path& root) {
+  constexpr const char* kSlices[] = {"kubepods.slice/kubepods-burstable.slice",
+                                     "kubepods.slice/kubepods-besteffort.slice",
+                                     "kubepods/burstable", "kubepods/besteffort"};
+  std::vector<std::string> found;
+  for (const char* slice : kSlices) {
+    const auto handed_on =
+        base::read_file(root / "sys/fs/cgroup" / slice / "cgroup.subtree_control");
+    if (handed_on && handed_on->find("cpuset") == std::string::npos) found.emplace_back(slice);
+  }
+  return found;
+}
+
+Node read_node(const fs::path& root) {
+  Node node;
+  node.cpus = online_cpus(root);
+  const auto state = read_kubelet_state(root);
+  if (state) node.pool = state->seen.shared_pool.value_or(policy::CpuSet{});
+  const fs::path cgroups = root / "sys/fs/cgroup";
+  node.cgroup_v1 = is_there(cgroups / "cpuset") && !is_there(cgroups / "cgroup.controllers");
+  node.managed = !node.cgroup_v1 && manages_cgroups(root);
+  node.without_cpuset = slices_without_cpuset(root);
+  return node;
+}
+
 /// One configuration file, with what is merged over it.
 class KataFile {
  public:
-  KataFile(const fs::path& file, Symptoms& symptoms) : file_(file), symptoms_(symptoms) {}
+  KataFile(const fs::path& file, const Node& node, Symptoms& symptoms)
+      : file_(file), node_(node), symptoms_(symptoms) {}
 
-  void examine(int cpus_of_node) {
+  void examine() {
     auto entries = read_merged(file_);
     if (!entries) return add(Level::kBad, entries.error().message, "mend that file");
     entries_ = std::move(*entries);
     examine_pinning();
     examine_cgroups();
-    examine_sizing(cpus_of_node);
+    examine_pod_cgroups();
+    examine_sizing();
+    examine_unlimited();
   }
 
  private:
@@ -55,22 +109,60 @@ class KataFile {
         "set enable_vcpus_pinning = false in [runtime], best in a file in config.d beside it");
   }
 
+  bool is_sandbox_only() const { return runtime_flag("sandbox_cgroup_only", is_rust(file_)); }
+
+  /// Where the cpuset is ours to write, either is fine. Without it, what lies inside the
+  /// containers' cpuset keeps housekeeping there: with version 1 only the vCPUs do, unless all is
+  /// to.
   void examine_cgroups() {
-    if (runtime_flag("sandbox_cgroup_only", is_rust(file_))) {
-      add(Level::kNote,
-          "sandbox_cgroup_only is on: shim, VMM and virtiofsd live inside the containers' cpuset, "
-          "and so does housekeeping",
-          {});
-      return;
-    }
+    if (node_.managed || (node_.cgroup_v1 && !is_sandbox_only())) return;
     add(Level::kNote,
-        "sandbox_cgroup_only is off: with cgroup v2 the whole VMM is in the containers' cpuset, "
-        "shim and virtiofsd are not",
-        "sandbox_cgroup_only = true makes it the same on every node");
+        is_sandbox_only()
+            ? "sandbox_cgroup_only is on: shim, VMM and virtiofsd live inside the containers' "
+              "cpuset, and so does housekeeping"
+            : "sandbox_cgroup_only is off: the VMM lives inside the containers' cpuset, and so "
+              "does "
+              "its housekeeping; shim and virtiofsd do not",
+        node_.cgroup_v1 ? "sandbox_cgroup_only = false in [runtime] leaves only vCPUs inside"
+                        : "cgroup = \"manage\" in [affinity] lets housekeeping out");
+  }
+
+  /// Kata makes the pod's own cgroup only where all of the sandbox goes there; and a slice loses
+  /// the controller with the last pod of runc's that has it.
+  void examine_pod_cgroups() {
+    if (is_sandbox_only() || node_.without_cpuset.empty()) return;
+    add(Level::kBad,
+        fmt::format("sandbox_cgroup_only is off, and {} hands no cpuset on to its pods: to kubelet "
+                    "the cgroup of a Kata pod without a runc pod beside it is not there, and it "
+                    "kills that pod at each sync",
+                    fmt::join(node_.without_cpuset, ", ")),
+        "set sandbox_cgroup_only = true in [runtime], or keep a runc pod of that QoS class on the "
+        "node (a DaemonSet)");
+  }
+
+  /// The Go runtime takes the size of the cpuset where there is no quota (calculateSandboxCPUs()),
+  /// and kubelet's static policy gives such a container the whole pool.
+  void examine_unlimited() {
+    if (is_rust(file_) || runtime_flag("static_sandbox_resource_mgmt", false)) return;
+    if (node_.pool.size() < 2) return;
+    const auto limits = hypervisor_numbers(entries_, "default_maxvcpus");
+    const double told = limits.empty() ? 0 : *std::ranges::min_element(limits);
+    const double most = told >= 1 ? told : node_.cpus;
+    const bool too_many = most > 0 && node_.pool.size() + 1 > most;
+    add(too_many ? Level::kBad : Level::kNote,
+        fmt::format("a burstable container without a CPU limit has the whole shared pool ({}) as "
+                    "its cpuset, and Kata plugs {} vCPUs for it{}",
+                    policy::format_list(node_.pool), node_.pool.size(),
+                    too_many ? fmt::format(": more than a VM may have ({:.0f}), and the pod fails "
+                                           "with \"Cannot hotplug {} CPUs\"",
+                                           most, node_.pool.size())
+                             : ""),
+        "give such containers a CPU limit, or set static_sandbox_resource_mgmt = true in "
+        "[runtime]");
   }
 
   /// A VM wants one vCPU for each CPU that its containers own, and one more.
-  void examine_sizing(int cpus_of_node) {
+  void examine_sizing() {
     const bool is_static = runtime_flag("static_sandbox_resource_mgmt", is_rust(file_));
     if (!is_static) {
       add(Level::kNote,
@@ -79,7 +171,7 @@ class KataFile {
           "set static_sandbox_resource_mgmt = true in [runtime]");
     }
     for (const double most : hypervisor_numbers(entries_, "default_maxvcpus")) {
-      if (most >= 1 && most < cpus_of_node) examine_most(most);
+      if (most >= 1 && most < node_.cpus) examine_most(most);
     }
     if (!is_static || !is_rust(file_)) return;
     const auto overheads = hypervisor_numbers(entries_, "overhead_vcpus");
@@ -99,6 +191,7 @@ class KataFile {
   }
 
   const fs::path& file_;
+  const Node& node_;
   Symptoms& symptoms_;
   config::Entries entries_;
 };
@@ -126,13 +219,13 @@ void examine_proxy(const fs::path& root, int cpus_of_node, Symptoms& symptoms) {
 
 Symptoms examine_kata(const fs::path& root) {
   Symptoms symptoms;
-  const int cpus = online_cpus(root);
-  for (const fs::path& file : find_kata(root)) KataFile(file, symptoms).examine(cpus);
+  const Node node = read_node(root);
+  for (const fs::path& file : find_kata(root)) KataFile(file, node, symptoms).examine();
   if (symptoms.empty()) {
     symptoms.push_back(
         {"kata", Level::kNote, "no configuration of Kata is where Kata looks for it", {}});
   }
-  examine_proxy(root, cpus, symptoms);
+  examine_proxy(root, node.cpus, symptoms);
   return symptoms;
 }
 

@@ -5,7 +5,12 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "affinity/base/files.hpp"
+#include "affinity/base/process.hpp"
 #include "affinity/cli/checkup.hpp"
 #include "affinity/cli/daemon.hpp"
 #include "affinity/host/cfs_quota.hpp"
@@ -100,6 +105,64 @@ void examine_quota(const json::value& sandbox, const fs::path& root, Symptoms& s
                       "cpuCFSQuota: false in kubelet's configuration"});
 }
 
+/// What nobody holds in the guest: its kernel lets each container run on every vCPU.
+void examine_guest(const json::value& sandbox, Symptoms& symptoms) {
+  if (dedicated_thread(sandbox) == 0 || !sandbox.get_object().contains("guest")) return;
+  const json::value& guest = sandbox.get_object().at("guest");
+  if (flag_of(guest, "connected")) return;
+  const std::string why = text_of(guest, "text");
+  symptoms.push_back({"guest", Level::kNote,
+                      head_of(sandbox) + "no agent in its guest can be told which vCPUs are whose" +
+                          (why.empty() ? "" : " (" + why + ")") +
+                          ": its containers may run on every vCPU",
+                      "put kata-affinity's agent into the guest image (kata-affinityctl "
+                      "guest-image), or let guest = \"auto\" in [affinity] use kata-agent"});
+}
+
+/// "-m 2048M,slots=10,maxmem=..." of QEMU's command line, in MiB; 0: it does not say.
+std::int64_t guest_mebibytes(const std::vector<std::string>& arguments) {
+  const auto flag = std::ranges::find(arguments, "-m");
+  if (flag == arguments.end() || std::next(flag) == arguments.end()) return 0;
+  std::string size = std::next(flag)->substr(0, std::next(flag)->find(','));
+  if (size.starts_with("size=")) size.erase(0, 5);
+  const std::size_t unit = size.find_first_not_of("0123456789");
+  const auto number = base::parse_number(size.substr(0, unit)).value_or(0);
+  return unit != std::string::npos && size[unit] == 'G' ? number * 1024 : number;
+}
+
+/// The smallest limit of a process's cgroups (version 2), with the cgroup that has it.
+std::pair<std::int64_t, fs::path> memory_limit(const fs::path& root, int pid) {
+  const auto path = base::ProcFs(root / "proc").cgroup(pid, "");
+  std::pair<std::int64_t, fs::path> least{0, {}};
+  if (!path) return least;
+  for (fs::path below = fs::path(*path).relative_path(); !below.empty();
+       below = below.parent_path()) {
+    const fs::path directory = root / "sys/fs/cgroup" / below;
+    const auto text = base::read_file(directory / "memory.max");
+    const auto limit = base::parse_number(text.value_or("")).value_or(0);
+    if (limit > 0 && (least.first == 0 || limit < least.first)) least = {limit, directory};
+  }
+  return least;
+}
+
+/// A pod's limit is that of its containers, and of the RuntimeClass's overhead where it has one.
+void examine_memory_limit(const json::value& sandbox, const fs::path& root, Symptoms& symptoms) {
+  const int pid = static_cast<int>(number_of(sandbox, "vmm_pid"));
+  const auto arguments = base::ProcFs(root / "proc").cmdline(pid);
+  const std::int64_t guest = arguments ? guest_mebibytes(*arguments) : 0;
+  const auto [limit, cgroup] = memory_limit(root, pid);
+  constexpr std::int64_t kMebi = 1 << 20;
+  if (guest == 0 || limit == 0 || guest * kMebi < limit) return;
+  symptoms.push_back(
+      {"memory", Level::kBad,
+       head_of(sandbox) +
+           fmt::format("its guest was started with {} MiB, and its VMM is limited to {} MiB ({}): "
+                       "the kernel kills the VMM when the guest uses its memory",
+                       guest, limit / kMebi, cgroup.native()),
+       "give the RuntimeClass an overhead.podFixed.memory of default_memory and what the VMM, "
+       "virtiofsd and shim need themselves"});
+}
+
 }  // namespace
 
 Symptoms examine_sandboxes(const json::value& list, const fs::path& root) {
@@ -108,6 +171,8 @@ Symptoms examine_sandboxes(const json::value& list, const fs::path& root) {
     examine_vcpus(sandbox, symptoms);
     examine_memory(sandbox, symptoms);
     examine_quota(sandbox, root, symptoms);
+    examine_guest(sandbox, symptoms);
+    examine_memory_limit(sandbox, root, symptoms);
   }
   return symptoms;
 }

@@ -283,3 +283,116 @@ TEST_CASE("doctor: what a daemon of another version tells is no reason to fail")
     CHECK(findings(text, root).empty());
   }
 }
+
+TEST_CASE("doctor: a socket of NRI's on which nobody listens") {
+  const tests::TempDir root;
+  root.write("run/nri/nri.sock", "");
+  const std::string head = "Num       RefCount Protocol Flags    Type St Inode Path\n";
+  const std::string line = "0000000000000000: 00000002 00000000 ";
+  root.write("proc/net/unix", head + line + "00010000 0001 01 77 /var/run/nri/nri.sock\n");
+  CHECK(levels(root)[0] == "good nri");
+  root.write("proc/net/unix", head + line + "00000000 0001 03 78 /var/run/nri/nri.sock\n");
+  CHECK(levels(root)[0] == "bad nri");
+  CHECK(says(root, "nobody listens at /var/run/nri/nri.sock: the container runtime that made it"));
+  root.write("etc/containerd/config.toml",
+             "[plugins.\"io.containerd.nri.v1.nri\"]\ndisable = true\n");
+  CHECK(says(root, "nobody listens at /var/run/nri/nri.sock: NRI is turned off"));
+}
+
+TEST_CASE("doctor: sandbox_cgroup_only is no matter where the cpuset is ours to write") {
+  const tests::TempDir root;
+  const std::string main = "etc/kata-containers/configuration.toml";
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
+  for (const char* flag : {"true", "false"}) {
+    const std::string runtime = std::string("[runtime]\nsandbox_cgroup_only = ") + flag + "\n";
+    root.write(main, runtime);
+    CHECK(says(root, "sandbox_cgroup_only is"));
+    root.write(main, runtime + "[affinity]\ncgroup = \"manage\"\n");
+    CHECK_FALSE(says(root, "sandbox_cgroup_only is"));
+  }
+  // Version 1 has nothing to manage, and only vCPUs inside.
+  std::filesystem::remove(root.path() / "sys/fs/cgroup/cgroup.controllers");
+  root.write("sys/fs/cgroup/cpuset/cpuset.cpus", "0-3\n");
+  CHECK_FALSE(says(root, "sandbox_cgroup_only is"));
+  root.write(main, "[runtime]\nsandbox_cgroup_only = true\n");
+  CHECK(says(root, "sandbox_cgroup_only is on"));
+}
+
+TEST_CASE("doctor: a slice of kubelet's without cpuset, where Kata makes no cgroup of the pod") {
+  const tests::TempDir root;
+  const std::string main = "etc/kata-containers/configuration.toml";
+  const std::string slice = "sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/";
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
+  root.write(main, "[runtime]\nsandbox_cgroup_only = false\n");
+  root.write(slice + "cgroup.subtree_control", "cpuset cpu memory pids\n");
+  CHECK_FALSE(says(root, "kills that pod at each sync"));
+  root.write(slice + "cgroup.subtree_control", "cpu memory pids\n");
+  CHECK(says(root, "kubepods-burstable.slice hands no cpuset on to its pods"));
+  root.write(main, "[runtime]\nsandbox_cgroup_only = true\n");
+  CHECK_FALSE(says(root, "kills that pod at each sync"));
+}
+
+TEST_CASE("doctor: Kata's Go runtime makes a vCPU for each CPU of the pool") {
+  const tests::TempDir root;
+  const std::string main = "etc/kata-containers/configuration.toml";
+  const std::string words = "a burstable container without a CPU limit has the whole shared pool";
+  root.write("sys/devices/system/cpu/online", "0-7\n");
+  root.write(main, "[runtime]\n");
+  CHECK_FALSE(says(root, words));
+  const auto pool = [&](const std::string& cpus) {
+    root.write("var/lib/kubelet/cpu_manager_state",
+               R"({"policyName":"static","defaultCpuSet":")" + cpus + R"(","checksum":1})");
+  };
+  pool("0-7");
+  CHECK(says(root, words + " (0-7)"));
+  CHECK(says(root, "\"Cannot hotplug 8 CPUs\""));
+  pool("0-3");
+  CHECK(says(root, words + " (0-3)"));
+  CHECK_FALSE(says(root, "Cannot hotplug"));
+  root.write(main, "[hypervisor.qemu]\ndefault_maxvcpus = 4\n");
+  CHECK(says(root, "more than a VM may have (4)"));
+  root.write(main, "[runtime]\nstatic_sandbox_resource_mgmt = true\n");
+  CHECK_FALSE(says(root, words));
+  std::filesystem::remove(root.path() / main);
+  root.write("etc/kata-containers/runtime-rs/configuration.toml",
+             "[runtime]\nstatic_sandbox_resource_mgmt = false\n");
+  CHECK_FALSE(says(root, words));
+}
+
+TEST_CASE("doctor: a guest without an agent, where vCPUs are dedicated") {
+  const tests::TempDir root;
+  const auto with = [](const std::string& role, const std::string& guest) {
+    return R"({"id":"s1","vcpus":[{"index":1,"role":")" + role +
+           R"("}],"threads":[{"tid":72,"role":"vcpu","vcpu":1}],"guest":)" + guest + "}";
+  };
+  const std::string text =
+      "note guest: sandbox s1: no agent in its guest can be told which vCPUs are whose";
+  const std::string end = ": its containers may run on every vCPU";
+  CHECK(findings(with("dedicated", "null"), root) == Lines{text + end});
+  CHECK(findings(with("dedicated", R"({"connected":false,"text":"no answer"})"), root) ==
+        Lines{text + " (no answer)" + end});
+  CHECK(findings(with("dedicated", R"({"connected":true,"text":"ours"})"), root).empty());
+  CHECK(findings(with("floating", "null"), root).empty());
+}
+
+TEST_CASE("doctor: a VM with more memory than its pod's limit") {
+  const tests::TempDir root;
+  const auto boot = [&](const std::string& size) {
+    using namespace std::string_literals;
+    root.write("proc/9/cmdline", "qemu\0-m\0"s + size + ",slots=10,maxmem=9000M\0"s);
+  };
+  root.write("proc/9/cgroup", "0::/kubepods/pod1/s1\n");
+  root.write("sys/fs/cgroup/kubepods/pod1/s1/memory.max", "max\n");
+  const std::string sandbox = R"({"id":"s1","vmm_pid":9})";
+  boot("2048M");
+  CHECK(findings(sandbox, root).empty());
+  root.write("sys/fs/cgroup/kubepods/pod1/memory.max", "536870912\n");
+  REQUIRE(findings(sandbox, root).size() == 1);
+  CHECK(findings(sandbox, root)[0].starts_with(
+      "bad memory: sandbox s1: its guest was started with 2048 MiB, and its VMM is limited to 512 "
+      "MiB ("));
+  boot("2G");
+  CHECK(findings(sandbox, root).size() == 1);
+  boot("256M");
+  CHECK(findings(sandbox, root).empty());
+}
