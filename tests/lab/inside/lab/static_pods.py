@@ -8,7 +8,7 @@ from pathlib import Path
 from lab import check, claims, cpus, kubelet_service, product, witness
 from lab.kubelet import STATE
 
-_PATIENCE = 600.0  # seconds: kubelet tells running containers of a new pool every 10 s, and starts pods one after another
+_PATIENCE = 240.0  # seconds: kubelet tells running containers of a new pool every 10 s, and starts pods one after another
 _SHOWN = 12
 
 
@@ -108,7 +108,7 @@ def _status_differs(told: dict, pod: witness.Pod, said: claims.Claims, mine: lis
     actual = {thread.tid: cpus.show(thread.cpus) for thread in mine}
     astray = {tid: here for tid, here in actual.items() if threads.get(tid) != here}
     found = [f"{pod.name}: the product has thread {tid} on {threads.get(tid)}, it is on {here}" for tid, here in astray.items()]
-    dedicated = sorted(int(each["cpus"]) for each in told["vcpus"] if each["role"] == "dedicated")
+    dedicated = {int(each["cpus"]) for each in told["vcpus"] if each["role"] == "dedicated"}
     if dedicated != (own := witness.own_cpus(pod, said, mine)):
-        found.append(f"{pod.name}: the product says that vCPUs are dedicated to {dedicated}, there are some on {own}")
+        found.append(f"{pod.name}: the product says that vCPUs are dedicated to {sorted(dedicated)}, there are some on {sorted(own)}")
     return found
