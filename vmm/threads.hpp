@@ -1,6 +1,8 @@
 // Which threads a sandbox's VMM has, and what each is for.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +35,26 @@ std::optional<int> shim_by_bundle(const Roots& roots, const std::filesystem::pat
 /// Kata's shims that run now, by the sandbox that their command line names (`-id`). Our own proxy
 /// is none of them. Walks over all processes of the node.
 std::map<std::string, int> find_shims(const Roots& roots);
+
+enum class ShimKind {
+  kNone,   ///< none runs yet
+  kKata,   ///< one of Kata's, by the name of its program
+  kOther,  ///< another runtime's (runc), or one that does not say that it is Kata's
+};
+
+/// A sandbox's shim, looked for while it is being started.
+struct FoundShim {
+  ShimKind kind = ShimKind::kNone;
+  int pid = 0;  ///< of one of Kata's
+  std::uint64_t start_time = 0;
+};
+
+/// By the pid that it left in its bundle: a few reads.
+FoundShim shim_in_bundle(const Roots& roots, const std::filesystem::path& bundle,
+                         const std::string& sandbox);
+
+/// By the command lines of all processes of the node (`-id`).
+FoundShim shim_by_command(const Roots& roots, const std::string& sandbox);
 
 /// The VMM that a shim has started: a child of it, or (Dragonball) the shim itself. Asks nobody
 /// else.

@@ -180,6 +180,9 @@ void add_counters(Page& page, const engine::Counters& counters) {
   page.histogram("kata_affinity_guest_reaction_seconds",
                  "Time from a plan to a guest's report that its processes are placed by it.",
                  counters.guest_reactions);
+  page.histogram("kata_affinity_shim_narrowed_seconds",
+                 "Age of a shim when it was narrowed, before its VMM was there.",
+                 counters.narrowed_shims);
   page.counter("kata_affinity_late_total",
                "Sandboxes narrowed only after the container runtime was answered.", counters.late);
 }

@@ -1,6 +1,10 @@
 #include "affinity/daemon/kata_source.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <utility>
 
@@ -55,13 +59,29 @@ bool is_outdated(const engine::SandboxView& view, const policy::CpuSet& mask) {
   return by_runtime && !view.cgroup_managed && !mask.empty() && mask != told;
 }
 
+bool is_placed(const engine::SandboxView& view) {
+  return !view.observed && !view.released && !view.threads.empty() &&
+         std::ranges::none_of(view.threads, [](const auto& thread) { return thread.drifted(); });
+}
+
+/// How long ago a process was started that has this start time in /proc/<pid>/stat.
+std::chrono::nanoseconds age_of(std::uint64_t start_time) {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
+  const auto start = static_cast<std::int64_t>(start_time);
+  return std::chrono::seconds(now.tv_sec - start / ticks) +
+         std::chrono::nanoseconds(now.tv_nsec - start % ticks * kNanoseconds / ticks);
+}
+
 }  // namespace
 
 KataSource::KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-                       watch::KataWatch::Folders folders, const log::Log& log)
+                       const watch::KataWatch::Folders& folders, const log::Log& log)
     : engine_(engine),
       roots_(std::move(roots)),
-      watch_(io, std::move(folders),
+      watch_(io, folders,
              {.tell = [this](const std::vector<policy::Event>& events) { take(events); },
               .born = [this](const policy::Event& event) { narrow_shim(event); },
               .is_vmm = [this](int pid) { return runs_vm(roots_, pid); },
@@ -71,9 +91,13 @@ KataSource::KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm:
                   },
               .find_shims = [this] { return vmm::find_shims(roots_); },
               .vmm_of_shim = [this](int shim) { return vmm::vmm_of_shim(roots_, shim); }},
-             log) {}
+             log),
+      bundles_(io, folders.tasks,
+               [this](const auto& bundle, auto effort) { return look_at_bundle(bundle, effort); }) {
+}
 
 void KataSource::refresh() {
+  bundles_.refresh();
   watch_.refresh();
   follow_masks();
   show_extent();
@@ -90,6 +114,31 @@ void KataSource::take(const std::vector<policy::Event>& events) {
   engine_.finish({});
   follow_masks();
   show_extent();
+}
+
+/// True: no more is to be done for it.
+bool KataSource::look_at_bundle(const watch::Bundle& bundle, watch::BundleWatch::Effort effort) {
+  vmm::FoundShim shim = vmm::shim_in_bundle(roots_, bundle.directory, bundle.id);
+  if (shim.kind == vmm::ShimKind::kNone && effort == watch::BundleWatch::Effort::kNode) {
+    shim = vmm::shim_by_command(roots_, bundle.id);
+  }
+  const bool is_newborn = shim.kind == vmm::ShimKind::kKata && !vmm::vmm_of_shim(roots_, shim.pid);
+  if (is_newborn) narrow_newborn(bundle, shim);
+  return shim.kind != vmm::ShimKind::kNone;
+}
+
+/// The shim stands for its VMM, which will be born with what it may use.
+void KataSource::narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim) {
+  const policy::PodRecord* known = engine_.ledger().find(bundle.id);
+  if (known != nullptr && known->vmm_pid) return;
+  policy::PodSeen pod;
+  pod.id = bundle.id;
+  pod.pod_uid = bundle.pod_uid;
+  pod.pod_name = bundle.pod_name;
+  pod.vmm_pid = shim.pid;
+  take({{Source::kBundle, std::move(pod)}});
+  const auto view = engine_.view(bundle.id);
+  if (view && is_placed(*view)) engine_.shim_narrowed(bundle.id, age_of(shim.start_time));
 }
 
 /// Nothing where a VMM is known: it may be that only its kinship with the shim cannot be seen.

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "affinity/log/log.hpp"
+#include "shim-ext/watch/bundle_watch.hpp"
 #include "shim-ext/watch/kata_watch.hpp"
 #include "vmm/facts/facts.hpp"
+#include "vmm/threads.hpp"
 
 namespace ka::engine {
 class Engine;
@@ -23,7 +25,7 @@ class KataSource {
  public:
   /// `engine` and `log` must outlive it.
   KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-             watch::KataWatch::Folders folders, const log::Log& log);
+             const watch::KataWatch::Folders& folders, const log::Log& log);
 
   /// Follows what changed without a word: now and then.
   void refresh();
@@ -40,6 +42,8 @@ class KataSource {
   void follow_masks();
 
  private:
+  bool look_at_bundle(const watch::Bundle& bundle, watch::BundleWatch::Effort effort);
+  void narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim);
   void narrow_shim(const policy::Event& event);
   void take(const std::vector<policy::Event>& events);
   void follow_mask(const engine::SandboxView& view, std::vector<policy::Event>& news);
@@ -52,6 +56,7 @@ class KataSource {
   bool rests_ = false, takes_over_ = false;
   std::set<std::string> masks_;  ///< sandboxes of which the mask was told
   watch::KataWatch watch_;
+  watch::BundleWatch bundles_;
 };
 
 }  // namespace ka::daemon

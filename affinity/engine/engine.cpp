@@ -36,6 +36,13 @@ Outcome Engine::take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts f
   return run_one(*found);
 }
 
+void Engine::shim_narrowed(const std::string& sandbox, std::chrono::nanoseconds age) {
+  counters_.narrowed_shims.add(age);
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(age).count();
+  happened("shim-narrowed", sandbox,
+           "its shim has its CPUs, " + std::to_string(milliseconds) + " ms after it was started");
+}
+
 void Engine::take_memory(std::string_view sandbox, MemoryView memory) {
   Sandbox* found = find(sandbox);
   if (found == nullptr) return;

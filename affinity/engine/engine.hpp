@@ -145,6 +145,9 @@ class Engine {
   /// Counts an answer to a container runtime that waited for it.
   void count_answer(std::chrono::nanoseconds took) { counters_.answers.add(took); }
 
+  /// Counts a shim that was narrowed at this age, before its VMM was there, and tells of it.
+  void shim_narrowed(const std::string& sandbox, std::chrono::nanoseconds age);
+
   /// Counts a guest that did what a plan asked of it, and told so.
   void count_guest_reaction(std::chrono::nanoseconds took) { counters_.guest_reactions.add(took); }
 

@@ -175,6 +175,8 @@ struct Counters {
   Histogram<8> answers{{0.00005, 0.0001, 0.00025, 0.001, 0.005, 0.02, 0.05, 2.0}};
   /// Guests that were asked for something else, by time from the plan to their report of it.
   Histogram<8> guest_reactions{{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.2, 1.0}};
+  /// Shims that were narrowed before their VMM was there, by their age then.
+  Histogram<8> narrowed_shims{{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0}};
 };
 
 }  // namespace ka::engine

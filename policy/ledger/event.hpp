@@ -15,9 +15,9 @@
 namespace ka::policy {
 
 /// Who said so; shown by `explain`.
-enum class Source { kApi, kNri, kProxy, kPersist, kCgroup, kKubelet, kLibvirt, kState };
+enum class Source { kApi, kNri, kProxy, kPersist, kCgroup, kKubelet, kLibvirt, kState, kBundle };
 
-/// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "libvirt", "state".
+/// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "libvirt", "state", "bundle".
 std::string_view source_name(Source source);
 std::optional<Source> parse_source(std::string_view name);
 

@@ -8,7 +8,7 @@
 namespace ka::policy {
 namespace {
 
-constexpr std::array<std::pair<Source, std::string_view>, 8> kSources{{
+constexpr std::array<std::pair<Source, std::string_view>, 9> kSources{{
     {Source::kApi, "api"},
     {Source::kNri, "nri"},
     {Source::kProxy, "proxy"},
@@ -17,6 +17,7 @@ constexpr std::array<std::pair<Source, std::string_view>, 8> kSources{{
     {Source::kKubelet, "kubelet"},
     {Source::kLibvirt, "libvirt"},
     {Source::kState, "state"},
+    {Source::kBundle, "bundle"},
 }};
 
 /// How much a source knows of a container. The runtime itself knows most: each change before it is
@@ -190,7 +191,8 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   const bool known = pods_.contains(event.id);
   PodRecord& pod = record(event.id, source);
   // Whoever knows more of its containers may not have seen the pod first.
-  if (rank(source) > rank(pod.source)) pod.source = source;
+  const bool is_newborn = pod.source == Source::kBundle;
+  if (is_newborn || rank(source) > rank(pod.source)) pod.source = source;
   bool changed = !known;
   changed |= take(pod.pod_uid, event.pod_uid);
   changed |= take(pod.pod_name, event.pod_name);

@@ -30,6 +30,15 @@ base::Result<void> Inotify::watch(const std::filesystem::path& directory) {
   return {};
 }
 
+bool Inotify::watch_nearest(const std::filesystem::path& directory) {
+  for (std::filesystem::path at = directory; !at.empty(); at = at.parent_path()) {
+    const auto watched = watch(at);
+    if (watched) return at == directory;
+    if (watched.error().code != base::ErrorCode::kGone || at == at.root_path()) return false;
+  }
+  return false;
+}
+
 void Inotify::wait() {
   descriptor_.async_read_some(boost::asio::buffer(buffer_),
                               [this](const boost::system::error_code& error, std::size_t) {

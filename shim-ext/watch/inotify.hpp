@@ -21,6 +21,8 @@ class Inotify {
   /// Also for a directory that is watched already. Fails as the system call does, kGone where there
   /// is no such directory.
   base::Result<void> watch(const std::filesystem::path& directory);
+  /// Watches it, or while it is not there the nearest one above it. True: itself.
+  bool watch_nearest(const std::filesystem::path& directory);
 
  private:
   void wait();

@@ -63,7 +63,7 @@ KataWatch::Extent KataWatch::extent() const {
 /// Notes the sandboxes of a folder in `there`, and returns those that were not known.
 std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
                                          std::set<std::string>& there) {
-  watch(folder);
+  inotify_.watch_nearest(folder);  // Kata makes it with the first sandbox
   std::vector<std::string> fresh;
   for (const std::string& id : base::list_directory(folder).value_or(std::vector<std::string>{})) {
     std::error_code ignored;
@@ -72,7 +72,7 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
     const auto [entry, added] = sandboxes_.try_emplace(id);
     entry->second.rust = rust;
     if (!added) continue;
-    watch(folder / id);
+    inotify_.watch_nearest(folder / id);
     fresh.push_back(id);
   }
   if (!fresh.empty()) tries_ = 0;
@@ -156,15 +156,6 @@ void KataWatch::drop_gone(const std::set<std::string>& there, Events& events) {
     }
     return true;
   });
-}
-
-/// Also its nearest ancestor, where it is not there yet: Kata makes its folders with the first
-/// sandbox.
-void KataWatch::watch(const fs::path& directory) {
-  for (fs::path at = directory; !at.empty(); at = at.parent_path()) {
-    const auto watched = inotify_.watch(at);
-    if (watched || watched.error().code != base::ErrorCode::kGone || at == at.root_path()) return;
-  }
 }
 
 void KataWatch::try_again() {

@@ -93,7 +93,6 @@ class KataWatch {
   bool read_go(const std::string& id, Known& known, Events& events);
   bool read_rust(const std::string& id, Known& known, Events& events) const;
   void drop_gone(const std::set<std::string>& there, Events& events);
-  void watch(const std::filesystem::path& directory);
   void try_again();
 
   Folders folders_;

@@ -1,0 +1,85 @@
+#include "shim-ext/watch/bundle_watch.hpp"
+
+#include <utility>
+
+#include "affinity/base/files.hpp"
+
+namespace ka::watch {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> names_in(const fs::path& directory) {
+  return base::list_directory(directory).value_or(std::vector<std::string>{});
+}
+
+}  // namespace
+
+BundleWatch::BundleWatch(boost::asio::io_context& io, fs::path tasks, Look look)
+    : io_(io),
+      tasks_(std::move(tasks)),
+      look_(std::move(look)),
+      inotify_(io, [this] { refresh(); }) {}
+
+void BundleWatch::refresh() {
+  watches_ = inotify_.watch_nearest(tasks_);
+  std::set<fs::path> there;
+  for (const std::string& space : names_in(tasks_)) list(tasks_ / space, there);
+  std::erase_if(bundles_, [&](const auto& entry) { return !there.contains(entry.first); });
+  started_ = true;
+}
+
+void BundleWatch::list(const fs::path& space, std::set<fs::path>& there) {
+  if (!inotify_.watch(space)) return;
+  for (const std::string& id : names_in(space)) {
+    const fs::path directory = space / id;
+    there.insert(directory);
+    if (bundles_.contains(directory)) {
+      follow(directory, Effort::kBundle);
+    } else {
+      begin(directory);
+    }
+  }
+}
+
+void BundleWatch::begin(const fs::path& directory) {
+  // Watched before it is looked at: what is written in between is seen by one or the other.
+  if (!inotify_.watch(directory)) return;
+  auto known = std::make_unique<Known>(io_);
+  known->bundle.directory = directory;
+  known->bundle.id = directory.filename();
+  const auto entry = bundles_.emplace(directory, std::move(known)).first;
+  if (look(*entry->second, Effort::kBundle)) {
+    entry->second.reset();
+  } else if (started_) {
+    try_again(*entry->second);
+  }
+}
+
+/// True: no more is to be done.
+bool BundleWatch::look(Known& known, Effort effort) {
+  if (!known.is_read) known.is_read = read_bundle(known.bundle).has_value();
+  return known.bundle.is_container || look_(known.bundle, effort);
+}
+
+void BundleWatch::follow(const fs::path& directory, Effort effort) {
+  const auto found = bundles_.find(directory);
+  if (found == bundles_.end() || !found->second) return;
+  if (look(*found->second, effort)) {
+    found->second.reset();
+  } else if (effort == Effort::kNode) {
+    try_again(*found->second);
+  }
+}
+
+void BundleWatch::try_again(Known& known) {
+  if (known.looks == kLooks.size()) return;
+  known.again.expires_after(kLooks[known.looks++]);
+  known.again.async_wait(
+      [this, directory = known.bundle.directory](const boost::system::error_code& error) {
+        if (!error) follow(directory, Effort::kNode);
+      });
+}
+
+}  // namespace ka::watch

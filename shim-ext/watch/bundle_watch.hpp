@@ -1,0 +1,78 @@
+// Follows the folders (bundles) that containerd makes for its tasks, to see a sandbox's shim as
+// soon as it runs: what the shim may use, its VMM is born with.
+//
+// containerd makes the folder, writes config.json there, and runs the shim's program with `start`,
+// which starts the shim itself and leaves its pid in shim.pid; all that is before the shim is asked
+// for anything (core/runtime/v2/bundle.go, pkg/shim/shim.go; both of Kata's runtimes write the
+// file).
+#pragma once
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "shim-ext/watch/bundle.hpp"
+#include "shim-ext/watch/inotify.hpp"
+
+namespace ka::watch {
+
+/// Must outlive the running of its io_context.
+class BundleWatch {
+ public:
+  /// What happens in a folder is looked at at once. A shim that leaves no pid there is looked for
+  /// among all processes, this long after the folder was seen and then after each look.
+  static constexpr std::array<std::chrono::milliseconds, 5> kLooks{
+      std::chrono::milliseconds(10), std::chrono::milliseconds(30), std::chrono::milliseconds(100),
+      std::chrono::milliseconds(300), std::chrono::milliseconds(1000)};
+
+  enum class Effort {
+    kBundle,  ///< what the folder tells
+    kNode,    ///< all processes of the node, too: dear
+  };
+  /// Looks for the shim of a bundle's sandbox, and does what is to be done with it. True: nothing
+  /// more is to be done, or it is no shim of ours.
+  using Look = std::function<bool(const Bundle& bundle, Effort effort)>;
+
+  /// `tasks`: containerd's folder, which has one for each of its namespaces. Reads nothing yet.
+  BundleWatch(boost::asio::io_context& io, std::filesystem::path tasks, Look look);
+
+  /// Looks at bundles that are new, and at those whose shim has not been found. Those that are
+  /// there at the first call are not looked for among processes: their sandboxes run.
+  void refresh();
+
+  /// Whether a new bundle will be noticed.
+  bool watches() const { return watches_; }
+
+ private:
+  struct Known {
+    explicit Known(boost::asio::io_context& io) : again(io) {}
+
+    Bundle bundle;
+    bool is_read = false;  ///< its config.json
+    std::size_t looks = 0;
+    boost::asio::steady_timer again;
+  };
+
+  void list(const std::filesystem::path& space, std::set<std::filesystem::path>& there);
+  void begin(const std::filesystem::path& directory);
+  bool look(Known& known, Effort effort);
+  void try_again(Known& known);
+  void follow(const std::filesystem::path& directory, Effort effort);
+
+  boost::asio::io_context& io_;
+  std::filesystem::path tasks_;
+  Look look_;
+  Inotify inotify_;
+  bool started_ = false, watches_ = false;
+  /// By folder; nothing where no more is to be done.
+  std::map<std::filesystem::path, std::unique_ptr<Known>> bundles_;
+};
+
+}  // namespace ka::watch

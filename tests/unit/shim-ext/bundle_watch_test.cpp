@@ -1,0 +1,106 @@
+#include "shim-ext/watch/bundle_watch.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using watch::BundleWatch;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+std::string config(const std::string& type) {
+  return R"({"ociVersion":"1.1.0","annotations":{"io.kubernetes.cri.container-type":")" + type +
+         R"(","io.kubernetes.cri.sandbox-uid":"u1","io.kubernetes.cri.sandbox-name":"cart",)" +
+         R"("io.kubernetes.cri.sandbox-namespace":"shop"}})";
+}
+
+struct Scene {
+  Scene()
+      : watch(io, dir.path() / "tasks", [this](const watch::Bundle& bundle, auto effort) {
+          const bool whole_node = effort == BundleWatch::Effort::kNode;
+          const std::string pod = bundle.pod_uid.empty() ? "" : ' ' + bundle.pod_name;
+          if (whole_node) ++walks;
+          if (!whole_node) lines.push_back(bundle.id + pod);
+          return found.contains(bundle.id);
+        }) {}
+
+  Lines take() {
+    io.restart();
+    io.run_for(std::chrono::milliseconds(150));
+    return std::exchange(lines, {});
+  }
+
+  tests::TempDir dir;
+  boost::asio::io_context io;
+  std::set<std::string> found;  ///< ids of sandboxes whose shim is known
+  int walks = 0;                ///< over the processes of the node
+  Lines lines;
+  BundleWatch watch;
+};
+
+}  // namespace
+
+TEST_CASE("a bundle is looked at when it is made, and when something is written there") {
+  Scene scene;
+  scene.watch.refresh();
+  CHECK_FALSE(scene.watch.watches());
+  std::filesystem::create_directories(scene.dir.path() / "tasks/k8s.io/s1");
+  CHECK_FALSE(scene.take().empty());
+  CHECK(scene.watch.watches());
+  scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox").substr(0, 90));
+  CHECK(scene.take().back() == "s1");
+  scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
+  CHECK(scene.take().back() == "s1 shop/cart");
+  scene.found = {"s1"};
+  scene.dir.write("tasks/k8s.io/s1/shim.pid", "10");
+  CHECK(scene.take() == Lines{"s1 shop/cart"});
+  const int walks = scene.walks;
+  scene.dir.write("tasks/k8s.io/s1/address", "unix:///s");
+  CHECK(scene.take().empty());
+  CHECK(scene.walks == walks);
+}
+
+TEST_CASE("a shim that leaves no pid is looked for among all processes, a few times") {
+  Scene scene;
+  scene.watch.refresh();
+  scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
+  scene.take();
+  CHECK(scene.walks >= 1);
+  CHECK(scene.walks <= static_cast<int>(BundleWatch::kLooks.size()));
+}
+
+TEST_CASE("the containers of a sandbox have no shim of their own") {
+  Scene scene;
+  std::filesystem::create_directories(scene.dir.path() / "tasks/k8s.io");
+  scene.watch.refresh();
+  scene.dir.write("fresh/config.json", config("container"));
+  std::filesystem::rename(scene.dir.path() / "fresh", scene.dir.path() / "tasks/k8s.io/c1");
+  CHECK(scene.take().empty());
+  CHECK(scene.walks == 0);
+}
+
+TEST_CASE("bundles that were there before are looked at by what they tell") {
+  Scene scene;
+  scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
+  scene.watch.refresh();
+  CHECK(scene.take() == Lines{"s1 shop/cart"});
+  CHECK(scene.walks == 0);
+}
+
+TEST_CASE("a sandbox that is made again under its old name is looked at again") {
+  Scene scene;
+  scene.found = {"s1"};
+  scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
+  scene.watch.refresh();
+  CHECK(scene.take().size() == 1);
+  std::filesystem::remove_all(scene.dir.path() / "tasks/k8s.io/s1");
+  CHECK(scene.take().empty());
+  scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
+  CHECK_FALSE(scene.take().empty());
+}
