@@ -21,6 +21,7 @@
 #include "affinity/daemon/memory_keeper.hpp"
 #include "affinity/daemon/service.hpp"
 #include "affinity/daemon/sources.hpp"
+#include "affinity/daemon/start_parts.hpp"
 #include "affinity/daemon/ticker.hpp"
 #include "affinity/daemon/watches.hpp"
 #include "affinity/engine/affinity_calls.hpp"
@@ -56,13 +57,17 @@ struct Ground {
   base::Fd state_lock;
   http::UnixListener api;
   base::Fd metrics;  ///< none where it is not asked for
+  StartParts parts;
 };
 
 Result<Ground> prepare(const Options& options) {
+  StartParts parts;
   auto topology = host::load_topology(options.topology);
   if (!topology) return unexpected(topology.error());
+  parts.done("topology");
   auto config = config::load_config(options.config, "/", topology->all());
   if (!config) return unexpected(config.error());
+  parts.done("configuration");
   auto boot_id = base::read_file(options.roots.proc / "sys/kernel/random/boot_id");
   if (!boot_id) return unexpected(boot_id.error());
   if (boot_id->ends_with('\n')) boot_id->pop_back();
@@ -74,8 +79,10 @@ Result<Ground> prepare(const Options& options) {
   auto metrics =
       config->metrics_listen.empty() ? base::Fd{} : http::listen_tcp(config->metrics_listen);
   if (!metrics) return unexpected(metrics.error());
-  return Ground{std::move(*config),     std::move(*topology), std::move(*boot_id), state_dir,
-                std::move(*state_lock), std::move(*api),      std::move(*metrics)};
+  parts.done("sockets");
+  return Ground{std::move(*config),  std::move(*topology),   std::move(*boot_id),
+                state_dir,           std::move(*state_lock), std::move(*api),
+                std::move(*metrics), std::move(parts)};
 }
 
 /// Something that should not be, and that somebody may have to look after.
@@ -109,6 +116,7 @@ class Daemon {
   void start() {
     engine_.on_happening([this](const engine::Happening& happening) { tell(happening); });
     engine_.adopt();
+    ground_.parts.done("state and first run");
     files_.emplace(options_.run / "kata-affinity/containers", engine_, log_);
     guests_.emplace(io_, engine_, options_.roots, options_.run, log_, clock_);
     sources_.emplace(io_, engine_, options_.roots,
@@ -118,12 +126,14 @@ class Daemon {
                                      options_.run / "containerd/io.containerd.runtime.v2.task"}},
                      Sources::Inside{*guests_, *files_}, log_, clock_);
     follow_libvirt();
+    ground_.parts.done("sources");
     serve();
     wait_for_signal();
     service_.ready();
     log_.info("ready", {{"socket", options_.socket.string()},
                         {"online", policy::format_list(engine_.topology().online())},
-                        {"sandboxes", std::to_string(engine_.sandbox_ids().size())}});
+                        {"sandboxes", std::to_string(engine_.sandbox_ids().size())},
+                        {"start", ground_.parts.text()}});
   }
 
  private:

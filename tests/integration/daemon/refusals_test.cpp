@@ -131,3 +131,12 @@ TEST_CASE("a daemon with nothing to do does nothing") {
   std::this_thread::sleep_for(std::chrono::seconds(3));
   CHECK(cpu_ticks(scene.daemon().pid()) - before <= 1);
 }
+
+TEST_CASE("the log says how long each part of the start took") {
+  tests::DaemonScene scene;
+  scene.start();
+  for (const char* part :
+       {"topology ", "configuration ", "state and first run ", "sources ", " ms in all"}) {
+    CHECK(tests::eventually([&] { return scene.log().find(part) != std::string::npos; }));
+  }
+}
