@@ -7,9 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "policy/facts/process_id.hpp"
 #include "tests/temp_dir.hpp"
 
 namespace ka::tests {
+
+/// The identity of a process of a FakeNode.
+inline policy::ProcessId process_id(int pid) {
+  return {pid, 100000 + static_cast<std::uint64_t>(pid)};
+}
 
 class FakeNode {
  public:

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "affinity/base/trouble.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "vmm/facts/facts.hpp"
 #include "vmm/procfs/kvm_fds.hpp"
@@ -37,6 +38,7 @@ struct Look {
   const SeenProcess& vmm;
   const OpenFds& fds;
   const MonitorFacts* monitor = nullptr;
+  base::Trouble& trouble;  ///< what could not be read
 };
 
 /// One entry of the table.

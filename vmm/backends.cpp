@@ -26,8 +26,8 @@ Claim vcpu_claim(int tid, int apic_id) {
 /// A vCPU whose thread is dead is one that QEMU unplugged and keeps.
 Claims from_debugfs(const Look& look) {
   const std::set<int> tids = tids_of(look.vmm);
-  const auto vcpus =
-      read_kvm_vcpus(look.roots.debugfs, [&tids](int tid) { return tids.contains(tid); });
+  const auto vcpus = read_kvm_vcpus(
+      look.roots.debugfs, [&tids](int tid) { return tids.contains(tid); }, look.trouble);
   Claims claims;
   for (const KvmVcpu& vcpu : vcpus) {
     if (tids.contains(vcpu.tid)) claims.list.push_back(vcpu_claim(vcpu.tid, vcpu.id));
@@ -76,6 +76,7 @@ Claims from_vcpu_fds(const Look& look) {
   for (const SeenThread& thread : look.vmm.threads) {
     if (is_made_by_kernel(thread.comm)) continue;
     const auto line = base::read_file(tasks / std::to_string(thread.key.tid) / "syscall");
+    look.trouble.note(line);
     const auto fd = line ? kvm_run_fd(*line) : std::nullopt;
     const auto vcpu = fd ? look.fds.kvm_vcpus.find(*fd) : look.fds.kvm_vcpus.end();
     if (vcpu == look.fds.kvm_vcpus.end()) continue;

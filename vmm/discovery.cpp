@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -113,157 +115,240 @@ bool has_own_vhost(const SeenProcess& vmm) {
   });
 }
 
+/// The processes that belong to the VMM by something else than a cgroup, by pid with their start
+/// times: what has such a number later is another process.
+struct Kin {
+  std::map<int, std::uint64_t> relatives;  ///< shims and virtiofsd by descent
+
+  /// Kernel threads, looked for again only when the number of vhost devices changed, or a few
+  /// times more while there are fewer workers than devices.
+  std::map<int, std::uint64_t> vhost;
+  int vhost_devices = 0;
+  int vhost_searches = 0;
+  /// Processes that serve devices of the VM by vhost-user. One begins with the guest's driver, of
+  /// which nothing tells: while the VMM is connected to others they are looked for a few times.
+  std::map<int, std::uint64_t> serving;
+  int serving_searches = 0;
+  bool serving_wanted = false;
+  std::map<int, std::uint64_t> pit;  ///< looked for once there are vCPUs: it is made before them
+  bool pit_searched = false;
+
+  /// By descent or as a kernel thread; not those that only serve.
+  bool has(const SeenProcess& process) const {
+    return std::ranges::any_of(std::array{&relatives, &vhost, &pit},
+                               [&](const auto* some) { return has_process(*some, process); });
+  }
+  static bool has_process(const std::map<int, std::uint64_t>& some, const SeenProcess& process) {
+    const auto found = some.find(process.pid);
+    return found != some.end() && found->second == process.start_time;
+  }
+};
+
+std::map<int, std::uint64_t> by_pid(const std::vector<policy::ProcessId>& processes) {
+  std::map<int, std::uint64_t> map;
+  for (const auto& process : processes) map.emplace(process.pid, process.start_time);
+  return map;
+}
+
 }  // namespace
 
 struct Discovery::State {
   Roots roots;
   Target target;
 
-  int pid = 0;  ///< thread group of the VMM, once it was seen
-  std::uint64_t start_time = 0;
-
   std::optional<Sighting> last;
   VmmThreads answer;
-  std::vector<int> relatives;  ///< shims and virtiofsd by descent
+  Kin kin;
+  bool named = false;       ///< `answer` is one
+  bool is_refused = false;  ///< there is something that we lack the privilege to read
 
-  /// Kernel threads, looked for again only when the number of vhost devices changed, or a few
-  /// times more while there are fewer workers than devices.
-  std::vector<int> vhost;
-  int vhost_devices = 0;
-  int vhost_searches = 0;
-  /// Processes that serve devices of the VM by vhost-user, with their start times. One begins with
-  /// the guest's driver, of which nothing tells: while the VMM is connected to others they are
-  /// looked for a few times.
-  std::map<int, std::uint64_t> serving;
-  int serving_searches = 0;
-  bool serving_wanted = false;
-  std::vector<int> pit;  ///< looked for once there are vCPUs: it is made before them
-  bool pit_searched = false;
-
-  base::Result<SeenProcess> read_vmm(base::ThreadStats& stats);
-  std::vector<int> own_processes() const;
-  std::vector<SeenProcess> read_beside(base::ThreadStats& stats) const;
-  void find_relatives(const SeenProcess& vmm);
-  void find_vhost(const SeenProcess& vmm, const OpenFds& fds);
-  void find_pit(const SeenProcess& vmm, const OpenFds& fds);
-  void find_serving(const OpenFds& fds);
-  bool serves(const SeenProcess& process) const;
-  VmmThreads name_all(const Sighting& sighting, const OpenFds& fds) const;
+  base::Result<SeenProcess> read_vmm(base::ThreadStats& stats, base::Trouble& trouble) const;
+  std::vector<int> members(base::Trouble& trouble) const;
+  std::vector<SeenProcess> read_beside(base::ThreadStats& stats, base::Trouble& trouble) const;
+  bool was_beside(const SeenProcess& process) const;
+  void find_relatives(const SeenProcess& vmm, base::Trouble& trouble);
+  void find_vhost(const SeenProcess& vmm, const OpenFds& fds, base::Trouble& trouble);
+  void find_pit(const SeenProcess& vmm, const OpenFds& fds, base::Trouble& trouble);
+  void find_serving(const OpenFds& fds, base::Trouble& trouble);
+  VmmThreads read_anew(Sighting& now, const OpenFds& fds, base::ThreadStats& stats,
+                       base::Trouble& trouble);
+  const base::Error* blindness(const base::Trouble& trouble) const;
+  VmmThreads name_all(const Sighting& sighting, const OpenFds& fds, base::Trouble& trouble) const;
+  VmmThreads kept(const Sighting& now, const base::Error& why) const;
 };
 
-base::Result<SeenProcess> Discovery::State::read_vmm(base::ThreadStats& stats) {
-  if (pid == 0) {
-    const auto group = thread_group(roots.proc, target.vmm_pid);
-    if (!group) return unexpected(group.error());
-    pid = *group;
-  }
-  auto vmm = read_process(stats, pid);
+base::Result<SeenProcess> Discovery::State::read_vmm(base::ThreadStats& stats,
+                                                     base::Trouble& trouble) const {
+  auto vmm = read_process(stats, target.vmm.pid);
   if (!vmm) return vmm;
-  if (start_time == 0) start_time = vmm->start_time;
-  if (start_time != vmm->start_time) {
+  if (vmm->start_time != target.vmm.start_time) {
     return base::fail(base::ErrorCode::kGone,
-                      "process " + std::to_string(pid) + " is another one by now");
+                      "process " + std::to_string(target.vmm.pid) + " is another one by now");
   }
+  if (!vmm->unread.empty()) trouble.note_unread(vmm->why_unread);
   return vmm;
 }
 
-std::vector<int> Discovery::State::own_processes() const {
-  std::vector<int> pids;
-  // Everything is in the root cgroup: it is nobody's own.
-  if (!target.cgroup.empty() && target.cgroup != roots.cgroup) {
-    pids = cgroup_members(target.cgroup);
-  }
-  pids.insert(pids.end(), relatives.begin(), relatives.end());
-  pids.insert(pids.end(), vhost.begin(), vhost.end());
-  pids.insert(pids.end(), pit.begin(), pit.end());
-  std::ranges::sort(pids);
-  const auto rest = std::ranges::unique(pids);
-  pids.erase(rest.begin(), rest.end());
-  return pids;
+/// Everything is in the root cgroup: it is nobody's own.
+std::vector<int> Discovery::State::members(base::Trouble& trouble) const {
+  if (target.cgroup.empty() || target.cgroup == roots.cgroup) return {};
+  return cgroup_members(target.cgroup, trouble);
+}
+
+bool Discovery::State::was_beside(const SeenProcess& process) const {
+  return last && std::ranges::any_of(last->beside, [&](const SeenProcess& known) {
+           return known.pid == process.pid && known.start_time == process.start_time;
+         });
 }
 
 /// virtiofsd serves one VM, whoever started it. Another back-end may be the node's (SPDK, Open
 /// vSwitch), which places it itself: it counts only inside the sandbox's cgroup.
-std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats) const {
-  const std::vector<int> own = own_processes();
-  std::vector<SeenProcess> beside;
-  for (const int other : own) {
-    if (other == pid) continue;
-    if (auto process = read_process(stats, other)) beside.push_back(std::move(*process));
+std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats,
+                                                       base::Trouble& trouble) const {
+  std::vector<int> own = members(trouble);
+  std::set<int> pids(own.begin(), own.end());
+  for (const auto* some : {&kin.relatives, &kin.vhost, &kin.pit, &kin.serving}) {
+    for (const auto& [pid, start_time] : *some) pids.insert(pid);
   }
-  for (const auto& [other, since] : serving) {
-    if (std::ranges::binary_search(own, other)) continue;
-    auto process = read_process(stats, other);
-    if (!process || !serves(*process)) continue;
-    const Role role = role_of_process(roots.proc, *process, {});
-    if (role == Role::kVirtiofsd) beside.push_back(std::move(*process));
+  std::vector<SeenProcess> beside;
+  bool is_listed_again = false;
+  for (const int pid : pids) {
+    if (pid == target.vmm.pid) continue;
+    auto process = read_process(stats, pid);
+    if (!process) {
+      trouble.note(process.error());
+      continue;
+    }
+    if (!process->unread.empty()) trouble.note_unread(process->why_unread);
+    bool counts = kin.has(*process) || was_beside(*process);
+    // It may have got the number of a member that ended since the members were listed.
+    if (!counts && std::ranges::binary_search(own, pid)) {
+      if (!std::exchange(is_listed_again, true)) own = members(trouble);
+      counts = std::ranges::binary_search(own, pid);
+    }
+    if (!counts && Kin::has_process(kin.serving, *process)) {
+      counts = role_of_process(roots.proc, *process, {}) == Role::kVirtiofsd;
+    }
+    if (counts) beside.push_back(std::move(*process));
   }
   return beside;
 }
 
-void Discovery::State::find_relatives(const SeenProcess& vmm) {
-  std::vector<int> shims = shim_ancestors(roots.proc, vmm);
-  relatives = shims;
-  if (program_name(roots.proc, target.proxy_pid) == kProxyProgram) {
-    relatives.push_back(target.proxy_pid);
+void Discovery::State::find_relatives(const SeenProcess& vmm, base::Trouble& trouble) {
+  kin.relatives = by_pid(shim_ancestors(roots.proc, vmm, trouble));
+  std::vector<int> parents{vmm.pid};
+  for (const auto& [pid, start_time] : kin.relatives) parents.push_back(pid);
+  kin.relatives.merge(by_pid(virtiofsd_children(roots.proc, parents, trouble)));
+  // Who it is is read before what it runs.
+  const auto proxy = base::ProcFs(roots.proc).stat(target.proxy_pid);
+  if (proxy && program_name(roots.proc, target.proxy_pid) == kProxyProgram) {
+    kin.relatives.emplace(target.proxy_pid, proxy->start_time);
   }
-  shims.push_back(vmm.pid);
-  const std::vector<int> virtiofsd = virtiofsd_children(roots.proc, shims);
-  relatives.insert(relatives.end(), virtiofsd.begin(), virtiofsd.end());
 }
 
-void Discovery::State::find_vhost(const SeenProcess& vmm, const OpenFds& fds) {
+void Discovery::State::find_vhost(const SeenProcess& vmm, const OpenFds& fds,
+                                  base::Trouble& trouble) {
   constexpr int kSearches = 5;
-  if (fds.vhost_devices != vhost_devices) vhost_searches = 0;
-  vhost_devices = fds.vhost_devices;
-  if (vhost_devices == 0 || has_own_vhost(vmm)) {
-    vhost.clear();
+  if (fds.vhost_devices != kin.vhost_devices) kin.vhost_searches = 0;
+  kin.vhost_devices = fds.vhost_devices;
+  if (kin.vhost_devices == 0 || has_own_vhost(vmm)) {
+    kin.vhost.clear();
     return;
   }
-  const bool complete = vhost.size() >= static_cast<std::size_t>(vhost_devices);
-  if ((complete && vhost_searches > 0) || vhost_searches >= kSearches) return;
-  ++vhost_searches;
-  vhost = vhost_kernel_threads(roots.proc, vmm);
+  const bool complete = kin.vhost.size() >= static_cast<std::size_t>(kin.vhost_devices);
+  if ((complete && kin.vhost_searches > 0) || kin.vhost_searches >= kSearches) return;
+  ++kin.vhost_searches;
+  kin.vhost = by_pid(vhost_kernel_threads(roots.proc, vmm, trouble));
 }
 
-void Discovery::State::find_pit(const SeenProcess& vmm, const OpenFds& fds) {
-  if (fds.kvm_vcpus.empty() || pit_searched) return;
-  pit_searched = true;
-  pit = pit_kernel_threads(roots.proc, vmm);
+void Discovery::State::find_pit(const SeenProcess& vmm, const OpenFds& fds,
+                                base::Trouble& trouble) {
+  if (fds.kvm_vcpus.empty() || kin.pit_searched) return;
+  kin.pit_searched = true;
+  kin.pit = by_pid(pit_kernel_threads(roots.proc, vmm, trouble));
 }
 
-void Discovery::State::find_serving(const OpenFds& fds) {
+/// Who a process is is read before what it has mapped: if that was another one's, it is not there
+/// under this start time any more.
+void Discovery::State::find_serving(const OpenFds& fds, base::Trouble& trouble) {
   constexpr int kSearches = 10;
-  if (serving_searches >= kSearches) return;
-  ++serving_searches;
-  auto peers = unix_peers(roots.proc, pid, fds.sockets);
-  std::erase_if(peers,
-                [&](int peer) { return std::ranges::find(relatives, peer) != relatives.end(); });
-  serving.clear();
-  for (const int process : back_ends(roots.proc, pid, peers)) {
-    const auto stat = base::ProcFs(roots.proc).stat(process);
-    if (stat) serving.emplace(process, stat->start_time);
+  if (kin.serving_searches >= kSearches) return;
+  ++kin.serving_searches;
+  auto peers = unix_peers(roots.proc, target.vmm.pid, fds.sockets, trouble);
+  std::erase_if(peers, [&](int peer) { return kin.relatives.contains(peer); });
+  std::map<int, std::uint64_t> start_times;
+  for (const int peer : peers) {
+    const auto stat = base::ProcFs(roots.proc).stat(peer);
+    trouble.note(stat);
+    if (stat) start_times.emplace(peer, stat->start_time);
   }
-  serving_wanted = serving.size() < peers.size() && serving_searches < kSearches;
+  kin.serving.clear();
+  for (const int process : back_ends(roots.proc, target.vmm.pid, peers, trouble)) {
+    if (start_times.contains(process)) kin.serving.emplace(process, start_times[process]);
+  }
+  kin.serving_wanted = kin.serving.size() < peers.size() && kin.serving_searches < kSearches;
 }
 
-bool Discovery::State::serves(const SeenProcess& process) const {
-  const auto found = serving.find(process.pid);
-  return found != serving.end() && found->second == process.start_time;
+/// Why what was read is not to be believed; null where it is. What was refused from the beginning
+/// is done without.
+const base::Error* Discovery::State::blindness(const base::Trouble& trouble) const {
+  if (trouble.passing()) return &*trouble.passing();
+  return trouble.refused() && named && !is_refused ? &*trouble.refused() : nullptr;
 }
 
-VmmThreads Discovery::State::name_all(const Sighting& sighting, const OpenFds& fds) const {
-  VmmThreads result{.vmm_pid = pid};
+/// The last answer without threads that have ended, while it cannot be seen what else has changed.
+VmmThreads Discovery::State::kept(const Sighting& now, const base::Error& why) const {
+  VmmThreads result = answer;
+  const auto has = [](const SeenProcess& process, const policy::ThreadKey& key) {
+    return std::ranges::find(process.threads, key, &SeenThread::key) != process.threads.end();
+  };
+  std::erase_if(result.threads, [&](const policy::ThreadFacts& thread) {
+    return thread.key.pid == now.vmm.pid && !has(now.vmm, thread.key) &&
+           std::ranges::find(now.vmm.unread, thread.key.tid) == now.vmm.unread.end();
+  });
+  std::erase_if(result.vcpus, [&](const policy::VcpuFacts& vcpu) {
+    return std::ranges::none_of(result.threads, [&](const policy::ThreadFacts& thread) {
+      return thread.role == Role::kVcpu && thread.vcpu_index == vcpu.index;
+    });
+  });
+  for (const policy::ThreadFacts& thread : result.threads) {
+    const bool is_read = has(now.vmm, thread.key) ||
+                         std::ranges::any_of(now.beside, [&](const SeenProcess& process) {
+                           return has(process, thread.key);
+                         });
+    if (!is_read) result.unread.push_back(thread.key);
+  }
+  result.trouble = why.message;
+  result.settled = false;
+  return result;
+}
+
+VmmThreads Discovery::State::name_all(const Sighting& sighting, const OpenFds& fds,
+                                      base::Trouble& trouble) const {
+  VmmThreads result{.vmm_pid = target.vmm.pid};
   const MonitorFacts* monitor = sighting.monitor ? &*sighting.monitor : nullptr;
-  name_vmm_threads(result, {.roots = roots, .vmm = sighting.vmm, .fds = fds, .monitor = monitor});
+  name_vmm_threads(
+      result,
+      {.roots = roots, .vmm = sighting.vmm, .fds = fds, .monitor = monitor, .trouble = trouble});
   for (const SeenProcess& process : sighting.beside) {
     Role role = role_of_process(roots.proc, process, sighting.vmm.threads);
-    if (role == Role::kHelper && serves(process)) role = Role::kVhost;
+    if (role == Role::kHelper && Kin::has_process(kin.serving, process)) role = Role::kVhost;
     name_beside(result, process, role);
   }
-  if (serving_wanted) result.settled = false;
+  if (kin.serving_wanted) result.settled = false;
   std::ranges::sort(result.threads, {}, &policy::ThreadFacts::key);
   return result;
+}
+
+/// Finds again who belongs to the VMM, and names every thread.
+VmmThreads Discovery::State::read_anew(Sighting& now, const OpenFds& fds, base::ThreadStats& stats,
+                                       base::Trouble& trouble) {
+  find_relatives(now.vmm, trouble);
+  find_vhost(now.vmm, fds, trouble);
+  find_pit(now.vmm, fds, trouble);
+  find_serving(fds, trouble);
+  now.beside = read_beside(stats, trouble);
+  return name_all(now, fds, trouble);
 }
 
 Discovery::Discovery(Roots roots, Target target) : state_(std::make_unique<State>()) {
@@ -279,28 +364,32 @@ const Target& Discovery::target() const { return state_->target; }
 
 void Discovery::forget() {
   state_->last.reset();
-  state_->vhost_searches = 0;
-  state_->serving_searches = 0;
+  state_->kin.vhost_searches = 0;
+  state_->kin.serving_searches = 0;
 }
 
 base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor, base::ThreadStats& stats) {
   State& state = *state_;
-  auto vmm = state.read_vmm(stats);
+  base::Trouble trouble;
+  auto vmm = state.read_vmm(stats, trouble);
   if (!vmm) return unexpected(std::move(vmm.error()));
-  Sighting now{.vmm = std::move(*vmm), .beside = state.read_beside(stats), .monitor = {}};
+  Sighting now{.vmm = std::move(*vmm), .beside = state.read_beside(stats, trouble), .monitor = {}};
   if (monitor != nullptr) now.monitor = *monitor;
-  if (state.answer.settled && state.last == now) return state.answer;
+  if (trouble.none() && state.answer.settled && state.last == now) return state.answer;
 
-  const OpenFds fds = read_fds(state.roots.proc, state.pid).value_or(OpenFds{});
-  state.find_relatives(now.vmm);
-  state.find_vhost(now.vmm, fds);
-  state.find_pit(now.vmm, fds);
-  state.find_serving(fds);
-  now.beside = state.read_beside(stats);
-  state.answer = state.name_all(now, fds);
-  if (state.last && has_unclaimed_newcomer(state.last->vmm, state.answer)) {
-    state.answer.settled = false;
+  const Kin before = state.kin;
+  const auto fds = read_fds(state.roots.proc, state.target.vmm.pid);
+  trouble.note(fds);
+  VmmThreads answer = state.read_anew(now, fds.value_or(OpenFds{}), stats, trouble);
+  if (const base::Error* why = state.blindness(trouble)) {
+    state.kin = before;
+    if (!state.named) return unexpected(*why);
+    return state.kept(now, *why);
   }
+  if (state.last && has_unclaimed_newcomer(state.last->vmm, answer)) answer.settled = false;
+  state.named = true;
+  state.is_refused = trouble.refused().has_value();
+  state.answer = std::move(answer);
   state.last = std::move(now);
   return state.answer;
 }

@@ -17,13 +17,15 @@ bool has_uuid(const base::ProcFs& proc, int pid, std::string_view uuid) {
 
 }  // namespace
 
-base::Result<int> find_domain(const Roots& roots, std::string_view uuid) {
+base::Result<policy::ProcessId> find_domain(const Roots& roots, std::string_view uuid) {
   const base::ProcFs proc(roots.proc);
   const auto processes = proc.processes();
   if (!processes) return unexpected(processes.error());
-  std::vector<int> found;
+  std::vector<policy::ProcessId> found;
   for (const int pid : *processes) {
-    if (has_uuid(proc, pid, uuid) && is_vmm(roots, pid).value_or(false)) found.push_back(pid);
+    if (!has_uuid(proc, pid, uuid)) continue;
+    const auto examined = examine(roots, pid, Word::kRuntime);
+    if (examined && examined->is_vmm) found.push_back(examined->id);
   }
   if (found.size() == 1) return found.front();
   const std::string name = "domain with uuid " + std::string(uuid);

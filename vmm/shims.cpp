@@ -19,45 +19,76 @@ std::string sandbox_of(const std::vector<std::string>& arguments) {
   return has_value ? *std::next(name) : std::string();
 }
 
-/// The sandbox that a process serves as a shim of Kata's; empty for any other process.
-std::string sandbox_of_process(const Roots& roots, int pid) {
-  const base::ProcFs proc(roots.proc);
-  const auto stat = proc.stat(pid);
-  if (!stat || !is_shim(roots.proc, pid, stat->comm)) return {};
+/// A process, and the sandbox that it serves as a shim of Kata's.
+struct Shim {
+  policy::ProcessId id;
+  std::string sandbox;
+};
+
+/// Nothing for any other process.
+std::optional<Shim> shim_at(const Roots& roots, int pid) {
+  const auto stat = base::ProcFs(roots.proc).stat(pid);
+  if (!stat || !is_shim(roots.proc, pid, stat->comm) || is_contained(roots, pid)) return {};
   if (program_name(roots.proc, pid) == kProxyProgram) return {};
-  const auto arguments = proc.cmdline(pid);
-  return arguments ? sandbox_of(*arguments) : std::string();
+  const policy::ProcessId id{pid, stat->start_time};
+  const auto arguments = arguments_of(roots, id);
+  std::string sandbox = arguments ? sandbox_of(*arguments) : std::string();
+  if (sandbox.empty()) return {};
+  return Shim{id, std::move(sandbox)};
+}
+
+std::optional<policy::ProcessId> vmm_at(const Roots& roots, int pid) {
+  const auto examined = examine(roots, pid, Word::kRuntime);
+  if (!examined || !examined->is_vmm) return {};
+  return examined->id;
+}
+
+bool is_child_of(const Roots& roots, int pid, int parent) {
+  const auto stat = base::ProcFs(roots.proc).stat(pid);
+  return stat && stat->ppid == parent;
 }
 
 }  // namespace
 
-std::optional<int> shim_by_bundle(const Roots& roots, const std::filesystem::path& tasks,
-                                  const std::string& sandbox) {
+std::optional<policy::ProcessId> shim_by_bundle(const Roots& roots,
+                                                const std::filesystem::path& tasks,
+                                                const std::string& sandbox) {
   for (const std::string& space :
        base::list_directory(tasks).value_or(std::vector<std::string>{})) {
     const auto text = base::read_file(tasks / space / sandbox / "shim.pid");
     const int pid = text ? std::atoi(text->c_str()) : 0;
-    if (pid > 0 && sandbox_of_process(roots, pid) == sandbox) return pid;
+    const auto shim = pid > 0 ? shim_at(roots, pid) : std::nullopt;
+    if (shim && shim->sandbox == sandbox) return shim->id;
   }
   return std::nullopt;
 }
 
-std::map<std::string, int> find_shims(const Roots& roots) {
+std::map<std::string, policy::ProcessId> find_shims(const Roots& roots) {
   const auto processes = base::ProcFs(roots.proc).processes();
-  std::map<std::string, int> found;
+  std::map<std::string, policy::ProcessId> found;
   for (const int pid : processes.value_or(std::vector<int>{})) {
-    std::string sandbox = sandbox_of_process(roots, pid);
-    if (!sandbox.empty()) found.emplace(std::move(sandbox), pid);
+    if (auto shim = shim_at(roots, pid)) found.emplace(std::move(shim->sandbox), shim->id);
   }
   return found;
 }
 
-std::optional<int> vmm_of_shim(const Roots& roots, int shim) {
-  for (const int child : children(roots.proc, shim)) {
-    if (is_vmm(roots, child).value_or(false)) return child;
+bool is_shim_of(const Roots& roots, const policy::ProcessId& process, const std::string& sandbox) {
+  const auto shim = shim_at(roots, process.pid);
+  return shim && shim->id == process && shim->sandbox == sandbox;
+}
+
+std::optional<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::ProcessId& shim) {
+  std::optional<policy::ProcessId> found;
+  base::Trouble ignored;
+  for (const int child : children(roots.proc, shim.pid, ignored)) {
+    found = vmm_at(roots, child);
+    if (found && is_child_of(roots, child, shim.pid)) break;
+    found.reset();
   }
-  if (is_vmm(roots, shim).value_or(false)) return shim;
-  return std::nullopt;
+  if (!found) found = vmm_at(roots, shim.pid);
+  // A VMM of the process that has the shim's number by now is another sandbox's, or nobody's.
+  const auto after = identify(roots, shim.pid);
+  return after && *after == shim ? found : std::nullopt;
 }
 
 }  // namespace ka::vmm

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "affinity/base/result.hpp"
 #include "affinity/base/thread_stats.hpp"
@@ -16,25 +17,53 @@
 
 namespace ka::vmm {
 
-/// True when the process is a VMM: it is one by the name of its program (QEMU, Cloud Hypervisor,
-/// ...; all there is to see under software emulation), or it holds a KVM VM
-/// (`anon_inode:kvm-vm`). Any thread of the process may be named. Used to refuse a pid that is
-/// something else. kGone when there is no such process.
-base::Result<bool> is_vmm(const Roots& roots, int pid);
+/// Who names a process, and so what the name of its program is worth.
+enum class Word {
+  kTenant,    ///< a container's process: whoever made its image chose the program
+  kRuntime,   ///< the process that a container runtime, Kata or libvirt has for the sandbox itself
+  kOperator,  ///< a process that a person names, who answers for it
+};
+
+/// What a process is at this moment.
+struct Examined {
+  policy::ProcessId id;
+  bool is_vmm = false;
+};
+
+/// The process that has this number, or a thread with it, at this moment. kGone without one.
+base::Result<policy::ProcessId> identify(const Roots& roots, int pid);
+
+/// The same, and whether it is a VMM: it holds a KVM VM (`anon_inode:kvm-vm`), or the name of its
+/// program (QEMU, Cloud Hypervisor, ...; all there is to see under software emulation and before
+/// /dev/kvm is opened) is believed: an operator's always, a runtime's where the process is not
+/// contained, a tenant's where a Kata shim has started it.
+base::Result<Examined> examine(const Roots& roots, int pid, Word word);
+
+/// Whether the process runs in another pid namespace than we do, or that cannot be seen: a program
+/// of a container. Kata's VMMs and shims do not.
+bool is_contained(const Roots& roots, int pid);
+
+/// The command line of this process, and of none that has its number later: then kGone.
+base::Result<std::vector<std::string>> arguments_of(const Roots& roots,
+                                                    const policy::ProcessId& process);
 
 /// The process of a libvirt domain on this machine: the one VMM with "-uuid UUID" among its
 /// arguments (src/qemu/qemu_command.c). kNotFound when there is none (a domain of another machine),
 /// kConflict when there are several.
-base::Result<int> find_domain(const Roots& roots, std::string_view uuid);
+base::Result<policy::ProcessId> find_domain(const Roots& roots, std::string_view uuid);
 
 /// The shim of a sandbox by the file `shim.pid` that it has in containerd's folder for it
 /// (TASKS/NAMESPACE/SANDBOX): a few reads.
-std::optional<int> shim_by_bundle(const Roots& roots, const std::filesystem::path& tasks,
-                                  const std::string& sandbox);
+std::optional<policy::ProcessId> shim_by_bundle(const Roots& roots,
+                                                const std::filesystem::path& tasks,
+                                                const std::string& sandbox);
 
 /// Kata's shims that run now, by the sandbox that their command line names (`-id`). Our own proxy
 /// is none of them. Walks over all processes of the node.
-std::map<std::string, int> find_shims(const Roots& roots);
+std::map<std::string, policy::ProcessId> find_shims(const Roots& roots);
+
+/// Whether this process is Kata's shim of the sandbox.
+bool is_shim_of(const Roots& roots, const policy::ProcessId& process, const std::string& sandbox);
 
 enum class ShimKind {
   kNone,   ///< none runs yet
@@ -58,7 +87,7 @@ FoundShim shim_by_command(const Roots& roots, const std::string& sandbox);
 
 /// The VMM that a shim has started: a child of it, or (Dragonball) the shim itself. Asks nobody
 /// else.
-std::optional<int> vmm_of_shim(const Roots& roots, int shim);
+std::optional<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::ProcessId& shim);
 
 /// The threads of one sandbox, looked at again and again. It remembers what cannot have changed:
 /// while the same threads have the same names, a look costs one listing and one stat line a
@@ -77,8 +106,10 @@ class Discovery {
   /// Lists and names every thread of the sandbox: those of the VMM, its vhost kernel threads, its
   /// virtiofsd, its shim, and any other process of the sandbox cgroup (vhost-user back-end, else
   /// helper). `monitor` may be
-  /// null. Threads that die while they are looked at are left out. kGone when the VMM is, also
-  /// when its pid belongs to another process by now.
+  /// null. Threads that die while they are looked at are left out. kGone when the VMM is (see
+  /// read_process), also when its pid belongs to another process by now. What cannot be read for
+  /// now is told as it was read last (VmmThreads::unread, trouble); any other error: nothing is
+  /// known yet, or the VMM itself cannot be read.
   /// `stats`: of the pass that looks.
   base::Result<VmmThreads> look(const MonitorFacts* monitor, base::ThreadStats& stats);
   /// The same in a pass of its own.

@@ -26,6 +26,7 @@ json::object thread_to_json(const engine::ThreadView& thread, bool drifted, bool
                       {"wanted", policy::format_list(thread.wanted)},
                       {"actual", policy::format_list(thread.actual)},
                       {"managed", thread.managed},
+                      {"seen", thread.seen},
                       {"drift", drifted},
                       {"by_hand", by_hand}};
   if (facts.role == policy::Role::kVcpu) object["vcpu"] = facts.vcpu_index;
@@ -264,7 +265,7 @@ json::object to_json(const engine::SandboxView& view) {
   sandbox["pod_uid"] = view.pod.pod_uid;
   sandbox["pod_name"] = view.pod.pod_name;
   sandbox["handler"] = view.pod.handler;
-  sandbox["vmm_pid"] = view.pod.vmm_pid.value_or(0);
+  sandbox["vmm_pid"] = view.pod.vmm ? view.pod.vmm->pid : 0;
   if (!view.pod.domain.empty()) sandbox["domain"] = view.pod.domain;
   sandbox["source"] = policy::source_name(view.pod.source);
   sandbox["cgroup"] = view.cgroup;
@@ -274,6 +275,8 @@ json::object to_json(const engine::SandboxView& view) {
   sandbox["cgroup_theirs"] =
       view.cgroup_theirs ? json::value(policy::format_list(*view.cgroup_theirs)) : json::value();
   sandbox["cgroup_problem"] = view.cgroup_problem;
+  sandbox["seen"] = view.trouble.empty();
+  sandbox["trouble"] = view.trouble;
   sandbox["vcpu_source"] = view.vcpu_source;
   sandbox["released"] = view.released;
   sandbox["observed"] = view.observed;

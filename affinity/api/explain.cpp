@@ -58,8 +58,8 @@ std::string container_text(const policy::ContainerFacts& container) {
 }
 
 void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
-  if (view.pod.vmm_pid) {
-    facts.add("the VM is process " + std::to_string(*view.pod.vmm_pid),
+  if (view.pod.vmm) {
+    facts.add("the VM is process " + std::to_string(view.pod.vmm->pid),
               policy::source_name(view.pod.source));
   }
   policy::VcpuSet vcpus;

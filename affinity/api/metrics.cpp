@@ -24,6 +24,7 @@ struct Totals {
   double drifted = 0;
   double unmanaged = 0;
   double released = 0;
+  double unseen = 0;
   double interrupts = 0;
   double drifted_interrupts = 0;
   double unmanaged_interrupts = 0;
@@ -66,6 +67,7 @@ Totals add_up(const engine::Engine& engine) {
     const auto view = engine.view(id);
     if (!view) continue;
     totals.released += view->released ? 1 : 0;
+    totals.unseen += view->trouble.empty() ? 0 : 1;
     if (view->memory != nullptr) add_memory(*view->memory, totals);
     add_interrupts(*view, totals);
     ++totals.guests[state_of(view->guest)];
@@ -227,6 +229,9 @@ void add_gauges(Page& page, const engine::Engine& engine) {
   page.gauge("kata_affinity_unmanaged_interrupts",
              "Interrupts that cannot be or are not sent elsewhere.", totals.unmanaged_interrupts);
   page.gauge("kata_affinity_released_sandboxes", "Sandboxes given back by hand.", totals.released);
+  page.gauge("kata_affinity_sandboxes_unseen",
+             "Sandboxes of which something cannot be read: what was known of it stays.",
+             totals.unseen);
   page.labelled(MetricType::Gauge, "kata_affinity_guests",
                 "Sandboxes by the state of their guest's agent.", "state", totals.guests);
   page.labelled(MetricType::Gauge, "kata_affinity_memory_bytes", "Memory of VMs by NUMA node.",

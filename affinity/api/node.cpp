@@ -31,7 +31,7 @@ void add_owners(const policy::Ledger& ledger, ByCpu& cpus) {
                                     {"pod_name", pod.pod_name},
                                     {"container", container_id},
                                     {"name", record.facts.name},
-                                    {"vm", pod.vmm_pid.has_value()}});
+                                    {"vm", pod.vmm.has_value()}});
       }
     }
   }

@@ -31,11 +31,21 @@ Fd open_line(const Fd& tasks, int tid) {
   return Fd(::openat(tasks.get(), name.data(), O_RDONLY | O_CLOEXEC));
 }
 
+/// What is kept open is kept to save time: it is given up first.
+bool is_want_of_descriptors(int number) { return number == EMFILE || number == ENFILE; }
+
 }  // namespace
 
 Result<void> ThreadStats::enter(int pid) {
   if (pid_ == pid) return {};
-  auto tasks = open_directory(proc_.native() + '/' + std::to_string(pid) + "/task");
+  pid_ = 0;
+  tasks_.reset();
+  const std::string path = proc_.native() + '/' + std::to_string(pid) + "/task";
+  auto tasks = open_directory(path);
+  if (!tasks && is_want_of_descriptors(tasks.error().number)) {
+    files_.clear();
+    tasks = open_directory(path);
+  }
   if (!tasks) return unexpected(std::move(tasks.error()));
   tasks_ = std::move(*tasks);
   pid_ = pid;
@@ -60,6 +70,10 @@ Result<ThreadStat> ThreadStats::read(int pid, int tid) {
 
 Result<ThreadStat> ThreadStats::read_anew(int tid) {
   Fd file = open_line(tasks_, tid);
+  if (!file && is_want_of_descriptors(errno)) {
+    files_.clear();
+    file = open_line(tasks_, tid);
+  }
   if (!file) return fail_errno(errno, "stat line of thread " + std::to_string(tid));
   auto stat = read_line(file, tid);
   if (stat && files_.size() < kMostOpen) files_.emplace(tid, std::move(file));

@@ -322,6 +322,8 @@ std::string state_of(const json::value& sandbox) {
   if (const long long interrupts = number_of(sandbox, "interrupt_drift"); interrupts > 0) {
     state += (state.empty() ? "" : ", ") + counted(interrupts, "interrupt") + " NOT as planned";
   }
+  if (!text_of(sandbox, "trouble").empty())
+    state += (state.empty() ? "" : ", ") + std::string("NOT SEEN");
   if (state.empty()) state = "as planned";
   return state + (flag_of(sandbox, "observed") ? " (observe: nothing is written)" : "");
 }
@@ -348,6 +350,9 @@ std::string describe_sandbox(const json::value& sandbox) {
       "sandbox {}{}: mask {}, mems {}, VM {}, {}\n", text_of(sandbox, "id"),
       pod.empty() ? "" : " (" + pod + ")", or_none(text_of(sandbox, "mask")),
       or_none(text_of(sandbox, "mems")), number_of(sandbox, "vmm_pid"), state_of(sandbox));
+  if (const std::string trouble = text_of(sandbox, "trouble"); !trouble.empty()) {
+    text += "  ? cannot be read, this is what was known before: " + trouble + '\n';
+  }
   text += table_of(sandbox) + guest_line(sandbox);
   for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
   text += cgroup_line(sandbox);

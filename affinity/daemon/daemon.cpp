@@ -88,7 +88,7 @@ Result<Ground> prepare(const Options& options) {
 /// Something that should not be, and that somebody may have to look after.
 bool is_trouble(std::string_view kind) {
   return kind == "unmanaged" || kind == "drift" || kind == "late" || kind == "source-down" ||
-         kind == "guest-down";
+         kind == "guest-down" || kind == "unseen";
 }
 
 class Daemon {

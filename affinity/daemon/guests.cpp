@@ -4,9 +4,11 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "affinity/base/runtime_socket.hpp"
 #include "affinity/engine/engine.hpp"
 #include "guest-agent/host/boot.hpp"
 #include "policy/plan/guest.hpp"
+#include "vmm/threads.hpp"
 
 namespace ka::daemon {
 namespace {
@@ -20,7 +22,7 @@ constexpr std::chrono::seconds kFarewell{1};
 
 Guests::Guests(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
                std::filesystem::path run, const log::Log& log, const base::Clock& clock)
-    : io_(io), engine_(engine), proc_(roots.proc), run_(std::move(run)), log_(log), clock_(clock) {
+    : io_(io), engine_(engine), roots_(roots), run_(std::move(run)), log_(log), clock_(clock) {
   engine_.on_planned([this](const std::string& sandbox) { notice(sandbox); });
   for (const std::string& id : engine_.sandbox_ids()) notice(id);
 }
@@ -42,7 +44,7 @@ void Guests::follow(const std::string& sandbox, Time planned) {
   Guest& guest = guests_[sandbox];
   const bool is_other = std::exchange(guest.through, through) != through;
   // Before its VMM is there a sandbox's shim stands for it, which knows no guest.
-  const bool is_other_vmm = std::exchange(guest.vmm_pid, view->pod.vmm_pid) != view->pod.vmm_pid;
+  const bool is_other_vmm = std::exchange(guest.vmm, view->pod.vmm) != view->pod.vmm;
   if (is_other || is_other_vmm || guest.told_address != view->pod.agent) {
     look_for(sandbox, guest, *view);
   }
@@ -56,16 +58,14 @@ void Guests::look_for(const std::string& sandbox, Guest& guest, const engine::Sa
   guest.link.reset();
   guest.kata.reset();
   guest.view = {};
-  const auto command_line = proc_.cmdline(view.pod.vmm_pid.value_or(0));
-  guest.boot = guest::boot_facts(command_line.value_or(std::vector<std::string>()));
+  const auto command_line = command_line_of(view.pod);
+  guest.boot = guest::boot_facts(command_line);
   if (!guest.told_address.empty()) {
     const auto address = guest::parse_address(guest.told_address);
     if (address) use(sandbox, guest, *address);
     return;
   }
-  if (const auto address = command_line ? guest::address_of(*command_line) : std::nullopt) {
-    return use(sandbox, guest, *address);
-  }
+  if (const auto address = address_by(command_line, view.pod)) return use(sandbox, guest, *address);
   guest.looking = std::make_unique<guest::AgentUrl>(
       io_, guest::management_sockets(sandbox, run_), [this, sandbox](const std::string& url) {
         const auto found = guests_.find(sandbox);
@@ -74,6 +74,25 @@ void Guests::look_for(const std::string& sandbox, Guest& guest, const engine::Sa
         use(sandbox, found->second, *address);
         notice(sandbox);
       });
+}
+
+/// Nothing of a program in a container, whose owner chose it.
+std::vector<std::string> Guests::command_line_of(const policy::PodRecord& pod) const {
+  if (!pod.vmm || vmm::is_contained(roots_, pod.vmm->pid)) return {};
+  return vmm::arguments_of(roots_, *pod.vmm).value_or(std::vector<std::string>{});
+}
+
+/// A socket is believed where an operator answers for the VMM, or a runtime put it.
+std::optional<guest::Address> Guests::address_by(const std::vector<std::string>& command_line,
+                                                 const policy::PodRecord& pod) const {
+  auto address = guest::address_of(command_line);
+  const bool is_believed = !address || address->kind == guest::Address::Kind::kVsock ||
+                           pod.source == policy::Source::kApi;
+  if (is_believed) return address;
+  const auto socket = base::runtime_socket(run_, address->path);
+  if (!socket) return std::nullopt;
+  address->path = socket->string();
+  return address;
 }
 
 void Guests::use(const std::string& sandbox, Guest& guest, const guest::Address& address) {

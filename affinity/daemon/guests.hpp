@@ -13,9 +13,9 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "affinity/base/clock.hpp"
-#include "affinity/base/process.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/log/log.hpp"
 #include "guest-agent/host/agent_url.hpp"
@@ -53,8 +53,8 @@ class Guests {
   struct Guest {
     engine::GuestView view;
     policy::GuestAgent through = policy::GuestAgent::kNone;
-    std::string told_address;    ///< what the sources said of it when it was looked for
-    std::optional<int> vmm_pid;  ///< whose guest was looked for
+    std::string told_address;              ///< what the sources said of it when it was looked for
+    std::optional<policy::ProcessId> vmm;  ///< whose guest was looked for
     std::unique_ptr<guest::AgentUrl> looking;
     std::unique_ptr<guest::Link> link;      ///< to our agent
     std::unique_ptr<guest::KataLink> kata;  ///< to Kata's, where it takes the place of ours
@@ -83,6 +83,9 @@ class Guests {
   void follow_noticed();
   void follow(const std::string& sandbox, Time planned);
   void look_for(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
+  std::vector<std::string> command_line_of(const policy::PodRecord& pod) const;
+  std::optional<guest::Address> address_by(const std::vector<std::string>& command_line,
+                                           const policy::PodRecord& pod) const;
   void use(const std::string& sandbox, Guest& guest, const guest::Address& address);
   void met(const std::string& sandbox, const std::string& program);
   void wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view,
@@ -102,7 +105,7 @@ class Guests {
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
-  base::ProcFs proc_;
+  vmm::Roots roots_;
   std::filesystem::path run_;
   const log::Log& log_;
   const base::Clock& clock_;

@@ -20,7 +20,12 @@ using policy::Source;
 
 const std::string kMask(policy::kSandboxMask);
 
-bool runs_vm(const vmm::Roots& roots, int pid) { return vmm::is_vmm(roots, pid).value_or(false); }
+/// As Kata's own files name it.
+std::optional<policy::ProcessId> vmm_at(const vmm::Roots& roots, int pid) {
+  const auto examined = vmm::examine(roots, pid, vmm::Word::kRuntime);
+  if (!examined || !examined->is_vmm) return std::nullopt;
+  return examined->id;
+}
 
 /// kubelet's cgroup of a pod: ".../pod<uid>/...", by systemd "...-pod<uid>.slice/..." with "_" for
 /// "-". Empty where there is none.
@@ -84,13 +89,13 @@ KataSource::KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm:
       watch_(io, folders,
              {.tell = [this](const std::vector<policy::Event>& events) { take(events); },
               .born = [this](const policy::Event& event) { narrow_shim(event); },
-              .is_vmm = [this](int pid) { return runs_vm(roots_, pid); },
+              .vmm_at = [this](int pid) { return vmm_at(roots_, pid); },
               .shim_by_bundle =
                   [this](const auto& tasks, const std::string& id) {
                     return vmm::shim_by_bundle(roots_, tasks, id);
                   },
               .find_shims = [this] { return vmm::find_shims(roots_); },
-              .vmm_of_shim = [this](int shim) { return vmm::vmm_of_shim(roots_, shim); }},
+              .vmm_of_shim = [this](const auto& shim) { return vmm::vmm_of_shim(roots_, shim); }},
              log),
       bundles_(io, folders.tasks,
                [this](const auto& bundle, auto effort) { return look_at_bundle(bundle, effort); }) {
@@ -145,7 +150,7 @@ void KataSource::narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShi
 void KataSource::narrow_shim(const policy::Event& event) {
   const std::string& sandbox = std::get<policy::PodSeen>(event.body).id;
   const policy::PodRecord* known = engine_.ledger().find(sandbox);
-  if (known == nullptr || !known->vmm_pid) take({event});
+  if (known == nullptr || !known->vmm) take({event});
 }
 
 void KataSource::follow_masks() {
@@ -188,7 +193,7 @@ void KataSource::follow_mask(const engine::SandboxView& view, std::vector<policy
   policy::PodSeen pod;
   pod.id = sandbox;
   pod.pod_uid = pod_uid_of(view.cgroup);
-  pod.vmm_pid = view.pod.vmm_pid;
+  pod.vmm = view.pod.vmm;
   policy::ContainerFacts facts;
   facts.id = kMask;
   facts.cpus = *cpus;

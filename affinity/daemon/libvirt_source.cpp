@@ -113,7 +113,7 @@ void LibvirtSource::follow() {
 LibvirtSource::Owners LibvirtSource::find_owners() const {
   Owners owners;
   for (const auto& [id, pod] : engine_.ledger().pods()) {
-    if (!pod.domain.empty() && pod.vmm_pid) owners.emplace(pod.domain, id);
+    if (!pod.domain.empty() && pod.vmm) owners.emplace(pod.domain, id);
   }
   for (const std::string& domain : settings_.domains) owners.emplace(domain, domain);
   for (const auto& [id, pod] : engine_.ledger().pods()) {
@@ -121,7 +121,7 @@ LibvirtSource::Owners LibvirtSource::find_owners() const {
   }
   if (!settings_.by_annotation) return owners;
   for (const auto& [id, pod] : engine_.ledger().pods()) {
-    if (!pod.domain_wish.empty() && pod.domain.empty() && !pod.vmm_pid) {
+    if (!pod.domain_wish.empty() && pod.domain.empty() && !pod.vmm) {
       owners.emplace(pod.domain_wish, id);
     }
   }
@@ -166,7 +166,7 @@ std::string LibvirtSource::complaint_about(const policy::PodRecord& pod) const {
   if (pod.domain.empty() && !settings_.by_annotation) {
     return "allow_annotations does not list libvirt_domain";
   }
-  if (pod.domain.empty() && pod.vmm_pid) return "the pod has a VM of its own";
+  if (pod.domain.empty() && pod.vmm) return "the pod has a VM of its own";
   const std::string* sandbox = sandbox_of(domain);
   return sandbox == nullptr || *sandbox == pod.id ? "" : "the domain is sandbox " + *sandbox;
 }
@@ -239,32 +239,32 @@ void LibvirtSource::seen(const libvirt::DomainSeen& domain) {
 
 /// It may as well be one that runs since long, and of which only something changed.
 void LibvirtSource::started(std::string sandbox, const libvirt::DomainSeen& domain) {
-  const auto pid = find_vmm(sandbox, domain.uuid);
-  if (!pid) {
+  const auto vmm = find_vmm(sandbox, domain.uuid);
+  if (!vmm) {
     log_.warning("a libvirt domain is not followed",
-                 {{"sandbox", sandbox}, {"domain", domain.name}, {"reason", pid.error().message}});
+                 {{"sandbox", sandbox}, {"domain", domain.name}, {"reason", vmm.error().message}});
     return;
   }
   const policy::PodRecord* known = engine_.ledger().find(sandbox);
-  if (known != nullptr && known->vmm_pid == *pid && known->domain == domain.name) {
+  if (known != nullptr && known->vmm == *vmm && known->domain == domain.name) {
     engine_.look_again(sandbox);
   } else {
     engine_.handle(
-        {Source::kLibvirt, policy::PodSeen{.id = sandbox, .vmm_pid = *pid, .domain = domain.name}});
+        {Source::kLibvirt, policy::PodSeen{.id = sandbox, .vmm = *vmm, .domain = domain.name}});
   }
 }
 
 /// One VM is one sandbox.
-base::Result<int> LibvirtSource::find_vmm(const std::string& sandbox,
-                                          const std::string& uuid) const {
-  auto pid = vmm::find_domain(roots_, uuid);
-  if (!pid) return pid;
+base::Result<policy::ProcessId> LibvirtSource::find_vmm(const std::string& sandbox,
+                                                        const std::string& uuid) const {
+  auto vmm = vmm::find_domain(roots_, uuid);
+  if (!vmm) return vmm;
   for (const auto& [id, pod] : engine_.ledger().pods()) {
-    if (id != sandbox && pod.vmm_pid == *pid) {
+    if (id != sandbox && pod.vmm == *vmm) {
       return base::fail(base::ErrorCode::kConflict, "its VMM is that of sandbox " + id);
     }
   }
-  return pid;
+  return vmm;
 }
 
 void LibvirtSource::pinned(const std::string& domain, const base::Result<int>& calls) {

@@ -66,7 +66,8 @@ class LibvirtSource {
   void heard(bool up, const std::string& text);
   void seen(const libvirt::DomainSeen& domain);
   void started(std::string sandbox, const libvirt::DomainSeen& domain);
-  base::Result<int> find_vmm(const std::string& sandbox, const std::string& uuid) const;
+  base::Result<policy::ProcessId> find_vmm(const std::string& sandbox,
+                                           const std::string& uuid) const;
   void pinned(const std::string& domain, const base::Result<int>& calls);
   const std::string* sandbox_of(const std::string& domain) const;
 

@@ -17,14 +17,6 @@ constexpr nanoseconds kSoonest = std::chrono::seconds(30), kLatest = std::chrono
 constexpr int kShare = 2000;     ///< looking takes one part of the time in so many, for all VMs
 constexpr int kMostDoubled = 7;  ///< 30 s doubled so often is about an hour
 
-/// The VMM's process: its id may be a thread's (Kata's Dragonball).
-int process_of(const engine::SandboxView& view) {
-  for (const engine::ThreadView& thread : view.threads) {
-    if (thread.facts.role == policy::Role::kVcpu) return thread.facts.key.pid;
-  }
-  return view.pod.vmm_pid.value_or(0);
-}
-
 nanoseconds until_next_look(nanoseconds took, std::size_t sandboxes, int failures) {
   const auto share = took * kShare * static_cast<nanoseconds::rep>(sandboxes);
   return std::clamp(std::max(share, kSoonest * (1 << failures)), kSoonest, kLatest);
@@ -36,7 +28,6 @@ MemoryKeeper::MemoryKeeper(boost::asio::io_context& io, engine::Engine& engine,
                            std::filesystem::path proc, std::filesystem::path sys)
     : io_(io),
       engine_(engine),
-      proc_(proc),
       worker_(base::ProcFs(std::move(proc)), std::move(sys),
               [this](const std::string& id, engine::MemoryView view, nanoseconds took) {
                 boost::asio::post(io_, [this, id, view = std::move(view), took]() mutable {
@@ -71,7 +62,8 @@ void MemoryKeeper::follow(const std::string& id) {
     if (kept_.erase(id) > 0) worker_.cancel(id);
     return;
   }
-  const Asked asked{process_of(*view), view->plan.mems, view->moves_memory()};
+  if (!view->pod.vmm) return;
+  const Asked asked{*view->pod.vmm, view->plan.mems, view->moves_memory()};
   const auto found = kept_.find(id);
   const bool changed = found == kept_.end() || found->second.asked != asked;
   if (changed) kept_[id] = {asked, {}, 0};
@@ -81,9 +73,7 @@ void MemoryKeeper::follow(const std::string& id) {
 /// One that is busy is not asked again until it has answered, or the wish has changed.
 void MemoryKeeper::ask(const std::string& id, const Asked& asked) {
   kept_[id].due = Clock::time_point::max();
-  const auto stat = proc_.stat(asked.pid);
-  if (!stat) return;
-  worker_.submit({id, asked.pid, stat->start_time, asked.mems, asked.move,
+  worker_.submit({id, asked.vmm, asked.mems, asked.move,
                   std::make_shared<const policy::Topology>(engine_.topology())});
 }
 

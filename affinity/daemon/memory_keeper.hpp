@@ -37,7 +37,7 @@ class MemoryKeeper {
  private:
   /// What was last asked for a sandbox.
   struct Asked {
-    int pid = 0;
+    policy::ProcessId vmm;
     policy::NodeSet mems;
     bool move = false;
 
@@ -55,7 +55,6 @@ class MemoryKeeper {
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
-  base::ProcFs proc_;
   std::map<std::string, Kept> kept_;
   MemoryWorker worker_;
 };

@@ -97,14 +97,14 @@ bool MemoryWorker::pause(nanoseconds time) {
 }
 
 bool MemoryWorker::is_same(const MemoryJob& job) const {
-  const auto stat = proc_.stat(job.pid);
-  return stat && stat->start_time == job.start_time;
+  const auto stat = proc_.stat(job.vmm.pid);
+  return stat && stat->start_time == job.vmm.start_time;
 }
 
 /// Reads where the memory is and what is to become of it; false when nobody is to hear of it.
 bool MemoryWorker::look(const MemoryJob& job, engine::MemoryView& view,
                         std::vector<host::Mapping>& mappings) {
-  auto memory = host::read_memory(proc_.root(), sys_, job.pid);
+  auto memory = host::read_memory(proc_.root(), sys_, job.vmm.pid);
   if (!is_same(job) || cancelled()) return false;
   if (!memory) {
     view.problem = memory.error().message;
@@ -128,7 +128,7 @@ void MemoryWorker::run(const MemoryJob& job) {
 
 void MemoryWorker::move(const MemoryJob& job, engine::MemoryView view,
                         std::vector<host::Mapping> mappings) {
-  host::MemoryMover mover(job.pid, mappings, view.plan.moves);
+  host::MemoryMover mover(job.vmm.pid, mappings, view.plan.moves);
   std::uint64_t size = kSmallestStep;
   auto told = Clock::now();
   while (!mover.done()) {

@@ -25,10 +25,9 @@ namespace ka::daemon {
 /// One look at one sandbox.
 struct MemoryJob {
   std::string sandbox;
-  int pid = 0;                   ///< the VMM's process
-  std::uint64_t start_time = 0;  ///< of its main thread: another process is not touched
-  policy::NodeSet mems;          ///< where its memory should be
-  bool move = false;             ///< and is to be brought
+  policy::ProcessId vmm;  ///< another process with its number is not touched
+  policy::NodeSet mems;   ///< where its memory should be
+  bool move = false;      ///< and is to be brought
   std::shared_ptr<const policy::Topology> topology;
 };
 

@@ -3,7 +3,6 @@
 #include <set>
 #include <utility>
 
-#include "affinity/base/process.hpp"
 #include "affinity/engine/engine.hpp"
 #include "vmm/threads.hpp"
 
@@ -40,12 +39,11 @@ std::vector<Event> find_gone(const policy::Ledger& ledger, const std::vector<Eve
   return gone;
 }
 
-base::Result<nri::Process> look_at(const vmm::Roots& roots, int pid) {
-  const auto is_vmm = vmm::is_vmm(roots, pid);
-  if (!is_vmm) return unexpected(is_vmm.error());
-  const auto stat = base::ProcFs(roots.proc).stat(pid);
-  if (!stat) return unexpected(stat.error());
-  return nri::Process{*is_vmm, stat->start_time};
+base::Result<nri::Process> look_at(const vmm::Roots& roots, int pid, nri::Of of) {
+  const auto word = of == nri::Of::kPod ? vmm::Word::kRuntime : vmm::Word::kTenant;
+  const auto examined = vmm::examine(roots, pid, word);
+  if (!examined) return unexpected(examined.error());
+  return nri::Process{examined->is_vmm, examined->id};
 }
 
 }  // namespace
@@ -70,7 +68,8 @@ Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm:
   if (!paths.nri_socket.empty()) {
     engine_.set_source(Source::kNri, {false, "not connected yet"});
     runtime_.emplace(
-        io, paths.nri_socket, nri::Identity{}, [roots](int pid) { return look_at(roots, pid); },
+        io, paths.nri_socket, nri::Identity{},
+        [roots](int pid, nri::Of of) { return look_at(roots, pid, of); },
         static_cast<nri::Listener&>(*this), log, clock);
   } else {
     kata_.take_over();

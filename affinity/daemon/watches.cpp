@@ -6,11 +6,13 @@
 
 #include <array>
 #include <boost/asio/post.hpp>
+#include <cerrno>
 #include <set>
 #include <utility>
 
 #include "affinity/engine/engine.hpp"
 #include "vmm/clh/api_socket.hpp"
+#include "vmm/threads.hpp"
 
 namespace ka::daemon {
 namespace {
@@ -24,12 +26,18 @@ constexpr std::array<std::chrono::milliseconds, 3> kSettle{std::chrono::millisec
 
 /// Events after which a VM changes by itself.
 bool unsettles(std::string_view kind) {
-  return kind == "sandbox-updated" || kind == "sandbox-adopted" || kind == "container-updated" ||
-         kind == "container-exited" || kind == "container-removed";
+  return kind == "sandbox-updated" || kind == "sandbox-adopted" || kind == "unseen" ||
+         kind == "container-updated" || kind == "container-exited" || kind == "container-removed";
 }
 
 /// glibc 2.36 declares pidfd_open without extern "C".
 int open_pidfd(int pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+
+/// Nothing of a program in a container, whose owner chose it.
+std::vector<std::string> command_line_of(const vmm::Roots& roots, const policy::ProcessId& vmm) {
+  if (vmm::is_contained(roots, vmm.pid)) return {};
+  return vmm::arguments_of(roots, vmm).value_or(std::vector<std::string>{});
+}
 
 }  // namespace
 
@@ -88,33 +96,36 @@ void Watches::follow(const std::string& id) {
     return;
   }
   Watch& watch = watches_.try_emplace(id, io_).first->second;
-  if (follow_vmm(id, watch, view->pod.vmm_pid.value_or(0))) {
+  const policy::ProcessId vmm = view->pod.vmm.value_or(policy::ProcessId{});
+  if (std::exchange(watch.vmm, vmm) != vmm) {
+    error_code ignored;
+    watch.exit.close(ignored);
     watch.api.reset();
-    watch.may_have_api = clh::is_cloud_hypervisor(roots_, watch.vmm_pid);
+    watch.may_have_api = clh::is_cloud_hypervisor(command_line_of(roots_, vmm));
   }
-  if (watch.may_have_api && !watch.api) follow_api(id, watch);
+  if (!watch.exit.is_open()) follow_exit(id, watch);
+  if (watch.may_have_api && !watch.api) follow_api(id, watch, view->pod.source);
   follow_monitor(id, watch, view->pod.qmp_socket);
   if (std::exchange(watch.cgroup, view->cgroup) != view->cgroup) follow_cgroups_soon();
 }
 
-/// True when it is another VMM than before.
-bool Watches::follow_vmm(const std::string& id, Watch& watch, int pid) {
-  if (watch.vmm_pid == pid) return false;
-  watch.vmm_pid = pid;
-  error_code ignored;
-  watch.exit.close(ignored);
-  // A VMM that is named by another thread than its first (Kata's Dragonball) has no pidfd before
-  // Linux 6.9; its end is found by the drift check.
-  const int descriptor = open_pidfd(pid);
-  if (descriptor < 0) return true;
-  watch.exit.assign(descriptor);
+/// A pidfd stays with its process, which is the VMM if it still has the number once the pidfd is
+/// open. What cannot be had now is asked for again with the next look.
+void Watches::follow_exit(const std::string& id, Watch& watch) {
+  const policy::ProcessId vmm = watch.vmm;
+  base::Fd process(open_pidfd(vmm.pid));
+  const bool ended = !process && errno == ESRCH;
+  if (!process && !ended) return;
+  const auto now = vmm::identify(roots_, vmm.pid);
+  const bool is_other = now && *now != vmm;
+  if (ended || is_other)
+    return boost::asio::post(io_, [this, id, vmm] { engine_.vmm_ended(id, vmm); });
+  if (!now && now.error().code != base::ErrorCode::kGone) return;
+  watch.exit.assign(process.release());
   watch.exit.async_wait(boost::asio::posix::descriptor_base::wait_read,
-                        [this, id](const error_code& error) {
-                          if (error) return;
-                          engine_.look_again(id);
-                          begin_to_settle(id);  // it is still to be seen until it is waited for
+                        [this, id, vmm](const error_code& error) {
+                          if (!error) engine_.vmm_ended(id, vmm);
                         });
-  return true;
 }
 
 /// Once for all that change in one turn of the loop: many sandboxes may come at once.
@@ -162,8 +173,10 @@ Handlers Watches::monitor_handlers(const std::string& id) {
 }
 
 /// Its socket may come after the VMM: it is looked for whenever something happens to the sandbox.
-void Watches::follow_api(const std::string& id, Watch& watch) {
-  const auto socket = clh::find_api_socket(roots_, run_, watch.vmm_pid, id);
+void Watches::follow_api(const std::string& id, Watch& watch, policy::Source source) {
+  const auto origin =
+      source == policy::Source::kApi ? clh::Origin::kOperator : clh::Origin::kRuntime;
+  const auto socket = clh::find_api_socket(command_line_of(roots_, watch.vmm), origin, run_, id);
   if (!socket) return;
   watch.api.emplace(
       clh::Client::start(io_, {.socket = *socket}, monitor_handlers<clh::ClientHandlers>(id)));

@@ -49,7 +49,7 @@ class Watches {
     /// Monitor and API, whichever there is.
     void ask_again();
 
-    int vmm_pid = 0;
+    policy::ProcessId vmm;
     boost::asio::posix::stream_descriptor exit;  ///< a pidfd
     std::string cgroup;
     std::string qmp_socket;
@@ -64,8 +64,8 @@ class Watches {
   };
 
   void follow(const std::string& id);
-  bool follow_vmm(const std::string& id, Watch& watch, int pid);
-  void follow_api(const std::string& id, Watch& watch);
+  void follow_exit(const std::string& id, Watch& watch);
+  void follow_api(const std::string& id, Watch& watch, policy::Source source);
   template <typename Handlers>
   Handlers monitor_handlers(const std::string& id);
   void follow_monitor(const std::string& id, Watch& watch, const std::string& socket);

@@ -8,10 +8,18 @@ using Fate = Applied::Fate;
 
 constexpr int kAttempts = 3;
 
-/// Any failure to read the line means that the thread is not there any more.
-bool is_same_thread(const policy::ThreadKey& key, base::ThreadStats& stats) {
+/// Who has a number.
+enum class Holder {
+  kOurs,     ///< the thread that is meant
+  kNobody,   ///< it has ended
+  kOther,    ///< another thread of the same process, or of another one
+  kUnknown,  ///< it cannot be seen now
+};
+
+Holder holder_of(const policy::ThreadKey& key, base::ThreadStats& stats) {
   const auto stat = stats.read(key.pid, key.tid);
-  return stat && stat->start_time == key.start_time;
+  if (stat) return stat->start_time == key.start_time ? Holder::kOurs : Holder::kOther;
+  return stat.error().code == ErrorCode::kGone ? Holder::kNobody : Holder::kUnknown;
 }
 
 base::Result<void> write_mask(const policy::Write& write, AffinityCalls& calls) {
@@ -44,10 +52,38 @@ Applied failed(const policy::Write& write, const base::Error& error) {
   return {write.key, fate_of(error.code), {}, error};
 }
 
+/// The number was somebody else's when it was written to. What that one had before is not known;
+/// all-ones is what the kernel gives a thread that nobody has placed. Where it is seen to be
+/// another thread of the same process it is the sandbox's own, which the next look places. Whether
+/// there is a process of that number now says nothing: it may have been given away as a whole.
+Applied take_back(const policy::Write& write, Holder holder, AffinityCalls& calls) {
+  const auto& [pid, tid, start_time] = write.key;
+  if (holder == Holder::kOther && pid != tid) {
+    return {write.key, Fate::kRetry, {}, {ErrorCode::kTransient, "its number is another's", 0}};
+  }
+  Applied gone{write.key, Fate::kGone, {}, {}};
+  const auto now = calls.get(tid);
+  const bool has_ours = now && !write.everywhere && *now == write.cpus;
+  gone.taken_back = has_ours && calls.set_everywhere(tid).has_value();
+  return gone;
+}
+
 Applied read_again(const policy::Write& write, AffinityCalls& calls, base::ThreadStats& stats) {
   auto actual = calls.get(write.key.tid);
   if (!actual) return failed(write, actual.error());
-  if (!is_same_thread(write.key, stats)) return {write.key, Fate::kGone, {}, {}};
+  const Holder holder = holder_of(write.key, stats);
+  switch (holder) {
+    case Holder::kOurs:
+      break;
+    case Holder::kNobody:
+    case Holder::kOther:
+      return take_back(write, holder, calls);
+    case Holder::kUnknown:
+      return {write.key,
+              Fate::kRetry,
+              {},
+              {ErrorCode::kTransient, "whose number it is cannot be seen", 0}};
+  }
   if (*actual == write.cpus) return {write.key, Fate::kDone, std::move(*actual), {}};
   return {write.key,
           Fate::kRetry,

@@ -24,12 +24,14 @@ struct Applied {
   Fate fate = Fate::kDone;
   policy::CpuSet actual;  ///< read again after the write; for kDone and kRetry
   base::Error error;      ///< for kRetry and kRefused
+  /// For kGone: its number was another process's by then, which got the all-ones mask back.
+  bool taken_back = false;
 };
 
 /// Makes the writes in their order. The keys are those of threads that were seen just before, in
 /// the same pass, whose `stats` these are. A thread that is no longer one of its process is kGone
 /// and not written to; so is one that has another start time after the write: its number belongs to
-/// someone else by now.
+/// someone else by now, who does not keep the mask.
 std::vector<Applied> apply(const std::vector<policy::Write>& writes, AffinityCalls& calls,
                            base::ThreadStats& stats);
 

@@ -1,13 +1,10 @@
 #include "affinity/engine/check.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <vector>
 
-#include "affinity/base/process.hpp"
+#include "affinity/engine/own_cgroup.hpp"
 #include "affinity/engine/sandbox.hpp"
 #include "policy/plan/overrides.hpp"
-#include "vmm/procfs/thread_list.hpp"
 
 namespace ka::engine {
 namespace {
@@ -28,6 +25,8 @@ Result<void> check_cpus(const policy::CpuSet& cpus, const policy::Topology& topo
   return {};
 }
 
+std::string process_name(int pid) { return "vmm_pid: process " + std::to_string(pid); }
+
 struct Checker {
   const policy::Topology& topology;
   const policy::Ledger& ledger;
@@ -35,8 +34,8 @@ struct Checker {
 
   Result<void> operator()(const policy::PodSeen& event) const {
     if (event.id.empty()) return fail(ErrorCode::kInvalid, "the sandbox has no id");
-    if (auto good = check_cgroup(event.cgroup); !good) return good;
-    return event.vmm_pid ? check_vmm(event.id, *event.vmm_pid) : Result<void>{};
+    if (auto good = check_own_cgroup(merged(event), ledger, roots); !good) return good;
+    return event.vmm ? check_vmm(event.id, *event.vmm) : Result<void>{};
   }
 
   Result<void> operator()(const policy::PodGone& event) const { return known(event.id); }
@@ -78,45 +77,24 @@ struct Checker {
                 "sandbox \"" + sandbox + "\" has no container \"" + container + '"');
   }
 
-  Result<void> check_cgroup(const std::string& path) const {
-    if (path.empty()) return {};
-    const auto inside = std::filesystem::path(path).relative_path().lexically_normal();
-    if (inside.empty() || inside == "." || *inside.begin() == "..") {
-      return fail(ErrorCode::kInvalid,
-                  "cgroup: " + path + " is no sandbox's own: it holds the whole machine");
-    }
-    for (const char* below : {"", "cpuset", "unified"}) {
-      const auto directory = roots.cgroup / below / std::filesystem::path(path).relative_path();
-      std::error_code ignored;
-      if (std::filesystem::is_directory(directory, ignored)) return {};
-    }
-    return fail(ErrorCode::kInvalid,
-                "cgroup: there is no " + path + " below " + roots.cgroup.string());
+  /// What would be known of the sandbox with this event.
+  policy::PodRecord merged(const policy::PodSeen& event) const {
+    const policy::PodRecord* known = ledger.find(event.id);
+    policy::PodRecord pod;
+    pod.id = event.id;
+    pod.cgroup = event.cgroup.empty() && known != nullptr ? known->cgroup : event.cgroup;
+    pod.vmm = !event.vmm && known != nullptr ? known->vmm : event.vmm;
+    return pod;
   }
 
-  Result<void> check_vmm(const std::string& id, int pid) const {
-    const std::string name = "vmm_pid: process " + std::to_string(pid);
-    const auto is_one = pid > 0 ? vmm::is_vmm(roots, pid) : false;
-    if (!is_one && is_one.error().code == ErrorCode::kGone) {
-      return fail(ErrorCode::kInvalid, name + " does not exist");
-    }
-    if (!is_one) return unexpected(is_one.error());
-    if (!*is_one) return fail(ErrorCode::kInvalid, name + " is not a VMM");
-    const std::vector<int> threads = threads_of(pid);
+  /// One VM is one sandbox.
+  Result<void> check_vmm(const std::string& id, const policy::ProcessId& vmm) const {
     for (const auto& [other, pod] : ledger.pods()) {
-      if (other != id && pod.vmm_pid && std::ranges::find(threads, *pod.vmm_pid) != threads.end()) {
-        return fail(ErrorCode::kConflict, name + " belongs to sandbox \"" + other + '"');
-      }
+      if (other == id || pod.vmm != vmm) continue;
+      return fail(ErrorCode::kConflict,
+                  process_name(vmm.pid) + " belongs to sandbox \"" + other + '"');
     }
     return {};
-  }
-
-  /// Of the process that `pid` is a thread of: any of them may stand for it.
-  std::vector<int> threads_of(int pid) const {
-    const int process = vmm::thread_group(roots.proc, pid).value_or(pid);
-    auto threads = base::ProcFs(roots.proc).threads(process).value_or(std::vector<int>{});
-    threads.push_back(pid);
-    return threads;
   }
 };
 
@@ -125,6 +103,17 @@ struct Checker {
 Result<void> check_event(const policy::Event& event, const policy::Topology& topology,
                          const policy::Ledger& ledger, const vmm::Roots& roots) {
   return std::visit(Checker{topology, ledger, roots}, event.body);
+}
+
+Result<policy::ProcessId> vmm_named(const vmm::Roots& roots, int pid) {
+  if (pid <= 0) return fail(ErrorCode::kInvalid, process_name(pid) + " is not a VMM");
+  const auto examined = vmm::examine(roots, pid, vmm::Word::kOperator);
+  if (!examined && examined.error().code == ErrorCode::kGone) {
+    return fail(ErrorCode::kInvalid, process_name(pid) + " does not exist");
+  }
+  if (!examined) return unexpected(examined.error());
+  if (!examined->is_vmm) return fail(ErrorCode::kInvalid, process_name(pid) + " is not a VMM");
+  return examined->id;
 }
 
 Result<void> check_override(const policy::Override& given, const Sandbox& sandbox,

@@ -18,6 +18,9 @@ class Sandbox;
 base::Result<void> check_event(const policy::Event& event, const policy::Topology& topology,
                                const policy::Ledger& ledger, const vmm::Roots& roots);
 
+/// The VMM that a person names by its number. kInvalid: there is no such process, or it is no VMM.
+base::Result<policy::ProcessId> vmm_named(const vmm::Roots& roots, int pid);
+
 /// The same for a set given by hand, against the threads that the sandbox has and what its cgroup
 /// allows. kConflict: the CPUs belong to another pod, or its cgroup does not have them. Taking back
 /// what was not given is kNotFound.

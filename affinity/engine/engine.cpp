@@ -92,9 +92,9 @@ Outcome Engine::end_dead_sandboxes() {
 Outcome Engine::adopt() {
   for (state::Saved& saved : store_.load()) {
     const std::string id = saved.pod.id;
-    const bool is_vm = saved.pod.vmm_pid.has_value();
+    if (!is_adoptable(saved.pod)) continue;
     ledger_.restore(saved.pod);
-    if (!is_vm) continue;
+    if (!saved.pod.vmm) continue;
     auto sandbox = std::make_unique<Sandbox>(id);
     sandbox->restore(saved);
     count_floating(*sandbox, 1);
@@ -102,6 +102,24 @@ Outcome Engine::adopt() {
     happened("sandbox-adopted", id, "known from before a restart");
   }
   return run_all();
+}
+
+/// The process of a VMM is the one that it was, and is a VMM (or the shim that stands for one that
+/// is to come) by the same proof as when it was found. What cannot be seen now is kept.
+bool Engine::is_adoptable(const policy::PodRecord& pod) {
+  if (!pod.vmm) return true;
+  const bool by_person = pod.source == policy::Source::kApi;
+  const auto now =
+      vmm::examine(roots_, pod.vmm->pid, by_person ? vmm::Word::kOperator : vmm::Word::kRuntime);
+  const bool is_there = calls_.exists(pod.vmm->pid, pod.vmm->pid);
+  if (!now && (now.error().code != base::ErrorCode::kGone || is_there)) return true;
+  const bool is_same = now && now->id == *pod.vmm;
+  if (is_same && (now->is_vmm || vmm::is_shim_of(roots_, *pod.vmm, pod.id))) return true;
+  happened("sandbox-ended", pod.id,
+           is_same ? "process " + std::to_string(pod.vmm->pid) + " is not a VMM"
+                   : "its VMM ended while no daemon ran");
+  store_.remove(pod.id);
+  return false;
 }
 
 Outcome Engine::run_all() {
@@ -128,6 +146,13 @@ Outcome Engine::reconcile_all() {
     sandbox->forgive();
   }
   return run_all();
+}
+
+Outcome Engine::vmm_ended(std::string_view sandbox, const policy::ProcessId& vmm) {
+  const policy::PodRecord* pod = ledger_.find(sandbox);
+  if (pod == nullptr || pod->vmm != vmm || find(sandbox) == nullptr) return {};
+  dead_.insert(pod->id);
+  return settle();
 }
 
 Outcome Engine::look_again(std::string_view sandbox) {
@@ -230,6 +255,7 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
                      found->keeper().in_charge(),
                      found->keeper().theirs(),
                      found->keeper().problem(),
+                     found->trouble(),
                      found->released() || !options_.enable,
                      options_.observe,
                      find_guest(sandbox),
@@ -301,7 +327,7 @@ void Engine::follow_ledger(const std::string& pod) {
     store_.remove(pod);
     return;
   }
-  if (record->vmm_pid && !sandboxes_.contains(pod)) {
+  if (record->vmm && !sandboxes_.contains(pod)) {
     sandboxes_[pod] = std::make_unique<Sandbox>(pod);
   }
 }

@@ -102,6 +102,10 @@ class Engine {
   base::Result<Outcome> reconcile(std::string_view sandbox);
   Outcome reconcile_all();
 
+  /// The VMM of a sandbox has ended, by the word of its pidfd: final, whatever has its number now.
+  /// Nothing where the sandbox has another VMM by now.
+  Outcome vmm_ended(std::string_view sandbox, const policy::ProcessId& vmm);
+
   /// Runs the line for one sandbox because something may have followed an event (Kata plugs vCPUs
   /// after it updates a container) or its VMM may be gone. Nothing for one that is not known; what
   /// narrow() left to finish() stays left.
@@ -221,6 +225,10 @@ class Engine {
   bool interrupts_must_leave(const Sandbox& sandbox) const;
   void find_interrupt_drift(const Sandbox& sandbox);
 
+  // What cannot be seen (run.cpp).
+  bool has_ended(const Sandbox& sandbox, const base::Error& error) const;
+  void report_trouble(const Sandbox& sandbox, bool was_seen);
+
   // Its two halves (narrow.cpp).
   Outcome narrow_by(const Changes& changes, std::chrono::nanoseconds budget);
   Affected pressed_by(const Changes& changes) const;
@@ -228,6 +236,7 @@ class Engine {
   bool would_narrow(Sandbox& sandbox);
 
   // How events enter it (events.cpp).
+  base::Result<policy::Event> identified(policy::Event event) const;
   base::Result<void> check_by_hand(const policy::OverrideSet& event) const;
   Changes take(const std::vector<policy::Event>& events);
   policy::Change take(const policy::Event& event);
@@ -243,6 +252,7 @@ class Engine {
   Outcome end_dead_sandboxes();
   Sandbox* find(std::string_view sandbox) const;
   const GuestView* find_guest(std::string_view sandbox) const;
+  bool is_adoptable(const policy::PodRecord& pod);
   void follow_ledger(const std::string& pod);
   void let_go(Sandbox& sandbox);
   void save(const std::string& pod);

@@ -14,9 +14,9 @@ namespace {
 /// The other pod whose VM the process is known to be; null: none.
 const policy::PodRecord* holder_of_vmm(const policy::PodSeen& seen, const policy::Ledger& ledger) {
   const policy::PodRecord* known = ledger.find(seen.id);
-  if (!seen.vmm_pid || (known != nullptr && known->vmm_pid == seen.vmm_pid)) return nullptr;
+  if (!seen.vmm || (known != nullptr && known->vmm == seen.vmm)) return nullptr;
   for (const auto& [id, pod] : ledger.pods()) {
-    if (id != seen.id && pod.vmm_pid == seen.vmm_pid) return &pod;
+    if (id != seen.id && pod.vmm == seen.vmm) return &pod;
   }
   return nullptr;
 }
@@ -28,13 +28,25 @@ std::string title(const std::string& id, const std::string& name) {
 }  // namespace
 
 base::Result<Outcome> Engine::submit(const policy::Event& event) {
-  if (auto good = check_event(event, topology_, ledger_, roots_); !good) {
+  const auto whole = identified(event);
+  if (!whole) return unexpected(whole.error());
+  if (auto good = check_event(*whole, topology_, ledger_, roots_); !good) {
     return unexpected(std::move(good.error()));
   }
-  if (const auto* given = std::get_if<policy::OverrideSet>(&event.body)) {
+  if (const auto* given = std::get_if<policy::OverrideSet>(&whole->body)) {
     if (auto good = check_by_hand(*given); !good) return unexpected(std::move(good.error()));
   }
-  return handle(event);
+  return handle(*whole);
+}
+
+/// A person names a VMM by its number: which process that is is decided here, once.
+base::Result<policy::Event> Engine::identified(policy::Event event) const {
+  auto* seen = std::get_if<policy::PodSeen>(&event.body);
+  if (seen == nullptr || !seen->vmm) return event;
+  const auto vmm = vmm_named(roots_, seen->vmm->pid);
+  if (!vmm) return unexpected(vmm.error());
+  seen->vmm = *vmm;
+  return event;
 }
 
 base::Result<void> Engine::check_by_hand(const policy::OverrideSet& event) const {
@@ -86,13 +98,13 @@ policy::Change Engine::take(const policy::Event& event) {
   const auto* seen = std::get_if<policy::PodSeen>(&event.body);
   const auto* holder = seen == nullptr ? nullptr : holder_of_vmm(*seen, ledger_);
   if (holder != nullptr) {
-    const std::string text = "process " + std::to_string(*seen->vmm_pid) +
+    const std::string text = "process " + std::to_string(seen->vmm->pid) +
                              " is the VM of sandbox " + title(holder->id, holder->pod_name) +
                              ", not of " + title(seen->id, seen->pod_name) + " too";
     happened("vmm-refused", seen->id, text, cause_->source);
     log_.warning("two pods name one VM", {{"sandbox", seen->id}, {"reason", text}});
     policy::Event without = event;
-    std::get<policy::PodSeen>(without.body).vmm_pid.reset();
+    std::get<policy::PodSeen>(without.body).vmm.reset();
     return take(without);
   }
   ++counters_.events[cause_->source];

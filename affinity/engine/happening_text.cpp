@@ -31,7 +31,7 @@ std::string happening_text(const policy::Event& event) {
   const std::string by = " (" + std::string(policy::source_name(event.source)) + ')';
   struct Visitor {
     std::string operator()(const policy::PodSeen& e) const {
-      return e.vmm_pid ? "VMM is process " + std::to_string(*e.vmm_pid) : "no VM";
+      return e.vmm ? "VMM is process " + std::to_string(e.vmm->pid) : "no VM";
     }
     std::string operator()(const policy::PodGone&) const { return "removed"; }
     std::string operator()(const policy::ContainerSeen& e) const {

@@ -80,19 +80,34 @@ Engine::Affected Engine::observe(Affected sandboxes, base::ThreadStats& stats) {
 }
 
 bool Engine::observe_one(Sandbox& sandbox, base::ThreadStats& stats) {
+  const bool was_seen = sandbox.trouble().empty();
   const auto seen = sandbox.observe(eyes(stats), *ledger_.find(sandbox.id()), cgroup_mode(sandbox));
-  if (seen) {
-    see_trespass(sandbox);
-    return true;
-  }
-  if (seen.error().code == ErrorCode::kGone) {
+  if (!seen && has_ended(sandbox, seen.error())) {
     dead_.insert(sandbox.id());
-  } else {
-    ++counters_.errors["unreadable"];
-    log_.warning("sandbox cannot be read",
-                 {{"sandbox", sandbox.id()}, {"reason", seen.error().message}});
+    return false;
   }
-  return false;
+  if (!sandbox.trouble().empty()) ++counters_.errors["unreadable"];
+  report_trouble(sandbox, was_seen);
+  if (seen) see_trespass(sandbox);
+  return seen.has_value();
+}
+
+/// "No such file" alone is not believed: the kernel must know no such process either. Of a zombie,
+/// and of another process with its number, more than that was read.
+bool Engine::has_ended(const Sandbox& sandbox, const base::Error& error) const {
+  if (error.code != ErrorCode::kGone) return false;
+  const auto& vmm = ledger_.find(sandbox.id())->vmm;
+  return error.number == 0 || !vmm || !calls_.exists(vmm->pid, vmm->pid);
+}
+
+/// Once when it begins and once when it ends.
+void Engine::report_trouble(const Sandbox& sandbox, bool was_seen) {
+  const bool is_seen = sandbox.trouble().empty();
+  if (is_seen == was_seen) return;
+  happened(is_seen ? "seen" : "unseen", sandbox.id(),
+           is_seen ? "it can be read again"
+                   : "it cannot be read, what was known of it stays: " + sandbox.trouble(),
+           sandbox.trouble());
 }
 
 void Engine::plan(Sandbox& sandbox) {
@@ -169,6 +184,12 @@ void Engine::note(Sandbox& sandbox, const Applied& applied, Outcome& outcome) {
       break;
     case Applied::Fate::kGone:
       ++counters_.threads_gone;
+      if (applied.taken_back) {
+        happened("taken-back", sandbox.id(),
+                 "thread " + std::to_string(applied.key.tid) +
+                     " had become another process's while it was placed: that one may run "
+                     "everywhere again");
+      }
       break;
     case Applied::Fate::kRetry:
       ++counters_.errors[std::string(error_kind(applied.error.code))];

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace ka::engine {
 namespace {
@@ -45,10 +46,12 @@ std::string own_cgroup(const policy::PodRecord& pod, const std::optional<host::C
 }
 
 /// Empty sets where there are no cpuset cgroups, or the process is gone.
-CgroupFacts read_cgroup(const Eyes& eyes, int tid) {
-  if (!eyes.cgroups) return {};
+base::Result<CgroupFacts> read_cgroup(const Eyes& eyes, int tid) {
+  if (!eyes.cgroups) return CgroupFacts{};
   auto facts = eyes.cgroups->of_task(tid);
-  return facts ? std::move(*facts) : CgroupFacts{};
+  const bool has_none = !facts && (facts.error().code == base::ErrorCode::kGone ||
+                                   facts.error().code == base::ErrorCode::kNotFound);
+  return has_none ? CgroupFacts{} : facts;
 }
 
 /// libvirt keeps cgroups of its own for the threads of a domain (vcpuN, iothreadN, emulator; with
@@ -64,11 +67,10 @@ std::filesystem::path domain_cgroup(std::filesystem::path directory) {
 }
 
 /// The cgroup that a VMM plans within.
-CgroupFacts read_vmm_cgroup(const Eyes& eyes, const policy::PodRecord& pod) {
-  CgroupFacts facts = read_cgroup(eyes, pod.vmm_pid.value_or(0));
-  if (pod.domain.empty() || facts.directory.empty()) return facts;
-  auto of_domain = eyes.cgroups->read(domain_cgroup(facts.directory));
-  return of_domain ? std::move(*of_domain) : facts;
+base::Result<CgroupFacts> read_vmm_cgroup(const Eyes& eyes, const policy::PodRecord& pod) {
+  auto facts = read_cgroup(eyes, pod.vmm ? pod.vmm->pid : 0);
+  if (!facts || pod.domain.empty() || facts->directory.empty()) return facts;
+  return eyes.cgroups->read(domain_cgroup(facts->directory));
 }
 
 bool has_thread(const vmm::VmmThreads& seen, int tid) {
@@ -84,13 +86,13 @@ int any_vcpu_tid(const vmm::VmmThreads& seen) {
 }
 
 /// With version 1 Kata moves only the vCPU threads into the sandbox cgroup.
-CgroupFacts read_cgroup_of_vcpus(const Eyes& eyes, const vmm::VmmThreads& seen,
-                                 const CgroupFacts& of_vmm) {
+base::Result<CgroupFacts> read_cgroup_of_vcpus(const Eyes& eyes, const vmm::VmmThreads& seen,
+                                               const CgroupFacts& of_vmm) {
   if (!eyes.cgroups || eyes.cgroups->version() != 1) return of_vmm;
   const auto directory = eyes.cgroups->directory_of(any_vcpu_tid(seen));
-  if (!directory || *directory == of_vmm.directory) return of_vmm;
-  auto facts = eyes.cgroups->read(*directory);
-  return facts ? *facts : of_vmm;
+  const bool has_ended = !directory && directory.error().code == base::ErrorCode::kGone;
+  if (has_ended || (directory && *directory == of_vmm.directory)) return of_vmm;
+  return directory ? eyes.cgroups->read(*directory) : unexpected(directory.error());
 }
 
 /// What stands against managing the cgroup whose cpuset is in force for the VMM; empty: nothing.
@@ -118,20 +120,32 @@ base::Result<void> Sandbox::observe_afresh(const Eyes& eyes, const policy::PodRe
 
 base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& pod,
                                     CgroupMode mode) {
-  const int vmm_pid = pod.vmm_pid.value_or(0);
-  const CgroupFacts of_vmm = read_vmm_cgroup(eyes, pod);
-  const vmm::Target target{vmm_pid, id_, own_cgroup(pod, eyes.cgroups, of_vmm), pod.proxy_pid};
+  auto seen = observe_all(eyes, pod, mode);
+  if (!seen) {
+    trouble_ = seen.error().message;
+    for (ThreadView& thread : threads_) thread.seen = false;
+  }
+  return seen;
+}
+
+base::Result<void> Sandbox::observe_all(const Eyes& eyes, const policy::PodRecord& pod,
+                                        CgroupMode mode) {
+  const auto of_vmm = read_vmm_cgroup(eyes, pod);
+  if (!of_vmm) return unexpected(of_vmm.error());
+  const vmm::Target target{pod.vmm.value_or(policy::ProcessId{}), id_,
+                           own_cgroup(pod, eyes.cgroups, *of_vmm), pod.proxy_pid};
   narrowed_by_proxy_ = pod.original_cpus;
   if (!discovery_ || discovery_->target() != target) discovery_.emplace(eyes.roots, target);
   auto seen = discovery_->look(monitor_ ? &*monitor_ : nullptr, eyes.stats);
   if (seen && forget_ended(*seen)) seen = discovery_->look(&*monitor_, eyes.stats);
   if (!seen) return unexpected(std::move(seen.error()));
   seen_ = std::move(*seen);
-  keeper_.look(eyes.cgroups, of_vmm.cpuset_directory, mode,
+  trouble_ = seen_.trouble;
+  keeper_.look(eyes.cgroups, of_vmm->cpuset_directory, mode,
                mode == CgroupMode::kObey
                    ? std::string()
-                   : why_not_managed(pod, eyes.cgroups, of_vmm, target.cgroup));
-  read_cgroups(eyes, pod, of_vmm);
+                   : why_not_managed(pod, eyes.cgroups, *of_vmm, target.cgroup));
+  read_cgroups(eyes, pod, *of_vmm);
   read_masks(eyes);
   remember_originals();
   interrupts_.look(eyes.roots, seen_.vmm_pid);
@@ -139,7 +153,9 @@ base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& p
 }
 
 void Sandbox::observe_masks(const Eyes& eyes, const policy::PodRecord& pod) {
-  read_cgroups(eyes, pod, read_vmm_cgroup(eyes, pod));
+  const auto of_vmm = read_vmm_cgroup(eyes, pod);
+  if (!of_vmm) return note_trouble(of_vmm.error());
+  read_cgroups(eyes, pod, *of_vmm);
   read_masks(eyes);
   assign();
 }
@@ -157,7 +173,7 @@ bool Sandbox::forget_ended(const vmm::VmmThreads& now) {
 /// What the processes of the sandbox may use, each by its own cgroup.
 void Sandbox::read_cgroups(const Eyes& eyes, const policy::PodRecord& pod,
                            const CgroupFacts& of_vmm) {
-  allowed_by_pid_.clear();
+  const auto known = std::exchange(allowed_by_pid_, {});
   kept_.clear();
   enter_cgroup(seen_.vmm_pid, of_vmm);
   task_counts_ = {{seen_.vmm_pid, count_tasks(eyes.proc, seen_.vmm_pid)}};
@@ -165,13 +181,23 @@ void Sandbox::read_cgroups(const Eyes& eyes, const policy::PodRecord& pod,
     const int pid = thread.key.pid;
     if (task_counts_.contains(pid)) continue;
     task_counts_[pid] = count_tasks(eyes.proc, pid);
-    enter_cgroup(pid, read_cgroup(eyes, pid));
+    if (const auto cgroup = read_cgroup(eyes, pid)) {
+      enter_cgroup(pid, *cgroup);
+    } else {
+      note_trouble(cgroup.error());
+      if (known.contains(pid)) allowed_by_pid_[pid] = known.at(pid);
+    }
   }
-  const CgroupFacts of_vcpus =
-      pod.domain.empty() ? read_cgroup_of_vcpus(eyes, seen_, of_vmm) : of_vmm;
-  cgroup_ = of_vcpus.cpuset_directory.string();
+  const auto of_vcpus = pod.domain.empty() ? read_cgroup_of_vcpus(eyes, seen_, of_vmm) : of_vmm;
+  if (!of_vcpus) return note_trouble(of_vcpus.error());
+  cgroup_ = of_vcpus->cpuset_directory.string();
   cgroup_cpus_.reset();
-  if (!of_vcpus.cpus.empty()) cgroup_cpus_ = of_vcpus.cpus;
+  if (!of_vcpus->cpus.empty()) cgroup_cpus_ = of_vcpus->cpus;
+}
+
+/// Something cannot be seen now: what is known of it stays.
+void Sandbox::note_trouble(const base::Error& error) {
+  if (trouble_.empty()) trouble_ = error.message;
 }
 
 void Sandbox::enter_cgroup(int pid, const CgroupFacts& cgroup) {
@@ -187,23 +213,40 @@ const CpuSet& Sandbox::allowed_for(const policy::ThreadFacts& thread) const {
   return found == allowed_by_pid_.end() ? kUnknown : found->second;
 }
 
+/// Threads that have ended since they were listed are left out; others whose mask cannot be read
+/// keep the one that was read last.
 void Sandbox::read_masks(const Eyes& eyes) {
-  threads_.clear();
+  const auto known = std::exchange(threads_, {});
   threads_.reserve(seen_.threads.size());
   for (const auto& facts : seen_.threads) {
-    auto actual = eyes.calls.get(facts.key.tid);
-    if (!actual) continue;  // it died, or will be refused when written to
+    auto actual = read_mask(eyes, facts.key);
+    if (!actual && actual.error().code == base::ErrorCode::kGone) continue;
     ThreadView view;
     view.facts = facts;
-    view.actual = std::move(*actual);
+    if (actual) {
+      view.actual = std::move(*actual);
+    } else {
+      view.seen = false;
+      note_trouble(actual.error());
+      const auto before = std::ranges::find(
+          known, facts.key, [](const ThreadView& thread) { return thread.facts.key; });
+      if (before != known.end()) view.actual = before->actual;
+    }
     threads_.push_back(std::move(view));
   }
+}
+
+/// Of a thread that was read in this look: another one's would be of no use.
+base::Result<CpuSet> Sandbox::read_mask(const Eyes& eyes, const policy::ThreadKey& key) const {
+  const bool was_read = std::ranges::find(seen_.unread, key) == seen_.unread.end();
+  if (was_read) return eyes.calls.get(key.tid);
+  return base::fail(base::ErrorCode::kTransient, seen_.trouble);
 }
 
 void Sandbox::remember_originals() {
   for (const ThreadView& thread : threads_) {
     const auto& key = thread.facts.key;
-    if (key.pid != key.tid) continue;
+    if (key.pid != key.tid || !thread.seen) continue;
     const auto known = originals_.find(key.pid);
     if (known != originals_.end() && known->second.start_time == key.start_time) continue;
     state::Original original;
@@ -237,7 +280,7 @@ void Sandbox::remember_masks() {
 }
 
 bool Sandbox::looks_unchanged(const Eyes& eyes, CgroupKeeper::Time now) const {
-  if (!seen_.settled || !keeper_.looks_unchanged(eyes.cgroups, now) ||
+  if (!trouble_.empty() || !seen_.settled || !keeper_.looks_unchanged(eyes.cgroups, now) ||
       !interrupts_.looks_unchanged(eyes.roots, seen_.vmm_pid, now)) {
     return false;
   }
@@ -345,12 +388,13 @@ void Sandbox::judge(ThreadView& thread) const {
     thread.managed = false;
     thread.problem = refused->second;
   }
+  if (!thread.seen) thread.problem = "it cannot be seen: " + trouble_;
 }
 
 std::vector<policy::ThreadPlacement> Sandbox::placements() const {
   std::vector<policy::ThreadPlacement> placements;
   for (const ThreadView& thread : threads_) {
-    if (!thread.managed) continue;
+    if (!thread.managed || !thread.seen) continue;
     placements.push_back(
         {thread.facts.key, wanted_now(thread), thread.actual, allowed_for(thread.facts)});
   }
@@ -367,7 +411,7 @@ CpuSet Sandbox::wanted_now(const ThreadView& thread) const {
 std::vector<policy::ThreadPlacement> Sandbox::placements_of_originals() const {
   std::vector<policy::ThreadPlacement> placements;
   for (const ThreadView& thread : threads_) {
-    if (refused_.contains(thread.facts.key)) continue;
+    if (refused_.contains(thread.facts.key) || !thread.seen) continue;
     placements.push_back(
         {thread.facts.key, original_of(thread), thread.actual, allowed_for(thread.facts)});
   }
@@ -393,9 +437,10 @@ CpuSet Sandbox::original_of(const ThreadView& thread) const {
 }
 
 bool Sandbox::has_originals() const {
-  return std::ranges::all_of(placements_of_originals(), [](const auto& placement) {
-    return placement.wanted.empty() || placement.wanted == placement.actual;
-  });
+  return trouble_.empty() &&
+         std::ranges::all_of(placements_of_originals(), [](const auto& placement) {
+           return placement.wanted.empty() || placement.wanted == placement.actual;
+         });
 }
 
 void Sandbox::note(const Applied& applied) {

@@ -39,7 +39,8 @@ class Sandbox {
 
   const std::string& id() const { return id_; }
 
-  /// Reads the VMM's threads, their masks and what their cgroups allow. kGone: the VMM is.
+  /// Reads the VMM's threads, their masks and what their cgroups allow. kGone: the VMM is (see
+  /// vmm::read_process). Any other error: it cannot be seen, and what was known of it stays.
   base::Result<void> observe(const Eyes& eyes, const policy::PodRecord& pod, CgroupMode mode);
   /// The same with nothing remembered from earlier looks.
   base::Result<void> observe_afresh(const Eyes& eyes, const policy::PodRecord& pod,
@@ -77,6 +78,9 @@ class Sandbox {
   const policy::SandboxPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
   const std::vector<ThreadView>& threads() const { return threads_; }
   const vmm::VmmThreads& seen() const { return seen_; }
+  /// What could not be read when it was last observed, in words; empty: all of it was. Threads
+  /// that were not seen then say so themselves.
+  const std::string& trouble() const { return trouble_; }
   const std::string& cgroup() const { return cgroup_; }
   const std::optional<policy::CpuSet>& cgroup_cpus() const { return cgroup_cpus_; }
   /// What a plan may use for vCPUs: `cgroup_cpus`, or what it can be made.
@@ -99,6 +103,9 @@ class Sandbox {
   void restore(const state::Saved& saved);
 
  private:
+  base::Result<void> observe_all(const Eyes& eyes, const policy::PodRecord& pod, CgroupMode mode);
+  void note_trouble(const base::Error& error);
+  base::Result<policy::CpuSet> read_mask(const Eyes& eyes, const policy::ThreadKey& key) const;
   /// What the cgroup of a thread allows; empty when that is not known.
   const policy::CpuSet& allowed_for(const policy::ThreadFacts& thread) const;
   const policy::CpuSet* reachable_for(const policy::ThreadFacts& thread) const;
@@ -120,6 +127,7 @@ class Sandbox {
   std::optional<vmm::MonitorFacts> monitor_;
   std::optional<MemoryView> memory_;
   vmm::VmmThreads seen_;
+  std::string trouble_;
   std::vector<ThreadView> threads_;
   std::optional<policy::SandboxPlan> plan_;
   std::string cgroup_;

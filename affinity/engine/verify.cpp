@@ -81,7 +81,9 @@ bool says_the_same(const policy::Violation& one, const policy::Violation& other)
 
 std::vector<policy::ActualThread> actual_threads(const std::vector<ThreadView>& threads) {
   std::vector<policy::ActualThread> actual;
-  for (const ThreadView& thread : threads) actual.push_back({thread.facts, thread.actual});
+  for (const ThreadView& thread : threads) {
+    if (thread.seen) actual.push_back({thread.facts, thread.actual});
+  }
   return actual;
 }
 
@@ -162,7 +164,7 @@ Finding unread(const std::string& sandbox, const std::string& subject, std::stri
 
 void collect_dedicated(const Sandbox& sandbox, std::vector<policy::DedicatedVcpu>& dedicated) {
   for (const ThreadView& thread : sandbox.threads()) {
-    if (thread.facts.role != policy::Role::kVcpu) continue;
+    if (thread.facts.role != policy::Role::kVcpu || !thread.seen) continue;
     const policy::VcpuPlan* vcpu = sandbox.plan()->find_vcpu(thread.facts.vcpu_index);
     if (vcpu == nullptr || vcpu->role != policy::VcpuRole::kDedicated) continue;
     dedicated.push_back({sandbox.id(), vcpu->index, thread.actual});
@@ -190,33 +192,33 @@ std::vector<policy::Violation> Engine::violations_of(const Sandbox& sandbox,
 /// A sandbox of which nothing could be read. One whose VMM has ended meanwhile is not there to be
 /// read: nothing is said of it.
 void Engine::note_unread(const Sandbox& sandbox, const base::Error& error, VerifyReport& report) {
-  const int pid = ledger_.find(sandbox.id())->vmm_pid.value_or(0);
-  if (error.code == base::ErrorCode::kGone && !calls_.exists(pid, pid)) return;
+  const auto& vmm = ledger_.find(sandbox.id())->vmm;
+  const int pid = vmm ? vmm->pid : 0;
+  if (has_ended(sandbox, error)) return;
   ++report.known.sandboxes;
   report.known.threads += static_cast<int>(sandbox.threads().size());
   report.findings.push_back(unread(sandbox.id(), "process " + std::to_string(pid),
                                    "its VMM cannot be read: " + error.message));
 }
 
-/// Counts the threads that were found, and names those without a mask. The ones that ended between
-/// being found and being asked for their mask are not there to be read.
+/// Counts the threads that there are, and names those that could not be read.
 void Engine::count_threads(const Sandbox& sandbox, VerifyReport& report) {
-  const int read = static_cast<int>(sandbox.threads().size());
   ++report.known.sandboxes;
   ++report.seen.sandboxes;
-  report.known.threads += read;
-  report.seen.threads += read;
-  for (const policy::ThreadFacts& thread : sandbox.seen().threads) {
-    const auto same = [&](const ThreadView& view) { return view.facts.key == thread.key; };
-    if (std::ranges::any_of(sandbox.threads(), same)) continue;
-    const auto mask = calls_.get(thread.key.tid);
-    if (!mask && mask.error().code == base::ErrorCode::kGone) continue;
+  for (const ThreadView& thread : sandbox.threads()) {
     ++report.known.threads;
-    const std::string name = name_of(thread) + thread_text(thread.key.tid);
-    report.findings.push_back(unread(
-        sandbox.id(), name,
-        "the mask of " + name + " cannot be read" + (mask ? "" : ": " + mask.error().message)));
+    if (thread.seen) {
+      ++report.seen.threads;
+      continue;
+    }
+    const std::string name = name_of(thread.facts) + thread_text(thread.facts.key.tid);
+    report.findings.push_back(
+        unread(sandbox.id(), name, name + " cannot be read: " + sandbox.trouble()));
   }
+  const auto is_seen = [](const ThreadView& thread) { return thread.seen; };
+  if (sandbox.trouble().empty() || !std::ranges::all_of(sandbox.threads(), is_seen)) return;
+  report.findings.push_back(
+      unread(sandbox.id(), "sandbox", "not all of it can be read: " + sandbox.trouble()));
 }
 
 VerifyReport Engine::verify() {

@@ -28,9 +28,12 @@ struct ThreadView {
   policy::CpuSet actual;  ///< what the kernel said when it was last read
   /// False when the kernel refused for good (EPERM) or the plan leaves the thread alone.
   bool managed = true;
+  /// False when it could not be read in the last look: `actual` is from before, and it is not
+  /// written to.
+  bool seen = true;
   std::string problem;  ///< why it is not as wanted, in words; empty when all is well
 
-  bool drifted() const { return managed && !wanted.empty() && wanted != actual; }
+  bool drifted() const { return seen && managed && !wanted.empty() && wanted != actual; }
 };
 
 /// One interrupt of a passed-through device as it was last seen.
@@ -86,6 +89,7 @@ struct SandboxView {
   bool cgroup_managed = false;                  ///< cgroup = "manage", and nothing is in its way
   std::optional<policy::CpuSet> cgroup_theirs;  ///< what others wrote there, under what we wrote
   std::string cgroup_problem;  ///< why it is not managed although it is to be, in words
+  const std::string& trouble;  ///< what cannot be read of it now; empty: it is seen
   bool released = false;       ///< given back (`release`, `enable = false`): watched, not placed
   bool observed = false;       ///< mode = "observe": planned, nothing is written
   const GuestView* guest = nullptr;                 ///< null: no agent is known

@@ -57,7 +57,10 @@ json::object to_json(const policy::PodRecord& pod) {
                       {"source", policy::source_name(pod.source)},
                       {"containers", std::move(containers)},
                       {"overrides", std::move(overrides)}};
-  if (pod.vmm_pid) object["vmm_pid"] = *pod.vmm_pid;
+  if (pod.vmm) {
+    object["vmm_pid"] = pod.vmm->pid;
+    object["vmm_start_time"] = pod.vmm->start_time;
+  }
   if (pod.proxy_pid > 0) object["proxy_pid"] = pod.proxy_pid;
   if (pod.original_cpus) object["original_cpus"] = format_list(*pod.original_cpus);
   return object;
@@ -158,6 +161,14 @@ policy::Override read_override(const json::value& value, const std::string& path
   return by_hand;
 }
 
+/// A number of a process without its start time names nobody: it is reused.
+std::uint64_t read_start_time(words::Fields& fields, std::string_view name) {
+  std::int64_t time = 0;
+  fields.require({name});
+  fields.read(name, time);
+  return static_cast<std::uint64_t>(time);
+}
+
 policy::PodRecord read_pod(const json::value& value, words::Complaint& complaint) {
   policy::PodRecord pod;
   words::Fields fields(value, "pod", complaint);
@@ -165,6 +176,7 @@ policy::PodRecord read_pod(const json::value& value, words::Complaint& complaint
   fields.read("id", pod.id);
   words::read_pod_fields(fields, pod);
   words::read_proxy_fields(fields, pod);
+  if (pod.vmm) pod.vmm->start_time = read_start_time(fields, "vmm_start_time");
   pod.source = read_source(fields);
   fields.each("containers", [&](const json::value& element, const std::string& path) {
     auto container = read_container(element, path, complaint);
@@ -181,16 +193,14 @@ policy::PodRecord read_pod(const json::value& value, words::Complaint& complaint
 void read_original(const json::value& value, const std::string& path, words::Complaint& complaint,
                    std::map<int, Original>& originals) {
   int pid = 0;
-  std::int64_t start_time = 0;
   Original original;
   words::Fields fields(value, path, complaint);
-  fields.require({"pid", "start_time"});
+  fields.require({"pid"});
   fields.read("pid", pid);
-  fields.read("start_time", start_time);
+  original.start_time = read_start_time(fields, "start_time");
   fields.read("everywhere", original.everywhere);
   fields.read("cpus", original.cpus);
   fields.finish();
-  original.start_time = static_cast<std::uint64_t>(start_time);
   originals[pid] = original;
 }
 

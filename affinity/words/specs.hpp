@@ -3,16 +3,17 @@
 #pragma once
 
 #include "affinity/words/json.hpp"
+#include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::words {
 
 /// Reads what is known of a pod beside its id into anything that has those fields (a PodSeen, a
-/// PodRecord); what is absent stays as it is.
+/// PodRecord); what is absent stays as it is. A VMM is named by its number, without a start time.
 template <typename Pod>
 void read_pod_fields(Fields& fields, Pod& pod) {
-  int vmm_pid = 0;
-  if (fields.read("vmm_pid", vmm_pid)) pod.vmm_pid = vmm_pid;
+  policy::ProcessId vmm;
+  if (fields.read("vmm_pid", vmm.pid)) pod.vmm = vmm;
   fields.read("pod_uid", pod.pod_uid);
   fields.read("pod_name", pod.pod_name);
   fields.read("handler", pod.handler);

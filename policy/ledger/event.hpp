@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "policy/facts/id_set.hpp"
+#include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::policy {
@@ -25,13 +26,15 @@ std::optional<Source> parse_source(std::string_view name);
 struct PodSeen {
   std::string id;  ///< sandbox id
   std::string pod_uid;
-  std::string pod_name;        ///< "namespace/name"
-  std::string handler;         ///< runtime handler
-  std::optional<int> vmm_pid;  ///< a VM sandbox; absent for runc pods
-  std::string cgroup;          ///< path below the cgroup mount; empty: that of the VMM
-  std::string qmp_socket;      ///< a QMP socket that is ours alone
-  std::string agent;           ///< address of the guest agent
-  std::string domain;          ///< name of the libvirt domain that the VM is, where it is one
+  std::string pod_name;  ///< "namespace/name"
+  std::string handler;   ///< runtime handler
+  /// A VM sandbox; absent for runc pods. Its start time is read when it is learned: a person names
+  /// a number alone, which Engine::submit() completes.
+  std::optional<ProcessId> vmm;
+  std::string cgroup;      ///< path below the cgroup mount; empty: that of the VMM
+  std::string qmp_socket;  ///< a QMP socket that is ours alone
+  std::string agent;       ///< address of the guest agent
+  std::string domain;      ///< name of the libvirt domain that the VM is, where it is one
   /// The same, as the pod itself asks for it: to be granted by whoever knows what is allowed.
   std::string domain_wish;
   /// The shim proxy that stands before its shim; 0: none is known.

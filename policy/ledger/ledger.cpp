@@ -202,7 +202,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= take(pod.agent, event.agent);
   changed |= take(pod.domain, event.domain);
   changed |= take(pod.domain_wish, event.domain_wish);
-  changed |= take(pod.vmm_pid, event.vmm_pid);
+  changed |= take(pod.vmm, event.vmm);
   changed |= take(pod.original_cpus, event.original_cpus);
   if (event.proxy_pid > 0)
     changed |= std::exchange(pod.proxy_pid, event.proxy_pid) != event.proxy_pid;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "policy/facts/id_set.hpp"
+#include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/owners.hpp"
@@ -33,7 +34,7 @@ struct PodRecord {
   std::string pod_uid;
   std::string pod_name;
   std::string handler;
-  std::optional<int> vmm_pid;  ///< present: a VM sandbox
+  std::optional<ProcessId> vmm;  ///< present: a VM sandbox
   std::string cgroup;
   std::string qmp_socket;
   std::string agent;

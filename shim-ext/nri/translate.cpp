@@ -33,6 +33,14 @@ std::string domain_wish(const proto::nri::PodSandbox& pod) {
   return std::ranges::any_of(found->second, is_control) ? std::string() : found->second;
 }
 
+/// A pod's own process is the VMM or the runtime's pause program; what a container runs is its
+/// owner's choice, and so is all that a runtime without VMs starts.
+Of of(const proto::nri::PodSandbox& pod) {
+  const std::string& handler = pod.runtime_handler();
+  const bool has_vms = handler != "runc" && handler != "crun";
+  return pod.pid() != 0 && has_vms ? Of::kPod : Of::kContainer;
+}
+
 }  // namespace
 
 Translator::Translator(Look look, Known known, const log::Log& log)
@@ -42,7 +50,7 @@ Translator::Translator(Look look, Known known, const log::Log& log)
 /// the answer is new.
 bool Translator::judge(Verdict& verdict, int pid, bool afresh) const {
   if (pid <= 0 || verdict.process.is_vmm || (verdict.pid == pid && !afresh)) return false;
-  const auto process = look_(pid);
+  const auto process = look_(pid, verdict.of);
   if (!process) return false;
   const bool is_new = std::exchange(verdict.pid, pid) != pid || process->is_vmm;
   verdict.process = *process;
@@ -53,17 +61,18 @@ std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, 
                                              bool afresh) {
   const auto [entry, added] = pods_.try_emplace(pod.id());
   Verdict& verdict = entry->second;
+  verdict.is_pods_own = pod.pid() != 0;
+  verdict.of = of(pod);
   const bool judged = judge(verdict, pid, afresh);
   if (!added && !judged && verdict.uid == pod.uid()) return std::nullopt;
   verdict.uid = pod.uid();
-  verdict.of_pod = pod.pid() != 0;
   policy::PodSeen seen;
   seen.id = pod.id();
   seen.pod_uid = pod.uid();
   seen.pod_name = pod.namespace_().empty() ? pod.name() : pod.namespace_() + '/' + pod.name();
   seen.handler = pod.runtime_handler();
   seen.domain_wish = domain_wish(pod);
-  if (verdict.process.is_vmm) seen.vmm_pid = verdict.pid;
+  if (verdict.process.is_vmm) seen.vmm = verdict.process.id;
   return policy::Event{policy::Source::kNri, std::move(seen)};
 }
 
@@ -123,7 +132,7 @@ std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& 
 std::vector<policy::Event> Translator::look_again() {
   std::vector<policy::Event> events;
   for (auto& [id, verdict] : pods_) {
-    if (verdict.process.is_vmm || !verdict.of_pod || verdict.pid == 0) continue;
+    if (verdict.process.is_vmm || !verdict.is_pods_own || verdict.pid == 0) continue;
     if (auto news = look_again(id, verdict)) events.push_back({policy::Source::kNri, *news});
   }
   for (const policy::Event& event : events) {
@@ -134,14 +143,14 @@ std::vector<policy::Event> Translator::look_again() {
 
 std::optional<policy::EventBody> Translator::look_again(const std::string& id,
                                                         Verdict& verdict) const {
-  const auto process = look_(verdict.pid);
+  const auto process = look_(verdict.pid, verdict.of);
   if (!process && process.error().code != base::ErrorCode::kGone) return std::nullopt;
-  if (!process || process->start_time != verdict.process.start_time) return policy::PodGone{id};
+  if (!process || process->id != verdict.process.id) return policy::PodGone{id};
   if (!process->is_vmm) return std::nullopt;
   verdict.process = *process;
   policy::PodSeen seen;
   seen.id = id;
-  seen.vmm_pid = verdict.pid;
+  seen.vmm = verdict.process.id;
   return seen;
 }
 

@@ -24,11 +24,17 @@ namespace ka::nri {
 /// What a process is at this moment.
 struct Process {
   bool is_vmm = false;
-  std::uint64_t start_time = 0;  ///< tells it from a later one with the same number
+  policy::ProcessId id;
+};
+
+/// Whose process the runtime names.
+enum class Of {
+  kPod,        ///< the pod's own
+  kContainer,  ///< one of its containers', or of a runtime that is known to run no VMs
 };
 
 /// Looks at a process; kGone when there is none.
-using Look = std::function<base::Result<Process>(int pid)>;
+using Look = std::function<base::Result<Process>(int pid, Of of)>;
 
 /// What is known of a container so far.
 using Known =
@@ -68,9 +74,10 @@ class Translator {
 
  private:
   struct Verdict {
-    int pid = 0;
+    int pid = 0;  ///< as the runtime named it
     Process process;
-    bool of_pod = false;  ///< `pid` is the pod's own, not that of one of its containers
+    bool is_pods_own = false;  ///< not that of one of its containers
+    Of of = Of::kContainer;
     std::string uid;
   };
 

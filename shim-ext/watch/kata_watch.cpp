@@ -80,7 +80,7 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
 }
 
 void KataWatch::find_shims(const std::vector<std::string>& fresh) {
-  std::optional<std::map<std::string, int>> all;
+  std::optional<std::map<std::string, policy::ProcessId>> all;
   for (const std::string& id : fresh) {
     Known& known = sandboxes_[id];
     known.shim = hooks_.shim_by_bundle(folders_.tasks, id);
@@ -97,7 +97,7 @@ void KataWatch::tell_births(const std::vector<std::string>& fresh) {
     if (!known.shim || hooks_.vmm_of_shim(*known.shim)) continue;
     policy::PodSeen pod;
     pod.id = id;
-    pod.vmm_pid = known.shim;
+    pod.vmm = known.shim;
     hooks_.born({source_of(known.rust), std::move(pod)});
   }
 }
@@ -120,7 +120,8 @@ bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
                {{"sandbox", id}, {"reason", sandbox.error().message}});
     return false;
   }
-  if (!sandbox->pod.vmm_pid || !hooks_.is_vmm(*sandbox->pod.vmm_pid)) return false;
+  sandbox->pod.vmm = hooks_.vmm_at(sandbox->vmm_pid);
+  if (!sandbox->pod.vmm) return false;
   known.read = stamp;
   events.push_back({Source::kPersist, std::move(sandbox->pod)});
   auto before = std::exchange(known.containers, {});
@@ -140,8 +141,8 @@ bool KataWatch::read_rust(const std::string& id, Known& known, Events& events) c
   if (known.read) return true;
   policy::PodSeen pod;
   pod.id = id;
-  if (known.shim) pod.vmm_pid = hooks_.vmm_of_shim(*known.shim);
-  if (!pod.vmm_pid) return false;
+  if (known.shim) pod.vmm = hooks_.vmm_of_shim(*known.shim);
+  if (!pod.vmm) return false;
   known.read = Stamp{};
   events.push_back({Source::kCgroup, std::move(pod)});
   return true;

@@ -54,16 +54,16 @@ class KataWatch {
     std::function<void(const std::vector<policy::Event>&)> tell;
     /// A sandbox has a shim and no VMM yet; the event names the shim in the VMM's place.
     std::function<void(const policy::Event&)> born;
-    /// Whether the process is a VMM at this moment.
-    std::function<bool(int pid)> is_vmm;
+    /// The process of this number, where it is a VMM at this moment.
+    std::function<std::optional<policy::ProcessId>(int pid)> vmm_at;
     /// The shim of a sandbox by what it has left in `tasks`: quick, while its VMM is on its way.
-    std::function<std::optional<int>(const std::filesystem::path& tasks,
-                                     const std::string& sandbox)>
+    std::function<std::optional<policy::ProcessId>(const std::filesystem::path& tasks,
+                                                   const std::string& sandbox)>
         shim_by_bundle;
     /// The shims that run, by sandbox. Asked when a sandbox is new and the quick way found none.
-    std::function<std::map<std::string, int>()> find_shims;
+    std::function<std::map<std::string, policy::ProcessId>()> find_shims;
     /// The VMM that a shim has started; absent: there is none yet.
-    std::function<std::optional<int>(int shim)> vmm_of_shim;
+    std::function<std::optional<policy::ProcessId>(const policy::ProcessId& shim)> vmm_of_shim;
   };
 
   /// `log` must outlive it. Reads nothing yet.
@@ -79,7 +79,7 @@ class KataWatch {
  private:
   struct Known {
     bool rust = false;
-    std::optional<int> shim;
+    std::optional<policy::ProcessId> shim;
     std::optional<Stamp> read;  ///< the persist.json that was told; of runtime-rs: its VMM was
     std::set<std::string> containers;
   };

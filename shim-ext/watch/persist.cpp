@@ -3,6 +3,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <initializer_list>
+#include <limits>
 
 namespace ka::watch {
 namespace {
@@ -77,7 +78,7 @@ base::Result<PersistedSandbox> parse_persist(std::string_view text, const std::s
   PersistedSandbox sandbox;
   sandbox.pod.id = id;
   const std::int64_t pid = number_at(root, {"HypervisorState", "Pid"});
-  if (pid > 0) sandbox.pod.vmm_pid = static_cast<int>(pid);
+  if (pid > 0 && pid <= std::numeric_limits<int>::max()) sandbox.vmm_pid = static_cast<int>(pid);
   if (containers == nullptr || !containers->is_array()) return sandbox;
   for (const json::value& one : containers->get_array()) {
     if (text_at(one, {"ID"}) == id) {

@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   boost::asio::io_context io;
   Nobody nobody;
   nri::Translator translator(
-      [](int) -> base::Result<nri::Process> { return nri::Process{.is_vmm = true}; },
+      [](int, nri::Of) -> base::Result<nri::Process> { return nri::Process{.is_vmm = true}; },
       [](std::string_view, std::string_view) { return std::nullopt; }, log);
   nri::Session session({io, translator, nobody, log, clock}, {}, false, [](const std::string&) {});
   if (session.receive(bytes.substr(0, size / 2))) (void)session.receive(bytes.substr(size / 2));

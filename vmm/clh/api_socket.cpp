@@ -3,9 +3,8 @@
 #include <sys/un.h>
 
 #include <string_view>
-#include <vector>
 
-#include "affinity/base/process.hpp"
+#include "affinity/base/runtime_socket.hpp"
 
 namespace ka::clh {
 namespace {
@@ -16,11 +15,7 @@ constexpr std::string_view kProgram = "cloud-hypervisor";
 constexpr std::string_view kOption = "--api-socket";
 constexpr std::string_view kPath = "path=";
 
-std::vector<std::string> arguments_of(const vmm::Roots& roots, int pid) {
-  return base::ProcFs(roots.proc).cmdline(pid).value_or(std::vector<std::string>{});
-}
-
-std::string socket_of(const std::vector<std::string>& arguments) {
+fs::path socket_of(const Arguments& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     std::string_view value = arguments[i];
     if (!value.starts_with(kOption)) continue;
@@ -31,7 +26,7 @@ std::string socket_of(const std::vector<std::string>& arguments) {
       value = arguments[i + 1];
     }
     if (value.starts_with(kPath)) value.remove_prefix(kPath.size());
-    return std::string(value);
+    return value;
   }
   return {};
 }
@@ -44,14 +39,15 @@ bool can_be_asked(const fs::path& path) {
 
 }  // namespace
 
-bool is_cloud_hypervisor(const vmm::Roots& roots, int pid) {
-  const auto arguments = arguments_of(roots, pid);
-  return !arguments.empty() && fs::path(arguments[0]).filename().native().starts_with(kProgram);
+bool is_cloud_hypervisor(const Arguments& command_line) {
+  return !command_line.empty() &&
+         fs::path(command_line[0]).filename().native().starts_with(kProgram);
 }
 
-std::optional<fs::path> find_api_socket(const vmm::Roots& roots, const fs::path& run, int pid,
-                                        const std::string& sandbox) {
-  const fs::path told = socket_of(arguments_of(roots, pid));
+std::optional<fs::path> find_api_socket(const Arguments& command_line, Origin origin,
+                                        const fs::path& run, const std::string& sandbox) {
+  fs::path told = socket_of(command_line);
+  if (origin == Origin::kRuntime) told = base::runtime_socket(run, told).value_or(fs::path());
   for (const fs::path& path :
        {told, run / "vc/vm" / sandbox / "clh-api.sock", run / "kata" / sandbox / "ch-api.sock"}) {
     if (can_be_asked(path)) return path;

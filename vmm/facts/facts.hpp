@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::vmm {
@@ -20,8 +21,7 @@ struct Roots {
 
 /// What the sources know of a sandbox before anyone looked.
 struct Target {
-  /// The VMM, by any of its threads: Kata's Dragonball reports the thread `vmm_master` of the shim.
-  int vmm_pid = 0;
+  policy::ProcessId vmm;
   std::string sandbox_id;
   /// Absolute directory of the sandbox cgroup; empty: none known. Whoever is in it counts as part
   /// of the sandbox, so it must be the sandbox's own.
@@ -68,6 +68,10 @@ struct VmmThreads {
   /// False while there are vCPUs whose thread cannot be told yet, because it has not run or does
   /// not sleep just now: look again soon.
   bool settled = true;
+  /// Threads that were not seen in this look and are told as they were seen last; by key.
+  std::vector<policy::ThreadKey> unread;
+  /// What could not be read, in words; empty: all was. Then whatever was known before stays so.
+  std::string trouble;
 
   bool operator==(const VmmThreads&) const = default;
 };

@@ -41,14 +41,16 @@ std::optional<int> vcpu_id(std::string_view name) {
   return id->value;
 }
 
-std::vector<KvmVcpu> read_vm(const std::filesystem::path& directory) {
+std::vector<KvmVcpu> read_vm(const std::filesystem::path& directory, base::Trouble& trouble) {
   std::vector<KvmVcpu> vcpus;
   const auto names = base::list_directory(directory);
+  trouble.note(names);
   if (!names) return vcpus;
   for (const std::string& name : *names) {
     const auto id = vcpu_id(name);
     if (!id) continue;
     const auto text = base::read_file(directory / name / "pid");
+    trouble.note(text);
     if (!text) continue;
     const auto tid = base::parse_number(*text);
     if (tid) vcpus.push_back({.id = *id, .tid = static_cast<int>(*tid)});
@@ -59,15 +61,17 @@ std::vector<KvmVcpu> read_vm(const std::filesystem::path& directory) {
 }  // namespace
 
 std::vector<KvmVcpu> read_kvm_vcpus(const std::filesystem::path& debugfs,
-                                    const std::function<bool(int tid)>& is_ours) {
+                                    const std::function<bool(int tid)>& is_ours,
+                                    base::Trouble& trouble) {
   std::vector<KvmVcpu> vcpus;
   const std::filesystem::path kvm = debugfs / "kvm";
   const auto names = base::list_directory(kvm);
+  trouble.note(names);
   if (!names) return vcpus;
   for (const std::string& name : *names) {
     const auto tid = creator(name);
     if (!tid || !is_ours(*tid)) continue;
-    const auto of_vm = read_vm(kvm / name);
+    const auto of_vm = read_vm(kvm / name, trouble);
     vcpus.insert(vcpus.end(), of_vm.begin(), of_vm.end());
   }
   std::ranges::sort(vcpus, {}, [](const KvmVcpu& vcpu) { return std::pair(vcpu.id, vcpu.tid); });

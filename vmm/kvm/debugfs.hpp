@@ -7,6 +7,8 @@
 #include <functional>
 #include <vector>
 
+#include "affinity/base/trouble.hpp"
+
 namespace ka::vmm {
 
 struct KvmVcpu {
@@ -18,10 +20,12 @@ struct KvmVcpu {
 };
 
 /// The vCPUs of the VMs that were created by a thread for which `is_ours` holds, by id; a VMM with
-/// several VMs has them all here. Empty when there is no debugfs to read.
+/// several VMs has them all here. Empty when there is no debugfs to read; what
+/// is there and cannot be read is noted in `trouble`.
 /// (The directory is named after the thread that created the VM: the main one in QEMU, others in
 /// Cloud Hypervisor and Dragonball.)
 std::vector<KvmVcpu> read_kvm_vcpus(const std::filesystem::path& debugfs,
-                                    const std::function<bool(int tid)>& is_ours);
+                                    const std::function<bool(int tid)>& is_ours,
+                                    base::Trouble& trouble);
 
 }  // namespace ka::vmm

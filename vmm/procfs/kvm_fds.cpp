@@ -55,6 +55,9 @@ base::Result<OpenFds> read_fds(const std::filesystem::path& proc, int pid) {
   OpenFds fds;
   for (const int number : *numbers) {
     const auto target = base::read_link(path + '/' + std::to_string(number));
+    if (!target && target.error().code != base::ErrorCode::kGone) {
+      return unexpected(target.error());
+    }
     if (target) note_fd(fds, number, *target);
   }
   return fds;

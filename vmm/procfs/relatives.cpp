@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <ranges>
+#include <utility>
 
 #include "affinity/base/files.hpp"
 #include "affinity/base/process.hpp"
@@ -34,19 +35,22 @@ std::vector<int> read_numbers(std::string_view text) {
   return numbers;
 }
 
-void sort_unique(std::vector<int>& numbers) {
-  std::ranges::sort(numbers);
-  const auto rest = std::ranges::unique(numbers);
-  numbers.erase(rest.begin(), rest.end());
+template <typename T>
+void sort_unique(std::vector<T>& values) {
+  std::ranges::sort(values);
+  const auto rest = std::ranges::unique(values);
+  values.erase(rest.begin(), rest.end());
 }
 
 std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
-std::vector<int> children_of_thread(const std::filesystem::path& proc, int pid, int tid) {
+std::vector<int> children_of_thread(const std::filesystem::path& proc, int pid, int tid,
+                                    base::Trouble& trouble) {
   const auto text =
       base::read_file(proc / std::to_string(pid) / "task" / std::to_string(tid) / "children");
+  trouble.note(text);
   return text ? read_numbers(*text) : std::vector<int>{};
 }
 
@@ -71,19 +75,27 @@ bool is_pit_of(std::string_view comm, std::span<const SeenThread> vmm_threads) {
 /// Kernel threads that are not older than the VMM, whose they are by their names. kthreadd's
 /// children are listed by age, and a node has thousands: the youngest are asked first.
 template <typename IsWanted>
-std::vector<int> kernel_threads(const std::filesystem::path& proc, const SeenProcess& vmm,
-                                IsWanted is_wanted) {
+std::vector<policy::ProcessId> kernel_threads(const std::filesystem::path& proc,
+                                              const SeenProcess& vmm, IsWanted is_wanted,
+                                              base::Trouble& trouble) {
   const base::ProcFs procfs(proc);
-  std::vector<int> candidates = children_of_thread(proc, kKthreadd, kKthreadd);
+  std::vector<int> candidates = children_of_thread(proc, kKthreadd, kKthreadd, trouble);
   const bool by_age = !candidates.empty();
-  if (!by_age) candidates = procfs.processes().value_or(std::vector<int>{});
-  std::vector<int> found;
+  if (!by_age) {
+    const auto processes = procfs.processes();
+    trouble.note(processes);
+    candidates = processes.value_or(std::vector<int>{});
+  }
+  std::vector<policy::ProcessId> found;
   for (const int pid : std::views::reverse(candidates)) {
     const auto stat = procfs.stat(pid);
+    trouble.note(stat);
     if (!stat || stat->ppid != kKthreadd) continue;
     const bool is_older = stat->start_time < vmm.start_time;
     if (is_older && by_age) break;
-    if (!is_older && is_wanted(stat->comm, vmm.threads)) found.push_back(pid);
+    if (!is_older && is_wanted(stat->comm, vmm.threads)) {
+      found.push_back({pid, stat->start_time});
+    }
   }
   sort_unique(found);
   return found;
@@ -126,12 +138,13 @@ bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm) 
   return !program_name(proc, pid).starts_with("containerd-shim-runc");
 }
 
-std::vector<int> children(const std::filesystem::path& proc, int pid) {
+std::vector<int> children(const std::filesystem::path& proc, int pid, base::Trouble& trouble) {
   std::vector<int> found;
   const auto tids = base::list_numbers(proc / std::to_string(pid) / "task");
+  trouble.note(tids);
   if (!tids) return found;
   for (const int tid : *tids) {
-    const auto of_thread = children_of_thread(proc, pid, tid);
+    const auto of_thread = children_of_thread(proc, pid, tid, trouble);
     found.insert(found.end(), of_thread.begin(), of_thread.end());
   }
   return found;
@@ -146,13 +159,15 @@ Role role_of_process(const std::filesystem::path& proc, const SeenProcess& proce
   return Role::kHelper;
 }
 
-std::vector<int> cgroup_members(const std::filesystem::path& cgroup) {
+std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Trouble& trouble) {
   std::vector<int> members;
   std::vector<std::filesystem::path> open = {cgroup};
   for (std::size_t visited = 0; !open.empty() && visited < kMaxCgroups; ++visited) {
     const std::filesystem::path next = std::move(open.back());
     open.pop_back();
-    if (const auto text = base::read_file(next / "cgroup.procs")) {
+    const auto text = base::read_file(next / "cgroup.procs");
+    trouble.note(text);
+    if (text) {
       const auto pids = read_numbers(*text);
       members.insert(members.end(), pids.begin(), pids.end());
     }
@@ -163,30 +178,39 @@ std::vector<int> cgroup_members(const std::filesystem::path& cgroup) {
   return members;
 }
 
-std::vector<int> shim_ancestors(const std::filesystem::path& proc, const SeenProcess& vmm) {
-  std::vector<int> shims;
+/// A parent ends before its number is another's, and then its child has another parent.
+std::vector<policy::ProcessId> shim_ancestors(const std::filesystem::path& proc,
+                                              const SeenProcess& vmm, base::Trouble& trouble) {
+  const base::ProcFs procfs(proc);
+  std::vector<policy::ProcessId> shims;
+  int child = vmm.pid;
   int pid = vmm.ppid;
   for (int level = 0; pid > 1 && level < kMaxAncestors; ++level) {
-    const auto stat = base::ProcFs(proc).stat(pid);
-    if (!stat) break;
-    if (is_shim(proc, pid, stat->comm)) shims.push_back(pid);
-    pid = stat->ppid;
+    const auto stat = procfs.stat(pid);
+    const auto of_child = procfs.stat(child);
+    trouble.note(stat);
+    trouble.note(of_child);
+    if (!stat || !of_child || of_child->ppid != pid) break;
+    if (is_shim(proc, pid, stat->comm)) shims.push_back({pid, stat->start_time});
+    child = std::exchange(pid, stat->ppid);
   }
   std::ranges::sort(shims);
   return shims;
 }
 
-std::vector<int> virtiofsd_children(const std::filesystem::path& proc,
-                                    const std::vector<int>& parents) {
-  std::vector<int> found;
+std::vector<policy::ProcessId> virtiofsd_children(const std::filesystem::path& proc,
+                                                  const std::vector<int>& parents,
+                                                  base::Trouble& trouble) {
+  std::vector<policy::ProcessId> found;
   std::vector<int> open = parents;
   while (!open.empty() && found.size() < kMaxFamily) {
     const int parent = open.back();
     open.pop_back();
-    for (const int child : children(proc, parent)) {
+    for (const int child : children(proc, parent, trouble)) {
       const auto stat = base::ProcFs(proc).stat(child);
-      if (!stat || !is_virtiofsd(proc, child, stat->comm)) continue;
-      found.push_back(child);
+      trouble.note(stat);
+      if (!stat || stat->ppid != parent || !is_virtiofsd(proc, child, stat->comm)) continue;
+      found.push_back({child, stat->start_time});
       open.push_back(child);
     }
   }
@@ -194,12 +218,15 @@ std::vector<int> virtiofsd_children(const std::filesystem::path& proc,
   return found;
 }
 
-std::vector<int> vhost_kernel_threads(const std::filesystem::path& proc, const SeenProcess& vmm) {
-  return kernel_threads(proc, vmm, works_for);
+std::vector<policy::ProcessId> vhost_kernel_threads(const std::filesystem::path& proc,
+                                                    const SeenProcess& vmm,
+                                                    base::Trouble& trouble) {
+  return kernel_threads(proc, vmm, works_for, trouble);
 }
 
-std::vector<int> pit_kernel_threads(const std::filesystem::path& proc, const SeenProcess& vmm) {
-  return kernel_threads(proc, vmm, is_pit_of);
+std::vector<policy::ProcessId> pit_kernel_threads(const std::filesystem::path& proc,
+                                                  const SeenProcess& vmm, base::Trouble& trouble) {
+  return kernel_threads(proc, vmm, is_pit_of, trouble);
 }
 
 }  // namespace ka::vmm

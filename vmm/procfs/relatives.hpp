@@ -1,4 +1,5 @@
-// The processes that belong to a sandbox beside its VMM, found without a walk over the node.
+// The processes that belong to a sandbox beside its VMM, found without a walk over the node. What
+// could not be read is noted in `trouble`; the answer is then less than there is.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +9,8 @@
 #include <vector>
 
 #include "affinity/base/result.hpp"
+#include "affinity/base/trouble.hpp"
+#include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "vmm/procfs/thread_list.hpp"
 
@@ -29,30 +32,34 @@ bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm);
 
 /// The children of all threads of a process: a child hangs on the thread that forked it, and Go
 /// forks from any (proc(5), needs CONFIG_PROC_CHILDREN).
-std::vector<int> children(const std::filesystem::path& proc, int pid);
+std::vector<int> children(const std::filesystem::path& proc, int pid, base::Trouble& trouble);
 
 /// Processes in a cgroup and the cgroups below it, ascending. Bounded: at most 4096 processes in
-/// 256 cgroups. Empty when the directory cannot be read.
-std::vector<int> cgroup_members(const std::filesystem::path& cgroup);
+/// 256 cgroups. A number may be another process's by now: who reads more of it lists again after.
+std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Trouble& trouble);
 
 /// The shims among the ancestors of the VMM: Kata's, and our proxy above it.
-std::vector<int> shim_ancestors(const std::filesystem::path& proc, const SeenProcess& vmm);
+std::vector<policy::ProcessId> shim_ancestors(const std::filesystem::path& proc,
+                                              const SeenProcess& vmm, base::Trouble& trouble);
 
 /// The program in front of a sandbox's shim where there is no NRI (docs/sources.md).
 inline constexpr std::string_view kProxyProgram = "containerd-shim-kata-affinity-v2";
 
 /// virtiofsd processes among the children of `parents` (pids), and their own virtiofsd children
 /// (it forks into its sandbox).
-std::vector<int> virtiofsd_children(const std::filesystem::path& proc,
-                                    const std::vector<int>& parents);
+std::vector<policy::ProcessId> virtiofsd_children(const std::filesystem::path& proc,
+                                                  const std::vector<int>& parents,
+                                                  base::Trouble& trouble);
 
 /// Kernel threads "vhost-N", N a thread of the VMM: how kernels before 6.4 run vhost workers. Asks
 /// every kernel thread younger than the VMM for its name: only for one that has vhost devices open
 /// and no worker among its own threads.
-std::vector<int> vhost_kernel_threads(const std::filesystem::path& proc, const SeenProcess& vmm);
+std::vector<policy::ProcessId> vhost_kernel_threads(const std::filesystem::path& proc,
+                                                    const SeenProcess& vmm, base::Trouble& trouble);
 
 /// Kernel threads "kvm-pit/N", N the VMM: KVM's timer for a VM that has one
 /// (arch/x86/kvm/i8254.c). Asks every kernel thread younger than the VMM for its name.
-std::vector<int> pit_kernel_threads(const std::filesystem::path& proc, const SeenProcess& vmm);
+std::vector<policy::ProcessId> pit_kernel_threads(const std::filesystem::path& proc,
+                                                  const SeenProcess& vmm, base::Trouble& trouble);
 
 }  // namespace ka::vmm

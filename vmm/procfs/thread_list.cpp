@@ -1,5 +1,10 @@
 #include "vmm/procfs/thread_list.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "affinity/base/files.hpp"
@@ -19,6 +24,21 @@ void take(SeenProcess& process, base::ThreadStat&& stat) {
       {.key = {process.pid, stat.tid, stat.start_time}, .comm = std::move(stat.comm)});
 }
 
+/// "No such file" is believed where the kernel knows no such thread either.
+bool has_ended(const base::Error& error, int pid, int tid) {
+  if (error.code != base::ErrorCode::kGone) return false;
+  return ::syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH;
+}
+
+void note_unread(SeenProcess& process, int tid, const base::Error& error) {
+  if (process.unread.empty()) process.why_unread = error;
+  process.unread.push_back(tid);
+}
+
+bool is_unread(const SeenProcess& process, int tid) {
+  return std::ranges::binary_search(process.unread, tid);
+}
+
 }  // namespace
 
 base::Result<SeenProcess> read_process(base::ThreadStats& stats, int pid) {
@@ -27,10 +47,23 @@ base::Result<SeenProcess> read_process(base::ThreadStats& stats, int pid) {
   SeenProcess process{.pid = pid};
   process.threads.reserve(tids->size());
   for (const int tid : *tids) {
-    if (auto stat = stats.read(pid, tid)) take(process, std::move(*stat));
+    auto stat = stats.read(pid, tid);
+    if (stat) {
+      take(process, std::move(*stat));
+    } else if (!has_ended(stat.error(), pid, tid)) {
+      note_unread(process, tid, stat.error());
+    }
   }
-  if (process.threads.empty() || process.start_time == 0) {
-    return base::fail(base::ErrorCode::kGone, "process " + std::to_string(pid) + " is gone");
+  const std::string name = "process " + std::to_string(pid);
+  if (is_unread(process, pid)) {
+    if (process.why_unread.code == base::ErrorCode::kGone) {
+      return base::fail(base::ErrorCode::kTransient, name + " is there and cannot be read");
+    }
+    return unexpected(process.why_unread);
+  }
+  if (process.start_time == 0) return base::fail_errno(ESRCH, name);
+  if (process.threads.empty() && process.unread.empty()) {
+    return base::fail(base::ErrorCode::kGone, name + " is gone");
   }
   return process;
 }

@@ -25,12 +25,15 @@ struct SeenProcess {
   std::uint64_t start_time = 0;     ///< of the main thread: with the pid the process's identity
   std::string comm;                 ///< of the main thread
   std::vector<SeenThread> threads;  ///< by tid, without zombies: those cannot run any more
+  std::vector<int> unread;          ///< threads that are there and whose line cannot be read
+  base::Error why_unread;           ///< the first of these
 
   bool operator==(const SeenProcess&) const = default;
 };
 
 /// Reads each thread's stat line once. Threads that die meanwhile are left out. kGone when the
-/// process is gone, or a zombie.
+/// process is gone: with an errno where the kernel said only that there is no such file, without
+/// one where it was seen to be a zombie. Any other error: it cannot be seen.
 base::Result<SeenProcess> read_process(base::ThreadStats& stats, int pid);
 
 /// The process that thread `tid` belongs to ("Tgid:" of its status). kGone without such a thread.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 
 #include "affinity/base/fd.hpp"
@@ -24,6 +25,12 @@ base::Fd open_pidfd(int pid) {
 }
 base::Fd copy_descriptor(int pidfd, int number) {
   return base::Fd(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0)));
+}
+
+/// A descriptor that was closed meanwhile (EBADF), and a kernel without the call, are no trouble.
+void note_errno(base::Trouble& trouble) {
+  if (errno == EBADF || errno == ENOSYS || errno == EINVAL) return;
+  trouble.note(base::system_error(errno, "sockets of a VMM"));
 }
 
 bool is_procfs(const std::filesystem::path& proc) {
@@ -63,21 +70,27 @@ std::optional<std::string> shared_file(std::string_view line) {
   return std::string(device) + ' ' + std::string(inode);
 }
 
-std::set<std::string> shared_files_of(const std::filesystem::path& proc, int pid) {
+std::set<std::string> shared_files_of(const std::filesystem::path& proc, int pid,
+                                      base::Trouble& trouble) {
   const auto maps = base::read_file(proc / std::to_string(pid) / "maps", kMostMaps);
+  trouble.note(maps);
   return maps ? shared_files(*maps) : std::set<std::string>{};
 }
 
 }  // namespace
 
 std::vector<int> unix_peers(const std::filesystem::path& proc, int pid,
-                            std::span<const int> descriptors) {
+                            std::span<const int> descriptors, base::Trouble& trouble) {
   if (descriptors.empty() || !is_procfs(proc)) return {};
   const base::Fd process = open_pidfd(pid);
-  if (!process) return {};
+  if (!process) {
+    note_errno(trouble);
+    return {};
+  }
   std::set<int> peers;
   for (const int number : descriptors) {
     const base::Fd copy = copy_descriptor(process.get(), number);
+    if (!copy) note_errno(trouble);
     const int peer = copy ? peer_of(copy.get()) : 0;
     if (peer > 0 && peer != pid) peers.insert(peer);
     if (peers.size() == kMostPeers) break;
@@ -95,13 +108,14 @@ std::set<std::string> shared_files(std::string_view maps) {
   return files;
 }
 
-std::vector<int> back_ends(const std::filesystem::path& proc, int vmm, std::span<const int> peers) {
+std::vector<int> back_ends(const std::filesystem::path& proc, int vmm, std::span<const int> peers,
+                           base::Trouble& trouble) {
   if (peers.empty()) return {};
-  const std::set<std::string> memory = shared_files_of(proc, vmm);
+  const std::set<std::string> memory = shared_files_of(proc, vmm, trouble);
   std::vector<int> found;
   if (memory.empty()) return found;
   for (const int peer : peers) {
-    const auto files = shared_files_of(proc, peer);
+    const auto files = shared_files_of(proc, peer, trouble);
     const bool shares =
         std::ranges::any_of(files, [&](const std::string& file) { return memory.contains(file); });
     if (shares) found.push_back(peer);

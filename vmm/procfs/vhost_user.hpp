@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "affinity/base/trouble.hpp"
+
 namespace ka::vmm {
 
 /// Processes at the other ends of unix sockets that `pid` has open as `descriptors`: whoever called
@@ -17,13 +19,14 @@ namespace ka::vmm {
 /// where `proc` is no procfs (its pids are nobody's), on kernels before 5.6, or for want of
 /// CAP_SYS_PTRACE (pidfd_getfd(2)).
 std::vector<int> unix_peers(const std::filesystem::path& proc, int pid,
-                            std::span<const int> descriptors);
+                            std::span<const int> descriptors, base::Trouble& trouble);
 
 /// Files that a process has mapped to share what it writes there, as "DEV INODE": a VM's memory,
 /// where others may reach it. Of the text of /proc/<pid>/maps.
 std::set<std::string> shared_files(std::string_view maps);
 
 /// Which of `peers` have some of the VM's memory mapped: its back-ends.
-std::vector<int> back_ends(const std::filesystem::path& proc, int vmm, std::span<const int> peers);
+std::vector<int> back_ends(const std::filesystem::path& proc, int vmm, std::span<const int> peers,
+                           base::Trouble& trouble);
 
 }  // namespace ka::vmm

@@ -67,7 +67,8 @@ bool mount_debugfs(const tests::TempDir& dir) {
 vmm::VmmThreads look(const vmm::Roots& roots, int pid) {
   base::Result<vmm::VmmThreads> found = base::fail(base::ErrorCode::kGone, "");
   for (int i = 0; i < 100; ++i) {
-    found = vmm::discover(roots, {.vmm_pid = pid, .sandbox_id = "tiny", .cgroup = {}}, nullptr);
+    found = vmm::discover(
+        roots, {.vmm = *vmm::identify(roots, pid), .sandbox_id = "tiny", .cgroup = {}}, nullptr);
     REQUIRE(found);
     if (found->settled && found->vcpus.size() == 3) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -92,8 +93,8 @@ TEST_CASE("the vCPUs of a program that is no known VMM are found") {
     return;
   }
   const vmm::Roots by_files{.proc = "/proc", .debugfs = "/not/really"};
-  CHECK(vmm::is_vmm(by_files, vm.pid()) == true);
-  CHECK(vmm::is_vmm(by_files, static_cast<int>(::getpid())) == false);
+  CHECK(vmm::examine(by_files, vm.pid(), vmm::Word::kTenant)->is_vmm);
+  CHECK_FALSE(vmm::examine(by_files, static_cast<int>(::getpid()), vmm::Word::kOperator)->is_vmm);
   const auto told = look(by_files, vm.pid());
   CHECK(vcpus_of(told) == vm.vcpus());
   CHECK(told.vcpu_source.starts_with("kvm-fd"));

@@ -111,13 +111,13 @@ TEST_CASE("a handler may destroy the client") {
 }
 
 TEST_CASE("the API's socket is where the command line says, or where Kata has put it") {
-  const tests::FakeNode node;
   const tests::TempDir dir;
-  const vmm::Roots roots{.proc = node.proc(), .debugfs = node.debugfs(), .cgroup = node.cgroup()};
-  node.process(42, 1, "cloud-hyperviso", "/opt/kata/bin/cloud-hypervisor");
-  const auto find = [&] { return clh::find_api_socket(roots, dir.path(), 42, "s1"); };
-  CHECK(clh::is_cloud_hypervisor(roots, 42));
-  CHECK_FALSE(clh::is_cloud_hypervisor(roots, 43));
+  clh::Arguments arguments = {"/opt/kata/bin/cloud-hypervisor"};
+  const auto find = [&](clh::Origin origin = clh::Origin::kOperator) {
+    return clh::find_api_socket(arguments, origin, dir.path(), "s1");
+  };
+  CHECK(clh::is_cloud_hypervisor(arguments));
+  CHECK_FALSE(clh::is_cloud_hypervisor({}));
   CHECK(find() == std::nullopt);
 
   const auto katas = dir.path() / "vc/vm/s1/clh-api.sock";
@@ -128,12 +128,13 @@ TEST_CASE("the API's socket is where the command line says, or where Kata has pu
   const auto own = dir.path() / "own.sock";
   const ScriptedApi at_own(own, {});
   for (const std::string& value : {own.string(), "path=" + own.string()}) {
-    node.arguments(42, {"cloud-hypervisor", "-v", "--api-socket", value});
+    arguments = {"cloud-hypervisor", "-v", "--api-socket", value};
     CHECK(find() == own);
-    node.arguments(42, {"cloud-hypervisor", "--api-socket=" + value});
+    arguments = {"cloud-hypervisor", "--api-socket=" + value};
     CHECK(find() == own);
+    CHECK(find(clh::Origin::kRuntime) == katas);
   }
-  node.arguments(42, {"cloud-hypervisor", "--api-socket", "fd=3"});
+  arguments = {"cloud-hypervisor", "--api-socket", "fd=3"};
   CHECK(find() == katas);
 }
 
@@ -145,7 +146,7 @@ TEST_CASE("a vCPU that the API tells of and no thread runs yet is waited for") {
   vmm::MonitorFacts told{.source = "cloud-hypervisor"};
   told.vcpus = {{.facts = {.index = 0}},
                 {.facts = {.index = 1, .socket = 1, .core = 1, .numa = 1}}};
-  const vmm::Target target{42, "s1", ""};
+  const vmm::Target target{tests::process_id(42), "s1", ""};
   auto found = vmm::discover(roots, target, &told);
   REQUIRE(found);
   CHECK_FALSE(found->settled);

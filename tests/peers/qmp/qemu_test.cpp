@@ -78,9 +78,9 @@ TEST_CASE("without thread names the monitor alone tells vCPUs, also hot-plugged 
   QemuProcess qemu({"-S", "-object", "iothread,id=long_iothread_name"});
   Watcher watcher(qemu.socket());
   REQUIRE(watcher.run_until([&] { return watcher.facts.size() == 1; }));
-  CHECK(*vmm::is_vmm({}, qemu.pid()));
+  CHECK(vmm::examine({}, qemu.pid(), vmm::Word::kRuntime)->is_vmm);
 
-  vmm::Discovery discovery({}, {.vmm_pid = qemu.pid()});
+  vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
   CHECK(discovery.look(nullptr)->vcpus.empty());
   auto found = discovery.look(&watcher.facts[0]);
   REQUIRE(found);
@@ -108,7 +108,7 @@ TEST_CASE("thread names and the monitor agree, and a plugged vCPU is seen by its
   QemuProcess qemu({"-S", "-name", "t,debug-threads=on", "-object", "iothread,id=io1"});
   Watcher watcher(qemu.socket());
   REQUIRE(watcher.run_until([&] { return watcher.facts.size() == 1; }));
-  vmm::Discovery discovery({}, {.vmm_pid = qemu.pid()});
+  vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
   const auto by_name = discovery.look(nullptr);
   const auto by_both = discovery.look(&watcher.facts[0]);
   REQUIRE(by_both);
@@ -142,7 +142,8 @@ TEST_CASE("an unplugged vCPU is told by QEMU's event") {
   REQUIRE(watcher.run_until([&] { return watcher.facts.back().vcpus.size() == 3; }));
   CHECK(indices(watcher.facts.back()) == std::vector{0, 1, 3});
   CHECK(std::ranges::count(watcher.events, "DEVICE_DELETED") >= 1);
-  const auto found = vmm::discover({}, {.vmm_pid = qemu.pid()}, &watcher.facts.back());
+  const auto found =
+      vmm::discover({}, {.vmm = *vmm::identify({}, qemu.pid())}, &watcher.facts.back());
   REQUIRE(found);
   CHECK(indices(found->vcpus) == std::vector{0, 1, 3});
   CHECK(found->conflicts.empty());
@@ -166,7 +167,7 @@ TEST_CASE("a QEMU that ends is gone for discovery and a failure for the client")
   auto qemu = std::make_unique<QemuProcess>(std::vector<std::string>{"-S"});
   Watcher watcher(qemu->socket());
   REQUIRE(watcher.run_until([&] { return !watcher.facts.empty(); }));
-  vmm::Discovery discovery({}, {.vmm_pid = qemu->pid()});
+  vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu->pid())});
   REQUIRE(discovery.look(nullptr));
   qemu.reset();
   CHECK(discovery.look(nullptr).error().code == base::ErrorCode::kGone);

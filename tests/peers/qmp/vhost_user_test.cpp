@@ -99,19 +99,21 @@ TEST_CASE("a back-end in the sandbox's cgroup is placed as vhost, elsewhere it i
   const auto serves = [&] {
     const auto fds = vmm::read_fds("/proc", qemu.pid());
     if (!fds) return false;
-    const auto peers = vmm::unix_peers("/proc", qemu.pid(), fds->sockets);
+    base::Trouble trouble;
+    const auto peers = vmm::unix_peers("/proc", qemu.pid(), fds->sockets, trouble);
     CHECK(std::ranges::find(peers, server.pid()) != peers.end());
     CHECK(std::ranges::find(peers, ::getpid()) != peers.end());  // by the monitor
-    return vmm::back_ends("/proc", qemu.pid(), peers) == std::vector<int>{server.pid()};
+    return vmm::back_ends("/proc", qemu.pid(), peers, trouble) == std::vector<int>{server.pid()};
   };
   REQUIRE(eventually(serves));
 
-  vmm::Discovery alone({}, {.vmm_pid = qemu.pid()});
+  vmm::Discovery alone({}, {.vmm = *vmm::identify({}, qemu.pid())});
   CHECK_FALSE(role_of(alone, server.pid()));
   dir.write("cgroup/cgroup.procs",
             std::to_string(server.pid()) + '\n' + std::to_string(::getpid()));
-  vmm::Discovery together(
-      {}, {.vmm_pid = qemu.pid(), .sandbox_id = "s", .cgroup = (dir.path() / "cgroup").string()});
+  vmm::Discovery together({}, {.vmm = *vmm::identify({}, qemu.pid()),
+                               .sandbox_id = "s",
+                               .cgroup = (dir.path() / "cgroup").string()});
   CHECK(role_of(together, server.pid()) == Role::kVhost);
   CHECK(role_of(together, ::getpid()) == Role::kHelper);
 }
@@ -125,7 +127,7 @@ TEST_CASE("virtiofsd is found wherever it runs, once the guest uses it") {
   std::optional<Program> server(std::in_place, serve_disk(program, dir.path() / "disk"));
   REQUIRE(eventually([&] { return std::filesystem::exists(dir.path() / "disk"); }));
   const QemuProcess qemu(with_disk(dir.path() / "disk"));
-  vmm::Discovery discovery({}, {.vmm_pid = qemu.pid()});
+  vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
   const int pid = server->pid();
   REQUIRE(eventually([&] {
     discovery.forget();

@@ -1,5 +1,7 @@
 #include "affinity/base/unix_socket.hpp"
 
+#include "affinity/base/runtime_socket.hpp"
+
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -17,6 +19,28 @@ TEST_CASE("a path must fit into a socket's address") {
   CHECK(base::unix_address("").error().code == ErrorCode::kInvalid);
   CHECK(base::connect_unix(std::string(200, 'a'), 0).error().code == ErrorCode::kInvalid);
   CHECK(base::listen_unix(std::string(200, 'a')).error().code == ErrorCode::kInvalid);
+}
+
+TEST_CASE("only what lies in a runtime's own folders is a runtime's socket") {
+  const tests::TempDir run;
+  for (const char* file : {"vc/vm/s/a.sock", "kata/s/b.sock", "other/c.sock", "vcx/d.sock",
+                           "containerd/t/s/rootfs/e.sock"}) {
+    run.write(file, "");
+  }
+  std::filesystem::create_symlink(run.path() / "other", run.path() / "vc/out");
+  std::filesystem::create_symlink(run.path() / "kata/s", run.path() / "in");
+  const auto root = std::filesystem::canonical(run.path());
+  const auto found = [&](const std::string& file) {
+    return base::runtime_socket(run.path(), run.path() / file).value_or("").string();
+  };
+  CHECK(found("vc/vm/s/a.sock") == (root / "vc/vm/s/a.sock").string());
+  CHECK(found("in/b.sock") == (root / "kata/s/b.sock").string());
+  for (const char* file : {"other/c.sock", "vcx/d.sock", "vc/../other/c.sock", "vc/out/c.sock",
+                           "containerd/t/s/rootfs/e.sock", "vc/../../x", ""}) {
+    CAPTURE(file);
+    CHECK(found(file).empty());
+  }
+  CHECK_FALSE(base::runtime_socket(run.path(), "vc/vm/s/a.sock"));
 }
 
 TEST_CASE("who listens is found, alone, and private") {

@@ -84,7 +84,7 @@ struct Scene {
     host.boot_vm(100, 3);
     policy::PodSeen pod;
     pod.id = "s1";
-    pod.vmm_pid = 100;
+    pod.vmm = tests::process_id(100);
     pod.agent = "unix://" + (host_dir.path() / "agent").string();
     REQUIRE(host.engine().submit({policy::Source::kApi, pod}));
   }

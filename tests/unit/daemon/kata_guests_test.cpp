@@ -90,7 +90,7 @@ struct Scene {
     host.node.arguments(100, {"/usr/bin/qemu-system-x86_64", "-smp", smp});
     policy::PodSeen pod;
     pod.id = "s1";
-    pod.vmm_pid = 100;
+    pod.vmm = tests::process_id(100);
     pod.agent = "unix://" + (host_dir.path() / "agent").string();
     REQUIRE(host.engine().submit({policy::Source::kApi, pod}));
   }
@@ -258,7 +258,7 @@ TEST_CASE("a guest is looked for again when the VMM takes the place of its shim"
   scene.host.node.arguments(200, {"/usr/bin/qemu-system-x86_64", "-smp", "3,maxcpus=8"});
   policy::PodSeen pod;
   pod.id = "s1";
-  pod.vmm_pid = 200;
+  pod.vmm = tests::process_id(200);
   REQUIRE(scene.host.engine().submit({policy::Source::kApi, pod}));
   scene.settle();
   CHECK(scene.view().text == "kata-agent 4.1.0");

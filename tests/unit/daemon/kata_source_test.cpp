@@ -68,7 +68,8 @@ struct Scene : tests::EngineScene {
     policy::ContainerFacts facts;
     facts.id = "c1";
     facts.cpus = cpus;
-    engine().handle({policy::Source::kNri, policy::PodSeen{.id = "s1", .vmm_pid = kVmm}});
+    engine().handle(
+        {policy::Source::kNri, policy::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm)}});
     engine().handle({policy::Source::kNri, policy::ContainerSeen{"s1", facts, std::nullopt}});
   }
 
@@ -105,7 +106,7 @@ TEST_CASE("a shim leaves others' CPUs when its sandbox's folder is born, and its
   CHECK(scene.text(policy::Source::kPersist).starts_with("1 sandbox of Kata's Go runtime"));
   const auto view = scene.engine().view("s1");
   REQUIRE(view);
-  CHECK(view->pod.vmm_pid == kVmm);
+  CHECK(view->pod.vmm == tests::process_id(kVmm));
   CHECK(view->plan.mask == CpuSet{2, 3});
 }
 
@@ -196,12 +197,12 @@ TEST_CASE("while the container runtime tells, a shim is narrowed and nothing els
   scene.start_vmm();
   policy::PodSeen pod;
   pod.id = "s1";
-  pod.vmm_pid = kVmm;
+  pod.vmm = tests::process_id(kVmm);
   scene.engine().handle({policy::Source::kNri, pod});
   CHECK(scene.engine().ledger().find("s1")->source == policy::Source::kNri);
   scene.source.rest(false);
   scene.source.rest(true);
-  CHECK(scene.engine().view("s1")->pod.vmm_pid == kVmm);
+  CHECK(scene.engine().view("s1")->pod.vmm == tests::process_id(kVmm));
 }
 
 TEST_CASE("the shim proxy is a source, as long as its process is there") {
@@ -211,7 +212,8 @@ TEST_CASE("the shim proxy is a source, as long as its process is there") {
   scene.start_vmm();
   scene.node.process(50, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
   scene.engine().handle(
-      {policy::Source::kProxy, policy::PodSeen{.id = "s1", .vmm_pid = kVmm, .proxy_pid = 50}});
+      {policy::Source::kProxy,
+       policy::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm), .proxy_pid = 50}});
   scene.source.refresh();
   CHECK(scene.engine().sources().at(policy::Source::kProxy).up);
   CHECK(scene.text(policy::Source::kProxy).starts_with("1 sandbox has it before the shim"));

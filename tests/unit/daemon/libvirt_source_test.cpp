@@ -54,7 +54,9 @@ struct Scene : tests::EngineScene {
   bool says(const std::string& words) { return log_lines.find(words) != std::string::npos; }
   std::optional<int> vmm_of(const std::string& pod) {
     const auto* record = engine().ledger().find(pod);
-    return record == nullptr ? std::nullopt : record->vmm_pid;
+    return record == nullptr ? std::nullopt
+           : record->vmm     ? std::optional(record->vmm->pid)
+                             : std::nullopt;
   }
 
   log::Log log{log::Level::kWarning, log_lines};

@@ -31,8 +31,7 @@ class Scene {
   static MemoryJob job(const std::string& sandbox) {
     const auto stat = base::ProcFs().stat(::getpid());
     return {sandbox,
-            ::getpid(),
-            stat->start_time,
+            {::getpid(), stat->start_time},
             *policy::parse_list<policy::NodeTag>("0"),
             true,
             std::make_shared<const policy::Topology>(
@@ -73,10 +72,10 @@ TEST_CASE("of another process, and of one that is gone, nothing is told") {
   if (!kHasNumaMaps) return;
   Scene scene;
   MemoryJob reused = Scene::job("reused");
-  reused.start_time += 1;
+  reused.vmm.start_time += 1;
   scene.worker.submit(reused);
   MemoryJob gone = Scene::job("gone");
-  gone.pid = 0x3fffffff;
+  gone.vmm.pid = 0x3fffffff;
   scene.worker.submit(gone);
   scene.worker.submit(Scene::job("s1"));
   CHECK(scene.first().sandbox == "s1");

@@ -29,6 +29,8 @@ struct Scene {
     base::ThreadStats stats(node.proc());
     return engine::apply({wanted}, calls, stats).front();
   }
+
+  std::string cpus() const { return policy::format_list(calls.effective(11)); }
 };
 
 }  // namespace
@@ -47,10 +49,58 @@ TEST_CASE("a thread that is no longer one of its process is not written to") {
   CHECK(scene.calls.writes.empty());
 }
 
-TEST_CASE("a thread that was replaced during the write is not taken for placed") {
+TEST_CASE("a thread that was replaced by one of its process is looked at again") {
   Scene scene;
   scene.calls.after_write = [&](int) { scene.node.thread(10, 11, "other", 1, 501); };
-  CHECK(scene.write({2}).fate == Fate::kGone);
+  CHECK(scene.write({2}).fate == Fate::kRetry);
+  CHECK(scene.cpus() == "2");
+}
+
+TEST_CASE("a stranger that got the number during the write does not keep the mask") {
+  for (const bool process_too : {false, true}) {
+    Scene scene;
+    scene.calls.before_write = [&](int) {
+      scene.node.end_thread(10, 11);
+      // A process that has the VMM's number by now has a thread of that number too.
+      if (!process_too) scene.calls.gone.insert(11);
+    };
+    const Applied applied = scene.write({2});
+    CHECK(applied.fate == Fate::kGone);
+    CHECK(applied.taken_back);
+    CHECK(scene.cpus() == "0-7");
+  }
+}
+
+TEST_CASE("a process that got the VMM's number during the write does not keep the mask") {
+  Scene scene;
+  scene.calls.before_write = [&](int) { scene.node.thread(10, 10, "stranger", 1, 7); };
+  base::ThreadStats stats(scene.node.proc());
+  const Write write{
+      {10, 10, tests::process_id(10).start_time}, Write::Kind::kMove, false, {2}, false};
+  CHECK(engine::apply({write}, scene.calls, stats).front().taken_back);
+  CHECK(policy::format_list(scene.calls.effective(10)) == "0-7");
+}
+
+TEST_CASE("a stranger that has placed itself since is left as it is") {
+  Scene scene;
+  scene.calls.after_write = [&](int) {
+    scene.node.end_thread(10, 11);
+    scene.calls.gone.insert(11);
+    scene.calls.own[11] = {5};
+  };
+  CHECK_FALSE(scene.write({2}).taken_back);
+  CHECK(scene.cpus() == "5");
+}
+
+TEST_CASE("whose number it is cannot be seen: it is looked at again, and nothing is taken back") {
+  Scene scene;
+  scene.calls.after_write = [&](int) {
+    const auto line = scene.node.proc() / "10/task/11/stat";
+    std::filesystem::remove(line);
+    std::filesystem::create_directory(line);
+  };
+  CHECK(scene.write({2}).fate == Fate::kRetry);
+  CHECK(scene.cpus() == "2");
 }
 
 TEST_CASE("the errno table: gone") {

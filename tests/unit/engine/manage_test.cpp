@@ -256,7 +256,7 @@ TEST_CASE("a cgroup that is all that tells of the containers is left as Kata wro
   scene.cpusets.make(kCgroup, {2, 3});
   policy::PodSeen pod;
   pod.id = "s1";
-  pod.vmm_pid = 100;
+  pod.vmm = tests::process_id(100);
   scene.engine().handle({policy::Source::kCgroup, pod});
   REQUIRE(scene.container("s1", "app", {2, 3}, true));
   CHECK(scene.cpusets.writes.empty());

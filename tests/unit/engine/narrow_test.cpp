@@ -144,7 +144,8 @@ TEST_CASE("narrow: in observe mode nothing is written") {
 TEST_CASE("many events at once are one run, and end as if told one by one") {
   EngineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
-  policy::PodSeen first{.id = "s1", .vmm_pid = 100}, second{.id = "s2", .vmm_pid = 200};
+  policy::PodSeen first{.id = "s1", .vmm = tests::process_id(100)},
+      second{.id = "s2", .vmm = tests::process_id(200)};
   std::vector<policy::Event> events = {{policy::Source::kNri, first},
                                        container("s1", "app", {4, 5}, true),
                                        {policy::Source::kNri, second},
@@ -184,8 +185,9 @@ TEST_CASE("a VM that a second pod names stays the first one's, and both are name
     if (happening.kind == "vmm-refused") said.push_back(happening.text);
   });
   const auto pod = [](const std::string& id) {
-    return policy::Event{policy::Source::kNri,
-                         policy::PodSeen{.id = id, .pod_name = "shop/" + id, .vmm_pid = 100}};
+    return policy::Event{
+        policy::Source::kNri,
+        policy::PodSeen{.id = id, .pod_name = "shop/" + id, .vmm = tests::process_id(100)}};
   };
   scene.engine().narrow({pod("a"), container("a", "app", {4, 5}, true)}, 50ms);
   scene.engine().finish("a");

@@ -89,7 +89,7 @@ class EngineScene {
   base::Result<engine::Outcome> add(const std::string& id, int pid) {
     policy::PodSeen pod;
     pod.id = id;
-    pod.vmm_pid = pid;
+    pod.vmm = policy::ProcessId{pid, 0};
     return engine().submit({policy::Source::kApi, pod});
   }
 

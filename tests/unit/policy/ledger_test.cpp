@@ -87,8 +87,11 @@ TEST_CASE("saying the same again changes nothing, whoever says it") {
   CHECK(ledger.apply(event).any);
   event.source = Source::kNri;
   CHECK_FALSE(ledger.apply(event).any);
-  CHECK(ledger.apply({Source::kApi, PodSeen{.id = "a", .pod_uid = "u", .vmm_pid = 7}}).any);
-  CHECK_FALSE(ledger.apply({Source::kNri, PodSeen{.id = "a", .vmm_pid = 7}}).any);
+  CHECK(
+      ledger
+          .apply({Source::kApi, PodSeen{.id = "a", .pod_uid = "u", .vmm = policy::ProcessId{7, 1}}})
+          .any);
+  CHECK_FALSE(ledger.apply({Source::kNri, PodSeen{.id = "a", .vmm = policy::ProcessId{7, 1}}}).any);
   CHECK(ledger.find("a")->pod_uid == "u");
 }
 

@@ -34,7 +34,7 @@ std::string persist(int pid, const std::string& containers) {
 std::string words(const policy::Event& event) {
   const std::string by = std::string(policy::source_name(event.source)) + ": ";
   if (const auto* pod = std::get_if<policy::PodSeen>(&event.body)) {
-    return by + pod->id + " vm " + std::to_string(pod->vmm_pid.value_or(0));
+    return by + pod->id + " vm " + std::to_string(pod->vmm ? pod->vmm->pid : 0);
   }
   if (const auto* seen = std::get_if<policy::ContainerSeen>(&event.body)) {
     return by + seen->container.id + ' ' + policy::format_list(seen->container.cpus);
@@ -46,6 +46,8 @@ std::string words(const policy::Event& event) {
   return "?";
 }
 
+policy::ProcessId process(int pid) { return {pid, 1}; }
+
 struct Scene {
   Scene()
       : watch(io, {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"},
@@ -54,14 +56,17 @@ struct Scene {
                      for (const auto& event : events) lines.push_back(words(event));
                    },
                .born = [this](const auto& event) { lines.push_back("born " + words(event)); },
-               .is_vmm = [this](int pid) { return vmms.contains(pid); },
+               .vmm_at =
+                   [this](int pid) {
+                     return vmms.contains(pid) ? std::optional(process(pid)) : std::nullopt;
+                   },
                .shim_by_bundle = [this](const auto&, const std::string&) { return quick_shim; },
                .find_shims =
                    [this] {
                      ++walks;
                      return shims;
                    },
-               .vmm_of_shim = [this](int shim) { return vmm_of(shim); }},
+               .vmm_of_shim = [this](const auto& shim) { return vmm_of(shim); }},
               log) {
     watch.refresh();
   }
@@ -72,9 +77,9 @@ struct Scene {
     return std::exchange(lines, {});
   }
 
-  std::optional<int> vmm_of(int shim) const {
-    const auto found = vmm_by_shim.find(shim);
-    return found == vmm_by_shim.end() ? std::nullopt : std::optional(found->second);
+  std::optional<policy::ProcessId> vmm_of(const policy::ProcessId& shim) const {
+    const auto found = vmm_by_shim.find(shim.pid);
+    return found == vmm_by_shim.end() ? std::nullopt : std::optional(process(found->second));
   }
 
   tests::TempDir dir;
@@ -82,8 +87,8 @@ struct Scene {
   log::Log log{log::Level::kDebug, log_lines};
   boost::asio::io_context io;
   std::set<int> vmms{100};
-  std::map<std::string, int> shims;
-  std::optional<int> quick_shim;
+  std::map<std::string, policy::ProcessId> shims;
+  std::optional<policy::ProcessId> quick_shim;
   std::map<int, int> vmm_by_shim;
   int walks = 0;  ///< over the node, to find shims
   Lines lines;
@@ -97,7 +102,7 @@ TEST_CASE("persist.json: the sandbox, its VMM and its containers, without its ow
   REQUIRE(sandbox);
   CHECK(sandbox->pod.pod_uid == "u1");
   CHECK(sandbox->pod.pod_name == "shop/cart");
-  CHECK(sandbox->pod.vmm_pid == 100);
+  CHECK(sandbox->vmm_pid == 100);
   REQUIRE(sandbox->containers.size() == 1);
   const policy::ContainerFacts& facts = sandbox->containers[0];
   CHECK(facts.id == "c1");
@@ -146,7 +151,7 @@ TEST_CASE("a VMM that is not there yet is waited for; a number that is no VMM is
 
 TEST_CASE("a sandbox of runtime-rs is known once its VMM is found") {
   Scene scene;
-  scene.shims["s2"] = 20;
+  scene.shims["s2"] = process(20);
   scene.dir.write("kata/s2/state.json", "{}");
   CHECK(scene.take() == Lines{"born cgroup: s2 vm 20"});
   scene.vmm_by_shim[20] = 200;
@@ -170,7 +175,7 @@ TEST_CASE("while it rests nothing is told; afterwards everything is told anew") 
 
 TEST_CASE("until its VMM is there a sandbox's shim stands for it, and is looked for once") {
   Scene scene;
-  scene.shims["s1"] = 10;
+  scene.shims["s1"] = process(10);
   std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
   CHECK(scene.take() == Lines{"born persist.json: s1 vm 10"});
   scene.take();
@@ -182,7 +187,7 @@ TEST_CASE("until its VMM is there a sandbox's shim stands for it, and is looked 
 
 TEST_CASE("a shim that has left its pid is found without a walk over the node") {
   Scene scene;
-  scene.quick_shim = 10;
+  scene.quick_shim = process(10);
   std::filesystem::create_directories(scene.dir.path() / "kata/s2");
   CHECK(scene.take() == Lines{"born cgroup: s2 vm 10"});
   CHECK(scene.walks == 0);
@@ -190,7 +195,7 @@ TEST_CASE("a shim that has left its pid is found without a walk over the node") 
 
 TEST_CASE("a sandbox that has its VMM when it is first seen is not born") {
   Scene scene;
-  scene.shims["s2"] = 20;
+  scene.shims["s2"] = process(20);
   scene.vmm_by_shim[20] = 200;
   std::filesystem::create_directories(scene.dir.path() / "kata/s2");
   CHECK(scene.take() == Lines{"cgroup: s2 vm 200"});
@@ -199,7 +204,7 @@ TEST_CASE("a sandbox that has its VMM when it is first seen is not born") {
 TEST_CASE("births are told also while somebody else tells of containers") {
   Scene scene;
   scene.watch.rest(true);
-  scene.shims["s1"] = 10;
+  scene.shims["s1"] = process(10);
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "2-3")));
   CHECK(scene.take() == Lines{"born persist.json: s1 vm 10"});
 }

@@ -141,7 +141,7 @@ class NriDiary final : public nri::Listener {
 
  public:
   std::string operator()(const policy::PodSeen& e) const {
-    return "pod " + e.id + (e.vmm_pid ? " vm " + std::to_string(*e.vmm_pid) : "") +
+    return "pod " + e.id + (e.vmm ? " vm " + std::to_string(e.vmm->pid) : "") +
            (e.domain_wish.empty() ? "" : " domain " + e.domain_wish);
   }
   std::string operator()(const policy::PodGone& e) const { return "gone " + e.id; }
@@ -173,10 +173,11 @@ class NriScene {
   void start() {
     plugin_ = std::make_unique<nri::Plugin>(
         io_, path_, nri::Identity{},
-        [this](int pid) -> base::Result<nri::Process> {
+        [this](int pid, nri::Of of) -> base::Result<nri::Process> {
           ++vmm_questions;
+          asked_of.push_back(of);
           if (ended_pids.contains(pid)) return base::fail(base::ErrorCode::kGone, "it ended");
-          return nri::Process{vmm_pids.contains(pid), reused_pids.contains(pid) ? 2U : 1U};
+          return nri::Process{vmm_pids.contains(pid), {pid, reused_pids.contains(pid) ? 2U : 1U}};
         },
         diary, log_, clock_);
   }
@@ -241,6 +242,7 @@ class NriScene {
   rpc::Response registration;  ///< what the next RegisterPlugin is answered with
   std::set<int> vmm_pids, ended_pids, reused_pids;
   int vmm_questions = 0;
+  std::vector<nri::Of> asked_of;
   std::string log_lines;
 
  private:

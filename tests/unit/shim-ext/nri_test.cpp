@@ -314,6 +314,21 @@ TEST_CASE("a pod whose pid comes late is a VM once its process is known to be on
   CHECK(scene.diary.take() == Lines{"after s1(pod s1 vm 100; container s1/c1 4)"});
 }
 
+TEST_CASE("whose process is looked at is told: a pod's own, or what a tenant chose") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  auto container = nri_container("s2", "c1", "4");
+  container.set_pid(200);
+  auto runc = nri_pod("s3", 300);
+  runc.set_runtime_handler("runc");
+  scene.ask("RunPodSandbox", about(nri_pod("s1", 100)));
+  scene.ask("PostStartContainer", about(nri_pod("s2", 0), container));
+  scene.ask("RunPodSandbox", about(runc));
+  using enum nri::Of;
+  CHECK(scene.asked_of == std::vector{kPod, kContainer, kContainer});
+}
+
 TEST_CASE("a process that was not yet started when its pod was told is looked at again") {
   NriScene scene;
   scene.start();

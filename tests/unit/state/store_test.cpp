@@ -18,7 +18,7 @@ Saved sample() {
   saved.pod.pod_uid = "uid-1";
   saved.pod.pod_name = "default/db";
   saved.pod.handler = "kata-qemu";
-  saved.pod.vmm_pid = 4711;
+  saved.pod.vmm = policy::ProcessId{4711, 99};
   saved.pod.cgroup = "/kubepods/pod1";
   saved.pod.qmp_socket = "/run/q.sock";
   saved.pod.agent = "vsock:3";
@@ -63,6 +63,14 @@ TEST_CASE("what was saved is what is loaded") {
   const auto loaded = scene.store().load();
   REQUIRE(loaded.size() == 1);
   CHECK(loaded[0] == sample());
+}
+
+TEST_CASE("a VMM without its start time is nobody's identity: the file is not believed") {
+  std::string text = state::to_text(sample(), kBoot);
+  constexpr std::string_view kField = "\"vmm_start_time\":99,";
+  REQUIRE(text.find(kField) != std::string::npos);
+  text.erase(text.find(kField), kField.size());
+  CHECK(state::from_text(text, kBoot).error().message.find("vmm_start_time") != std::string::npos);
 }
 
 TEST_CASE("a pod that is gone leaves no file") {

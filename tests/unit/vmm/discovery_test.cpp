@@ -19,7 +19,8 @@ void qemu(const FakeNode& node) { node.process(kVmm, 1, "qemu-system-x86", kQemu
 
 base::Result<vmm::VmmThreads> look(const FakeNode& node, const vmm::MonitorFacts* monitor = nullptr,
                                    const std::string& cgroup = {}) {
-  return vmm::discover(roots_of(node), {.vmm_pid = kVmm, .sandbox_id = "s", .cgroup = cgroup},
+  return vmm::discover(roots_of(node),
+                       {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup},
                        monitor);
 }
 
@@ -80,7 +81,7 @@ TEST_CASE("a vCPU that is plugged below others leaves their indices as they are"
   node.kvm_vcpu("4000-12", 0, 4001);
   node.kvm_vcpu("4000-12", 4, 4002);
   node.kvm_vcpu("4000-12", 3, 4003);
-  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   CHECK(roles(*discovery.look(nullptr))[4003] == "vcpu 3");
   node.thread(kVmm, 4004, "qemu-system-x86");
   node.kvm_vcpu("4000-12", 2, 4004);
@@ -128,7 +129,7 @@ TEST_CASE("a vCPU that never ran is waited for, and found as soon as it ran") {
   node.thread(kVmm, 4002, "qemu-system-x86");
   node.kvm_vcpu("4000-12", 0, 4001);
   node.kvm_vcpu("4000-12", 1, 0);
-  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   auto found = discovery.look(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0");
@@ -145,7 +146,7 @@ TEST_CASE("a plugged vCPU's thread that was seen before KVM had the vCPU is look
   qemu(node);
   node.thread(kVmm, 4001, "qemu-system-x86");
   node.kvm_vcpu("4000-12", 0, 4001);
-  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   CHECK(discovery.look(nullptr)->settled);
   node.thread(kVmm, 4002, "qemu-system-x86");
   CHECK_FALSE(discovery.look(nullptr)->settled);
@@ -159,7 +160,7 @@ TEST_CASE("a plugged vCPU's thread that was seen before KVM had the vCPU is look
 TEST_CASE("a new thread that nobody claims is one of the emulator's at the second look") {
   const FakeNode node;
   qemu(node);
-  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   CHECK(discovery.look(nullptr)->settled);
   node.thread(kVmm, 4002, "worker");
   CHECK_FALSE(discovery.look(nullptr)->settled);
@@ -186,7 +187,7 @@ TEST_CASE("without debugfs and names the open vCPUs tell, once their threads sle
   node.fd(kVmm, 21, "anon_inode:kvm-vcpu:2");
   node.in_kvm_run(kVmm, 4001, 21);
   node.syscall(kVmm, 4002, "running\n");
-  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   auto found = discovery.look(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "2:2");
@@ -275,7 +276,9 @@ TEST_CASE("Dragonball runs in the shim, and Kata names one of its threads") {
   node.thread(3990, kVmm, "vmm_master");
   node.thread(3990, 4001, "db_vcpu0");
   node.kvm_vcpu("4000-30", 0, 4001);
-  const auto found = look(node);
+  const auto vmm = vmm::identify(roots_of(node), kVmm);
+  REQUIRE(vmm);
+  const auto found = vmm::discover(roots_of(node), {.vmm = *vmm, .sandbox_id = "s"}, nullptr);
   REQUIRE(found);
   CHECK(found->vmm_pid == 3990);
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}});
@@ -355,7 +358,7 @@ TEST_CASE("a VMM that is gone, a zombie, or another process by now") {
   const FakeNode node;
   CHECK(look(node).error().code == base::ErrorCode::kGone);
   qemu(node);
-  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   REQUIRE(discovery.look(nullptr));
   node.thread(kVmm, kVmm, "bash", 1, 777);
   CHECK(discovery.look(nullptr).error().code == base::ErrorCode::kGone);
@@ -369,7 +372,8 @@ TEST_CASE("what changes between two looks is seen") {
   node.process(3200, 1, "passt", "/usr/bin/passt");
   node.thread(kVmm, 4001, "CPU 0/KVM");
   const std::string cgroup = node.cgroup_procs("kata_s", "4000\n");
-  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm, .sandbox_id = "s", .cgroup = cgroup});
+  vmm::Discovery discovery(roots_of(node),
+                           {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup});
   const auto before = discovery.look(nullptr);
   REQUIRE(before);
   CHECK(*discovery.look(nullptr) == *before);
@@ -399,7 +403,7 @@ TEST_CASE("what changes between two looks is seen") {
 TEST_CASE("a device plugged on an old kernel is seen after forget") {
   const FakeNode node;
   qemu(node);
-  vmm::Discovery discovery(roots_of(node), {.vmm_pid = kVmm});
+  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   CHECK(roles(*discovery.look(nullptr)).size() == 1);
   node.fd(kVmm, 30, "/dev/vhost-vsock");
   node.process(2, 0, "kthreadd", "");
@@ -418,7 +422,7 @@ TEST_CASE("a libvirt domain is the one VMM with its UUID") {
   node.arguments(kVmm, {kQemu, "-name", "guest=vm1", "-uuid", kUuid});
   node.process(5000, 1, "sh", "/bin/dash");
   node.arguments(5000, {"sh", "-c", "-uuid", kUuid});
-  CHECK(vmm::find_domain(roots_of(node), kUuid) == kVmm);
+  CHECK(vmm::find_domain(roots_of(node), kUuid) == tests::process_id(kVmm));
   node.process(4100, 1, "qemu-system-x86", kQemu);
   node.arguments(4100, {kQemu, "-uuid", kUuid});
   CHECK(vmm::find_domain(roots_of(node), kUuid).error().code == base::ErrorCode::kConflict);

@@ -113,7 +113,7 @@ TEST_CASE("discovery reports what its backends disagree about") {
   const vmm::MonitorFacts monitor{.source = "qmp",
                                   .vcpus = {{.facts = {.index = 0, .apic_id = 0}, .tid = 41}},
                                   .iothreads = {}};
-  const auto found = vmm::discover(tests::roots_of(node), {.vmm_pid = 40}, &monitor);
+  const auto found = vmm::discover(tests::roots_of(node), {.vmm = tests::process_id(40)}, &monitor);
   REQUIRE(found);
   CHECK(found->conflicts ==
         std::vector<std::string>{

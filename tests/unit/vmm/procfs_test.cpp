@@ -89,28 +89,72 @@ TEST_CASE("our own process, read from the real /proc") {
   CHECK(vmm::read_process(stats, 0x3fffffff).error().code == base::ErrorCode::kGone);
 }
 
-TEST_CASE("only VMMs are VMMs") {
+TEST_CASE("a VMM is one by its VM, or by a name that is believed") {
+  using enum vmm::Word;
   const FakeNode node;
   const vmm::Roots roots = roots_of(node);
-  CHECK_FALSE(*vmm::is_vmm({}, ::getpid()));
-  CHECK(vmm::is_vmm(roots, 77).error().code == base::ErrorCode::kGone);
+  const auto is_vmm = [&](int pid, vmm::Word word) {
+    return vmm::examine(roots, pid, word)->is_vmm;
+  };
+  CHECK_FALSE(vmm::examine({}, ::getpid(), kOperator)->is_vmm);
+  CHECK(vmm::examine(roots, 77, kOperator).error().code == base::ErrorCode::kGone);
   node.process(77, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64 (deleted)");
-  CHECK(*vmm::is_vmm(roots, 77));
+  CHECK(is_vmm(77, kOperator));
+  CHECK(is_vmm(77, kRuntime));
+  CHECK_FALSE(is_vmm(77, kTenant));
+  node.fd(77, 5, "anon_inode:kvm-vm");
+  CHECK(is_vmm(77, kTenant));
   node.process(78, 1, "bash", "/bin/bash");
   node.fd(78, 5, "/dev/kvm");
-  CHECK_FALSE(*vmm::is_vmm(roots, 78));
+  CHECK_FALSE(is_vmm(78, kOperator));
+}
+
+TEST_CASE("a program of a container is no VMM by its name, nor by a shim that is one of it too") {
+  using enum vmm::Word;
+  const FakeNode node;
+  const vmm::Roots roots = roots_of(node);
+  const auto in_namespace = [&](const std::string& process, const std::string& number) {
+    std::filesystem::create_directories(node.proc() / process / "ns");
+    std::filesystem::create_symlink("pid:[" + number + ']', node.proc() / process / "ns/pid");
+  };
+  in_namespace("self", "1");
+  node.process(50, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+  node.process(51, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+  in_namespace("50", "1");
+  in_namespace("51", "2");
+  node.process(60, 50, "firecracker-x", "/firecracker-x");
+  node.process(61, 51, "firecracker-x", "/firecracker-x");
+  node.process(62, 50, "firecracker-x", "/firecracker-x");
+  in_namespace("60", "1");
+  in_namespace("61", "1");
+  in_namespace("62", "2");
+  CHECK(vmm::examine(roots, 60, kTenant)->is_vmm);
+  CHECK_FALSE(vmm::examine(roots, 61, kTenant)->is_vmm);
+  CHECK_FALSE(vmm::examine(roots, 62, kTenant)->is_vmm);
+  CHECK(vmm::examine(roots, 61, kRuntime)->is_vmm);
+  CHECK_FALSE(vmm::examine(roots, 62, kRuntime)->is_vmm);
+  CHECK(vmm::examine(roots, 62, kOperator)->is_vmm);
+}
+
+TEST_CASE("any thread of a process stands for it, and its words are its own") {
+  const FakeNode node;
+  const vmm::Roots roots = roots_of(node);
   node.process(79, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
   node.thread(79, 80, "vmm_master");
-  CHECK_FALSE(*vmm::is_vmm(roots, 80));
+  CHECK_FALSE(vmm::examine(roots, 80, vmm::Word::kRuntime)->is_vmm);
   node.fd(79, 5, "anon_inode:kvm-vm");
-  CHECK(*vmm::is_vmm(roots, 79));
-  CHECK(*vmm::is_vmm(roots, 80));
+  CHECK(vmm::examine(roots, 80, vmm::Word::kTenant)->is_vmm);
+  CHECK(vmm::examine(roots, 80, vmm::Word::kTenant)->id == tests::process_id(79));
+  CHECK(vmm::arguments_of(roots, tests::process_id(79))->size() == 1);
+  node.thread(79, 79, "containerd-shim", 1, 7);
+  CHECK(vmm::arguments_of(roots, tests::process_id(79)).error().code == base::ErrorCode::kGone);
 }
 
 TEST_CASE("debugfs: odd names and contents are passed over") {
+  base::Trouble ignored;
   const FakeNode node;
   const auto ours = [](int tid) { return tid == 9; };
-  CHECK(vmm::read_kvm_vcpus(node.debugfs(), ours).empty());
+  CHECK(vmm::read_kvm_vcpus(node.debugfs(), ours, ignored).empty());
   node.kvm_vcpu("9-1", 10, 30);
   node.kvm_vcpu("9-1", 9, 29);
   node.kvm_vcpu("9-x", 1, 31);
@@ -118,7 +162,8 @@ TEST_CASE("debugfs: odd names and contents are passed over") {
   node.kvm_vcpu("99-1", 3, 33);
   std::filesystem::create_directories(node.debugfs() / "kvm/9-1/vcpu4x");
   std::filesystem::create_directories(node.debugfs() / "kvm/9-1/vcpu5");  // older kernel: no pid
-  CHECK(vmm::read_kvm_vcpus(node.debugfs(), ours) == std::vector<vmm::KvmVcpu>{{9, 29}, {10, 30}});
+  CHECK(vmm::read_kvm_vcpus(node.debugfs(), ours, ignored) ==
+        std::vector<vmm::KvmVcpu>{{9, 29}, {10, 30}});
 }
 
 TEST_CASE("a VM's memory is what it shares with others for writing") {

@@ -4,6 +4,7 @@
 
 using namespace ka;
 using ka::tests::FakeNode;
+using ka::tests::process_id;
 using ka::tests::roots_of;
 
 namespace {
@@ -24,7 +25,8 @@ TEST_CASE("shims are known by the sandbox that they serve") {
   const FakeNode node;
   shim(node, 10, kKata, {"-address", "/c.sock", "-id", "s1"});
   shim(node, 20, kKata, {"-id", "s2", "-debug"});
-  CHECK(vmm::find_shims(roots_of(node)) == std::map<std::string, int>{{"s1", 10}, {"s2", 20}});
+  CHECK(vmm::find_shims(roots_of(node)) ==
+        std::map<std::string, policy::ProcessId>{{"s1", process_id(10)}, {"s2", process_id(20)}});
 }
 
 TEST_CASE("a shim is found by the pid that it left, if that is still its own") {
@@ -37,7 +39,7 @@ TEST_CASE("a shim is found by the pid that it left, if that is still its own") {
   CHECK_FALSE(find("s1"));
   run.write("tasks/moby/other/shim.pid", "10");
   run.write("tasks/k8s.io/s1/shim.pid", "10");
-  CHECK(find("s1") == 10);
+  CHECK(find("s1") == process_id(10));
   CHECK_FALSE(find("other"));
   run.write("tasks/k8s.io/s1/shim.pid", "");
   CHECK_FALSE(find("s1"));
@@ -58,24 +60,27 @@ TEST_CASE("what serves no sandbox of Kata's is no such shim") {
 TEST_CASE("a shim's VMM is its child, or itself") {
   const FakeNode node;
   shim(node, 10, kKata, {"-id", "s1"});
-  CHECK_FALSE(vmm::vmm_of_shim(roots_of(node), 10));
+  CHECK_FALSE(vmm::vmm_of_shim(roots_of(node), process_id(10)));
   node.process(11, 10, "virtiofsd", "/usr/libexec/virtiofsd");
   node.process(12, 10, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
   node.thread(10, 17, "containerd-shim");
   node.children(10, "11 ");
-  CHECK_FALSE(vmm::vmm_of_shim(roots_of(node), 10));
+  CHECK_FALSE(vmm::vmm_of_shim(roots_of(node), process_id(10)));
   node.children(10, "11 12 ");
-  CHECK(vmm::vmm_of_shim(roots_of(node), 10) == 12);
+  CHECK(vmm::vmm_of_shim(roots_of(node), process_id(10)) == process_id(12));
+  node.thread(10, 10, "containerd-shim", 1, 7);
+  CHECK_FALSE(vmm::vmm_of_shim(roots_of(node), process_id(10)));
   shim(node, 20, kKata, {"-id", "s2"});
   node.fd(20, 9, "anon_inode:kvm-vm");
-  CHECK(vmm::vmm_of_shim(roots_of(node), 20) == 20);
+  CHECK(vmm::vmm_of_shim(roots_of(node), process_id(20)) == process_id(20));
 }
 
 TEST_CASE("a shim that has no VM yet is looked at as a shim") {
   const FakeNode node;
   shim(node, 10, kKata, {"-id", "s1"});
   node.thread(10, 11, "tokio-runtime-w");
-  const auto found = vmm::discover(roots_of(node), {.vmm_pid = 10, .sandbox_id = "s1"}, nullptr);
+  const auto found =
+      vmm::discover(roots_of(node), {.vmm = process_id(10), .sandbox_id = "s1"}, nullptr);
   REQUIRE(found);
   REQUIRE(found->threads.size() == 2);
   for (const auto& thread : found->threads) CHECK(thread.role == policy::Role::kShim);

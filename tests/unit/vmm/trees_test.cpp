@@ -76,8 +76,9 @@ TEST_CASE("every VMM that Kata starts is read right, by debugfs and by names alo
   read_tree(tree, vmm, with_debugfs);
   CAPTURE(vmm, with_debugfs);
   REQUIRE(vmm::is_vmm(roots_of(tree.node), tree.vmm) == true);
-  const auto found = vmm::discover(roots_of(tree.node),
-                                   {.vmm_pid = tree.vmm, .sandbox_id = "s", .cgroup = {}}, nullptr);
+  const auto found =
+      vmm::discover(roots_of(tree.node),
+                    {.vmm = tests::process_id(tree.vmm), .sandbox_id = "s", .cgroup = {}}, nullptr);
   REQUIRE(found);
   CHECK(roles(*found) == tree.expected);
   CHECK(found->conflicts.empty());

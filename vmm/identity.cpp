@@ -1,0 +1,101 @@
+// Which process a number is at this moment, and whether that is a VMM.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "affinity/base/files.hpp"
+#include "affinity/base/process.hpp"
+#include "vmm/procfs/kvm_fds.hpp"
+#include "vmm/procfs/relatives.hpp"
+#include "vmm/procfs/thread_list.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::vmm {
+namespace {
+
+using policy::ProcessId;
+
+// Programs that are nothing but a VMM; each by how its name begins. Dragonball has no program of
+// its own: it is told by its VM.
+constexpr std::array<std::string_view, 6> kPrograms = {
+    "qemu-system-", "qemu-kvm", "cloud-hypervisor", "firecracker", "openvmm", "stratovirt",
+};
+
+bool is_vmm_program(std::string_view name) {
+  return std::ranges::any_of(kPrograms,
+                             [name](std::string_view known) { return name.starts_with(known); });
+}
+
+std::filesystem::path pid_namespace(const Roots& roots, const std::string& process) {
+  return base::read_link(roots.proc / process / "ns/pid").value_or("");
+}
+
+/// The shim of a Kata runtime runs beside us; a container's program that takes its name does not.
+bool is_child_of_shim(const Roots& roots, int pid) {
+  const auto stat = base::ProcFs(roots.proc).stat(pid);
+  if (!stat || is_contained(roots, pid)) return false;
+  base::Trouble ignored;
+  const auto shims = shim_ancestors(roots.proc, {.pid = pid, .ppid = stat->ppid}, ignored);
+  return std::ranges::any_of(shims,
+                             [&](const ProcessId& shim) { return !is_contained(roots, shim.pid); });
+}
+
+bool is_believed(const Roots& roots, int pid, Word word) {
+  switch (word) {
+    case Word::kOperator:
+      return true;
+    case Word::kRuntime:
+      return !is_contained(roots, pid);
+    case Word::kTenant:
+      return is_child_of_shim(roots, pid);
+  }
+  return false;
+}
+
+base::Result<bool> has_proof(const Roots& roots, int pid, Word word) {
+  if (is_vmm_program(program_name(roots.proc, pid)) && is_believed(roots, pid, word)) return true;
+  const auto fds = read_fds(roots.proc, pid);
+  if (!fds) return unexpected(fds.error());
+  return fds->kvm_vms > 0;
+}
+
+auto ended(int pid) {
+  return base::fail(base::ErrorCode::kGone, "process " + std::to_string(pid) + " has ended");
+}
+
+}  // namespace
+
+base::Result<ProcessId> identify(const Roots& roots, int pid) {
+  const auto group = thread_group(roots.proc, pid);
+  if (!group) return unexpected(group.error());
+  const auto stat = base::ProcFs(roots.proc).stat(*group);
+  if (!stat) return unexpected(stat.error());
+  return ProcessId{*group, stat->start_time};
+}
+
+bool is_contained(const Roots& roots, int pid) {
+  const auto own = pid_namespace(roots, "self");
+  return !own.empty() && pid_namespace(roots, std::to_string(pid)) != own;
+}
+
+base::Result<Examined> examine(const Roots& roots, int pid, Word word) {
+  const auto id = identify(roots, pid);
+  if (!id) return unexpected(id.error());
+  const auto is_vmm = has_proof(roots, id->pid, word);
+  // What was read in between may have been another process's.
+  const auto after = identify(roots, id->pid);
+  if (!after) return unexpected(after.error());
+  if (*after != *id) return ended(pid);
+  if (!is_vmm) return unexpected(is_vmm.error());
+  return Examined{*id, *is_vmm};
+}
+
+base::Result<std::vector<std::string>> arguments_of(const Roots& roots, const ProcessId& process) {
+  auto arguments = base::ProcFs(roots.proc).cmdline(process.pid);
+  const auto after = identify(roots, process.pid);
+  if (!after) return unexpected(after.error());
+  if (*after != process) return ended(process.pid);
+  return arguments;
+}
+
+}  // namespace ka::vmm
