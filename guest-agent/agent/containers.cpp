@@ -129,15 +129,23 @@ void Containers::read_processes(const Hierarchy& hierarchy, const Tree& tree,
 void Containers::release(const Hierarchy& hierarchy, const GuestCpuSet& online) {
   by_threads_ = false;
   for (auto& [directory, quota] : quotas_) lift_quota(hierarchy, directory, false, quota);
-  for (const auto& [directory, given] : given_) {
-    if (has_cpusets(hierarchy)) {
-      clear_cpuset(hierarchy, directory, online);
-    } else {
-      place_threads(hierarchy, directory, online);
-    }
-  }
-  given_.clear();
+  for (const auto& [directory, given] : given_) give_back(hierarchy, directory, online);
   quotas_.clear();
+  forget_gone();
+}
+
+/// The kernel refuses to clear the cpuset of a cgroup that has threads, and then does not add to it
+/// what is plugged later: that is for us to do, unless others wrote something else there.
+void Containers::give_back(const Hierarchy& hierarchy, const Path& directory,
+                           const GuestCpuSet& online) {
+  Given& given = given_.at(directory);
+  if (!has_cpusets(hierarchy)) {
+    place_threads(hierarchy, directory, online);
+  } else if (!given.is_back || given_cpus(directory) == given.cpus) {
+    clear_cpuset(hierarchy, directory, online);
+    given.cpus = online;
+  }
+  given.is_back = true;
 }
 
 std::optional<GuestCpuSet> Containers::given(const Path& cgroup) const {
@@ -164,7 +172,8 @@ int Containers::enter(const Hierarchy& hierarchy, const Path& directory, const G
   if (!has_cpusets(hierarchy)) return place_threads(hierarchy, directory, cpus);
   const auto [at, is_first] = given_.try_emplace(directory);
   Given& given = at->second;
-  const bool same = std::exchange(given.cpus, cpus) == cpus;
+  const bool same = !std::exchange(given.is_back, false) && given.cpus == cpus;
+  given.cpus = cpus;
   if (!is_first && ways_are_known_ && same) return 0;
   if (!is_first && ways_are_known_ && given.is_alone) {
     return write_text(directory / "cpuset.cpus", policy::format_list(cpus));

@@ -46,12 +46,15 @@ class Containers {
   struct Given {
     policy::GuestCpuSet cpus;
     bool is_alone = false;  ///< no cgroup below it needs to be told as well
+    bool is_back = false;   ///< it was given back: `cpus` is all that was online then
   };
 
   policy::GuestContainerState place_one(const Hierarchy& hierarchy, const Tree& tree,
                                         const policy::GuestContainer& wish,
                                         const policy::GuestCpuSet& wanted);
   void forget_gone();
+  void give_back(const Hierarchy& hierarchy, const Path& directory,
+                 const policy::GuestCpuSet& online);
   bool lift(const Hierarchy& hierarchy, const Path& directory, bool wished);
   void leave(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
   int enter(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);

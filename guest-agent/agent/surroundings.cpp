@@ -58,7 +58,8 @@ bool is_in_container(const std::filesystem::path& cgroup) {
 void Surroundings::begin(const Hierarchy& hierarchy, const GuestCpuSet& common,
                          const GuestCpuSet& online, bool interrupts) {
   const bool apart = common != online;
-  if (!apart && !apart_) return;
+  touched_ |= apart;
+  if (!touched_) return;
   apart_ = apart;
   placing_ = true;
   done_ = {};
@@ -67,7 +68,7 @@ void Surroundings::begin(const Hierarchy& hierarchy, const GuestCpuSet& common,
   common_ = common;
   if (interrupts || interrupts_placed_) {
     place_interrupts(interrupts ? common : online);
-    interrupts_placed_ = interrupts && apart;
+    interrupts_placed_ |= apart;
   }
   // The kernel's workers that are bound to no CPU follow a mask of their own.
   write_text(roots_.sys / "devices/virtual/workqueue/cpumask", policy::format_mask(common));

@@ -19,7 +19,8 @@ class Surroundings {
   Surroundings(const Roots& roots, const Calls& calls) : roots_(roots), calls_(calls) {}
 
   /// Keeps all of it on `common` from now on: places interrupts, and makes go_on() look at every
-  /// task of the guest. Nothing is touched while no CPU was ever set apart.
+  /// task of the guest. Nothing is touched while no CPU was ever set apart; once one was, all of it
+  /// follows what is plugged, also after it was given back.
   void begin(const Hierarchy& hierarchy, const policy::GuestCpuSet& common,
              const policy::GuestCpuSet& online, bool interrupts);
   /// begin() left work to do.
@@ -44,8 +45,9 @@ class Surroundings {
 
   const Roots& roots_;
   const Calls& calls_;
-  bool apart_ = false;  ///< some CPU is set apart
-  bool interrupts_placed_ = false;
+  bool apart_ = false;              ///< some CPU is set apart
+  bool touched_ = false;            ///< some CPU ever was
+  bool interrupts_placed_ = false;  ///< they ever were
   bool placing_ = false;
   Hierarchy hierarchy_;
   policy::GuestCpuSet common_;

@@ -305,6 +305,14 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off vCPUs that are
     CHECK(scene.read("proc/irq/24/smp_affinity_list") == "0-3");
     CHECK(scene.threads.cpus[20] == GuestCpuSet::range(0, 3));
     CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus").empty());
+
+    scene.cpus({0, 1, 2, 3, 4});  // and nothing keeps them off what is plugged later
+    agent.cpus_changed();
+    do_all_of(agent);
+    CHECK(scene.read("proc/irq/24/smp_affinity_list") == "0-4");
+    CHECK(scene.threads.cpus[20] == GuestCpuSet::range(0, 4));
+    CHECK(scene.read("cgroup/system.slice/kata-agent.service/cpuset.cpus") == "0-4");
+    CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus").empty());
   }
 }
 
