@@ -94,6 +94,21 @@ json::value guest_of(const engine::SandboxView& view, const std::string& contain
   return nullptr;
 }
 
+/// What was written into the guest for a container and not taken back, and why it is not confirmed.
+void add_guest_state(json::object& object, const engine::SandboxView& view,
+                     const std::string& container) {
+  if (view.guest == nullptr) return;
+  const auto doubt = view.guest->doubts.find(container);
+  if (doubt != view.guest->doubts.end()) {
+    object["guest_doubt"] = policy::guest_doubt_name(doubt->second);
+  }
+  const auto& told = view.guest->told;
+  const auto cpus = told.containers.find(container);
+  if (cpus == told.containers.end()) return;
+  object["guest_told"] = {{"by", told.by_kata ? "kata-agent" : "agent"},
+                          {told.by_kata ? "cpus" : "apic_ids", policy::format_list(cpus->second)}};
+}
+
 /// The guest's number of a vCPU; absent where it is not online there, or nobody told.
 std::optional<int> guest_cpu(const engine::SandboxView& view, const policy::VcpuFacts& vcpu) {
   if (view.guest == nullptr || !view.guest->report || !vcpu.apic_id) return std::nullopt;
@@ -166,6 +181,7 @@ void add_containers(json::object& sandbox, const engine::SandboxView& view) {
   for (const auto& [id, record] : view.pod.containers) {
     json::object container = container_to_json(record, view.plan);
     container["guest"] = guest_of(view, id);
+    add_guest_state(container, view, id);
     containers.push_back(std::move(container));
   }
   sandbox["containers"] = std::move(containers);

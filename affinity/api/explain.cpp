@@ -132,6 +132,7 @@ void add_guest_facts(Facts& facts, const engine::SandboxView& view) {
 std::string guest_text(const policy::GuestContainerState& state) {
   std::string text = "in the guest, container " + state.id;
   if (state.problem == policy::GuestProblem::kNotFound) return text + " is not there yet";
+  if (state.method == policy::GuestMethod::kNone) return text + " may use every guest CPU";
   if (state.method == policy::GuestMethod::kKataAgent) {
     const bool done = state.problem == policy::GuestProblem::kNone;
     return text + (done ? " was given guest CPUs " : " was not given guest CPUs ") +

@@ -35,7 +35,7 @@ struct Totals {
 
 /// How far the containers of a sandbox are placed inside its guest.
 std::string_view state_of(const engine::GuestView* guest) {
-  if (guest == nullptr) return "none";
+  if (guest == nullptr || guest->address.empty()) return "none";
   if (!guest->connected) return "away";
   return guest->current ? "placed" : "behind";
 }

@@ -136,21 +136,34 @@ std::string guest_words(const json::value& container) {
   if (guest == nullptr) return {};
   const std::string problem = text_of(*guest, "problem");
   if (problem == "not-found") return ", not in the guest yet";
-  if (text_of(*guest, "method") == "kata-agent") {
+  const std::string method = text_of(*guest, "method");
+  if (method == "none")
+    return ", in the guest CPUs " + text_of(*guest, "wanted") + " (all of them)";
+  if (method == "kata-agent") {
     return fmt::format(", in the guest CPUs {} asked of kata-agent{}", text_of(*guest, "wanted"),
                        problem.empty() ? "" : ": " + problem);
   }
-  std::string text =
-      fmt::format(", in the guest CPUs {} ({}, by {})", text_of(*guest, "actual"),
-                  counted(number_of(*guest, "threads"), "thread"), text_of(*guest, "method"));
+  std::string text = fmt::format(", in the guest CPUs {} ({}, by {})", text_of(*guest, "actual"),
+                                 counted(number_of(*guest, "threads"), "thread"), method);
   return problem.empty() ? text : text + " NOT as asked: " + problem;
+}
+
+/// ", in the guest NOT confirmed (numbers-uncertain)", and what kata-agent was asked before.
+std::string guest_doubt_words(const json::value& container) {
+  const std::string doubt = text_of(container, "guest_doubt");
+  if (doubt.empty()) return {};
+  std::string text = ", in the guest NOT confirmed (" + doubt + ")";
+  const json::value* told = container.as_object().if_contains("guest_told");
+  const std::string cpus = told == nullptr ? "" : text_of(*told, "cpus");
+  return cpus.empty() ? text : text + ", kata-agent was asked for CPUs " + cpus;
 }
 
 /// "  guest: vsock://3:1031, kata-affinity-agent 0.1.0"
 std::string guest_line(const json::value& sandbox) {
   const json::value* guest = find_guest(sandbox);
   if (guest == nullptr) return {};
-  return fmt::format("  guest: {}, {}{}\n", text_of(*guest, "address"),
+  const std::string address = text_of(*guest, "address");
+  return fmt::format("  guest: {}{}{}\n", address.empty() ? "" : address + ", ",
                      flag_of(*guest, "connected") ? "" : "NOT placed: ", text_of(*guest, "text"));
 }
 
@@ -163,7 +176,7 @@ std::string container_line(const json::value& container) {
   if (!vcpus.empty()) text += ", vCPUs " + vcpus;
   if (flag_of(container, "dedicated")) text += " dedicated";
   if (flag_of(container, "exited")) text += ", exited";
-  text += guest_words(container);
+  text += guest_words(container) + guest_doubt_words(container);
   return text + '\n';
 }
 

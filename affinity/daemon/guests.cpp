@@ -8,6 +8,7 @@
 #include "affinity/engine/engine.hpp"
 #include "guest-agent/host/boot.hpp"
 #include "policy/plan/guest.hpp"
+#include "policy/plan/kata_sets.hpp"
 #include "vmm/threads.hpp"
 
 namespace ka::daemon {
@@ -17,6 +18,17 @@ using boost::system::error_code;
 
 /// For a guest that is let go to give its containers back.
 constexpr std::chrono::seconds kFarewell{1};
+
+/// What ours is asked, by hardware id. Nothing where it is to give everything back.
+policy::GuestSets told_by(const policy::GuestWishes& wishes) {
+  policy::GuestSets told;
+  for (const policy::GuestContainer& container : wishes.containers) {
+    for (const std::uint64_t id : container.hardware_ids) {
+      told[container.id].add(static_cast<int>(id));
+    }
+  }
+  return told;
+}
 
 }  // namespace
 
@@ -37,29 +49,53 @@ void Guests::follow_noticed() {
   for (const auto& [sandbox, planned] : std::exchange(noticed_, {})) follow(sandbox, planned);
 }
 
+/// With "none" a guest is left alone, once nothing of ours is in it.
 void Guests::follow(const std::string& sandbox, Time planned) {
   const auto view = engine_.view(sandbox);
-  const auto through = view ? view->settings.guest.agent : policy::GuestAgent::kNone;
-  if (through == policy::GuestAgent::kNone) return forget(sandbox);
-  Guest& guest = guests_[sandbox];
+  if (!view) return forget(sandbox);
+  const auto through = view->settings.guest.agent;
+  Guest& guest = known(sandbox, *view);
+  if (through == policy::GuestAgent::kNone && guest.view.told.containers.empty()) {
+    return drop(sandbox);
+  }
   const bool is_other = std::exchange(guest.through, through) != through;
   // Before its VMM is there a sandbox's shim stands for it, which knows no guest.
   const bool is_other_vmm = std::exchange(guest.vmm, view->pod.vmm) != view->pod.vmm;
+  if (is_other_vmm) guest.view = {};  // and another guest was told nothing
   if (is_other || is_other_vmm || guest.told_address != view->pod.agent) {
     look_for(sandbox, guest, *view);
   }
+  policy::record_vcpus(guest.view.plugged, view->vcpus, guest.boot);
+  guest.numbers = policy::guest_numbers(view->vcpus, guest.boot, guest.view.plugged);
   wish(sandbox, guest, *view, planned);
 }
 
-/// By what the sources said, by the VMM's command line, by Kata's shim: in this order.
+/// With what a daemon before this one knew of it.
+Guests::Guest& Guests::known(const std::string& sandbox, const engine::SandboxView& view) {
+  const auto [found, is_new] = guests_.try_emplace(sandbox);
+  Guest& guest = found->second;
+  if (!is_new) return guest;
+  guest.vmm = view.pod.vmm;
+  if (view.guest != nullptr) guest.view = *view.guest;
+  return guest;
+}
+
+/// Where something is to be taken back and nothing else is wanted, at whom it was told; else by
+/// what the sources said, by the VMM's command line, by Kata's shim: in this order.
 void Guests::look_for(const std::string& sandbox, Guest& guest, const engine::SandboxView& view) {
   guest.told_address = view.pod.agent;
   guest.looking.reset();
   guest.link.reset();
   guest.kata.reset();
-  guest.view = {};
+  guest.view = {.told = guest.view.told, .plugged = guest.view.plugged};
   const auto command_line = command_line_of(view.pod);
   guest.boot = guest::boot_facts(command_line);
+  guest.kernel = guest::kernel_of(command_line);
+  if (guest.through == policy::GuestAgent::kNone) {
+    const auto address = guest::parse_address(guest.view.told.address);
+    if (address) use(sandbox, guest, *address);
+    return;
+  }
   if (!guest.told_address.empty()) {
     const auto address = guest::parse_address(guest.told_address);
     if (address) use(sandbox, guest, *address);
@@ -96,7 +132,8 @@ std::optional<guest::Address> Guests::address_by(const std::vector<std::string>&
 }
 
 void Guests::use(const std::string& sandbox, Guest& guest, const guest::Address& address) {
-  if (guest.through == policy::GuestAgent::kKataAgent) {
+  const bool is_only_kata = guest.through == policy::GuestAgent::kNone && guest.view.told.by_kata;
+  if (guest.through == policy::GuestAgent::kKataAgent || is_only_kata) {
     const bool is_ours = address.port == guest::kPort;
     const auto beside = is_ours ? guest::kata_agent_beside(address) : address;
     return use_kata(sandbox, guest, beside.value_or(address));
@@ -111,48 +148,72 @@ void Guests::use(const std::string& sandbox, Guest& guest, const guest::Address&
                           [this, sandbox](const std::string& reason) { lost(sandbox, reason); }});
 }
 
-/// Ours is there. Kata's, which may have taken its place, is not needed any more.
+/// Ours is there. Kata's, which may have taken its place, is not needed any more, and is not to
+/// write again what it was told.
 void Guests::met(const std::string& sandbox, const std::string& program) {
   Guest& guest = guests_.at(sandbox);
+  if (guest.view.told.by_kata) {
+    bid_farewell(guest);
+    guest.view.told = {};
+  }
   if (guest.kata) {
     guest.kata.reset();
-    guest.view = {.address = guest::to_string(guest.link->address())};
+    guest.view = {.address = guest::to_string(guest.link->address()),
+                  .told = guest.view.told,
+                  .plugged = guest.view.plugged};
     guest.wished = false;
     notice(sandbox);
   }
   guest.view.connected = true;
   guest.view.text = program;
   guest.missed_a_start = false;
-  engine_.set_guest(sandbox, guest.view);
+  show(sandbox, guest);
 }
 
 void Guests::wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view,
                   Time planned) {
-  if (view.observed || view.plan.vcpus.empty()) return;
-  if (guest.kata) return wish_through_kata(sandbox, guest, view);
-  if (!guest.link) return;
-  auto wishes =
-      policy::guest_wishes(view.plan, view.vcpus, engine_.topology(), view.settings.guest);
+  if (view.plan.vcpus.empty()) return;
+  const bool gives_back =
+      view.released || view.observed || guest.through == policy::GuestAgent::kNone;
+  if (view.observed && guest.view.told.containers.empty()) return;
+  auto wishes = policy::guest_wishes(view.plan, view.vcpus, engine_.topology(), view.settings.guest,
+                                     guest.boot.may_grow(static_cast<int>(view.vcpus.size())));
   // Who cannot be named cannot be placed, and to guess would be worse than to wait.
   if (wishes.vcpus.size() != view.plan.vcpus.size()) return;
-  if (view.released) wishes = {.move_interrupts = false, .release = true};
-  if (std::exchange(guest.wished, true) && wishes == guest.view.wishes) return;
-  guest.view.wishes = std::move(wishes);
+  if (gives_back) wishes = {.move_interrupts = false, .release = true};
+  const bool is_other = std::exchange(guest.view.wishes, std::move(wishes)) != guest.view.wishes;
+  if (guest.kata) return wish_through_kata(sandbox, guest);
+  if (!guest.link) {
+    // Nobody who could be asked; worth a word where there is something to ask.
+    if (view.guest != nullptr || policy::keeps_vcpus_apart(guest.view.wishes)) show(sandbox, guest);
+    return;
+  }
+  if (std::exchange(guest.wished, true) && !is_other) return show(sandbox, guest);
   guest.view.current = false;
   if (guest.view.connected && !guest.asked) guest.asked = planned;
+  // What it was told before holds until it answers.
+  guest.view.told.address = guest::to_string(guest.link->address());
+  for (auto& [container, ids] : told_by(guest.view.wishes)) {
+    guest.view.told.containers[container] |= ids;
+  }
+  show(sandbox, guest);
   guest.link->wish(guest.view.wishes);
-  engine_.set_guest(sandbox, guest.view);
 }
 
 void Guests::take(const std::string& sandbox, const guest::News& news) {
   Guest& guest = guests_.at(sandbox);
   guest.view.report = news.report;
   guest.view.current |= news.answers_wishes;
+  if (news.answers_wishes) {
+    guest.view.told.containers = told_by(guest.view.wishes);
+    // With "none" there is no more to be said.
+    if (guest.view.wishes.release) notice(sandbox);
+  }
   if (news.answers_wishes && guest.asked) {
     guest.view.reaction = clock_.now() - *std::exchange(guest.asked, std::nullopt);
     engine_.count_guest_reaction(guest.view.reaction);
   }
-  engine_.set_guest(sandbox, guest.view);
+  show(sandbox, guest);
   let_starts_go_on(sandbox);
 }
 
@@ -164,7 +225,7 @@ void Guests::lost(const std::string& sandbox, const std::string& reason) {
   guest.view.report.reset();
   guest.view.current = false;
   guest.asked.reset();
-  engine_.set_guest(sandbox, guest.view);
+  show(sandbox, guest);
   if (was_there)
     log_.warning("a guest's agent is lost", {{"sandbox", sandbox}, {"reason", reason}});
   if (!was_there && guest.through == policy::GuestAgent::kAuto) fall_back(sandbox, guest);
@@ -178,90 +239,10 @@ void Guests::fall_back(const std::string& sandbox, Guest& guest) {
   notice(sandbox);
 }
 
-void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address) {
-  const auto view = engine_.view(sandbox);
-  // What is not known to be no systemd's is taken for one: that only ever does less.
-  const bool has_systemd = !view || view->cgroup.empty() ||
-                           view->cgroup.find(".slice") != std::string::npos ||
-                           view->cgroup.find(".scope") != std::string::npos;
-  guest.view = {.address = guest::to_string(address), .text = "kata-agent is not connected yet"};
-  guest.cpus.clear();
-  guest.kata = std::make_unique<guest::KataLink>(
-      io_, address, has_systemd,
-      guest::KataLink::Events{
-          [this, sandbox](const std::string& version) {
-            Guest& known = guests_.at(sandbox);
-            known.view.connected = true;
-            known.kata_name = known.view.text = "kata-agent " + version;
-            take_from_kata(sandbox);
-            notice(sandbox);
-          },
-          [this, sandbox] { take_from_kata(sandbox); },
-          [this, sandbox](const std::string& reason) { lost_kata(sandbox, reason); }});
-}
-
-/// Where it was only tried, in place of ours, nobody expected it.
-void Guests::lost_kata(const std::string& sandbox, const std::string& reason) {
-  Guest& guest = guests_.at(sandbox);
-  const bool was_there = std::exchange(guest.view.connected, false);
-  guest.view.text = reason;
-  guest.view.report.reset();
-  guest.view.current = false;
-  engine_.set_guest(sandbox, guest.view);
-  if (was_there || guest.through == policy::GuestAgent::kKataAgent) {
-    log_.warning("kata-agent does not place containers",
-                 {{"sandbox", sandbox}, {"reason", reason}});
-  }
-  let_starts_go_on(sandbox);
-}
-
-/// A number that is wrong would put a container onto another one's vCPU.
-void Guests::leave_alone(const std::string& sandbox, Guest& guest) {
-  constexpr const char* kWhy =
-      "the guest's numbers of its vCPUs are not certain without an agent in it (vCPUs were "
-      "plugged): "
-      "its containers are left alone";
-  if (std::exchange(guest.view.text, kWhy) == kWhy) return;
-  guest.view.report.reset();
-  guest.view.current = false;
-  guest.kata->place({}, false);
-  log_.warning(kWhy, {{"sandbox", sandbox}});
-  engine_.set_guest(sandbox, guest.view);
-}
-
-void Guests::wish_through_kata(const std::string& sandbox, Guest& guest,
-                               const engine::SandboxView& view) {
-  auto wishes =
-      policy::guest_wishes(view.plan, view.vcpus, engine_.topology(), view.settings.guest);
-  // Not all is known of the vCPUs yet.
-  if (wishes.vcpus.size() != view.plan.vcpus.size()) return;
-  auto cpus = policy::guest_cpus_without_agent(view.vcpus, guest.boot);
-  if (!cpus) return leave_alone(sandbox, guest);
-  if (guest.view.connected) guest.view.text = guest.kata_name;
-  guest.view.wishes = std::move(wishes);
-  auto placement = policy::place_in_guest(guest.view.wishes, *cpus);
-  if (view.released) {
-    // kata-agent cannot clear a cpuset.
-    for (auto& [container, set] : placement.containers) set = placement.online;
-    guest.view.wishes = {.move_interrupts = false, .release = true};
-  }
-  const bool is_other = std::exchange(guest.cpus, std::move(*cpus)) != guest.cpus;
-  guest.wished = true;
-  guest.kata->place(placement.containers, is_other);
-  take_from_kata(sandbox);
-}
-
-void Guests::take_from_kata(const std::string& sandbox) {
-  Guest& guest = guests_.at(sandbox);
-  if (!guest.kata || guest.cpus.empty() || !guest.view.connected) {
-    engine_.set_guest(sandbox, guest.view);
-    return;
-  }
-  const auto placement = policy::place_in_guest(guest.view.wishes, guest.cpus);
-  guest.view.report = policy::GuestReport{
-      .cpus = guest.cpus, .common = placement.common, .containers = guest.kata->states()};
-  guest.view.current = guest.kata->is_current();
-  engine_.set_guest(sandbox, guest.view);
+/// Nothing of ours is in the guest.
+void Guests::drop(const std::string& sandbox) {
+  guests_.erase(sandbox);
+  engine_.clear_guest(sandbox);
   let_starts_go_on(sandbox);
 }
 
@@ -270,47 +251,84 @@ void Guests::forget(const std::string& sandbox) {
   auto gone = guests_.extract(sandbox);
   if (gone.empty()) return;
   let_starts_go_on(sandbox);
-  Guest& guest = gone.mapped();
-  if (!guest.view.connected || !guest.wished) return;
+  if (gone.mapped().view.connected) bid_farewell(gone.mapped());
+}
+
+/// Whoever would be told of it is not there any more.
+void Guests::bid_farewell(const Guest& guest) {
+  const policy::GuestTold& told = guest.view.told;
+  const auto address = guest::parse_address(told.address);
+  if (told.containers.empty() || !address) return;
   Leaving& leaving = leaving_.emplace_back();
-  bid_farewell(guest, leaving);
+  if (told.by_kata) {
+    leaving.kata =
+        std::make_unique<guest::KataLink>(io_, *address, false, guest::KataLink::Events{});
+    leaving.kata->place(policy::sets_for_kata({.release = true}, guest.numbers, told.containers),
+                        false);
+  } else {
+    leaving.link = std::make_unique<guest::Link>(io_, *address, guest::Link::Events{});
+    leaving.link->wish({.move_interrupts = false, .release = true});
+  }
   leaving.timer = std::make_unique<boost::asio::steady_timer>(io_, kFarewell);
   leaving.timer->async_wait([this](const error_code& error) {
     if (!error) leaving_.pop_front();
   });
 }
 
-/// Whoever would be told of it is not there any more.
-void Guests::bid_farewell(const Guest& guest, Leaving& leaving) {
-  if (!guest.kata) {
-    leaving.link = std::make_unique<guest::Link>(io_, guest.link->address(), guest::Link::Events{});
-    leaving.link->wish({.move_interrupts = false, .release = true});
-    return;
+/// Enters how it stands, with what is in doubt.
+void Guests::show(const std::string& sandbox, Guest& guest) {
+  guest.view.doubts.clear();
+  if (policy::keeps_vcpus_apart(guest.view.wishes)) {
+    for (const policy::GuestContainer& container : guest.view.wishes.containers) {
+      const auto doubt = doubt_about(guest, container);
+      if (doubt) guest.view.doubts[container.id] = *doubt;
+    }
   }
-  const auto placement = policy::place_in_guest(guest.view.wishes, guest.cpus);
-  guest::KataLink::Sets everything;
-  for (const auto& [container, set] : placement.containers)
-    everything[container] = placement.online;
-  leaving.kata = std::make_unique<guest::KataLink>(io_, guest.kata->address(), false,
-                                                   guest::KataLink::Events{});
-  leaving.kata->place(everything, false);
+  if (guest.view.address.empty()) guest.view.text = "no address of an agent is known";
+  engine_.set_guest(sandbox, guest.view);
+}
+
+/// A container that is not in the guest (yet) has nothing that could run elsewhere.
+std::optional<policy::GuestDoubt> Guests::doubt_about(
+    const Guest& guest, const policy::GuestContainer& container) const {
+  if (!guest.view.connected) return policy::GuestDoubt::kAgentAway;
+  if (guest.kata && !guest.wished) return policy::GuestDoubt::kNumbersUncertain;
+  if (container.waiting) return policy::GuestDoubt::kVcpusMissing;
+  if (guest.kata && !guest.kata_sets.contains(container.id)) return std::nullopt;
+  if (!guest.view.report || (!guest.view.current && !guest.kata)) {
+    return policy::GuestDoubt::kUnanswered;
+  }
+  const auto& states = guest.view.report->containers;
+  const auto state = std::ranges::find(states, container.id, &policy::GuestContainerState::id);
+  if (state == states.end()) {
+    return guest.kata ? std::optional(policy::GuestDoubt::kUnanswered) : std::nullopt;
+  }
+  if (state->problem == policy::GuestProblem::kRefused) return policy::GuestDoubt::kRefused;
+  if (guest.kata && state->wanted != guest.kata_sets.at(container.id)) {
+    return policy::GuestDoubt::kUnanswered;
+  }
+  return std::nullopt;
 }
 
 bool Guests::is_placed(const Guest& guest, const std::string& container) const {
+  if (guest.kata && guest.wished && !guest.kata_sets.contains(container)) return true;
   if (!guest.view.current || !guest.view.report) return false;
   const auto& containers = guest.view.report->containers;
   const auto state = std::ranges::find(containers, container, &policy::GuestContainerState::id);
   return state != containers.end() && state->problem != policy::GuestProblem::kNotFound;
 }
 
+/// Whose guest will not place it, or does not tell, is not waited for.
+bool Guests::may_await(const Guest& guest, const std::string& container) const {
+  return guest.view.connected && guest.wished && !guest.missed_a_start &&
+         !is_placed(guest, container);
+}
+
 void Guests::await(const std::string& sandbox, const std::string& container,
                    std::function<void()> go_on) {
   follow(sandbox, clock_.now());
   const auto found = guests_.find(sandbox);
-  if (found == guests_.end() || !found->second.view.connected || !found->second.wished ||
-      found->second.missed_a_start || is_placed(found->second, container)) {
-    return go_on();
-  }
+  if (found == guests_.end() || !may_await(found->second, container)) return go_on();
   Waiting& waiting = waiting_.emplace_back(io_);
   waiting.sandbox = sandbox;
   waiting.container = container;
@@ -326,13 +344,11 @@ void Guests::await(const std::string& sandbox, const std::string& container,
 /// Those of a sandbox whose guest is not there, was too late, or has placed them.
 void Guests::let_starts_go_on(const std::string& sandbox) {
   const auto found = guests_.find(sandbox);
-  const bool hopeless =
-      found == guests_.end() || !found->second.view.connected || found->second.missed_a_start;
   std::list<Waiting> ready;
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const auto here = at++;
     if (here->sandbox != sandbox) continue;
-    if (hopeless || is_placed(found->second, here->container)) {
+    if (found == guests_.end() || !may_await(found->second, here->container)) {
       ready.splice(ready.end(), waiting_, here);
     }
   }

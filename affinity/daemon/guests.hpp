@@ -1,5 +1,9 @@
 // The guests: each sandbox's agent is found, told what the plan means for it, and listened to. None
 // of it is ever waited for but a container's start, and that for a bounded time.
+//
+// What a guest is told is recorded first, and followed until it is taken back: a container that
+// kata-agent was once told about is told again whenever vCPUs come or go, also when nobody wants
+// guests to be placed any more, since kata-agent cannot clear a cpuset.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -52,17 +56,20 @@ class Guests {
 
   struct Guest {
     engine::GuestView view;
-    policy::GuestAgent through = policy::GuestAgent::kNone;
+    std::optional<policy::GuestAgent> through;  ///< absent until it is looked for
     std::string told_address;              ///< what the sources said of it when it was looked for
     std::optional<policy::ProcessId> vmm;  ///< whose guest was looked for
     std::unique_ptr<guest::AgentUrl> looking;
     std::unique_ptr<guest::Link> link;      ///< to our agent
     std::unique_ptr<guest::KataLink> kata;  ///< to Kata's, where it takes the place of ours
     std::string kata_name;                  ///< what it calls itself
-    policy::BootFacts boot;                 ///< for `kata`
-    std::vector<policy::GuestCpu> cpus;     ///< for `kata`: what was known when it was asked last
-    bool wished = false;
-    std::optional<Time> asked;  ///< when what it has not answered yet was planned
+    policy::BootFacts boot;
+    std::string kernel;                  ///< its image, by which guests that are alike are known
+    policy::GuestNumbers numbers;        ///< for `kata`
+    policy::GuestNumbers asked_numbers;  ///< those of when it was asked last
+    policy::GuestSets kata_sets;         ///< what it was asked then
+    bool wished = false;                 ///< an answer about its containers is to be expected
+    std::optional<Time> asked;           ///< when what it has not answered yet was planned
     bool missed_a_start = false;
   };
   struct Waiting {
@@ -82,6 +89,7 @@ class Guests {
   void notice(const std::string& sandbox);
   void follow_noticed();
   void follow(const std::string& sandbox, Time planned);
+  Guest& known(const std::string& sandbox, const engine::SandboxView& view);
   void look_for(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
   std::vector<std::string> command_line_of(const policy::PodRecord& pod) const;
   std::optional<guest::Address> address_by(const std::vector<std::string>& command_line,
@@ -94,14 +102,21 @@ class Guests {
   void lost(const std::string& sandbox, const std::string& reason);
   void fall_back(const std::string& sandbox, Guest& guest);
   void use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address);
-  void wish_through_kata(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
+  void wish_through_kata(const std::string& sandbox, Guest& guest);
+  void note_doubt(const std::string& sandbox, Guest& guest);
+  void forget_gone(Guest& guest);
   void lost_kata(const std::string& sandbox, const std::string& reason);
-  void leave_alone(const std::string& sandbox, Guest& guest);
   void take_from_kata(const std::string& sandbox);
+  void take_count_from_kata(const std::string& sandbox);
+  void show(const std::string& sandbox, Guest& guest);
+  std::optional<policy::GuestDoubt> doubt_about(const Guest& guest,
+                                                const policy::GuestContainer& container) const;
+  void drop(const std::string& sandbox);
   void forget(const std::string& sandbox);
-  void bid_farewell(const Guest& guest, Leaving& leaving);
+  void bid_farewell(const Guest& guest);
   void let_starts_go_on(const std::string& sandbox);
   bool is_placed(const Guest& guest, const std::string& container) const;
+  bool may_await(const Guest& guest, const std::string& container) const;
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
@@ -114,6 +129,7 @@ class Guests {
   std::map<std::string, Guest> guests_;
   std::list<Waiting> waiting_;
   std::list<Leaving> leaving_;
+  std::set<std::string> said_;  ///< by kernel image: whose numbers were said to be uncertain
 };
 
 }  // namespace ka::daemon

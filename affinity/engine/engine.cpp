@@ -99,6 +99,12 @@ Outcome Engine::adopt() {
     sandbox->restore(saved);
     count_floating(*sandbox, 1);
     sandboxes_[id] = std::move(sandbox);
+    if (!(saved.guest == state::SavedGuest())) {
+      guests_[id] = {.address = saved.guest.told.address,
+                     .text = "not connected since the start",
+                     .told = saved.guest.told,
+                     .plugged = saved.guest.plugged};
+    }
     happened("sandbox-adopted", id, "known from before a restart");
   }
   return run_all();
@@ -282,12 +288,21 @@ const GuestView* Engine::find_guest(std::string_view sandbox) const {
 void Engine::set_guest(const std::string& sandbox, GuestView view) {
   if (find(sandbox) == nullptr) return;
   GuestView& known = guests_[sandbox];
-  const bool news = known.connected != view.connected || known.address.empty();
+  const bool is_found = known.address.empty() && !view.address.empty();
+  const bool news = known.connected != view.connected || is_found;
+  const bool to_save = known.told != view.told || known.plugged != view.plugged;
   known = std::move(view);
+  if (to_save) save(sandbox);
   if (guest_listener_) guest_listener_(sandbox);
   if (!news) return;
   happened(known.connected ? "guest-up" : "guest-down", sandbox, known.address + ": " + known.text,
            known.connected ? "" : known.text);
+}
+
+void Engine::clear_guest(const std::string& sandbox) {
+  if (guests_.erase(sandbox) == 0 || find(sandbox) == nullptr) return;
+  save(sandbox);
+  if (guest_listener_) guest_listener_(sandbox);
 }
 
 void Engine::on_guest(std::function<void(const std::string&)> listener) {
@@ -342,8 +357,9 @@ void Engine::let_go(Sandbox& sandbox) {
 void Engine::save(const std::string& pod) {
   const policy::PodRecord& record = *ledger_.find(pod);
   const Sandbox* sandbox = find(pod);
-  const auto done =
-      store_.save(sandbox == nullptr ? state::Saved{.pod = record} : sandbox->saved(record));
+  state::Saved saved = sandbox == nullptr ? state::Saved{.pod = record} : sandbox->saved(record);
+  if (const GuestView* guest = find_guest(pod)) saved.guest = {guest->told, guest->plugged};
+  const auto done = store_.save(saved);
   if (done) return;
   ++counters_.errors["state"];
   log_.warning("state cannot be saved", {{"sandbox", pod}, {"reason", done.error().message}});

@@ -143,8 +143,11 @@ class Engine {
   void set_source(policy::Source source, SourceView view);
   const std::map<policy::Source, SourceView>& sources() const { return sources_; }
 
-  /// Enters how the guest of a sandbox stands; nothing for a sandbox that is not known.
+  /// Enters how the guest of a sandbox stands; nothing for a sandbox that is not known. What the
+  /// guest was told is in the state file when this returns.
   void set_guest(const std::string& sandbox, GuestView view);
+  /// Nobody speaks to its guest any more, and nothing that was told is left in it.
+  void clear_guest(const std::string& sandbox);
 
   /// Counts an answer to a container runtime that waited for it.
   void count_answer(std::chrono::nanoseconds took) { counters_.answers.add(took); }

@@ -127,13 +127,52 @@ std::string what_stops(const GuestView* guest) {
   return guest->current ? "" : guest->text + " has not told yet what came of the plan";
 }
 
-/// The last piece of the chain, as far as a guest is believed. With "auto" nobody promised that
-/// there is an agent, nor that all can be done without.
+std::string sentence(policy::GuestDoubt doubt) {
+  switch (doubt) {
+    case policy::GuestDoubt::kAgentAway:
+      return "may use every vCPU: no agent answers in the guest";
+    case policy::GuestDoubt::kNumbersUncertain:
+      return "may use every vCPU: which guest CPU each vCPU is, is not known";
+    case policy::GuestDoubt::kVcpusMissing:
+      return "may use every vCPU that no other container owns: vCPUs of its own are not plugged";
+    case policy::GuestDoubt::kUnanswered:
+      return "may use every vCPU: the agent has not confirmed the last plan";
+    case policy::GuestDoubt::kRefused:
+      return "may use every vCPU: the agent or the guest's kernel refused its CPUs";
+  }
+  return "is not confirmed";
+}
+
+/// Empty where waiting is all that helps.
+std::string remedy_for(policy::GuestDoubt doubt) {
+  const bool needs_agent = doubt == policy::GuestDoubt::kAgentAway ||
+                           doubt == policy::GuestDoubt::kNumbersUncertain ||
+                           doubt == policy::GuestDoubt::kRefused;
+  return needs_agent ? "kata-affinityctl guest-image add IMAGE" : "";
+}
+
+void collect_doubts(const std::string& sandbox, const GuestView& guest, VerifyReport& report) {
+  for (const auto& [container, doubt] : guest.doubts) {
+    report.findings.push_back({Severity::kDegraded,
+                               "guest",
+                               sandbox,
+                               "container " + container,
+                               {},
+                               {},
+                               "in the guest, container " + container + ' ' + sentence(doubt),
+                               std::string(policy::guest_doubt_name(doubt)),
+                               remedy_for(doubt)});
+  }
+}
+
+/// The last piece of the chain, as far as a guest is believed.
 void collect_guest(const std::string& sandbox, const policy::Settings& settings,
                    const GuestView* guest, VerifyReport& report) {
   const bool is_wanted = settings.guest.agent == policy::GuestAgent::kOurs ||
                          settings.guest.agent == policy::GuestAgent::kKataAgent;
-  if (const std::string reason = what_stops(guest); is_wanted && !reason.empty()) {
+  if (guest != nullptr) collect_doubts(sandbox, *guest, report);
+  const bool is_said = guest != nullptr && !guest->doubts.empty();
+  if (const std::string reason = what_stops(guest); is_wanted && !is_said && !reason.empty()) {
     report.findings.push_back({Severity::kDegraded,
                                "guest",
                                sandbox,

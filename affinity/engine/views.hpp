@@ -16,6 +16,7 @@
 #include "policy/facts/memory.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/ledger.hpp"
+#include "policy/plan/guest_numbers.hpp"
 #include "policy/plan/memory.hpp"
 #include "policy/plan/plan.hpp"
 
@@ -60,6 +61,11 @@ struct GuestView {
   /// Absent until it told something. It may be older than the wishes.
   std::optional<policy::GuestReport> report;
   bool current = false;  ///< the report is what came of the wishes
+  policy::GuestTold told;
+  /// By container, of those that the plan keeps apart inside the guest: why it is not confirmed
+  /// that they are where it wants them. One that is not in it is confirmed, as far as a guest can.
+  std::map<std::string, policy::GuestDoubt> doubts;
+  policy::PlugHistory plugged;
   /// Of the last wishes that were answered: from the plan to the report. 0: none were.
   std::chrono::nanoseconds reaction{};
 

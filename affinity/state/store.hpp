@@ -12,8 +12,10 @@
 #include "affinity/base/fd.hpp"
 #include "affinity/base/result.hpp"
 #include "affinity/log/log.hpp"
+#include "policy/facts/guest.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/ledger.hpp"
+#include "policy/plan/guest_numbers.hpp"
 #include "policy/plan/plan.hpp"
 
 namespace ka::state {
@@ -46,6 +48,14 @@ struct SavedInterrupt {
   bool operator==(const SavedInterrupt&) const = default;
 };
 
+/// What a guest was told, and what is known of the order of its vCPUs.
+struct SavedGuest {
+  policy::GuestTold told;
+  policy::PlugHistory plugged;
+
+  bool operator==(const SavedGuest&) const = default;
+};
+
 struct Saved {
   policy::PodRecord pod;
   std::optional<policy::SandboxPlan> plan;  ///< the last one: which vCPU serves which CPU
@@ -54,6 +64,7 @@ struct Saved {
   bool left_alone = false;  ///< and every thread has been given back
   std::optional<SavedCgroup> cgroup;
   std::vector<SavedInterrupt> interrupts;  ///< by number
+  SavedGuest guest;
 
   bool operator==(const Saved&) const = default;
 };

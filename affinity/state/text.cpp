@@ -118,6 +118,73 @@ SavedInterrupt read_interrupt(const json::value& value, const std::string& path,
   return interrupt;
 }
 
+json::object to_json(const policy::GuestTold& told) {
+  json::array containers;
+  for (const auto& [id, cpus] : told.containers) {
+    containers.push_back(json::object{{"id", id}, {"cpus", format_list(cpus)}});
+  }
+  return {
+      {"address", told.address}, {"by_kata", told.by_kata}, {"containers", std::move(containers)}};
+}
+
+json::object to_json(const policy::PlugHistory& history) {
+  json::array groups;
+  for (const policy::VcpuSet& group : history.groups) {
+    groups.push_back(json::object{{"vcpus", format_list(group)}});
+  }
+  return {{"from_boot", history.from_boot},
+          {"is_late", history.is_late},
+          {"settled", history.settled},
+          {"groups", std::move(groups)}};
+}
+
+policy::GuestTold read_told(const json::value& value, const std::string& path,
+                            words::Complaint& complaint) {
+  policy::GuestTold told;
+  words::Fields fields(value, path, complaint);
+  fields.read("address", told.address);
+  fields.read("by_kata", told.by_kata);
+  fields.each("containers", [&](const json::value& element, const std::string& at) {
+    std::string id;
+    words::Fields container(element, at, complaint);
+    container.require({"id", "cpus"});
+    container.read("id", id);
+    container.read("cpus", told.containers[id]);
+    container.finish();
+  });
+  fields.finish();
+  return told;
+}
+
+policy::PlugHistory read_history(const json::value& value, const std::string& path,
+                                 words::Complaint& complaint) {
+  policy::PlugHistory history;
+  words::Fields fields(value, path, complaint);
+  fields.read("from_boot", history.from_boot);
+  fields.read("is_late", history.is_late);
+  fields.read("settled", history.settled);
+  fields.each("groups", [&](const json::value& element, const std::string& at) {
+    words::Fields group(element, at, complaint);
+    group.read("vcpus", history.groups.emplace_back());
+    group.finish();
+  });
+  fields.finish();
+  return history;
+}
+
+SavedGuest read_guest(const json::value& value, words::Complaint& complaint) {
+  SavedGuest guest;
+  words::Fields fields(value, "guest", complaint);
+  if (const json::value* told = fields.find("told")) {
+    guest.told = read_told(*told, fields.path("told"), complaint);
+  }
+  if (const json::value* plugged = fields.find("plugged")) {
+    guest.plugged = read_history(*plugged, fields.path("plugged"), complaint);
+  }
+  fields.finish();
+  return guest;
+}
+
 policy::Source read_source(words::Fields& fields) {
   std::string name = "state";
   fields.read("source", name);
@@ -215,6 +282,10 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
   if (saved.left_alone) document["left_alone"] = true;
   if (saved.cgroup) document["cgroup"] = to_json(*saved.cgroup);
   if (!saved.interrupts.empty()) document["interrupts"] = to_json(saved.interrupts);
+  if (!(saved.guest == SavedGuest())) {
+    document["guest"] = json::object{{"told", to_json(saved.guest.told)},
+                                     {"plugged", to_json(saved.guest.plugged)}};
+  }
   if (saved.plan) document["plan"] = words::placements_to_json(*saved.plan);
   return json::serialize(document) + '\n';
 }
@@ -248,6 +319,7 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
   fields.each("interrupts", [&](const json::value& element, const std::string& path) {
     saved.interrupts.push_back(read_interrupt(element, path, complaint));
   });
+  if (const json::value* guest = fields.find("guest")) saved.guest = read_guest(*guest, complaint);
   if (const json::value* plan = fields.find("plan")) {
     auto read = words::sandbox_plan_from_json(*plan);
     if (!read) return unexpected(std::move(read.error()));

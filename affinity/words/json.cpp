@@ -150,6 +150,7 @@ bool Fields::read(std::string_view name, policy::IdSet<Tag>& into) {
 template bool Fields::read(std::string_view, policy::CpuSet&);
 template bool Fields::read(std::string_view, policy::NodeSet&);
 template bool Fields::read(std::string_view, policy::VcpuSet&);
+template bool Fields::read(std::string_view, policy::GuestCpuSet&);
 
 void Fields::each(std::string_view name, const Visit& visit) {
   const auto* value = find(name);

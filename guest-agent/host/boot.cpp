@@ -5,10 +5,12 @@
 #include <optional>
 #include <string_view>
 
+#include "guest-agent/host/kernel_image.hpp"
+
 namespace ka::guest {
 namespace {
 
-/// The number at the beginning of `text`, which is taken off.
+/// The number at the beginning of `text`, which is removed from it.
 std::optional<int> take_number(std::string_view& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -17,9 +19,10 @@ std::optional<int> take_number(std::string_view& text) {
   return number;
 }
 
-/// "4,maxcpus=8", "cpus=4,...", "boot=4,max=8".
-std::optional<int> cold_vcpus(std::string_view list, std::string_view key) {
-  for (bool first = true; !list.empty(); first = false) {
+/// A number of a list of options by its name: "4,maxcpus=8", "cpus=4,...", "boot=4,max=8".
+/// `is_first`: the list may begin with it, without a name.
+std::optional<int> option(std::string_view list, std::string_view key, bool is_first) {
+  for (bool first = is_first; !list.empty(); first = false) {
     std::string_view part = list.substr(0, list.find(','));
     list.remove_prefix(std::min(part.size() + 1, list.size()));
     if (part.starts_with(key)) {
@@ -33,19 +36,34 @@ std::optional<int> cold_vcpus(std::string_view list, std::string_view key) {
   return std::nullopt;
 }
 
-/// Of "vmlinux-6.12.36-157" or "vmlinuz-6.12.36": at least 6.10.
-bool numbers_at_boot(const std::string& kernel) {
+void read_smp(policy::BootFacts& boot, std::string_view list) {
+  boot.cold_vcpus = option(list, "cpus=", true);
+  boot.max_vcpus = option(list, "maxcpus=", false);
+  // Sockets, cores and threads say how many there may be, too.
+  if (list.find(',') == std::string_view::npos) boot.max_vcpus = boot.cold_vcpus;
+}
+
+void read_cpus(policy::BootFacts& boot, std::string_view list) {
+  boot.cold_vcpus = option(list, "boot=", true);
+  boot.max_vcpus = option(list, "max=", false);
+  if (!boot.max_vcpus) boot.max_vcpus = boot.cold_vcpus;
+}
+
+/// Of "vmlinux-6.12.36-157" or "vmlinuz-6.12.36", as Kata installs them.
+policy::Numbering numbering_of_name(std::string_view name) {
+  const bool has_release = name.starts_with("vmlinux-") || name.starts_with("vmlinuz-");
+  return has_release ? policy::numbering_of(name.substr(8)) : policy::Numbering::kUnknown;
+}
+
+/// An image is only read where its name does not spare it.
+policy::Numbering numbering_of_kernel(const std::string& kernel) {
+  if (kernel.empty()) return policy::Numbering::kUnknown;
   std::error_code none;
   const auto real = std::filesystem::weakly_canonical(kernel, none);
-  const std::string name = real.filename().native();
-  std::string_view rest = name;
-  if (!rest.starts_with("vmlinux-") && !rest.starts_with("vmlinuz-")) return false;
-  rest.remove_prefix(8);
-  const auto major = take_number(rest);
-  if (!major || !rest.starts_with('.')) return false;
-  rest.remove_prefix(1);
-  const auto minor = take_number(rest);
-  return minor && (*major > 6 || (*major == 6 && *minor >= 10));
+  const auto by_name = numbering_of_name(real.filename().native());
+  if (by_name == policy::Numbering::kByApicId) return by_name;
+  const std::string release = kernel_release(real);
+  return release.empty() ? by_name : policy::numbering_of(release);
 }
 
 }  // namespace
@@ -57,11 +75,18 @@ policy::BootFacts boot_facts(const std::vector<std::string>& command_line) {
   for (std::size_t i = 0; i + 1 < command_line.size(); ++i) {
     const std::string& name = command_line[i];
     const std::string& value = command_line[i + 1];
-    if (name == "-smp") boot.cold_vcpus = cold_vcpus(value, "cpus=");
-    if (name == "--cpus") boot.cold_vcpus = cold_vcpus(value, "boot=");
-    if (name == "-kernel" || name == "--kernel") boot.numbers_at_boot = numbers_at_boot(value);
+    if (name == "-smp") read_smp(boot, value);
+    if (name == "--cpus") read_cpus(boot, value);
   }
+  boot.numbering = numbering_of_kernel(kernel_of(command_line));
   return boot;
+}
+
+std::string kernel_of(const std::vector<std::string>& command_line) {
+  for (std::size_t i = 0; i + 1 < command_line.size(); ++i) {
+    if (command_line[i] == "-kernel" || command_line[i] == "--kernel") return command_line[i + 1];
+  }
+  return {};
 }
 
 }  // namespace ka::guest

@@ -8,7 +8,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Until a container that kata-agent did not have yet is asked for again; doubled each time.
+/// Until it is asked again for a container that it did not have yet, or for CPUs that were not
+/// online yet; doubled each time.
 constexpr std::chrono::milliseconds kFirstLook = 250ms;
 constexpr int kFirstWrongCpu = 8;
 
@@ -41,12 +42,39 @@ void KataLink::begin() {
 void KataLink::receive(std::string_view bytes) {
   std::vector<KataAnswer> answers;
   std::string out;
+  const bool was_asked = session_->is_asked_online();
   const bool good = session_->receive(bytes, answers, out);
   if (good) connection_.send(std::move(out));
   const std::weak_ptr<bool> alive = alive_;
   take(answers);
+  if (!alive.expired() && was_asked && session_ && !session_->is_asked_online()) take_count();
   if (alive.expired()) return;
   if (!good) return end();
+  follow_deadline();
+}
+
+/// Whoever is told may end this link. One that refuses to count is not asked again.
+void KataLink::take_count() {
+  if (session_->most_online() == 0) wanted_online_ = 0;
+  if (session_->most_online() < wanted_online_) look_again();
+  if (events_.counted) events_.counted();
+}
+
+void KataLink::look_again() {
+  connection_.later(look_again_, [this] {
+    send_wanted();
+    if (session_->most_online() < wanted_online_) count_online(wanted_online_);
+  });
+  look_again_ = std::min(2 * look_again_, last_look_);
+}
+
+void KataLink::count_online(int wanted) {
+  if (wanted != wanted_online_) look_again_ = kFirstLook;
+  wanted_online_ = wanted;
+  if (!session_ || !session_->ready() || session_->is_asked_online()) return;
+  std::string out;
+  session_->ask_online(out);
+  connection_.send(std::move(out));
   follow_deadline();
 }
 
@@ -57,10 +85,7 @@ void KataLink::take(const std::vector<KataAnswer>& answers) {
     done_[answer.container] = {answer.cpus, answer.problem};
     absent |= answer.problem == policy::GuestProblem::kNotFound;
   }
-  if (absent) {
-    connection_.later(look_again_, [this] { send_wanted(); });
-    look_again_ = std::min(2 * look_again_, last_look_);
-  }
+  if (absent) look_again();
   const std::weak_ptr<bool> alive = alive_;
   if (session_->ready() && !std::exchange(told_connected_, true)) {
     connection_.welcome();

@@ -24,7 +24,7 @@ inline constexpr Patience kKataPatience{.longest = std::chrono::seconds(30)};
 
 class KataLink {
  public:
-  using Sets = std::map<std::string, policy::GuestCpuSet>;  ///< guest CPUs by container
+  using Sets = policy::GuestSets;
 
   /// Called from the loop. Any of them may be empty.
   struct Events {
@@ -32,6 +32,8 @@ class KataLink {
     std::function<void(const std::string& version)> connected;
     /// What is known of all containers that were asked for, whenever that changed.
     std::function<void()> told;
+    /// It counted the guest's CPUs.
+    std::function<void()> counted;
     /// There is no connection (any more), or an answer is late: told once for each reason.
     std::function<void(const std::string& reason)> lost;
   };
@@ -50,6 +52,11 @@ class KataLink {
   /// anew.
   void place(const Sets& wanted, bool again);
 
+  /// Asks how many CPUs the guest has online, until it has this many.
+  void count_online(int wanted);
+  /// The most that it ever counted; 0: it did not.
+  int most_online() const { return session_ ? session_->most_online() : 0; }
+
   /// By id, of those asked for; a container that was not answered for yet is not in it.
   std::vector<policy::GuestContainerState> states() const;
   /// Every container was answered for.
@@ -66,6 +73,8 @@ class KataLink {
   void receive(std::string_view bytes);
   void take(const std::vector<KataAnswer>& answers);
   void send_wanted();
+  void take_count();
+  void look_again();
   bool is_refused(const policy::GuestCpuSet& cpus) const;
   void follow_deadline();
   void lose(const std::string& reason);
@@ -76,6 +85,7 @@ class KataLink {
   std::chrono::milliseconds last_look_;
   std::chrono::milliseconds look_again_;
   bool told_connected_ = false;
+  int wanted_online_ = 0;  ///< 0: it is not asked
   Sets wanted_;
   std::map<std::string, Told> done_;
   std::optional<KataSession> session_;

@@ -1,9 +1,9 @@
 #include "guest-agent/host/kata_session.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
-#include "shim-ext/ttrpc/envelope.hpp"
 #include "shim-ext/ttrpc/wire.hpp"
 
 namespace ka::guest {
@@ -36,6 +36,23 @@ policy::GuestProblem problem_of(Code code) {
                                         : policy::GuestProblem::kRefused;
 }
 
+/// How many CPUs lines like `kata_guest_cpu_time{cpu="1",item="user"} 70` name, from 0 on.
+int count_cpus(std::string_view metrics) {
+  constexpr std::string_view kLine = "kata_guest_cpu_time{cpu=\"";
+  int count = 0;
+  for (auto at = metrics.find(kLine); at != std::string_view::npos;
+       at = metrics.find(kLine, at + 1)) {
+    const std::string_view label = metrics.substr(at + kLine.size());
+    int number = 0;
+    const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), number);
+    const bool is_number =
+        error == std::errc{} && end != label.data() + label.size() && *end == '"';
+    if (is_number && number >= 0 && std::cmp_less(number, kMaxCpus))
+      count = std::max(count, number + 1);
+  }
+  return count;
+}
+
 bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
@@ -52,6 +69,7 @@ std::string KataSession::start() {
 
 void KataSession::ask_details(std::string& out) {
   open_ = true;
+  call_ = Call::kDetails;
   send("GetGuestDetails", {}, out);
 }
 
@@ -88,7 +106,7 @@ void KataSession::send(std::string_view method, std::string_view payload, std::s
 
 void KataSession::update(const std::string& container, const policy::GuestCpuSet& cpus,
                          std::string& out) {
-  const bool under_way = ready_ && stream_ != 0;
+  const bool under_way = ready_ && stream_ != 0 && call_ == Call::kUpdate;
   // Only the last word about a container counts, but what is on its way is on its way.
   const auto waiting = updates_.begin() + (under_way && !updates_.empty() ? 1 : 0);
   updates_.erase(std::remove_if(waiting, updates_.end(),
@@ -97,14 +115,26 @@ void KataSession::update(const std::string& container, const policy::GuestCpuSet
                                 }),
                  updates_.end());
   updates_.push_back({container, cpus});
-  if (!under_way) send_next(out);
+  send_next(out);
+}
+
+void KataSession::ask_online(std::string& out) {
+  ask_online_ = true;
+  send_next(out);
 }
 
 void KataSession::send_next(std::string& out) {
-  if (!ready_ || stream_ != 0 || updates_.empty() || forbidden_) return;
-  send("UpdateContainer", update_request(updates_.front()), out);
+  if (!ready_ || stream_ != 0) return;
+  if (!updates_.empty() && !forbidden_) {
+    call_ = Call::kUpdate;
+    send("UpdateContainer", update_request(updates_.front()), out);
+  } else if (ask_online_) {
+    call_ = Call::kMetrics;
+    send("GetMetrics", {}, out);
+  }
 }
 
+/// A call is answered once, and the next one is sent.
 bool KataSession::take(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers,
                        std::string& out) {
   if (frame.header.type != ttrpc::kResponse) return fail("kata-agent sent what is no answer");
@@ -116,22 +146,49 @@ bool KataSession::take(const ttrpc::Frame& frame, std::vector<KataAnswer>& answe
   if (!answer) return fail("kata-agent's answer cannot be read");
   stream_ = 0;
   ++answered_;
-  if (answer->code == Code::kPermissionDenied && ready_) {
+  if (!take_answer(*answer, answers)) return false;
+  send_next(out);
+  return true;
+}
+
+bool KataSession::take_answer(const ttrpc::Answer& answer, std::vector<KataAnswer>& answers) {
+  switch (call_) {
+    case Call::kDetails:
+      // One that does not tell who it is may still do what it is asked.
+      if (answer.code == Code::kOk && !take_details(answer.payload)) return false;
+      ready_ = true;
+      return true;
+    case Call::kUpdate:
+      return take_update(answer.code, answers);
+    case Call::kMetrics:
+      return take_metrics(answer);
+  }
+  return true;
+}
+
+bool KataSession::take_update(Code code, std::vector<KataAnswer>& answers) {
+  if (code == Code::kPermissionDenied) {
     forbidden_ = true;
     return fail("kata-agent's policy forbids to place containers");
   }
-  if (!ready_) {
-    // One that does not tell who it is may still do what it is asked.
-    if (answer->code == Code::kOk && !take_details(answer->payload)) return false;
-    ready_ = true;
-  } else {
-    KataAnswer done = std::move(updates_.front());
-    updates_.pop_front();
-    done.problem = problem_of(answer->code);
-    answers.push_back(std::move(done));
-  }
-  send_next(out);
+  KataAnswer done = std::move(updates_.front());
+  updates_.pop_front();
+  done.problem = problem_of(code);
+  answers.push_back(std::move(done));
   return true;
+}
+
+/// Metrics{metrics 1}. One that refuses has said nothing.
+bool KataSession::take_metrics(const ttrpc::Answer& answer) {
+  ask_online_ = false;
+  if (answer.code != Code::kOk) return true;
+  Reader response(answer.payload);
+  while (const auto field = response.next()) {
+    if (field->number == 1 && field->is_bytes) {
+      most_online_ = std::max(most_online_, count_cpus(field->bytes));
+    }
+  }
+  return response.good() || fail("kata-agent's metrics cannot be read");
 }
 
 /// GuestDetailsResponse{agent_details 2}, AgentDetails{version 1, init_daemon 2}.

@@ -1,7 +1,7 @@
 // A conversation with kata-agent itself, without I/O: ttrpc, the service grpc.AgentService, of
-// which two calls are needed (kata-containers, src/libs/protocols/protos/agent.proto and oci.proto;
-// the messages are written by their field numbers). Its guest is as hostile as ours: one call at a
-// time, a bound for each answer, and an answer that nobody asked for ends it.
+// which three calls are needed (kata-containers, src/libs/protocols/protos/agent.proto and
+// oci.proto; the messages are written by their field numbers). Its guest is as hostile as ours: one
+// call at a time, a bound for each answer, and an answer that nobody asked for ends it.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 
 #include "guest-agent/host/opener.hpp"
 #include "policy/facts/guest.hpp"
+#include "shim-ext/ttrpc/envelope.hpp"
 #include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::guest {
@@ -37,6 +38,9 @@ class KataSession {
   /// Sends UpdateContainer with these guest CPUs, in its turn.
   void update(const std::string& container, const policy::GuestCpuSet& cpus, std::string& out);
 
+  /// Asks how many CPUs the guest has online, in its turn.
+  void ask_online(std::string& out);
+
   /// It told who it is.
   bool ready() const { return ready_; }
   /// An answer is due.
@@ -46,6 +50,12 @@ class KataSession {
   const std::string& version() const { return version_; }
   /// It is the guest's first program, and so does not leave cgroups to systemd.
   bool is_init() const { return is_init_; }
+  /// The most CPUs that the guest was ever seen to have online, by GetMetrics: kata-agent counts
+  /// the lines of /proc/stat, and never takes one back (src/agent/src/metrics.rs). 0: it did not
+  /// say.
+  int most_online() const { return most_online_; }
+  /// ask_online() was not answered yet.
+  bool is_asked_online() const { return ask_online_; }
   /// Its policy forbids the call: no use to try again.
   bool is_forbidden() const { return forbidden_; }
   const std::string& failure() const { return failure_; }
@@ -58,6 +68,11 @@ class KataSession {
   bool take_details(std::string_view payload);
   void send(std::string_view method, std::string_view payload, std::string& out);
   void send_next(std::string& out);
+  bool take_answer(const ttrpc::Answer& answer, std::vector<KataAnswer>& answers);
+  bool take_update(ttrpc::Code code, std::vector<KataAnswer>& answers);
+  bool take_metrics(const ttrpc::Answer& answer);
+
+  enum class Call { kDetails, kUpdate, kMetrics };
 
   Opener opener_;
   bool open_ = false;
@@ -68,7 +83,10 @@ class KataSession {
   std::string failure_;
   ttrpc::Decoder decoder_{kMaxMessage};
   std::uint32_t next_stream_ = 1;
-  std::uint32_t stream_ = 0;  ///< of the call that is not answered; 0: none
+  std::uint32_t stream_ = 0;    ///< of the call that is not answered; 0: none
+  Call call_ = Call::kDetails;  ///< that one
+  bool ask_online_ = false;
+  int most_online_ = 0;
   std::uint64_t answered_ = 0;
   std::deque<KataAnswer> updates_;  ///< the first of them is on its way once we are ready
 };

@@ -18,6 +18,22 @@ std::string_view guest_method_name(GuestMethod method) {
   return "none";
 }
 
+std::string_view guest_doubt_name(GuestDoubt doubt) {
+  switch (doubt) {
+    case GuestDoubt::kAgentAway:
+      return "agent-away";
+    case GuestDoubt::kNumbersUncertain:
+      return "numbers-uncertain";
+    case GuestDoubt::kVcpusMissing:
+      return "vcpus-missing";
+    case GuestDoubt::kUnanswered:
+      return "unanswered";
+    case GuestDoubt::kRefused:
+      return "refused";
+  }
+  return "unanswered";
+}
+
 std::string_view guest_problem_name(GuestProblem problem) {
   switch (problem) {
     case GuestProblem::kNone:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,9 @@ struct GuestContainer {
   std::string name;
   std::vector<std::uint64_t> hardware_ids;  ///< of its vCPUs, ascending; empty: those in common
   bool dedicated = false;
+  /// It owns CPUs, and vCPUs of its own may still be plugged: until they are there it is not
+  /// narrowed to less than what is in common, or it would be held on the wrong ones.
+  bool waiting = false;
   bool lift_quota = false;  ///< no CFS quota in its cgroup
 
   bool operator==(const GuestContainer&) const = default;
@@ -59,6 +63,31 @@ struct GuestWishes {
 
   bool operator==(const GuestWishes&) const = default;
 };
+
+/// CPUs by container id.
+using GuestSets = std::map<std::string, GuestCpuSet>;
+
+/// What was written into a guest, or is about to be, and was not taken back. It outlives a restart
+/// of the daemon, and the agent that was asked.
+struct GuestTold {
+  std::string address;   ///< of the agent that was asked last
+  bool by_kata = false;  ///< kata-agent was asked, in guest CPU numbers; else ours, in hardware ids
+  GuestSets containers;
+
+  bool operator==(const GuestTold&) const = default;
+};
+
+/// Why it is not confirmed that a container of a guest runs where the plan wants it.
+enum class GuestDoubt {
+  kAgentAway,         ///< no agent answers
+  kNumbersUncertain,  ///< nobody tells which guest CPU each vCPU is: it keeps all of them
+  kVcpusMissing,      ///< vCPUs of its own are not plugged yet: it keeps what is in common
+  kUnanswered,        ///< the agent was asked and has not said that it is done
+  kRefused            ///< the agent or the guest's kernel refuses it
+};
+
+/// "agent-away", "numbers-uncertain", "vcpus-missing", "unanswered", "refused".
+std::string_view guest_doubt_name(GuestDoubt doubt);
 
 /// How a container's processes are held on their CPUs.
 enum class GuestMethod {

@@ -19,10 +19,19 @@ NodeSet nodes_of(const CpuSet& cpus, const Topology& topology) {
   return nodes;
 }
 
-/// A vCPU that serves no exclusive container, or one that nobody can tell from the others, or the
-/// one that has to carry the rest as well.
-bool is_common(const SandboxPlan& plan, const VcpuPlan& vcpu) {
+/// It owns more CPUs than there are vCPUs for it.
+bool lacks_vcpus(const SandboxPlan& plan, std::string_view container) {
+  return std::ranges::any_of(plan.warnings, [container](const Note& note) {
+    return note.subject == container &&
+           (note.code == Code::kTooFewVcpus || note.code == Code::kVcpuShared);
+  });
+}
+
+/// A vCPU that serves no exclusive container, or one that nobody can tell from the others, or one
+/// that waits for more, or the one that has to carry the rest as well.
+bool is_common(const SandboxPlan& plan, const VcpuPlan& vcpu, bool may_grow) {
   if (vcpu.container.empty() || vcpu.container == kSandboxMask) return true;
+  if (may_grow && lacks_vcpus(plan, vcpu.container)) return true;
   return std::ranges::any_of(plan.warnings, [&vcpu](const Note& note) {
     return note.code == Code::kNoFloatingVcpu && note.number == vcpu.index;
   });
@@ -68,7 +77,7 @@ GuestCpuSet common_cpus(const GuestWishes& wishes, const GuestCpuSet& online,
 }  // namespace
 
 GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& vcpus,
-                         const Topology& topology, const GuestSettings& settings) {
+                         const Topology& topology, const GuestSettings& settings, bool may_grow) {
   GuestWishes wishes;
   wishes.move_interrupts = settings.move_interrupts;
   for (const VcpuPlan& vcpu : plan.vcpus) {
@@ -79,19 +88,27 @@ GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& 
                             .cpus = vcpu.cpus,
                             .nodes = nodes_of(vcpu.cpus, topology),
                             .dedicated = vcpu.role == VcpuRole::kDedicated,
-                            .common = is_common(plan, vcpu)});
+                            .common = is_common(plan, vcpu, may_grow)});
   }
   std::ranges::sort(wishes.vcpus, {}, &GuestVcpu::hardware_id);
   for (const ContainerPlan& container : plan.containers) {
     if (container.id == kSandboxMask) continue;
-    wishes.containers.push_back({.id = container.id,
-                                 .name = container.name,
-                                 .hardware_ids = hardware_ids(container.vcpus, vcpus),
-                                 .dedicated = container.dedicated,
-                                 .lift_quota = settings.lift_quota && owns_vcpus(plan, container)});
+    const bool waits = may_grow && lacks_vcpus(plan, container.id);
+    wishes.containers.push_back(
+        {.id = container.id,
+         .name = container.name,
+         .hardware_ids = hardware_ids(waits ? VcpuSet() : container.vcpus, vcpus),
+         .dedicated = container.dedicated,
+         .waiting = waits,
+         .lift_quota = settings.lift_quota && owns_vcpus(plan, container)});
   }
   std::ranges::sort(wishes.containers, {}, &GuestContainer::id);
   return wishes;
+}
+
+bool keeps_vcpus_apart(const GuestWishes& wishes) {
+  return std::ranges::any_of(wishes.vcpus, [](const GuestVcpu& vcpu) { return !vcpu.common; }) ||
+         std::ranges::any_of(wishes.containers, &GuestContainer::waiting);
 }
 
 GuestPlacement place_in_guest(const GuestWishes& wishes, const std::vector<GuestCpu>& cpus) {

@@ -20,9 +20,14 @@ namespace ka::policy {
 inline constexpr std::string_view kSandboxMask = "sandbox-mask";
 
 /// What a guest is asked, by the plan of its sandbox. vCPUs without a known APIC id are left out:
-/// they cannot be named.
+/// they cannot be named. `may_grow`: the VM may get more vCPUs, so that a container with fewer than
+/// it is to have waits for them, on those in common.
 GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& vcpus,
-                         const Topology& topology, const GuestSettings& settings);
+                         const Topology& topology, const GuestSettings& settings, bool may_grow);
+
+/// Some container has vCPUs that others are to keep off, or waits for such: where this is not so
+/// every container may use every vCPU, and there is nothing to tell a guest.
+bool keeps_vcpus_apart(const GuestWishes& wishes);
 
 /// Wishes in the guest's numbers.
 struct GuestPlacement {

@@ -1,9 +1,21 @@
 #include "policy/plan/guest_numbers.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
 
 namespace ka::policy {
 namespace {
+
+/// The number at the beginning of `text`, which is removed from it.
+std::optional<int> take_number(std::string_view& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || number < 0) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
 
 /// What was there at boot is numbered in its order, by every kernel.
 bool are_those_of_boot(const std::vector<VcpuFacts>& vcpus, const BootFacts& boot) {
@@ -12,26 +24,131 @@ bool are_those_of_boot(const std::vector<VcpuFacts>& vcpus, const BootFacts& boo
   return std::ranges::all_of(vcpus, [count](const VcpuFacts& vcpu) { return vcpu.index < count; });
 }
 
+VcpuSet indices_of(const std::vector<VcpuFacts>& vcpus) {
+  VcpuSet indices;
+  for (const VcpuFacts& vcpu : vcpus) indices.add(vcpu.index);
+  return indices;
+}
+
+using Numbers = std::map<int, int>;  ///< guest's numbers by index
+
+std::optional<Numbers> numbers_by_index(const std::vector<VcpuFacts>& vcpus,
+                                        const BootFacts& boot) {
+  if (boot.numbering != Numbering::kByApicId && !are_those_of_boot(vcpus, boot)) return {};
+  Numbers numbers;
+  for (const VcpuFacts& vcpu : vcpus) numbers[vcpu.index] = vcpu.index;
+  return numbers;
+}
+
+std::optional<Numbers> numbers_by_plugging(const BootFacts& boot, const PlugHistory& history) {
+  if (boot.numbering != Numbering::kByPlugging || !history.from_boot || !history.settled) return {};
+  Numbers numbers;
+  for (int index = 0; index < *boot.cold_vcpus; ++index) numbers[index] = index;
+  for (const VcpuSet& group : history.groups) {
+    for (const int index : group) numbers.emplace(index, static_cast<int>(numbers.size()));
+  }
+  return numbers;
+}
+
+/// By counting, by index, and what was ever counted.
+GuestCpuSet conceivable(const std::vector<VcpuFacts>& vcpus, const BootFacts& boot,
+                        const PlugHistory& history) {
+  const int counted = std::max(history.size(boot), static_cast<int>(vcpus.size()));
+  GuestCpuSet numbers = GuestCpuSet::range(0, counted - 1);
+  if (boot.numbering == Numbering::kByPlugging) return numbers;
+  for (const VcpuFacts& vcpu : vcpus) numbers.add(vcpu.index);
+  return numbers;
+}
+
+GuestCpu to_cpu(const VcpuFacts& vcpu, int number) {
+  return {.number = number,
+          .hardware_id = static_cast<std::uint64_t>(*vcpu.apic_id),
+          .socket = vcpu.socket,
+          .core = vcpu.core,
+          .thread = vcpu.thread,
+          .node = vcpu.numa,
+          .online = true};
+}
+
+std::vector<std::vector<std::uint64_t>> unordered_groups(const std::vector<VcpuFacts>& vcpus,
+                                                         const PlugHistory& history) {
+  std::vector<std::vector<std::uint64_t>> unordered;
+  for (const VcpuSet& group : history.groups) {
+    if (group.size() < 2) continue;
+    auto& ids = unordered.emplace_back();
+    for (const VcpuFacts& vcpu : vcpus) {
+      if (group.contains(vcpu.index)) ids.push_back(static_cast<std::uint64_t>(*vcpu.apic_id));
+    }
+  }
+  return unordered;
+}
+
+/// Of a group of unknown order that lost a vCPU nobody knows which number was lost.
+bool are_groups_whole(const VcpuSet& present, const PlugHistory& history) {
+  return std::ranges::all_of(history.groups, [&present](const VcpuSet& group) {
+    return group.size() < 2 || group.subset_of(present) || !group.intersects(present);
+  });
+}
+
 }  // namespace
 
-std::optional<std::vector<GuestCpu>> guest_cpus_without_agent(const std::vector<VcpuFacts>& vcpus,
-                                                              const BootFacts& boot) {
-  if (vcpus.empty() || (!boot.numbers_at_boot && !are_those_of_boot(vcpus, boot))) {
-    return std::nullopt;
+Numbering numbering_of(std::string_view release) {
+  std::string_view rest = release;
+  const auto major = take_number(rest);
+  if (!major || !rest.starts_with('.')) return Numbering::kUnknown;
+  rest.remove_prefix(1);
+  const auto minor = take_number(rest);
+  if (!minor) return Numbering::kUnknown;
+  if (*major > 6 || (*major == 6 && *minor >= 10)) return Numbering::kByApicId;
+  const bool is_taken_over = *major == 6 && *minor == 9;
+  const bool is_old = !is_taken_over && rest.find(".el") == std::string_view::npos;
+  return is_old ? Numbering::kByPlugging : Numbering::kUnknown;
+}
+
+int PlugHistory::size(const BootFacts& boot) const {
+  int size = boot.cold_vcpus.value_or(0);
+  for (const VcpuSet& group : groups) size += group.size();
+  return size;
+}
+
+void record_vcpus(PlugHistory& history, const std::vector<VcpuFacts>& vcpus,
+                  const BootFacts& boot) {
+  if (history.is_late || !boot.cold_vcpus) return;
+  if (!history.from_boot) {
+    history.is_late = indices_of(vcpus).last() >= *boot.cold_vcpus;
+    history.from_boot = history.settled = are_those_of_boot(vcpus, boot);
+    return;
   }
-  std::vector<GuestCpu> cpus;
+  VcpuSet fresh = indices_of(vcpus) - VcpuSet::range(0, *boot.cold_vcpus - 1);
+  for (const VcpuSet& group : history.groups) fresh -= group;
+  if (fresh.empty()) return;
+  if (std::exchange(history.settled, false) || history.groups.empty()) {
+    history.groups.emplace_back();
+  }
+  history.groups.back() |= fresh;
+}
+
+GuestNumbers guest_numbers(const std::vector<VcpuFacts>& vcpus, const BootFacts& boot,
+                           const PlugHistory& history) {
+  GuestNumbers result{.widest = conceivable(vcpus, boot, history)};
+  const auto has_name = [](const VcpuFacts& vcpu) { return vcpu.apic_id.has_value(); };
+  if (vcpus.empty() || !std::ranges::all_of(vcpus, has_name)) return result;
+  auto numbers = numbers_by_index(vcpus, boot);
+  if (!numbers) {
+    numbers = numbers_by_plugging(boot, history);
+    if (!numbers || !are_groups_whole(indices_of(vcpus), history)) return result;
+    result.unordered = unordered_groups(vcpus, history);
+  }
+  result.widest = {};
   for (const VcpuFacts& vcpu : vcpus) {
-    if (!vcpu.apic_id) return std::nullopt;
-    cpus.push_back({.number = vcpu.index,
-                    .hardware_id = static_cast<std::uint64_t>(*vcpu.apic_id),
-                    .socket = vcpu.socket,
-                    .core = vcpu.core,
-                    .thread = vcpu.thread,
-                    .node = vcpu.numa,
-                    .online = true});
+    const auto number = numbers->find(vcpu.index);
+    if (number == numbers->end()) return {.widest = conceivable(vcpus, boot, history)};
+    result.cpus.push_back(to_cpu(vcpu, number->second));
+    result.widest.add(number->second);
   }
-  std::ranges::sort(cpus, {}, &GuestCpu::number);
-  return cpus;
+  std::ranges::sort(result.cpus, {}, &GuestCpu::number);
+  result.certain = true;
+  return result;
 }
 
 }  // namespace ka::policy

@@ -1,8 +1,15 @@
 #include "guest-agent/host/kata_session.hpp"
 
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
 #include "guest-agent/host/boot.hpp"
+#include "guest-agent/host/kernel_image.hpp"
 #include "policy/plan/guest_numbers.hpp"
 #include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
 #include "tests/unit/guest-agent/kata_peer.hpp"
 
 using namespace ka;
@@ -117,38 +124,168 @@ TEST_CASE("whatever a guest says in kata-agent's place ends its own connection o
   CHECK(after_start(answer(1, "").substr(0, 5)).empty());  // the rest may come
 }
 
+TEST_CASE("kata-agent is asked how many CPUs are online, between what it is told") {
+  Scene scene;
+  std::string out = scene.session.start();
+  scene.peer.online = 3;
+  REQUIRE(scene.settle(out));
+  out.clear();
+  scene.session.ask_online(out);
+  scene.session.update("a", {1}, out);
+  CHECK(scene.session.is_asked_online());
+  REQUIRE(scene.settle(out));
+  CHECK_FALSE(scene.session.is_asked_online());
+  CHECK(scene.session.most_online() == 3);
+  CHECK(scene.answers.size() == 1);
+
+  SECTION("one that refuses has said nothing, and may still be told") {
+    scene.peer.online = 0;
+    out.clear();
+    scene.session.ask_online(out);
+    REQUIRE(scene.settle(out));
+    CHECK(scene.session.failure().empty());
+    CHECK(scene.session.most_online() == 3);
+  }
+}
+
+namespace {
+
+using policy::Numbering;
+
+/// What is known of a VM after it was seen with each of these vCPUs.
+policy::PlugHistory watched(const policy::BootFacts& boot,
+                            const std::vector<std::vector<int>>& looks, bool counted) {
+  policy::PlugHistory history;
+  for (const auto& look : looks) {
+    policy::record_vcpus(history, vcpus(look), boot);
+    history.settled = counted;
+  }
+  return history;
+}
+
+std::vector<int> numbers_of(const policy::GuestNumbers& numbers) {
+  std::vector<int> list;
+  for (const auto& cpu : numbers.cpus) list.push_back(cpu.number);
+  return list;
+}
+
+std::string widest(const policy::GuestNumbers& numbers) {
+  return policy::format_list(numbers.widest);
+}
+
+}  // namespace
+
 TEST_CASE("numbers of vCPUs are certain for what was there at boot, and for later kernels") {
   const policy::BootFacts at_boot{.cold_vcpus = 2};
-  const auto cpus = policy::guest_cpus_without_agent(vcpus({1, 0}), at_boot);
-  REQUIRE(cpus);
-  CHECK(((*cpus)[1].number == 1 && (*cpus)[1].hardware_id == 2 && (*cpus)[1].online));
-  CHECK_FALSE(policy::guest_cpus_without_agent(vcpus({0, 1, 3}), at_boot));  // one was plugged
-  CHECK_FALSE(policy::guest_cpus_without_agent(vcpus({0, 3}), at_boot));     // and one unplugged
-  CHECK_FALSE(policy::guest_cpus_without_agent(vcpus({0, 1}), {}));
-  CHECK_FALSE(policy::guest_cpus_without_agent({}, at_boot));
-  CHECK(policy::guest_cpus_without_agent(vcpus({0, 1}), {.plugs_none = true}));
-  const auto plugged = policy::guest_cpus_without_agent(vcpus({0, 3}), {.numbers_at_boot = true});
-  REQUIRE(plugged);
-  CHECK((*plugged)[1].number == 3);
-  CHECK_FALSE(policy::guest_cpus_without_agent({{.index = 0}}, at_boot));  // no APIC id
+  const auto of = [](const std::vector<int>& indices, const policy::BootFacts& boot) {
+    return policy::guest_numbers(vcpus(indices), boot, {});
+  };
+  const auto cold = of({1, 0}, at_boot);
+  REQUIRE(cold.certain);
+  CHECK((cold.cpus[1].number == 1 && cold.cpus[1].hardware_id == 2 && cold.cpus[1].online));
+  CHECK_FALSE(of({0, 1, 3}, at_boot).certain);  // one was plugged
+  CHECK_FALSE(of({0, 3}, at_boot).certain);     // and one unplugged
+  CHECK_FALSE(of({0, 1}, {}).certain);
+  CHECK_FALSE(of({}, at_boot).certain);
+  CHECK(of({0, 1}, {.plugs_none = true}).certain);
+  const auto later = of({0, 3}, {.numbering = Numbering::kByApicId});
+  REQUIRE(later.certain);
+  CHECK(numbers_of(later) == std::vector{0, 3});
+  CHECK(widest(later) == "0,3");
+  CHECK_FALSE(policy::guest_numbers({{.index = 0}}, at_boot, {}).certain);  // no APIC id
+}
+
+TEST_CASE("an older kernel's numbers follow from the order of plugging, where that was watched") {
+  const policy::BootFacts boot{.cold_vcpus = 1, .numbering = Numbering::kByPlugging};
+  const auto of = [&boot](const std::vector<int>& now, const policy::PlugHistory& history) {
+    return policy::guest_numbers(vcpus(now), boot, history);
+  };
+  const auto one_by_one = of({0, 6, 7}, watched(boot, {{0}, {0, 7}, {0, 6, 7}}, true));
+  REQUIRE(one_by_one.certain);
+  CHECK(one_by_one.cpus[1].hardware_id == 14);  // vCPU 7 came first
+  CHECK(one_by_one.unordered.empty());
+
+  const auto at_once = of({0, 6, 7}, watched(boot, {{0}, {0, 6, 7}}, true));
+  REQUIRE(at_once.certain);
+  CHECK(at_once.unordered == std::vector<std::vector<std::uint64_t>>{{12, 14}});
+
+  CHECK_FALSE(of({0, 6, 7}, watched(boot, {{0}, {0, 6, 7}}, false)).certain);  // not counted
+  CHECK_FALSE(of({0, 6, 7}, watched(boot, {{0, 7}, {0, 6, 7}}, true)).certain);
+  CHECK(widest(of({0, 6, 7}, watched(boot, {{0, 7}, {0, 6, 7}}, true))) == "0-2");
+  // One was plugged and unplugged before anybody looked.
+  CHECK_FALSE(of({0, 6}, watched(boot, {{0, 7}, {0}, {0, 6}}, true)).certain);
+
+  const auto unplugged = of({0, 6}, watched(boot, {{0}, {0, 7}, {0, 6, 7}, {0, 6}}, true));
+  CHECK(numbers_of(unplugged) == std::vector{0, 2});  // it keeps its number
+  CHECK_FALSE(of({0, 6}, watched(boot, {{0}, {0, 6, 7}, {0, 6}}, true)).certain);
+}
+
+TEST_CASE("without a kernel's version every number that may be is known") {
+  const policy::BootFacts boot{.cold_vcpus = 1};
+  CHECK(widest(policy::guest_numbers(vcpus({0, 6, 7}), boot, {})) == "0-2,6-7");
+}
+
+TEST_CASE("a kernel's release tells how it numbers vCPUs") {
+  using policy::numbering_of;
+  CHECK(numbering_of("6.12.36-157") == Numbering::kByApicId);
+  CHECK(numbering_of("7.0") == Numbering::kByApicId);
+  CHECK(numbering_of("6.10") == Numbering::kByApicId);
+  CHECK(numbering_of("6.9.1") == Numbering::kUnknown);
+  CHECK(numbering_of("6.1.62") == Numbering::kByPlugging);
+  CHECK(numbering_of("5.14.0-503.el9.x86_64") == Numbering::kUnknown);
+  CHECK(numbering_of("container") == Numbering::kUnknown);
+  CHECK(numbering_of("") == Numbering::kUnknown);
 }
 
 TEST_CASE("a VMM's command line tells how its guest was started") {
   using guest::boot_facts;
-  CHECK(boot_facts({"qemu", "-smp", "1,cores=1,threads=1,sockets=8,maxcpus=8"}).cold_vcpus == 1);
-  CHECK(boot_facts({"qemu", "-smp", "sockets=2,cpus=4,maxcpus=8"}).cold_vcpus == 4);
-  CHECK_FALSE(boot_facts({"qemu", "-smp", "sockets=2"}).cold_vcpus);
+  const auto smp = [](const char* value) { return boot_facts({"qemu", "-smp", value}); };
+  CHECK(smp("1,cores=1,threads=1,sockets=8,maxcpus=8").cold_vcpus == 1);
+  CHECK(smp("1,cores=1,threads=1,sockets=8,maxcpus=8").max_vcpus == 8);
+  CHECK(smp("sockets=2,cpus=4,maxcpus=8").cold_vcpus == 4);
+  CHECK_FALSE(smp("sockets=2").cold_vcpus);
+  CHECK(smp("4").max_vcpus == 4);
+  CHECK_FALSE(smp("4").may_grow(4));
+  CHECK(smp("1,sockets=8").may_grow(4));
   CHECK_FALSE(boot_facts({"qemu", "-smp"}).cold_vcpus);
   CHECK(boot_facts({"cloud-hypervisor", "--cpus", "boot=3,max=8"}).cold_vcpus == 3);
+  CHECK(boot_facts({"cloud-hypervisor", "--cpus", "boot=3,max=8"}).max_vcpus == 8);
   CHECK(boot_facts({"/opt/kata/bin/firecracker", "--id", "x"}).plugs_none);
-  const auto numbers = [](const char* kernel) {
-    return boot_facts({"qemu", "-kernel", kernel}).numbers_at_boot;
+  const auto numbering = [](const char* kernel) {
+    return boot_facts({"qemu", "-kernel", kernel}).numbering;
   };
-  CHECK(numbers("/opt/kata/share/vmlinux-6.12.36-157"));
-  CHECK(numbers("/x/vmlinuz-7.0"));
-  CHECK(numbers("/x/vmlinux-6.10"));
-  CHECK_FALSE(numbers("/x/vmlinux-6.9.1"));
-  CHECK_FALSE(numbers("/x/vmlinux-6.1.0-100"));
-  CHECK_FALSE(numbers("/x/vmlinux.container"));
-  CHECK_FALSE(numbers("/x/vmlinux-six"));
+  CHECK(numbering("/opt/kata/share/vmlinux-6.12.36-157") == Numbering::kByApicId);
+  CHECK(numbering("/x/vmlinux-6.1.0-100") == Numbering::kByPlugging);
+  CHECK(numbering("/x/vmlinux.container") == Numbering::kUnknown);
+  CHECK(numbering("/x/vmlinux-six") == Numbering::kUnknown);
+}
+
+TEST_CASE("a kernel's image tells its release where its name does not") {
+  const tests::TempDir files;
+  const auto written = [&files](const std::string& name, const std::string& bytes) {
+    std::ofstream(files.path() / name, std::ios::binary) << bytes;
+    return files.path() / name;
+  };
+  // Its format strings have the same words, and its banner may lie across what is read at once.
+  std::string elf = "\177ELF" + std::string(1000, '\0') + "Linux version %s (%s)";
+  elf.resize((std::size_t{1} << 20) - 5, '\0');
+  elf += "Linux version 6.1.62 (kata@build) (gcc) #1 SMP";
+  CHECK(guest::kernel_release(written("vmlinux", elf)) == "6.1.62");
+
+  std::string bzimage(0x800, '\0');
+  bzimage.replace(0x202, 4, "HdrS");
+  bzimage[0x20e] = '\x00';
+  bzimage[0x20f] = '\x04';
+  bzimage.replace(0x600, 30, "6.12.48-amd64 (kata@build) #1 ");
+  const auto image = written("vmlinuz", bzimage);
+  CHECK(guest::kernel_release(image) == "6.12.48-amd64");
+  CHECK(guest::boot_facts({"qemu", "-kernel", image.string()}).numbering == Numbering::kByApicId);
+
+  std::filesystem::create_symlink(image, files.path() / "vmlinux.container");
+  CHECK(guest::kernel_release(files.path() / "vmlinux.container") == "6.12.48-amd64");
+  REQUIRE(::mkfifo((files.path() / "fifo").c_str(), 0600) == 0);
+  CHECK(guest::kernel_release(files.path() / "fifo").empty());
+  CHECK(guest::kernel_release(written("short", "\177ELF")).empty());
+  CHECK(guest::kernel_release(written("text", "Linux version 6.1.62 ")).empty());
+  CHECK(guest::kernel_release(files.path() / "none").empty());
 }
