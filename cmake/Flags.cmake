@@ -33,7 +33,18 @@ if(KA_COVERAGE)
   target_link_options(ka_flags INTERFACE --coverage)
 endif()
 if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND NOT KA_SANITIZE)
-  target_compile_options(ka_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+  include(CheckCXXCompilerFlag)
+  include(CheckCXXSourceCompiles)
+  # Level 3 needs a compiler and a libc that have it: libc warns where one of the two has not.
+  set(CMAKE_REQUIRED_FLAGS "-O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
+  check_cxx_source_compiles("#include <string.h>
+    int main() { return 0; }" KA_HAS_FORTIFY_3)
+  unset(CMAKE_REQUIRED_FLAGS)
+  # Indirect jumps and returns go only where the program means them to (x86's CET).
+  check_cxx_compiler_flag(-fcf-protection=full KA_HAS_CF_PROTECTION)
+  target_compile_options(ka_flags INTERFACE
+    -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$<IF:$<BOOL:${KA_HAS_FORTIFY_3}>,3,2>
+    $<$<BOOL:${KA_HAS_CF_PROTECTION}>:-fcf-protection=full>
     -fstack-protector-strong -fstack-clash-protection -fPIE)
   target_link_options(ka_flags INTERFACE -Wl,-z,relro,-z,now)
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)

@@ -1,7 +1,8 @@
 #include "affinity/api/path.hpp"
 
-#include <algorithm>
 #include <charconv>
+
+#include "affinity/base/text.hpp"
 
 namespace ka::api {
 namespace {
@@ -56,7 +57,7 @@ base::Result<void> take_query(std::string_view field, Path& path) {
       decode(equals == std::string_view::npos ? std::string_view{} : field.substr(equals + 1));
   if (!value) return unexpected(value.error());
   if (!path.query.emplace(*name, *value).second) {
-    return fail(ErrorCode::kInvalid, "the query has \"" + *name + "\" twice");
+    return fail(ErrorCode::kInvalid, "the query has \"" + base::printable(*name) + "\" twice");
   }
   return {};
 }
@@ -77,15 +78,6 @@ base::Result<Path> parse_target(std::string_view target) {
                            [&](std::string_view field) { return take_query(field, path); });
   if (!query) return unexpected(query.error());
   return path;
-}
-
-bool is_id(std::string_view text) {
-  const auto good = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
-           c == '.' || c == '-';
-  };
-  return !text.empty() && text.size() <= 128 && text != "." && text != ".." &&
-         std::ranges::all_of(text, good);
 }
 
 }  // namespace ka::api

@@ -18,8 +18,4 @@ struct Path {
 /// kInvalid: no leading slash, an empty part, a malformed percent code, a query key twice.
 base::Result<Path> parse_target(std::string_view target);
 
-/// Ids of sandboxes and containers: 1 to 128 of [A-Za-z0-9_.-], as containerd and CRI-O give them,
-/// and not "." or "..".
-bool is_id(std::string_view text);
-
 }  // namespace ka::api

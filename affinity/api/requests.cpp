@@ -12,12 +12,6 @@
 namespace ka::api {
 namespace {
 
-/// Text from outside ends up in terminals and in logs, line by line.
-void check_text(const words::Fields& fields, std::string_view key, std::string_view text) {
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; };
-  if (std::ranges::any_of(text, is_control)) fields.complain(key, "has control characters");
-}
-
 /// The threads that a path names, without CPUs.
 base::Result<policy::Override> read_threads(const std::string& role, const std::string& thread) {
   constexpr policy::Role kPinnable[] = {policy::Role::kVcpu, policy::Role::kEmulator,
@@ -79,13 +73,6 @@ base::Result<policy::Event> read_sandbox(policy::Source source, const std::strin
   policy::PodSeen pod{.id = id};
   words::read_pod_fields(fields, pod);
   if (source == policy::Source::kProxy) words::read_proxy_fields(fields, pod);
-  check_text(fields, "pod_uid", pod.pod_uid);
-  check_text(fields, "pod_name", pod.pod_name);
-  check_text(fields, "handler", pod.handler);
-  check_text(fields, "cgroup", pod.cgroup);
-  check_text(fields, "qmp_socket", pod.qmp_socket);
-  check_text(fields, "agent", pod.agent);
-  check_text(fields, "domain", pod.domain);
   fields.finish();
   if (!complaint.empty()) return unexpected(complaint.error());
   if (!pod.qmp_socket.empty()) {
@@ -105,7 +92,6 @@ base::Result<policy::Event> read_container(policy::Source source, const std::str
   words::Fields fields(*document, "", complaint);
   policy::ContainerSeen seen{.sandbox = sandbox, .container = {.id = id}, .exclusive = {}};
   words::read_spec_fields(fields, seen.container);
-  check_text(fields, "name", seen.container.name);
   bool exclusive = false;
   if (fields.read("exclusive", exclusive)) seen.exclusive = exclusive;
   fields.finish();

@@ -11,6 +11,7 @@
 #include "affinity/api/metrics.hpp"
 #include "affinity/api/path.hpp"
 #include "affinity/api/requests.hpp"
+#include "affinity/base/text.hpp"
 #include "affinity/engine/engine.hpp"
 
 namespace ka::api {
@@ -83,7 +84,7 @@ Response wrong_method(const Path& path, const std::string& method) {
 }
 
 base::Result<std::string> checked_id(const std::string& what, const std::string& text) {
-  if (is_id(text)) return text;
+  if (base::is_id(text)) return text;
   return base::fail(ErrorCode::kInvalid,
                     what + " id must be 1 to 128 characters of A-Z, a-z, 0-9, \"_\", \".\", \"-\"");
 }
@@ -116,7 +117,8 @@ base::Result<void> take_source(const std::string& name, Call& call) {
 base::Result<void> take_query(const Route& route, const Path& path, Call& call) {
   for (const auto& [name, value] : path.query) {
     if (name != route.query) {
-      return base::fail(ErrorCode::kInvalid, "the query key \"" + name + "\" is not known here");
+      return base::fail(ErrorCode::kInvalid,
+                        "the query key \"" + base::printable(name) + "\" is not known here");
     }
     if (name == "source") {
       if (auto taken = take_source(value, call); !taken) return taken;

@@ -92,6 +92,17 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t lim
   return read_all(fd.get(), limit, path.string());
 }
 
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t limit) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return fail_errno(errno, path.string());
+  struct stat found{};
+  if (::fstat(fd.get(), &found) != 0) return fail_errno(errno, path.string());
+  if (!S_ISREG(found.st_mode)) {
+    return fail(ErrorCode::kInvalid, path.string() + ": is not a regular file");
+  }
+  return read_all(fd.get(), limit, path.string());
+}
+
 Result<std::string> read_file_at(int directory, const char* name, std::size_t limit) {
   const Fd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC));
   if (!fd) return fail_errno(errno, name);

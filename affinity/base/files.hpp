@@ -19,7 +19,12 @@ namespace ka::base {
 /// Reads a whole file of at most `limit` bytes; a longer one is kInvalid.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit = 1 << 20);
 
-/// The same, relative to an open directory.
+/// The same of a file that others keep and may have replaced: kInvalid for anything but a regular
+/// file. A FIFO is not waited for, a terminal not taken.
+Result<std::string> read_regular_file(const std::filesystem::path& path,
+                                      std::size_t limit = 1 << 20);
+
+/// The same as read_file(), relative to an open directory.
 Result<std::string> read_file_at(int directory, const char* name, std::size_t limit = 1 << 20);
 
 /// Reads a file of one record that the kernel writes at once (seq_file: the stat lines of /proc)

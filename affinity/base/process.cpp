@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "affinity/base/files.hpp"
+#include "affinity/base/text.hpp"
 
 namespace ka::base {
 namespace {
@@ -45,7 +46,7 @@ Result<ThreadStat> parse_thread_stat(std::string_view text) {
   if (close == std::string_view::npos || close < open) return malformed;
   ThreadStat stat;
   if (!read_field(text.substr(0, open), stat.tid)) return malformed;
-  stat.comm = text.substr(open + 2, close - open - 2);
+  stat.comm = printable(text.substr(open + 2, close - open - 2));
   std::string_view rest = text.substr(close + 2);
   const std::string_view state = take_field(rest);
   if (state.size() != 1 || !read_field(take_field(rest), stat.ppid)) return malformed;
@@ -99,7 +100,11 @@ Result<std::string> ProcFs::cgroup(int pid, std::string_view controller) const {
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     const bool wanted =
         controller.empty() ? controllers.empty() : lists_controller(controllers, controller);
-    if (wanted) return std::string(line.substr(second + 1));
+    if (!wanted) continue;
+    const std::string_view path = line.substr(second + 1);
+    if (is_printable(path, kMaxPath)) return std::string(path);
+    return fail(ErrorCode::kInvalid, "the cgroup of process " + std::to_string(pid) +
+                                         " has a name that cannot be shown: " + printable(path));
   }
   return fail(ErrorCode::kNotFound, "process " + std::to_string(pid) + " has no such cgroup");
 }

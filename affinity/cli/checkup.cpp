@@ -133,7 +133,8 @@ std::string_view level_name(Symptom::Level level) {
 }
 
 base::Result<watch::KubeletState> read_kubelet_state(const fs::path& root) {
-  const auto text = base::read_file(root / "var/lib/kubelet/cpu_manager_state");
+  const auto text =
+      base::read_regular_file(root / "var/lib/kubelet/cpu_manager_state", watch::kMaxKubeletState);
   if (!text) return unexpected(text.error());
   return watch::parse_kubelet_state(*text);
 }

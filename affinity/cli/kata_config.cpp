@@ -55,7 +55,7 @@ bool imports_conf_d(const config::Entries& entries) {
 }
 
 base::Result<config::Entries> read_entries(const fs::path& file) {
-  const auto text = base::read_file(file);
+  const auto text = base::read_regular_file(file);
   if (!text) return unexpected(text.error());
   return config::parse_whole(*text, file);
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "affinity/base/text.hpp"
 #include "affinity/config/keys.hpp"
 #include "affinity/words/sentences.hpp"
 #include "affinity/words/settings.hpp"
@@ -151,9 +152,11 @@ std::string check_names(const std::vector<std::string>& names) {
   return {};
 }
 
-std::string check_words(const std::vector<std::string>& words) {
-  const bool good = std::ranges::none_of(words, &std::string::empty);
-  return good ? "" : "must not hold an empty string";
+std::string check_ids(const std::vector<std::string>& ids) {
+  const auto wrong = std::ranges::find_if_not(ids, base::is_id);
+  if (wrong == ids.end()) return {};
+  return '"' + *wrong + "\" is no id of a sandbox (1 to " + std::to_string(base::kMaxId) +
+         " characters of A-Z, a-z, 0-9, \"_\", \".\", \"-\")";
 }
 
 std::string check_value(const Key& key, const Value& value) {
@@ -165,10 +168,10 @@ std::string check_value(const Key& key, const Value& value) {
     if (seconds != nullptr && *seconds >= 1 && *seconds <= kMostSeconds) return {};
     return "must be a whole number of seconds from 1 to " + std::to_string(kMostSeconds);
   }
-  if (key.type == Type::kNames || key.type == Type::kWords) {
+  if (key.type == Type::kNames || key.type == Type::kIds) {
     const auto* names = std::get_if<std::vector<std::string>>(&value);
     if (names == nullptr) return must_be("an array of strings", value);
-    return key.type == Type::kNames ? check_names(*names) : check_words(*names);
+    return key.type == Type::kNames ? check_names(*names) : check_ids(*names);
   }
   const auto* text = std::get_if<std::string>(&value);
   return text == nullptr ? must_be("a string", value) : check_text(key, *text);
@@ -202,6 +205,13 @@ const Key* key_of(const Path& path) {
   return key != nullptr && key->per_sandbox ? key : nullptr;
 }
 
+/// A table for a handler's keys that has none.
+bool is_empty_handler(const Path& path, const Value& value) {
+  const auto* table = std::get_if<Unfit>(&value);
+  return table != nullptr && table->is_empty_table && path[0] == "handler" &&
+         (path.size() == 1 || (path.size() == 2 && !path[1].empty()));
+}
+
 std::string unknown_key(const Path& path) {
   if (path.size() == 3 && path[0] == "handler" && find_key(path[2]) != nullptr) {
     return "belongs to the node, not to one handler; a handler may have " + quoted(sandbox_keys());
@@ -213,6 +223,7 @@ std::string unknown_key(const Path& path) {
 
 base::Result<void> check(const Entries& entries) {
   for (const auto& [path, entry] : entries) {
+    if (is_empty_handler(path, entry.value)) continue;
     const Key* key = key_of(path);
     if (key == nullptr) {
       return unexpected(error_at(entry.key_at, join(path) + ": " + unknown_key(path)));
@@ -226,7 +237,8 @@ base::Result<void> check(const Entries& entries) {
 
 base::Result<void> check_cpus(const Entries& entries, const policy::CpuSet& machine) {
   for (const auto& [path, entry] : entries) {
-    if (key_of(path)->type != Type::kHousekeeping) continue;
+    const Key* key = key_of(path);
+    if (key == nullptr || key->type != Type::kHousekeeping) continue;
     const auto housekeeping = words::parse_housekeeping(std::get<std::string>(entry.value));
     const policy::CpuSet strange = housekeeping->cpus - machine;
     if (strange.empty()) continue;

@@ -108,7 +108,7 @@ struct Merged {
 };
 
 base::Result<void> merge(const fs::path& file, Merged& into) {
-  const auto text = base::read_file(file);
+  const auto text = base::read_regular_file(file, kMaxFile);
   if (!text) return unexpected(text.error());
   auto entries = parse_toml(*text, file);
   if (!entries) return unexpected(std::move(entries.error()));

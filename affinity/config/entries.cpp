@@ -3,6 +3,11 @@
 // Debian's libtomlplusplus is built with exceptions, and its functions are named after that.
 #include <toml++/toml.h>
 
+#include <algorithm>
+
+#include "affinity/base/text.hpp"
+#include "affinity/config/nesting.hpp"
+
 namespace ka::config {
 namespace {
 
@@ -27,22 +32,32 @@ Value scalar_value(const toml::node& node) {
   if (const auto* number = node.as_floating_point()) return number->get();
   if (const auto* string = node.as_string()) return string->get();
   if (const auto* array = node.as_array()) return array_value(*array);
-  return Unfit{"a date or time"};
+  return node.is_table() ? Unfit{"a table", true} : Unfit{"a date or time"};
 }
 
-/// Puts the values of a table and of the tables in it into `entries`.
+/// Puts the values of a table and of the tables in it into `entries`; a table without any is one.
 void flatten(const toml::table& table, const std::vector<std::string>& path,
              const std::string& file, Entries& entries) {
   for (const auto& [key, node] : table) {
     auto below = path;
     below.emplace_back(key.str());
-    if (const auto* inner = node.as_table()) {
+    if (const auto* inner = node.as_table(); inner != nullptr && !inner->empty()) {
       flatten(*inner, below, file, entries);
     } else {
       entries[below] = {scalar_value(node), location(key.source(), file),
                         location(node.source(), file)};
     }
   }
+}
+
+base::Result<void> check_nesting(std::string_view text, const std::string& file) {
+  const auto deep = find_too_deep(text);
+  if (!deep) return {};
+  const std::string_view before = text.substr(0, *deep);
+  const auto line = static_cast<unsigned>(std::ranges::count(before, '\n')) + 1;
+  const auto column = static_cast<unsigned>(before.size() - (before.rfind('\n') + 1)) + 1;
+  return unexpected(error_at({file, line, column},
+                             "nests deeper than " + std::to_string(kMaxNesting) + " levels"));
 }
 
 base::Result<std::optional<Entries>> affinity_of(const toml::table& root, const std::string& file) {
@@ -62,7 +77,7 @@ base::Result<std::optional<Entries>> affinity_of(const toml::table& root, const 
 base::Error error_at(const Location& where, const std::string& what) {
   return {base::ErrorCode::kInvalid,
           where.file + ':' + std::to_string(where.line) + ':' + std::to_string(where.column) +
-              ": " + what,
+              ": " + base::printable(what, base::kMaxSentence),
           0};
 }
 
@@ -79,6 +94,7 @@ std::string type_name(const Value& value) {
 }
 
 base::Result<Entries> parse_whole(const std::string& text, const std::string& file) {
+  if (auto good = check_nesting(text, file); !good) return unexpected(std::move(good.error()));
   try {
     Entries entries;
     flatten(toml::parse(text, file), {}, file, entries);
@@ -89,6 +105,7 @@ base::Result<Entries> parse_whole(const std::string& text, const std::string& fi
 }
 
 base::Result<std::optional<Entries>> parse_toml(const std::string& text, const std::string& file) {
+  if (auto good = check_nesting(text, file); !good) return unexpected(std::move(good.error()));
   try {
     return affinity_of(toml::parse(text, file), file);
   } catch (const toml::parse_error& error) {

@@ -26,6 +26,7 @@ base::Error error_at(const Location& where, const std::string& what);
 /// A value of a type that nobody reads: what it is, in words ("a date or time").
 struct Unfit {
   std::string what;
+  bool is_empty_table = false;
 };
 
 using Value =

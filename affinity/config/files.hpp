@@ -8,6 +8,9 @@
 
 namespace ka::config {
 
+/// The largest configuration file or drop-in that is read.
+inline constexpr std::size_t kMaxFile = std::size_t{1} << 20;
+
 /// Kata's search order below `root`: the administrator's place first, and runtime-rs, the default
 /// runtime, before the Go runtime (kata-types' default.rs; katautils' config-settings.go). Files
 /// that are not there are among them.

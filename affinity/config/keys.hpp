@@ -15,7 +15,7 @@ enum class Type {
   kAddress,       ///< "ADDRESS:PORT", numeric; "" for none
   kSeconds,       ///< a whole number, 1 to 86400
   kUri,           ///< a libvirt URI of this machine, or empty
-  kWords,         ///< an array of strings
+  kIds,           ///< an array of ids of sandboxes
   kNames,         ///< an array of what a single pod may set by an annotation
 };
 
@@ -79,7 +79,7 @@ inline constexpr Key kKeys[] = {
      "The container runtime's NRI; empty: not used."},
     {"libvirt_uri", Type::kUri, "", "", false,
      "The libvirt daemon of this node, as in qemu:///system; empty: libvirt is not loaded."},
-    {"libvirt_domains", Type::kWords, "", "", false,
+    {"libvirt_domains", Type::kIds, "", "", false,
      "libvirt domains that are sandboxes, by name, under the name as id."},
     {"libvirt_config", Type::kFlag, "false", "", false,
      "true: pins are also written to the domain's configuration, for its next start."},

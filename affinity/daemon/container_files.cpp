@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/api/path.hpp"
 #include "affinity/base/files.hpp"
+#include "affinity/base/text.hpp"
 #include "affinity/daemon/container_texts.hpp"
 #include "affinity/engine/engine.hpp"
 
@@ -53,7 +53,7 @@ nri::Adjustment ContainerFiles::equip(const nri::Creation& creation) {
   const auto view = engine_.view(sandbox);
   if (!view || !is_to_be_told(*view, asked)) return {};
   const policy::ContainerFacts* facts = find(view->pod, container);
-  if (facts == nullptr || !api::is_id(sandbox) || !api::is_id(container)) return {};
+  if (facts == nullptr || !base::is_id(sandbox) || !base::is_id(container)) return {};
   const fs::path folder = folder_of(sandbox, container);
   if (const auto made = make_folder(folder); !made) {
     log_.warning(

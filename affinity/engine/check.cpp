@@ -33,7 +33,6 @@ struct Checker {
   const vmm::Roots& roots;
 
   Result<void> operator()(const policy::PodSeen& event) const {
-    if (event.id.empty()) return fail(ErrorCode::kInvalid, "the sandbox has no id");
     if (auto good = check_own_cgroup(merged(event), ledger, roots); !good) return good;
     return event.vmm ? check_vmm(event.id, *event.vmm) : Result<void>{};
   }
@@ -42,7 +41,6 @@ struct Checker {
 
   Result<void> operator()(const policy::ContainerSeen& event) const {
     if (auto good = known(event.sandbox); !good) return good;
-    if (event.container.id.empty()) return fail(ErrorCode::kInvalid, "the container has no id");
     if (const auto missing = event.container.mems - topology.nodes(); !missing.empty()) {
       return fail(ErrorCode::kInvalid, "mems: this machine has no node " +
                                            policy::format_list(missing) + " (it has " +

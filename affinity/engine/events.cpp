@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "affinity/engine/admission.hpp"
 #include "affinity/engine/check.hpp"
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/happening_text.hpp"
@@ -28,6 +29,7 @@ std::string title(const std::string& id, const std::string& name) {
 }  // namespace
 
 base::Result<Outcome> Engine::submit(const policy::Event& event) {
+  if (auto good = admit(event, ledger_); !good) return unexpected(std::move(good.error()));
   const auto whole = identified(event);
   if (!whole) return unexpected(whole.error());
   if (auto good = check_event(*whole, topology_, ledger_, roots_); !good) {
@@ -108,6 +110,11 @@ policy::Change Engine::take(const policy::Event& event) {
     return take(without);
   }
   ++counters_.events[cause_->source];
+  if (const auto good = admit(event, ledger_); !good) {
+    log_.warning("an event is not taken",
+                 {{"source", cause_->source}, {"reason", good.error().message}});
+    return {};
+  }
   if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) {
     if (Sandbox* sandbox = find(gone->id)) let_go(*sandbox);
   }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "affinity/base/files.hpp"
+#include "affinity/base/text.hpp"
 
 namespace ka::host {
 namespace {
@@ -132,10 +133,10 @@ Handlers parse_handlers(std::string_view actions, std::string_view device) {
     const std::string_view name = actions.substr(0, actions.find(','));
     actions.remove_prefix(std::min(name.size() + 1, actions.size()));
     if (handlers.own.empty() && name.starts_with("vfio-") && name.ends_with(of_device)) {
-      handlers.own = name;
+      handlers.own = base::printable(name);
     } else {
       handlers.others += handlers.others.empty() ? "" : ",";
-      handlers.others += name;
+      handlers.others += base::printable(name);
     }
   }
   return handlers;

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string_view>
 
+#include "affinity/base/text.hpp"
+
 namespace ka::host {
 namespace {
 
@@ -62,7 +64,8 @@ Result<Message> make_call(sd_bus* bus, const std::string& unit, const policy::Cp
 base::Error to_error(int failed, const sd_bus_error& error, const std::string& unit) {
   const std::string_view name = error.name == nullptr ? "" : error.name;
   const std::string text =
-      "systemd, of " + unit + ": " + (error.message == nullptr ? "no answer" : error.message);
+      "systemd, of " + unit + ": " +
+      (error.message == nullptr ? "no answer" : base::printable(error.message, base::kMaxSentence));
   if (name == kNoSuchUnit) return {ErrorCode::kNotFound, text, -failed};
   if (failed == -ETIMEDOUT || failed == -ECONNRESET) {
     return {ErrorCode::kTransient, text, -failed};

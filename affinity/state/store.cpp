@@ -49,7 +49,7 @@ std::vector<Saved> Store::load() {
   for (const std::string& name : *names) {
     if (!name.ends_with(kSuffix)) continue;
     const auto path = directory_ / name;
-    const auto text = base::read_file(path);
+    const auto text = base::read_regular_file(path, kMaxFile);
     auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
     if (saved) {
       written_[saved->pod.id] = std::hash<std::string>{}(*text);
@@ -79,6 +79,10 @@ void Store::set_aside(const std::filesystem::path& path, const std::string& why)
 
 base::Result<void> Store::save(const Saved& saved) {
   const std::string text = to_text(saved, boot_id_);
+  if (text.size() > kMaxFile) {
+    return base::fail(ErrorCode::kInvalid, path_of(saved.pod.id).string() + ": larger than " +
+                                               std::to_string(kMaxFile) + " bytes");
+  }
   const std::size_t hash = std::hash<std::string>{}(text);
   const auto known = written_.find(saved.pod.id);
   if (known != written_.end() && known->second == hash) return {};

@@ -20,6 +20,10 @@
 
 namespace ka::state {
 
+/// The largest state file. What sources may tell of one sandbox (docs/limits.md) stays below it,
+/// and what is above it is not written, since it could not be read.
+inline constexpr std::size_t kMaxFile = std::size_t{64} << 20;
+
 /// The mask that a process would have without us, as its first thread had it when we first saw it.
 struct Original {
   std::uint64_t start_time = 0;  ///< of the process, so that a reused pid is not taken for it

@@ -6,6 +6,7 @@
 #include <boost/json/value.hpp>
 #include <limits>
 
+#include "affinity/base/text.hpp"
 #include "affinity/words/doubled_key.hpp"
 #include "affinity/words/sets.hpp"
 
@@ -36,6 +37,17 @@ bool to_integer(const boost::json::value& value, std::int64_t& into) {
   return false;
 }
 
+/// A text of all ids, none of them in a range with another, is shorter.
+constexpr std::size_t kMaxSetText = std::size_t{8} * policy::kMaxIds;
+
+/// What keeps a value from being text of ours; empty: nothing.
+std::string wrong_text(const boost::json::value& value, std::size_t limit) {
+  const auto* text = value.if_string();
+  if (text == nullptr) return "must be a string";
+  if (text->size() > limit) return "is longer than " + std::to_string(limit) + " bytes";
+  return base::is_printable(*text, limit) ? "" : "has control characters";
+}
+
 }  // namespace
 
 base::Result<boost::json::value> parse_json(std::string_view text, const std::string& name) {
@@ -49,14 +61,15 @@ base::Result<boost::json::value> parse_json(std::string_view text, const std::st
   }
   if (const auto doubled = find_doubled_key(text)) {
     return base::fail(base::ErrorCode::kInvalid, name + ':' + line_and_column(text, doubled->end) +
-                                                     ": \"" + doubled->key +
+                                                     ": \"" + base::printable(doubled->key) +
                                                      "\" stands here a second time");
   }
   return parser.release();
 }
 
 void Complaint::add(const std::string& path, const std::string& what) {
-  if (text_.empty()) text_ = path.empty() ? what : path + ": " + what;
+  if (!text_.empty()) return;
+  text_ = base::printable(path.empty() ? what : path + ": " + what, base::kMaxSentence);
 }
 
 Fields::Fields(const boost::json::value& value, std::string path, Complaint& complaint)
@@ -110,11 +123,11 @@ bool Fields::read(std::string_view name, bool& into) {
   return true;
 }
 
-bool Fields::read(std::string_view name, std::string& into) {
+bool Fields::read(std::string_view name, std::string& into, std::size_t limit) {
   const auto* value = find(name);
   if (value == nullptr) return false;
-  if (!value->is_string()) {
-    complain(name, "must be a string");
+  if (const std::string wrong = wrong_text(*value, limit); !wrong.empty()) {
+    complain(name, wrong);
     return false;
   }
   into = std::string(std::string_view(value->get_string()));
@@ -125,10 +138,10 @@ bool Fields::read(std::string_view name, std::vector<std::string>& into) {
   if (find(name) == nullptr) return false;
   into.clear();
   each(name, [&](const boost::json::value& element, const std::string& path) {
-    if (element.is_string()) {
-      into.emplace_back(std::string_view(element.get_string()));
+    if (const std::string wrong = wrong_text(element, base::kMaxPath); !wrong.empty()) {
+      complaint_.add(path, wrong);
     } else {
-      complaint_.add(path, "must be a string");
+      into.emplace_back(std::string_view(element.get_string()));
     }
   });
   return complaint_.empty();
@@ -137,7 +150,7 @@ bool Fields::read(std::string_view name, std::vector<std::string>& into) {
 template <typename Tag>
 bool Fields::read(std::string_view name, policy::IdSet<Tag>& into) {
   std::string text;
-  if (!read(name, text)) return false;
+  if (!read(name, text, kMaxSetText)) return false;
   auto set = parse_set<Tag>(text);
   if (!set) {
     complain(name, set.error().message);

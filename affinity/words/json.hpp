@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "affinity/base/result.hpp"
+#include "affinity/base/text.hpp"
 #include "policy/facts/id_set.hpp"
 
 namespace ka::words {
@@ -57,7 +58,8 @@ class Fields {
   bool read(std::string_view name, int& into);
   bool read(std::string_view name, std::int64_t& into);
   bool read(std::string_view name, bool& into);
-  bool read(std::string_view name, std::string& into);
+  /// Text that is printable (affinity/base/text.hpp) and has at most `limit` bytes.
+  bool read(std::string_view name, std::string& into, std::size_t limit = base::kMaxPath);
   bool read(std::string_view name, std::vector<std::string>& into);
   /// A CpuSet, NodeSet or VcpuSet in the kernel's list format.
   template <typename Tag>

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "affinity/base/result.hpp"
+#include "affinity/base/text.hpp"
 #include "policy/facts/id_set.hpp"
 
 namespace ka::words {
@@ -12,9 +13,11 @@ namespace ka::words {
 /// kInvalid: `"0-": expected a number (position 2)`; positions count from 0.
 template <typename Tag>
 base::Result<policy::IdSet<Tag>> parse_set(std::string_view text) {
+  // The kernel's files end in a newline; what people write does not.
+  if (text.ends_with('\n')) return base::fail(base::ErrorCode::kInvalid, "ends in a newline");
   auto set = policy::parse_list<Tag>(text);
   if (set) return std::move(*set);
-  return base::fail(base::ErrorCode::kInvalid, '"' + std::string(text.substr(0, 200)) +
+  return base::fail(base::ErrorCode::kInvalid, '"' + base::printable(text, 200) +
                                                    "\": " + set.error().reason + " (position " +
                                                    std::to_string(set.error().position) + ')');
 }

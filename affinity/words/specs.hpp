@@ -14,13 +14,13 @@ template <typename Pod>
 void read_pod_fields(Fields& fields, Pod& pod) {
   policy::ProcessId vmm;
   if (fields.read("vmm_pid", vmm.pid)) pod.vmm = vmm;
-  fields.read("pod_uid", pod.pod_uid);
-  fields.read("pod_name", pod.pod_name);
-  fields.read("handler", pod.handler);
+  fields.read("pod_uid", pod.pod_uid, base::kMaxName);
+  fields.read("pod_name", pod.pod_name, base::kMaxName);
+  fields.read("handler", pod.handler, base::kMaxName);
   fields.read("cgroup", pod.cgroup);
   fields.read("qmp_socket", pod.qmp_socket);
-  fields.read("agent", pod.agent);
-  fields.read("domain", pod.domain);
+  fields.read("agent", pod.agent, base::kMaxName);
+  fields.read("domain", pod.domain, base::kMaxName);
 }
 
 /// What only the shim proxy knows of a pod.
@@ -33,7 +33,7 @@ void read_proxy_fields(Fields& fields, Pod& pod) {
 
 /// Reads a container's spec beside its id; what is absent stays as it is.
 inline void read_spec_fields(Fields& fields, policy::ContainerFacts& container) {
-  fields.read("name", container.name);
+  fields.read("name", container.name, base::kMaxName);
   fields.read("cpus", container.cpus);
   fields.read("mems", container.mems);
   fields.read("quota", container.quota);

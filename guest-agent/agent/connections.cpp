@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -87,18 +88,28 @@ void Connections::listen(base::Fd listener) {
 
 void Connections::accept(int listener) {
   base::Fd fd = accept_host(listener);
-  if (!fd || connections_.size() >= kMost) return;
+  if (!fd) return;
+  if (connections_.size() >= kMost) make_room();
   const int number = fd.get();
   if (!loop_.add(number, EPOLLIN,
                  [this, number](std::uint32_t events) { on_event(number, events); })) {
     return;
   }
   connections_.try_emplace(number, std::move(fd), agent_);
+  by_silence_.push_back(number);
+}
+
+void Connections::make_room() {
+  const auto mute =
+      std::ranges::find_if(by_silence_, [this](int fd) { return !connections_.at(fd).greeted(); });
+  follow_up(mute == by_silence_.end() ? by_silence_.front() : *mute, false);
 }
 
 void Connections::on_event(int fd, std::uint32_t events) {
   const auto found = connections_.find(fd);
   if (found == connections_.end()) return;
+  by_silence_.remove(fd);
+  by_silence_.push_back(fd);
   const bool readable = (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
   bool goes_on = (events & EPOLLOUT) == 0 || found->second.writable();
   if (goes_on && readable) goes_on = found->second.readable();
@@ -110,6 +121,7 @@ void Connections::follow_up(int fd, bool goes_on) {
   if (!goes_on) {
     loop_.remove(fd);
     connections_.erase(fd);
+    by_silence_.remove(fd);
     return;
   }
   const bool unwritten = connections_.at(fd).has_unwritten();

@@ -26,6 +26,7 @@ class Connection {
   bool writable();
   bool tell();
   bool has_unwritten() const { return !out_.empty(); }
+  bool greeted() const { return session_.greeted(); }
 
  private:
   base::Fd fd_;
@@ -56,7 +57,8 @@ class SerialLine {
 /// All of them, on the loop.
 class Connections {
  public:
-  /// More than this at once is refused.
+  /// One more takes the place of the one that was silent for longest, of those that have not said
+  /// hello where there are any: whoever only sits there keeps no host out.
   static constexpr std::size_t kMost = 8;
 
   /// All must outlive it. `spoke` is called after a host was heard.
@@ -70,6 +72,7 @@ class Connections {
 
  private:
   void accept(int listener);
+  void make_room();
   void on_event(int fd, std::uint32_t events);
   void on_serial();
   void follow_up(int fd, bool goes_on);
@@ -79,6 +82,7 @@ class Connections {
   std::function<void()> spoke_;
   std::list<base::Fd> listeners_;
   std::map<int, Connection> connections_;
+  std::list<int> by_silence_;  ///< all of them, the one that was silent for longest first
   std::unique_ptr<SerialLine> serial_;
 };
 

@@ -22,6 +22,9 @@ class Session {
   /// written. Answers are appended to `out`.
   bool receive(std::string_view bytes, std::string& out);
 
+  /// It said hello.
+  bool greeted() const { return greeted_; }
+
   /// Something may be new: answers a host that waits for it.
   void tell(std::string& out);
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "affinity/base/text.hpp"
 #include "affinity/base/unix_socket.hpp"
 
 namespace ka::guest {
@@ -48,7 +49,7 @@ bool read_vsock(std::string_view text, Address& address) {
 
 bool read_path(std::string_view text, Address& address) {
   address.path = text;
-  return text.starts_with('/') && text.size() > 1;
+  return text.starts_with('/') && text.size() > 1 && base::is_printable(text, base::kMaxPath);
 }
 
 /// KEY=VALUE of a list "a,KEY=VALUE,b" as QEMU and Cloud Hypervisor write options; empty: none.

@@ -1,5 +1,6 @@
 #include "shim-ext/nri/plugin.hpp"
 
+#include <malloc.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -69,6 +70,7 @@ void Plugin::end(const std::string& reason) {
   learn_from_end();
   session_.reset();
   socket_.reset();
+  ::malloc_trim(0);  // a runtime that told of too much has left a heap behind
   if (std::exchange(told_, reason) != reason) listener_.disconnected(reason);
   pause();
 }

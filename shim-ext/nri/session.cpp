@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "affinity/base/text.hpp"
+#include "policy/facts/limits.hpp"
 #include "shim-ext/proto/nri.pb.h"
 
 namespace ka::nri {
@@ -12,6 +14,8 @@ using rpc::Code;
 
 constexpr std::string_view kPluginService = "nri.pkg.api.v1alpha1.Plugin";
 constexpr const char* kRuntimeService = "nri.pkg.api.v1alpha1.Runtime";
+
+constexpr std::size_t kMostSynchronized = policy::kMaxSandboxes + policy::kMaxNodeContainers;
 
 template <typename Message>
 bool parse(Message& message, const std::string& payload) {
@@ -93,6 +97,7 @@ void Session::register_plugin(const Identity& identity) {
 }
 
 void Session::handle(const rpc::Request& request, const rpc::Reply& reply) {
+  if (stage_ == Stage::kFailed) return;
   const auto start = around_.clock.now();
   if (request.service != kPluginService) return reply(rpc::unimplemented(request));
   if (request.method == "Configure") return configure(request, reply);
@@ -113,7 +118,7 @@ void Session::handle(const rpc::Request& request, const rpc::Reply& reply) {
 void Session::configure(const rpc::Request& request, const rpc::Reply& reply) {
   wire::ConfigureRequest message;
   if (!parse(message, request.payload)) return reply(no_such_message());
-  runtime_ = message.runtime_name() + ' ' + message.runtime_version();
+  runtime_ = base::printable(message.runtime_name() + ' ' + message.runtime_version());
   wire::ConfigureResponse response;
   response.set_events(basic_events_ ? kBasicMask
                                     : event_mask(message.nri_version(), message.runtime_name(),
@@ -122,11 +127,24 @@ void Session::configure(const rpc::Request& request, const rpc::Reply& reply) {
   reply({Code::kOk, {}, response.SerializeAsString()});
 }
 
+/// The parts of a Synchronize are kept until the last one is there: a runtime for which there is
+/// none is given up, and what it told is forgotten.
+bool Session::has_room_for(int more) {
+  if (parts_.size() + static_cast<std::size_t>(more) <= kMostSynchronized) return true;
+  stage_ = Stage::kFailed;
+  failure_ = "the runtime tells of more than " + std::to_string(kMostSynchronized) +
+             " pods and containers";
+  parts_ = {};
+  around_.translator.forget_all();
+  return false;
+}
+
 /// A part that is not the last is answered with `more` and nothing else, or the runtime drops us.
 void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) {
   wire::SynchronizeRequest message;
   if (!parse(message, request.payload)) return reply(no_such_message());
   if (stage_ != Stage::kSynchronized && parts_.empty()) around_.translator.forget_all();
+  if (!has_room_for(message.pods_size() + message.containers_size())) return;
   for (const auto& pod : message.pods()) {
     auto event = around_.translator.pod(pod, static_cast<int>(pod.pid()));
     if (event) parts_.push_back(std::move(*event));

@@ -58,6 +58,7 @@ class Session {
   void register_plugin(const Identity& identity);
   void handle(const rpc::Request& request, const rpc::Reply& reply);
   void configure(const rpc::Request& request, const rpc::Reply& reply);
+  bool has_room_for(int more);
   void synchronize(const rpc::Request& request, const rpc::Reply& reply);
   void state_change(const rpc::Request& request, const rpc::Reply& reply);
   void named_event(Event event, const rpc::Request& request, const rpc::Reply& reply);

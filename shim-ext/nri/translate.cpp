@@ -1,8 +1,9 @@
 #include "shim-ext/nri/translate.hpp"
 
-#include <algorithm>
 #include <utility>
 
+#include "affinity/base/text.hpp"
+#include "policy/facts/limits.hpp"
 #include "shim-ext/proto/nri.pb.h"
 
 namespace ka::nri {
@@ -16,21 +17,22 @@ void take(policy::IdSet<Tag>& known, const std::string& told, const std::string&
           const log::Log& log) {
   if (told.empty()) return;
   auto parsed = policy::parse_list<Tag>(told);
-  if (parsed) {
+  if (parsed && !told.ends_with('\n')) {
     known = std::move(*parsed);
   } else {
     log.warning("the runtime tells a list that cannot be read",
-                {{"container", container}, {"list", told}, {"reason", parsed.error().reason}});
+                {{"container", base::printable(container)},
+                 {"list", base::printable(told)},
+                 {"reason", parsed ? "it ends in a newline" : parsed.error().reason}});
   }
 }
 
-/// The domain that a pod says it is; nothing where it says so in a way that spoils a log.
+/// The domain that a pod says it is; nothing where no domain can be called so.
 std::string domain_wish(const proto::nri::PodSandbox& pod) {
   constexpr std::size_t kLongest = 255;
   const auto found = pod.annotations().find("kata-affinity.io/libvirt_domain");
-  if (found == pod.annotations().end() || found->second.size() > kLongest) return {};
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; };
-  return std::ranges::any_of(found->second, is_control) ? std::string() : found->second;
+  if (found == pod.annotations().end()) return {};
+  return base::is_printable(found->second, kLongest) ? found->second : std::string();
 }
 
 /// A pod's own process is the VMM or the runtime's pause program; what a container runs is its
@@ -59,6 +61,13 @@ bool Translator::judge(Verdict& verdict, int pid, bool afresh) const {
 
 std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, int pid,
                                              bool afresh) {
+  if (!base::is_id(pod.id()) ||
+      (pods_.size() >= policy::kMaxSandboxes && !pods_.contains(pod.id()))) {
+    log_.warning("a pod of the runtime is not followed",
+                 {{"sandbox", base::printable(pod.id())},
+                  {"reason", base::is_id(pod.id()) ? "there are too many" : "its id is none"}});
+    return std::nullopt;
+  }
   const auto [entry, added] = pods_.try_emplace(pod.id());
   Verdict& verdict = entry->second;
   verdict.is_pods_own = pod.pid() != 0;
@@ -68,9 +77,10 @@ std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, 
   verdict.uid = pod.uid();
   policy::PodSeen seen;
   seen.id = pod.id();
-  seen.pod_uid = pod.uid();
-  seen.pod_name = pod.namespace_().empty() ? pod.name() : pod.namespace_() + '/' + pod.name();
-  seen.handler = pod.runtime_handler();
+  seen.pod_uid = base::printable(pod.uid());
+  seen.pod_name =
+      base::printable(pod.namespace_().empty() ? pod.name() : pod.namespace_() + '/' + pod.name());
+  seen.handler = base::printable(pod.runtime_handler());
   seen.domain_wish = domain_wish(pod);
   if (verdict.process.is_vmm) seen.vmm = verdict.process.id;
   return policy::Event{policy::Source::kNri, std::move(seen)};
@@ -102,7 +112,7 @@ policy::Event Translator::updated(const proto::nri::Container& container,
 
 policy::Event Translator::seen(const proto::nri::Container& container,
                                policy::ContainerFacts facts) const {
-  facts.name = container.name();
+  facts.name = base::printable(container.name());
   facts.exclusive = false;  // for the ledger to decide
   facts.exited = container.state() == kStopped;
   return {policy::Source::kNri,
@@ -125,7 +135,7 @@ std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& 
   if (found->second == "true") return true;
   if (found->second == "false") return false;
   log_.warning("a pod's annotation kata-affinity.io/environment is neither true nor false",
-               {{"sandbox", pod.id()}});
+               {{"sandbox", base::printable(pod.id())}});
   return std::nullopt;
 }
 

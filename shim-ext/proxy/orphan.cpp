@@ -26,7 +26,7 @@ constexpr int kPatience = 2000;                // milliseconds
 
 std::optional<std::string> own_path(const fs::path& bundle) {
   for (const char* file : {"bootstrap.json", "address"}) {
-    const auto text = base::read_file(bundle / file);
+    const auto text = base::read_regular_file(bundle / file);
     const auto address = text ? address_in(*text) : std::nullopt;
     if (address) return socket_path(*address);
   }

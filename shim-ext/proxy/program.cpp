@@ -63,15 +63,17 @@ std::optional<std::string> beside_us(const std::string& name) {
   ::_exit(127);
 }
 
-std::string read_to_end(int fd) {
+/// At most one block more than kMaxOutput: of what is longer there is more to come.
+std::string read_output(int fd) {
   std::string text;
   std::array<char, 4096> block{};
-  for (;;) {
+  while (text.size() <= kMaxOutput) {
     const ssize_t got = ::read(fd, block.data(), block.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
+    if (got <= 0) break;
     text.append(block.data(), static_cast<std::size_t>(got));
   }
+  return text;
 }
 
 int wait_for(int pid) {
@@ -111,8 +113,12 @@ base::Result<Ran> run(const std::string& program, const std::vector<std::string>
   if (pid < 0) return base::fail_errno(errno, "fork");
   if (pid == 0) run_child(program, argv, input.get(), self);
   input.reset();
-  std::string text = read_to_end(output.get());
-  return Ran{wait_for(pid), std::move(text)};
+  std::string text = read_output(output.get());
+  if (text.size() <= kMaxOutput) return Ran{wait_for(pid), std::move(text)};
+  ::kill(pid, SIGKILL);
+  wait_for(pid);
+  return base::fail(ErrorCode::kInvalid, program + " prints more than " +
+                                             std::to_string(kMaxOutput) + " bytes, and was ended");
 }
 
 void end_like(int status) {

@@ -53,7 +53,7 @@ base::Result<void> SharedPool::leave_others() {
 base::Result<SharedPool::Partition> SharedPool::read_changed() {
   const watch::Stamp stamp = watch::stamp_of(file_);
   if (stamp == watch::Stamp{} || stamp == seen_) return Partition{};
-  const auto text = base::read_file(file_);
+  const auto text = base::read_regular_file(file_, watch::kMaxKubeletState);
   if (!text) return unexpected(text.error());
   const auto state = watch::parse_kubelet_state(*text);
   // kubelet may be writing it just now: the next look will tell.

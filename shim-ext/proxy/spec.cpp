@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "affinity/base/files.hpp"
+#include "affinity/base/text.hpp"
 #include "affinity/words/json.hpp"
 
 namespace ka::proxy {
@@ -23,7 +24,7 @@ const json::value* member(const json::value* value, std::string_view key) {
 std::string text(const json::value* value, std::string_view key) {
   const auto* found = member(value, key);
   const auto* string = found == nullptr ? nullptr : found->if_string();
-  return string == nullptr ? std::string() : std::string(*string);
+  return string == nullptr ? std::string() : base::printable(*string, base::kMaxPath);
 }
 
 std::int64_t number(const json::value* value, std::string_view key, std::int64_t otherwise) {
@@ -66,12 +67,15 @@ Spec read(const json::value& document, const std::string& id) {
 }  // namespace
 
 base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::string& id) {
+  if (!base::is_id(id)) return base::fail(base::ErrorCode::kInvalid, "no id of a container");
   const auto file = bundle / "config.json";
-  const auto content = base::read_file(file, kLargestSpec);
+  const auto content = base::read_regular_file(file, kLargestSpec);
   if (!content) return unexpected(content.error());
   const auto document = words::parse_json(*content, file.string());
   if (!document) return unexpected(document.error());
-  return read(*document, id);
+  Spec spec = read(*document, id);
+  if (base::is_id(spec.sandbox)) return spec;
+  return base::fail(base::ErrorCode::kInvalid, file.string() + ": no id of a sandbox");
 }
 
 base::Result<Resources> updated(Resources now, std::string_view json) {

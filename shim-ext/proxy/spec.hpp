@@ -35,7 +35,8 @@ struct Spec {
 };
 
 /// Of the bundle of container `id`. containerd's CRI says by annotations which pod it belongs to
-/// (pkg/cri/annotations).
+/// (pkg/cri/annotations). kInvalid also for an id, its own or its pod's, that base::is_id refuses:
+/// it becomes part of a request.
 base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::string& id);
 
 /// `now` with what an Update says. What it leaves out, or leaves empty, stays: runc and Kata take

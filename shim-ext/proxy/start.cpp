@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "affinity/base/files.hpp"
+#include "affinity/base/text.hpp"
 #include "affinity/base/unix_socket.hpp"
 #include "shim-ext/proxy/answer.hpp"
 #include "shim-ext/proxy/program.hpp"
@@ -25,7 +26,7 @@ using base::Result;
 /// to find ours: "address" (until 2.0), and bootstrap.json where the shim itself wrote one.
 Result<void> rename_files(const std::string& own, const std::string& other) {
   for (const char* file : {"address", "bootstrap.json"}) {
-    const auto text = base::read_file(file);
+    const auto text = base::read_regular_file(file);
     if (!text || address_in(*text) != own) continue;
     const auto written = base::write_atomically(file, with_address(*text, other));
     if (!written) return written;
@@ -59,7 +60,9 @@ Result<std::string> put_proxy_before(const std::string& answer, const Settings& 
   const auto address = address_in(answer);
   if (!address) return fail(ErrorCode::kInvalid, "the real shim's answer names no address");
   const auto shim = socket_path(*address);
-  if (!shim) return fail(ErrorCode::kInvalid, *address + " is not the address of a unix socket");
+  if (!shim)
+    return fail(ErrorCode::kInvalid,
+                base::printable(*address) + " is not the address of a unix socket");
   const auto own = proxy_path(*shim);
   if (!own) return fail(ErrorCode::kInvalid, *shim + " leaves no room for the proxy's name");
   if (!is_served(*own, "/proc")) {

@@ -1,5 +1,7 @@
 #include "shim-ext/rpc/message.hpp"
 
+#include "affinity/base/text.hpp"
+
 namespace ka::rpc {
 namespace {
 
@@ -33,7 +35,8 @@ std::optional<Request> decode_request(std::string_view data) {
 std::optional<Response> decode_response(std::string_view data) {
   const auto answer = ttrpc::read_answer(data);
   if (!answer) return std::nullopt;
-  return Response{answer->code, std::string(answer->message), std::string(answer->payload)};
+  return Response{answer->code, base::printable(answer->message, base::kMaxSentence),
+                  std::string(answer->payload)};
 }
 
 std::optional<std::string> encode_request(std::uint32_t stream, const Request& request) {

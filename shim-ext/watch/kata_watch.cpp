@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "affinity/base/files.hpp"
+#include "affinity/base/text.hpp"
 #include "shim-ext/watch/persist.hpp"
 
 namespace ka::watch {
@@ -67,7 +68,7 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
   std::vector<std::string> fresh;
   for (const std::string& id : base::list_directory(folder).value_or(std::vector<std::string>{})) {
     std::error_code ignored;
-    if (!fs::is_directory(folder / id, ignored)) continue;
+    if (!base::is_id(id) || !fs::is_directory(folder / id, ignored)) continue;
     there.insert(id);
     const auto [entry, added] = sandboxes_.try_emplace(id);
     entry->second.rust = rust;
@@ -113,7 +114,7 @@ bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
   const Stamp stamp = stamp_of(file);
   if (stamp == Stamp{}) return false;
   if (known.read == stamp) return true;
-  const auto text = base::read_file(file, kMaxSize);
+  const auto text = base::read_regular_file(file, kMaxSize);
   auto sandbox = text ? parse_persist(*text, id) : unexpected(text.error());
   if (!sandbox) {
     log_.debug("persist.json is not used yet",

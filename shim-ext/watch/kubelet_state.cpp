@@ -6,6 +6,7 @@
 #include <cctype>
 #include <vector>
 
+#include "affinity/base/text.hpp"
 #include "shim-ext/watch/checkpoint.hpp"
 
 namespace ka::watch {
@@ -94,9 +95,9 @@ class Claims {
   void add(const std::string& pod, const std::string& container, const std::string& list) {
     auto cpus = policy::parse_list<policy::CpuTag>(list);
     if (!cpus) {
-      bad_ = '"' + list + "\" is no list of CPUs";
+      bad_ = '"' + base::printable(list) + "\" is no list of CPUs";
     } else if (!cpus->empty()) {
-      claims_.push_back({pod, container, std::move(*cpus)});
+      claims_.push_back({base::printable(pod), base::printable(container), std::move(*cpus)});
     }
   }
 
@@ -141,7 +142,7 @@ base::Result<KubeletState> parse_kubelet_state(std::string_view text) {
   if (!seen) return unexpected(std::move(seen.error()));
   const bool fits = data.empty() ? checksum_fits(*checkpoint, number_of(*object, "checksum"))
                                  : checksum_fits(data, data_checksum);
-  return KubeletState{std::move(*seen), checkpoint->policy, fits};
+  return KubeletState{std::move(*seen), base::printable(checkpoint->policy), fits};
 }
 
 }  // namespace ka::watch

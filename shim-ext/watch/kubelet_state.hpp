@@ -7,6 +7,7 @@
 //   4  as 3, and all of it once more as text in "data", which counts
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ struct KubeletState {
   /// be right: the checksum is over the text form of Go's structures, which changes with them.
   bool checksum_fits = true;
 };
+
+/// The largest file that is read: 1,000 pods with a container each have 200 KiB.
+inline constexpr std::size_t kMaxKubeletState = std::size_t{4} << 20;
 
 /// kInvalid: this is no such file (or only a part of one).
 base::Result<KubeletState> parse_kubelet_state(std::string_view text);

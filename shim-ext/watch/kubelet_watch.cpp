@@ -8,10 +8,8 @@
 namespace ka::watch {
 namespace {
 
-constexpr std::size_t kMaxSize = std::size_t{4} << 20;
-
 base::Result<KubeletState> read_state(const std::filesystem::path& file) {
-  const auto text = base::read_file(file, kMaxSize);
+  const auto text = base::read_regular_file(file, kMaxKubeletState);
   if (!text) return unexpected(text.error());
   return parse_kubelet_state(*text);
 }

@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <limits>
 
+#include "affinity/base/text.hpp"
+
 namespace ka::watch {
 namespace {
 
@@ -24,7 +26,8 @@ const json::value* find(const json::value& value, std::initializer_list<std::str
 
 std::string text_at(const json::value& value, std::initializer_list<std::string_view> path) {
   const json::value* found = find(value, path);
-  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+  return found != nullptr && found->is_string() ? base::printable(found->get_string())
+                                                : std::string();
 }
 
 std::int64_t number_at(const json::value& value, std::initializer_list<std::string_view> path) {

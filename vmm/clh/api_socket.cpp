@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "affinity/base/runtime_socket.hpp"
+#include "affinity/base/process.hpp"
+#include "affinity/base/text.hpp"
 
 namespace ka::clh {
 namespace {
@@ -34,7 +36,7 @@ fs::path socket_of(const Arguments& arguments) {
 bool can_be_asked(const fs::path& path) {
   std::error_code ignored;
   return path.is_absolute() && path.native().size() < sizeof(sockaddr_un::sun_path) &&
-         fs::is_socket(path, ignored);
+         base::is_printable(path.native(), base::kMaxPath) && fs::is_socket(path, ignored);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "affinity/base/text.hpp"
+
 namespace ka::libvirt {
 namespace {
 
@@ -98,7 +100,8 @@ base::Result<Library> Library::load() {
 }
 
 base::Error Library::error(const std::string& what) const {
-  return {code_of(last_error_code()), what + ": " + last_error_message(), 0};
+  return {code_of(last_error_code()),
+          what + ": " + base::printable(last_error_message(), base::kMaxSentence), 0};
 }
 
 }  // namespace ka::libvirt

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "affinity/base/text.hpp"
+
 namespace ka::qmp {
 namespace {
 
@@ -30,7 +32,7 @@ std::optional<std::string> text_of(const json::object& object, std::string_view 
   const json::value* value = object.if_contains(name);
   const json::string* text = value == nullptr ? nullptr : value->if_string();
   if (text == nullptr) return std::nullopt;
-  return std::string(text->data(), text->size());
+  return base::printable({text->data(), text->size()});
 }
 
 int place_number(const json::object& props, std::string_view name) {

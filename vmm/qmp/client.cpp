@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "vmm/qmp/answers.hpp"
+#include "vmm/qmp/intake.hpp"
 #include "vmm/qmp/session.hpp"
 #include "vmm/qmp/socket_path.hpp"
 
@@ -35,6 +36,9 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 // Events after which vCPUs or iothreads may be others (qapi/qdev.json, acpi.json, run-state.json).
 constexpr std::array<std::string_view, 4> kVcpuEvents = {"DEVICE_DELETED", "ACPI_DEVICE_OST",
                                                          "DEVICE_UNPLUG_GUEST_ERROR", "RESET"};
+
+/// Between two rounds of questions, however many events ask for one.
+constexpr std::chrono::milliseconds kBetweenRounds{50};
 
 /// ENOENT of connect(2) is kGone, all else kUnavailable. Asio has errors that are no errno: "end of
 /// file" is number 2 of a category of its own.
@@ -60,7 +64,9 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
         socket_(io),
         pause_(io),
         greeting_deadline_(io),
-        wanted_(io) {}
+        intake_pause_(io),
+        wanted_(io),
+        round_(io) {}
 
   void start();
   void stop();
@@ -101,7 +107,8 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
   asio::local::stream_protocol::socket socket_;
   asio::steady_timer pause_;
   asio::steady_timer greeting_deadline_;
-  std::string late_;  ///< what the server did not say in time
+  asio::steady_timer intake_pause_;  ///< of a server that sends too much
+  std::string late_;                 ///< what the server did not say in time
   std::optional<Session> session_;
   std::map<std::string, std::shared_ptr<Pending>> pending_;
   /// APIC ids by qom path, with the thread that they were asked for: they never change while it
@@ -110,6 +117,7 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
 
   asio::steady_timer wanted_;  ///< keep_facts sleeps on it
   bool refresh_wanted_ = false;
+  asio::steady_timer round_;  ///< when the next round may begin
 };
 
 void Client::Connection::start() {
@@ -123,6 +131,7 @@ void Client::Connection::stop() {
   close();
   pause_.cancel();
   wanted_.cancel();
+  round_.cancel();
 }
 
 void Client::Connection::refresh() {
@@ -135,6 +144,7 @@ void Client::Connection::close() {
   error_code ignored;
   socket_.close(ignored);
   greeting_deadline_.cancel();
+  intake_pause_.cancel();
   session_.reset();
   apic_ids_.clear();
   for (auto& [id, pending] : pending_) pending->timer.cancel();
@@ -197,8 +207,10 @@ asio::awaitable<base::Error> Client::Connection::talk() {
   co_return error;
 }
 
+/// A server that sends faster than it is read waits in its own write: its events are none of ours.
 asio::awaitable<base::Error> Client::Connection::receive() {
   std::array<char, 16384> chunk{};
+  Intake intake(Intake::Clock::now());
   while (session_) {
     const auto [error, size] = co_await socket_.async_read_some(asio::buffer(chunk), kAwait);
     if (error) co_return connection_error(error);
@@ -208,10 +220,15 @@ asio::awaitable<base::Error> Client::Connection::receive() {
     for (News& news : received->news) {
       if (session_) hear(std::move(news));
     }
-    if (received->to_send.empty()) continue;
-    const auto [failed, sent] =
-        co_await asio::async_write(socket_, asio::buffer(received->to_send), kAwait);
-    if (failed) co_return connection_error(failed);
+    if (!received->to_send.empty()) {
+      const auto [failed, sent] =
+          co_await asio::async_write(socket_, asio::buffer(received->to_send), kAwait);
+      if (failed) co_return connection_error(failed);
+    }
+    const auto pause = intake.spend(size, Intake::Clock::now());
+    if (pause == Intake::Clock::duration::zero() || !session_) continue;
+    intake_pause_.expires_after(pause);
+    co_await intake_pause_.async_wait(kAwait);
   }
   co_return closed_error();
 }
@@ -297,6 +314,9 @@ asio::awaitable<void> Client::Connection::keep_facts(std::shared_ptr<Connection>
       co_await self->wanted_.async_wait(kAwait);
       continue;
     }
+    co_await self->round_.async_wait(kAwait);
+    if (!self->connected()) continue;
+    self->round_.expires_after(kBetweenRounds);
     self->refresh_wanted_ = false;
     auto facts = co_await self->ask_facts();
     if (!facts) {

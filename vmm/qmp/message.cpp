@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
+#include "affinity/base/text.hpp"
+
 namespace ka::qmp {
 namespace {
 
@@ -14,11 +16,12 @@ auto malformed(const std::string& what) {
   return base::fail(base::ErrorCode::kInvalid, "malformed QMP message: " + what);
 }
 
-/// The text of a member; empty where it is missing or no text.
+/// The text of a member, printable; empty where it is missing or no text.
 std::string text_of(const json::object& object, std::string_view name) {
   const json::value* value = object.if_contains(name);
   const json::string* text = value == nullptr ? nullptr : value->if_string();
-  return text == nullptr ? std::string() : std::string(text->data(), text->size());
+  return text == nullptr ? std::string()
+                         : base::printable({text->data(), text->size()}, base::kMaxSentence);
 }
 
 const json::object* object_of(const json::object& object, std::string_view name) {

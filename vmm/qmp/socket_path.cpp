@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "affinity/base/text.hpp"
+
 namespace ka::qmp {
 namespace {
 
@@ -33,7 +35,14 @@ base::Result<void> check_socket(const std::filesystem::path& socket) {
   if (name.size() >= sizeof(sockaddr_un::sun_path)) {
     return base::fail(base::ErrorCode::kInvalid, name + ": too long for a socket's path");
   }
+  if (!base::is_printable(name, base::kMaxPath)) {
+    return base::fail(base::ErrorCode::kInvalid,
+                      base::printable(name) + ": has control characters");
+  }
   std::error_code ignored;
+  if (std::filesystem::exists(socket, ignored) && !std::filesystem::is_socket(socket, ignored)) {
+    return base::fail(base::ErrorCode::kInvalid, name + ": is not a socket");
+  }
   const std::filesystem::path real = std::filesystem::weakly_canonical(socket, ignored);
   if (is_katas(socket.lexically_normal()) || is_katas(real)) {
     return base::fail(base::ErrorCode::kInvalid,

@@ -1,5 +1,6 @@
 // The daemon among people who mean it ill, and people who err. No VM here.
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,6 +123,58 @@ TEST_CASE("hostile clients get a reason or the door, and nobody else notices") {
   CHECK(scene.ctl({"status", "--json"}).out == before);
   CHECK(std::chrono::steady_clock::now() - start < Seconds(2));
   CHECK(scene.daemon().runs());
+}
+
+TEST_CASE(
+    "a configuration that nests without end is refused, at the start and when it is read again") {
+  const std::string deep = "x = " + std::string(50'000, '[') + std::string(50'000, ']') + '\n';
+  DaemonScene scene(deep);
+  const auto ended = tests::run(scene.command(), scene.path("out"));
+  CHECK(ended.exit == 2);
+  CHECK(contains(ended.out, "affinity.toml:2:37: nests deeper than 32 levels"));
+  scene.configure("drift_check = 1\n");
+  scene.start();
+  scene.configure(deep);
+  scene.daemon().send(SIGHUP);
+  CHECK(eventually([&] { return contains(scene.log(), "nests deeper than 32 levels"); }));
+  CHECK(scene.ctl({"status"}).exit == 0);
+}
+
+TEST_CASE("files that are none hold nothing up") {
+  DaemonScene scene;
+  const auto fifo = scene.path("fifo");
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  scene.configure("kubelet_state = \"" + fifo.string() + "\"\n");
+  scene.start();
+  CHECK(scene.ctl({"status"}).exit == 0);
+  CHECK(contains(scene.log(), "is not a regular file"));
+  auto command = scene.command();
+  *(std::ranges::find(command, "--config") + 1) = fifo.string();
+  command.emplace_back("--check-config");
+  const auto ended = tests::run(command, scene.path("out"));
+  CHECK(ended.exit == 2);
+  CHECK(contains(ended.out, fifo.string() + ": is not a regular file"));
+}
+
+TEST_CASE(
+    "the largest pod that is taken is there after a restart, and one container more is refused") {
+  DaemonScene scene;
+  scene.start();
+  REQUIRE(contains(scene.raw(put("/v1/sandboxes/s1", "{}")), " 200 "));
+  const std::string body = R"({"cpus":"0","name":")" + std::string(512, 'n') + "\"}";
+  const auto target = [](int number) {
+    std::string id = std::to_string(number);
+    return "/v1/sandboxes/s1/containers/" + id.insert(0, 128 - id.size(), 'c');
+  };
+  for (int i = 0; i < 512; ++i) REQUIRE(contains(scene.raw(put(target(i), body)), " 200 "));
+  const std::string refused = scene.raw(put(target(512), body));
+  CHECK(contains(refused, " 409 "));
+  CHECK(contains(refused, "there are already 512 containers in sandbox"));
+  const std::string before = scene.ctl({"map", "--json"}).out;
+  scene.daemon().send(SIGKILL);
+  scene.daemon().wait();
+  scene.start();
+  CHECK(scene.ctl({"map", "--json"}).out == before);
 }
 
 TEST_CASE("a daemon with nothing to do does nothing") {

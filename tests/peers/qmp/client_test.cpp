@@ -6,6 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/peers/qmp/scripted_qemu.hpp"
 #include "tests/temp_dir.hpp"
+#include "vmm/qmp/intake.hpp"
 #include "vmm/qmp/socket_path.hpp"
 
 using namespace ka;
@@ -277,4 +278,32 @@ TEST_CASE("Kata's own socket is refused by its name") {
   const auto client = Client::start(io, {.socket = "/run/vc/vm/abc/qmp.sock"}, {});
   REQUIRE_FALSE(client);
   CHECK(client.error().message.find("one client a socket") != std::string::npos);
+}
+
+TEST_CASE("a server that sends without end is read at a bounded rate") {
+  using namespace std::chrono_literals;
+  const Intake::Clock::time_point start{};
+  Intake intake(start);
+  CHECK(intake.spend(kReadBurst, start) == 0s);
+  CHECK(intake.spend(kReadRate / 4, start) == 250ms);
+  CHECK(intake.spend(0, start + 250ms) == 0s);
+  CHECK(intake.spend(kReadRate, start + 1250ms) == 0s);
+  // What was not used is kept, but no more than the burst.
+  CHECK(intake.spend(kReadBurst, start + 1h) == 0s);
+  CHECK(intake.spend(kReadRate, start + 1h) == 1s);
+}
+
+TEST_CASE("events that ask for a refresh are answered with few rounds of questions") {
+  Bench bench;
+  std::string resets;
+  for (int i = 0; i < 2000; ++i)
+    resets += R"({"event": "RESET", "data": {}})"
+              "\r\n";
+  ScriptedQemu qemu(bench.socket(), hello() + queries(cpu(0, 50)) +
+                                        std::vector{answer("qom-get", "0"), say(resets)} +
+                                        queries(cpu(0, 50)) + std::vector{wait()});
+  bench.start();
+  REQUIRE(bench.run_until([&] { return bench.events.size() == 2000 && bench.facts.size() == 2; }));
+  bench.stop();
+  CHECK(qemu.failure() == "");
 }

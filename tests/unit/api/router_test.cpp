@@ -60,6 +60,32 @@ std::string text(const json::value& value) { return json::serialize(value); }
 
 }  // namespace
 
+TEST_CASE("whatever a VMM calls its threads, the answers are JSON", "[api]") {
+  Api api;
+  api.scene.node.thread(100, 120, "\xff\xfe\x1b[2J\n\xc2\x9b");
+  api.play_pod();
+  for (const char* target : {"/v1/sandboxes", "/v1/sandboxes/s1", "/v1/node", "/v1/explain/s1"}) {
+    const http::Response response = api.call("GET", target);
+    CAPTURE(target, response.body);
+    boost::system::error_code error;
+    json::parse(response.body, error);
+    CHECK_FALSE(error);
+  }
+  CHECK(api.call("GET", "/v1/sandboxes/s1").body.find(R"(\\xff\\xfe\\x1b[2J\\x0a\\u{009b})") !=
+        std::string::npos);
+}
+
+TEST_CASE("a name has a largest size", "[api]") {
+  Api api;
+  api.play_pod();
+  const std::string c1 = "/v1/sandboxes/s1/containers/c1";
+  const std::string longest(512, 'n');
+  api.good("PUT", c1, R"({"name":")" + longest + "\"}");
+  CHECK(api.good("GET", "/v1/sandboxes/s1").at("containers").at(0).at("name") == longest);
+  CHECK(api.bad("PUT", c1, R"({"name":")" + longest + "n\"}") ==
+        "400 name: is longer than 512 bytes");
+}
+
 TEST_CASE("containers sent by PUT are placed, shown and removed", "[api]") {
   Api api;
   api.play_pod();
@@ -137,6 +163,11 @@ TEST_CASE("what is wrong is answered with its reason and changes nothing", "[api
   CHECK(api.bad("PUT", c1, R"({"mems":"1"})") == "400 mems: this machine has no node 1 (it has 0)");
   CHECK(api.bad("PUT", c1, std::string(100, '[')) == "400 body:1:33: not JSON: too deep");
   CHECK(api.bad("PUT", c1, R"({"name":"\u001b[2J"})") == "400 name: has control characters");
+  CHECK(api.bad("PUT", c1, R"({"name":"\u009b31m"})") == "400 name: has control characters");
+  CHECK(api.bad("PUT", c1, R"({"name":"\u202etxt"})") == "400 name: has control characters");
+  CHECK(api.bad("PUT", c1, R"({"cpus":"0\n"})") == "400 cpus: has control characters");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s2", R"({"qmp_socket":"/etc/passwd"})") ==
+        "400 /etc/passwd: is not a socket");
   CHECK(api.bad("PUT", "/v1/sandboxes/s1", R"({"pod_name":"a\nb"})") ==
         "400 pod_name: has control characters");
   CHECK(api.bad("PUT", "/v1/sandboxes/s9/containers/c1", R"({"cpus":"1"})") ==
@@ -172,6 +203,9 @@ TEST_CASE("paths, methods and ids are taken strictly", "[api]") {
   CHECK(api.bad("PUT", "/v1/sandboxes/s1/containers/%00", "{}").starts_with("400 container id"));
   CHECK(api.bad("GET", "/v1/sandboxes/" + std::string(129, 'a')).starts_with("400 "));
   CHECK(api.bad("GET", "/v1/node?x=1") == "400 the query key \"x\" is not known here");
+  CHECK(api.bad("GET", "/v1/node?%ff%1b=1") ==
+        "400 the query key \"\\xff\\x1b\" is not known here");
+  CHECK(api.bad("GET", "/v1/sandboxes/s1%0d%0aX").starts_with("400 sandbox id must be"));
   CHECK(api.bad("POST", "/v1/reconcile?id=s1&id=s1").starts_with("400 "));
   const auto refused = api.call("PATCH", "/v1/sandboxes/s1");
   CHECK(refused.status == 405);

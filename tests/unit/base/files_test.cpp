@@ -1,5 +1,7 @@
 #include "affinity/base/files.hpp"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 
 #include "tests/catch.hpp"
@@ -46,4 +48,21 @@ TEST_CASE("errno classes decide what is done about a failure") {
   CHECK(classify_errno(EINVAL) == ErrorCode::kTransient);
   CHECK(classify_errno(EROFS) == ErrorCode::kPermission);
   CHECK(classify_errno(EDOM) == ErrorCode::kInternal);
+}
+
+TEST_CASE("what others keep is read only where it is a regular file") {
+  const ka::tests::TempDir dir;
+  const auto fifo = dir.path() / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  for (const std::filesystem::path& path : {fifo, dir.path(), std::filesystem::path("/dev/zero")}) {
+    CAPTURE(path);
+    const auto text = read_regular_file(path);
+    REQUIRE_FALSE(text);
+    CHECK(text.error().code == ErrorCode::kInvalid);
+    CHECK(text.error().message == path.string() + ": is not a regular file");
+  }
+  CHECK(read_regular_file(dir.path() / "none").error().code == ErrorCode::kGone);
+  dir.write("file", std::string(5000, 'x'));
+  CHECK(read_regular_file(dir.path() / "file", 5000)->size() == 5000);
+  CHECK(read_regular_file(dir.path() / "file", 4999).error().code == ErrorCode::kInvalid);
 }

@@ -50,3 +50,18 @@ TEST_CASE("the cgroup of a process is found in both versions' lines") {
   CHECK(*proc.cgroup(5, "cpuset") == "/kata_1");
   CHECK(proc.cgroup(5, "set").error().code == ErrorCode::kNotFound);
 }
+
+TEST_CASE("a thread's name is shown, not obeyed") {
+  const auto stat = parse_thread_stat("41 (\x1b[2J\xff\nCPU 0/KVM)" + kTail);
+  REQUIRE(stat);
+  CHECK(stat->comm == "\\x1b[2J\\xff\\x0aCPU 0/KVM");
+}
+
+TEST_CASE("a cgroup whose name cannot be shown is none that is worked with") {
+  const ka::tests::TempDir dir;
+  dir.write("5/cgroup", "0::/pods/a\x1b[2Jb\n");
+  const auto path = ProcFs(dir.path()).cgroup(5, "");
+  REQUIRE_FALSE(path);
+  CHECK(path.error().code == ErrorCode::kInvalid);
+  CHECK(path.error().message.find("/pods/a\\x1b[2Jb") != std::string::npos);
+}

@@ -1,5 +1,7 @@
 #include "affinity/config/config.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -45,7 +47,7 @@ std::string as_toml(const config::Key& key, std::string_view value) {
     case config::Type::kSeconds:
       return std::string(value);
     case config::Type::kNames:
-    case config::Type::kWords:
+    case config::Type::kIds:
       return "[]";
     default:
       return '"' + std::string(value) + '"';
@@ -293,4 +295,86 @@ TEST_CASE("config: libvirt is asked only on this node") {
   CHECK(config->libvirt_config);
   CHECK(wrong(set("libvirt_uri", R"("qemu+ssh://node2/system")")).starts_with("2:15: "));
   CHECK(wrong(set("libvirt_domains", R"(["vm1", ""])")).starts_with("2:19: "));
+  CHECK(wrong(set("libvirt_domains", R"(["vm 1"])")).find("\"vm 1\" is no id of a sandbox") !=
+        std::string::npos);
+}
+
+TEST_CASE("what nests too deep is refused before it is parsed") {
+  const auto arrays = [](std::size_t depth) {
+    return "x = " + std::string(depth, '[') + std::string(depth, ']') + '\n';
+  };
+  const auto tables = [](std::size_t depth) {
+    std::string text;
+    for (std::size_t i = 0; i < depth; ++i) text += "x = {";
+    return text + std::string(depth, '}') + '\n';
+  };
+  const auto dotted = [](std::size_t parts) {
+    std::string text = "x";
+    for (std::size_t i = 1; i < parts; ++i) text += ".x";
+    return text;
+  };
+  for (const std::size_t good : {1U, 32U}) {
+    CHECK(wrong(arrays(good)) == "");
+    CHECK(wrong(tables(good)) == "");
+    CHECK(wrong(dotted(good) + " = 1\n") == "");
+    CHECK(wrong('[' + dotted(good) + "]\n") == "");
+  }
+  for (const std::size_t bad : {33U, 50000U}) {
+    CHECK(wrong(arrays(bad)) == "1:37: nests deeper than 32 levels");
+    CHECK(wrong(tables(bad)) == "1:165: nests deeper than 32 levels");
+    CHECK(wrong(dotted(bad) + " = 1\n") == "1:64: nests deeper than 32 levels");
+    CHECK(wrong("\n[" + dotted(bad) + "]\n") == "2:65: nests deeper than 32 levels");
+  }
+}
+
+TEST_CASE("brackets and dots in comments and strings do not nest") {
+  const std::string many = std::string(100, '[') + std::string(100, '.');
+  CHECK(wrong("# " + many + "\n") == "");
+  CHECK(wrong("a = '" + many + "'\n") == "");
+  CHECK(wrong("a = \"\\\"" + many + "\"\n") == "");
+  CHECK(wrong("a = \"\"\"\n\"" + many + "\n\"\"\"\n") == "");
+  CHECK(wrong("a = '''\n'" + many + "\n'''\n") == "");
+  CHECK(wrong("a = \"\"\nb = '" + many + "'\n") == "");
+}
+
+TEST_CASE("a table that is empty is judged as one that is not") {
+  CHECK(wrong("[affinity.a.b]\n").ends_with(": affinity.a.b: unknown key"));
+  CHECK(wrong("[affinity]\na = {}\n") == "2:1: affinity.a: unknown key");
+  CHECK(wrong("[affinity.enable]\n").find("affinity.enable: must be true or false") !=
+        std::string::npos);
+  CHECK(wrong("[affinity.handler]\n") == "");
+  CHECK(wrong("[affinity.handler.kata]\n") == "");
+  CHECK(wrong("[other.a.b]\n") == "");
+}
+
+TEST_CASE("what cannot be seen in a file is written out in its errors") {
+  CHECK(wrong("[affinity]\n\"a\\u001b[2J\\u202e\" = 1\n") ==
+        "2:1: affinity.a\\x1b[2J\\u{202e}: unknown key");
+  CHECK(wrong(set("housekeeping", "\"0\\n\"")).find("ends in a newline") != std::string::npos);
+}
+
+TEST_CASE("a configuration that is no regular file is refused, not waited for") {
+  const tests::TempDir dir;
+  dir.write("c.toml", "[affinity]\n");
+  const auto fifo = dir.path() / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  const auto load_file = [](const fs::path& file) {
+    const auto config = config::load_config(file);
+    return config ? "" : config.error().message;
+  };
+  CHECK(load_file(fifo) == fifo.string() + ": is not a regular file");
+  CHECK(load_file(dir.path()) == dir.path().string() + ": is not a regular file");
+  fs::create_directories(dir.path() / "config.d");
+  const auto drop_in = dir.path() / "config.d/50-fifo.toml";
+  REQUIRE(::mkfifo(drop_in.c_str(), 0600) == 0);
+  CHECK(load_file(dir.path() / "c.toml") ==
+        fs::canonical(dir.path()).string() + "/config.d/50-fifo.toml: is not a regular file");
+}
+
+TEST_CASE("a configuration has a largest size") {
+  const std::string head = "[affinity]\n#";
+  const std::size_t rest = (std::size_t{1} << 20) - head.size();
+  CHECK(wrong(head + std::string(rest, 'x')) == "");
+  CHECK(wrong(head + std::string(rest + 1, 'x')).find("larger than 1048576 bytes") !=
+        std::string::npos);
 }

@@ -1,10 +1,13 @@
 #include "affinity/engine/engine.hpp"
 
+#include "affinity/engine/admission.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <set>
 
+#include "policy/facts/limits.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/engine/scene.hpp"
 
@@ -538,6 +541,81 @@ TEST_CASE("bad input is refused with a reason and changes nothing") {
   CHECK(code(scene.engine().reconcile("nope")) == ErrorCode::kNotFound);
   CHECK(*scene.engine().ledger().find("s1") == before);
   CHECK(scene.engine().sandbox_ids().size() == 1);
+}
+
+TEST_CASE("an event whose ids are none is not taken, whoever tells it") {
+  EngineScene scene;
+  for (const std::string& id : {std::string("a\r\nDELETE /v1/sandboxes/s1 HTTP/1.1"),
+                                std::string("../s1"), std::string(), std::string(129, 'a')}) {
+    policy::PodSeen pod;
+    pod.id = id;
+    scene.engine().handle({policy::Source::kNri, pod});
+    const auto refused = scene.engine().submit({policy::Source::kApi, pod});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kInvalid);
+    policy::ContainerFacts facts;
+    facts.id = id;
+    scene.engine().handle({policy::Source::kNri, policy::ContainerSeen{"s1", facts, {}}});
+  }
+  CHECK(scene.engine().ledger().pods().empty());
+  CHECK(scene.log_lines.find("an event is not taken") != std::string::npos);
+  CHECK(scene.log_lines.find('\r') == std::string::npos);
+  policy::PodSeen pod;
+  pod.id = std::string(128, 'a');
+  CHECK(scene.engine().submit({policy::Source::kApi, pod}));
+}
+
+TEST_CASE("a sandbox has a largest number of containers") {
+  EngineScene scene;
+  const auto see = [&](const std::string& sandbox, std::size_t first, std::size_t count) {
+    std::vector<policy::Event> events;
+    for (std::size_t i = first; i < first + count; ++i) {
+      policy::ContainerFacts facts;
+      facts.id = "c" + std::to_string(i);
+      events.push_back({policy::Source::kNri, policy::ContainerSeen{sandbox, facts, {}}});
+    }
+    scene.engine().handle(events);
+  };
+  see("s1", 0, policy::kMaxContainers);
+  const auto& pods = scene.engine().ledger().pods();
+  CHECK(pods.at("s1").containers.size() == policy::kMaxContainers);
+  see("s1", policy::kMaxContainers, 1);
+  CHECK(pods.at("s1").containers.size() == policy::kMaxContainers);
+  const auto refused =
+      scene.container("s1", "c" + std::to_string(policy::kMaxContainers), {1}, false);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kConflict);
+  CHECK(scene.container("s1", "c0", {1}, false));  // one that is known
+}
+
+TEST_CASE("a node has a largest number of containers") {
+  policy::Ledger ledger;
+  const auto event = [](std::size_t number) {
+    policy::ContainerFacts facts;
+    facts.id = "c" + std::to_string(number);
+    const std::size_t sandbox = number / policy::kMaxContainers;
+    return policy::Event{policy::Source::kNri,
+                         policy::ContainerSeen{"s" + std::to_string(sandbox), facts, {}}};
+  };
+  for (std::size_t i = 0; i < policy::kMaxNodeContainers; ++i) ledger.apply(event(i));
+  CHECK(engine::admit(event(0), ledger));  // one that is known
+  const auto refused = engine::admit(event(policy::kMaxNodeContainers), ledger);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kConflict);
+  ledger.apply({policy::Source::kNri, policy::ContainerGone{"s0", "c0"}});
+  CHECK(engine::admit(event(policy::kMaxNodeContainers), ledger));
+}
+
+TEST_CASE("a node has a largest number of sandboxes") {
+  EngineScene scene;
+  std::vector<policy::Event> events;
+  for (std::size_t i = 0; i <= policy::kMaxSandboxes; ++i) {
+    policy::PodSeen pod;
+    pod.id = "s" + std::to_string(i);
+    events.push_back({policy::Source::kNri, pod});
+  }
+  scene.engine().handle(events);
+  CHECK(scene.engine().ledger().pods().size() == policy::kMaxSandboxes);
 }
 
 TEST_CASE("an offline CPU is refused") {

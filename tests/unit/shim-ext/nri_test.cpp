@@ -1,3 +1,4 @@
+#include "policy/facts/limits.hpp"
 #include "tests/unit/shim-ext/nri_scene.hpp"
 
 using namespace ka;
@@ -447,4 +448,43 @@ TEST_CASE("who does not speak NRI is left, and tried again") {
   scene.run_until([&] { return peer.closed; });
   CHECK(scene.diary.take() == Lines{"disconnected"});
   scene.take_in();
+}
+
+TEST_CASE("a runtime that tells of pods without end is given up, and can come back") {
+  NriScene scene;
+  scene.start();
+  NriPeer& peer = scene.accept();
+  scene.configure("containerd", "v2.3.1", "v0.12.0");
+  wire::SynchronizeRequest part;
+  part.set_more(true);
+  constexpr std::size_t kAll = policy::kMaxSandboxes + policy::kMaxNodeContainers;
+  constexpr std::size_t kEach = 1024;
+  for (std::size_t i = 0; i < kEach; ++i) {
+    *part.add_containers() = nri_container("s1", "c" + std::to_string(i), "1");
+  }
+  for (std::size_t told = 0; told < kAll; told += kEach) scene.ask("Synchronize", part);
+  CHECK_FALSE(peer.closed);
+  wire::SynchronizeRequest more;
+  *more.add_containers() = nri_container("s1", "c", "1");
+  peer.call("Synchronize", more);
+  scene.run_until([&] { return peer.closed; });
+  CHECK(scene.diary.take() == Lines{"disconnected"});
+  scene.take_in();
+}
+
+TEST_CASE(
+    "names of pods and containers are shown, not obeyed; ids that are none are not followed") {
+  NriScene scene;
+  scene.start();
+  scene.take_in();
+  wire::PodSandbox pod = nri_pod("s1", 0);
+  auto container = nri_container("s1", "c1", "4-5\n");
+  container.set_name("a\x1b[2J\xe2\x80\xae");
+  scene.ask("CreateContainer", about(pod, container));
+  CHECK(scene.diary.facts["c1"].name == "a\\x1b[2J\\u{202e}");
+  CHECK(scene.diary.facts["c1"].cpus.empty());
+  scene.diary.take();
+  scene.ask("RunPodSandbox", about(nri_pod("s\r\n1", 0)));
+  CHECK(scene.diary.take() == Lines{"before()", "after s\r\n1()"});
+  CHECK(scene.log_lines.find("s\\x0d\\x0a1") != std::string::npos);
 }

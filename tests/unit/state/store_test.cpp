@@ -1,6 +1,10 @@
 #include "affinity/state/store.hpp"
 
+#include <sys/stat.h>
+
 #include "affinity/base/files.hpp"
+#include "affinity/base/text.hpp"
+#include "policy/facts/limits.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -154,4 +158,34 @@ TEST_CASE("a pod id cannot leave the state directory") {
   }
   CHECK(scene.files().size() == 5);
   CHECK(base::list_directory(scene.dir.path())->size() == 1);
+}
+
+TEST_CASE("the largest sandbox that is taken can be written and read again") {
+  policy::CpuSet apart;  // every other CPU: no text of a set is longer
+  policy::NodeSet nodes;
+  for (int i = 0; i < policy::kMaxIds; i += 2) apart.add(i);
+  for (int i = 0; i < 1024; i += 2) nodes.add(i);
+  Saved saved = sample();
+  for (std::string* name : {&saved.pod.pod_uid, &saved.pod.pod_name, &saved.pod.handler}) {
+    *name = std::string(base::kMaxName, 'n');
+  }
+  for (std::size_t i = saved.pod.containers.size(); i < policy::kMaxContainers; ++i) {
+    std::string id = std::to_string(i);
+    id.insert(0, base::kMaxId - id.size(), 'c');
+    const policy::ContainerFacts facts{id, std::string(base::kMaxName, 'n'), apart, nodes};
+    saved.pod.containers[id] = {facts, policy::Source::kNri};
+  }
+  const Scene scene;
+  REQUIRE(scene.store().save(saved));
+  const auto loaded = scene.store().load();
+  REQUIRE(loaded.size() == 1);
+  CHECK(loaded[0] == saved);
+}
+
+TEST_CASE("a state file that is no regular file is set aside, not waited for") {
+  const Scene scene;
+  std::filesystem::create_directories(scene.path());
+  REQUIRE(::mkfifo((scene.path() / "s1.json").c_str(), 0600) == 0);
+  CHECK(scene.store().load().empty());
+  CHECK(scene.lines.find("is not a regular file") != std::string::npos);
 }

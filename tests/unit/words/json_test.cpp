@@ -65,3 +65,22 @@ TEST_CASE("the first thing wrong is told with its path") {
   CHECK(complaint_about(R"({"n":1,"list":"a"})") == "top[3].list: must be an array");
   CHECK(complaint_about("[]") == "top[3]: must be an object");
 }
+
+TEST_CASE("text that cannot be shown is refused, and shown in the complaint") {
+  CHECK(complaint_about(R"({"n":1,"s":"a\u001bb"})") == "top[3].s: has control characters");
+  CHECK(complaint_about(R"({"n":1,"s":"\u009b31m"})") == "top[3].s: has control characters");
+  CHECK(complaint_about(R"({"n":1,"s":"\u202etxt"})") == "top[3].s: has control characters");
+  CHECK(complaint_about(R"({"n":1,"list":["a","b\n"]})") ==
+        "top[3].list[1]: has control characters");
+  CHECK(complaint_about(R"({"n":1,"\u001b[2J":2})") == "top[3].\\x1b[2J: unknown key");
+  CHECK(complaint_about(R"({"n":1,"cpus":"0\n"})") == "top[3].cpus: has control characters");
+  CHECK(parse_error(R"({"\u202e":1,"\u202e":1})").find(R"("\u{202e}" stands)") !=
+        std::string::npos);
+}
+
+TEST_CASE("text has a largest size") {
+  const std::string longest(4096, 'x');
+  CHECK(complaint_about(R"({"n":1,"s":")" + longest + "\"}") == "");
+  CHECK(complaint_about(R"({"n":1,"s":")" + longest + "x\"}") ==
+        "top[3].s: is longer than 4096 bytes");
+}

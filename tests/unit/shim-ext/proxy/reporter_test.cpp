@@ -130,3 +130,24 @@ TEST_CASE("the proxy reports itself with its sandbox, and what it could use befo
                  R"({"pod_uid":"u-1","pod_name":"web/app-0","handler":"kata","proxy_pid":77,)"
                  R"("original_cpus":"0-7"})"}});
 }
+
+TEST_CASE("ids that could be more than an id are never part of a request") {
+  Scene scene;
+  const auto write_spec = [&scene](const std::string& folder, const std::string& sandbox) {
+    scene.dir.write(folder + "/config.json",
+                    R"({"annotations":{"io.kubernetes.cri.sandbox-id":")" + sandbox + "\"}}");
+  };
+  const std::string longest(128, 'a');
+  write_spec("c2", longest);
+  CHECK(
+      scene.reporter.asked(scene.create("c2")).at(0).path.starts_with("/v1/sandboxes/" + longest));
+  for (const std::string& sandbox :
+       {std::string(R"(p1 HTTP/1.1\r\n\r\nDELETE /v1/sandboxes/p1)"), std::string("../node"),
+        std::string(".."), std::string("a/b"), longest + 'a'}) {
+    CAPTURE(sandbox);
+    write_spec("c3", sandbox);
+    CHECK(scene.reporter.asked(scene.create("c3")).empty());
+  }
+  CHECK(scene.reporter.asked(scene.create("../" + scene.dir.path().filename().string() + "/c1"))
+            .empty());
+}

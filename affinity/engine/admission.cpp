@@ -1,0 +1,69 @@
+#include "affinity/engine/admission.hpp"
+
+#include <string>
+
+#include "affinity/base/text.hpp"
+#include "policy/facts/limits.hpp"
+
+namespace ka::engine {
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+using base::Result;
+
+Result<void> check_id(const std::string& what, const std::string& id) {
+  if (base::is_id(id)) return {};
+  return fail(ErrorCode::kInvalid, what + " id \"" + base::printable(id, base::kMaxId) +
+                                       "\" is not 1 to " + std::to_string(base::kMaxId) +
+                                       " characters of A-Z, a-z, 0-9, \"_\", \".\", \"-\"");
+}
+
+Result<void> too_many(const std::string& what, std::size_t most) {
+  return fail(ErrorCode::kConflict,
+              "there are already " + std::to_string(most) + ' ' + what + ", more are not followed");
+}
+
+std::size_t count_containers(const policy::Ledger& ledger) {
+  std::size_t count = 0;
+  for (const auto& [id, pod] : ledger.pods()) count += pod.containers.size();
+  return count;
+}
+
+struct Admission {
+  const policy::Ledger& ledger;
+
+  Result<void> operator()(const policy::PodSeen& event) const { return check_pod(event.id); }
+
+  Result<void> operator()(const policy::ContainerSeen& event) const {
+    if (auto good = check_pod(event.sandbox); !good) return good;
+    if (auto good = check_id("container", event.container.id); !good) return good;
+    const policy::PodRecord* pod = ledger.find(event.sandbox);
+    if (pod != nullptr && pod->containers.contains(event.container.id)) return {};
+    if (pod != nullptr && pod->containers.size() >= policy::kMaxContainers) {
+      return too_many("containers in sandbox \"" + event.sandbox + '"', policy::kMaxContainers);
+    }
+    if (count_containers(ledger) < policy::kMaxNodeContainers) return {};
+    return too_many("containers on this node", policy::kMaxNodeContainers);
+  }
+
+  /// Whatever else there is adds nothing that is not known.
+  template <typename Other>
+  Result<void> operator()(const Other& /*event*/) const {
+    return {};
+  }
+
+  Result<void> check_pod(const std::string& id) const {
+    if (auto good = check_id("sandbox", id); !good) return good;
+    if (ledger.pods().size() < policy::kMaxSandboxes || ledger.find(id) != nullptr) return {};
+    return too_many("sandboxes", policy::kMaxSandboxes);
+  }
+};
+
+}  // namespace
+
+Result<void> admit(const policy::Event& event, const policy::Ledger& ledger) {
+  return std::visit(Admission{ledger}, event.body);
+}
+
+}  // namespace ka::engine

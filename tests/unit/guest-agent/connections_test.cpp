@@ -1,0 +1,88 @@
+#include "guest-agent/agent/connections.hpp"
+
+#include <sys/socket.h>
+
+#include <array>
+
+#include "affinity/base/unix_socket.hpp"
+#include "guest-agent/protocol/messages.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/guest-agent/guest_scene.hpp"
+
+using namespace ka;
+
+namespace {
+
+struct Bench {
+  Bench() : connections(loop, agent, [] {}) {
+    scene.cpus({0, 1, 2, 3});
+    auto listener = base::listen_unix(path());
+    REQUIRE(listener);
+    connections.listen(std::move(*listener));
+  }
+
+  std::filesystem::path path() const { return dir.path() / "agent.sock"; }
+
+  base::Fd connect() {
+    auto fd = base::connect_unix(path(), SOCK_NONBLOCK);
+    REQUIRE(fd);
+    turn();
+    return std::move(*fd);
+  }
+
+  void turn() {
+    for (int i = 0; i < 4; ++i) REQUIRE(loop.turn(agent::Loop::Wait::kNot));
+  }
+
+  /// Says hello; true when it is answered.
+  bool greet(const base::Fd& fd, std::uint32_t stream) {
+    const std::string hello = guest::encode(guest::Hello{.program = "test"});
+    const std::string call = ttrpc::write_call(
+        stream, {.service = guest::kService, .method = "Hello", .payload = hello});
+    if (::send(fd.get(), call.data(), call.size(), MSG_NOSIGNAL) < 0) return false;
+    turn();
+    std::array<char, 4096> answer{};
+    return ::recv(fd.get(), answer.data(), answer.size(), MSG_DONTWAIT) > 0;
+  }
+
+  bool is_closed(const base::Fd& fd) {
+    std::array<char, 1> byte{};
+    return ::recv(fd.get(), byte.data(), byte.size(), MSG_DONTWAIT) == 0;
+  }
+
+  tests::TempDir dir;
+  tests::GuestScene scene;
+  agent::Agent agent{scene.roots(), scene.threads};
+  agent::Loop loop;
+  agent::Connections connections;
+};
+
+}  // namespace
+
+TEST_CASE("clients that only sit there keep no host out") {
+  Bench bench;
+  std::vector<base::Fd> idle;
+  for (std::size_t i = 0; i < agent::Connections::kMost; ++i) idle.push_back(bench.connect());
+  for (const base::Fd& fd : idle) CHECK_FALSE(bench.is_closed(fd));
+  const base::Fd host = bench.connect();
+  CHECK(bench.greet(host, 1));
+  CHECK(bench.is_closed(idle[0]));
+  CHECK_FALSE(bench.is_closed(idle[1]));
+  // Nor do they push out one that is there.
+  for (int i = 0; i < 50; ++i) idle.push_back(bench.connect());
+  CHECK(bench.greet(host, 3));
+}
+
+TEST_CASE("of hosts that said hello the one that was silent for longest makes room") {
+  Bench bench;
+  std::vector<base::Fd> hosts;
+  for (std::size_t i = 0; i < agent::Connections::kMost; ++i) {
+    hosts.push_back(bench.connect());
+    REQUIRE(bench.greet(hosts.back(), 1));
+  }
+  REQUIRE(bench.greet(hosts[0], 3));
+  const base::Fd next = bench.connect();
+  CHECK(bench.greet(next, 1));
+  CHECK(bench.is_closed(hosts[1]));
+  CHECK_FALSE(bench.is_closed(hosts[0]));
+}
