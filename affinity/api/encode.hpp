@@ -22,6 +22,11 @@ boost::json::object to_json(const engine::Happening& happening);
 /// The sources of events: which are heard, and how far they see.
 boost::json::array sources_to_json(const engine::Engine& engine);
 
+/// What may be written since the start, what that waits for, and which state is not on disk.
+boost::json::object start_to_json(const engine::Engine& engine);
+/// The same as sentences, for whoever changes something now; none where all is well.
+boost::json::array start_warnings(const engine::Engine& engine);
+
 /// The node as `map` draws it: the machine, who owns which CPU, which vCPU is dedicated to it and
 /// how many other threads may use it.
 boost::json::object node_to_json(const engine::Engine& engine);

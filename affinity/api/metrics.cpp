@@ -242,6 +242,13 @@ void add_gauges(Page& page, const engine::Engine& engine) {
                 "Warnings of the plans in force, by code.", "code", totals.warnings);
   page.labelled(MetricType::Gauge, "kata_affinity_source_up", "Sources of events that are heard.",
                 "source", sources_up(engine));
+  page.gauge("kata_affinity_start_waiting",
+             "1 while threads get no more CPUs than they had at the start of the daemon.",
+             engine.gate().may_widen() ? 0 : 1);
+  page.gauge("kata_affinity_state_lost", "State files of before the start that cannot be read.",
+             static_cast<double>(engine.gate().lost().size()));
+  page.gauge("kata_affinity_state_unsaved", "Sandboxes whose state cannot be written.",
+             static_cast<double>(engine.unsaved().size()));
   page.gauge("kata_affinity_exclusive_cpus", "CPUs that containers own exclusively.",
              ledger.exclusive().size());
   page.gauge("kata_affinity_shared_pool_cpus", "CPUs of the shared pool.",

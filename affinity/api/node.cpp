@@ -92,6 +92,7 @@ json::object node_to_json(const engine::Engine& engine) {
           {"shared_pool", policy::format_list(shared)},
           {"exclusive", policy::format_list(engine.ledger().exclusive())},
           {"sources", sources_to_json(engine)},
+          {"start", start_to_json(engine)},
           {"cpus", std::move(cpus)},
           {"topology", words::to_json(topology)}};
 }

@@ -159,12 +159,16 @@ Response answer(const boost::json::object& object) {
   return {.body = boost::json::serialize(object) + "\n"};
 }
 
-Response answer(const base::Result<engine::Outcome>& outcome) {
-  if (!outcome) return refuse(outcome.error());
-  return answer(to_json(*outcome));
-}
-
 }  // namespace
+
+Response Router::answer_outcome(const base::Result<engine::Outcome>& outcome) const {
+  if (!outcome) return refuse(outcome.error());
+  boost::json::object object = to_json(*outcome);
+  if (auto warnings = start_warnings(engine_); !warnings.empty()) {
+    object["warnings"] = std::move(warnings);
+  }
+  return answer(object);
+}
 
 Response Router::handle(const http::Request& request) {
   const auto path = parse_target(request.target);
@@ -197,8 +201,8 @@ Response Router::list(const Call&) {
     body.append(comma).append(boost::json::serialize(to_json(*view)));
     comma = ",";
   }
-  return {.body =
-              body + "],\"sources\":" + boost::json::serialize(sources_to_json(engine_)) + "}\n"};
+  return {.body = body + "],\"sources\":" + boost::json::serialize(sources_to_json(engine_)) +
+                  ",\"start\":" + boost::json::serialize(start_to_json(engine_)) + "}\n"};
 }
 
 Response Router::show(const Call& call) {
@@ -224,15 +228,15 @@ Response Router::events(const Call&) {
 Response Router::verify(const Call&) { return answer(to_json(engine_.verify())); }
 
 Response Router::reconcile(const Call& call) {
-  return answer(call.only.empty() ? engine_.reconcile_all() : engine_.reconcile(call.only));
+  return answer_outcome(call.only.empty() ? engine_.reconcile_all() : engine_.reconcile(call.only));
 }
 
 Response Router::release(const Call& call) {
-  return answer(call.only.empty() ? engine_.release_all() : engine_.release(call.only));
+  return answer_outcome(call.only.empty() ? engine_.release_all() : engine_.release(call.only));
 }
 
 Response Router::submit(const base::Result<policy::Event>& event) {
-  return event ? answer(engine_.submit(*event)) : refuse(event.error());
+  return event ? answer_outcome(engine_.submit(*event)) : refuse(event.error());
 }
 
 Response Router::put_sandbox(const Call& call) {

@@ -60,6 +60,7 @@ class Router {
 
  private:
   http::Response submit(const base::Result<policy::Event>& event);
+  http::Response answer_outcome(const base::Result<engine::Outcome>& outcome) const;
 
   engine::Engine& engine_;
   http::Feed& events_;

@@ -357,6 +357,16 @@ std::string describe_sources(const json::value& list) {
   return text;
 }
 
+std::string describe_start(const json::value& list) {
+  const auto* start = list.as_object().if_contains("start");
+  if (start == nullptr) return {};
+  std::string text;
+  for (const json::value& warning : array_of(*start, "warnings")) {
+    text += "! " + std::string(std::string_view(warning.as_string())) + '\n';
+  }
+  return text;
+}
+
 std::string describe_sandbox(const json::value& sandbox) {
   const std::string pod = text_of(sandbox, "pod_name");
   std::string text = fmt::format(
@@ -379,12 +389,14 @@ std::string describe_threads(const json::value& sandbox) { return table_of(sandb
 
 std::string describe_sandboxes(const json::value& list) {
   const json::array& sandboxes = array_of(list, "sandboxes");
-  if (sandboxes.empty()) return "no VM sandbox is known\n" + describe_sources(list);
+  if (sandboxes.empty()) {
+    return "no VM sandbox is known\n" + describe_start(list) + describe_sources(list);
+  }
   std::string text;
   for (const json::value& sandbox : sandboxes) {
     text += (text.empty() ? "" : "\n") + describe_sandbox(sandbox);
   }
-  const std::string sources = describe_sources(list);
+  const std::string sources = describe_start(list) + describe_sources(list);
   return text + (sources.empty() ? "" : "\n") + sources;
 }
 
@@ -420,7 +432,7 @@ std::string describe_outcome(const json::value& outcome) {
   if (failed > 0) {
     text += ", " + counted(failed, "thread") + " could not be placed (see status)";
   }
-  return text + '\n';
+  return text + '\n' + list_texts(array_of(outcome, "warnings"), "!");
 }
 
 std::string describe_event(const json::value& event) {

@@ -20,6 +20,9 @@ std::string describe_overview(const boost::json::value& list, std::size_t column
 std::string describe_words();
 /// A line for each source of events that is followed.
 std::string describe_sources(const boost::json::value& list);
+/// What the daemon's start still waits for, and which state is not on disk; empty where all is
+/// well.
+std::string describe_start(const boost::json::value& list);
 /// "as planned", "2 threads NOT as planned".
 std::string state_of(const boost::json::value& sandbox);
 /// GET /v1/explain/ID.

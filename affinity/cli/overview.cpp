@@ -51,7 +51,7 @@ std::string describe_overview(const json::value& list, std::size_t columns) {
       "themselves; FLOATING: that share some. `kata-affinityctl status SANDBOX` shows one thread "
       "by thread.\n",
       sandboxes.size() == 1 ? "1 sandbox" : fmt::format("{} sandboxes", sandboxes.size()));
-  return text + describe_sources(list);
+  return text + describe_start(list) + describe_sources(list);
 }
 
 }  // namespace ka::cli

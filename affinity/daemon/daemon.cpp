@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <initializer_list>
 #include <memory>
@@ -88,7 +89,8 @@ Result<Ground> prepare(const Options& options) {
 /// Something that should not be, and that somebody may have to look after.
 bool is_trouble(std::string_view kind) {
   return kind == "unmanaged" || kind == "drift" || kind == "late" || kind == "source-down" ||
-         kind == "guest-down" || kind == "unseen";
+         kind == "guest-down" || kind == "unseen" || kind == "start-waiting" ||
+         kind == "start-late" || kind == "state-unsaved";
 }
 
 class Daemon {
@@ -110,13 +112,12 @@ class Daemon {
             log_),
         memory_(io, engine_, options.roots.proc, kSys),
         drift_(io, ground_.config.drift_check, [this] { check_drift(); }),
+        start_limit_(io, engine::Engine::kStartPatience),
         signals_(io, SIGTERM, SIGINT, SIGHUP),
         service_(io) {}
 
   void start() {
     engine_.on_happening([this](const engine::Happening& happening) { tell(happening); });
-    engine_.adopt();
-    ground_.parts.done("state and first run");
     files_.emplace(options_.run / "kata-affinity/containers", engine_, log_);
     guests_.emplace(io_, engine_, options_.roots, options_.run, log_, clock_);
     sources_.emplace(io_, engine_, options_.roots,
@@ -125,8 +126,16 @@ class Daemon {
                                     {options_.run / "vc/sbs", options_.run / "kata",
                                      options_.run / "containerd/io.containerd.runtime.v2.task"}},
                      Sources::Inside{*guests_, *files_}, log_, clock_);
+    if (!ground_.config.libvirt_uri.empty()) engine_.expect(policy::Source::kLibvirt);
+    engine_.adopt();
+    ground_.parts.done("state and first run");
+    sources_->start();
     follow_libvirt();
     ground_.parts.done("sources");
+    engine_.finish({});
+    start_limit_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) engine_.stop_waiting();
+    });
     serve();
     wait_for_signal();
     service_.ready();
@@ -250,6 +259,7 @@ class Daemon {
   Watches watches_;
   MemoryKeeper memory_;
   Ticker drift_;
+  boost::asio::steady_timer start_limit_;
   boost::asio::signal_set signals_;
   Service service_;
   std::optional<ContainerFiles> files_;

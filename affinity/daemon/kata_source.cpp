@@ -106,6 +106,7 @@ void KataSource::refresh() {
   watch_.refresh();
   follow_masks();
   show_extent();
+  if (watch_.listed()) engine_.source_spoke(Source::kPersist);
 }
 
 void KataSource::rest(bool rests) {

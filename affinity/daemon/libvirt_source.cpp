@@ -99,6 +99,7 @@ void LibvirtSource::follow() {
   follow_domains(*client_);
   greet_sandboxes(before);
   complain_of_wishes();
+  if (!engine_.gate().may_widen()) return;
   for (const auto& [domain, id] : owners_) {
     auto order = order_for(id, domain);
     const auto last = ordered_.find(domain);
@@ -219,6 +220,17 @@ const std::string* LibvirtSource::sandbox_of(const std::string& domain) const {
 
 void LibvirtSource::heard(bool up, const std::string& text) {
   engine_.set_source(Source::kLibvirt, {up, text});
+  up_ = up;
+  note_all_seen();
+}
+
+/// After a connection libvirt tells of each domain that is followed.
+void LibvirtSource::note_all_seen() {
+  const bool all = std::ranges::all_of(
+      owners_, [&](const auto& owner) { return last_seen_.contains(owner.first); });
+  if (!up_ || !all || engine_.gate().may_widen()) return;
+  engine_.source_spoke(Source::kLibvirt);
+  engine_.finish({});
 }
 
 void LibvirtSource::seen(const libvirt::DomainSeen& domain) {
@@ -235,6 +247,7 @@ void LibvirtSource::seen(const libvirt::DomainSeen& domain) {
   } else {
     engine_.look_again(*sandbox);
   }
+  note_all_seen();
 }
 
 /// It may as well be one that runs since long, and of which only something changed.

@@ -64,6 +64,7 @@ class LibvirtSource {
                                           const std::string& domain) const;
   libvirt::MemoryOrder everywhere() const;
   void heard(bool up, const std::string& text);
+  void note_all_seen();
   void seen(const libvirt::DomainSeen& domain);
   void started(std::string sandbox, const libvirt::DomainSeen& domain);
   base::Result<policy::ProcessId> find_vmm(const std::string& sandbox,
@@ -78,6 +79,7 @@ class LibvirtSource {
   std::function<void(const std::string&)> recorded_;
   const log::Log& log_;
   bool following_soon_ = false;
+  bool up_ = false;                                       ///< libvirt is heard
   std::map<std::string, libvirt::Order> ordered_;         ///< by domain
   std::set<std::string> followed_;                        ///< domains
   std::map<std::string, libvirt::DomainSeen> last_seen_;  ///< by domain

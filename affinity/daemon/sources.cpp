@@ -39,6 +39,12 @@ std::vector<Event> find_gone(const policy::Ledger& ledger, const std::vector<Eve
   return gone;
 }
 
+/// A file that cannot be seen is not absent.
+bool is_absent(const std::filesystem::path& file) {
+  std::error_code failed;
+  return !std::filesystem::exists(file, failed) && !failed;
+}
+
 base::Result<nri::Process> look_at(const vmm::Roots& roots, int pid, nri::Of of) {
   const auto word = of == nri::Of::kPod ? vmm::Word::kRuntime : vmm::Word::kTenant;
   const auto examined = vmm::examine(roots, pid, word);
@@ -51,28 +57,38 @@ base::Result<nri::Process> look_at(const vmm::Roots& roots, int pid, nri::Of of)
 Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
                  const Paths& paths, const Inside& inside, const log::Log& log,
                  const base::Clock& clock)
-    : engine_(engine),
+    : io_(io),
+      engine_(engine),
+      roots_(roots),
+      nri_socket_(paths.nri_socket),
       inside_(inside),
       log_(log),
       clock_(clock),
       kata_(io, engine, roots, paths.kata, log) {
-  if (!paths.kubelet_state.empty()) {
-    kubelet_.emplace(
-        io, paths.kubelet_state, [this](const Event& event) { take(event); },
-        [this](bool up, const std::string& text) {
-          engine_.set_source(Source::kKubelet, {up, text});
-        },
-        log);
-    kubelet_->refresh();
-  }
-  if (!paths.nri_socket.empty()) {
+  engine_.expect(Source::kPersist);
+  if (!nri_socket_.empty()) {
+    engine_.expect(Source::kNri);
     engine_.set_source(Source::kNri, {false, "not connected yet"});
-    runtime_.emplace(
-        io, paths.nri_socket, nri::Identity{},
-        [roots](int pid, nri::Of of) { return look_at(roots, pid, of); },
-        static_cast<nri::Listener&>(*this), log, clock);
-  } else {
+  }
+  if (paths.kubelet_state.empty()) return;
+  if (!is_absent(paths.kubelet_state)) engine_.expect(Source::kKubelet);
+  kubelet_.emplace(
+      io, paths.kubelet_state, [this](const Event& event) { take(event); },
+      [this](bool up, const std::string& text) {
+        engine_.set_source(Source::kKubelet, {up, text});
+      },
+      log);
+  kubelet_->refresh();
+}
+
+void Sources::start() {
+  if (nri_socket_.empty()) {
     kata_.take_over();
+  } else {
+    runtime_.emplace(
+        io_, nri_socket_, nri::Identity{},
+        [roots = roots_](int pid, nri::Of of) { return look_at(roots, pid, of); },
+        static_cast<nri::Listener&>(*this), log_, clock_);
   }
   kata_.refresh();
 }
@@ -114,6 +130,7 @@ void Sources::synchronized(const std::vector<Event>& events) {
   std::vector<Event> all = events;
   for (Event& event : find_gone(engine_.ledger(), events)) all.push_back(std::move(event));
   engine_.handle(all);
+  engine_.source_spoke(Source::kNri);
   engine_.finish({});
   inside_.files.sweep();
   kata_.follow_masks();

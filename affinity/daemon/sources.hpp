@@ -43,9 +43,13 @@ class Sources final : private nri::Listener {
     ContainerFiles& files;
   };
 
-  /// All references must outlive it.
+  /// All references must outlive it. Reads kubelet's state, which is the first to know that a CPU
+  /// has become exclusive, and names the sources that are awaited; the others speak after start().
   Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
           const Paths& paths, const Inside& inside, const log::Log& log, const base::Clock& clock);
+
+  /// To be called once, when the engine has adopted what was before.
+  void start();
 
   /// Follows what changed without a word: now and then.
   void refresh();
@@ -68,7 +72,10 @@ class Sources final : private nri::Listener {
 
   void take(const policy::Event& event);
 
+  boost::asio::io_context& io_;
   engine::Engine& engine_;
+  vmm::Roots roots_;
+  std::filesystem::path nri_socket_;
   Inside inside_;
   const log::Log& log_;
   const base::Clock& clock_;

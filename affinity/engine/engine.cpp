@@ -89,27 +89,6 @@ Outcome Engine::end_dead_sandboxes() {
 // --- other triggers
 // -------------------------------------------------------------------------------
 
-Outcome Engine::adopt() {
-  for (state::Saved& saved : store_.load()) {
-    const std::string id = saved.pod.id;
-    if (!is_adoptable(saved.pod)) continue;
-    ledger_.restore(saved.pod);
-    if (!saved.pod.vmm) continue;
-    auto sandbox = std::make_unique<Sandbox>(id);
-    sandbox->restore(saved);
-    count_floating(*sandbox, 1);
-    sandboxes_[id] = std::move(sandbox);
-    if (!(saved.guest == state::SavedGuest())) {
-      guests_[id] = {.address = saved.guest.told.address,
-                     .text = "not connected since the start",
-                     .told = saved.guest.told,
-                     .plugged = saved.guest.plugged};
-    }
-    happened("sandbox-adopted", id, "known from before a restart");
-  }
-  return run_all();
-}
-
 /// The process of a VMM is the one that it was, and is a VMM (or the shim that stands for one that
 /// is to come) by the same proof as when it was found. What cannot be seen now is kept.
 bool Engine::is_adoptable(const policy::PodRecord& pod) {
@@ -124,7 +103,7 @@ bool Engine::is_adoptable(const policy::PodRecord& pod) {
   happened("sandbox-ended", pod.id,
            is_same ? "process " + std::to_string(pod.vmm->pid) + " is not a VMM"
                    : "its VMM ended while no daemon ran");
-  store_.remove(pod.id);
+  drop_state(pod.id);
   return false;
 }
 
@@ -147,6 +126,7 @@ base::Result<Outcome> Engine::reconcile(std::string_view sandbox) {
 }
 
 Outcome Engine::reconcile_all() {
+  dismiss_lost_state();
   for (const auto& [id, sandbox] : sandboxes_) {
     sandbox->set_released(false);
     sandbox->forgive();
@@ -169,13 +149,14 @@ Outcome Engine::look_again(std::string_view sandbox) {
 }
 
 Outcome Engine::check_drift() {
+  retry_state();
   Affected drifted;
   base::ThreadStats stats(proc_.root());
   for (const auto& [id, sandbox] : sandboxes_) {
     if (!sandbox->looks_unchanged(eyes(stats), clock_.now())) drifted.push_back(sandbox.get());
   }
   Outcome outcome = repair(std::move(drifted));
-  if (map_changed_ || !unfinished_.empty()) outcome += finish({});
+  if (map_changed_ || just_opened_ || !unfinished_.empty()) outcome += finish({});
   return outcome;
 }
 
@@ -339,7 +320,7 @@ void Engine::follow_ledger(const std::string& pod) {
     sandboxes_.erase(pod);
     guests_.erase(pod);
     trespasses_.forget(pod);
-    store_.remove(pod);
+    drop_state(pod);
     return;
   }
   if (record->vmm && !sandboxes_.contains(pod)) {
@@ -352,17 +333,6 @@ void Engine::let_go(Sandbox& sandbox) {
   sandbox.set_released(true);
   run({&sandbox});
   dead_.erase(sandbox.id());
-}
-
-void Engine::save(const std::string& pod) {
-  const policy::PodRecord& record = *ledger_.find(pod);
-  const Sandbox* sandbox = find(pod);
-  state::Saved saved = sandbox == nullptr ? state::Saved{.pod = record} : sandbox->saved(record);
-  if (const GuestView* guest = find_guest(pod)) saved.guest = {guest->told, guest->plugged};
-  const auto done = store_.save(saved);
-  if (done) return;
-  ++counters_.errors["state"];
-  log_.warning("state cannot be saved", {{"sandbox", pod}, {"reason", done.error().message}});
 }
 
 void Engine::happened(std::string kind, std::string_view sandbox, std::string text,

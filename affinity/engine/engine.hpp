@@ -5,6 +5,7 @@
 // and read again. What blocks or waits (monitors, sockets, timers) lives outside and calls in.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "affinity/log/log.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"
+#include "policy/ledger/start_gate.hpp"
 #include "policy/plan/diff.hpp"
 #include "policy/plan/invariants.hpp"
 #include "policy/plan/plan.hpp"
@@ -32,8 +34,9 @@
 #include "vmm/threads.hpp"
 
 namespace ka::state {
+struct Saved;
 class Store;
-}
+}  // namespace ka::state
 
 namespace ka::engine {
 
@@ -60,6 +63,10 @@ struct Hands {
 
 class Engine {
  public:
+  /// After a start the node's sources are waited for this long; what is silent then is done
+  /// without. A container runtime that restarts needs a few seconds.
+  static constexpr std::chrono::seconds kStartPatience{10};
+
   /// What `hands` refer to, `store`, `log` and `clock` must outlive the engine.
   Engine(policy::Topology topology, Options options, vmm::Roots roots, Hands hands,
          state::Store& store, const log::Log& log, const base::Clock& clock);
@@ -67,8 +74,26 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
   ~Engine();
 
+  /// A source that this node has: nothing is widened until it has spoken (policy/ledger/
+  /// start_gate.hpp). Before adopt().
+  void expect(policy::Source source) { gate_.expect(source); }
+
   /// Takes back what the state files tell, then runs the line for the whole node.
   Outcome adopt();
+
+  /// A source has told all that it has (kubelet does so with each event). What may be widened by
+  /// that waits for finish().
+  void source_spoke(policy::Source source);
+
+  /// The sources that have not spoken are not waited for any longer; runs the line where that
+  /// allows more.
+  Outcome stop_waiting();
+
+  /// What may be written since the start, and what that waits for.
+  const policy::StartGate& gate() const { return gate_; }
+
+  /// Sandboxes whose state could not be written, and why: tried again at each drift check.
+  const std::map<std::string, std::string>& unsaved() const { return unsaved_; }
 
   /// Checks an event that a person or a program sent (the API) against the machine and against what
   /// is known, then handles it. An error changes nothing.
@@ -98,7 +123,8 @@ class Engine {
   void take_memory(std::string_view sandbox, MemoryView memory);
 
   /// Runs the line again: for one sandbox, or for all.
-  /// By a person: released sandboxes are placed again, and so are threads that were given up.
+  /// By a person: released sandboxes are placed again, and so are threads that were given up. For
+  /// all, state of before the start that cannot be read is not waited for any longer.
   base::Result<Outcome> reconcile(std::string_view sandbox);
   Outcome reconcile_all();
 
@@ -241,11 +267,23 @@ class Engine {
   // How events enter it (events.cpp).
   base::Result<policy::Event> identified(policy::Event event) const;
   base::Result<void> check_by_hand(const policy::OverrideSet& event) const;
+  base::Result<void> check_removal(const std::string& id) const;
   Changes take(const std::vector<policy::Event>& events);
   policy::Change take(const policy::Event& event);
   Outcome follow(const Changes& changes);
   Affected affected_by(const Changes& changes) const;
   Affected changed_by_map(const Ids& apart_from) const;
+
+  // The start, and the state that outlives it (start.cpp).
+  void load_state();
+  void take_back(const state::Saved& saved);
+  void retry_state();
+  void dismiss_lost_state();
+  void follow_gate(const policy::Event& event);
+  void step_gate(const std::function<void()>& step);
+  void save(const std::string& pod);
+  void drop_state(const std::string& pod);
+  void enter_saved(const std::string& pod, const base::Result<void>& done);
 
   // What surrounds it (engine.cpp).
   Outcome run_all();
@@ -258,7 +296,6 @@ class Engine {
   bool is_adoptable(const policy::PodRecord& pod);
   void follow_ledger(const std::string& pod);
   void let_go(Sandbox& sandbox);
-  void save(const std::string& pod);
   Eyes eyes(base::ThreadStats& stats) const;
   void happened(std::string kind, std::string_view sandbox, std::string text,
                 std::string reason = {}, std::string container = {});
@@ -274,6 +311,9 @@ class Engine {
   const log::Log& log_;
   const base::Clock& clock_;
   policy::Ledger ledger_;
+  policy::StartGate gate_;
+  bool just_opened_ = false;  ///< the gate: the line has to be run for the whole node
+  std::map<std::string, std::string> unsaved_;  ///< by pod: why its state is not written
   Sandboxes sandboxes_;
   std::vector<int> floating_load_;  ///< of all plans (policy::add_floating_load)
   Ids unfinished_;                  ///< pods for which finish() has work

@@ -38,6 +38,9 @@ base::Result<Outcome> Engine::submit(const policy::Event& event) {
   if (const auto* given = std::get_if<policy::OverrideSet>(&whole->body)) {
     if (auto good = check_by_hand(*given); !good) return unexpected(std::move(good.error()));
   }
+  if (const auto* gone = std::get_if<policy::PodGone>(&whole->body)) {
+    if (auto good = check_removal(gone->id); !good) return unexpected(std::move(good.error()));
+  }
   return handle(*whole);
 }
 
@@ -51,6 +54,13 @@ base::Result<policy::Event> Engine::identified(policy::Event event) const {
   return event;
 }
 
+/// Its threads get back what they had, which may be more than they have.
+base::Result<void> Engine::check_removal(const std::string& id) const {
+  if (gate_.may_widen() || find(id) == nullptr) return {};
+  return base::fail(base::ErrorCode::kUnavailable,
+                    "sandbox \"" + id + "\" cannot be given back yet: " + waiting_text(gate_));
+}
+
 base::Result<void> Engine::check_by_hand(const policy::OverrideSet& event) const {
   const Sandbox* sandbox = find(event.sandbox);
   if (sandbox == nullptr) {
@@ -62,7 +72,8 @@ base::Result<void> Engine::check_by_hand(const policy::OverrideSet& event) const
 
 Outcome Engine::handle(const std::vector<policy::Event>& events) {
   const Changes changes = take(events);
-  const Outcome outcome = changes.pods.empty() ? Outcome{} : follow(changes);
+  Outcome outcome = changes.pods.empty() ? Outcome{} : follow(changes);
+  if (just_opened_) outcome += finish({});
   cause_.reset();
   return outcome;
 }
@@ -119,12 +130,21 @@ policy::Change Engine::take(const policy::Event& event) {
     if (Sandbox* sandbox = find(gone->id)) let_go(*sandbox);
   }
   policy::Change change = ledger_.apply(event);
+  follow_gate(event);
   if (change.any) {
     follow_ledger(change.sandbox);
     happened(happening_kind(event.body), change.sandbox, happening_text(event), cause_->source,
              happening_container(event.body));
   }
   return change;
+}
+
+void Engine::follow_gate(const policy::Event& event) {
+  if (gate_.may_widen()) return;
+  if (const auto* seen = std::get_if<policy::ContainerSeen>(&event.body)) {
+    step_gate([&] { gate_.told_of(seen->sandbox); });
+  }
+  if (std::holds_alternative<policy::KubeletSeen>(event.body)) source_spoke(event.source);
 }
 
 /// The sandboxes concerned, and those whose plan another map of owners changes: what they must

@@ -1,11 +1,25 @@
 #include "affinity/engine/happening_text.hpp"
 
+#include <set>
 #include <string>
 #include <variant>
 
+#include "affinity/engine/engine.hpp"
 #include "policy/plan/overrides.hpp"
 
 namespace ka::engine {
+
+namespace {
+
+std::string names_of(const std::set<policy::Source>& sources) {
+  std::string names;
+  for (const policy::Source source : sources) {
+    names += (names.empty() ? "" : ", ") + std::string(policy::source_name(source));
+  }
+  return names;
+}
+
+}  // namespace
 
 std::string happening_kind(const policy::EventBody& body) {
   struct Visitor {
@@ -65,6 +79,28 @@ std::string drift_text(int count, const std::string& what) {
   return count == 1
              ? "1 " + what + " no longer had the CPUs it was given"
              : std::to_string(count) + ' ' + what + "s no longer had the CPUs they were given";
+}
+
+std::string waiting_text(const policy::StartGate& gate) {
+  using Phase = policy::StartGate::Phase;
+  if (gate.may_widen()) return {};
+  std::string text = "no thread gets more CPUs yet: ";
+  if (gate.phase() == Phase::kWaiting) text += "waiting for " + names_of(gate.silent());
+  for (const policy::LostState& lost : gate.lost()) {
+    text += text.ends_with(": ") ? "" : "; ";
+    text += "state cannot be read: " + lost.file + " (" + lost.reason + ')';
+  }
+  if (gate.phase() == Phase::kBlind) {
+    text +=
+        "; whose CPUs these were is not known until it can be read, NRI or kubelet's state "
+        "tells, or `kata-affinityctl reconcile` says to go on";
+  }
+  return text;
+}
+
+std::string silent_text(const policy::StartGate& gate) {
+  return "not heard within " + std::to_string(Engine::kStartPatience.count()) +
+         " s of the start, done without: " + names_of(gate.silent());
 }
 
 }  // namespace ka::engine

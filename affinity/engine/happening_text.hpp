@@ -4,6 +4,7 @@
 #include <string>
 
 #include "policy/ledger/event.hpp"
+#include "policy/ledger/start_gate.hpp"
 
 namespace ka::engine {
 
@@ -18,5 +19,12 @@ std::string happening_text(const policy::Event& event);
 
 /// "3 threads no longer had the CPUs they were given"; what: what one of them is called.
 std::string drift_text(int count, const std::string& what);
+
+/// What has to come before threads get more CPUs than they have: "no thread gets more CPUs yet:
+/// waiting for nri". Empty where nothing has to.
+std::string waiting_text(const policy::StartGate& gate);
+
+/// Which sources did not speak in time.
+std::string silent_text(const policy::StartGate& gate);
 
 }  // namespace ka::engine

@@ -7,7 +7,7 @@ namespace ka::engine {
 
 void Engine::place_interrupts(Sandbox& sandbox, Extent extent, Outcome& outcome) {
   const bool give_back = is_given_back(sandbox);
-  if (options_.observe && !give_back) return;
+  if ((options_.observe && !give_back) || !gate_.may_widen()) return;
   InterruptKeeper& keeper = sandbox.interrupts();
   const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox.id());
   const InterruptWrites writes = give_back ? keeper.give_back(roots_, foreign)

@@ -76,6 +76,9 @@ bool Engine::would_narrow(Sandbox& sandbox) {
 
 Outcome Engine::finish(std::string_view sandbox) {
   Ids pods = std::exchange(unfinished_, {});
+  if (std::exchange(just_opened_, false)) {
+    for (const auto& [id, known] : sandboxes_) pods.insert(id);
+  }
   pods.emplace(sandbox);
   Affected affected;
   for (const std::string& id : pods) {

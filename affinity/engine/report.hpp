@@ -24,7 +24,7 @@ std::string_view severity_name(Severity severity);
 /// One thing that verify() found, by reading the kernel afresh.
 struct Finding {
   Severity severity = Severity::kViolated;
-  std::string invariant;  ///< "I1" ... "I8", "drift", "guest", "unread"
+  std::string invariant;  ///< "I1" ... "I8", "drift", "guest", "unread", "start"
   std::string sandbox;
   std::string subject;  ///< thread, vCPU or container
   policy::CpuSet wanted, actual;

@@ -35,6 +35,7 @@ void add_part(std::vector<int>& load, const policy::SandboxPlan& plan, int each)
 
 Outcome Engine::run(Affected sandboxes, Extent extent) {
   const auto start = clock_.now();
+  if (!gate_.may_widen()) extent = Extent::kNarrow;
   Outcome outcome;
   const Affected all = sandboxes;
   base::ThreadStats stats(proc_.root());
@@ -174,6 +175,7 @@ std::vector<policy::ThreadPlacement> Engine::placements_to_write(const Sandbox& 
   for (auto& placement : placements) {
     placement.trespassing = placement.actual.intersects(foreign);
   }
+  if (!gate_.may_widen()) return policy::shrunk(std::move(placements));
   return extent == Extent::kNarrow ? policy::narrowed(std::move(placements)) : placements;
 }
 

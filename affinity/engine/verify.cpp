@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "affinity/engine/engine.hpp"
+#include "affinity/engine/happening_text.hpp"
 #include "affinity/engine/sandbox.hpp"
 #include "policy/plan/guest.hpp"
 
@@ -201,6 +202,21 @@ Finding unread(const std::string& sandbox, const std::string& subject, std::stri
   return {Severity::kUnknown, "unread", sandbox, subject, {}, {}, std::move(text), "unread", {}};
 }
 
+/// Who owns which CPU is not known yet: nothing that is held against it is certain.
+void collect_start(const policy::StartGate& gate, VerifyReport& report) {
+  if (gate.may_widen()) return;
+  const bool is_lost = !gate.lost().empty();
+  report.findings.push_back({.severity = Severity::kUnknown,
+                             .invariant = "start",
+                             .sandbox = {},
+                             .subject = "node",
+                             .wanted = {},
+                             .actual = {},
+                             .text = waiting_text(gate),
+                             .reason = is_lost ? "lost-state" : "sources-silent",
+                             .remedy = is_lost ? "kata-affinityctl reconcile" : ""});
+}
+
 void collect_dedicated(const Sandbox& sandbox, std::vector<policy::DedicatedVcpu>& dedicated) {
   for (const ThreadView& thread : sandbox.threads()) {
     if (thread.facts.role != policy::Role::kVcpu || !thread.seen) continue;
@@ -290,6 +306,7 @@ VerifyReport Engine::verify() {
       report.findings.push_back(to_finding(violation, sandbox->threads()));
     }
   }
+  collect_start(gate_, report);
   for (const auto& violation : policy::check_dedicated(dedicated)) {
     report.findings.push_back(to_finding(violation, {}));
   }

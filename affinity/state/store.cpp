@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <system_error>
+#include <utility>
 
 #include "affinity/base/files.hpp"
 
@@ -9,23 +10,72 @@ namespace ka::state {
 namespace {
 
 using base::ErrorCode;
+using policy::LostState;
 
 constexpr std::string_view kSuffix = ".json";
+constexpr std::string_view kUnreadable = ".unreadable";
+constexpr std::string_view kObsolete = ".obsolete";
+constexpr std::string_view kHex = "0123456789ABCDEF";
 
-/// Pod ids come from outside: whatever could be taken for a path becomes '_' and a hash keeps
-/// names apart.
-std::string file_name(const std::string& pod) {
-  std::string name;
-  for (const char c : pod.substr(0, 100)) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_';
-    name += plain ? c : '_';
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_';
+}
+
+/// "<pod>.json" of "<pod>.json", "<pod>.json.unreadable", "<pod>.json.unreadable.2".
+std::string_view without_marks(std::string_view name) {
+  return name.substr(
+      0, name.rfind(kSuffix) == std::string_view::npos ? 0 : name.rfind(kSuffix) + kSuffix.size());
+}
+
+bool is_set_aside(std::string_view name) {
+  return name.substr(without_marks(name).size()).starts_with(kUnreadable);
+}
+
+/// `file`, or where that is there already "<file>.2" and so on.
+std::string free_name(const std::string& file) {
+  std::string name = file;
+  std::error_code ignored;
+  for (int i = 2; std::filesystem::exists(name, ignored); ++i) {
+    name = file + '.' + std::to_string(i);
   }
-  if (name != pod) name += '-' + std::to_string(std::hash<std::string>{}(pod));
-  return name + std::string(kSuffix);
+  return name;
+}
+
+base::Result<void> rename(const std::string& from, const std::string& to) {
+  std::error_code failed;
+  std::filesystem::rename(from, to, failed);
+  if (failed) return base::fail_errno(failed.value(), "cannot rename " + from);
+  return {};
 }
 
 }  // namespace
+
+std::string file_name(const std::string& pod) {
+  std::string name;
+  for (const char c : pod) {
+    if (is_plain(c)) {
+      name += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    name += {'%', kHex[byte >> 4U], kHex[byte & 15U]};
+  }
+  return name + std::string(kSuffix);
+}
+
+std::string pod_of_file(std::string_view name) {
+  std::string_view rest = name.substr(0, name.size() - std::min(name.size(), kSuffix.size()));
+  std::string pod;
+  while (!rest.empty()) {
+    const auto high = rest.size() < 3 ? kHex.npos : kHex.find(rest[1]);
+    const auto low = rest.size() < 3 ? kHex.npos : kHex.find(rest[2]);
+    const bool coded = rest.front() == '%' && high != kHex.npos && low != kHex.npos;
+    pod += coded ? static_cast<char>(high * 16 + low) : rest.front();
+    rest.remove_prefix(coded ? 3 : 1);
+  }
+  return file_name(pod) == name ? pod : std::string();
+}
 
 base::Result<base::Fd> Store::claim(const std::filesystem::path& directory) {
   std::error_code failed;
@@ -42,63 +92,131 @@ base::Result<base::Fd> Store::claim(const std::filesystem::path& directory) {
 Store::Store(std::filesystem::path directory, std::string boot_id, const log::Log& log)
     : directory_(std::move(directory)), boot_id_(std::move(boot_id)), log_(log) {}
 
-std::vector<Saved> Store::load() {
-  std::vector<Saved> all;
+Loaded Store::load() {
+  Loaded loaded;
   const auto names = base::list_directory(directory_);
-  if (!names) return all;
-  for (const std::string& name : *names) {
-    if (!name.ends_with(kSuffix)) continue;
-    const auto path = directory_ / name;
-    const auto text = base::read_regular_file(path, kMaxFile);
-    auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
-    if (saved) {
-      written_[saved->pod.id] = std::hash<std::string>{}(*text);
-      all.push_back(std::move(*saved));
-    } else if (saved.error().code == ErrorCode::kGone) {
-      std::error_code ignored;
-      std::filesystem::remove(path, ignored);
-    } else {
-      set_aside(path, saved.error().message);
-    }
+  if (names) {
+    lost_.erase(directory_.string());
+    for (const std::string& name : *names) load_one(name, loaded);
+  } else {
+    lose({directory_.string(), "", names.error().message, false});
   }
-  return all;
+  for (const auto& [file, lost] : lost_) loaded.lost.push_back(lost);
+  return loaded;
 }
 
-void Store::set_aside(const std::filesystem::path& path, const std::string& why) {
-  const std::string first = path.string() + ".unreadable";
-  std::string aside = first;
-  std::error_code ignored;
-  for (int i = 2; std::filesystem::exists(aside, ignored); ++i) {
-    aside = first + '.' + std::to_string(i);
+void Store::load_one(const std::string& name, Loaded& loaded) {
+  const std::string path = (directory_ / name).string();
+  const std::string pod = pod_of_file(without_marks(name));
+  if (is_set_aside(name)) {
+    if (!lost_.contains(path)) lose({path, pod, "it was set aside as unreadable", true});
+    return;
   }
-  std::error_code failed;
-  std::filesystem::rename(path, aside, failed);
-  log_.warning("state file cannot be used and was set aside",
-               {{"file", failed ? path.string() : aside}, {"reason", why}});
+  if (!name.ends_with(kSuffix) || written_.contains(pod)) return;
+  const auto text = base::read_regular_file(path, kMaxFile);
+  auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
+  if (saved && written_.contains(saved->pod.id)) {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);  // an old name: the new one comes first
+  } else if (saved) {
+    lost_.erase(path);
+    written_[saved->pod.id] = std::hash<std::string>{}(*text);
+    move_to_own_name(name, saved->pod.id);
+    loaded.pods.push_back(std::move(*saved));
+  } else if (text && saved.error().code == ErrorCode::kGone) {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  } else if (saved.error().code == ErrorCode::kInvalid) {
+    set_aside(name, saved.error().message);
+  } else if (saved.error().code != ErrorCode::kGone) {
+    lose({path, pod, saved.error().message, false});
+  }
+}
+
+/// Earlier versions named files otherwise.
+void Store::move_to_own_name(const std::string& name, const std::string& pod) {
+  const std::string own = file_name(pod);
+  if (name == own) return;
+  if (const auto done = rename((directory_ / name).string(), (directory_ / own).string()); !done) {
+    log_.warning("state file keeps its old name",
+                 {{"file", name}, {"reason", done.error().message}});
+  }
+}
+
+void Store::set_aside(const std::string& name, const std::string& why) {
+  const std::string path = (directory_ / name).string();
+  const std::string aside = free_name(path + std::string(kUnreadable));
+  const auto moved = rename(path, aside);
+  lost_.erase(path);
+  lose({moved ? aside : path, pod_of_file(name), why, true});
+}
+
+void Store::lose(LostState lost) {
+  const auto known = lost_.find(lost.file);
+  if (known == lost_.end() || known->second.reason != lost.reason) {
+    log_.error("state of before the start cannot be read",
+               {{"file", lost.file},
+                {"reason", lost.reason},
+                {"next", lost.damaged ? "set aside" : "it is tried again"}});
+  }
+  lost_[lost.file] = std::move(lost);
+}
+
+void Store::dismiss_damaged() {
+  std::erase_if(lost_, [&](const auto& entry) {
+    const auto& [file, lost] = entry;
+    if (!lost.damaged) return false;
+    const std::string plain = file.substr(0, file.rfind(kUnreadable));
+    if (const auto done = rename(file, free_name(plain + std::string(kObsolete))); !done) {
+      log_.warning("a damaged state file stays", {{"reason", done.error().message}});
+    }
+    return true;
+  });
+}
+
+void Store::give_up_unread() {
+  std::erase_if(lost_, [](const auto& entry) { return !entry.second.damaged; });
+}
+
+/// Its own file, or any file where they cannot be listed.
+bool Store::is_unread(const std::string& pod) const {
+  const auto file = lost_.find((directory_ / file_name(pod)).string());
+  const bool own = file != lost_.end() && !file->second.damaged;
+  return own || (lost_.contains(directory_.string()) && !written_.contains(pod));
 }
 
 base::Result<void> Store::save(const Saved& saved) {
+  const std::string& pod = saved.pod.id;
+  const std::string name = file_name(pod);
+  if (name.size() > kMaxName) {
+    return base::fail(ErrorCode::kInvalid, "its id is too long for the name of a state file");
+  }
+  if (is_unread(pod)) {
+    return base::fail(ErrorCode::kUnavailable,
+                      "its state file cannot be read for the moment and is not overwritten");
+  }
   const std::string text = to_text(saved, boot_id_);
   if (text.size() > kMaxFile) {
-    return base::fail(ErrorCode::kInvalid, path_of(saved.pod.id).string() + ": larger than " +
-                                               std::to_string(kMaxFile) + " bytes");
+    return base::fail(ErrorCode::kInvalid, "its state has " + std::to_string(text.size()) +
+                                               " bytes, and a state file at most " +
+                                               std::to_string(kMaxFile));
   }
   const std::size_t hash = std::hash<std::string>{}(text);
-  const auto known = written_.find(saved.pod.id);
+  const auto known = written_.find(pod);
   if (known != written_.end() && known->second == hash) return {};
-  auto done = base::write_atomically(path_of(saved.pod.id), text);
-  if (done) written_[saved.pod.id] = hash;
+  auto done = base::write_atomically(directory_ / name, text);
+  if (done) written_[pod] = hash;
   return done;
 }
 
-void Store::remove(const std::string& pod) {
+base::Result<void> Store::remove(const std::string& pod) {
+  const auto path = directory_ / file_name(pod);
   written_.erase(pod);
-  std::error_code ignored;
-  std::filesystem::remove(path_of(pod), ignored);
-}
-
-std::filesystem::path Store::path_of(const std::string& pod) const {
-  return directory_ / file_name(pod);
+  lost_.erase(path.string());
+  std::error_code failed;
+  std::filesystem::remove(path, failed);
+  if (failed) return base::fail_errno(failed.value(), "cannot remove the state of " + pod);
+  return {};
 }
 
 }  // namespace ka::state

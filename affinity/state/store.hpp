@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "affinity/base/fd.hpp"
@@ -15,6 +16,7 @@
 #include "policy/facts/guest.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/ledger.hpp"
+#include "policy/ledger/start_gate.hpp"
 #include "policy/plan/guest_numbers.hpp"
 #include "policy/plan/plan.hpp"
 
@@ -79,8 +81,17 @@ std::string to_text(const Saved& saved, const std::string& boot_id);
 /// kInvalid for a text that is damaged or of a newer version; kGone for one of another boot.
 base::Result<Saved> from_text(std::string_view text, const std::string& boot_id);
 
+/// What load() found that it had not returned before.
+struct Loaded {
+  std::vector<Saved> pods;
+  std::vector<policy::LostState> lost;  ///< all that is there and could not be read, each time
+};
+
 class Store {
  public:
+  /// Names of files are at most this long, so that the endings that mark one fit in (NAME_MAX).
+  static constexpr std::size_t kMaxName = 230;
+
   /// Makes the directory when it is missing, and locks it: two daemons that wrote the same files
   /// would each undo what the other knew. kConflict when another daemon has it. The lock lasts as
   /// long as the descriptor.
@@ -90,22 +101,43 @@ class Store {
   /// `log` must outlive the store.
   Store(std::filesystem::path directory, std::string boot_id, const log::Log& log);
 
-  /// Reads every file. What is damaged or of a newer version is renamed to "<name>.unreadable" and
-  /// said so; what belongs to another boot is removed.
-  std::vector<Saved> load();
+  /// Reads every file that was not read before. What is damaged or of a newer version is renamed to
+  /// "<name>.unreadable" and said so; what belongs to another boot is removed. What an earlier
+  /// daemon set aside, and nobody has dealt with, is lost too. To be called again while something
+  /// is lost: reading may only have failed for the moment.
+  Loaded load();
 
-  /// Replaces the file of a pod; writes nothing when it holds the same already.
+  bool has_lost() const { return !lost_.empty(); }
+
+  /// What is damaged does not matter any more: "<name>.unreadable" becomes "<name>.obsolete".
+  void dismiss_damaged();
+  /// What cannot be read for the moment may be overwritten.
+  void give_up_unread();
+
+  /// Replaces the file of a pod; writes nothing when it holds the same already. kInvalid: it would
+  /// be larger than can be read again, or its name too long. kUnavailable: the pod has a file that
+  /// cannot be read for the moment, and may tell more than is known now.
   base::Result<void> save(const Saved& saved);
-  void remove(const std::string& pod);
+  base::Result<void> remove(const std::string& pod);
 
  private:
-  std::filesystem::path path_of(const std::string& pod) const;
-  void set_aside(const std::filesystem::path& path, const std::string& why);
+  bool is_unread(const std::string& pod) const;
+  void load_one(const std::string& name, Loaded& loaded);
+  void move_to_own_name(const std::string& name, const std::string& pod);
+  void set_aside(const std::string& name, const std::string& why);
+  void lose(policy::LostState lost);
 
   std::filesystem::path directory_;
   std::string boot_id_;
   const log::Log& log_;
-  std::map<std::string, std::size_t> written_;  ///< by pod: hash of the text in its file
+  std::map<std::string, std::size_t> written_;     ///< by pod: hash of the text in its file
+  std::map<std::string, policy::LostState> lost_;  ///< by file
 };
+
+/// The name of a pod's state file: letters, digits, "-" and "_" as they are, all else as %XX. No
+/// two pods share one.
+std::string file_name(const std::string& pod);
+/// The pod whose file has this name; empty for a name that file_name() does not make.
+std::string pod_of_file(std::string_view name);
 
 }  // namespace ka::state

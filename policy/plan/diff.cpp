@@ -11,16 +11,25 @@ Write::Kind kind_of(const CpuSet& from, const CpuSet& to) {
   return from.subset_of(to) ? Write::Kind::kWiden : Write::Kind::kMove;
 }
 
+void shrink(ThreadPlacement& thread) {
+  const CpuSet common = thread.wanted & thread.actual;
+  thread.wanted = common.empty() ? thread.actual : common;
+}
+
 }  // namespace
 
 std::vector<ThreadPlacement> narrowed(std::vector<ThreadPlacement> placements) {
   for (ThreadPlacement& thread : placements) {
-    const CpuSet common = thread.wanted & thread.actual;
-    if (!common.empty()) {
-      thread.wanted = common;
-    } else if (!thread.trespassing) {
-      thread.wanted = thread.actual;
-    }
+    const bool must_move = thread.trespassing && !thread.wanted.intersects(thread.actual);
+    if (!must_move) shrink(thread);
+  }
+  return placements;
+}
+
+std::vector<ThreadPlacement> shrunk(std::vector<ThreadPlacement> placements) {
+  for (ThreadPlacement& thread : placements) {
+    shrink(thread);
+    thread.allowed = {};  // an all-ones mask would grow with the cgroup
   }
   return placements;
 }

@@ -42,6 +42,10 @@ struct Write {
 /// else stays where it is.
 std::vector<ThreadPlacement> narrowed(std::vector<ThreadPlacement> placements);
 
+/// The same without any move: each thread keeps those of its CPUs that it is to have, or all of
+/// them where it is to have others. None of the masks written is all ones.
+std::vector<ThreadPlacement> shrunk(std::vector<ThreadPlacement> placements);
+
 /// The writes in the order in which they are to be made; stable within a kind.
 std::vector<Write> diff(const std::vector<ThreadPlacement>& placements);
 

@@ -51,7 +51,7 @@ base::Result<void> SharedPool::leave_others() {
 }
 
 base::Result<SharedPool::Partition> SharedPool::read_changed() {
-  const watch::Stamp stamp = watch::stamp_of(file_);
+  const watch::Stamp stamp = watch::stamp_of(file_).value_or(watch::Stamp{});
   if (stamp == watch::Stamp{} || stamp == seen_) return Partition{};
   const auto text = base::read_regular_file(file_, watch::kMaxKubeletState);
   if (!text) return unexpected(text.error());

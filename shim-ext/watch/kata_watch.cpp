@@ -31,6 +31,7 @@ KataWatch::KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks, 
 
 void KataWatch::refresh() {
   std::set<std::string> there;
+  listed_ = true;
   std::vector<std::string> fresh = list(folders_.go, false, there);
   const std::vector<std::string> rust = list(folders_.rust, true, there);
   fresh.insert(fresh.end(), rust.begin(), rust.end());
@@ -66,9 +67,13 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
                                          std::set<std::string>& there) {
   inotify_.watch_nearest(folder);  // Kata makes it with the first sandbox
   std::vector<std::string> fresh;
-  for (const std::string& id : base::list_directory(folder).value_or(std::vector<std::string>{})) {
-    std::error_code ignored;
-    if (!base::is_id(id) || !fs::is_directory(folder / id, ignored)) continue;
+  const auto names = base::list_directory(folder);
+  if (!names && names.error().code != base::ErrorCode::kGone) keep(rust, there, names.error());
+  for (const std::string& id : names.value_or(std::vector<std::string>{})) {
+    if (!base::is_id(id)) continue;
+    std::error_code failed;
+    const bool is_folder = fs::is_directory(folder / id, failed);
+    if (!is_folder && !(failed && sandboxes_.contains(id))) continue;
     there.insert(id);
     const auto [entry, added] = sandboxes_.try_emplace(id);
     entry->second.rust = rust;
@@ -78,6 +83,15 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
   }
   if (!fresh.empty()) tries_ = 0;
   return fresh;
+}
+
+/// A folder that cannot be listed is not empty: what was known of it stays.
+void KataWatch::keep(bool rust, std::set<std::string>& there, const base::Error& error) {
+  listed_ = false;
+  log_.warning("the sandboxes of Kata cannot be listed", {{"reason", error.message}});
+  for (const auto& [id, known] : sandboxes_) {
+    if (known.rust == rust) there.insert(id);
+  }
 }
 
 void KataWatch::find_shims(const std::vector<std::string>& fresh) {
@@ -111,8 +125,8 @@ bool KataWatch::read(const std::string& id, Known& known, Events& events) {
 /// False: the file is not there yet, or not all of it.
 bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
   const fs::path file = folders_.go / id / "persist.json";
-  const Stamp stamp = stamp_of(file);
-  if (stamp == Stamp{}) return false;
+  const auto stamp = stamp_of(file);
+  if (!stamp || *stamp == Stamp{}) return false;
   if (known.read == stamp) return true;
   const auto text = base::read_regular_file(file, kMaxSize);
   auto sandbox = text ? parse_persist(*text, id) : unexpected(text.error());

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "affinity/base/result.hpp"
 #include "affinity/log/log.hpp"
 #include "policy/ledger/event.hpp"
 #include "shim-ext/watch/inotify.hpp"
@@ -75,6 +76,8 @@ class KataWatch {
   void rest(bool rests);
 
   Extent extent() const;
+  /// The last look could list the folders.
+  bool listed() const { return listed_; }
 
  private:
   struct Known {
@@ -87,6 +90,7 @@ class KataWatch {
 
   std::vector<std::string> list(const std::filesystem::path& folder, bool rust,
                                 std::set<std::string>& there);
+  void keep(bool rust, std::set<std::string>& there, const base::Error& error);
   void find_shims(const std::vector<std::string>& fresh);
   void tell_births(const std::vector<std::string>& fresh);
   bool read(const std::string& id, Known& known, Events& events);
@@ -98,7 +102,7 @@ class KataWatch {
   Folders folders_;
   Hooks hooks_;
   const log::Log& log_;
-  bool rests_ = false;
+  bool rests_ = false, listed_ = false;
   bool incomplete_ = false;  ///< something could not be read in the last look
   int tries_ = 0;
   std::map<std::string, Known> sandboxes_;

@@ -8,6 +8,8 @@
 namespace ka::watch {
 namespace {
 
+using base::ErrorCode;
+
 base::Result<KubeletState> read_state(const std::filesystem::path& file) {
   const auto text = base::read_regular_file(file, kMaxKubeletState);
   if (!text) return unexpected(text.error());
@@ -34,10 +36,12 @@ KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path fi
 /// The directory is watched, not the file: that is another one after each change.
 void KubeletWatch::refresh() {
   if (!watched_) watched_ = inotify_.watch(file_.parent_path()).has_value();
-  const Stamp now = stamp_of(file_);
+  const auto now = stamp_of(file_);
+  if (!now) return stand_(false, file_.native() + " cannot be seen; what it said before holds");
   const auto before = std::exchange(stamp_, now);
-  if (before == now) return;
+  if (before == now && !unread_) return;
   if (now == Stamp{}) {
+    unread_ = false;
     stand_(false, "there is no " + file_.native());
     if (before) tell_({policy::Source::kKubelet, policy::KubeletSeen{}});
   } else {
@@ -47,9 +51,12 @@ void KubeletWatch::refresh() {
 
 void KubeletWatch::read() {
   const auto state = read_state(file_);
+  const bool again = std::exchange(unread_, !state && state.error().code != ErrorCode::kInvalid);
   if (!state) {
-    log_.warning("kubelet's state cannot be used, what it said before holds",
-                 {{"file", file_.native()}, {"reason", state.error().message}});
+    if (!again) {
+      log_.warning("kubelet's state cannot be used, what it said before holds",
+                   {{"file", file_.native()}, {"reason", state.error().message}});
+    }
     stand_(false, state.error().message + "; what it said before holds");
     return;
   }

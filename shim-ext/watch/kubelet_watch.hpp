@@ -26,7 +26,8 @@ class KubeletWatch {
                const log::Log& log);
 
   /// Tells what the file says when it is not the file that was read last; costs one stat when it
-  /// is. A file that went away takes back what it said; one that cannot be read says nothing new.
+  /// is. A file that went away takes back what it said; one that cannot be read says nothing new,
+  /// and is tried again each time unless it is damaged.
   void refresh();
 
  private:
@@ -39,6 +40,7 @@ class KubeletWatch {
   const log::Log& log_;
   std::optional<Stamp> stamp_;  ///< of the last look; all zero: there was no file
   Inotify inotify_;
+  bool unread_ = false;   ///< reading it failed, and may not fail again
   bool watched_ = false;  ///< the file's directory
 };
 

@@ -2,12 +2,18 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+
 namespace ka::watch {
 
-Stamp stamp_of(const std::filesystem::path& file) {
+std::optional<Stamp> stamp_of(const std::filesystem::path& file) {
   struct stat found{};
-  if (::stat(file.c_str(), &found) != 0) return {};
-  return {found.st_dev, found.st_ino, found.st_mtim.tv_sec, found.st_mtim.tv_nsec, found.st_size};
+  if (::stat(file.c_str(), &found) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return Stamp{};
+    return std::nullopt;
+  }
+  return Stamp{found.st_dev, found.st_ino, found.st_mtim.tv_sec, found.st_mtim.tv_nsec,
+               found.st_size};
 }
 
 }  // namespace ka::watch

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 namespace ka::watch {
 
@@ -14,7 +15,7 @@ struct Stamp {
   bool operator==(const Stamp&) const = default;
 };
 
-/// Costs one stat.
-Stamp stamp_of(const std::filesystem::path& file);
+/// Costs one stat. Absent: it cannot be seen whether there is a file.
+std::optional<Stamp> stamp_of(const std::filesystem::path& file);
 
 }  // namespace ka::watch

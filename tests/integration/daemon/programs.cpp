@@ -206,7 +206,9 @@ std::vector<std::string> DaemonScene::command() const {
 
 void DaemonScene::start() {
   daemon_.reset();
-  daemon_ = std::make_unique<Program>(command(), path("log"));
+  std::vector<std::string> whole = wrapper_;
+  for (std::string& word : command()) whole.push_back(std::move(word));
+  daemon_ = std::make_unique<Program>(whole, path("log"));
   const bool answers = eventually([this] { return !daemon_->runs() || connect_to(socket()); });
   INFO(log());
   REQUIRE(answers);

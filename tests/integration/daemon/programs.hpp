@@ -82,6 +82,8 @@ class DaemonScene {
   void configure(const std::string& configuration) const;
 
   std::vector<std::string> command() const;
+  /// The next daemons run below another program.
+  void wrap(std::vector<std::string> command) { wrapper_ = std::move(command); }
   /// Starts it and waits until it answers.
   void start();
   Program& daemon() { return *daemon_; }
@@ -96,6 +98,7 @@ class DaemonScene {
 
  private:
   TempDir temp_;
+  std::vector<std::string> wrapper_;
   std::unique_ptr<Program> daemon_;
 };
 

@@ -108,6 +108,7 @@ class EngineScene {
 
   std::string cpus(int tid) const { return policy::format_list(calls.effective(tid)); }
   engine::Engine& engine() { return *engine_; }
+  std::filesystem::path state_dir() const { return temp_.path() / "state"; }
 
   FakeNode node;
   policy::CpuSet machine;

@@ -44,3 +44,15 @@ TEST_CASE("a thread that is to have all of its cgroup is let follow it") {
   CHECK(writes[0].everywhere);
   CHECK_FALSE(writes[1].everywhere);
 }
+
+TEST_CASE("shrunk placements take CPUs away and never give any") {
+  auto trespasser = placement(1, {5}, {6});
+  trespasser.trespassing = true;
+  const auto writes = diff(shrunk({trespasser, placement(2, {1, 2}, {1}, {1, 2}),
+                                   placement(3, {1, 4}, {1, 2}), placement(4, {1}, {1, 2}, {1})}));
+  REQUIRE(writes.size() == 2);
+  CHECK(writes[0].key.tid == 3);
+  CHECK(writes[0].cpus == CpuSet{1});
+  CHECK(writes[1].key.tid == 4);
+  CHECK_FALSE(writes[1].everywhere);
+}

@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <set>
+
 #include "affinity/base/files.hpp"
 #include "affinity/base/text.hpp"
 #include "policy/facts/limits.hpp"
@@ -67,8 +69,9 @@ TEST_CASE("what was saved is what is loaded") {
   const Scene scene;
   REQUIRE(scene.store().save(sample()));
   const auto loaded = scene.store().load();
-  REQUIRE(loaded.size() == 1);
-  CHECK(loaded[0] == sample());
+  REQUIRE(loaded.pods.size() == 1);
+  CHECK(loaded.pods[0] == sample());
+  CHECK(loaded.lost.empty());
 }
 
 TEST_CASE("a VMM without its start time is nobody's identity: the file is not believed") {
@@ -83,7 +86,7 @@ TEST_CASE("a pod that is gone leaves no file") {
   const Scene scene;
   Store store = scene.store();
   REQUIRE(store.save(sample()));
-  store.remove("s1");
+  REQUIRE(store.remove("s1"));
   CHECK(scene.files().empty());
 }
 
@@ -91,7 +94,7 @@ TEST_CASE("a file of an earlier boot is dropped without a word") {
   const Scene scene;
   std::filesystem::create_directories(scene.path());
   REQUIRE(Store(scene.path(), "other", scene.log).save(sample()));
-  CHECK(scene.store().load().empty());
+  CHECK(scene.store().load().pods.empty());
   CHECK(scene.files().empty());
   CHECK(scene.lines.empty());
 }
@@ -104,11 +107,11 @@ TEST_CASE("a damaged file is set aside with a message and never overwritten") {
     const Scene scene;
     Store store = scene.store();
     scene.dir.write("state/s1.json", text);
-    CHECK(store.load().empty());
+    CHECK(store.load().pods.empty());
     CHECK(scene.lines.find("set aside") != std::string::npos);
     REQUIRE(store.save(sample()));
     CHECK(*base::read_file(scene.path() / "s1.json.unreadable") == text);
-    CHECK(scene.store().load().size() == 1);
+    CHECK(scene.store().load().pods.size() == 1);
   }
 }
 
@@ -116,7 +119,7 @@ TEST_CASE("what was set aside before is kept when another file is") {
   const Scene scene;
   for (const char* text : {"first", "second", "third"}) {
     scene.dir.write("state/s1.json", text);
-    CHECK(scene.store().load().empty());
+    CHECK(scene.store().load().pods.empty());
   }
   CHECK(*base::read_file(scene.path() / "s1.json.unreadable") == "first");
   CHECK(*base::read_file(scene.path() / "s1.json.unreadable.2") == "second");
@@ -127,7 +130,7 @@ TEST_CASE("a file of a newer version is set aside, not guessed at") {
   const Scene scene;
   Store store = scene.store();
   scene.dir.write("state/s1.json", R"({"version":2,"boot_id":"3f1c","pod":{"id":"s1"}})");
-  CHECK(store.load().empty());
+  CHECK(store.load().pods.empty());
   CHECK(scene.lines.find("version 2") != std::string::npos);
   CHECK(scene.files() == std::vector<std::string>{"s1.json.unreadable"});
 }
@@ -178,14 +181,101 @@ TEST_CASE("the largest sandbox that is taken can be written and read again") {
   const Scene scene;
   REQUIRE(scene.store().save(saved));
   const auto loaded = scene.store().load();
-  REQUIRE(loaded.size() == 1);
-  CHECK(loaded[0] == saved);
+  REQUIRE(loaded.pods.size() == 1);
+  CHECK(loaded.pods[0] == saved);
 }
 
 TEST_CASE("a state file that is no regular file is set aside, not waited for") {
   const Scene scene;
   std::filesystem::create_directories(scene.path());
   REQUIRE(::mkfifo((scene.path() / "s1.json").c_str(), 0600) == 0);
-  CHECK(scene.store().load().empty());
+  CHECK(scene.store().load().pods.empty());
   CHECK(scene.lines.find("is not a regular file") != std::string::npos);
+}
+
+TEST_CASE("no two pods share a file, and its name tells whose it is") {
+  const std::string ids[] = {"s1", "S1", "a/b", "a_b", "a%2Fb", "..", "", "\xff\n", "s1.json"};
+  std::set<std::string> names;
+  for (const std::string& id : ids) {
+    names.insert(state::file_name(id));
+    CHECK(state::pod_of_file(state::file_name(id)) == id);
+  }
+  CHECK(names.size() == std::size(ids));
+  CHECK(state::pod_of_file("%2f.json").empty());
+  CHECK(state::pod_of_file("lock").empty());
+}
+
+TEST_CASE("a file that an earlier version named otherwise gets its own name") {
+  const Scene scene;
+  std::filesystem::create_directories(scene.path());
+  Saved saved = sample();
+  saved.pod.id = "a/b";
+  scene.dir.write("state/a_b-4711.json", state::to_text(saved, kBoot));
+  CHECK(scene.store().load().pods.size() == 1);
+  CHECK(scene.files() == std::vector<std::string>{"a%2Fb.json"});
+}
+
+TEST_CASE("a damaged file is lost until somebody deals with it, also over a restart") {
+  const Scene scene;
+  Store store = scene.store();
+  scene.dir.write("state/s1.json", "{");
+  for (int i = 0; i < 2; ++i) {
+    const auto lost = scene.store().load().lost;
+    REQUIRE(lost.size() == 1);
+    CHECK(lost[0].pod == "s1");
+    CHECK(lost[0].damaged);
+  }
+  REQUIRE(store.load().lost.size() == 1);
+  store.dismiss_damaged();
+  CHECK(store.load().lost.empty());
+  CHECK(scene.store().load().lost.empty());
+  CHECK(scene.files() == std::vector<std::string>{"s1.json.obsolete"});
+}
+
+TEST_CASE("a file that cannot be read for the moment is not overwritten, and read later") {
+  const Scene scene;
+  REQUIRE(scene.store().save(sample()));
+  const auto file = scene.path() / "s1.json", away = scene.dir.path() / "away";
+  std::filesystem::rename(file, away);
+  std::filesystem::create_directory(file);  // read(2): EISDIR
+  Store store = scene.store();
+  const auto lost = store.load().lost;
+  REQUIRE(lost.size() == 1);
+  CHECK_FALSE(lost[0].damaged);
+  CHECK(store.save(sample()).error().code == base::ErrorCode::kUnavailable);
+  std::filesystem::remove(file);
+  std::filesystem::rename(away, file);
+  const auto loaded = store.load();
+  CHECK(loaded.lost.empty());
+  REQUIRE(loaded.pods.size() == 1);
+  CHECK(loaded.pods[0] == sample());
+  CHECK(store.load().pods.empty());
+  CHECK(store.save(sample()));
+}
+
+TEST_CASE("a directory that cannot be listed is not empty") {
+  const Scene scene;
+  REQUIRE(scene.store().save(sample()));
+  const auto away = scene.dir.path() / "away";
+  Store store = scene.store();
+  std::filesystem::rename(scene.path(), away);
+  scene.dir.write("state", "");
+  const auto lost = store.load().lost;
+  REQUIRE(lost.size() == 1);
+  CHECK(lost[0].file == scene.path());
+  CHECK(scene.lines.find("cannot be read") != std::string::npos);
+  CHECK_FALSE(store.save(sample()));
+  std::filesystem::remove(scene.path());
+  std::filesystem::rename(away, scene.path());
+  CHECK(store.load().pods.size() == 1);
+  CHECK_FALSE(store.has_lost());
+}
+
+TEST_CASE("an id that is no file's name is refused, not written") {
+  const Scene scene;
+  Saved saved = sample();
+  saved.pod.id.assign(Store::kMaxName - 5, 'x');
+  CHECK(scene.store().save(saved));
+  saved.pod.id += 'x';
+  CHECK(scene.store().save(saved).error().code == base::ErrorCode::kInvalid);
 }

@@ -1,0 +1,61 @@
+// The start of the daemon and its state files, as JSON.
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include "affinity/api/encode.hpp"
+#include "affinity/engine/engine.hpp"
+#include "affinity/engine/happening_text.hpp"
+
+namespace ka::api {
+namespace {
+
+namespace json = boost::json;
+
+json::array silent_sources(const policy::StartGate& gate) {
+  json::array names;
+  for (const policy::Source source : gate.silent()) names.emplace_back(policy::source_name(source));
+  return names;
+}
+
+json::array lost_state(const policy::StartGate& gate) {
+  json::array lost;
+  for (const policy::LostState& one : gate.lost()) {
+    lost.push_back({{"file", one.file}, {"sandbox", one.pod}, {"reason", one.reason}});
+  }
+  return lost;
+}
+
+std::string unsaved_text(const std::string& pod, const std::string& reason) {
+  return "the state of sandbox " + pod + " is not on disk, it is tried again: " + reason;
+}
+
+}  // namespace
+
+json::object start_to_json(const engine::Engine& engine) {
+  const policy::StartGate& gate = engine.gate();
+  json::array warnings = start_warnings(engine);
+  const bool is_done_without = gate.may_widen() && !gate.silent().empty();
+  if (is_done_without) warnings.emplace_back(engine::silent_text(gate));
+  json::array unsaved;
+  for (const auto& [pod, reason] : engine.unsaved()) {
+    unsaved.push_back({{"sandbox", pod}, {"reason", reason}});
+  }
+  return {{"may_widen", gate.may_widen()},
+          {"silent_sources", silent_sources(gate)},
+          {"lost_state", lost_state(gate)},
+          {"unsaved", std::move(unsaved)},
+          {"warnings", std::move(warnings)}};
+}
+
+json::array start_warnings(const engine::Engine& engine) {
+  json::array warnings;
+  const std::string waiting = engine::waiting_text(engine.gate());
+  if (!waiting.empty()) warnings.emplace_back(waiting);
+  for (const auto& [pod, reason] : engine.unsaved()) {
+    warnings.emplace_back(unsaved_text(pod, reason));
+  }
+  return warnings;
+}
+
+}  // namespace ka::api

@@ -1,0 +1,127 @@
+// The start of a daemon: what the state files give back, and from when on threads may get more CPUs
+// than they have (policy/ledger/start_gate.hpp). And the state files after it, which are to tell
+// the next start what it must know.
+#include <utility>
+
+#include "affinity/engine/engine.hpp"
+#include "affinity/engine/happening_text.hpp"
+#include "affinity/engine/sandbox.hpp"
+#include "affinity/state/store.hpp"
+
+namespace ka::engine {
+
+using Phase = policy::StartGate::Phase;
+
+Outcome Engine::adopt() {
+  load_state();
+  if (!gate_.may_widen()) happened("start-waiting", {}, waiting_text(gate_));
+  just_opened_ = false;
+  unfinished_.clear();
+  return run_all();
+}
+
+void Engine::load_state() {
+  const state::Loaded loaded = store_.load();
+  for (const state::Saved& saved : loaded.pods) {
+    if (!is_adoptable(saved.pod)) continue;
+    take_back(saved);
+    unfinished_.insert(saved.pod.id);
+  }
+  step_gate([&] { gate_.set_lost(loaded.lost); });
+}
+
+/// Where a source was quicker than the file, its word stays; what only the file knows is added.
+void Engine::take_back(const state::Saved& saved) {
+  const std::string& id = saved.pod.id;
+  const policy::PodRecord* told = ledger_.find(id);
+  if (told == nullptr) {
+    ledger_.restore(saved.pod);
+  } else {
+    for (const policy::Override& by_hand : saved.pod.overrides) {
+      ledger_.apply({policy::Source::kState, policy::OverrideSet{id, by_hand}});
+    }
+    if (told->vmm != saved.pod.vmm) return;
+  }
+  if (!saved.pod.vmm) return;
+  if (const Sandbox* known = find(id)) count_floating(*known, -1);
+  auto sandbox = std::make_unique<Sandbox>(id);
+  sandbox->restore(saved);
+  count_floating(*sandbox, 1);
+  sandboxes_[id] = std::move(sandbox);
+  if (!(saved.guest == state::SavedGuest())) {
+    guests_[id] = {.address = saved.guest.told.address,
+                   .text = "not connected since the start",
+                   .told = saved.guest.told,
+                   .plugged = saved.guest.plugged};
+  }
+  happened("sandbox-adopted", id, "known from before a restart");
+}
+
+void Engine::source_spoke(policy::Source source) {
+  step_gate([&] { gate_.spoke(source); });
+}
+
+Outcome Engine::stop_waiting() {
+  const bool waited = gate_.phase() == Phase::kWaiting;
+  step_gate([this] { gate_.expire(); });
+  if (!waited) return {};
+  happened("start-late", {}, silent_text(gate_));
+  return finish({});
+}
+
+void Engine::dismiss_lost_state() {
+  store_.give_up_unread();
+  step_gate([this] { gate_.dismiss_lost(); });
+  just_opened_ = false;
+}
+
+/// A step that lets more be written is told, and followed by a run of the line for all.
+void Engine::step_gate(const std::function<void()>& step) {
+  const Phase before = gate_.phase();
+  step();
+  if (gate_.phase() == before) return;
+  if (!gate_.may_widen()) {
+    happened("start-waiting", {}, waiting_text(gate_));
+    return;
+  }
+  just_opened_ = true;
+  store_.dismiss_damaged();
+  happened("start-complete", {}, "threads may get more CPUs than they had at the start");
+}
+
+/// What could not be read or written may be possible by now.
+void Engine::retry_state() {
+  if (store_.has_lost()) load_state();
+  for (const auto& [pod, reason] : std::map(unsaved_)) {
+    if (ledger_.find(pod) != nullptr) {
+      save(pod);
+    } else {
+      drop_state(pod);
+    }
+  }
+}
+
+void Engine::save(const std::string& pod) {
+  const policy::PodRecord& record = *ledger_.find(pod);
+  const Sandbox* sandbox = find(pod);
+  state::Saved saved = sandbox == nullptr ? state::Saved{.pod = record} : sandbox->saved(record);
+  if (const GuestView* guest = find_guest(pod)) saved.guest = {guest->told, guest->plugged};
+  enter_saved(pod, store_.save(saved));
+}
+
+void Engine::drop_state(const std::string& pod) { enter_saved(pod, store_.remove(pod)); }
+
+/// Told once for each reason, however often it is tried.
+void Engine::enter_saved(const std::string& pod, const base::Result<void>& done) {
+  if (done) {
+    if (unsaved_.erase(pod) > 0) happened("state-saved", pod, "its state is written again");
+    return;
+  }
+  ++counters_.errors["state"];
+  const std::string& reason = done.error().message;
+  if (std::exchange(unsaved_[pod], reason) == reason) return;
+  happened("state-unsaved", pod,
+           "a restart would go back to what was known of it before: " + reason, reason);
+}
+
+}  // namespace ka::engine

@@ -1,0 +1,68 @@
+#include "policy/ledger/start_gate.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace ka::policy {
+namespace {
+
+/// They know of every pod of the node which CPUs it owns.
+constexpr std::array kKnowAll = {Source::kNri, Source::kKubelet};
+
+}  // namespace
+
+void StartGate::expect(Source source) {
+  silent_.insert(source);
+  close();
+}
+
+void StartGate::set_lost(const std::vector<LostState>& lost) {
+  lost_ = lost;
+  std::erase_if(lost_, [&](const LostState& one) { return told_.contains(one.pod); });
+  if (!lost_.empty()) close();
+  step();
+}
+
+void StartGate::spoke(Source source) {
+  silent_.erase(source);
+  heard_.insert(source);
+  step();
+}
+
+void StartGate::told_of(std::string_view pod) {
+  if (may_widen() || pod.empty()) return;
+  told_.emplace(pod);
+  std::erase_if(lost_, [&](const LostState& one) { return one.pod == pod; });
+  step();
+}
+
+void StartGate::expire() {
+  expired_ = true;
+  step();
+}
+
+void StartGate::dismiss_lost() {
+  dismissed_ = true;
+  step();
+}
+
+/// It closes once, at the start.
+void StartGate::close() {
+  if (was_closed_) return;
+  was_closed_ = true;
+  phase_ = Phase::kWaiting;
+}
+
+void StartGate::step() {
+  if (may_widen()) return;
+  if (!silent_.empty() && !expired_) return;
+  phase_ = is_accounted_for() ? Phase::kOpen : Phase::kBlind;
+}
+
+bool StartGate::is_accounted_for() const {
+  if (lost_.empty() || dismissed_) return true;
+  const auto spoke = [&](Source source) { return heard_.contains(source); };
+  return silent_.empty() && std::ranges::any_of(kKnowAll, spoke);
+}
+
+}  // namespace ka::policy

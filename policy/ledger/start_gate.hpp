@@ -1,0 +1,82 @@
+// What may be written after a start. The daemon then knows what its state files say; who owns which
+// CPU may have changed since, and a file may be lost. Until the node's sources have spoken threads
+// only lose CPUs: a CPU whose owner is not known is nobody's to be let onto.
+//
+//   phase    event                                                next phase
+//   -------  ---------------------------------------------------  --------------------------------
+//   open     a source is to be awaited (before the first event)   waiting
+//   open     state cannot be read, no source is awaited           blind
+//   waiting  the last awaited source speaks, no state is lost     open
+//   waiting  the last awaited source speaks, state is lost        open when one of those that spoke
+//                                                                 knows every pod's CPUs, else
+//                                                                 blind
+//   waiting  the time is up, no state is lost                     open, without the silent sources
+//   waiting  the time is up, state is lost                        blind
+//   blind    the last awaited source speaks                       as in waiting
+//   blind    a source that knows every pod's CPUs speaks, and
+//            no source is awaited                                 open
+//   blind    nothing is lost any more: the files could be read,
+//            or sources told of each of the pods                  open
+//   blind    an operator says that it may go on                   open
+//   open     anything, once it was waiting or blind               open
+//
+// In `waiting` an operator's word and told pods count too: they take effect when it ends.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/ledger/event.hpp"
+
+namespace ka::policy {
+
+/// State of before the start that is there and cannot be read.
+struct LostState {
+  std::string file;      ///< or the directory, where not even its files can be listed
+  std::string pod;       ///< whose it is; empty: not known
+  std::string reason;    ///< why it cannot be read
+  bool damaged = false;  ///< reading it again will not help
+
+  bool operator==(const LostState&) const = default;
+};
+
+class StartGate {
+ public:
+  enum class Phase { kWaiting, kBlind, kOpen };
+
+  /// A source that this node has is awaited. Before the first event.
+  void expect(Source source);
+  /// The state that cannot be read, all of it, as often as it is looked for. Pods that were told of
+  /// in the meantime are not counted again.
+  void set_lost(const std::vector<LostState>& lost);
+
+  /// A source has told all that it has.
+  void spoke(Source source);
+  /// A source told of a container of this pod.
+  void told_of(std::string_view pod);
+  /// No source is waited for any longer.
+  void expire();
+  /// An operator says that what is lost does not matter.
+  void dismiss_lost();
+
+  bool may_widen() const { return phase_ == Phase::kOpen; }
+  Phase phase() const { return phase_; }
+  /// Sources that have not spoken, also after the time was up.
+  const std::set<Source>& silent() const { return silent_; }
+  const std::vector<LostState>& lost() const { return lost_; }
+
+ private:
+  void close();
+  void step();
+  bool is_accounted_for() const;
+
+  Phase phase_ = Phase::kOpen;
+  bool was_closed_ = false, expired_ = false, dismissed_ = false;
+  std::set<Source> silent_, heard_;
+  std::set<std::string, std::less<>> told_;  ///< pods
+  std::vector<LostState> lost_;
+};
+
+}  // namespace ka::policy

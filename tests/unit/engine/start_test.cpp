@@ -1,0 +1,167 @@
+// What a daemon does between its start and the moment when it knows who owns which CPU.
+#include <algorithm>
+#include <fstream>
+
+#include "tests/catch.hpp"
+#include "tests/unit/engine/scene.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using policy::Source;
+using tests::EngineScene;
+
+namespace {
+
+/// Sandbox a owns CPU 3, b floats over the rest; the daemon is dead.
+struct Restart : EngineScene {
+  Restart() {
+    for (const int pid : {100, 200}) boot_vm(pid, 1);
+    REQUIRE(add("a", 100));
+    REQUIRE(add("b", 200));
+    REQUIRE(container("a", "app", {3}, true));
+    REQUIRE(container("b", "app", CpuSet::range(0, 3), false));
+    REQUIRE(cpus(210) == "0-2");
+    start();
+    calls.writes.clear();
+    happened.clear();
+  }
+
+  std::filesystem::path file(const std::string& pod) const { return state_dir() / (pod + ".json"); }
+  void damage(const std::string& pod) const { std::ofstream(file(pod)) << "{"; }
+  bool has(const std::string& kind) const {
+    return std::ranges::find(happened, kind) != happened.end();
+  }
+
+  policy::Event kubelet(const CpuSet& taken) const {
+    policy::KubeletSeen seen;
+    seen.shared_pool = machine - taken;
+    seen.claims = {{"uid-other", "app", taken}};
+    return {Source::kKubelet, seen};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("before an awaited source has spoken threads only lose CPUs") {
+  Restart scene;
+  scene.engine().expect(Source::kNri);
+  scene.calls.own[210] = {1};           // less than the plan wants
+  scene.calls.own[200] = CpuSet{1, 3};  // more
+  scene.calls.own[110] = CpuSet{5};     // elsewhere: a move would be a widening
+  scene.engine().adopt();
+  CHECK(scene.cpus(210) == "1");
+  CHECK(scene.cpus(200) == "1");
+  CHECK(scene.cpus(110) == "5");
+  CHECK(scene.has("start-waiting"));
+  CHECK_FALSE(scene.engine().verify().findings.empty());
+
+  scene.engine().check_drift();
+  scene.engine().configure({});
+  CHECK(scene.engine().reconcile("b")->failed == 0);
+  scene.engine().reconcile_all();
+  scene.engine().release_all();
+  CHECK(scene.cpus(210) == "1");
+  CHECK(scene.cpus(110) == "5");
+  scene.engine().reconcile_all();
+
+  scene.engine().source_spoke(Source::kNri);
+  scene.engine().finish({});
+  CHECK(scene.cpus(210) == "0-2");
+  CHECK(scene.cpus(200) == "0-2");
+  CHECK(scene.cpus(110) == "3");
+  CHECK(scene.has("start-complete"));
+  CHECK(scene.engine().verify().findings.empty());
+}
+
+TEST_CASE("no mask is ever wider than what kubelet has given away meanwhile allows") {
+  Restart scene;
+  scene.calls.own.clear();  // somebody gave all threads all CPUs
+  scene.engine().expect(Source::kKubelet);
+  scene.engine().handle(scene.kubelet({1}));
+  scene.engine().adopt();
+  CHECK_FALSE(scene.calls.writes.empty());
+  for (const auto& [tid, cpus] : scene.calls.writes) CHECK_FALSE(cpus.contains(1));
+  CHECK(scene.cpus(210) == "0,2");
+}
+
+TEST_CASE("a source that stays silent is done without after a while, and named") {
+  Restart scene;
+  scene.engine().expect(Source::kNri);
+  scene.calls.own[210] = {1};
+  scene.engine().adopt();
+  scene.engine().stop_waiting();
+  CHECK(scene.has("start-late"));
+  CHECK(scene.cpus(210) == "0-2");
+}
+
+TEST_CASE("nobody gets the CPUs of a pod whose state is damaged") {
+  Restart scene;
+  scene.damage("a");
+  scene.engine().expect(Source::kPersist);
+  scene.engine().adopt();
+  scene.engine().source_spoke(Source::kPersist);
+  scene.engine().finish({});
+  scene.engine().stop_waiting();
+  scene.engine().check_drift();
+  CHECK(scene.cpus(210) == "0-2");
+  REQUIRE(scene.engine().gate().lost().size() == 1);
+  CHECK(scene.engine().gate().lost()[0].pod == "a");
+  CHECK(scene.remove("b").error().code == base::ErrorCode::kUnavailable);
+  SECTION("until somebody tells of it") {
+    REQUIRE(scene.add("a", 100));
+    REQUIRE(scene.container("a", "app", {2}, true));
+    CHECK(scene.cpus(210) == "0-1,3");
+  }
+  SECTION("until an operator says that it does not matter") {
+    scene.engine().reconcile_all();
+    CHECK(scene.cpus(210) == "0-3");
+  }
+  SECTION("also by the next daemon") {
+    scene.start();
+    scene.engine().adopt();
+    CHECK(scene.cpus(210) == "0-2");
+    scene.engine().source_spoke(Source::kNri);
+    scene.engine().finish({});
+    CHECK(scene.cpus(210) == "0-3");
+    scene.start();
+    scene.engine().adopt();
+    CHECK(scene.engine().gate().may_widen());
+  }
+}
+
+TEST_CASE("state that cannot be read for a moment is read later, and nothing of it is lost") {
+  Restart scene;
+  const auto away = scene.state_dir() / "away";
+  std::filesystem::rename(scene.file("a"), away);
+  std::filesystem::create_directory(scene.file("a"));
+  scene.engine().adopt();
+  CHECK(scene.cpus(210) == "0-2");
+  CHECK(scene.engine().sandbox_ids() == std::vector<std::string>{"b"});
+  std::filesystem::remove(scene.file("a"));
+  std::filesystem::rename(away, scene.file("a"));
+  scene.engine().check_drift();
+  CHECK(scene.engine().sandbox_ids().size() == 2);
+  CHECK(scene.engine().gate().may_widen());
+  CHECK(scene.engine().gate().lost().empty());
+  CHECK(scene.cpus(210) == "0-2");
+  CHECK(scene.cpus(110) == "3");
+}
+
+TEST_CASE("state that cannot be written is told once, tried again, and written") {
+  EngineScene scene;
+  scene.boot_vm(100, 1);
+  const auto file = scene.state_dir() / "s1.json";
+  std::filesystem::create_directory(file);
+  scene.happened.clear();
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {3}, true));
+  CHECK(scene.engine().unsaved().contains("s1"));
+  CHECK(std::ranges::count(scene.happened, "state-unsaved") == 1);
+  std::filesystem::remove(file);
+  scene.engine().check_drift();
+  CHECK(scene.engine().unsaved().empty());
+  CHECK(std::filesystem::is_regular_file(file));
+  scene.start();
+  scene.engine().adopt();
+  CHECK(scene.engine().ledger().find("s1")->containers.size() == 1);
+}

@@ -1,0 +1,100 @@
+#include "policy/ledger/start_gate.hpp"
+
+#include "tests/catch.hpp"
+
+using ka::policy::LostState;
+using ka::policy::Source;
+using ka::policy::StartGate;
+using Phase = StartGate::Phase;
+
+namespace {
+
+const LostState kFile{"/state/s1.json", "s1", "it is damaged", true};
+const LostState kFolder{"/state", "", "permission denied", false};
+
+}  // namespace
+
+TEST_CASE("with nothing to wait for everything may be written") {
+  StartGate gate;
+  CHECK(gate.may_widen());
+  gate.set_lost({});
+  CHECK(gate.may_widen());
+}
+
+TEST_CASE("each awaited source has to speak") {
+  StartGate gate;
+  gate.expect(Source::kNri);
+  gate.expect(Source::kKubelet);
+  CHECK(gate.phase() == Phase::kWaiting);
+  gate.spoke(Source::kKubelet);
+  gate.spoke(Source::kPersist);
+  CHECK(gate.phase() == Phase::kWaiting);
+  gate.spoke(Source::kNri);
+  CHECK(gate.may_widen());
+}
+
+TEST_CASE("a source that stays silent is waited for until the time is up, and named") {
+  StartGate gate;
+  gate.expect(Source::kNri);
+  gate.expect(Source::kKubelet);
+  gate.spoke(Source::kKubelet);
+  gate.expire();
+  CHECK(gate.may_widen());
+  CHECK(gate.silent() == std::set{Source::kNri});
+}
+
+TEST_CASE("lost state does not come back with time") {
+  StartGate gate;
+  gate.expect(Source::kNri);
+  gate.set_lost({kFile});
+  CHECK(gate.phase() == Phase::kWaiting);
+  gate.expire();
+  CHECK(gate.phase() == Phase::kBlind);
+  gate.spoke(Source::kNri);
+  CHECK(gate.may_widen());
+}
+
+TEST_CASE("a source that does not know every pod does not make up for lost state") {
+  StartGate gate;
+  gate.expect(Source::kPersist);
+  gate.set_lost({kFile});
+  gate.spoke(Source::kPersist);
+  CHECK(gate.phase() == Phase::kBlind);
+  SECTION("one that does, does") { gate.spoke(Source::kKubelet); }
+  SECTION("neither does one container of another pod") {
+    gate.told_of("s2");
+    CHECK(gate.phase() == Phase::kBlind);
+    gate.told_of("s1");
+  }
+  SECTION("it can be read after all") { gate.set_lost({}); }
+  SECTION("an operator goes on") { gate.dismiss_lost(); }
+  CHECK(gate.may_widen());
+}
+
+TEST_CASE("a pod that was told of is not counted as lost again") {
+  StartGate gate;
+  gate.set_lost({kFile, kFolder});
+  gate.told_of("s1");
+  CHECK(gate.phase() == Phase::kBlind);
+  gate.set_lost({kFile});
+  CHECK(gate.may_widen());
+}
+
+TEST_CASE("an operator's word does not replace the sources") {
+  StartGate gate;
+  gate.expect(Source::kNri);
+  gate.set_lost({kFolder});
+  gate.dismiss_lost();
+  CHECK(gate.phase() == Phase::kWaiting);
+  gate.expire();
+  CHECK(gate.may_widen());
+}
+
+TEST_CASE("what is open stays open") {
+  StartGate gate;
+  gate.expect(Source::kNri);
+  gate.spoke(Source::kNri);
+  gate.set_lost({kFile});
+  gate.expect(Source::kLibvirt);
+  CHECK(gate.may_widen());
+}
