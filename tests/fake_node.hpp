@@ -2,6 +2,7 @@
 // would show them for the processes that a test invents.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -53,6 +54,11 @@ class FakeNode {
     dir_.write("proc/" + std::to_string(tid) + "/status", tgid);
   }
 
+  /// What /proc/<pid>/task/<tid>/schedstat shows: nanoseconds that it ran and waited.
+  void schedstat(int pid, int tid, std::uint64_t waited) const {
+    dir_.write(task(pid, tid) + "/schedstat", "123456789 " + std::to_string(waited) + " 42\n");
+  }
+
   void end_thread(int pid, int tid) const {
     std::filesystem::remove_all(dir_.path() / task(pid, tid));
     std::filesystem::remove_all(dir_.path() / "proc" / std::to_string(tid) / "status");
@@ -100,6 +106,12 @@ class FakeNode {
   void in_cgroup(int pid, const std::string& name, const std::string& cpus) const {
     dir_.write("proc/" + std::to_string(pid) + "/cgroup", "0::/" + name + '\n');
     dir_.write("cgroup/" + name + "/cpuset.cpus.effective", cpus + '\n');
+  }
+
+  /// A cgroup with threads in it ("71\n72\n"), and what it allows.
+  void tenant(const std::string& name, const std::string& cpus, const std::string& tids) const {
+    dir_.write("cgroup/" + name + "/cpuset.cpus.effective", cpus + '\n');
+    dir_.write("cgroup/" + name + "/cgroup.threads", tids);
   }
 
   /// Writes the list of a cgroup's processes; returns the cgroup's directory.

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "affinity/engine/engine.hpp"
+#include "affinity/engine/isolation.hpp"
 #include "affinity/words/memory.hpp"
 #include "affinity/words/plan.hpp"
 #include "policy/plan/overrides.hpp"
@@ -63,6 +64,30 @@ json::object container_to_json(const policy::ContainerRecord& record,
     object["dedicated"] = planned.dedicated;
   }
   return object;
+}
+
+/// What is known of an exclusive container's isolation; null for every other one.
+const policy::ContainerIsolation* find_isolation(const engine::SandboxView& view,
+                                                 const std::string& container) {
+  const auto found =
+      std::ranges::find(view.isolation, container, &policy::ContainerIsolation::container);
+  return found == view.isolation.end() ? nullptr : &*found;
+}
+
+void add_isolation(json::object& container, const engine::SandboxView& view,
+                   const policy::ContainerIsolation* isolation) {
+  container["isolated"] = isolation == nullptr ? json::value() : isolation->isolated();
+  json::array obstacles;
+  if (isolation != nullptr) {
+    for (const policy::NotIsolated& obstacle : isolation->obstacles) {
+      obstacles.push_back({{"reason", policy::obstacle_name(obstacle.obstacle)},
+                           {"subject", obstacle.subject},
+                           {"cpus", policy::format_list(obstacle.cpus)},
+                           {"text", engine::obstacle_text(obstacle)},
+                           {"remedy", engine::remedy_text(obstacle, view.pod.id)}});
+    }
+  }
+  container["obstacles"] = std::move(obstacles);
 }
 
 json::object guest_process(const policy::GuestProcess& process) {
@@ -182,17 +207,46 @@ void add_containers(json::object& sandbox, const engine::SandboxView& view) {
     json::object container = container_to_json(record, view.plan);
     container["guest"] = guest_of(view, id);
     add_guest_state(container, view, id);
+    add_isolation(container, view, find_isolation(view, id));
     containers.push_back(std::move(container));
   }
   sandbox["containers"] = std::move(containers);
 }
 
-json::array overrides_to_json(const std::vector<policy::Override>& overrides) {
+/// "2026-01-31T12:00:00.123Z"
+std::string iso_time(std::chrono::system_clock::time_point time) {
+  using std::chrono::floor;
+  const auto milliseconds = floor<std::chrono::milliseconds>(time);
+  const auto seconds = floor<std::chrono::seconds>(time);
+  const std::time_t plain = std::chrono::system_clock::to_time_t(seconds);
+  std::tm parts{};
+  ::gmtime_r(&plain, &parts);
+  char text[40];
+  const std::size_t size = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text + size, sizeof(text) - size, ".%03dZ",
+                static_cast<int>((milliseconds - seconds).count()));
+  return text;
+}
+
+/// `now`: seconds of the monotonic clock.
+json::object override_to_json(const policy::Pin& given, std::int64_t now) {
+  json::object object{
+      {"thread", policy::override_subject(given)},
+      {"role", policy::role_name(given.role)},
+      {"cpus", policy::format_list(given.cpus)},
+      {"pid", given.pid},
+      {"since",
+       iso_time(std::chrono::system_clock::time_point(std::chrono::seconds(given.since)))}};
+  object["uid"] = given.uid ? json::value(*given.uid) : json::value();
+  object["expires_in"] =
+      given.until ? json::value(std::max<std::int64_t>(0, *given.until - now)) : json::value();
+  return object;
+}
+
+json::array overrides_to_json(const engine::SandboxView& view) {
   json::array array;
-  for (const policy::Override& given : overrides) {
-    array.push_back({{"thread", policy::override_subject(given)},
-                     {"role", policy::role_name(given.role)},
-                     {"cpus", policy::format_list(given.cpus)}});
+  for (const policy::Pin& given : view.pod.overrides) {
+    array.push_back(override_to_json(given, view.now));
   }
   return array;
 }
@@ -258,21 +312,6 @@ json::object finding_to_json(const engine::Finding& finding) {
   return object;
 }
 
-/// "2026-01-31T12:00:00.123Z"
-std::string iso_time(std::chrono::system_clock::time_point time) {
-  using std::chrono::floor;
-  const auto milliseconds = floor<std::chrono::milliseconds>(time);
-  const auto seconds = floor<std::chrono::seconds>(time);
-  const std::time_t plain = std::chrono::system_clock::to_time_t(seconds);
-  std::tm parts{};
-  ::gmtime_r(&plain, &parts);
-  char text[40];
-  const std::size_t size = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text + size, sizeof(text) - size, ".%03dZ",
-                static_cast<int>((milliseconds - seconds).count()));
-  return text;
-}
-
 }  // namespace
 
 json::object to_json(const engine::SandboxView& view) {
@@ -297,7 +336,7 @@ json::object to_json(const engine::SandboxView& view) {
   sandbox["released"] = view.released;
   sandbox["observed"] = view.observed;
   sandbox["guest"] = guest_to_json(view.guest);
-  sandbox["overrides"] = overrides_to_json(view.pod.overrides);
+  sandbox["overrides"] = overrides_to_json(view);
   sandbox["memory"] = memory_to_json(view);
   add_vcpus(sandbox, view);
   add_threads(sandbox, view);

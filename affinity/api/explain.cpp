@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "affinity/engine/engine.hpp"
+#include "affinity/engine/isolation.hpp"
 #include "affinity/words/memory.hpp"
 #include "affinity/words/sentences.hpp"
 #include "affinity/words/settings.hpp"
@@ -70,7 +71,7 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
   for (const auto& [id, record] : view.pod.containers) {
     facts.add(container_text(record.facts), policy::source_name(record.source));
   }
-  for (const policy::Override& given : view.pod.overrides) {
+  for (const policy::Pin& given : view.pod.overrides) {
     facts.add(policy::override_subject(given) + " is to be on " + cpus_text(given.cpus), "by hand");
   }
   if (view.cgroup_cpus) {
@@ -326,6 +327,9 @@ json::array results_of(const engine::SandboxView& view) {
   }
   if (view.observed) {
     results.emplace_back("mode is \"observe\": what follows is the plan, and nobody writes it");
+  }
+  for (const policy::ContainerIsolation& container : view.isolation) {
+    results.emplace_back(engine::isolation_text(container));
   }
   add_vcpu_results(results, view);
   add_thread_results(results, view);

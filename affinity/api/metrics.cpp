@@ -28,8 +28,10 @@ struct Totals {
   double interrupts = 0;
   double drifted_interrupts = 0;
   double unmanaged_interrupts = 0;
-  std::map<std::string, double> memory{};  ///< bytes by node
-  double misplaced = 0;                    ///< bytes
+  double isolated = 0;
+  std::map<std::string_view, double> not_isolated{};  ///< by obstacle
+  std::map<std::string, double> memory{};             ///< bytes by node
+  double misplaced = 0;                               ///< bytes
   std::map<std::string_view, double> guests{{"placed", 0}, {"behind", 0}, {"away", 0}, {"none", 0}};
 };
 
@@ -60,8 +62,21 @@ void add_interrupts(const engine::SandboxView& view, Totals& totals) {
   }
 }
 
+/// A container with two obstacles counts for both.
+void add_isolation(const engine::SandboxView& view, Totals& totals) {
+  for (const policy::ContainerIsolation& container : view.isolation) {
+    totals.isolated += container.isolated() ? 1 : 0;
+    for (const policy::NotIsolated& obstacle : container.obstacles) {
+      ++totals.not_isolated[policy::obstacle_name(obstacle.obstacle)];
+    }
+  }
+}
+
 Totals add_up(const engine::Engine& engine) {
   Totals totals;
+  for (const policy::Obstacle obstacle : policy::kObstacles) {
+    totals.not_isolated[policy::obstacle_name(obstacle)] = 0;
+  }
   for (const policy::Role role : policy::kRoles) totals.threads[policy::role_name(role)] = 0;
   for (const std::string& id : engine.sandbox_ids()) {
     const auto view = engine.view(id);
@@ -70,6 +85,7 @@ Totals add_up(const engine::Engine& engine) {
     totals.unseen += view->trouble.empty() ? 0 : 1;
     if (view->memory != nullptr) add_memory(*view->memory, totals);
     add_interrupts(*view, totals);
+    add_isolation(*view, totals);
     ++totals.guests[state_of(view->guest)];
     for (const engine::ThreadView& thread : view->threads) {
       ++totals.threads[policy::role_name(thread.facts.role)];
@@ -80,6 +96,9 @@ Totals add_up(const engine::Engine& engine) {
   }
   return totals;
 }
+
+/// Names and values, in order.
+using Labels = std::vector<std::pair<std::string, std::string>>;
 
 class Page {
  public:
@@ -104,6 +123,16 @@ class Page {
       metric.label = {{label, std::string(key)}};
       (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) =
           static_cast<double>(value);
+      added.metric.push_back(std::move(metric));
+    }
+  }
+
+  void counters(const char* name, const char* help, const std::map<Labels, double>& values) {
+    MetricFamily& added = family(name, help, MetricType::Counter);
+    for (const auto& [labels, value] : values) {
+      ClientMetric metric;
+      for (const auto& [label, text] : labels) metric.label.push_back({label, text});
+      metric.counter.value = value;
       added.metric.push_back(std::move(metric));
     }
   }
@@ -200,6 +229,30 @@ void add_trespasses(Page& page, const engine::Trespasses& trespasses) {
              trespasses.open_cpus());
 }
 
+/// A pod's name and a container's, or their ids where there is no name.
+Labels wait_labels(const policy::PodRecord& pod, const std::string& container) {
+  const auto record = pod.containers.find(container);
+  const bool named = record != pod.containers.end() && !record->second.facts.name.empty();
+  return {{"pod", pod.pod_name.empty() ? pod.id : pod.pod_name},
+          {"container", named ? record->second.facts.name : container}};
+}
+
+/// Two sandboxes may bear one name for a moment (a pod that is made again): they are one series.
+void add_waits(Page& page, engine::Engine& engine) {
+  constexpr double kNanoseconds = 1e9;
+  std::map<Labels, double> seconds;
+  for (const auto& [id, sums] : engine.read_vcpu_waits().sums()) {
+    const policy::PodRecord* pod = engine.ledger().find(id);
+    if (pod == nullptr) continue;
+    for (const auto& [container, sum] : sums) {
+      seconds[wait_labels(*pod, container)] += static_cast<double>(sum) / kNanoseconds;
+    }
+  }
+  page.counters("kata_affinity_vcpu_wait_seconds_total",
+                "Time that vCPUs were ready to run and had no CPU, by the container they serve.",
+                seconds);
+}
+
 /// 1 for each source that is heard, 0 for each that should be.
 std::map<std::string_view, double> sources_up(const engine::Engine& engine) {
   std::map<std::string_view, double> up;
@@ -222,6 +275,11 @@ void add_gauges(Page& page, const engine::Engine& engine) {
              totals.drifted);
   page.gauge("kata_affinity_unmanaged_threads", "Threads that cannot be or are not placed.",
              totals.unmanaged);
+  page.gauge("kata_affinity_containers_isolated",
+             "Exclusive containers of VM sandboxes that have their CPUs to themselves.",
+             totals.isolated);
+  page.labelled(MetricType::Gauge, "kata_affinity_containers_not_isolated",
+                "Exclusive containers that do not, by each reason.", "reason", totals.not_isolated);
   page.gauge("kata_affinity_interrupts", "Interrupts of passed-through devices of sandboxes.",
              totals.interrupts);
   page.gauge("kata_affinity_drifted_interrupts",
@@ -257,11 +315,12 @@ void add_gauges(Page& page, const engine::Engine& engine) {
 
 }  // namespace
 
-std::string metrics_text(const engine::Engine& engine) {
+std::string metrics_text(engine::Engine& engine) {
   Page page;
   add_counters(page, engine.counters());
   add_trespasses(page, engine.trespasses());
   add_gauges(page, engine);
+  add_waits(page, engine);
   return page.text();
 }
 

@@ -10,7 +10,7 @@ class Engine;
 namespace ka::api {
 
 /// The text format (version 0.0.4).
-std::string metrics_text(const engine::Engine& engine);
+std::string metrics_text(engine::Engine& engine);
 
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 

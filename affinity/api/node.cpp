@@ -6,6 +6,7 @@
 
 #include "affinity/api/encode.hpp"
 #include "affinity/engine/engine.hpp"
+#include "affinity/engine/isolation.hpp"
 #include "affinity/words/topology.hpp"
 
 namespace ka::api {
@@ -51,7 +52,24 @@ void add_unreported(const policy::Ledger& ledger, ByCpu& cpus) {
   }
 }
 
+/// Whether the owners that are containers of this sandbox have their CPUs to themselves.
+void add_isolation(const engine::SandboxView& view, ByCpu& cpus) {
+  for (const policy::ContainerIsolation& container : view.isolation) {
+    for (const int cpu : container.cpus) {
+      for (json::value& owner : cpus[cpu].owners) {
+        json::object& object = owner.as_object();
+        const bool same = object["pod"].as_string() == view.pod.id &&
+                          object["container"].as_string() == container.container;
+        if (!same) continue;
+        object["isolated"] = container.isolated();
+        object["obstacles"] = engine::obstacle_names(container);
+      }
+    }
+  }
+}
+
 void add_sandbox(const engine::SandboxView& view, ByCpu& cpus) {
+  add_isolation(view, cpus);
   for (const policy::VcpuPlan& vcpu : view.plan.vcpus) {
     if (vcpu.role != policy::VcpuRole::kDedicated) continue;
     cpus[vcpu.cpus.first()].vcpus.push_back(

@@ -12,11 +12,14 @@
 namespace ka::api {
 namespace {
 
+/// A pin with an end has it within a year; what is to hold longer has none.
+constexpr std::int64_t kMaxPinSeconds = 365LL * 24 * 60 * 60;
+
 /// The threads that a path names, without CPUs.
-base::Result<policy::Override> read_threads(const std::string& role, const std::string& thread) {
+base::Result<policy::Pin> read_threads(const std::string& role, const std::string& thread) {
   constexpr policy::Role kPinnable[] = {policy::Role::kVcpu, policy::Role::kEmulator,
                                         policy::Role::kIothread, policy::Role::kVhost};
-  policy::Override given;
+  policy::Pin given;
   const auto known = policy::parse_role(role);
   if (!known || std::ranges::find(kPinnable, *known) == std::end(kPinnable)) {
     return base::fail(base::ErrorCode::kNotFound,
@@ -40,28 +43,42 @@ base::Result<policy::Override> read_threads(const std::string& role, const std::
 }  // namespace
 
 base::Result<policy::Event> read_pin(const std::string& sandbox, const std::string& role,
-                                     const std::string& thread, std::string_view body) {
+                                     const std::string& thread, std::string_view body,
+                                     const std::optional<http::Peer>& peer) {
   auto given = read_threads(role, thread);
   if (!given) return unexpected(std::move(given.error()));
   const auto document = words::parse_json(body, "body");
   if (!document) return unexpected(document.error());
   words::Complaint complaint;
   words::Fields fields(*document, "", complaint);
+  policy::OverrideSet event{.sandbox = sandbox, .value = {}, .force = false, .lasts_for = {}};
   fields.require({"cpus"});
   fields.read("cpus", given->cpus);
+  fields.read("force", event.force);
+  std::int64_t seconds = 0;
+  if (fields.read("for", seconds)) event.lasts_for = seconds;
+  if (event.lasts_for && (seconds < 1 || seconds > kMaxPinSeconds)) {
+    fields.complain("for", "must be 1 to " + std::to_string(kMaxPinSeconds) + " seconds");
+  }
   fields.finish();
   if (!complaint.empty()) return unexpected(complaint.error());
   if (given->cpus.empty()) {
     return base::fail(base::ErrorCode::kInvalid, "cpus: must not be empty");
   }
-  return policy::Event{policy::Source::kApi, policy::OverrideSet{sandbox, std::move(*given)}};
+  event.value = std::move(*given);
+  if (peer) {
+    event.value.uid = peer->uid;
+    event.value.pid = peer->pid;
+  }
+  return policy::Event{policy::Source::kApi, std::move(event)};
 }
 
 base::Result<policy::Event> read_unpin(const std::string& sandbox, const std::string& role,
                                        const std::string& thread) {
   auto given = read_threads(role, thread);
   if (!given) return unexpected(std::move(given.error()));
-  return policy::Event{policy::Source::kApi, policy::OverrideSet{sandbox, std::move(*given)}};
+  return policy::Event{policy::Source::kApi,
+                       policy::OverrideSet{.sandbox = sandbox, .value = std::move(*given)}};
 }
 
 base::Result<policy::Event> read_sandbox(policy::Source source, const std::string& id,

@@ -1,10 +1,12 @@
 // Bodies of requests, read strictly: an unknown key is an error that names it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "affinity/base/result.hpp"
+#include "affinity/http/message.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::api {
@@ -20,10 +22,13 @@ base::Result<policy::Event> read_sandbox(policy::Source source, const std::strin
 base::Result<policy::Event> read_container(policy::Source source, const std::string& sandbox,
                                            const std::string& id, std::string_view body);
 
-/// `{"cpus":"2-3"}` for the threads that the path names: `role` is "vcpu", "emulator", "iothread"
-/// or "vhost"; `thread` is a vCPU's index, an iothread's id, or empty for the role as a whole.
+/// `{"cpus":"2-3", "force", "for"}` for the threads that the path names: `force` also where it
+/// takes CPUs from exclusive containers, `for` so many seconds. `peer` is who asks. `role` is
+/// "vcpu", "emulator", "iothread" or "vhost"; `thread` is a vCPU's index, an iothread's id, or
+/// empty for the role as a whole.
 base::Result<policy::Event> read_pin(const std::string& sandbox, const std::string& role,
-                                     const std::string& thread, std::string_view body);
+                                     const std::string& thread, std::string_view body,
+                                     const std::optional<http::Peer>& peer);
 
 /// The same, taken back.
 base::Result<policy::Event> read_unpin(const std::string& sandbox, const std::string& role,

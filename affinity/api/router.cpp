@@ -175,7 +175,7 @@ Response Router::handle(const http::Request& request) {
   if (!path) return refuse(path.error());
   for (const Route& route : kRoutes) {
     if (route.method != request.method || !matches(route, *path)) continue;
-    Call call{.body = request.body};
+    Call call{.body = request.body, .peer = request.peer};
     if (const auto ids = take_ids(route, *path, call); !ids) return refuse(ids.error());
     if (const auto query = take_query(route, *path, call); !query) return refuse(query.error());
     return (this->*route.answer)(call);
@@ -261,7 +261,7 @@ Response Router::delete_container(const Call& call) {
 }
 
 Response Router::put_pin(const Call& call) {
-  return submit(read_pin(call.sandbox, call.role, call.thread, call.body));
+  return submit(read_pin(call.sandbox, call.role, call.thread, call.body, call.peer));
 }
 
 Response Router::delete_pin(const Call& call) {

@@ -1,6 +1,7 @@
 // The API: each call of it, answered from the engine. No sockets here.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "affinity/base/result.hpp"
@@ -26,6 +27,7 @@ struct Call {
   /// speaks for himself.
   policy::Source source = policy::Source::kApi;
   std::string_view body;
+  std::optional<http::Peer> peer;  ///< who calls, where that is known
 };
 
 class Router {

@@ -167,6 +167,16 @@ std::string guest_line(const json::value& sandbox) {
                      flag_of(*guest, "connected") ? "" : "NOT placed: ", text_of(*guest, "text"));
 }
 
+/// "    ! not isolated: CPU 2 also carries emulator", and what takes it away.
+std::string obstacle_lines(const json::value& container) {
+  std::string text;
+  for (const json::value& obstacle : array_of(container, "obstacles")) {
+    text += fmt::format("    ! not isolated: {}\n      -> {}\n", text_of(obstacle, "text"),
+                        text_of(obstacle, "remedy"));
+  }
+  return text;
+}
+
 std::string container_line(const json::value& container) {
   const std::string cpus = text_of(container, "cpus");
   std::string text = "  container " + name_of(container) + ": ";
@@ -176,8 +186,9 @@ std::string container_line(const json::value& container) {
   if (!vcpus.empty()) text += ", vCPUs " + vcpus;
   if (flag_of(container, "dedicated")) text += " dedicated";
   if (flag_of(container, "exited")) text += ", exited";
+  if (flag_of(container, "isolated")) text += ", isolated";
   text += guest_words(container) + guest_doubt_words(container);
-  return text + '\n';
+  return text + '\n' + obstacle_lines(container);
 }
 
 std::string size_text(long long bytes) { return fmt::format("{} MiB", (bytes + (1 << 19)) >> 20); }
@@ -254,6 +265,23 @@ std::string cgroup_line(const json::value& sandbox) {
          (others.empty() ? "nothing" : others) + ")\n";
 }
 
+/// "  by hand: emulator on CPUs 0-1, by uid 0 (process 71) at 2026-01-31T12:00:00.000Z, 590 s left"
+std::string pin_lines(const json::value& sandbox) {
+  std::string text;
+  for (const json::value& pin : array_of(sandbox, "overrides")) {
+    text += fmt::format("  by hand: {} on CPUs {}", text_of(pin, "thread"), text_of(pin, "cpus"));
+    if (number_of(pin, "pid") > 0) {
+      text += fmt::format(", by uid {} (process {})", number_of(pin, "uid"), number_of(pin, "pid"));
+    }
+    if (const std::string since = text_of(pin, "since"); !since.empty()) text += " at " + since;
+    const json::value* left =
+        pin.is_object() ? pin.get_object().if_contains("expires_in") : nullptr;
+    const bool ends = left != nullptr && left->is_number();
+    text += ends ? fmt::format(", {} s left\n", number_of(pin, "expires_in")) : "\n";
+  }
+  return text;
+}
+
 std::string list_texts(const json::array& notes, const char* mark) {
   std::string text;
   for (const json::value& note : notes) {
@@ -265,54 +293,15 @@ std::string list_texts(const json::array& notes, const char* mark) {
   return text;
 }
 
+/// Exclusive containers that do not have their CPUs to themselves.
+long long count_crowded(const json::value& sandbox) {
+  return std::ranges::count_if(array_of(sandbox, "containers"), [](const json::value& container) {
+    return !array_of(container, "obstacles").empty();
+  });
+}
+
 std::string section(const char* title, const json::array& notes, const char* mark) {
   return notes.empty() ? std::string() : std::string(title) + '\n' + list_texts(notes, mark);
-}
-
-/// A number of `seen` or `known` of a report.
-long long extent_of(const json::value& report, const char* whose, const char* what) {
-  const json::value* extents =
-      report.is_object() ? report.get_object().if_contains(whose) : nullptr;
-  return extents == nullptr ? 0 : number_of(*extents, what);
-}
-
-/// "3 of 4 threads": what was read, of what there is.
-std::string share_of(const json::value& report, const char* what, const char* one,
-                     const char* several) {
-  const long long known = extent_of(report, "known", what);
-  return fmt::format("{} of {} {}", extent_of(report, "seen", what), known,
-                     known == 1 ? one : several);
-}
-
-/// How much of the node was read.
-std::string scope_of(const json::value& report) {
-  std::string scope = share_of(report, "threads", "thread", "threads") + " in " +
-                      share_of(report, "sandboxes", "sandbox", "sandboxes") + " read";
-  if (const long long interrupts = number_of(report, "interrupts"); interrupts > 0) {
-    scope = counted(interrupts, "interrupt") + ", " + scope;
-  }
-  if (const long long released = number_of(report, "released"); released > 0) {
-    scope += fmt::format(" ({} released, held to no invariant)", released);
-  }
-  return scope;
-}
-
-/// "no violation found", of what was read.
-std::string summary_of(const json::value& report) {
-  const auto findings = static_cast<long long>(array_of(report, "findings").size());
-  if (findings > 0) return counted(findings, "finding");
-  if (extent_of(report, "known", "sandboxes") == 0) return "no sandbox is known";
-  return "no violation found";
-}
-
-/// "  violated  I4    s1: emulator may run on CPU 4", and what mends it.
-std::string finding_lines(const json::value& finding) {
-  const std::string sandbox = text_of(finding, "sandbox");
-  const std::string remedy = text_of(finding, "remedy");
-  std::string text = fmt::format("  {:<8}  {:<5} {}{}\n", text_of(finding, "severity"),
-                                 text_of(finding, "invariant"),
-                                 sandbox.empty() ? "" : sandbox + ": ", text_of(finding, "text"));
-  return remedy.empty() ? text : text + "            -> " + remedy + '\n';
 }
 
 }  // namespace
@@ -338,6 +327,9 @@ std::string state_of(const json::value& sandbox) {
   if (!text_of(sandbox, "trouble").empty())
     state += (state.empty() ? "" : ", ") + std::string("NOT SEEN");
   if (state.empty()) state = "as planned";
+  if (const long long crowded = count_crowded(sandbox); crowded > 0) {
+    state += ", " + counted(crowded, "container") + " NOT isolated";
+  }
   return state + (flag_of(sandbox, "observed") ? " (observe: nothing is written)" : "");
 }
 
@@ -378,6 +370,7 @@ std::string describe_sandbox(const json::value& sandbox) {
   }
   text += table_of(sandbox) + guest_line(sandbox);
   for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
+  text += pin_lines(sandbox);
   text += cgroup_line(sandbox);
   text += memory_line(sandbox);
   text += device_lines(sandbox);
@@ -406,18 +399,6 @@ std::string describe_reasons(const json::value& explanation) {
          section("What follows from it", array_of(explanation, "rules"), "-") +
          section("What came out", array_of(explanation, "results"), "-") +
          section("What is less than was asked for", array_of(explanation, "warnings"), "!");
-}
-
-std::string describe_report(const json::value& report) {
-  std::string text =
-      verdict_of(report) + ": " + scope_of(report) + ", " + summary_of(report) + '\n';
-  for (const json::value& finding : array_of(report, "findings")) text += finding_lines(finding);
-  return text;
-}
-
-std::string verdict_of(const json::value& report) {
-  const std::string verdict = text_of(report, "verdict");
-  return verdict.empty() ? "unknown" : verdict;
 }
 
 std::string describe_outcome(const json::value& outcome) {

@@ -88,7 +88,8 @@ std::string legend(const NodeMap& map) {
   std::string text = entry("-", map.shared_pool, "shared pool");
   for (const MapOwner& owner : map.owners) {
     text += entry(owner.letter, policy::format_list(owner.cpus),
-                  owner.name + std::string(owner_kind(owner)));
+                  owner.name + std::string(owner_kind(owner)) +
+                      (owner.isolation.empty() ? "" : ", " + owner.isolation));
     if (owner.vcpus.empty()) continue;
     const std::string line = std::string(kTextAt, ' ') + owner.vcpus;
     text += wrapped(line, kWidth, kTextAt) + (map.observe ? " (only planned)\n" : "\n");

@@ -195,6 +195,7 @@ Piece draw_legend(const NodeMap& map) {
     std::string text =
         words::cpus_text(owner.cpus) + ": " + owner.name + std::string(owner_kind(owner));
     if (!owner.vcpus.empty()) text += "; " + owner.vcpus;
+    if (!owner.isolation.empty()) text += "; " + owner.isolation;
     entries.push_back(draw_entry(owner.letter, colour_of(i), text));
   }
   return flow(entries, 0);

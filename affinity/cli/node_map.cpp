@@ -61,6 +61,12 @@ void add_vcpus(Owners& owners, const json::value& cpu) {
   }
 }
 
+std::string isolation_of(const json::value& owner) {
+  if (flag_of(owner, "isolated")) return "isolated";
+  const std::string obstacles = text_of(owner, "obstacles");
+  return obstacles.empty() ? "" : "NOT isolated: " + obstacles;
+}
+
 Owners owners_of(const json::value& node) {
   Owners owners;
   for (const json::value& cpu : array_of(node, "cpus")) {
@@ -69,6 +75,7 @@ Owners owners_of(const json::value& node) {
       owner.name = title_of(one);
       owner.vm = flag_of(one, "vm");
       owner.reported = is_reported(one);
+      owner.isolation = isolation_of(one);
       owner.cpus.add(static_cast<int>(number_of(cpu, "cpu")));
     }
   }

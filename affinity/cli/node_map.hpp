@@ -19,6 +19,8 @@ struct MapOwner {
   bool reported = true;  ///< false: only kubelet's state names it
   policy::CpuSet cpus;
   std::string vcpus;  ///< "vCPU 2 on 4, vCPU 3 on 5"; empty where none is dedicated to it
+  /// "isolated", "NOT isolated: housekeeping"; empty where that is not said.
+  std::string isolation;
 };
 
 struct MapCpu {

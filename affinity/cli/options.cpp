@@ -275,6 +275,13 @@ void declare_pin(CLI::App& app, Command& chosen, const char* name, const char* r
   CLI::Option* remove =
       command.add_flag("--remove", options->remove, "place them by the plan again");
   remove->excludes(cpus);
+  command.add_option("--for", options->lasts_for, "until when, as in 90s, 10m, 2h (else for good)")
+      ->transform(CLI::AsNumberWithUnit(
+          std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}}))
+      ->check(CLI::PositiveNumber)
+      ->needs(cpus);
+  command.add_flag("--force", options->force, "also where it takes a CPU from a dedicated vCPU")
+      ->needs(cpus);
   if (thread != nullptr) remove->needs(thread);
 }
 

@@ -133,6 +133,8 @@ struct PinOptions : Online {
   std::string thread;  ///< a vCPU's index, an iothread's id; empty: all of the role
   std::string cpus;    ///< empty: only show
   bool remove = false;
+  bool force = false;          ///< also where it takes CPUs from exclusive containers
+  std::int64_t lasts_for = 0;  ///< seconds; 0: until it is removed
 };
 
 /// `events`: what happens, as it happens.

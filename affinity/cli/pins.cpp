@@ -64,7 +64,9 @@ Exit run(const PinOptions& options, Output& output) {
   const Daemon daemon(options.socket);
   if (options.remove) return show_outcome(daemon.remove(pin_target(options)), output);
   if (options.cpus.empty()) return show(options, output);
-  const json::object body{{"cpus", options.cpus}};
+  json::object body{{"cpus", options.cpus}};
+  if (options.force) body["force"] = true;
+  if (options.lasts_for > 0) body["for"] = options.lasts_for;
   return show_outcome(daemon.put(pin_target(options), body), output);
 }
 

@@ -42,6 +42,9 @@ using base::Result;
 constexpr const char* kSys = "/sys";
 constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 
+/// How late a pin may end.
+constexpr std::chrono::seconds kPinCheck{1};
+
 engine::Options to_engine_options(const config::Config& config) {
   return {.enable = config.enable,
           .observe = config.mode == config::Mode::kObserve,
@@ -90,7 +93,7 @@ Result<Ground> prepare(const Options& options) {
 bool is_trouble(std::string_view kind) {
   return kind == "unmanaged" || kind == "drift" || kind == "late" || kind == "source-down" ||
          kind == "guest-down" || kind == "unseen" || kind == "start-waiting" ||
-         kind == "start-late" || kind == "state-unsaved";
+         kind == "start-late" || kind == "state-unsaved" || kind == "container-not-isolated";
 }
 
 class Daemon {
@@ -113,6 +116,7 @@ class Daemon {
         memory_(io, engine_, options.roots.proc, kSys),
         drift_(io, ground_.config.drift_check, [this] { check_drift(); }),
         start_limit_(io, engine::Engine::kStartPatience),
+        pins_(io, kPinCheck, [this] { engine_.end_pins(); }),
         signals_(io, SIGTERM, SIGINT, SIGHUP),
         service_(io) {}
 
@@ -260,6 +264,7 @@ class Daemon {
   MemoryKeeper memory_;
   Ticker drift_;
   boost::asio::steady_timer start_limit_;
+  Ticker pins_;
   boost::asio::signal_set signals_;
   Service service_;
   std::optional<ContainerFiles> files_;

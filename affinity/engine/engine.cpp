@@ -20,7 +20,8 @@ Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, Han
       cpusets_(hands.cpusets),
       store_(store),
       log_(log),
-      clock_(clock) {
+      clock_(clock),
+      started_(clock.now()) {
   if (auto found = host::Cgroups::find(roots_.proc)) cgroups_.emplace(std::move(*found));
 }
 
@@ -230,25 +231,36 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
   const Sandbox* found = find(sandbox);
   if (found == nullptr) return std::nullopt;
   const policy::PodRecord& pod = *ledger_.find(sandbox);
-  return SandboxView{pod,
-                     found->plan() == nullptr ? kNoPlan : *found->plan(),
-                     found->threads(),
-                     found->seen().vcpus,
-                     settings_for(pod),
-                     found->seen().vcpu_source,
-                     found->seen().conflicts,
-                     found->cgroup(),
-                     found->cgroup_cpus(),
-                     found->keeper().in_charge(),
-                     found->keeper().theirs(),
-                     found->keeper().problem(),
-                     found->trouble(),
-                     found->released() || !options_.enable,
-                     options_.observe,
-                     find_guest(sandbox),
-                     found->memory(),
-                     found->interrupts().devices(),
-                     found->interrupts().views()};
+  return SandboxView{
+      pod,
+      found->plan() == nullptr ? kNoPlan : *found->plan(),
+      found->threads(),
+      found->seen().vcpus,
+      settings_for(pod),
+      found->seen().vcpu_source,
+      found->seen().conflicts,
+      found->cgroup(),
+      found->cgroup_cpus(),
+      found->keeper().in_charge(),
+      found->keeper().theirs(),
+      found->keeper().problem(),
+      found->trouble(),
+      found->released() || !options_.enable,
+      options_.observe,
+      find_guest(sandbox),
+      found->memory(),
+      found->interrupts().devices(),
+      found->interrupts().views(),
+      found->isolation(),
+      std::chrono::duration_cast<std::chrono::seconds>(clock_.now().time_since_epoch()).count()};
+}
+
+const VcpuWaits& Engine::read_vcpu_waits() {
+  for (const auto& [id, sandbox] : sandboxes_) {
+    if (sandbox->plan() == nullptr) continue;
+    waits_.read(roots_.proc, id, sandbox->threads(), *sandbox->plan());
+  }
+  return waits_;
 }
 
 void Engine::set_source(policy::Source source, SourceView view) {
@@ -274,6 +286,7 @@ void Engine::set_guest(const std::string& sandbox, GuestView view) {
   const bool to_save = known.told != view.told || known.plugged != view.plugged;
   known = std::move(view);
   if (to_save) save(sandbox);
+  follow_isolation(*find(sandbox));
   if (guest_listener_) guest_listener_(sandbox);
   if (!news) return;
   happened(known.connected ? "guest-up" : "guest-down", sandbox, known.address + ": " + known.text,
@@ -320,6 +333,7 @@ void Engine::follow_ledger(const std::string& pod) {
     sandboxes_.erase(pod);
     guests_.erase(pod);
     trespasses_.forget(pod);
+    waits_.forget(pod);
     drop_state(pod);
     return;
   }

@@ -18,8 +18,10 @@
 #include "affinity/base/clock.hpp"
 #include "affinity/base/process.hpp"
 #include "affinity/base/result.hpp"
+#include "affinity/engine/others.hpp"
 #include "affinity/engine/report.hpp"
 #include "affinity/engine/trespasses.hpp"
+#include "affinity/engine/vcpu_waits.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/cpuset_writer.hpp"
@@ -97,7 +99,11 @@ class Engine {
 
   /// Checks an event that a person or a program sent (the API) against the machine and against what
   /// is known, then handles it. An error changes nothing.
-  base::Result<Outcome> submit(const policy::Event& event);
+  /// A pin is told who asked for it, and gets its time from the clock.
+  base::Result<Outcome> submit(policy::Event event);
+
+  /// Takes back the pins whose time has come: they are placed by the plan again.
+  Outcome end_pins();
 
   /// Handles what a source tells that already is so: it cannot be refused. However many events
   /// there are, the line runs once.
@@ -164,6 +170,9 @@ class Engine {
   const policy::Ledger& ledger() const { return ledger_; }
   const Counters& counters() const { return counters_; }
   const Trespasses& trespasses() const { return trespasses_; }
+
+  /// Reads how long each vCPU has waited for a CPU until now: for those who scrape metrics.
+  const VcpuWaits& read_vcpu_waits();
 
   /// Enters how a source of events stands, for those who look.
   void set_source(policy::Source source, SourceView view);
@@ -239,6 +248,12 @@ class Engine {
   // The kernel held against the plans (verify.cpp).
   void note_unread(const Sandbox& sandbox, const base::Error& error, VerifyReport& report);
   void count_threads(const Sandbox& sandbox, VerifyReport& report);
+  void check_others(VerifyReport& report);
+  void check_held(const Sandbox& sandbox, const policy::PodRecord& pod, VerifyReport& report);
+
+  // Which containers have their CPUs to themselves (isolation.cpp).
+  std::vector<policy::ContainerIsolation> isolation_of(const Sandbox& sandbox) const;
+  void follow_isolation(Sandbox& sandbox);
 
   // The cgroups around it (manage.cpp).
   CgroupMode cgroup_mode(const Sandbox& sandbox) const;
@@ -268,6 +283,9 @@ class Engine {
   base::Result<policy::Event> identified(policy::Event event) const;
   base::Result<void> check_by_hand(const policy::OverrideSet& event) const;
   base::Result<void> check_removal(const std::string& id) const;
+  base::Result<void> check_taken(const policy::Override& given, const Sandbox& sandbox,
+                                 const policy::PodRecord& pod) const;
+  void stamp(policy::OverrideSet& event) const;
   Changes take(const std::vector<policy::Event>& events);
   policy::Change take(const policy::Event& event);
   Outcome follow(const Changes& changes);
@@ -321,6 +339,9 @@ class Engine {
   std::set<std::string> dead_;  ///< sandboxes whose VMM was found gone during a run
   Counters counters_;
   Trespasses trespasses_;
+  VcpuWaits waits_;
+  Ownership ownership_;
+  std::chrono::steady_clock::time_point started_;
   std::optional<Cause> cause_;  ///< while events are handled
   std::map<policy::Source, SourceView> sources_;
   std::map<std::string, GuestView, std::less<>> guests_;  ///< by sandbox

@@ -8,6 +8,7 @@
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/happening_text.hpp"
 #include "affinity/engine/sandbox.hpp"
+#include "policy/plan/overrides.hpp"
 
 namespace ka::engine {
 namespace {
@@ -26,17 +27,23 @@ std::string title(const std::string& id, const std::string& name) {
   return '"' + id + '"' + (name.empty() ? "" : " (" + name + ')');
 }
 
+template <typename Duration>
+std::int64_t seconds_of(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+}
+
 }  // namespace
 
-base::Result<Outcome> Engine::submit(const policy::Event& event) {
+base::Result<Outcome> Engine::submit(policy::Event event) {
   if (auto good = admit(event, ledger_); !good) return unexpected(std::move(good.error()));
-  const auto whole = identified(event);
-  if (!whole) return unexpected(whole.error());
+  auto whole = identified(std::move(event));
+  if (!whole) return unexpected(std::move(whole.error()));
   if (auto good = check_event(*whole, topology_, ledger_, roots_); !good) {
     return unexpected(std::move(good.error()));
   }
-  if (const auto* given = std::get_if<policy::OverrideSet>(&whole->body)) {
+  if (auto* given = std::get_if<policy::OverrideSet>(&whole->body)) {
     if (auto good = check_by_hand(*given); !good) return unexpected(std::move(good.error()));
+    stamp(*given);
   }
   if (const auto* gone = std::get_if<policy::PodGone>(&whole->body)) {
     if (auto good = check_removal(gone->id); !good) return unexpected(std::move(good.error()));
@@ -67,7 +74,48 @@ base::Result<void> Engine::check_by_hand(const policy::OverrideSet& event) const
     return base::fail(base::ErrorCode::kInvalid,
                       '"' + event.sandbox + "\" is no VM sandbox: nothing of it is placed");
   }
-  return check_override(event.value, *sandbox, *ledger_.find(event.sandbox), ledger_);
+  const policy::PodRecord& pod = *ledger_.find(event.sandbox);
+  if (auto good = check_override(event.value, *sandbox, pod, ledger_); !good) return good;
+  const bool is_taken_back = event.value.cpus.empty();
+  if (event.force || is_taken_back) return {};
+  return check_taken(event.value, *sandbox, pod);
+}
+
+/// What a pin takes from exclusive containers is theirs by the plan without any pins: those that
+/// are in force have taken something already.
+base::Result<void> Engine::check_taken(const policy::Override& given, const Sandbox& sandbox,
+                                       const policy::PodRecord& pod) const {
+  policy::SandboxFacts facts = sandbox.facts(pod);
+  facts.overrides.clear();
+  const auto unpinned =
+      policy::plan_sandbox(node_view(sandbox.id()), facts, settings_for(pod), sandbox.plan());
+  const policy::CpuSet taken = policy::taken_by_hand(given, unpinned);
+  if (taken.empty()) return {};
+  return base::fail(base::ErrorCode::kConflict,
+                    "cpus: this would take " + policy::format_list(taken) +
+                        " from a dedicated vCPU, and its container would not be isolated any more "
+                        "(with --force it is done)");
+}
+
+void Engine::stamp(policy::OverrideSet& event) const {
+  event.value.since = seconds_of(clock_.wall().time_since_epoch());
+  if (event.lasts_for) {
+    event.value.until = seconds_of(clock_.now().time_since_epoch()) + *event.lasts_for;
+  }
+}
+
+Outcome Engine::end_pins() {
+  std::vector<policy::Event> ended;
+  const std::int64_t now = seconds_of(clock_.now().time_since_epoch());
+  for (const auto& [id, pod] : ledger_.pods()) {
+    for (const policy::Pin& pin : pod.overrides) {
+      if (!pin.until || *pin.until > now) continue;
+      policy::OverrideSet event{.sandbox = id, .value = pin};
+      event.value.cpus = {};
+      ended.push_back({policy::Source::kApi, std::move(event)});
+    }
+  }
+  return ended.empty() ? Outcome{} : handle(ended);
 }
 
 Outcome Engine::handle(const std::vector<policy::Event>& events) {
@@ -98,6 +146,7 @@ Engine::Changes Engine::take(const std::vector<policy::Event>& events) {
     changes.pods.insert(change.sandbox);
     changes.exclusive_map |= change.exclusive_map;
     changes.taken |= change.taken;
+    ownership_.enter(change.taken, clock_.now());
   }
   if (changes.exclusive_map) {
     for (const auto& [id, sandbox] : sandboxes_) see_trespass(*sandbox);

@@ -1,6 +1,7 @@
 #include "affinity/engine/report.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace ka::engine {
 namespace {
@@ -53,6 +54,11 @@ Verdict VerifyReport::verdict() const {
   Verdict worst = Verdict::kOk;
   for (const Finding& finding : findings) worst = std::max(worst, verdict_for(finding.severity));
   return worst;
+}
+
+void VerifyReport::sort() {
+  std::ranges::stable_sort(findings, std::ranges::greater{},
+                           [](const Finding& finding) { return verdict_for(finding.severity); });
 }
 
 bool VerifyReport::ok() const { return verdict() <= Verdict::kDegraded; }

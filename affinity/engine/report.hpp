@@ -57,6 +57,8 @@ struct VerifyReport {
   Verdict verdict() const;
   /// Neither violated nor unknown.
   bool ok() const;
+  /// Puts the gravest findings first, and leaves those that are equally grave in their order.
+  void sort();
 };
 
 }  // namespace ka::engine

@@ -50,6 +50,7 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
   for (Sandbox* sandbox : all) {
     sandbox->remember_masks();
     if (extent == Extent::kAll) {
+      if (!dead_.contains(sandbox->id())) follow_isolation(*sandbox);
       unfinished_.erase(sandbox->id());
       sandbox->set_left_alone(may_be_left_alone(*sandbox));
     }

@@ -467,6 +467,21 @@ void Sandbox::note(const Applied& applied) {
   }
 }
 
+void Sandbox::set_isolation(std::vector<policy::ContainerIsolation> isolation) {
+  isolation_ = std::move(isolation);
+  std::erase_if(announced_, [&](const auto& entry) {
+    return std::ranges::find(isolation_, entry.first, &policy::ContainerIsolation::container) ==
+           isolation_.end();
+  });
+}
+
+bool Sandbox::announce(const std::string& container, const std::string& obstacles) {
+  const auto [known, added] = announced_.try_emplace(container, obstacles);
+  if (!added && known->second == obstacles) return false;
+  known->second = obstacles;
+  return true;
+}
+
 state::Saved Sandbox::saved(const policy::PodRecord& pod) const {
   return {pod, plan_, originals_, released_, left_alone_, keeper_.saved(), interrupts_.saved()};
 }

@@ -19,6 +19,7 @@
 #include "affinity/host/cgroup.hpp"
 #include "affinity/state/store.hpp"
 #include "policy/plan/diff.hpp"
+#include "policy/plan/isolation.hpp"
 #include "policy/plan/plan.hpp"
 #include "vmm/threads.hpp"
 
@@ -90,6 +91,12 @@ class Sandbox {
   InterruptKeeper& interrupts() { return interrupts_; }
   const InterruptKeeper& interrupts() const { return interrupts_; }
 
+  /// Its exclusive containers, as follow_isolation() left them.
+  const std::vector<policy::ContainerIsolation>& isolation() const { return isolation_; }
+  void set_isolation(std::vector<policy::ContainerIsolation> isolation);
+  /// Remembers what is said of a container's isolation; false when that was said last.
+  bool announce(const std::string& container, const std::string& obstacles);
+
   bool released() const { return released_; }
   void set_released(bool released) { released_ = released; }
   /// Its threads have been given back: what they have now is for others to say.
@@ -141,6 +148,8 @@ class Sandbox {
   std::optional<policy::CpuSet> narrowed_by_proxy_;  ///< what the proxy could use before that
   std::map<int, std::size_t> task_counts_;           ///< by pid: threads when it was last observed
   std::map<int, policy::CpuSet> left_;               ///< by tid: the mask as the line left it
+  std::vector<policy::ContainerIsolation> isolation_;
+  std::map<std::string, std::string> announced_;  ///< by container: its obstacles
   bool released_ = false, left_alone_ = false;
 };
 

@@ -37,8 +37,8 @@ void Engine::take_back(const state::Saved& saved) {
   if (told == nullptr) {
     ledger_.restore(saved.pod);
   } else {
-    for (const policy::Override& by_hand : saved.pod.overrides) {
-      ledger_.apply({policy::Source::kState, policy::OverrideSet{id, by_hand}});
+    for (const policy::Pin& by_hand : saved.pod.overrides) {
+      ledger_.apply({policy::Source::kState, policy::OverrideSet{.sandbox = id, .value = by_hand}});
     }
     if (told->vmm != saved.pod.vmm) return;
   }

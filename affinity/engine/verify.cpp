@@ -5,6 +5,7 @@
 
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/happening_text.hpp"
+#include "affinity/engine/isolation.hpp"
 #include "affinity/engine/sandbox.hpp"
 #include "policy/plan/guest.hpp"
 
@@ -80,14 +81,6 @@ bool says_the_same(const policy::Violation& one, const policy::Violation& other)
          std::tie(other.breach, other.sandbox, other.subject, other.cpus);
 }
 
-std::vector<policy::ActualThread> actual_threads(const std::vector<ThreadView>& threads) {
-  std::vector<policy::ActualThread> actual;
-  for (const ThreadView& thread : threads) {
-    if (thread.seen) actual.push_back({thread.facts, thread.actual});
-  }
-  return actual;
-}
-
 void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
                    VerifyReport& report) {
   for (const ThreadView& thread : threads) {
@@ -121,69 +114,9 @@ std::string text_of(const policy::GuestBreach& breach) {
   return problem.empty() ? text : text + " (" + std::string(problem) + ')';
 }
 
-/// Why a guest is not as the plan wants it; empty where it told that it is.
-std::string what_stops(const GuestView* guest) {
-  if (guest == nullptr) return "no address is known";
-  if (!guest->connected) return guest->text;
-  return guest->current ? "" : guest->text + " has not told yet what came of the plan";
-}
-
-std::string sentence(policy::GuestDoubt doubt) {
-  switch (doubt) {
-    case policy::GuestDoubt::kAgentAway:
-      return "may use every vCPU: no agent answers in the guest";
-    case policy::GuestDoubt::kNumbersUncertain:
-      return "may use every vCPU: which guest CPU each vCPU is, is not known";
-    case policy::GuestDoubt::kVcpusMissing:
-      return "may use every vCPU that no other container owns: vCPUs of its own are not plugged";
-    case policy::GuestDoubt::kUnanswered:
-      return "may use every vCPU: the agent has not confirmed the last plan";
-    case policy::GuestDoubt::kRefused:
-      return "may use every vCPU: the agent or the guest's kernel refused its CPUs";
-  }
-  return "is not confirmed";
-}
-
-/// Empty where waiting is all that helps.
-std::string remedy_for(policy::GuestDoubt doubt) {
-  const bool needs_agent = doubt == policy::GuestDoubt::kAgentAway ||
-                           doubt == policy::GuestDoubt::kNumbersUncertain ||
-                           doubt == policy::GuestDoubt::kRefused;
-  return needs_agent ? "kata-affinityctl guest-image add IMAGE" : "";
-}
-
-void collect_doubts(const std::string& sandbox, const GuestView& guest, VerifyReport& report) {
-  for (const auto& [container, doubt] : guest.doubts) {
-    report.findings.push_back({Severity::kDegraded,
-                               "guest",
-                               sandbox,
-                               "container " + container,
-                               {},
-                               {},
-                               "in the guest, container " + container + ' ' + sentence(doubt),
-                               std::string(policy::guest_doubt_name(doubt)),
-                               remedy_for(doubt)});
-  }
-}
-
-/// The last piece of the chain, as far as a guest is believed.
-void collect_guest(const std::string& sandbox, const policy::Settings& settings,
-                   const GuestView* guest, VerifyReport& report) {
-  const bool is_wanted = settings.guest.agent == policy::GuestAgent::kOurs ||
-                         settings.guest.agent == policy::GuestAgent::kKataAgent;
-  if (guest != nullptr) collect_doubts(sandbox, *guest, report);
-  const bool is_said = guest != nullptr && !guest->doubts.empty();
-  if (const std::string reason = what_stops(guest); is_wanted && !is_said && !reason.empty()) {
-    report.findings.push_back({Severity::kDegraded,
-                               "guest",
-                               sandbox,
-                               "agent",
-                               {},
-                               {},
-                               "its guest is not placed: " + reason,
-                               "guest-silent",
-                               {}});
-  }
+/// The last piece of the chain, as far as a guest is believed. What it does not confirm is an
+/// obstacle to its containers' isolation.
+void collect_guest(const std::string& sandbox, const GuestView* guest, VerifyReport& report) {
   if (guest == nullptr || !guest->connected || !guest->report || !guest->current) return;
   for (const auto& breach : policy::check_guest(guest->wishes, *guest->report)) {
     report.findings.push_back({Severity::kViolated,
@@ -196,6 +129,71 @@ void collect_guest(const std::string& sandbox, const policy::Settings& settings,
                                "guest-elsewhere",
                                {}});
   }
+}
+
+/// An agent that the configuration promises, and that does not answer: worth a word although no
+/// container needs it.
+void collect_promise(const std::string& sandbox, const policy::Settings& settings,
+                     const GuestView* guest, VerifyReport& report) {
+  const bool promised = settings.guest.agent == policy::GuestAgent::kOurs ||
+                        settings.guest.agent == policy::GuestAgent::kKataAgent;
+  if (!promised || (guest != nullptr && guest->connected)) return;
+  const std::string why = guest == nullptr ? "no address is known" : guest->text;
+  report.findings.push_back({Severity::kDegraded,
+                             "guest",
+                             sandbox,
+                             "agent",
+                             {},
+                             {},
+                             "its guest is not placed: " + why,
+                             "guest-silent",
+                             {}});
+}
+
+bool is_of_guest(policy::Obstacle obstacle) {
+  return obstacle == policy::Obstacle::kGuestSilent ||
+         obstacle == policy::Obstacle::kGuestUnconfirmed;
+}
+
+Finding to_finding(const std::string& sandbox, const policy::ContainerIsolation& container,
+                   const policy::NotIsolated& obstacle) {
+  const std::string name =
+      container.container + (container.name.empty() ? "" : " (" + container.name + ')');
+  return {Severity::kDegraded,
+          is_of_guest(obstacle.obstacle) ? "guest" : "isolation",
+          sandbox,
+          "container " + container.container,
+          container.cpus,
+          obstacle.cpus,
+          "container " + name + " is not isolated: " + obstacle_text(obstacle),
+          std::string(policy::obstacle_name(obstacle.obstacle)),
+          remedy_text(obstacle, sandbox)};
+}
+
+/// Exclusive containers that have less than their CPUs alone.
+void collect_isolation(const std::string& sandbox,
+                       const std::vector<policy::ContainerIsolation>& containers,
+                       VerifyReport& report) {
+  bool unseen_guest = false;
+  for (const policy::ContainerIsolation& container : containers) {
+    unseen_guest |= container.guest_by_configuration;
+    for (const policy::NotIsolated& obstacle : container.obstacles) {
+      // That is I4 itself (collect_guest).
+      if (obstacle.obstacle == policy::Obstacle::kGuestElsewhere) continue;
+      report.findings.push_back(to_finding(sandbox, container, obstacle));
+    }
+  }
+  if (!unseen_guest) return;
+  report.findings.push_back(
+      {Severity::kNote,
+       "guest",
+       sandbox,
+       "guest",
+       {},
+       {},
+       "guest is \"none\": on which vCPUs its containers run was not looked at",
+       "guest-none",
+       "guest = \"auto\""});
 }
 
 Finding unread(const std::string& sandbox, const std::string& subject, std::string text) {
@@ -276,6 +274,17 @@ void Engine::count_threads(const Sandbox& sandbox, VerifyReport& report) {
       unread(sandbox.id(), "sandbox", "not all of it can be read: " + sandbox.trouble()));
 }
 
+/// What was read of a sandbox, held against its plan and the invariants.
+void Engine::check_held(const Sandbox& sandbox, const policy::PodRecord& pod,
+                        VerifyReport& report) {
+  collect_drift(sandbox.id(), sandbox.threads(), report);
+  collect_interrupts(sandbox.id(), sandbox.interrupts().views(), report);
+  collect_guest(sandbox.id(), find_guest(sandbox.id()), report);
+  for (const auto& violation : violations_of(sandbox, pod)) {
+    report.findings.push_back(to_finding(violation, sandbox.threads()));
+  }
+}
+
 VerifyReport Engine::verify() {
   VerifyReport report;
   std::vector<policy::DedicatedVcpu> dedicated;
@@ -294,22 +303,24 @@ VerifyReport Engine::verify() {
     }
     plan(*sandbox);
     report.interrupts += static_cast<int>(sandbox->interrupts().views().size());
+    follow_isolation(*sandbox);
+    collect_isolation(id, sandbox->isolation(), report);
+    if (sandbox->isolation().empty()) {
+      collect_promise(id, settings_for(pod), find_guest(id), report);
+    }
     if (is_given_back(*sandbox)) {
       ++report.released;
       continue;
     }
-    collect_drift(id, sandbox->threads(), report);
-    collect_interrupts(id, sandbox->interrupts().views(), report);
+    check_held(*sandbox, pod, report);
     collect_dedicated(*sandbox, dedicated);
-    collect_guest(id, settings_for(pod), find_guest(id), report);
-    for (const auto& violation : violations_of(*sandbox, pod)) {
-      report.findings.push_back(to_finding(violation, sandbox->threads()));
-    }
   }
   collect_start(gate_, report);
   for (const auto& violation : policy::check_dedicated(dedicated)) {
     report.findings.push_back(to_finding(violation, {}));
   }
+  check_others(report);
+  report.sort();
   return report;
 }
 

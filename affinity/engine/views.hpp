@@ -17,6 +17,7 @@
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/ledger.hpp"
 #include "policy/plan/guest_numbers.hpp"
+#include "policy/plan/isolation.hpp"
 #include "policy/plan/memory.hpp"
 #include "policy/plan/plan.hpp"
 
@@ -102,6 +103,9 @@ struct SandboxView {
   const MemoryView* memory = nullptr;               ///< null until it was looked at
   const std::vector<policy::DeviceFacts>& devices;  ///< passed through
   const std::vector<InterruptView>& interrupts;     ///< of these
+  /// Of each exclusive container that has not exited, by id.
+  const std::vector<policy::ContainerIsolation>& isolation;
+  std::int64_t now = 0;  ///< seconds of the monotonic clock, as pins end by it
 
   bool moves_memory() const { return settings.move_memory && !released && !observed; }
 };

@@ -1,6 +1,8 @@
 // An HTTP request and its answer as plain values: what answers them needs no socket.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,10 +10,18 @@ namespace ka::http {
 
 class Feed;
 
+/// The process at the other end of a unix socket, as the kernel knew it when it connected
+/// (SO_PEERCRED).
+struct Peer {
+  std::uint32_t uid = 0;
+  int pid = 0;
+};
+
 struct Request {
   std::string method;  ///< "GET", "PUT", ...
   std::string target;  ///< as sent: "/v1/sandboxes/a%20b?x=1"
   std::string body;
+  std::optional<Peer> peer = {};  ///< absent: it came by TCP
 };
 
 struct Response {

@@ -53,6 +53,15 @@ Response refusal(const error_code& error, const Limits& limits) {
   return error_response(400, "this is no HTTP/1.1 request: " + error.message());
 }
 
+/// Absent for a socket that is no unix socket: it has no process at its end.
+std::optional<Peer> peer_of(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return {};
+  if (credentials.pid <= 0) return {};
+  return Peer{credentials.uid, credentials.pid};
+}
+
 class Connection;
 
 /// What the connections of a server share. `reading` are those that wait for a request, the one
@@ -125,7 +134,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     http::request<http::string_body>& message = parser_->get();
     keep_alive_ = message.keep_alive();
     const Request request{std::string(message.method_string()), std::string(message.target()),
-                          std::move(message.body())};
+                          std::move(message.body()), peer_of(stream_.socket().native_handle())};
     Response response = shared_->handler(request);
     if (response.feed == nullptr) return respond(std::move(response));
     if (shared_->streams == shared_->limits.streams) {

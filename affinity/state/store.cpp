@@ -1,5 +1,6 @@
 #include "affinity/state/store.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <system_error>
 #include <utility>
@@ -96,7 +97,10 @@ Loaded Store::load() {
   Loaded loaded;
   const auto names = base::list_directory(directory_);
   if (names) {
-    lost_.erase(directory_.string());
+    std::erase_if(lost_, [&](const auto& entry) {  // the directory itself, and what was removed
+      const std::string name = std::filesystem::path(entry.first).filename().string();
+      return entry.first == directory_.string() || !std::ranges::binary_search(*names, name);
+    });
     for (const std::string& name : *names) load_one(name, loaded);
   } else {
     lose({directory_.string(), "", names.error().message, false});

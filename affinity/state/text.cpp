@@ -34,11 +34,16 @@ json::object to_json(const policy::ContainerRecord& container) {
   return object;
 }
 
-json::object to_json(const policy::Override& by_hand) {
-  return {{"role", policy::role_name(by_hand.role)},
-          {"vcpu", by_hand.vcpu_index},
-          {"iothread", by_hand.iothread},
-          {"cpus", format_list(by_hand.cpus)}};
+json::object to_json(const policy::Pin& by_hand) {
+  json::object object{{"role", policy::role_name(by_hand.role)},
+                      {"vcpu", by_hand.vcpu_index},
+                      {"iothread", by_hand.iothread},
+                      {"cpus", format_list(by_hand.cpus)},
+                      {"pid", by_hand.pid},
+                      {"since", by_hand.since}};
+  if (by_hand.uid) object["uid"] = *by_hand.uid;
+  if (by_hand.until) object["until"] = *by_hand.until;
+  return object;
 }
 
 json::object to_json(const policy::PodRecord& pod) {
@@ -210,16 +215,20 @@ policy::ContainerRecord read_container(const json::value& value, const std::stri
   return container;
 }
 
-policy::Override read_override(const json::value& value, const std::string& path,
-                               words::Complaint& complaint) {
-  policy::Override by_hand;
+policy::Pin read_override(const json::value& value, const std::string& path,
+                          words::Complaint& complaint) {
+  policy::Pin by_hand;
   std::string role;
-  std::int64_t vcpu = -1;
+  std::int64_t vcpu = -1, uid = 0, until = 0;
   words::Fields fields(value, path, complaint);
   fields.read("role", role);
   fields.read("vcpu", vcpu);
   fields.read("iothread", by_hand.iothread);
   fields.read("cpus", by_hand.cpus);
+  fields.read("pid", by_hand.pid);
+  fields.read("since", by_hand.since);
+  if (fields.read("uid", uid)) by_hand.uid = static_cast<std::uint32_t>(uid);
+  if (fields.read("until", until)) by_hand.until = until;
   fields.finish();
   const auto known = policy::parse_role(role);
   if (!known) fields.complain("role", "unknown role");

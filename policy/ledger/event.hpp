@@ -86,10 +86,24 @@ struct KubeletSeen {
   bool operator==(const KubeletSeen&) const = default;
 };
 
+/// A set given by hand, with who gave it and how long it holds.
+struct Pin : Override {
+  std::optional<std::uint32_t> uid;  ///< of the client that asked for it; absent: not known
+  int pid = 0;                       ///< of that client then; 0: not known
+  std::int64_t since = 0;            ///< seconds since 1970, for people
+  /// Seconds of the monotonic clock, which a restart of the daemon does not set back (and which
+  /// another boot does, but no pin outlives its boot). Absent: until it is removed.
+  std::optional<std::int64_t> until;
+
+  bool operator==(const Pin&) const = default;
+};
+
 /// A set given by hand to a thread, or (empty `cpus`) taken back.
 struct OverrideSet {
   std::string sandbox;
-  Override value;
+  Pin value;
+  bool force = false;                     ///< also where it takes CPUs from exclusive containers
+  std::optional<std::int64_t> lasts_for;  ///< seconds; absent: until it is removed
 };
 
 using EventBody = std::variant<PodSeen, PodGone, ContainerSeen, ContainerExited, ContainerGone,

@@ -446,7 +446,7 @@ SandboxFacts to_sandbox_facts(const PodRecord& pod) {
   SandboxFacts facts;
   facts.id = pod.id;
   facts.pod_uid = pod.pod_uid;
-  facts.overrides = pod.overrides;
+  facts.overrides.assign(pod.overrides.begin(), pod.overrides.end());
   for (const auto& [id, container] : pod.containers) facts.containers.push_back(container.facts);
   return facts;
 }

@@ -44,7 +44,7 @@ struct PodRecord {
   std::optional<CpuSet> original_cpus;
   Source source = Source::kApi;
   std::map<std::string, ContainerRecord> containers;
-  std::vector<Override> overrides;
+  std::vector<Pin> overrides;
 
   bool operator==(const PodRecord&) const = default;
 

@@ -85,6 +85,17 @@ void apply_overrides(const NodeView& node, const SandboxFacts& sandbox, SandboxP
   }
 }
 
+CpuSet taken_by_hand(const Override& given, const SandboxPlan& unpinned) {
+  CpuSet taken;
+  for (const VcpuPlan& vcpu : unpinned.vcpus) {
+    if (vcpu.role != VcpuRole::kDedicated) continue;
+    const bool own = given.role == Role::kVcpu && given.vcpu_index == vcpu.index;
+    if (own && given.cpus != vcpu.cpus) taken |= vcpu.cpus;
+    if (!own) taken |= given.cpus & vcpu.cpus;
+  }
+  return taken;
+}
+
 bool is_for(const Override& given, const ThreadFacts& thread) {
   if (given.role != thread.role) return false;
   if (given.role == Role::kVcpu) return given.vcpu_index == thread.vcpu_index;

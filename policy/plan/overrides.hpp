@@ -14,6 +14,11 @@ namespace ka::policy {
 void apply_overrides(const NodeView& node, const SandboxFacts& sandbox, SandboxPlan& plan,
                      Notes& notes);
 
+/// The CPUs that exclusive containers would lose to a pin, by a plan without pins: those of
+/// dedicated vCPUs that it names for another thread, and that of a dedicated vCPU that it takes
+/// off its CPU or gives others beside it. Empty: it takes nothing away.
+CpuSet taken_by_hand(const Override& given, const SandboxPlan& unpinned);
+
 /// Whether the word is for this thread. An iothread is told by its id, or as one of all.
 bool is_for(const Override& given, const ThreadFacts& thread);
 

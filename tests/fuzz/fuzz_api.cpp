@@ -34,6 +34,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view body = text.substr(end + 1);
   check(api::read_sandbox(policy::Source::kApi, "s1", body));
   check(api::read_container(policy::Source::kProxy, "s1", "c1", body));
-  check(api::read_pin("s1", "vcpu", "1", body));
+  check(api::read_pin("s1", "vcpu", "1", body, {}));
   return 0;
 }

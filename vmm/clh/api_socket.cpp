@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "affinity/base/runtime_socket.hpp"
 #include "affinity/base/process.hpp"
+#include "affinity/base/runtime_socket.hpp"
 #include "affinity/base/text.hpp"
 
 namespace ka::clh {

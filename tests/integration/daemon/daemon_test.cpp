@@ -161,14 +161,23 @@ TEST_CASE("one thread is placed by hand, also over a kill, until that is taken b
   scene.start();
   scene.add();
   const std::string last = std::to_string(scene.last);
-  REQUIRE(scene.ctl({"iothreadpin", "s1", "io1", last}).exit == 0);
+  const auto refused = scene.ctl({"iothreadpin", "s1", "io1", last});
+  CHECK(refused.exit == 2);
+  CHECK(contains(refused.out, "from a dedicated vCPU"));
+  REQUIRE(scene.ctl({"iothreadpin", "s1", "io1", last, "--force"}).exit == 0);
   CHECK(tests::allowed(scene.vm.thread("IO io1")) == CpuSet{scene.last});
   const auto shown = scene.ctl({"iothreadpin", "s1"});
   CHECK(shown.exit == 0);
   CHECK(contains(shown.out, "iothread io1"));
   CHECK(contains(shown.out, "by hand"));
   CHECK_FALSE(contains(shown.out, "emulator"));
-  CHECK(scene.ctl({"verify"}).exit == 0);
+  const auto report = scene.ctl({"verify"});
+  CHECK(report.exit == 0);
+  CHECK(report.out.starts_with("degraded: "));
+  CHECK(contains(report.out, "pinned by hand to CPU " + last));
+  CHECK(contains(report.out, "-> kata-affinityctl iothreadpin s1 io1 --remove"));
+  CHECK(scene.ctl({"verify", "--strict"}).exit == 1);
+  CHECK(contains(scene.ctl({"status", "s1"}).out, ", by uid 0 (process "));
   scene.daemon().send(SIGKILL);
   scene.daemon().wait();
   scene.start();
@@ -182,6 +191,10 @@ TEST_CASE("one thread is placed by hand, also over a kill, until that is taken b
   CHECK(scene.ctl({"iothreadpin", "s1", "io1", "--remove"}).exit == 0);
   CHECK(scene.as_promised());
   CHECK(scene.ctl({"iothreadpin", "s1", "io1", "--remove"}).exit == 2);
+
+  REQUIRE(scene.ctl({"iothreadpin", "s1", "io1", last, "--force", "--for", "3s"}).exit == 0);
+  CHECK(tests::allowed(scene.vm.thread("IO io1")) == CpuSet{scene.last});
+  CHECK(eventually([&] { return scene.as_promised(); }, Seconds(8)));
 }
 
 TEST_CASE("a monitor that is none is told of once, and the VM is placed without it") {

@@ -16,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-from scene import Daemon, equal, eventually
+from scene import Daemon, broken, equal, eventually
 
 
 def number(field, value):
@@ -195,7 +195,7 @@ def main():
         slowest = slowest_answer(daemon, 5)
         equal("connections in 5 s are few", 2 <= storm.connections <= 12, True)
         equal("the daemon answers others meanwhile", slowest < 1, True)
-        findings = json.loads(daemon.ctl("verify", "--json").stdout)["findings"]
+        findings = broken(daemon)
         equal("threads are as planned", findings, [])
         storm_at_agent(programs, directory)
     except BaseException:

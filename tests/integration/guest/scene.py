@@ -24,6 +24,12 @@ def eventually(what, ask, wanted, seconds=30):
     print(f"good: {what}: {answer!r}", flush=True)
 
 
+def broken(daemon):
+    """What verify finds broken, or could not read."""
+    findings = json.loads(daemon.ctl("verify", "--json", check=False).stdout)["findings"]
+    return [finding for finding in findings if finding["severity"] in ("violated", "unknown")]
+
+
 def equal(what, answer, wanted):
     """Fails when it is not so."""
     eventually(what, lambda: answer, wanted, seconds=0)

@@ -131,10 +131,17 @@ TEST_CASE("the verbs of libvirt's users show, set and take back") {
   CHECK(pin({"vcpupin", "s1"}).thread.empty());
   CHECK(pin({"emulatorpin", "s1", "4"}).cpus == "4");
   CHECK(pin({"vhostpin", "s1", "--remove"}).role == "vhost");
+  CHECK(pin({"emulatorpin", "s1", "4", "--force", "--for", "10m"}).force);
+  CHECK(pin({"emulatorpin", "s1", "4", "--for", "10m"}).lasts_for == 600);
+  CHECK(pin({"emulatorpin", "s1", "4", "--for", "90"}).lasts_for == 90);
+  CHECK(pin({"emulatorpin", "s1", "4"}).lasts_for == 0);
   for (const auto& arguments :
        {std::vector<const char*>{"vcpupin"}, std::vector<const char*>{"vcpupin", "s1", "--remove"},
         std::vector<const char*>{"vcpupin", "s1", "1", "2", "--remove"},
-        std::vector<const char*>{"emulatorpin", "s1", "1", "2"}}) {
+        std::vector<const char*>{"emulatorpin", "s1", "1", "2"},
+        std::vector<const char*>{"emulatorpin", "s1", "--for", "10m"},
+        std::vector<const char*>{"emulatorpin", "s1", "1", "--for", "0"},
+        std::vector<const char*>{"emulatorpin", "s1", "1", "--for", "10x"}}) {
     CHECK(parse(arguments).invocation.error() == Exit::kWrong);
   }
 }

@@ -182,7 +182,7 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
   CHECK(scene.last(kApp) == scene.own_vcpu());
   CHECK(scene.last(kWeb).find(scene.own_vcpu()) == std::string::npos);
   CHECK(scene.view().current);
-  CHECK(scene.host.engine().verify().findings.empty());
+  CHECK(scene.host.engine().verify().ok());
 
   SECTION("what has not changed is not told again") {
     const auto before = scene.server.peer.updates.size();
@@ -210,7 +210,7 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
     scene.settle();
     CHECK(scene.last(kApp) == "0-2");
     CHECK(scene.last(kWeb) == "0-2");
-    CHECK(scene.host.engine().verify().findings.empty());
+    CHECK(scene.host.engine().verify().ok());
   }
   SECTION("and so does the sandbox's end") {
     REQUIRE(scene.host.remove("s1"));
@@ -255,7 +255,7 @@ TEST_CASE("no container is narrowed before the vCPUs are there that it waits for
   CHECK(scene.doubt(kApp) == policy::GuestDoubt::kVcpusMissing);
   CHECK(scene.starts_at_once(kApp));
   scene.plug(7);
-  CHECK(scene.told().empty());
+  CHECK(scene.last(kApp).empty());
   scene.server.peer.online = row.counted;
   scene.plug(6);
   scene.io.run_for(1s);
@@ -282,7 +282,7 @@ TEST_CASE("a container that kata-agent does not have yet is asked for again") {
   scene.run_containers();
   const auto state = [&scene] { return scene.view().report->containers.front(); };
   CHECK(state().problem == policy::GuestProblem::kNotFound);
-  CHECK(scene.host.engine().verify().findings.empty());
+  CHECK(scene.host.engine().verify().ok());
   scene.server.peer.refusals.clear();
   scene.io.run_for(800ms);
   CHECK(state().problem == policy::GuestProblem::kNone);

@@ -106,6 +106,16 @@ class EngineScene {
     return engine().submit({policy::Source::kApi, policy::PodGone{sandbox}});
   }
 
+  /// What verify finds broken, or could not read.
+  std::vector<engine::Finding> broken() {
+    std::vector<engine::Finding> findings = engine().verify().findings;
+    std::erase_if(findings, [](const engine::Finding& finding) {
+      return finding.severity == engine::Severity::kNote ||
+             finding.severity == engine::Severity::kDegraded;
+    });
+    return findings;
+  }
+
   std::string cpus(int tid) const { return policy::format_list(calls.effective(tid)); }
   engine::Engine& engine() { return *engine_; }
   std::filesystem::path state_dir() const { return temp_.path() / "state"; }

@@ -56,7 +56,7 @@ TEST_CASE("before an awaited source has spoken threads only lose CPUs") {
   CHECK_FALSE(scene.engine().verify().findings.empty());
 
   scene.engine().check_drift();
-  scene.engine().configure({});
+  scene.engine().configure(tests::at_home());
   CHECK(scene.engine().reconcile("b")->failed == 0);
   scene.engine().reconcile_all();
   scene.engine().release_all();
@@ -70,7 +70,7 @@ TEST_CASE("before an awaited source has spoken threads only lose CPUs") {
   CHECK(scene.cpus(200) == "0-2");
   CHECK(scene.cpus(110) == "3");
   CHECK(scene.has("start-complete"));
-  CHECK(scene.engine().verify().findings.empty());
+  CHECK(scene.engine().verify().ok());
 }
 
 TEST_CASE("no mask is ever wider than what kubelet has given away meanwhile allows") {
@@ -133,7 +133,7 @@ TEST_CASE("state that cannot be read for a moment is read later, and nothing of 
   Restart scene;
   const auto away = scene.state_dir() / "away";
   std::filesystem::rename(scene.file("a"), away);
-  std::filesystem::create_directory(scene.file("a"));
+  std::filesystem::create_symlink(scene.file("a"), scene.file("a"));  // open(2): ELOOP
   scene.engine().adopt();
   CHECK(scene.cpus(210) == "0-2");
   CHECK(scene.engine().sandbox_ids() == std::vector<std::string>{"b"});

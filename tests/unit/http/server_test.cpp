@@ -80,6 +80,7 @@ struct Fixture {
 
   http::Response answer(const http::Request& request) {
     ++requests;
+    peer = request.peer;
     if (request.target == "/feed") {
       return {.content_type = "application/x-ndjson", .body = {}, .allow = {}, .feed = &feed};
     }
@@ -115,11 +116,20 @@ struct Fixture {
   boost::asio::io_context io{1};
   http::Feed feed;
   int requests = 0;
+  std::optional<http::Peer> peer;
   std::optional<http::UnixListener> listener;
   std::optional<http::Server> server;
 };
 
 }  // namespace
+
+TEST_CASE("a request says which process sent it", "[http]") {
+  Fixture f;
+  REQUIRE(f.works());
+  REQUIRE(f.peer);
+  CHECK(f.peer->pid == ::getpid());
+  CHECK(f.peer->uid == ::getuid());
+}
 
 TEST_CASE("a request is answered, and the connection kept for the next", "[http]") {
   Fixture f;

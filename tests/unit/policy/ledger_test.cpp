@@ -88,10 +88,8 @@ TEST_CASE("saying the same again changes nothing, whoever says it") {
   event.source = Source::kNri;
   CHECK_FALSE(ledger.apply(event).any);
   CHECK(
-      ledger
-          .apply({Source::kApi, PodSeen{.id = "a", .pod_uid = "u", .vmm = policy::ProcessId{7, 1}}})
-          .any);
-  CHECK_FALSE(ledger.apply({Source::kNri, PodSeen{.id = "a", .vmm = policy::ProcessId{7, 1}}}).any);
+      ledger.apply({Source::kApi, PodSeen{.id = "a", .pod_uid = "u", .vmm = ProcessId{7, 1}}}).any);
+  CHECK_FALSE(ledger.apply({Source::kNri, PodSeen{.id = "a", .vmm = ProcessId{7, 1}}}).any);
   CHECK(ledger.find("a")->pod_uid == "u");
 }
 
@@ -305,10 +303,10 @@ TEST_CASE("a quota of as many whole CPUs as the cpuset has means exclusive") {
 TEST_CASE("a set by hand replaces the one before it and is taken back by an empty one") {
   Ledger ledger;
   ledger.apply({Source::kApi, PodSeen{.id = "a"}});
-  CHECK(ledger.apply({Source::kApi, OverrideSet{"a", {Role::kVcpu, 1, "", {4}}}}).any);
-  CHECK(ledger.apply({Source::kApi, OverrideSet{"a", {Role::kVcpu, 1, "", {5}}}}).any);
-  CHECK(ledger.find("a")->overrides == std::vector<Override>{{Role::kVcpu, 1, "", {5}}});
-  CHECK(ledger.apply({Source::kApi, OverrideSet{"a", {Role::kVcpu, 1, "", {}}}}).any);
+  CHECK(ledger.apply({Source::kApi, OverrideSet{"a", {{Role::kVcpu, 1, "", {4}}}}}).any);
+  CHECK(ledger.apply({Source::kApi, OverrideSet{"a", {{Role::kVcpu, 1, "", {5}}}}}).any);
+  CHECK(ledger.find("a")->overrides == std::vector<Pin>{{{Role::kVcpu, 1, "", {5}}}});
+  CHECK(ledger.apply({Source::kApi, OverrideSet{"a", {{Role::kVcpu, 1, "", {}}}}}).any);
   CHECK(ledger.find("a")->overrides.empty());
 }
 

@@ -32,8 +32,12 @@ Saved sample() {
   saved.pod.original_cpus = policy::CpuSet{0, 1, 2, 3};
   policy::ContainerFacts app{"c1", "app", {2, 3}, {0}, true, 200000, 100000, false};
   saved.pod.containers["c1"] = {app, policy::Source::kNri, true};
-  saved.pod.overrides = {{policy::Role::kVcpu, 1, "", {3}},
-                         {policy::Role::kIothread, -1, "io", {2}}};
+  saved.pod.overrides = {{{policy::Role::kVcpu, 1, "", {3}}},
+                         {{policy::Role::kIothread, -1, "io", {2}}}};
+  saved.pod.overrides[0].uid = 1000;
+  saved.pod.overrides[0].pid = 71;
+  saved.pod.overrides[0].since = 1'700'000'000;
+  saved.pod.overrides[0].until = 4711;
   policy::SandboxPlan plan;
   plan.id = "s1";
   plan.pod_uid = "uid-1";
@@ -237,13 +241,14 @@ TEST_CASE("a file that cannot be read for the moment is not overwritten, and rea
   REQUIRE(scene.store().save(sample()));
   const auto file = scene.path() / "s1.json", away = scene.dir.path() / "away";
   std::filesystem::rename(file, away);
-  std::filesystem::create_directory(file);  // read(2): EISDIR
+  std::filesystem::create_symlink(file, file);  // open(2): ELOOP
   Store store = scene.store();
   const auto lost = store.load().lost;
   REQUIRE(lost.size() == 1);
   CHECK_FALSE(lost[0].damaged);
   CHECK(store.save(sample()).error().code == base::ErrorCode::kUnavailable);
   std::filesystem::remove(file);
+  CHECK(store.load().lost.empty());  // somebody removed it
   std::filesystem::rename(away, file);
   const auto loaded = store.load();
   CHECK(loaded.lost.empty());

@@ -75,10 +75,11 @@ TEST_CASE("every VMM that Kata starts is read right, by debugfs and by names alo
   Tree tree;
   read_tree(tree, vmm, with_debugfs);
   CAPTURE(vmm, with_debugfs);
-  REQUIRE(vmm::is_vmm(roots_of(tree.node), tree.vmm) == true);
-  const auto found =
-      vmm::discover(roots_of(tree.node),
-                    {.vmm = tests::process_id(tree.vmm), .sandbox_id = "s", .cgroup = {}}, nullptr);
+  const auto process = vmm::examine(roots_of(tree.node), tree.vmm, vmm::Word::kRuntime);
+  REQUIRE(process);
+  REQUIRE(process->is_vmm);
+  const auto found = vmm::discover(roots_of(tree.node),
+                                   {.vmm = process->id, .sandbox_id = "s", .cgroup = {}}, nullptr);
   REQUIRE(found);
   CHECK(roles(*found) == tree.expected);
   CHECK(found->conflicts.empty());

@@ -1,0 +1,125 @@
+#include "affinity/host/tenants.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "affinity/base/files.hpp"
+
+namespace ka::host {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorCode;
+using policy::CpuSet;
+
+std::vector<int> parse_numbers(std::string_view text) {
+  std::vector<int> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    int number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error == std::errc{} && number > 0) numbers.push_back(number);
+    at = next == at ? at + 1 : next;
+  }
+  return numbers;
+}
+
+class Walk {
+ public:
+  Walk(const Cgroups& cgroups, const CpuSet& cpus)
+      : mount_(cgroups.mount()), version_(cgroups.version()), cpus_(cpus) {}
+
+  Tenants take() {
+    enter(mount_, cpus_);
+    std::ranges::sort(tenants_.list, {}, &Tenant::directory);
+    return std::move(tenants_);
+  }
+
+ private:
+  void enter(const fs::path& directory, const CpuSet& above);
+  CpuSet allowed(const fs::path& directory, const CpuSet& above);
+  void add_threads(const fs::path& directory, const CpuSet& cpus);
+  void note(const base::Error& error);
+
+  const fs::path& mount_;
+  int version_;
+  const CpuSet& cpus_;
+  Tenants tenants_;
+};
+
+/// `above`: of the CPUs asked about, those that the cgroup above allows.
+void Walk::enter(const fs::path& directory, const CpuSet& above) {
+  const CpuSet cpus = allowed(directory, above);
+  if (cpus.empty()) return;
+  add_threads(directory, cpus);
+  std::error_code error;
+  fs::directory_iterator entries(directory, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    std::error_code ignored;
+    if (entries->is_directory(ignored) && !entries->is_symlink(ignored)) {
+      enter(entries->path(), cpus);
+    }
+  }
+  if (error) note(base::system_error(error.value(), directory.string()));
+}
+
+/// One without files of its own (version 2) has what the one above it has.
+CpuSet Walk::allowed(const fs::path& directory, const CpuSet& above) {
+  auto text = base::read_file(directory /
+                              (version_ == 2 ? "cpuset.cpus.effective" : "cpuset.effective_cpus"));
+  if (!text && version_ == 1 && text.error().code == ErrorCode::kGone) {
+    text = base::read_file(directory / "cpuset.cpus");
+  }
+  if (!text) {
+    if (text.error().code != ErrorCode::kGone) note(text.error());
+    return above;
+  }
+  ++tenants_.cgroups;
+  const auto set = policy::parse_list<policy::CpuTag>(*text);
+  return set ? *set & above : above;
+}
+
+void Walk::add_threads(const fs::path& directory, const CpuSet& cpus) {
+  const auto text = base::read_file(directory / (version_ == 2 ? "cgroup.threads" : "tasks"));
+  // A threaded domain that is invalid holds none (EOPNOTSUPP, kernel/cgroup/cgroup.c).
+  if (!text && text.error().number == EOPNOTSUPP) return;
+  if (!text) return note(text.error());
+  auto threads = parse_numbers(*text);
+  if (threads.empty()) return;
+  const fs::path below = directory == mount_ ? fs::path() : directory.lexically_relative(mount_);
+  tenants_.list.push_back({below, cpus, std::move(threads)});
+}
+
+void Walk::note(const base::Error& error) {
+  if (error.code != ErrorCode::kGone) tenants_.unread.push_back(error.message);
+}
+
+}  // namespace
+
+Tenants tenants_of(const Cgroups& cgroups, const CpuSet& cpus) {
+  return Walk(cgroups, cpus).take();
+}
+
+std::string pod_uid_of(const fs::path& directory) {
+  constexpr std::string_view kPod = "pod", kSlice = ".slice", kPods = "kubepods";
+  bool is_kubelets = false;
+  for (const fs::path& part : directory) {
+    std::string_view name = part.native();
+    if (name.ends_with(kSlice)) name.remove_suffix(kSlice.size());
+    const std::size_t at = name.starts_with(kPod) ? 0 : name.rfind("-pod");
+    is_kubelets |= name.starts_with(kPods);
+    if (!is_kubelets || at == std::string_view::npos) continue;
+    name.remove_prefix(at + kPod.size() + (at == 0 ? 0 : 1));
+    std::string uid(name.substr(0, name.find_first_of(".:")));
+    std::ranges::replace(uid, '_', '-');
+    return uid;
+  }
+  return {};
+}
+
+}  // namespace ka::host

@@ -1,0 +1,39 @@
+// Which cgroups hold threads that may run on certain CPUs. A cgroup's effective cpuset bounds all
+// that lies below it, so a subtree that may use none of the CPUs is not entered, and its threads
+// are not looked at.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "affinity/base/result.hpp"
+#include "affinity/host/cgroup.hpp"
+#include "policy/facts/id_set.hpp"
+
+namespace ka::host {
+
+/// A cgroup with threads of its own.
+struct Tenant {
+  std::filesystem::path directory;  ///< relative to the mount; empty: the root cgroup
+  policy::CpuSet cpus;              ///< of the CPUs asked about, those that it allows
+  std::vector<int> threads;
+};
+
+struct Tenants {
+  std::vector<Tenant> list;  ///< by directory
+  std::size_t cgroups = 0;   ///< whose cpuset was read
+  /// Why a cgroup could not be read, one text each; those that were removed meanwhile are not here.
+  std::vector<std::string> unread;
+};
+
+/// Walks the hierarchy that controls cpusets.
+Tenants tenants_of(const Cgroups& cgroups, const policy::CpuSet& cpus);
+
+/// The uid of the pod that kubelet made this cgroup for, with "-" in it as the API server writes
+/// it; empty for a cgroup that is no pod's. kubelet names them pod<uid>, or with systemd
+/// kubepods[-<qos>]-pod<uid with "_">.slice (pkg/kubelet/cm/cgroup_manager_linux.go).
+std::string pod_uid_of(const std::filesystem::path& directory);
+
+}  // namespace ka::host
