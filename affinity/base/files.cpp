@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <charconv>
 
+#include "affinity/base/descriptors.hpp"
+
 namespace ka::base {
 namespace {
 
@@ -45,7 +47,7 @@ class Temporary {
  public:
   Temporary(const std::filesystem::path& target, mode_t mode)
       : path_(target.native() + ".new"),
-        fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode)) {
+        fd_(open_file(path_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode)) {
     if (fd_) ::fchmod(fd_.get(), mode);  // whatever the umask
   }
   Temporary(const Temporary&) = delete;
@@ -87,7 +89,7 @@ Result<void> visit_names(int directory, Visit visit) {
 }  // namespace
 
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd fd = open_file(path, O_RDONLY);
   if (!fd) return fail_errno(errno, path.string());
   return read_all(fd.get(), limit, path.string());
 }
@@ -104,13 +106,13 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::si
 }
 
 Result<std::string> read_file_at(int directory, const char* name, std::size_t limit) {
-  const Fd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC));
+  const Fd fd = open_file_at(directory, name, O_RDONLY);
   if (!fd) return fail_errno(errno, name);
   return read_all(fd.get(), limit, name);
 }
 
 Result<std::string_view> read_record(const std::filesystem::path& path, std::span<char> buffer) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd fd = open_file(path, O_RDONLY);
   if (!fd) return fail_errno(errno, path.string());
   const ssize_t size = ::read(fd.get(), buffer.data(), buffer.size());
   if (size < 0) return fail_errno(errno, path.string());
@@ -118,7 +120,7 @@ Result<std::string_view> read_record(const std::filesystem::path& path, std::spa
 }
 
 Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text) {
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  const Fd fd = open_file(path, O_WRONLY | O_TRUNC);
   if (!fd) return fail_errno(errno, path.string());
   if (::write(fd.get(), text.data(), text.size()) < 0) return fail_errno(errno, path.string());
   return {};
@@ -133,7 +135,7 @@ Result<void> write_atomically(const std::filesystem::path& path, const std::stri
 }
 
 Result<Fd> lock_file(const std::filesystem::path& path) {
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  Fd fd = open_file(path, O_RDWR | O_CREAT, 0600);
   if (!fd) return fail_errno(errno, "cannot open " + path.string());
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno != EWOULDBLOCK) return fail_errno(errno, "cannot lock " + path.string());
@@ -141,7 +143,7 @@ Result<Fd> lock_file(const std::filesystem::path& path) {
 }
 
 Result<Fd> open_directory(const std::filesystem::path& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd fd = open_file(path, O_RDONLY | O_DIRECTORY);
   if (!fd) return fail_errno(errno, path.string());
   return fd;
 }

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "affinity/base/descriptors.hpp"
 #include "affinity/base/files.hpp"
 
 namespace ka::base {
@@ -28,7 +29,7 @@ Fd open_line(const Fd& tasks, int tid) {
   std::array<char, 24> name{};
   const auto digits = std::to_chars(name.data(), name.data() + name.size(), tid);
   kFile.copy(digits.ptr, kFile.size());
-  return Fd(::openat(tasks.get(), name.data(), O_RDONLY | O_CLOEXEC));
+  return open_file_at(tasks.get(), name.data(), O_RDONLY);
 }
 
 /// What is kept open is kept to save time: it is given up first.

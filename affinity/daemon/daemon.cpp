@@ -1,5 +1,7 @@
 #include "affinity/daemon/daemon.hpp"
 
+#include <sys/stat.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -14,7 +16,9 @@
 
 #include "affinity/api/router.hpp"
 #include "affinity/base/clock.hpp"
+#include "affinity/base/descriptors.hpp"
 #include "affinity/base/files.hpp"
+#include "affinity/base/private_directory.hpp"
 #include "affinity/config/config.hpp"
 #include "affinity/daemon/container_files.hpp"
 #include "affinity/daemon/guests.hpp"
@@ -64,6 +68,17 @@ struct Ground {
   StartParts parts;
 };
 
+/// What others could have put there is believed at the start.
+Result<void> close_to_others(const std::filesystem::path& directory, const log::Log& log) {
+  const auto mended = base::make_private_directory(directory);
+  if (!mended) return unexpected(mended.error());
+  if (*mended) {
+    log.warning("others could write this directory; not any more",
+                {{"directory", directory.string()}});
+  }
+  return {};
+}
+
 Result<Ground> prepare(const Options& options) {
   StartParts parts;
   auto topology = host::load_topology(options.topology);
@@ -75,9 +90,13 @@ Result<Ground> prepare(const Options& options) {
   auto boot_id = base::read_file(options.roots.proc / "sys/kernel/random/boot_id");
   if (!boot_id) return unexpected(boot_id.error());
   if (boot_id->ends_with('\n')) boot_id->pop_back();
+  const auto state_dir = options.state_dir.value_or(config->state_dir);
+  for (const auto& directory : {options.run / "kata-affinity", state_dir}) {
+    const auto closed = close_to_others(directory, log::Log(config->log_level));
+    if (!closed) return unexpected(closed.error());
+  }
   auto api = http::UnixListener::open(options.socket);
   if (!api) return unexpected(api.error());
-  const auto state_dir = options.state_dir.value_or(config->state_dir);
   auto state_lock = state::Store::claim(state_dir);
   if (!state_lock) return unexpected(state_lock.error());
   auto metrics =
@@ -187,6 +206,7 @@ class Daemon {
   }
 
   void check_drift() {
+    reserve_.refill();
     follow_machine();
     engine_.check_drift();
     watches_.refresh();
@@ -249,6 +269,7 @@ class Daemon {
     io_.stop();
   }
 
+  base::DescriptorReserve reserve_;
   boost::asio::io_context& io_;
   const Options& options_;
   Ground ground_;
@@ -287,6 +308,8 @@ Result<void> check(const Options& options) {
 
 Result<void> run(const Options& options) {
   if (options.check_config) return check(options);
+  ::umask(S_IRWXG | S_IRWXO);
+  base::raise_descriptor_limit();
   auto ground = prepare(options);
   if (!ground) return unexpected(ground.error());
   boost::asio::io_context io(1);

@@ -193,3 +193,27 @@ TEST_CASE("the log says how long each part of the start took") {
     CHECK(tests::eventually([&] { return scene.log().find(part) != std::string::npos; }));
   }
 }
+
+TEST_CASE("a daemon that cannot start for want of descriptors says so in a line") {
+  DaemonScene scene;
+  std::vector<std::string> command{"prlimit", "--nofile=9:9"};
+  for (std::string& word : scene.command()) command.push_back(std::move(word));
+  const auto ended = tests::run(command, scene.path("out"));
+  CHECK(ended.exit == 1);
+  CHECK(contains(ended.out, "kata-affinityd: "));
+}
+
+TEST_CASE("nobody else can write where a daemon keeps what it believes, whatever its umask") {
+  DaemonScene scene;
+  std::filesystem::create_directories(scene.path("state"));
+  std::filesystem::permissions(scene.path("state"), std::filesystem::perms::all);
+  scene.wrap({"sh", "-c", "umask 000; exec \"$@\"", "sh"});
+  scene.start();
+  constexpr auto kWrite =
+      std::filesystem::perms::group_write | std::filesystem::perms::others_write;
+  for (const char* name : {"state", "kata-affinity"}) {
+    const auto mode = std::filesystem::status(scene.path(name)).permissions();
+    CHECK((mode & kWrite) == std::filesystem::perms::none);
+  }
+  CHECK(contains(scene.log(), "others could write this directory"));
+}
