@@ -1,5 +1,7 @@
 #include "affinity/host/tenants.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -27,6 +29,13 @@ std::vector<int> parse_numbers(std::string_view text) {
     at = next == at ? at + 1 : next;
   }
   return numbers;
+}
+
+/// A cgroup's directory has a link for each cgroup in it, and two more (kernfs_refresh_inode in
+/// fs/kernfs/inode.c): looking at the link count is much cheaper than listing its files.
+bool is_leaf(const fs::path& directory) {
+  struct stat status{};
+  return ::stat(directory.c_str(), &status) == 0 && status.st_nlink == 2;
 }
 
 class Walk {
@@ -57,6 +66,7 @@ void Walk::enter(const fs::path& directory, const CpuSet& above) {
   const CpuSet cpus = allowed(directory, above);
   if (cpus.empty()) return;
   add_threads(directory, cpus);
+  if (is_leaf(directory)) return;
   std::error_code error;
   fs::directory_iterator entries(directory, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
