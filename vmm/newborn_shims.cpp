@@ -13,13 +13,6 @@ namespace {
 constexpr std::string_view kAnyShim = "containerd-shim";
 constexpr std::string_view kKataShim = "containerd-shim-kata";
 
-/// A program of a container runs in another pid namespace, whatever it calls itself.
-bool is_contained(const Roots& roots, int pid) {
-  const auto ours = base::read_link(roots.proc / "self/ns/pid");
-  const auto its = base::read_link(roots.proc / std::to_string(pid) / "ns/pid");
-  return ours && its && *ours != *its;
-}
-
 bool names_sandbox(const std::vector<std::string>& arguments, const std::string& sandbox) {
   const auto name = std::ranges::find(arguments, "-id");
   return name != arguments.end() && std::next(name) != arguments.end() &&
@@ -35,10 +28,10 @@ FoundShim judge(const Roots& roots, int pid, const std::string& sandbox) {
   const auto arguments = proc.cmdline(pid);
   if (!arguments || !names_sandbox(*arguments, sandbox)) return {};
   const std::string program = program_name(roots.proc, pid);
-  if (!program.starts_with(kKataShim)) return {ShimKind::kOther, 0, 0};
+  if (!program.starts_with(kKataShim)) return {ShimKind::kOther, {}};
   const std::string& action = arguments->back();
   if (program == kProxyProgram || action == "start" || action == "delete") return {};
-  return {ShimKind::kKata, pid, stat->start_time};
+  return {ShimKind::kKata, {pid, stat->start_time}};
 }
 
 }  // namespace

@@ -74,8 +74,7 @@ enum class ShimKind {
 /// A sandbox's shim, looked for while it is being started.
 struct FoundShim {
   ShimKind kind = ShimKind::kNone;
-  int pid = 0;  ///< of one of Kata's
-  std::uint64_t start_time = 0;
+  policy::ProcessId id;  ///< of one of Kata's
 };
 
 /// By the pid that it left in its bundle: a few reads.

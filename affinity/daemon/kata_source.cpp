@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "affinity/base/files.hpp"
+#include "affinity/base/text.hpp"
 #include "affinity/engine/engine.hpp"
 #include "policy/plan/guest.hpp"
 #include "vmm/threads.hpp"
@@ -124,11 +125,12 @@ void KataSource::take(const std::vector<policy::Event>& events) {
 
 /// True: no more is to be done for it.
 bool KataSource::look_at_bundle(const watch::Bundle& bundle, watch::BundleWatch::Effort effort) {
+  if (!base::is_id(bundle.id)) return true;
   vmm::FoundShim shim = vmm::shim_in_bundle(roots_, bundle.directory, bundle.id);
   if (shim.kind == vmm::ShimKind::kNone && effort == watch::BundleWatch::Effort::kNode) {
     shim = vmm::shim_by_command(roots_, bundle.id);
   }
-  const bool is_newborn = shim.kind == vmm::ShimKind::kKata && !vmm::vmm_of_shim(roots_, shim.pid);
+  const bool is_newborn = shim.kind == vmm::ShimKind::kKata && !vmm::vmm_of_shim(roots_, shim.id);
   if (is_newborn) narrow_newborn(bundle, shim);
   return shim.kind != vmm::ShimKind::kNone;
 }
@@ -136,15 +138,15 @@ bool KataSource::look_at_bundle(const watch::Bundle& bundle, watch::BundleWatch:
 /// The shim stands for its VMM, which will be born with what it may use.
 void KataSource::narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim) {
   const policy::PodRecord* known = engine_.ledger().find(bundle.id);
-  if (known != nullptr && known->vmm_pid) return;
+  if (known != nullptr && known->vmm) return;
   policy::PodSeen pod;
   pod.id = bundle.id;
-  pod.pod_uid = bundle.pod_uid;
-  pod.pod_name = bundle.pod_name;
-  pod.vmm_pid = shim.pid;
+  pod.pod_uid = base::printable(bundle.pod_uid);
+  pod.pod_name = base::printable(bundle.pod_name);
+  pod.vmm = shim.id;
   take({{Source::kBundle, std::move(pod)}});
   const auto view = engine_.view(bundle.id);
-  if (view && is_placed(*view)) engine_.shim_narrowed(bundle.id, age_of(shim.start_time));
+  if (view && is_placed(*view)) engine_.shim_narrowed(bundle.id, age_of(shim.id.start_time));
 }
 
 /// Nothing where a VMM is known: it may be that only its kinship with the shim cannot be seen.
