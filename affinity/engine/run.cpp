@@ -219,8 +219,11 @@ void Engine::see_trespass(const Sandbox& sandbox) {
 }
 
 policy::NodeView Engine::node_view(const std::string& sandbox) const {
-  policy::NodeView view{
-      topology_, ledger_.shared_pool(topology_.online()), ledger_.exclusive_to_others(sandbox), {}};
+  policy::NodeView view{topology_,
+                        ledger_.shared_pool(topology_.online()),
+                        ledger_.exclusive_to_others(sandbox),
+                        {},
+                        ledger_.exclusive_to(sandbox)};
   const policy::PodRecord* pod = ledger_.find(sandbox);
   if (settings_for(*pod).vcpu_pinning == policy::VcpuPinning::kBalanced) {
     const policy::SandboxPlan* own = find(sandbox)->plan();

@@ -37,6 +37,10 @@ std::string reason(const Note& note) {
              cpus_text(note.cpus);
     case Code::kSharedContainer:
       return container(note) + " shares the floating vCPUs";
+    case Code::kBornNear:
+      return "no container is known yet: it starts on the CPUs of its pod and those of the shared "
+             "pool on the same nodes, so that its memory is there: " +
+             cpus_text(note.cpus);
     case Code::kUnconstrained:
       return "no container has a cpuset: every CPU that is not exclusive to others may be used (" +
              cpus_text(note.cpus) + ")";

@@ -183,6 +183,11 @@ std::vector<Claim> Ledger::unreported_claims() const {
   return unreported;
 }
 
+CpuSet Ledger::exclusive_to(std::string_view id) const {
+  const PodRecord* pod = find(id);
+  return pod == nullptr ? CpuSet{} : owners_.of(key_of(*pod)) - owners_.contested();
+}
+
 CpuSet Ledger::shared_pool(const CpuSet& online) const {
   return kubelet_.shared_pool.value_or(online) - owners_.all();
 }

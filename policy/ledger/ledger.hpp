@@ -79,6 +79,8 @@ class Ledger {
   /// CPUs that containers of pods other than `id` own exclusively. A CPU that two pods claim is in
   /// the answer for both: nobody may use it until the claim is settled.
   CpuSet exclusive_to_others(std::string_view id) const;
+  /// CPUs that the pod `id` owns, as kubelet's claims have it also before its containers are known.
+  CpuSet exclusive_to(std::string_view id) const;
   /// All CPUs that any pod owns exclusively.
   const CpuSet& exclusive() const { return owners_.all(); }
 

@@ -8,10 +8,11 @@
 namespace ka::policy {
 namespace {
 
-constexpr std::array<std::pair<Code, std::string_view>, 25> kNames{{
+constexpr std::array<std::pair<Code, std::string_view>, 26> kNames{{
     {Code::kDedicated, "dedicated"},
     {Code::kFloating, "floating"},
     {Code::kSharedContainer, "shared-container"},
+    {Code::kBornNear, "born-near"},
     {Code::kUnconstrained, "unconstrained"},
     {Code::kHousekeepingSandbox, "housekeeping-sandbox"},
     {Code::kHousekeepingSharedPool, "housekeeping-shared-pool"},

@@ -2,6 +2,19 @@
 
 namespace ka::policy {
 
+namespace {
+
+/// The pod's own CPUs, and those of the shared pool on the same nodes.
+CpuSet birthplace(const NodeView& node) {
+  CpuSet near = node.owned;
+  for (const int number : node.topology.nodes_of(node.owned)) {
+    near |= node.shared_pool & node.topology.node_cpus(number);
+  }
+  return near;
+}
+
+}  // namespace
+
 Ground survey(const NodeView& node, const SandboxFacts& sandbox, Role role) {
   Ground ground;
   for (const ContainerFacts& container : sandbox.containers) {
@@ -12,6 +25,9 @@ Ground survey(const NodeView& node, const SandboxFacts& sandbox, Role role) {
   const CpuSet* cgroup = sandbox.cgroup_of(role);
   ground.reachable = cgroup == nullptr ? ground.unclaimed : ground.unclaimed & *cgroup;
   ground.permitted = ground.unconstrained ? ground.reachable : ground.mask & ground.reachable;
+  const CpuSet near = birthplace(node) & ground.reachable;
+  ground.newborn = sandbox.containers.empty() && !node.owned.empty() && !near.empty();
+  if (ground.newborn) ground.permitted = near;
   return ground;
 }
 

@@ -9,7 +9,10 @@
 namespace ka::policy {
 
 struct Ground {
-  CpuSet mask;                 ///< the plain OR of the cpusets of containers that have not exited
+  CpuSet mask;  ///< the plain OR of the cpusets of containers that have not exited
+  /// No container is known yet, and kubelet has given CPUs to the pod: a VM that touches its memory
+  /// on the nodes of these has it there.
+  bool newborn = false;
   bool unconstrained = false;  ///< no such container has a cpuset
   CpuSet unclaimed;            ///< online, not exclusive to others: all that a cgroup could give
   CpuSet reachable;            ///< what of it the cgroup allows: nothing may be placed elsewhere

@@ -94,6 +94,10 @@ void Notes::warn(Note note) { add_once(warnings, std::move(note)); }
 Region resolve_housekeeping(const NodeView& node, const Ground& ground,
                             const Assignment& assignment, const Housekeeping& wanted,
                             const std::string& subject, Notes& notes) {
+  if (ground.newborn) {
+    notes.reason({Code::kBornNear, {}, ground.permitted, 0});
+    return {ground.permitted, {}};
+  }
   switch (wanted.kind) {
     case Housekeeping::Kind::kSharedPool:
       return outside(node, ground, assignment, node.shared_pool, Code::kHousekeepingSharedPool,

@@ -128,7 +128,7 @@ void Planner::describe() {
 void Planner::note_ground() {
   if (ground_.permitted.empty()) {
     notes_.warn({Code::kNoUsableCpu, sandbox_.id, ground_.mask, 0});
-  } else if (ground_.unconstrained) {
+  } else if (ground_.unconstrained && !ground_.newborn) {
     notes_.reason({Code::kUnconstrained, sandbox_.id, ground_.permitted, 0});
   }
   CpuSet foreign = ground_.mask & node_.exclusive_to_others;

@@ -24,6 +24,7 @@ enum class Code {
   kDedicated,               ///< subject container: its vCPUs have one CPU of `cpus` each
   kFloating,                ///< `number` vCPUs float on `cpus`
   kSharedContainer,         ///< subject container shares the floating vCPUs
+  kBornNear,                ///< no container is known: the pod's CPUs and the pool's near them
   kUnconstrained,           ///< no container has a cpuset: all CPUs but others' exclusive ones
   kHousekeepingSandbox,     ///< housekeeping is the sandbox mask minus dedicated CPUs: `cpus`
   kHousekeepingSharedPool,  ///< housekeeping is the node's shared pool: `cpus`
@@ -122,6 +123,8 @@ struct NodeView {
   /// By CPU number: floating vCPUs of other sandboxes there ("balanced" levels them); may be
   /// shorter than the machine.
   std::vector<int> floating_load;
+  /// CPUs that kubelet gave to containers of this pod alone, also while none of them is known.
+  CpuSet owned{};
 };
 
 /// Plans one sandbox. `previous` (may be null) is only ever consulted for which vCPU serves which

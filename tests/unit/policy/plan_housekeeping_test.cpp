@@ -107,6 +107,27 @@ TEST_CASE("threads in a cgroup that has none of the sandbox's CPUs run on what i
   CHECK(c.broken(plan) == "");
 }
 
+TEST_CASE(
+    "a VM starts on its pod's CPUs and the pool's on the same nodes until a container is known") {
+  // Two nodes of four CPUs each: 0-3 and 4-7.
+  Case c{.topology = machine(2, 4, 1), .pool = "0-1,6-7", .facts = sandbox(2, {}), .settings = {}};
+  const auto plan = [&] {
+    NodeView view = c.view();
+    view.owned = cpus("4-5");
+    const SandboxPlan made = plan_sandbox(view, c.facts, c.settings, nullptr);
+    CHECK(violation_line(check_plan(view, c.facts, c.settings, made)) == "");
+    return made;
+  };
+  CHECK(common_set(plan()) == "4-7");
+  CHECK(vcpu_line(plan()) == "0:4-7 1:4-7");
+  CHECK(reasons(plan()) == "born-near floating");
+  c.facts.cgroup_cpus = cpus("0-3");
+  CHECK(common_set(plan()) == "0-1");
+  c.facts.cgroup_cpus.reset();
+  c.facts.containers = {owner("a", "4-5")};
+  CHECK(common_set(plan()) == "0-1,6-7");
+}
+
 TEST_CASE("a shared pool that is empty is as \"sandbox\", and no cgroup's fault") {
   Case c{.pool = "", .facts = sandbox(3, {owner("a", "2-3"), shared("b", "5")}), .settings = {}};
   CHECK(common_set(c.plan()) == "5");
