@@ -130,15 +130,15 @@ bool KataSource::look_at_bundle(const watch::Bundle& bundle, watch::BundleWatch:
   if (shim.kind == vmm::ShimKind::kNone && effort == watch::BundleWatch::Effort::kNode) {
     shim = vmm::shim_by_command(roots_, bundle.id);
   }
-  const bool is_newborn = shim.kind == vmm::ShimKind::kKata && !vmm::vmm_of_shim(roots_, shim.id);
-  if (is_newborn) narrow_newborn(bundle, shim);
-  return shim.kind != vmm::ShimKind::kNone;
+  if (shim.kind != vmm::ShimKind::kKata) return shim.kind == vmm::ShimKind::kOther;
+  return vmm::vmm_of_shim(roots_, shim.id) || narrow_newborn(bundle, shim);
 }
 
-/// The shim stands for its VMM, which will be born with what it may use.
-void KataSource::narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim) {
+/// The shim stands for its VMM, which will be born with what it may use. False: a process that is
+/// still becoming its program was not believed, and is to be looked at again.
+bool KataSource::narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim) {
   const policy::PodRecord* known = engine_.ledger().find(bundle.id);
-  if (known != nullptr && known->vmm) return;
+  if (known != nullptr && known->vmm) return true;
   policy::PodSeen pod;
   pod.id = bundle.id;
   pod.pod_uid = base::printable(bundle.pod_uid);
@@ -147,6 +147,7 @@ void KataSource::narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShi
   take({{Source::kBundle, std::move(pod)}});
   const auto view = engine_.view(bundle.id);
   if (view && is_placed(*view)) engine_.shim_narrowed(bundle.id, age_of(shim.id.start_time));
+  return view.has_value();
 }
 
 /// Nothing where a VMM is known: it may be that only its kinship with the shim cannot be seen.

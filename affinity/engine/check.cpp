@@ -109,7 +109,10 @@ Result<policy::ProcessId> vmm_named(const vmm::Roots& roots, int pid) {
   if (!examined && examined.error().code == ErrorCode::kGone) {
     return fail(ErrorCode::kInvalid, process_name(pid) + " does not exist");
   }
-  if (!examined) return unexpected(examined.error());
+  if (!examined) {
+    return fail(examined.error().code,
+                process_name(pid) + " cannot be examined: " + examined.error().message);
+  }
   if (!examined->is_vmm) return fail(ErrorCode::kInvalid, process_name(pid) + " is not a VMM");
   return examined->id;
 }

@@ -35,7 +35,7 @@ std::string without_memory(std::string status) {
 
 /// A daemon, a VM of two vCPUs, and two CPUs to put it on.
 struct Scene : DaemonScene {
-  explicit Scene(const std::string& configuration = "drift_check = 1\n")
+  explicit Scene(const std::string& configuration = "drift_check = 1\nhousekeeping = \"sandbox\"\n")
       : DaemonScene(configuration), vm(path("").parent_path(), 2) {
     const CpuSet mine = tests::allowed(0) | tests::allowed(static_cast<int>(::getpid()));
     first = mine.first();
@@ -364,7 +364,7 @@ TEST_CASE("what cannot be is refused with exit status 2 and changes nothing") {
       {{"container", "update", "s1", "c", "--cpus", "8191"}, "no CPU 8191"},
       {{"container", "update", "s1", "c", "--cpus", "3-1"}, "runs backwards"},
       {{"container", "update", "s1", "c", "--mems", "77"}, "no node 77"},
-      {{"sandbox", "add", "s2", "--vmm-pid", "1"}, "not a VMM"},
+      {{"sandbox", "add", "s2", "--vmm-pid", std::to_string(::getpid())}, "not a VMM"},
       {{"sandbox", "add", "s2", "--vmm-pid", "4194304"}, "does not exist"},
       {{"sandbox", "add", "s2", "--vmm-pid", std::to_string(scene.vm.pid())}, "belongs to"},
       {{"sandbox", "add", "s1", "--vmm-pid", std::to_string(scene.vm.pid()), "--qmp",

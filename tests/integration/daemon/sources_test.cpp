@@ -35,8 +35,9 @@ bool possible() {
 struct Scene : DaemonScene {
   explicit Scene(const std::string& more = "")
       : DaemonScene(""), vm(path("").parent_path(), 2), runtime(path("nri.sock").string()) {
-    configure("drift_check = 3600\nnri_socket = \"" + path("nri.sock").string() +
-              "\"\nkubelet_state = \"" + path("cpu_manager_state").string() + "\"\n" + more);
+    configure("drift_check = 3600\nhousekeeping = \"sandbox\"\nnri_socket = \"" +
+              path("nri.sock").string() + "\"\nkubelet_state = \"" +
+              path("cpu_manager_state").string() + "\"\n" + more);
     both = tests::allowed(static_cast<int>(::getpid()));
     both = CpuSet{both.first(), both.last()};
     start();

@@ -131,7 +131,8 @@ TEST_CASE("a state directory that cannot be listed is not an empty one") {
   }
   scene.wrap(command);
   scene.start();
-  CHECK(contains(scene.log(), "state of before the start cannot be read"));
+  CHECK(eventually(
+      [&] { return contains(scene.log(), "state of before the start cannot be read"); }));
   CHECK(scene.inside({scene.first}));
   CHECK(eventually([&] { return contains(scene.ctl({"status"}).out, "sandbox guest"); },
                    Seconds(15)));
