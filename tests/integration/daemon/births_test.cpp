@@ -38,7 +38,8 @@ bool possible() {
 
 bool may_use(int pid, int cpu) {
   cpu_set_t mask;
-  return ::sched_getaffinity(pid, sizeof mask, &mask) == 0 && CPU_ISSET(cpu, &mask) != 0;
+  return ::sched_getaffinity(pid, sizeof mask, &mask) == 0 &&
+         CPU_ISSET(static_cast<std::size_t>(cpu), &mask) != 0;
 }
 
 /// A node on which kubelet has given its last CPU to another pod.
