@@ -102,6 +102,15 @@ struct Scene {
     return took;
   }
 
+  /// Before anything is waited for.
+  bool starts_at_once() {
+    bool went_on = false;
+    guests.await("s1", kApp, [&went_on] { went_on = true; });
+    const bool at_once = went_on;
+    if (!at_once) io.run_for(400ms);
+    return at_once;
+  }
+
   tests::TempDir host_dir;
   tests::GuestScene guest;
   tests::EngineScene host;
@@ -212,7 +221,7 @@ TEST_CASE("a container's start waits until its guest has it, and not longer than
     const long took = scene.start();
     CHECK(took >= 150);
     CHECK(took < 390);
-    CHECK(scene.start() == 0);
+    CHECK(scene.starts_at_once());
   }
   SECTION("the guest was in time, but the daemon could not run: it is waited for again") {
     scene.guest.cgroup("pods/" + kApp);
@@ -231,6 +240,6 @@ TEST_CASE("a container's start waits until its guest has it, and not longer than
 
 TEST_CASE("a start does not wait for a guest that has no agent") {
   Scene scene;
-  CHECK(scene.start() == 0);
+  CHECK(scene.starts_at_once());
   scene.guests.await("unknown", kApp, [] {});
 }
