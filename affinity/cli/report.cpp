@@ -1,6 +1,7 @@
 // What verify found, for people.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
@@ -41,12 +42,16 @@ std::string scope_of(const json::value& report) {
   return scope;
 }
 
-/// "no violation found", of what was read.
+/// "no violation found", of what was read. Notes are no findings against anything.
 std::string summary_of(const json::value& report) {
-  const auto findings = static_cast<long long>(array_of(report, "findings").size());
-  if (findings > 0) return counted(findings, "finding");
-  if (extent_of(report, "known", "sandboxes") == 0) return "no sandbox is known";
-  return "no violation found";
+  const auto& all = array_of(report, "findings");
+  const long long notes = std::ranges::count_if(
+      all, [](const json::value& one) { return text_of(one, "severity") == "note"; });
+  const std::string noted = notes == 0 ? "" : ", " + counted(notes, "note");
+  const long long findings = static_cast<long long>(all.size()) - notes;
+  if (findings > 0) return counted(findings, "finding") + noted;
+  if (extent_of(report, "known", "sandboxes") == 0) return "no sandbox is known" + noted;
+  return "no violation found" + noted;
 }
 
 /// "  violated  I4    s1: emulator may run on CPU 4", and what mends it.

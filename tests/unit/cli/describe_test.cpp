@@ -141,6 +141,14 @@ TEST_CASE("verify begins with its verdict and says how much of what there is was
         "            -> raise default_maxvcpus\n");
 }
 
+TEST_CASE("notes of verify are no findings", "[cli]") {
+  CHECK(cli::describe_report(parse(R"({"verdict":"ok","ok":true,
+      "seen":{"sandboxes":1,"threads":2},"known":{"sandboxes":1,"threads":2},"findings":[
+      {"severity":"note","invariant":"guest","sandbox":"s1","text":"it was not looked at"}]})")) ==
+        "ok: 2 of 2 threads in 1 of 1 sandbox read, no violation found, 1 note\n"
+        "  note      guest s1: it was not looked at\n");
+}
+
 TEST_CASE("verify on a node without sandboxes says that nothing was there to read", "[cli]") {
   CHECK(cli::describe_report(parse(R"({"verdict":"ok","ok":true,
       "seen":{"sandboxes":0,"threads":0},"known":{"sandboxes":0,"threads":0},"findings":[]})")) ==
