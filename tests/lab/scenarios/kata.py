@@ -10,7 +10,7 @@ from pathlib import Path
 from lab import check, kernel, product
 from lab.cri import CriPod, restart_containerd, start_containerd
 from lab.kubelet import CpuManager
-from lab.product import Daemon
+from lab.product import NRI_SOCKET, Daemon
 from lab.within import Times, outside, own_cpus
 
 ROUNDS = 6
@@ -28,7 +28,7 @@ def told(container: str) -> tuple[list[str], list[str]]:
 
 def main() -> None:
     cri, kubelet, times = start_containerd(), CpuManager(), Times()
-    with Daemon(log_level="debug", allow_annotations=["environment"]) as daemon:
+    with Daemon(nri_socket=NRI_SOCKET, log_level="debug", allow_annotations=["environment"]) as daemon:
         check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
 
         check.step("a pod of the Go runtime that shares; a runc pod and one of runtime-rs that own CPUs")

@@ -7,7 +7,7 @@
 from lab import check, kernel, product
 from lab.cri import CriPod, restart_containerd, start_containerd
 from lab.kubelet import CpuManager
-from lab.product import Daemon
+from lab.product import NRI_SOCKET, Daemon
 from lab.within import Times, outside
 
 ROUNDS = 10
@@ -20,7 +20,7 @@ def vcpu_masks(pod: CriPod) -> list[str]:
 
 def main() -> None:
     cri, kubelet, times = start_containerd(), CpuManager(), Times()
-    with Daemon(log_level="debug") as daemon:
+    with Daemon(nri_socket=NRI_SOCKET, log_level="debug") as daemon:
         check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
         check.equal("the daemon hears kubelet", product.is_heard("kubelet"), True)
 

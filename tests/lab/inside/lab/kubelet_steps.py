@@ -9,7 +9,7 @@ from lab import check, containerd, evictions, kubelet_service, product, witness
 from lab.evictions import Evictions
 from lab.kubelet_service import Kubelet
 from lab.manifests import burstable, container, ending, pod, sidecar
-from lab.product import Daemon
+from lab.product import NRI_SOCKET, Daemon
 from lab.static_pods import StaticPods
 
 _SANDBOXES = Path("/run/vc/sbs")
@@ -154,7 +154,7 @@ _ALL: tuple[Callable[[Node], None], ...] = (
 def run() -> None:
     """All of it, and how soon threads left CPUs that kubelet gave away."""
     containerd.start("go")
-    with Daemon(log_level="debug") as daemon, Kubelet() as kubelet:
+    with Daemon(nri_socket=NRI_SOCKET, log_level="debug") as daemon, Kubelet() as kubelet:
         check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
         check.eventually("the daemon hears kubelet", lambda: product.is_heard("kubelet"), True)
         node = Node(StaticPods(), kubelet, daemon)

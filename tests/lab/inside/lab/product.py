@@ -14,6 +14,7 @@ from lab.vm import Vm
 
 _DIRECTORY = Path("/run/lab-daemon")
 _SOCKET = "/run/kata-affinity/api.sock"
+NRI_SOCKET = "/run/nri/nri.sock"
 STATE = Path("/run/kata-affinity/state")
 
 
@@ -117,11 +118,17 @@ def ctl(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(["kata-affinityctl", *arguments], capture_output=True, text=True, check=False)
 
 
+def _settings_of(settings: dict) -> dict:
+    return {"nri_socket": "", **settings}
+
+
 class Daemon:
-    """kata-affinityd with `settings` in its [affinity] table. It is ended at the end of a `with` block."""
+    """kata-affinityd with `settings` in its [affinity] table. It is ended at the end of a `with` block.
+
+    Without containerd's NRI unless `nri_socket` is given: a source that never speaks is waited for at each start."""
 
     def __init__(self, **settings: object) -> None:
-        self._settings = settings
+        self._settings = _settings_of(settings)
         self._process: subprocess.Popen | None = None
         _DIRECTORY.mkdir(exist_ok=True)
 
@@ -152,7 +159,7 @@ class Daemon:
     def configure(self, **settings: object) -> None:
         """Restarts it with other settings, as an operator does. It takes up again what it knew."""
         self.stop()
-        self._settings = settings
+        self._settings = _settings_of(settings)
         self.start()
 
     def stop(self) -> None:
