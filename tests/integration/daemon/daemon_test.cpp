@@ -248,7 +248,7 @@ TEST_CASE("a vCPU that is plugged right after an event is placed soon") {
 
 TEST_CASE("a daemon that was killed takes everything up again and writes nothing") {
   if (!possible()) return;
-  Scene scene;
+  Scene scene("drift_check = 1\nhousekeeping = \"sandbox\"\nguest = \"none\"\n");
   scene.start();
   scene.add();
   const std::string before = without_memory(scene.ctl({"status"}).out);
