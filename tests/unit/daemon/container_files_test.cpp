@@ -182,6 +182,7 @@ TEST_CASE("nobody is told who is not to be, or of whom nothing can be known") {
     Scene scene;
     CHECK(scene.create("another").mounts.empty());
     CHECK(scene.files->equip({"s2", "app", true}).mounts.empty());
+    CHECK_FALSE(scene.container("s1", "../app", {}, false));
     CHECK(scene.create("../app").mounts.empty());
   }
   SECTION("its folder cannot be made") {
