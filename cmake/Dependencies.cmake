@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Everything comes from Debian's packages (scripts/install-dependencies names them).
 set(Boost_NO_WARN_NEW_VERSIONS ON)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)

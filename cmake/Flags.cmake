@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compiler flags of our own targets. They hang on the interface target ka_flags, never on the
 # directory, so that a third party's headers and sources are never judged by them.
 add_library(ka_flags INTERFACE)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A room is a library of ours that lives in one folder. It may use only the rooms that the table
 # below lists for it: an edge that is not in the table stops the configuration, and an include
 # without an edge does not compile, because a target sees the headers of its own room and of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only place that includes Catch2: Debian 12 has version 2, Debian 13 version 3.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel's part in placing threads, played: masks within what a cgroup allows, faults on
 // demand, and a list of every write.
 #pragma once

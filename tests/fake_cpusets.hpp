@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel's cpusets of cgroup version 2, played on a tree of files: who writes one changes what
 // is allowed below it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A node made of files: /proc, debugfs and a cgroup tree in a temporary directory, as the kernel
 // would show them for the processes that a test invents.
 #pragma once

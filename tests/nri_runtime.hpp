@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A container runtime's end of NRI as a blocking client: takes the plugin in, then asks, one
 // question after the other.
 #pragma once

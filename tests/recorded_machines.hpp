@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machines recorded in shared/machines: sysfs trees of real ones, read where they are.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A cpuset cgroup of the running kernel, for tests that may make one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A directory that lives as long as the test, with a short way to put files into it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A backend looks at a VMM in one way and claims what some of its threads are for. Claims are
 // merged in the order of trust (merge.hpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which process a number is at this moment, and whether that is a VMM.
 #include <algorithm>
 #include <array>

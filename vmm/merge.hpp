@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts the claims of all backends together: the first that speaks is believed, later ones fill in
 // what is not known yet, and whatever contradicts is named and dropped.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shim of one sandbox while it is being started, and whose it is.
 #include <algorithm>
 #include <iterator>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kata's shims, found by their command lines: before there is a VMM there is nothing else to go by.
 #include <algorithm>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which threads a sandbox's VMM has, and what each is for.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the engine shows, as JSON. The shapes are documented in docs/api.md.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why a sandbox is placed as it is: the facts with the source of each, the rules that were applied,
 // and what came out, in sentences.
 #pragma once

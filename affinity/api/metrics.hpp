@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers for Prometheus, taken from the engine at the moment somebody asks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies of requests, read strictly: an unknown key is an error that names it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The API: each call of it, answered from the engine. No sockets here.
 #pragma once
 

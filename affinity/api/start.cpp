@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The start of the daemon and its state files, as JSON.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The clocks, as an argument: tests bring their own.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Descriptors that are held back for when there are no more, and how files are opened with them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small files, read and written by system calls: /proc, /sys, cgroups, state. No streams: an entry
 // of /proc that dies while it is read must be an error value.
 #pragma once

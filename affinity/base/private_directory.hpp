@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Directories that nobody else may write: what is in them is believed at the next start.
 #pragma once
 

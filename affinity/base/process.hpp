@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Identity of processes and threads. A number alone is not one: it is reused. What cannot be
 // reused is (pid, tid, start time), checked right before and right after every write (I9).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one way our code with effects reports failure: a value that says what kind of failure it is
 // (so that callers can decide) and what to tell a person.
 #pragma once

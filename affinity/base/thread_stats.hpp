@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stat lines of threads, read again and again within one pass of the line.
 #pragma once
 

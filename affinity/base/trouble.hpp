@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a look at processes could not see. "It is not there" and "it cannot be seen" are different
 // answers: the second one must not make anything be forgotten.
 #pragma once

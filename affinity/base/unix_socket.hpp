@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unix stream sockets by their paths, close-on-exec.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `allocate` answers, for one call or for a line of a batch.
 #pragma once
 

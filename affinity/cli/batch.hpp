@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many questions in one call: JSON lines in, JSON lines out.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands that change something: reconcile, release, sandbox, container.
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>

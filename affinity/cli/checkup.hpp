@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `doctor` looks at: how the programs around kata-affinity are set up on this node.
 #pragma once
 

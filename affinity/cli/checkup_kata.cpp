@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `doctor` looks at in Kata's configuration.
 #include <fmt/format.h>
 

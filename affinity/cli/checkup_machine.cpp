@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `doctor` looks at in the kernel and in programs that move things between CPUs.
 #include <algorithm>
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `doctor` looks at in the sandboxes that run, as the daemon tells of them.
 #include <fmt/core.h>
 

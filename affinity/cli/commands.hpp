@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands: each takes its options, prints through Output, and says how the program ends.
 #pragma once
 

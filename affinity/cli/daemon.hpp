@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon, as the commands that need it see it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon's answers for people: each from the document that --json prints.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kata's and containerd's configuration as `doctor` and `setup` read it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The node in a terminal: cores in brackets, each CPU with the letter of its owner, and what the
 // letters mean.
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 

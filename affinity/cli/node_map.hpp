@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The node as `map` draws it: what GET /v1/node tells, put in order.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line, parsed. To add a command: a struct of its options here and in Command, its
 // declaration in options.cpp (the one place that includes CLI11), and its run() in a file of its
 // own, declared in commands.hpp.

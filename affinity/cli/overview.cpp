@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All sandboxes in a line each, for a terminal on which they do not fit thread by thread.
 #include <fmt/core.h>
 

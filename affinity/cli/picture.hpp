@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A machine for people, at most 80 columns wide.
 #pragma once
 

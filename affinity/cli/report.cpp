@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What verify found, for people.
 #include <fmt/core.h>
 

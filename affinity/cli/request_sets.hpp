@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `allocate` and `hints` read alike.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The terminal that somebody looks at, and text that fits it.
 #pragma once
 

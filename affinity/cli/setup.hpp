@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `setup` puts beside Kata's and containerd's files. Theirs are read, never written.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands that look: status, explain, map, verify, events.
 #include <algorithm>
 #include <boost/json/array.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A page that is shown again and again until somebody interrupts it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which values the keys of [affinity] may have.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The configuration: [affinity] in Kata's own configuration.toml and its drop-ins.
 //
 // Files are merged as Kata merges them (kata-types' drop_in.rs): the main file, then every file in

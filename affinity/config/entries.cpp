@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "affinity/config/entries.hpp"
 
 // Debian's libtomlplusplus is built with exceptions, and its functions are named after that.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a file's [affinity] table says, before anyone judges it: every value by its path, with the
 // place where it stands.
 #pragma once

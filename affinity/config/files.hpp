@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where Kata's configuration lies: the search order, and the drop-ins beside a file.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keys of [affinity], in one table: what parses them, fills in defaults and documents them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How deep a TOML text nests, before it is parsed: the parser, and all that walks what it made, go
 // down one call a level.
 #pragma once

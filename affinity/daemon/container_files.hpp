@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What containers are told of where they run: each that is to know has a folder of its own on the
 // host, which NRI mounts into it, and in which a few files are kept true.
 #pragma once

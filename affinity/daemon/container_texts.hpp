@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a container is told of where it runs, in words.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The composition root: builds everything in order, and runs it on one thread.
 #pragma once
 

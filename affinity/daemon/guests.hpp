@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The guests: each sandbox's agent is found, told what the plan means for it, and listened to. None
 // of it is ever waited for but a container's start, and that for a bounded time.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Guests that are placed through kata-agent: it takes guest CPU numbers, and tells no more than
 // that it took them.
 #include <algorithm>

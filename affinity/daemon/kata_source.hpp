@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What can be known of Kata's sandboxes without a word from a container runtime: by the folders
 // that Kata keeps, and by the cgroup that it writes.
 #pragma once

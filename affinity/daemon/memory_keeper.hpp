@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says which sandboxes' memory is to be looked at, and when: at once where its nodes changed, else
 // now and then, the rarer the longer a look takes.
 #pragma once

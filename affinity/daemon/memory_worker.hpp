@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks where memory lies and moves it, on a thread of its own: reading takes the kernel long, and
 // moving takes as long as there is memory. Nobody waits for it.
 #pragma once

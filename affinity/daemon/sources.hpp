@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sources of events that live in the daemon: the container runtime by NRI, kubelet's state.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long the parts of the daemon's start took: while it starts nobody guards the node.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Something that is to be done again and again.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is watched of each sandbox between events: its VMM's life, its cgroup's cpuset, its monitor,
 // and for a short time after an event the sandbox as a whole, because Kata plugs vCPUs right after
 // it has updated a container.

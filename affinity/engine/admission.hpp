@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every event has to keep to, whichever source it comes from.
 #pragma once
 

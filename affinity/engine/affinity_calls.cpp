@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "affinity/engine/affinity_calls.hpp"
 
 #include <sys/syscall.h>

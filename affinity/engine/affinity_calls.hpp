@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The system calls that place a thread: the one thing that a tree of files cannot stand in for.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the writes that diff() asks for, each with its identity checked before and after, and says
 // what became of each thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One sandbox's cgroup under cgroup = "manage": what its cpuset is, what others last wrote there,
 // what we made of it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks what a person or a program sends before it becomes a fact: against the machine, and
 // against what is known already.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one line: event -> ledger -> snapshot -> plan -> diff -> apply -> re-read. Every trigger (an
 // event, a timer, a restart, a person) runs it; there is no second path to the kernel.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How events enter the line: checked where a person sent them, folded into the ledger, and what
 // each means for the sandboxes of the node.
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "affinity/engine/happening_text.hpp"
 
 #include <set>

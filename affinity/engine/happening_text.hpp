@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an event becomes in the stream of happenings (GET /v1/events, `kata-affinityctl events`).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interrupts of the devices that are passed through to one sandbox: where each goes, where it
 // is to go, where it went before we came.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interrupts of passed-through devices: sent where the plan has the vCPUs that may take them.
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/happening_text.hpp"

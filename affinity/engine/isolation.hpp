@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which exclusive containers have their CPUs to themselves, in words. What decides it is pure
 // (policy/plan/isolation.hpp).
 #pragma once

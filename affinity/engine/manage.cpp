@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cgroup = "manage": the writes to a sandbox's cgroup around those to its threads.
 #include <string>
 #include <utility>

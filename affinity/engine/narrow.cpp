@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The line in two halves, for a source that waits for an answer: what takes CPUs away at once, all
 // else when the source's part is done.
 #include <utility>

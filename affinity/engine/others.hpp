@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads of others that may run on CPUs that exclusive containers of VM sandboxes own: containers
 // of other pods, whatever their runtime, and services of the host. We place none of them, so they
 // never violate an invariant of ours.

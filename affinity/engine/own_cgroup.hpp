@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a cgroup that a person names for a sandbox is the sandbox's own. Whoever is in it counts
 // as part of the sandbox and is placed with it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How often somebody else's writes are answered: at once, until they come again and again; then
 // after a wait that doubles each time, so that two who want different things do not keep a sandbox
 // from its work.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What verify() answers: how much of the node was read, what was found there, and the verdict that
 // follows from both.
 #pragma once

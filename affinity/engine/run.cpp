@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The line: observe -> plan -> diff -> apply -> read again, for a set of sandboxes at once, so that
 // what one of them gives up is free before another one takes it.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One VM sandbox as the engine holds it between two runs of the line: what was last seen of it,
 // what was planned for it, what it was before we came.
 #pragma once

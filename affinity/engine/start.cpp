@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The start of a daemon: what the state files give back, and from when on threads may get more CPUs
 // than they have (policy/ledger/start_gate.hpp). And the state files after it, which are to tell
 // the next start what it must know.

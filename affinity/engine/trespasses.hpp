@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sandboxes that may run on CPUs that belong to other pods: how many CPUs, for how long, and who
 // told us of it. Nothing that we write causes it (I2); it is what was there before we knew.
 #pragma once

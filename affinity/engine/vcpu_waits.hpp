@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long vCPUs were ready to run and had to wait for a CPU: what hypervisors call CPU ready or
 // steal, seen from the host.
 #pragma once

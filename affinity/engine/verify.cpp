@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // verify: the kernel read afresh and held against the invariants. It trusts neither what was last
 // seen nor what was written.
 #include <algorithm>

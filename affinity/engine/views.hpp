@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the engine shows to the API: read-only pictures of its state. Pointers and references are
 // valid until the engine is next called.
 #pragma once

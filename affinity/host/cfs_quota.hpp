@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CFS quotas: cpu.max of cgroup version 2, cpu.cfs_quota_us of version 1. A thread that has a CPU
 // of its own is stopped by one all the same. They are read, never written.
 #pragma once

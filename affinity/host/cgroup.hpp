@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cgroups, as far as CPU placement needs them: what a process's cpuset cgroup allows. Version 1
 // and 2. (They are written in cpuset_writer.hpp.)
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "affinity/host/cpuset_watch.hpp"
 
 #include <sys/inotify.h>

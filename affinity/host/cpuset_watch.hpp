@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Notices when someone writes to a cpuset cgroup, so that masks are looked at again at once and not
 // only by the next drift check.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "affinity/host/cpuset_writer.hpp"
 
 #include <unistd.h>

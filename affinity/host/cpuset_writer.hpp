@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the cpuset of a cgroup, version 2.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a process's memory lies, by /proc/<pid>/numa_maps (Documentation/filesystems/proc.rst,
 // show_numa_map() in fs/proc/task_mmu.c), and what the nodes have left.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves the memory of a process to other nodes, a step at a time (move_pages(2)).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices that are passed through to a VM, and their interrupts.
 //
 // What a VMM has is told by its open files: VFIO's groups ("/dev/vfio/12") or, by iommufd, its

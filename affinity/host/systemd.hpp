@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is asked of systemd: the CPUs of a unit. Spoken to directly, at its own socket, as systemctl
 // does for root; no D-Bus daemon is needed.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where machines come from: the running host, a recorded one, an invented one, a file.
 //
 // Ids: `cpu` and `numa` are the kernel's numbers. `core`, `socket` and `l3` are hwloc's logical

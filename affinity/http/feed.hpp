@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines for whoever listens right now. Nothing is kept: who comes later has missed it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sockets to listen on: bound, listening, non-blocking, not inherited.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HTTP request and its answer as plain values: what answers them needs no socket.
 #pragma once
 

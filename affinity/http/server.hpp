@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HTTP/1.1 on a listening socket: reads requests within limits, has them answered, writes the
 // answers. One thread: the handler runs on the io_context and is never called twice at once.
 //

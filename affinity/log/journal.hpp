@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // journald, told in its own protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL): a datagram an
 // entry, so that fields are fields and can be searched for (`journalctl SANDBOX=...`).
 #pragma once

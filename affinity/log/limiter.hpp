@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says what is broken, and does not say it each second.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The log: one line an event that matters, with fields. To standard error with sd-daemon priority
 // prefixes ("<6>..."), or to journald, field by field, where standard error is journald's.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state files: what a restarted daemon must know and cannot read from the kernel. One small
 // JSON file a pod in a directory below /run, since a reboot ends every sandbox. A person can read
 // them.

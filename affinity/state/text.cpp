@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text form of a state file.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>

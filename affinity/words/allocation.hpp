@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The JSON form of CPU allocations, and the sentences that explain one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "affinity/words/doubled_key.hpp"
 
 #include <boost/json/basic_parser_impl.hpp>

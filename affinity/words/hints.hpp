@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The JSON form of topology hints, as `kata-affinityctl merge-hints` reads and prints it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Strict reading of JSON: every key must be known, every value of the right type, and the first
 // thing that is wrong is told with its path, as in "sandboxes[0].containers[1].cpuz: unknown key".
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "affinity/words/memory.hpp"
 
 #include <boost/json/array.hpp>

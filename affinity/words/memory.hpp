@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where memory lies and is to lie, as JSON and as sentences.
 #pragma once
 

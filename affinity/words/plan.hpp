@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The JSON form of plans, as `kata-affinityctl plan` prints them and reads them back.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What-if scenarios: the input of `kata-affinityctl plan`.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cpusets in what people write: the kernel's list format, with an error fit to be shown.
 #pragma once
 

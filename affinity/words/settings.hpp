@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The settings that decide a plan, in words: as configuration, scenarios and annotations write
 // them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What sources tell of pods and containers, in the fields that every JSON form of it shares: the
 // API's bodies and the state files.
 #pragma once

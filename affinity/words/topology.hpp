@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The JSON form of a machine: {"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0,"l3":0,"kind":0,
 // "isolated":false}, ...], "distances":[[10,21],[21,10]]}. Writing and reading back gives an equal
 // Topology.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The agent without its sockets: what the host asked for, what this guest is, and the one line
 // between them: read -> map -> place -> read again -> report.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The agent's conversations: sockets that a host connects to, and the serial line.
 #pragma once
 

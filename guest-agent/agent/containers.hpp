@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Containers on their vCPUs: placed by cpuset where the guest has cpusets, else thread by thread,
 // and read again.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The guest's CPUs as its kernel numbers them, and who each of them is.
 #pragma once
 

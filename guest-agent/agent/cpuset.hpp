@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One cgroup's cpuset: written so that the kernel takes it, read as the kernel has it.
 #pragma once
 

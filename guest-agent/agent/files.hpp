@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the agent reads and writes of the guest's kernel. What cannot be read is as good as absent,
 // and what cannot be written is an errno for the host.
 #pragma once

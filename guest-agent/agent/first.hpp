@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The agent as a guest's first program (`rdinit=`, `init=` on the kernel's command line), for
 // guests in which nothing else would start it.
 #pragma once

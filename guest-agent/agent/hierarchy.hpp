@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where this guest keeps the cgroups of its containers, and which cgroup is whose.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The agent as a guest hook of Kata (`guest_hook_path`): kata-agent starts it for each container,
 // with the kind of hook as its argument and the container's state on standard input
 // (kata-containers, src/agent/src/sandbox.rs, add_hooks).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The agent's one loop: sleeps until a descriptor has something, then calls whoever waits for it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program: everything put together, on one loop.
 #pragma once
 

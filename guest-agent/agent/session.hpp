@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One connection of a host: bytes in, answers out. It knows no sockets.
 #pragma once
 

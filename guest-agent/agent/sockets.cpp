@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "guest-agent/agent/sockets.hpp"
 
 // Before linux/vm_sockets.h, which takes it for granted.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the agent's descriptors come from. Each of these is empty where the guest does not have it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of a container as OCI runtimes hand it to hooks (opencontainers/runtime-spec,
 // runtime.md, "State"), as far as it is needed.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What runs in a guest beside its containers, kept off the vCPUs that belong to containers:
 // interrupts, the kernel's own threads, kata-agent.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // inotify on the cgroups that matter: a container's appears, goes, or somebody writes its cpuset.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a guest's agent is to be reached.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks Kata's shim where its agent is: "/agent-url" of the management socket (kata-containers,
 // shim_management.go; runtime-rs shim_mgmt/handlers.rs).
 #pragma once

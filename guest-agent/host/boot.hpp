@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a VMM's command line tells of how its guest was started.
 #pragma once
 

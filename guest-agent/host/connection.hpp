@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A lasting connection to one port in a guest. It never blocks and never gives up by itself: a
 // guest that does not answer costs its own connection and a pause that grows. What is said over it
 // is not its business (session.hpp, kata_session.hpp).

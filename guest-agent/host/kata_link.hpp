@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A guest without our agent: its containers' CPUs are told to kata-agent. It never blocks, and a
 // guest that does not answer costs its own connection and a pause that grows.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A conversation with kata-agent itself, without I/O: ttrpc, the service grpc.AgentService, of
 // which three calls are needed (kata-containers, src/libs/protocols/protos/agent.proto and
 // oci.proto; the messages are written by their field numbers). Its guest is as hostile as ours: one

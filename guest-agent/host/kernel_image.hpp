@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which Linux a kernel image holds: the file that a VMM's command line names, read on the host.
 #pragma once
 

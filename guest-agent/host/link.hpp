@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A lasting connection to one guest's agent: it is told what the guest is to do, and listened to no
 // more often than we want.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host's side of a conversation with a guest agent, without I/O. The peer is hostile: whatever
 // it sends that was not asked for, is out of range, names what is not its own or makes no sense
 // ends the conversation. Nothing is held of it but one frame.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpio archives of the format "newc", of which an initramfs consists (Linux,
 // Documentation/driver-api/early-userspace/buffer-format.rst).
 #pragma once

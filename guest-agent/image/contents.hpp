@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is put into a guest: the agent, and what starts it there.
 #pragma once
 

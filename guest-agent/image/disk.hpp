@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A disk image as Kata's osbuilder makes it: a DOS partition table, the root file system in the
 // first partition, dm-verity's hashes in the second where there are any
 // (kata-containers, tools/osbuilder/image-builder/image_builder.sh).

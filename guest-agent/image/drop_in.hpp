@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file beside Kata's configuration.toml that lets Kata start VMs with the agent. Kata merges it
 // over its own file, key by key (config.d, in name order); its own file is never written.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ext4 by e2fsprogs' own debugfs: the file system's authors keep it, nothing is mounted, no right
 // is needed, and what a hostile image does to it happens in another process.
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Guest images of Kata Containers: is the agent in, and putting it in. An image is never changed:
 // a new one is made beside it, whole or not at all.
 #pragma once

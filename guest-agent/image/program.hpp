@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other people's programs, as far as an image cannot be read or made without them.
 #pragma once
 

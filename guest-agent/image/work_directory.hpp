@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A directory for what is made on the way; it disappears with this object.
 #pragma once
 

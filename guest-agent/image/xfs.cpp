@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // xfs, which only a kernel reads and writes: it is mounted, where no other process sees it, and
 // nothing of the image is followed out of it.
 #include <fcntl.h>

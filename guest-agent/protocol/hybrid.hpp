@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a connection through a hybrid vsock begins (Firecracker, Cloud Hypervisor: docs/vsock.md):
 // "CONNECT <port>\n" to the VMM's unix socket, "OK <number>\n" from it, then the guest's bytes.
 #pragma once

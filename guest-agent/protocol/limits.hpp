@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much one end takes from the other. Both are strict: what is beyond is an attack or a defect.
 #pragma once
 

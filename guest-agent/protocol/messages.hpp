@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The messages of agent.proto as values, to bytes and back. Reading is strict: a message beyond the
 // limits, with numbers out of range, text that is not plain or lists that are no lists is refused
 // as a whole. Fields that are not known are skipped, for the sake of later versions.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a workload can read of where it runs: /run/kata-affinity/cpus.json, in its guest and, where
 // it is asked for, in its container.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # bash completion for kata-affinityctl, kata-affinityd and kata-affinity-agent: it asks the program itself, and so offers what that has.
 
 _kata_affinity() {

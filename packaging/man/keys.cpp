@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the keys of [affinity] as a help text, for packaging/man/reference.
 #include <cstdio>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which CPUs does a container get? The entry to the allocation core.
 #pragma once
 

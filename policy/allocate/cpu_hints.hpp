@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPU manager's own topology hints: which sets of NUMA nodes can give a container its CPUs.
 #pragma once
 

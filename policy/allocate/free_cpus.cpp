@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/allocate/free_cpus.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPUs that a request may still take, how many of them each group has, and the orders in which
 // kubelet's static policy looks at groups (cpu_assignment.go, sortAvailable*).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Topology hints and their merge: on which NUMA nodes shall a container's CPUs, memory and devices
 // lie, when each of their managers has said which sets of nodes suit it?
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who holds which CPUs of a node: the books of a node whose CPUs we hand out ourselves. Containers
 // come, go, grow, shrink and change their class while they run; what one operation changes for
 // others is in its answer, so that their cgroups can be rewritten.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A topology prepared for allocation: every socket, node, L3, core and CPU as a numbered group, and
 // which groups lie in which. Built once for a machine and shared by all requests.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a request for CPUs may ask for, and what kubelet refuses to combine.
 #pragma once
 

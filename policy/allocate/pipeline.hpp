@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The allocation pipeline: named steps that work on one request. Built-in policies are lists of
 // such steps (steps.hpp has the table); docs/allocation.md shows how to add one.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A request for CPUs, its answer, and the trace of how the one became the other.
 #pragma once
 

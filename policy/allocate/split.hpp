@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a request is split evenly over NUMA nodes: kubelet's distribute-cpus-across-numa
 // (takeByTopologyNUMADistributed, KEP-2902), without its two defects (docs/allocation.md).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps that built-in policies are made of. policies.cpp has the table of them all.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Deallocate: what a container keeps when it shrinks.
 #include "policy/allocate/allocate.hpp"
 #include "policy/allocate/steps.hpp"

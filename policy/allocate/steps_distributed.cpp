@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Select, Score and Allocate of the distributed policy (takeByTopologyNUMADistributed).
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PreScore, Select, Score and Allocate of the packed policy (takeByTopologyNUMAPacked), and what
 // every policy uses of them.
 #include <algorithm>

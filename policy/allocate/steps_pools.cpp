@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sort, Filter and PostFilter: what is taken first, and from which CPUs.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a pod's annotations ask for its containers' CPUs.
 #pragma once
 

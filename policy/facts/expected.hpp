@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values or errors, without exceptions. tl::expected is header-only and becomes std::expected
 // when the compilers we support have it.
 #pragma once

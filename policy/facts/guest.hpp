@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is known of a guest: its CPUs as its own kernel sees them, what the host asks of it, and
 // what it says it did. Plain values, the same on both sides of the connection.
 #pragma once

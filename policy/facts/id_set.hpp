@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets of small non-negative numbers: host CPUs, NUMA nodes, guest vCPUs. One template, a type of
 // its own for each meaning, so that a vCPU index is never taken for a CPU number.
 //

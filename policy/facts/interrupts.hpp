@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices that a VM has for itself (VFIO), and the interrupts by which they reach the host: plain
 // values.
 #pragma once

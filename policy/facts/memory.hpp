@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a VM's memory lies, as the kernel says: a plain value.
 #pragma once
 

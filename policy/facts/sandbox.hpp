@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is known of a sandbox, its containers and the threads of its VMM: plain values, produced by
 // the sources of events and by vmm/, composed by the engine, read by plan().
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine as a value: CPUs, where they sit, how far its NUMA nodes are apart. It can be read
 // from a host, recorded, invented and compared; nothing here looks at the machine we run on.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who owns which CPU alone, kept true change by change: an event about one container costs nothing
 // that grows with the node.
 #pragma once

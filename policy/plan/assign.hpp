@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which CPUs the exclusive containers of a sandbox own, and how many vCPUs they get for them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cgroup = "manage": what the cpuset of a sandbox's cgroup is to be, and by which writes it gets
 // there.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How well the vCPUs of one container sit: how many guest siblings share a host core, how many
 // vCPUs of a guest node share a host node (I5).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // diff(): what the plan wants against what the kernel has, as the writes that close the gap.
 //
 // The order is part of the meaning: first the threads that are on CPUs which have come to belong to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Guest cores onto host cores, guest nodes onto host nodes.
 #pragma once
 

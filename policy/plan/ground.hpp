@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the threads of one sandbox may run at all, before anything is decided. That differs from
 // role to role where they are in different cgroups.
 #pragma once

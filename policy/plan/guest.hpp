@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last piece of the chain container -> vCPU -> CPU: a plan's vCPUs, told by hardware id, and
 // what they come to in a guest's own numbers. The host asks with the first half, the guest agent
 // works by the second, and the host checks its answer with it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which number a guest's kernel gives a vCPU, where nobody in the guest can be asked. The VMM's
 // index, KVM's id and the guest's number differ after hot-plug; what is left is how the VM was
 // started, how its kernel counts, and in which order vCPUs were plugged.

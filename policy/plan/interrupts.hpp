@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the interrupts of passed-through devices are to go.
 //
 // The handler of such an interrupt only signals an eventfd, upon which KVM gives the guest its own

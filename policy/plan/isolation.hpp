@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which exclusive containers have their CPUs to themselves, and what stands against it in the
 // others. The invariants can all hold while a container is not isolated: a plan that has less to
 // give than was asked for is kept as well as any other.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What to ask of kata-agent, which can write a cpuset but neither clear one nor follow what is
 // plugged: whatever is written once has to be written again until the guest ends.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which vCPU serves which CPU: guest siblings on host siblings, guest nodes on host nodes, and as
 // it was before wherever that still fits.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a VM's memory is to lie: on the nodes of its CPUs, or as near to them as there is room.
 #pragma once
 

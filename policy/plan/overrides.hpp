@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets given by hand to single threads: they win over the plan.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plan(): facts in, placement out. Pure: the same facts, settings and previous plan give the same
 // plan, byte for byte.
 //

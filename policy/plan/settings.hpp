@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The settings that decide a plan ([affinity] in configuration.toml): a plain value, complete and
 // valid by the time it gets here.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Shared by the scripts beside this folder: where things are, how to speak, how to become root.
 # Source it; it defines functions and these variables, and does nothing else.
@@ -19,7 +20,7 @@ die() {
 }
 
 # Prints the usage text of a script: the comment block below its first line.
-usage() { sed -n '2,/^[^#]/{/^# shellcheck/d;s/^# \{0,1\}//p}' "$0"; }
+usage() { sed -n '2,/^[^#]/{/^# \(shellcheck\|SPDX\)/d;s/^# \{0,1\}//p}' "$0"; }
 
 # True when as_root can work without asking anyone.
 can_be_root() { [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
 # The daemon in a directory of its own, for the demo and the integration tests. $programs is where the programs are.
 

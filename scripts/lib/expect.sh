@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # What must hold of a VM's threads, judged by what /proc says (after threads.sh). $wrong counts what did not hold.
 wrong=0

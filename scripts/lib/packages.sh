@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # The Debian packages that the project needs, by group. Debian 12 and 13 name a few of them differently.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Steps of a long run: each prints its name, its time, and ends the run when it fails. (After common.sh.)
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # The threads of a VM as the kernel tells of them: read from /proc by these lines of shell, with no help from the
 # programs under test.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
 # Real VMs of Debian's own kernel and a guest that fits into an initramfs: for the demo and the integration tests.
 # Source common.sh first. Every VM has a directory of its own, with its console's text and its sockets.

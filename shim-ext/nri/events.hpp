@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NRI's events: their numbers, the methods that tell them, and which of them a runtime knows.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NRI's mux: several byte streams (lanes) over one socket, without I/O (containerd/nri,
 // pkg/net/multiplex/mux.go). A frame is a lane's id and a length, both big-endian, and the bytes.
 // There is no handshake, and frames do not begin where messages do.

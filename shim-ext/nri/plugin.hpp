@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The NRI plugin: keeps a connection to the runtime, for ever. When it ends (a restart of the
 // runtime, a plugin thrown out for being slow), pods run on, and the next connection's Synchronize
 // tells what was missed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One connection to the runtime, from registration to its end: takes the mux apart, registers,
 // answers what the runtime asks. Bytes are handed in and given out: the socket is the plugin's.
 //

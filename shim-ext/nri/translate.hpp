@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From NRI's pods and containers to the ledger's events.
 #pragma once
 

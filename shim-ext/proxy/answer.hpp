@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a shim's `start` prints, and the addresses in it.
 //
 // containerd takes a plain address, JSON (since 1.7) or a BootstrapResult message (since 2.3):

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waiting for file descriptors, with epoll and nothing above it: a proxy lives as long as its
 // sandbox, and there is one for each.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // containerd-shim-kata-affinity-v2: containerd's runtime_type "io.containerd.kata-affinity.v2".
 #include <algorithm>
 #include <cstdio>

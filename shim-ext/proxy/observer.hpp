@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What passes between containerd and a shim, seen from the side: the calls that change what a
 // container may use. Bytes go in, in pieces of any size; nothing is held up, and what cannot be
 // read is passed over.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/proxy/orphan.hpp"
 
 #include <poll.h>

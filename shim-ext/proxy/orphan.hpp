@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A real shim whose proxy was killed.
 //
 // containerd sees its connection end, takes the shim for dead and calls `delete`, which is written

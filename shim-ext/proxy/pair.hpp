@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A connection of containerd and the one to the real shim that belongs to it: what comes on one is
 // written to the other, byte for byte, in order.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The real shim as a program: what is found, started and asked in its place.
 #pragma once
 

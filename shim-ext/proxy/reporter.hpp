@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the daemon is told of the calls that pass: requests of its API (docs/api.md).
 //
 // A spec is told when containerd asks for it, before the shim has done it, so that what it takes

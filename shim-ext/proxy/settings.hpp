@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the proxy wants to know before it starts the real shim.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shared pool: the CPUs that belong to no container alone, as kubelet's CPU manager says. The
 // proxy starts the real shim from there, so that the VMM is born there. Afterwards the daemon
 // places the proxy as it places the shim; while the daemon is away the proxy only leaves CPUs.

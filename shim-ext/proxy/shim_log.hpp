@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where shims log: the fifo "log" in the bundle, which containerd copies to its own log.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sockets of the proxy and of the real shim, by their paths.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a container may use, as containerd tells a shim: config.json in the container's bundle, and
 // the resources of an Update.
 #pragma once

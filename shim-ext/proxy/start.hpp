@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `start`: the real shim is started, and a proxy before it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/rpc/client.hpp"
 
 #include <boost/asio/post.hpp>

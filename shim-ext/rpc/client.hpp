@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One connection's client side: calls out, answers in, each within its time. Like the server it
 // knows nothing of sockets.
 #pragma once

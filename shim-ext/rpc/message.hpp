@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls and answers as ttrpc carries them. Payloads are opaque bytes here: whose they are knows how
 // to read them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One connection's server side: bytes in, calls out, answers back in any order. It knows nothing of
 // sockets: bytes are handed in, and given to `send`, so that a socket can carry it as well as one
 // lane of NRI's mux.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A connected unix stream socket on the loop: reads what comes, writes what it is given, in order.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One wait at a time that can be called off for good.
 #pragma once
 

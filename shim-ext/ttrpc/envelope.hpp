@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls and answers as ttrpc wraps them (containerd/ttrpc, request.proto; google.rpc.Status), for
 // everybody who speaks it: the daemon, the shim proxy, the guest's agent.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ttrpc's frames, without I/O: bytes in, frames out, and back (containerd/ttrpc, PROTOCOL.md).
 //
 //   0..3  length of the data, big-endian     8  type

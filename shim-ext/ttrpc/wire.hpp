@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // protobuf's wire format (protobuf.dev/programming-guides/encoding), as much as our messages need,
 // without protobuf. Reading is strict and never allocates.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folder of a task of containerd's, and the pod that it is for.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows the folders (bundles) that containerd makes for its tasks, to see a sandbox's shim as
 // soon as it runs: what the shim may use, its VMM is born with.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // inotify on the loop: directories that are watched for files that come, go, or are written.
 #pragma once
 

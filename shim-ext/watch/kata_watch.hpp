@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows the folders that Kata's two runtimes keep of their sandboxes, for nodes where nobody else
 // tells of containers. The Go runtime's persist.json has the containers with their CPUs; runtime-rs
 // writes none of that: there is the sandbox, its VMM has to be found, and its cgroup tells the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kubelet's cpu_manager_state: which CPUs it gave to whom, and what is left for all
 // (pkg/kubelet/cm/cpumanager/state/checkpoint.go). The file has had four versions:
 //

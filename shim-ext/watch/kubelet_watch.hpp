@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows kubelet's cpu_manager_state: kubelet replaces the file by rename at each admission.
 #pragma once
 

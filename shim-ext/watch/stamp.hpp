@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What makes a file another one than it was when it was last looked at.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon's API, for benchmarks: one connection, one request at a time, and an end of the
 // program where anything goes wrong.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a daemon costs that watches many sandboxes while nothing happens: its resident memory, and
 // the share of one CPU that it takes.
 //

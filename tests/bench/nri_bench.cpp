@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long a container runtime waits for the daemon's answers, seen from the runtime's side of the
 // socket: to an update that takes no CPU from any thread, to one that does, and, to compare, to a
 // call that the daemon answers without looking at it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A container runtime and a daemon that becomes its plugin, for benchmarks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long it takes from an API call until the last thread of a sandbox is pinned and read again,
 // against a bare loop in the same run that for each thread reads its start time, sets its affinity
 // and reads it back.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long planning takes. The bounds that are promised: one sandbox of 32 vCPUs on 256 CPUs in
 // 50 us, a node of 256 sandboxes in 10 ms.
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the shim proxy costs a call: round trips to a shim that answers at once, without a proxy,
 // through a bare splice of two sockets, and through the proxy; in turns, in one run, on the same
 // machine.

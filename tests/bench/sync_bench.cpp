@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long a node with many pods keeps the daemon busy when a container runtime takes it in: until
 // all of Synchronize is answered, and until the first event after it is (2 s, and the runtime
 // throws us out); then what an event of one container costs beside so many others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process with the outside of a VMM and nothing inside: N threads that sleep, named like QEMU's.
 // For measuring what placing threads costs, without a guest that wants the CPUs too. Ends when its
 // standard input does.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kubelet's own tables for its static policy: the same cpuset, error or order for every case.
 #include <boost/json/value_to.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kubelet's own tables for the merge of topology hints.
 #include <boost/json/value_to.hpp>
 

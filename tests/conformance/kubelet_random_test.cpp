@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kubelet's answers to random cases: the same CPUs, hints and merges wherever kubelet's answer is
 // not changed by a defect of its own.
 #include <boost/json/parse.hpp>

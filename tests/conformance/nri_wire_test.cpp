@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NRI's bytes, as protoc and Go's own implementation make them.
 #include <boost/json/object.hpp>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A node's life by kubelet's bookkeeping (policy_static.go, scope_container.go, scope_pod.go),
 // with our decisions: hints, merge and CPUs.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // KubeVirt's table of vCPU placements. Ours need not choose the same CPUs; it has to be at least as
 // good: no more guest siblings apart, no more guest cores across NUMA cells, no more cells in use.
 #include <algorithm>

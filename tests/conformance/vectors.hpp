@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other projects' own test tables, read from a directory beside the checkout (not part of it).
 #pragma once
 

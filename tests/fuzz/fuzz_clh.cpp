@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Cloud Hypervisor whose API says anything, cut anywhere: the first byte is the length of the
 // pieces.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configuration files: Kata's, with our table, as an operator or another program wrote them.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel's list and mask formats: whatever is read is written back the same, and a refusal
 // names a place in the text.
 #include <cstddef>

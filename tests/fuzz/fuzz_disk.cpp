@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The beginning of a disk image that anybody made: partition table and superblock.
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A guest that says anything, cut anywhere, to a host that asked something: the first byte is how
 // the conversation opens and the length of the pieces. The same bytes go to the agent's readers.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of interrupt handlers are what drivers make of them.
 #include <cstddef>
 #include <cstdint>

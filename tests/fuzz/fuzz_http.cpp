@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes that a client sends to the API's socket: the server behind a real socket, and what a
 // request's target means. The server must answer or hang up, and serve the next client.
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Archives of an initramfs that anybody made, and a container's state as a hook is given it.
 #include <cstddef>
 #include <cstdint>

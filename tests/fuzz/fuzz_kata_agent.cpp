@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kata-agent's answers, cut anywhere: the first byte is how the conversation opens and the length
 // of the pieces.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kubelet's cpu_manager_state, as it may be found in the middle of a write or after a crash.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What comes from the container runtime's socket, as one NRI session takes it.
 #include <boost/asio/io_context.hpp>
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // /proc/<pid>/numa_maps: the names of mapped files are the VMM's choice.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // persist.json of Kata, as it may be found in the middle of a write.
 #include <cstddef>
 #include <cstdint>

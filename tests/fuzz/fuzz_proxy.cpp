@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a shim prints at its start, what passes between it and containerd, and what containerd says
 // of resources: whatever it is, an address is replaced by another and back, and nobody breaks on
 // calls that are none.

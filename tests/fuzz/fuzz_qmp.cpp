@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A QMP server that says anything, cut anywhere: the first byte is the length of the pieces. What
 // the session lets through goes on to those who read QEMU's answers.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What people and programs write for us as JSON: machines and what-if scenarios. A machine that is
 // accepted is printed and read back the same.
 #include <boost/json/serialize.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A state file may be cut short or damaged: it is refused, or what it holds is written back the
 // same.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text from outside: bytes of any kind, the first of which is the limit.
 #include <cstddef>
 #include <cstdint>

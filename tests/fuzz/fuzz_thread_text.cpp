@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a thread may call itself reaches us through /proc: its stat line, whose name part may hold
 // anything, its comm, the system call that it is in, the names of what it opened, and what it
 // mapped.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes of a ttrpc connection, in pieces of every size: frames come out the same however they came
 // in, whole frames survive the way back, and neither end breaks on what another one sends.
 #include <boost/asio/io_context.hpp>

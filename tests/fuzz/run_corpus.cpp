@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stands in for libFuzzer where the compiler has none: runs a fuzz target once on each file of the
 // folders on the command line, so that what a fuzzer once found stays fixed in every build.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ledger on random histories, against its rules written down the slow way: all pods looked at
 // after each event.
 #include "policy/ledger/ledger.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The line on random histories: what the kernel has after every single write, and after them all.
 #include <algorithm>
 #include <map>

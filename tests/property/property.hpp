@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties, checked by rapidcheck within Catch test cases. (rapidcheck's own header for Catch
 // knows version 2 only.)
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // printable() on bytes of every kind: what comes out can be shown, is bounded, and stays.
 #include "affinity/base/text.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random machines, sandboxes and settings: everything that Linux, Kata and kubelet can come up
 // with, and a little more.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One HTTP answer as it comes in: bytes in, status and body out; the socket is somebody else's.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks one Cloud Hypervisor how many vCPUs its VM has, whenever it is told to.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What goes into finding the threads of a VMM, and what comes out: plain values, shared by the
 // backends and by those who compose them.
 #pragma once

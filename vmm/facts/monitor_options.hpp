@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a VMM's monitor is asked, whatever it speaks.
 #pragma once
 

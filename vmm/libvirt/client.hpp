@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows domains of one libvirt daemon, and keeps its record of their pins as ordered.
 //
 // libvirt's calls block, for as long as its daemon likes: a thread of its own makes them, and

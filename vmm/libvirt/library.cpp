@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vmm/libvirt/library.hpp"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libvirt's client library, loaded while the program runs, and only where it is configured: linked
 // in, it costs every daemon some 13 MB.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What libvirt records of a domain's threads (virsh vcpupin, emulatorpin, iothreadinfo), compared
 // with what it should record, and changed where it differs.
 #pragma once

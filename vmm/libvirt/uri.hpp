@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which libvirt may be asked: the one of this node.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the open files of a process tell of its VM: which VMs and vCPUs it holds, whether it uses
 // vhost, and which thread runs which vCPU.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The processes that belong to a sandbox beside its VMM, found without a walk over the node. What
 // could not be read is noted in `trouble`; the answer is then less than there is.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a VMM's thread says of itself by its name (comm).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes that serve devices of a VM over unix sockets: vhost-user back-ends (virtiofsd, SPDK,
 // DPDK, qemu-storage-daemon). Nobody tells of them; they are whom the VMM is connected to and who
 // has the VM's memory mapped, as vhost-user wants it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What QEMU's answers mean: from JSON to the facts of policy and vmm.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A QMP client that keeps a connection to one QEMU and knows its vCPUs and iothreads.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast a QMP server is read, so that one that sends events without end costs next to nothing.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // QMP as bytes and messages (QEMU, docs/interop/qmp-spec.txt): no socket here.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One QMP connection as a state machine: greeting, capabilities, commands matched by id, events.
 // Bytes in, bytes and news out; the socket is somebody else's (client.hpp, tests, the fuzzer).
 #pragma once

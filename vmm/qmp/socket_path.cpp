@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vmm/qmp/socket_path.hpp"
 
 #include <sys/un.h>

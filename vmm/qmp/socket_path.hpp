@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which sockets we may connect to.
 #pragma once
 

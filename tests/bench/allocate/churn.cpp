@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A day of pods on a node of 256 CPUs: 100,000 requests that come and go, the same for every
 // strategy. Prints a table, and draws how broken the free CPUs are over the day.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machines and requests that allocation is measured on.
 #pragma once
 

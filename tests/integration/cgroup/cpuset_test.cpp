@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel's own cpuset cgroups, version 1 or 2: needs root, makes a cgroup and removes it.
 #include <sys/wait.h>
 #include <unistd.h>

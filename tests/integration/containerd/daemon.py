@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Daemons as a shim proxy may meet them at the API's socket: one that listens, one that hangs, one that means ill."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A containerd of our own: root, state, sockets and logs in a directory that goes with it; no other containerd is touched."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls of containerd's task service that ctr does not have, over gRPC with messages written by hand."""
 
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sandboxes are born under the real daemon: folders are made as containerd and Kata make them, the
 // shim is a program that has the name of Kata's, and its mask is read from the kernel while it
 // runs.

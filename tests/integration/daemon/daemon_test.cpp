@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon and the command line as users meet them: real programs, a real VMM, masks read from
 // /proc by the test itself.
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs as a test runs them: the daemon, the command line, QEMU.
 #pragma once
 

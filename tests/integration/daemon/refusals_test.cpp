@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon among people who mean it ill, and people who err. No VM here.
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon between a container runtime and kubelet: the runtime's end of NRI is played here, the
 // VMM is real, and masks are read from /proc.
 #include <unistd.h>

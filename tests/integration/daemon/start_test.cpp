@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A daemon that comes back to a node that is not as it left it: damaged state, CPUs that were given
 // away meanwhile, sources that stay silent. Real programs, a real VMM; masks are read from /proc.
 #include <sched.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Containers in real VMs: processes on exactly the vCPUs that are on exactly the container's CPUs.
 
     guest.py --programs DIR --kernel FILE --initrd FILE --work DIR

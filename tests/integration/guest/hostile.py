@@ -1,4 +1,5 @@
 #!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: Apache-2.0
 """Guests that lie, flood, hang and hang up, against the real daemon: it answers as before, places threads as before, and
 says what is wrong with each of them.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: Apache-2.0
 """guest = "kata-agent" with the real daemon and a real VMM: kata-agent is played here, behind a unix socket, by the field
 numbers of its messages (kata-containers 4.1.0: agent.proto, oci.proto). The VM never runs a guest."""
 

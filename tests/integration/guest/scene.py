@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A VM with a shell in its guest, a daemon, and what both of them say."""
 
 import json

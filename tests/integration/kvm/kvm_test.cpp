@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any program that has a KVM VM is a VMM: a real VM of a program of our own, whose threads have no
 // names, found by KVM's debugfs and by its open files.
 #include <fcntl.h>

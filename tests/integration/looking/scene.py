@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A daemon that only observes, on an invented machine of 16 CPUs, with VMs that never run a guest and pods of runc."""
 
 import http.client

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recorded machines: each loads, agrees with what its kernel said of its NUMA nodes, and is the
 // same after printing it as JSON and reading it back.
 #include <boost/json/object.hpp>

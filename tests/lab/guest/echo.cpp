@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bare round trip of vsock, to measure others by: one byte there and back, between two programs
 // that do nothing else.
 //

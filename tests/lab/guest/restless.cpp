@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A container's program that never is the same for long: threads and processes are born and end,
 // each with threads of its own, and every one of them tries to get to each CPU there is, and to all
 // of them.

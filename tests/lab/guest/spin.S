@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 # A neighbour that burns CPU: a 64 KiB firmware whose first processor starts all others, and all of them spin for ever.
 # Real mode throughout. Local APICs are driven through x2APIC's registers (Intel SDM vol. 3, 11.12), which need no memory access.
         .set IA32_APIC_BASE, 0x1b

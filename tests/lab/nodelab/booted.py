@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that have booted, kept as they stood: a run goes on from there, and does not boot.
 
 A boot keeps both CPUs busy for half a minute, and once in a while hangs; to go on takes three seconds. Such a node waits for its

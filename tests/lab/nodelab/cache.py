@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cache by content: a result is kept under a name made from everything that it was made from."""
 
 import fcntl

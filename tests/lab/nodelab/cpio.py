@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing an initramfs: the `newc` cpio format of the kernel (Documentation/driver-api/early-userspace/buffer-format.rst)."""
 
 import stat

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs in Go, for tests against what is written in Go: built with Debian 13's compiler and libraries, from packages alone."""
 
 import os

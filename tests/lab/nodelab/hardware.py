@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machine that a node is: QEMU's software emulation of one shape, as a command line."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Making what a node boots from: Debian's packages as a tree, a disk image, a kernel and an initramfs."""
 
 import os

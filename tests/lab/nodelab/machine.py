@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A throw-away node at work, with its log and its results brought out."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernel modules of a Debian tree, in the order in which they must be loaded."""
 
 import lzma

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The product's Debian packages for a node: as CPack makes them, scripts and all, in two versions.
 
 A package is made for the release that it was built on. So that it can be installed in a node of another one, its programs are

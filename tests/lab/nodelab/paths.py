@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the lab's own files, the project's build and the cache are."""
 
 import os

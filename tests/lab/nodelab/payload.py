@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a node of the lab gets beside its image.
 
 The ground: units and configuration, there when it boots. The payload: a disk, made afresh for every run, with the product, the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Components that run beside the product and are no part of it, kubelet first of all: given as a folder, unpacked into the cache."""
 
 import os

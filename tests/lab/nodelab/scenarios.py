@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scenarios: what each file says about itself in its first lines."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machines that the lab can be: CPUs, NUMA nodes, and the Debian release that runs on them."""
 
 from dataclasses import dataclass

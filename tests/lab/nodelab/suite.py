@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running the whole list, and summing up."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for a node to come so far that it says a word."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cgroup = "manage": the cgroup follows the plan, whoever else writes it, through systemd where it is a scope, on kernels that forget pins too."""
 # lab shapes: smt8 bookworm
 # lab timeout: 900

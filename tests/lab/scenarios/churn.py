@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """32 sandboxes at once, churned for two minutes: the daemon leaks neither descriptors nor memory, and verify is clean."""
 # lab shapes: smt8
 # lab timeout: 1500

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """N+1 vCPUs, Kata's default: the vCPUs of an exclusive container get a CPU each, the rest floats and stays out of the way."""
 # lab shapes: smt8 bookworm
 # lab timeout: 900

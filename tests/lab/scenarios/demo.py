@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/demo on this node: what it shows is what the lab shows."""
 # lab shapes: smt8
 # lab timeout: 900

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The daemon killed at random moments, its state damaged, containerd restarted: it converges, and no VM notices."""
 # lab shapes: smt8
 # lab timeout: 900

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The static CPU manager's life of a node: the shared pool shrinks and grows as exclusive pods, runc and VM, come and go."""
 # lab shapes: smt8 numa16 bookworm-v1
 # lab timeout: 900

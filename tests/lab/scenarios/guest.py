@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Containers inside VMs: our agent, reached by vsock, keeps their processes on vCPUs that are on their CPUs, while vCPUs come and go."""
 # lab shapes: smt8 bookworm
 # lab timeout: 600

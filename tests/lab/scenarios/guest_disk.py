@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A guest that boots from a disk image with systemd, into which `guest-image add` put our agent: its unit there, and what systemd does."""
 # lab shapes: smt8
 # lab timeout: 400

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """vCPU hot-plug in Kata's order, highest index first, then unplug, with a Linux guest that takes them and gives them back."""
 # lab shapes: smt8
 # lab timeout: 900

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """vhost workers, iothreads, emulator and virtiofsd go where each value of `housekeeping` says, on both kinds of kernel."""
 # lab shapes: smt8 bookworm bookworm-v1
 # lab timeout: 900

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much isolation a container's vCPUs get: unpinned, by Kata's rule, and by us, side by side in one run."""
 # lab shapes: smt8
 # lab timeout: 1500

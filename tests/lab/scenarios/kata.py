@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods of a stand-in for Kata, as both of its runtimes, beside runc pods: containerd by the CRI, restarts on both sides, vCPUs plugged in, containers
 that are told where they run."""
 # lab shapes: smt8

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real kubelet with the static CPU manager: static pods, runc and VM, come and go, and an independent reader says where each thread may run."""
 # lab shapes: smt8
 # lab timeout: 1500

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory follows the CPUs to their NUMA node, without stalling the VM; where the node is full, to the next best one."""
 # lab shapes: smt8 numa16
 # lab timeout: 400

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node itself: its CPUs and NUMA nodes, KVM, vhost, containerd with NRI, and a sandbox VM with all its threads."""
 # lab shapes: smt8 numa16 bookworm bookworm-v1
 # lab timeout: 900

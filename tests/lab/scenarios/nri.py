@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """containerd with NRI, driven through the CRI as kubelet does: the daemon follows pods, VM and runc, through restarts on both sides."""
 # lab shapes: smt8
 # lab timeout: 780

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Debian packages under systemd: install, upgrade with sandboxes running, restarts, what the journal has, remove, purge."""
 # lab shapes: smt8
 # lab timeout: 600

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A device that is passed through: its interrupts go to the CPUs of the vCPUs that may take them, follow these, and are given back."""
 # lab shapes: iommu8
 # lab timeout: 300

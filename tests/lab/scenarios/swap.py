@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two busy sandboxes swap their CPUs again and again: no thread ever runs on a CPU that belongs to the other one."""
 # lab shapes: smt8
 # lab timeout: 900

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An exclusive pod gets CPUs of a busy shared pod that kubelet has told nothing yet: that one leaves them first."""
 # lab shapes: smt8
 # lab timeout: 900

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Without NRI: a stand-in for Kata's runtimes is followed by its folders and cgroups alone, then through the shim proxy."""
 # lab shapes: smt8
 # lab timeout: 600

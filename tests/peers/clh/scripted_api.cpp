@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/peers/clh/scripted_api.hpp"
 
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Cloud Hypervisor's API that answers what a test says, one connection after the other.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The client against libvirt's own test driver, which lives in the process of whoever connects: a
 // domain "test" of two vCPUs on a node of 16 CPUs. The real daemon: tests/integration/libvirt.
 #include "vmm/libvirt/client.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vmm/qmp/client.hpp"
 
 #include <boost/asio/io_context.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/peers/qmp/qemu_process.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A real QEMU under software emulation, and a monitor of the test's own to drive it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The client and discovery against a real QEMU. Software emulation is enough: the threads and the
 // monitor are the same, only KVM's own views are missing.
 #include <boost/asio/io_context.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A QMP server that follows a script and fails on a request that the script does not expect.
 #pragma once
 

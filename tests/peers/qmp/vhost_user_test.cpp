@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Back-ends of a real QEMU: qemu-storage-daemon serves it a disk by vhost-user, and its firmware,
 // which looks for something to boot, is the driver. Software emulation is enough.
 #include <signal.h>

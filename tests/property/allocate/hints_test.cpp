@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The merge of hints against kubelet's own way: every permutation of one hint from each resource.
 #include "policy/allocate/hints.hpp"
 

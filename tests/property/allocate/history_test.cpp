@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 10,000 random histories of a node: containers come, go, are resized and change class. After each
 // step the books must be in order, and a refused step must have changed nothing.
 #include "tests/catch.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random machines and requests, from a seed that is printed when a property fails.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random requests to the recorded machines: hybrid and sparse ones, offline CPUs, up to 8 nodes.
 #include "tests/catch.hpp"
 #include "tests/property/allocate/checks.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kubelet's rules for taking CPUs, written down as plainly as possible: everything is counted anew
 // whenever it is needed, and every way to split is tried. What the allocator does quickly must come
 // to the same.

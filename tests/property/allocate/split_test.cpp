@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rule for more than eight nodes against kubelet's search: as many nodes, and never a worse
 // balance.
 #include "policy/allocate/split.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random requests to random machines.
 #include "tests/catch.hpp"
 #include "tests/property/allocate/checks.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The worked example of docs/allocation.md, word for word, and the proof that it works.
 #include "policy/allocate/allocate.hpp"
 

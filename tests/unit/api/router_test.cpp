@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The API's calls against a real engine on a node made of files.
 #include "tests/unit/api/scene.hpp"
 

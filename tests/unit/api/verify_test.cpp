@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the API says of isolation, pins and verdicts.
 #include <algorithm>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What people read: whole texts, as they appear.
 #include "affinity/cli/describe.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "affinity/config/config.hpp"
 
 #include <sys/stat.h>

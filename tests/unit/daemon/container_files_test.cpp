@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What containers are told of where they run, in folders of the test.
 #include "affinity/daemon/container_files.hpp"
 

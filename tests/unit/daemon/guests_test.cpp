@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sandboxes whose guests have the real agent, on a tree of files, behind a unix socket.
 #include "affinity/daemon/guests.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sandboxes whose guests have no agent but Kata's, played by a script behind a unix socket.
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/local/stream_protocol.hpp>

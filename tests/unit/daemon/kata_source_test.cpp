@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kata's folders, the engine and the masks that come of it, without a container runtime.
 #include "affinity/daemon/kata_source.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which sandbox a domain is, over libvirt's own test driver, which lives in this process: a domain
 // "test" of two vCPUs, whose process is a file of the test. A domain without one runs elsewhere.
 #include "affinity/daemon/libvirt_source.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which process a sandbox's VMM is, what cannot be seen of it, and what is its own.
 #include <algorithm>
 #include <filesystem>

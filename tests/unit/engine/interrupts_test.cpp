@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interrupts of passed-through devices: sent where the vCPUs are, kept there, given back.
 #include <algorithm>
 #include <filesystem>

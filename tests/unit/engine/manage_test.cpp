@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cgroup = "manage": what is written to a sandbox's cgroup, when, and what others' writes do to it.
 #include <algorithm>
 #include <cerrno>

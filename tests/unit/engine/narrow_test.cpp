@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The line in two halves: narrow() before a container runtime is answered, finish() when it has
 // done its part.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A node with VM sandboxes made of files, an engine on it, and what the kernel would make of it.
 #pragma once
 

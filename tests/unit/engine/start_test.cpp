@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a daemon does between its start and the moment when it knows who owns which CPU.
 #include <algorithm>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sandboxes on CPUs that belong to others: counted by who told, and timed until they are off.
 #include "affinity/engine/trespasses.hpp"
 

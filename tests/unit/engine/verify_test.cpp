@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // verify: the kernel read afresh, how much of it was read, and the verdict.
 #include <algorithm>
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A guest made of files: /proc, /sys and a cgroup tree as a guest's kernel would show them. What
 // the agent writes stays in the files; what the kernel would do with a cpuset is played.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kata-agent's end of a conversation, as a script: what it reads is read by protobuf, by its own
 // field numbers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two ends of the protocol against each other, and each against one that lies.
 #include "guest-agent/agent/session.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CFS quotas in cgroup trees made of files.
 #include "affinity/host/cfs_quota.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cgroup trees made of files, as the kernel lays them out.
 #include "affinity/host/cgroup.hpp"
 

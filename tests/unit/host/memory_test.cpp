@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "affinity/host/memory.hpp"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices that a VMM has for itself, on trees of files as sysfs and /proc have them.
 #include "affinity/host/passed_through.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // systemd, played by the other end of its own library: what it is asked, and what its answers mean.
 #include "affinity/host/systemd.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The client against servers that are not what they should be.
 #include "affinity/http/client.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The HTTP server over real sockets, with clients as bad as they come.
 #include "affinity/http/server.hpp"
 

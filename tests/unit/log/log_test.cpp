@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "affinity/log/log.hpp"
 
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/plan/diff.hpp"
 
 #include "tests/catch.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the interrupts of passed-through devices go.
 #include "policy/plan/interrupts.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
 #include "tests/unit/policy/plan_scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words to write planning scenarios with: machines, containers, and plans as one line of text.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/ledger/start_gate.hpp"
 
 #include "tests/catch.hpp"

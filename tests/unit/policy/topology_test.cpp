@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/facts/topology.hpp"
 
 #include "tests/catch.hpp"

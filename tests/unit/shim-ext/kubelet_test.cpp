@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <boost/asio/io_context.hpp>
 
 #include "shim-ext/watch/kubelet_state.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A container runtime's side of NRI, played over a real socket: takes the plugin in as
 // pkg/adaptation does, then asks what a test wants asked.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/facts/limits.hpp"
 #include "tests/unit/shim-ext/nri_scene.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The VMMs that Kata starts, as /proc and debugfs show them, and what discovery makes of each.
 #include "policy/plan/plan.hpp"
 #include "tests/catch.hpp"

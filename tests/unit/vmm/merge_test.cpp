@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Backends that contradict each other: each contradiction is named, and the one with more trust
 // is believed.
 #include "vmm/merge.hpp"

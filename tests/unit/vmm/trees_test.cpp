@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // VMMs that are not here to be started, as trees that were written by hand (tests/data/vmm).
 #include <fstream>
 #include <set>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Watches processes of one name come into the world, from a process of its own, and what they may use when they are first seen."""
 
 import json

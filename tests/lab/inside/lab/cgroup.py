@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cgroups as kubelet and Kata make them, on cgroup v2 and, for cpuset, on v1."""
 
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assertions for scenarios: they say what was expected and what was there, and print each thing that held."""
 
 import time

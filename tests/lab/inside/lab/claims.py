@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kubelet's CPU manager says in its state file, read without the product."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node's containerd as kubelet finds it: systemd's cgroups, a network, the image of all pods, and the runtime of pods that ask for a VM."""
 
 import json

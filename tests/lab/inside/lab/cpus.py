@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sets of CPUs, in the kernel's list format (`0-3,8`)."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node's containerd, driven as kubelet drives it: through the CRI, with host-network pods and images made on the spot."""
 
 import hashlib

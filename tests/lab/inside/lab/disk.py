@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk image for guests as Kata's are: a DOS partition table, and in its one partition an ext4 with systemd.
 
 It is made from the node's own systemd, the guests' initramfs, and the units in /lab/guest-units.

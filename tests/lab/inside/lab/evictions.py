@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Watches kubelet's file, from a process of its own: how long after each change the last thread of other pods was off the CPUs given away."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What scenarios expect of a sandbox's threads, asked of the kernel alone."""
 
 from lab import check, cpus, kernel

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A guest with our agent: its containers, what its own kernel says of them, and a bare round trip of vsock to it."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the kernel says about threads: the only witness that scenarios believe."""
 
 from dataclasses import dataclass

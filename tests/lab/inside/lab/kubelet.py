@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kubelet's CPU manager, as far as others see it: its state file, replaced at each admission before the runtime is asked."""
 
 import json

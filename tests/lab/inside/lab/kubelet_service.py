@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kubelet itself, without an API server: pods are files in a folder. The program is a peer (see the lab's README)."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a node of a real kubelet goes through, step by step. After each the node must be as it should."""
 
 import time

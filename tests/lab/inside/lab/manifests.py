@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Manifests of static pods: ended within a second, from the one image that the node has."""
 
 from lab.containerd import IMAGE, WANTS_VM

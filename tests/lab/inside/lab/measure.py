@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How well a VM's vCPUs are isolated: the scheduler's accounting of their threads, and latencies from inside the guest."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A picture of a measurement as SVG: bars for what is a share, curves for what is distributed."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods as kubelet and Kata handle them: a container's new cpuset goes to the cgroup first, then to whoever listens."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The product under test: its daemon, started and killed as a scenario likes, and its API."""
 
 import http.client

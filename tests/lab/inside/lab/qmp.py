@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The QMP client that a VM's shim is: it connects once and keeps the socket for the VM's life, so that nobody else gets in."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks at the allowed CPUs of threads again and again, from a process of its own, while a scenario goes on."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A shell in a guest, behind its second serial port (tests/lab/guest/shell), and what is asked of the guest's kernel by it."""
 
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node of static pods: what kubelet was given, whether all of it is there, where it must be, and whether the product says the same."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A witness that is not ours, the kernel's tracepoints: which thread was put on which CPU, and whose mask was written when."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sandboxes: real VMs, started with the command line of Kata's Go runtime (pkg/govmm/qemu/qemu.go, virtcontainers/qemu.go).
 
 `rust`: that of runtime-rs (hypervisor/src/qemu/cmdline_generator.rs), which never names threads.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How soon after a CRI call's return the kernel's masks are right, and what is asked of them."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where each thread of a pod may run, and where it must: by containerd's folders, /proc, KVM's debugfs and kubelet's file, not by the product."""
 
 import json

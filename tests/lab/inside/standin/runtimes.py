@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kata's two runtimes, as far as the host sees them: their folders, state files, cgroups, VMM, and in which order they come."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line of a stand-in for Kata's shim: `start`, `delete`, `-info`, `--version`, and the shim itself.
 
 It behaves to the outside as Kata's two runtimes do (kata-containers 4.1: src/runtime, src/runtime-rs): which files it keeps

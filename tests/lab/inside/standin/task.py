@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The task service of a shim (containerd.task.v2, runtime/v2/task/shim.proto), over a Kata-like runtime."""
 
 import json

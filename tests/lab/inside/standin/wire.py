@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ttrpc, and as much of protobuf as the task service needs, by hand: a shim is started for every container, and must start quickly."""
 
 import socket

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/proxy/observer.hpp"
 
 #include "shim-ext/proto/task.pb.h"
