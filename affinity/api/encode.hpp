@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine shows, as JSON. The shapes are documented in docs/api.md.
+// What the engine shows, as JSON. The shapes are documented in docs/use/api.md.
 #pragma once
 
 #include <boost/json/fwd.hpp>

@@ -36,7 +36,7 @@ inline auto fail(ErrorCode code, std::string message) {
   return unexpected(Error{code, std::move(message), 0});
 }
 
-/// The class of an errno, by the table of docs/architecture.md (failure rules).
+/// The class of an errno, by the table of docs/develop/architecture.md (failure rules).
 ErrorCode classify_errno(int number);
 
 /// An Error from errno: "<what>: <strerror>".

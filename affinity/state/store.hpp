@@ -23,8 +23,8 @@
 
 namespace ka::state {
 
-/// The largest state file. What sources may tell of one sandbox (docs/limits.md) stays below it,
-/// and what is above it is not written, since it could not be read.
+/// The largest state file. What sources may tell of one sandbox (docs/understand/limits.md) stays
+/// below it, and what is above it is not written, since it could not be read.
 inline constexpr std::size_t kMaxFile = std::size_t{64} << 20;
 
 /// The mask that a process would have without us, as its first thread had it when we first saw it.

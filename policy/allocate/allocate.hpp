@@ -24,8 +24,9 @@ const Pipeline& policy_for(OptionSet options);
 /// Answers a request: takes CPUs for a new container (`held` empty) or one that grows, gives back
 /// those of one that shrinks. Fewer than 0 CPUs count as 0.
 ///
-/// With the built-in policies the answer to a new container is kubelet's (docs/allocation.md has
-/// the exceptions). The options must have passed refused_options().
+/// With the built-in policies the answer to a new container is kubelet's
+/// (docs/understand/allocation.md has the exceptions). The options must have passed
+/// refused_options().
 ///
 /// full-pcpus-only is kept at any price: where kubelet's answer would break a core, as it may where
 /// CPUs are free whose siblings are not, the request is answered from whole cores alone, or

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a request is split evenly over NUMA nodes: kubelet's distribute-cpus-across-numa
-// (takeByTopologyNUMADistributed, KEP-2902), without its two defects (docs/allocation.md).
+// (takeByTopologyNUMADistributed, KEP-2902), without its two defects
+// (docs/understand/allocation.md).
 //
 // Only numbers here: rooms are nodes with free CPUs, in kubelet's order of nodes.
 #pragma once

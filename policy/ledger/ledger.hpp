@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ledger: everything that the sources reported, folded into one record a pod. It answers who
 // owns which CPU. Order, repetition and source of events leave no trace in it but the last report
-// of each thing by the source that knows most of it (docs/sources.md, "Which source decides").
+// of each thing by the source that knows most of it (docs/understand/sources.md, "Which source
+// decides").
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says which of the invariants of docs/architecture.md a plan, or what the kernel really has,
-// breaks. It works from the facts and does not trust the plan: from the plan it takes only which
-// vCPU is meant to be dedicated and which vCPUs serve which container.
+// Says which of the invariants of docs/develop/architecture.md a plan, or what the kernel really
+// has, breaks. It works from the facts and does not trust the plan: from the plan it takes only
+// which vCPU is meant to be dedicated and which vCPUs serve which container.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 // plan(): facts in, placement out. Pure: the same facts, settings and previous plan give the same
 // plan, byte for byte.
 //
-// The invariants I1-I8 of docs/architecture.md hold for every plan that comes out of here;
+// The invariants I1-I8 of docs/develop/architecture.md hold for every plan that comes out of here;
 // check_plan() (invariants.hpp) says which one a set of placements breaks.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon is told of the calls that pass: requests of its API (docs/api.md).
+// What the daemon is told of the calls that pass: requests of its API (docs/use/api.md).
 //
 // A spec is told when containerd asks for it, before the shim has done it, so that what it takes
 // from others is taken in time; when the shim has answered, what is true then is told again.

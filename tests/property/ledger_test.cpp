@@ -72,7 +72,7 @@ Event any_event() {
   }
 }
 
-/// Docs: docs/sources.md, "kubelet's state"; and Ledger::judge.
+/// Docs: docs/understand/sources.md, "kubelet's state"; and Ledger::judge.
 struct Slow {
   const Ledger& ledger;
   const KubeletSeen& kubelet;

@@ -43,7 +43,7 @@ std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Troub
 std::vector<policy::ProcessId> shim_ancestors(const std::filesystem::path& proc,
                                               const SeenProcess& vmm, base::Trouble& trouble);
 
-/// The program in front of a sandbox's shim where there is no NRI (docs/sources.md).
+/// The program in front of a sandbox's shim where there is no NRI (docs/understand/sources.md).
 inline constexpr std::string_view kProxyProgram = "containerd-shim-kata-affinity-v2";
 
 /// virtiofsd processes among the children of `parents` (pids), and their own virtiofsd children

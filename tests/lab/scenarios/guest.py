@@ -46,7 +46,7 @@ def expect_held(guest: Guest, own: dict[str, str]) -> None:
 def expect_prompt(pod: VmPod, guest: Guest, when: str) -> None:
     """From the plan to the last process placed and read again, as a ratio to a bare round trip, by the median of many.
 
-    Told and not judged: under two levels of emulation the work of the two ends costs more than the way (docs/guest.md).
+    Told and not judged: under two levels of emulation the work of the two ends costs more than the way (docs/understand/guest.md).
     Each follows a call of the API: one that changes nothing, and one after which two containers have other vCPUs in the guest.
     """
     echo = Echo(guest, pod.vm)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/quick-start.md by the letter: from a node with Kata to a pod on CPUs of its own, and the way back."""
+"""docs/use/quick-start.md by the letter: from a node with Kata to a pod on CPUs of its own, and the way back."""
 # lab shapes: smt8
 # lab timeout: 600
 # lab packages: yes

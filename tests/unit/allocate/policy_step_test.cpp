@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worked example of docs/allocation.md, word for word, and the proof that it works.
+// The worked example of docs/understand/allocation.md, word for word, and the proof that it works.
 #include "policy/allocate/allocate.hpp"
 
 #include <fstream>
@@ -67,5 +67,6 @@ TEST_CASE("the manual shows the example as it is here") {
   const std::size_t from = source.find(begin) + begin.size();
   const std::string example = source.substr(from, source.find("// End of the example.") - from);
   CHECK(example.size() > 500);
-  CHECK(read("docs/allocation.md").find("```cpp\n" + example + "```") != std::string::npos);
+  CHECK(read("docs/understand/allocation.md").find("```cpp\n" + example + "```") !=
+        std::string::npos);
 }

@@ -176,8 +176,8 @@ TEST_CASE("the same by StateChange, as runtimes before 0.12 tell it") {
 
 namespace {
 
-/// How a runtime with one version of NRI speaks (docs/sources.md): who it says that it is, and
-/// which events are calls of their own.
+/// How a runtime with one version of NRI speaks (docs/understand/sources.md): who it says that it
+/// is, and which events are calls of their own.
 struct Dialect {
   std::string runtime, version, nri;
   std::int32_t mask;
