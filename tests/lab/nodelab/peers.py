@@ -16,7 +16,7 @@ def peers_dir() -> Path:
 
 def why_not(names: tuple[str, ...]) -> str:
     """Why `names` cannot be had; empty where they can."""
-    missing = [file.name for file in _files(names) if not file.exists()]
+    missing = [file.name for file in _files(names) if not file.exists()] if names else []
     return f"{peers_dir()} has no {', '.join(missing)}: name their folder in KATA_AFFINITY_PEERS" if missing else ""
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches kubelet's file, from a process of its own: how long after each change the last thread of other pods was off the CPUs given away."""
+"""Watches kubelet's file, from a process of its own: how long after each change the last thread of other pods was off the CPUs given away,
+and who moved it."""
 
 import ctypes
 import json
@@ -7,46 +8,87 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 
 from lab import claims, cpus, witness
 from lab.claims import Claims
 from lab.kubelet import STATE
+from lab.moves import Moves
 
 _IN_CLOSE_WRITE, _IN_MOVED_TO = 0x8, 0x80  # linux/inotify.h
 _NONBLOCK = 0o4000
 _REFRESH = 3.0  # seconds after which threads are listed again, or later, lest it be all that the emulated node does
 _SHARE = 5
 _TICK = 0.002
-_KINDS = ("VM pods", "runc pods")
+_DAEMON = "kata-affinityd"
+_ENDED = "its end"
+_KINDS = ("VM pods", "runc pods", "pods that were going")
+_MARKS = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
 
 class Evictions:
-    """Collects what it sees between start and stop()."""
+    """Prints and collects what it sees between start and stop()."""
 
     def __init__(self) -> None:
         # A program of its own, not a fork: gRPC does not survive forks.
         command = [sys.executable, "-m", "lab.evictions"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._process.stdout.readline()
+        self._samples: list[dict] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def stop(self) -> list[dict]:
-        """For each change that took CPUs from somebody: `given`, and seconds by kind, `VM pods` and `runc pods`, with the `last` thread."""
-        answer, _ = self._process.communicate()
-        return json.loads(answer)
+        """For each change that took CPUs from pods of a kind: `kind`, `given`, in milliseconds `off`, and for VM pods `heard` and `ours`; `by`."""
+        self._process.stdin.close()
+        self._reader.join()
+        self._process.wait()
+        return self._samples
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            sample = json.loads(line)
+            self._samples.append(sample)
+            print(f"          off: {_told(sample)}", flush=True)
 
 
 def show(samples: list[dict]) -> None:
-    """Prints the distributions, and which thread was the last of all."""
+    """Prints the distributions by kind of pod."""
     for kind in _KINDS:
-        some = sorted((sample[kind]["seconds"] * 1000, sample["given"], sample[kind]["last"]) for sample in samples if kind in sample)
+        some = [sample for sample in samples if sample["kind"] == kind]
         if some:
-            marks = {"p50": 0.5, "p99": 0.99, "max": 1.0}
-            text = ", ".join(f"{name} {some[round(share * (len(some) - 1))][0]:.0f} ms" for name, share in marks.items())
-            print(f"          {kind}: {len(some)} times from kubelet's file to the last thread off: {text}", flush=True)
-            print(f"          all of them, in ms: {' '.join(f'{each:.0f}' for each, _, _ in some)}", flush=True)
-            print(f"          the slowest: CPUs {some[-1][1]}, {some[-1][2]}", flush=True)
+            print(f"          {kind}: {len(some)} times from kubelet's file to the last thread off: {_spread(some, 'off')}", flush=True)
+            _show_parts(some)
+            print(f"          the slowest: {_told(max(some, key=lambda each: each['off']))}", flush=True)
+
+
+def _show_parts(some: list[dict]) -> None:
+    ours = [sample for sample in some if "heard" in sample]
+    if ours:
+        print(f"          of these, {len(ours)} by the daemon: until its first move {_spread(ours, 'heard')}", flush=True)
+        print(f"          from its first move to its last: {_spread(ours, 'ours')}", flush=True)
+
+
+def _spread(samples: list[dict], name: str) -> str:
+    values = sorted(sample[name] for sample in samples)
+    return ", ".join(f"{mark} {values[round(share * (len(values) - 1))]:.0f} ms" for mark, share in _MARKS.items())
+
+
+def _told(sample: dict) -> str:
+    parts = f" ({sample['heard']:.0f} until the daemon's first move)" if "heard" in sample else ""
+    by = ", ".join(f"{count} by {name}" for name, count in sample["by"].items())
+    return f"{sample['kind']}, CPUs {sample['given']}: {sample['off']:.0f} ms{parts}; {by}; last {sample['last']}"
+
+
+@dataclass(frozen=True)
+class _Off:
+    """A thread is off the CPUs, since `at`, by the hand of `by`."""
+
+    at: float
+    by: str
+    what: str
 
 
 @dataclass
@@ -57,7 +99,22 @@ class _Change:
     uid: str
     given: frozenset[int]
     waiting: dict[int, tuple[witness.Thread, witness.Pod]] = field(default_factory=dict)
-    seen: dict = field(default_factory=dict)
+    off: dict[str, list[_Off]] = field(default_factory=dict)
+
+    def samples(self) -> list[dict]:
+        """What is to be told of it, by kind."""
+        return [self._sample(kind, offs) for kind, offs in self.off.items()]
+
+    def _sample(self, kind: str, offs: list[_Off]) -> dict:
+        last = max(offs, key=lambda off: off.at)
+        names = [off.by for off in offs]
+        sample = {"kind": kind, "given": cpus.show(self.given), "off": self._after(last.at), "last": last.what}
+        sample["by"] = {name: names.count(name) for name in sorted(set(names))}
+        ours = [off.at for off in offs if off.by.startswith(_DAEMON)]
+        return sample | ({"heard": self._after(min(ours)), "ours": (max(ours) - min(ours)) * 1000} if ours else {})
+
+    def _after(self, moment: float) -> float:
+        return max(moment - self.written, 0.0) * 1000
 
 
 class _Watch:
@@ -67,7 +124,7 @@ class _Watch:
         self._threads: list[witness.Thread] = []
         self._listed, self._cost = 0.0, 0.0
         self._open: list[_Change] = []
-        self.samples: list[dict] = []
+        self._moves = Moves()
         self.list_threads()
 
     def is_waiting(self) -> bool:
@@ -89,10 +146,11 @@ class _Watch:
     def handle_change(self) -> None:
         """Kubelet has written: whatever a pod has that it had not is given away by all others."""
         before, self._claims = self._claims, claims.read()
+        written = self._claims.written - time.time() + time.monotonic()
         for uid in self._claims.owned:
             given = self._claims.of_pod(uid) - before.of_pod(uid)
             if given:
-                change = _Change(self._claims.written, uid, given)
+                change = _Change(written, uid, given)
                 change.waiting = {each.tid: (each, self._pods[each.pod]) for each in self._threads if self._pods[each.pod].uid != uid}
                 self._open.append(change)
 
@@ -103,28 +161,28 @@ class _Watch:
                 self._look_at(change, tid)
             if not change.waiting:
                 self._open.remove(change)
-                self._keep(change)
+                for sample in change.samples():
+                    print(json.dumps(sample), flush=True)
 
     def _look_at(self, change: _Change, tid: int) -> None:
         try:
             here = frozenset(os.sched_getaffinity(tid))
         except ProcessLookupError:
-            here = frozenset()
-        if not here & change.given:
+            here = None
+        if here is None or not here & change.given:
             thread, pod = change.waiting.pop(tid)
             if thread.cpus & change.given:
-                _left(change, thread, pod)
+                self._take(change, thread, pod, has_ended=here is None)
         elif not change.given <= self._claims.of_pod(change.uid):
             del change.waiting[tid]  # kubelet has taken them back meanwhile
 
-    def _keep(self, change: _Change) -> None:
-        if change.seen:
-            self.samples.append({"given": cpus.show(change.given), **change.seen})
-
-
-def _left(change: _Change, thread: witness.Thread, pod: witness.Pod) -> None:
-    seconds = max(time.time() - change.written, 0.0)
-    change.seen[_KINDS[0] if pod.is_vm else _KINDS[1]] = {"seconds": seconds, "last": f"{pod.name}: {thread}"}
+    def _take(self, change: _Change, thread: witness.Thread, pod: witness.Pod, has_ended: bool) -> None:
+        now = time.monotonic()
+        self._moves.read()
+        moves = self._moves.since(thread.tid, change.written)
+        at, by = (now, _ENDED) if has_ended else (moves[-1].at, moves[-1].by) if moves else (now, "nobody seen")
+        kind = _KINDS[2] if has_ended else _KINDS[0] if pod.is_vm else _KINDS[1]
+        change.off.setdefault(kind, []).append(_Off(at, by, f"{pod.name}: {thread}"))
 
 
 def _listen() -> int:
@@ -135,14 +193,14 @@ def _listen() -> int:
     return descriptor
 
 
-def _run() -> list[dict]:
+def _run() -> None:
     """Until standard input ends."""
     descriptor, watch = _listen(), _Watch()
     print("watching", flush=True)
     while True:
         ready, _, _ = select.select([descriptor, sys.stdin], [], [], _TICK if watch.is_waiting() else _REFRESH / 4)
         if sys.stdin in ready:
-            return watch.samples
+            return
         if ready:
             os.read(descriptor, 65536)
             watch.handle_change()
@@ -151,4 +209,4 @@ def _run() -> list[dict]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_run()))
+    _run()

@@ -93,6 +93,17 @@ def free_memory_kib(node: int) -> int:
     return next(int(line.split()[3]) for line in lines if "MemFree:" in line)
 
 
+def free_memory_mib() -> int:
+    """The memory that programs may still have."""
+    lines = (_PROC / "meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("MemAvailable:"))
+
+
+def stop_numa_balancing() -> None:
+    """It would move pages, at a cost that the emulated node cannot pay."""
+    (_PROC / "sys/kernel/numa_balancing").write_text("0")
+
+
 def online() -> frozenset[int]:
     """The CPUs that are online."""
     return cpus.parse(Path("/sys/devices/system/cpu/online").read_text())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import check, containerd, evictions, kubelet_service, product, witness
+from lab import check, containerd, evictions, kernel, kubelet_service, product, witness
 from lab.evictions import Evictions
 from lab.kubelet_service import Kubelet
 from lab.manifests import burstable, container, ending, pod, sidecar
@@ -154,6 +154,7 @@ _ALL: tuple[Callable[[Node], None], ...] = (
 
 def run() -> None:
     """All of it, and how soon threads left CPUs that kubelet gave away."""
+    kernel.stop_numa_balancing()
     containerd.start("go")
     with Daemon(nri_socket=NRI_SOCKET, log_level="debug") as daemon, Kubelet() as kubelet:
         check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
@@ -161,7 +162,7 @@ def run() -> None:
         node = Node(StaticPods(), kubelet, daemon)
         watch = Evictions()
         for do in _ALL:
-            check.step(do.__doc__)
+            check.step(f"{do.__doc__} ({kernel.free_memory_mib()} MiB free)")
             do(node)
         check.step("how soon threads left CPUs that kubelet gave away, by a watcher of its file and of the kernel's masks")
         evictions.show(watch.stop())

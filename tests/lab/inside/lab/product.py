@@ -137,9 +137,8 @@ class Daemon:
         self.start()
         return self
 
-    def __exit__(self, failure: object, *_: object) -> None:
-        if failure:
-            shutil.copy(_DIRECTORY / "log", Path(os.environ["LAB_OUT"]) / "daemon.log")
+    def __exit__(self, *_: object) -> None:
+        shutil.copy(_DIRECTORY / "log", Path(os.environ["LAB_OUT"]) / "daemon.log")
         if self._process and self._process.poll() is None:
             self.stop()
 

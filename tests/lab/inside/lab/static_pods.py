@@ -10,6 +10,7 @@ from lab import check, claims, cpus, kubelet_service, product, witness
 from lab.kubelet import STATE
 
 _PATIENCE = 240.0  # seconds: kubelet tells running containers of a new pool every 10 s, and starts pods one after another
+_TELL_EVERY = 30.0  # seconds
 _SHOWN = 12
 
 
@@ -45,10 +46,14 @@ class StaticPods:
 
     def _last_problems(self, seconds: float) -> list[str]:
         until = time.monotonic() + seconds
+        tell_at = time.monotonic() + _TELL_EVERY
         while True:
             began = time.monotonic()
             if not (found := self.problems()) or began > until:
                 return found
+            if began > tell_at:
+                check.step(f"not yet: {found[0]}")
+                tell_at = began + _TELL_EVERY
             time.sleep(max(1.0, 3 * (time.monotonic() - began)))  # to look must not be all that the emulated node does
 
     def problems(self) -> list[str]:
