@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "affinity/engine/engine.hpp"
+#include "affinity/version/version.hpp"
 
 namespace ka::api {
 namespace {
@@ -112,6 +113,13 @@ class Page {
   void gauge(const char* name, const char* help, double value) {
     ClientMetric metric;
     metric.gauge.value = value;
+    family(name, help, MetricType::Gauge).metric.push_back(std::move(metric));
+  }
+
+  void info(const char* name, const char* help, const Labels& labels) {
+    ClientMetric metric;
+    for (const auto& [label, text] : labels) metric.label.push_back({label, text});
+    metric.gauge.value = 1;
     family(name, help, MetricType::Gauge).metric.push_back(std::move(metric));
   }
 
@@ -219,6 +227,11 @@ void add_counters(Page& page, const engine::Counters& counters) {
                "Sandboxes narrowed only after the container runtime was answered.", counters.late);
 }
 
+void add_build(Page& page) {
+  page.info("kata_affinity_build_info", "Version and commit of the daemon; always 1.",
+            {{"version", version::number()}, {"commit", version::commit()}});
+}
+
 void add_trespasses(Page& page, const engine::Trespasses& trespasses) {
   page.labelled(MetricType::Counter, "kata_affinity_foreign_cpus_touched_total",
                 "CPUs owned by other pods on which threads of a sandbox might run, by who told.",
@@ -318,6 +331,7 @@ void add_gauges(Page& page, const engine::Engine& engine) {
 
 std::string metrics_text(engine::Engine& engine) {
   Page page;
+  add_build(page);
   add_counters(page, engine.counters());
   add_trespasses(page, engine.trespasses());
   add_gauges(page, engine);

@@ -5,9 +5,11 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <variant>
 
+#include "affinity/version/version.hpp"
 #include "policy/allocate/allocate.hpp"
 #include "policy/facts/id_set.hpp"
 
@@ -340,7 +342,7 @@ Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream
                                  std::ostream& err) {
   CLI::App app("Shows and steers which CPUs the threads of VM sandboxes run on.",
                "kata-affinityctl");
-  app.set_version_flag("--version", "kata-affinityctl " KA_VERSION);
+  app.set_version_flag("--version", std::string("kata-affinityctl ") + version::text());
   app.require_subcommand(1);
   app.footer(kExamples);
   app.failure_message(complaint);

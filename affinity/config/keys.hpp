@@ -31,68 +31,67 @@ struct Key {
 
 inline constexpr Key kKeys[] = {
     {"enable", Type::kFlag, "true", "", false,
-     "false: every thread is given back the mask it would have without kata-affinity."},
+     "false: give every thread back the mask it would have without kata-affinity."},
     {"mode", Type::kChoice, "follow", "follow observe managed", false,
-     "follow: kubelet decides the cpusets. observe: plan and report, write nothing. managed: "
-     "kata-affinity allocates them."},
+     "follow: apply kubelet's cpusets. observe: plan and report, write nothing. managed: reserved "
+     "for CPU allocation by kata-affinity; rejected today."},
     {"vcpu_pinning", Type::kChoice, "dedicated", "dedicated balanced mask none", true,
-     "dedicated: one CPU for each vCPU of an exclusive container, the others float. balanced: the "
-     "floating ones are spread over the housekeeping CPUs. mask: every vCPU floats on the sandbox "
-     "mask. none: vCPUs are not placed."},
+     "dedicated: one CPU for each vCPU of an exclusive container; other vCPUs float. balanced: as "
+     "dedicated, with floating vCPUs spread over the housekeeping CPUs. mask: every vCPU floats on "
+     "the sandbox mask. none: do not place vCPUs."},
     {"housekeeping", Type::kHousekeeping, "shared-pool", "shared-pool sandbox isolate", true,
-     "Where everything but dedicated vCPUs runs. shared-pool: the node's shared pool, each thread "
-     "as far as its cgroup allows it, else as sandbox. sandbox: the sandbox mask without dedicated "
-     "CPUs. isolate: a core of the sandbox set aside. Or a cpuset."},
+     "CPUs for everything but dedicated vCPUs. shared-pool: the node's shared pool, where the "
+     "thread's cgroup allows it; else as sandbox. sandbox: the sandbox mask without dedicated "
+     "CPUs. isolate: one core of the sandbox, set aside. Or a cpuset."},
     {"emulator", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
-     "In place of housekeeping, for emulator threads."},
+     "Overrides housekeeping for emulator threads."},
     {"iothread", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
-     "In place of housekeeping, for iothreads."},
+     "Overrides housekeeping for iothreads."},
     {"vhost", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
-     "In place of housekeeping, for vhost workers and vhost-user back-ends."},
+     "Overrides housekeeping for vhost workers and vhost-user back-ends."},
     {"virtiofsd", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
-     "In place of housekeeping, for virtiofsd."},
+     "Overrides housekeeping for virtiofsd."},
     {"shim", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
-     "In place of housekeeping, for Kata's shim."},
+     "Overrides housekeeping for Kata's shim."},
     {"cgroup", Type::kChoice, "obey", "obey manage", true,
-     "obey: plan inside the sandbox cgroup's cpuset, write none. manage: write it (cgroup version "
-     "2), so that it allows the sandbox mask and housekeeping, and nothing else."},
+     "obey: plan within the sandbox cgroup's cpuset and never write it. manage: write it (cgroup "
+     "v2), so that it allows the sandbox mask and housekeeping, and nothing else."},
     {"cfs_quota", Type::kChoice, "keep", "keep lift", true,
-     "lift: no CFS quota in the guest's cgroup of an exclusive container."},
+     "lift: remove the CFS quota from an exclusive container's cgroup in the guest."},
     {"memory", Type::kChoice, "follow", "follow migrate", true,
-     "follow: Kata and the cgroup decide where memory is. migrate: what lies elsewhere is moved to "
-     "the nodes of the CPUs, step by step; not where a device is passed through."},
+     "follow: leave memory where Kata and the cgroup put it. migrate: move misplaced pages to the "
+     "NUMA nodes of the CPUs, in small steps; not with passed-through devices."},
     {"guest", Type::kChoice, "auto", "auto agent kata-agent none", true,
-     "Through whom the guest is told which vCPUs a container owns."},
+     "Which agent in the guest applies container cpusets. auto: ours, or kata-agent where ours "
+     "does not answer."},
     {"guest_irqs", Type::kChoice, "floating", "floating none", true,
-     "floating: keep interrupts in the guest off dedicated vCPUs."},
+     "floating: keep guest interrupts off dedicated vCPUs."},
     {"environment", Type::kFlag, "false", "", true,
-     "true: a container that is created is told where it runs, by files in /run/kata-affinity, "
-     "which is mounted into it, and by variables of its environment. By NRI only, and not where "
-     "guest is none."},
+     "true: tell new containers which CPUs they have, by files mounted at /run/kata-affinity and "
+     "by environment variables. Requires NRI; no effect with guest = none."},
     {"metrics_listen", Type::kAddress, "", "", false,
-     "Where Prometheus metrics are served over TCP, beside the API's socket."},
-    {"log_level", Type::kChoice, "info", "error warning info debug", false, "How much is logged."},
+     "ADDRESS:PORT on which to serve Prometheus metrics over TCP, in addition to the API socket."},
+    {"log_level", Type::kChoice, "info", "error warning info debug", false,
+     "Least severe messages to log."},
     {"state_dir", Type::kPath, "/run/kata-affinity/state", "", false,
-     "Where a restarted daemon finds what it knew. It must not outlive a reboot."},
+     "Directory for state that survives a daemon restart. Must not survive a reboot."},
     {"kubelet_state", Type::kPathOrNone, "/var/lib/kubelet/cpu_manager_state", "", false,
-     "kubelet's CPU manager state: who owns which CPU; empty: not read."},
+     "kubelet's CPU manager state: which container owns which CPU. Empty: not read."},
     {"nri_socket", Type::kPathOrNone, "/var/run/nri/nri.sock", "", false,
-     "The container runtime's NRI; empty: not used."},
+     "The container runtime's NRI socket. Empty: NRI is not used."},
     {"libvirt_uri", Type::kUri, "", "", false,
-     "The libvirt daemon of this node, as in qemu:///system; empty: libvirt is not loaded."},
+     "The libvirt daemon of this node, for example qemu:///system. Empty: libvirt is not loaded."},
     {"libvirt_domains", Type::kIds, "", "", false,
-     "libvirt domains that are sandboxes, by name, under the name as id."},
+     "Names of libvirt domains to treat as sandboxes; the name is the sandbox id."},
     {"libvirt_config", Type::kFlag, "false", "", false,
-     "true: pins are also written to the domain's configuration, for its next start."},
+     "true: also write pins to the domain's persistent configuration."},
     {"allow_annotations", Type::kNames, "", "", false,
-     "Keys that a pod may set for itself by annotations kata-affinity.io/KEY; environment, or "
-     "libvirt_domain: the libvirt domain that it is."},
+     "Keys that pods may set by annotation kata-affinity.io/KEY: environment, libvirt_domain."},
     {"drift_check", Type::kSeconds, "10", "", false,
-     "Seconds between two looks for masks that someone else changed."},
+     "Seconds between checks for masks that another program changed."},
     {"real_shim", Type::kProgram, "containerd-shim-kata-v2", "", false,
-     "What containerd-shim-kata-affinity-v2 starts: an absolute path, or a name to be found in "
-     "PATH "
-     "or beside it."},
+     "Shim that containerd-shim-kata-affinity-v2 starts: an absolute path, or a name looked up in "
+     "PATH and beside the proxy."},
 };
 
 /// nullptr where there is no such key.

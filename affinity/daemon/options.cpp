@@ -5,6 +5,10 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <string>
+
+#include "affinity/version/version.hpp"
+
 namespace ka::daemon {
 namespace {
 
@@ -20,7 +24,7 @@ constexpr const char* kExamples =
 Expected<Options, int> parse(int argc, const char* const* argv) {
   CLI::App app("Keeps the threads of VM sandboxes on the CPUs that their containers own.",
                "kata-affinityd");
-  app.set_version_flag("--version", "kata-affinityd " KA_VERSION);
+  app.set_version_flag("--version", std::string("kata-affinityd ") + version::text());
   app.footer(kExamples);
   app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
     return failed->get_name() + ": " + error.what() + " (see --help)\n";

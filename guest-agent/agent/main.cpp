@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "affinity/version/version.hpp"
 #include "guest-agent/agent/first.hpp"
 #include "guest-agent/agent/hook.hpp"
 #include "guest-agent/agent/options.hpp"
@@ -11,7 +12,9 @@
 int main(int argc, char** argv) {
   using namespace ka::agent;
   if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
-    return std::puts("kata-affinity-agent " KA_VERSION) < 0 ? 1 : 0;
+    // The first words as they are: `guest-image check` reads them in the program's file.
+    constexpr const char* kName = "kata-affinity-agent " KA_VERSION;
+    return std::printf("%s (%s)\n", kName, ka::version::commit()) < 0 ? 1 : 0;
   }
   if (argc == 2 && std::strcmp(argv[1], "--help") == 0) {
     return std::fputs(kUsage, stdout) < 0 ? 1 : 0;

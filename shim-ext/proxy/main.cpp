@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "affinity/version/version.hpp"
 #include "shim-ext/proxy/orphan.hpp"
 #include "shim-ext/proxy/program.hpp"
 #include "shim-ext/proxy/settings.hpp"
@@ -49,6 +50,11 @@ std::string bundle_of(const std::vector<std::string>& arguments) {
 int main(int count, char** values) {
   const std::vector<std::string> arguments(values + 1, values + count);
   if (count == 2 && arguments.front() == "--help") return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
+  // The real shim's own version follows.
+  if (count == 2 && arguments.front() == "--version") {
+    std::printf("containerd-shim-kata-affinity-v2 %s\n", version::text());
+    std::fflush(stdout);
+  }
   proxy::Settings settings = proxy::read_settings();
   proxy::SharedPool pool(settings.kubelet_state);
   if (const auto entered = pool.enter(); !entered) settings.complaint = entered.error().message;

@@ -295,7 +295,8 @@ TEST_CASE("metrics are what the engine counted", "[api]") {
         "kata_affinity_drifted_threads 0\n", "kata_affinity_foreign_cpus 0\n",
         "kata_affinity_errors_total{kind=\"permission\"} 0\n",
         "kata_affinity_guests{state=\"none\"} 1\n",
-        "kata_affinity_reaction_seconds_bucket{le=\"+Inf\"} "}) {
+        "kata_affinity_reaction_seconds_bucket{le=\"+Inf\"} ",
+        "kata_affinity_build_info{version=\"0."}) {
     CAPTURE(page.body, line);
     CHECK(page.body.find(line) != std::string::npos);
   }
