@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts/check asks of the Markdown: links that lead somewhere, lines of a sane width, commands and files that
+exist, and none of the phrases that we do not use.
+
+    scripts/lib/docs.py FILE...
+"""
+import pathlib
+import re
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+WIDTH = 120
+# Files that another page of work owns at the moment; they keep their width until it is done.
+WIDE = {"docs/understand/allocation.md"}
+# Not plain English, or not the field's words. What to write instead.
+PHRASES = {
+    r"somebody|someone else's|whoever": "name the actor: another program, kubelet, the operator",
+    r"by who told": "by source",
+    r"what is told|is told of|are told of": "reported",
+    r"stands here": "appears",
+    r"keeps? the promise": "isolation",
+    r"look(s|ed)? afresh|read afresh": "re-read",
+    r"in sentences": "drop it",
+    r"is dear|are dear": "expensive",
+    r"the run of": "may use",
+    r"simply|obviously|just works": "drop it",
+    r"was tried by hand|has been tried": "a row of docs/tested.md",
+}
+wrong = []
+
+
+def anchor_of(heading):
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
+    return re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-")
+
+
+def anchors(page):
+    return {anchor_of(match) for match in re.findall(r"^#+ +(.+)$", page.read_text(), re.M)}
+
+
+def without_code(text):
+    """The same lines, those of fenced and indented blocks empty."""
+    fenced = False
+    for line in text.split("\n"):
+        fence = line.lstrip().startswith("```")
+        fenced ^= fence
+        yield "" if fenced or fence or line.startswith("    ") else line
+
+
+def check_links(file, text):
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith(("http:", "https:", "mailto:")):
+            continue
+        path, _, anchor = target.partition("#")
+        page = (file.parent / path).resolve() if path else file
+        if not page.exists():
+            yield f"no such file: {target}"
+        elif anchor and anchor not in anchors(page):
+            yield f"no such heading: {target}"
+
+
+def check_files(text):
+    """Paths of the project that a page names."""
+    for path in re.findall(r"`((?:scripts|tests|packaging|docs|cmake|policy|affinity|vmm|shim-ext|guest-agent)/[\w./-]+)", text):
+        at = TOP / path.rstrip("/.")
+        if "example" not in path and not at.exists() and not list(at.parent.glob(at.name + "*")):
+            yield f"no such file: {path}"
+
+
+def check_commands(text):
+    commands = set(re.findall(r'"([a-z][a-z-]+)"', (TOP / "affinity/cli/options.cpp").read_text()))
+    for name in re.findall(r"\bkata-affinityctl ([a-z][a-z-]+)", text):
+        if name not in commands:
+            yield f"no such command: kata-affinityctl {name}"
+
+
+def check(file):
+    text = file.read_text()
+    name = str(file.relative_to(TOP))
+    lines = list(without_code(text))
+    prose = "\n".join(lines)
+    wrong.extend(f"{name}: {what}" for what in (*check_links(file, prose), *check_files(text),
+                                                *check_commands("\n".join(re.findall(r"`[^`]*`|^    .*", text, re.M)))))
+    for number, line in enumerate(lines, 1):
+        if len(line) > WIDTH and not line.lstrip().startswith("|") and name not in WIDE:
+            wrong.append(f"{name}:{number}: {len(line)} columns, {WIDTH} are the limit")
+        for phrase, instead in PHRASES.items():
+            if name not in WIDE and re.search(rf"\b(?:{phrase})\b", line, re.I):
+                wrong.append(f"{name}:{number}: \"{re.search(phrase, line, re.I)[0]}\": {instead}")
+
+
+for argument in sys.argv[1:]:
+    check((TOP / argument).resolve())
+print("\n".join(wrong), end="\n" if wrong else "")
+sys.exit(bool(wrong))
