@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node's containerd as kubelet finds it: systemd's cgroups, a network, the image of all pods, and the runtime of pods that ask for a VM."""
+"""The node's containerd as kubelet finds it: kubelet's driver of cgroups, a network, the image of all pods, and the runtime of pods that ask for a VM."""
 
 import json
 import subprocess
 from pathlib import Path
 
 from lab import check
-from lab.cri import import_image
+from lab.images import import_image
+from lab.product import NRI_SOCKET
 
 IMAGE = "docker.io/lab/sleep:1"
 # Without an API server there is no RuntimeClass; containerd 1.7 has this annotation of its own, and a runtime of this name for it.
@@ -25,14 +26,15 @@ _NETWORK = {
 }
 
 
-def start(vms: str) -> None:
-    """`vms`: which of Kata's runtimes runs the VM pods, `go` or `rust`."""
+def start(vms: str, driver: str) -> None:
+    """`vms`: which of Kata's runtimes runs the VM pods, `go` or `rust`; `driver`: who makes cgroups, `systemd` or `cgroupfs`."""
     _install_network()
+    _install_shim(_SHIMS[vms])
     with open(_CONFIG, "a") as config:
-        config.write(f"\n[{_RUNTIMES}.runc.options]\nSystemdCgroup = true\n")
-        config.write(f'\n[{_RUNTIMES}.untrusted]\nruntime_type = "io.containerd.kata.v2"\nruntime_path = "{_SHIMS[vms]}"\n')
+        config.write(f"\n[{_RUNTIMES}.runc.options]\nSystemdCgroup = {str(driver == 'systemd').lower()}\n")
+        config.write(f'\n[{_RUNTIMES}.untrusted]\nruntime_type = "io.containerd.kata.v2"\n')
     subprocess.run(["systemctl", "start", "containerd"], check=True)
-    check.eventually("containerd is there", Path("/run/nri/nri.sock").exists, True)
+    _wait_for_it()
     import_image(IMAGE, {"bin/busybox": Path("/usr/bin/busybox")}, ["/bin/busybox", "sleep", "2147483647"])
 
 
@@ -44,9 +46,27 @@ def _install_network() -> None:
     folder = Path("/etc/cni/net.d")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "10-lab.conflist").write_text(json.dumps(_NETWORK))
+    Path("/etc/hosts").touch()  # every pod gets a copy, and Debian 12's image has none
+
+
+def _install_shim(program: str) -> None:
+    """Where containerd looks for it: Debian 12's takes no other place."""
+    Path("/usr/local/bin/containerd-shim-kata-v2").symlink_to(program)
 
 
 def restart() -> None:
     """Its pods run on."""
     subprocess.run(["systemctl", "restart", "containerd"], check=True)
-    check.eventually("containerd is there", Path("/run/nri/nri.sock").exists, True)
+    _wait_for_it()
+
+
+def _wait_for_it() -> None:
+    check.eventually("containerd is there", lambda: subprocess.run(["ctr", "version"], capture_output=True, check=False).returncode, 0)
+    if has_nri():
+        check.eventually("its NRI", Path(NRI_SOCKET).exists, True)
+
+
+def has_nri() -> bool:
+    """Debian 12's containerd 1.6 has none."""
+    version = subprocess.run(["containerd", "--version"], capture_output=True, check=True, text=True).stdout
+    return " 1.6." not in version

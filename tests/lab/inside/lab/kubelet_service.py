@@ -24,13 +24,13 @@ _CONFIG = {
     "fileCheckFrequency": "5s",
     "cpuManagerPolicy": "static",
     "reservedSystemCPUs": _RESERVED,
-    "cgroupDriver": "systemd",
     "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
     "registerNode": False,
     "enableServer": False,
     "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
     "authorization": {"mode": "AlwaysAllow"},
     "failSwapOn": False,
+    "failCgroupV1": False,
     "makeIPTablesUtilChains": False,
     "localStorageCapacityIsolation": False,
     "resolvConf": "",
@@ -49,10 +49,10 @@ _ENVIRONMENT = os.environ | {"GOMAXPROCS": "2"}
 
 
 class Kubelet:
-    """Runs it with `settings` over its configuration; it is ended at the end of a `with` block."""
+    """Runs it with `settings` over its configuration, and more arguments; it is ended at the end of a `with` block."""
 
-    def __init__(self, **settings: object) -> None:
-        self._settings = settings
+    def __init__(self, *arguments: str, **settings: object) -> None:
+        self._arguments, self._settings = arguments, settings
         self._process: subprocess.Popen | None = None
         _MANIFESTS.mkdir(parents=True, exist_ok=True)
 
@@ -60,9 +60,8 @@ class Kubelet:
         self.start()
         return self
 
-    def __exit__(self, failure: object, *_: object) -> None:
-        if failure:
-            shutil.copy(_DIRECTORY / "log", Path(os.environ["LAB_OUT"]) / "kubelet.log")
+    def __exit__(self, *_: object) -> None:
+        shutil.copy(_DIRECTORY / "log", Path(os.environ["LAB_OUT"]) / "kubelet.log")
         self.stop()
 
     def start(self) -> None:
@@ -70,7 +69,7 @@ class Kubelet:
         config = _DIRECTORY / "config.json"
         config.write_text(json.dumps(_CONFIG | self._settings))
         with open(_DIRECTORY / "log", "ab") as log:
-            command = [_PROGRAM, f"--config={config}", "--v=2", "--housekeeping-interval=60s"]
+            command = [_PROGRAM, f"--config={config}", "--v=2", "--housekeeping-interval=60s", *self._arguments]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_ENVIRONMENT)
         self._wait_until_up()
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a node of a real kubelet goes through, step by step. After each the node must be as it should."""
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import check, containerd, evictions, kernel, kubelet_service, product, witness
+from lab import check, claims, containerd, evictions, kernel, kubelet_service, product, witness
 from lab.evictions import Evictions
 from lab.kubelet_service import Kubelet
 from lab.manifests import burstable, container, ending, pod, sidecar
@@ -14,6 +15,8 @@ from lab.product import NRI_SOCKET, Daemon
 from lab.static_pods import StaticPods
 
 _SANDBOXES = Path("/run/vc/sbs")
+_MIDDLE = 6.0  # seconds after a step's begin: kubelet looks for changed manifests every 5 s
+_AWAY = 3.0
 
 
 @dataclass
@@ -108,7 +111,7 @@ def containerd_restarts(node: Node) -> None:
 
 def daemon_restarts(node: Node) -> None:
     """the daemon is killed while a VM starts and another pod goes, and is started again"""
-    node.pods.remove("late-vm")
+    node.pods.remove(node.pods.names()[0])
     before = set(_SANDBOXES.iterdir())
     node.pods.put(pod("other-vm", container(cpu="1"), vm=True))
     check.eventually("its shim has begun", lambda: bool(set(_SANDBOXES.iterdir()) - before), True, seconds=120)
@@ -120,7 +123,7 @@ def daemon_restarts(node: Node) -> None:
 
 def full(node: Node) -> None:
     """the node is full: the shared pool is one CPU, and a pod that asks for more is refused"""
-    node.pods.put(pod("rest", container(cpu="1")))
+    node.pods.put(pod("rest", container(cpu=str(len(claims.read().pool) - 1))))
     node.pods.settle("a shared pool of one CPU")
     kubelet_service.put(pod("refused-vm", container(cpu="1"), vm=True))
     time.sleep(10)
@@ -130,13 +133,16 @@ def full(node: Node) -> None:
 
 def go(node: Node) -> None:
     """all of them go"""
-    node.pods.remove("own-vm", "rest", "side-vm")
-    node.pods.settle("pods that own CPUs, less by three")
-    node.pods.remove("other-vm", "shared-vm", "shared")
+    *first, last = node.pods.names()
+    node.pods.remove(*first)
+    node.pods.settle("one pod is left")
+    node.pods.remove(last)
     node.pods.settle("an empty node")
 
 
-_ALL: tuple[Callable[[Node], None], ...] = (
+Step = Callable[[Node], None]
+
+ALL: tuple[Step, ...] = (
     come,
     two_containers,
     init_container,
@@ -150,18 +156,40 @@ _ALL: tuple[Callable[[Node], None], ...] = (
     full,
     go,
 )
+MAIN: tuple[Step, ...] = (come, two_containers, init_container, kubelet_restarts, daemon_restarts, full, go)
 
 
-def run() -> None:
-    """All of it, and how soon threads left CPUs that kubelet gave away."""
+def killed_within(step: Step) -> Step:
+    """The step, with the daemon killed in the middle of it and started again."""
+
+    def do(node: Node) -> None:
+        killing = threading.Timer(_MIDDLE, _kill, [node.daemon])
+        killing.start()
+        step(node)
+        killing.join()
+        node.pods.settle("with the daemon that was started again")
+
+    do.__doc__ = f"{step.__doc__}, and the daemon is killed within"
+    return do
+
+
+def _kill(daemon: Daemon) -> None:
+    daemon.kill()
+    time.sleep(_AWAY)
+    daemon.start()
+
+
+def run(steps: tuple[Step, ...], driver: str = "systemd") -> None:
+    """Does `steps` on a node whose cgroups are made by `driver`, and shows how soon threads left CPUs that kubelet gave away."""
     kernel.stop_numa_balancing()
-    containerd.start("go")
-    with Daemon(nri_socket=NRI_SOCKET, log_level="debug") as daemon, Kubelet() as kubelet:
-        check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
-        check.eventually("the daemon hears kubelet", lambda: product.is_heard("kubelet"), True)
+    containerd.start("go", driver)
+    socket = NRI_SOCKET if containerd.has_nri() else ""
+    with Daemon(nri_socket=socket, log_level="debug") as daemon, Kubelet(cgroupDriver=driver) as kubelet:
+        for source in ("nri", "kubelet") if socket else ("kubelet",):
+            check.eventually(f"the daemon hears {source}", lambda name=source: product.is_heard(name), True)
         node = Node(StaticPods(), kubelet, daemon)
         watch = Evictions()
-        for do in _ALL:
+        for do in steps:
             check.step(f"{do.__doc__} ({kernel.free_memory_mib()} MiB free)")
             do(node)
         check.step("how soon threads left CPUs that kubelet gave away, by a watcher of its file and of the kernel's masks")

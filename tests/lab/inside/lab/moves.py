@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TRACING = Path("/sys/kernel/tracing")
-_PROBE = "p:lab/moved __set_cpus_allowed_ptr tid=p->pid"
-_LINE = re.compile(r"^\s*(?P<by>.+)-\d+\s+\[\d+\] \S+\s+(?P<at>[\d.]+): moved: .* tid=(?P<tid>\d+)$", re.MULTILINE)
+_PROBE = "p:lab/moved __set_cpus_allowed_ptr tid=p->pid by=$comm"
+_LINE = re.compile(r" (?P<at>[\d.]+): moved: .* tid=(?P<tid>\d+) by=\"(?P<by>.*)\"$", re.MULTILINE)
 _CHUNK = 2**16
 
 

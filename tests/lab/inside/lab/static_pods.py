@@ -4,6 +4,7 @@
 import json
 import os
 import time
+from http.client import HTTPException
 from pathlib import Path
 
 from lab import check, claims, cpus, kubelet_service, product, witness
@@ -17,7 +18,9 @@ _SHOWN = 12
 class StaticPods:
     """The pods that kubelet is to run. What does not hold is collected, so that a step that fails does not hide the next ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, by: object = kubelet_service) -> None:
+        """`by`: whatever gives kubelet pods and takes them away, with `put` and `remove`."""
+        self._by = by
         self._wanted: dict[str, dict] = {}
         self.failures: list[str] = []
 
@@ -25,20 +28,24 @@ class StaticPods:
         """Gives kubelet pods, or changed manifests of those that it has."""
         for manifest in manifests:
             self._wanted[manifest["metadata"]["name"]] = manifest
-            kubelet_service.put(manifest)
+            self._by.put(manifest)
 
     def remove(self, *names: str) -> None:
         """Takes pods away."""
         for name in names:
             del self._wanted[name]
-            kubelet_service.remove(name)
+            self._by.remove(name)
+
+    def names(self) -> list[str]:
+        """The pods that are to be there, those that share CPUs last."""
+        return sorted(self._wanted, key=lambda name: name.startswith("shared"))
 
     def settle(self, what: str, seconds: float = _PATIENCE) -> None:
         """Waits until the node is as it must be by what the kernel says, and the product says the same."""
         began = time.monotonic()
         found = self._last_problems(seconds)
         if found:
-            check.step(f"FAILED: {what}: {found}; verify says {[finding['text'] for finding in product.violations()]}")
+            check.step(f"FAILED: {what}: {found}; verify says {product.ctl('verify').stdout}")
             self.failures.append(what)
             self._keep_evidence(found)
         else:
@@ -61,7 +68,7 @@ class StaticPods:
         said, pods = claims.read(), witness.pods()
         seen = witness.threads(pods)
         found = self._not_there(said, pods) + witness.orphans(pods) + witness.wrong(said, pods, seen)
-        return (found or _product_differs(said, pods, seen))[:_SHOWN]
+        return (found or _by_the_product(said, pods, seen))[:_SHOWN]
 
     def _not_there(self, said: claims.Claims, pods: dict[str, witness.Pod]) -> list[str]:
         """Pods and containers that are missing or too many, and CPUs that kubelet has not given them, or not taken back."""
@@ -92,6 +99,13 @@ def _lacks(pod: witness.Pod, manifest: dict, said: claims.Claims) -> list[str]:
         if "command" not in container and name not in pod.containers:
             found.append(f"{pod.name}: container {name} is missing")
     return found
+
+
+def _by_the_product(said: claims.Claims, pods: dict[str, witness.Pod], seen: list[witness.Thread]) -> list[str]:
+    try:
+        return _product_differs(said, pods, seen)
+    except (OSError, HTTPException, product.Refused) as error:
+        return [f"the daemon does not answer: {error!r}"]
 
 
 def _product_differs(said: claims.Claims, pods: dict[str, witness.Pod], seen: list[witness.Thread]) -> list[str]:

@@ -13,7 +13,8 @@ from lab import cpus, kernel
 from lab.claims import Claims
 
 _BUNDLES = Path("/run/containerd/io.containerd.runtime.v2.task/k8s.io")
-_SCOPE = re.compile(r"cri-containerd-([0-9a-f]{64})\.scope")
+# The end of a container's cgroup, as systemd's driver names it, and as cgroupfs's does.
+_CGROUP = re.compile(r"/(?:cri-containerd-)?([0-9a-f]{64})(?:\.scope)?$", re.MULTILINE)
 _ID = re.compile(r"[0-9a-f]{64}")
 _PARTS = ("vcpu", "vmm", "virtiofsd", "shim")
 _MOMENTARY = ("start", "delete")  # what a shim's program does besides being the shim
@@ -149,8 +150,8 @@ def _threads_of(pid: int, of: dict[str, Pod], owner_of: dict[str, tuple[Pod, str
     sandbox = next((each for each in _ID.findall(line) if each in of and of[each].is_vm), "")
     if sandbox:
         return _of_vm(pid, line, sandbox)
-    if line and (scope := _SCOPE.search(Path(f"/proc/{pid}/cgroup").read_text())):
-        pod, name = owner_of.get(scope[1], (None, ""))
+    if line and (cgroup := _CGROUP.search(Path(f"/proc/{pid}/cgroup").read_text())):
+        pod, name = owner_of.get(cgroup[1], (None, ""))
         return _all_of(pid, pod.sandbox, name) if pod and not pod.is_vm else []
     return []
 
