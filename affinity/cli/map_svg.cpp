@@ -16,16 +16,20 @@ namespace {
 
 // Pixels.
 constexpr int kCpuWidth = 104, kCpuHeight = 52, kGap = 6, kTitle = 18, kRow = 22;
+/// Room for a letter of 11 and of 15 pixels.
+constexpr int kLetter = 8, kBigLetter = 10;
 constexpr int kCoresWide = 900, kCachesWide = 940, kNodesWide = 980, kSocketsWide = 1020;
 /// Characters of a line of the legend, and of a CPU's vCPUs.
 constexpr std::size_t kLegendColumns = 120, kCpuColumns = 15;
 
 constexpr const char* kStyle =
-    "text{font:11px sans-serif;fill:#000}.title{font-size:12px;fill:#333}"
+    "text{font:11px sans-serif;fill:#000}.title{font-size:12px;fill:#333}.paper{fill:#fff}"
     ".number,.sign{font-weight:bold}.sign{font-size:15px;text-anchor:end}"
     ".head{font-size:15px;font-weight:bold}.box{fill:none;stroke:#999}"
     ".cpu rect{stroke:#555;fill:#fff}.offline rect{stroke-dasharray:3 3}"
-    ".conflict rect{stroke:#c00;stroke-width:3}";
+    ".conflict rect{stroke:#c00;stroke-width:3}"
+    "@media (prefers-color-scheme:dark){.paper{fill:#0d1117}text,.title{fill:#f0f6fc}"
+    ".box{stroke:#656c76}.cpu text{fill:#000}}";
 
 /// Light enough for black letters.
 constexpr std::array<const char*, 8> kColours{"#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6",
@@ -171,15 +175,15 @@ Piece draw_sockets(const NodeMap& map) {
 /// One entry of the legend: a box with the letter, and lines of text.
 Piece draw_entry(const std::string& sign, const std::string& fill, const std::string& text) {
   Piece piece;
-  piece.width = kSocketsWide;
   piece.svg = fmt::format(
       "<g class=\"cpu\"><rect width=\"40\" height=\"{}\" rx=\"3\" style=\"fill:{}\"/>\n{}</g>\n",
       kRow - 4, fill, text_at(34, 14, "sign", sign));
   std::string lines = wrapped(text, kLegendColumns, 0) + '\n';
   while (!lines.empty()) {
     const std::size_t end = lines.find('\n');
-    piece.svg +=
-        text_at(50, piece.height + 13, "entry", clipped(lines.substr(0, end), kLegendColumns));
+    const std::string line = clipped(lines.substr(0, end), kLegendColumns);
+    piece.svg += text_at(50, piece.height + 13, "entry", line);
+    piece.width = std::max(piece.width, 50 + kLetter * static_cast<int>(line.size()));
     piece.height += kRow - 4;
     lines.erase(0, end + 1);
   }
@@ -211,15 +215,17 @@ std::string headline(const NodeMap& map) {
 }  // namespace
 
 std::string draw_svg(const NodeMap& map) {
-  const Piece heading{text_at(0, 15, "head", headline(map)), kSocketsWide, kRow};
+  const std::string title = headline(map);
+  const Piece heading{text_at(0, 15, "head", title), kBigLetter * static_cast<int>(title.size()),
+                      kRow};
   const Piece all = flow({heading, draw_sockets(map), draw_legend(map)}, 0);
   const int width = all.width + 2 * kGap, height = all.height + 2 * kGap;
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}</title>\n<style>{3}</style>\n"
-      "<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n{4}</svg>\n",
-      width, height, escaped(headline(map)), kStyle, moved(all, kGap, kGap));
+      "<rect class=\"paper\" width=\"{0}\" height=\"{1}\"/>\n{4}</svg>\n",
+      width, height, escaped(title), kStyle, moved(all, kGap, kGap));
 }
 
 }  // namespace ka::cli
