@@ -40,6 +40,7 @@ class EngineScene {
  public:
   explicit EngineScene(int cpus = 8, engine::Options options = at_home())
       : machine(policy::CpuSet::range(0, cpus - 1)),
+        topology(flat_machine(cpus)),
         calls(machine),
         cpusets(node.cgroup()),
         options_(std::move(options)) {
@@ -54,8 +55,7 @@ class EngineScene {
     std::filesystem::create_directories(temp_.path() / "state");
     store_ = std::make_unique<state::Store>(temp_.path() / "state", "boot", log_);
     engine_ = std::make_unique<engine::Engine>(
-        flat_machine(machine.size()), options_,
-        vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
+        topology, options_, vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
         engine::Hands{calls, cpusets}, *store_, log_, clock);
     engine_->on_happening([this](const engine::Happening& h) { happened.push_back(h.kind); });
   }
@@ -123,6 +123,7 @@ class EngineScene {
 
   FakeNode node;
   policy::CpuSet machine;
+  policy::Topology topology;  ///< that the next daemon starts with
   FakeCalls calls;
   FakeCpusets cpusets;
   TestClock clock;

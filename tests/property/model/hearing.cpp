@@ -1,0 +1,194 @@
+// What the daemon hears of the node, when, and how often; and that it dies meanwhile.
+#include <algorithm>
+#include <fstream>
+
+#include "tests/property/model/play.hpp"
+
+namespace ka::model {
+
+using policy::Source;
+
+namespace {
+
+constexpr auto kNoHurry = std::chrono::hours(1);
+
+std::string subject(const policy::Event& event) {
+  if (const auto* pod = std::get_if<policy::PodSeen>(&event.body)) return pod->id;
+  if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) return gone->id;
+  if (const auto* seen = std::get_if<policy::ContainerSeen>(&event.body)) return seen->sandbox;
+  if (const auto* exited = std::get_if<policy::ContainerExited>(&event.body))
+    return exited->sandbox;
+  return {};
+}
+
+std::set<std::string> subjects(const std::vector<policy::Event>& events) {
+  std::set<std::string> ids;
+  for (const policy::Event& event : events) ids.insert(subject(event));
+  return ids;
+}
+
+/// What the daemon has of the runtime, and the runtime has no more.
+std::vector<policy::Event> gone_since(const policy::Ledger& ledger, const World& world) {
+  const auto all = world.all();
+  const auto there = subjects(all);
+  std::vector<policy::Event> gone;
+  for (const auto& [id, pod] : ledger.pods()) {
+    if (!there.contains(id)) gone.push_back({world.runtime(), policy::PodGone{id}});
+  }
+  return gone;
+}
+
+}  // namespace
+
+void Play::hear(const Step& step) {
+  switch (step.what) {
+    case What::kKubeletFile:
+      return read_kubelet();
+    case What::kDeliver:
+    case What::kDouble:
+      return deliver(step.choice, step.what == What::kDouble);
+    case What::kLose:
+      if (!mail_.empty()) mail_.pop_front();
+      return;
+    case What::kRuntimeAway:
+      runtime_is_up_ = false;
+      return kernel_.engine().set_source(world_.runtime(), {false, "gone"});
+    case What::kRuntimeBack:
+      return synchronize();
+    case What::kKill:
+      return restart({}, step.choice % 2 == 0);
+    case What::kKillInWrite:
+      writes_until_kill_ = 1 + static_cast<int>(step.choice % 5);
+      return;
+    case What::kDamage:
+      return damage(step.choice);
+    case What::kTick:
+      return tick();
+    case What::kPatience:
+      return run_out_of_patience();
+    case What::kSettle:
+      return settle();
+    default:
+      return;
+  }
+}
+
+/// The daemon may be killed in it: of what it was concerned with nobody knows how much is written.
+void Play::guarded(const std::set<std::string>& concerned, const Act& act) {
+  try {
+    act();
+  } catch (const Killed&) {
+    for (const std::string& pod : concerned) told_.doubt(pod);
+    restart({}, false);
+  }
+}
+
+void Play::handle(const Events& events) {
+  guarded(subjects(events), [&] {
+    for (const policy::Event& event : events) told_.hear(event);
+    kernel_.engine().handle(events);
+  });
+}
+
+/// NRI asks before and after; elsewhere word of it is under way.
+void Play::tell(const Events& events, const std::string& pod, const Act& meanwhile) {
+  const bool asks = setup_.has_nri && runtime_is_up_;
+  if (asks) {
+    unfinished_.insert(pod);
+    guarded(subjects(events), [&] {
+      for (const policy::Event& event : events) told_.hear(event);
+      kernel_.engine().narrow(events, kNoHurry);
+    });
+  }
+  if (meanwhile) meanwhile();
+  if (!setup_.has_nri) mail_.insert(mail_.end(), events.begin(), events.end());
+  if (!asks || !runtime_is_up_) return;
+  guarded(subjects(events), [&] {
+    kernel_.engine().narrow(events, kNoHurry);
+    kernel_.engine().finish(pod);
+    unfinished_.clear();
+  });
+}
+
+void Play::read_kubelet() {
+  if (setup_.has_kubelet) handle({world_.kubelet()});
+}
+
+/// Mostly in order.
+void Play::deliver(std::uint32_t choice, bool keep) {
+  if (mail_.empty()) return;
+  const std::size_t which = choice % 4 == 0 ? choice % mail_.size() : 0;
+  const policy::Event event = mail_[which];
+  if (!keep) mail_.erase(mail_.begin() + static_cast<std::ptrdiff_t>(which));
+  handle({event});
+}
+
+void Play::synchronize() {
+  if (!setup_.has_nri) return;
+  runtime_is_up_ = true;
+  kernel_.engine().set_source(Source::kNri, {true, "runtime"});
+  Events events = world_.all();
+  for (auto& gone : gone_since(kernel_.engine().ledger(), world_))
+    events.push_back(std::move(gone));
+  guarded(subjects(events), [&] {
+    for (const policy::Event& event : events) told_.hear(event);
+    kernel_.engine().handle(events);
+    told_.spoke(Source::kNri);
+    kernel_.engine().source_spoke(Source::kNri);
+    kernel_.engine().finish({});
+  });
+}
+
+void Play::restart(const std::set<std::string>& damaged, bool kubelet_first) {
+  for (const std::string& pod : std::exchange(unfinished_, {})) told_.doubt(pod);
+  told_.restart(damaged);
+  for (const auto& [id, pod] : std::map(told_.pods())) {
+    if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) told_.forget(id);
+  }
+  mail_.clear();
+  runtime_is_up_ = false;
+  writes_until_kill_ = 0;
+  kernel_.start();
+  engine::Engine& engine = kernel_.engine();
+  engine.expect(Source::kPersist);
+  if (setup_.has_nri) engine.expect(Source::kNri);
+  if (setup_.has_kubelet) engine.expect(Source::kKubelet);
+  if (kubelet_first) read_kubelet();
+  engine.adopt();
+  told_.spoke(Source::kPersist);
+  engine.source_spoke(Source::kPersist);
+  engine.finish({});
+}
+
+void Play::damage(std::uint32_t choice) {
+  std::vector<std::string> saved;
+  for (const auto& [id, pod] : told_.pods()) {
+    if (std::filesystem::exists(kernel_.state_dir() / (id + ".json"))) saved.push_back(id);
+  }
+  if (saved.empty()) return;
+  const std::string& pod = saved[choice % saved.size()];
+  std::ofstream(kernel_.state_dir() / (pod + ".json")) << "{";
+  restart({pod}, choice % 2 == 0);
+}
+
+void Play::tick() {
+  const auto now_online = kernel_.online();
+  guarded({}, [&] {
+    if (kernel_.engine().topology().online() != now_online) {
+      kernel_.engine().change_topology(kernel_.topology);
+    }
+    kernel_.engine().check_drift();
+  });
+  for (const auto& [id, pod] : std::map(told_.pods())) {
+    if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) told_.forget(id);
+  }
+  if (kernel_.is_seen()) dirty_.clear();
+}
+
+void Play::run_out_of_patience() {
+  kernel_.clock.ahead += std::chrono::seconds(11);
+  told_.time_is_up();
+  guarded({}, [&] { kernel_.engine().stop_waiting(); });
+}
+
+}  // namespace ka::model

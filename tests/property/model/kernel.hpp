@@ -1,0 +1,76 @@
+// The kernel of the model's node: VMs as files and masks, what may go wrong with looking at them,
+// and an engine that is told of none of it but through events and system calls.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/property/model/world.hpp"
+#include "tests/unit/engine/scene.hpp"
+
+namespace ka::model {
+
+/// The daemon is killed: thrown out of a system call that it makes.
+struct Killed {};
+
+struct Setup {
+  engine::Options options;
+  bool has_kubelet = true, has_nri = true;
+  bool forgets = false;  ///< before Linux 6.2 a write to a cpuset makes it forget own masks
+  bool smt = false;
+};
+
+class Kernel : public tests::EngineScene {
+ public:
+  explicit Kernel(const Setup& setup);
+
+  void boot(Pod& pod);
+  /// Its VMM ends; `reused`: a program that is no VMM gets its number.
+  void end(const Pod& pod, bool reused);
+  void plug_one(const Pod& pod);
+  void unplug_one(const Pod& pod);
+  /// Kata writes what the containers may use.
+  void confine(const Pod& pod);
+  void set_online(const policy::CpuSet& online);
+
+  void fail_calls(int tid, int number);
+  void hide(int pid);
+  /// Everything can be read and written again.
+  void mend();
+
+  std::vector<int> threads_of(int pid) const;
+  std::vector<int> vcpus_of(int pid) const { return vms_.at(pid).vcpus; }
+  bool is_alive(int pid) const { return vms_.contains(pid); }
+  /// Whether there may be one vCPU more, and one less. (The files of a VM that is hidden stay as
+  /// they are.)
+  bool may_plug(int pid) const;
+  bool may_unplug(int pid) const;
+  policy::CpuSet allowed(int tid) const;
+  const policy::CpuSet& online() const { return online_; }
+  bool is_seen() const { return hidden_.empty() && faulty_.empty(); }
+  /// Numbers of programs that are nobody's VM.
+  const std::set<int>& strangers() const { return strangers_; }
+  std::map<int, policy::CpuSet> masks() const;
+
+ private:
+  struct Vm {
+    std::string pod;
+    std::vector<int> vcpus;  ///< thread ids by index
+    int born = 0;            ///< vCPUs, so far
+    policy::CpuSet allowed;
+  };
+
+  void bury(int pid, int tid);
+  void follow_cpusets();
+  std::filesystem::path folder(int pid) const { return node.proc() / std::to_string(pid); }
+
+  bool forgets_, smt_;
+  int next_pid_ = 100;
+  policy::CpuSet online_;
+  std::map<int, Vm> vms_;  ///< by pid
+  std::set<int> strangers_, hidden_, faulty_;
+};
+
+}  // namespace ka::model

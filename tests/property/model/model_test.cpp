@@ -1,0 +1,72 @@
+// A node and its troubles: pods come and go, VMs are plugged, VMMs die and strangers get their
+// numbers, CPUs go offline, events are lost, doubled, late and out of order, daemon, kubelet and
+// runtime restart. 20,000 steps; in the environment KATA_AFFINITY_MODEL_STEPS says how many else,
+// KATA_AFFINITY_MODEL_SEED where to begin (that of a failure plays it alone, with STEPS=1).
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+
+#include "tests/catch.hpp"
+#include "tests/property/model/play.hpp"
+#include "tests/property/model/steps.hpp"
+
+using namespace ka;
+
+namespace {
+
+constexpr std::size_t kLength = 100;
+
+std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+struct Played {
+  std::string complaint;  ///< empty: nothing is wrong
+  std::size_t steps = 0;  ///< as many as that took
+  std::uint64_t writes = 0;
+};
+
+Played play(const model::Setup& setup, const std::vector<model::Step>& steps) {
+  model::Play play(setup);
+  Played played;
+  while (played.steps < steps.size() && played.complaint.empty()) {
+    played.complaint = play.take(steps[played.steps++]);
+  }
+  played.writes = play.writes();
+  return played;
+}
+
+/// The shortest history of that kind, for people.
+std::string explained(const model::Setup& setup, std::vector<model::Step> steps) {
+  steps = model::shortest(std::move(steps), [&](const std::vector<model::Step>& fewer) {
+    return !play(setup, fewer).complaint.empty();
+  });
+  std::ostringstream text;
+  for (const model::Step& step : steps) text << "\n  " << step;
+  text << "\n" << play(setup, steps).complaint;
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "whatever happens to a node, nobody is let onto CPUs of others, and nothing is forgotten") {
+  const std::uint64_t wanted = number_of("KATA_AFFINITY_MODEL_STEPS", 20000);
+  std::uint64_t seed = number_of("KATA_AFFINITY_MODEL_SEED", 20240607);
+  std::uint64_t done = 0, failed = 0, writes = 0;
+  for (; done < wanted; ++seed) {
+    const model::Setup setup = model::any_setup(seed);
+    auto steps = model::any_steps(seed, kLength);
+    const Played played = play(setup, steps);
+    done += played.steps;
+    writes += played.writes;
+    if (played.complaint.empty()) continue;
+    steps.resize(played.steps);
+    FAIL_CHECK("seed " << seed << ", " << played.steps
+                       << " steps, the shortest:" << explained(setup, steps));
+    if (++failed == 3) break;
+  }
+  std::cout << "model: " << done << " steps, " << writes << " masks written, " << failed
+            << " histories failed, last seed " << seed - 1 << '\n';
+}

@@ -1,0 +1,262 @@
+#include "tests/property/model/play.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace ka::model {
+
+using policy::CpuSet;
+using policy::Source;
+
+namespace {
+
+std::set<Source> sources_of(const Setup& setup) {
+  std::set<Source> sources = {Source::kPersist};
+  if (setup.has_kubelet) sources.insert(Source::kKubelet);
+  if (setup.has_nri) sources.insert(Source::kNri);
+  return sources;
+}
+
+bool runs(const Pod& pod) { return pod.runs && !pod.gone && (!pod.is_vm || pod.pid != 0); }
+
+Container* next_to_run(Pod& pod) {
+  const auto found = std::ranges::find(pod.containers, false, &Container::runs);
+  return found == pod.containers.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Setup any_setup(std::uint64_t seed) {
+  using Kind = policy::Housekeeping::Kind;
+  Setup setup;
+  setup.options.settings.housekeeping.kind = seed % 3 == 0 ? Kind::kSandbox : Kind::kSharedPool;
+  setup.has_kubelet = seed % 4 != 0;
+  setup.has_nri = seed % 5 < 3;
+  setup.forgets = seed % 7 < 3;
+  setup.smt = seed % 2 == 0;
+  return setup;
+}
+
+Play::Play(const Setup& setup)
+    : setup_(setup),
+      world_(setup.has_nri ? Source::kNri : Source::kProxy),
+      told_(sources_of(setup)),
+      kernel_(setup) {
+  kernel_.calls.before_write = [this](int tid) {
+    before_ = kernel_.calls.effective(tid);
+    if (writes_until_kill_ > 0 && --writes_until_kill_ == 0) throw Killed{};
+  };
+  kernel_.calls.after_write = [this](int tid) { judge_write(tid); };
+  restart({}, true);
+  synchronize();
+}
+
+std::string Play::take(const Step& step) {
+  happen(step);
+  judge();
+  std::string text;
+  for (const std::string& complaint : std::exchange(complaints_, {})) text += complaint + "; ";
+  return text;
+}
+
+void Play::happen(const Step& step) {
+  static constexpr std::array kCalm = {What::kAdmit,     What::kRunPod,     What::kRunContainer,
+                                       What::kRemovePod, What::kForget,     What::kReconcile,
+                                       What::kTick,      What::kKubeletFile};
+  if (std::ranges::find(kCalm, step.what) == kCalm.end() && step.what != What::kSettle) {
+    is_calm_ = false;
+  }
+  happen_to_pods(step);
+  happen_to_machine(step);
+  hear(step);
+}
+
+void Play::happen_to_pods(const Step& step) {
+  switch (step.what) {
+    case What::kAdmit:
+      world_.admit(step.choice);
+      break;
+    case What::kRunPod:
+      run_pod(step.choice);
+      break;
+    case What::kRunContainer:
+      run_container(step.choice);
+      break;
+    case What::kExit:
+      exit_container(step.choice);
+      break;
+    case What::kRemovePod:
+      remove_pod(step.choice);
+      break;
+    case What::kForget:
+      if (Pod* gone = world_.choose(step.choice, [](const Pod& pod) { return pod.gone; })) {
+        world_.forget(*gone);
+      }
+      break;
+    case What::kReconcile:
+      give_shared_the_pool();
+      break;
+    default:
+      break;
+  }
+}
+
+void Play::happen_to_machine(const Step& step) {
+  switch (step.what) {
+    case What::kVmmEnds:
+      end_vmm(step.choice);
+      break;
+    case What::kPlug:
+    case What::kUnplug:
+      change_vcpus(step.choice, step.what == What::kPlug);
+      break;
+    case What::kMasks:
+      write_masks(step.choice);
+      break;
+    case What::kFault:
+      fail(step.choice);
+      break;
+    case What::kMend:
+      kernel_.mend();
+      break;
+    case What::kOffline:
+      go_offline(step.choice);
+      break;
+    case What::kOnline:
+      for (const Pod& pod : world_.pods()) dirty_.insert(pod.id);
+      kernel_.set_online(kernel_.machine);
+      break;
+    default:
+      break;
+  }
+}
+
+void Play::run_pod(std::uint32_t choice) {
+  Pod* pod = world_.choose(choice, [](const Pod& known) { return !known.runs && !known.gone; });
+  if (pod == nullptr) return;
+  pod->runs = true;
+  if (pod->is_vm) kernel_.boot(*pod);
+  dirty_.insert(pod->id);
+  tell({world_.seen(*pod)}, pod->id);
+}
+
+/// Kata plugs vCPUs and writes its cgroup while the runtime makes the container.
+void Play::run_container(std::uint32_t choice) {
+  Pod* pod = world_.choose(choice,
+                           [](Pod& known) { return runs(known) && next_to_run(known) != nullptr; });
+  if (pod == nullptr) return;
+  Container& container = *next_to_run(*pod);
+  container.runs = true;
+  if (!container.owns) container.cpus = world_.pool();
+  const std::string id = pod->id;
+  const policy::Event seen = world_.seen(*pod, container);
+  tell({seen}, id, [this, id, choice] {
+    const Pod& same = *world_.find(id);
+    if (same.pid == 0) return;
+    dirty_.insert(id);
+    kernel_.confine(same);
+    for (std::uint32_t i = 0; i < choice % 3 && kernel_.may_plug(same.pid); ++i) {
+      kernel_.plug_one(same);
+    }
+  });
+}
+
+void Play::exit_container(std::uint32_t choice) {
+  const auto can_exit = [](const Container& container) {
+    return container.runs && !container.exited;
+  };
+  Pod* pod = world_.choose(choice, [&](const Pod& known) {
+    return runs(known) && std::ranges::any_of(known.containers, can_exit);
+  });
+  if (pod == nullptr) return;
+  Container& container = *std::ranges::find_if(pod->containers, can_exit);
+  container.exited = true;
+  tell({{world_.runtime(), policy::ContainerExited{pod->id, container.id}}}, pod->id);
+}
+
+void Play::remove_pod(std::uint32_t choice) {
+  Pod* pod = world_.choose(choice, [](const Pod& known) { return known.runs && !known.gone; });
+  if (pod == nullptr) return;
+  pod->gone = true;
+  const std::string id = pod->id;
+  end_process_of(*pod, choice % 3 == 0);
+  if (choice % 2 == 0) world_.forget(*pod);
+  tell({{world_.runtime(), policy::PodGone{id}}}, id);
+}
+
+/// Late, and one after the other.
+void Play::give_shared_the_pool() {
+  for (std::size_t i = 0; i < world_.pods().size(); ++i) {
+    Pod& pod = world_.pods()[i];
+    for (Container& container : pod.containers) {
+      if (!runs(pod) || !container.runs || container.owns || container.cpus == world_.pool())
+        continue;
+      container.cpus = world_.pool();
+      tell({world_.seen(pod, container)}, pod.id, [this, &pod] {
+        dirty_.insert(pod.id);
+        kernel_.confine(pod);
+      });
+    }
+  }
+}
+
+Pod* Play::any_vm(std::uint32_t choice) {
+  return world_.choose(choice, [](const Pod& pod) { return pod.pid != 0; });
+}
+
+void Play::end_process_of(Pod& pod, bool reused) {
+  if (pod.pid == 0) return;
+  kernel_.end(pod, reused);
+  told_.doubt(pod.id);
+  pod.pid = 0;
+}
+
+/// Its pidfd says so, or the daemon was too busy to hear it.
+void Play::end_vmm(std::uint32_t choice) {
+  Pod* pod = any_vm(choice);
+  if (pod == nullptr) return;
+  const policy::ProcessId vmm = *std::get<policy::PodSeen>(world_.seen(*pod).body).vmm;
+  end_process_of(*pod, choice % 3 == 0);
+  if (choice % 2 == 0) return;
+  const std::string id = pod->id;
+  guarded({id}, [&] { kernel_.engine().vmm_ended(id, vmm); });
+}
+
+void Play::change_vcpus(std::uint32_t choice, bool plug) {
+  Pod* pod = any_vm(choice);
+  if (pod == nullptr) return;
+  dirty_.insert(pod->id);
+  if (plug && kernel_.may_plug(pod->pid)) kernel_.plug_one(*pod);
+  if (!plug && kernel_.may_unplug(pod->pid)) kernel_.unplug_one(*pod);
+}
+
+void Play::write_masks(std::uint32_t choice) {
+  Pod* pod = any_vm(choice);
+  if (pod == nullptr) return;
+  dirty_.insert(pod->id);
+  for (const int tid : kernel_.threads_of(pod->pid)) {
+    if (choice % 3 == 0) kernel_.calls.own.erase(tid);
+    if (choice % 3 == 1) kernel_.calls.own[tid] = CpuSet{static_cast<int>(choice) % kCpus};
+    if (choice % 3 == 2 && tid % 2 == 0) kernel_.calls.own[tid] = CpuSet::range(2, kCpus - 1);
+  }
+}
+
+void Play::fail(std::uint32_t choice) {
+  Pod* pod = any_vm(choice);
+  if (pod == nullptr) return;
+  static constexpr std::array kErrors = {EPERM, EAGAIN, EBUSY, EINTR};
+  dirty_.insert(pod->id);
+  const auto tids = kernel_.threads_of(pod->pid);
+  if (choice % 5 == 4) return kernel_.hide(pod->pid);
+  kernel_.fail_calls(tids[choice % tids.size()], kErrors[choice / 5 % kErrors.size()]);
+}
+
+void Play::go_offline(std::uint32_t choice) {
+  CpuSet online = kernel_.online();
+  if (online.size() <= kCpus - 2) return;
+  online.remove(1 + static_cast<int>(choice) % (kCpus - 1));
+  for (const Pod& pod : world_.pods()) dirty_.insert(pod.id);
+  kernel_.set_online(online);
+}
+
+}  // namespace ka::model

@@ -1,0 +1,94 @@
+// A history of a node played against an engine, and judged after each step: by the reference while
+// things go wrong, by the node as it really is when all of it has been told.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/property/model/kernel.hpp"
+#include "tests/property/model/steps.hpp"
+#include "tests/property/model/told.hpp"
+#include "tests/property/model/world.hpp"
+
+namespace ka::model {
+
+/// The node that a seed stands for.
+Setup any_setup(std::uint64_t seed);
+
+class Play {
+ public:
+  explicit Play(const Setup& setup);
+
+  /// What is wrong after it; empty: nothing.
+  std::string take(const Step& step);
+
+  /// Masks that were written until now, each judged.
+  std::uint64_t writes() const { return writes_; }
+
+ private:
+  using Events = std::vector<policy::Event>;
+  using Act = std::function<void()>;
+
+  // What happens (play.cpp).
+  void happen(const Step& step);
+  void happen_to_pods(const Step& step);
+  void happen_to_machine(const Step& step);
+  void run_pod(std::uint32_t choice);
+  void run_container(std::uint32_t choice);
+  void exit_container(std::uint32_t choice);
+  void remove_pod(std::uint32_t choice);
+  void give_shared_the_pool();
+  void end_vmm(std::uint32_t choice);
+  void end_process_of(Pod& pod, bool reused);
+  void change_vcpus(std::uint32_t choice, bool plug);
+  void write_masks(std::uint32_t choice);
+  void fail(std::uint32_t choice);
+  void go_offline(std::uint32_t choice);
+  Pod* any_vm(std::uint32_t choice);
+
+  // What the daemon hears of it (hearing.cpp).
+  void hear(const Step& step);
+  void tell(const Events& events, const std::string& pod, const Act& meanwhile = {});
+  void guarded(const std::set<std::string>& concerned, const Act& act);
+  void handle(const Events& events);
+  void read_kubelet();
+  void deliver(std::uint32_t choice, bool keep);
+  void synchronize();
+  void restart(const std::set<std::string>& damaged, bool kubelet_first);
+  void damage(std::uint32_t choice);
+  void tick();
+  void run_out_of_patience();
+
+  // Whether that is right (judge.cpp).
+  void judge_write(int tid);
+  void judge();
+  void judge_pod(const std::string& id, const ToldPod& pod);
+  void settle();
+  void judge_settled();
+  void judge_alone(const Pod& pod);
+  void judge_stable();
+  void judge_restart();
+  void complain(std::string text) { complaints_.push_back(std::move(text)); }
+
+  Setup setup_;
+  World world_;
+  Told told_;
+  Kernel kernel_;
+  std::deque<policy::Event> mail_;  ///< under way, where the runtime does not wait
+  bool runtime_is_up_ = false;
+  int writes_until_kill_ = 0;         ///< 0: it lives
+  std::set<std::string> unfinished_;  ///< pods whose last word may not be in the state files
+  /// Pods of which something changed that no event told of: the drift check finds it.
+  std::set<std::string> dirty_;
+  bool is_calm_ = false;  ///< since the last kSettle nothing but pods came and went
+  std::map<std::string, std::map<int, policy::CpuSet>> settled_;  ///< masks by pod, then
+  policy::CpuSet before_;                                         ///< the mask being written
+  std::uint64_t writes_ = 0;
+  std::vector<std::string> complaints_;
+};
+
+}  // namespace ka::model

@@ -1,0 +1,123 @@
+#include "tests/property/model/told.hpp"
+
+#include <algorithm>
+
+namespace ka::model {
+namespace {
+
+using policy::CpuSet;
+using policy::Source;
+
+/// kubelet's rule: a quota of whole CPUs, as many as it may use.
+bool has_whole_cpus(const policy::ContainerFacts& facts) {
+  return facts.period > 0 && facts.quota == facts.period * facts.cpus.size() && facts.quota > 0;
+}
+
+}  // namespace
+
+void Told::hear(const policy::Event& event) {
+  if (const auto* seen = std::get_if<policy::PodSeen>(&event.body)) {
+    ToldPod& pod = pods_[seen->id];
+    if (!seen->pod_uid.empty()) pod.uid = seen->pod_uid;
+    if (seen->vmm) pod.vmm = seen->vmm;
+    pod.unsure = false;
+  } else if (const auto* container = std::get_if<policy::ContainerSeen>(&event.body)) {
+    retold_.insert(container->sandbox);
+    pods_[container->sandbox].containers[container->container.id] = {container->container, {}};
+  } else if (const auto* exited = std::get_if<policy::ContainerExited>(&event.body)) {
+    const auto pod = pods_.find(exited->sandbox);
+    if (pod == pods_.end()) return;
+    const auto found = pod->second.containers.find(exited->container);
+    if (found != pod->second.containers.end()) found->second.facts.exited = true;
+  } else if (const auto* gone = std::get_if<policy::ContainerGone>(&event.body)) {
+    const auto pod = pods_.find(gone->sandbox);
+    if (pod != pods_.end()) pod->second.containers.erase(gone->container);
+  } else if (const auto* pod_gone = std::get_if<policy::PodGone>(&event.body)) {
+    pods_.erase(pod_gone->id);
+  } else if (const auto* kubelet = std::get_if<policy::KubeletSeen>(&event.body)) {
+    claims_ = kubelet->claims;
+    spoke(Source::kKubelet);
+  }
+}
+
+void Told::spoke(Source source) {
+  silent_.erase(source);
+  heard_.insert(source);
+}
+
+void Told::time_is_up() { expired_ = true; }
+
+void Told::dismiss() { lost_.clear(); }
+
+void Told::restart(const std::set<std::string>& damaged) {
+  for (auto& [id, pod] : pods_) {
+    for (auto& [name, container] : pod.containers) container.owned_before = owns(pod, container);
+  }
+  for (const std::string& pod : damaged) pods_.erase(pod);
+  lost_.insert(damaged.begin(), damaged.end());
+  claims_.reset();
+  silent_ = sources_;
+  heard_.clear();
+  retold_.clear();
+  expired_ = known_ = false;
+}
+
+void Told::doubt(const std::string& pod) {
+  const auto found = pods_.find(pod);
+  if (found != pods_.end()) found->second.unsure = true;
+}
+
+bool Told::owners_are_known() {
+  if (known_) return true;
+  if (!silent_.empty() && !expired_) return false;
+  const bool all_told = std::ranges::includes(retold_, lost_);
+  const bool knows_all = heard_.contains(Source::kNri) || heard_.contains(Source::kKubelet);
+  known_ = all_told || (silent_.empty() && knows_all);
+  if (known_) lost_.clear();
+  return known_;
+}
+
+CpuSet Told::foreign_to(const std::string& id) const {
+  const auto own = pods_.find(id);
+  const std::string uid = own == pods_.end() ? "" : own->second.uid;
+  CpuSet foreign;
+  for (const policy::Claim& claim : claims_.value_or(std::vector<policy::Claim>{})) {
+    if (claim.pod_uid != uid) foreign |= claim.cpus;
+  }
+  for (const auto& [other, pod] : pods_) {
+    if (other == id || pod.unsure) continue;
+    for (const auto& [name, container] : pod.containers) {
+      if (owns(pod, container)) foreign |= container.facts.cpus;
+    }
+  }
+  return foreign;
+}
+
+const ToldPod* Told::find(const std::string& id) const {
+  const auto found = pods_.find(id);
+  return found == pods_.end() || found->second.unsure ? nullptr : &found->second;
+}
+
+bool Told::owns(const ToldPod& pod, const ToldContainer& container) const {
+  if (claims_) return is_listed(pod, container.facts.name);
+  if (container.owned_before) return *container.owned_before;
+  return has_whole_cpus(container.facts) && !is_shared(pod, container.facts.cpus);
+}
+
+bool Told::is_listed(const ToldPod& pod, const std::string& container) const {
+  return std::ranges::any_of(*claims_, [&](const policy::Claim& claim) {
+    return !pod.uid.empty() && claim.pod_uid == pod.uid && claim.container == container;
+  });
+}
+
+/// Another pod uses the very same CPUs.
+bool Told::is_shared(const ToldPod& pod, const CpuSet& cpus) const {
+  return std::ranges::any_of(pods_, [&](const auto& entry) {
+    return &entry.second != &pod &&
+           std::ranges::any_of(entry.second.containers, [&](const auto& container) {
+             return !container.second.facts.exited && container.second.facts.cpus == cpus;
+           });
+  });
+}
+
+}  // namespace ka::model

@@ -1,0 +1,124 @@
+#include "tests/property/model/world.hpp"
+
+#include <algorithm>
+
+namespace ka::model {
+
+using policy::CpuSet;
+
+namespace {
+
+constexpr int kPeriod = 100000;
+
+/// The first of them; kubelet packs, and so CPUs are given away again soon after they came back.
+CpuSet first_of(const CpuSet& cpus, int count) {
+  CpuSet first;
+  for (const int cpu : cpus) {
+    if (first.size() < count) first.add(cpu);
+  }
+  return first;
+}
+
+}  // namespace
+
+CpuSet Pod::cpus() const {
+  CpuSet all;
+  for (const Container& container : containers) {
+    if (container.runs && !container.exited) all |= container.cpus;
+  }
+  return all;
+}
+
+CpuSet Pod::owned() const {
+  CpuSet all;
+  for (const Container& container : containers) {
+    if (container.owns) all |= container.cpus;
+  }
+  return all;
+}
+
+Pod* World::admit(std::uint32_t choice) {
+  const int wanted = static_cast<int>(choice % 4);
+  // CPU 0 is reserved for the system, as kubelet demands.
+  const CpuSet free = pool() - CpuSet{0};
+  if (pods_.size() >= kMostPods || free.size() <= wanted) return nullptr;
+  Pod pod;
+  pod.id = "p" + std::to_string(++made_);
+  pod.uid = "uid-" + pod.id;
+  pod.is_vm = choice / 4 % 4 != 0;
+  pod.confined = choice / 16 % 3 == 0;
+  pod.vcpus = 1 + static_cast<int>(choice / 48 % 4);
+  if (wanted > 0) pod.containers.push_back({pod.id + "-a", "a", first_of(free, wanted), true});
+  const bool shared_too = wanted == 0 || choice / 192 % 2 == 0;
+  if (shared_too) pod.containers.push_back({pod.id + "-b", "b", pool() - pod.owned(), false});
+  pods_.push_back(std::move(pod));
+  return &pods_.back();
+}
+
+void World::forget(const Pod& pod) {
+  std::erase_if(pods_, [id = pod.id](const Pod& known) { return known.id == id; });
+}
+
+Pod* World::find(const std::string& id) {
+  const auto found = std::ranges::find(pods_, id, &Pod::id);
+  return found == pods_.end() ? nullptr : &*found;
+}
+
+Pod* World::by_pid(int pid) {
+  const auto found = std::ranges::find(pods_, pid, &Pod::pid);
+  return found == pods_.end() ? nullptr : &*found;
+}
+
+CpuSet World::claimed() const {
+  CpuSet all;
+  for (const Pod& pod : pods_) all |= pod.owned();
+  return all;
+}
+
+policy::Event World::kubelet() const {
+  policy::KubeletSeen seen{pool(), std::vector<policy::Claim>{}};
+  for (const Pod& pod : pods_) {
+    for (const Container& container : pod.containers) {
+      if (container.owns) seen.claims->push_back({pod.uid, container.name, container.cpus});
+    }
+  }
+  std::ranges::sort(*seen.claims);
+  return {policy::Source::kKubelet, std::move(seen)};
+}
+
+policy::Event World::seen(const Pod& pod) const {
+  policy::PodSeen seen;
+  seen.id = pod.id;
+  seen.pod_uid = pod.uid;
+  seen.pod_name = "ns/" + pod.id;
+  if (pod.pid != 0) {
+    seen.vmm = policy::ProcessId{pod.pid, 100000 + static_cast<std::uint64_t>(pod.pid)};
+  }
+  return {runtime_, std::move(seen)};
+}
+
+policy::Event World::seen(const Pod& pod, const Container& container) const {
+  policy::ContainerFacts facts;
+  facts.id = container.id;
+  facts.name = container.name;
+  facts.cpus = container.cpus;
+  facts.period = kPeriod;
+  facts.quota = container.owns ? kPeriod * container.cpus.size() : -1;
+  facts.exited = container.exited;
+  return {runtime_, policy::ContainerSeen{pod.id, std::move(facts), {}}};
+}
+
+std::vector<policy::Event> World::all() const {
+  std::vector<policy::Event> events;
+  for (const Pod& pod : pods_) {
+    // A VM without its VMM is none: the runtime's pid leads nowhere.
+    if (!pod.runs || pod.gone || (pod.is_vm && pod.pid == 0)) continue;
+    events.push_back(seen(pod));
+    for (const Container& container : pod.containers) {
+      if (container.runs) events.push_back(seen(pod, container));
+    }
+  }
+  return events;
+}
+
+}  // namespace ka::model

@@ -1,0 +1,77 @@
+// The node as it really is: what kubelet decided, what the container runtime runs, which threads
+// there are. It tells of itself in events, and does not care who hears them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policy/ledger/event.hpp"
+
+namespace ka::model {
+
+constexpr int kCpus = 8;
+constexpr std::size_t kMostPods = 6;
+
+struct Container {
+  std::string id, name;
+  policy::CpuSet cpus;
+  bool owns = false;  ///< its CPUs, as kubelet decided
+  bool runs = false, exited = false;
+};
+
+struct Pod {
+  std::string id, uid;
+  bool is_vm = true;
+  bool confined = false;  ///< Kata writes what its containers may use to its cgroup
+  int pid = 0;            ///< of its VMM; 0: none, or it has ended
+  int vcpus = 0;
+  bool runs = false, gone = false;  ///< as the runtime has it
+  std::vector<Container> containers;
+
+  policy::CpuSet cpus() const;  ///< of all containers that run
+  policy::CpuSet owned() const;
+};
+
+class World {
+ public:
+  explicit World(policy::Source runtime) : runtime_(runtime) {}
+
+  /// kubelet admits a pod, if there is room; nullptr: there is none.
+  Pod* admit(std::uint32_t choice);
+  /// One of the pods for which `fits` holds; nullptr: there is none.
+  template <typename Fits>
+  Pod* choose(std::uint32_t choice, const Fits& fits);
+  /// kubelet takes back the CPUs of a pod that the runtime has no more.
+  void forget(const Pod& pod);
+  Pod* find(const std::string& id);
+  Pod* by_pid(int pid);
+
+  policy::CpuSet claimed() const;
+  policy::CpuSet pool() const { return policy::CpuSet::range(0, kCpus - 1) - claimed(); }
+  policy::CpuSet foreign_to(const Pod& pod) const { return claimed() - pod.owned(); }
+  std::vector<Pod>& pods() { return pods_; }
+
+  policy::Event kubelet() const;
+  policy::Event seen(const Pod& pod) const;
+  policy::Event seen(const Pod& pod, const Container& container) const;
+  /// All that the runtime has.
+  std::vector<policy::Event> all() const;
+  policy::Source runtime() const { return runtime_; }
+
+ private:
+  policy::Source runtime_;
+  int made_ = 0;
+  std::vector<Pod> pods_;
+};
+
+template <typename Fits>
+Pod* World::choose(std::uint32_t choice, const Fits& fits) {
+  std::vector<Pod*> fitting;
+  for (Pod& pod : pods_) {
+    if (fits(pod)) fitting.push_back(&pod);
+  }
+  return fitting.empty() ? nullptr : fitting[choice % fitting.size()];
+}
+
+}  // namespace ka::model
