@@ -9,9 +9,8 @@
 namespace ka::policy {
 
 /// The built-in policies, from the tables at the top of allocate.cpp. "packed" and "distributed"
-/// are kubelet's. "fitted" is ours: as packed, but within the fullest node, and in it the fullest
-/// L3, that holds the whole request; packed begins in the fullest node even where that splits a
-/// small request.
+/// are kubelet's. "fitted" is ours: the least spread there is (fitting.hpp); packed begins in the
+/// fullest node even where that splits a small request.
 std::span<const Pipeline> builtin_policies();
 /// nullptr for an unknown name.
 const Pipeline* find_policy(std::string_view name);

@@ -40,18 +40,22 @@ std::optional<CpuUse> parse_cpu_use(std::string_view name) {
 Holdings::Holdings(const Machine& machine, CpuSet reserved, OptionSet options)
     : Holdings(machine, std::move(reserved), options, policy_for(options)) {}
 
-Holdings::Holdings(const Machine& machine, CpuSet reserved, OptionSet options, Pipeline policy)
+Holdings::Holdings(const Machine& machine, CpuSet reserved, OptionSet options, Pipeline policy,
+                   Alignment alignment)
     : machine_(&machine),
       reserved_(std::move(reserved)),
       options_(options),
-      policy_(std::move(policy)) {}
+      policy_(std::move(policy)),
+      alignment_(alignment) {}
 
 Expected<Moved, Refusal> Holdings::add(const std::string& id, const HoldingRequest& request) {
   if (holdings_.contains(id)) return unexpected(unknown());
   auto cpus = choose(request, {}, false);
   if (!cpus) return unexpected(cpus.error());
   Holdings next = *this;
-  if (auto refusal = next.put(id, {request, *cpus, *cpus})) return unexpected(*refusal);
+  if (auto refusal = next.put(id, {.request = request, .cpus = *cpus, .promised = *cpus})) {
+    return unexpected(*refusal);
+  }
   return commit(std::move(next));
 }
 
@@ -82,8 +86,11 @@ Expected<Moved, Refusal> Holdings::change(const std::string& id, const HoldingRe
   if (found == holdings_.end()) return unexpected(unknown());
   auto cpus = choose(request, found->second, false);
   if (!cpus) return unexpected(cpus.error());
+  Holding changed = found->second;
+  changed.request = request;
+  changed.cpus = changed.promised = *std::move(cpus);
   Holdings next = *this;
-  if (auto refusal = next.put(id, {request, *cpus, *cpus})) return unexpected(*refusal);
+  if (auto refusal = next.put(id, std::move(changed))) return unexpected(*refusal);
   return commit(std::move(next));
 }
 
@@ -100,13 +107,13 @@ CpuSet Holdings::shared_pool() const {
 }
 
 /// `before` is what the container has now; with `keep` it grows or shrinks from there, else its
-/// CPUs are only liked better than others.
+/// CPUs are only liked better than others. `reusable` is free for this container alone.
 Expected<CpuSet, Refusal> Holdings::choose(const HoldingRequest& request, const Holding& before,
-                                           bool keep) const {
+                                           bool keep, const CpuSet& reusable) const {
   if (request.use == CpuUse::kNone) return CpuSet{};
   const bool exclusive = request.use == CpuUse::kExclusive;
   CpuRequest wanted{.cpus = request.cpus,
-                    .available = shared_pool() | before.cpus,
+                    .available = shared_pool() | before.cpus | reusable,
                     .reserved = reserved_,
                     .options = exclusive ? options_ : OptionSet{},
                     .numa_affinity = request.numa_affinity,

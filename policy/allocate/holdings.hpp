@@ -5,11 +5,13 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "policy/allocate/allocate.hpp"
+#include "policy/allocate/hints.hpp"
 
 namespace ka::policy {
 
@@ -34,10 +36,36 @@ struct HoldingRequest {
   bool operator==(const HoldingRequest&) const = default;
 };
 
+/// What a container is to its pod. Init containers run one after the other, before the apps; what
+/// they had is free for the pod's later containers.
+enum class PodPart {
+  kInit,
+  kSidecar,  ///< a restartable init container: it keeps running, so its CPUs are its own
+  kApp,
+};
+
+/// "init", "sidecar", "app".
+std::string_view pod_part_name(PodPart part);
+std::optional<PodPart> parse_pod_part(std::string_view name);
+
+struct PodContainer {
+  std::string name;
+  PodPart part = PodPart::kApp;
+  HoldingRequest request;
+};
+
+/// kubelet's topology manager, with the CPUs as the only resource.
+struct Alignment {
+  HintPolicy policy = HintPolicy::kNone;
+  bool pod_scope = false;  ///< one set of nodes for all containers of a pod
+};
+
 struct Holding {
   HoldingRequest request;
   CpuSet cpus;      ///< empty for kNone
   CpuSet promised;  ///< what it was admitted with, as far as it still holds it
+  std::string pod;  ///< empty for a container that was added alone
+  PodPart part = PodPart::kApp;
 
   bool operator==(const Holding&) const = default;
 };
@@ -51,9 +79,24 @@ class Holdings {
   /// `machine` must outlive this. The options must have passed refused_options().
   Holdings(const Machine& machine, CpuSet reserved, OptionSet options);
   /// With another policy than the options ask for.
-  Holdings(const Machine& machine, CpuSet reserved, OptionSet options, Pipeline policy);
+  Holdings(const Machine& machine, CpuSet reserved, OptionSet options, Pipeline policy,
+           Alignment alignment = {});
+
+  /// Takes over what all() said before a restart, into empty books. The error says why that cannot
+  /// be: a CPU with two owners, one that is reserved, one that the machine does not have.
+  std::optional<std::string> restore(std::map<std::string, Holding> holdings);
 
   // Every operation that refuses leaves the books as they were.
+
+  /// Admits a pod as kubelet does: init containers and sidecars first, in their order, then the
+  /// apps; all of them or none. Its containers are held as "POD/NAME". Init containers keep their
+  /// CPUs until end_inits() or remove_pod(), also those that later containers of the pod share.
+  Expected<Moved, Refusal> add_pod(const std::string& pod,
+                                   std::span<const PodContainer> containers);
+  /// The pod's init containers have ended: what none of its other containers took over is free
+  /// (kubelet keeps it until the pod ends, kubernetes#112228).
+  Expected<Moved, Refusal> end_inits(const std::string& pod);
+  Expected<Moved, Refusal> remove_pod(const std::string& pod);
 
   Expected<Moved, Refusal> add(const std::string& id, const HoldingRequest& request);
   Expected<Moved, Refusal> remove(const std::string& id);
@@ -73,8 +116,15 @@ class Holdings {
   CpuSet shared_pool() const;
 
  private:
-  Expected<CpuSet, Refusal> choose(const HoldingRequest& request, const Holding& before,
-                                   bool keep) const;
+  Expected<CpuSet, Refusal> choose(const HoldingRequest& request, const Holding& before, bool keep,
+                                   const CpuSet& reusable = {}) const;
+  /// Of the CPUs that a pod's init containers have left, and the hint for all of it.
+  struct Admission;
+  std::optional<Refusal> place(const PodContainer& container, Admission& admission);
+  std::optional<Refusal> align(int cpus, Admission& admission) const;
+  /// Removes what `gone` says of a pod's containers; false when it had none.
+  template <typename Gone>
+  bool drop(const std::string& pod, const Gone& gone);
   Expected<Moved, Refusal> commit(Holdings next);
   Pipeline pipeline_for(CpuUse use, const CpuSet& liked) const;
   std::optional<Refusal> put(const std::string& id, Holding holding);
@@ -87,6 +137,7 @@ class Holdings {
   CpuSet reserved_;
   OptionSet options_;
   Pipeline policy_;
+  Alignment alignment_;
   std::map<std::string, Holding> holdings_;
   CpuSet exclusive_;
 };

@@ -21,6 +21,8 @@ std::string refusal_text(const Refusal& refusal) {
       return "requested=" + requested + " would leave no cpu to containers that share";
     case Refusal::Reason::kUnknown:
       return "no such container, or it is there already";
+    case Refusal::Reason::kNotAligned:
+      return "Resources cannot be allocated with Topology locality";
   }
   return "refused";
 }

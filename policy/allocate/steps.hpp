@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that built-in policies are made of. policies.cpp has the table of them all.
+// The steps that built-in policies are made of. allocate.cpp has the table of them all.
 #pragma once
 
 #include "policy/allocate/pipeline.hpp"
@@ -18,11 +18,11 @@ void cpu_class(Cycle& cycle);
 void numa_affinity(Cycle& cycle);
 void near_held(Cycle& cycle);
 void isolated_first(Cycle& cycle);
-void fitting_group(Cycle& cycle);
 void whole_cores(Cycle& cycle);
 void one_pool(Cycle& cycle);
 
 // PostFilter
+void least_spread(Cycle& cycle);
 void spill(Cycle& cycle);
 
 // PreScore

@@ -2,6 +2,7 @@
 // Sort, Filter and PostFilter: what is taken first, and from which CPUs.
 #include <algorithm>
 
+#include "policy/allocate/fitting.hpp"
 #include "policy/allocate/steps.hpp"
 
 namespace ka::policy::steps {
@@ -22,17 +23,18 @@ CpuSet aligned_cpus(const Cycle& cycle) {
                                                  : cycle.machine.cpus_of_nodes(nodes);
 }
 
-/// Of the groups in which `cpus` has enough, the one in which it has the fewest; nullptr for none.
-const CpuGroup* tightest(const Cycle& cycle, CpuLevel level, const CpuSet& cpus) {
-  const CpuGroup* best = nullptr;
-  int least = cpus.size() + 1;
-  for (const CpuGroup& group : cycle.machine.groups(level)) {
-    const int room = (group.cpus & cpus).size();
-    if (room < cycle.needed || room >= least) continue;
-    best = &group;
-    least = room;
+/// All free CPUs in the L3s that `cpus` lie in, as far as these share a node and a socket.
+CpuSet room_around(const Machine& machine, const CpuSet& pool, const CpuSet& cpus) {
+  CpuSet room;
+  for (const int cpu : cpus) {
+    if (room.contains(cpu)) continue;
+    CpuSet near = pool;
+    for (const CpuLevel level : {CpuLevel::kSocket, CpuLevel::kNode, CpuLevel::kL3}) {
+      near &= machine.group(level, machine.group_of(level, cpu)).cpus;
+    }
+    room |= near;
   }
-  return best;
+  return room;
 }
 
 }  // namespace
@@ -102,16 +104,6 @@ void isolated_first(Cycle& cycle) {
   cycle.prefer(cycle.machine.topology().nohz_full());
 }
 
-void fitting_group(Cycle& cycle) {
-  for (const CpuLevel level : {CpuLevel::kNode, CpuLevel::kL3}) {
-    const CpuSet& pool = cycle.pools.front();
-    const CpuSet whole = cycle.machine.whole_cores_in(pool);
-    const CpuGroup* group = tightest(cycle, level, whole);
-    if (group == nullptr) group = tightest(cycle, level, pool);
-    if (group != nullptr) cycle.prefer(group->cpus);
-  }
-}
-
 /// A core that preferences have split comes with the last of its CPUs.
 void whole_cores(Cycle& cycle) {
   CpuSet seen, placed;
@@ -129,6 +121,29 @@ void whole_cores(Cycle& cycle) {
 void one_pool(Cycle& cycle) {
   for (std::size_t i = 1; i < cycle.pools.size(); ++i) cycle.pools.front() |= cycle.pools[i];
   cycle.pools.resize(1);
+}
+
+/// In the first pool that is large enough; those before it are taken as a whole.
+void least_spread(Cycle& cycle) {
+  FittingProblem problem{.free = {},
+                         .beside = cycle.request.held,
+                         .cpus = cycle.needed,
+                         .whole_cores = wants(cycle, CpuOption::kFullPcpusOnly)};
+  for (const CpuSet& pool : cycle.pools) {
+    if (pool.size() < problem.cpus) {
+      problem.beside |= pool;
+      problem.cpus -= pool.size();
+      continue;
+    }
+    problem.free = pool;
+    break;
+  }
+  if (problem.cpus == 0 || problem.free.empty()) return;
+  const auto fit = best_fit(cycle.machine, problem);
+  if (!fit) return;
+  const bool by_number = wants(cycle, CpuOption::kDistributeAcrossCores);
+  cycle.prefer(problem.beside |
+               (by_number ? room_around(cycle.machine, problem.free, *fit) : *fit));
 }
 
 /// kubelet takes the aligned CPUs, all of them when they are too few, and then looks at the rest

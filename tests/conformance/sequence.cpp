@@ -5,11 +5,10 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value_to.hpp>
 #include <map>
-#include <optional>
+#include <stdexcept>
 #include <vector>
 
-#include "policy/allocate/allocate.hpp"
-#include "policy/allocate/cpu_hints.hpp"
+#include "policy/allocate/holdings.hpp"
 
 namespace ka::test {
 namespace {
@@ -21,138 +20,95 @@ std::string text(const Case& object, const char* key) {
   return boost::json::value_to<std::string>(object.at(key));
 }
 
-struct Container {
-  std::string name, kind;
-  int cpus = 0;
-};
-
-std::vector<Container> containers_of(const Case& step) {
-  std::vector<Container> containers;
+std::vector<PodContainer> containers_of(const Case& step) {
+  std::vector<PodContainer> containers;
   for (const auto& value : step.at("containers").as_array()) {
     const Case& container = value.as_object();
-    containers.push_back(
-        {text(container, "name"), text(container, "kind"), container.at("cpus").to_number<int>()});
+    const int cpus = container.at("cpus").to_number<int>();
+    if (cpus == 0) continue;  // it runs in the shared pool, which kubelet may leave empty
+    containers.push_back({text(container, "name"),
+                          parse_pod_part(text(container, "kind")).value(),
+                          {.use = CpuUse::kExclusive, .cpus = cpus}});
   }
   return containers;
 }
 
-/// podGuaranteedCPUs.
-int cpus_of_pod(const std::vector<Container>& containers) {
-  int sidecars = 0;
-  int apps = 0;
-  int starting = 0;
-  for (const Container& container : containers) {
-    if (container.kind == "app") apps += container.cpus;
-    if (container.kind == "sidecar") sidecars += container.cpus;
-    if (container.kind == "init" && container.cpus > 0) {
-      starting = std::max(starting, sidecars + container.cpus);
-    }
-  }
-  return std::max(starting, apps + sidecars);
+Alignment alignment_of(const Case& vector) {
+  return {parse_hint_policy(text(vector, "policy")).value(), text(vector, "scope") == "pod"};
 }
 
-using Held = std::map<std::string, CpuSet>;  // "pod/container" to CPUs
+CpuSet reserved_of(const Case& vector) {
+  if (!vector.contains("reserved")) return {};
+  return parse_list<CpuTag>(text(vector, "reserved")).value();
+}
+
+Holdings empty_books(const Machine& machine, const Case& vector) {
+  const OptionSet options = options_of(vector);
+  return Holdings(machine, reserved_of(vector), options, policy_for(options), alignment_of(vector));
+}
 
 class Node {
  public:
-  Node(const Machine& machine, const Case& vector)
-      : machine_(machine), options_(options_of(vector)) {
-    const auto* reserved = vector.if_contains("reserved");
-    if (reserved != nullptr) {
-      reserved_ = parse_list<CpuTag>(boost::json::value_to<std::string>(*reserved)).value();
-    }
-    policy_ = parse_hint_policy(text(vector, "policy")).value();
-    pod_scope_ = text(vector, "scope") == "pod";
-    shared_ = machine.cpus();
-    if (options_.has(CpuOption::kStrictCpuReservation)) shared_ -= reserved_;
-  }
-
-  bool refused() const { return refused_options(options_, machine_, policy_).has_value(); }
+  Node(const Machine& machine, const Case& vector, InitCpus inits)
+      : machine_(machine), vector_(vector), inits_(inits), books_(empty_books(machine, vector)) {}
 
   std::string run(const Case& step) {
     const std::string op = text(step, "op");
     bool admitted = true;
     if (op == "add") admitted = add(text(step, "pod"), containers_of(step));
-    if (op == "remove") remove(text(step, "pod"));
+    if (op == "remove") static_cast<void>(books_.remove_pod(text(step, "pod")));
+    if (op == "restart") restart();
     std::string state;
-    for (const auto& [name, cpus] : held_) state += name + '=' + format_list(cpus) + ' ';
-    return state + "shared=" + format_list(shared_) + (admitted ? "\n" : " refused\n");
+    for (const auto& [name, holding] : books_.all()) {
+      if (inits_ == InitCpus::kFreed && holding.part == PodPart::kInit) continue;
+      state += name + '=' + format_list(holding.cpus) + ' ';
+    }
+    return state + "shared=" + format_list(books_.shared_pool()) + (admitted ? "\n" : " refused\n");
   }
 
  private:
-  /// A pod under way to its admission.
-  struct Pod {
-    std::string name;
-    CpuSet reusable;
-    std::optional<Hint> hint;  ///< of the whole pod
-  };
-
-  bool add(const std::string& name, const std::vector<Container>& containers) {
-    Pod pod{name, {}, {}};
-    bool admitted = true;
-    if (pod_scope_ && policy_ != HintPolicy::kNone) {
-      admitted = align(cpus_of_pod(containers), pod.reusable, pod.hint);
-    }
-    for (const Container& container : containers) {
-      admitted = admitted && place(container, pod);
-    }
-    if (!admitted) remove(name);
-    return admitted;
-  }
-
-  /// False: the topology manager refuses.
-  bool align(int cpus, const CpuSet& reusable, std::optional<Hint>& aligned) const {
-    HintProblem problem{.policy = policy_, .nodes = machine_.topology().nodes(), .providers = {{}}};
-    if (cpus > 0) {
-      problem.providers = {{{"cpu", cpu_hints(machine_, {.available = shared_ - reserved_,
-                                                         .reusable = reusable,
-                                                         .cpus = cpus,
-                                                         .options = options_})}}};
-    }
-    const auto merged = merge_hints(problem);
-    aligned = Hint{merged->affinity, merged->preferred};
-    return merged->admit;
-  }
-
-  bool place(const Container& container, Pod& pod) {
-    std::optional<Hint> hint = pod.hint;
-    if (!pod_scope_ && policy_ != HintPolicy::kNone && !align(container.cpus, pod.reusable, hint)) {
-      return false;
-    }
-    if (container.cpus == 0) return true;
-    const auto answer = allocate(machine_, {.cpus = container.cpus,
-                                            .available = shared_ | pod.reusable,
-                                            .reserved = reserved_,
-                                            .options = options_,
-                                            .numa_affinity = hint ? hint->affinity : std::nullopt});
-    if (!answer) return false;
-    held_[pod.name + '/' + container.name] = answer->cpus;
-    shared_ -= answer->cpus;
-    if (container.kind == "init") {
-      pod.reusable |= answer->cpus;
-    } else {
-      pod.reusable -= answer->cpus;
-    }
+  bool add(const std::string& pod, const std::vector<PodContainer>& containers) {
+    if (!books_.add_pod(pod, containers)) return false;
+    if (inits_ == InitCpus::kFreed) static_cast<void>(books_.end_inits(pod));
     return true;
   }
 
-  void remove(const std::string& pod) {
-    CpuSet freed;
-    std::erase_if(held_, [&](const auto& entry) {
-      if (!entry.first.starts_with(pod + '/')) return false;
-      freed |= entry.second;
-      return true;
-    });
-    shared_ |= freed;
+  void restart() {
+    Holdings restarted = empty_books(machine_, vector_);
+    if (restarted.restore(books_.all())) throw std::logic_error("the books are not in order");
+    books_ = std::move(restarted);
   }
 
   const Machine& machine_;
-  OptionSet options_;
-  CpuSet reserved_, shared_;
-  HintPolicy policy_ = HintPolicy::kNone;
-  bool pod_scope_ = false;
-  Held held_;
+  const Case& vector_;
+  InitCpus inits_;
+  Holdings books_;
 };
+
+bool is_init(const Case& vector, std::string_view id) {
+  for (const auto& step : vector.at("steps").as_array()) {
+    if (text(step.as_object(), "op") != "add") continue;
+    const std::string pod = text(step.as_object(), "pod");
+    for (const auto& container : step.at("containers").as_array()) {
+      const Case& one = container.as_object();
+      if (pod + '/' + text(one, "name") == id) return text(one, "kind") == "init";
+    }
+  }
+  return false;
+}
+
+std::string pod_of(std::string_view id) { return std::string(id.substr(0, id.find('/'))); }
+
+/// An init container's CPU that no other container of its pod took over.
+bool leaks(const Case& vector, const Case& held) {
+  std::map<std::string, CpuSet> inits, others;
+  for (const auto& [id, cpus] : held) {
+    auto& into = is_init(vector, id) ? inits : others;
+    into[pod_of(id)] |= parse_list<CpuTag>(boost::json::value_to<std::string>(cpus)).value();
+  }
+  return std::ranges::any_of(
+      inits, [&](const auto& entry) { return !entry.second.subset_of(others[entry.first]); });
+}
 
 }  // namespace
 
@@ -164,21 +120,30 @@ OptionSet options_of(const Case& vector) {
   return options;
 }
 
-std::string answer_to_sequence(const Machine& machine, const Case& vector) {
-  Node node(machine, vector);
-  if (node.refused()) return "invalid";
+bool leaks(const Case& vector) {
+  if (vector.at("expect").as_object().contains("invalid")) return false;
+  const auto& steps = vector.at("expect").at("steps").as_array();
+  return std::ranges::any_of(
+      steps, [&](const auto& step) { return leaks(vector, step.at("held").as_object()); });
+}
+
+std::string answer_to_sequence(const Machine& machine, const Case& vector, InitCpus inits) {
+  if (refused_options(options_of(vector), machine, alignment_of(vector).policy)) return "invalid";
+  Node node(machine, vector, inits);
   std::string answer;
   for (const auto& step : vector.at("steps").as_array()) answer += node.run(step.as_object());
   return answer;
 }
 
-std::string expected_sequence(const Case& expected) {
+std::string expected_sequence(const Case& vector, InitCpus inits) {
+  const Case& expected = vector.at("expect").as_object();
   if (expected.contains("invalid")) return "invalid";
   std::string answer;
   for (const auto& value : expected.at("steps").as_array()) {
     const Case& step = value.as_object();
     std::map<std::string, std::string> held;
     for (const auto& [name, cpus] : step.at("held").as_object()) {
+      if (inits == InitCpus::kFreed && is_init(vector, name)) continue;
       held[std::string(name)] = boost::json::value_to<std::string>(cpus);
     }
     for (const auto& [name, cpus] : held) answer += name + '=' + cpus + ' ';

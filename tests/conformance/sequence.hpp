@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's life by kubelet's bookkeeping (policy_static.go, scope_container.go, scope_pod.go),
-// with our decisions: hints, merge and CPUs.
+// A node's life as kubelet recorded it (policy_static.go, scope_container.go, scope_pod.go), and in
+// our books.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -14,8 +14,20 @@ namespace ka::test {
 /// The "options" of a case.
 policy::OptionSet options_of(const boost::json::object& vector);
 
-/// Who holds what after each step of a "seq" case, as text that can be compared.
-std::string answer_to_sequence(const policy::Machine& machine, const boost::json::object& vector);
-std::string expected_sequence(const boost::json::object& expected);
+/// What becomes of an init container's CPUs that no other container of its pod takes over.
+enum class InitCpus {
+  kKept,   ///< theirs until the pod goes, as in kubelet (kubernetes#112228)
+  kFreed,  ///< free once the pod's apps begin
+};
+
+/// Whether an init container of a "seq" case keeps such CPUs: kubelet's later answers follow from
+/// it.
+bool leaks(const boost::json::object& vector);
+
+/// Who holds what after each step of a "seq" case, as text that can be compared. With kFreed
+/// without the init containers themselves.
+std::string answer_to_sequence(const policy::Machine& machine, const boost::json::object& vector,
+                               InitCpus inits);
+std::string expected_sequence(const boost::json::object& vector, InitCpus inits);
 
 }  // namespace ka::test
