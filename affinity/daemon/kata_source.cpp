@@ -136,19 +136,29 @@ bool KataSource::look_at_bundle(const watch::Bundle& bundle, watch::BundleWatch:
 }
 
 /// The shim stands for its VMM, which will be born with what it may use. False: a process that is
-/// still becoming its program was not believed, and is to be looked at again.
+/// still becoming its program was not believed, or not narrowed, and is to be looked at again.
 bool KataSource::narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim) {
   const policy::PodRecord* known = engine_.ledger().find(bundle.id);
-  if (known != nullptr && known->vmm) return true;
+  if (known == nullptr || !known->vmm) {
+    report_newborn(bundle, shim);
+  } else if (known->vmm == shim.id) {
+    engine_.look_again(bundle.id);
+  } else {
+    return true;
+  }
+  const auto view = engine_.view(bundle.id);
+  if (!view) return false;
+  if (is_placed(*view)) engine_.shim_narrowed(bundle.id, age_of(shim.id.start_time));
+  return is_placed(*view) || view->observed || view->released;
+}
+
+void KataSource::report_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim) {
   policy::PodSeen pod;
   pod.id = bundle.id;
   pod.pod_uid = base::printable(bundle.pod_uid);
   pod.pod_name = base::printable(bundle.pod_name);
   pod.vmm = shim.id;
   take({{Source::kBundle, std::move(pod)}});
-  const auto view = engine_.view(bundle.id);
-  if (view && is_placed(*view)) engine_.shim_narrowed(bundle.id, age_of(shim.id.start_time));
-  return view.has_value();
 }
 
 /// Nothing where a VMM is known: it may be that only its kinship with the shim cannot be seen.

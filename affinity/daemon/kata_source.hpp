@@ -45,6 +45,7 @@ class KataSource {
  private:
   bool look_at_bundle(const watch::Bundle& bundle, watch::BundleWatch::Effort effort);
   bool narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim);
+  void report_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim);
   void narrow_shim(const policy::Event& event);
   void take(const std::vector<policy::Event>& events);
   void follow_mask(const engine::SandboxView& view, std::vector<policy::Event>& news);

@@ -188,9 +188,13 @@ TEST_CASE("state that cannot be written is said in the answer, in status and in 
   if (!possible()) return;
   Scene scene;
   scene.start();
+  REQUIRE(tests::eventually([&] { return contains(scene.log(), "kind=sandbox-adopted"); }));
   const auto file = scene.path("state/other.json");
   std::filesystem::create_directory(file);
   CHECK(contains(scene.give_last_to("other"), "the state of sandbox other is not on disk"));
   CHECK(contains(scene.ctl({"status"}).out, "the state of sandbox other is not on disk"));
   CHECK(scene.metric("kata_affinity_state_unsaved") == 1);
+  std::filesystem::remove(file);
+  CHECK(tests::eventually([&] { return std::filesystem::is_regular_file(file); }));
+  CHECK(tests::eventually([&] { return scene.metric("kata_affinity_state_unsaved") == 0; }));
 }

@@ -97,7 +97,7 @@ TEST_CASE("libvirt: a domain is one sandbox, and nobody takes it over by saying 
   scene.boot_domain();
   scene.wish("a-pod");
   REQUIRE(scene.run_until([&] { return scene.vmm_of("test") == kVmm; }));
-  CHECK(scene.says("the domain is sandbox test"));
+  CHECK(scene.run_until([&] { return scene.says("the domain is sandbox test"); }));
   scene.run_on();
   CHECK_FALSE(scene.vmm_of("a-pod"));
 }

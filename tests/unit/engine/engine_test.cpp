@@ -403,7 +403,7 @@ TEST_CASE("a node has a largest number of containers") {
   const auto event = [](std::size_t number) {
     policy::ContainerFacts facts;
     facts.id = "c" + std::to_string(number);
-    const std::size_t sandbox = number / policy::kMaxContainers;
+    const std::size_t sandbox = number / 64;
     return policy::Event{policy::Source::kNri,
                          policy::ContainerSeen{"s" + std::to_string(sandbox), facts, {}}};
   };
