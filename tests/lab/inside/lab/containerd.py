@@ -18,7 +18,7 @@ _SHIMS = {"go": "/lab/kata/bin/containerd-shim-kata-v2", "rust": "/lab/kata/runt
 
 
 _PEERS = Path("/lab/peers")
-_CNI = Path("/usr/lib/cni")  # where Debian's containerd looks
+_CNI = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))  # where the containerds of Debian 13 and of Debian 12 look
 _NETWORK = {
     "cniVersion": "1.0.0",
     "name": "lab",
@@ -40,9 +40,10 @@ def start(vms: str, driver: str) -> None:
 
 def _install_network() -> None:
     """containerd lets no such pod onto the host's network."""
-    _CNI.mkdir(parents=True, exist_ok=True)
-    for plugin in ("bridge", "host-local", "loopback"):
-        (_CNI / plugin).symlink_to(_PEERS / f"cni-{plugin}")
+    for place in _CNI:
+        place.mkdir(parents=True, exist_ok=True)
+        for plugin in ("bridge", "host-local", "loopback"):
+            (place / plugin).symlink_to(_PEERS / f"cni-{plugin}")
     folder = Path("/etc/cni/net.d")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "10-lab.conflist").write_text(json.dumps(_NETWORK))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An API server for kubelet, with etcd, on loopback. Both are peers (see the lab's README). There is no scheduler: pods name their node."""
+
+import base64
+import json
+import os
+import secrets
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+_DIRECTORY = Path("/var/lib/lab-api")
+_PROGRAMS = Path("/lab/peers")
+_ETCD, _PORT = "http://127.0.0.1:2379", 6443
+_PODS = "/api/v1/namespaces/lab/pods"
+_PATIENCE = 240.0  # seconds
+# SEC1's form of a private key of P-256, around its 32 bytes: signs accounts' tokens, which nobody asks for.
+_KEY_BEGIN, _KEY_END = bytes.fromhex("30310201010420"), bytes.fromhex("a00a06082a8648ce3d030107")
+_MERGE = "application/strategic-merge-patch+json"
+KUBECONFIG = _DIRECTORY / "kubeconfig"
+
+
+class ApiServer:
+    """Both run within a `with` block. Gives kubelet pods, as lab.kubelet_service does by files."""
+
+    def __init__(self) -> None:
+        _DIRECTORY.mkdir(parents=True)
+        self._token = secrets.token_hex(16)
+        self._running: list[subprocess.Popen] = []
+
+    def __enter__(self) -> "ApiServer":
+        self._start("etcd", f"--data-dir={_DIRECTORY}/etcd", f"--listen-client-urls={_ETCD}", f"--advertise-client-urls={_ETCD}", "--unsafe-no-fsync")
+        self._start("kube-apiserver", *self._arguments())
+        self._wait_until_up()
+        self._write_kubeconfig()
+        self.call("POST", "/api/v1/namespaces", {"metadata": {"name": "lab"}})
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self._running):
+            process.kill()
+            process.wait()
+
+    def put(self, manifest: dict) -> None:
+        """Gives the node a pod."""
+        anywhere = {"nodeName": os.uname().nodename, "tolerations": [{"operator": "Exists"}]}
+        self.call("POST", _PODS, manifest | {"spec": manifest["spec"] | anywhere})
+
+    def remove(self, name: str) -> None:
+        """Takes a pod away."""
+        self.call("DELETE", f"{_PODS}/{name}")
+
+    def resize(self, name: str, limit: str) -> None:
+        """Gives the container `app` of a running pod another CPU limit."""
+        container = {"name": "app", "resources": {"limits": {"cpu": limit}}}
+        self.call("PATCH", f"{_PODS}/{name}/resize", {"spec": {"containers": [container]}}, _MERGE)
+
+    def call(self, method: str, path: str, body: object = None, form: str = "application/json") -> dict:
+        """One call; the answer's object."""
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": form}
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"https://127.0.0.1:{_PORT}{path}", content, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60, context=ssl._create_unverified_context()) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(f"{method} {path}: {error.read().decode()}") from error
+        return json.loads(text) if text.startswith(b"{") else {}
+
+    def _arguments(self) -> list[str]:
+        key = _DIRECTORY / "accounts.key"
+        der = base64.b64encode(_KEY_BEGIN + b"\x01" + secrets.token_bytes(31) + _KEY_END).decode()
+        key.write_text(f"-----BEGIN EC PRIVATE KEY-----\n{der}\n-----END EC PRIVATE KEY-----\n")
+        tokens = _DIRECTORY / "tokens"
+        tokens.write_text(f'{self._token},admin,1,"system:masters"\n')
+        return [
+            *(f"--etcd-servers={_ETCD}", f"--cert-dir={_DIRECTORY}", "--bind-address=127.0.0.1", f"--secure-port={_PORT}"),
+            *(f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}"),
+            *("--service-account-issuer=https://kubernetes.default.svc", f"--token-auth-file={tokens}", "--allow-privileged=true"),
+            # No controller makes accounts, nor says that the node is ready.
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+        ]
+
+    def _start(self, program: str, *arguments: str) -> None:
+        with open(_DIRECTORY / f"{program}.log", "wb") as log:
+            process = subprocess.Popen([_PROGRAMS / program, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self._running.append(process)
+
+    def _wait_until_up(self) -> None:
+        until = time.monotonic() + _PATIENCE
+        while not self._is_up():
+            if time.monotonic() > until or any(process.poll() is not None for process in self._running):
+                logs = "\n".join(log.read_text()[-2000:] for log in _DIRECTORY.glob("*.log"))
+                raise RuntimeError(f"the API server does not come up:\n{logs}")
+            time.sleep(0.5)
+
+    def _is_up(self) -> bool:
+        try:
+            self.call("GET", "/readyz")
+            return True
+        except (OSError, RuntimeError):
+            return False
+
+    def _write_kubeconfig(self) -> None:
+        cluster = {"server": f"https://127.0.0.1:{_PORT}", "insecure-skip-tls-verify": True}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "lab", "cluster": cluster}],
+            "users": [{"name": "lab", "user": {"token": self._token}}],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
+            "current-context": "lab",
+        }
+        KUBECONFIG.write_text(json.dumps(config))
