@@ -186,45 +186,43 @@ class Page {
 };
 
 void add_counters(Page& page, const engine::Counters& counters) {
-  page.labelled(MetricType::Counter, "kata_affinity_events_total", "Events, by who told them.",
+  page.labelled(MetricType::Counter, "kata_affinity_events_total", "Events received, by source.",
                 "source", counters.events);
-  page.counter("kata_affinity_runs_total", "Times that sandboxes were planned and compared.",
+  page.counter("kata_affinity_runs_total", "Planning runs over one or more sandboxes.",
                counters.runs);
-  page.counter("kata_affinity_writes_total", "Affinity system calls made.", counters.writes);
-  page.counter("kata_affinity_cgroup_writes_total", "Cpusets of cgroups written.",
+  page.counter("kata_affinity_writes_total", "sched_setaffinity calls made.", counters.writes);
+  page.counter("kata_affinity_cgroup_writes_total", "Writes to cgroup cpusets.",
                counters.cgroup_writes);
-  page.counter("kata_affinity_drift_found_total",
-               "Threads found elsewhere than planned, moved by someone else.",
+  page.counter("kata_affinity_drift_found_total", "Threads that another program had moved.",
                counters.drift_found);
-  page.counter("kata_affinity_drift_repaired_total", "Of these, the ones that were put back.",
-               counters.drift_repaired);
+  page.counter("kata_affinity_drift_repaired_total",
+               "Threads moved back after another program had moved them.", counters.drift_repaired);
   page.counter("kata_affinity_interrupt_writes_total",
-               "Interrupts of passed-through devices that were sent to other CPUs.",
-               counters.interrupt_writes);
+               "Affinity changes of passed-through device interrupts.", counters.interrupt_writes);
   page.counter("kata_affinity_interrupt_drift_found_total",
-               "Interrupts found elsewhere than planned, moved by someone else.",
-               counters.interrupt_drift_found);
-  page.counter("kata_affinity_threads_gone_total", "Threads that ended before they were placed.",
+               "Interrupts that another program had moved.", counters.interrupt_drift_found);
+  page.counter("kata_affinity_threads_gone_total", "Threads that exited before they were placed.",
                counters.threads_gone);
-  page.labelled(MetricType::Counter, "kata_affinity_errors_total", "Failures by kind.", "kind",
+  page.labelled(MetricType::Counter, "kata_affinity_errors_total", "Errors, by kind.", "kind",
                 counters.errors);
-  page.counter("kata_affinity_memory_moved_bytes_total", "Memory moved to the nodes of its CPUs.",
-               counters.memory_moved);
+  page.counter("kata_affinity_memory_moved_bytes_total",
+               "Memory migrated to the NUMA nodes of its CPUs.", counters.memory_moved);
   page.counter("kata_affinity_memory_failed_bytes_total",
-               "Memory that was to be moved and could not be.", counters.memory_failed);
+               "Memory that the kernel could not migrate.", counters.memory_failed);
   page.histogram("kata_affinity_reaction_seconds",
-                 "Time from an event to the last thread placed and read again.",
+                 "Time from an event until the last thread was placed and read back.",
                  counters.reactions);
-  page.histogram("kata_affinity_answer_seconds",
-                 "Time that a container runtime waited for an answer.", counters.answers);
+  page.histogram("kata_affinity_answer_seconds", "Response time to the container runtime.",
+                 counters.answers);
   page.histogram("kata_affinity_guest_reaction_seconds",
-                 "Time from a plan to a guest's report that its processes are placed by it.",
+                 "Time from a changed plan until the guest confirmed it.",
                  counters.guest_reactions);
   page.histogram("kata_affinity_shim_narrowed_seconds",
-                 "Age of a shim when it was narrowed, before its VMM was there.",
+                 "Age of a shim when it was narrowed, before its VMM started.",
                  counters.narrowed_shims);
   page.counter("kata_affinity_late_total",
-               "Sandboxes narrowed only after the container runtime was answered.", counters.late);
+               "Sandboxes narrowed only after the response to the container runtime.",
+               counters.late);
 }
 
 void add_build(Page& page) {
@@ -234,11 +232,12 @@ void add_build(Page& page) {
 
 void add_trespasses(Page& page, const engine::Trespasses& trespasses) {
   page.labelled(MetricType::Counter, "kata_affinity_foreign_cpus_touched_total",
-                "CPUs owned by other pods on which threads of a sandbox might run, by who told.",
-                "source", trespasses.cpus());
-  page.labelled("kata_affinity_foreign_cpus_seconds",
-                "Time from the word that CPUs are another pod's to the last thread off them.",
-                "source", trespasses.durations());
+                "CPUs owned by other pods on which a sandbox might run, by source.", "source",
+                trespasses.cpus());
+  page.labelled(
+      "kata_affinity_foreign_cpus_seconds",
+      "Time from learning that a CPU belongs to another pod until the last thread has left it.",
+      "source", trespasses.durations());
   page.gauge("kata_affinity_foreign_cpus", "CPUs owned by other pods that sandboxes may use now.",
              trespasses.open_cpus());
 }
@@ -263,7 +262,7 @@ void add_waits(Page& page, engine::Engine& engine) {
     }
   }
   page.counters("kata_affinity_vcpu_wait_seconds_total",
-                "Time that vCPUs were ready to run and had no CPU, by the container they serve.",
+                "Time that vCPUs were runnable but had no CPU, by the container they serve.",
                 seconds);
 }
 
@@ -279,51 +278,52 @@ std::map<std::string_view, double> sources_up(const engine::Engine& engine) {
 void add_gauges(Page& page, const engine::Engine& engine) {
   const Totals totals = add_up(engine);
   const policy::Ledger& ledger = engine.ledger();
-  page.gauge("kata_affinity_sandboxes", "VM sandboxes known.",
+  page.gauge("kata_affinity_sandboxes", "VM sandboxes.",
              static_cast<double>(engine.sandbox_ids().size()));
-  page.gauge("kata_affinity_pods", "Pods known, of all runtimes.",
+  page.gauge("kata_affinity_pods", "Pods of all runtimes.",
              static_cast<double>(ledger.pods().size()));
-  page.labelled(MetricType::Gauge, "kata_affinity_threads", "Threads of sandboxes by role.", "role",
-                totals.threads);
-  page.gauge("kata_affinity_drifted_threads", "Threads that are not where the plan wants them.",
-             totals.drifted);
-  page.gauge("kata_affinity_unmanaged_threads", "Threads that cannot be or are not placed.",
-             totals.unmanaged);
+  page.labelled(MetricType::Gauge, "kata_affinity_threads", "Threads of sandboxes, by role.",
+                "role", totals.threads);
+  page.gauge("kata_affinity_drifted_threads", "Threads not on their planned CPUs.", totals.drifted);
+  page.gauge("kata_affinity_unmanaged_threads", "Threads left alone.", totals.unmanaged);
   page.gauge("kata_affinity_containers_isolated",
-             "Exclusive containers of VM sandboxes that have their CPUs to themselves.",
+             "Exclusive containers of VM sandboxes with their CPUs to themselves.",
              totals.isolated);
   page.labelled(MetricType::Gauge, "kata_affinity_containers_not_isolated",
-                "Exclusive containers that do not, by each reason.", "reason", totals.not_isolated);
-  page.gauge("kata_affinity_interrupts", "Interrupts of passed-through devices of sandboxes.",
+                "Exclusive containers without their CPUs to themselves, by reason.", "reason",
+                totals.not_isolated);
+  page.gauge("kata_affinity_interrupts", "Interrupts of passed-through devices.",
              totals.interrupts);
-  page.gauge("kata_affinity_drifted_interrupts",
-             "Interrupts that do not go where the plan wants them.", totals.drifted_interrupts);
-  page.gauge("kata_affinity_unmanaged_interrupts",
-             "Interrupts that cannot be or are not sent elsewhere.", totals.unmanaged_interrupts);
-  page.gauge("kata_affinity_released_sandboxes", "Sandboxes given back by hand.", totals.released);
+  page.gauge("kata_affinity_drifted_interrupts", "Interrupts not on their planned CPUs.",
+             totals.drifted_interrupts);
+  page.gauge("kata_affinity_unmanaged_interrupts", "Interrupts left alone.",
+             totals.unmanaged_interrupts);
+  page.gauge("kata_affinity_released_sandboxes", "Sandboxes released by an operator.",
+             totals.released);
   page.gauge("kata_affinity_sandboxes_unseen",
-             "Sandboxes of which something cannot be read: what was known of it stays.",
+             "Sandboxes that cannot be read completely; their last known state is kept.",
              totals.unseen);
   page.labelled(MetricType::Gauge, "kata_affinity_guests",
-                "Sandboxes by the state of their guest's agent.", "state", totals.guests);
-  page.labelled(MetricType::Gauge, "kata_affinity_memory_bytes", "Memory of VMs by NUMA node.",
+                "Sandboxes, by state of the guest agent.", "state", totals.guests);
+  page.labelled(MetricType::Gauge, "kata_affinity_memory_bytes", "Memory of VMs, by NUMA node.",
                 "node", totals.memory);
   page.gauge("kata_affinity_misplaced_memory_bytes",
-             "Memory of VMs on other nodes than those of their CPUs.", totals.misplaced);
+             "Memory of VMs on other NUMA nodes than planned.", totals.misplaced);
   page.labelled(MetricType::Gauge, "kata_affinity_plan_warnings",
                 "Warnings of the plans in force, by code.", "code", totals.warnings);
-  page.labelled(MetricType::Gauge, "kata_affinity_source_up", "Sources of events that are heard.",
-                "source", sources_up(engine));
+  page.labelled(MetricType::Gauge, "kata_affinity_source_up",
+                "Whether each event source is connected (1) or not (0).", "source",
+                sources_up(engine));
   page.gauge("kata_affinity_start_waiting",
-             "1 while threads get no more CPUs than they had at the start of the daemon.",
+             "Whether threads may not get more CPUs yet after a start of the daemon (1).",
              engine.gate().may_widen() ? 0 : 1);
-  page.gauge("kata_affinity_state_lost", "State files of before the start that cannot be read.",
+  page.gauge("kata_affinity_state_lost", "State files of an earlier daemon that cannot be read.",
              static_cast<double>(engine.gate().lost().size()));
   page.gauge("kata_affinity_state_unsaved", "Sandboxes whose state cannot be written.",
              static_cast<double>(engine.unsaved().size()));
-  page.gauge("kata_affinity_exclusive_cpus", "CPUs that containers own exclusively.",
+  page.gauge("kata_affinity_exclusive_cpus", "CPUs owned by exclusive containers.",
              ledger.exclusive().size());
-  page.gauge("kata_affinity_shared_pool_cpus", "CPUs of the shared pool.",
+  page.gauge("kata_affinity_shared_pool_cpus", "CPUs in the shared pool.",
              ledger.shared_pool(engine.topology().online()).size());
 }
 

@@ -396,10 +396,10 @@ std::string describe_sandboxes(const json::value& list) {
 
 std::string describe_reasons(const json::value& explanation) {
   return "sandbox " + text_of(explanation, "id") + '\n' +
-         section("What is known [and who says so]", array_of(explanation, "facts"), "-") +
-         section("What follows from it", array_of(explanation, "rules"), "-") +
-         section("What came out", array_of(explanation, "results"), "-") +
-         section("What is less than was asked for", array_of(explanation, "warnings"), "!");
+         section("Facts [source]", array_of(explanation, "facts"), "-") +
+         section("Rules applied", array_of(explanation, "rules"), "-") +
+         section("Result", array_of(explanation, "results"), "-") +
+         section("Warnings", array_of(explanation, "warnings"), "!");
 }
 
 std::string describe_outcome(const json::value& outcome) {

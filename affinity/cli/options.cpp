@@ -37,7 +37,7 @@ void declare_topology(CLI::App& app, Command& chosen) {
 void declare_plan(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<PlanOptions>();
   CLI::App& command =
-      add_command(app, chosen, options, "plan", "say what would be done, without a daemon");
+      add_command(app, chosen, options, "plan", "show what the daemon would do, without one");
   command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
   command.add_option("--scenario", options->scenario, "what-if scenario, JSON (- for stdin)")
       ->required();
@@ -121,24 +121,26 @@ void declare_merge_hints(CLI::App& app, Command& chosen) {
 
 void declare_doctor(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<DoctorOptions>();
-  CLI::App& command = add_command(app, chosen, options, "doctor",
-                                  "look for what keeps this node from keeping the promise");
-  command.add_option("--root", options->root, "where the node's file system is")
+  CLI::App& command =
+      add_command(app, chosen, options, "doctor",
+                  "check this node's configuration for anything that defeats isolation");
+  command.add_option("--root", options->root, "root of the node's file system")
       ->capture_default_str();
 }
 
 void declare_setup(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<SetupOptions>();
   CLI::App& command = add_command(app, chosen, options, "setup",
-                                  "put our settings beside Kata's, or show what that would be");
-  command.add_flag("--yes", options->yes, "do it, not only show it");
-  command.add_flag("--undo", options->undo, "take back what setup did");
-  command.add_flag("--proxy", options->proxy, "also make a runtime of our shim for containerd");
-  command.add_option("--mode", options->mode, "observe: write nothing; follow: place threads")
+                                  "write a drop-in beside Kata's configuration; shows it first");
+  command.add_flag("--yes", options->yes, "write the files");
+  command.add_flag("--undo", options->undo, "remove what setup wrote");
+  command.add_flag("--proxy", options->proxy,
+                   "also create a containerd runtime for the shim proxy");
+  command.add_option("--mode", options->mode, "observe: plan only; follow: place threads")
       ->check(CLI::IsMember({"observe", "follow"}))
       ->capture_default_str();
-  command.add_option("--kata-config", options->kata_configs, "a configuration.toml kept elsewhere");
-  command.add_option("--root", options->root, "where the node's file system is")
+  command.add_option("--kata-config", options->kata_configs, "configuration.toml in another place");
+  command.add_option("--root", options->root, "root of the node's file system")
       ->capture_default_str();
 }
 
@@ -153,14 +155,13 @@ void declare_guest_image(CLI::App& app, Command& chosen) {
   CLI::App& group = *app.add_subcommand("guest-image", "put the agent into images for guests");
   group.require_subcommand(1)->fallthrough();
   const auto check = std::make_shared<GuestImageCheckOptions>();
-  add_command(group, chosen, check, "check", "say whether, and which, agent is in an image")
+  add_command(group, chosen, check, "check", "show which agent is in an image")
       .add_option("IMAGE", check->image, "an initrd or a disk image")
       ->required();
   const auto add = std::make_shared<GuestImageAddOptions>();
   CLI::App& adding = add_command(group, chosen, add, "add",
                                  "make an image with the agent of an initrd or a disk (ext4)");
-  adding.add_option("IMAGE", add->image, "an initrd or a disk image; it stays as it is")
-      ->required();
+  adding.add_option("IMAGE", add->image, "initrd or disk image; not modified")->required();
   declare_making(adding, *add);
   const auto extension = std::make_shared<GuestImageExtensionOptions>();
   CLI::App& extending = add_command(group, chosen, extension, "extension",
@@ -183,9 +184,8 @@ void declare_explain(CLI::App& app, Command& chosen) {
   const auto sandbox = std::make_shared<ExplainOptions>();
   const auto request = std::make_shared<AllocateOptions>();
   request->explain = true;
-  CLI::App& command =
-      add_about_sandbox(app, chosen, sandbox, "explain",
-                        "say why a sandbox is placed as it is, or CPUs are chosen", false);
+  CLI::App& command = add_about_sandbox(app, chosen, sandbox, "explain",
+                                        "show why threads or CPUs are placed as they are", false);
   CLI::Option& cpus = declare_request(command, *request);
   cpus.excludes(command.get_option("ID"));
   command.callback([sandbox, request, &cpus, &chosen] {
@@ -197,24 +197,22 @@ void declare_explain(CLI::App& app, Command& chosen) {
 void declare_views(CLI::App& app, Command& chosen) {
   const auto status = std::make_shared<StatusOptions>();
   add_about_sandbox(app, chosen, status, "status", "show sandboxes, threads and CPUs", false)
-      .add_flag("--watch", status->watch, "show it again every second");
+      .add_flag("--watch", status->watch, "refresh every second");
   declare_explain(app, chosen);
   const auto map = std::make_shared<MapOptions>();
   add_command(app, chosen, map, "map", "show who owns which CPU")
-      .add_option("--svg", map->svg, "write it as a picture to this file (- for stdout)");
+      .add_option("--svg", map->svg, "write an SVG picture to this file (- for stdout)");
   const auto verify = std::make_shared<VerifyOptions>();
-  add_command(app, chosen, verify, "verify",
-              "read the kernel afresh: ok, degraded, violated or unknown")
-      .add_flag("--strict", verify->strict, "exit with 1 when the verdict is degraded, too");
-  add_command(app, chosen, std::make_shared<EventsOptions>(), "events",
-              "show what happens, as it happens");
+  add_command(app, chosen, verify, "verify", "re-read the kernel and check the invariants")
+      .add_flag("--strict", verify->strict, "also exit with 1 when degraded");
+  add_command(app, chosen, std::make_shared<EventsOptions>(), "events", "stream events");
 }
 
 void declare_actions(CLI::App& app, Command& chosen) {
   add_about_sandbox(app, chosen, std::make_shared<ReconcileOptions>(), "reconcile",
-                    "plan and place again, one sandbox or all", false);
+                    "plan and place again: one sandbox, or all", false);
   add_about_sandbox(app, chosen, std::make_shared<ReleaseOptions>(), "release",
-                    "give threads the mask they would have without us, one sandbox or all", false);
+                    "restore threads' masks: one sandbox, or all", false);
 }
 
 void declare_sandbox(CLI::App& app, Command& chosen) {
@@ -225,40 +223,39 @@ void declare_sandbox(CLI::App& app, Command& chosen) {
       add_about_sandbox(group, chosen, options, "add", "a sandbox that nobody else reports", true);
   CLI::Option_group& vm = *add.add_option_group("the VM");
   vm.require_option(1);
-  vm.add_option("--vmm-pid", options->vmm_pid, "process of the VMM");
-  vm.add_option("--domain", options->domain, "the libvirt domain that the VM is");
-  add.add_option("--qmp", options->qmp, "a QMP socket that is ours alone");
+  vm.add_option("--vmm-pid", options->vmm_pid, "pid of the VMM");
+  vm.add_option("--domain", options->domain, "libvirt domain of the VM");
+  add.add_option("--qmp", options->qmp, "QMP socket for kata-affinity's own use");
   add.add_option("--agent", options->agent, "address of the guest agent");
-  add.add_option("--cgroup", options->cgroup, "its cgroup, below the cgroup mount");
+  add.add_option("--cgroup", options->cgroup, "cgroup of the sandbox, below the cgroup mount");
   add.add_option("--pod-uid", options->pod_uid, "the pod's uid");
   add.add_option("--pod-name", options->pod_name, "NAMESPACE/NAME");
-  add.add_option("--handler", options->handler, "its runtime handler");
+  add.add_option("--handler", options->handler, "runtime handler");
   add_about_sandbox(group, chosen, std::make_shared<SandboxRemoveOptions>(), "rm",
-                    "forget it and give its threads back", true);
+                    "forget a sandbox and release its threads", true);
 }
 
 void declare_container(CLI::App& app, Command& chosen) {
   CLI::App& group = *app.add_subcommand("container", "tell the daemon of a container");
   group.require_subcommand(1)->fallthrough();
   const auto options = std::make_shared<ContainerUpdateOptions>();
-  CLI::App& update = add_command(group, chosen, options, "update",
-                                 "its whole spec; what is left out is no constraint");
+  CLI::App& update = add_command(group, chosen, options, "update", "set a container's whole spec");
   update.add_option("SANDBOX", options->sandbox, "sandbox id")->required();
   update.add_option("ID", options->container, "container id")->required();
-  update.add_option("--name", options->name, "its name in the pod");
+  update.add_option("--name", options->name, "name in the pod");
   update.add_option("--cpus", options->cpus, "cpuset, as in 0-3,8");
-  update.add_option("--mems", options->mems, "memory nodes");
-  update.add_option("--quota", options->quota, "CFS quota, microseconds a period");
-  update.add_option("--period", options->period, "CFS period, microseconds");
+  update.add_option("--mems", options->mems, "NUMA nodes");
+  update.add_option("--quota", options->quota, "CFS quota per period, in microseconds");
+  update.add_option("--period", options->period, "CFS period, in microseconds");
   CLI::Option* exclusive = update.add_flag_callback(
       "--exclusive", [options] { options->exclusive = true; },
-      "it owns its CPUs (default: when its quota is worth all of them)");
+      "it owns its CPUs (default: if its quota equals them)");
   update
       .add_flag_callback(
-          "--shared", [options] { options->exclusive = false; }, "it shares them with others")
+          "--shared", [options] { options->exclusive = false; }, "it shares its CPUs")
       ->excludes(exclusive);
   const auto gone = std::make_shared<ContainerRemoveOptions>();
-  CLI::App& remove = add_command(group, chosen, gone, "rm", "it is gone");
+  CLI::App& remove = add_command(group, chosen, gone, "rm", "forget a container");
   remove.add_option("SANDBOX", gone->sandbox, "sandbox id")->required();
   remove.add_option("ID", gone->container, "container id")->required();
 }
@@ -275,15 +272,14 @@ void declare_pin(CLI::App& app, Command& chosen, const char* name, const char* r
   CLI::Option* thread = nullptr;
   if (*one != 0) thread = command.add_option(one, options->thread, "which one");
   CLI::Option* cpus = command.add_option("CPUS", options->cpus, "cpuset, as in 0-3,8");
-  CLI::Option* remove =
-      command.add_flag("--remove", options->remove, "place them by the plan again");
+  CLI::Option* remove = command.add_flag("--remove", options->remove, "return to the plan");
   remove->excludes(cpus);
-  command.add_option("--for", options->lasts_for, "until when, as in 90s, 10m, 2h (else for good)")
+  command.add_option("--for", options->lasts_for, "duration, as in 90s, 10m, 2h (default: no end)")
       ->transform(CLI::AsNumberWithUnit(
           std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}}))
       ->check(CLI::PositiveNumber)
       ->needs(cpus);
-  command.add_flag("--force", options->force, "also where it takes a CPU from a dedicated vCPU")
+  command.add_flag("--force", options->force, "even if it takes a CPU from a dedicated vCPU")
       ->needs(cpus);
   if (thread != nullptr) remove->needs(thread);
 }
@@ -313,9 +309,9 @@ void declare_commands(CLI::App& app, Command& chosen) {
 
 constexpr const char* kExamples =
     "Examples:\n"
-    "  kata-affinityctl doctor               what on this node is in the way, and what to do\n"
-    "  kata-affinityctl status --watch       sandboxes, threads and CPUs, as they change\n"
-    "  kata-affinityctl explain ID           why a sandbox is placed as it is\n"
+    "  kata-affinityctl doctor               check this node's configuration\n"
+    "  kata-affinityctl status --watch       live view of sandboxes and threads\n"
+    "  kata-affinityctl explain ID           why its threads run where they do\n"
     "  kata-affinityctl verify               exit status 1 when violated or unknown";
 
 /// A command that needs no daemon needs no socket either.
@@ -340,7 +336,7 @@ std::string complaint(const CLI::App* app, const CLI::Error& error) {
 
 Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream& out,
                                  std::ostream& err) {
-  CLI::App app("Shows and steers which CPUs the threads of VM sandboxes run on.",
+  CLI::App app("Show and control which CPUs the threads of VM sandboxes run on.",
                "kata-affinityctl");
   app.set_version_flag("--version", std::string("kata-affinityctl ") + version::text());
   app.require_subcommand(1);
@@ -349,7 +345,7 @@ Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream
   Invocation invocation;
   app.add_flag("--json", invocation.json, "print one JSON document");
   std::string socket;
-  app.add_option("--socket", socket, "where the daemon listens")->default_str(Online{}.socket);
+  app.add_option("--socket", socket, "the daemon's socket")->default_str(Online{}.socket);
   declare_commands(app, invocation.command);
   try {
     app.parse(argc, argv);

@@ -228,7 +228,7 @@ void Guests::lost(const std::string& sandbox, const std::string& reason) {
   guest.asked.reset();
   show(sandbox, guest);
   if (was_there)
-    log_.warning("a guest's agent is lost", {{"sandbox", sandbox}, {"reason", reason}});
+    log_.warning("lost connection to guest agent", {{"sandbox", sandbox}, {"reason", reason}});
   if (!was_there && guest.through == policy::GuestAgent::kAuto) fall_back(sandbox, guest);
   let_starts_go_on(sandbox);
 }

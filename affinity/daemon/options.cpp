@@ -15,9 +15,9 @@ namespace {
 constexpr int kWrongUsage = 2;
 constexpr const char* kExamples =
     "Examples:\n"
-    "  kata-affinityd --check-config                      is the configuration good?\n"
+    "  kata-affinityd --check-config                      check the configuration\n"
     "  kata-affinityd --config /tmp/try.toml --socket /tmp/try.sock\n"
-    "  systemctl reload kata-affinityd                    read the configuration again";
+    "  systemctl reload kata-affinityd                    apply a changed configuration";
 
 }  // namespace
 
@@ -32,9 +32,9 @@ Expected<Options, int> parse(int argc, const char* const* argv) {
   Options options;
   app.add_option("--config", options.config,
                  "configuration.toml with [affinity] (default: the first of Kata's)");
-  app.add_flag("--check-config", options.check_config, "check the configuration and end");
-  app.add_option("--socket", options.socket, "where the API listens")->capture_default_str();
-  app.add_option("--state-dir", options.state_dir, "in place of the configuration's state_dir");
+  app.add_flag("--check-config", options.check_config, "check the configuration and exit");
+  app.add_option("--socket", options.socket, "socket of the API")->capture_default_str();
+  app.add_option("--state-dir", options.state_dir, "overrides state_dir of the configuration");
   app.add_option("--topology", options.topology,
                  "host, synthetic:DESCRIPTION, or a file of hwloc XML or JSON")
       ->capture_default_str();
@@ -43,7 +43,7 @@ Expected<Options, int> parse(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--cgroup-root", options.roots.cgroup, "where cgroups are mounted")
       ->capture_default_str();
-  app.add_option("--run", options.run, "below which Kata keeps its sandboxes' folders")
+  app.add_option("--run", options.run, "directory of Kata's and the daemon's run-time files")
       ->capture_default_str();
   try {
     app.parse(argc, argv);

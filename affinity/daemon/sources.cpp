@@ -159,7 +159,7 @@ void Sources::answered(std::string_view method, std::chrono::nanoseconds took) {
   engine_.count_answer(took);
   if (took <= kBudget) return;
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
-  log_.warning("the container runtime had to wait",
+  log_.warning("NRI response exceeded its 50 ms budget",
                {{"call", std::string(method)}, {"milliseconds", std::to_string(milliseconds)}});
 }
 

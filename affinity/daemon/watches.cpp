@@ -202,7 +202,7 @@ void Watches::follow_monitor(const std::string& id, Watch& watch, const std::str
 void Watches::monitor_failed(const std::string& id, const base::Error& error) {
   const auto found = watches_.find(id);
   if (found == watches_.end() || ++found->second.failures != 2) return;
-  log_.warning("the monitor does not answer, vCPUs are told without it",
+  log_.warning("VMM monitor not responding; identifying vCPUs without it",
                {{"sandbox", id}, {"reason", error.message}});
 }
 

@@ -63,7 +63,7 @@ base::Result<boost::json::value> parse_json(std::string_view text, const std::st
   if (const auto doubled = find_doubled_key(text)) {
     return base::fail(base::ErrorCode::kInvalid, name + ':' + line_and_column(text, doubled->end) +
                                                      ": \"" + base::printable(doubled->key) +
-                                                     "\" stands here a second time");
+                                                     "\" is a duplicate key");
   }
   return parser.release();
 }

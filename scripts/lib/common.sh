@@ -45,6 +45,14 @@ configure() {
   (cd "$project" && cmake --preset "$@") >"$log" 2>&1 || { cat "$log" >&2; return 1; }
 }
 
+# As build, with a line for each tenth that is done.
+build_with_progress() {
+  local log="$project/build/$1.build.log"
+  ninja -C "$project/build/$1" -j "$(build_jobs)" "${@:2}" | tee "$log" | awk -F '[][/]' '
+    /^\[[0-9]+\/[0-9]+\]/ {tenth = int(10 * $2 / $3); if (tenth > last) {printf "  built %d of %d\n", $2, $3; fflush(); last = tenth}}' ||
+    { tail -n 40 "$log" >&2; return 1; }
+}
+
 # $1: preset; then targets (none: all). Quiet unless it fails.
 build() {
   # There is one thing that ninja says all the same.

@@ -59,6 +59,8 @@ vm_start() {
     -serial "file:$dir/console" -qmp "unix:$dir/qmp.sock,server=on,wait=off" \
     -object iothread,id=io1 "${@:4}" >"$dir/qemu.log" 2>&1 &
   vm_pid=$!
+  # Bash would otherwise print "Aborted" over the caller's output when a QEMU ends by a signal.
+  disown "$vm_pid"
 }
 
 vm_cpu() { case "$1" in kvm*) echo host,pmu=off ;; *) echo max ;; esac; }
@@ -86,9 +88,15 @@ vm_wait() {
   return 1
 }
 
+# Bash reaps what it disowned by itself.
 vm_stop() {
+  local tries
   kill "$1" 2>/dev/null || return 0
-  wait "$1" 2>/dev/null || true
+  for tries in $(seq 200); do
+    kill -0 "$1" 2>/dev/null || return 0
+    [ "$tries" != 100 ] || kill -KILL "$1" 2>/dev/null || true
+    sleep 0.05
+  done
 }
 
 # Boots a VM by the best accelerator that really boots a guest here: /dev/kvm may open and the guest still get nowhere;

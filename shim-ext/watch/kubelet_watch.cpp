@@ -38,7 +38,7 @@ KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path fi
 void KubeletWatch::refresh() {
   if (!watched_) watched_ = inotify_.watch(file_.parent_path()).has_value();
   const auto now = stamp_of(file_);
-  if (!now) return stand_(false, file_.native() + " cannot be seen; what it said before holds");
+  if (!now) return stand_(false, file_.native() + " cannot be seen; keeping the last good state");
   const auto before = std::exchange(stamp_, now);
   if (before == now && !unread_) return;
   if (now == Stamp{}) {
@@ -55,10 +55,10 @@ void KubeletWatch::read() {
   const bool again = std::exchange(unread_, !state && state.error().code != ErrorCode::kInvalid);
   if (!state) {
     if (!again) {
-      log_.warning("kubelet's state cannot be used, what it said before holds",
+      log_.warning("cannot read cpu_manager_state; keeping the last good state",
                    {{"file", file_.native()}, {"reason", state.error().message}});
     }
-    stand_(false, state.error().message + "; what it said before holds");
+    stand_(false, state.error().message + "; keeping the last good state");
     return;
   }
   if (!state->checksum_fits) {

@@ -111,13 +111,13 @@ TEST_CASE("explain answers in sentences with their sources", "[cli]") {
       "results":["vCPU 0 floats on CPUs 0-1"],
       "warnings":[{"code":"not-isolated","text":"not isolated: CPU 4"}]})")) ==
         "sandbox s1\n"
-        "What is known [and who says so]\n"
+        "Facts [source]\n"
         "  - the VM is process 100 [api]\n"
-        "What follows from it\n"
+        "Rules applied\n"
         "  - 1 vCPU floats on CPUs 0-1\n"
-        "What came out\n"
+        "Result\n"
         "  - vCPU 0 floats on CPUs 0-1\n"
-        "What is less than was asked for\n"
+        "Warnings\n"
         "  ! not isolated: CPU 4\n");
 }
 

@@ -46,7 +46,7 @@ TEST_CASE("broken JSON is told with line and column") {
 
 TEST_CASE("a key that an object has twice is refused where it stands") {
   CHECK(parse_error("{\"cpus\": \"0\",\n \"cpus\": \"1\"}") ==
-        "in.json:2:7: \"cpus\" stands here a second time");
+        "in.json:2:7: \"cpus\" is a duplicate key");
   CHECK(parse_error(R"([{"a":{"b":1,"\u0062":2}}])").find("\"b\" stands") != std::string::npos);
   CHECK(parse_error(R"([{"a":1},{"a":2,"b":{"a":3}}])") == "");
 }
