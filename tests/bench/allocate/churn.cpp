@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A day of pods on a node of 256 CPUs: 100,000 requests that come and go, the same for every
-// strategy. Prints a table, and draws how broken the free CPUs are over the day.
+// A day of pods on a node of 256 CPUs: the same pods come and go by kubelet's rules, with each
+// policy of its topology manager, and by ours. Prints a table, and draws refusals and splits.
 //
 //   bench_churn [SVG]
 #include <fmt/core.h>
@@ -9,30 +9,37 @@
 #include <fstream>
 #include <queue>
 
-#include "policy/allocate/allocate.hpp"
+#include "policy/allocate/life.hpp"
 #include "tests/bench/allocate/scenes.hpp"
 
 using namespace ka::policy;
 
 namespace {
 
-constexpr int kRequests = 100000;
-constexpr int kSamples = 200;
+constexpr int kPods = 20000;
 
 struct Pod {
-  int cpus = 0;
-  int lifetime = 0;  ///< in requests
+  std::vector<PodContainer> containers;
+  int lifetime = 0;  ///< in pods
 };
 
-/// Mostly small pods, now and then one larger than a node; their lifetimes keep the node nearly
-/// full.
-std::vector<Pod> day_of_pods() {
+PodContainer container(const char* name, PodPart part, int cpus) {
+  return {name, part, {.use = CpuUse::kExclusive, .cpus = cpus}};
+}
+
+/// Mostly small pods, now and then one larger than a node; one in ten has an init container. Their
+/// lifetimes keep the node nearly full. Even numbers of CPUs, so that all can be on whole cores.
+std::vector<Pod> day_of_pods(bool even) {
   std::mt19937 random(20240611);
   const int sizes[] = {1, 1, 2, 2, 3, 4, 4, 4, 5, 8, 8, 12, 16, 24, 48};
   std::vector<Pod> pods;
-  for (int i = 0; i < kRequests; ++i) {
-    const int size = sizes[random() % std::size(sizes)];
-    pods.push_back({size, 2 + static_cast<int>(random() % 44)});
+  for (int i = 0; i < kPods; ++i) {
+    int size = sizes[random() % std::size(sizes)];
+    if (even) size += size % 2;
+    Pod pod{{}, 2 + static_cast<int>(random() % 44)};
+    if (random() % 10 == 0) pod.containers.push_back(container("init", PodPart::kInit, 2 * size));
+    pod.containers.push_back(container("app", PodPart::kApp, size));
+    pods.push_back(std::move(pod));
   }
   return pods;
 }
@@ -40,153 +47,111 @@ std::vector<Pod> day_of_pods() {
 struct Strategy {
   std::string name;
   OptionSet options;
-  std::string colour;
   const Pipeline& policy;
+  HintPolicy hints = HintPolicy::kNone;
+  Life::InitCpus inits = Life::InitCpus::kFreed;
 };
 
 struct Day {
-  double broken = 0;  ///< mean share of the free CPUs whose core is in use
-  int refused = 0;
-  int fits_node = 0;        ///< requests that are not larger than a node
-  int cross_node = 0;       ///< those of them that got CPUs of several
-  double microseconds = 0;  ///< of CPU time, for each request
-  std::vector<double> samples;
+  Toll toll;
+  double broken = 0;        ///< mean share of the free CPUs whose core is in use
+  double microseconds = 0;  ///< of CPU time, for each pod
 };
 
-class Node {
- public:
-  explicit Node(const Machine& machine) : machine_(machine), free_(machine.cpus()) {}
-
-  void release_until(int now) {
-    for (; !running_.empty() && running_.top().end <= now; running_.pop()) {
-      free_ |= running_.top().cpus;
-    }
-  }
-
-  void start(CpuSet cpus, int end) {
-    free_ -= cpus;
-    running_.push({end, std::move(cpus)});
-  }
-
-  const CpuSet& free() const { return free_; }
-
-  double broken() const {
-    if (free_.empty()) return 0;
-    return 1.0 - static_cast<double>(machine_.whole_cores_in(free_).size()) / free_.size();
-  }
-
- private:
-  struct Running {
-    int end = 0;
-    CpuSet cpus;
-    bool operator<(const Running& other) const { return end > other.end; }
-  };
-
-  const Machine& machine_;
-  CpuSet free_;
-  std::priority_queue<Running> running_;
-};
-
-void place(const Machine& machine, const Strategy& strategy, const Pod& pod, int now, Node& node,
-           Day& day) {
-  CpuRequest request{.cpus = pod.cpus, .available = node.free(), .options = strategy.options};
-  // Who wants whole cores has to ask for them.
-  if (strategy.options.has(CpuOption::kFullPcpusOnly)) request.cpus += request.cpus % 2;
-  auto answer = allocate(machine, request, strategy.policy);
-  const bool fits = pod.cpus <= machine.group(CpuLevel::kNode, 0).size;
-  if (!answer) {
-    ++day.refused;
-    return;
-  }
-  if (fits) {
-    ++day.fits_node;
-    if (machine.topology().nodes_of(answer->cpus).size() > 1) ++day.cross_node;
-  }
-  node.start(std::move(answer->cpus), now + pod.lifetime);
-}
-
-Day live(const Machine& machine, const Strategy& strategy, const std::vector<Pod>& pods) {
+Day live(const Machine& machine, const Strategy& strategy) {
+  const std::vector<Pod> pods = day_of_pods(strategy.options.has(CpuOption::kFullPcpusOnly));
+  Life life(machine,
+            Holdings(machine, {}, strategy.options, strategy.policy, {.policy = strategy.hints}),
+            strategy.inits);
+  using End = std::pair<int, std::string>;
+  std::priority_queue<End, std::vector<End>, std::greater<>> running;
   Day day;
-  Node node(machine);
-  double since_sample = 0;
   const std::clock_t begin = std::clock();
-  for (int now = 0; now < kRequests; ++now) {
-    node.release_until(now);
-    place(machine, strategy, pods[static_cast<std::size_t>(now)], now, node, day);
-    const double broken = node.broken();
-    day.broken += broken / kRequests;
-    since_sample += broken;
-    if ((now + 1) % (kRequests / kSamples) != 0) continue;
-    day.samples.push_back(since_sample * kSamples / kRequests);
-    since_sample = 0;
+  for (int now = 0; now < kPods; ++now) {
+    for (; !running.empty() && running.top().first <= now; running.pop()) {
+      life.remove(running.top().second);
+    }
+    const Pod& pod = pods[static_cast<std::size_t>(now)];
+    const std::string name = std::to_string(now);
+    if (life.add(name, pod.containers)) running.emplace(now + pod.lifetime, name);
+    day.broken += life.broken() / kPods;
   }
-  day.microseconds = 1e6 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC / kRequests;
+  day.microseconds = 1e6 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC / kPods;
+  day.toll = life.toll();
   return day;
 }
 
-std::string curve(const Strategy& strategy, const Day& day, int row) {
-  std::string points;
-  for (std::size_t i = 0; i < day.samples.size(); ++i) {
-    points += fmt::format("{},{:.1f} ", 60 + 3 * i, 260 - 240 * day.samples[i]);
-  }
-  const int y = 30 + 18 * row;
-  return fmt::format(
-      "<polyline points='{}' fill='none' stroke='{}' stroke-width='1.5'/>\n"
-      "<text x='680' y='{}' fill='{}'>{}</text>\n",
-      points, strategy.colour, y, strategy.colour, strategy.name);
-}
-
-std::string axes() {
-  std::string svg;
-  for (int percent = 0; percent <= 100; percent += 25) {
-    const int y = 260 - 240 * percent / 100;
-    svg += fmt::format(
-        "<line x1='60' y1='{}' x2='660' y2='{}' stroke='#ddd'/>\n"
-        "<text x='52' y='{}' text-anchor='end'>{} %</text>\n",
-        y, y, y + 4, percent);
-  }
-  return svg +
-         "<text x='360' y='285' text-anchor='middle'>100,000 requests; share of the free CPUs "
-         "whose core is in use</text>\n";
-}
-
-void draw(const char* file, const std::string& curves) {
-  std::ofstream(file) << "<svg xmlns='http://www.w3.org/2000/svg' width='960' height='300' "
-                         "font-family='sans-serif' font-size='12'>\n"
-                         "<rect width='960' height='300' fill='white'/>\n"
-                      << axes() << curves << "</svg>\n";
-}
-
 double percent(int part, int whole) { return whole == 0 ? 0 : 100.0 * part / whole; }
+
+std::string bar(int y, double value, const char* colour) {
+  return fmt::format(
+      "<rect x='190' y='{}' width='{:.1f}' height='9' fill='{}'/>\n"
+      "<text x='{:.1f}' y='{}' font-size='10'>{:.1f} %</text>\n",
+      y, 7 * value, colour, 195 + 7 * value, y + 8, value);
+}
+
+std::string bars(const Strategy& strategy, const Day& day, int row) {
+  const int y = 40 + 40 * row;
+  const Toll& toll = day.toll;
+  return fmt::format("<text x='182' y='{}' text-anchor='end'>{}</text>\n", y + 19, strategy.name) +
+         bar(y, percent(toll.refused, toll.pods), "#d62728") +
+         bar(y + 11, percent(toll.split_nodes, toll.containers), "#1f77b4") +
+         bar(y + 22, percent(toll.split_l3s, toll.containers), "#7fb2d9");
+}
+
+constexpr const char* kLegend =
+    "<g font-size='12'><rect x='190' y='14' width='9' height='9' fill='#d62728'/>"
+    "<text x='204' y='23'>pods refused</text>"
+    "<rect x='310' y='14' width='9' height='9' fill='#1f77b4'/>"
+    "<text x='324' y='23'>containers on more nodes than needed</text>"
+    "<rect x='580' y='14' width='9' height='9' fill='#7fb2d9'/>"
+    "<text x='594' y='23'>on more L3 caches than needed</text></g>\n";
+
+void draw(const char* file, const std::string& rows, int count) {
+  const int height = 50 + 40 * count;
+  std::ofstream(file) << fmt::format(
+                             "<svg xmlns='http://www.w3.org/2000/svg' width='960' height='{}' "
+                             "font-family='sans-serif' font-size='12'>\n"
+                             "<rect width='960' height='{}' fill='white'/>\n",
+                             height, height)
+                      << kLegend << rows << "</svg>\n";
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   using enum CpuOption;
+  using enum HintPolicy;
+  const auto kept = Life::InitCpus::kKept;
   const Strategy strategies[] = {
-      {"packed", {}, "#1f77b4", packed_policy()},
-      {"packed, whole L3 caches", {kPreferAlignByUncoreCache}, "#17becf", packed_policy()},
-      {"packed, full-pcpus-only", {kFullPcpusOnly}, "#2ca02c", packed_policy()},
-      {"packed, across cores", {kDistributeAcrossCores}, "#d62728", packed_policy()},
-      {"distributed", {kDistributeAcrossNuma}, "#ff7f0e", distributed_policy()},
-      {"distributed, full-pcpus-only",
-       {kDistributeAcrossNuma, kFullPcpusOnly},
-       "#9467bd",
-       distributed_policy()},
-      {"fitted", {}, "#111111", fitted_policy()},
+      {"kubelet, none", {}, packed_policy(), kNone, kept},
+      {"kubelet, best-effort", {}, packed_policy(), kBestEffort, kept},
+      {"kubelet, restricted", {}, packed_policy(), kRestricted, kept},
+      {"kubelet, single-numa-node", {}, packed_policy(), kSingleNumaNode, kept},
+      {"packed", {}, packed_policy()},
+      {"packed, whole L3 caches", {kPreferAlignByUncoreCache}, packed_policy()},
+      {"packed, full-pcpus-only", {kFullPcpusOnly}, packed_policy()},
+      {"packed, across cores", {kDistributeAcrossCores}, packed_policy()},
+      {"distributed", {kDistributeAcrossNuma}, distributed_policy()},
+      {"fitted", {}, fitted_policy()},
   };
   const Machine machine = ka::bench::large_machine();
-  const std::vector<Pod> pods = day_of_pods();
-  std::string curves;
+  std::string rows;
   int row = 0;
-  fmt::print("| strategy | free CPUs on broken cores | cross-node | refused | CPU time each |\n");
-  fmt::print("|---|---|---|---|---|\n");
+  fmt::print(
+      "| rules | refused | split: nodes | sockets | L3s | cores | free on broken cores | CPU time "
+      "a pod |\n");
+  fmt::print("|---|---|---|---|---|---|---|---|\n");
   for (const Strategy& strategy : strategies) {
-    const Day day = live(machine, strategy, pods);
-    fmt::print("| {} | {:.1f} % | {:.1f} % | {:.1f} % | {:.0f} us |\n", strategy.name,
-               100 * day.broken, percent(day.cross_node, day.fits_node),
-               percent(day.refused, kRequests), day.microseconds);
-    curves += curve(strategy, day, row++);
+    const Day day = live(machine, strategy);
+    const Toll& toll = day.toll;
+    const auto share = [&](int split) { return percent(split, toll.containers); };
+    fmt::print(
+        "| {} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {:.0f} us |\n",
+        strategy.name, percent(toll.refused, toll.pods), share(toll.split_nodes),
+        share(toll.split_sockets), share(toll.split_l3s), share(toll.split_cores), 100 * day.broken,
+        day.microseconds);
+    rows += bars(strategy, day, row++);
   }
-  if (argc > 1) draw(argv[1], curves);
+  if (argc > 1) draw(argv[1], rows, row);
 }
