@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares every include between rooms with the table of cmake/Rooms.cmake.
+
+A target sees more than its own edges, as rooms pass their headers on: an include that no edge allows would compile.
+Prints each include without an edge and each edge without an include; exits with 1 when there is one.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+EDGE = re.compile(r"set\(KA_EDGES_(\w+)\s+([^)]*)\)")
+ROOM = re.compile(r"ka_room\((\w+)\s+([\w/-]+)")
+INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
+
+
+def listed(*patterns):
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    return [pathlib.Path(line) for line in subprocess.check_output(command, text=True).splitlines()]
+
+
+def allowed_edges():
+    table = pathlib.Path("cmake/Rooms.cmake").read_text()
+    return {room: set(others.replace('"', "").split()) for room, others in EDGE.findall(table)}
+
+
+def rooms_by_folder():
+    found = {folder: room for file in listed("*CMakeLists.txt") for room, folder in ROOM.findall(file.read_text())}
+    return found | {"shim-ext/proto": "proto"}  # generated, so no room by ka_room()
+
+
+def includes(file):
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        found = INCLUDE.match(line)
+        if found:
+            yield number, found.group(1)
+
+
+def main():
+    edges, rooms = allowed_edges(), rooms_by_folder()
+    used, wrong = {room: set() for room in edges}, 0
+    for file in listed("*.cpp", "*.hpp"):
+        room = rooms.get(str(file.parent))
+        for number, header in includes(file) if room else ():
+            other = rooms.get(str(pathlib.PurePath(header).parent))
+            if other is None or other == room:
+                continue
+            used[room].add(other)
+            if other not in edges[room]:
+                print(f"{file}:{number}: room {room} includes {header}, but has no edge to {other}")
+                wrong = 1
+    for room, others in sorted(edges.items()):
+        for other in sorted(others - used[room]):
+            print(f"cmake/Rooms.cmake: room {room} has an edge to {other} and includes nothing of it")
+            wrong = 1
+    return wrong
+
+
+sys.exit(main())
