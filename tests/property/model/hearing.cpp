@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the daemon hears of the node, when, and how often; and that it dies meanwhile.
 #include <algorithm>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether what the daemon did is right: each single write, what it knows after each step, and all
 // that it promises when nothing is lost, late or broken any more.
 #include <algorithm>

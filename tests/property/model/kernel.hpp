@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel of the model's node: VMs as files and masks, what may go wrong with looking at them,
 // and an engine that is told of none of it but through events and system calls.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A node and its troubles: pods come and go, VMs are plugged, VMMs die and strangers get their
 // numbers, CPUs go offline, events are lost, doubled, late and out of order, daemon, kubelet and
 // runtime restart. 20,000 steps; in the environment KATA_AFFINITY_MODEL_STEPS says how many else,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What can happen to a node, as a list that can be written down, played again and shortened: each
 // step means something, or nothing, whatever the steps before it did.
 #pragma once

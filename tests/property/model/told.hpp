@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference: what a daemon has been told, folded by the plainest rules that docs/sources.md
 // allows, and what follows from it: who owns which CPU, and whether that is known at all. It shares
 // no code with the ledger, the gate or the plan.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The node as it really is: what kubelet decided, what the container runtime runs, which threads
 // there are. It tells of itself in events, and does not care who hears them.
 #pragma once
