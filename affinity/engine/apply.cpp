@@ -49,8 +49,14 @@ Fate fate_of(ErrorCode code) {
   }
 }
 
-Applied failed(const policy::Write& write, const base::Error& error) {
-  return {write.key, fate_of(error.code), {}, error};
+/// "No such process" alone is not believed of a thread that /proc still shows: it would drop out of
+/// sight where it is.
+Applied failed(const policy::Write& write, const base::Error& error, base::ThreadStats& stats) {
+  if (fate_of(error.code) != Fate::kGone) return {write.key, fate_of(error.code), {}, error};
+  const Holder holder = holder_of(write.key, stats);
+  if (holder == Holder::kNobody || holder == Holder::kOther)
+    return {write.key, Fate::kGone, {}, error};
+  return {write.key, Fate::kRetry, {}, {ErrorCode::kTransient, error.message, error.number}};
 }
 
 /// The number was somebody else's when it was written to. What that one had before is not known;
@@ -71,7 +77,7 @@ Applied take_back(const policy::Write& write, Holder holder, AffinityCalls& call
 
 Applied read_again(const policy::Write& write, AffinityCalls& calls, base::ThreadStats& stats) {
   auto actual = calls.get(write.key.tid);
-  if (!actual) return failed(write, actual.error());
+  if (!actual) return failed(write, actual.error(), stats);
   const Holder holder = holder_of(write.key, stats);
   switch (holder) {
     case Holder::kOurs:
@@ -98,7 +104,7 @@ Applied read_again(const policy::Write& write, AffinityCalls& calls, base::Threa
 Applied apply_one(const policy::Write& write, AffinityCalls& calls, base::ThreadStats& stats) {
   if (!calls.exists(write.key.pid, write.key.tid)) return {write.key, Fate::kGone, {}, {}};
   const auto done = write_with_patience(write, calls);
-  if (!done) return failed(write, done.error());
+  if (!done) return failed(write, done.error(), stats);
   return read_again(write, calls, stats);
 }
 

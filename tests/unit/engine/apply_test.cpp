@@ -109,13 +109,23 @@ TEST_CASE("the errno table: gone") {
   for (const int number : {ESRCH, ENOENT, ENODEV}) {
     scene.calls.writes.clear();
     scene.calls.set_faults[11] = {number, 1};
+    scene.calls.before_write = [&](int) { scene.node.end_thread(10, 11); };
     CHECK(scene.write({2}).fate == Fate::kGone);
     CHECK(scene.calls.writes.size() == 1);
+    scene.node.thread(10, 11, "CPU 0/KVM", 1, 500);
   }
-  scene.calls.get_faults[11] = ESRCH;
-  CHECK(scene.write({2}).fate == Fate::kGone);
+  scene.calls.before_write = nullptr;
   scene.node.end_thread(10, 11);
   CHECK(scene.write({2}).fate == Fate::kGone);
+}
+
+TEST_CASE("a thread that /proc shows has not gone, whatever a call says") {
+  Scene scene;
+  scene.calls.set_faults[11] = {ESRCH, 1};
+  CHECK(scene.write({2}).fate == Fate::kRetry);
+  CHECK(scene.write({2}).fate == Fate::kDone);
+  scene.calls.get_faults[11] = ESRCH;
+  CHECK(scene.write({3}).fate == Fate::kRetry);
 }
 
 TEST_CASE("the errno table: what passes is tried again, but not for ever") {
