@@ -30,7 +30,7 @@ base::Result<policy::OptionSet> read_options(const AllocateOptions& options) {
   const auto across_nodes = policy::CpuOption::kDistributeAcrossNuma;
   if (options.strategy == "distributed") set.add(across_nodes);
   if (set.has(across_nodes) && options.strategy == "fitted") {
-    return base::fail(ErrorCode::kInvalid, "--strategy fitted keeps to one node, --option " +
+    return base::fail(ErrorCode::kInvalid, "--strategy fitted takes the fewest nodes, --option " +
                                                std::string(policy::option_name(across_nodes)) +
                                                " spreads over nodes");
   }

@@ -24,8 +24,8 @@ struct Spread {
 Spread spread_of(const Machine& machine, const CpuSet& free, const CpuSet& cpus);
 
 /// Groups of one level that overlap those of another without lying in them are tried in every
-/// combination up to so many. No machine that is built has any. Where there are more, the answer is
-/// no worse than the packed one, with hints or without.
+/// combination up to so many. None of the recorded machines has any. Where there are more, the
+/// answer is no worse than the packed one, with hints or without.
 inline constexpr std::size_t kExactOverlaps = 6;
 
 struct FittingProblem {

@@ -207,10 +207,10 @@ TEST_CASE("a monitor that is none is told of once, and the VM is placed without 
                     scene.path("nobody").string()})
               .exit == 0);
   REQUIRE(scene.update_exclusive() == 0);
-  CHECK(eventually([&] { return contains(scene.log(), "the monitor does not answer"); }));
+  CHECK(eventually([&] { return contains(scene.log(), "VMM monitor not responding"); }));
   std::this_thread::sleep_for(std::chrono::seconds(1));  // it is tried several times in this time
   const std::string log = scene.log();
-  CHECK(log.find("the monitor does not answer") == log.rfind("the monitor does not answer"));
+  CHECK(log.find("VMM monitor not responding") == log.rfind("VMM monitor not responding"));
   CHECK(contains(scene.ctl({"status", "--json"}).out, R"("vcpu_source":"thread-names")"));
 }
 

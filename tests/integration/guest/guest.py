@@ -155,7 +155,7 @@ def busy(daemon, vm, name, root):
         eventually("the guest has it", lambda: daemon.sandbox(name)["guest"].get("current"), True)
         slowest = max(slowest, daemon.sandbox(name)["guest"]["reaction_seconds"])
     print(f"the guest took {slowest:.3f} s at most", flush=True)
-    equal("an agent that was too late", "is lost" in daemon.log(), False)
+    equal("an agent that was too late", "lost connection" in daemon.log(), False)
     vm.inside(f"kill -9 $(cat {processes})")
 
 

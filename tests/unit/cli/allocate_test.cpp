@@ -118,7 +118,8 @@ TEST_CASE("every strategy answers, and fitted does not spread") {
     CHECK(run(given).exit == Exit::kDone);
   }
   given.options = {"distribute-cpus-across-numa"};
-  CHECK(complaint(run(given)).find("--strategy fitted keeps to one node") != std::string::npos);
+  CHECK(complaint(run(given)).find("--strategy fitted takes the fewest nodes") !=
+        std::string::npos);
 }
 
 TEST_CASE("allocate names the option that is wrong") {

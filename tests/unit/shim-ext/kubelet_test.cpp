@@ -129,7 +129,7 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   dir.write("kubelet/cpu_manager_state", R"({"policyName":"sta)");
   settle();
   CHECK(told.size() == 2);
-  CHECK(lines.find("cannot be used") != std::string::npos);
+  CHECK(lines.find("keeping the last good state") != std::string::npos);
   CHECK(stands.starts_with("down: "));
 
   std::filesystem::remove_all(dir.path() / "kubelet");
