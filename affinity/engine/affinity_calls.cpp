@@ -23,7 +23,7 @@ base::Result<void> write_mask(int tid, const std::uint64_t* words, std::size_t c
 }  // namespace
 
 bool KernelAffinityCalls::exists(int pid, int tid) {
-  return ::syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
+  return ::syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH;
 }
 
 base::Result<policy::CpuSet> KernelAffinityCalls::get(int tid) {
