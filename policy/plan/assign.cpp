@@ -6,8 +6,8 @@
 namespace ka::policy {
 namespace {
 
-using Holdings = std::vector<Holding>;
-using Chosen = std::vector<Holding*>;
+using Holdings = std::vector<OwnedSet>;
+using Chosen = std::vector<OwnedSet*>;
 
 /// Splits the holdings so far along the CPUs of one more container.
 void add_owner(Holdings& holdings, std::size_t owner, CpuSet cpus) {
@@ -17,7 +17,7 @@ void add_owner(Holdings& holdings, std::size_t owner, CpuSet cpus) {
     if (common.empty()) continue;
     cpus -= common;
     if (common != holdings[i].cpus) {
-      Holding rest = holdings[i];
+      OwnedSet rest = holdings[i];
       rest.cpus -= common;
       holdings.push_back(std::move(rest));
       holdings[i].cpus = std::move(common);
@@ -58,8 +58,8 @@ Holdings make_holdings(const SandboxFacts& sandbox, const CpuSet& usable, const 
     const ContainerFacts& container = sandbox.containers[i];
     if (owns_cpus(container)) add_owner(holdings, i, container.cpus - set_aside);
   }
-  for (Holding& holding : holdings) holding.usable = holding.cpus & usable;
-  std::ranges::sort(holdings, [](const Holding& a, const Holding& b) {
+  for (OwnedSet& holding : holdings) holding.usable = holding.cpus & usable;
+  std::ranges::sort(holdings, [](const OwnedSet& a, const OwnedSet& b) {
     return a.owners.front() != b.owners.front() ? a.owners.front() < b.owners.front()
                                                 : a.cpus.first() < b.cpus.first();
   });
@@ -68,7 +68,7 @@ Holdings make_holdings(const SandboxFacts& sandbox, const CpuSet& usable, const 
 
 int total_size(const Chosen& holdings) {
   int total = 0;
-  for (const Holding* holding : holdings) total += holding->usable.size();
+  for (const OwnedSet* holding : holdings) total += holding->usable.size();
   return total;
 }
 
@@ -76,7 +76,7 @@ int total_size(const Chosen& holdings) {
 bool deal_to_the_smallest(Chosen& open, int& vcpus) {
   const int weight = total_size(open);
   const int dealt = vcpus;
-  const auto small = [&](Holding* holding) {
+  const auto small = [&](OwnedSet* holding) {
     if (dealt * holding->usable.size() >= weight) return false;
     holding->vcpus = 1;
     --vcpus;
@@ -92,11 +92,11 @@ void deal_in_proportion(Chosen open, int vcpus) {
   }
   const int weight = total_size(open);
   int rest = vcpus;
-  for (Holding* holding : open) {
+  for (OwnedSet* holding : open) {
     holding->vcpus = vcpus * holding->usable.size() / weight;
     rest -= holding->vcpus;
   }
-  std::ranges::stable_sort(open, std::greater{}, [&](const Holding* holding) {
+  std::ranges::stable_sort(open, std::greater{}, [&](const OwnedSet* holding) {
     return vcpus * holding->usable.size() % weight;
   });
   for (int i = 0; i < rest; ++i) ++open[static_cast<std::size_t>(i)]->vcpus;
@@ -106,7 +106,7 @@ void deal_in_proportion(Chosen open, int vcpus) {
 /// as long as one stays free to float.
 void deal_to_all(const Chosen& open, int vcpus) {
   int spare = vcpus - total_size(open) - 1;
-  for (Holding* holding : open) {
+  for (OwnedSet* holding : open) {
     const int usable = holding->usable.size();
     const int extra = std::min(spare, holding->cpus.size() - usable);
     holding->vcpus = usable + extra;
@@ -115,14 +115,14 @@ void deal_to_all(const Chosen& open, int vcpus) {
 }
 
 bool served(const Chosen& open, std::size_t owner) {
-  return std::ranges::any_of(open, [&](const Holding* holding) {
+  return std::ranges::any_of(open, [&](const OwnedSet* holding) {
     return holding->vcpus > 0 && std::ranges::count(holding->owners, owner) > 0;
   });
 }
 
 std::vector<std::size_t> owners_of(const Chosen& open) {
   std::vector<std::size_t> owners;
-  for (const Holding* holding : open) {
+  for (const OwnedSet* holding : open) {
     owners.insert(owners.end(), holding->owners.begin(), holding->owners.end());
   }
   std::ranges::sort(owners);
@@ -136,13 +136,13 @@ void deal_one_each(const Chosen& open, int vcpus) {
   for (const std::size_t owner : owners_of(open)) {
     if (vcpus == 0) return;
     if (served(open, owner)) continue;
-    const auto largest = std::ranges::max_element(open, {}, [&](const Holding* holding) {
+    const auto largest = std::ranges::max_element(open, {}, [&](const OwnedSet* holding) {
       return std::ranges::count(holding->owners, owner) > 0 ? holding->usable.size() : 0;
     });
     (*largest)->vcpus = 1;
     --vcpus;
   }
-  for (Holding* holding : open) {
+  for (OwnedSet* holding : open) {
     if (vcpus == 0) return;
     if (holding->vcpus > 0) continue;
     holding->vcpus = 1;
@@ -155,14 +155,14 @@ void deal_one_each(const Chosen& open, int vcpus) {
 std::vector<std::size_t> share_the_lowest(const Chosen& open) {
   std::vector<std::size_t> left = owners_of(open);
   std::erase_if(left, [&](std::size_t owner) { return served(open, owner); });
-  Holding* lowest = nullptr;
-  for (Holding* holding : open) {
+  OwnedSet* lowest = nullptr;
+  for (OwnedSet* holding : open) {
     if (holding->vcpus == 0) continue;
     if (lowest == nullptr || holding->usable.first() < lowest->usable.first()) lowest = holding;
   }
   if (lowest == nullptr) return {};
   for (const std::size_t owner : left) {
-    for (const Holding* holding : open) {
+    for (const OwnedSet* holding : open) {
       if (holding == lowest || std::ranges::count(holding->owners, owner) == 0) continue;
       lowest->cpus |= holding->cpus;
       lowest->usable |= holding->usable;
@@ -183,7 +183,7 @@ Assignment assign(const Topology& topology, const SandboxFacts& sandbox, const G
   usable -= result.set_aside;
   result.holdings = make_holdings(sandbox, usable, result.set_aside);
   Chosen open;
-  for (Holding& holding : result.holdings) {
+  for (OwnedSet& holding : result.holdings) {
     if (!holding.usable.empty()) open.push_back(&holding);
   }
   const int vcpus = static_cast<int>(sandbox.vcpus.size());
@@ -196,7 +196,7 @@ Assignment assign(const Topology& topology, const SandboxFacts& sandbox, const G
     result.sharing = share_the_lowest(open);
   }
   result.floating = vcpus;
-  for (const Holding& holding : result.holdings) {
+  for (const OwnedSet& holding : result.holdings) {
     result.floating -= holding.vcpus;
     if (holding.dedicated()) result.dedicated |= holding.usable;
   }

@@ -15,7 +15,7 @@ namespace ka::policy {
 /// CPUs with the same owners. Where no containers overlap, that is one holding a container; where
 /// they do (init and app containers of one pod), no vCPU ever leaves the CPUs of any container that
 /// it serves, because it stays inside one holding.
-struct Holding {
+struct OwnedSet {
   std::vector<std::size_t> owners;  ///< positions in SandboxFacts::containers, ascending
   CpuSet cpus;                      ///< as owned, without the core set aside for housekeeping
   CpuSet usable;                    ///< what of it is online, allowed and not contested
@@ -26,9 +26,9 @@ struct Holding {
 };
 
 struct Assignment {
-  std::vector<Holding> holdings;  ///< by smallest owner, then lowest CPU
-  CpuSet set_aside;               ///< a core taken from the owners for housekeeping = isolate
-  CpuSet dedicated;               ///< the CPUs of all dedicated vCPUs
+  std::vector<OwnedSet> holdings;  ///< by smallest owner, then lowest CPU
+  CpuSet set_aside;                ///< a core taken from the owners for housekeeping = isolate
+  CpuSet dedicated;                ///< the CPUs of all dedicated vCPUs
   /// Containers that share one vCPU, because there are fewer vCPUs than containers.
   std::vector<std::size_t> sharing;
   int floating = 0;  ///< vCPUs that serve no exclusive container

@@ -74,7 +74,7 @@ class Matcher {
 
 /// Core by core, so that a group sits on as few cores as it can.
 void Matcher::add_slots(std::size_t holding) {
-  const Holding& held = assignment_.holdings[holding];
+  const OwnedSet& held = assignment_.holdings[holding];
   std::vector<Slot> places;
   places.reserve(sandbox_.vcpus.size());
   for (const int id : held.usable) {
@@ -252,7 +252,7 @@ std::vector<Slot> match(const Topology& topology, const SandboxFacts& sandbox,
 
 std::size_t lowest_owned_vcpu(const Assignment& assignment, const std::vector<Slot>& slots) {
   const auto rank = [&](const Slot& slot) {
-    const Holding& holding = assignment.holdings[slot.holding];
+    const OwnedSet& holding = assignment.holdings[slot.holding];
     const bool dedicated = holding.dedicated();
     return std::tuple(dedicated ? slot.cpu : holding.usable.first(), slot.vcpu);
   };

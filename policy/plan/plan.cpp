@@ -47,7 +47,7 @@ class Planner {
   void place_floating_vcpus();
   std::vector<CpuSet> floating_sets(std::size_t count);
   std::vector<CpuSet> balanced_sets(std::size_t count) const;
-  CpuSet group_set(const Holding& holding, const Slot& slot) const;
+  CpuSet group_set(const OwnedSet& holding, const Slot& slot) const;
   void place_threads();
   CpuSet thread_set(Role role);
   Region region_of(Role role);
@@ -165,7 +165,7 @@ void Planner::note_kept() {
 
 void Planner::place_owned_vcpus() {
   for (const Slot& slot : slots_) {
-    const Holding& holding = assignment_.holdings[slot.holding];
+    const OwnedSet& holding = assignment_.holdings[slot.holding];
     VcpuPlan& vcpu = plan_.vcpus[slot.vcpu];
     vcpu.container = sandbox_.containers[holding.owners.front()].id;
     vcpu.role = holding.dedicated() ? VcpuRole::kDedicated : VcpuRole::kFloating;
@@ -179,7 +179,7 @@ void Planner::place_owned_vcpus() {
 
 /// A group floats over CPUs between which the scheduler balances; where these are too few for it,
 /// each of its vCPUs gets one CPU.
-CpuSet Planner::group_set(const Holding& holding, const Slot& slot) const {
+CpuSet Planner::group_set(const OwnedSet& holding, const Slot& slot) const {
   const CpuSet& isolated = node_.topology.isolated();
   if (!holding.usable.intersects(isolated)) return holding.usable;
   CpuSet balanced = holding.usable - isolated;
@@ -348,7 +348,7 @@ VcpuSet Planner::common_vcpus() const {
 
 bool Planner::is_dedicated(std::size_t container) const {
   bool any = false;
-  for (const Holding& holding : assignment_.holdings) {
+  for (const OwnedSet& holding : assignment_.holdings) {
     if (!std::ranges::binary_search(holding.owners, container)) continue;
     if (!holding.dedicated()) return false;
     any = true;
