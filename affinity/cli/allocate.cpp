@@ -23,20 +23,6 @@ namespace {
 
 using base::ErrorCode;
 
-base::Result<policy::OptionSet> read_options(const AllocateOptions& options) {
-  auto read = read_policy_options(options.options);
-  if (!read) return read;
-  policy::OptionSet set = *read;
-  const auto across_nodes = policy::CpuOption::kDistributeAcrossNuma;
-  if (options.strategy == "distributed") set.add(across_nodes);
-  if (set.has(across_nodes) && options.strategy == "fitted") {
-    return base::fail(ErrorCode::kInvalid, "--strategy fitted takes the fewest nodes, --option " +
-                                               std::string(policy::option_name(across_nodes)) +
-                                               " spreads over nodes");
-  }
-  return set;
-}
-
 base::Result<void> read_sets(const AllocateOptions& options, const policy::Topology& topology,
                              policy::CpuRequest& request) {
   request.available = topology.online();
@@ -89,7 +75,7 @@ base::Result<policy::CpuRequest> read_request(const AllocateOptions& options,
                                               const policy::Machine& machine) {
   policy::CpuRequest request{
       .cpus = options.cpus, .group_size = options.group_size, .explain = options.explain};
-  auto flags = read_options(options);
+  auto flags = read_strategy(options.strategy, options.options);
   if (!flags) return unexpected(std::move(flags.error()));
   request.options = *flags;
   const auto kubelet = read_kubelet_version(options.kubelet_version);
@@ -158,6 +144,21 @@ base::Result<policy::OptionSet> read_policy_options(const std::vector<std::strin
                         "--option: unknown CPU Manager Policy option: \"" + name + '"');
     }
     set.add(*option);
+  }
+  return set;
+}
+
+base::Result<policy::OptionSet> read_strategy(const std::string& strategy,
+                                              const std::vector<std::string>& names) {
+  auto read = read_policy_options(names);
+  if (!read) return read;
+  policy::OptionSet set = *read;
+  const auto across_nodes = policy::CpuOption::kDistributeAcrossNuma;
+  if (strategy == "distributed") set.add(across_nodes);
+  if (set.has(across_nodes) && strategy == "fitted") {
+    return base::fail(ErrorCode::kInvalid, "--strategy fitted takes the fewest nodes, --option " +
+                                               std::string(policy::option_name(across_nodes)) +
+                                               " spreads over nodes");
   }
   return set;
 }

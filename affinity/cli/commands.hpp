@@ -18,6 +18,7 @@ Exit run(const PlanOptions& options, Output& output);
 Exit run(const AllocateOptions& options, Output& output);
 Exit run(const HintsOptions& options, Output& output);
 Exit run(const MergeHintsOptions& options, Output& output);
+Exit run(const SimulateOptions& options, Output& output);
 Exit run(const StatusOptions& options, Output& output);
 Exit run(const ExplainOptions& options, Output& output);
 Exit run(const MapOptions& options, Output& output);

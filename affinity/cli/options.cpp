@@ -119,6 +119,30 @@ void declare_merge_hints(CLI::App& app, Command& chosen) {
   command.add_flag("--batch", options->batch, "JSON lines: one problem each");
 }
 
+void declare_simulate(CLI::App& app, Command& chosen) {
+  const auto options = std::make_shared<SimulateOptions>();
+  CLI::App& command =
+      add_command(app, chosen, options, "simulate", "let pods come and go on a machine");
+  command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
+  command.add_option("--trace", options->trace, "JSON lines: what happens (- for stdin)")
+      ->required();
+  std::vector<std::string> names = strategies();
+  names.insert(names.begin(), "kubelet");
+  command
+      .add_option("--strategy", options->strategy,
+                  "kubelet's books, or ours and how CPUs are chosen")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
+  command.add_option("--option", options->options, "an option of kubelet's static policy");
+  command.add_option("--reserved", options->reserved, "CPUs that are never handed out");
+  command.add_option("--policy", options->policy, "of the topology manager")
+      ->check(CLI::IsMember({"none", "best-effort", "restricted", "single-numa-node"}))
+      ->capture_default_str();
+  command.add_option("--scope", options->scope, "of the topology manager")
+      ->check(CLI::IsMember({"container", "pod"}))
+      ->capture_default_str();
+}
+
 void declare_doctor(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App& command =
@@ -297,6 +321,7 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_allocate(app, chosen);
   declare_hints(app, chosen);
   declare_merge_hints(app, chosen);
+  declare_simulate(app, chosen);
   declare_views(app, chosen);
   declare_actions(app, chosen);
   declare_sandbox(app, chosen);

@@ -65,6 +65,17 @@ struct MergeHintsOptions {
   bool batch = false;  ///< a problem a line
 };
 
+/// `simulate`: what becomes of a machine while pods come and go.
+struct SimulateOptions {
+  std::string topology = "host";
+  std::string trace;  ///< JSON lines, - for standard input
+  std::string strategy = "kubelet";
+  std::vector<std::string> options;
+  std::string reserved;
+  std::string policy = "none";
+  std::string scope = "container";
+};
+
 /// What every command has that needs the daemon.
 struct Online {
   std::string socket = "/run/kata-affinity/api.sock";
@@ -180,10 +191,11 @@ struct GuestImageExtensionOptions : GuestImageMaking {
 
 using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, HintsOptions, MergeHintsOptions,
-                 StatusOptions, ExplainOptions, MapOptions, VerifyOptions, ReconcileOptions,
-                 ReleaseOptions, SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
-                 ContainerRemoveOptions, PinOptions, EventsOptions, DoctorOptions, SetupOptions,
-                 GuestImageCheckOptions, GuestImageAddOptions, GuestImageExtensionOptions>;
+                 SimulateOptions, StatusOptions, ExplainOptions, MapOptions, VerifyOptions,
+                 ReconcileOptions, ReleaseOptions, SandboxAddOptions, SandboxRemoveOptions,
+                 ContainerUpdateOptions, ContainerRemoveOptions, PinOptions, EventsOptions,
+                 DoctorOptions, SetupOptions, GuestImageCheckOptions, GuestImageAddOptions,
+                 GuestImageExtensionOptions>;
 
 struct Invocation {
   bool json = false;

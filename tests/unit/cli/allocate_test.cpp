@@ -251,3 +251,36 @@ TEST_CASE("the kubelet's version decides where kubelets differ") {
   given.kubelet_version = "2";
   CHECK(complaint(run(given)).find("--kubelet-version: \"2\"") != std::string::npos);
 }
+
+TEST_CASE("simulate lets pods come and go by kubelet's rules or ours") {
+  const tests::TempDir dir;
+  dir.write(
+      "trace",
+      R"({"op":"add","pod":"p","containers":[{"name":"i","kind":"init","cpus":4},{"name":"c","cpus":2}]}
+{"op":"add","pod":"q","containers":[{"name":"c","cpus":5}]}
+{"op":"restart"}
+{"op":"remove","pod":"q"}
+{"op":"resize","pod":"p","container":"c","cpus":4}
+)");
+  cli::SimulateOptions options{
+      .topology = "synthetic:pack:1 core:4 pu:2", .trace = dir.path() / "trace", .reserved = "0"};
+  const Ended kubelet = run(options);
+  CHECK(kubelet.exit == Exit::kDone);
+  CHECK(kubelet.out.find("\"refused\":\"not enough cpus available to satisfy request: "
+                         "requested=5, available=3\"") != std::string::npos);
+  CHECK(kubelet.out.find("\"absent\":true") != std::string::npos);
+  options.strategy = "fitted";
+  const Ended fitted = run(options);
+  CHECK(fitted.out.find("\"pods\":2,\"refused\":0") != std::string::npos);
+  CHECK(run(options, false).out.starts_with("add p: c "));
+}
+
+TEST_CASE("simulate names the line of a trace that makes no sense") {
+  const tests::TempDir dir;
+  cli::SimulateOptions options{.topology = "synthetic:core:2 pu:1", .trace = dir.path() / "trace"};
+  for (const char* line : {"{\"op\":\"ad\"}", "{\"op\":\"add\",\"pod\":\"p\"}", "{", "[]",
+                           "{\"op\":\"remove\",\"pod\":\"p\",\"cpu\":1}"}) {
+    dir.write("trace", std::string("{\"op\":\"restart\"}\n") + line + '\n');
+    CHECK(complaint(run(options)).find("trace, line 2") != std::string::npos);
+  }
+}
