@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/base/files.hpp"
 #include "affinity/host/cpuset_writer.hpp"
+#include "base/files.hpp"
 
 namespace ka::tests {
 

@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/unix_socket.hpp"
+#include "base/fd.hpp"
+#include "base/rpc/message.hpp"
+#include "base/ttrpc/frame.hpp"
+#include "base/unix_socket.hpp"
 #include "shim-ext/nri/mux.hpp"
 #include "shim-ext/proto/nri.pb.h"
-#include "shim-ext/rpc/message.hpp"
-#include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::tests {
 

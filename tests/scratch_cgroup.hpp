@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <string>
 
-#include "affinity/base/files.hpp"
 #include "affinity/host/cgroup.hpp"
+#include "base/files.hpp"
 
 namespace ka::tests {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/trouble.hpp"
+#include "base/trouble.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "vmm/facts/facts.hpp"
 #include "vmm/procfs/kvm_fds.hpp"

@@ -3,7 +3,7 @@
 #include <array>
 #include <set>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "vmm/backend.hpp"
 #include "vmm/kvm/debugfs.hpp"
 #include "vmm/procfs/thread_names.hpp"

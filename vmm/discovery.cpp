@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "affinity/base/process.hpp"
+#include "base/process.hpp"
 #include "vmm/backend.hpp"
 #include "vmm/merge.hpp"
 #include "vmm/procfs/relatives.hpp"

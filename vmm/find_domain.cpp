@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/process.hpp"
+#include "base/process.hpp"
 #include "vmm/threads.hpp"
 
 namespace ka::vmm {

@@ -4,8 +4,8 @@
 #include <array>
 #include <string>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/process.hpp"
+#include "base/files.hpp"
+#include "base/process.hpp"
 #include "vmm/procfs/kvm_fds.hpp"
 #include "vmm/procfs/relatives.hpp"
 #include "vmm/procfs/thread_list.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/process.hpp"
+#include "base/files.hpp"
+#include "base/process.hpp"
 #include "vmm/procfs/relatives.hpp"
 #include "vmm/threads.hpp"
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/process.hpp"
+#include "base/files.hpp"
+#include "base/process.hpp"
 #include "vmm/procfs/relatives.hpp"
 #include "vmm/threads.hpp"
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/result.hpp"
-#include "affinity/base/thread_stats.hpp"
+#include "base/result.hpp"
+#include "base/thread_stats.hpp"
 #include "vmm/facts/facts.hpp"
 
 namespace ka::vmm {

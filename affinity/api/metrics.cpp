@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "affinity/engine/engine.hpp"
-#include "affinity/version/version.hpp"
+#include "base/version/version.hpp"
 
 namespace ka::api {
 namespace {

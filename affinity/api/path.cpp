@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 
 namespace ka::api {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::api {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <boost/json/value.hpp>
 
-#include "affinity/base/files.hpp"
-#include "affinity/words/json.hpp"
 #include "affinity/words/specs.hpp"
+#include "base/files.hpp"
+#include "base/json/json.hpp"
 #include "guest-agent/host/address.hpp"
 #include "vmm/qmp/socket_path.hpp"
 
@@ -48,10 +48,10 @@ base::Result<policy::Event> read_pin(const std::string& sandbox, const std::stri
                                      const std::optional<http::Peer>& peer) {
   auto given = read_threads(role, thread);
   if (!given) return unexpected(std::move(given.error()));
-  const auto document = words::parse_json(body, "body");
+  const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
-  words::Complaint complaint;
-  words::Fields fields(*document, "", complaint);
+  base::Complaint complaint;
+  base::Fields fields(*document, "", complaint);
   policy::OverrideSet event{.sandbox = sandbox, .value = {}, .force = false, .lasts_for = {}};
   fields.require({"cpus"});
   fields.read("cpus", given->cpus);
@@ -84,10 +84,10 @@ base::Result<policy::Event> read_unpin(const std::string& sandbox, const std::st
 
 base::Result<policy::Event> read_sandbox(policy::Source source, const std::string& id,
                                          std::string_view body) {
-  const auto document = words::parse_json(body, "body");
+  const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
-  words::Complaint complaint;
-  words::Fields fields(*document, "", complaint);
+  base::Complaint complaint;
+  base::Fields fields(*document, "", complaint);
   policy::PodSeen pod{.id = id};
   words::read_pod_fields(fields, pod);
   if (source == policy::Source::kProxy) words::read_proxy_fields(fields, pod);
@@ -104,10 +104,10 @@ base::Result<policy::Event> read_sandbox(policy::Source source, const std::strin
 
 base::Result<policy::Event> read_container(policy::Source source, const std::string& sandbox,
                                            const std::string& id, std::string_view body) {
-  const auto document = words::parse_json(body, "body");
+  const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
-  words::Complaint complaint;
-  words::Fields fields(*document, "", complaint);
+  base::Complaint complaint;
+  base::Fields fields(*document, "", complaint);
   policy::ContainerSeen seen{.sandbox = sandbox, .container = {.id = id}, .exclusive = {}};
   words::read_spec_fields(fields, seen.container);
   bool exclusive = false;

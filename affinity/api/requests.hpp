@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/base/result.hpp"
-#include "affinity/http/message.hpp"
+#include "base/http/message.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::api {

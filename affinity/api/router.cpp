@@ -12,8 +12,8 @@
 #include "affinity/api/metrics.hpp"
 #include "affinity/api/path.hpp"
 #include "affinity/api/requests.hpp"
-#include "affinity/base/text.hpp"
 #include "affinity/engine/engine.hpp"
+#include "base/text.hpp"
 
 namespace ka::api {
 namespace {

@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "affinity/base/result.hpp"
 #include "affinity/engine/views.hpp"
-#include "affinity/http/feed.hpp"
-#include "affinity/http/message.hpp"
+#include "base/http/feed.hpp"
+#include "base/http/message.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::engine {

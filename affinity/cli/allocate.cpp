@@ -8,13 +8,13 @@
 #include <tuple>
 #include <utility>
 
-#include "affinity/base/files.hpp"
 #include "affinity/cli/allocation.hpp"
 #include "affinity/cli/commands.hpp"
 #include "affinity/cli/request_sets.hpp"
 #include "affinity/host/topology.hpp"
 #include "affinity/words/allocation.hpp"
-#include "affinity/words/sets.hpp"
+#include "base/files.hpp"
+#include "base/sets.hpp"
 #include "policy/allocate/allocate.hpp"
 #include "policy/allocate/wishes.hpp"
 

@@ -8,8 +8,8 @@
 #include "affinity/cli/allocation.hpp"
 #include "affinity/cli/batch.hpp"
 #include "affinity/host/topology.hpp"
-#include "affinity/words/json.hpp"
 #include "affinity/words/topology.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::cli {
 namespace {
@@ -41,7 +41,7 @@ class Machines {
   std::map<std::string, policy::Machine> machines_;
 };
 
-void read_optional(words::Fields& fields, const char* name, std::optional<std::string>& into) {
+void read_optional(base::Fields& fields, const char* name, std::optional<std::string>& into) {
   std::string text;
   if (fields.read(name, text)) into = std::move(text);
 }
@@ -49,8 +49,8 @@ void read_optional(words::Fields& fields, const char* name, std::optional<std::s
 /// What a line names in place of an option. "topology" is not read here.
 base::Result<AllocateOptions> options_of(AllocateOptions options,
                                          const boost::json::value& document) {
-  words::Complaint complaint;
-  words::Fields fields(document, "", complaint);
+  base::Complaint complaint;
+  base::Fields fields(document, "", complaint);
   fields.find("topology");
   fields.require({"cpus"});
   fields.read("cpus", options.cpus);

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <optional>
 
-#include "affinity/words/json.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::cli {
 namespace {
@@ -26,7 +26,7 @@ std::optional<boost::json::value> take_id(boost::json::value& document) {
 
 base::Result<boost::json::object> answer_line(const std::string& line, const AnswerLine& answer,
                                               std::optional<boost::json::value>& id) {
-  auto document = words::parse_json(line, "line");
+  auto document = base::parse_json(line, "line");
   if (!document) return unexpected(std::move(document.error()));
   id = take_id(*document);
   return answer(*document);

@@ -6,9 +6,9 @@
 #include <optional>
 #include <sstream>
 
-#include "affinity/base/files.hpp"
 #include "affinity/cli/kata_config.hpp"
 #include "affinity/config/entries.hpp"
+#include "base/files.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::cli {

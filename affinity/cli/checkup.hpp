@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::watch {
 struct KubeletState;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "affinity/base/files.hpp"
 #include "affinity/cli/checkup.hpp"
 #include "affinity/cli/kata_config.hpp"
+#include "base/files.hpp"
 #include "policy/facts/id_set.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
 

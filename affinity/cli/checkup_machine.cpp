@@ -4,8 +4,8 @@
 #include <optional>
 #include <sstream>
 
-#include "affinity/base/files.hpp"
 #include "affinity/cli/checkup.hpp"
+#include "base/files.hpp"
 #include "policy/facts/id_set.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
 

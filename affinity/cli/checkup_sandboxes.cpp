@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/process.hpp"
 #include "affinity/cli/checkup.hpp"
 #include "affinity/cli/daemon.hpp"
 #include "affinity/host/cfs_quota.hpp"
+#include "base/files.hpp"
+#include "base/process.hpp"
 
 namespace ka::cli {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <boost/json/fwd.hpp>
 
-#include "affinity/base/result.hpp"
 #include "affinity/cli/options.hpp"
 #include "affinity/cli/output.hpp"
+#include "base/result.hpp"
 
 namespace ka::cli {
 

@@ -8,8 +8,8 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
-#include "affinity/http/client.hpp"
-#include "affinity/words/json.hpp"
+#include "base/http/client.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::cli {
 namespace {
@@ -38,7 +38,7 @@ ErrorCode code_of(int status) {
 }
 
 Result<boost::json::object> interpret(const http::Response& answer) {
-  auto document = words::parse_json(answer.body, "the daemon's answer");
+  auto document = base::parse_json(answer.body, "the daemon's answer");
   if (!document || !document->is_object()) {
     return base::fail(ErrorCode::kUnavailable, "what answers there is no kata-affinityd");
   }

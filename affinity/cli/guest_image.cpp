@@ -5,9 +5,9 @@
 #include <boost/json/value.hpp>
 #include <filesystem>
 
-#include "affinity/base/files.hpp"
 #include "affinity/cli/commands.hpp"
 #include "affinity/cli/kata_config.hpp"
+#include "base/files.hpp"
 #include "guest-agent/image/drop_in.hpp"
 #include "guest-agent/image/image.hpp"
 

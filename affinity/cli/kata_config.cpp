@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "affinity/base/files.hpp"
 #include "affinity/config/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/result.hpp"
 #include "affinity/config/entries.hpp"
+#include "base/result.hpp"
 
 namespace ka::cli {
 

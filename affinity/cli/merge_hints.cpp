@@ -5,7 +5,7 @@
 #include "affinity/cli/batch.hpp"
 #include "affinity/cli/commands.hpp"
 #include "affinity/words/hints.hpp"
-#include "affinity/words/json.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::cli {
 namespace {

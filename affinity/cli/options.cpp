@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "affinity/version/version.hpp"
+#include "base/version/version.hpp"
 #include "policy/allocate/allocate.hpp"
 #include "policy/facts/id_set.hpp"
 

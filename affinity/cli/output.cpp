@@ -6,8 +6,8 @@
 #include <fstream>
 #include <ostream>
 
-#include "affinity/base/files.hpp"
-#include "affinity/words/json.hpp"
+#include "base/files.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::cli {
 namespace {
@@ -46,7 +46,7 @@ base::Result<std::string> read_input(const std::string& name) {
 base::Result<boost::json::value> read_json_input(const std::string& name) {
   const auto text = read_input(name);
   if (!text) return unexpected(text.error());
-  return words::parse_json(*text, display_name(name));
+  return base::parse_json(*text, display_name(name));
 }
 
 base::Result<void> write_output(const std::string& name, const std::string& text) {

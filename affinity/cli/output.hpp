@@ -7,8 +7,8 @@
 #include <iosfwd>
 #include <string>
 
-#include "affinity/base/result.hpp"
 #include "affinity/cli/screen.hpp"
+#include "base/result.hpp"
 
 namespace ka::cli {
 

@@ -10,10 +10,10 @@
 
 #include "affinity/cli/commands.hpp"
 #include "affinity/host/topology.hpp"
-#include "affinity/words/json.hpp"
 #include "affinity/words/plan.hpp"
 #include "affinity/words/scenario.hpp"
 #include "affinity/words/sentences.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::cli {
 namespace {

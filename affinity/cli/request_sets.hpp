@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/words/sets.hpp"
+#include "base/sets.hpp"
 #include "policy/allocate/options.hpp"
 
 namespace ka::cli {
@@ -14,7 +14,7 @@ namespace ka::cli {
 template <typename Tag>
 base::Result<policy::IdSet<Tag>> read_set(const std::string& option, const std::string& text,
                                           const policy::IdSet<Tag>& known) {
-  auto set = words::parse_set<Tag>(text);
+  auto set = base::parse_set<Tag>(text);
   if (!set) {
     return base::fail(base::ErrorCode::kInvalid, option + ": " + set.error().message);
   }

@@ -8,9 +8,9 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
-#include "affinity/base/files.hpp"
 #include "affinity/cli/commands.hpp"
 #include "affinity/cli/kata_config.hpp"
+#include "base/files.hpp"
 
 namespace ka::cli {
 namespace {

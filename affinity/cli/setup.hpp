@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/result.hpp"
 #include "affinity/cli/options.hpp"
+#include "base/result.hpp"
 
 namespace ka::cli {
 

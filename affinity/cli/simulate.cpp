@@ -9,7 +9,7 @@
 #include "affinity/cli/commands.hpp"
 #include "affinity/cli/request_sets.hpp"
 #include "affinity/host/topology.hpp"
-#include "affinity/words/json.hpp"
+#include "base/json/json.hpp"
 #include "policy/allocate/life.hpp"
 
 namespace ka::cli {
@@ -47,8 +47,8 @@ struct Step {
 
 /// A container without CPUs of its own runs in the shared pool, and is not in the books.
 void read_container(const boost::json::value& value, const std::string& path,
-                    words::Complaint& complaint, Step& step) {
-  words::Fields fields(value, path, complaint);
+                    base::Complaint& complaint, Step& step) {
+  base::Fields fields(value, path, complaint);
   policy::PodContainer container;
   container.request.use = policy::CpuUse::kExclusive;
   std::string kind = "app";
@@ -63,7 +63,7 @@ void read_container(const boost::json::value& value, const std::string& path,
   if (container.request.cpus > 0) step.containers.push_back(std::move(container));
 }
 
-void require_of(const std::string& op, words::Fields& fields) {
+void require_of(const std::string& op, base::Fields& fields) {
   if (op == "add") return fields.require({"pod", "containers"});
   if (op == "remove") return fields.require({"pod"});
   if (op == "resize") return fields.require({"pod", "container", "cpus"});
@@ -71,8 +71,8 @@ void require_of(const std::string& op, words::Fields& fields) {
 }
 
 base::Result<Step> read_step(const boost::json::value& document) {
-  words::Complaint complaint;
-  words::Fields fields(document, "", complaint);
+  base::Complaint complaint;
+  base::Fields fields(document, "", complaint);
   Step step;
   fields.require({"op"});
   fields.read("op", step.op);
@@ -181,7 +181,7 @@ base::Result<boost::json::array> run_trace(const std::string& name, const std::s
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = name + ", line " + std::to_string(number);
-    const auto document = words::parse_json(line, where);
+    const auto document = base::parse_json(line, where);
     if (!document) return unexpected(document.error());
     const auto step = read_step(*document);
     if (!step) {

@@ -11,7 +11,7 @@
 #include "affinity/cli/map_svg.hpp"
 #include "affinity/cli/node_map.hpp"
 #include "affinity/cli/watch.hpp"
-#include "affinity/words/json.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::cli {
 namespace {
@@ -138,7 +138,7 @@ Exit run(const EventsOptions& options, Output& output) {
   const auto followed = Daemon(options.socket).follow_events([&output](std::string_view line) {
     if (output.json()) {
       output.print(std::string(line) + '\n');
-    } else if (const auto event = words::parse_json(line, "event")) {
+    } else if (const auto event = base::parse_json(line, "event")) {
       output.print(describe_event(*event));
     }
     return true;

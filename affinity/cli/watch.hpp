@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "affinity/base/result.hpp"
 #include "affinity/cli/output.hpp"
+#include "base/result.hpp"
 
 namespace ka::cli {
 

@@ -8,10 +8,10 @@
 #include <charconv>
 #include <string_view>
 
-#include "affinity/base/text.hpp"
 #include "affinity/config/keys.hpp"
 #include "affinity/words/sentences.hpp"
 #include "affinity/words/settings.hpp"
+#include "base/text.hpp"
 #include "vmm/libvirt/uri.hpp"
 
 namespace ka::config {

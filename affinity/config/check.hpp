@@ -2,8 +2,8 @@
 // Which values the keys of [affinity] may have.
 #pragma once
 
-#include "affinity/base/result.hpp"
 #include "affinity/config/entries.hpp"
+#include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 
 namespace ka::config {

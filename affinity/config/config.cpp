@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "affinity/base/files.hpp"
 #include "affinity/config/check.hpp"
 #include "affinity/config/entries.hpp"
 #include "affinity/config/files.hpp"
 #include "affinity/config/keys.hpp"
 #include "affinity/words/settings.hpp"
+#include "base/files.hpp"
 
 namespace ka::config {
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/result.hpp"
-#include "affinity/log/log.hpp"
+#include "base/log/log.hpp"
+#include "base/result.hpp"
 #include "policy/plan/settings.hpp"
 
 namespace ka::config {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "affinity/base/text.hpp"
 #include "affinity/config/nesting.hpp"
+#include "base/text.hpp"
 
 namespace ka::config {
 namespace {

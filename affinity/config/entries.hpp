@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::config {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::config {
 

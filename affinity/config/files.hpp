@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::config {
 

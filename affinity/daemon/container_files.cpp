@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/text.hpp"
 #include "affinity/daemon/container_texts.hpp"
 #include "affinity/engine/engine.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
 
 namespace ka::daemon {
 namespace {

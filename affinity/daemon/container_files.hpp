@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/base/result.hpp"
 #include "affinity/engine/views.hpp"
-#include "affinity/log/log.hpp"
+#include "base/log/log.hpp"
+#include "base/result.hpp"
 #include "shim-ext/nri/listener.hpp"
 
 namespace ka::engine {

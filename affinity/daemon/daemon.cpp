@@ -16,10 +16,6 @@
 #include <utility>
 
 #include "affinity/api/router.hpp"
-#include "affinity/base/clock.hpp"
-#include "affinity/base/descriptors.hpp"
-#include "affinity/base/files.hpp"
-#include "affinity/base/private_directory.hpp"
 #include "affinity/config/config.hpp"
 #include "affinity/daemon/container_files.hpp"
 #include "affinity/daemon/guests.hpp"
@@ -34,10 +30,14 @@
 #include "affinity/engine/engine.hpp"
 #include "affinity/host/cpuset_writer.hpp"
 #include "affinity/host/topology.hpp"
-#include "affinity/http/listen.hpp"
-#include "affinity/http/server.hpp"
-#include "affinity/log/log.hpp"
 #include "affinity/state/store.hpp"
+#include "base/clock.hpp"
+#include "base/descriptors.hpp"
+#include "base/files.hpp"
+#include "base/http/listen.hpp"
+#include "base/http/server.hpp"
+#include "base/log/log.hpp"
+#include "base/private_directory.hpp"
 
 namespace ka::daemon {
 namespace {

@@ -2,8 +2,8 @@
 // The composition root: builds everything in order, and runs it on one thread.
 #pragma once
 
-#include "affinity/base/result.hpp"
 #include "affinity/daemon/options.hpp"
+#include "base/result.hpp"
 
 namespace ka::daemon {
 

@@ -5,8 +5,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "affinity/base/runtime_socket.hpp"
 #include "affinity/engine/engine.hpp"
+#include "base/runtime_socket.hpp"
 #include "guest-agent/host/boot.hpp"
 #include "policy/plan/guest.hpp"
 #include "policy/plan/kata_sets.hpp"

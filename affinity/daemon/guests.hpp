@@ -20,15 +20,15 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/clock.hpp"
 #include "affinity/engine/views.hpp"
-#include "affinity/log/log.hpp"
+#include "base/clock.hpp"
+#include "base/log/log.hpp"
+#include "base/rpc/timer.hpp"
 #include "guest-agent/host/agent_url.hpp"
 #include "guest-agent/host/kata_link.hpp"
 #include "guest-agent/host/link.hpp"
 #include "policy/plan/guest_numbers.hpp"
 #include "policy/plan/settings.hpp"
-#include "shim-ext/rpc/timer.hpp"
 #include "vmm/facts/facts.hpp"
 
 namespace ka::engine {

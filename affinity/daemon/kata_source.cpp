@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/text.hpp"
 #include "affinity/engine/engine.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
 #include "policy/plan/guest.hpp"
 #include "vmm/threads.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/log/log.hpp"
+#include "base/log/log.hpp"
 #include "shim-ext/watch/bundle_watch.hpp"
 #include "shim-ext/watch/kata_watch.hpp"
 #include "vmm/facts/facts.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/log/log.hpp"
+#include "base/log/log.hpp"
 #include "policy/ledger/ledger.hpp"
 #include "policy/plan/plan.hpp"
 #include "vmm/facts/facts.hpp"

@@ -8,9 +8,9 @@
 #include <map>
 #include <string>
 
-#include "affinity/base/process.hpp"
 #include "affinity/daemon/memory_worker.hpp"
 #include "affinity/engine/views.hpp"
+#include "base/process.hpp"
 
 namespace ka::engine {
 class Engine;

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "affinity/base/process.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/memory.hpp"
+#include "base/process.hpp"
 #include "policy/facts/topology.hpp"
 
 namespace ka::daemon {

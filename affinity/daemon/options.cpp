@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "affinity/version/version.hpp"
+#include "base/version/version.hpp"
 
 namespace ka::daemon {
 namespace {

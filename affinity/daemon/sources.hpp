@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/clock.hpp"
 #include "affinity/daemon/container_files.hpp"
 #include "affinity/daemon/guests.hpp"
 #include "affinity/daemon/kata_source.hpp"
-#include "affinity/log/log.hpp"
+#include "base/clock.hpp"
+#include "base/log/log.hpp"
 #include "shim-ext/nri/listener.hpp"
 #include "shim-ext/nri/plugin.hpp"
 #include "shim-ext/watch/kubelet_watch.hpp"

@@ -16,7 +16,7 @@
 
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cpuset_watch.hpp"
-#include "affinity/log/log.hpp"
+#include "base/log/log.hpp"
 #include "vmm/clh/client.hpp"
 #include "vmm/facts/facts.hpp"
 #include "vmm/qmp/client.hpp"

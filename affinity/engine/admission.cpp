@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 #include "policy/facts/limits.hpp"
 
 namespace ka::engine {

@@ -2,7 +2,7 @@
 // What every event has to keep to, whichever source it comes from.
 #pragma once
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"
 

@@ -2,7 +2,7 @@
 // The system calls that place a thread: the one thing that a tree of files cannot stand in for.
 #pragma once
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 
 namespace ka::engine {

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "affinity/base/result.hpp"
-#include "affinity/base/thread_stats.hpp"
 #include "affinity/engine/affinity_calls.hpp"
+#include "base/result.hpp"
+#include "base/thread_stats.hpp"
 #include "policy/plan/diff.hpp"
 
 namespace ka::engine {

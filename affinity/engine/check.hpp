@@ -3,8 +3,8 @@
 // against what is known already.
 #pragma once
 
-#include "affinity/base/process.hpp"
-#include "affinity/base/result.hpp"
+#include "base/process.hpp"
+#include "base/result.hpp"
 #include "policy/facts/topology.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"

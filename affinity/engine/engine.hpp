@@ -16,9 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/clock.hpp"
-#include "affinity/base/process.hpp"
-#include "affinity/base/result.hpp"
 #include "affinity/engine/others.hpp"
 #include "affinity/engine/report.hpp"
 #include "affinity/engine/trespasses.hpp"
@@ -26,7 +23,10 @@
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/cpuset_writer.hpp"
-#include "affinity/log/log.hpp"
+#include "base/clock.hpp"
+#include "base/log/log.hpp"
+#include "base/process.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"
 #include "policy/ledger/start_gate.hpp"

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/result.hpp"
 #include "affinity/engine/patience.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/state/store.hpp"
+#include "base/result.hpp"
 #include "policy/facts/interrupts.hpp"
 #include "policy/plan/plan.hpp"
 #include "vmm/facts/facts.hpp"

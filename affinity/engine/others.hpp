@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/clock.hpp"
 #include "affinity/engine/affinity_calls.hpp"
 #include "affinity/engine/report.hpp"
 #include "affinity/host/tenants.hpp"
+#include "base/clock.hpp"
 #include "policy/ledger/ledger.hpp"
 
 namespace ka::engine {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/process.hpp"
+#include "base/files.hpp"
+#include "base/process.hpp"
 #include "vmm/procfs/relatives.hpp"
 
 namespace ka::engine {

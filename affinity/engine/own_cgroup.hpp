@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/ledger.hpp"
 #include "vmm/facts/facts.hpp"
 

@@ -9,9 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/process.hpp"
-#include "affinity/base/result.hpp"
-#include "affinity/base/thread_stats.hpp"
 #include "affinity/engine/affinity_calls.hpp"
 #include "affinity/engine/apply.hpp"
 #include "affinity/engine/cgroup_keeper.hpp"
@@ -19,6 +16,9 @@
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/state/store.hpp"
+#include "base/process.hpp"
+#include "base/result.hpp"
+#include "base/thread_stats.hpp"
 #include "policy/plan/diff.hpp"
 #include "policy/plan/isolation.hpp"
 #include "policy/plan/plan.hpp"

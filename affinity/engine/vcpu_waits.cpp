@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::engine {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::host {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "affinity/base/process.hpp"
+#include "base/process.hpp"
 
 namespace ka::host {
 

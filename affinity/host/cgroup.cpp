@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/process.hpp"
+#include "base/files.hpp"
+#include "base/process.hpp"
 
 namespace ka::host {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 #include "policy/plan/cgroup.hpp"
 

@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/result.hpp"
+#include "base/fd.hpp"
+#include "base/result.hpp"
 
 namespace ka::host {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <thread>
 
-#include "affinity/base/files.hpp"
 #include "affinity/host/systemd.hpp"
+#include "base/files.hpp"
 
 namespace ka::host {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 
 namespace ka::host {

@@ -2,10 +2,10 @@
 #include <boost/json/value.hpp>
 #include <string_view>
 
-#include "affinity/base/files.hpp"
 #include "affinity/host/topology.hpp"
-#include "affinity/words/json.hpp"
 #include "affinity/words/topology.hpp"
+#include "base/files.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::host {
 namespace {
@@ -15,7 +15,7 @@ constexpr std::string_view kSynthetic = "synthetic:";
 constexpr std::size_t kMostBytes = 64u << 20;
 
 base::Result<policy::Topology> read_json(const std::string& text, const std::string& file) {
-  const auto document = words::parse_json(text, file);
+  const auto document = base::parse_json(text, file);
   if (!document) return unexpected(document.error());
   auto topology = words::topology_from_json(*document);
   if (!topology) topology.error().message = file + ": " + topology.error().message;

@@ -6,8 +6,8 @@
 #include <charconv>
 #include <optional>
 
-#include "affinity/base/files.hpp"
 #include "affinity/host/passed_through.hpp"
+#include "base/files.hpp"
 
 namespace ka::host {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/memory.hpp"
 
 namespace ka::host {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "affinity/base/result.hpp"
 #include "affinity/host/memory.hpp"
+#include "base/result.hpp"
 #include "policy/plan/memory.hpp"
 
 namespace ka::host {

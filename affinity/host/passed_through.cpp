@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/text.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
 
 namespace ka::host {
 namespace {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/interrupts.hpp"
 
 namespace ka::host {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 
 namespace ka::host {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 
 namespace ka::host {

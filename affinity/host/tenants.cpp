@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::host {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/result.hpp"
 #include "affinity/host/cgroup.hpp"
+#include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 
 namespace ka::host {

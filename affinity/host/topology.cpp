@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "policy/facts/id_set.hpp"
 
 namespace ka::host {

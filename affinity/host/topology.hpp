@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/topology.hpp"
 
 namespace ka::host {

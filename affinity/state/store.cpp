@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::state {
 namespace {

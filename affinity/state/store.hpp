@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/result.hpp"
-#include "affinity/log/log.hpp"
+#include "base/fd.hpp"
+#include "base/log/log.hpp"
+#include "base/result.hpp"
 #include "policy/facts/guest.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/ledger.hpp"

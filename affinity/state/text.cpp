@@ -6,9 +6,9 @@
 #include <boost/json/value.hpp>
 
 #include "affinity/state/store.hpp"
-#include "affinity/words/json.hpp"
 #include "affinity/words/plan.hpp"
 #include "affinity/words/specs.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::state {
 namespace {
@@ -89,9 +89,9 @@ json::object to_json(const SavedCgroup& cgroup) {
           {"ours", format_list(cgroup.ours)}};
 }
 
-SavedCgroup read_cgroup(const json::value& value, words::Complaint& complaint) {
+SavedCgroup read_cgroup(const json::value& value, base::Complaint& complaint) {
   SavedCgroup cgroup;
-  words::Fields fields(value, "cgroup", complaint);
+  base::Fields fields(value, "cgroup", complaint);
   fields.require({"directory"});
   fields.read("directory", cgroup.directory);
   fields.read("theirs", cgroup.theirs);
@@ -112,9 +112,9 @@ json::array to_json(const std::vector<SavedInterrupt>& interrupts) {
 }
 
 SavedInterrupt read_interrupt(const json::value& value, const std::string& path,
-                              words::Complaint& complaint) {
+                              base::Complaint& complaint) {
   SavedInterrupt interrupt;
-  words::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"number", "name"});
   fields.read("number", interrupt.number);
   fields.read("name", interrupt.name);
@@ -145,14 +145,14 @@ json::object to_json(const policy::PlugHistory& history) {
 }
 
 policy::GuestTold read_told(const json::value& value, const std::string& path,
-                            words::Complaint& complaint) {
+                            base::Complaint& complaint) {
   policy::GuestTold told;
-  words::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.read("address", told.address);
   fields.read("by_kata", told.by_kata);
   fields.each("containers", [&](const json::value& element, const std::string& at) {
     std::string id;
-    words::Fields container(element, at, complaint);
+    base::Fields container(element, at, complaint);
     container.require({"id", "cpus"});
     container.read("id", id);
     container.read("cpus", told.containers[id]);
@@ -163,14 +163,14 @@ policy::GuestTold read_told(const json::value& value, const std::string& path,
 }
 
 policy::PlugHistory read_history(const json::value& value, const std::string& path,
-                                 words::Complaint& complaint) {
+                                 base::Complaint& complaint) {
   policy::PlugHistory history;
-  words::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.read("from_boot", history.from_boot);
   fields.read("is_late", history.is_late);
   fields.read("settled", history.settled);
   fields.each("groups", [&](const json::value& element, const std::string& at) {
-    words::Fields group(element, at, complaint);
+    base::Fields group(element, at, complaint);
     group.read("vcpus", history.groups.emplace_back());
     group.finish();
   });
@@ -178,9 +178,9 @@ policy::PlugHistory read_history(const json::value& value, const std::string& pa
   return history;
 }
 
-SavedGuest read_guest(const json::value& value, words::Complaint& complaint) {
+SavedGuest read_guest(const json::value& value, base::Complaint& complaint) {
   SavedGuest guest;
-  words::Fields fields(value, "guest", complaint);
+  base::Fields fields(value, "guest", complaint);
   if (const json::value* told = fields.find("told")) {
     guest.told = read_told(*told, fields.path("told"), complaint);
   }
@@ -191,7 +191,7 @@ SavedGuest read_guest(const json::value& value, words::Complaint& complaint) {
   return guest;
 }
 
-policy::Source read_source(words::Fields& fields) {
+policy::Source read_source(base::Fields& fields) {
   std::string name = "state";
   fields.read("source", name);
   const auto source = policy::parse_source(name);
@@ -200,10 +200,10 @@ policy::Source read_source(words::Fields& fields) {
 }
 
 policy::ContainerRecord read_container(const json::value& value, const std::string& path,
-                                       words::Complaint& complaint) {
+                                       base::Complaint& complaint) {
   policy::ContainerRecord container;
   policy::ContainerFacts& facts = container.facts;
-  words::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"id"});
   fields.read("id", facts.id);
   words::read_spec_fields(fields, facts);
@@ -217,11 +217,11 @@ policy::ContainerRecord read_container(const json::value& value, const std::stri
 }
 
 policy::Pin read_override(const json::value& value, const std::string& path,
-                          words::Complaint& complaint) {
+                          base::Complaint& complaint) {
   policy::Pin by_hand;
   std::string role;
   std::int64_t vcpu = -1, uid = 0, until = 0;
-  words::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.read("role", role);
   fields.read("vcpu", vcpu);
   fields.read("iothread", by_hand.iothread);
@@ -239,16 +239,16 @@ policy::Pin read_override(const json::value& value, const std::string& path,
 }
 
 /// A number of a process without its start time names nobody: it is reused.
-std::uint64_t read_start_time(words::Fields& fields, std::string_view name) {
+std::uint64_t read_start_time(base::Fields& fields, std::string_view name) {
   std::int64_t time = 0;
   fields.require({name});
   fields.read(name, time);
   return static_cast<std::uint64_t>(time);
 }
 
-policy::PodRecord read_pod(const json::value& value, words::Complaint& complaint) {
+policy::PodRecord read_pod(const json::value& value, base::Complaint& complaint) {
   policy::PodRecord pod;
-  words::Fields fields(value, "pod", complaint);
+  base::Fields fields(value, "pod", complaint);
   fields.require({"id"});
   fields.read("id", pod.id);
   words::read_pod_fields(fields, pod);
@@ -267,11 +267,11 @@ policy::PodRecord read_pod(const json::value& value, words::Complaint& complaint
   return pod;
 }
 
-void read_original(const json::value& value, const std::string& path, words::Complaint& complaint,
+void read_original(const json::value& value, const std::string& path, base::Complaint& complaint,
                    std::map<int, Original>& originals) {
   int pid = 0;
   Original original;
-  words::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"pid"});
   fields.read("pid", pid);
   original.start_time = read_start_time(fields, "start_time");
@@ -301,13 +301,13 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
 }
 
 base::Result<Saved> from_text(std::string_view text, const std::string& boot_id) {
-  const auto document = words::parse_json(text, "state");
+  const auto document = base::parse_json(text, "state");
   if (!document) return unexpected(document.error());
-  words::Complaint complaint;
+  base::Complaint complaint;
   Saved saved;
   int version = 0;
   std::string boot;
-  words::Fields fields(*document, "", complaint);
+  base::Fields fields(*document, "", complaint);
   fields.require({"version", "boot_id", "pod"});
   fields.read("version", version);
   fields.read("boot_id", boot);

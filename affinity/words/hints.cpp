@@ -6,7 +6,7 @@
 #include <boost/json/value.hpp>
 #include <charconv>
 
-#include "affinity/words/json.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::words {
 namespace {
@@ -18,7 +18,7 @@ std::optional<int> small_number(const boost::json::value& value, int below) {
 }
 
 policy::NodeSet read_nodes(const boost::json::value& value, const std::string& path,
-                           Complaint& complaint) {
+                           base::Complaint& complaint) {
   policy::NodeSet nodes;
   const auto* array = value.if_array();
   if (array == nullptr) complaint.add(path, "must be an array of node numbers");
@@ -35,9 +35,9 @@ policy::NodeSet read_nodes(const boost::json::value& value, const std::string& p
 }
 
 policy::Hint read_hint(const boost::json::value& value, const std::string& path,
-                       Complaint& complaint) {
+                       base::Complaint& complaint) {
   policy::Hint hint;
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"affinity", "preferred"});
   const auto* affinity = fields.find("affinity");
   if (affinity != nullptr && !affinity->is_null()) {
@@ -49,7 +49,7 @@ policy::Hint read_hint(const boost::json::value& value, const std::string& path,
 }
 
 policy::ResourceHints read_resource(std::string name, const boost::json::value& value,
-                                    const std::string& path, Complaint& complaint) {
+                                    const std::string& path, base::Complaint& complaint) {
   policy::ResourceHints resource{std::move(name), std::nullopt};
   if (value.is_null()) return resource;
   const auto* array = value.if_array();
@@ -66,7 +66,7 @@ policy::ResourceHints read_resource(std::string name, const boost::json::value& 
 }
 
 policy::ProviderHints read_provider(const boost::json::value& value, const std::string& path,
-                                    Complaint& complaint) {
+                                    base::Complaint& complaint) {
   policy::ProviderHints provider;
   if (value.is_null()) return provider;
   const auto* object = value.if_object();
@@ -81,7 +81,8 @@ policy::ProviderHints read_provider(const boost::json::value& value, const std::
   return provider;
 }
 
-void read_max_nodes(const std::string& text, policy::HintProblem& problem, Complaint& complaint) {
+void read_max_nodes(const std::string& text, policy::HintProblem& problem,
+                    base::Complaint& complaint) {
   int number = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
@@ -91,7 +92,8 @@ void read_max_nodes(const std::string& text, policy::HintProblem& problem, Compl
   problem.max_nodes = number;
 }
 
-void read_option(const std::string& option, policy::HintProblem& problem, Complaint& complaint) {
+void read_option(const std::string& option, policy::HintProblem& problem,
+                 base::Complaint& complaint) {
   const std::string max_nodes = "max-allowable-numa-nodes=";
   if (option == "prefer-closest-numa-nodes") {
     problem.prefer_closest = true;
@@ -105,7 +107,7 @@ void read_option(const std::string& option, policy::HintProblem& problem, Compla
 }
 
 std::vector<int> read_row(const boost::json::value& value, const std::string& path,
-                          Complaint& complaint) {
+                          base::Complaint& complaint) {
   std::vector<int> row;
   const auto* array = value.if_array();
   if (array == nullptr) complaint.add(path, "must be an array of distances");
@@ -117,7 +119,7 @@ std::vector<int> read_row(const boost::json::value& value, const std::string& pa
   return row;
 }
 
-void read_policy(Fields& fields, policy::HintProblem& problem) {
+void read_policy(base::Fields& fields, policy::HintProblem& problem) {
   std::string name;
   if (!fields.read("policy", name)) return;
   if (const auto policy = policy::parse_hint_policy(name)) {
@@ -139,8 +141,8 @@ boost::json::value affinity_to_json(const std::optional<policy::NodeSet>& affini
 
 base::Result<policy::HintProblem> hint_problem_from_json(const boost::json::value& document) {
   policy::HintProblem problem;
-  Complaint complaint;
-  Fields fields(document, "", complaint);
+  base::Complaint complaint;
+  base::Fields fields(document, "", complaint);
   fields.require({"policy", "numaNodes", "providers"});
   read_policy(fields, problem);
   if (const auto* nodes = fields.find("numaNodes")) {

@@ -8,8 +8,8 @@
 #include <map>
 #include <string>
 
-#include "affinity/words/json.hpp"
 #include "affinity/words/sentences.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::words {
 namespace {
@@ -53,10 +53,11 @@ constexpr std::pair<std::string_view, policy::CpuSet SandboxPlan::*> kSets[] = {
     {"shim", &SandboxPlan::shim},
     {"helpers", &SandboxPlan::helpers}};
 
-VcpuPlan read_vcpu(const boost::json::value& value, const std::string& path, Complaint& complaint) {
+VcpuPlan read_vcpu(const boost::json::value& value, const std::string& path,
+                   base::Complaint& complaint) {
   VcpuPlan vcpu;
   std::string role = "floating";
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"index"});
   fields.read("index", vcpu.index);
   fields.read("cpus", vcpu.cpus);
@@ -72,9 +73,9 @@ VcpuPlan read_vcpu(const boost::json::value& value, const std::string& path, Com
 }
 
 ContainerPlan read_container(const boost::json::value& value, const std::string& path,
-                             Complaint& complaint) {
+                             base::Complaint& complaint) {
   ContainerPlan container;
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"id"});
   fields.read("id", container.id);
   fields.read("name", container.name);
@@ -92,10 +93,11 @@ boost::json::object to_json(const SetsByName& sets) {
   return object;
 }
 
-void read_sets(Fields& fields, std::string_view name, SetsByName& into, Complaint& complaint) {
+void read_sets(base::Fields& fields, std::string_view name, SetsByName& into,
+               base::Complaint& complaint) {
   const auto* value = fields.find(name);
   if (value == nullptr) return;
-  Fields sets(*value, fields.path(name), complaint);
+  base::Fields sets(*value, fields.path(name), complaint);
   if (!value->is_object()) return;
   for (const auto& member : value->get_object()) {
     sets.read(member.key(), into[std::string(member.key())]);
@@ -103,9 +105,9 @@ void read_sets(Fields& fields, std::string_view name, SetsByName& into, Complain
 }
 
 SandboxPlan read_sandbox(const boost::json::value& value, const std::string& path,
-                         Complaint& complaint) {
+                         base::Complaint& complaint) {
   SandboxPlan plan;
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"id"});
   fields.read("id", plan.id);
   fields.read("pod_uid", plan.pod_uid);
@@ -164,16 +166,16 @@ boost::json::object to_json(const policy::Plan& plan) {
 }
 
 base::Result<SandboxPlan> sandbox_plan_from_json(const boost::json::value& document) {
-  Complaint complaint;
+  base::Complaint complaint;
   SandboxPlan plan = read_sandbox(document, "", complaint);
   if (!complaint.empty()) return unexpected(complaint.error());
   return plan;
 }
 
 base::Result<policy::Plan> plan_from_json(const boost::json::value& document) {
-  Complaint complaint;
+  base::Complaint complaint;
   policy::Plan plan;
-  Fields fields(document, "", complaint);
+  base::Fields fields(document, "", complaint);
   fields.require({"sandboxes"});
   fields.each("sandboxes", [&](const auto& element, const std::string& path) {
     plan.sandboxes.push_back(read_sandbox(element, path, complaint));

@@ -6,9 +6,9 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
-#include "affinity/words/json.hpp"
 #include "affinity/words/sentences.hpp"
 #include "affinity/words/settings.hpp"
+#include "base/json/json.hpp"
 #include "policy/ledger/ledger.hpp"
 
 namespace ka::words {
@@ -21,14 +21,15 @@ using policy::Topology;
 using policy::VcpuFacts;
 
 /// Reads a set of CPUs that the machine has.
-bool read_cpus(Fields& fields, std::string_view name, CpuSet& into, const Topology& topology) {
+bool read_cpus(base::Fields& fields, std::string_view name, CpuSet& into,
+               const Topology& topology) {
   if (!fields.read(name, into)) return false;
   const CpuSet strange = into - topology.all();
   if (!strange.empty()) fields.complain(name, "the machine has no " + cpus_text(strange));
   return true;
 }
 
-void read_housekeeping(Fields& fields, std::string_view name, policy::Housekeeping& into) {
+void read_housekeeping(base::Fields& fields, std::string_view name, policy::Housekeeping& into) {
   std::string text;
   if (!fields.read(name, text)) return;
   auto housekeeping = parse_housekeeping(text);
@@ -36,7 +37,7 @@ void read_housekeeping(Fields& fields, std::string_view name, policy::Housekeepi
   into = std::move(*housekeeping);
 }
 
-bool read_manage_cgroup(Fields& fields) {
+bool read_manage_cgroup(base::Fields& fields) {
   std::string text = "obey";
   fields.read("cgroup", text);
   if (text != "obey" && text != "manage") {
@@ -46,9 +47,9 @@ bool read_manage_cgroup(Fields& fields) {
 }
 
 policy::Settings read_settings(const boost::json::value& value, const std::string& path,
-                               Complaint& complaint) {
+                               base::Complaint& complaint) {
   policy::Settings settings;
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   std::string pinning;
   if (fields.read("vcpu_pinning", pinning)) {
     const auto parsed = parse_vcpu_pinning(pinning);
@@ -75,9 +76,9 @@ std::vector<VcpuFacts> plain_vcpus(std::int64_t number) {
 }
 
 VcpuFacts read_vcpu(const boost::json::value& value, const std::string& path,
-                    Complaint& complaint) {
+                    base::Complaint& complaint) {
   VcpuFacts vcpu;
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"index"});
   fields.read("index", vcpu.index);
   if (vcpu.index >= policy::kMaxIds) fields.complain("index", "is out of bounds");
@@ -92,7 +93,7 @@ VcpuFacts read_vcpu(const boost::json::value& value, const std::string& path,
   return vcpu;
 }
 
-std::vector<VcpuFacts> read_vcpus(Fields& fields, Complaint& complaint) {
+std::vector<VcpuFacts> read_vcpus(base::Fields& fields, base::Complaint& complaint) {
   const auto* value = fields.find("vcpus");
   if (value == nullptr) return {};
   if (const auto* number = value->if_int64()) {
@@ -111,9 +112,9 @@ std::vector<VcpuFacts> read_vcpus(Fields& fields, Complaint& complaint) {
 
 /// How many threads of each kind there are changes no set; only iothreads have names.
 std::vector<std::string> read_threads(const boost::json::value& value, const std::string& path,
-                                      Complaint& complaint) {
+                                      base::Complaint& complaint) {
   std::vector<std::string> iothreads;
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   int count = 0;
   for (const std::string_view name : {"emulator", "vhost", "virtiofsd", "shim", "helpers"}) {
     fields.read(name, count);
@@ -127,7 +128,8 @@ std::vector<std::string> read_threads(const boost::json::value& value, const std
   return iothreads;
 }
 
-void check_container(Fields& fields, const ContainerFacts& container, const Topology& topology) {
+void check_container(base::Fields& fields, const ContainerFacts& container,
+                     const Topology& topology) {
   const CpuSet offline = (container.cpus & topology.all()) - topology.online();
   if (!offline.empty()) fields.complain("cpus", cpus_text(offline) + ": offline");
   const policy::NodeSet strange = container.mems - topology.nodes();
@@ -137,9 +139,9 @@ void check_container(Fields& fields, const ContainerFacts& container, const Topo
 }
 
 ContainerFacts read_container(const boost::json::value& value, const std::string& path,
-                              const Topology& topology, Complaint& complaint) {
+                              const Topology& topology, base::Complaint& complaint) {
   ContainerFacts container;
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"id"});
   fields.read("id", container.id);
   fields.read("name", container.name);
@@ -158,7 +160,7 @@ ContainerFacts read_container(const boost::json::value& value, const std::string
 
 /// Sorts by a key that must not occur twice.
 template <typename Elements, typename Key>
-void sort_unique(Elements& elements, Key key, Fields& fields, std::string_view name) {
+void sort_unique(Elements& elements, Key key, base::Fields& fields, std::string_view name) {
   std::ranges::sort(elements, {}, key);
   if (std::ranges::adjacent_find(elements, {}, key) != elements.end()) {
     fields.complain(name, "an id or index is listed twice");
@@ -166,9 +168,9 @@ void sort_unique(Elements& elements, Key key, Fields& fields, std::string_view n
 }
 
 policy::DeviceFacts read_device(const boost::json::value& value, const std::string& path,
-                                const Topology& topology, Complaint& complaint) {
+                                const Topology& topology, base::Complaint& complaint) {
   policy::DeviceFacts device;
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"id"});
   fields.read("id", device.id);
   if (fields.read("numa", device.node) && !topology.nodes().contains(device.node)) {
@@ -179,9 +181,9 @@ policy::DeviceFacts read_device(const boost::json::value& value, const std::stri
 }
 
 SandboxFacts read_sandbox(const boost::json::value& value, const std::string& path,
-                          const Topology& topology, Complaint& complaint) {
+                          const Topology& topology, base::Complaint& complaint) {
   SandboxFacts sandbox;
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"id"});
   fields.read("id", sandbox.id);
   fields.read("pod_uid", sandbox.pod_uid);
@@ -207,9 +209,9 @@ SandboxFacts read_sandbox(const boost::json::value& value, const std::string& pa
 }  // namespace
 
 base::Result<Scenario> scenario_from_json(const boost::json::value& document, Topology topology) {
-  Complaint complaint;
+  base::Complaint complaint;
   Scenario scenario;
-  Fields fields(document, "", complaint);
+  base::Fields fields(document, "", complaint);
   read_cpus(fields, "shared_pool", scenario.snapshot.shared_pool, topology);
   read_cpus(fields, "exclusive_elsewhere", scenario.snapshot.exclusive_elsewhere, topology);
   if (const auto* settings = fields.find("settings")) {

@@ -4,7 +4,7 @@
 
 #include <boost/json/fwd.hpp>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/topology.hpp"
 #include "policy/plan/plan.hpp"
 #include "policy/plan/settings.hpp"

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "affinity/words/sets.hpp"
+#include "base/sets.hpp"
 
 namespace ka::words {
 namespace {
@@ -78,7 +78,7 @@ base::Result<Housekeeping> parse_housekeeping(std::string_view text) {
     return base::fail(base::ErrorCode::kInvalid,
                       '"' + std::string(text) + "\" " + std::string(kAllowed));
   }
-  auto cpus = parse_set<policy::CpuTag>(text);
+  auto cpus = base::parse_set<policy::CpuTag>(text);
   if (!cpus) return unexpected(std::move(cpus.error()));
   return Housekeeping{Housekeeping::Kind::kCpus, std::move(*cpus)};
 }

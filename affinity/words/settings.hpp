@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/plan/settings.hpp"
 

@@ -3,7 +3,7 @@
 // API's bodies and the state files.
 #pragma once
 
-#include "affinity/words/json.hpp"
+#include "base/json/json.hpp"
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
 
@@ -12,7 +12,7 @@ namespace ka::words {
 /// Reads what is known of a pod beside its id into anything that has those fields (a PodSeen, a
 /// PodRecord); what is absent stays as it is. A VMM is named by its number, without a start time.
 template <typename Pod>
-void read_pod_fields(Fields& fields, Pod& pod) {
+void read_pod_fields(base::Fields& fields, Pod& pod) {
   policy::ProcessId vmm;
   if (fields.read("vmm_pid", vmm.pid)) pod.vmm = vmm;
   fields.read("pod_uid", pod.pod_uid, base::kMaxName);
@@ -26,14 +26,14 @@ void read_pod_fields(Fields& fields, Pod& pod) {
 
 /// What only the shim proxy knows of a pod.
 template <typename Pod>
-void read_proxy_fields(Fields& fields, Pod& pod) {
+void read_proxy_fields(base::Fields& fields, Pod& pod) {
   fields.read("proxy_pid", pod.proxy_pid);
   policy::CpuSet original;
   if (fields.read("original_cpus", original)) pod.original_cpus = std::move(original);
 }
 
 /// Reads a container's spec beside its id; what is absent stays as it is.
-inline void read_spec_fields(Fields& fields, policy::ContainerFacts& container) {
+inline void read_spec_fields(base::Fields& fields, policy::ContainerFacts& container) {
   fields.read("name", container.name, base::kMaxName);
   fields.read("cpus", container.cpus);
   fields.read("mems", container.mems);

@@ -5,7 +5,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
-#include "affinity/words/json.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::words {
 namespace {
@@ -27,9 +27,9 @@ bool has_nodes_without_cpus(const policy::Topology& topology) {
 }
 
 policy::Cpu read_cpu(const boost::json::value& value, const std::string& path,
-                     Complaint& complaint) {
+                     base::Complaint& complaint) {
   policy::Cpu cpu;
-  Fields fields(value, path, complaint);
+  base::Fields fields(value, path, complaint);
   fields.require({"cpu", "core", "socket", "numa"});
   fields.read("cpu", cpu.cpu);
   fields.read("core", cpu.core);
@@ -46,7 +46,7 @@ policy::Cpu read_cpu(const boost::json::value& value, const std::string& path,
 }
 
 std::vector<int> read_numbers(const boost::json::value& value, const std::string& path,
-                              Complaint& complaint) {
+                              base::Complaint& complaint) {
   std::vector<int> numbers;
   const auto* array = value.if_array();
   if (array == nullptr) {
@@ -82,8 +82,8 @@ boost::json::object to_json(const policy::Topology& topology) {
 }
 
 base::Result<policy::Topology> topology_from_json(const boost::json::value& document) {
-  Complaint complaint;
-  Fields fields(document, "", complaint);
+  base::Complaint complaint;
+  base::Fields fields(document, "", complaint);
   fields.require({"cpus"});
   std::vector<policy::Cpu> cpus;
   fields.each("cpus", [&](const auto& value, const std::string& path) {

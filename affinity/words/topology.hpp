@@ -6,7 +6,7 @@
 
 #include <boost/json/fwd.hpp>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/topology.hpp"
 
 namespace ka::words {

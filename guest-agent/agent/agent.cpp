@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "guest-agent/agent/cpuset.hpp"
 #include "guest-agent/agent/files.hpp"
 #include "guest-agent/protocol/limits.hpp"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::agent {
 namespace {

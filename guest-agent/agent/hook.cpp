@@ -14,11 +14,11 @@
 #include <string>
 #include <thread>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/ttrpc/envelope.hpp"
+#include "base/ttrpc/frame.hpp"
+#include "base/unix_socket.hpp"
 #include "guest-agent/agent/state_text.hpp"
 #include "guest-agent/protocol/messages.hpp"
-#include "shim-ext/ttrpc/envelope.hpp"
-#include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::agent {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 
 namespace ka::agent {
 

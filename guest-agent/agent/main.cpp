@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "affinity/version/version.hpp"
+#include "base/version/version.hpp"
 #include "guest-agent/agent/first.hpp"
 #include "guest-agent/agent/hook.hpp"
 #include "guest-agent/agent/options.hpp"

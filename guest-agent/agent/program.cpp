@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "guest-agent/agent/agent.hpp"
 #include "guest-agent/agent/connections.hpp"
 #include "guest-agent/agent/hook.hpp"

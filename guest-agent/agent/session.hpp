@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/ttrpc/envelope.hpp"
+#include "base/ttrpc/frame.hpp"
 #include "guest-agent/agent/agent.hpp"
 #include "guest-agent/protocol/limits.hpp"
-#include "shim-ext/ttrpc/envelope.hpp"
-#include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::agent {
 

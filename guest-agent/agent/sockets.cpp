@@ -14,7 +14,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 #include "guest-agent/agent/files.hpp"
 
 namespace ka::agent {

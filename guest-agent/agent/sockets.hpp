@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 #include "guest-agent/agent/kernel.hpp"
 
 namespace ka::agent {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 
 namespace ka::agent {
 

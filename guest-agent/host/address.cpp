@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <charconv>
 
-#include "affinity/base/text.hpp"
-#include "affinity/base/unix_socket.hpp"
+#include "base/text.hpp"
+#include "base/unix_socket.hpp"
 
 namespace ka::guest {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/result.hpp"
+#include "base/fd.hpp"
+#include "base/result.hpp"
 #include "guest-agent/host/opener.hpp"
 #include "guest-agent/protocol/limits.hpp"
 

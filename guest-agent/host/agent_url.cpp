@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 #include "guest-agent/protocol/limits.hpp"
 
 namespace ka::guest {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "shim-ext/rpc/socket.hpp"
-#include "shim-ext/rpc/timer.hpp"
+#include "base/rpc/socket.hpp"
+#include "base/rpc/timer.hpp"
 
 namespace ka::guest {
 

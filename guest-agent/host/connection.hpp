@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/rpc/socket.hpp"
+#include "base/rpc/timer.hpp"
 #include "guest-agent/host/address.hpp"
-#include "shim-ext/rpc/socket.hpp"
-#include "shim-ext/rpc/timer.hpp"
 
 namespace ka::guest {
 

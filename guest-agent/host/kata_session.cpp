@@ -5,7 +5,7 @@
 #include <charconv>
 #include <utility>
 
-#include "shim-ext/ttrpc/wire.hpp"
+#include "base/ttrpc/wire.hpp"
 
 namespace ka::guest {
 namespace {

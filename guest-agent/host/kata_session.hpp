@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ttrpc/envelope.hpp"
+#include "base/ttrpc/frame.hpp"
 #include "guest-agent/host/opener.hpp"
 #include "policy/facts/guest.hpp"
-#include "shim-ext/ttrpc/envelope.hpp"
-#include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::guest {
 

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 
 namespace ka::guest {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "shim-ext/ttrpc/envelope.hpp"
+#include "base/ttrpc/envelope.hpp"
 
 namespace ka::guest {
 namespace {

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ttrpc/frame.hpp"
 #include "guest-agent/host/opener.hpp"
 #include "guest-agent/protocol/messages.hpp"
 #include "policy/facts/guest.hpp"
-#include "shim-ext/ttrpc/frame.hpp"
 
 namespace ka::guest {
 

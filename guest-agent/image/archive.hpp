@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "guest-agent/image/contents.hpp"
 
 namespace ka::image {

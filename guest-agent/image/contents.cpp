@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
-#include "affinity/base/files.hpp"
 #include "agent_unit.hpp"
+#include "base/files.hpp"
 
 namespace ka::image {
 namespace {

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 
 namespace ka::image {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "guest-agent/image/image.hpp"
 
 namespace ka::image {

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "guest-agent/image/contents.hpp"
 #include "guest-agent/image/disk.hpp"
 #include "guest-agent/image/program.hpp"

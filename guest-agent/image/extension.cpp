@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "guest-agent/image/contents.hpp"
 #include "guest-agent/image/image.hpp"
 #include "guest-agent/image/program.hpp"

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "guest-agent/image/contents.hpp"
 #include "guest-agent/image/disk.hpp"
 #include "guest-agent/image/initrd.hpp"

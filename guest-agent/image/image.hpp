@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::image {
 

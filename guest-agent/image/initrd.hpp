@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::image {
 

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 
 namespace ka::image {
 namespace {

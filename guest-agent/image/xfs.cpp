@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <optional>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/files.hpp"
+#include "base/fd.hpp"
+#include "base/files.hpp"
 #include "guest-agent/image/contents.hpp"
 #include "guest-agent/image/disk.hpp"
 #include "guest-agent/image/program.hpp"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "shim-ext/ttrpc/wire.hpp"
+#include "base/ttrpc/wire.hpp"
 
 namespace ka::guest {
 namespace {

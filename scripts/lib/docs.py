@@ -62,7 +62,7 @@ def check_links(file, text):
 
 def check_files(text):
     """Paths of the project that a page names."""
-    for path in re.findall(r"`((?:scripts|tests|packaging|docs|cmake|policy|affinity|vmm|shim-ext|guest-agent)/[\w./-]+)", text):
+    for path in re.findall(r"`((?:scripts|tests|packaging|docs|cmake|policy|base|affinity|vmm|shim-ext|guest-agent)/[\w./-]+)", text):
         at = TOP / path.rstrip("/.")
         if "example" not in path and not at.exists() and not list(at.parent.glob(at.name + "*")):
             yield f"no such file: {path}"

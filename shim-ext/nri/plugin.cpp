@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 
 namespace ka::nri {
 namespace {

@@ -11,13 +11,13 @@
 #include <memory>
 #include <string>
 
-#include "affinity/base/clock.hpp"
-#include "affinity/log/log.hpp"
+#include "base/clock.hpp"
+#include "base/log/log.hpp"
+#include "base/rpc/socket.hpp"
+#include "base/rpc/timer.hpp"
 #include "shim-ext/nri/listener.hpp"
 #include "shim-ext/nri/session.hpp"
 #include "shim-ext/nri/translate.hpp"
-#include "shim-ext/rpc/socket.hpp"
-#include "shim-ext/rpc/timer.hpp"
 
 namespace ka::nri {
 

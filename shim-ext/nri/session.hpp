@@ -12,14 +12,14 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/clock.hpp"
-#include "affinity/log/log.hpp"
+#include "base/clock.hpp"
+#include "base/log/log.hpp"
+#include "base/rpc/client.hpp"
+#include "base/rpc/server.hpp"
 #include "shim-ext/nri/events.hpp"
 #include "shim-ext/nri/listener.hpp"
 #include "shim-ext/nri/mux.hpp"
 #include "shim-ext/nri/translate.hpp"
-#include "shim-ext/rpc/client.hpp"
-#include "shim-ext/rpc/server.hpp"
 
 namespace ka::nri {
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 #include "policy/facts/limits.hpp"
 #include "shim-ext/proto/nri.pb.h"
 

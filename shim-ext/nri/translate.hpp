@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/result.hpp"
-#include "affinity/log/log.hpp"
+#include "base/log/log.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::proto::nri {

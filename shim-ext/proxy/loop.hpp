@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 
 namespace ka::proxy {
 

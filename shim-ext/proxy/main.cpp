@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/version/version.hpp"
+#include "base/version/version.hpp"
 #include "shim-ext/proxy/orphan.hpp"
 #include "shim-ext/proxy/program.hpp"
 #include "shim-ext/proxy/settings.hpp"

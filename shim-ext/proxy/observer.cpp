@@ -5,8 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "base/rpc/message.hpp"
 #include "shim-ext/proto/task.pb.h"
-#include "shim-ext/rpc/message.hpp"
 
 namespace ka::proxy {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "shim-ext/ttrpc/frame.hpp"
+#include "base/ttrpc/frame.hpp"
 
 namespace ka::proxy {
 

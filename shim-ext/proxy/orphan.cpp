@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/files.hpp"
+#include "base/fd.hpp"
+#include "base/files.hpp"
 #include "shim-ext/proxy/answer.hpp"
 #include "shim-ext/proxy/socket.hpp"
 

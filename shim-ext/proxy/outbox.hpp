@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 #include "shim-ext/proxy/loop.hpp"
 #include "shim-ext/proxy/reporter.hpp"
 

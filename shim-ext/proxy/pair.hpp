@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 #include "shim-ext/proxy/loop.hpp"
 
 namespace ka::proxy {

@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/files.hpp"
+#include "base/fd.hpp"
+#include "base/files.hpp"
 
 namespace ka::proxy {
 namespace {

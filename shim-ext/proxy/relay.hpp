@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 #include "shim-ext/proxy/loop.hpp"
 #include "shim-ext/proxy/observer.hpp"
 #include "shim-ext/proxy/outbox.hpp"

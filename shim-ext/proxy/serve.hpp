@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/result.hpp"
+#include "base/fd.hpp"
+#include "base/result.hpp"
 #include "shim-ext/proxy/shared_pool.hpp"
 
 namespace ka::proxy {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::proxy {

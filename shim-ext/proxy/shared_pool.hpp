@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 #include "shim-ext/watch/stamp.hpp"
 

@@ -7,7 +7,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 
 namespace ka::proxy {
 

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/unix_socket.hpp"
+#include "base/files.hpp"
+#include "base/unix_socket.hpp"
 
 namespace ka::proxy {
 namespace {

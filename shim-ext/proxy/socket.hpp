@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/result.hpp"
+#include "base/fd.hpp"
+#include "base/result.hpp"
 
 namespace ka::proxy {
 

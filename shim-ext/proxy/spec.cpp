@@ -4,9 +4,9 @@
 #include <boost/json/value.hpp>
 #include <utility>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/text.hpp"
-#include "affinity/words/json.hpp"
+#include "base/files.hpp"
+#include "base/json/json.hpp"
+#include "base/text.hpp"
 
 namespace ka::proxy {
 namespace {
@@ -72,7 +72,7 @@ base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::str
   const auto file = bundle / "config.json";
   const auto content = base::read_regular_file(file, kLargestSpec);
   if (!content) return unexpected(content.error());
-  const auto document = words::parse_json(*content, file.string());
+  const auto document = base::parse_json(*content, file.string());
   if (!document) return unexpected(document.error());
   Spec spec = read(*document, id);
   if (base::is_id(spec.sandbox)) return spec;
@@ -80,7 +80,7 @@ base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::str
 }
 
 base::Result<Resources> updated(Resources now, std::string_view json) {
-  const auto document = words::parse_json(json, "resources");
+  const auto document = base::parse_json(json, "resources");
   if (!document) return unexpected(document.error());
   if (!document->is_object()) return base::fail(base::ErrorCode::kInvalid, "resources: no object");
   return merge(std::move(now), member(&*document, "cpu"));

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/text.hpp"
-#include "affinity/base/unix_socket.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "base/unix_socket.hpp"
 #include "shim-ext/proxy/answer.hpp"
 #include "shim-ext/proxy/program.hpp"
 #include "shim-ext/proxy/serve.hpp"

@@ -3,8 +3,8 @@
 
 #include <boost/json/value.hpp>
 
-#include "affinity/base/files.hpp"
-#include "affinity/words/json.hpp"
+#include "base/files.hpp"
+#include "base/json/json.hpp"
 
 namespace ka::watch {
 namespace {
@@ -34,7 +34,7 @@ base::Result<void> read_bundle(Bundle& bundle) {
   const auto file = bundle.directory / "config.json";
   const auto content = base::read_file(file, kLargest);
   if (!content) return unexpected(content.error());
-  const auto document = words::parse_json(*content, file.string());
+  const auto document = base::parse_json(*content, file.string());
   if (!document) return unexpected(document.error());
   const json::object* object = document->if_object();
   const json::value* annotations = object == nullptr ? nullptr : object->if_contains("annotations");

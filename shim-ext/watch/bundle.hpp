@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::watch {
 

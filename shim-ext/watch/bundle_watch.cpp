@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::watch {
 

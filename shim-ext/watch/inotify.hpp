@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::watch {
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/text.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
 #include "shim-ext/watch/persist.hpp"
 
 namespace ka::watch {

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/result.hpp"
-#include "affinity/log/log.hpp"
+#include "base/log/log.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 #include "shim-ext/watch/inotify.hpp"
 #include "shim-ext/watch/stamp.hpp"

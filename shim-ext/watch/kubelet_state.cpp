@@ -7,7 +7,7 @@
 #include <cctype>
 #include <vector>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 #include "shim-ext/watch/checkpoint.hpp"
 
 namespace ka::watch {

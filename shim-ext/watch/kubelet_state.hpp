@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::watch {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::watch {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "affinity/log/log.hpp"
+#include "base/log/log.hpp"
 #include "policy/ledger/event.hpp"
 #include "shim-ext/watch/inotify.hpp"
 #include "shim-ext/watch/stamp.hpp"

@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <limits>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 
 namespace ka::watch {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/unix_socket.hpp"
+#include "base/fd.hpp"
+#include "base/unix_socket.hpp"
 
 namespace ka::bench {
 

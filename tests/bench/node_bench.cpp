@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "tests/bench/api.hpp"
 #include "tests/bench/child.hpp"
 #include "tests/temp_dir.hpp"

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/process.hpp"
 #include "affinity/engine/affinity_calls.hpp"
+#include "base/process.hpp"
 #include "tests/bench/api.hpp"
 #include "tests/bench/child.hpp"
 #include "tests/temp_dir.hpp"

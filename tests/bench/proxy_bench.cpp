@@ -27,12 +27,12 @@
 #include <thread>
 #include <vector>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/unix_socket.hpp"
+#include "base/files.hpp"
+#include "base/rpc/message.hpp"
+#include "base/unix_socket.hpp"
 #include "shim-ext/proto/task.pb.h"
 #include "shim-ext/proxy/relay.hpp"
 #include "shim-ext/proxy/socket.hpp"
-#include "shim-ext/rpc/message.hpp"
 #include "tests/temp_dir.hpp"
 
 using namespace ka;

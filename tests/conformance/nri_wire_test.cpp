@@ -4,9 +4,9 @@
 #include <map>
 #include <string>
 
+#include "base/rpc/message.hpp"
 #include "shim-ext/nri/mux.hpp"
 #include "shim-ext/proto/nri.pb.h"
-#include "shim-ext/rpc/message.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/vectors.hpp"
 

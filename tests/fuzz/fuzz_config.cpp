@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "affinity/base/text.hpp"
 #include "affinity/config/check.hpp"
 #include "affinity/config/entries.hpp"
+#include "base/text.hpp"
 #include "tests/fuzz/require.hpp"
 
 using namespace ka;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 #include "guest-agent/image/disk.hpp"
 #include "tests/fuzz/require.hpp"
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "affinity/base/text.hpp"
 #include "affinity/host/passed_through.hpp"
+#include "base/text.hpp"
 #include "tests/fuzz/require.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -14,8 +14,8 @@
 #include <string_view>
 
 #include "affinity/api/path.hpp"
-#include "affinity/base/unix_socket.hpp"
-#include "affinity/http/server.hpp"
+#include "base/http/server.hpp"
+#include "base/unix_socket.hpp"
 #include "tests/fuzz/require.hpp"
 
 using namespace ka;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 #include "guest-agent/host/kata_session.hpp"
 #include "tests/fuzz/require.hpp"
 

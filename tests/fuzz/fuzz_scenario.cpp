@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "affinity/words/json.hpp"
 #include "affinity/words/scenario.hpp"
 #include "affinity/words/topology.hpp"
+#include "base/json/json.hpp"
 #include "tests/fuzz/require.hpp"
 
 using ka::tests::require;
@@ -16,7 +16,7 @@ using ka::tests::require;
 namespace {
 
 ka::policy::Topology four_cpus() {
-  const auto document = ka::words::parse_json(
+  const auto document = ka::base::parse_json(
       R"({"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0},{"cpu":1,"core":0,"socket":0,"numa":0},
                   {"cpu":2,"core":1,"socket":0,"numa":1},{"cpu":3,"core":1,"socket":0,"numa":1}]})",
       "machine");
@@ -27,7 +27,7 @@ ka::policy::Topology four_cpus() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto document = ka::words::parse_json(text, "input");
+  const auto document = ka::base::parse_json(text, "input");
   if (!document) return 0;
   if (const auto machine = ka::words::topology_from_json(*document)) {
     const auto again = ka::words::topology_from_json(ka::words::to_json(*machine));

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 #include "tests/fuzz/require.hpp"
 
 using namespace ka;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "affinity/base/process.hpp"
+#include "base/process.hpp"
 #include "tests/fuzz/require.hpp"
 #include "vmm/procfs/kvm_fds.hpp"
 #include "vmm/procfs/thread_names.hpp"

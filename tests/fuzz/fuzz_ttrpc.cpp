@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "shim-ext/rpc/client.hpp"
-#include "shim-ext/rpc/server.hpp"
+#include "base/rpc/client.hpp"
+#include "base/rpc/server.hpp"
 #include "tests/fuzz/require.hpp"
 
 using namespace ka;

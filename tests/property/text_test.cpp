@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // printable() on bytes of every kind: what comes out can be shown, is bounded, and stays.
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>

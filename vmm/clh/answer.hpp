@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::clh {
 

@@ -5,9 +5,9 @@
 
 #include <string_view>
 
-#include "affinity/base/process.hpp"
-#include "affinity/base/runtime_socket.hpp"
-#include "affinity/base/text.hpp"
+#include "base/process.hpp"
+#include "base/runtime_socket.hpp"
+#include "base/text.hpp"
 
 namespace ka::clh {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "vmm/facts/facts.hpp"
 #include "vmm/facts/monitor_options.hpp"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <string_view>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "vmm/facts/facts.hpp"
 
 namespace ka::clh {

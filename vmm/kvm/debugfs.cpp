@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::vmm {
 namespace {

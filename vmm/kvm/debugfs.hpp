@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "affinity/base/trouble.hpp"
+#include "base/trouble.hpp"
 
 namespace ka::vmm {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 #include "vmm/libvirt/uri.hpp"
 
 namespace ka::libvirt {

@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "vmm/libvirt/numatune.hpp"
 #include "vmm/libvirt/pins.hpp"
 

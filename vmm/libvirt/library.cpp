@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 
 namespace ka::libvirt {
 namespace {

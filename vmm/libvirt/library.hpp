@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::libvirt {
 

@@ -3,7 +3,7 @@
 // the cpusets of the domain's cgroups, upon which the kernel moves what lies elsewhere at once.
 #pragma once
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 #include "vmm/libvirt/library.hpp"
 #include "vmm/libvirt/pins.hpp"

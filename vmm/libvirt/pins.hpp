@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 #include "vmm/libvirt/library.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::libvirt {
 

@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::vmm {
 namespace {

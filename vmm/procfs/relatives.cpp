@@ -8,8 +8,8 @@
 #include <ranges>
 #include <utility>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/process.hpp"
+#include "base/files.hpp"
+#include "base/process.hpp"
 #include "vmm/procfs/thread_names.hpp"
 
 namespace ka::vmm {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/result.hpp"
-#include "affinity/base/trouble.hpp"
+#include "base/result.hpp"
+#include "base/trouble.hpp"
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "vmm/procfs/thread_list.hpp"

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 namespace ka::vmm {
 namespace {

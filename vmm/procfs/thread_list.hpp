@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/result.hpp"
-#include "affinity/base/thread_stats.hpp"
+#include "base/result.hpp"
+#include "base/thread_stats.hpp"
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::vmm {

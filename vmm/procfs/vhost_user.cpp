@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <optional>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/files.hpp"
+#include "base/fd.hpp"
+#include "base/files.hpp"
 
 namespace ka::vmm {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/base/trouble.hpp"
+#include "base/trouble.hpp"
 
 namespace ka::vmm {
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 
 namespace ka::qmp {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 #include "vmm/facts/facts.hpp"
 #include "vmm/facts/monitor_options.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 
 namespace ka::qmp {
 namespace {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::qmp {
 

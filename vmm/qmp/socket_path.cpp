@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 
 namespace ka::qmp {
 namespace {

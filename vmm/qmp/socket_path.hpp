@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "affinity/base/result.hpp"
+#include "base/result.hpp"
 
 namespace ka::qmp {
 

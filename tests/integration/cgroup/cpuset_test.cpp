@@ -7,10 +7,10 @@
 #include <iostream>
 #include <string>
 
-#include "affinity/base/files.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/cpuset_watch.hpp"
 #include "affinity/host/cpuset_writer.hpp"
+#include "base/files.hpp"
 #include "tests/catch.hpp"
 #include "tests/scratch_cgroup.hpp"
 

@@ -13,9 +13,9 @@
 #include <sstream>
 #include <thread>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/files.hpp"
-#include "affinity/base/unix_socket.hpp"
+#include "base/fd.hpp"
+#include "base/files.hpp"
+#include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 
 namespace ka::tests {

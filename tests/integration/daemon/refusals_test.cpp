@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/unix_socket.hpp"
+#include "base/fd.hpp"
+#include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/integration/daemon/programs.hpp"
 

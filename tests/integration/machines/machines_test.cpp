@@ -8,9 +8,9 @@
 #include <set>
 #include <string>
 
-#include "affinity/base/files.hpp"
 #include "affinity/host/topology.hpp"
 #include "affinity/words/topology.hpp"
+#include "base/files.hpp"
 #include "tests/catch.hpp"
 #include "tests/recorded_machines.hpp"
 #include "tests/temp_dir.hpp"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 
 namespace ka::tests {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
+#include "base/fd.hpp"
 
 namespace ka::tests {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/base/descriptors.hpp"
+#include "base/descriptors.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 
 #include <sys/stat.h>
 

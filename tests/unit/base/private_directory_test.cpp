@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/base/private_directory.hpp"
+#include "base/private_directory.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"

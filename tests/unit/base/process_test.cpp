@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/base/process.hpp"
+#include "base/process.hpp"
 
 #include <unistd.h>
 

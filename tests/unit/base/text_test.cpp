@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/base/text.hpp"
+#include "base/text.hpp"
 
 #include "tests/catch.hpp"
 

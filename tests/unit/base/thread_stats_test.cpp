@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/base/thread_stats.hpp"
+#include "base/thread_stats.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 
-#include "affinity/base/runtime_socket.hpp"
+#include "base/runtime_socket.hpp"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "affinity/host/topology.hpp"
-#include "affinity/words/json.hpp"
 #include "affinity/words/topology.hpp"
+#include "base/json/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -55,7 +55,7 @@ Ended plan(const std::string& scenario, const std::string& previous = "", bool j
 TEST_CASE("topology prints a machine that reads back the same") {
   const auto ended = run(cli::TopologyOptions{kMachine}, true);
   CHECK(ended.exit == Exit::kDone);
-  const auto document = words::parse_json(ended.out, "out");
+  const auto document = base::parse_json(ended.out, "out");
   REQUIRE(document);
   CHECK(*words::topology_from_json(*document) == *host::load_topology(kMachine));
 }
@@ -71,7 +71,7 @@ TEST_CASE("plan prints the documented answer to the documented question") {
   const auto ended = plan(kScenario);
   CHECK(ended.exit == Exit::kDone);
   CHECK(ended.err.empty());
-  const auto document = words::parse_json(ended.out, "out");
+  const auto document = base::parse_json(ended.out, "out");
   REQUIRE(document);
   const auto at = [&document](const std::string& pointer) {
     return document->at_pointer("/sandboxes/0" + pointer);

@@ -3,9 +3,9 @@
 
 #include <sstream>
 
-#include "affinity/base/files.hpp"
 #include "affinity/cli/commands.hpp"
 #include "affinity/config/config.hpp"
+#include "base/files.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 

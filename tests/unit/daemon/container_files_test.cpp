@@ -7,7 +7,7 @@
 #include <boost/json.hpp>
 #include <map>
 
-#include "affinity/base/files.hpp"
+#include "base/files.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/engine/scene.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 #include "guest-agent/protocol/messages.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/guest-agent/guest_scene.hpp"

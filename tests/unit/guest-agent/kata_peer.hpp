@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/ttrpc/envelope.hpp"
+#include "base/ttrpc/frame.hpp"
 #include "kata_agent.pb.h"
-#include "shim-ext/ttrpc/envelope.hpp"
-#include "shim-ext/ttrpc/frame.hpp"
 #include "tests/catch.hpp"
 
 namespace ka::tests {

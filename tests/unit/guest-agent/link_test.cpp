@@ -7,8 +7,8 @@
 #include <list>
 #include <thread>
 
+#include "base/ttrpc/envelope.hpp"
 #include "guest-agent/host/agent_url.hpp"
-#include "shim-ext/ttrpc/envelope.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 

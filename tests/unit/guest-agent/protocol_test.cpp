@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/ttrpc/envelope.hpp"
+#include "base/ttrpc/wire.hpp"
 #include "guest-agent/protocol/agent.pb.h"
 #include "guest-agent/protocol/line.hpp"
 #include "guest-agent/protocol/messages.hpp"
-#include "shim-ext/ttrpc/envelope.hpp"
-#include "shim-ext/ttrpc/wire.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;

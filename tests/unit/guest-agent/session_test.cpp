@@ -2,8 +2,8 @@
 // The two ends of the protocol against each other, and each against one that lies.
 #include "guest-agent/agent/session.hpp"
 
+#include "base/ttrpc/envelope.hpp"
 #include "guest-agent/host/session.hpp"
-#include "shim-ext/ttrpc/envelope.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/guest-agent/guest_scene.hpp"
 

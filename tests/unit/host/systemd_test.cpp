@@ -10,10 +10,10 @@
 #include <string>
 #include <thread>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/files.hpp"
-#include "affinity/base/unix_socket.hpp"
 #include "affinity/host/cpuset_writer.hpp"
+#include "base/fd.hpp"
+#include "base/files.hpp"
+#include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client against servers that are not what they should be.
-#include "affinity/http/client.hpp"
+#include "base/http/client.hpp"
 
 #include <sys/socket.h>
 
 #include <thread>
 #include <vector>
 
-#include "affinity/http/listen.hpp"
+#include "base/http/listen.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 

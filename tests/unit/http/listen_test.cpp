@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/http/listen.hpp"
+#include "base/http/listen.hpp"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 

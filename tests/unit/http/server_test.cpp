@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP server over real sockets, with clients as bad as they come.
-#include "affinity/http/server.hpp"
+#include "base/http/server.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/unix_socket.hpp"
-#include "affinity/http/feed.hpp"
-#include "affinity/http/listen.hpp"
+#include "base/fd.hpp"
+#include "base/http/feed.hpp"
+#include "base/http/listen.hpp"
+#include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 

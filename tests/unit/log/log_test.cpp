@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/log/log.hpp"
+#include "base/log/log.hpp"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "affinity/base/fd.hpp"
-#include "affinity/base/unix_socket.hpp"
-#include "affinity/log/journal.hpp"
+#include "base/fd.hpp"
+#include "base/log/journal.hpp"
+#include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 

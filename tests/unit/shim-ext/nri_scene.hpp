@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 #include "shim-ext/nri/plugin.hpp"
 #include "shim-ext/proto/nri.pb.h"
 #include "tests/catch.hpp"

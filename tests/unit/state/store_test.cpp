@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "affinity/base/files.hpp"
-#include "affinity/base/text.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
 #include "policy/facts/limits.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"

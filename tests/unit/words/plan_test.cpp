@@ -6,8 +6,8 @@
 #include <boost/json/value.hpp>
 #include <set>
 
-#include "affinity/words/json.hpp"
 #include "affinity/words/sentences.hpp"
+#include "base/json/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;
@@ -62,14 +62,14 @@ TEST_CASE("a plan that was printed is read back, but for its sentences") {
   auto spoken = plan;
   spoken.sandboxes[0].reasons = {{Code::kFloating, "", {0, 1}, 1}};
   const std::string printed = boost::json::serialize(words::to_json(spoken));
-  const auto again = words::plan_from_json(*words::parse_json(printed, "p"));
+  const auto again = words::plan_from_json(*base::parse_json(printed, "p"));
   REQUIRE(again);
   CHECK(*again == plan);
 }
 
 TEST_CASE("a broken previous plan is refused with a path") {
   const auto error = [](std::string_view json) {
-    return words::plan_from_json(*words::parse_json(json, "p")).error().message;
+    return words::plan_from_json(*base::parse_json(json, "p")).error().message;
   };
   CHECK(error("{}") == "sandboxes: is missing");
   CHECK(error(R"({"sandboxes":[{"id":"s","vcpus":[{"index":0,"role":"x"}]}]})") ==

@@ -3,7 +3,7 @@
 
 #include <boost/json/value.hpp>
 
-#include "affinity/words/json.hpp"
+#include "base/json/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;
@@ -21,7 +21,7 @@ policy::Topology machine() {
 }
 
 base::Result<words::Scenario> read(std::string_view text) {
-  const auto document = words::parse_json(text, "in");
+  const auto document = base::parse_json(text, "in");
   REQUIRE(document);
   return words::scenario_from_json(*document, machine());
 }

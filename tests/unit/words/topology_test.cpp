@@ -5,7 +5,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
-#include "affinity/words/json.hpp"
+#include "base/json/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;
@@ -13,7 +13,7 @@ using namespace ka;
 namespace {
 
 base::Result<policy::Topology> read(std::string_view text) {
-  return words::topology_from_json(*words::parse_json(text, "in"));
+  return words::topology_from_json(*base::parse_json(text, "in"));
 }
 
 }  // namespace

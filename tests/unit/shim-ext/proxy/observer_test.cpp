@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/proxy/observer.hpp"
 
+#include "base/rpc/message.hpp"
 #include "shim-ext/proto/task.pb.h"
-#include "shim-ext/rpc/message.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;

@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 #include "shim-ext/proxy/socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 #include "policy/facts/id_set.hpp"
 #include "shim-ext/proxy/relay.hpp"
 #include "tests/catch.hpp"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "affinity/base/unix_socket.hpp"
+#include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small files, read and written by system calls: /proc, /sys, cgroups, state. No streams: an entry
+// of /proc that dies while it is read must be an error value.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "base/result.hpp"
+
+namespace ka::base {
+
+/// Reads a whole file of at most `limit` bytes; a longer one is kInvalid.
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit = 1 << 20);
+
+/// The same of a file that others keep and may have replaced: kInvalid for anything but a regular
+/// file. A FIFO is not waited for, a terminal not taken.
+Result<std::string> read_regular_file(const std::filesystem::path& path,
+                                      std::size_t limit = 1 << 20);
+
+/// The same as read_file(), relative to an open directory.
+Result<std::string> read_file_at(int directory, const char* name, std::size_t limit = 1 << 20);
+
+/// Reads a file of one record that the kernel writes at once (seq_file: the stat lines of /proc)
+/// with one read(2) into `buffer`; what does not fit is cut off.
+Result<std::string_view> read_record(const std::filesystem::path& path, std::span<char> buffer);
+
+/// Writes `text` with one write(2), as kernel files want it. The file must exist.
+Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text);
+
+/// Replaces a file so that whoever looks, also after a crash of ours, finds the old or the new
+/// content, whole: temporary file in the same directory, rename. Not meant to outlive a reboot. The
+/// umask has no say in its mode.
+Result<void> write_atomically(const std::filesystem::path& path, const std::string& text,
+                              mode_t mode = 0600);
+
+/// Makes `path` where it is missing and locks it (flock(2)) until the descriptor is closed.
+/// kConflict when someone else has it locked.
+Result<Fd> lock_file(const std::filesystem::path& path);
+
+/// Opens a directory for use with read_file_at.
+Result<Fd> open_directory(const std::filesystem::path& path);
+
+/// The names in a directory without "." and "..", sorted.
+Result<std::vector<std::string>> list_directory(const std::filesystem::path& path);
+
+/// The names of a directory that are numbers (threads below /proc/<pid>/task), ascending.
+Result<std::vector<int>> list_numbers(const std::filesystem::path& path);
+
+/// The same for a directory that was just opened: what was read once is not read again.
+Result<std::vector<int>> list_numbers_at(int directory);
+
+/// Target of a symbolic link.
+Result<std::string> read_link(const std::filesystem::path& path);
+
+/// A decimal number that fills the whole text, one trailing newline aside.
+Result<long long> parse_number(std::string_view text);
+
+}  // namespace ka::base

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client of our own API: blocking, over a unix socket, for programs that do nothing else
+// meanwhile.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/http/message.hpp"
+#include "base/result.hpp"
+
+namespace ka::http {
+
+/// Sends a request and waits for its answer, 60 s at most. Of the answer, status and body are
+/// filled in. kUnavailable: nobody listens there, or the answer does not come or ends early.
+base::Result<Response> call(const std::filesystem::path& socket, const Request& request);
+
+/// Sends a GET and hands over the lines of the answer one by one (without their ends), for as long
+/// as they come and `take` returns true. An answer that is no stream of lines comes back.
+base::Result<Response> follow(const std::filesystem::path& socket, const std::string& target,
+                              const std::function<bool(std::string_view line)>& take);
+
+}  // namespace ka::http

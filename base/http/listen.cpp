@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/http/listen.hpp"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "base/files.hpp"
+#include "base/unix_socket.hpp"
+
+namespace ka::http {
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+using base::fail_errno;
+using base::Fd;
+using base::Result;
+namespace fs = std::filesystem;
+
+constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+/// True when somebody accepts connections there.
+bool answers(const fs::path& path) {
+  const auto probe = base::connect_unix(path, SOCK_NONBLOCK);
+  return probe || probe.error().code == ErrorCode::kTransient;  // its backlog is full
+}
+
+/// Two daemons that start at once must not both take a dead socket for theirs to replace.
+Result<Fd> take_lock(const fs::path& path) {
+  auto lock = base::lock_file(path.native() + ".lock");
+  if (!lock && lock.error().code == ErrorCode::kConflict) {
+    return fail(ErrorCode::kConflict, "another daemon serves " + path.native());
+  }
+  return lock;
+}
+
+Result<void> clear_the_way(const fs::path& path) {
+  struct stat found{};
+  if (::lstat(path.c_str(), &found) != 0) {
+    if (errno == ENOENT) return {};
+    return fail_errno(errno, "cannot look at " + path.native());
+  }
+  if (!S_ISSOCK(found.st_mode)) {
+    return fail(ErrorCode::kInvalid, path.native() + " exists and is not a socket");
+  }
+  if (answers(path)) {
+    return fail(ErrorCode::kConflict, "another program listens on " + path.native());
+  }
+  if (::unlink(path.c_str()) != 0) return fail_errno(errno, "cannot remove " + path.native());
+  return {};
+}
+
+Result<Fd> bind_and_listen(const sockaddr* address, socklen_t size, const std::string& name) {
+  Fd fd(::socket(address->sa_family, kSocketFlags, 0));
+  if (!fd) return fail_errno(errno, "cannot make a socket for " + name);
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (::bind(fd.get(), address, size) != 0 || ::listen(fd.get(), base::kBacklog) != 0) {
+    return fail_errno(errno, "cannot listen on " + name);
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<UnixListener> UnixListener::open(const fs::path& path) {
+  if (const auto good = base::unix_address(path); !good) return unexpected(good.error());
+  std::error_code error;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
+  if (error) return fail_errno(error.value(), "cannot make " + path.parent_path().native());
+  auto lock = take_lock(path);
+  if (!lock) return unexpected(lock.error());
+  if (const auto clear = clear_the_way(path); !clear) {
+    return unexpected(clear.error());
+  }
+  auto socket = base::listen_unix(path);
+  if (!socket) return unexpected(socket.error());
+  return UnixListener(path, std::move(*lock), std::move(*socket));
+}
+
+UnixListener::~UnixListener() {
+  if (socket_) ::unlink(path_.c_str());
+}
+
+Result<Fd> listen_tcp(const std::string& address) {
+  const auto colon = address.rfind(':');
+  if (colon == std::string::npos) {
+    return fail(ErrorCode::kInvalid, "\"" + address + "\" is not ADDRESS:PORT");
+  }
+  const std::string port = address.substr(colon + 1);
+  // getaddrinfo takes a port modulo 65536.
+  if (const auto number = base::parse_number(port); !number || *number < 0 || *number > 65535) {
+    return fail(ErrorCode::kInvalid, "\"" + port + "\" is no port number");
+  }
+  std::string host = address.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int failed =
+      ::getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &hints, &found);
+  if (failed != 0) {
+    return fail(ErrorCode::kInvalid,
+                "\"" + address + "\" is no address to listen on: " + ::gai_strerror(failed));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  return bind_and_listen(found->ai_addr, found->ai_addrlen, address);
+}
+
+}  // namespace ka::http

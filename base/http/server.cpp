@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/http/server.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <cstdio>
+#include <deque>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "base/http/feed.hpp"
+
+namespace ka::http {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using boost::system::error_code;
+using Protocol = asio::generic::stream_protocol;
+using Stream = beast::basic_stream<Protocol, asio::io_context::executor_type>;
+
+/// What a client that was refused may still send before it is cut off: enough for it to finish
+/// sending and to read why.
+constexpr std::size_t kDrainLimit = 64 << 20;
+
+bool is_parse_error(const error_code& error) {
+  return error.category() == http::make_error_code(http::error::bad_method).category();
+}
+
+Response refusal(const error_code& error, const Limits& limits) {
+  if (error == http::error::body_limit) {
+    return error_response(413, "the body is larger than " + std::to_string(limits.body) + " bytes");
+  }
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+    return error_response(
+        431, "the request's fields are larger than " + std::to_string(limits.header) + " bytes");
+  }
+  return error_response(400, "this is no HTTP/1.1 request: " + error.message());
+}
+
+/// Absent for a socket that is no unix socket: it has no process at its end.
+std::optional<Peer> peer_of(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return {};
+  if (credentials.pid <= 0) return {};
+  return Peer{credentials.uid, credentials.pid};
+}
+
+class Connection;
+
+/// What the connections of a server share. `reading` are those that wait for a request, the one
+/// that has waited for longest first.
+struct Shared {
+  Handler handler;
+  Limits limits;
+  std::list<Connection*> reading;
+  std::list<Connection*> busy;
+  std::size_t streams = 0;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Stream::socket_type socket, std::shared_ptr<Shared> shared)
+      : stream_(std::move(socket)), shared_(std::move(shared)), buffer_(shared_->limits.header) {
+    place_ = shared_->busy.insert(shared_->busy.end(), this);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() {
+    if (queue_) --shared_->streams;
+    (is_reading_ ? shared_->reading : shared_->busy).erase(place_);
+  }
+
+  void read() {
+    parser_.emplace();
+    parser_->header_limit(static_cast<std::uint32_t>(shared_->limits.header));
+    parser_->body_limit(shared_->limits.body);
+    set_reading(true);
+    stream_.expires_after(shared_->limits.read);
+    http::async_read_header(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](error_code error, std::size_t) { self->on_header(error); });
+  }
+
+  /// Everything that waits for this client ends with an error, and with the last such handler the
+  /// connection itself.
+  void close() {
+    subscription_.reset();
+    set_reading(false);
+    error_code ignored;
+    stream_.socket().close(ignored);
+  }
+
+ private:
+  void on_header(error_code error) {
+    if (error) return on_read_error(error);
+    if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) return send_continue();
+    read_body();
+  }
+
+  void send_continue() {
+    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    asio::async_write(stream_, asio::buffer(kContinue),
+                      [self = shared_from_this()](error_code error, std::size_t) {
+                        if (!error) self->read_body();
+                      });
+  }
+
+  void read_body() {
+    http::async_read(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](error_code error, std::size_t) { self->on_request(error); });
+  }
+
+  void on_request(error_code error) {
+    if (error) return on_read_error(error);
+    set_reading(false);
+    http::request<http::string_body>& message = parser_->get();
+    keep_alive_ = message.keep_alive();
+    const Request request{std::string(message.method_string()), std::string(message.target()),
+                          std::move(message.body()), peer_of(stream_.socket().native_handle())};
+    Response response = shared_->handler(request);
+    if (response.feed == nullptr) return respond(std::move(response));
+    if (shared_->streams == shared_->limits.streams) {
+      return respond(error_response(503, "too many programs listen to events already"));
+    }
+    start_stream(*response.feed, response.content_type);
+  }
+
+  /// A client that went away or was too slow needs no answer; one that sent nonsense gets one.
+  void on_read_error(error_code error) {
+    if (!is_parse_error(error) || error == http::error::end_of_stream ||
+        error == http::error::partial_message) {
+      return close();
+    }
+    set_reading(false);
+    keep_alive_ = false;
+    respond(refusal(error, shared_->limits));
+  }
+
+  void respond(Response response) {
+    answer_.emplace(static_cast<http::status>(response.status), 11, std::move(response.body));
+    answer_->set(http::field::content_type, response.content_type);
+    if (!response.allow.empty()) answer_->set(http::field::allow, response.allow);
+    answer_->keep_alive(keep_alive_);
+    answer_->prepare_payload();
+    stream_.expires_after(shared_->limits.write);
+    http::async_write(
+        stream_, *answer_,
+        [self = shared_from_this()](error_code error, std::size_t) { self->on_written(error); });
+  }
+
+  void on_written(error_code error) {
+    answer_.reset();
+    if (error) return close();
+    if (keep_alive_) return read();
+    stream_.socket().shutdown(asio::socket_base::shutdown_send, error);
+    drain();
+  }
+
+  /// Closing with unread input would reset the connection and could take the answer with it.
+  void drain() {
+    stream_.async_read_some(asio::buffer(scrap_),
+                            [self = shared_from_this()](error_code error, std::size_t size) {
+                              self->drained_ += size;
+                              if (error || self->drained_ > kDrainLimit) return self->close();
+                              self->drain();
+                            });
+  }
+
+  void start_stream(Feed& feed, const std::string& content_type) {
+    ++shared_->streams;
+    queue_.emplace();
+    subscription_ = std::make_unique<Feed::Subscription>(
+        feed, [this](const Feed::Line& line) { enqueue(line); });
+    push(std::make_shared<const std::string>("HTTP/1.1 200 OK\r\nContent-Type: " + content_type +
+                                             "\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    watch_for_end();
+  }
+
+  /// Whatever a listener sends is ignored; that it hangs up is not.
+  void watch_for_end() {
+    stream_.expires_never();
+    stream_.async_read_some(asio::buffer(scrap_),
+                            [self = shared_from_this()](error_code error, std::size_t) {
+                              if (error) return self->close();
+                              self->watch_for_end();
+                            });
+  }
+
+  void enqueue(const Feed::Line& line) {
+    if (queue_->size() >= shared_->limits.lines_behind) return close();
+    char size[20];
+    std::snprintf(size, sizeof(size), "%zx\r\n", line->size());
+    push(std::make_shared<const std::string>(size + *line + "\r\n"));
+  }
+
+  void push(Feed::Line bytes) {
+    queue_->push_back(std::move(bytes));
+    if (queue_->size() == 1) write_next();
+  }
+
+  void write_next() {
+    stream_.expires_after(shared_->limits.write);
+    asio::async_write(stream_, asio::buffer(*queue_->front()),
+                      [self = shared_from_this()](error_code error, std::size_t) {
+                        if (error) return self->close();
+                        self->queue_->pop_front();
+                        if (!self->queue_->empty()) self->write_next();
+                      });
+  }
+
+  void set_reading(bool reading) {
+    if (reading == is_reading_) return;
+    std::list<Connection*>& from = is_reading_ ? shared_->reading : shared_->busy;
+    std::list<Connection*>& to = reading ? shared_->reading : shared_->busy;
+    to.splice(to.end(), from, place_);
+    is_reading_ = reading;
+  }
+
+  Stream stream_;
+  std::shared_ptr<Shared> shared_;
+  std::list<Connection*>::iterator place_;
+  bool is_reading_ = false;
+  bool keep_alive_ = false;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  std::optional<http::response<http::string_body>> answer_;
+  std::array<char, 4096> scrap_;
+  std::size_t drained_ = 0;
+  std::unique_ptr<Feed::Subscription> subscription_;
+  std::optional<std::deque<Feed::Line>> queue_;  ///< of a listener: what it has not taken yet
+};
+
+Protocol protocol_of(int fd) {
+  int family = AF_UNIX;
+  socklen_t size = sizeof(family);
+  ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
+  return {family, 0};
+}
+
+}  // namespace
+
+class Server::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(asio::io_context& io, int listener, Handler handler, const Limits& limits)
+      : acceptor_(io, protocol_of(listener), ::fcntl(listener, F_DUPFD_CLOEXEC, 0)),
+        pause_(io),
+        shared_(std::make_shared<Shared>(Shared{std::move(handler), limits, {}, {}, 0})) {}
+
+  void accept() {
+    acceptor_.async_accept(
+        [self = shared_from_this()](error_code error, Stream::socket_type socket) {
+          self->on_accept(error, std::move(socket));
+        });
+  }
+
+  void stop() {
+    error_code ignored;
+    acceptor_.close(ignored);
+    pause_.cancel();
+    while (!shared_->reading.empty()) shared_->reading.front()->close();
+    for (Connection* connection : shared_->busy) connection->close();
+  }
+
+ private:
+  using Acceptor = asio::basic_socket_acceptor<Protocol, asio::io_context::executor_type>;
+
+  void on_accept(error_code error, Stream::socket_type socket) {
+    if (!acceptor_.is_open()) return;
+    if (error) return wait_and_accept();
+    if (make_room()) std::make_shared<Connection>(std::move(socket), shared_)->read();
+    accept();
+  }
+
+  /// No descriptors left, most likely: trying again at once would only spin.
+  void wait_and_accept() {
+    pause_.expires_after(std::chrono::milliseconds(100));
+    pause_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error) self->accept();
+    });
+  }
+
+  /// False when everyone is being served and nobody can be asked to leave.
+  bool make_room() {
+    if (shared_->reading.size() + shared_->busy.size() < shared_->limits.connections) return true;
+    if (shared_->reading.empty()) return false;
+    shared_->reading.front()->close();
+    return true;
+  }
+
+  Acceptor acceptor_;
+  asio::steady_timer pause_;
+  std::shared_ptr<Shared> shared_;
+};
+
+Server::Server(asio::io_context& io, int listener, Handler handler, Limits limits)
+    : impl_(std::make_shared<Impl>(io, listener, std::move(handler), limits)) {
+  impl_->accept();
+}
+
+Server::~Server() { impl_->stop(); }
+
+}  // namespace ka::http

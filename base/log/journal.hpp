@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// journald, told in its own protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL): a datagram an
+// entry, so that fields are fields and can be searched for (`journalctl SANDBOX=...`).
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/fd.hpp"
+#include "base/log/log.hpp"
+
+namespace ka::log {
+
+class Journal {
+ public:
+  /// Where `fd` (standard error) goes to the journal: systemd says so in JOURNAL_STREAM.
+  static bool is_behind(int fd, const char* journal_stream);
+
+  explicit Journal(std::filesystem::path socket = "/run/systemd/journal/socket");
+
+  /// False: journald does not take it now.
+  bool send(Level level, std::string_view text, Fields fields) const;
+
+ private:
+  std::filesystem::path path_;
+  base::Fd socket_;
+};
+
+/// An entry: MESSAGE for people, PRIORITY, SYSLOG_IDENTIFIER, and each field under its name in
+/// capital letters.
+std::string to_entry(Level level, std::string_view text, Fields fields);
+
+}  // namespace ka::log

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The log: one line an event that matters, with fields. To standard error with sd-daemon priority
+// prefixes ("<6>..."), or to journald, field by field, where standard error is journald's.
+//
+// A Log is passed to those who speak; there is no global one. What is broken for hours does not
+// fill a disk: of lines that are alike (the same `kind`, or text, and the same `sandbox`) the first
+// ones are written, and then one a minute that tells how many were left out; of warnings and errors
+// that are alike but for their sandbox, so too, at ten a minute. Debug lines are all written.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <initializer_list>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/log/limiter.hpp"
+
+namespace ka::log {
+
+enum class Level { kError, kWarning, kInfo, kDebug };
+
+/// "error", "warning", "info", "debug".
+std::optional<Level> parse_level(std::string_view name);
+
+/// A name in small letters and its value. A field without a value is left out.
+using Field = std::pair<std::string_view, std::string>;
+using Fields = std::span<const Field>;
+
+/// Takes what is to be written.
+using Sink = std::function<void(Level level, std::string_view text, Fields fields)>;
+using Now = std::function<std::chrono::steady_clock::time_point()>;
+
+class Log {
+ public:
+  /// Writes to journald or standard error.
+  explicit Log(Level level);
+  Log(Level level, Sink sink, Now now = std::chrono::steady_clock::now);
+  /// Appends lines to `text`, which must outlive the Log: for tests.
+  Log(Level level, std::string& text);
+
+  void set_level(Level level);
+
+  void error(std::string_view text, std::initializer_list<Field> fields = {}) const {
+    write(Level::kError, text, fields);
+  }
+  void warning(std::string_view text, std::initializer_list<Field> fields = {}) const {
+    write(Level::kWarning, text, fields);
+  }
+  void info(std::string_view text, std::initializer_list<Field> fields = {}) const {
+    write(Level::kInfo, text, fields);
+  }
+  void debug(std::string_view text, std::initializer_list<Field> fields = {}) const {
+    write(Level::kDebug, text, fields);
+  }
+
+ private:
+  void write(Level level, std::string_view text, std::initializer_list<Field> fields) const;
+  std::optional<std::uint64_t> admit(Level level, std::string_view text, Fields fields) const;
+
+  mutable std::mutex mutex_;  ///< libvirt's thread logs too
+  Level level_;
+  Sink sink_;
+  Now now_;
+  mutable Limiter alike_;     ///< by kind and sandbox
+  mutable Limiter troubles_;  ///< by kind
+};
+
+/// "<4>text key=value ...": for standard error, and without the prefix for people.
+std::string to_line(std::string_view text, Fields fields);
+/// The syslog(3) priority of a level: '3', '4', '6', '7'.
+char priority_of(Level level);
+
+}  // namespace ka::log

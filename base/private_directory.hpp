@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Directories that nobody else may write: what is in them is believed at the next start.
+#pragma once
+
+#include <filesystem>
+
+#include "base/result.hpp"
+
+namespace ka::base {
+
+/// Makes a directory for its owner only where it is missing. One that others can write is closed to
+/// them: then the answer is true, and what is in it may be theirs. kPermission when it belongs to
+/// another user than root and us.
+Result<bool> make_private_directory(const std::filesystem::path& path);
+
+}  // namespace ka::base

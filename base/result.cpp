@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/result.hpp"
+
+#include <cerrno>
+#include <system_error>
+
+namespace ka::base {
+
+ErrorCode classify_errno(int number) {
+  switch (number) {
+    case ESRCH:
+    case ENOENT:
+    case ENODEV:
+      return ErrorCode::kGone;
+    case EINVAL:
+    case EBUSY:
+    case EAGAIN:
+    case EINTR:
+    case ENOSPC:
+    case ENOMEM:
+      return ErrorCode::kTransient;
+    case EPERM:
+    case EACCES:
+    case EROFS:
+      return ErrorCode::kPermission;
+    case ECONNREFUSED:
+    case ENOSYS:
+    case EOPNOTSUPP:
+      return ErrorCode::kUnavailable;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+Error system_error(int number, const std::string& what) {
+  return {classify_errno(number), what + ": " + std::generic_category().message(number), number};
+}
+
+}  // namespace ka::base

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unix stream sockets by their paths, close-on-exec.
+#pragma once
+
+#include <sys/un.h>
+
+#include <filesystem>
+
+#include "base/fd.hpp"
+#include "base/result.hpp"
+
+namespace ka::base {
+
+/// How many may wait to be accepted.
+inline constexpr int kBacklog = 128;
+
+/// kInvalid where the path is empty or too long for a socket.
+Result<sockaddr_un> unix_address(const std::filesystem::path& path);
+
+/// Connects to who listens at `path`. `flags`: 0 or SOCK_NONBLOCK. kGone: nobody listens there;
+/// kTransient: too many wait there (only with SOCK_NONBLOCK, else it waits with them).
+Result<Fd> connect_unix(const std::filesystem::path& path, int flags);
+
+/// Listens at `path`, non-blocking, for its owner only (mode 0600). kConflict: something is there.
+Result<Fd> listen_unix(const std::filesystem::path& path);
+
+}  // namespace ka::base
