@@ -6,12 +6,18 @@
 #include "affinity/cli/commands.hpp"
 #include "affinity/cli/daemon.hpp"
 #include "affinity/cli/describe.hpp"
+#include "affinity/cli/sandbox_name.hpp"
 
 namespace ka::cli {
 namespace {
 
-std::string for_one_or_all(const std::string& call, const std::string& sandbox) {
-  return sandbox.empty() ? call : call + "?id=" + encode(sandbox);
+/// A call about one sandbox, or about all where none is named.
+Exit post_about(const Online& online, const std::string& call, const std::string& sandbox,
+                Output& output) {
+  const Daemon daemon(online.socket);
+  const auto id = find_sandbox(daemon, sandbox);
+  if (!id) return output.fail(id.error());
+  return show_outcome(daemon.post(id->empty() ? call : call + "?id=" + encode(*id)), output);
 }
 
 std::string sandbox_target(const std::string& sandbox) {
@@ -36,13 +42,11 @@ Exit show_outcome(const base::Result<boost::json::object>& answer, Output& outpu
 }
 
 Exit run(const ReconcileOptions& options, Output& output) {
-  const Daemon daemon(options.socket);
-  return show_outcome(daemon.post(for_one_or_all("/v1/reconcile", options.sandbox)), output);
+  return post_about(options, "/v1/reconcile", options.sandbox, output);
 }
 
 Exit run(const ReleaseOptions& options, Output& output) {
-  const Daemon daemon(options.socket);
-  return show_outcome(daemon.post(for_one_or_all("/v1/release", options.sandbox)), output);
+  return post_about(options, "/v1/release", options.sandbox, output);
 }
 
 Exit run(const SandboxAddOptions& options, Output& output) {
@@ -59,7 +63,10 @@ Exit run(const SandboxAddOptions& options, Output& output) {
 }
 
 Exit run(const SandboxRemoveOptions& options, Output& output) {
-  return show_outcome(Daemon(options.socket).remove(sandbox_target(options.sandbox)), output);
+  const Daemon daemon(options.socket);
+  const auto id = find_sandbox(daemon, options.sandbox);
+  if (!id) return output.fail(id.error());
+  return show_outcome(daemon.remove(sandbox_target(*id)), output);
 }
 
 Exit run(const ContainerUpdateOptions& options, Output& output) {
@@ -70,13 +77,19 @@ Exit run(const ContainerUpdateOptions& options, Output& output) {
   if (options.quota != 0) body["quota"] = options.quota;
   if (options.period != 0) body["period"] = options.period;
   if (options.exclusive) body["exclusive"] = *options.exclusive;
-  const std::string target = container_target(options.sandbox, options.container);
-  return show_outcome(Daemon(options.socket).put(target, body), output);
+  const Daemon daemon(options.socket);
+  const auto id = find_sandbox(daemon, options.sandbox);
+  if (!id) return output.fail(id.error());
+  return show_outcome(daemon.put(container_target(*id, options.container), body), output);
 }
 
 Exit run(const ContainerRemoveOptions& options, Output& output) {
-  const std::string target = container_target(options.sandbox, options.container);
-  return show_outcome(Daemon(options.socket).remove(target), output);
+  const Daemon daemon(options.socket);
+  const auto id = find_sandbox(daemon, options.sandbox);
+  if (!id) return output.fail(id.error());
+  const auto container = find_container(daemon, *id, options.container);
+  if (!container) return output.fail(container.error());
+  return show_outcome(daemon.remove(container_target(*id, *container)), output);
 }
 
 }  // namespace ka::cli

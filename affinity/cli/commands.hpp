@@ -20,6 +20,7 @@ Exit run(const HintsOptions& options, Output& output);
 Exit run(const MergeHintsOptions& options, Output& output);
 Exit run(const SimulateOptions& options, Output& output);
 Exit run(const StatusOptions& options, Output& output);
+Exit run(const NamesOptions& options, Output& output);
 Exit run(const ExplainOptions& options, Output& output);
 Exit run(const MapOptions& options, Output& output);
 Exit run(const VerifyOptions& options, Output& output);

@@ -2,11 +2,14 @@
 #include "affinity/cli/daemon.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
+#include <cerrno>
+#include <cstring>
 
 #include "base/http/client.hpp"
 #include "base/json/json.hpp"
@@ -40,13 +43,42 @@ ErrorCode code_of(int status) {
 Result<boost::json::object> interpret(const http::Response& answer) {
   auto document = base::parse_json(answer.body, "the daemon's answer");
   if (!document || !document->is_object()) {
-    return base::fail(ErrorCode::kUnavailable, "what answers there is no kata-affinityd");
+    return base::fail(ErrorCode::kUnavailable,
+                      "the answer is not kata-affinityd's: another program listens there, or a "
+                      "proxy; check --socket");
   }
   if (answer.status == 200) return std::move(document->get_object());
   return base::fail(code_of(answer.status), text_of(*document, "error"));
 }
 
+/// An error of the connection, in words that say what to do; any other as it is.
+base::Error explained(const std::string& socket, base::Error error) {
+  if (error.code != ErrorCode::kUnavailable || error.number == 0) return error;
+  error.message = connect_advice(socket, error.number, ::geteuid() == 0);
+  return error;
+}
+
 }  // namespace
+
+std::string connect_advice(const std::string& socket, int number, bool is_root) {
+  if (number == ENOENT || number == ECONNREFUSED) {
+    return fmt::format(
+        "kata-affinityd is not running: nothing listens at {}. Start it: systemctl start "
+        "kata-affinityd",
+        socket);
+  }
+  if (number != EACCES && number != EPERM) {
+    return fmt::format("cannot connect to {}: {}. See: systemctl status kata-affinityd", socket,
+                       std::strerror(number));
+  }
+  if (!is_root) {
+    return fmt::format("not root: {} belongs to root. Run the command with sudo", socket);
+  }
+  return fmt::format(
+      "permission denied: the kernel keeps root from {}. See: journalctl -k --grep=denied "
+      "(AppArmor, SELinux, or a user namespace)",
+      socket);
+}
 
 Result<boost::json::object> Daemon::get(const std::string& target) const {
   return call("GET", target, {});
@@ -68,13 +100,13 @@ Result<boost::json::object> Daemon::remove(const std::string& target) const {
 Result<boost::json::object> Daemon::call(const std::string& method, const std::string& target,
                                          const std::string& body) const {
   const auto answer = http::call(socket_, {method, target, body});
-  if (!answer) return unexpected(answer.error());
+  if (!answer) return unexpected(explained(socket_, answer.error()));
   return interpret(*answer);
 }
 
 Result<void> Daemon::follow_events(const std::function<bool(std::string_view)>& take) const {
   const auto answer = http::follow(socket_, "/v1/events", take);
-  if (!answer) return unexpected(answer.error());
+  if (!answer) return unexpected(explained(socket_, answer.error()));
   if (answer->status == 200) return {};
   if (const auto refused = interpret(*answer); !refused) return unexpected(refused.error());
   return {};

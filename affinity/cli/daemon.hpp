@@ -33,6 +33,9 @@ class Daemon {
   std::string socket_;
 };
 
+/// Why the daemon's socket cannot be connected to (`number`: errno), and what to do about it.
+std::string connect_advice(const std::string& socket, int number, bool is_root);
+
 /// An id as part of a target: whatever is no letter, digit, "_", "." or "-" is percent-encoded.
 std::string encode(std::string_view id);
 

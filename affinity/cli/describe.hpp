@@ -15,9 +15,9 @@ std::string describe_sandbox(const boost::json::value& sandbox);
 std::string describe_threads(const boost::json::value& sandbox);
 /// GET /v1/sandboxes.
 std::string describe_sandboxes(const boost::json::value& list);
-/// The same, a line for each sandbox, `columns` wide (80 at least).
-std::string describe_overview(const boost::json::value& list, std::size_t columns);
-/// How to read the table of threads, for who sees it for the first time.
+/// The same, a line for each sandbox, `columns` wide (80 at least); on request with its legend.
+std::string describe_overview(const boost::json::value& list, std::size_t columns, bool legend);
+/// The legend of the table of threads.
 std::string describe_words();
 /// A line for each source of events that is followed.
 std::string describe_sources(const boost::json::value& list);

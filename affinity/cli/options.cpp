@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "affinity/cli/examples.hpp"
 #include "base/version/version.hpp"
 #include "policy/allocate/allocate.hpp"
 #include "policy/facts/id_set.hpp"
@@ -16,6 +17,7 @@
 namespace ka::cli {
 namespace {
 
+constexpr const char* kSandboxHelp = "id, pod, namespace/pod, or a unique prefix of one";
 constexpr const char* kTopologyHelp = "host, synthetic:DESCRIPTION, or a file of hwloc XML or JSON";
 
 /// A subcommand that fills its options, and says so in `chosen` when it was called.
@@ -72,13 +74,15 @@ CLI::Option& declare_request(CLI::App& command, AllocateOptions& options) {
       ->check(CLI::IsMember(strategies()))
       ->capture_default_str();
   command.add_option("--group-size", options.group_size, "distributed: split in multiples of this")
+      ->option_text("N=1")
       ->check(CLI::Range(1, policy::kMaxIds))
       ->capture_default_str();
   command.add_option("--option", options.options, "an option of kubelet's static policy");
   command.add_option("--kubelet-version", options.kubelet_version,
                      "1.N, where versions differ (the newest known)");
   declare_wishes(command, options);
-  return *command.add_option("--cpus", options.cpus, "how many CPUs the container is to have")
+  return *command.add_option("--cpus", options.cpus, "how many CPUs the container gets")
+              ->option_text("N")
               ->check(CLI::Range(0, policy::kMaxIds));
 }
 
@@ -105,7 +109,7 @@ void declare_hints(CLI::App& app, Command& chosen) {
   command.add_option("--reserved", options->reserved, "CPUs that are never handed out");
   command.add_option("--reusable", options->reusable, "CPUs of the pod's finished init containers");
   command.add_option("--option", options->options, "an option of kubelet's static policy");
-  command.add_option("--cpus", options->cpus, "how many CPUs the container is to have")
+  command.add_option("--cpus", options->cpus, "how many CPUs the container gets")
       ->check(CLI::Range(0, policy::kMaxIds))
       ->required();
 }
@@ -199,7 +203,7 @@ template <typename Options>
 CLI::App& add_about_sandbox(CLI::App& app, Command& chosen, const std::shared_ptr<Options>& options,
                             const char* name, const char* summary, bool required) {
   CLI::App& command = add_command(app, chosen, options, name, summary);
-  command.add_option("ID", options->sandbox, "sandbox id")->required(required);
+  command.add_option("SANDBOX", options->sandbox, kSandboxHelp)->required(required);
   return command;
 }
 
@@ -211,17 +215,22 @@ void declare_explain(CLI::App& app, Command& chosen) {
   CLI::App& command = add_about_sandbox(app, chosen, sandbox, "explain",
                                         "show why threads or CPUs are placed as they are", false);
   CLI::Option& cpus = declare_request(command, *request);
-  cpus.excludes(command.get_option("ID"));
+  cpus.excludes(command.get_option("SANDBOX"));
+  command.get_option("SANDBOX")->option_text("TEXT");
   command.callback([sandbox, request, &cpus, &chosen] {
-    if (cpus.empty() && sandbox->sandbox.empty()) throw CLI::RequiredError("ID or --cpus");
+    if (cpus.empty() && sandbox->sandbox.empty()) throw CLI::RequiredError("SANDBOX or --cpus");
     chosen = cpus.empty() ? Command(*sandbox) : Command(*request);
   });
 }
 
 void declare_views(CLI::App& app, Command& chosen) {
   const auto status = std::make_shared<StatusOptions>();
-  add_about_sandbox(app, chosen, status, "status", "show sandboxes, threads and CPUs", false)
-      .add_flag("--watch", status->watch, "refresh every second");
+  CLI::App& showing =
+      add_about_sandbox(app, chosen, status, "status", "show sandboxes, threads and CPUs", false);
+  showing.add_flag("--watch", status->watch, "refresh every second");
+  showing.add_flag("--legend", status->legend, "also explain the columns");
+  add_command(app, chosen, std::make_shared<NamesOptions>(), "names", "for shell completion")
+      .group("");
   declare_explain(app, chosen);
   const auto map = std::make_shared<MapOptions>();
   add_command(app, chosen, map, "map", "show who owns which CPU")
@@ -240,11 +249,12 @@ void declare_actions(CLI::App& app, Command& chosen) {
 }
 
 void declare_sandbox(CLI::App& app, Command& chosen) {
-  CLI::App& group = *app.add_subcommand("sandbox", "tell the daemon of a sandbox");
+  CLI::App& group = *app.add_subcommand("sandbox", "add or remove a sandbox by hand");
   group.require_subcommand(1)->fallthrough();
   const auto options = std::make_shared<SandboxAddOptions>();
   CLI::App& add =
-      add_about_sandbox(group, chosen, options, "add", "a sandbox that nobody else reports", true);
+      add_command(group, chosen, options, "add", "add a sandbox that no source reports");
+  add.add_option("ID", options->sandbox, "id of the new sandbox")->required();
   CLI::Option_group& vm = *add.add_option_group("the VM");
   vm.require_option(1);
   vm.add_option("--vmm-pid", options->vmm_pid, "pid of the VMM");
@@ -260,11 +270,11 @@ void declare_sandbox(CLI::App& app, Command& chosen) {
 }
 
 void declare_container(CLI::App& app, Command& chosen) {
-  CLI::App& group = *app.add_subcommand("container", "tell the daemon of a container");
+  CLI::App& group = *app.add_subcommand("container", "update or remove a container by hand");
   group.require_subcommand(1)->fallthrough();
   const auto options = std::make_shared<ContainerUpdateOptions>();
   CLI::App& update = add_command(group, chosen, options, "update", "set a container's whole spec");
-  update.add_option("SANDBOX", options->sandbox, "sandbox id")->required();
+  update.add_option("SANDBOX", options->sandbox, kSandboxHelp)->required();
   update.add_option("ID", options->container, "container id")->required();
   update.add_option("--name", options->name, "name in the pod");
   update.add_option("--cpus", options->cpus, "cpuset, as in 0-3,8");
@@ -280,8 +290,9 @@ void declare_container(CLI::App& app, Command& chosen) {
       ->excludes(exclusive);
   const auto gone = std::make_shared<ContainerRemoveOptions>();
   CLI::App& remove = add_command(group, chosen, gone, "rm", "forget a container");
-  remove.add_option("SANDBOX", gone->sandbox, "sandbox id")->required();
-  remove.add_option("ID", gone->container, "container id")->required();
+  remove.add_option("SANDBOX", gone->sandbox, kSandboxHelp)->required();
+  remove.add_option("CONTAINER", gone->container, "id, name, or a unique prefix of one")
+      ->required();
 }
 
 /// `one` names a thread of the role; empty: the role is placed as a whole.
@@ -292,7 +303,7 @@ void declare_pin(CLI::App& app, Command& chosen, const char* name, const char* r
   const std::string summary =
       std::string("show where ") + role + " threads run, or put them somewhere by hand";
   CLI::App& command = add_command(app, chosen, options, name, summary.c_str());
-  command.add_option("SANDBOX", options->sandbox, "sandbox id")->required();
+  command.add_option("SANDBOX", options->sandbox, kSandboxHelp)->required();
   CLI::Option* thread = nullptr;
   if (*one != 0) thread = command.add_option(one, options->thread, "which one");
   CLI::Option* cpus = command.add_option("CPUS", options->cpus, "cpuset, as in 0-3,8");
@@ -332,12 +343,13 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_guest_image(app, chosen);
 }
 
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  kata-affinityctl doctor               check this node's configuration\n"
-    "  kata-affinityctl status --watch       live view of sandboxes and threads\n"
-    "  kata-affinityctl explain ID           why its threads run where they do\n"
-    "  kata-affinityctl verify               exit status 1 when violated or unknown";
+/// Each command's own examples at the end of its help.
+void add_examples(CLI::App& app, const std::string& path) {
+  app.footer(examples_of(path));
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    add_examples(*command, path.empty() ? command->get_name() : path + ' ' + command->get_name());
+  }
+}
 
 /// A command that needs no daemon needs no socket either.
 void use_socket(Command& command, const std::string& socket) {
@@ -365,13 +377,13 @@ Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream
                "kata-affinityctl");
   app.set_version_flag("--version", std::string("kata-affinityctl ") + version::text());
   app.require_subcommand(1);
-  app.footer(kExamples);
   app.failure_message(complaint);
   Invocation invocation;
   app.add_flag("--json", invocation.json, "print one JSON document");
   std::string socket;
   app.add_option("--socket", socket, "the daemon's socket")->default_str(Online{}.socket);
   declare_commands(app, invocation.command);
+  add_examples(app, "");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Error& stop) {

@@ -85,7 +85,11 @@ struct Online {
 struct StatusOptions : Online {
   std::string sandbox;  ///< empty: all
   bool watch = false;   ///< again every second, until it is interrupted
+  bool legend = false;  ///< also how to read the table
 };
+
+/// `names`: what shells offer to complete a sandbox's name; not in --help.
+struct NamesOptions : Online {};
 
 /// `explain`: why.
 struct ExplainOptions : Online {
@@ -191,11 +195,11 @@ struct GuestImageExtensionOptions : GuestImageMaking {
 
 using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, HintsOptions, MergeHintsOptions,
-                 SimulateOptions, StatusOptions, ExplainOptions, MapOptions, VerifyOptions,
-                 ReconcileOptions, ReleaseOptions, SandboxAddOptions, SandboxRemoveOptions,
-                 ContainerUpdateOptions, ContainerRemoveOptions, PinOptions, EventsOptions,
-                 DoctorOptions, SetupOptions, GuestImageCheckOptions, GuestImageAddOptions,
-                 GuestImageExtensionOptions>;
+                 SimulateOptions, StatusOptions, NamesOptions, ExplainOptions, MapOptions,
+                 VerifyOptions, ReconcileOptions, ReleaseOptions, SandboxAddOptions,
+                 SandboxRemoveOptions, ContainerUpdateOptions, ContainerRemoveOptions, PinOptions,
+                 EventsOptions, DoctorOptions, SetupOptions, GuestImageCheckOptions,
+                 GuestImageAddOptions, GuestImageExtensionOptions>;
 
 struct Invocation {
   bool json = false;

@@ -18,6 +18,10 @@ constexpr std::size_t kCpus = 12;
 /// Columns of everything but the pod's name, and the least for that.
 constexpr std::size_t kOthers = 61, kLeastPod = 18;
 
+constexpr const char* kLegend =
+    "CPUS: the CPUs of all its containers. DEDICATED: vCPUs with a CPU of their own; FLOATING: "
+    "vCPUs that share CPUs.\n";
+
 /// Its beginning and its end: names of pods differ in either.
 std::string shortened(const std::string& text, std::size_t columns) {
   if (text.size() <= columns) return text.empty() ? "-" : text;
@@ -41,17 +45,16 @@ std::string line(const json::value& sandbox, std::size_t pod) {
 
 }  // namespace
 
-std::string describe_overview(const json::value& list, std::size_t columns) {
+std::string describe_overview(const json::value& list, std::size_t columns, bool legend) {
   const json::array& sandboxes = array_of(list, "sandboxes");
   const std::size_t pod = std::max(columns, kOthers + kLeastPod) - kOthers;
   std::string text = fmt::format("{:<{}}  {:<{}}  {:<{}}  {:>9}  {:>8}  {}\n", "SANDBOX", kShortId,
                                  "POD", pod, "CPUS", kCpus, "DEDICATED", "FLOATING", "STATE");
   for (const json::value& sandbox : sandboxes) text += line(sandbox, pod);
   text += fmt::format(
-      "\n{}. CPUS: of all its containers together. DEDICATED: its vCPUs that have a CPU to "
-      "themselves; FLOATING: that share some. `kata-affinityctl status SANDBOX` shows one thread "
-      "by thread.\n",
+      "\n{}; `kata-affinityctl status SANDBOX` shows the threads of one.\n",
       sandboxes.size() == 1 ? "1 sandbox" : fmt::format("{} sandboxes", sandboxes.size()));
+  if (legend) text += kLegend;
   return text + describe_start(list) + describe_sources(list);
 }
 

@@ -7,6 +7,7 @@
 #include "affinity/cli/commands.hpp"
 #include "affinity/cli/daemon.hpp"
 #include "affinity/cli/describe.hpp"
+#include "affinity/cli/sandbox_name.hpp"
 
 namespace ka::cli {
 namespace {
@@ -61,8 +62,12 @@ Exit show(const PinOptions& options, Output& output) {
 
 }  // namespace
 
-Exit run(const PinOptions& options, Output& output) {
-  const Daemon daemon(options.socket);
+Exit run(const PinOptions& given, Output& output) {
+  const Daemon daemon(given.socket);
+  const auto id = find_sandbox(daemon, given.sandbox);
+  if (!id) return output.fail(id.error());
+  PinOptions options = given;
+  options.sandbox = *id;
   if (options.remove) return show_outcome(daemon.remove(pin_target(options)), output);
   if (options.cpus.empty()) return show(options, output);
   json::object body{{"cpus", options.cpus}};

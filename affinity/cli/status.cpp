@@ -10,6 +10,7 @@
 #include "affinity/cli/describe.hpp"
 #include "affinity/cli/map_svg.hpp"
 #include "affinity/cli/node_map.hpp"
+#include "affinity/cli/sandbox_name.hpp"
 #include "affinity/cli/watch.hpp"
 #include "base/json/json.hpp"
 
@@ -31,27 +32,11 @@ Exit show_once(const Answer& answer, Describe describe, Output& output) {
   return shown ? Exit::kDone : output.fail(shown.error());
 }
 
-/// The one sandbox whose id begins like this; nothing where there is none or several.
-std::string complete(const Daemon& daemon, const std::string& begin) {
-  const auto list = daemon.get("/v1/sandboxes");
-  std::string found;
-  if (!list) return found;
-  const boost::json::value document(*list);
-  for (const boost::json::value& sandbox : array_of(document, "sandboxes")) {
-    const std::string id = text_of(sandbox, "id");
-    if (!id.starts_with(begin)) continue;
-    if (!found.empty()) return {};
-    found = id;
-  }
-  return found;
-}
-
-/// About a sandbox, whose id may be cut short as `status` shows it.
-Answer get_about(const Daemon& daemon, const std::string& target, const std::string& id) {
-  auto answer = daemon.get(target + encode(id));
-  if (answer || answer.error().code != base::ErrorCode::kNotFound) return answer;
-  const std::string whole = complete(daemon, id);
-  return whole.empty() ? answer : daemon.get(target + encode(whole));
+/// About a sandbox, by any of its names.
+Answer get_about(const Daemon& daemon, const std::string& target, const std::string& sandbox) {
+  const auto id = find_sandbox(daemon, sandbox);
+  if (!id) return unexpected(id.error());
+  return daemon.get(target + encode(*id));
 }
 
 Answer get_status(const StatusOptions& options) {
@@ -68,13 +53,13 @@ std::size_t count_lines(const std::string& text) {
 /// `used` rows less.
 std::string status_text(const StatusOptions& options, const boost::json::value& answer,
                         const Screen& screen, std::size_t used) {
-  if (!options.sandbox.empty()) return describe_sandbox(answer) + '\n' + describe_words();
-  const auto sandboxes = array_of(answer, "sandboxes").size();
-  std::string text = describe_sandboxes(answer);
-  if (sandboxes > 0) text += '\n' + describe_words();
+  const std::string legend = options.legend ? '\n' + describe_words() : "";
+  if (!options.sandbox.empty()) return describe_sandbox(answer) + legend;
+  const std::string text = describe_sandboxes(answer) + legend;
   const bool fits = count_lines(fit(text, screen.columns)) + used < screen.rows;
-  if (!screen.is_terminal() || sandboxes < 2 || fits) return text;
-  return describe_overview(answer, screen.columns);
+  const bool one = array_of(answer, "sandboxes").size() < 2;
+  if (!screen.is_terminal() || one || fits) return text;
+  return describe_overview(answer, screen.columns, options.legend);
 }
 
 Exit watch_status(const StatusOptions& options, Output& output) {

@@ -50,10 +50,9 @@ class Connection {
   static Result<Connection> open(const std::filesystem::path& path) {
     auto fd = base::connect_unix(path, 0);
     if (!fd && fd.error().code == ErrorCode::kInvalid) return unexpected(fd.error());
-    if (!fd) {
-      return broken("no daemon answers at " + path.native() + ": " +
-                    std::strerror(fd.error().number));
-    }
+    if (!fd)
+      return unexpected(
+          base::Error{ErrorCode::kUnavailable, fd.error().message, fd.error().number});
     return Connection(std::move(*fd));
   }
 

@@ -14,7 +14,8 @@
 namespace ka::http {
 
 /// Sends a request and waits for its answer, 60 s at most. Of the answer, status and body are
-/// filled in. kUnavailable: nobody listens there, or the answer does not come or ends early.
+/// filled in. kUnavailable: the connection fails (with its errno), or the answer does not come or
+/// ends early (without one).
 base::Result<Response> call(const std::filesystem::path& socket, const Request& request);
 
 /// Sends a GET and hands over the lines of the answer one by one (without their ends), for as long

@@ -2,9 +2,11 @@
 # bash completion for kata-affinityctl, kata-affinityd and kata-affinity-agent: it asks the program itself, and so offers what that has.
 
 _kata_affinity() {
-  local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} word help names
-  local -a path=()
+  local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} previous="" word help names
+  local -a path=() socket=()
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    [[ $previous == --socket ]] && socket=(--socket "$word")
+    previous=$word
     [[ $word == -* ]] && continue
     help=$("$program" "${path[@]}" --help 2>/dev/null)
     # A word that is no command is a value, or an id.
@@ -13,6 +15,8 @@ _kata_affinity() {
   help=$("$program" "${path[@]}" --help 2>/dev/null)
   if [[ $current == -* ]]; then
     names=$(grep -oE '^ {2,4}(-[a-z],)?--[a-z-]+' <<<"$help" | sed 's/.*--/--/')
+  elif [[ ${#path[@]} -gt 0 && $before == "${path[-1]}" ]] && grep -qE '^  SANDBOX( |$)' <<<"$help"; then
+    names=$("$program" "${socket[@]}" names 2>/dev/null)
   else
     names=$(sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p' <<<"$help")
   fi

@@ -251,12 +251,15 @@ TEST_CASE("an overview has a line for each sandbox, and fits 80 columns") {
             R"(","pod_name":"a-long-namespace/a-long-name-of-a-pod-)" + std::to_string(i) +
             R"(","mask":"0-1,4-5,8-9,12-13","vcpus":[{"role":"dedicated"},{"role":"floating"}]})";
   }
-  const std::string text = cli::describe_overview(parse(list + "]}"), 80);
+  const std::string text = cli::describe_overview(parse(list + "]}"), 80, false);
   CHECK(text.starts_with("SANDBOX       POD"));
   CHECK(text.find(
             "aaaaaaaaaaaa  a-long-n..f-a-pod-2  0-1,4..12-13          1         1  as planned\n") !=
         std::string::npos);
-  CHECK(text.find("\n3 sandboxes.") != std::string::npos);
+  CHECK(text.find("\n3 sandboxes; ") != std::string::npos);
   CHECK(text.find("+ nri: containerd") != std::string::npos);
   CHECK(longest_line(cli::fit(text, 80)) <= 80);
+  CHECK(text.find("DEDICATED:") == std::string::npos);
+  CHECK(cli::describe_overview(parse(list + "]}"), 80, true).find("DEDICATED:") !=
+        std::string::npos);
 }

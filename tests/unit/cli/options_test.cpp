@@ -56,6 +56,45 @@ TEST_CASE("help fits a screen and ends well") {
   CHECK(std::ranges::count(parsed.out, '\n') <= 40);
 }
 
+TEST_CASE("each command's help fits a screen and has its own examples") {
+  for (const auto& path : std::vector<std::vector<const char*>>{{"topology"},
+                                                                {"plan"},
+                                                                {"allocate"},
+                                                                {"hints"},
+                                                                {"merge-hints"},
+                                                                {"simulate"},
+                                                                {"status"},
+                                                                {"explain"},
+                                                                {"map"},
+                                                                {"verify"},
+                                                                {"events"},
+                                                                {"reconcile"},
+                                                                {"release"},
+                                                                {"sandbox", "add"},
+                                                                {"sandbox", "rm"},
+                                                                {"container", "update"},
+                                                                {"container", "rm"},
+                                                                {"vcpupin"},
+                                                                {"emulatorpin"},
+                                                                {"iothreadpin"},
+                                                                {"vhostpin"},
+                                                                {"doctor"},
+                                                                {"setup"},
+                                                                {"guest-image", "check"},
+                                                                {"guest-image", "add"},
+                                                                {"guest-image", "extension"}}) {
+    auto arguments = path;
+    arguments.push_back("--help");
+    const std::string help = parse(arguments).out;
+    INFO(help);
+    CHECK(std::ranges::count(help, '\n') <= 30);
+    const auto examples = help.find("Examples:");
+    REQUIRE(examples != std::string::npos);
+    CHECK(help.find(std::string("kata-affinityctl ") + path.front(), examples) !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("the version is told") {
   const auto parsed = parse({"--version"});
   CHECK(parsed.invocation.error() == Exit::kDone);
