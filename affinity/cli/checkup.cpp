@@ -25,7 +25,8 @@ bool is_there(const fs::path& path) {
 
 constexpr const char* kTurnNriOn =
     "set disable = false in [plugins.\"io.containerd.nri.v1.nri\"] of containerd's config.toml and "
-    "restart containerd; without NRI only Kata's folders and cgroups are followed";
+    "restart containerd; without NRI sandboxes are found in Kata's directories only";
+constexpr const char* kRestartContainerd = "systemctl restart containerd";
 
 /// Whether a process listens at NRI's socket (/proc/net/unix: address, references, protocol, flags,
 /// type, state, inode, path); absent: that cannot be read.
@@ -46,20 +47,21 @@ std::optional<bool> is_listened_to(const fs::path& root) {
   return false;
 }
 
-/// A runtime that has ended, or was told to offer NRI no more, leaves its socket.
+/// A runtime that has ended, or has NRI disabled now, leaves its socket behind.
 Symptom examine_nri_socket(const fs::path& root) {
   if (is_listened_to(root).value_or(true)) {
-    return {"nri", Level::kGood, "the container runtime offers NRI at /var/run/nri/nri.sock", {}};
+    return {"nri", Level::kGood, "NRI is enabled at /var/run/nri/nri.sock", {}};
   }
   const auto text = base::read_file(root / "etc/containerd/config.toml");
   const auto entries = config::parse_whole(text.value_or(""), "config.toml");
   const bool disabled =
       entries && flag_at(*entries, {"plugins", "io.containerd.nri.v1.nri", "disable"}) == true;
-  return {"nri", Level::kBad,
-          std::string("nobody listens at /var/run/nri/nri.sock: ") +
-              (disabled ? "NRI is turned off in /etc/containerd/config.toml"
-                        : "the container runtime that made it has ended or offers NRI no more"),
-          disabled ? kTurnNriOn : "start the container runtime, with NRI turned on"};
+  return {
+      "nri", Level::kBad,
+      std::string("nothing listens at /var/run/nri/nri.sock: ") +
+          (disabled ? "NRI is disabled in /etc/containerd/config.toml"
+                    : "the container runtime that created it has ended or has NRI disabled now"),
+      disabled ? kTurnNriOn : "start the container runtime with NRI enabled", kRestartContainerd};
 }
 
 Symptom examine_nri(const fs::path& root) {
@@ -70,46 +72,47 @@ Symptom examine_nri(const fs::path& root) {
   const auto text = base::read_file(file);
   if (!text) {
     return {"nri", Level::kBad,
-            "there is no NRI socket, and no /etc/containerd/config.toml that would turn NRI on",
-            kTurnNriOn};
+            "no NRI socket, and no /etc/containerd/config.toml that enables NRI", kTurnNriOn};
   }
   const auto entries = config::parse_whole(*text, file);
   if (!entries)
-    return {"nri", Level::kBad, entries.error().message, "mend containerd's config.toml"};
+    return {"nri", Level::kBad, entries.error().message, "correct containerd's config.toml"};
   const auto disabled = flag_at(*entries, {"plugins", "io.containerd.nri.v1.nri", "disable"});
   if (disabled == false) {
-    return {"nri", Level::kBad, "containerd is told to offer NRI, and its socket is not there",
-            "start or restart containerd; before 1.7 it has no NRI"};
+    return {"nri", Level::kBad, "containerd's configuration enables NRI, but its socket is missing",
+            "restart containerd; NRI needs 1.7 or later", kRestartContainerd};
   }
   return {"nri", Level::kBad,
-          disabled ? "NRI is turned off in /etc/containerd/config.toml"
-                   : "there is no NRI socket; before 2.0 containerd has NRI off unless it is told",
+          disabled ? "NRI is disabled in /etc/containerd/config.toml"
+                   : "no NRI socket; containerd before 2.0 has NRI disabled by default",
           kTurnNriOn};
 }
 
 Symptom examine_debugfs(const fs::path& root) {
   const fs::path debugfs = root / "sys/kernel/debug";
   if (is_there(debugfs / "kvm")) {
-    return {"debugfs", Level::kGood, "KVM's debugfs tells which thread is which vCPU", {}};
+    return {"debugfs", Level::kGood, "KVM's debugfs maps threads to vCPUs", {}};
   }
   const auto names = base::list_directory(debugfs);
   if (names && !names->empty()) {
-    return {"debugfs", Level::kNote, "debugfs is there and has nothing of KVM",
-            "load the kvm module"};
+    return {"debugfs", Level::kNote, "debugfs is mounted but has no kvm directory",
+            "load the kvm module", "modprobe kvm"};
   }
   return {"debugfs", Level::kBad,
-          "debugfs is not mounted: vCPUs are told apart by descriptors and thread names only",
-          "mount -t debugfs debugfs /sys/kernel/debug"};
+          "debugfs is not mounted: vCPU threads are identified by descriptors and names only",
+          "mount debugfs", "mount -t debugfs debugfs /sys/kernel/debug"};
 }
 
 Symptom examine_kubelet(const fs::path& root) {
   const auto state = read_kubelet_state(root);
   if (!state && state.error().code == base::ErrorCode::kInvalid) {
-    return {"kubelet", Level::kBad, state.error().message, "restart kubelet"};
+    return {"kubelet", Level::kBad, state.error().message, "restart kubelet",
+            "systemctl restart kubelet"};
   }
   if (!state) {
-    return {"kubelet", Level::kNote, "kubelet has no CPU manager state on this node",
-            "start kubelet with cpuManagerPolicy: static"};
+    return {"kubelet", Level::kNote,
+            "no CPU manager state on this node: kubelet assigns no exclusive CPUs",
+            "set cpuManagerPolicy: static in kubelet's configuration"};
   }
   if (state->policy == "static") {
     return {"kubelet", Level::kGood, "kubelet's CPU manager policy is static", {}};

@@ -19,17 +19,29 @@ struct Symptom {
   enum class Level {
     kGood,
     kNote,  ///< works, and could be better
-    kBad,   ///< something that was promised cannot be kept
+    kBad,   ///< isolation fails
   };
 
   std::string check;  ///< "nri", "kata", "debugfs", "kubelet", "cgroup", "irq", "vcpus", ...
   Level level = Level::kGood;
   std::string text;
   std::string advice;  ///< what to do about it; empty where all is well
+  /// What to type for that, where a command or two do it.
+  std::string command = {};
 };
 
-/// "good", "note", "bad".
+/// "good", "note", "bad", as JSON has it; the text has OK, WARN, FAIL.
 std::string_view level_name(Symptom::Level level);
+
+/// "node", "kubelet", "runtime", "Kata" or "sandboxes".
+std::string_view group_of(std::string_view check);
+
+/// By group, with a summary and the commands that mend what was found.
+std::string describe_checkup(const std::vector<Symptom>& symptoms);
+/// The same text with OK, WARN and FAIL in colour.
+std::string coloured(const std::string& text);
+/// The document of `doctor --json`.
+boost::json::object to_json(const std::vector<Symptom>& symptoms);
 
 /// What kubelet's CPU manager has written below `root`; kInvalid: what it wrote makes no sense.
 base::Result<watch::KubeletState> read_kubelet_state(const std::filesystem::path& root);

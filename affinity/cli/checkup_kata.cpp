@@ -85,7 +85,7 @@ class KataFile {
 
   void examine() {
     auto entries = read_merged(file_);
-    if (!entries) return add(Level::kBad, entries.error().message, "mend that file");
+    if (!entries) return add(Level::kBad, entries.error().message, "correct that file");
     entries_ = std::move(*entries);
     examine_pinning();
     examine_cgroups();
@@ -95,8 +95,9 @@ class KataFile {
   }
 
  private:
-  void add(Level level, const std::string& text, const std::string& advice) {
-    symptoms_.push_back({"kata", level, file_.native() + ": " + text, advice});
+  void add(Level level, const std::string& text, const std::string& advice,
+           const std::string& command = {}) {
+    symptoms_.push_back({"kata", level, file_.native() + ": " + text, advice, command});
   }
 
   bool runtime_flag(const char* key, bool fallback) const {
@@ -105,9 +106,9 @@ class KataFile {
 
   void examine_pinning() {
     if (!runtime_flag("enable_vcpus_pinning", false)) return;
-    add(Level::kBad,
-        "enable_vcpus_pinning is on: Kata pins vCPUs too, and undoes what is done here",
-        "set enable_vcpus_pinning = false in [runtime], best in a file in config.d beside it");
+    add(Level::kBad, "enable_vcpus_pinning is on: Kata pins vCPUs too, and overwrites our masks",
+        "set enable_vcpus_pinning = false in [runtime], in a drop-in under config.d",
+        "kata-affinityctl setup --yes");
   }
 
   bool is_sandbox_only() const { return runtime_flag("sandbox_cgroup_only", is_rust(file_)); }
@@ -119,13 +120,13 @@ class KataFile {
     if (node_.managed || (node_.cgroup_v1 && !is_sandbox_only())) return;
     add(Level::kNote,
         is_sandbox_only()
-            ? "sandbox_cgroup_only is on: shim, VMM and virtiofsd live inside the containers' "
-              "cpuset, and so does housekeeping"
-            : "sandbox_cgroup_only is off: the VMM lives inside the containers' cpuset, and so "
-              "does "
-              "its housekeeping; shim and virtiofsd do not",
-        node_.cgroup_v1 ? "sandbox_cgroup_only = false in [runtime] leaves only vCPUs inside"
-                        : "cgroup = \"manage\" in [affinity] lets housekeeping out");
+            ? "sandbox_cgroup_only is on: shim, VMM and virtiofsd are confined to the containers' "
+              "cpuset, and so is housekeeping"
+            : "sandbox_cgroup_only is off: the VMM and its housekeeping are confined to the "
+              "containers' cpuset; shim and virtiofsd are not",
+        node_.cgroup_v1 ? "set sandbox_cgroup_only = false in [runtime]: only vCPUs stay inside"
+                        : "set cgroup = \"manage\" in [affinity]: housekeeping moves to the shared "
+                          "pool");
   }
 
   /// Kata makes the pod's own cgroup only where all of the sandbox goes there; and a slice loses
@@ -133,10 +134,11 @@ class KataFile {
   void examine_pod_cgroups() {
     if (is_sandbox_only() || node_.without_cpuset.empty()) return;
     add(Level::kBad,
-        fmt::format("sandbox_cgroup_only is off, and {} hands no cpuset on to its pods: to kubelet "
-                    "the cgroup of a Kata pod without a runc pod beside it is not there, and it "
-                    "kills that pod at each sync",
-                    fmt::join(node_.without_cpuset, ", ")),
+        fmt::format(
+            "sandbox_cgroup_only is off, and {} does not delegate cpuset to its pods: a Kata "
+            "pod without a runc pod beside it has no cgroup for kubelet, which kills that "
+            "pod at each sync",
+            fmt::join(node_.without_cpuset, ", ")),
         "set sandbox_cgroup_only = true in [runtime], or keep a runc pod of that QoS class on the "
         "node (a DaemonSet)");
   }
@@ -151,13 +153,14 @@ class KataFile {
     const double most = told >= 1 ? told : node_.cpus;
     const bool too_many = most > 0 && node_.pool.size() + 1 > most;
     add(too_many ? Level::kBad : Level::kNote,
-        fmt::format("a burstable container without a CPU limit has the whole shared pool ({}) as "
-                    "its cpuset, and Kata plugs {} vCPUs for it{}",
+        fmt::format("a burstable container without a CPU limit gets the whole shared pool ({}) as "
+                    "its cpuset, and Kata hotplugs {} vCPUs for it{}",
                     policy::format_list(node_.pool), node_.pool.size(),
-                    too_many ? fmt::format(": more than a VM may have ({:.0f}), and the pod fails "
-                                           "with \"Cannot hotplug {} CPUs\"",
-                                           most, node_.pool.size())
-                             : ""),
+                    too_many
+                        ? fmt::format(": more than default_maxvcpus ({:.0f}), so the pod fails "
+                                      "with \"Cannot hotplug {} CPUs\"",
+                                      most, node_.pool.size())
+                        : ""),
         "give such containers a CPU limit, or set static_sandbox_resource_mgmt = true in "
         "[runtime]");
   }
@@ -167,8 +170,8 @@ class KataFile {
     const bool is_static = runtime_flag("static_sandbox_resource_mgmt", is_rust(file_));
     if (!is_static) {
       add(Level::kNote,
-          "static_sandbox_resource_mgmt is off: vCPUs are plugged while containers start, and are "
-          "placed only after that",
+          "static_sandbox_resource_mgmt is off: vCPUs are hotplugged while containers start, and "
+          "pinned only after that",
           "set static_sandbox_resource_mgmt = true in [runtime]");
     }
     for (const double most : hypervisor_numbers(entries_, "default_maxvcpus")) {
@@ -178,8 +181,9 @@ class KataFile {
     const auto overheads = hypervisor_numbers(entries_, "overhead_vcpus");
     if (std::ranges::find(overheads, 0.0) == overheads.end()) return;
     add(Level::kNote,
-        "overhead_vcpus is 0: a VM has no vCPU beside those of its containers, so the guest's "
-        "kernel and shared containers run on one that belongs to a container",
+        "overhead_vcpus is 0: the VM has no extra vCPU, so the guest's kernel and shared "
+        "containers "
+        "run on a container's vCPU",
         "set overhead_vcpus = 0.2 in [hypervisor.*]: it is rounded up to one more vCPU");
   }
 
@@ -188,7 +192,7 @@ class KataFile {
         fmt::format("default_maxvcpus is {:.0f}: a pod that owns {:.0f} CPUs or more gets too few "
                     "vCPUs",
                     most, most),
-        "set default_maxvcpus = 0 in [hypervisor.*]: as many as the node has CPUs");
+        "set default_maxvcpus = 0 in [hypervisor.*]: the number of CPUs of the node");
   }
 
   const fs::path& file_;
@@ -209,11 +213,12 @@ void examine_proxy(const fs::path& root, int cpus_of_node, Symptoms& symptoms) {
   if (pool.empty() || pool.size() >= cpus_of_node) return;
   symptoms.push_back(
       {"kata", Level::kNote,
-       fmt::format("handler {} is behind the shim proxy: a VM that is born now, in the shared pool "
-                   "({}), gets {} vCPUs at most from runtime-rs, or from the Go runtime before "
-                   "3.10: these count the CPUs of their shim",
-                   fmt::join(containerd->proxied, ", "), policy::format_list(pool), pool.size()),
-       "by NRI (containerd 1.7 and later) sandboxes need no proxy"});
+       fmt::format(
+           "handler {} is behind the shim proxy: a VM started in the shared pool ({}) gets at "
+           "most {} vCPUs from runtime-rs, or from the Go runtime before 3.10: these count "
+           "the CPUs of their shim",
+           fmt::join(containerd->proxied, ", "), policy::format_list(pool), pool.size()),
+       "use NRI (containerd 1.7 or later) instead of the proxy"});
 }
 
 }  // namespace
@@ -224,7 +229,7 @@ Symptoms examine_kata(const fs::path& root) {
   for (const fs::path& file : find_kata(root)) KataFile(file, node, symptoms).examine();
   if (symptoms.empty()) {
     symptoms.push_back(
-        {"kata", Level::kNote, "no configuration of Kata is where Kata looks for it", {}});
+        {"kata", Level::kNote, "no Kata configuration in the default locations", {}});
   }
   examine_proxy(root, node.cpus, symptoms);
   return symptoms;

@@ -35,7 +35,7 @@ void examine_cpusets(const fs::path& root, Symptoms& symptoms) {
                                          : has_word(controllers, "cpuset");
   if (there) return;
   symptoms.push_back({"cgroup", Level::kBad,
-                      "the kernel offers no cpuset controller: no container's CPUs can be followed",
+                      "the kernel has no cpuset controller: containers' CPUs cannot be followed",
                       "boot without cgroup_disable=cpuset, and mount cgroups at /sys/fs/cgroup"});
 }
 
@@ -44,8 +44,8 @@ void examine_isolation(const fs::path& root, Symptoms& symptoms) {
   if (isolated.empty()) return;
   symptoms.push_back({"isolcpus", Level::kNote,
                       "CPUs " + isolated +
-                          " are under isolcpus: the kernel balances no load there, so threads "
-                          "that float over them stay on one",
+                          " are isolated (isolcpus): the scheduler does not balance load there, "
+                          "so floating threads stay on one of them",
                       "reserve them for exclusive containers, or boot without isolcpus"});
 }
 
@@ -53,9 +53,9 @@ void examine_smt(const fs::path& root, Symptoms& symptoms) {
   const std::string control = line_of(root / "sys/devices/system/cpu/smt/control");
   if (control != "off" && control != "forceoff") return;
   symptoms.push_back({"smt", Level::kNote,
-                      "SMT is turned off: each core counts as one CPU, and kubelet must have been "
-                      "started since",
-                      "after a change of SMT, remove kubelet's cpu_manager_state and restart it"});
+                      "SMT is off: kubelet must have been started after SMT was turned off",
+                      "after a change of SMT, remove kubelet's cpu_manager_state and restart it",
+                      "rm /var/lib/kubelet/cpu_manager_state && systemctl restart kubelet"});
 }
 
 bool runs(const fs::path& root, const std::string& program) {
@@ -77,8 +77,8 @@ std::optional<std::string> variable(const std::string& text, const std::string& 
   return value;
 }
 
-/// The CPUs that irqbalance was told to spare (irqbalance(1)); absent where it was told none, or
-/// what makes no sense.
+/// The CPUs that irqbalance is configured to spare (irqbalance(1)); absent where there are none, or
+/// the setting is invalid.
 std::optional<policy::CpuSet> banned_cpus(const std::string& settings) {
   auto set = policy::parse_list<policy::CpuTag>("");
   if (const auto list = variable(settings, "IRQBALANCE_BANNED_CPULIST")) {
@@ -99,7 +99,7 @@ policy::CpuSet owned_cpus(const fs::path& root) {
   return owned;
 }
 
-/// irqbalance spares the CPUs that it was told of, and isolated ones, and no others.
+/// irqbalance spares the configured CPUs and isolated ones, and no others.
 void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
   if (!runs(root, "irqbalance")) return;
   const auto banned = banned_cpus(base::read_file(root / "etc/default/irqbalance").value_or(""));
@@ -112,9 +112,11 @@ void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
   const std::string where = open.empty()
                                 ? "exclusive CPUs"
                                 : "CPUs " + policy::format_list(open) + ", which containers own";
-  symptoms.push_back({"irq", Level::kBad, "irqbalance runs and may move interrupts onto " + where,
+  symptoms.push_back({"irq", Level::kBad,
+                      "irqbalance is running and may move interrupts onto " + where,
                       "set IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance to the CPUs that "
-                      "containers may own, or stop irqbalance"});
+                      "containers may own, or disable irqbalance",
+                      "systemctl disable --now irqbalance"});
 }
 
 /// Lockdown for confidentiality closes debugfs (kernel_lockdown(7)).
@@ -122,9 +124,9 @@ void examine_lockdown(const fs::path& root, Symptoms& symptoms) {
   const std::string modes = line_of(root / "sys/kernel/security/lockdown");
   if (modes.find("[confidentiality]") == std::string::npos) return;
   symptoms.push_back({"debugfs", Level::kNote,
-                      "kernel lockdown keeps debugfs closed: vCPUs are told apart by descriptors "
-                      "and thread names only",
-                      "lockdown=integrity leaves debugfs readable"});
+                      "kernel lockdown closes debugfs: vCPU threads are identified by descriptors "
+                      "and names only",
+                      "boot with lockdown=integrity, which leaves debugfs readable"});
 }
 
 }  // namespace

@@ -31,11 +31,11 @@ std::string head_of(const json::value& sandbox) {
 }
 
 constexpr const char* kMoreVcpus =
-    "a VM needs a vCPU for each CPU that its containers own, and one more: raise default_maxvcpus "
-    "of Kata, overhead_vcpus too with runtime-rs, and start the pod anew";
+    "a VM needs a vCPU for each CPU that its containers own, and one more: raise Kata's "
+    "default_maxvcpus (and overhead_vcpus with runtime-rs), and recreate the pod";
 constexpr const char* kOneMoreVcpu =
-    "one vCPU more leaves the others to the containers: overhead_vcpus of runtime-rs above 0, "
-    "default_vcpus of the Go runtime at least 1";
+    "add one vCPU for the guest's own work: overhead_vcpus above 0 with runtime-rs, default_vcpus "
+    "of at least 1 with the Go runtime";
 
 void examine_vcpus(const json::value& sandbox, Symptoms& symptoms) {
   const json::array& codes = array_of(sandbox, "warning_codes");
@@ -53,11 +53,11 @@ void examine_vcpus(const json::value& sandbox, Symptoms& symptoms) {
 std::string memory_advice(const json::value& memory) {
   const std::string verdict = text_of(memory, "verdict");
   if (verdict == "move") {
-    if (!flag_of(memory, "migrate")) return "memory = \"migrate\" in [affinity] moves it";
-    return number_of(memory, "failed") == 0 ? "" : "start the pod anew: these pages stay";
+    if (!flag_of(memory, "migrate")) return "set memory = \"migrate\" in [affinity] to move it";
+    return number_of(memory, "failed") == 0 ? "" : "recreate the pod: these pages cannot be moved";
   }
-  if (verdict == "device") return "start the pod anew: a passed-through device pins its memory";
-  if (verdict == "no-room") return "make room on that node, or start the pod on another";
+  if (verdict == "device") return "recreate the pod: a passed-through device pins its memory";
+  if (verdict == "no-room") return "free memory on that NUMA node, or run the pod on another";
   if (verdict != "no-node") return {};
   return "let kubelet place CPUs and memory on one node: topologyManagerPolicy, "
          "memoryManagerPolicy: Static";
@@ -68,8 +68,8 @@ void examine_memory(const json::value& sandbox, Symptoms& symptoms) {
   if (memory == nullptr || !memory->is_object() || flag_of(*memory, "moving")) return;
   const std::string advice = memory_advice(*memory);
   if (advice.empty()) return;
-  symptoms.push_back({"memory", Level::kNote,
-                      head_of(sandbox) + "of its memory, " + text_of(*memory, "text"), advice});
+  symptoms.push_back(
+      {"memory", Level::kNote, head_of(sandbox) + "memory: " + text_of(*memory, "text"), advice});
 }
 
 /// A thread that has a CPU of its own; 0: there is none.
@@ -87,7 +87,7 @@ int dedicated_thread(const json::value& sandbox) {
 
 std::string quota_text(const host::CfsQuota& quota) {
   return fmt::format(
-      "its dedicated vCPUs are under a CFS quota of {:.1f} CPUs ({}), and were stopped in {} of {} "
+      "its dedicated vCPUs have a CFS quota of {:.1f} CPUs ({}) and were throttled in {} of {} "
       "periods",
       static_cast<double>(quota.quota) / static_cast<double>(quota.period),
       quota.directory.native(), quota.throttled, quota.periods);
@@ -102,22 +102,22 @@ void examine_quota(const json::value& sandbox, const fs::path& root, Symptoms& s
   if (worst == quotas.end()) return;
   symptoms.push_back({"quota", worst->throttled > 0 ? Level::kBad : Level::kNote,
                       head_of(sandbox) + quota_text(*worst),
-                      "kubelet 1.33 and later sets no quota on pods with whole CPUs; before, "
-                      "cpuCFSQuota: false in kubelet's configuration"});
+                      "upgrade kubelet to 1.33 or later, which sets no quota on pods with whole "
+                      "CPUs, or set cpuCFSQuota: false in kubelet's configuration"});
 }
 
-/// What nobody holds in the guest: its kernel lets each container run on every vCPU.
+/// Without an agent the guest's kernel lets each container run on every vCPU.
 void examine_guest(const json::value& sandbox, Symptoms& symptoms) {
   if (dedicated_thread(sandbox) == 0 || !sandbox.get_object().contains("guest")) return;
   const json::value& guest = sandbox.get_object().at("guest");
   if (flag_of(guest, "connected")) return;
   const std::string why = text_of(guest, "text");
   symptoms.push_back({"guest", Level::kNote,
-                      head_of(sandbox) + "no agent in its guest can be told which vCPUs are whose" +
-                          (why.empty() ? "" : " (" + why + ")") +
-                          ": its containers may run on every vCPU",
-                      "put kata-affinity's agent into the guest image (kata-affinityctl "
-                      "guest-image), or let guest = \"auto\" in [affinity] use kata-agent"});
+                      head_of(sandbox) +
+                          "no agent in the guest confines containers to their vCPUs" +
+                          (why.empty() ? "" : " (" + why + ")") + ": they may run on every vCPU",
+                      "add kata-affinity's agent to the guest image (kata-affinityctl "
+                      "guest-image), or set guest = \"auto\" in [affinity] to use kata-agent"});
 }
 
 /// "-m 2048M,slots=10,maxmem=..." of QEMU's command line, in MiB; 0: it does not say.
@@ -157,11 +157,11 @@ void examine_memory_limit(const json::value& sandbox, const fs::path& root, Symp
   symptoms.push_back(
       {"memory", Level::kBad,
        head_of(sandbox) +
-           fmt::format("its guest was started with {} MiB, and its VMM is limited to {} MiB ({}): "
-                       "the kernel kills the VMM when the guest uses its memory",
+           fmt::format("the guest has {} MiB, but the VMM is limited to {} MiB ({}): the kernel "
+                       "kills the VMM when the guest uses all its memory",
                        guest, limit / kMebi, cgroup.native()),
-       "give the RuntimeClass an overhead.podFixed.memory of default_memory and what the VMM, "
-       "virtiofsd and shim need themselves"});
+       "set the RuntimeClass's overhead.podFixed.memory to default_memory plus the memory of VMM, "
+       "virtiofsd and shim"});
 }
 
 }  // namespace

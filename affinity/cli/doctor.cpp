@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <iterator>
@@ -14,36 +13,24 @@
 namespace ka::cli {
 namespace {
 
-boost::json::object to_json(const std::vector<Symptom>& symptoms, bool ok) {
-  boost::json::array checks;
-  for (const Symptom& symptom : symptoms) {
-    checks.push_back({{"check", symptom.check},
-                      {"level", level_name(symptom.level)},
-                      {"text", symptom.text},
-                      {"advice", symptom.advice}});
-  }
-  return {{"ok", ok}, {"checks", std::move(checks)}};
-}
-
-std::string describe(const std::vector<Symptom>& symptoms) {
-  std::string text;
-  for (const Symptom& symptom : symptoms) {
-    text += fmt::format("{:<5} {:<8} {}\n", level_name(symptom.level), symptom.check, symptom.text);
-    if (!symptom.advice.empty()) text += fmt::format("{:15}-> {}\n", "", symptom.advice);
-  }
-  return text;
-}
-
 /// What runs is known where the files are of the node that we are on.
 std::vector<Symptom> examine_all(const DoctorOptions& options) {
   std::vector<Symptom> symptoms = examine(options.root);
   if (options.root != "/") return symptoms;
+  if (::geteuid() != 0) {
+    symptoms.insert(symptoms.begin(),
+                    {"root", Symptom::Level::kNote,
+                     "not root: debugfs, kubelet's state and cgroups may be unreadable, and the "
+                     "lines below wrong",
+                     "run doctor as root", "sudo kata-affinityctl doctor"});
+  }
   if (const auto sandboxes = Daemon(options.socket).get("/v1/sandboxes")) {
     std::ranges::move(examine_sandboxes(*sandboxes, options.root), std::back_inserter(symptoms));
   } else {
     symptoms.push_back({"daemon", Symptom::Level::kNote,
-                        "no sandbox was looked at: " + sandboxes.error().message,
-                        "start kata-affinityd"});
+                        "no sandbox was checked: " + sandboxes.error().message,
+                        "run doctor again when the daemon answers",
+                        ::geteuid() == 0 ? "systemctl start kata-affinityd" : ""});
   }
   return symptoms;
 }
@@ -52,10 +39,14 @@ std::vector<Symptom> examine_all(const DoctorOptions& options) {
 
 Exit run(const DoctorOptions& options, Output& output) {
   const std::vector<Symptom> symptoms = examine_all(options);
-  const bool ok = std::ranges::none_of(
-      symptoms, [](const Symptom& symptom) { return symptom.level == Symptom::Level::kBad; });
-  output.show(to_json(symptoms, ok), [&] { return describe(symptoms); });
-  return ok ? Exit::kDone : Exit::kNo;
+  const boost::json::object document = to_json(symptoms);
+  const Screen screen = output.screen();
+  if (screen.colours && !output.json()) {
+    output.print(coloured(fit(describe_checkup(symptoms), screen.columns)));
+  } else {
+    output.show(document, [&symptoms] { return describe_checkup(symptoms); });
+  }
+  return document.at("ok").as_bool() ? Exit::kDone : Exit::kNo;
 }
 
 }  // namespace ka::cli

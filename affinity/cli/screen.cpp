@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace ka::cli {
 namespace {
@@ -24,13 +25,21 @@ std::size_t break_of(std::string_view line, std::size_t columns) {
   return last == 0 ? line.size() : last;
 }
 
+bool wants_colours() {
+  const char* refused = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
+  return !dumb && (refused == nullptr || *refused == 0);
+}
+
 }  // namespace
 
 Screen screen_of(int fd) {
   if (::isatty(fd) == 0) return {};
   winsize size{};
   const bool told = ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
-  return told ? Screen{size.ws_col, size.ws_row} : Screen{80, 24};
+  return {told ? size.ws_col : std::size_t{80}, told ? size.ws_row : std::size_t{24},
+          wants_colours()};
 }
 
 std::string wrapped(std::string_view line, std::size_t columns, std::size_t indent) {

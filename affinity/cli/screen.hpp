@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terminal that somebody looks at, and text that fits it.
+// The terminal on the other end, and text that fits it.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,13 @@ namespace ka::cli {
 struct Screen {
   std::size_t columns = 0;
   std::size_t rows = 0;
+  bool colours = false;
 
   bool is_terminal() const { return columns > 0; }
 };
 
-/// What an open file descriptor shows now; 80 by 24 for a terminal that does not tell.
+/// What an open file descriptor shows now; 80 by 24 for a terminal that does not tell. Colours
+/// unless NO_COLOR is set (https://no-color.org) or the terminal is a dumb one.
 Screen screen_of(int fd);
 
 /// A line in pieces of at most `columns`, broken at blanks and behind commas, those after the first

@@ -130,7 +130,7 @@ TEST_CASE("doctor finds a VM with too few vCPUs, and says where nobody can be as
   const tests::TempDir files;
   const Vm vm(files.path(), 1);
   DaemonScene scene;
-  CHECK(contains(scene.ctl({"doctor"}).out, "no sandbox was looked at: "));
+  CHECK(contains(scene.ctl({"doctor"}).out, "no sandbox was checked: "));
   scene.start();
   const CpuSet all = tests::allowed(static_cast<int>(::getpid()));
   REQUIRE(scene.ctl({"sandbox", "add", "s1", "--vmm-pid", std::to_string(vm.pid())}).exit == 0);
@@ -140,7 +140,7 @@ TEST_CASE("doctor finds a VM with too few vCPUs, and says where nobody can be as
               .exit == 0);
   const auto doctor = scene.ctl({"doctor"});
   CHECK(doctor.exit == 1);
-  CHECK(contains(doctor.out, "bad   vcpus    sandbox s1: container app has 1 vCPU for CPU"));
+  CHECK(contains(doctor.out, "  FAIL  vcpus    sandbox s1: container app has 1 vCPU for CPU"));
   CHECK(contains(doctor.out, "-> a VM needs a vCPU for each CPU"));
 }
 

@@ -137,13 +137,13 @@ def journal() -> None:
 def throttle(pods: list[VmPod]) -> None:
     check.step("a CFS quota on a dedicated vCPU's cgroup: doctor says so")
     directory = Path(f"/sys/fs/cgroup{pods[1].vm.cgroup.path}")
-    healthy = product.ctl("doctor").stdout
-    check.true("doctor asks the daemon, and finds no quota yet", " quota " not in healthy and " daemon " not in healthy)
+    healthy = {found["check"] for found in json.loads(product.ctl("doctor", "--json").stdout)["checks"]}
+    check.true("doctor asks the daemon, and finds no quota yet", not healthy & {"quota", "daemon"})
     (directory / "cpu.max").write_text("20000 100000")
     check.eventually("periods in which it was stopped", lambda: "nr_throttled 0" not in (directory / "cpu.stat").read_text(), True)
-    doctor = product.ctl("doctor")
+    doctor = product.ctl("doctor", "--json")
     check.equal("doctor's exit status", doctor.returncode, 1)
-    found = [line for line in doctor.stdout.splitlines() if line.startswith("bad   quota")]
+    found = [one["text"] for one in json.loads(doctor.stdout)["checks"] if (one["level"], one["check"]) == ("bad", "quota")]
     check.equal("findings about quotas", len(found), 1)
     print(f"          {found[0]}")
     (directory / "cpu.max").write_text("max 100000")

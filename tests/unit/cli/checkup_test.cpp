@@ -55,7 +55,7 @@ TEST_CASE("doctor: a node where all is well") {
 TEST_CASE("doctor: debugfs without KVM") {
   const tests::TempDir root;
   root.write("sys/kernel/debug/sched/debug", "");
-  CHECK(says(root, "debugfs is there and has nothing of KVM"));
+  CHECK(says(root, "debugfs is mounted but has no kvm directory"));
   CHECK_FALSE(says(root, "debugfs is not mounted"));
 }
 
@@ -63,11 +63,11 @@ TEST_CASE("doctor: NRI by containerd's configuration") {
   const tests::TempDir root;
   const std::string table = "version = 2\n[plugins.\"io.containerd.nri.v1.nri\"]\n";
   root.write("etc/containerd/config.toml", table + "disable = true\n");
-  CHECK(says(root, "NRI is turned off"));
+  CHECK(says(root, "NRI is disabled"));
   root.write("etc/containerd/config.toml", table + "disable = false\n");
-  CHECK(says(root, "its socket is not there"));
+  CHECK(says(root, "its socket is missing"));
   root.write("etc/containerd/config.toml", "version = 2\n");
-  CHECK(says(root, "unless it is told"));
+  CHECK(says(root, "disabled by default"));
   root.write("etc/containerd/config.toml", "version = \n");
   CHECK(says(root, "config.toml:1:"));
 }
@@ -111,11 +111,11 @@ TEST_CASE("doctor: cpusets of either version of cgroups") {
 TEST_CASE("doctor: isolcpus, SMT, lockdown") {
   const tests::TempDir root;
   root.write("sys/devices/system/cpu/isolated", "4-7\n");
-  CHECK(says(root, "CPUs 4-7 are under isolcpus"));
+  CHECK(says(root, "CPUs 4-7 are isolated (isolcpus)"));
   root.write("sys/devices/system/cpu/smt/control", "notsupported\n");
   CHECK_FALSE(says(root, "SMT"));
   root.write("sys/devices/system/cpu/smt/control", "forceoff\n");
-  CHECK(says(root, "SMT is turned off"));
+  CHECK(says(root, "SMT is off"));
   root.write("sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
   CHECK(says(root, "lockdown"));
 }
@@ -124,26 +124,26 @@ TEST_CASE("doctor: irqbalance, unless it was told which CPUs to spare") {
   const tests::TempDir root;
   root.write("proc/31/comm", "irqbalance\n");
   root.write("etc/default/irqbalance", "#IRQBALANCE_BANNED_CPULIST=\n");
-  CHECK(says(root, "irqbalance runs"));
+  CHECK(says(root, "irqbalance is running"));
   root.write("etc/default/irqbalance", "#\nIRQBALANCE_BANNED_CPULIST=4-7\n");
-  CHECK_FALSE(says(root, "irqbalance runs"));
+  CHECK_FALSE(says(root, "irqbalance is running"));
   root.write("var/lib/kubelet/cpu_manager_state",
              R"({"policyName":"static","defaultCpuSet":"0-2,6-7",)"
              R"("entries":{"u":{"c":"3-5"}},"checksum":1})");
   CHECK(says(root, "interrupts onto CPUs 3, which containers own"));
   root.write("sys/devices/system/cpu/isolated", "3\n");
-  CHECK_FALSE(says(root, "irqbalance runs"));
+  CHECK_FALSE(says(root, "irqbalance is running"));
   root.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPUS=\"00000030\"\n");
-  CHECK_FALSE(says(root, "irqbalance runs"));
+  CHECK_FALSE(says(root, "irqbalance is running"));
   root.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPUS=10\n");
   CHECK(says(root, "interrupts onto CPUs 5, which containers own"));
   std::filesystem::remove(root.path() / "etc/default/irqbalance");
   root.write("sys/devices/system/cpu/isolated", "3-5\n");
-  CHECK_FALSE(says(root, "irqbalance runs"));
+  CHECK_FALSE(says(root, "irqbalance is running"));
   root.write("etc/default/irqbalance", "\n");
   std::filesystem::remove(root.path() / "etc/default/irqbalance");
   root.write("proc/31/comm", "containerd\n");
-  CHECK_FALSE(says(root, "irqbalance runs"));
+  CHECK_FALSE(says(root, "irqbalance is running"));
 }
 
 TEST_CASE("doctor: Kata gives VMs too few vCPUs") {
@@ -184,8 +184,9 @@ TEST_CASE("doctor: behind the proxy Kata counts the CPUs of the shared pool") {
       "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.kata-affinity]\n"
       "runtime_type = \"io.containerd.kata-affinity.v2\"\n";
   const std::string found =
-      "handler kata-affinity is behind the shim proxy: a VM that is born now, in the shared pool "
-      "(0-2,6), gets 4 vCPUs at most";
+      "handler kata-affinity is behind the shim proxy: a VM started in the shared pool (0-2,6) "
+      "gets at "
+      "most 4 vCPUs";
   root.write("etc/containerd/conf.d/kata-affinity.toml", "version = 3\n" + table);
   CHECK_FALSE(says(root, "behind the shim proxy"));
   root.write("etc/containerd/config.toml", "version = 3\n");
@@ -199,7 +200,7 @@ TEST_CASE("doctor: behind the proxy Kata counts the CPUs of the shared pool") {
   root.write("etc/containerd/config.toml", table);
   CHECK(says(root, found));
   std::filesystem::remove(root.path() / "etc/kata-containers/configuration.toml");
-  CHECK(says(root, "no configuration of Kata is where Kata looks for it"));
+  CHECK(says(root, "no Kata configuration in the default locations"));
   CHECK(says(root, found));
   root.write("sys/devices/system/cpu/online", "0-3\n");
   CHECK_FALSE(says(root, "behind the shim proxy"));
@@ -243,7 +244,7 @@ TEST_CASE("doctor: a sandbox whose VM has too few vCPUs") {
 
 TEST_CASE("doctor: memory on the wrong node, unless it is on its way") {
   const tests::TempDir root;
-  const Lines found{"note memory: sandbox s1: of its memory, 9 MiB lie elsewhere"};
+  const Lines found{"note memory: sandbox s1: memory: 9 MiB lie elsewhere"};
   CHECK(findings(memory(R"("verdict":"move","migrate":false)"), root) == found);
   CHECK(findings(memory(R"("verdict":"move","migrate":true,"failed":4096)"), root) == found);
   for (const char* verdict : {"device", "no-room", "no-node"}) {
@@ -264,9 +265,9 @@ TEST_CASE("doctor: a CFS quota that stops dedicated vCPUs") {
   root.write("sys/fs/cgroup/kubepods/pod1/cpu.stat",
              "usage_usec 5\nnr_periods 40\nnr_throttled 0\n");
   const std::string text =
-      "quota: sandbox s1 (shop/cart): its dedicated vCPUs are under a CFS "
-      "quota of 2.0 CPUs (" +
-      (root.path() / "sys/fs/cgroup/kubepods/pod1").string() + "), and were stopped in ";
+      "quota: sandbox s1 (shop/cart): its dedicated vCPUs have a CFS quota "
+      "of 2.0 CPUs (" +
+      (root.path() / "sys/fs/cgroup/kubepods/pod1").string() + ") and were throttled in ";
   CHECK(findings(kDedicated, root) == Lines{"note " + text + "0 of 40 periods"});
   root.write("sys/fs/cgroup/kubepods/pod1/cpu.stat",
              "usage_usec 5\nnr_periods 40\nnr_throttled 12\n");
@@ -294,10 +295,11 @@ TEST_CASE("doctor: a socket of NRI's on which nobody listens") {
   CHECK(levels(root)[0] == "good nri");
   root.write("proc/net/unix", head + line + "00000000 0001 03 78 /var/run/nri/nri.sock\n");
   CHECK(levels(root)[0] == "bad nri");
-  CHECK(says(root, "nobody listens at /var/run/nri/nri.sock: the container runtime that made it"));
+  CHECK(says(root,
+             "nothing listens at /var/run/nri/nri.sock: the container runtime that created it"));
   root.write("etc/containerd/config.toml",
              "[plugins.\"io.containerd.nri.v1.nri\"]\ndisable = true\n");
-  CHECK(says(root, "nobody listens at /var/run/nri/nri.sock: NRI is turned off"));
+  CHECK(says(root, "nothing listens at /var/run/nri/nri.sock: NRI is disabled"));
 }
 
 TEST_CASE("doctor: sandbox_cgroup_only is no matter where the cpuset is ours to write") {
@@ -328,7 +330,7 @@ TEST_CASE("doctor: a slice of kubelet's without cpuset, where Kata makes no cgro
   root.write(slice + "cgroup.subtree_control", "cpuset cpu memory pids\n");
   CHECK_FALSE(says(root, "kills that pod at each sync"));
   root.write(slice + "cgroup.subtree_control", "cpu memory pids\n");
-  CHECK(says(root, "kubepods-burstable.slice hands no cpuset on to its pods"));
+  CHECK(says(root, "kubepods-burstable.slice does not delegate cpuset to its pods"));
   root.write(main, "[runtime]\nsandbox_cgroup_only = true\n");
   CHECK_FALSE(says(root, "kills that pod at each sync"));
 }
@@ -336,7 +338,7 @@ TEST_CASE("doctor: a slice of kubelet's without cpuset, where Kata makes no cgro
 TEST_CASE("doctor: Kata's Go runtime makes a vCPU for each CPU of the pool") {
   const tests::TempDir root;
   const std::string main = "etc/kata-containers/configuration.toml";
-  const std::string words = "a burstable container without a CPU limit has the whole shared pool";
+  const std::string words = "a burstable container without a CPU limit gets the whole shared pool";
   root.write("sys/devices/system/cpu/online", "0-7\n");
   root.write(main, "[runtime]\n");
   CHECK_FALSE(says(root, words));
@@ -351,7 +353,7 @@ TEST_CASE("doctor: Kata's Go runtime makes a vCPU for each CPU of the pool") {
   CHECK(says(root, words + " (0-3)"));
   CHECK_FALSE(says(root, "Cannot hotplug"));
   root.write(main, "[hypervisor.qemu]\ndefault_maxvcpus = 4\n");
-  CHECK(says(root, "more than a VM may have (4)"));
+  CHECK(says(root, "more than default_maxvcpus (4)"));
   root.write(main, "[runtime]\nstatic_sandbox_resource_mgmt = true\n");
   CHECK_FALSE(says(root, words));
   std::filesystem::remove(root.path() / main);
@@ -367,8 +369,8 @@ TEST_CASE("doctor: a guest without an agent, where vCPUs are dedicated") {
            R"("}],"threads":[{"tid":72,"role":"vcpu","vcpu":1}],"guest":)" + guest + "}";
   };
   const std::string text =
-      "note guest: sandbox s1: no agent in its guest can be told which vCPUs are whose";
-  const std::string end = ": its containers may run on every vCPU";
+      "note guest: sandbox s1: no agent in the guest confines containers to their vCPUs";
+  const std::string end = ": they may run on every vCPU";
   CHECK(findings(with("dedicated", "null"), root) == Lines{text + end});
   CHECK(findings(with("dedicated", R"({"connected":false,"text":"no answer"})"), root) ==
         Lines{text + " (no answer)" + end});
@@ -390,10 +392,55 @@ TEST_CASE("doctor: a VM with more memory than its pod's limit") {
   root.write("sys/fs/cgroup/kubepods/pod1/memory.max", "536870912\n");
   REQUIRE(findings(sandbox, root).size() == 1);
   CHECK(findings(sandbox, root)[0].starts_with(
-      "bad memory: sandbox s1: its guest was started with 2048 MiB, and its VMM is limited to 512 "
-      "MiB ("));
+      "bad memory: sandbox s1: the guest has 2048 MiB, but the VMM is limited to 512 MiB ("));
   boot("2G");
   CHECK(findings(sandbox, root).size() == 1);
   boot("256M");
   CHECK(findings(sandbox, root).empty());
+}
+
+TEST_CASE("doctor's text has a section for each group, a summary and the commands that mend") {
+  using Level = cli::Symptom::Level;
+  const std::vector<cli::Symptom> symptoms{
+      {"nri", Level::kGood, "NRI is enabled", {}},
+      {"kubelet", Level::kNote, "no static policy", "set it", "systemctl restart kubelet"},
+      {"debugfs", Level::kBad, "not mounted", "mount it", "mount -t debugfs x y"},
+      {"vcpus", Level::kBad, "too few", "raise it"}};
+  const std::string text = cli::describe_checkup(symptoms);
+  CHECK(text ==
+        "node\n"
+        "  FAIL  debugfs  not mounted\n"
+        "        -> mount it\n\n"
+        "kubelet\n"
+        "  WARN  kubelet  no static policy\n"
+        "        -> set it\n\n"
+        "runtime\n"
+        "  OK    nri      NRI is enabled\n\n"
+        "Kata\n"
+        "  OK    no problem found\n\n"
+        "sandboxes\n"
+        "  FAIL  vcpus    too few\n"
+        "        -> raise it\n\n"
+        "Summary: 2 FAIL, 1 WARN, 1 OK\n"
+        "To fix, after reading the lines above:\n"
+        "  mount -t debugfs x y\n"
+        "  systemctl restart kubelet\n");
+  const std::string colours = cli::coloured(text);
+  CHECK(colours.find("  \033[31mFAIL\033[0m  debugfs") != std::string::npos);
+  CHECK(colours.find("  \033[32mOK\033[0m    nri") != std::string::npos);
+  CHECK(colours.find("        -> mount it\n") != std::string::npos);
+}
+
+TEST_CASE("doctor's document keeps its fields, and has group, command and summary") {
+  using Level = cli::Symptom::Level;
+  const boost::json::value document(
+      cli::to_json({{"irq", Level::kBad, "it runs", "stop it", "systemctl stop irqbalance"}}));
+  CHECK(document.at_pointer("/ok") == false);
+  CHECK(document.at_pointer("/checks/0/level") == "bad");
+  CHECK(document.at_pointer("/checks/0/group") == "node");
+  CHECK(document.at_pointer("/checks/0/advice") == "stop it");
+  CHECK(document.at_pointer("/checks/0/command") == "systemctl stop irqbalance");
+  CHECK(document.at_pointer("/summary/bad") == 1);
+  CHECK(cli::group_of("guest") == "sandboxes");
+  CHECK(cli::group_of("irqs") == "node");
 }
