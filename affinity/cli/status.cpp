@@ -55,7 +55,7 @@ std::string status_text(const StatusOptions& options, const boost::json::value& 
                         const Screen& screen, std::size_t used) {
   const std::string legend = options.legend ? '\n' + describe_words() : "";
   if (!options.sandbox.empty()) return describe_sandbox(answer) + legend;
-  const std::string text = describe_sandboxes(answer) + legend;
+  std::string text = describe_sandboxes(answer) + legend;
   const bool fits = count_lines(fit(text, screen.columns)) + used < screen.rows;
   const bool one = array_of(answer, "sandboxes").size() < 2;
   if (!screen.is_terminal() || one || fits) return text;
