@@ -35,8 +35,8 @@ packages_of() {
     vm) # a VM of Debian's own kernel: the demo and the integration tests
       printf '%s\n' qemu-system-x86 busybox-static curl jq socat strace xz-utils
       ;;
-    check) # the other compilers, fuzzers, the checks of style, and a browser to look at pictures
-      printf '%s\n' g++-aarch64-linux-gnu qemu-user-static clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck codespell chromium fonts-dejavu-core
+    check) # the fastest linker, the other compilers, fuzzers, the checks of style, and a browser to look at pictures
+      printf '%s\n' mold g++-aarch64-linux-gnu qemu-user-static clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck codespell chromium fonts-dejavu-core
       ;;
     lab) # the node lab
       printf '%s\n' mmdebstrap debian-archive-keyring e2fsprogs binutils patchelf python3
