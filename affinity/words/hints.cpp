@@ -23,12 +23,12 @@ policy::NodeSet read_nodes(const boost::json::value& value, const std::string& p
   const auto* array = value.if_array();
   if (array == nullptr) complaint.add(path, "must be an array of node numbers");
   for (const auto& element : array == nullptr ? boost::json::array() : *array) {
-    const auto node = small_number(element, policy::kMaxHintNodes);
+    const auto node = small_number(element, policy::kMaxIds);
     if (node) {
       nodes.add(*node);
     } else {
-      complaint.add(
-          path, "must hold node numbers from 0 to " + std::to_string(policy::kMaxHintNodes - 1));
+      complaint.add(path,
+                    "must hold node numbers from 0 to " + std::to_string(policy::kMaxIds - 1));
     }
   }
   return nodes;

@@ -177,11 +177,14 @@ void sum_supersets(Table& table, std::int64_t sign) {
 /// pairs that intersect in just that set.
 std::vector<Mask> all_intersections(const std::vector<Choices>& resources, Mask nodes) {
   const Dense dense(nodes);
-  Table found(dense.table_size(), 0);
-  found.back() = 1;
+  Table found;
   for (const Choices& resource : resources) {
     Table theirs(dense.table_size(), 0);
     for (const Mask mask : resource.all) theirs[dense.index_of(mask)] = 1;
+    if (found.empty()) {
+      found = std::move(theirs);
+      continue;
+    }
     sum_supersets(found, 1);
     sum_supersets(theirs, 1);
     for (std::size_t set = 0; set < found.size(); ++set) found[set] *= theirs[set];
@@ -225,10 +228,23 @@ std::vector<Mask> intersections(const std::vector<Choices>& resources, Mask node
                                                  : widest_intersections(resources, nodes);
 }
 
+/// 0 where no hint names nodes.
+int narrowest_count(const std::vector<Hint>& hints) {
+  int narrowest = 0;
+  for (const Hint& hint : hints) {
+    if (!hint.affinity) continue;
+    const int count = hint.affinity->size();
+    narrowest = narrowest == 0 ? count : std::min(narrowest, count);
+  }
+  return narrowest;
+}
+
 int best_count_of(const std::vector<NamedHints>& resources) {
-  std::vector<std::vector<Hint>> hints;
-  for (const NamedHints& resource : resources) hints.push_back(resource.hints);
-  return best_affinity_count(hints);
+  int most = 0;
+  for (const NamedHints& resource : resources) {
+    most = std::max(most, narrowest_count(resource.hints));
+  }
+  return most;
 }
 
 std::vector<Choices> all_choices(const std::vector<NamedHints>& resources, Mask nodes) {
@@ -269,7 +285,40 @@ Hint merge(const HintProblem& problem, const std::vector<NamedHints>& resources)
   return {nodes_of(best.value_or(nodes)), false};
 }
 
-std::optional<std::string> check_nodes(const HintProblem& problem) {
+/// Calls `visit` with the affinity of every hint that names nodes.
+template <typename Problem, typename Visit>
+void each_affinity(Problem& problem, const Visit& visit) {
+  for (auto& provider : problem.providers) {
+    for (auto& resource : provider) {
+      if (!resource.hints) continue;
+      for (auto& hint : *resource.hints) {
+        if (hint.affinity) visit(*hint.affinity);
+      }
+    }
+  }
+}
+
+NodeSet named_nodes(const HintProblem& problem) {
+  NodeSet named = problem.nodes;
+  each_affinity(problem, [&named](const NodeSet& nodes) { named |= nodes; });
+  return named;
+}
+
+NodeSet positions_in(const std::vector<int>& ids, const NodeSet& nodes) {
+  NodeSet positions;
+  for (const int node : nodes) {
+    positions.add(static_cast<int>(std::ranges::lower_bound(ids, node) - ids.begin()));
+  }
+  return positions;
+}
+
+NodeSet ids_at(const std::vector<int>& ids, const NodeSet& positions) {
+  NodeSet nodes;
+  for (const int position : positions) nodes.add(ids[static_cast<std::size_t>(position)]);
+  return nodes;
+}
+
+std::optional<std::string> check_nodes(const HintProblem& problem, const NodeSet& named) {
   if (problem.nodes.empty()) return "there are no NUMA nodes";
   const int nodes = problem.nodes.size();
   if (problem.max_nodes && *problem.max_nodes < kLeastMaxNodes) {
@@ -280,16 +329,9 @@ std::optional<std::string> check_nodes(const HintProblem& problem) {
     return "unsupported on machines with more than " + std::to_string(*problem.max_nodes) +
            " NUMA Nodes";
   }
-  int last = problem.nodes.last();
-  for (const ProviderHints& provider : problem.providers) {
-    for (const ResourceHints& resource : provider) {
-      for (const Hint& hint : resource.hints.value_or(std::vector<Hint>{})) {
-        if (hint.affinity) last = std::max(last, hint.affinity->last());
-      }
-    }
-  }
-  if (last < kMaxHintNodes) return std::nullopt;
-  return "NUMA node " + std::to_string(last) + " is above " + std::to_string(kMaxHintNodes - 1);
+  if (named.size() <= kMaxHintNodes) return std::nullopt;
+  return std::to_string(named.size()) + " NUMA nodes are more than " +
+         std::to_string(kMaxHintNodes);
 }
 
 std::optional<std::string> check_distances(const HintProblem& problem) {
@@ -305,13 +347,7 @@ std::optional<std::string> check_distances(const HintProblem& problem) {
 
 int best_affinity_count(const std::vector<std::vector<Hint>>& resources) {
   int most = 0;
-  for (const std::vector<Hint>& hints : resources) {
-    int narrowest = std::numeric_limits<int>::max();
-    for (const Hint& hint : hints) {
-      if (hint.affinity) narrowest = std::min(narrowest, hint.affinity->size());
-    }
-    if (narrowest != std::numeric_limits<int>::max()) most = std::max(most, narrowest);
-  }
+  for (const std::vector<Hint>& hints : resources) most = std::max(most, narrowest_count(hints));
   return most;
 }
 
@@ -325,10 +361,9 @@ bool replaces(const Hint& candidate, const std::optional<Hint>& current, int bes
   return order.key(mask) < order.key(mask_of(current->affinity.value_or(NodeSet{})));
 }
 
-Expected<MergedHint, std::string> merge_hints(const HintProblem& problem) {
-  if (problem.policy == HintPolicy::kNone) return MergedHint{std::nullopt, false, true};
-  if (auto wrong = check_nodes(problem)) return unexpected(*std::move(wrong));
-  if (auto wrong = check_distances(problem)) return unexpected(*std::move(wrong));
+namespace {
+
+MergedHint merge_checked(const HintProblem& problem) {
   std::vector<NamedHints> resources = flatten(problem.providers);
   const bool single = problem.policy == HintPolicy::kSingleNumaNode;
   if (single) {
@@ -337,7 +372,28 @@ Expected<MergedHint, std::string> merge_hints(const HintProblem& problem) {
   Hint merged = merge(problem, resources);
   if (single && merged.affinity == problem.nodes) merged.affinity.reset();
   const bool admit = problem.policy == HintPolicy::kBestEffort || merged.preferred;
-  return MergedHint{std::move(merged.affinity), merged.preferred, admit};
+  return {std::move(merged.affinity), merged.preferred, admit};
+}
+
+/// Masks have a bit a node. Where ids do not fit, nodes go by their positions in `ids`: the order
+/// stays, and with it the answer.
+MergedHint merge_by_position(HintProblem problem, const std::vector<int>& ids) {
+  problem.nodes = positions_in(ids, problem.nodes);
+  each_affinity(problem, [&ids](NodeSet& nodes) { nodes = positions_in(ids, nodes); });
+  MergedHint merged = merge_checked(problem);
+  if (merged.affinity) merged.affinity = ids_at(ids, *merged.affinity);
+  return merged;
+}
+
+}  // namespace
+
+Expected<MergedHint, std::string> merge_hints(const HintProblem& problem) {
+  if (problem.policy == HintPolicy::kNone) return MergedHint{std::nullopt, false, true};
+  const NodeSet named = named_nodes(problem);
+  if (auto wrong = check_nodes(problem, named)) return unexpected(*std::move(wrong));
+  if (auto wrong = check_distances(problem)) return unexpected(*std::move(wrong));
+  if (named.last() >= kMaxHintNodes) return merge_by_position(problem, named.ids());
+  return merge_checked(problem);
 }
 
 }  // namespace ka::policy

@@ -17,7 +17,7 @@
 
 namespace ka::policy {
 
-/// NUMA nodes have ids below this, as in kubelet.
+/// At most so many NUMA nodes, as in kubelet. Their ids may be any.
 inline constexpr int kMaxHintNodes = 64;
 /// Up to so many nodes, all distinct intersections are known to the merge.
 inline constexpr int kExactHintNodes = 16;
@@ -67,8 +67,8 @@ struct MergedHint {
   bool operator==(const MergedHint&) const = default;
 };
 
-/// Errors say in a sentence what is wrong with the problem: a node id above the limit, distances
-/// that do not fit, a machine with more nodes than max-allowable-numa-nodes.
+/// Errors say in a sentence what is wrong with the problem: too many nodes, distances that do not
+/// fit, a machine with more nodes than max-allowable-numa-nodes.
 Expected<MergedHint, std::string> merge_hints(const HintProblem& problem);
 
 /// Among all resources, the most nodes that the narrowest hint of one has: what a merged hint that

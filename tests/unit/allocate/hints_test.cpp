@@ -103,13 +103,23 @@ TEST_CASE("limits are checked") {
   CHECK(text(merge_hints(problem)) == "unsupported on machines with more than 8 NUMA Nodes");
   problem.max_nodes = 9;
   CHECK(text(merge_hints(problem)) == "0-8 preferred admitted");
-  problem.nodes = {64};
-  CHECK(text(merge_hints(problem)) == "NUMA node 64 is above 63");
+  problem.nodes = NodeSet::range(0, 64);
+  problem.max_nodes = {};
+  CHECK(text(merge_hints(problem)) == "65 NUMA nodes are more than 64");
   problem.nodes = {};
   CHECK(text(merge_hints(problem)) == "there are no NUMA nodes");
-  problem.nodes = {0};
-  problem.providers = {says("cpu", {preferred({77})})};
-  CHECK(text(merge_hints(problem)) == "NUMA node 77 is above 63");
+}
+
+TEST_CASE("the ids of nodes may be any") {
+  HintProblem problem{.nodes = {3, 77, 8000}};
+  problem.providers = {says("cpu", {preferred({77}), preferred({8000})}),
+                       says("memory", {preferred({77, 8000}), preferred({8000})})};
+  CHECK(text(merge_hints(problem)) == "8000 preferred admitted");
+  problem.providers.push_back(says("gpu", {preferred({3})}));
+  CHECK(text(merge_hints(problem)) == "3,77,8000 admitted");
+  problem.policy = HintPolicy::kSingleNumaNode;
+  problem.providers.pop_back();
+  CHECK(text(merge_hints(problem)) == "8000 preferred admitted");
 }
 
 TEST_CASE("64 nodes are merged") {
