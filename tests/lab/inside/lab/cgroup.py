@@ -6,9 +6,25 @@ import subprocess
 import time
 from pathlib import Path
 
+from lab import cpus
+
 _UNIFIED = Path("/sys/fs/cgroup")
 IS_V2 = (_UNIFIED / "cgroup.controllers").exists()
 _CPUSET_V1 = _UNIFIED / "cpuset"
+_EFFECTIVE = "cpuset.cpus.effective" if IS_V2 else "cpuset.effective_cpus"
+
+
+def allowed_cpus(tid: int) -> frozenset[int]:
+    """The CPUs that thread `tid`'s cgroup lets it run on. Empty where the thread is gone."""
+    try:
+        lines = [line.split(":", 2) for line in Path(f"/proc/{tid}/cgroup").read_text().splitlines()]
+        path = next(path for number, controllers, path in lines if (number == "0" if IS_V2 else controllers == "cpuset"))
+        # Without the controller there, the nearest parent that has it holds.
+        folder = (_UNIFIED if IS_V2 else _CPUSET_V1) / path.lstrip("/")
+        file = next(each / _EFFECTIVE for each in (folder, *folder.parents) if (each / _EFFECTIVE).exists())
+        return cpus.parse(file.read_text().strip())
+    except (OSError, StopIteration):
+        return frozenset()
 
 
 class Cgroup:
@@ -30,8 +46,7 @@ class Cgroup:
 
     def effective_cpus(self) -> str:
         """The CPUs on which the kernel lets its threads run."""
-        name = "cpuset.cpus.effective" if IS_V2 else "cpuset.effective_cpus"
-        return (self._dir / name).read_text().strip()
+        return (self._dir / _EFFECTIVE).read_text().strip()
 
     def add(self, pid: int) -> None:
         """Moves process `pid` into the cgroup."""

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import check, claims, containerd, evictions, kernel, kubelet_service, product, witness
+from lab import check, claims, containerd, evictions, intruders, kernel, kubelet_service, product, witness
 from lab.evictions import Evictions
+from lab.intruders import Intruders
 from lab.kubelet_service import Kubelet
 from lab.manifests import burstable, container, ending, pod, sidecar
 from lab.product import NRI_SOCKET, Daemon
@@ -17,6 +18,10 @@ from lab.static_pods import StaticPods
 _SANDBOXES = Path("/run/vc/sbs")
 _MIDDLE = 6.0  # seconds after a step's begin: kubelet looks for changed manifests every 5 s
 _AWAY = 3.0
+# The longest that a thread of a sandbox may run on CPUs that kubelet gave to another pod: the node is emulated, and the daemon may be away.
+_BOUND_MS = 10_000.0
+# The same where Kata's cgroup allows the thread nothing else until kubelet updates its container, every 10 s: containerd and Kata come after.
+_HELD_BOUND_MS = 20_000.0
 
 
 @dataclass
@@ -188,11 +193,18 @@ def run(steps: tuple[Step, ...], driver: str = "systemd") -> None:
         for source in ("nri", "kubelet") if socket else ("kubelet",):
             check.eventually(f"the daemon hears {source}", lambda name=source: product.is_heard(name), True)
         node = Node(StaticPods(), kubelet, daemon)
-        watch = Evictions()
+        watch, scheduler = Evictions(), Intruders()
         for do in steps:
             check.step(f"{do.__doc__} ({kernel.free_memory_mib()} MiB free)")
             do(node)
         check.step("how soon threads left CPUs that kubelet gave away, by a watcher of its file and of the kernel's masks")
         evictions.show(watch.stop())
+        check.step("who ran on CPUs of other pods, by the kernel's scheduler")
+        seen = scheduler.stop()
+        intruders.show(seen)
+        check.equal("trace events that the kernel lost", seen.lost, 0)
+        check.true("switches were seen", seen.switches > 0)
+        for kind, bound in ((intruders.STAYING, _BOUND_MS), (intruders.HELD, _HELD_BOUND_MS)):
+            check.true(f"none of {kind} ran there for longer than {bound / 1000:.0f} s", seen.longest(kind) <= bound)
         product.show_times()
         check.equal("steps after which something did not hold", node.pods.failures, [])

@@ -24,10 +24,10 @@ class Move:
 class Moves:
     """Every move since it was made. A kernel older than 6.4 cannot name what the function was called with: nothing is known there."""
 
-    def __init__(self) -> None:
+    def __init__(self, instance: str = "moves") -> None:
         self._moves: dict[int, list[Move]] = defaultdict(list)
         self._rest = ""
-        self._pipe = _listen()
+        self._pipe = _listen(instance)
 
     def read(self) -> None:
         """Takes in what has happened up to now."""
@@ -49,10 +49,11 @@ class Moves:
             self._moves[int(found["tid"])].append(Move(float(found["at"]), found["by"]))
 
 
-def _listen() -> int | None:
-    instance = _TRACING / "instances" / "moves"
+def _listen(name: str) -> int | None:
+    instance, probes = _TRACING / "instances" / name, _TRACING / "kprobe_events"
     try:
-        (_TRACING / "kprobe_events").write_text(_PROBE)
+        if "lab/moved" not in probes.read_text():
+            probes.write_text(_PROBE)
         instance.mkdir()
         (instance / "trace_clock").write_text("mono")
         (instance / "events/lab/enable").write_text("1")

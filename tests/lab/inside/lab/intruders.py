@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches the kernel's scheduler on CPUs that kubelet gave to a pod, from a process of its own: which threads of other sandboxes ran there, and how long.
+
+Each switch to a thread on such a CPU is seen. A thread of another sandbox is an intruder from the moment on when it could know better: the
+CPU was given away, the thread was born, or its mask was changed last, whichever came last; until it was seen there last.
+"""
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lab import cgroup, claims, witness
+from lab.claims import Claims
+from lab.moves import Moves
+
+_INSTANCE = Path("/sys/kernel/tracing/instances/intruders")
+_SWITCH = re.compile(r"\[(?P<cpu>\d+)\] .* (?P<at>[\d.]+): sched_switch: .* ==> next_comm=(?P<comm>.*) next_pid=(?P<tid>\d+) ", re.MULTILINE)
+_LOST = re.compile(r"^(?:overrun|dropped events): (\d+)$", re.MULTILINE)
+_SANDBOX = re.compile(r"[0-9a-f]{64}")
+_BUFFER_KIB = 4096
+_CHUNK = 2**16
+_TURN = 0.5  # seconds
+_TICKS = os.sysconf("SC_CLK_TCK")
+GOING = "pods that were going"
+HELD = "pods whose cgroup allowed nothing else"
+STAYING = "pods that stay"
+
+
+@dataclass
+class Visit:
+    """A thread of a sandbox on CPUs of another pod, both in time.monotonic()'s seconds."""
+
+    kind: str
+    pod: str
+    thread: str
+    cpu: int
+    since: float
+    until: float
+
+    def milliseconds(self) -> float:
+        """How long it was too long there."""
+        return max(self.until - self.since, 0.0) * 1000
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was seen: switches to any thread on owned CPUs, trace events that the kernel lost, and the intruders' visits."""
+
+    switches: int
+    lost: int
+    visits: list[Visit]
+
+    def longest(self, kind: str) -> float:
+        """Of the visits of a kind, in milliseconds; 0 without one."""
+        return max((visit.milliseconds() for visit in self.visits if visit.kind == kind), default=0.0)
+
+
+class Intruders:
+    """Watches between its making and stop()."""
+
+    def __init__(self) -> None:
+        # A program of its own, not a fork: gRPC does not survive forks.
+        command = [sys.executable, "-m", "lab.intruders"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process.stdout.readline()
+
+    def stop(self) -> Report:
+        """What was seen since."""
+        answer, _ = self._process.communicate()
+        said = json.loads(answer)
+        return Report(said["switches"], said["lost"], [Visit(**visit) for visit in said["visits"]])
+
+
+def show(report: Report) -> None:
+    """Prints the figures."""
+    print(f"          {report.switches} switches on CPUs of pods were seen, {report.lost} trace events lost", flush=True)
+    for kind in (STAYING, HELD, GOING):
+        some = sorted((visit for visit in report.visits if visit.kind == kind), key=Visit.milliseconds)
+        if some:
+            half, last = some[len(some) // 2], some[-1]
+            print(f"          {kind}: {len(some)} visits, p50 {half.milliseconds():.0f} ms, max {last.milliseconds():.0f} ms", flush=True)
+            print(f"          the longest: {last.pod}: {last.thread} on CPU {last.cpu}", flush=True)
+
+
+@dataclass(frozen=True)
+class _Owned:
+    """A CPU is a pod's, since `since`."""
+
+    uid: str
+    since: float
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self._moves = Moves("intruders-moves")
+        self._pipe = _listen()
+        self._rest = ""
+        self._mask: frozenset[int] = frozenset()
+        self._claims = Claims()
+        self._owned: dict[int, list[_Owned | None]] = {}
+        self._changed: dict[int, list[float]] = {}
+        self._open: dict[tuple[int, str], Visit] = {}
+        self._closed: list[Visit] = []
+        self._pods: dict[str, witness.Pod] = {}
+        self._switches = 0
+        self._names: dict[int, str] = {}
+
+    def turn(self) -> None:
+        """Takes in what has happened since the last turn."""
+        self._follow_claims()
+        self._moves.read()
+        fresh = list(self._read())
+        if fresh:
+            self._pods = witness.pods()
+        owner_of: dict[int, witness.Pod | None] = {}
+        for found in fresh:
+            tid = int(found["tid"])
+            if tid not in owner_of:
+                owner_of[tid] = self._pod_of(tid)
+            self._see(tid, owner_of[tid], found)
+        self._close_visits()
+
+    def report(self) -> dict:
+        """All of it."""
+        visits = self._closed + list(self._open.values())
+        return {"switches": self._switches, "lost": _lost(), "visits": [asdict(visit) for visit in visits]}
+
+    def _follow_claims(self) -> None:
+        now = claims.read()
+        if now == self._claims:
+            return
+        self._claims = now
+        at = now.written - time.time() + time.monotonic()
+        uid_of = {cpu: uid for uid in now.owned for cpu in now.of_pod(uid)}
+        for cpu in uid_of.keys() | self._owned.keys():
+            self._enter(cpu, uid_of.get(cpu), at)
+        if not now.all_owned() <= self._mask:
+            self._mask |= now.all_owned()
+            (_INSTANCE / "tracing_cpumask").write_text(f"{sum(1 << cpu for cpu in self._mask):x}")
+
+    def _enter(self, cpu: int, uid: str | None, at: float) -> None:
+        history, times = self._owned.setdefault(cpu, [None]), self._changed.setdefault(cpu, [0.0])
+        last = history[-1].uid if history[-1] else None
+        if uid != last:
+            history.append(_Owned(uid, at) if uid else None)
+            times.append(at)
+
+    def _read(self):
+        try:
+            while chunk := os.read(self._pipe, _CHUNK):
+                whole, _, self._rest = (self._rest + chunk.decode(errors="replace")).rpartition("\n")
+                yield from _SWITCH.finditer(whole)
+        except BlockingIOError:
+            pass
+
+    def _pod_of(self, tid: int) -> witness.Pod | None:
+        """The VM pod of a thread. One that has ended is known by what it was before."""
+        try:
+            line = Path(f"/proc/{tid}/cmdline").read_text(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            return self._pods.get(self._names.get(tid, ""))
+        sandbox = next((each for each in _SANDBOX.findall(line) if each in self._pods and self._pods[each].is_vm), "")
+        self._names[tid] = sandbox
+        return self._pods.get(sandbox)
+
+    def _see(self, tid: int, pod: witness.Pod | None, found: re.Match) -> None:
+        self._switches += 1
+        at, cpu = float(found["at"]), int(found["cpu"])
+        owned = self._owner_at(cpu, at)
+        if pod is None or owned is None or owned.uid == pod.uid:
+            return
+        key = (tid, owned.uid)
+        if key in self._open:
+            self._open[key].until = at
+            return
+        moves = [move.at for move in self._moves.since(tid, owned.since) if move.at <= at]
+        since = max([owned.since, _born(tid), *moves[-1:]])
+        self._open[key] = Visit(self._kind(tid, pod.uid), pod.name, f"{found['comm']} {tid}", cpu, since, max(at, since))
+
+    def _kind(self, tid: int, uid: str) -> str:
+        if self._was_owner(uid) and uid not in self._claims.owned:
+            return GOING
+        allowed = cgroup.allowed_cpus(tid)
+        return HELD if allowed and allowed <= self._claims.of_others(uid) else STAYING
+
+    def _owner_at(self, cpu: int, at: float) -> _Owned | None:
+        for owned, since in zip(reversed(self._owned.get(cpu, [])), reversed(self._changed.get(cpu, []))):
+            if since <= at:
+                return owned
+        return None
+
+    def _was_owner(self, uid: str) -> bool:
+        return any(each and each.uid == uid for history in self._owned.values() for each in history)
+
+    def _close_visits(self) -> None:
+        """Those of threads that may not run there any more."""
+        for key in list(self._open):
+            tid, uid = key
+            try:
+                may_stay = os.sched_getaffinity(tid) & self._claims.of_pod(uid)
+            except ProcessLookupError:
+                may_stay = frozenset()
+            if not may_stay:
+                self._closed.append(self._open.pop(key))
+
+
+def _listen() -> int:
+    _INSTANCE.mkdir()
+    for name, text in {
+        "trace_clock": "mono",
+        "buffer_size_kb": str(_BUFFER_KIB),
+        "tracing_cpumask": "0",
+        "events/sched/sched_switch/filter": "next_pid != 0",
+        "events/sched/sched_switch/enable": "1",
+    }.items():
+        (_INSTANCE / name).write_text(text)
+    return os.open(_INSTANCE / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+
+
+def _lost() -> int:
+    return sum(int(count) for stats in _INSTANCE.glob("per_cpu/cpu*/stats") for count in _LOST.findall(stats.read_text()))
+
+
+def _born(tid: int) -> float:
+    """When thread `tid` was made; 0 when it is gone. A node is never suspended: the clocks of boot and of time.monotonic() agree."""
+    try:
+        fields = Path(f"/proc/{tid}/stat").read_text().rpartition(") ")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return (int(fields[19]) + 1) / _TICKS
+
+
+def _run() -> None:
+    """Until standard input ends."""
+    watch = _Watch()
+    watch.turn()
+    print("watching", flush=True)
+    while not select.select([sys.stdin], [], [], _TURN)[0]:
+        watch.turn()
+    watch.turn()
+    print(json.dumps(watch.report()))
+
+
+if __name__ == "__main__":
+    _run()
