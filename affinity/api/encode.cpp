@@ -383,7 +383,7 @@ json::array sources_to_json(const engine::Engine& engine) {
 json::object to_json(const engine::Happening& happening) {
   return {{"sequence", happening.sequence},
           {"time", iso_time(happening.time)},
-          {"kind", happening.kind},
+          {"kind", engine::event_name(happening.kind)},
           {"sandbox", happening.sandbox},
           {"container", happening.container},
           {"reason", happening.reason},

@@ -99,10 +99,11 @@ void ContainerFiles::write(const engine::SandboxView& view, const std::string& c
 
 /// What other sources do not know (any more) may run all the same.
 void ContainerFiles::notice(const engine::Happening& happening) {
-  if (happening.kind == "sandbox-removed" || happening.kind == "sandbox-ended") {
+  if (happening.kind == engine::EventKind::kSandboxRemoved ||
+      happening.kind == engine::EventKind::kSandboxEnded) {
     forget(happening.sandbox, {});
   }
-  if (happening.kind == "container-removed" &&
+  if (happening.kind == engine::EventKind::kContainerRemoved &&
       happening.reason == policy::source_name(policy::Source::kNri)) {
     forget(happening.sandbox, happening.container);
   }

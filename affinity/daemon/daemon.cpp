@@ -109,13 +109,6 @@ Result<Ground> prepare(const Options& options) {
                 std::move(*metrics), std::move(parts)};
 }
 
-/// Something that should not be, and that somebody may have to look after.
-bool is_trouble(std::string_view kind) {
-  return kind == "unmanaged" || kind == "drift" || kind == "late" || kind == "source-down" ||
-         kind == "guest-down" || kind == "unseen" || kind == "start-waiting" ||
-         kind == "start-late" || kind == "state-unsaved" || kind == "container-not-isolated";
-}
-
 class Daemon {
  public:
   Daemon(boost::asio::io_context& io, const Options& options, Ground ground)
@@ -191,11 +184,12 @@ class Daemon {
   }
 
   void tell(const engine::Happening& happening) {
-    const std::initializer_list<log::Field> fields = {{"kind", happening.kind},
-                                                      {"sandbox", happening.sandbox},
-                                                      {"container", happening.container},
-                                                      {"reason", happening.reason}};
-    if (is_trouble(happening.kind)) {
+    const std::initializer_list<log::Field> fields = {
+        {"kind", std::string(engine::event_name(happening.kind))},
+        {"sandbox", happening.sandbox},
+        {"container", happening.container},
+        {"reason", happening.reason}};
+    if (engine::severity_of(happening.kind) == engine::EventSeverity::kWarning) {
       log_.warning(happening.text, fields);
     } else {
       log_.info(happening.text, fields);

@@ -26,9 +26,10 @@ constexpr std::array<std::chrono::milliseconds, 3> kSettle{std::chrono::millisec
                                                            std::chrono::milliseconds(2000)};
 
 /// Events after which a VM changes by itself.
-bool unsettles(std::string_view kind) {
-  return kind == "sandbox-updated" || kind == "sandbox-adopted" || kind == "unseen" ||
-         kind == "container-updated" || kind == "container-exited" || kind == "container-removed";
+bool unsettles(engine::EventKind kind) {
+  using enum engine::EventKind;
+  return kind == kSandboxUpdated || kind == kSandboxAdopted || kind == kUnseen ||
+         kind == kContainerUpdated || kind == kContainerExited || kind == kContainerRemoved;
 }
 
 /// glibc 2.36 declares pidfd_open without extern "C".

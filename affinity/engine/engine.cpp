@@ -41,7 +41,7 @@ Outcome Engine::take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts f
 void Engine::shim_narrowed(const std::string& sandbox, std::chrono::nanoseconds age) {
   counters_.narrowed_shims.add(age);
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(age).count();
-  happened("shim-narrowed", sandbox,
+  happened(EventKind::kShimNarrowed, sandbox,
            "its shim has its CPUs, " + std::to_string(milliseconds) + " ms after it was started");
 }
 
@@ -52,7 +52,7 @@ void Engine::take_memory(std::string_view sandbox, MemoryView memory) {
     counters_.memory_moved += memory.moved;
     counters_.memory_failed += memory.failed;
     constexpr std::uint64_t kMib = 1 << 20;
-    happened("memory-moved", sandbox,
+    happened(EventKind::kMemoryMoved, sandbox,
              std::to_string(memory.moved / kMib) + " MiB of its memory were moved, " +
                  std::to_string(memory.failed / kMib) + " MiB could not be");
   }
@@ -81,7 +81,7 @@ Outcome Engine::end_dead_sandboxes() {
     for (const std::string& id : std::exchange(dead_, {})) {
       map_changed |= ledger_.apply({policy::Source::kState, policy::PodGone{id}}).exclusive_map;
       follow_ledger(id);
-      happened("sandbox-ended", id, "its VMM is gone");
+      happened(EventKind::kSandboxEnded, id, "its VMM is gone");
     }
     if (map_changed) outcome += run(changed_by_map({}));
   }
@@ -102,7 +102,7 @@ bool Engine::is_adoptable(const policy::PodRecord& pod) {
   if (!now && (now.error().code != base::ErrorCode::kGone || is_there)) return true;
   const bool is_same = now && now->id == *pod.vmm;
   if (is_same && (now->is_vmm || vmm::is_shim_of(roots_, *pod.vmm, pod.id))) return true;
-  happened("sandbox-ended", pod.id,
+  happened(EventKind::kSandboxEnded, pod.id,
            is_same ? "process " + std::to_string(pod.vmm->pid) + " is not a VMM"
                    : "its VMM ended while no daemon ran");
   drop_state(pod.id);
@@ -181,7 +181,7 @@ Outcome Engine::repair(Affected sandboxes) {
     const int drifted = sandbox->count_changed_masks(calls_);
     if (drifted == 0) continue;
     found += drifted;
-    happened("drift", sandbox->id(), drift_text(drifted, "thread"));
+    happened(EventKind::kDrift, sandbox->id(), drift_text(drifted, "thread"));
   }
   Outcome outcome = run(std::move(sandboxes));
   outcome += settle();
@@ -196,25 +196,27 @@ base::Result<Outcome> Engine::release(std::string_view sandbox) {
     return base::fail(base::ErrorCode::kNotFound, "no sandbox \"" + std::string(sandbox) + '"');
   }
   found->set_released(true);
-  happened("released", found->id(), "its threads may run wherever their cgroup lets them");
+  happened(EventKind::kReleased, found->id(),
+           "its threads may run wherever their cgroup lets them");
   return run_one(*found);
 }
 
 Outcome Engine::release_all() {
   for (const auto& [id, sandbox] : sandboxes_) sandbox->set_released(true);
-  happened("released", {}, "all threads may run wherever their cgroups let them");
+  happened(EventKind::kReleased, {}, "all threads may run wherever their cgroups let them");
   return run_all();
 }
 
 Outcome Engine::configure(Options options) {
   options_ = std::move(options);
-  happened("configured", {}, "settings were loaded");
+  happened(EventKind::kConfigured, {}, "settings were loaded");
   return run_all();
 }
 
 Outcome Engine::change_topology(policy::Topology topology) {
   topology_ = std::move(topology);
-  happened("topology-changed", {}, "online CPUs: " + policy::format_list(topology_.online()));
+  happened(EventKind::kTopologyChanged, {},
+           "online CPUs: " + policy::format_list(topology_.online()));
   return run_all();
 }
 
@@ -269,7 +271,7 @@ void Engine::set_source(policy::Source source, SourceView view) {
   SourceView& known = sources_[source];
   if (known == view) return;
   known = std::move(view);
-  happened(known.up ? "source-up" : "source-down", {},
+  happened(known.up ? EventKind::kSourceUp : EventKind::kSourceDown, {},
            std::string(policy::source_name(source)) + ": " + known.text,
            known.up ? "" : known.text);
 }
@@ -290,8 +292,8 @@ void Engine::set_guest(const std::string& sandbox, GuestView view) {
   follow_isolation(*find(sandbox));
   if (guest_listener_) guest_listener_(sandbox);
   if (!news) return;
-  happened(known.connected ? "guest-up" : "guest-down", sandbox, known.address + ": " + known.text,
-           known.connected ? "" : known.text);
+  happened(known.connected ? EventKind::kGuestUp : EventKind::kGuestDown, sandbox,
+           known.address + ": " + known.text, known.connected ? "" : known.text);
 }
 
 void Engine::clear_guest(const std::string& sandbox) {
@@ -350,12 +352,12 @@ void Engine::let_go(Sandbox& sandbox) {
   dead_.erase(sandbox.id());
 }
 
-void Engine::happened(std::string kind, std::string_view sandbox, std::string text,
+void Engine::happened(EventKind kind, std::string_view sandbox, std::string text,
                       std::string reason, std::string container) {
   if (!listener_) return;
   listener_({.sequence = ++sequence_,
              .time = clock_.wall(),
-             .kind = std::move(kind),
+             .kind = kind,
              .sandbox = std::string(sandbox),
              .container = std::move(container),
              .reason = std::move(reason),

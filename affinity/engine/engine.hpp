@@ -316,8 +316,8 @@ class Engine {
   void follow_ledger(const std::string& pod);
   void let_go(Sandbox& sandbox);
   Eyes eyes(base::ThreadStats& stats) const;
-  void happened(std::string kind, std::string_view sandbox, std::string text,
-                std::string reason = {}, std::string container = {});
+  void happened(EventKind kind, std::string_view sandbox, std::string text, std::string reason = {},
+                std::string container = {});
 
   policy::Topology topology_;
   Options options_;

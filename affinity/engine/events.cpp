@@ -164,7 +164,7 @@ policy::Change Engine::take(const policy::Event& event) {
     const std::string text = "process " + std::to_string(seen->vmm->pid) +
                              " is the VM of sandbox " + title(holder->id, holder->pod_name) +
                              ", not of " + title(seen->id, seen->pod_name) + " too";
-    happened("vmm-refused", seen->id, text, cause_->source);
+    happened(EventKind::kVmmRefused, seen->id, text, cause_->source);
     log_.warning("two pods name one VM", {{"sandbox", seen->id}, {"reason", text}});
     policy::Event without = event;
     std::get<policy::PodSeen>(without.body).vmm.reset();

@@ -22,15 +22,21 @@ std::string names_of(const std::set<policy::Source>& sources) {
 
 }  // namespace
 
-std::string happening_kind(const policy::EventBody& body) {
+EventKind happening_kind(const policy::EventBody& body) {
   struct Visitor {
-    std::string operator()(const policy::PodSeen&) const { return "sandbox-updated"; }
-    std::string operator()(const policy::PodGone&) const { return "sandbox-removed"; }
-    std::string operator()(const policy::ContainerSeen&) const { return "container-updated"; }
-    std::string operator()(const policy::ContainerExited&) const { return "container-exited"; }
-    std::string operator()(const policy::ContainerGone&) const { return "container-removed"; }
-    std::string operator()(const policy::KubeletSeen&) const { return "kubelet-changed"; }
-    std::string operator()(const policy::OverrideSet&) const { return "override-changed"; }
+    EventKind operator()(const policy::PodSeen&) const { return EventKind::kSandboxUpdated; }
+    EventKind operator()(const policy::PodGone&) const { return EventKind::kSandboxRemoved; }
+    EventKind operator()(const policy::ContainerSeen&) const {
+      return EventKind::kContainerUpdated;
+    }
+    EventKind operator()(const policy::ContainerExited&) const {
+      return EventKind::kContainerExited;
+    }
+    EventKind operator()(const policy::ContainerGone&) const {
+      return EventKind::kContainerRemoved;
+    }
+    EventKind operator()(const policy::KubeletSeen&) const { return EventKind::kKubeletChanged; }
+    EventKind operator()(const policy::OverrideSet&) const { return EventKind::kOverrideChanged; }
   };
   return std::visit(Visitor{}, body);
 }

@@ -4,13 +4,14 @@
 
 #include <string>
 
+#include "affinity/engine/event_kind.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/start_gate.hpp"
 
 namespace ka::engine {
 
-/// "container-updated", "sandbox-removed", ...: the names are fixed, programs select by them.
-std::string happening_kind(const policy::EventBody& body);
+/// What the event is called there.
+EventKind happening_kind(const policy::EventBody& body);
 
 /// The container that an event is about; empty where it is about none.
 std::string happening_container(const policy::EventBody& body);

@@ -19,7 +19,8 @@ void Engine::place_interrupts(Sandbox& sandbox, Extent extent, Outcome& outcome)
   counters_.interrupt_writes += static_cast<std::uint64_t>(writes.done);
   counters_.errors["transient"] += static_cast<std::uint64_t>(writes.failed);
   counters_.errors["permission"] += writes.refused.size();
-  for (const std::string& text : writes.refused) happened("unmanaged", sandbox.id(), text);
+  for (const std::string& text : writes.refused)
+    happened(EventKind::kUnmanaged, sandbox.id(), text);
 }
 
 bool Engine::interrupts_must_leave(const Sandbox& sandbox) const {
@@ -31,7 +32,7 @@ void Engine::find_interrupt_drift(const Sandbox& sandbox) {
   const int moved = sandbox.interrupts().count_changed(roots_, sandbox.seen().vmm_pid);
   if (moved == 0) return;
   counters_.interrupt_drift_found += static_cast<std::uint64_t>(moved);
-  happened("drift", sandbox.id(), drift_text(moved, "interrupt"));
+  happened(EventKind::kDrift, sandbox.id(), drift_text(moved, "interrupt"));
 }
 
 }  // namespace ka::engine

@@ -163,8 +163,9 @@ void Engine::follow_isolation(Sandbox& sandbox) {
     };
     if (std::ranges::any_of(container.obstacles, is_behind)) continue;
     if (!sandbox.announce(container.container, obstacle_names(container))) continue;
-    happened(container.isolated() ? "container-isolated" : "container-not-isolated", sandbox.id(),
-             isolation_text(container), obstacle_names(container), container.container);
+    happened(
+        container.isolated() ? EventKind::kContainerIsolated : EventKind::kContainerNotIsolated,
+        sandbox.id(), isolation_text(container), obstacle_names(container), container.container);
   }
   sandbox.set_isolation(std::move(containers));
 }

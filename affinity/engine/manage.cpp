@@ -41,7 +41,8 @@ void Engine::widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats) {
   }
   if (keeper.in_charge() || !(wrote || was_in_charge)) return;
   if (was_in_charge) {
-    happened("unmanaged", sandbox.id(), "its cgroup cannot be written: " + keeper.problem());
+    happened(EventKind::kUnmanaged, sandbox.id(),
+             "its cgroup cannot be written: " + keeper.problem());
   }
   plan(sandbox);
 }
@@ -62,13 +63,13 @@ void Engine::cgroup_overwritten(const Sandbox& sandbox) {
   std::string text =
       "Kata, or another program, wrote CPUs \"" + policy::format_list(cpus) + "\" to its cgroup";
   if (!foreign.empty()) text += "; CPUs " + policy::format_list(foreign) + " are another pod's";
-  happened("cgroup-overwritten", sandbox.id(), std::move(text));
+  happened(EventKind::kCgroupOverwritten, sandbox.id(), std::move(text));
 }
 
 void Engine::wrote_cgroup(const Sandbox& sandbox) {
   ++counters_.cgroup_writes;
   const CgroupKeeper& keeper = sandbox.keeper();
-  happened("cgroup-written", sandbox.id(),
+  happened(EventKind::kCgroupWritten, sandbox.id(),
            "its cgroup has CPUs \"" + policy::format_list(keeper.written()) + '"');
 }
 

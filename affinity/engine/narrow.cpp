@@ -33,7 +33,7 @@ Outcome Engine::narrow_by(const Changes& changes, std::chrono::nanoseconds budge
   outcome.duration = clock_.now() - start;
   count(outcome);
   if (outcome.late > 0) {
-    happened("late", changes.pods.size() == 1 ? *changes.pods.begin() : std::string(),
+    happened(EventKind::kLate, changes.pods.size() == 1 ? *changes.pods.begin() : std::string(),
              std::to_string(outcome.late) + " sandboxes are narrowed only after the answer");
   }
   return outcome;

@@ -107,7 +107,7 @@ bool Engine::has_ended(const Sandbox& sandbox, const base::Error& error) const {
 void Engine::report_trouble(const Sandbox& sandbox, bool was_seen) {
   const bool is_seen = sandbox.trouble().empty();
   if (is_seen == was_seen) return;
-  happened(is_seen ? "seen" : "unseen", sandbox.id(),
+  happened(is_seen ? EventKind::kSeen : EventKind::kUnseen, sandbox.id(),
            is_seen ? "it can be read again"
                    : "it cannot be read, what was known of it stays: " + sandbox.trouble(),
            sandbox.trouble());
@@ -189,7 +189,7 @@ void Engine::note(Sandbox& sandbox, const Applied& applied, Outcome& outcome) {
     case Applied::Fate::kGone:
       ++counters_.threads_gone;
       if (applied.taken_back) {
-        happened("taken-back", sandbox.id(),
+        happened(EventKind::kTakenBack, sandbox.id(),
                  "thread " + std::to_string(applied.key.tid) +
                      " had become another process's while it was placed: that one may run "
                      "everywhere again");
@@ -201,7 +201,7 @@ void Engine::note(Sandbox& sandbox, const Applied& applied, Outcome& outcome) {
     case Applied::Fate::kRefused:
       ++counters_.errors[std::string(error_kind(applied.error.code))];
       ++outcome.failed;
-      happened("unmanaged", sandbox.id(),
+      happened(EventKind::kUnmanaged, sandbox.id(),
                "thread " + std::to_string(applied.key.tid) +
                    " cannot be placed and is left alone: " + applied.error.message,
                applied.error.message);

@@ -15,7 +15,7 @@ using Phase = policy::StartGate::Phase;
 
 Outcome Engine::adopt() {
   load_state();
-  if (!gate_.may_widen()) happened("start-waiting", {}, waiting_text(gate_));
+  if (!gate_.may_widen()) happened(EventKind::kStartWaiting, {}, waiting_text(gate_));
   just_opened_ = false;
   unfinished_.clear();
   return run_all();
@@ -55,7 +55,7 @@ void Engine::take_back(const state::Saved& saved) {
                    .told = saved.guest.told,
                    .plugged = saved.guest.plugged};
   }
-  happened("sandbox-adopted", id, "known from before a restart");
+  happened(EventKind::kSandboxAdopted, id, "known from before a restart");
 }
 
 void Engine::source_spoke(policy::Source source) {
@@ -66,7 +66,7 @@ Outcome Engine::stop_waiting() {
   const bool waited = gate_.phase() == Phase::kWaiting;
   step_gate([this] { gate_.expire(); });
   if (!waited) return {};
-  happened("start-late", {}, silent_text(gate_));
+  happened(EventKind::kStartLate, {}, silent_text(gate_));
   return finish({});
 }
 
@@ -82,12 +82,12 @@ void Engine::step_gate(const std::function<void()>& step) {
   step();
   if (gate_.phase() == before) return;
   if (!gate_.may_widen()) {
-    happened("start-waiting", {}, waiting_text(gate_));
+    happened(EventKind::kStartWaiting, {}, waiting_text(gate_));
     return;
   }
   just_opened_ = true;
   store_.dismiss_damaged();
-  happened("start-complete", {}, "threads may get more CPUs than they had at the start");
+  happened(EventKind::kStartComplete, {}, "threads may get more CPUs than they had at the start");
 }
 
 /// What could not be read or written may be possible by now.
@@ -115,13 +115,14 @@ void Engine::drop_state(const std::string& pod) { enter_saved(pod, store_.remove
 /// Told once for each reason, however often it is tried.
 void Engine::enter_saved(const std::string& pod, const base::Result<void>& done) {
   if (done) {
-    if (unsaved_.erase(pod) > 0) happened("state-saved", pod, "its state is written again");
+    if (unsaved_.erase(pod) > 0)
+      happened(EventKind::kStateSaved, pod, "its state is written again");
     return;
   }
   ++counters_.errors["state"];
   const std::string& reason = done.error().message;
   if (std::exchange(unsaved_[pod], reason) == reason) return;
-  happened("state-unsaved", pod,
+  happened(EventKind::kStateUnsaved, pod,
            "a restart would go back to what was known of it before: " + reason, reason);
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "affinity/engine/event_kind.hpp"
 #include "policy/facts/guest.hpp"
 #include "policy/facts/interrupts.hpp"
 #include "policy/facts/memory.hpp"
@@ -115,7 +116,7 @@ struct SandboxView {
 struct Happening {
   std::uint64_t sequence = 0;
   std::chrono::system_clock::time_point time;
-  std::string kind;       ///< "sandbox-added", "container-updated", "drift", "unmanaged", ...
+  EventKind kind = EventKind::kConfigured;
   std::string sandbox;    ///< may be empty
   std::string container;  ///< may be empty
   std::string reason;     ///< who told of it, or why it went wrong; may be empty

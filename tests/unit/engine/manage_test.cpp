@@ -283,7 +283,7 @@ TEST_CASE("what others write over a managed cgroup is said, and whose CPUs they 
        policy::KubeletSeen{{}, std::vector<policy::Claim>{{"uid-new", "app", {4}}}}});
   std::vector<std::string> said;
   scene.engine().on_happening([&](const engine::Happening& happening) {
-    if (happening.kind == "cgroup-overwritten") said.push_back(happening.text);
+    if (happening.kind == engine::EventKind::kCgroupOverwritten) said.push_back(happening.text);
   });
   scene.engine().reconcile_all();
   CHECK(said.empty());

@@ -183,7 +183,7 @@ TEST_CASE("a VM that a second pod names stays the first one's, and both are name
   scene.boot_vm(100, 3);
   std::vector<std::string> said;
   scene.engine().on_happening([&](const engine::Happening& happening) {
-    if (happening.kind == "vmm-refused") said.push_back(happening.text);
+    if (happening.kind == engine::EventKind::kVmmRefused) said.push_back(happening.text);
   });
   const auto pod = [](const std::string& id) {
     return policy::Event{

@@ -57,7 +57,8 @@ class EngineScene {
     engine_ = std::make_unique<engine::Engine>(
         topology, options_, vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
         engine::Hands{calls, cpusets}, *store_, log_, clock);
-    engine_->on_happening([this](const engine::Happening& h) { happened.push_back(h.kind); });
+    engine_->on_happening(
+        [this](const engine::Happening& h) { happened.emplace_back(engine::event_name(h.kind)); });
   }
 
   void boot_vm(int pid, int vcpus) {
