@@ -2,65 +2,116 @@
 #include "policy/allocate/cpu_hints.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace ka::policy {
 namespace {
 
-std::vector<int> cpu_nodes(const Machine& machine) {
-  std::vector<int> ids;
-  for (const CpuGroup& node : machine.groups(CpuLevel::kNode)) ids.push_back(node.id);
-  return ids;
-}
+/// What a request may take on a node.
+struct Room {
+  int node = 0;
+  int free = 0;
+  bool reused = false;  ///< holds reusable CPUs: no hint can do without it
+};
 
-bool holds(const Machine& machine, const CpuHintProblem& problem, const NodeSet& nodes) {
-  const CpuSet cpus = machine.cpus_of_nodes(nodes);
-  const CpuSet free = (problem.available | problem.reusable) & cpus;
-  return problem.reusable.subset_of(cpus) && free.size() >= problem.cpus;
-}
-
-/// Sets of `size` nodes in lexicographic order (bitmask.IterateBitMasks).
-void add_sets(const std::vector<int>& ids, std::size_t size, std::size_t from, NodeSet chosen,
-              std::vector<NodeSet>& sets) {
-  if (size == 0) {
-    sets.push_back(std::move(chosen));
-    return;
+std::vector<Room> rooms_of(const Machine& machine, const CpuHintProblem& problem) {
+  const CpuSet free = problem.available | problem.reusable;
+  std::vector<Room> rooms;
+  for (const CpuGroup& node : machine.groups(CpuLevel::kNode)) {
+    const CpuSet& cpus = machine.topology().node_cpus(node.id);
+    rooms.push_back({node.id, (free & cpus).size(), problem.reusable.intersects(cpus)});
   }
-  for (std::size_t i = from; i + size <= ids.size(); ++i) {
-    NodeSet longer = chosen;
-    longer.add(ids[i]);
-    add_sets(ids, size - 1, i + 1, std::move(longer), sets);
-  }
+  return rooms;
 }
 
-std::vector<NodeSet> all_sets(const std::vector<int>& ids) {
-  std::vector<NodeSet> sets;
-  for (std::size_t size = 1; size <= ids.size(); ++size) add_sets(ids, size, 0, {}, sets);
-  return sets;
-}
-
-NodeSet grown_from(const Machine& machine, const CpuHintProblem& problem, int seed) {
-  std::vector<int> ids = cpu_nodes(machine);
-  std::ranges::stable_sort(
-      ids, {}, [&](int id) { return id == seed ? -1 : machine.topology().distance(seed, id); });
+/// Some of the rooms.
+struct Chosen {
   NodeSet nodes;
-  for (const int id : ids) {
-    nodes.add(id);
-    if (holds(machine, problem, nodes)) break;
-  }
-  return nodes;
-}
+  int free = 0;
+  int reused = 0;  ///< how many of them hold reusable CPUs
 
-std::vector<NodeSet> near_sets(const Machine& machine, const CpuHintProblem& problem) {
-  const std::vector<int> ids = cpu_nodes(machine);
-  std::vector<NodeSet> sets;
-  for (const int seed : ids) sets.push_back(grown_from(machine, problem, seed));
-  sets.emplace_back();
-  for (const int id : ids) sets.back().add(id);
-  std::ranges::sort(sets, {}, [](const NodeSet& set) { return std::pair(set.size(), set.ids()); });
-  const auto repeated = std::ranges::unique(sets);
-  sets.erase(repeated.begin(), repeated.end());
-  return sets;
-}
+  void add(const Room& room) {
+    nodes.add(room.node);
+    free += room.free;
+    reused += room.reused ? 1 : 0;
+  }
+};
+
+/// Finds the sets of nodes that hold a request.
+class Search {
+ public:
+  Search(const Machine& machine, const CpuHintProblem& problem)
+      : machine_(machine), rooms_(rooms_of(machine, problem)), cpus_(problem.cpus) {
+    CpuSet online;
+    for (const Room& room : rooms_) online |= machine.topology().node_cpus(room.node);
+    possible_ = problem.reusable.subset_of(online);
+    for (const Room& room : rooms_) reused_ += room.reused ? 1 : 0;
+  }
+
+  std::vector<NodeSet> sets() {
+    if (!possible_) return {};
+    return rooms_.size() <= kAllNodeSets ? all_sets() : near_sets();
+  }
+
+ private:
+  bool holds(const Chosen& chosen) const {
+    return chosen.reused == reused_ && chosen.free >= cpus_;
+  }
+
+  std::vector<NodeSet> all_sets() {
+    for (std::size_t size = 1; size <= rooms_.size(); ++size) add_sets(size, 0, {});
+    return std::move(found_);
+  }
+
+  /// Sets of `size` more nodes in lexicographic order (bitmask.IterateBitMasks).
+  void add_sets(std::size_t size, std::size_t from, const Chosen& chosen) {
+    for (std::size_t i = from; i + size <= rooms_.size(); ++i) {
+      Chosen more = chosen;
+      more.add(rooms_[i]);
+      if (size > 1) {
+        add_sets(size - 1, i + 1, more);
+      } else if (holds(more)) {
+        found_.push_back(std::move(more.nodes));
+      }
+    }
+  }
+
+  std::vector<NodeSet> near_sets() {
+    Chosen all;
+    for (const Room& room : rooms_) all.add(room);
+    if (!holds(all)) return {};
+    // Size and ids: the order of all_sets().
+    std::map<std::pair<std::size_t, std::vector<int>>, NodeSet> sets;
+    const auto keep = [&sets](NodeSet nodes) {
+      std::vector<int> ids = nodes.ids();
+      const std::size_t size = ids.size();
+      sets.emplace(std::pair(size, std::move(ids)), std::move(nodes));
+    };
+    for (std::size_t seed = 0; seed < rooms_.size(); ++seed) {
+      keep(grown_from(static_cast<int>(seed)));
+    }
+    keep(std::move(all.nodes));
+    for (auto& [key, nodes] : sets) found_.push_back(std::move(nodes));
+    return std::move(found_);
+  }
+
+  /// The nearest nodes are added one by one.
+  NodeSet grown_from(int seed) const {
+    Chosen chosen;
+    for (const int number : machine_.nodes_near(seed)) {
+      chosen.add(rooms_[static_cast<std::size_t>(number)]);
+      if (holds(chosen)) break;
+    }
+    return std::move(chosen.nodes);
+  }
+
+  const Machine& machine_;
+  std::vector<Room> rooms_;
+  int cpus_;
+  int reused_ = 0;
+  bool possible_ = false;  ///< every reusable CPU lies on a node
+  std::vector<NodeSet> found_;
+};
 
 /// The fewest nodes that would hold the request if all their CPUs were free.
 int least_nodes(const Machine& machine, int cpus) {
@@ -95,12 +146,10 @@ bool socket_aligned(const Machine& machine, const NodeSet& nodes, int least) {
 }  // namespace
 
 std::vector<Hint> cpu_hints(const Machine& machine, const CpuHintProblem& problem) {
-  const std::vector<int> ids = cpu_nodes(machine);
   const int least = least_nodes(machine, problem.cpus);
   const bool by_socket = problem.options.has(CpuOption::kAlignBySocket);
   std::vector<Hint> hints;
-  for (NodeSet& nodes : ids.size() <= kAllNodeSets ? all_sets(ids) : near_sets(machine, problem)) {
-    if (!holds(machine, problem, nodes)) continue;
+  for (NodeSet& nodes : Search(machine, problem).sets()) {
     const bool preferred =
         nodes.size() == least || (by_socket && socket_aligned(machine, nodes, least));
     hints.push_back({std::move(nodes), preferred});

@@ -9,20 +9,22 @@ namespace ka::policy {
 FreeCpus::FreeCpus(const Machine& machine, const CpuSet& cpus)
     : machine_(&machine), cpus_(cpus & machine.cpus()) {
   for (std::size_t i = 0; i < kCpuLevels; ++i) {
-    const auto level = static_cast<CpuLevel>(i);
-    counts_[i].assign(machine.groups(level).size(), 0);
-    for (const int cpu : cpus_)
-      ++counts_[i][static_cast<std::size_t>(machine.group_of(level, cpu))];
+    counts_[i].assign(machine.groups(static_cast<CpuLevel>(i)).size(), 0);
   }
+  count(cpus_, 1);
 }
 
 void FreeCpus::take(const CpuSet& cpus) {
   const CpuSet taken = cpus & cpus_;
   cpus_ -= taken;
-  for (std::size_t i = 0; i < kCpuLevels; ++i) {
-    const auto level = static_cast<CpuLevel>(i);
-    for (const int cpu : taken) {
-      --counts_[i][static_cast<std::size_t>(machine_->group_of(level, cpu))];
+  count(taken, -1);
+}
+
+void FreeCpus::count(const CpuSet& cpus, int each) {
+  for (const int cpu : cpus) {
+    for (std::size_t i = 0; i < kCpuLevels; ++i) {
+      const int group = machine_->group_of(static_cast<CpuLevel>(i), cpu);
+      counts_[i][static_cast<std::size_t>(group)] += each;
     }
   }
 }

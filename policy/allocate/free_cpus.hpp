@@ -39,6 +39,7 @@ class FreeCpus {
   std::vector<int> whole_groups(CpuLevel level) const;
 
  private:
+  void count(const CpuSet& cpus, int each);
   std::vector<int> nested(CpuLevel outer, CpuLevel inner) const;
   template <typename Place>
   std::vector<int> sorted(CpuLevel level, const Place& place_of) const;

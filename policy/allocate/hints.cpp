@@ -3,28 +3,31 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <limits>
 #include <tuple>
 
+#include "policy/allocate/intersections.hpp"
+
 namespace ka::policy {
 namespace {
-
-/// Nodes by id, bit by bit: kubelet compares masks of equal width as numbers.
-using Mask = std::uint64_t;
 
 Mask mask_of(const NodeSet& nodes) { return nodes.empty() ? 0 : nodes.words().front(); }
 
 NodeSet nodes_of(Mask mask) { return NodeSet::from_words({mask}); }
 
+/// A hint, its nodes as a mask.
+struct MaskHint {
+  Mask nodes = 0;
+  bool anywhere = false;  ///< it names no nodes
+  bool preferred = false;
+};
+
 /// What the hints of one resource come to.
 struct Choices {
-  std::vector<Mask> preferred;  ///< as given
+  std::vector<Mask> preferred;  ///< as given, each once, ascending
   bool prefers_any = false;     ///< a preferred hint without affinity
   std::vector<Mask> all;        ///< cut to the machine's nodes; without affinity: all of them
 };
-
-using Distances = std::vector<std::vector<int>>;
 
 /// The order among merged hints, the best first.
 struct Order {
@@ -32,8 +35,10 @@ struct Order {
   std::optional<int> best_count;
   const HintProblem* closest = nullptr;  ///< absent: distance does not count
 
-  auto key(Mask mask) const {
-    return std::tuple(width_key(std::popcount(mask)), spread(mask), mask);
+  using Key = std::tuple<int, std::int64_t, Mask>;
+
+  Key key(Mask mask) const {
+    return {width_key(std::popcount(mask)), closest == nullptr ? 0 : spread(mask), mask};
   }
 
  private:
@@ -44,7 +49,6 @@ struct Order {
 
   /// The sum of all distances: of equally wide sets, the average compares as the sum does.
   std::int64_t spread(Mask mask) const {
-    if (closest == nullptr) return 0;
     std::int64_t sum = 0;
     const std::vector<int> ids = closest->nodes.ids();
     for (std::size_t row = 0; row < ids.size(); ++row) {
@@ -58,35 +62,42 @@ struct Order {
 };
 
 std::optional<Mask> best_of(const std::vector<Mask>& masks, const Order& order) {
-  const auto best = std::ranges::min_element(
-      masks, {}, [&](Mask mask) { return std::pair(mask == 0, order.key(mask)); });
-  if (best == masks.end() || *best == 0) return std::nullopt;
-  return *best;
+  Mask best = 0;
+  Order::Key best_key{};
+  for (const Mask mask : masks) {
+    if (mask == 0) continue;
+    const Order::Key key = order.key(mask);
+    if (best != 0 && key >= best_key) continue;
+    best = mask;
+    best_key = key;
+  }
+  return best == 0 ? std::nullopt : std::optional(best);
 }
 
-void sort_unique(std::vector<Mask>& masks) {
-  std::ranges::sort(masks);
-  const auto repeated = std::ranges::unique(masks);
-  masks.erase(repeated.begin(), repeated.end());
+MaskHint mask_hint(const Hint& hint) {
+  return {hint.affinity ? mask_of(*hint.affinity) : 0, !hint.affinity, hint.preferred};
 }
 
 /// filterProvidersHints: a provider or resource without preference accepts anything, a resource
 /// that nothing suits accepts it unwillingly.
-std::vector<Hint> hints_of(const ResourceHints& resource) {
-  if (!resource.hints) return {{std::nullopt, true}};
-  if (resource.hints->empty()) return {{std::nullopt, false}};
-  return *resource.hints;
+std::vector<MaskHint> hints_of(const ResourceHints& resource) {
+  if (!resource.hints) return {{.anywhere = true, .preferred = true}};
+  if (resource.hints->empty()) return {{.anywhere = true, .preferred = false}};
+  std::vector<MaskHint> hints(resource.hints->size());
+  std::ranges::transform(*resource.hints, hints.begin(), mask_hint);
+  return hints;
 }
 
 struct NamedHints {
-  std::string resource;
-  std::vector<Hint> hints;
+  std::string_view resource;
+  std::vector<MaskHint> hints;
 };
 
 std::vector<NamedHints> flatten(const std::vector<ProviderHints>& providers) {
   std::vector<NamedHints> resources;
+  resources.reserve(providers.size());
   for (const ProviderHints& provider : providers) {
-    if (provider.empty()) resources.push_back({"", {{std::nullopt, true}}});
+    if (provider.empty()) resources.push_back({"", {{.anywhere = true, .preferred = true}}});
     for (const ResourceHints& resource : provider) {
       resources.push_back({resource.resource, hints_of(resource)});
     }
@@ -95,21 +106,21 @@ std::vector<NamedHints> flatten(const std::vector<ProviderHints>& providers) {
 }
 
 /// filterSingleNumaHints.
-void keep_single_nodes(std::vector<Hint>& hints) {
-  std::erase_if(hints, [](const Hint& hint) {
-    return !hint.preferred || (hint.affinity && hint.affinity->size() != 1);
+void keep_single_nodes(std::vector<MaskHint>& hints) {
+  std::erase_if(hints, [](const MaskHint& hint) {
+    return !hint.preferred || (!hint.anywhere && std::popcount(hint.nodes) != 1);
   });
 }
 
-Choices choices_of(const std::vector<Hint>& hints, Mask nodes) {
+Choices choices_of(const std::vector<MaskHint>& hints, Mask nodes) {
   Choices choices;
-  for (const Hint& hint : hints) {
-    choices.all.push_back(hint.affinity ? mask_of(*hint.affinity) & nodes : nodes);
-    if (hint.preferred && hint.affinity) choices.preferred.push_back(mask_of(*hint.affinity));
-    if (hint.preferred && !hint.affinity) choices.prefers_any = true;
+  choices.all.reserve(hints.size());
+  for (const MaskHint& hint : hints) {
+    choices.all.push_back(hint.anywhere ? nodes : hint.nodes & nodes);
+    if (hint.preferred && !hint.anywhere) choices.preferred.push_back(hint.nodes);
+    if (hint.preferred && hint.anywhere) choices.prefers_any = true;
   }
   sort_unique(choices.preferred);
-  sort_unique(choices.all);
   return choices;
 }
 
@@ -132,109 +143,21 @@ std::vector<Mask> preferred_by_all(const std::vector<Choices>& resources, Mask n
   return common;
 }
 
-/// Sets of up to kExactHintNodes nodes as indices of a table.
-class Dense {
- public:
-  explicit Dense(Mask nodes) {
-    for (; nodes != 0; nodes &= nodes - 1) bits_.push_back(nodes & -nodes);
-  }
-
-  std::size_t table_size() const { return std::size_t{1} << bits_.size(); }
-
-  std::size_t index_of(Mask mask) const {
-    std::size_t index = 0;
-    for (std::size_t i = 0; i < bits_.size(); ++i) {
-      if ((mask & bits_[i]) != 0) index |= std::size_t{1} << i;
-    }
-    return index;
-  }
-
-  Mask mask_of(std::size_t index) const {
-    Mask mask = 0;
-    for (std::size_t i = 0; i < bits_.size(); ++i) {
-      if ((index >> i & 1) != 0) mask |= bits_[i];
-    }
-    return mask;
-  }
-
- private:
-  std::vector<Mask> bits_;
-};
-
-using Table = std::vector<std::int64_t>;
-
-/// For every set, adds (sign 1) or takes away again (sign -1) what its supersets hold.
-void sum_supersets(Table& table, std::int64_t sign) {
-  for (std::size_t bit = 1; bit < table.size(); bit <<= 1) {
-    for (std::size_t set = 0; set < table.size(); ++set) {
-      if ((set & bit) == 0) table[set] += sign * table[set | bit];
-    }
-  }
+std::optional<int> count_of(const MaskHint& hint) {
+  return hint.anywhere ? std::nullopt : std::optional(std::popcount(hint.nodes));
 }
 
-/// All intersections of one mask of each resource. How many pairs lie above a set is the product
-/// of how many of either do; what remains of it when the sets above are taken away again are the
-/// pairs that intersect in just that set.
-std::vector<Mask> all_intersections(const std::vector<Choices>& resources, Mask nodes) {
-  const Dense dense(nodes);
-  Table found;
-  for (const Choices& resource : resources) {
-    Table theirs(dense.table_size(), 0);
-    for (const Mask mask : resource.all) theirs[dense.index_of(mask)] = 1;
-    if (found.empty()) {
-      found = std::move(theirs);
-      continue;
-    }
-    sum_supersets(found, 1);
-    sum_supersets(theirs, 1);
-    for (std::size_t set = 0; set < found.size(); ++set) found[set] *= theirs[set];
-    sum_supersets(found, -1);
-    for (std::int64_t& pairs : found) pairs = pairs > 0 ? 1 : 0;
-  }
-  std::vector<Mask> masks;
-  for (std::size_t set = 1; set < found.size(); ++set) {
-    if (found[set] != 0) masks.push_back(dense.mask_of(set));
-  }
-  return masks;
-}
-
-/// The widest survive: they can still become anything that lies in them.
-void keep_widest(std::vector<Mask>& masks) {
-  sort_unique(masks);
-  if (masks.size() <= kKeptIntersections) return;
-  std::ranges::stable_sort(masks, std::greater{}, [](Mask mask) { return std::popcount(mask); });
-  masks.resize(kKeptIntersections);
-}
-
-std::vector<Mask> widest_intersections(std::vector<Choices> resources, Mask nodes) {
-  std::ranges::stable_sort(resources, {},
-                           [](const Choices& choices) { return choices.all.size(); });
-  std::vector<Mask> found{nodes};
-  for (const Choices& resource : resources) {
-    std::vector<Mask> next;
-    for (const Mask mask : found) {
-      for (const Mask choice : resource.all) {
-        if ((mask & choice) != 0) next.push_back(mask & choice);
-      }
-    }
-    keep_widest(next);
-    found = std::move(next);
-  }
-  return found;
-}
-
-std::vector<Mask> intersections(const std::vector<Choices>& resources, Mask nodes) {
-  return std::popcount(nodes) <= kExactHintNodes ? all_intersections(resources, nodes)
-                                                 : widest_intersections(resources, nodes);
+std::optional<int> count_of(const Hint& hint) {
+  return hint.affinity ? std::optional(hint.affinity->size()) : std::nullopt;
 }
 
 /// 0 where no hint names nodes.
-int narrowest_count(const std::vector<Hint>& hints) {
+template <typename AnyHint>
+int narrowest_count(const std::vector<AnyHint>& hints) {
   int narrowest = 0;
-  for (const Hint& hint : hints) {
-    if (!hint.affinity) continue;
-    const int count = hint.affinity->size();
-    narrowest = narrowest == 0 ? count : std::min(narrowest, count);
+  for (const AnyHint& hint : hints) {
+    const std::optional<int> count = count_of(hint);
+    if (count) narrowest = narrowest == 0 ? *count : std::min(narrowest, *count);
   }
   return narrowest;
 }
@@ -249,8 +172,16 @@ int best_count_of(const std::vector<NamedHints>& resources) {
 
 std::vector<Choices> all_choices(const std::vector<NamedHints>& resources, Mask nodes) {
   std::vector<Choices> choices;
+  choices.reserve(resources.size());
   for (const NamedHints& resource : resources) choices.push_back(choices_of(resource.hints, nodes));
   return choices;
+}
+
+std::vector<Mask> intersections_of(const std::vector<Choices>& resources, Mask nodes) {
+  std::vector<const std::vector<Mask>*> lists(resources.size());
+  std::ranges::transform(resources, lists.begin(),
+                         [](const Choices& choices) { return &choices.all; });
+  return intersections(lists, nodes);
 }
 
 /// The best that keeps CPUs where they are preferred: with the others as far as these go, else
@@ -260,13 +191,13 @@ std::optional<Mask> best_for_cpus(std::vector<NamedHints> resources, Mask nodes,
   std::vector<NamedHints> cpus;
   for (NamedHints& resource : resources) {
     if (resource.resource != "cpu") continue;
-    std::erase_if(resource.hints, [](const Hint& hint) { return !hint.preferred; });
+    std::erase_if(resource.hints, [](const MaskHint& hint) { return !hint.preferred; });
     cpus.push_back(resource);
   }
   if (cpus.empty()) return std::nullopt;
-  const auto together = best_of(intersections(all_choices(resources, nodes), nodes), order);
+  const auto together = best_of(intersections_of(all_choices(resources, nodes), nodes), order);
   if (together) return together;
-  return best_of(intersections(all_choices(cpus, nodes), nodes), order);
+  return best_of(intersections_of(all_choices(cpus, nodes), nodes), order);
 }
 
 Hint merge(const HintProblem& problem, const std::vector<NamedHints>& resources) {
@@ -281,7 +212,7 @@ Hint merge(const HintProblem& problem, const std::vector<NamedHints>& resources)
   if (problem.prefer_cpu_alignment && problem.policy == HintPolicy::kBestEffort) {
     best = best_for_cpus(resources, nodes, order);
   }
-  if (!best) best = best_of(intersections(choices, nodes), order);
+  if (!best) best = best_of(intersections_of(choices, nodes), order);
   return {nodes_of(best.value_or(nodes)), false};
 }
 

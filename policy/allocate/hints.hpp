@@ -19,11 +19,6 @@ namespace ka::policy {
 
 /// At most so many NUMA nodes, as in kubelet. Their ids may be any.
 inline constexpr int kMaxHintNodes = 64;
-/// Up to so many nodes, all distinct intersections are known to the merge.
-inline constexpr int kExactHintNodes = 16;
-/// With more nodes, at most so many are kept after each resource: the widest.
-inline constexpr std::size_t kKeptIntersections = 4096;
-
 /// The least that max-allowable-numa-nodes may be (topologymanager/policy_options.go).
 inline constexpr int kLeastMaxNodes = 8;
 

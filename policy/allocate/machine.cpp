@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace ka::policy {
 namespace {
@@ -57,6 +58,8 @@ Machine::Machine(Topology topology) : topology_(std::move(topology)) {
   for (std::size_t level = 0; level < kCpuLevels; ++level) {
     find_around(static_cast<CpuLevel>(level));
   }
+  find_cores();
+  find_near();
 }
 
 void Machine::find_around(CpuLevel inner) {
@@ -72,13 +75,28 @@ void Machine::find_around(CpuLevel inner) {
   }
 }
 
-std::vector<int> Machine::inside(CpuLevel outer, int number, CpuLevel inner) const {
-  std::vector<int> found;
-  for (const int cpu : group(outer, number).cpus) found.push_back(group_of(inner, cpu));
-  std::ranges::sort(found);
-  const auto repeated = std::ranges::unique(found);
-  found.erase(repeated.begin(), repeated.end());
-  return found;
+void Machine::find_cores() {
+  for (const CpuGroup& l3 : groups(CpuLevel::kL3)) {
+    std::vector<int>& cores = cores_of_l3_.emplace_back();
+    for (const int cpu : l3.cpus) cores.push_back(group_of(CpuLevel::kCore, cpu));
+    std::ranges::sort(cores);
+    const auto repeated = std::ranges::unique(cores);
+    cores.erase(repeated.begin(), repeated.end());
+  }
+}
+
+void Machine::find_near() {
+  const std::vector<CpuGroup>& nodes = groups(CpuLevel::kNode);
+  std::vector<int> numbers(nodes.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  for (const int seed : numbers) {
+    const auto distance = [&](int number) {
+      return number == seed ? -1
+                            : topology_.distance(nodes[static_cast<std::size_t>(seed)].id,
+                                                 nodes[static_cast<std::size_t>(number)].id);
+    };
+    std::ranges::stable_sort(nodes_near_.emplace_back(numbers), {}, distance);
+  }
 }
 
 bool Machine::nodes_outermost() const {

@@ -46,8 +46,14 @@ class Machine {
   int around(CpuLevel inner, int number, CpuLevel outer) const {
     return at(inner).around[static_cast<std::size_t>(outer)][static_cast<std::size_t>(number)];
   }
-  /// The groups of `inner` that share a CPU with a group of `outer`, ascending.
-  std::vector<int> inside(CpuLevel outer, int number, CpuLevel inner) const;
+  /// The cores that share a CPU with an L3, ascending.
+  const std::vector<int>& cores_of_l3(int l3) const {
+    return cores_of_l3_[static_cast<std::size_t>(l3)];
+  }
+  /// All nodes by number, that one first, then by their distance from it, then by number.
+  const std::vector<int>& nodes_near(int node) const {
+    return nodes_near_[static_cast<std::size_t>(node)];
+  }
 
   /// The level within which a level's groups are ordered, none for the outermost. As in kubelet,
   /// nodes contain sockets on a machine with at least as many sockets as nodes, and sockets contain
@@ -78,11 +84,15 @@ class Machine {
 
   const Layer& at(CpuLevel level) const { return layers_[static_cast<std::size_t>(level)]; }
   void find_around(CpuLevel inner);
+  void find_cores();
+  void find_near();
   int average(CpuLevel level) const;
   CpuSet groups_of(CpuLevel level, const CpuSet& cpus) const;
 
   Topology topology_;
   std::array<Layer, kCpuLevels> layers_;
+  std::vector<std::vector<int>> cores_of_l3_;
+  std::vector<std::vector<int>> nodes_near_;
 };
 
 }  // namespace ka::policy

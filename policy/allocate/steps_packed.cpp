@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <vector>
 
 #include "policy/allocate/steps.hpp"
@@ -35,20 +36,31 @@ void note_listed(Cycle& cycle) {
   cycle.note({.what = Finding::What::kListed, .number = number});
 }
 
-/// The first CPUs of as many cores of an L3 as the rest of the request needs; kubelet drops the
-/// last one when an odd number is needed (takePartialUncore).
+bool has_free(const Cycle& cycle, int l3, int core) {
+  if (cycle.free.count(CpuLevel::kCore, core) == 0) return false;
+  if (cycle.machine.around(CpuLevel::kCore, core, CpuLevel::kL3) == l3) return true;
+  return cycle.free.in(CpuLevel::kCore, core).intersects(cycle.free.in(CpuLevel::kL3, l3));
+}
+
+/// The first CPUs of as many cores of an L3 as the rest of the request needs, where these are just
+/// as many CPUs; kubelet drops the last one when an odd number is needed (takePartialUncore).
 CpuSet piece_of(const Cycle& cycle, int l3) {
   const int per_core = cycle.machine.average_core();
-  int cores = (cycle.needed + per_core - 1) / per_core;
-  const CpuSet free = cycle.free.in(CpuLevel::kL3, l3);
-  CpuSet piece;
-  for (const int core : cycle.machine.inside(CpuLevel::kL3, l3, CpuLevel::kCore)) {
-    const CpuSet cpus = cycle.free.in(CpuLevel::kCore, core);
-    if (!cpus.intersects(free) || cores-- <= 0) continue;
-    piece |= cpus;
+  const auto cores = static_cast<std::size_t>((cycle.needed + per_core - 1) / per_core);
+  std::vector<int> chosen;
+  int size = 0;
+  for (const int core : cycle.machine.cores_of_l3(l3)) {
+    if (chosen.size() == cores) break;
+    if (!has_free(cycle, l3, core)) continue;
+    chosen.push_back(core);
+    size += cycle.free.count(CpuLevel::kCore, core);
   }
   const bool odd = cycle.needed % 2 != 0 && per_core > 1;
-  if (odd && piece.size() > cycle.needed) piece.remove(piece.last());
+  const bool drop = odd && size > cycle.needed;
+  if (size - (drop ? 1 : 0) != cycle.needed) return {};
+  CpuSet piece;
+  for (const int core : chosen) piece |= cycle.free.in(CpuLevel::kCore, core);
+  if (drop) piece.remove(piece.last());
   return piece;
 }
 
@@ -63,7 +75,7 @@ std::map<int, int> cores_that_add_up(const std::map<int, int>& free, int needed)
     std::vector<bool> next(reached.front().size());
     for (std::size_t sum = 0; sum < next.size(); ++sum) {
       for (int cores = 0; cores <= count && !next[sum]; ++cores) {
-        const auto part = static_cast<std::size_t>(cores * size);
+        const auto part = static_cast<std::size_t>(cores) * static_cast<std::size_t>(size);
         next[sum] = part <= sum && reached.back()[sum - part];
       }
     }
@@ -72,11 +84,12 @@ std::map<int, int> cores_that_add_up(const std::map<int, int>& free, int needed)
   std::map<int, int> chosen;
   if (!reached.back().back()) return chosen;
   auto below = reached.rbegin();
-  for (auto entry = free.rbegin(); entry != free.rend(); ++entry) {
+  for (const auto& [size, count] : std::ranges::reverse_view(free)) {
     ++below;
-    const auto& [size, count] = *entry;
     int cores = std::min(count, needed / size);
-    while (!(*below)[static_cast<std::size_t>(needed - cores * size)]) --cores;
+    while (!(*below)[static_cast<std::size_t>(needed) -
+                     static_cast<std::size_t>(cores) * static_cast<std::size_t>(size)])
+      --cores;
     chosen[size] = cores;
     needed -= cores * size;
   }
@@ -105,10 +118,7 @@ void whole_groups(Cycle& cycle) {
 
 void part_of_l3(Cycle& cycle) {
   if (cycle.stage != Stage::kPartOfL3) return;
-  for (const int l3 : cycle.l3_order) {
-    CpuSet piece = piece_of(cycle, l3);
-    if (piece.size() == cycle.needed) list(cycle, std::move(piece));
-  }
+  for (const int l3 : cycle.l3_order) list(cycle, piece_of(cycle, l3));
   note_listed(cycle);
 }
 

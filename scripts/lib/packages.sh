@@ -24,7 +24,7 @@ packages_of() {
       fi
       ;;
     test) # the tests that need no VM
-      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev python3 python3-grpcio jq bzip2 busybox-static \
+      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev valgrind python3 python3-grpcio jq bzip2 busybox-static \
         systemd lintian dpkg-dev mandoc zsh \
         e2fsprogs xfsprogs erofs-utils cryptsetup-bin zstd
       # A libvirtd that the tests start themselves: not libvirt-daemon-system, which would start one of its own.

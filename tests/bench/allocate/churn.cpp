@@ -8,7 +8,9 @@
 #include <ctime>
 #include <fstream>
 #include <queue>
+#include <random>
 
+#include "policy/allocate/allocate.hpp"
 #include "policy/allocate/life.hpp"
 #include "tests/bench/allocate/scenes.hpp"
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machines and requests that allocation is measured on.
+// The machines and decisions that allocation is measured on. Decisions are random, but the same in
+// every run.
 #pragma once
 
-#include <random>
+#include <functional>
+#include <string>
+#include <vector>
 
-#include "policy/allocate/allocate.hpp"
+#include "policy/allocate/machine.hpp"
 #include "tests/machines.hpp"
 
 namespace ka::bench {
@@ -21,14 +24,18 @@ inline policy::Machine huge_machine() {
       {.sockets = 4, .nodes_per_socket = 16, .cores_per_node = 8, .cores_per_l3 = 8});
 }
 
-/// About so many percent of the CPUs, chosen one by one: few whole cores are left.
-inline policy::CpuSet fragmented(const policy::Machine& machine, int percent) {
-  std::mt19937 random(7);
-  policy::CpuSet free;
-  for (const int cpu : machine.cpus()) {
-    if (static_cast<int>(random() % 100) < percent) free.add(cpu);
-  }
-  return free;
-}
+/// Returns something of its answer, so that nothing of it is left out.
+using Decision = std::function<int()>;
+
+struct Kind {
+  std::string name;
+  std::vector<Decision> decisions;
+};
+
+/// `count` decisions of each kind of allocation, and lists of hints. `machine` must outlive them.
+std::vector<Kind> allocations(const policy::Machine& machine, int count);
+
+/// Hints of one to four resources, any of the sets of `nodes` nodes.
+Kind merges(int nodes, int count);
 
 }  // namespace ka::bench

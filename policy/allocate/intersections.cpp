@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/allocate/intersections.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+namespace ka::policy {
+namespace {
+
+/// Up to so many pairs for each set that there can be, trying them all costs less than the sums
+/// over supersets.
+constexpr std::size_t kPairsPerSet = 8;
+
+using MaskList = const std::vector<Mask>*;
+
+/// Sets of up to kExactHintNodes nodes as indices of a table: masks without gaps.
+class Dense {
+ public:
+  explicit Dense(Mask nodes) : nodes_(nodes), gaps_((nodes & (nodes + 1)) != 0) {
+    if (!gaps_) return;
+    for (; nodes != 0; nodes &= nodes - 1) bits_.push_back(nodes & -nodes);
+  }
+
+  std::size_t table_size() const { return std::size_t{1} << std::popcount(nodes_); }
+
+  Mask index_of(Mask mask) const {
+    if (!gaps_) return mask & nodes_;
+    Mask index = 0;
+    for (std::size_t i = 0; i < bits_.size(); ++i) {
+      if ((mask & bits_[i]) != 0) index |= Mask{1} << i;
+    }
+    return index;
+  }
+
+  Mask mask_of(Mask index) const {
+    if (!gaps_) return index;
+    Mask mask = 0;
+    for (std::size_t i = 0; i < bits_.size(); ++i) {
+      if ((index >> i & 1) != 0) mask |= bits_[i];
+    }
+    return mask;
+  }
+
+ private:
+  Mask nodes_;
+  bool gaps_;  ///< among the ids; else a mask is its own index
+  std::vector<Mask> bits_;
+};
+
+using Sets = std::vector<Mask>;
+
+/// Collects sets of nodes, each once, without the empty one.
+class Collected {
+ public:
+  /// `most`: so many are added at most.
+  Collected(std::size_t table_size, std::size_t most) : seen_(table_size) {
+    seen_.front() = 1;
+    sets_.reserve(std::min(table_size, most));
+  }
+
+  void add(Mask set) {
+    if (seen_[set] != 0) return;
+    seen_[set] = 1;
+    sets_.push_back(set);
+  }
+  Sets sets() { return std::move(sets_); }
+
+ private:
+  std::vector<std::uint8_t> seen_;
+  Sets sets_;
+};
+
+using Table = std::vector<std::int64_t>;
+
+/// For every set, adds (sign 1) or takes away again (sign -1) what its supersets hold.
+void sum_supersets(Table& table, std::int64_t sign) {
+  for (std::size_t bit = 1; bit < table.size(); bit <<= 1) {
+    for (std::size_t set = 0; set < table.size(); ++set) {
+      if ((set & bit) == 0) table[set] += sign * table[set | bit];
+    }
+  }
+}
+
+Table superset_sums(const Sets& sets, std::size_t table_size) {
+  Table table(table_size, 0);
+  for (const Mask set : sets) table[set] = 1;
+  sum_supersets(table, 1);
+  return table;
+}
+
+/// How many pairs lie above a set is the product of how many of either do; what remains of it when
+/// the sets above are taken away again are the pairs that intersect in just that set.
+Sets intersections_by_sums(const Sets& ours, const Sets& theirs, std::size_t table_size) {
+  Table pairs = superset_sums(ours, table_size);
+  const Table others = superset_sums(theirs, table_size);
+  for (std::size_t set = 0; set < table_size; ++set) pairs[set] *= others[set];
+  sum_supersets(pairs, -1);
+  Sets found;
+  for (std::size_t set = 1; set < table_size; ++set) {
+    if (pairs[set] > 0) found.push_back(set);
+  }
+  return found;
+}
+
+Sets intersections_by_pairs(const Sets& ours, const Sets& theirs, std::size_t table_size) {
+  Collected found(table_size, ours.size() * theirs.size());
+  for (const Mask set : ours) {
+    for (const Mask other : theirs) found.add(set & other);
+  }
+  return found.sets();
+}
+
+/// All intersections of one mask of each list, pair by pair where the pairs are few.
+std::vector<Mask> all_intersections(const std::vector<MaskList>& lists, Mask nodes) {
+  const Dense dense(nodes);
+  const std::size_t size = dense.table_size();
+  Sets found{size - 1};
+  for (const MaskList& list : lists) {
+    Sets theirs = *list;
+    for (Mask& mask : theirs) mask = dense.index_of(mask);
+    const bool few = found.size() * theirs.size() <= kPairsPerSet * size;
+    found = few ? intersections_by_pairs(found, theirs, size)
+                : intersections_by_sums(found, theirs, size);
+  }
+  for (Mask& set : found) set = dense.mask_of(set);
+  return found;
+}
+
+/// std::popcount calls a library where the processor need not have an instruction for it.
+int width(Mask mask) {
+  constexpr Mask kPairs = 0x5555555555555555, kFours = 0x3333333333333333,
+                 kEights = 0x0f0f0f0f0f0f0f0f, kBytes = 0x0101010101010101;
+  mask -= mask >> 1 & kPairs;
+  mask = (mask & kFours) + (mask >> 2 & kFours);
+  return static_cast<int>(((mask + (mask >> 4)) & kEights) * kBytes >> 56);
+}
+
+/// The widest sets of all that are added: they can still become anything that lies in them.
+class Widest {
+ public:
+  void add(Mask mask) {
+    const int wide = width(mask);
+    if (wide < least_width_ || (wide == least_width_ && mask >= least_)) return;
+    masks_.push_back(mask);
+    if (masks_.size() >= 4 * kKeptIntersections) cut();
+  }
+
+  std::vector<Mask> masks() {
+    cut();
+    return std::move(masks_);
+  }
+
+ private:
+  static bool wider(Mask a, Mask b) {
+    const int wide = width(a), than = width(b);
+    return wide != than ? wide > than : a < b;
+  }
+
+  void cut() {
+    sort_unique(masks_);
+    if (masks_.size() < kKeptIntersections) return;
+    const auto last = masks_.begin() + kKeptIntersections - 1;
+    std::ranges::nth_element(masks_, last, wider);
+    least_ = *last;
+    least_width_ = width(least_);
+    masks_.resize(kKeptIntersections);
+  }
+
+  std::vector<Mask> masks_;
+  /// Of those that are kept in any case, the last: only what comes before it can still count.
+  Mask least_ = ~Mask{0};
+  int least_width_ = 0;
+};
+
+std::vector<Mask> widest_intersections(std::vector<MaskList> lists, Mask nodes) {
+  std::ranges::stable_sort(lists, {}, [](MaskList list) { return list->size(); });
+  std::vector<Mask> found{nodes};
+  for (const MaskList list : lists) {
+    Widest next;
+    for (const Mask mask : found) {
+      for (const Mask choice : *list) next.add(mask & choice);
+    }
+    found = next.masks();
+  }
+  return found;
+}
+
+}  // namespace
+
+void sort_unique(std::vector<Mask>& masks) {
+  std::ranges::sort(masks);
+  const auto repeated = std::ranges::unique(masks);
+  masks.erase(repeated.begin(), repeated.end());
+}
+
+std::vector<Mask> intersections(const std::vector<const std::vector<Mask>*>& lists, Mask nodes) {
+  return std::popcount(nodes) <= kExactHintNodes ? all_intersections(lists, nodes)
+                                                 : widest_intersections(lists, nodes);
+}
+
+}  // namespace ka::policy

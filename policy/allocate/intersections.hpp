@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which sets of nodes can come of one set out of each of several lists?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ka::policy {
+
+/// Nodes by id, bit by bit: kubelet compares masks of equal width as numbers.
+using Mask = std::uint64_t;
+
+/// Up to so many nodes, all distinct intersections are found.
+inline constexpr int kExactHintNodes = 16;
+/// With more nodes, at most so many are kept after each list: the widest.
+inline constexpr std::size_t kKeptIntersections = 1024;
+
+/// The distinct intersections of one mask of each list with `nodes`, in any order. The empty one
+/// may be missing.
+std::vector<Mask> intersections(const std::vector<const std::vector<Mask>*>& lists, Mask nodes);
+
+/// Ascending, each once.
+void sort_unique(std::vector<Mask>& masks);
+
+}  // namespace ka::policy
