@@ -35,14 +35,16 @@ inline std::vector<policy::Cpu> grid_cpus(const Grid& grid) {
   return cpus;
 }
 
-inline policy::Machine machine_of(std::vector<policy::Cpu> cpus) {
-  return policy::Machine(policy::Topology::make(std::move(cpus)).value());
+inline policy::allocate::Machine machine_of(std::vector<policy::Cpu> cpus) {
+  return policy::allocate::Machine(policy::Topology::make(std::move(cpus)).value());
 }
 
-inline policy::Machine grid_machine(const Grid& grid) { return machine_of(grid_cpus(grid)); }
+inline policy::allocate::Machine grid_machine(const Grid& grid) {
+  return machine_of(grid_cpus(grid));
+}
 
 /// Two fast cores with two threads (CPUs 0-3) and four efficient ones (CPUs 4-7), one node.
-inline policy::Machine hybrid_machine() {
+inline policy::allocate::Machine hybrid_machine() {
   std::vector<policy::Cpu> cpus;
   for (int cpu = 0; cpu < 8; ++cpu) {
     const bool fast = cpu < 4;

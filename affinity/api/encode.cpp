@@ -45,8 +45,8 @@ void add_topology(json::object& vcpu, const policy::VcpuFacts& facts) {
   vcpu["numa"] = facts.numa;
 }
 
-json::object container_to_json(const policy::ContainerRecord& record,
-                               const policy::SandboxPlan& plan) {
+json::object container_to_json(const policy::ledger::ContainerRecord& record,
+                               const policy::plan::SandboxPlan& plan) {
   const policy::ContainerFacts& facts = record.facts;
   json::object object{{"id", facts.id},
                       {"name", facts.name},
@@ -56,10 +56,10 @@ json::object container_to_json(const policy::ContainerRecord& record,
                       {"quota", facts.quota},
                       {"period", facts.period},
                       {"exited", facts.exited},
-                      {"source", policy::source_name(record.source)},
+                      {"source", policy::ledger::source_name(record.source)},
                       {"vcpus", ""},
                       {"dedicated", false}};
-  for (const policy::ContainerPlan& planned : plan.containers) {
+  for (const policy::plan::ContainerPlan& planned : plan.containers) {
     if (planned.id != facts.id) continue;
     object["vcpus"] = policy::format_list(planned.vcpus);
     object["dedicated"] = planned.dedicated;
@@ -68,20 +68,20 @@ json::object container_to_json(const policy::ContainerRecord& record,
 }
 
 /// What is known of an exclusive container's isolation; null for every other one.
-const policy::ContainerIsolation* find_isolation(const engine::SandboxView& view,
-                                                 const std::string& container) {
+const policy::plan::ContainerIsolation* find_isolation(const engine::SandboxView& view,
+                                                       const std::string& container) {
   const auto found =
-      std::ranges::find(view.isolation, container, &policy::ContainerIsolation::container);
+      std::ranges::find(view.isolation, container, &policy::plan::ContainerIsolation::container);
   return found == view.isolation.end() ? nullptr : &*found;
 }
 
 void add_isolation(json::object& container, const engine::SandboxView& view,
-                   const policy::ContainerIsolation* isolation) {
+                   const policy::plan::ContainerIsolation* isolation) {
   container["isolated"] = isolation == nullptr ? json::value() : isolation->isolated();
   json::array obstacles;
   if (isolation != nullptr) {
-    for (const policy::NotIsolated& obstacle : isolation->obstacles) {
-      obstacles.push_back({{"reason", policy::obstacle_name(obstacle.obstacle)},
+    for (const policy::plan::NotIsolated& obstacle : isolation->obstacles) {
+      obstacles.push_back({{"reason", policy::plan::obstacle_name(obstacle.obstacle)},
                            {"subject", obstacle.subject},
                            {"cpus", policy::format_list(obstacle.cpus)},
                            {"text", engine::obstacle_text(obstacle)},
@@ -165,9 +165,10 @@ json::value guest_to_json(const engine::GuestView* guest) {
   return object;
 }
 
-json::array codes(const std::vector<policy::Note>& notes) {
+json::array codes(const std::vector<policy::plan::Note>& notes) {
   json::array array;
-  for (const policy::Note& note : notes) array.emplace_back(policy::code_name(note.code));
+  for (const policy::plan::Note& note : notes)
+    array.emplace_back(policy::plan::code_name(note.code));
   return array;
 }
 
@@ -193,8 +194,9 @@ void add_threads(json::object& sandbox, const engine::SandboxView& view) {
   int drift = 0;
   for (const engine::ThreadView& thread : view.threads) {
     const bool drifted = !view.released && thread.drifted();
-    const bool by_hand = std::ranges::any_of(
-        view.pod.overrides, [&](const auto& given) { return policy::is_for(given, thread.facts); });
+    const bool by_hand = std::ranges::any_of(view.pod.overrides, [&](const auto& given) {
+      return policy::plan::is_for(given, thread.facts);
+    });
     threads.push_back(thread_to_json(thread, drifted, by_hand));
     drift += drifted ? 1 : 0;
   }
@@ -230,9 +232,9 @@ std::string iso_time(std::chrono::system_clock::time_point time) {
 }
 
 /// `now`: seconds of the monotonic clock.
-json::object override_to_json(const policy::Pin& given, std::int64_t now) {
+json::object override_to_json(const policy::ledger::Pin& given, std::int64_t now) {
   json::object object{
-      {"thread", policy::override_subject(given)},
+      {"thread", policy::plan::override_subject(given)},
       {"role", policy::role_name(given.role)},
       {"cpus", policy::format_list(given.cpus)},
       {"pid", given.pid},
@@ -246,7 +248,7 @@ json::object override_to_json(const policy::Pin& given, std::int64_t now) {
 
 json::array overrides_to_json(const engine::SandboxView& view) {
   json::array array;
-  for (const policy::Pin& given : view.pod.overrides) {
+  for (const policy::ledger::Pin& given : view.pod.overrides) {
     array.push_back(override_to_json(given, view.now));
   }
   return array;
@@ -323,7 +325,7 @@ json::object to_json(const engine::SandboxView& view) {
   sandbox["handler"] = view.pod.handler;
   sandbox["vmm_pid"] = view.pod.vmm ? view.pod.vmm->pid : 0;
   if (!view.pod.domain.empty()) sandbox["domain"] = view.pod.domain;
-  sandbox["source"] = policy::source_name(view.pod.source);
+  sandbox["source"] = policy::ledger::source_name(view.pod.source);
   sandbox["cgroup"] = view.cgroup;
   sandbox["cgroup_cpus"] =
       view.cgroup_cpus ? json::value(policy::format_list(*view.cgroup_cpus)) : json::value();
@@ -375,7 +377,7 @@ json::array sources_to_json(const engine::Engine& engine) {
   json::array sources;
   for (const auto& [source, view] : engine.sources()) {
     sources.push_back(
-        {{"source", policy::source_name(source)}, {"up", view.up}, {"text", view.text}});
+        {{"source", policy::ledger::source_name(source)}, {"up", view.up}, {"text", view.text}});
   }
   return sources;
 }

@@ -62,7 +62,7 @@ std::string container_text(const policy::ContainerFacts& container) {
 void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
   if (view.pod.vmm) {
     facts.add("the VM is process " + std::to_string(view.pod.vmm->pid),
-              policy::source_name(view.pod.source));
+              policy::ledger::source_name(view.pod.source));
   }
   policy::VcpuSet vcpus;
   for (const policy::VcpuFacts& vcpu : view.vcpus) vcpus.add(vcpu.index);
@@ -70,10 +70,11 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
             view.vcpu_source);
   for (const std::string& conflict : view.conflicts) facts.add(conflict, "cross-check");
   for (const auto& [id, record] : view.pod.containers) {
-    facts.add(container_text(record.facts), policy::source_name(record.source));
+    facts.add(container_text(record.facts), policy::ledger::source_name(record.source));
   }
-  for (const policy::Pin& given : view.pod.overrides) {
-    facts.add(policy::override_subject(given) + " is to be on " + cpus_text(given.cpus), "by hand");
+  for (const policy::ledger::Pin& given : view.pod.overrides) {
+    facts.add(policy::plan::override_subject(given) + " is to be on " + cpus_text(given.cpus),
+              "by hand");
   }
   if (view.cgroup_cpus) {
     facts.add("its cgroup " + view.cgroup + " allows " + cpus_text(*view.cgroup_cpus), "cgroup");
@@ -157,7 +158,7 @@ void add_guest_results(json::array& results, const engine::SandboxView& view) {
 }
 
 void add_node_facts(Facts& facts, const engine::Engine& engine, const engine::SandboxView& view) {
-  const policy::Ledger& ledger = engine.ledger();
+  const policy::ledger::Ledger& ledger = engine.ledger();
   const CpuSet others = ledger.exclusive_to_others(view.pod.id);
   if (!others.empty()) {
     facts.add(cpus_text(others) + (others.size() == 1 ? " belongs" : " belong") +
@@ -171,12 +172,13 @@ void add_node_facts(Facts& facts, const engine::Engine& engine, const engine::Sa
 
 void add_source_facts(Facts& facts, const engine::Engine& engine) {
   for (const auto& [source, view] : engine.sources()) {
-    facts.add((view.up ? "heard: " : "not heard: ") + view.text, policy::source_name(source));
+    facts.add((view.up ? "heard: " : "not heard: ") + view.text,
+              policy::ledger::source_name(source));
   }
 }
 
 void add_setting_facts(Facts& facts, const engine::Options& options,
-                       const policy::Settings& settings) {
+                       const policy::plan::Settings& settings) {
   constexpr std::string_view kSource = "configuration";
   facts.add(
       "vcpu_pinning is \"" + std::string(words::vcpu_pinning_name(settings.vcpu_pinning)) + '"',
@@ -195,10 +197,10 @@ void add_setting_facts(Facts& facts, const engine::Options& options,
   if (options.observe) facts.add("mode is \"observe\": nothing is written", kSource);
 }
 
-json::array notes_to_json(const std::vector<policy::Note>& notes) {
+json::array notes_to_json(const std::vector<policy::plan::Note>& notes) {
   json::array array;
-  for (const policy::Note& note : notes) {
-    array.push_back({{"code", policy::code_name(note.code)},
+  for (const policy::plan::Note& note : notes) {
+    array.push_back({{"code", policy::plan::code_name(note.code)},
                      {"text", words::sentence(note)},
                      {"subject", note.subject},
                      {"cpus", policy::format_list(note.cpus)}});
@@ -219,7 +221,7 @@ policy::VcpuSet vcpus_away(const engine::SandboxView& view) {
   return away;
 }
 
-std::string dedicated_text(const policy::VcpuPlan& vcpu, bool away) {
+std::string dedicated_text(const policy::plan::VcpuPlan& vcpu, bool away) {
   return "vCPU " + std::to_string(vcpu.index) + (away ? " is to run only on " : " runs only on ") +
          cpus_text(vcpu.cpus) + ", for container " + vcpu.container;
 }
@@ -245,9 +247,9 @@ std::string floating_text(const policy::VcpuSet& vcpus, const Floating& floating
 void add_vcpu_results(json::array& results, const engine::SandboxView& view) {
   const policy::VcpuSet away = vcpus_away(view);
   std::map<Floating, policy::VcpuSet> floating;
-  for (const policy::VcpuPlan& vcpu : view.plan.vcpus) {
+  for (const policy::plan::VcpuPlan& vcpu : view.plan.vcpus) {
     if (!vcpu.placed) continue;
-    if (vcpu.role == policy::VcpuRole::kDedicated) {
+    if (vcpu.role == policy::plan::VcpuRole::kDedicated) {
       results.emplace_back(dedicated_text(vcpu, away.contains(vcpu.index)));
     } else {
       floating[{vcpu.cpus, vcpu.container, away.contains(vcpu.index)}].add(vcpu.index);
@@ -329,7 +331,7 @@ json::array results_of(const engine::SandboxView& view) {
   if (view.observed) {
     results.emplace_back("mode is \"observe\": what follows is the plan, and nobody writes it");
   }
-  for (const policy::ContainerIsolation& container : view.isolation) {
+  for (const policy::plan::ContainerIsolation& container : view.isolation) {
     results.emplace_back(engine::isolation_text(container));
   }
   add_vcpu_results(results, view);

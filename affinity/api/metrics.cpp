@@ -66,18 +66,18 @@ void add_interrupts(const engine::SandboxView& view, Totals& totals) {
 
 /// A container with two obstacles counts for both.
 void add_isolation(const engine::SandboxView& view, Totals& totals) {
-  for (const policy::ContainerIsolation& container : view.isolation) {
+  for (const policy::plan::ContainerIsolation& container : view.isolation) {
     totals.isolated += container.isolated() ? 1 : 0;
-    for (const policy::NotIsolated& obstacle : container.obstacles) {
-      ++totals.not_isolated[policy::obstacle_name(obstacle.obstacle)];
+    for (const policy::plan::NotIsolated& obstacle : container.obstacles) {
+      ++totals.not_isolated[policy::plan::obstacle_name(obstacle.obstacle)];
     }
   }
 }
 
 Totals add_up(const engine::Engine& engine) {
   Totals totals;
-  for (const policy::Obstacle obstacle : policy::kObstacles) {
-    totals.not_isolated[policy::obstacle_name(obstacle)] = 0;
+  for (const policy::plan::Obstacle obstacle : policy::plan::kObstacles) {
+    totals.not_isolated[policy::plan::obstacle_name(obstacle)] = 0;
   }
   for (const policy::Role role : policy::kRoles) totals.threads[policy::role_name(role)] = 0;
   for (const std::string& id : engine.sandbox_ids()) {
@@ -94,7 +94,8 @@ Totals add_up(const engine::Engine& engine) {
       totals.drifted += !view->released && thread.drifted() ? 1 : 0;
       totals.unmanaged += thread.managed ? 0 : 1;
     }
-    for (const auto& note : view->plan.warnings) ++totals.warnings[policy::code_name(note.code)];
+    for (const auto& note : view->plan.warnings)
+      ++totals.warnings[policy::plan::code_name(note.code)];
   }
   return totals;
 }
@@ -243,7 +244,7 @@ void add_trespasses(Page& page, const engine::Trespasses& trespasses) {
 }
 
 /// A pod's name and a container's, or their ids where there is no name.
-Labels wait_labels(const policy::PodRecord& pod, const std::string& container) {
+Labels wait_labels(const policy::ledger::PodRecord& pod, const std::string& container) {
   const auto record = pod.containers.find(container);
   const bool named = record != pod.containers.end() && !record->second.facts.name.empty();
   return {{"pod", pod.pod_name.empty() ? pod.id : pod.pod_name},
@@ -255,7 +256,7 @@ void add_waits(Page& page, engine::Engine& engine) {
   constexpr double kNanoseconds = 1e9;
   std::map<Labels, double> seconds;
   for (const auto& [id, sums] : engine.read_vcpu_waits().sums()) {
-    const policy::PodRecord* pod = engine.ledger().find(id);
+    const policy::ledger::PodRecord* pod = engine.ledger().find(id);
     if (pod == nullptr) continue;
     for (const auto& [container, sum] : sums) {
       seconds[wait_labels(*pod, container)] += static_cast<double>(sum) / kNanoseconds;
@@ -270,14 +271,14 @@ void add_waits(Page& page, engine::Engine& engine) {
 std::map<std::string_view, double> sources_up(const engine::Engine& engine) {
   std::map<std::string_view, double> up;
   for (const auto& [source, view] : engine.sources()) {
-    up[policy::source_name(source)] = view.up ? 1 : 0;
+    up[policy::ledger::source_name(source)] = view.up ? 1 : 0;
   }
   return up;
 }
 
 void add_gauges(Page& page, const engine::Engine& engine) {
   const Totals totals = add_up(engine);
-  const policy::Ledger& ledger = engine.ledger();
+  const policy::ledger::Ledger& ledger = engine.ledger();
   page.gauge("kata_affinity_sandboxes", "VM sandboxes.",
              static_cast<double>(engine.sandbox_ids().size()));
   page.gauge("kata_affinity_pods", "Pods of all runtimes.",

@@ -24,7 +24,7 @@ struct Tenants {
 
 using ByCpu = std::map<int, Tenants>;
 
-void add_owners(const policy::Ledger& ledger, ByCpu& cpus) {
+void add_owners(const policy::ledger::Ledger& ledger, ByCpu& cpus) {
   for (const auto& [id, pod] : ledger.pods()) {
     for (const auto& [container_id, record] : pod.containers) {
       if (!record.facts.exclusive) continue;
@@ -40,8 +40,8 @@ void add_owners(const policy::Ledger& ledger, ByCpu& cpus) {
 }
 
 /// kubelet writes its file before the runtime hears of a pod.
-void add_unreported(const policy::Ledger& ledger, ByCpu& cpus) {
-  for (const policy::Claim& claim : ledger.unreported_claims()) {
+void add_unreported(const policy::ledger::Ledger& ledger, ByCpu& cpus) {
+  for (const policy::ledger::Claim& claim : ledger.unreported_claims()) {
     for (const int cpu : claim.cpus) {
       cpus[cpu].owners.push_back({{"pod", claim.pod_uid},
                                   {"pod_name", ""},
@@ -55,7 +55,7 @@ void add_unreported(const policy::Ledger& ledger, ByCpu& cpus) {
 
 /// Whether the owners that are containers of this sandbox have their CPUs to themselves.
 void add_isolation(const engine::SandboxView& view, ByCpu& cpus) {
-  for (const policy::ContainerIsolation& container : view.isolation) {
+  for (const policy::plan::ContainerIsolation& container : view.isolation) {
     for (const int cpu : container.cpus) {
       for (json::value& owner : cpus[cpu].owners) {
         json::object& object = owner.as_object();
@@ -71,8 +71,8 @@ void add_isolation(const engine::SandboxView& view, ByCpu& cpus) {
 
 void add_sandbox(const engine::SandboxView& view, ByCpu& cpus) {
   add_isolation(view, cpus);
-  for (const policy::VcpuPlan& vcpu : view.plan.vcpus) {
-    if (vcpu.role != policy::VcpuRole::kDedicated) continue;
+  for (const policy::plan::VcpuPlan& vcpu : view.plan.vcpus) {
+    if (vcpu.role != policy::plan::VcpuRole::kDedicated) continue;
     cpus[vcpu.cpus.first()].vcpus.push_back(
         {{"sandbox", view.pod.id}, {"vcpu", vcpu.index}, {"container", vcpu.container}});
   }

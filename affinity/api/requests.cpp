@@ -17,10 +17,10 @@ namespace {
 constexpr std::int64_t kMaxPinSeconds = 365LL * 24 * 60 * 60;
 
 /// The threads that a path names, without CPUs.
-base::Result<policy::Pin> read_threads(const std::string& role, const std::string& thread) {
+base::Result<policy::ledger::Pin> read_threads(const std::string& role, const std::string& thread) {
   constexpr policy::Role kPinnable[] = {policy::Role::kVcpu, policy::Role::kEmulator,
                                         policy::Role::kIothread, policy::Role::kVhost};
-  policy::Pin given;
+  policy::ledger::Pin given;
   const auto known = policy::parse_role(role);
   if (!known || std::ranges::find(kPinnable, *known) == std::end(kPinnable)) {
     return base::fail(base::ErrorCode::kNotFound,
@@ -43,16 +43,17 @@ base::Result<policy::Pin> read_threads(const std::string& role, const std::strin
 
 }  // namespace
 
-base::Result<policy::Event> read_pin(const std::string& sandbox, const std::string& role,
-                                     const std::string& thread, std::string_view body,
-                                     const std::optional<http::Peer>& peer) {
+base::Result<policy::ledger::Event> read_pin(const std::string& sandbox, const std::string& role,
+                                             const std::string& thread, std::string_view body,
+                                             const std::optional<http::Peer>& peer) {
   auto given = read_threads(role, thread);
   if (!given) return unexpected(std::move(given.error()));
   const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
   base::Complaint complaint;
   base::Fields fields(*document, "", complaint);
-  policy::OverrideSet event{.sandbox = sandbox, .value = {}, .force = false, .lasts_for = {}};
+  policy::ledger::OverrideSet event{
+      .sandbox = sandbox, .value = {}, .force = false, .lasts_for = {}};
   fields.require({"cpus"});
   fields.read("cpus", given->cpus);
   fields.read("force", event.force);
@@ -71,26 +72,27 @@ base::Result<policy::Event> read_pin(const std::string& sandbox, const std::stri
     event.value.uid = peer->uid;
     event.value.pid = peer->pid;
   }
-  return policy::Event{policy::Source::kApi, std::move(event)};
+  return policy::ledger::Event{policy::ledger::Source::kApi, std::move(event)};
 }
 
-base::Result<policy::Event> read_unpin(const std::string& sandbox, const std::string& role,
-                                       const std::string& thread) {
+base::Result<policy::ledger::Event> read_unpin(const std::string& sandbox, const std::string& role,
+                                               const std::string& thread) {
   auto given = read_threads(role, thread);
   if (!given) return unexpected(std::move(given.error()));
-  return policy::Event{policy::Source::kApi,
-                       policy::OverrideSet{.sandbox = sandbox, .value = std::move(*given)}};
+  return policy::ledger::Event{
+      policy::ledger::Source::kApi,
+      policy::ledger::OverrideSet{.sandbox = sandbox, .value = std::move(*given)}};
 }
 
-base::Result<policy::Event> read_sandbox(policy::Source source, const std::string& id,
-                                         std::string_view body) {
+base::Result<policy::ledger::Event> read_sandbox(policy::ledger::Source source,
+                                                 const std::string& id, std::string_view body) {
   const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
   base::Complaint complaint;
   base::Fields fields(*document, "", complaint);
-  policy::PodSeen pod{.id = id};
+  policy::ledger::PodSeen pod{.id = id};
   words::read_pod_fields(fields, pod);
-  if (source == policy::Source::kProxy) words::read_proxy_fields(fields, pod);
+  if (source == policy::ledger::Source::kProxy) words::read_proxy_fields(fields, pod);
   fields.finish();
   if (!complaint.empty()) return unexpected(complaint.error());
   if (!pod.qmp_socket.empty()) {
@@ -99,22 +101,23 @@ base::Result<policy::Event> read_sandbox(policy::Source source, const std::strin
   if (!pod.agent.empty()) {
     if (auto good = guest::parse_address(pod.agent); !good) return unexpected(good.error());
   }
-  return policy::Event{source, std::move(pod)};
+  return policy::ledger::Event{source, std::move(pod)};
 }
 
-base::Result<policy::Event> read_container(policy::Source source, const std::string& sandbox,
-                                           const std::string& id, std::string_view body) {
+base::Result<policy::ledger::Event> read_container(policy::ledger::Source source,
+                                                   const std::string& sandbox,
+                                                   const std::string& id, std::string_view body) {
   const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
   base::Complaint complaint;
   base::Fields fields(*document, "", complaint);
-  policy::ContainerSeen seen{.sandbox = sandbox, .container = {.id = id}, .exclusive = {}};
+  policy::ledger::ContainerSeen seen{.sandbox = sandbox, .container = {.id = id}, .exclusive = {}};
   words::read_spec_fields(fields, seen.container);
   bool exclusive = false;
   if (fields.read("exclusive", exclusive)) seen.exclusive = exclusive;
   fields.finish();
   if (!complaint.empty()) return unexpected(complaint.error());
-  return policy::Event{source, std::move(seen)};
+  return policy::ledger::Event{source, std::move(seen)};
 }
 
 }  // namespace ka::api

@@ -108,10 +108,10 @@ base::Result<void> take_ids(const Route& route, const Path& path, Call& call) {
 }
 
 base::Result<void> take_source(const std::string& name, Call& call) {
-  if (name != policy::source_name(policy::Source::kProxy)) {
+  if (name != policy::ledger::source_name(policy::ledger::Source::kProxy)) {
     return base::fail(ErrorCode::kInvalid, "source: only \"proxy\" may be named");
   }
-  call.source = policy::Source::kProxy;
+  call.source = policy::ledger::Source::kProxy;
   return {};
 }
 
@@ -236,21 +236,21 @@ Response Router::release(const Call& call) {
   return answer_outcome(call.only.empty() ? engine_.release_all() : engine_.release(call.only));
 }
 
-Response Router::submit(const base::Result<policy::Event>& event) {
+Response Router::submit(const base::Result<policy::ledger::Event>& event) {
   return event ? answer_outcome(engine_.submit(*event)) : refuse(event.error());
 }
 
 Response Router::put_sandbox(const Call& call) {
   auto event = read_sandbox(call.source, call.sandbox, call.body);
-  const bool names_domain = event && !std::get<policy::PodSeen>(event->body).domain.empty();
-  if (names_domain && !engine_.sources().contains(policy::Source::kLibvirt)) {
+  const bool names_domain = event && !std::get<policy::ledger::PodSeen>(event->body).domain.empty();
+  if (names_domain && !engine_.sources().contains(policy::ledger::Source::kLibvirt)) {
     return submit(base::fail(ErrorCode::kInvalid, "domain: libvirt is not asked (libvirt_uri)"));
   }
   return submit(event);
 }
 
 Response Router::delete_sandbox(const Call& call) {
-  return submit(policy::Event{call.source, policy::PodGone{call.sandbox}});
+  return submit(policy::ledger::Event{call.source, policy::ledger::PodGone{call.sandbox}});
 }
 
 Response Router::put_container(const Call& call) {
@@ -258,7 +258,8 @@ Response Router::put_container(const Call& call) {
 }
 
 Response Router::delete_container(const Call& call) {
-  return submit(policy::Event{call.source, policy::ContainerGone{call.sandbox, call.container}});
+  return submit(policy::ledger::Event{call.source,
+                                      policy::ledger::ContainerGone{call.sandbox, call.container}});
 }
 
 Response Router::put_pin(const Call& call) {

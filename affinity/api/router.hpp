@@ -26,7 +26,7 @@ struct Call {
   std::string only;       ///< ?id=; empty: all sandboxes
   /// ?source=proxy: the shim proxy passes on what containerd asked its shim for. Else whoever calls
   /// speaks for himself.
-  policy::Source source = policy::Source::kApi;
+  policy::ledger::Source source = policy::ledger::Source::kApi;
   std::string_view body;
   std::optional<http::Peer> peer;  ///< who calls, where that is known
 };
@@ -62,7 +62,7 @@ class Router {
   http::Response delete_pin(const Call& call);
 
  private:
-  http::Response submit(const base::Result<policy::Event>& event);
+  http::Response submit(const base::Result<policy::ledger::Event>& event);
   http::Response answer_outcome(const base::Result<engine::Outcome>& outcome) const;
 
   engine::Engine& engine_;

@@ -13,15 +13,16 @@ namespace {
 
 namespace json = boost::json;
 
-json::array silent_sources(const policy::StartGate& gate) {
+json::array silent_sources(const policy::ledger::StartGate& gate) {
   json::array names;
-  for (const policy::Source source : gate.silent()) names.emplace_back(policy::source_name(source));
+  for (const policy::ledger::Source source : gate.silent())
+    names.emplace_back(policy::ledger::source_name(source));
   return names;
 }
 
-json::array lost_state(const policy::StartGate& gate) {
+json::array lost_state(const policy::ledger::StartGate& gate) {
   json::array lost;
-  for (const policy::LostState& one : gate.lost()) {
+  for (const policy::ledger::LostState& one : gate.lost()) {
     lost.push_back({{"file", one.file}, {"sandbox", one.pod}, {"reason", one.reason}});
   }
   return lost;
@@ -34,7 +35,7 @@ std::string unsaved_text(const std::string& pod, const std::string& reason) {
 }  // namespace
 
 json::object start_to_json(const engine::Engine& engine) {
-  const policy::StartGate& gate = engine.gate();
+  const policy::ledger::StartGate& gate = engine.gate();
   json::array warnings = start_warnings(engine);
   const bool is_done_without = gate.may_widen() && !gate.silent().empty();
   if (is_done_without) warnings.emplace_back(engine::silent_text(gate));

@@ -18,27 +18,28 @@ namespace {
 class Machines {
  public:
   /// By what --topology takes.
-  base::Result<const policy::Machine*> find(const std::string& name) {
+  base::Result<const policy::allocate::Machine*> find(const std::string& name) {
     return remember(name, [&] { return host::load_topology(name); });
   }
 
   /// By a topology as JSON.
-  base::Result<const policy::Machine*> find(const boost::json::object& document) {
+  base::Result<const policy::allocate::Machine*> find(const boost::json::object& document) {
     return remember(boost::json::serialize(document),
                     [&] { return words::topology_from_json(document); });
   }
 
  private:
   template <typename Load>
-  base::Result<const policy::Machine*> remember(const std::string& key, const Load& load) {
+  base::Result<const policy::allocate::Machine*> remember(const std::string& key,
+                                                          const Load& load) {
     const auto known = machines_.find(key);
     if (known != machines_.end()) return &known->second;
     auto topology = load();
     if (!topology) return unexpected(std::move(topology.error()));
-    return &machines_.emplace(key, policy::Machine(*std::move(topology))).first->second;
+    return &machines_.emplace(key, policy::allocate::Machine(*std::move(topology))).first->second;
   }
 
-  std::map<std::string, policy::Machine> machines_;
+  std::map<std::string, policy::allocate::Machine> machines_;
 };
 
 void read_optional(base::Fields& fields, const char* name, std::optional<std::string>& into) {
@@ -71,8 +72,9 @@ base::Result<AllocateOptions> options_of(AllocateOptions options,
   return options;
 }
 
-base::Result<const policy::Machine*> machine_of(const boost::json::value& document,
-                                                const std::string& otherwise, Machines& machines) {
+base::Result<const policy::allocate::Machine*> machine_of(const boost::json::value& document,
+                                                          const std::string& otherwise,
+                                                          Machines& machines) {
   const auto* object = document.if_object();
   const auto* topology = object == nullptr ? nullptr : object->if_contains("topology");
   if (topology == nullptr) return machines.find(otherwise);

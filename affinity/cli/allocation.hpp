@@ -13,7 +13,7 @@ namespace ka::cli {
 
 /// The CPUs, or why there are none, as JSON; kInvalid for options that make no sense.
 base::Result<boost::json::object> allocation(const AllocateOptions& options,
-                                             const policy::Machine& machine);
+                                             const policy::allocate::Machine& machine);
 
 /// `allocate --batch`: each line may name what the options name, and has precedence over them.
 Exit run_allocate_batch(const AllocateOptions& options, Output& output);

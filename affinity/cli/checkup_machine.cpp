@@ -95,7 +95,7 @@ policy::CpuSet owned_cpus(const fs::path& root) {
   policy::CpuSet owned;
   const auto state = read_kubelet_state(root);
   if (!state || !state->seen.claims) return owned;
-  for (const policy::Claim& claim : *state->seen.claims) owned |= claim.cpus;
+  for (const policy::ledger::Claim& claim : *state->seen.claims) owned |= claim.cpus;
   return owned;
 }
 

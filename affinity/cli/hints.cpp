@@ -12,9 +12,9 @@
 namespace ka::cli {
 namespace {
 
-base::Result<policy::CpuHintProblem> read_problem(const HintsOptions& options,
-                                                  const policy::Machine& machine) {
-  policy::CpuHintProblem problem{.available = machine.cpus(), .cpus = options.cpus};
+base::Result<policy::allocate::CpuHintProblem> read_problem(
+    const HintsOptions& options, const policy::allocate::Machine& machine) {
+  policy::allocate::CpuHintProblem problem{.available = machine.cpus(), .cpus = options.cpus};
   const policy::CpuSet& known = machine.topology().all();
   if (options.available) {
     auto set = read_set("--available", *options.available, known);
@@ -34,21 +34,22 @@ base::Result<policy::CpuHintProblem> read_problem(const HintsOptions& options,
   const auto flags = read_policy_options(options.options);
   if (!flags) return unexpected(flags.error());
   problem.options = *flags;
-  const auto refused = policy::refused_options(*flags, machine, policy::HintPolicy::kBestEffort);
+  const auto refused =
+      policy::allocate::refused_options(*flags, machine, policy::allocate::HintPolicy::kBestEffort);
   if (refused) return base::fail(base::ErrorCode::kInvalid, *refused);
   return problem;
 }
 
-boost::json::object to_json(const std::vector<policy::Hint>& hints) {
+boost::json::object to_json(const std::vector<policy::allocate::Hint>& hints) {
   boost::json::array list;
-  for (const policy::Hint& hint : hints) list.push_back(words::to_json(hint));
+  for (const policy::allocate::Hint& hint : hints) list.push_back(words::to_json(hint));
   return {{"hints", std::move(list)}};
 }
 
-std::string describe(const std::vector<policy::Hint>& hints) {
+std::string describe(const std::vector<policy::allocate::Hint>& hints) {
   if (hints.empty()) return "no set of NUMA nodes has enough CPUs\n";
   std::string text;
-  for (const policy::Hint& hint : hints) {
+  for (const policy::allocate::Hint& hint : hints) {
     text += "NUMA nodes " + policy::format_list(hint.affinity.value_or(policy::NodeSet{})) +
             (hint.preferred ? ", preferred\n" : "\n");
   }
@@ -60,10 +61,10 @@ std::string describe(const std::vector<policy::Hint>& hints) {
 Exit run(const HintsOptions& options, Output& output) {
   auto topology = host::load_topology(options.topology);
   if (!topology) return output.fail(topology.error());
-  const policy::Machine machine(*std::move(topology));
+  const policy::allocate::Machine machine(*std::move(topology));
   const auto problem = read_problem(options, machine);
   if (!problem) return output.fail(problem.error());
-  const auto hints = policy::cpu_hints(machine, *problem);
+  const auto hints = policy::allocate::cpu_hints(machine, *problem);
   output.show(to_json(hints), [&hints] { return describe(hints); });
   return hints.empty() ? Exit::kNo : Exit::kDone;
 }

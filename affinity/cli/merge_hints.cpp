@@ -10,7 +10,7 @@
 namespace ka::cli {
 namespace {
 
-std::string describe(const policy::MergedHint& hint) {
+std::string describe(const policy::allocate::MergedHint& hint) {
   const std::string nodes = hint.affinity ? policy::format_list(*hint.affinity) : "any";
   return "NUMA nodes " + nodes + (hint.preferred ? ", preferred" : ", not preferred") +
          (hint.admit ? ", admitted\n" : ", refused\n");
@@ -19,7 +19,7 @@ std::string describe(const policy::MergedHint& hint) {
 base::Result<boost::json::object> answer(const boost::json::value& document) {
   const auto problem = words::hint_problem_from_json(document);
   if (!problem) return unexpected(problem.error());
-  const auto merged = policy::merge_hints(*problem);
+  const auto merged = policy::allocate::merge_hints(*problem);
   if (!merged) return base::fail(base::ErrorCode::kInvalid, merged.error());
   return words::to_json(*merged);
 }
@@ -32,7 +32,7 @@ Exit run(const MergeHintsOptions& options, Output& output) {
   if (!document) return output.fail(document.error());
   const auto problem = words::hint_problem_from_json(*document);
   if (!problem) return output.fail(problem.error());
-  const auto merged = policy::merge_hints(*problem);
+  const auto merged = policy::allocate::merge_hints(*problem);
   if (!merged) return output.fail({base::ErrorCode::kInvalid, merged.error(), 0});
   output.show(words::to_json(*merged), [&merged] { return describe(*merged); });
   return Exit::kDone;

@@ -61,7 +61,8 @@ void declare_wishes(CLI::App& command, AllocateOptions& options) {
 
 std::vector<std::string> strategies() {
   std::vector<std::string> names;
-  for (const policy::Pipeline& policy : policy::builtin_policies()) names.push_back(policy.name);
+  for (const policy::allocate::Pipeline& policy : policy::allocate::builtin_policies())
+    names.push_back(policy.name);
   return names;
 }
 

@@ -33,7 +33,7 @@ base::Result<words::Scenario> read_scenario(const PlanOptions& options) {
   return scenario;
 }
 
-base::Result<std::optional<policy::Plan>> read_previous(const std::string& file) {
+base::Result<std::optional<policy::plan::Plan>> read_previous(const std::string& file) {
   if (file.empty()) return std::nullopt;
   const auto document = read_json_input(file);
   if (!document) return unexpected(document.error());
@@ -53,10 +53,10 @@ std::string line(const std::string& thread, const policy::CpuSet& cpus) {
   return line(thread, "", policy::format_list(cpus), "");
 }
 
-std::string describe_threads(const policy::SandboxPlan& plan) {
+std::string describe_threads(const policy::plan::SandboxPlan& plan) {
   std::string text;
-  for (const policy::VcpuPlan& vcpu : plan.vcpus) {
-    const bool dedicated = vcpu.role == policy::VcpuRole::kDedicated;
+  for (const policy::plan::VcpuPlan& vcpu : plan.vcpus) {
+    const bool dedicated = vcpu.role == policy::plan::VcpuRole::kDedicated;
     text += line(fmt::format("vCPU {}", vcpu.index), dedicated ? "dedicated" : "floating",
                  policy::format_list(vcpu.cpus), vcpu.container);
   }
@@ -68,7 +68,7 @@ std::string describe_threads(const policy::SandboxPlan& plan) {
   return text + line("helpers", plan.helpers);
 }
 
-std::string describe(const policy::SandboxPlan& plan) {
+std::string describe(const policy::plan::SandboxPlan& plan) {
   std::string text = fmt::format("sandbox {}: mask {}, mems {}\n", plan.id,
                                  plan.mask.empty() ? "none" : policy::format_list(plan.mask),
                                  plan.mems.empty() ? "none" : policy::format_list(plan.mems));
@@ -79,7 +79,7 @@ std::string describe(const policy::SandboxPlan& plan) {
   return text;
 }
 
-std::string describe(const policy::Plan& plan) {
+std::string describe(const policy::plan::Plan& plan) {
   std::string text;
   for (const auto& sandbox : plan.sandboxes) text += (text.empty() ? "" : "\n") + describe(sandbox);
   return text;
@@ -92,8 +92,8 @@ Exit run(const PlanOptions& options, Output& output) {
   if (!scenario) return output.fail(scenario.error());
   const auto previous = read_previous(options.previous);
   if (!previous) return output.fail(previous.error());
-  const policy::Plan plan =
-      policy::plan(scenario->snapshot, scenario->settings, *previous ? &**previous : nullptr);
+  const policy::plan::Plan plan =
+      policy::plan::plan(scenario->snapshot, scenario->settings, *previous ? &**previous : nullptr);
   output.show(words::to_json(plan), [&plan] { return describe(plan); });
   return Exit::kDone;
 }

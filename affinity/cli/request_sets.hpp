@@ -25,10 +25,11 @@ base::Result<policy::IdSet<Tag>> read_set(const std::string& option, const std::
 }
 
 /// Options of kubelet's static policy by name; the error names one that there is not.
-base::Result<policy::OptionSet> read_policy_options(const std::vector<std::string>& names);
+base::Result<policy::allocate::OptionSet> read_policy_options(
+    const std::vector<std::string>& names);
 
 /// The same with a strategy: "distributed" is an option of kubelet's, which "fitted" contradicts.
-base::Result<policy::OptionSet> read_strategy(const std::string& strategy,
-                                              const std::vector<std::string>& names);
+base::Result<policy::allocate::OptionSet> read_strategy(const std::string& strategy,
+                                                        const std::vector<std::string>& names);
 
 }  // namespace ka::cli

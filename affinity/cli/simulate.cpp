@@ -18,48 +18,49 @@ namespace {
 /// What of kubelet's books is not ours.
 constexpr std::string_view kKubelet = "kubelet";
 
-base::Result<policy::Life> empty_node(const SimulateOptions& options,
-                                      const policy::Machine& machine) {
+base::Result<policy::allocate::Life> empty_node(const SimulateOptions& options,
+                                                const policy::allocate::Machine& machine) {
   const bool kubelet = options.strategy == kKubelet;
   const auto set = read_strategy(kubelet ? "packed" : options.strategy, options.options);
   if (!set) return unexpected(set.error());
-  const policy::Alignment alignment{policy::parse_hint_policy(options.policy).value(),
-                                    options.scope == "pod"};
-  if (const auto refused = policy::refused_options(*set, machine, alignment.policy)) {
+  const policy::allocate::Alignment alignment{
+      policy::allocate::parse_hint_policy(options.policy).value(), options.scope == "pod"};
+  if (const auto refused = policy::allocate::refused_options(*set, machine, alignment.policy)) {
     return base::fail(base::ErrorCode::kInvalid, *refused);
   }
   auto reserved = read_set("--reserved", options.reserved, machine.topology().all());
   if (!reserved) return unexpected(std::move(reserved.error()));
-  const policy::Pipeline& strategy =
-      options.strategy == "fitted" ? policy::fitted_policy() : policy::policy_for(*set);
-  using enum policy::Life::InitCpus;
-  return policy::Life(machine,
-                      policy::Holdings(machine, *std::move(reserved), *set, strategy, alignment),
-                      kubelet ? kKept : kFreed);
+  const policy::allocate::Pipeline& strategy = options.strategy == "fitted"
+                                                   ? policy::allocate::fitted_policy()
+                                                   : policy::allocate::policy_for(*set);
+  using enum policy::allocate::Life::InitCpus;
+  return policy::allocate::Life(
+      machine, policy::allocate::Holdings(machine, *std::move(reserved), *set, strategy, alignment),
+      kubelet ? kKept : kFreed);
 }
 
 /// A line of the trace.
 struct Step {
   std::string op, pod, container;
   int cpus = 0;
-  std::vector<policy::PodContainer> containers;
+  std::vector<policy::allocate::PodContainer> containers;
 };
 
 /// A container without CPUs of its own runs in the shared pool, and is not in the books.
 void read_container(const boost::json::value& value, const std::string& path,
                     base::Complaint& complaint, Step& step) {
   base::Fields fields(value, path, complaint);
-  policy::PodContainer container;
-  container.request.use = policy::CpuUse::kExclusive;
+  policy::allocate::PodContainer container;
+  container.request.use = policy::allocate::CpuUse::kExclusive;
   std::string kind = "app";
   fields.require({"name", "cpus"});
   fields.read("name", container.name);
   fields.read("kind", kind);
   fields.read("cpus", container.request.cpus);
   fields.finish();
-  const auto part = policy::parse_pod_part(kind);
+  const auto part = policy::allocate::parse_pod_part(kind);
   if (!part) fields.complain("kind", "must be init, sidecar or app");
-  container.part = part.value_or(policy::PodPart::kApp);
+  container.part = part.value_or(policy::allocate::PodPart::kApp);
   if (container.request.cpus > 0) step.containers.push_back(std::move(container));
 }
 
@@ -88,11 +89,11 @@ base::Result<Step> read_step(const boost::json::value& document) {
   return step;
 }
 
-boost::json::object refused(const policy::Refusal& refusal) {
-  return {{"refused", policy::refusal_text(refusal)}};
+boost::json::object refused(const policy::allocate::Refusal& refusal) {
+  return {{"refused", policy::allocate::refusal_text(refusal)}};
 }
 
-boost::json::object added(policy::Life& node, const Step& step) {
+boost::json::object added(policy::allocate::Life& node, const Step& step) {
   const auto got = node.add(step.pod, step.containers);
   if (!got) return refused(got.error());
   boost::json::object cpus;
@@ -100,13 +101,13 @@ boost::json::object added(policy::Life& node, const Step& step) {
   return {{"cpus", std::move(cpus)}};
 }
 
-boost::json::object resized(policy::Life& node, const Step& step) {
+boost::json::object resized(policy::allocate::Life& node, const Step& step) {
   const auto got = node.resize(step.pod, step.container, step.cpus);
   if (!got) return refused(got.error());
   return {{"cpus", boost::json::object{{step.container, policy::format_list(*got)}}}};
 }
 
-boost::json::object done(policy::Life& node, const Step& step) {
+boost::json::object done(policy::allocate::Life& node, const Step& step) {
   if (step.op == "add") return added(node, step);
   if (step.op == "resize") return resized(node, step);
   if (step.op == "restart") {
@@ -117,7 +118,7 @@ boost::json::object done(policy::Life& node, const Step& step) {
   return node.remove(step.pod) ? boost::json::object{} : boost::json::object{{"absent", true}};
 }
 
-boost::json::object answer(policy::Life& node, const Step& step) {
+boost::json::object answer(policy::allocate::Life& node, const Step& step) {
   boost::json::object document{{"op", step.op}};
   if (!step.pod.empty()) document["pod"] = step.pod;
   for (auto& [key, value] : done(node, step)) document[key] = std::move(value);
@@ -132,7 +133,7 @@ struct Broken {
   double last = 0;
 };
 
-boost::json::object summary(const policy::Toll& toll, const Broken& broken) {
+boost::json::object summary(const policy::allocate::Toll& toll, const Broken& broken) {
   const double mean = broken.steps == 0 ? 0 : broken.sum / broken.steps;
   return {{"pods", toll.pods},
           {"refused", toll.refused},
@@ -162,7 +163,7 @@ std::string describe(const boost::json::object& step) {
   return text + '\n';
 }
 
-std::string describe(const policy::Toll& toll, const Broken& broken) {
+std::string describe(const policy::allocate::Toll& toll, const Broken& broken) {
   const double mean = broken.steps == 0 ? 0 : broken.sum / broken.steps;
   return fmt::format(
       "{} pods, {} refusals; {} containers with CPUs of their own, of which split over\n"
@@ -174,7 +175,7 @@ std::string describe(const policy::Toll& toll, const Broken& broken) {
 
 /// The answers to all lines; the error names the line that makes no sense.
 base::Result<boost::json::array> run_trace(const std::string& name, const std::string& text,
-                                           policy::Life& node, Broken& broken) {
+                                           policy::allocate::Life& node, Broken& broken) {
   boost::json::array answers;
   std::istringstream lines(text);
   std::string line;
@@ -200,7 +201,7 @@ base::Result<boost::json::array> run_trace(const std::string& name, const std::s
 Exit run(const SimulateOptions& options, Output& output) {
   auto topology = host::load_topology(options.topology);
   if (!topology) return output.fail(topology.error());
-  const policy::Machine machine(*std::move(topology));
+  const policy::allocate::Machine machine(*std::move(topology));
   auto node = empty_node(options, machine);
   if (!node) return output.fail(node.error());
   const auto text = read_input(options.trace);

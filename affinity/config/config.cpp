@@ -59,8 +59,8 @@ bool is_allowed(const Values& values, std::string_view annotation) {
   return std::ranges::find(names, annotation) != names.end();
 }
 
-policy::Settings make_settings(const Values& values) {
-  policy::Settings settings;
+policy::plan::Settings make_settings(const Values& values) {
+  policy::plan::Settings settings;
   settings.vcpu_pinning = *words::parse_vcpu_pinning(values.text("vcpu_pinning"));
   settings.housekeeping = *words::parse_housekeeping(values.text("housekeeping"));
   for (const policy::Role role : words::kHousekeepingRoles) {

@@ -27,9 +27,9 @@ enum class Mode {
 struct Config {
   bool enable = true;
   Mode mode = Mode::kFollow;
-  policy::Settings defaults;
+  policy::plan::Settings defaults;
   /// Complete settings of the runtime handlers that have some of their own.
-  std::map<std::string, policy::Settings> by_handler;
+  std::map<std::string, policy::plan::Settings> by_handler;
   std::string metrics_listen;  ///< "ADDRESS:PORT", empty: not over TCP
   log::Level log_level = log::Level::kInfo;
   std::filesystem::path state_dir;

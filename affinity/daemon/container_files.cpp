@@ -21,12 +21,14 @@ constexpr fs::perms kOpen = fs::perms::owner_all | fs::perms::group_read | fs::p
                             fs::perms::others_read | fs::perms::others_exec;
 
 bool is_to_be_told(const engine::SandboxView& view, std::optional<bool> asked) {
-  const policy::GuestSettings& guest = view.settings.guest;
-  if (view.observed || view.released || guest.agent == policy::GuestAgent::kNone) return false;
+  const policy::plan::GuestSettings& guest = view.settings.guest;
+  if (view.observed || view.released || guest.agent == policy::plan::GuestAgent::kNone)
+    return false;
   return guest.environment_by_annotation && asked ? *asked : guest.environment;
 }
 
-const policy::ContainerFacts* find(const policy::PodRecord& pod, const std::string& container) {
+const policy::ContainerFacts* find(const policy::ledger::PodRecord& pod,
+                                   const std::string& container) {
   const auto found = pod.containers.find(container);
   return found == pod.containers.end() ? nullptr : &found->second.facts;
 }
@@ -104,7 +106,7 @@ void ContainerFiles::notice(const engine::Happening& happening) {
     forget(happening.sandbox, {});
   }
   if (happening.kind == engine::EventKind::kContainerRemoved &&
-      happening.reason == policy::source_name(policy::Source::kNri)) {
+      happening.reason == policy::ledger::source_name(policy::ledger::Source::kNri)) {
     forget(happening.sandbox, happening.container);
   }
 }
@@ -112,7 +114,7 @@ void ContainerFiles::notice(const engine::Happening& happening) {
 void ContainerFiles::sweep() {
   std::vector<std::pair<std::string, std::string>> gone;
   for (const auto& [sandbox, containers] : told_) {
-    const policy::PodRecord* pod = engine_.ledger().find(sandbox);
+    const policy::ledger::PodRecord* pod = engine_.ledger().find(sandbox);
     if (pod == nullptr) gone.emplace_back(sandbox, "");
     for (const auto& [container, written] : containers) {
       if (pod != nullptr && find(*pod, container) == nullptr) gone.emplace_back(sandbox, container);

@@ -143,7 +143,7 @@ class Daemon {
                                     {options_.run / "vc/sbs", options_.run / "kata",
                                      options_.run / "containerd/io.containerd.runtime.v2.task"}},
                      Sources::Inside{*guests_, *files_}, log_, clock_);
-    if (!ground_.config.libvirt_uri.empty()) engine_.expect(policy::Source::kLibvirt);
+    if (!ground_.config.libvirt_uri.empty()) engine_.expect(policy::ledger::Source::kLibvirt);
     engine_.adopt();
     ground_.parts.done("state and first run");
     sources_->start();

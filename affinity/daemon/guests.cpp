@@ -56,7 +56,7 @@ void Guests::follow(const std::string& sandbox, Time planned) {
   if (!view) return forget(sandbox);
   const auto through = view->settings.guest.agent;
   Guest& guest = known(sandbox, *view);
-  if (through == policy::GuestAgent::kNone && guest.view.told.containers.empty()) {
+  if (through == policy::plan::GuestAgent::kNone && guest.view.told.containers.empty()) {
     return drop(sandbox);
   }
   const bool is_other = std::exchange(guest.through, through) != through;
@@ -66,8 +66,8 @@ void Guests::follow(const std::string& sandbox, Time planned) {
   if (is_other || is_other_vmm || guest.told_address != view->pod.agent) {
     look_for(sandbox, guest, *view);
   }
-  policy::record_vcpus(guest.view.plugged, view->vcpus, guest.boot);
-  guest.numbers = policy::guest_numbers(view->vcpus, guest.boot, guest.view.plugged);
+  policy::plan::record_vcpus(guest.view.plugged, view->vcpus, guest.boot);
+  guest.numbers = policy::plan::guest_numbers(view->vcpus, guest.boot, guest.view.plugged);
   wish(sandbox, guest, *view, planned);
 }
 
@@ -92,7 +92,7 @@ void Guests::look_for(const std::string& sandbox, Guest& guest, const engine::Sa
   const auto command_line = command_line_of(view.pod);
   guest.boot = guest::boot_facts(command_line);
   guest.kernel = guest::kernel_of(command_line);
-  if (guest.through == policy::GuestAgent::kNone) {
+  if (guest.through == policy::plan::GuestAgent::kNone) {
     const auto address = guest::parse_address(guest.view.told.address);
     if (address) use(sandbox, guest, *address);
     return;
@@ -114,17 +114,17 @@ void Guests::look_for(const std::string& sandbox, Guest& guest, const engine::Sa
 }
 
 /// Nothing of a program in a container, whose owner chose it.
-std::vector<std::string> Guests::command_line_of(const policy::PodRecord& pod) const {
+std::vector<std::string> Guests::command_line_of(const policy::ledger::PodRecord& pod) const {
   if (!pod.vmm || vmm::is_contained(roots_, pod.vmm->pid)) return {};
   return vmm::arguments_of(roots_, *pod.vmm).value_or(std::vector<std::string>{});
 }
 
 /// A socket is believed where an operator answers for the VMM, or a runtime put it.
 std::optional<guest::Address> Guests::address_by(const std::vector<std::string>& command_line,
-                                                 const policy::PodRecord& pod) const {
+                                                 const policy::ledger::PodRecord& pod) const {
   auto address = guest::address_of(command_line);
   const bool is_believed = !address || address->kind == guest::Address::Kind::kVsock ||
-                           pod.source == policy::Source::kApi;
+                           pod.source == policy::ledger::Source::kApi;
   if (is_believed) return address;
   const auto socket = base::runtime_socket(run_, address->path);
   if (!socket) return std::nullopt;
@@ -133,8 +133,9 @@ std::optional<guest::Address> Guests::address_by(const std::vector<std::string>&
 }
 
 void Guests::use(const std::string& sandbox, Guest& guest, const guest::Address& address) {
-  const bool is_only_kata = guest.through == policy::GuestAgent::kNone && guest.view.told.by_kata;
-  if (guest.through == policy::GuestAgent::kKataAgent || is_only_kata) {
+  const bool is_only_kata =
+      guest.through == policy::plan::GuestAgent::kNone && guest.view.told.by_kata;
+  if (guest.through == policy::plan::GuestAgent::kKataAgent || is_only_kata) {
     const bool is_ours = address.port == guest::kPort;
     const auto beside = is_ours ? guest::kata_agent_beside(address) : address;
     return use_kata(sandbox, guest, beside.value_or(address));
@@ -175,10 +176,11 @@ void Guests::wish(const std::string& sandbox, Guest& guest, const engine::Sandbo
                   Time planned) {
   if (view.plan.vcpus.empty()) return;
   const bool gives_back =
-      view.released || view.observed || guest.through == policy::GuestAgent::kNone;
+      view.released || view.observed || guest.through == policy::plan::GuestAgent::kNone;
   if (view.observed && guest.view.told.containers.empty()) return;
-  auto wishes = policy::guest_wishes(view.plan, view.vcpus, engine_.topology(), view.settings.guest,
-                                     guest.boot.may_grow(static_cast<int>(view.vcpus.size())));
+  auto wishes =
+      policy::plan::guest_wishes(view.plan, view.vcpus, engine_.topology(), view.settings.guest,
+                                 guest.boot.may_grow(static_cast<int>(view.vcpus.size())));
   // Who cannot be named cannot be placed, and to guess would be worse than to wait.
   if (wishes.vcpus.size() != view.plan.vcpus.size()) return;
   if (gives_back) wishes = {.move_interrupts = false, .release = true};
@@ -186,7 +188,8 @@ void Guests::wish(const std::string& sandbox, Guest& guest, const engine::Sandbo
   if (guest.kata) return wish_through_kata(sandbox, guest);
   if (!guest.link) {
     // Nobody who could be asked; worth a word where there is something to ask.
-    if (view.guest != nullptr || policy::keeps_vcpus_apart(guest.view.wishes)) show(sandbox, guest);
+    if (view.guest != nullptr || policy::plan::keeps_vcpus_apart(guest.view.wishes))
+      show(sandbox, guest);
     return;
   }
   if (std::exchange(guest.wished, true) && !is_other) return show(sandbox, guest);
@@ -229,7 +232,7 @@ void Guests::lost(const std::string& sandbox, const std::string& reason) {
   show(sandbox, guest);
   if (was_there)
     log_.warning("lost connection to guest agent", {{"sandbox", sandbox}, {"reason", reason}});
-  if (!was_there && guest.through == policy::GuestAgent::kAuto) fall_back(sandbox, guest);
+  if (!was_there && guest.through == policy::plan::GuestAgent::kAuto) fall_back(sandbox, guest);
   let_starts_go_on(sandbox);
 }
 
@@ -264,8 +267,8 @@ void Guests::bid_farewell(const Guest& guest) {
   if (told.by_kata) {
     leaving.kata =
         std::make_unique<guest::KataLink>(io_, *address, false, guest::KataLink::Events{});
-    leaving.kata->place(policy::sets_for_kata({.release = true}, guest.numbers, told.containers),
-                        false);
+    leaving.kata->place(
+        policy::plan::sets_for_kata({.release = true}, guest.numbers, told.containers), false);
   } else {
     leaving.link = std::make_unique<guest::Link>(io_, *address, guest::Link::Events{});
     leaving.link->wish({.move_interrupts = false, .release = true});
@@ -279,7 +282,7 @@ void Guests::bid_farewell(const Guest& guest) {
 /// Enters how it stands, with what is in doubt.
 void Guests::show(const std::string& sandbox, Guest& guest) {
   guest.view.doubts.clear();
-  if (policy::keeps_vcpus_apart(guest.view.wishes)) {
+  if (policy::plan::keeps_vcpus_apart(guest.view.wishes)) {
     for (const policy::GuestContainer& container : guest.view.wishes.containers) {
       const auto doubt = doubt_about(guest, container);
       if (doubt) guest.view.doubts[container.id] = *doubt;

@@ -57,20 +57,20 @@ class Guests {
 
   struct Guest {
     engine::GuestView view;
-    std::optional<policy::GuestAgent> through;  ///< absent until it is looked for
+    std::optional<policy::plan::GuestAgent> through;  ///< absent until it is looked for
     std::string told_address;              ///< what the sources said of it when it was looked for
     std::optional<policy::ProcessId> vmm;  ///< whose guest was looked for
     std::unique_ptr<guest::AgentUrl> looking;
     std::unique_ptr<guest::Link> link;      ///< to our agent
     std::unique_ptr<guest::KataLink> kata;  ///< to Kata's, where it takes the place of ours
     std::string kata_name;                  ///< what it calls itself
-    policy::BootFacts boot;
+    policy::plan::BootFacts boot;
     std::string kernel;                  ///< its image, by which guests that are alike are known
-    policy::GuestNumbers numbers;        ///< for `kata`
-    policy::GuestNumbers asked_numbers;  ///< those of when it was asked last
-    policy::GuestSets kata_sets;         ///< what it was asked then
-    bool wished = false;                 ///< an answer about its containers is to be expected
-    std::optional<Time> asked;           ///< when what it has not answered yet was planned
+    policy::plan::GuestNumbers numbers;  ///< for `kata`
+    policy::plan::GuestNumbers asked_numbers;  ///< those of when it was asked last
+    policy::GuestSets kata_sets;               ///< what it was asked then
+    bool wished = false;                       ///< an answer about its containers is to be expected
+    std::optional<Time> asked;                 ///< when what it has not answered yet was planned
     bool missed_a_start = false;
   };
   struct Waiting {
@@ -92,9 +92,9 @@ class Guests {
   void follow(const std::string& sandbox, Time planned);
   Guest& known(const std::string& sandbox, const engine::SandboxView& view);
   void look_for(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
-  std::vector<std::string> command_line_of(const policy::PodRecord& pod) const;
+  std::vector<std::string> command_line_of(const policy::ledger::PodRecord& pod) const;
   std::optional<guest::Address> address_by(const std::vector<std::string>& command_line,
-                                           const policy::PodRecord& pod) const;
+                                           const policy::ledger::PodRecord& pod) const;
   void use(const std::string& sandbox, Guest& guest, const guest::Address& address);
   void met(const std::string& sandbox, const std::string& program);
   void wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view,

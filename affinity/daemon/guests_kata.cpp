@@ -13,8 +13,9 @@ namespace ka::daemon {
 namespace {
 
 /// The order of plugging decides, and was seen from the boot on: kata-agent's count completes it.
-bool is_counting(const policy::BootFacts& boot, const policy::PlugHistory& plugged) {
-  return boot.numbering == policy::Numbering::kByPlugging && plugged.from_boot && !plugged.settled;
+bool is_counting(const policy::plan::BootFacts& boot, const policy::plan::PlugHistory& plugged) {
+  return boot.numbering == policy::plan::Numbering::kByPlugging && plugged.from_boot &&
+         !plugged.settled;
 }
 
 bool names(const policy::GuestWishes& wishes, const std::string& container) {
@@ -61,7 +62,7 @@ void Guests::lost_kata(const std::string& sandbox, const std::string& reason) {
   guest.view.report.reset();
   guest.view.current = false;
   show(sandbox, guest);
-  if (was_there || guest.through == policy::GuestAgent::kKataAgent) {
+  if (was_there || guest.through == policy::plan::GuestAgent::kKataAgent) {
     log_.warning("kata-agent does not place containers",
                  {{"sandbox", sandbox}, {"reason", reason}});
   }
@@ -74,11 +75,12 @@ void Guests::wish_through_kata(const std::string& sandbox, Guest& guest) {
     guest.kata->count_online(guest.view.plugged.size(guest.boot));
   }
   if (!guest.view.connected) return show(sandbox, guest);
-  guest.wished = policy::can_place_by_numbers(guest.view.wishes, guest.numbers);
+  guest.wished = policy::plan::can_place_by_numbers(guest.view.wishes, guest.numbers);
   guest.view.text = guest.kata_name;
-  if (!guest.wished && policy::keeps_vcpus_apart(guest.view.wishes)) note_doubt(sandbox, guest);
+  if (!guest.wished && policy::plan::keeps_vcpus_apart(guest.view.wishes))
+    note_doubt(sandbox, guest);
   guest.kata_sets =
-      policy::sets_for_kata(guest.view.wishes, guest.numbers, guest.view.told.containers);
+      policy::plan::sets_for_kata(guest.view.wishes, guest.numbers, guest.view.told.containers);
   if (!guest.kata_sets.empty()) {
     guest.view.told = {guest::to_string(guest.kata->address()), true, guest.kata_sets};
   }
@@ -108,7 +110,7 @@ void Guests::take_from_kata(const std::string& sandbox) {
   guest.view.report.reset();
   guest.view.current = false;
   if (guest.kata && guest.view.connected && (guest.wished || guest.view.wishes.release)) {
-    const auto placement = policy::place_in_guest(guest.view.wishes, guest.numbers.cpus);
+    const auto placement = policy::plan::place_in_guest(guest.view.wishes, guest.numbers.cpus);
     guest.view.report = policy::GuestReport{
         .cpus = guest.numbers.cpus, .common = placement.common, .containers = guest.kata->states()};
     guest.view.current = guest.kata->is_current();
@@ -134,7 +136,7 @@ void Guests::take_count_from_kata(const std::string& sandbox) {
   const auto found = guests_.find(sandbox);
   if (!view || found == guests_.end() || !found->second.kata) return;
   Guest& guest = found->second;
-  policy::record_vcpus(guest.view.plugged, view->vcpus, guest.boot);
+  policy::plan::record_vcpus(guest.view.plugged, view->vcpus, guest.boot);
   guest.view.plugged.settled |= guest.view.plugged.from_boot &&
                                 guest.kata->most_online() == guest.view.plugged.size(guest.boot);
   notice(sandbox);

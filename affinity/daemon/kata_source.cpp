@@ -18,9 +18,9 @@
 namespace ka::daemon {
 namespace {
 
-using policy::Source;
+using policy::ledger::Source;
 
-const std::string kMask(policy::kSandboxMask);
+const std::string kMask(policy::plan::kSandboxMask);
 
 /// As Kata's own files name it.
 std::optional<policy::ProcessId> vmm_at(const vmm::Roots& roots, int pid) {
@@ -45,10 +45,10 @@ std::string pod_uid_of(const std::string& cgroup) {
   return {};
 }
 
-bool has_mask(const policy::PodRecord& pod) { return pod.containers.contains(kMask); }
+bool has_mask(const policy::ledger::PodRecord& pod) { return pod.containers.contains(kMask); }
 
 /// Whether somebody tells of the containers themselves (the shim proxy, a person).
-bool has_others(const policy::PodRecord& pod) {
+bool has_others(const policy::ledger::PodRecord& pod) {
   return std::ranges::any_of(pod.containers,
                              [](const auto& container) { return container.first != kMask; });
 }
@@ -89,8 +89,8 @@ KataSource::KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm:
     : engine_(engine),
       roots_(std::move(roots)),
       watch_(io, folders,
-             {.tell = [this](const std::vector<policy::Event>& events) { take(events); },
-              .born = [this](const policy::Event& event) { narrow_shim(event); },
+             {.tell = [this](const std::vector<policy::ledger::Event>& events) { take(events); },
+              .born = [this](const policy::ledger::Event& event) { narrow_shim(event); },
               .vmm_at = [this](int pid) { return vmm_at(roots_, pid); },
               .shim_by_bundle =
                   [this](const auto& tasks, const std::string& id) {
@@ -117,7 +117,7 @@ void KataSource::rest(bool rests) {
   show_extent();
 }
 
-void KataSource::take(const std::vector<policy::Event>& events) {
+void KataSource::take(const std::vector<policy::ledger::Event>& events) {
   engine_.narrow(events, std::chrono::hours(1));
   engine_.finish({});
   follow_masks();
@@ -138,7 +138,7 @@ bool KataSource::look_at_bundle(const watch::Bundle& bundle, watch::BundleWatch:
 /// The shim stands for its VMM, which will be born with what it may use. False: a process that is
 /// still becoming its program was not believed, or not narrowed, and is to be looked at again.
 bool KataSource::narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim) {
-  const policy::PodRecord* known = engine_.ledger().find(bundle.id);
+  const policy::ledger::PodRecord* known = engine_.ledger().find(bundle.id);
   if (known == nullptr || !known->vmm) {
     report_newborn(bundle, shim);
   } else if (known->vmm == shim.id) {
@@ -153,7 +153,7 @@ bool KataSource::narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShi
 }
 
 void KataSource::report_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim) {
-  policy::PodSeen pod;
+  policy::ledger::PodSeen pod;
   pod.id = bundle.id;
   pod.pod_uid = base::printable(bundle.pod_uid);
   pod.pod_name = base::printable(bundle.pod_name);
@@ -162,16 +162,16 @@ void KataSource::report_newborn(const watch::Bundle& bundle, const vmm::FoundShi
 }
 
 /// Nothing where a VMM is known: it may be that only its kinship with the shim cannot be seen.
-void KataSource::narrow_shim(const policy::Event& event) {
-  const std::string& sandbox = std::get<policy::PodSeen>(event.body).id;
-  const policy::PodRecord* known = engine_.ledger().find(sandbox);
+void KataSource::narrow_shim(const policy::ledger::Event& event) {
+  const std::string& sandbox = std::get<policy::ledger::PodSeen>(event.body).id;
+  const policy::ledger::PodRecord* known = engine_.ledger().find(sandbox);
   if (known == nullptr || !known->vmm) take({event});
 }
 
 void KataSource::follow_masks() {
   drop_masks();
   if (rests_) return;
-  std::vector<policy::Event> news;
+  std::vector<policy::ledger::Event> news;
   for (const std::string& id : engine_.sandbox_ids()) {
     if (const auto view = engine_.view(id)) follow_mask(*view, news);
   }
@@ -180,12 +180,12 @@ void KataSource::follow_masks() {
 
 /// A mask is less than what others tell of the containers themselves.
 void KataSource::drop_masks() {
-  std::vector<policy::Event> news;
+  std::vector<policy::ledger::Event> news;
   for (const std::string& id : std::exchange(masks_, {})) {
-    const policy::PodRecord* pod = engine_.ledger().find(id);
+    const policy::ledger::PodRecord* pod = engine_.ledger().find(id);
     if (pod == nullptr || !has_mask(*pod)) continue;
     if (has_others(*pod)) {
-      news.push_back({Source::kCgroup, policy::ContainerGone{id, kMask}});
+      news.push_back({Source::kCgroup, policy::ledger::ContainerGone{id, kMask}});
     } else {
       masks_.insert(id);
     }
@@ -193,7 +193,8 @@ void KataSource::drop_masks() {
   engine_.handle(news);
 }
 
-void KataSource::follow_mask(const engine::SandboxView& view, std::vector<policy::Event>& news) {
+void KataSource::follow_mask(const engine::SandboxView& view,
+                             std::vector<policy::ledger::Event>& news) {
   if (has_mask(view.pod)) masks_.insert(view.pod.id);
   const bool others = has_others(view.pod);
   const bool is_ours = view.pod.source == Source::kCgroup || has_mask(view.pod);
@@ -203,9 +204,9 @@ void KataSource::follow_mask(const engine::SandboxView& view, std::vector<policy
   if (!cpus || (others && !is_outdated(view, *cpus))) return;
   const std::string& sandbox = view.pod.id;
   for (const auto& [id, container] : view.pod.containers) {
-    if (others) news.push_back({Source::kCgroup, policy::ContainerGone{sandbox, id}});
+    if (others) news.push_back({Source::kCgroup, policy::ledger::ContainerGone{sandbox, id}});
   }
-  policy::PodSeen pod;
+  policy::ledger::PodSeen pod;
   pod.id = sandbox;
   pod.pod_uid = pod_uid_of(view.cgroup);
   pod.vmm = view.pod.vmm;
@@ -214,7 +215,8 @@ void KataSource::follow_mask(const engine::SandboxView& view, std::vector<policy
   facts.cpus = *cpus;
   masks_.insert(sandbox);
   news.push_back({Source::kCgroup, std::move(pod)});
-  news.push_back({Source::kCgroup, policy::ContainerSeen{sandbox, std::move(facts), std::nullopt}});
+  news.push_back(
+      {Source::kCgroup, policy::ledger::ContainerSeen{sandbox, std::move(facts), std::nullopt}});
 }
 
 void KataSource::show_extent() {

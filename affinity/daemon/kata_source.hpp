@@ -46,9 +46,9 @@ class KataSource {
   bool look_at_bundle(const watch::Bundle& bundle, watch::BundleWatch::Effort effort);
   bool narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim);
   void report_newborn(const watch::Bundle& bundle, const vmm::FoundShim& shim);
-  void narrow_shim(const policy::Event& event);
-  void take(const std::vector<policy::Event>& events);
-  void follow_mask(const engine::SandboxView& view, std::vector<policy::Event>& news);
+  void narrow_shim(const policy::ledger::Event& event);
+  void take(const std::vector<policy::ledger::Event>& events);
+  void follow_mask(const engine::SandboxView& view, std::vector<policy::ledger::Event>& news);
   void drop_masks();
   void show_extent();
   void show_proxies();

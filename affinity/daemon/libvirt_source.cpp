@@ -14,7 +14,7 @@
 namespace ka::daemon {
 namespace {
 
-using policy::Source;
+using policy::ledger::Source;
 
 /// N of "iothreadN" (src/conf/domain_conf.c).
 std::optional<int> iothread_number(std::string_view id) {
@@ -30,7 +30,7 @@ std::optional<int> iothread_number(std::string_view id) {
 /// A hundredth of what may be moved may be elsewhere; nothing of what may not.
 bool has_arrived(const engine::MemoryView& memory, const policy::NodeSet& nodes) {
   return !memory.moving && memory.plan.wanted == nodes &&
-         memory.plan.verdict == policy::MemoryVerdict::kInPlace &&
+         memory.plan.verdict == policy::plan::MemoryVerdict::kInPlace &&
          std::ranges::all_of(memory.facts.bound, [&](const auto& entry) {
            return entry.second == 0 || nodes.contains(entry.first);
          });
@@ -38,9 +38,9 @@ bool has_arrived(const engine::MemoryView& memory, const policy::NodeSet& nodes)
 
 }  // namespace
 
-libvirt::Pins to_pins(const policy::SandboxPlan& plan) {
+libvirt::Pins to_pins(const policy::plan::SandboxPlan& plan) {
   libvirt::Pins pins{.vcpus = {}, .emulator = plan.emulator, .iothreads = {}};
-  for (const policy::VcpuPlan& vcpu : plan.vcpus) {
+  for (const policy::plan::VcpuPlan& vcpu : plan.vcpus) {
     if (vcpu.placed) pins.vcpus[vcpu.index] = vcpu.cpus;
   }
   for (const auto& [id, cpus] : plan.iothreads) {
@@ -52,7 +52,7 @@ libvirt::Pins to_pins(const policy::SandboxPlan& plan) {
 std::optional<libvirt::MemoryOrder> to_memory_order(const engine::SandboxView& view) {
   if (!view.moves_memory() || view.plan.mems.empty()) return std::nullopt;
   if (view.memory == nullptr) return libvirt::MemoryOrder{view.plan.mems, false};
-  if (view.memory->plan.verdict == policy::MemoryVerdict::kDevice) return std::nullopt;
+  if (view.memory->plan.verdict == policy::plan::MemoryVerdict::kDevice) return std::nullopt;
   return libvirt::MemoryOrder{view.plan.mems, has_arrived(*view.memory, view.plan.mems)};
 }
 
@@ -162,7 +162,7 @@ void LibvirtSource::greet_sandboxes(const Owners& before) {
 }
 
 /// Why a pod is not the domain that it should be; empty when it is, or names none.
-std::string LibvirtSource::complaint_about(const policy::PodRecord& pod) const {
+std::string LibvirtSource::complaint_about(const policy::ledger::PodRecord& pod) const {
   const std::string& domain = pod.domain.empty() ? pod.domain_wish : pod.domain;
   if (domain.empty()) return {};
   if (pod.domain.empty() && !settings_.by_annotation) {
@@ -259,12 +259,12 @@ void LibvirtSource::started(std::string sandbox, const libvirt::DomainSeen& doma
                  {{"sandbox", sandbox}, {"domain", domain.name}, {"reason", vmm.error().message}});
     return;
   }
-  const policy::PodRecord* known = engine_.ledger().find(sandbox);
+  const policy::ledger::PodRecord* known = engine_.ledger().find(sandbox);
   if (known != nullptr && known->vmm == *vmm && known->domain == domain.name) {
     engine_.look_again(sandbox);
   } else {
-    engine_.handle(
-        {Source::kLibvirt, policy::PodSeen{.id = sandbox, .vmm = *vmm, .domain = domain.name}});
+    engine_.handle({Source::kLibvirt,
+                    policy::ledger::PodSeen{.id = sandbox, .vmm = *vmm, .domain = domain.name}});
   }
 }
 

@@ -26,7 +26,7 @@ struct SandboxView;
 namespace ka::daemon {
 
 /// What libvirt is to record for a plan. Domains call their iothreads "iothreadN".
-libvirt::Pins to_pins(const policy::SandboxPlan& plan);
+libvirt::Pins to_pins(const policy::plan::SandboxPlan& plan);
 
 /// On which nodes libvirt is to let the memory of a sandbox be: those of its plan, where
 /// memory = "migrate" moves it there.
@@ -60,7 +60,7 @@ class LibvirtSource {
   void follow_domains(libvirt::Client& client);
   void greet_sandboxes(const Owners& before);
   void complain_of_wishes();
-  std::string complaint_about(const policy::PodRecord& pod) const;
+  std::string complaint_about(const policy::ledger::PodRecord& pod) const;
   std::optional<libvirt::Order> order_for(const std::string& sandbox,
                                           const std::string& domain) const;
   libvirt::MemoryOrder everywhere() const;

@@ -83,8 +83,9 @@ void MemoryKeeper::take(const std::string& id, engine::MemoryView view, nanoseco
   if (found == kept_.end()) return;
   Kept& kept = found->second;
   if (!view.moving) {
-    const bool still = kept.asked.move && view.plan.verdict != policy::MemoryVerdict::kInPlace &&
-                       view.plan.verdict != policy::MemoryVerdict::kAnywhere;
+    const bool still = kept.asked.move &&
+                       view.plan.verdict != policy::plan::MemoryVerdict::kInPlace &&
+                       view.plan.verdict != policy::plan::MemoryVerdict::kAnywhere;
     kept.failures = still ? std::min(kept.failures + 1, kMostDoubled) : 0;
     kept.due = Clock::now() + until_next_look(took, kept_.size(), kept.failures);
   }

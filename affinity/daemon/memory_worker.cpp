@@ -112,7 +112,7 @@ bool MemoryWorker::look(const MemoryJob& job, engine::MemoryView& view,
     return memory.error().code != base::ErrorCode::kGone;
   }
   view.facts = std::move(memory->facts);
-  view.plan = policy::plan_memory(*job.topology, job.mems, view.facts);
+  view.plan = policy::plan::plan_memory(*job.topology, job.mems, view.facts);
   mappings = std::move(memory->movable);
   return true;
 }

@@ -10,30 +10,30 @@
 namespace ka::daemon {
 namespace {
 
-using policy::Event;
-using policy::Source;
+using policy::ledger::Event;
+using policy::ledger::Source;
 
 constexpr std::chrono::nanoseconds kNoHurry = std::chrono::hours(1);
 
 /// What the ledger has from the container runtime and the runtime no longer has.
-std::vector<Event> find_gone(const policy::Ledger& ledger, const std::vector<Event>& all) {
+std::vector<Event> find_gone(const policy::ledger::Ledger& ledger, const std::vector<Event>& all) {
   std::set<std::string> pods;
   std::set<std::pair<std::string, std::string>> containers;
   for (const Event& event : all) {
-    if (const auto* pod = std::get_if<policy::PodSeen>(&event.body)) pods.insert(pod->id);
-    if (const auto* seen = std::get_if<policy::ContainerSeen>(&event.body)) {
+    if (const auto* pod = std::get_if<policy::ledger::PodSeen>(&event.body)) pods.insert(pod->id);
+    if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
       containers.emplace(seen->sandbox, seen->container.id);
     }
   }
   std::vector<Event> gone;
   for (const auto& [id, pod] : ledger.pods()) {
     if (pod.source == Source::kNri && !pods.contains(id)) {
-      gone.push_back({Source::kNri, policy::PodGone{id}});
+      gone.push_back({Source::kNri, policy::ledger::PodGone{id}});
       continue;
     }
     for (const auto& [container, record] : pod.containers) {
       if (record.source == Source::kNri && !containers.contains({id, container})) {
-        gone.push_back({Source::kNri, policy::ContainerGone{id, container}});
+        gone.push_back({Source::kNri, policy::ledger::ContainerGone{id, container}});
       }
     }
   }
@@ -148,7 +148,7 @@ void Sources::take(const Event& event) {
 
 std::optional<policy::ContainerFacts> Sources::known(std::string_view sandbox,
                                                      std::string_view container) const {
-  const policy::PodRecord* pod = engine_.ledger().find(sandbox);
+  const policy::ledger::PodRecord* pod = engine_.ledger().find(sandbox);
   if (pod == nullptr) return std::nullopt;
   const auto found = pod->containers.find(std::string(container));
   if (found == pod->containers.end()) return std::nullopt;

@@ -58,20 +58,20 @@ class Sources final : private nri::Listener {
   void cgroups_written() { kata_.follow_masks(); }
 
  private:
-  void before(const std::vector<policy::Event>& events) override;
-  nri::Adjustment creating(const std::vector<policy::Event>& events,
+  void before(const std::vector<policy::ledger::Event>& events) override;
+  nri::Adjustment creating(const std::vector<policy::ledger::Event>& events,
                            const nri::Creation& creation) override;
-  void starting(const std::vector<policy::Event>& events, const std::string& sandbox,
+  void starting(const std::vector<policy::ledger::Event>& events, const std::string& sandbox,
                 const std::string& container, std::function<void()> go_on) override;
-  void after(const std::vector<policy::Event>& events, const std::string& sandbox) override;
-  void synchronized(const std::vector<policy::Event>& events) override;
+  void after(const std::vector<policy::ledger::Event>& events, const std::string& sandbox) override;
+  void synchronized(const std::vector<policy::ledger::Event>& events) override;
   std::optional<policy::ContainerFacts> known(std::string_view sandbox,
                                               std::string_view container) const override;
   void answered(std::string_view method, std::chrono::nanoseconds took) override;
   void connected(const std::string& runtime) override;
   void disconnected(const std::string& reason) override;
 
-  void take(const policy::Event& event);
+  void take(const policy::ledger::Event& event);
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;

@@ -175,9 +175,9 @@ Handlers Watches::monitor_handlers(const std::string& id) {
 }
 
 /// Its socket may come after the VMM: it is looked for whenever something happens to the sandbox.
-void Watches::follow_api(const std::string& id, Watch& watch, policy::Source source) {
+void Watches::follow_api(const std::string& id, Watch& watch, policy::ledger::Source source) {
   const auto origin =
-      source == policy::Source::kApi ? clh::Origin::kOperator : clh::Origin::kRuntime;
+      source == policy::ledger::Source::kApi ? clh::Origin::kOperator : clh::Origin::kRuntime;
   const auto socket = clh::find_api_socket(command_line_of(roots_, watch.vmm), origin, run_, id);
   if (!socket) return;
   watch.api.emplace(

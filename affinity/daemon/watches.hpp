@@ -66,7 +66,7 @@ class Watches {
 
   void follow(const std::string& id);
   void follow_exit(const std::string& id, Watch& watch);
-  void follow_api(const std::string& id, Watch& watch, policy::Source source);
+  void follow_api(const std::string& id, Watch& watch, policy::ledger::Source source);
   template <typename Handlers>
   Handlers monitor_handlers(const std::string& id);
   void follow_monitor(const std::string& id, Watch& watch, const std::string& socket);

@@ -25,21 +25,23 @@ Result<void> too_many(const std::string& what, std::size_t most) {
               "there are already " + std::to_string(most) + ' ' + what + ", more are not followed");
 }
 
-std::size_t count_containers(const policy::Ledger& ledger) {
+std::size_t count_containers(const policy::ledger::Ledger& ledger) {
   std::size_t count = 0;
   for (const auto& [id, pod] : ledger.pods()) count += pod.containers.size();
   return count;
 }
 
 struct Admission {
-  const policy::Ledger& ledger;
+  const policy::ledger::Ledger& ledger;
 
-  Result<void> operator()(const policy::PodSeen& event) const { return check_pod(event.id); }
+  Result<void> operator()(const policy::ledger::PodSeen& event) const {
+    return check_pod(event.id);
+  }
 
-  Result<void> operator()(const policy::ContainerSeen& event) const {
+  Result<void> operator()(const policy::ledger::ContainerSeen& event) const {
     if (auto good = check_pod(event.sandbox); !good) return good;
     if (auto good = check_id("container", event.container.id); !good) return good;
-    const policy::PodRecord* pod = ledger.find(event.sandbox);
+    const policy::ledger::PodRecord* pod = ledger.find(event.sandbox);
     if (pod != nullptr && pod->containers.contains(event.container.id)) return {};
     if (pod != nullptr && pod->containers.size() >= policy::kMaxContainers) {
       return too_many("containers in sandbox \"" + event.sandbox + '"', policy::kMaxContainers);
@@ -63,7 +65,7 @@ struct Admission {
 
 }  // namespace
 
-Result<void> admit(const policy::Event& event, const policy::Ledger& ledger) {
+Result<void> admit(const policy::ledger::Event& event, const policy::ledger::Ledger& ledger) {
   return std::visit(Admission{ledger}, event.body);
 }
 

@@ -10,6 +10,6 @@ namespace ka::engine {
 
 /// kInvalid for an event with an id that is none (base::is_id), kConflict for one that would make a
 /// sandbox or a container more than are followed (policy/facts/limits.hpp).
-base::Result<void> admit(const policy::Event& event, const policy::Ledger& ledger);
+base::Result<void> admit(const policy::ledger::Event& event, const policy::ledger::Ledger& ledger);
 
 }  // namespace ka::engine

@@ -23,14 +23,14 @@ Holder holder_of(const policy::ThreadKey& key, base::ThreadStats& stats) {
   return stat.error().code == ErrorCode::kGone ? Holder::kNobody : Holder::kUnknown;
 }
 
-base::Result<void> write_mask(const policy::Write& write, AffinityCalls& calls) {
+base::Result<void> write_mask(const policy::plan::Write& write, AffinityCalls& calls) {
   return write.everywhere ? calls.set_everywhere(write.key.tid)
                           : calls.set(write.key.tid, write.cpus);
 }
 
 /// EAGAIN, EBUSY and their like pass; a mask that the cgroup refuses (EINVAL) does not until the
 /// cgroup was read again, but trying it twice more costs nothing.
-base::Result<void> write_with_patience(const policy::Write& write, AffinityCalls& calls) {
+base::Result<void> write_with_patience(const policy::plan::Write& write, AffinityCalls& calls) {
   auto done = write_mask(write, calls);
   for (int i = 1; i < kAttempts && !done && done.error().code == ErrorCode::kTransient; ++i) {
     done = write_mask(write, calls);
@@ -51,7 +51,8 @@ Fate fate_of(ErrorCode code) {
 
 /// "No such process" alone is not believed of a thread that /proc still shows: it would drop out of
 /// sight where it is.
-Applied failed(const policy::Write& write, const base::Error& error, base::ThreadStats& stats) {
+Applied failed(const policy::plan::Write& write, const base::Error& error,
+               base::ThreadStats& stats) {
   if (fate_of(error.code) != Fate::kGone) return {write.key, fate_of(error.code), {}, error};
   const Holder holder = holder_of(write.key, stats);
   if (holder == Holder::kNobody || holder == Holder::kOther)
@@ -63,7 +64,7 @@ Applied failed(const policy::Write& write, const base::Error& error, base::Threa
 /// all-ones is what the kernel gives a thread that nobody has placed. Where it is seen to be
 /// another thread of the same process it is the sandbox's own, which the next look places. Whether
 /// there is a process of that number now says nothing: it may have been given away as a whole.
-Applied take_back(const policy::Write& write, Holder holder, AffinityCalls& calls) {
+Applied take_back(const policy::plan::Write& write, Holder holder, AffinityCalls& calls) {
   const auto& [pid, tid, start_time] = write.key;
   if (holder == Holder::kOther && pid != tid) {
     return {write.key, Fate::kRetry, {}, {ErrorCode::kTransient, "its number is another's", 0}};
@@ -75,7 +76,8 @@ Applied take_back(const policy::Write& write, Holder holder, AffinityCalls& call
   return gone;
 }
 
-Applied read_again(const policy::Write& write, AffinityCalls& calls, base::ThreadStats& stats) {
+Applied read_again(const policy::plan::Write& write, AffinityCalls& calls,
+                   base::ThreadStats& stats) {
   auto actual = calls.get(write.key.tid);
   if (!actual) return failed(write, actual.error(), stats);
   const Holder holder = holder_of(write.key, stats);
@@ -101,7 +103,8 @@ Applied read_again(const policy::Write& write, AffinityCalls& calls, base::Threa
 /// I9. The start time was read in the pass that asks for the write, a moment ago; that the thread
 /// is still one of its process is asked again here, and the start time is read again after the
 /// write.
-Applied apply_one(const policy::Write& write, AffinityCalls& calls, base::ThreadStats& stats) {
+Applied apply_one(const policy::plan::Write& write, AffinityCalls& calls,
+                  base::ThreadStats& stats) {
   if (!calls.exists(write.key.pid, write.key.tid)) return {write.key, Fate::kGone, {}, {}};
   const auto done = write_with_patience(write, calls);
   if (!done) return failed(write, done.error(), stats);
@@ -110,11 +113,11 @@ Applied apply_one(const policy::Write& write, AffinityCalls& calls, base::Thread
 
 }  // namespace
 
-std::vector<Applied> apply(const std::vector<policy::Write>& writes, AffinityCalls& calls,
+std::vector<Applied> apply(const std::vector<policy::plan::Write>& writes, AffinityCalls& calls,
                            base::ThreadStats& stats) {
   std::vector<Applied> applied;
   applied.reserve(writes.size());
-  for (const policy::Write& write : writes) applied.push_back(apply_one(write, calls, stats));
+  for (const policy::plan::Write& write : writes) applied.push_back(apply_one(write, calls, stats));
   return applied;
 }
 

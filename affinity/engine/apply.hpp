@@ -33,7 +33,7 @@ struct Applied {
 /// the same pass, whose `stats` these are. A thread that is no longer one of its process is kGone
 /// and not written to; so is one that has another start time after the write: its number belongs to
 /// someone else by now, who does not keep the mask.
-std::vector<Applied> apply(const std::vector<policy::Write>& writes, AffinityCalls& calls,
+std::vector<Applied> apply(const std::vector<policy::plan::Write>& writes, AffinityCalls& calls,
                            base::ThreadStats& stats);
 
 }  // namespace ka::engine

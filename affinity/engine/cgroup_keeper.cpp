@@ -42,14 +42,14 @@ bool CgroupKeeper::widen(const CpuSet& wanted, const CpuSet& foreign, Time now,
   if (mode_ == CgroupMode::kObey) return give_back(foreign, writer);
   if (!in_charge_) return false;
   open_ = !wanted.empty();
-  const auto cpus = policy::widened(*cpuset_, wanted, foreign);
+  const auto cpus = policy::plan::widened(*cpuset_, wanted, foreign);
   return cpus && answer(*cpus, wanted, now, writer);
 }
 
 bool CgroupKeeper::narrow(const CpuSet& wanted, Time now, host::CpusetWriter& writer) {
   open_ = false;
   if (!in_charge_) return false;
-  const auto cpus = policy::narrowed(*cpuset_, wanted);
+  const auto cpus = policy::plan::narrowed(*cpuset_, wanted);
   return cpus && answer(*cpus, wanted, now, writer);
 }
 
@@ -77,7 +77,7 @@ bool CgroupKeeper::write(const CpuSet& cpus, host::CpusetWriter& writer) {
 /// Where others have written since, what they wrote stays.
 bool CgroupKeeper::give_back(const CpuSet& foreign, host::CpusetWriter& writer) {
   const bool written =
-      !is_foreign() && write(policy::given_back(*cpuset_, *theirs_, foreign), writer);
+      !is_foreign() && write(policy::plan::given_back(*cpuset_, *theirs_, foreign), writer);
   forget();
   return written;
 }

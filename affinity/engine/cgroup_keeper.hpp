@@ -44,7 +44,7 @@ class CgroupKeeper {
   /// widen() and narrow().
   bool is_open() const { return in_charge_ && open_; }
   /// Precondition: in_charge().
-  const policy::Cpuset& cpuset() const { return *cpuset_; }
+  const policy::plan::Cpuset& cpuset() const { return *cpuset_; }
   const Directory& directory() const { return directory_; }
   /// Why it is not managed although it is to be; empty when it is.
   const std::string& problem() const { return problem_; }
@@ -89,7 +89,7 @@ class CgroupKeeper {
 
   CgroupMode mode_ = CgroupMode::kObey;
   Directory directory_;
-  std::optional<policy::Cpuset> cpuset_;  ///< as last seen, or written by us since
+  std::optional<policy::plan::Cpuset> cpuset_;  ///< as last seen, or written by us since
   bool in_charge_ = false, open_ = false;
   bool refused_ = false;  ///< the kernel will never let us write it
   std::string problem_;

@@ -30,17 +30,17 @@ std::string process_name(int pid) { return "vmm_pid: process " + std::to_string(
 
 struct Checker {
   const policy::Topology& topology;
-  const policy::Ledger& ledger;
+  const policy::ledger::Ledger& ledger;
   const vmm::Roots& roots;
 
-  Result<void> operator()(const policy::PodSeen& event) const {
+  Result<void> operator()(const policy::ledger::PodSeen& event) const {
     if (auto good = check_own_cgroup(merged(event), ledger, roots); !good) return good;
     return event.vmm ? check_vmm(event.id, *event.vmm) : Result<void>{};
   }
 
-  Result<void> operator()(const policy::PodGone& event) const { return known(event.id); }
+  Result<void> operator()(const policy::ledger::PodGone& event) const { return known(event.id); }
 
-  Result<void> operator()(const policy::ContainerSeen& event) const {
+  Result<void> operator()(const policy::ledger::ContainerSeen& event) const {
     if (auto good = known(event.sandbox); !good) return good;
     if (const auto missing = event.container.mems - topology.nodes(); !missing.empty()) {
       return fail(ErrorCode::kInvalid, "mems: this machine has no node " +
@@ -50,16 +50,16 @@ struct Checker {
     return check_cpus(event.container.cpus, topology);
   }
 
-  Result<void> operator()(const policy::ContainerExited& event) const {
+  Result<void> operator()(const policy::ledger::ContainerExited& event) const {
     return known(event.sandbox, event.container);
   }
-  Result<void> operator()(const policy::ContainerGone& event) const {
+  Result<void> operator()(const policy::ledger::ContainerGone& event) const {
     return known(event.sandbox, event.container);
   }
-  Result<void> operator()(const policy::KubeletSeen& event) const {
+  Result<void> operator()(const policy::ledger::KubeletSeen& event) const {
     return check_cpus(event.shared_pool.value_or(policy::CpuSet{}), topology);
   }
-  Result<void> operator()(const policy::OverrideSet& event) const {
+  Result<void> operator()(const policy::ledger::OverrideSet& event) const {
     if (auto good = known(event.sandbox); !good) return good;
     return check_cpus(event.value.cpus, topology);
   }
@@ -77,9 +77,9 @@ struct Checker {
   }
 
   /// What would be known of the sandbox with this event.
-  policy::PodRecord merged(const policy::PodSeen& event) const {
-    const policy::PodRecord* known = ledger.find(event.id);
-    policy::PodRecord pod;
+  policy::ledger::PodRecord merged(const policy::ledger::PodSeen& event) const {
+    const policy::ledger::PodRecord* known = ledger.find(event.id);
+    policy::ledger::PodRecord pod;
     pod.id = event.id;
     pod.cgroup = event.cgroup.empty() && known != nullptr ? known->cgroup : event.cgroup;
     pod.vmm = !event.vmm && known != nullptr ? known->vmm : event.vmm;
@@ -99,8 +99,8 @@ struct Checker {
 
 }  // namespace
 
-Result<void> check_event(const policy::Event& event, const policy::Topology& topology,
-                         const policy::Ledger& ledger, const vmm::Roots& roots) {
+Result<void> check_event(const policy::ledger::Event& event, const policy::Topology& topology,
+                         const policy::ledger::Ledger& ledger, const vmm::Roots& roots) {
   return std::visit(Checker{topology, ledger, roots}, event.body);
 }
 
@@ -119,17 +119,18 @@ Result<policy::ProcessId> vmm_named(const vmm::Roots& roots, int pid) {
 }
 
 Result<void> check_override(const policy::Override& given, const Sandbox& sandbox,
-                            const policy::PodRecord& pod, const policy::Ledger& ledger) {
-  const std::string subject = policy::override_subject(given);
+                            const policy::ledger::PodRecord& pod,
+                            const policy::ledger::Ledger& ledger) {
+  const std::string subject = policy::plan::override_subject(given);
   if (given.cpus.empty()) {
     const bool is_given = std::ranges::any_of(pod.overrides, [&](const policy::Override& known) {
-      return policy::override_subject(known) == subject;
+      return policy::plan::override_subject(known) == subject;
     });
     if (is_given) return {};
     return fail(ErrorCode::kNotFound, subject + " of \"" + pod.id + "\" is not set by hand");
   }
   const bool has_one = std::ranges::any_of(sandbox.threads(), [&](const ThreadView& thread) {
-    return policy::is_for(given, thread.facts);
+    return policy::plan::is_for(given, thread.facts);
   });
   if (!has_one) {
     return fail(ErrorCode::kNotFound, "sandbox \"" + pod.id + "\" has no " + subject);

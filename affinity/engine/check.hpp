@@ -16,8 +16,8 @@ class Sandbox;
 
 /// kInvalid: it can never be right (a CPU that does not exist or is offline, a pid that is no VMM);
 /// kNotFound: its sandbox or container is not known; kConflict: the VMM belongs to another sandbox.
-base::Result<void> check_event(const policy::Event& event, const policy::Topology& topology,
-                               const policy::Ledger& ledger, const vmm::Roots& roots);
+base::Result<void> check_event(const policy::ledger::Event& event, const policy::Topology& topology,
+                               const policy::ledger::Ledger& ledger, const vmm::Roots& roots);
 
 /// The VMM that a person names by its number. kInvalid: there is no such process, or it is no VMM.
 base::Result<policy::ProcessId> vmm_named(const vmm::Roots& roots, int pid);
@@ -26,6 +26,7 @@ base::Result<policy::ProcessId> vmm_named(const vmm::Roots& roots, int pid);
 /// allows. kConflict: the CPUs belong to another pod, or its cgroup does not have them. Taking back
 /// what was not given is kNotFound.
 base::Result<void> check_override(const policy::Override& given, const Sandbox& sandbox,
-                                  const policy::PodRecord& pod, const policy::Ledger& ledger);
+                                  const policy::ledger::PodRecord& pod,
+                                  const policy::ledger::Ledger& ledger);
 
 }  // namespace ka::engine

@@ -79,7 +79,8 @@ Outcome Engine::end_dead_sandboxes() {
   while (!dead_.empty()) {
     bool map_changed = false;
     for (const std::string& id : std::exchange(dead_, {})) {
-      map_changed |= ledger_.apply({policy::Source::kState, policy::PodGone{id}}).exclusive_map;
+      map_changed |= ledger_.apply({policy::ledger::Source::kState, policy::ledger::PodGone{id}})
+                         .exclusive_map;
       follow_ledger(id);
       happened(EventKind::kSandboxEnded, id, "its VMM is gone");
     }
@@ -93,9 +94,9 @@ Outcome Engine::end_dead_sandboxes() {
 
 /// The process of a VMM is the one that it was, and is a VMM (or the shim that stands for one that
 /// is to come) by the same proof as when it was found. What cannot be seen now is kept.
-bool Engine::is_adoptable(const policy::PodRecord& pod) {
+bool Engine::is_adoptable(const policy::ledger::PodRecord& pod) {
   if (!pod.vmm) return true;
-  const bool by_person = pod.source == policy::Source::kApi;
+  const bool by_person = pod.source == policy::ledger::Source::kApi;
   const auto now =
       vmm::examine(roots_, pod.vmm->pid, by_person ? vmm::Word::kOperator : vmm::Word::kRuntime);
   const bool is_there = calls_.exists(pod.vmm->pid, pod.vmm->pid);
@@ -137,7 +138,7 @@ Outcome Engine::reconcile_all() {
 }
 
 Outcome Engine::vmm_ended(std::string_view sandbox, const policy::ProcessId& vmm) {
-  const policy::PodRecord* pod = ledger_.find(sandbox);
+  const policy::ledger::PodRecord* pod = ledger_.find(sandbox);
   if (pod == nullptr || pod->vmm != vmm || find(sandbox) == nullptr) return {};
   dead_.insert(pod->id);
   return settle();
@@ -230,10 +231,10 @@ std::vector<std::string> Engine::sandbox_ids() const {
 }
 
 std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
-  static const policy::SandboxPlan kNoPlan;
+  static const policy::plan::SandboxPlan kNoPlan;
   const Sandbox* found = find(sandbox);
   if (found == nullptr) return std::nullopt;
-  const policy::PodRecord& pod = *ledger_.find(sandbox);
+  const policy::ledger::PodRecord& pod = *ledger_.find(sandbox);
   return SandboxView{
       pod,
       found->plan() == nullptr ? kNoPlan : *found->plan(),
@@ -266,13 +267,13 @@ const VcpuWaits& Engine::read_vcpu_waits() {
   return waits_;
 }
 
-void Engine::set_source(policy::Source source, SourceView view) {
+void Engine::set_source(policy::ledger::Source source, SourceView view) {
   ledger_.set_connected(source, view.up);
   SourceView& known = sources_[source];
   if (known == view) return;
   known = std::move(view);
   happened(known.up ? EventKind::kSourceUp : EventKind::kSourceDown, {},
-           std::string(policy::source_name(source)) + ": " + known.text,
+           std::string(policy::ledger::source_name(source)) + ": " + known.text,
            known.up ? "" : known.text);
 }
 
@@ -330,7 +331,7 @@ Eyes Engine::eyes(base::ThreadStats& stats) const {
 
 /// Makes or drops what is kept beside the ledger's record of a pod.
 void Engine::follow_ledger(const std::string& pod) {
-  const policy::PodRecord* record = ledger_.find(pod);
+  const policy::ledger::PodRecord* record = ledger_.find(pod);
   if (record == nullptr) {
     if (const Sandbox* gone = find(pod)) count_floating(*gone, -1);
     sandboxes_.erase(pod);

@@ -53,9 +53,9 @@ struct Eyes;
 struct Options {
   bool enable = true;    ///< false: every thread is given back
   bool observe = false;  ///< plan and report, write nothing
-  policy::Settings settings;
+  policy::plan::Settings settings;
   /// Per runtime handler, in place of `settings`.
-  std::map<std::string, policy::Settings, std::less<>> by_handler;
+  std::map<std::string, policy::plan::Settings, std::less<>> by_handler;
 };
 
 /// What the engine writes affinities and cpusets with.
@@ -79,21 +79,21 @@ class Engine {
 
   /// A source that this node has: nothing is widened until it has spoken (policy/ledger/
   /// start_gate.hpp). Before adopt().
-  void expect(policy::Source source) { gate_.expect(source); }
+  void expect(policy::ledger::Source source) { gate_.expect(source); }
 
   /// Takes back what the state files tell, then runs the line for the whole node.
   Outcome adopt();
 
   /// A source has told all that it has (kubelet does so with each event). What may be widened by
   /// that waits for finish().
-  void source_spoke(policy::Source source);
+  void source_spoke(policy::ledger::Source source);
 
   /// The sources that have not spoken are not waited for any longer; runs the line where that
   /// allows more.
   Outcome stop_waiting();
 
   /// What may be written since the start, and what that waits for.
-  const policy::StartGate& gate() const { return gate_; }
+  const policy::ledger::StartGate& gate() const { return gate_; }
 
   /// Sandboxes whose state could not be written, and why: tried again at each drift check.
   const std::map<std::string, std::string>& unsaved() const { return unsaved_; }
@@ -101,21 +101,21 @@ class Engine {
   /// Checks an event that a person or a program sent (the API) against the machine and against what
   /// is known, then handles it. An error changes nothing.
   /// A pin is told who asked for it, and gets its time from the clock.
-  base::Result<Outcome> submit(policy::Event event);
+  base::Result<Outcome> submit(policy::ledger::Event event);
 
   /// Takes back the pins whose time has come: they are placed by the plan again.
   Outcome end_pins();
 
   /// Handles what a source tells that already is so: it cannot be refused. However many events
   /// there are, the line runs once.
-  Outcome handle(const std::vector<policy::Event>& events);
-  Outcome handle(const policy::Event& event) { return handle(std::vector{event}); }
+  Outcome handle(const std::vector<policy::ledger::Event>& events);
+  Outcome handle(const policy::ledger::Event& event) { return handle(std::vector{event}); }
 
   /// The first half of handle(), for a source that waits: folds the events, and takes threads off
   /// CPUs that they must leave, as far as `budget` allows. The state files, and what lets threads
   /// onto more CPUs, wait for finish(). A sandbox is looked at only when its plan, made from what
   /// was last seen of it, takes something away.
-  Outcome narrow(const std::vector<policy::Event>& events, std::chrono::nanoseconds budget);
+  Outcome narrow(const std::vector<policy::ledger::Event>& events, std::chrono::nanoseconds budget);
 
   /// The second half: the line for what narrow() left, and for `sandbox` (may be empty), since
   /// what it was told of has been done by now (Kata plugs vCPUs and writes cgroups meanwhile).
@@ -168,7 +168,7 @@ class Engine {
   Outcome change_topology(policy::Topology topology);
 
   const policy::Topology& topology() const { return topology_; }
-  const policy::Ledger& ledger() const { return ledger_; }
+  const policy::ledger::Ledger& ledger() const { return ledger_; }
   const Counters& counters() const { return counters_; }
   const Trespasses& trespasses() const { return trespasses_; }
 
@@ -176,8 +176,8 @@ class Engine {
   const VcpuWaits& read_vcpu_waits();
 
   /// Enters how a source of events stands, for those who look.
-  void set_source(policy::Source source, SourceView view);
-  const std::map<policy::Source, SourceView>& sources() const { return sources_; }
+  void set_source(policy::ledger::Source source, SourceView view);
+  const std::map<policy::ledger::Source, SourceView>& sources() const { return sources_; }
 
   /// Enters how the guest of a sandbox stands; nothing for a sandbox that is not known. What the
   /// guest was told is in the state file when this returns.
@@ -228,32 +228,33 @@ class Engine {
   Affected observe(Affected sandboxes, base::ThreadStats& stats);
   bool observe_one(Sandbox& sandbox, base::ThreadStats& stats);
   void plan(Sandbox& sandbox);
-  policy::SandboxPlan planned(const Sandbox& sandbox) const;
+  policy::plan::SandboxPlan planned(const Sandbox& sandbox) const;
   Affected apply_all(const Affected& sandboxes, base::ThreadStats& stats, Outcome& outcome);
   Affected apply_to(const Affected& sandboxes, Extent extent, base::ThreadStats& stats,
                     Outcome& outcome);
   void note(Sandbox& sandbox, const Applied& applied, Outcome& outcome);
   void count(const Outcome& outcome);
-  std::vector<policy::ThreadPlacement> placements_to_write(const Sandbox& sandbox,
-                                                           Extent extent) const;
+  std::vector<policy::plan::ThreadPlacement> placements_to_write(const Sandbox& sandbox,
+                                                                 Extent extent) const;
   void see_trespass(const Sandbox& sandbox);
-  policy::NodeView node_view(const std::string& sandbox) const;
+  policy::plan::NodeView node_view(const std::string& sandbox) const;
   void count_floating(const Sandbox& sandbox, int each);
   bool levels() const;
   bool should_level(const Sandbox& sandbox) const;
   Outcome level();
-  const policy::Settings& settings_for(const policy::PodRecord& pod) const;
-  std::vector<policy::Violation> violations_of(const Sandbox& sandbox,
-                                               const policy::PodRecord& pod) const;
+  const policy::plan::Settings& settings_for(const policy::ledger::PodRecord& pod) const;
+  std::vector<policy::plan::Violation> violations_of(const Sandbox& sandbox,
+                                                     const policy::ledger::PodRecord& pod) const;
 
   // The kernel held against the plans (verify.cpp).
   void note_unread(const Sandbox& sandbox, const base::Error& error, VerifyReport& report);
   void count_threads(const Sandbox& sandbox, VerifyReport& report);
   void check_others(VerifyReport& report);
-  void check_held(const Sandbox& sandbox, const policy::PodRecord& pod, VerifyReport& report);
+  void check_held(const Sandbox& sandbox, const policy::ledger::PodRecord& pod,
+                  VerifyReport& report);
 
   // Which containers have their CPUs to themselves (isolation.cpp).
-  std::vector<policy::ContainerIsolation> isolation_of(const Sandbox& sandbox) const;
+  std::vector<policy::plan::ContainerIsolation> isolation_of(const Sandbox& sandbox) const;
   void follow_isolation(Sandbox& sandbox);
 
   // The cgroups around it (manage.cpp).
@@ -281,14 +282,14 @@ class Engine {
   bool would_narrow(Sandbox& sandbox);
 
   // How events enter it (events.cpp).
-  base::Result<policy::Event> identified(policy::Event event) const;
-  base::Result<void> check_by_hand(const policy::OverrideSet& event) const;
+  base::Result<policy::ledger::Event> identified(policy::ledger::Event event) const;
+  base::Result<void> check_by_hand(const policy::ledger::OverrideSet& event) const;
   base::Result<void> check_removal(const std::string& id) const;
   base::Result<void> check_taken(const policy::Override& given, const Sandbox& sandbox,
-                                 const policy::PodRecord& pod) const;
-  void stamp(policy::OverrideSet& event) const;
-  Changes take(const std::vector<policy::Event>& events);
-  policy::Change take(const policy::Event& event);
+                                 const policy::ledger::PodRecord& pod) const;
+  void stamp(policy::ledger::OverrideSet& event) const;
+  Changes take(const std::vector<policy::ledger::Event>& events);
+  policy::ledger::Change take(const policy::ledger::Event& event);
   Outcome follow(const Changes& changes);
   Affected affected_by(const Changes& changes) const;
   Affected changed_by_map(const Ids& apart_from) const;
@@ -298,7 +299,7 @@ class Engine {
   void take_back(const state::Saved& saved);
   void retry_state();
   void dismiss_lost_state();
-  void follow_gate(const policy::Event& event);
+  void follow_gate(const policy::ledger::Event& event);
   void step_gate(const std::function<void()>& step);
   void save(const std::string& pod);
   void drop_state(const std::string& pod);
@@ -312,7 +313,7 @@ class Engine {
   Outcome end_dead_sandboxes();
   Sandbox* find(std::string_view sandbox) const;
   const GuestView* find_guest(std::string_view sandbox) const;
-  bool is_adoptable(const policy::PodRecord& pod);
+  bool is_adoptable(const policy::ledger::PodRecord& pod);
   void follow_ledger(const std::string& pod);
   void let_go(Sandbox& sandbox);
   Eyes eyes(base::ThreadStats& stats) const;
@@ -329,12 +330,12 @@ class Engine {
   state::Store& store_;
   const log::Log& log_;
   const base::Clock& clock_;
-  policy::Ledger ledger_;
-  policy::StartGate gate_;
+  policy::ledger::Ledger ledger_;
+  policy::ledger::StartGate gate_;
   bool just_opened_ = false;  ///< the gate: the line has to be run for the whole node
   std::map<std::string, std::string> unsaved_;  ///< by pod: why its state is not written
   Sandboxes sandboxes_;
-  std::vector<int> floating_load_;  ///< of all plans (policy::add_floating_load)
+  std::vector<int> floating_load_;  ///< of all plans (policy::plan::add_floating_load)
   Ids unfinished_;                  ///< pods for which finish() has work
   bool map_changed_ = false;    ///< and it has to look whose plans another map of owners changed
   std::set<std::string> dead_;  ///< sandboxes whose VMM was found gone during a run
@@ -344,7 +345,7 @@ class Engine {
   Ownership ownership_;
   std::chrono::steady_clock::time_point started_;
   std::optional<Cause> cause_;  ///< while events are handled
-  std::map<policy::Source, SourceView> sources_;
+  std::map<policy::ledger::Source, SourceView> sources_;
   std::map<std::string, GuestView, std::less<>> guests_;  ///< by sandbox
   std::function<void(const Happening&)> listener_;
   std::function<void()> run_listener_;

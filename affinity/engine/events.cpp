@@ -15,8 +15,9 @@ namespace ka::engine {
 namespace {
 
 /// The other pod whose VM the process is known to be; null: none.
-const policy::PodRecord* holder_of_vmm(const policy::PodSeen& seen, const policy::Ledger& ledger) {
-  const policy::PodRecord* known = ledger.find(seen.id);
+const policy::ledger::PodRecord* holder_of_vmm(const policy::ledger::PodSeen& seen,
+                                               const policy::ledger::Ledger& ledger) {
+  const policy::ledger::PodRecord* known = ledger.find(seen.id);
   if (!seen.vmm || (known != nullptr && known->vmm == seen.vmm)) return nullptr;
   for (const auto& [id, pod] : ledger.pods()) {
     if (id != seen.id && pod.vmm == seen.vmm) return &pod;
@@ -35,26 +36,26 @@ std::int64_t seconds_of(Duration duration) {
 
 }  // namespace
 
-base::Result<Outcome> Engine::submit(policy::Event event) {
+base::Result<Outcome> Engine::submit(policy::ledger::Event event) {
   if (auto good = admit(event, ledger_); !good) return unexpected(std::move(good.error()));
   auto whole = identified(std::move(event));
   if (!whole) return unexpected(std::move(whole.error()));
   if (auto good = check_event(*whole, topology_, ledger_, roots_); !good) {
     return unexpected(std::move(good.error()));
   }
-  if (auto* given = std::get_if<policy::OverrideSet>(&whole->body)) {
+  if (auto* given = std::get_if<policy::ledger::OverrideSet>(&whole->body)) {
     if (auto good = check_by_hand(*given); !good) return unexpected(std::move(good.error()));
     stamp(*given);
   }
-  if (const auto* gone = std::get_if<policy::PodGone>(&whole->body)) {
+  if (const auto* gone = std::get_if<policy::ledger::PodGone>(&whole->body)) {
     if (auto good = check_removal(gone->id); !good) return unexpected(std::move(good.error()));
   }
   return handle(*whole);
 }
 
 /// A person names a VMM by its number: which process that is is decided here, once.
-base::Result<policy::Event> Engine::identified(policy::Event event) const {
-  auto* seen = std::get_if<policy::PodSeen>(&event.body);
+base::Result<policy::ledger::Event> Engine::identified(policy::ledger::Event event) const {
+  auto* seen = std::get_if<policy::ledger::PodSeen>(&event.body);
   if (seen == nullptr || !seen->vmm) return event;
   const auto vmm = vmm_named(roots_, seen->vmm->pid);
   if (!vmm) return unexpected(vmm.error());
@@ -69,13 +70,13 @@ base::Result<void> Engine::check_removal(const std::string& id) const {
                     "sandbox \"" + id + "\" cannot be given back yet: " + waiting_text(gate_));
 }
 
-base::Result<void> Engine::check_by_hand(const policy::OverrideSet& event) const {
+base::Result<void> Engine::check_by_hand(const policy::ledger::OverrideSet& event) const {
   const Sandbox* sandbox = find(event.sandbox);
   if (sandbox == nullptr) {
     return base::fail(base::ErrorCode::kInvalid,
                       '"' + event.sandbox + "\" is no VM sandbox: nothing of it is placed");
   }
-  const policy::PodRecord& pod = *ledger_.find(event.sandbox);
+  const policy::ledger::PodRecord& pod = *ledger_.find(event.sandbox);
   if (auto good = check_override(event.value, *sandbox, pod, ledger_); !good) return good;
   const bool is_taken_back = event.value.cpus.empty();
   if (event.force || is_taken_back) return {};
@@ -85,12 +86,12 @@ base::Result<void> Engine::check_by_hand(const policy::OverrideSet& event) const
 /// What a pin takes from exclusive containers is theirs by the plan without any pins: those that
 /// are in force have taken something already.
 base::Result<void> Engine::check_taken(const policy::Override& given, const Sandbox& sandbox,
-                                       const policy::PodRecord& pod) const {
+                                       const policy::ledger::PodRecord& pod) const {
   policy::SandboxFacts facts = sandbox.facts(pod);
   facts.overrides.clear();
   const auto unpinned =
-      policy::plan_sandbox(node_view(sandbox.id()), facts, settings_for(pod), sandbox.plan());
-  const policy::CpuSet taken = policy::taken_by_hand(given, unpinned);
+      policy::plan::plan_sandbox(node_view(sandbox.id()), facts, settings_for(pod), sandbox.plan());
+  const policy::CpuSet taken = policy::plan::taken_by_hand(given, unpinned);
   if (taken.empty()) return {};
   return base::fail(base::ErrorCode::kConflict,
                     "cpus: this would take " + policy::format_list(taken) +
@@ -98,7 +99,7 @@ base::Result<void> Engine::check_taken(const policy::Override& given, const Sand
                         "(with --force it is done)");
 }
 
-void Engine::stamp(policy::OverrideSet& event) const {
+void Engine::stamp(policy::ledger::OverrideSet& event) const {
   event.value.since = seconds_of(clock_.wall().time_since_epoch());
   if (event.lasts_for) {
     event.value.until = seconds_of(clock_.now().time_since_epoch()) + *event.lasts_for;
@@ -106,20 +107,20 @@ void Engine::stamp(policy::OverrideSet& event) const {
 }
 
 Outcome Engine::end_pins() {
-  std::vector<policy::Event> ended;
+  std::vector<policy::ledger::Event> ended;
   const std::int64_t now = seconds_of(clock_.now().time_since_epoch());
   for (const auto& [id, pod] : ledger_.pods()) {
-    for (const policy::Pin& pin : pod.overrides) {
+    for (const policy::ledger::Pin& pin : pod.overrides) {
       if (!pin.until || *pin.until > now) continue;
-      policy::OverrideSet event{.sandbox = id, .value = pin};
+      policy::ledger::OverrideSet event{.sandbox = id, .value = pin};
       event.value.cpus = {};
-      ended.push_back({policy::Source::kApi, std::move(event)});
+      ended.push_back({policy::ledger::Source::kApi, std::move(event)});
     }
   }
   return ended.empty() ? Outcome{} : handle(ended);
 }
 
-Outcome Engine::handle(const std::vector<policy::Event>& events) {
+Outcome Engine::handle(const std::vector<policy::ledger::Event>& events) {
   const Changes changes = take(events);
   Outcome outcome = changes.pods.empty() ? Outcome{} : follow(changes);
   if (just_opened_) outcome += finish({});
@@ -137,12 +138,12 @@ Outcome Engine::follow(const Changes& changes) {
 }
 
 /// They come from one source, at one moment.
-Engine::Changes Engine::take(const std::vector<policy::Event>& events) {
+Engine::Changes Engine::take(const std::vector<policy::ledger::Event>& events) {
   Changes changes;
   if (events.empty()) return changes;
-  cause_ = Cause{std::string(policy::source_name(events.front().source)), clock_.now()};
-  for (const policy::Event& event : events) {
-    const policy::Change change = take(event);
+  cause_ = Cause{std::string(policy::ledger::source_name(events.front().source)), clock_.now()};
+  for (const policy::ledger::Event& event : events) {
+    const policy::ledger::Change change = take(event);
     if (!change.any) continue;
     changes.pods.insert(change.sandbox);
     changes.exclusive_map |= change.exclusive_map;
@@ -157,8 +158,8 @@ Engine::Changes Engine::take(const std::vector<policy::Event>& events) {
 
 /// Folds an event into the ledger and into what is kept beside it. One VM is one sandbox: a second
 /// pod with the same is known without it.
-policy::Change Engine::take(const policy::Event& event) {
-  const auto* seen = std::get_if<policy::PodSeen>(&event.body);
+policy::ledger::Change Engine::take(const policy::ledger::Event& event) {
+  const auto* seen = std::get_if<policy::ledger::PodSeen>(&event.body);
   const auto* holder = seen == nullptr ? nullptr : holder_of_vmm(*seen, ledger_);
   if (holder != nullptr) {
     const std::string text = "process " + std::to_string(seen->vmm->pid) +
@@ -166,8 +167,8 @@ policy::Change Engine::take(const policy::Event& event) {
                              ", not of " + title(seen->id, seen->pod_name) + " too";
     happened(EventKind::kVmmRefused, seen->id, text, cause_->source);
     log_.warning("two pods name one VM", {{"sandbox", seen->id}, {"reason", text}});
-    policy::Event without = event;
-    std::get<policy::PodSeen>(without.body).vmm.reset();
+    policy::ledger::Event without = event;
+    std::get<policy::ledger::PodSeen>(without.body).vmm.reset();
     return take(without);
   }
   ++counters_.events[cause_->source];
@@ -176,10 +177,10 @@ policy::Change Engine::take(const policy::Event& event) {
                  {{"source", cause_->source}, {"reason", good.error().message}});
     return {};
   }
-  if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) {
+  if (const auto* gone = std::get_if<policy::ledger::PodGone>(&event.body)) {
     if (Sandbox* sandbox = find(gone->id)) let_go(*sandbox);
   }
-  policy::Change change = ledger_.apply(event);
+  policy::ledger::Change change = ledger_.apply(event);
   follow_gate(event);
   if (change.any) {
     follow_ledger(change.sandbox);
@@ -189,12 +190,12 @@ policy::Change Engine::take(const policy::Event& event) {
   return change;
 }
 
-void Engine::follow_gate(const policy::Event& event) {
+void Engine::follow_gate(const policy::ledger::Event& event) {
   if (gate_.may_widen()) return;
-  if (const auto* seen = std::get_if<policy::ContainerSeen>(&event.body)) {
+  if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
     step_gate([&] { gate_.told_of(seen->sandbox); });
   }
-  if (std::holds_alternative<policy::KubeletSeen>(event.body)) source_spoke(event.source);
+  if (std::holds_alternative<policy::ledger::KubeletSeen>(event.body)) source_spoke(event.source);
 }
 
 /// The sandboxes concerned, and those whose plan another map of owners changes: what they must
@@ -216,7 +217,7 @@ Engine::Affected Engine::changed_by_map(const Ids& apart_from) const {
   Affected changed;
   for (const auto& [id, sandbox] : sandboxes_) {
     if (apart_from.contains(id)) continue;
-    const policy::SandboxPlan* before = sandbox->plan();
+    const policy::plan::SandboxPlan* before = sandbox->plan();
     const bool as_planned = before != nullptr && !unfinished_.contains(id);
     if (!as_planned || planned(*sandbox) != *before) changed.push_back(sandbox.get());
   }

@@ -12,68 +12,78 @@ namespace ka::engine {
 
 namespace {
 
-std::string names_of(const std::set<policy::Source>& sources) {
+std::string names_of(const std::set<policy::ledger::Source>& sources) {
   std::string names;
-  for (const policy::Source source : sources) {
-    names += (names.empty() ? "" : ", ") + std::string(policy::source_name(source));
+  for (const policy::ledger::Source source : sources) {
+    names += (names.empty() ? "" : ", ") + std::string(policy::ledger::source_name(source));
   }
   return names;
 }
 
 }  // namespace
 
-EventKind happening_kind(const policy::EventBody& body) {
+EventKind happening_kind(const policy::ledger::EventBody& body) {
   struct Visitor {
-    EventKind operator()(const policy::PodSeen&) const { return EventKind::kSandboxUpdated; }
-    EventKind operator()(const policy::PodGone&) const { return EventKind::kSandboxRemoved; }
-    EventKind operator()(const policy::ContainerSeen&) const {
+    EventKind operator()(const policy::ledger::PodSeen&) const {
+      return EventKind::kSandboxUpdated;
+    }
+    EventKind operator()(const policy::ledger::PodGone&) const {
+      return EventKind::kSandboxRemoved;
+    }
+    EventKind operator()(const policy::ledger::ContainerSeen&) const {
       return EventKind::kContainerUpdated;
     }
-    EventKind operator()(const policy::ContainerExited&) const {
+    EventKind operator()(const policy::ledger::ContainerExited&) const {
       return EventKind::kContainerExited;
     }
-    EventKind operator()(const policy::ContainerGone&) const {
+    EventKind operator()(const policy::ledger::ContainerGone&) const {
       return EventKind::kContainerRemoved;
     }
-    EventKind operator()(const policy::KubeletSeen&) const { return EventKind::kKubeletChanged; }
-    EventKind operator()(const policy::OverrideSet&) const { return EventKind::kOverrideChanged; }
+    EventKind operator()(const policy::ledger::KubeletSeen&) const {
+      return EventKind::kKubeletChanged;
+    }
+    EventKind operator()(const policy::ledger::OverrideSet&) const {
+      return EventKind::kOverrideChanged;
+    }
   };
   return std::visit(Visitor{}, body);
 }
 
-std::string happening_container(const policy::EventBody& body) {
-  if (const auto* seen = std::get_if<policy::ContainerSeen>(&body)) return seen->container.id;
-  if (const auto* exited = std::get_if<policy::ContainerExited>(&body)) return exited->container;
-  const auto* gone = std::get_if<policy::ContainerGone>(&body);
+std::string happening_container(const policy::ledger::EventBody& body) {
+  if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&body))
+    return seen->container.id;
+  if (const auto* exited = std::get_if<policy::ledger::ContainerExited>(&body))
+    return exited->container;
+  const auto* gone = std::get_if<policy::ledger::ContainerGone>(&body);
   return gone == nullptr ? std::string() : gone->container;
 }
 
-std::string happening_text(const policy::Event& event) {
-  const std::string by = " (" + std::string(policy::source_name(event.source)) + ')';
+std::string happening_text(const policy::ledger::Event& event) {
+  const std::string by = " (" + std::string(policy::ledger::source_name(event.source)) + ')';
   struct Visitor {
-    std::string operator()(const policy::PodSeen& e) const {
+    std::string operator()(const policy::ledger::PodSeen& e) const {
       return e.vmm ? "VMM is process " + std::to_string(e.vmm->pid) : "no VM";
     }
-    std::string operator()(const policy::PodGone&) const { return "removed"; }
-    std::string operator()(const policy::ContainerSeen& e) const {
+    std::string operator()(const policy::ledger::PodGone&) const { return "removed"; }
+    std::string operator()(const policy::ledger::ContainerSeen& e) const {
       return "container " + e.container.id + ": cpus \"" + policy::format_list(e.container.cpus) +
              '"';
     }
-    std::string operator()(const policy::ContainerExited& e) const {
+    std::string operator()(const policy::ledger::ContainerExited& e) const {
       return "container " + e.container + " exited";
     }
-    std::string operator()(const policy::ContainerGone& e) const {
+    std::string operator()(const policy::ledger::ContainerGone& e) const {
       return "container " + e.container + " removed";
     }
-    std::string operator()(const policy::KubeletSeen& e) const {
+    std::string operator()(const policy::ledger::KubeletSeen& e) const {
       if (!e.claims) return "does not say who owns which CPU";
       policy::CpuSet owned;
-      for (const policy::Claim& claim : *e.claims) owned |= claim.cpus;
+      for (const policy::ledger::Claim& claim : *e.claims) owned |= claim.cpus;
       return "exclusive: \"" + policy::format_list(owned) + "\", shared pool: \"" +
              policy::format_list(e.shared_pool.value_or(policy::CpuSet{})) + '"';
     }
-    std::string operator()(const policy::OverrideSet& e) const {
-      const std::string subject = policy::override_subject(e.value);
+    std::string operator()(const policy::ledger::OverrideSet& e) const {
+      const std::string subject = policy::plan::override_subject(e.value);
       return e.value.cpus.empty()
                  ? subject + " is placed by the plan again"
                  : subject + " by hand: \"" + policy::format_list(e.value.cpus) + '"';
@@ -88,12 +98,12 @@ std::string drift_text(int count, const std::string& what) {
              : std::to_string(count) + ' ' + what + "s no longer had the CPUs they were given";
 }
 
-std::string waiting_text(const policy::StartGate& gate) {
-  using Phase = policy::StartGate::Phase;
+std::string waiting_text(const policy::ledger::StartGate& gate) {
+  using Phase = policy::ledger::StartGate::Phase;
   if (gate.may_widen()) return {};
   std::string text = "no thread gets more CPUs yet: ";
   if (gate.phase() == Phase::kWaiting) text += "waiting for " + names_of(gate.silent());
-  for (const policy::LostState& lost : gate.lost()) {
+  for (const policy::ledger::LostState& lost : gate.lost()) {
     text += text.ends_with(": ") ? "" : "; ";
     text += "state cannot be read: " + lost.file + " (" + lost.reason + ')';
   }
@@ -105,7 +115,7 @@ std::string waiting_text(const policy::StartGate& gate) {
   return text;
 }
 
-std::string silent_text(const policy::StartGate& gate) {
+std::string silent_text(const policy::ledger::StartGate& gate) {
   return "not heard within " + std::to_string(Engine::kStartPatience.count()) +
          " s of the start, done without: " + names_of(gate.silent());
 }

@@ -56,7 +56,7 @@ void InterruptKeeper::forget_freed() {
   std::erase_if(refused_, is_freed);
 }
 
-void InterruptKeeper::take_plan(const policy::SandboxPlan& plan) {
+void InterruptKeeper::take_plan(const policy::plan::SandboxPlan& plan) {
   for (InterruptView& view : views_) {
     const auto wanted = plan.interrupts.find(view.facts.device);
     view.wanted = wanted == plan.interrupts.end() ? CpuSet{} : wanted->second;

@@ -32,7 +32,7 @@ class InterruptKeeper {
 
   /// Reads what the VMM has now. Interrupts come and go with the guest's driver.
   void look(const vmm::Roots& roots, int vmm);
-  void take_plan(const policy::SandboxPlan& plan);
+  void take_plan(const policy::plan::SandboxPlan& plan);
 
   const std::vector<policy::DeviceFacts>& devices() const { return devices_; }
   const std::vector<InterruptView>& views() const { return views_; }

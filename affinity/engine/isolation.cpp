@@ -9,14 +9,14 @@
 namespace ka::engine {
 namespace {
 
-using policy::Obstacle;
-using policy::Remedy;
+using policy::plan::Obstacle;
+using policy::plan::Remedy;
 
 std::string cpus_text(const policy::CpuSet& cpus) {
   return (cpus.size() == 1 ? "CPU " : "CPUs ") + policy::format_list(cpus);
 }
 
-std::string carries(const policy::NotIsolated& obstacle) {
+std::string carries(const policy::plan::NotIsolated& obstacle) {
   return cpus_text(obstacle.cpus) + " also " + (obstacle.cpus.size() == 1 ? "carries " : "carry ");
 }
 
@@ -39,8 +39,8 @@ std::string unpin_text(const std::string& subject, const std::string& sandbox) {
 
 }  // namespace
 
-std::vector<policy::ActualThread> actual_threads(const std::vector<ThreadView>& threads) {
-  std::vector<policy::ActualThread> actual;
+std::vector<policy::plan::ActualThread> actual_threads(const std::vector<ThreadView>& threads) {
+  std::vector<policy::plan::ActualThread> actual;
   actual.reserve(threads.size());
   for (const ThreadView& thread : threads) {
     if (thread.seen) actual.push_back({thread.facts, thread.actual});
@@ -48,7 +48,7 @@ std::vector<policy::ActualThread> actual_threads(const std::vector<ThreadView>& 
   return actual;
 }
 
-std::string obstacle_text(const policy::NotIsolated& obstacle) {
+std::string obstacle_text(const policy::plan::NotIsolated& obstacle) {
   const std::string& subject = obstacle.subject;
   switch (obstacle.obstacle) {
     case Obstacle::kReleased:
@@ -83,7 +83,7 @@ std::string obstacle_text(const policy::NotIsolated& obstacle) {
   return {};
 }
 
-std::string remedy_text(const policy::NotIsolated& obstacle, const std::string& sandbox) {
+std::string remedy_text(const policy::plan::NotIsolated& obstacle, const std::string& sandbox) {
   switch (obstacle.remedy) {
     case Remedy::kReconcile:
       return "kata-affinityctl reconcile " + sandbox;
@@ -113,43 +113,44 @@ std::string remedy_text(const policy::NotIsolated& obstacle, const std::string& 
   return {};
 }
 
-std::string isolation_text(const policy::ContainerIsolation& container) {
+std::string isolation_text(const policy::plan::ContainerIsolation& container) {
   const std::string name = container.name.empty() ? "" : " (" + container.name + ')';
   std::string text = "container " + container.container + name +
                      (container.isolated() ? " is isolated on " : " is not isolated on ") +
                      cpus_text(container.cpus);
   const char* separator = ": ";
-  for (const policy::NotIsolated& obstacle : container.obstacles) {
+  for (const policy::plan::NotIsolated& obstacle : container.obstacles) {
     text += separator + obstacle_text(obstacle);
     separator = "; ";
   }
   return text;
 }
 
-std::string obstacle_names(const policy::ContainerIsolation& container) {
+std::string obstacle_names(const policy::plan::ContainerIsolation& container) {
   std::string names;
-  for (const policy::NotIsolated& obstacle : container.obstacles) {
+  for (const policy::plan::NotIsolated& obstacle : container.obstacles) {
     if (!names.empty()) names += ", ";
-    names += policy::obstacle_name(obstacle.obstacle);
+    names += policy::plan::obstacle_name(obstacle.obstacle);
   }
   return names;
 }
 
 /// By the masks that were read last.
-std::vector<policy::ContainerIsolation> Engine::isolation_of(const Sandbox& sandbox) const {
+std::vector<policy::plan::ContainerIsolation> Engine::isolation_of(const Sandbox& sandbox) const {
   if (sandbox.plan() == nullptr) return {};
-  const policy::PodRecord& pod = *ledger_.find(sandbox.id());
+  const policy::ledger::PodRecord& pod = *ledger_.find(sandbox.id());
   const GuestView* guest = find_guest(sandbox.id());
-  policy::GuestSide side;
+  policy::plan::GuestSide side;
   if (guest != nullptr) {
     side = {guest->connected, guest->current, &guest->wishes,
             guest->report ? &*guest->report : nullptr, &guest->doubts};
   }
-  const policy::Placing placing = is_given_back(sandbox) ? policy::Placing::kReleased
-                                  : options_.observe     ? policy::Placing::kObserved
-                                                         : policy::Placing::kWritten;
-  return policy::isolation_of(node_view(sandbox.id()), sandbox.facts(pod), settings_for(pod),
-                              *sandbox.plan(), actual_threads(sandbox.threads()), side, placing);
+  const policy::plan::Placing placing = is_given_back(sandbox) ? policy::plan::Placing::kReleased
+                                        : options_.observe     ? policy::plan::Placing::kObserved
+                                                               : policy::plan::Placing::kWritten;
+  return policy::plan::isolation_of(node_view(sandbox.id()), sandbox.facts(pod), settings_for(pod),
+                                    *sandbox.plan(), actual_threads(sandbox.threads()), side,
+                                    placing);
 }
 
 /// Says once of each container that it became isolated, or why it is not any more. A guest that has
@@ -157,8 +158,8 @@ std::vector<policy::ContainerIsolation> Engine::isolation_of(const Sandbox& sand
 void Engine::follow_isolation(Sandbox& sandbox) {
   auto containers = isolation_of(sandbox);
   if (containers == sandbox.isolation()) return;
-  for (const policy::ContainerIsolation& container : containers) {
-    const auto is_behind = [](const policy::NotIsolated& one) {
+  for (const policy::plan::ContainerIsolation& container : containers) {
+    const auto is_behind = [](const policy::plan::NotIsolated& one) {
       return one.obstacle == Obstacle::kGuestUnconfirmed && one.subject == "behind";
     };
     if (std::ranges::any_of(container.obstacles, is_behind)) continue;

@@ -8,7 +8,8 @@
 
 namespace ka::engine {
 
-Outcome Engine::narrow(const std::vector<policy::Event>& events, std::chrono::nanoseconds budget) {
+Outcome Engine::narrow(const std::vector<policy::ledger::Event>& events,
+                       std::chrono::nanoseconds budget) {
   const Changes changes = take(events);
   const Outcome outcome = changes.pods.empty() ? Outcome{} : narrow_by(changes, budget);
   cause_.reset();
@@ -72,7 +73,7 @@ bool Engine::would_narrow(Sandbox& sandbox) {
   if (sandbox.plan() == nullptr) return true;
   plan(sandbox);
   return interrupts_must_leave(sandbox) ||
-         !policy::diff(placements_to_write(sandbox, Extent::kNarrow)).empty();
+         !policy::plan::diff(placements_to_write(sandbox, Extent::kNarrow)).empty();
 }
 
 Outcome Engine::finish(std::string_view sandbox) {

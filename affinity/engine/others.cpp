@@ -11,14 +11,14 @@ namespace ka::engine {
 namespace {
 
 using policy::CpuSet;
-using policy::PodRecord;
+using policy::ledger::PodRecord;
 
 constexpr std::string_view kInvariant = "others";
 
 /// Pods by their uid, and those of which no source told it.
 class Pods {
  public:
-  explicit Pods(const policy::Ledger& ledger) {
+  explicit Pods(const policy::ledger::Ledger& ledger) {
     for (const auto& [id, pod] : ledger.pods()) {
       if (pod.pod_uid.empty()) {
         without_uid_.push_back(&pod);
@@ -48,7 +48,7 @@ class Pods {
 };
 
 /// The sandbox that owns one of these CPUs.
-std::string owner_of(const policy::Ledger& ledger, const CpuSet& cpus) {
+std::string owner_of(const policy::ledger::Ledger& ledger, const CpuSet& cpus) {
   for (const auto& [id, pod] : ledger.pods()) {
     if (pod.vmm && pod.exclusive_cpus().intersects(cpus)) return id;
   }
@@ -129,7 +129,7 @@ CpuSet Ownership::older_than(const CpuSet& cpus, std::chrono::seconds age, Time 
   return old;
 }
 
-CpuSet owned_by_sandboxes(const policy::Ledger& ledger) {
+CpuSet owned_by_sandboxes(const policy::ledger::Ledger& ledger) {
   CpuSet owned;
   for (const auto& [id, pod] : ledger.pods()) {
     if (pod.vmm) owned |= pod.exclusive_cpus();

@@ -40,14 +40,14 @@ class Ownership {
 
 /// What is needed to tell others' threads from ours.
 struct OthersContext {
-  const policy::Ledger& ledger;
+  const policy::ledger::Ledger& ledger;
   AffinityCalls& calls;
   const std::set<int>& ours;  ///< threads of all sandboxes
   policy::CpuSet settled;     ///< CPUs that have been owned for longer than kGraceOfOthers
 };
 
 /// The CPUs that exclusive containers of VM sandboxes own.
-policy::CpuSet owned_by_sandboxes(const policy::Ledger& ledger);
+policy::CpuSet owned_by_sandboxes(const policy::ledger::Ledger& ledger);
 
 /// A finding for each container of another pod, one with the number of all other threads, and one
 /// for what could not be read.

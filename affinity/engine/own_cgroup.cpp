@@ -115,8 +115,8 @@ std::optional<Stranger> find_stranger(const fs::path& mount, const fs::path& cgr
   return std::nullopt;
 }
 
-Result<void> check_vmm(const policy::PodRecord& pod, const fs::path& mount, const fs::path& cgroup,
-                       const vmm::Roots& roots) {
+Result<void> check_vmm(const policy::ledger::PodRecord& pod, const fs::path& mount,
+                       const fs::path& cgroup, const vmm::Roots& roots) {
   const auto own = cgroups_of(roots, *pod.vmm);
   if (own.empty()) return {};
   if (std::ranges::none_of(own, [&](const fs::path& one) { return is_inside(one, cgroup); })) {
@@ -132,8 +132,8 @@ Result<void> check_vmm(const policy::PodRecord& pod, const fs::path& mount, cons
 }
 
 /// A sandbox's helpers are whoever is in its cgroup: another sandbox's vCPUs would be among them.
-Result<void> check_others(const policy::PodRecord& pod, const fs::path& cgroup,
-                          const policy::Ledger& ledger, const vmm::Roots& roots) {
+Result<void> check_others(const policy::ledger::PodRecord& pod, const fs::path& cgroup,
+                          const policy::ledger::Ledger& ledger, const vmm::Roots& roots) {
   for (const auto& [id, other] : ledger.pods()) {
     if (id == pod.id || !other.vmm) continue;
     std::vector<fs::path> theirs = cgroups_of(roots, *other.vmm);
@@ -149,8 +149,8 @@ Result<void> check_others(const policy::PodRecord& pod, const fs::path& cgroup,
 
 }  // namespace
 
-Result<void> check_own_cgroup(const policy::PodRecord& pod, const policy::Ledger& ledger,
-                              const vmm::Roots& roots) {
+Result<void> check_own_cgroup(const policy::ledger::PodRecord& pod,
+                              const policy::ledger::Ledger& ledger, const vmm::Roots& roots) {
   if (pod.cgroup.empty()) return {};
   const auto inside = fs::path(pod.cgroup).relative_path().lexically_normal();
   if (inside.empty() || inside == "." || *inside.begin() == "..") {

@@ -15,7 +15,7 @@ namespace ka::engine {
 /// is no such cgroup, it holds the whole machine, the VMM is not in it, or cgroups below it hold
 /// processes that neither the VMM nor its shim has started. kConflict: it holds the cgroup of
 /// another sandbox.
-base::Result<void> check_own_cgroup(const policy::PodRecord& pod, const policy::Ledger& ledger,
-                                    const vmm::Roots& roots);
+base::Result<void> check_own_cgroup(const policy::ledger::PodRecord& pod,
+                                    const policy::ledger::Ledger& ledger, const vmm::Roots& roots);
 
 }  // namespace ka::engine

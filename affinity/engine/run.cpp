@@ -25,9 +25,9 @@ std::string_view error_kind(ErrorCode code) {
   }
 }
 
-void add_part(std::vector<int>& load, const policy::SandboxPlan& plan, int each) {
+void add_part(std::vector<int>& load, const policy::plan::SandboxPlan& plan, int each) {
   std::vector<int> part;
-  policy::add_floating_load(part, plan);
+  policy::plan::add_floating_load(part, plan);
   if (load.size() < part.size()) load.resize(part.size());
   for (std::size_t cpu = 0; cpu < part.size(); ++cpu) load[cpu] += each * part[cpu];
 }
@@ -114,7 +114,7 @@ void Engine::report_trouble(const Sandbox& sandbox, bool was_seen) {
 }
 
 void Engine::plan(Sandbox& sandbox) {
-  policy::SandboxPlan fresh = planned(sandbox);
+  policy::plan::SandboxPlan fresh = planned(sandbox);
   // Where it is not time to write the cgroup, a plan inside what it allows now.
   if (!sandbox.keeper().accepts(fresh.cgroup, clock_.now())) fresh = planned(sandbox);
   count_floating(sandbox, -1);
@@ -127,10 +127,10 @@ void Engine::count_floating(const Sandbox& sandbox, int each) {
   if (sandbox.plan() != nullptr) add_part(floating_load_, *sandbox.plan(), each);
 }
 
-policy::SandboxPlan Engine::planned(const Sandbox& sandbox) const {
-  const policy::PodRecord& pod = *ledger_.find(sandbox.id());
-  return policy::plan_sandbox(node_view(sandbox.id()), sandbox.facts(pod), settings_for(pod),
-                              sandbox.plan());
+policy::plan::SandboxPlan Engine::planned(const Sandbox& sandbox) const {
+  const policy::ledger::PodRecord& pod = *ledger_.find(sandbox.id());
+  return policy::plan::plan_sandbox(node_view(sandbox.id()), sandbox.facts(pod), settings_for(pod),
+                                    sandbox.plan());
 }
 
 /// Between a cgroup's two writes its threads find their places. A cgroup that was narrowed is
@@ -150,7 +150,7 @@ Engine::Affected Engine::apply_all(const Affected& sandboxes, base::ThreadStats&
 /// something changed meanwhile come back.
 Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent,
                                   base::ThreadStats& stats, Outcome& outcome) {
-  std::vector<policy::ThreadPlacement> placements;
+  std::vector<policy::plan::ThreadPlacement> placements;
   std::map<policy::ThreadKey, Sandbox*> owner;
   for (Sandbox* sandbox : sandboxes) {
     for (auto& placement : placements_to_write(*sandbox, extent)) {
@@ -159,7 +159,7 @@ Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent,
     }
   }
   std::set<Sandbox*> again;
-  for (const Applied& applied : apply(policy::diff(placements), calls_, stats)) {
+  for (const Applied& applied : apply(policy::plan::diff(placements), calls_, stats)) {
     Sandbox& sandbox = *owner[applied.key];
     note(sandbox, applied, outcome);
     if (applied.fate == Applied::Fate::kRetry) again.insert(&sandbox);
@@ -168,8 +168,8 @@ Engine::Affected Engine::apply_to(const Affected& sandboxes, Extent extent,
   return {again.begin(), again.end()};
 }
 
-std::vector<policy::ThreadPlacement> Engine::placements_to_write(const Sandbox& sandbox,
-                                                                 Extent extent) const {
+std::vector<policy::plan::ThreadPlacement> Engine::placements_to_write(const Sandbox& sandbox,
+                                                                       Extent extent) const {
   const bool give_back = is_given_back(sandbox);
   if (give_back ? sandbox.left_alone() : options_.observe) return {};
   auto placements = give_back ? sandbox.placements_of_originals() : sandbox.placements();
@@ -177,8 +177,8 @@ std::vector<policy::ThreadPlacement> Engine::placements_to_write(const Sandbox& 
   for (auto& placement : placements) {
     placement.trespassing = placement.actual.intersects(foreign);
   }
-  if (!gate_.may_widen()) return policy::shrunk(std::move(placements));
-  return extent == Extent::kNarrow ? policy::narrowed(std::move(placements)) : placements;
+  if (!gate_.may_widen()) return policy::plan::shrunk(std::move(placements));
+  return extent == Extent::kNarrow ? policy::plan::narrowed(std::move(placements)) : placements;
 }
 
 void Engine::note(Sandbox& sandbox, const Applied& applied, Outcome& outcome) {
@@ -219,15 +219,15 @@ void Engine::see_trespass(const Sandbox& sandbox) {
   trespasses_.see(sandbox.id(), touched, cause_.value_or(Cause{"drift", now}), now);
 }
 
-policy::NodeView Engine::node_view(const std::string& sandbox) const {
-  policy::NodeView view{topology_,
-                        ledger_.shared_pool(topology_.online()),
-                        ledger_.exclusive_to_others(sandbox),
-                        {},
-                        ledger_.exclusive_to(sandbox)};
-  const policy::PodRecord* pod = ledger_.find(sandbox);
-  if (settings_for(*pod).vcpu_pinning == policy::VcpuPinning::kBalanced) {
-    const policy::SandboxPlan* own = find(sandbox)->plan();
+policy::plan::NodeView Engine::node_view(const std::string& sandbox) const {
+  policy::plan::NodeView view{topology_,
+                              ledger_.shared_pool(topology_.online()),
+                              ledger_.exclusive_to_others(sandbox),
+                              {},
+                              ledger_.exclusive_to(sandbox)};
+  const policy::ledger::PodRecord* pod = ledger_.find(sandbox);
+  if (settings_for(*pod).vcpu_pinning == policy::plan::VcpuPinning::kBalanced) {
+    const policy::plan::SandboxPlan* own = find(sandbox)->plan();
     view.floating_load = floating_load_;
     if (own != nullptr) add_part(view.floating_load, *own, -1);
   }
@@ -237,16 +237,16 @@ policy::NodeView Engine::node_view(const std::string& sandbox) const {
 /// "balanced": a neighbour came or went, and floating vCPUs that share a CPU can have one of their
 /// own. What waits for its second half is left to that.
 bool Engine::should_level(const Sandbox& sandbox) const {
-  const policy::SandboxPlan* plan = sandbox.plan();
+  const policy::plan::SandboxPlan* plan = sandbox.plan();
   if (plan == nullptr || map_changed_ || unfinished_.contains(sandbox.id())) return false;
-  const policy::PodRecord& pod = *ledger_.find(sandbox.id());
-  return settings_for(pod).vcpu_pinning == policy::VcpuPinning::kBalanced &&
-         policy::crowded(node_view(sandbox.id()), *plan) && planned(sandbox) != *plan;
+  const policy::ledger::PodRecord& pod = *ledger_.find(sandbox.id());
+  return settings_for(pod).vcpu_pinning == policy::plan::VcpuPinning::kBalanced &&
+         policy::plan::crowded(node_view(sandbox.id()), *plan) && planned(sandbox) != *plan;
 }
 
 bool Engine::levels() const {
-  const auto balances = [](const policy::Settings& settings) {
-    return settings.vcpu_pinning == policy::VcpuPinning::kBalanced;
+  const auto balances = [](const policy::plan::Settings& settings) {
+    return settings.vcpu_pinning == policy::plan::VcpuPinning::kBalanced;
   };
   return balances(options_.settings) ||
          std::ranges::any_of(options_.by_handler,
@@ -267,7 +267,7 @@ Outcome Engine::level() {
   return outcome;
 }
 
-const policy::Settings& Engine::settings_for(const policy::PodRecord& pod) const {
+const policy::plan::Settings& Engine::settings_for(const policy::ledger::PodRecord& pod) const {
   const auto found = options_.by_handler.find(pod.handler);
   return found == options_.by_handler.end() ? options_.settings : found->second;
 }

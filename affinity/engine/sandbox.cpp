@@ -32,8 +32,8 @@ bool is_named_after(std::string_view cgroup, std::string_view id) {
 /// The sandbox's own cgroup: as a source named it, or the VMM's where it or one above it is named
 /// after the sandbox. A VM that was started by hand sits in a cgroup with strangers, who are none
 /// of our business; neither is the root cgroup, which holds the whole machine.
-std::string own_cgroup(const policy::PodRecord& pod, const std::optional<host::Cgroups>& cgroups,
-                       const CgroupFacts& of_vmm) {
+std::string own_cgroup(const policy::ledger::PodRecord& pod,
+                       const std::optional<host::Cgroups>& cgroups, const CgroupFacts& of_vmm) {
   if (!cgroups) return {};
   const std::filesystem::path& mount = cgroups->mount();
   const auto directory = pod.cgroup.empty()
@@ -68,7 +68,7 @@ std::filesystem::path domain_cgroup(std::filesystem::path directory) {
 }
 
 /// The cgroup that a VMM plans within.
-base::Result<CgroupFacts> read_vmm_cgroup(const Eyes& eyes, const policy::PodRecord& pod) {
+base::Result<CgroupFacts> read_vmm_cgroup(const Eyes& eyes, const policy::ledger::PodRecord& pod) {
   auto facts = read_cgroup(eyes, pod.vmm ? pod.vmm->pid : 0);
   if (!facts || pod.domain.empty() || facts->directory.empty()) return facts;
   return eyes.cgroups->read(domain_cgroup(facts->directory));
@@ -97,13 +97,13 @@ base::Result<CgroupFacts> read_cgroup_of_vcpus(const Eyes& eyes, const vmm::VmmT
 }
 
 /// What stands against managing the cgroup whose cpuset is in force for the VMM; empty: nothing.
-std::string why_not_managed(const policy::PodRecord& pod,
+std::string why_not_managed(const policy::ledger::PodRecord& pod,
                             const std::optional<host::Cgroups>& cgroups, const CgroupFacts& of_vmm,
                             const std::string& own) {
   if (!cgroups || cgroups->version() != 2) return "only cgroups of version 2 are managed";
   if (!pod.domain.empty()) return "libvirt keeps the cgroup of its domain";
   if (own.empty()) return "it has no cgroup of its own";
-  if (pod.source == policy::Source::kCgroup) {
+  if (pod.source == policy::ledger::Source::kCgroup) {
     return "what Kata writes there is all that tells of its containers";
   }
   const auto below = of_vmm.cpuset_directory.lexically_relative(own);
@@ -113,13 +113,13 @@ std::string why_not_managed(const policy::PodRecord& pod,
 
 }  // namespace
 
-base::Result<void> Sandbox::observe_afresh(const Eyes& eyes, const policy::PodRecord& pod,
+base::Result<void> Sandbox::observe_afresh(const Eyes& eyes, const policy::ledger::PodRecord& pod,
                                            CgroupMode mode) {
   if (discovery_) discovery_->forget();
   return observe(eyes, pod, mode);
 }
 
-base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& pod,
+base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::ledger::PodRecord& pod,
                                     CgroupMode mode) {
   auto seen = observe_all(eyes, pod, mode);
   if (!seen) {
@@ -129,7 +129,7 @@ base::Result<void> Sandbox::observe(const Eyes& eyes, const policy::PodRecord& p
   return seen;
 }
 
-base::Result<void> Sandbox::observe_all(const Eyes& eyes, const policy::PodRecord& pod,
+base::Result<void> Sandbox::observe_all(const Eyes& eyes, const policy::ledger::PodRecord& pod,
                                         CgroupMode mode) {
   const auto of_vmm = read_vmm_cgroup(eyes, pod);
   if (!of_vmm) return unexpected(of_vmm.error());
@@ -153,7 +153,7 @@ base::Result<void> Sandbox::observe_all(const Eyes& eyes, const policy::PodRecor
   return {};
 }
 
-void Sandbox::observe_masks(const Eyes& eyes, const policy::PodRecord& pod) {
+void Sandbox::observe_masks(const Eyes& eyes, const policy::ledger::PodRecord& pod) {
   const auto of_vmm = read_vmm_cgroup(eyes, pod);
   if (!of_vmm) return note_trouble(of_vmm.error());
   read_cgroups(eyes, pod, *of_vmm);
@@ -172,7 +172,7 @@ bool Sandbox::forget_ended(const vmm::VmmThreads& now) {
 }
 
 /// What the processes of the sandbox may use, each by its own cgroup.
-void Sandbox::read_cgroups(const Eyes& eyes, const policy::PodRecord& pod,
+void Sandbox::read_cgroups(const Eyes& eyes, const policy::ledger::PodRecord& pod,
                            const CgroupFacts& of_vmm) {
   const auto known = std::exchange(allowed_by_pid_, {});
   kept_.clear();
@@ -310,8 +310,8 @@ int Sandbox::count_changed_masks(AffinityCalls& calls) const {
   }));
 }
 
-policy::SandboxFacts Sandbox::facts(const policy::PodRecord& pod) const {
-  policy::SandboxFacts facts = policy::to_sandbox_facts(pod);
+policy::SandboxFacts Sandbox::facts(const policy::ledger::PodRecord& pod) const {
+  policy::SandboxFacts facts = policy::ledger::to_sandbox_facts(pod);
   facts.cgroup_cpus = reachable_cpus();
   facts.cgroup_writable = keeper_.in_charge();
   facts.vcpus = seen_.vcpus;
@@ -358,7 +358,7 @@ void Sandbox::forgive() {
   keeper_.forgive();
 }
 
-void Sandbox::take_plan(policy::SandboxPlan plan) {
+void Sandbox::take_plan(policy::plan::SandboxPlan plan) {
   plan_ = std::move(plan);
   assign();
 }
@@ -392,8 +392,8 @@ void Sandbox::judge(ThreadView& thread) const {
   if (!thread.seen) thread.problem = "it cannot be seen: " + trouble_;
 }
 
-std::vector<policy::ThreadPlacement> Sandbox::placements() const {
-  std::vector<policy::ThreadPlacement> placements;
+std::vector<policy::plan::ThreadPlacement> Sandbox::placements() const {
+  std::vector<policy::plan::ThreadPlacement> placements;
   for (const ThreadView& thread : threads_) {
     if (!thread.managed || !thread.seen) continue;
     placements.push_back(
@@ -409,8 +409,8 @@ CpuSet Sandbox::wanted_now(const ThreadView& thread) const {
   return follows ? allowed_for(thread.facts) : thread.wanted;
 }
 
-std::vector<policy::ThreadPlacement> Sandbox::placements_of_originals() const {
-  std::vector<policy::ThreadPlacement> placements;
+std::vector<policy::plan::ThreadPlacement> Sandbox::placements_of_originals() const {
+  std::vector<policy::plan::ThreadPlacement> placements;
   for (const ThreadView& thread : threads_) {
     if (refused_.contains(thread.facts.key) || !thread.seen) continue;
     placements.push_back(
@@ -468,11 +468,11 @@ void Sandbox::note(const Applied& applied) {
   }
 }
 
-void Sandbox::set_isolation(std::vector<policy::ContainerIsolation> isolation) {
+void Sandbox::set_isolation(std::vector<policy::plan::ContainerIsolation> isolation) {
   isolation_ = std::move(isolation);
   std::erase_if(announced_, [&](const auto& entry) {
-    return std::ranges::find(isolation_, entry.first, &policy::ContainerIsolation::container) ==
-           isolation_.end();
+    return std::ranges::find(isolation_, entry.first,
+                             &policy::plan::ContainerIsolation::container) == isolation_.end();
   });
 }
 
@@ -483,7 +483,7 @@ bool Sandbox::announce(const std::string& container, const std::string& obstacle
   return true;
 }
 
-state::Saved Sandbox::saved(const policy::PodRecord& pod) const {
+state::Saved Sandbox::saved(const policy::ledger::PodRecord& pod) const {
   return {pod, plan_, originals_, released_, left_alone_, keeper_.saved(), interrupts_.saved()};
 }
 

@@ -43,12 +43,13 @@ class Sandbox {
 
   /// Reads the VMM's threads, their masks and what their cgroups allow. kGone: the VMM is (see
   /// vmm::read_process). Any other error: it cannot be seen, and what was known of it stays.
-  base::Result<void> observe(const Eyes& eyes, const policy::PodRecord& pod, CgroupMode mode);
+  base::Result<void> observe(const Eyes& eyes, const policy::ledger::PodRecord& pod,
+                             CgroupMode mode);
   /// The same with nothing remembered from earlier looks.
-  base::Result<void> observe_afresh(const Eyes& eyes, const policy::PodRecord& pod,
+  base::Result<void> observe_afresh(const Eyes& eyes, const policy::ledger::PodRecord& pod,
                                     CgroupMode mode);
   /// Reads again what a write to its cgroup may have changed.
-  void observe_masks(const Eyes& eyes, const policy::PodRecord& pod);
+  void observe_masks(const Eyes& eyes, const policy::ledger::PodRecord& pod);
   /// Remembers the masks as the line leaves them: whatever differs from them later is the work of
   /// someone else, also when `verify` has seen it before.
   void remember_masks();
@@ -60,13 +61,13 @@ class Sandbox {
   int count_changed_masks(AffinityCalls& calls) const;
 
   /// The facts for plan(), as last observed.
-  policy::SandboxFacts facts(const policy::PodRecord& pod) const;
+  policy::SandboxFacts facts(const policy::ledger::PodRecord& pod) const;
   /// Takes a plan and works out what each thread is to have.
-  void take_plan(policy::SandboxPlan plan);
+  void take_plan(policy::plan::SandboxPlan plan);
   /// Every thread is to have what it would have without us.
-  std::vector<policy::ThreadPlacement> placements_of_originals() const;
+  std::vector<policy::plan::ThreadPlacement> placements_of_originals() const;
   /// What diff() compares.
-  std::vector<policy::ThreadPlacement> placements() const;
+  std::vector<policy::plan::ThreadPlacement> placements() const;
   /// Enters what became of a write.
   void note(const Applied& applied);
 
@@ -77,7 +78,7 @@ class Sandbox {
   void set_memory(MemoryView memory) { memory_ = std::move(memory); }
   const MemoryView* memory() const { return memory_ ? &*memory_ : nullptr; }
 
-  const policy::SandboxPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
+  const policy::plan::SandboxPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
   const std::vector<ThreadView>& threads() const { return threads_; }
   const vmm::VmmThreads& seen() const { return seen_; }
   /// What could not be read when it was last observed, in words; empty: all of it was. Threads
@@ -93,8 +94,8 @@ class Sandbox {
   const InterruptKeeper& interrupts() const { return interrupts_; }
 
   /// Its exclusive containers, as follow_isolation() left them.
-  const std::vector<policy::ContainerIsolation>& isolation() const { return isolation_; }
-  void set_isolation(std::vector<policy::ContainerIsolation> isolation);
+  const std::vector<policy::plan::ContainerIsolation>& isolation() const { return isolation_; }
+  void set_isolation(std::vector<policy::plan::ContainerIsolation> isolation);
   /// Remembers what is said of a container's isolation; false when that was said last.
   bool announce(const std::string& container, const std::string& obstacles);
 
@@ -107,11 +108,12 @@ class Sandbox {
   bool has_originals() const;
 
   /// What the state file needs, and back.
-  state::Saved saved(const policy::PodRecord& pod) const;
+  state::Saved saved(const policy::ledger::PodRecord& pod) const;
   void restore(const state::Saved& saved);
 
  private:
-  base::Result<void> observe_all(const Eyes& eyes, const policy::PodRecord& pod, CgroupMode mode);
+  base::Result<void> observe_all(const Eyes& eyes, const policy::ledger::PodRecord& pod,
+                                 CgroupMode mode);
   void note_trouble(const base::Error& error);
   base::Result<policy::CpuSet> read_mask(const Eyes& eyes, const policy::ThreadKey& key) const;
   /// What the cgroup of a thread allows; empty when that is not known.
@@ -119,7 +121,7 @@ class Sandbox {
   const policy::CpuSet* reachable_for(const policy::ThreadFacts& thread) const;
   std::map<policy::Role, policy::CpuSet> cgroups_by_role() const;
   bool forget_ended(const vmm::VmmThreads& now);
-  void read_cgroups(const Eyes& eyes, const policy::PodRecord& pod,
+  void read_cgroups(const Eyes& eyes, const policy::ledger::PodRecord& pod,
                     const host::CgroupFacts& of_vmm);
   void enter_cgroup(int pid, const host::CgroupFacts& cgroup);
   void assign();
@@ -137,7 +139,7 @@ class Sandbox {
   vmm::VmmThreads seen_;
   std::string trouble_;
   std::vector<ThreadView> threads_;
-  std::optional<policy::SandboxPlan> plan_;
+  std::optional<policy::plan::SandboxPlan> plan_;
   std::string cgroup_;
   std::optional<policy::CpuSet> cgroup_cpus_;     ///< of the vCPUs' cgroup
   std::map<int, policy::CpuSet> allowed_by_pid_;  ///< of every other process of the sandbox
@@ -149,7 +151,7 @@ class Sandbox {
   std::optional<policy::CpuSet> narrowed_by_proxy_;  ///< what the proxy could use before that
   std::map<int, std::size_t> task_counts_;           ///< by pid: threads when it was last observed
   std::map<int, policy::CpuSet> left_;               ///< by tid: the mask as the line left it
-  std::vector<policy::ContainerIsolation> isolation_;
+  std::vector<policy::plan::ContainerIsolation> isolation_;
   std::map<std::string, std::string> announced_;  ///< by container: its obstacles
   bool released_ = false, left_alone_ = false;
 };

@@ -11,7 +11,7 @@
 
 namespace ka::engine {
 
-using Phase = policy::StartGate::Phase;
+using Phase = policy::ledger::StartGate::Phase;
 
 Outcome Engine::adopt() {
   load_state();
@@ -34,12 +34,13 @@ void Engine::load_state() {
 /// Where a source was quicker than the file, its word stays; what only the file knows is added.
 void Engine::take_back(const state::Saved& saved) {
   const std::string& id = saved.pod.id;
-  const policy::PodRecord* told = ledger_.find(id);
+  const policy::ledger::PodRecord* told = ledger_.find(id);
   if (told == nullptr) {
     ledger_.restore(saved.pod);
   } else {
-    for (const policy::Pin& by_hand : saved.pod.overrides) {
-      ledger_.apply({policy::Source::kState, policy::OverrideSet{.sandbox = id, .value = by_hand}});
+    for (const policy::ledger::Pin& by_hand : saved.pod.overrides) {
+      ledger_.apply({policy::ledger::Source::kState,
+                     policy::ledger::OverrideSet{.sandbox = id, .value = by_hand}});
     }
     if (told->vmm != saved.pod.vmm) return;
   }
@@ -58,7 +59,7 @@ void Engine::take_back(const state::Saved& saved) {
   happened(EventKind::kSandboxAdopted, id, "known from before a restart");
 }
 
-void Engine::source_spoke(policy::Source source) {
+void Engine::source_spoke(policy::ledger::Source source) {
   step_gate([&] { gate_.spoke(source); });
 }
 
@@ -103,7 +104,7 @@ void Engine::retry_state() {
 }
 
 void Engine::save(const std::string& pod) {
-  const policy::PodRecord& record = *ledger_.find(pod);
+  const policy::ledger::PodRecord& record = *ledger_.find(pod);
   const Sandbox* sandbox = find(pod);
   state::Saved saved = sandbox == nullptr ? state::Saved{.pod = record} : sandbox->saved(record);
   if (const GuestView* guest = find_guest(pod)) saved.guest = {guest->told, guest->plugged};

@@ -31,7 +31,8 @@ std::optional<std::uint64_t> waited(const std::filesystem::path& proc,
 }  // namespace
 
 void VcpuWaits::read(const std::filesystem::path& proc, const std::string& sandbox,
-                     const std::vector<ThreadView>& threads, const policy::SandboxPlan& plan) {
+                     const std::vector<ThreadView>& threads,
+                     const policy::plan::SandboxPlan& plan) {
   ByContainer& sums = sums_[sandbox];
   const auto before = std::exchange(last_[sandbox], {});
   auto& last = last_[sandbox];
@@ -40,7 +41,7 @@ void VcpuWaits::read(const std::filesystem::path& proc, const std::string& sandb
     const auto known = before.find(thread.facts.key);
     const std::uint64_t from = known == before.end() ? 0 : known->second;
     const std::uint64_t now = waited(proc, thread.facts.key).value_or(from);
-    const policy::VcpuPlan* vcpu = plan.find_vcpu(thread.facts.vcpu_index);
+    const policy::plan::VcpuPlan* vcpu = plan.find_vcpu(thread.facts.vcpu_index);
     sums[vcpu == nullptr ? "" : vcpu->container] += now > from ? now - from : 0;
     last[thread.facts.key] = now;
   }

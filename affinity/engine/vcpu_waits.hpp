@@ -27,7 +27,7 @@ class VcpuWaits {
   /// nanoseconds; proc_pid_schedstat in fs/proc/base.c) for each vCPU. One that cannot be read adds
   /// nothing this time.
   void read(const std::filesystem::path& proc, const std::string& sandbox,
-            const std::vector<ThreadView>& threads, const policy::SandboxPlan& plan);
+            const std::vector<ThreadView>& threads, const policy::plan::SandboxPlan& plan);
   void forget(std::string_view sandbox);
 
   /// By sandbox.

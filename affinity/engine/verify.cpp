@@ -20,29 +20,29 @@ std::string name_of(const policy::ThreadFacts& thread) {
   return name;
 }
 
-std::string sentence(policy::Breach breach) {
+std::string sentence(policy::plan::Breach breach) {
   switch (breach) {
-    case policy::Breach::kOutside:
+    case policy::plan::Breach::kOutside:
       return "may run outside the sandbox's mask and housekeeping";
-    case policy::Breach::kForeignCpu:
+    case policy::plan::Breach::kForeignCpu:
       return "may run on a CPU that is exclusive to another pod";
-    case policy::Breach::kNotOneCpu:
+    case policy::plan::Breach::kNotOneCpu:
       return "is a dedicated vCPU and does not have exactly one CPU";
-    case policy::Breach::kCpuTaken:
+    case policy::plan::Breach::kCpuTaken:
       return "shares its CPU with another dedicated vCPU";
-    case policy::Breach::kNotAlone:
+    case policy::plan::Breach::kNotAlone:
       return "may run on the CPU of a dedicated vCPU";
-    case policy::Breach::kNotDedicated:
+    case policy::plan::Breach::kNotDedicated:
       return "lacks dedicated vCPUs that it could have";
-    case policy::Breach::kVcpuNotOwn:
+    case policy::plan::Breach::kVcpuNotOwn:
       return "runs on vCPUs that serve another container";
-    case policy::Breach::kSiblingsApart:
+    case policy::plan::Breach::kSiblingsApart:
       return "has siblings apart that could be together";
-    case policy::Breach::kUnstable:
+    case policy::plan::Breach::kUnstable:
       return "would be placed otherwise if it were planned again";
-    case policy::Breach::kWidened:
+    case policy::plan::Breach::kWidened:
       return "runs outside the CPUs of its container";
-    case policy::Breach::kNoVcpu:
+    case policy::plan::Breach::kNoVcpu:
       return "has no vCPU";
   }
   return "breaks an invariant";
@@ -55,7 +55,7 @@ std::string thread_text(int tid) {
 
 /// The mask of the thread that is meant, or of one that has its name.
 policy::CpuSet actual_of(const std::vector<ThreadView>& threads,
-                         const policy::Violation& violation) {
+                         const policy::plan::Violation& violation) {
   const auto named = std::ranges::find_if(threads, [&](const ThreadView& thread) {
     return violation.tid != 0 ? thread.facts.key.tid == violation.tid
                               : name_of(thread.facts) == violation.subject;
@@ -63,21 +63,22 @@ policy::CpuSet actual_of(const std::vector<ThreadView>& threads,
   return named == threads.end() ? policy::CpuSet{} : named->actual;
 }
 
-Finding to_finding(const policy::Violation& violation, const std::vector<ThreadView>& threads) {
+Finding to_finding(const policy::plan::Violation& violation,
+                   const std::vector<ThreadView>& threads) {
   return {Severity::kViolated,
-          "I" + std::to_string(policy::invariant_of(violation.breach)),
+          "I" + std::to_string(policy::plan::invariant_of(violation.breach)),
           violation.sandbox,
           violation.subject,
           {},
           actual_of(threads, violation),
           violation.subject + thread_text(violation.tid) + ' ' + sentence(violation.breach) + ": " +
               policy::format_list(violation.cpus),
-          std::string(policy::breach_name(violation.breach)),
+          std::string(policy::plan::breach_name(violation.breach)),
           {}};
 }
 
 /// The same breach, seen at a thread or only planned.
-bool says_the_same(const policy::Violation& one, const policy::Violation& other) {
+bool says_the_same(const policy::plan::Violation& one, const policy::plan::Violation& other) {
   return std::tie(one.breach, one.sandbox, one.subject, one.cpus) ==
          std::tie(other.breach, other.sandbox, other.subject, other.cpus);
 }
@@ -107,7 +108,7 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
   }
 }
 
-std::string text_of(const policy::GuestBreach& breach) {
+std::string text_of(const policy::plan::GuestBreach& breach) {
   std::string text = "in the guest, container " + breach.container + " may run on CPUs " +
                      policy::format_list(breach.actual) + " and was to run on " +
                      policy::format_list(breach.wanted);
@@ -119,7 +120,7 @@ std::string text_of(const policy::GuestBreach& breach) {
 /// obstacle to its containers' isolation.
 void collect_guest(const std::string& sandbox, const GuestView* guest, VerifyReport& report) {
   if (guest == nullptr || !guest->connected || !guest->report || !guest->current) return;
-  for (const auto& breach : policy::check_guest(guest->wishes, *guest->report)) {
+  for (const auto& breach : policy::plan::check_guest(guest->wishes, *guest->report)) {
     report.findings.push_back({Severity::kViolated,
                                "I4",
                                sandbox,
@@ -134,10 +135,10 @@ void collect_guest(const std::string& sandbox, const GuestView* guest, VerifyRep
 
 /// An agent that the configuration promises, and that does not answer: worth a word although no
 /// container needs it.
-void collect_promise(const std::string& sandbox, const policy::Settings& settings,
+void collect_promise(const std::string& sandbox, const policy::plan::Settings& settings,
                      const GuestView* guest, VerifyReport& report) {
-  const bool promised = settings.guest.agent == policy::GuestAgent::kOurs ||
-                        settings.guest.agent == policy::GuestAgent::kKataAgent;
+  const bool promised = settings.guest.agent == policy::plan::GuestAgent::kOurs ||
+                        settings.guest.agent == policy::plan::GuestAgent::kKataAgent;
   if (!promised || (guest != nullptr && guest->connected)) return;
   const std::string why = guest == nullptr ? "no address is known" : guest->text;
   report.findings.push_back({Severity::kDegraded,
@@ -151,13 +152,13 @@ void collect_promise(const std::string& sandbox, const policy::Settings& setting
                              {}});
 }
 
-bool is_of_guest(policy::Obstacle obstacle) {
-  return obstacle == policy::Obstacle::kGuestSilent ||
-         obstacle == policy::Obstacle::kGuestUnconfirmed;
+bool is_of_guest(policy::plan::Obstacle obstacle) {
+  return obstacle == policy::plan::Obstacle::kGuestSilent ||
+         obstacle == policy::plan::Obstacle::kGuestUnconfirmed;
 }
 
-Finding to_finding(const std::string& sandbox, const policy::ContainerIsolation& container,
-                   const policy::NotIsolated& obstacle) {
+Finding to_finding(const std::string& sandbox, const policy::plan::ContainerIsolation& container,
+                   const policy::plan::NotIsolated& obstacle) {
   const std::string name =
       container.container + (container.name.empty() ? "" : " (" + container.name + ')');
   return {Severity::kDegraded,
@@ -167,20 +168,20 @@ Finding to_finding(const std::string& sandbox, const policy::ContainerIsolation&
           container.cpus,
           obstacle.cpus,
           "container " + name + " is not isolated: " + obstacle_text(obstacle),
-          std::string(policy::obstacle_name(obstacle.obstacle)),
+          std::string(policy::plan::obstacle_name(obstacle.obstacle)),
           remedy_text(obstacle, sandbox)};
 }
 
 /// Exclusive containers that have less than their CPUs alone.
 void collect_isolation(const std::string& sandbox,
-                       const std::vector<policy::ContainerIsolation>& containers,
+                       const std::vector<policy::plan::ContainerIsolation>& containers,
                        VerifyReport& report) {
   bool unseen_guest = false;
-  for (const policy::ContainerIsolation& container : containers) {
+  for (const policy::plan::ContainerIsolation& container : containers) {
     unseen_guest |= container.guest_by_configuration;
-    for (const policy::NotIsolated& obstacle : container.obstacles) {
+    for (const policy::plan::NotIsolated& obstacle : container.obstacles) {
       // That is I4 itself (collect_guest).
-      if (obstacle.obstacle == policy::Obstacle::kGuestElsewhere) continue;
+      if (obstacle.obstacle == policy::plan::Obstacle::kGuestElsewhere) continue;
       report.findings.push_back(to_finding(sandbox, container, obstacle));
     }
   }
@@ -202,7 +203,7 @@ Finding unread(const std::string& sandbox, const std::string& subject, std::stri
 }
 
 /// Who owns which CPU is not known yet: nothing that is held against it is certain.
-void collect_start(const policy::StartGate& gate, VerifyReport& report) {
+void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report) {
   if (gate.may_widen()) return;
   const bool is_lost = !gate.lost().empty();
   report.findings.push_back({.severity = Severity::kUnknown,
@@ -216,11 +217,12 @@ void collect_start(const policy::StartGate& gate, VerifyReport& report) {
                              .remedy = is_lost ? "kata-affinityctl reconcile" : ""});
 }
 
-void collect_dedicated(const Sandbox& sandbox, std::vector<policy::DedicatedVcpu>& dedicated) {
+void collect_dedicated(const Sandbox& sandbox,
+                       std::vector<policy::plan::DedicatedVcpu>& dedicated) {
   for (const ThreadView& thread : sandbox.threads()) {
     if (thread.facts.role != policy::Role::kVcpu || !thread.seen) continue;
-    const policy::VcpuPlan* vcpu = sandbox.plan()->find_vcpu(thread.facts.vcpu_index);
-    if (vcpu == nullptr || vcpu->role != policy::VcpuRole::kDedicated) continue;
+    const policy::plan::VcpuPlan* vcpu = sandbox.plan()->find_vcpu(thread.facts.vcpu_index);
+    if (vcpu == nullptr || vcpu->role != policy::plan::VcpuRole::kDedicated) continue;
     dedicated.push_back({sandbox.id(), vcpu->index, thread.actual});
   }
 }
@@ -228,14 +230,14 @@ void collect_dedicated(const Sandbox& sandbox, std::vector<policy::DedicatedVcpu
 }  // namespace
 
 /// What breaks an invariant in what the kernel has, and in the plan itself where that says more.
-std::vector<policy::Violation> Engine::violations_of(const Sandbox& sandbox,
-                                                     const policy::PodRecord& pod) const {
-  const policy::NodeView node = node_view(sandbox.id());
+std::vector<policy::plan::Violation> Engine::violations_of(
+    const Sandbox& sandbox, const policy::ledger::PodRecord& pod) const {
+  const policy::plan::NodeView node = node_view(sandbox.id());
   const policy::SandboxFacts facts = sandbox.facts(pod);
-  const policy::Settings& settings = settings_for(pod);
-  auto violations = policy::check_actual(node, facts, settings, *sandbox.plan(),
-                                         actual_threads(sandbox.threads()));
-  for (auto& violation : policy::check_plan(node, facts, settings, *sandbox.plan())) {
+  const policy::plan::Settings& settings = settings_for(pod);
+  auto violations = policy::plan::check_actual(node, facts, settings, *sandbox.plan(),
+                                               actual_threads(sandbox.threads()));
+  for (auto& violation : policy::plan::check_plan(node, facts, settings, *sandbox.plan())) {
     const auto same = [&](const auto& known) { return says_the_same(known, violation); };
     if (std::ranges::any_of(violations, same)) continue;
     violations.push_back(std::move(violation));
@@ -276,7 +278,7 @@ void Engine::count_threads(const Sandbox& sandbox, VerifyReport& report) {
 }
 
 /// What was read of a sandbox, held against its plan and the invariants.
-void Engine::check_held(const Sandbox& sandbox, const policy::PodRecord& pod,
+void Engine::check_held(const Sandbox& sandbox, const policy::ledger::PodRecord& pod,
                         VerifyReport& report) {
   collect_drift(sandbox.id(), sandbox.threads(), report);
   collect_interrupts(sandbox.id(), sandbox.interrupts().views(), report);
@@ -288,10 +290,10 @@ void Engine::check_held(const Sandbox& sandbox, const policy::PodRecord& pod,
 
 VerifyReport Engine::verify() {
   VerifyReport report;
-  std::vector<policy::DedicatedVcpu> dedicated;
+  std::vector<policy::plan::DedicatedVcpu> dedicated;
   for (const auto& [id, sandbox] : sandboxes_) {
     base::ThreadStats stats(proc_.root());
-    const policy::PodRecord& pod = *ledger_.find(id);
+    const policy::ledger::PodRecord& pod = *ledger_.find(id);
     const auto seen = sandbox->observe_afresh(eyes(stats), pod, cgroup_mode(*sandbox));
     if (!seen) {
       note_unread(*sandbox, seen.error(), report);
@@ -317,7 +319,7 @@ VerifyReport Engine::verify() {
     collect_dedicated(*sandbox, dedicated);
   }
   collect_start(gate_, report);
-  for (const auto& violation : policy::check_dedicated(dedicated)) {
+  for (const auto& violation : policy::plan::check_dedicated(dedicated)) {
     report.findings.push_back(to_finding(violation, {}));
   }
   check_others(report);

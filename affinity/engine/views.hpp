@@ -68,7 +68,7 @@ struct GuestView {
   /// By container, of those that the plan keeps apart inside the guest: why it is not confirmed
   /// that they are where it wants them. One that is not in it is confirmed, as far as a guest can.
   std::map<std::string, policy::GuestDoubt> doubts;
-  policy::PlugHistory plugged;
+  policy::plan::PlugHistory plugged;
   /// Of the last wishes that were answered: from the plan to the report. 0: none were.
   std::chrono::nanoseconds reaction{};
 
@@ -78,7 +78,7 @@ struct GuestView {
 /// Where a VM's memory lay when it was last looked at.
 struct MemoryView {
   policy::MemoryFacts facts;
-  policy::MemoryPlan plan;
+  policy::plan::MemoryPlan plan;
   bool moving = false;       ///< on its way: `facts` are from before, `moved` is how far it is
   std::uint64_t moved = 0;   ///< bytes, of this time
   std::uint64_t failed = 0;  ///< bytes that the kernel would not move
@@ -86,11 +86,11 @@ struct MemoryView {
 };
 
 struct SandboxView {
-  const policy::PodRecord& pod;
-  const policy::SandboxPlan& plan;
+  const policy::ledger::PodRecord& pod;
+  const policy::plan::SandboxPlan& plan;
   const std::vector<ThreadView>& threads;
   const std::vector<policy::VcpuFacts>& vcpus;
-  const policy::Settings& settings;
+  const policy::plan::Settings& settings;
   std::string vcpu_source;                      ///< which backend named the vCPUs
   const std::vector<std::string>& conflicts;    ///< where backends contradicted each other
   std::string cgroup;                           ///< directory of its cpuset cgroup; may be empty
@@ -106,7 +106,7 @@ struct SandboxView {
   const std::vector<policy::DeviceFacts>& devices;  ///< passed through
   const std::vector<InterruptView>& interrupts;     ///< of these
   /// Of each exclusive container that has not exited, by id.
-  const std::vector<policy::ContainerIsolation>& isolation;
+  const std::vector<policy::plan::ContainerIsolation>& isolation;
   std::int64_t now = 0;  ///< seconds of the monotonic clock, as pins end by it
 
   bool moves_memory() const { return settings.move_memory && !released && !observed; }

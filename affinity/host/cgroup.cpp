@@ -122,12 +122,12 @@ Result<CgroupFacts> Cgroups::read(const std::filesystem::path& directory) const 
   return CgroupFacts{with_files, directory, std::move(*cpus)};
 }
 
-Result<policy::Cpuset> Cgroups::cpuset(const std::filesystem::path& directory) const {
+Result<policy::plan::Cpuset> Cgroups::cpuset(const std::filesystem::path& directory) const {
   auto configured = read_set(directory, {"cpuset.cpus"});
   if (!configured) return unexpected(std::move(configured.error()));
   auto above = read(directory.parent_path());
   if (!above) return unexpected(std::move(above.error()));
-  return policy::Cpuset{std::move(*configured), std::move(above->cpus)};
+  return policy::plan::Cpuset{std::move(*configured), std::move(above->cpus)};
 }
 
 }  // namespace ka::host

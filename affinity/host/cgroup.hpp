@@ -39,7 +39,7 @@ class Cgroups {
   /// Of a cgroup, by its absolute directory.
   base::Result<CgroupFacts> read(const std::filesystem::path& directory) const;
   /// Version 2: the cpuset of a cgroup below the root that has the controller. kGone without.
-  base::Result<policy::Cpuset> cpuset(const std::filesystem::path& directory) const;
+  base::Result<policy::plan::Cpuset> cpuset(const std::filesystem::path& directory) const;
 
  private:
   Cgroups(int version, std::filesystem::path mount, std::filesystem::path proc)

@@ -13,7 +13,7 @@ namespace ka::host {
 using base::Result;
 
 MemoryMover::MemoryMover(int pid, std::vector<Mapping> mappings,
-                         std::vector<policy::MemoryMove> moves)
+                         std::vector<policy::plan::MemoryMove> moves)
     : pid_(pid), mappings_(std::move(mappings)), moves_(std::move(moves)) {}
 
 Result<void> MemoryMover::step(std::uint64_t bytes) {
@@ -54,8 +54,8 @@ Result<std::vector<int>> MemoryMover::nodes_of(const std::vector<void*>& pages) 
   return nodes;
 }
 
-policy::MemoryMove* MemoryMover::move_for(std::uint64_t page, int from) {
-  const auto found = std::ranges::find_if(moves_, [&](const policy::MemoryMove& move) {
+policy::plan::MemoryMove* MemoryMover::move_for(std::uint64_t page, int from) {
+  const auto found = std::ranges::find_if(moves_, [&](const policy::plan::MemoryMove& move) {
     return move.page == page && move.from == from && move.bytes >= page;
   });
   return found == moves_.end() ? nullptr : &*found;
@@ -69,13 +69,14 @@ Result<MemoryMover::Batch> MemoryMover::misplaced(const std::vector<void*>& page
   Batch batch;
   for (std::size_t i = 0; i < pages.size(); ++i) {
     if ((*nodes)[i] < 0) continue;
-    policy::MemoryMove* move = move_for(page, (*nodes)[i]);
+    policy::plan::MemoryMove* move = move_for(page, (*nodes)[i]);
     if (move == nullptr) continue;
     move->bytes -= page;
     batch.pages.push_back(pages[i]);
     batch.nodes.push_back(move->to);
   }
-  std::erase_if(moves_, [](const policy::MemoryMove& move) { return move.bytes < move.page; });
+  std::erase_if(moves_,
+                [](const policy::plan::MemoryMove& move) { return move.bytes < move.page; });
   return batch;
 }
 

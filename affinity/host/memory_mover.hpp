@@ -15,7 +15,7 @@ namespace ka::host {
 class MemoryMover {
  public:
   /// `mappings` by address; `moves` is what of them is to go where.
-  MemoryMover(int pid, std::vector<Mapping> mappings, std::vector<policy::MemoryMove> moves);
+  MemoryMover(int pid, std::vector<Mapping> mappings, std::vector<policy::plan::MemoryMove> moves);
 
   bool done() const { return at_ == mappings_.size() || moves_.empty(); }
 
@@ -37,14 +37,14 @@ class MemoryMover {
   };
 
   std::vector<void*> next(std::uint64_t bytes);
-  policy::MemoryMove* move_for(std::uint64_t page, int from);
+  policy::plan::MemoryMove* move_for(std::uint64_t page, int from);
   base::Result<Batch> misplaced(const std::vector<void*>& pages, std::uint64_t page);
   base::Result<void> move(const Batch& batch, const Mapping& mapping);
   base::Result<std::vector<int>> nodes_of(const std::vector<void*>& pages) const;
 
   int pid_;
   std::vector<Mapping> mappings_;
-  std::vector<policy::MemoryMove> moves_;
+  std::vector<policy::plan::MemoryMove> moves_;
   std::size_t at_ = 0;        ///< the mapping that is looked at
   std::uint64_t offset_ = 0;  ///< in it
   std::uint64_t moved_ = 0, failed_ = 0;

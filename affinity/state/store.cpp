@@ -12,7 +12,7 @@ namespace ka::state {
 namespace {
 
 using base::ErrorCode;
-using policy::LostState;
+using policy::ledger::LostState;
 
 constexpr std::string_view kSuffix = ".json";
 constexpr std::string_view kUnreadable = ".unreadable";

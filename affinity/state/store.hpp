@@ -58,15 +58,15 @@ struct SavedInterrupt {
 /// What a guest was told, and what is known of the order of its vCPUs.
 struct SavedGuest {
   policy::GuestTold told;
-  policy::PlugHistory plugged;
+  policy::plan::PlugHistory plugged;
 
   bool operator==(const SavedGuest&) const = default;
 };
 
 struct Saved {
-  policy::PodRecord pod;
-  std::optional<policy::SandboxPlan> plan;  ///< the last one: which vCPU serves which CPU
-  std::map<int, Original> originals;        ///< by pid
+  policy::ledger::PodRecord pod;
+  std::optional<policy::plan::SandboxPlan> plan;  ///< the last one: which vCPU serves which CPU
+  std::map<int, Original> originals;              ///< by pid
   bool released = false;
   bool left_alone = false;  ///< and every thread has been given back
   std::optional<SavedCgroup> cgroup;
@@ -85,7 +85,8 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
 /// What load() found that it had not returned before.
 struct Loaded {
   std::vector<Saved> pods;
-  std::vector<policy::LostState> lost;  ///< all that is there and could not be read, each time
+  std::vector<policy::ledger::LostState>
+      lost;  ///< all that is there and could not be read, each time
 };
 
 class Store {
@@ -126,13 +127,13 @@ class Store {
   void load_one(const std::string& name, Loaded& loaded);
   void move_to_own_name(const std::string& name, const std::string& pod);
   void set_aside(const std::string& name, const std::string& why);
-  void lose(policy::LostState lost);
+  void lose(policy::ledger::LostState lost);
 
   std::filesystem::path directory_;
   std::string boot_id_;
   const log::Log& log_;
-  std::map<std::string, std::size_t> written_;     ///< by pod: hash of the text in its file
-  std::map<std::string, policy::LostState> lost_;  ///< by file
+  std::map<std::string, std::size_t> written_;             ///< by pod: hash of the text in its file
+  std::map<std::string, policy::ledger::LostState> lost_;  ///< by file
 };
 
 /// The name of a pod's state file: letters, digits, "-" and "_" as they are, all else as %XX. No

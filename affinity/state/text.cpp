@@ -20,7 +20,7 @@ using policy::format_list;
 
 constexpr int kVersion = 1;
 
-json::object to_json(const policy::ContainerRecord& container) {
+json::object to_json(const policy::ledger::ContainerRecord& container) {
   const policy::ContainerFacts& facts = container.facts;
   json::object object{{"id", facts.id},
                       {"name", facts.name},
@@ -30,12 +30,12 @@ json::object to_json(const policy::ContainerRecord& container) {
                       {"quota", facts.quota},
                       {"period", facts.period},
                       {"exited", facts.exited},
-                      {"source", policy::source_name(container.source)}};
+                      {"source", policy::ledger::source_name(container.source)}};
   if (container.told_exclusive) object["told_exclusive"] = *container.told_exclusive;
   return object;
 }
 
-json::object to_json(const policy::Pin& by_hand) {
+json::object to_json(const policy::ledger::Pin& by_hand) {
   json::object object{{"role", policy::role_name(by_hand.role)},
                       {"vcpu", by_hand.vcpu_index},
                       {"iothread", by_hand.iothread},
@@ -47,7 +47,7 @@ json::object to_json(const policy::Pin& by_hand) {
   return object;
 }
 
-json::object to_json(const policy::PodRecord& pod) {
+json::object to_json(const policy::ledger::PodRecord& pod) {
   json::array containers;
   for (const auto& [id, container] : pod.containers) containers.push_back(to_json(container));
   json::array overrides;
@@ -60,7 +60,7 @@ json::object to_json(const policy::PodRecord& pod) {
                       {"qmp_socket", pod.qmp_socket},
                       {"agent", pod.agent},
                       {"domain", pod.domain},
-                      {"source", policy::source_name(pod.source)},
+                      {"source", policy::ledger::source_name(pod.source)},
                       {"containers", std::move(containers)},
                       {"overrides", std::move(overrides)}};
   if (pod.vmm) {
@@ -133,7 +133,7 @@ json::object to_json(const policy::GuestTold& told) {
       {"address", told.address}, {"by_kata", told.by_kata}, {"containers", std::move(containers)}};
 }
 
-json::object to_json(const policy::PlugHistory& history) {
+json::object to_json(const policy::plan::PlugHistory& history) {
   json::array groups;
   for (const policy::VcpuSet& group : history.groups) {
     groups.push_back(json::object{{"vcpus", format_list(group)}});
@@ -162,9 +162,9 @@ policy::GuestTold read_told(const json::value& value, const std::string& path,
   return told;
 }
 
-policy::PlugHistory read_history(const json::value& value, const std::string& path,
-                                 base::Complaint& complaint) {
-  policy::PlugHistory history;
+policy::plan::PlugHistory read_history(const json::value& value, const std::string& path,
+                                       base::Complaint& complaint) {
+  policy::plan::PlugHistory history;
   base::Fields fields(value, path, complaint);
   fields.read("from_boot", history.from_boot);
   fields.read("is_late", history.is_late);
@@ -191,17 +191,17 @@ SavedGuest read_guest(const json::value& value, base::Complaint& complaint) {
   return guest;
 }
 
-policy::Source read_source(base::Fields& fields) {
+policy::ledger::Source read_source(base::Fields& fields) {
   std::string name = "state";
   fields.read("source", name);
-  const auto source = policy::parse_source(name);
+  const auto source = policy::ledger::parse_source(name);
   if (!source) fields.complain("source", "unknown source");
-  return source.value_or(policy::Source::kState);
+  return source.value_or(policy::ledger::Source::kState);
 }
 
-policy::ContainerRecord read_container(const json::value& value, const std::string& path,
-                                       base::Complaint& complaint) {
-  policy::ContainerRecord container;
+policy::ledger::ContainerRecord read_container(const json::value& value, const std::string& path,
+                                               base::Complaint& complaint) {
+  policy::ledger::ContainerRecord container;
   policy::ContainerFacts& facts = container.facts;
   base::Fields fields(value, path, complaint);
   fields.require({"id"});
@@ -216,9 +216,9 @@ policy::ContainerRecord read_container(const json::value& value, const std::stri
   return container;
 }
 
-policy::Pin read_override(const json::value& value, const std::string& path,
-                          base::Complaint& complaint) {
-  policy::Pin by_hand;
+policy::ledger::Pin read_override(const json::value& value, const std::string& path,
+                                  base::Complaint& complaint) {
+  policy::ledger::Pin by_hand;
   std::string role;
   std::int64_t vcpu = -1, uid = 0, until = 0;
   base::Fields fields(value, path, complaint);
@@ -246,8 +246,8 @@ std::uint64_t read_start_time(base::Fields& fields, std::string_view name) {
   return static_cast<std::uint64_t>(time);
 }
 
-policy::PodRecord read_pod(const json::value& value, base::Complaint& complaint) {
-  policy::PodRecord pod;
+policy::ledger::PodRecord read_pod(const json::value& value, base::Complaint& complaint) {
+  policy::ledger::PodRecord pod;
   base::Fields fields(value, "pod", complaint);
   fields.require({"id"});
   fields.read("id", pod.id);

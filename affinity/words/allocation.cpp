@@ -11,7 +11,7 @@
 namespace ka::words {
 namespace {
 
-using What = policy::Finding::What;
+using What = policy::allocate::Finding::What;
 
 const char* what_name(What what) {
   switch (what) {
@@ -35,13 +35,14 @@ const char* what_name(What what) {
   return "unknown";
 }
 
-int node_id(const policy::Share& share, const policy::Machine& machine) {
-  return machine.group(policy::CpuLevel::kNode, share.node).id;
+int node_id(const policy::allocate::Share& share, const policy::allocate::Machine& machine) {
+  return machine.group(policy::allocate::CpuLevel::kNode, share.node).id;
 }
 
-std::string shares_text(const policy::Finding& finding, const policy::Machine& machine) {
+std::string shares_text(const policy::allocate::Finding& finding,
+                        const policy::allocate::Machine& machine) {
   std::string text;
-  for (const policy::Share& share : finding.shares) {
+  for (const policy::allocate::Share& share : finding.shares) {
     if (share.cpus == 0) continue;
     text += fmt::format("{}{} of node {}", text.empty() ? "" : ", ", share.cpus,
                         node_id(share, machine));
@@ -49,9 +50,10 @@ std::string shares_text(const policy::Finding& finding, const policy::Machine& m
   return text.empty() ? "" : " (" + text + ")";
 }
 
-boost::json::array shares_json(const policy::Finding& finding, const policy::Machine& machine) {
+boost::json::array shares_json(const policy::allocate::Finding& finding,
+                               const policy::allocate::Machine& machine) {
   boost::json::array shares;
-  for (const policy::Share& share : finding.shares) {
+  for (const policy::allocate::Share& share : finding.shares) {
     shares.push_back(boost::json::object{{"numa", node_id(share, machine)}, {"cpus", share.cpus}});
   }
   return shares;
@@ -64,9 +66,10 @@ bool tells_stage(What what) {
 
 }  // namespace
 
-std::string sentence(const policy::Finding& finding, const policy::Machine& machine) {
+std::string sentence(const policy::allocate::Finding& finding,
+                     const policy::allocate::Machine& machine) {
   const std::string cpus = cpus_text(finding.cpus);
-  const std::string stage(policy::stage_name(finding.stage));
+  const std::string stage(policy::allocate::stage_name(finding.stage));
   switch (finding.what) {
     case What::kOrdered:
       return "will look at " + stage;
@@ -89,11 +92,12 @@ std::string sentence(const policy::Finding& finding, const policy::Machine& mach
   return {};
 }
 
-boost::json::object to_json(const policy::Finding& finding, const policy::Machine& machine) {
-  boost::json::object object{{"phase", policy::phase_name(finding.phase)},
+boost::json::object to_json(const policy::allocate::Finding& finding,
+                            const policy::allocate::Machine& machine) {
+  boost::json::object object{{"phase", policy::allocate::phase_name(finding.phase)},
                              {"step", finding.step},
                              {"what", what_name(finding.what)}};
-  if (tells_stage(finding.what)) object["stage"] = policy::stage_name(finding.stage);
+  if (tells_stage(finding.what)) object["stage"] = policy::allocate::stage_name(finding.stage);
   if (!finding.cpus.empty()) object["cpus"] = policy::format_list(finding.cpus);
   if (finding.what == What::kListed) object["candidates"] = finding.number;
   if (finding.what == What::kChosen || finding.what == What::kScored) {

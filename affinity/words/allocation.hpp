@@ -11,9 +11,11 @@ namespace ka::words {
 
 /// {"phase":"Filter","step":"reserved","what":"removed","cpus":"0","text":"..."}; absent: what the
 /// finding does not say.
-boost::json::object to_json(const policy::Finding& finding, const policy::Machine& machine);
+boost::json::object to_json(const policy::allocate::Finding& finding,
+                            const policy::allocate::Machine& machine);
 
 /// One sentence without a full stop: "removed CPU 0".
-std::string sentence(const policy::Finding& finding, const policy::Machine& machine);
+std::string sentence(const policy::allocate::Finding& finding,
+                     const policy::allocate::Machine& machine);
 
 }  // namespace ka::words

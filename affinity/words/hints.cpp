@@ -34,9 +34,9 @@ policy::NodeSet read_nodes(const boost::json::value& value, const std::string& p
   return nodes;
 }
 
-policy::Hint read_hint(const boost::json::value& value, const std::string& path,
-                       base::Complaint& complaint) {
-  policy::Hint hint;
+policy::allocate::Hint read_hint(const boost::json::value& value, const std::string& path,
+                                 base::Complaint& complaint) {
+  policy::allocate::Hint hint;
   base::Fields fields(value, path, complaint);
   fields.require({"affinity", "preferred"});
   const auto* affinity = fields.find("affinity");
@@ -48,9 +48,9 @@ policy::Hint read_hint(const boost::json::value& value, const std::string& path,
   return hint;
 }
 
-policy::ResourceHints read_resource(std::string name, const boost::json::value& value,
-                                    const std::string& path, base::Complaint& complaint) {
-  policy::ResourceHints resource{std::move(name), std::nullopt};
+policy::allocate::ResourceHints read_resource(std::string name, const boost::json::value& value,
+                                              const std::string& path, base::Complaint& complaint) {
+  policy::allocate::ResourceHints resource{std::move(name), std::nullopt};
   if (value.is_null()) return resource;
   const auto* array = value.if_array();
   if (array == nullptr) {
@@ -65,9 +65,9 @@ policy::ResourceHints read_resource(std::string name, const boost::json::value& 
   return resource;
 }
 
-policy::ProviderHints read_provider(const boost::json::value& value, const std::string& path,
-                                    base::Complaint& complaint) {
-  policy::ProviderHints provider;
+policy::allocate::ProviderHints read_provider(const boost::json::value& value,
+                                              const std::string& path, base::Complaint& complaint) {
+  policy::allocate::ProviderHints provider;
   if (value.is_null()) return provider;
   const auto* object = value.if_object();
   if (object == nullptr) {
@@ -81,7 +81,7 @@ policy::ProviderHints read_provider(const boost::json::value& value, const std::
   return provider;
 }
 
-void read_max_nodes(const std::string& text, policy::HintProblem& problem,
+void read_max_nodes(const std::string& text, policy::allocate::HintProblem& problem,
                     base::Complaint& complaint) {
   int number = 0;
   const char* end = text.data() + text.size();
@@ -92,7 +92,7 @@ void read_max_nodes(const std::string& text, policy::HintProblem& problem,
   problem.max_nodes = number;
 }
 
-void read_option(const std::string& option, policy::HintProblem& problem,
+void read_option(const std::string& option, policy::allocate::HintProblem& problem,
                  base::Complaint& complaint) {
   const std::string max_nodes = "max-allowable-numa-nodes=";
   if (option == "prefer-closest-numa-nodes") {
@@ -119,10 +119,10 @@ std::vector<int> read_row(const boost::json::value& value, const std::string& pa
   return row;
 }
 
-void read_policy(base::Fields& fields, policy::HintProblem& problem) {
+void read_policy(base::Fields& fields, policy::allocate::HintProblem& problem) {
   std::string name;
   if (!fields.read("policy", name)) return;
-  if (const auto policy = policy::parse_hint_policy(name)) {
+  if (const auto policy = policy::allocate::parse_hint_policy(name)) {
     problem.policy = *policy;
   } else {
     fields.complain("policy", "must be none, best-effort, restricted or single-numa-node");
@@ -139,8 +139,9 @@ boost::json::value affinity_to_json(const std::optional<policy::NodeSet>& affini
 
 }  // namespace
 
-base::Result<policy::HintProblem> hint_problem_from_json(const boost::json::value& document) {
-  policy::HintProblem problem;
+base::Result<policy::allocate::HintProblem> hint_problem_from_json(
+    const boost::json::value& document) {
+  policy::allocate::HintProblem problem;
   base::Complaint complaint;
   base::Fields fields(document, "", complaint);
   fields.require({"policy", "numaNodes", "providers"});
@@ -162,11 +163,11 @@ base::Result<policy::HintProblem> hint_problem_from_json(const boost::json::valu
   return problem;
 }
 
-boost::json::object to_json(const policy::Hint& hint) {
+boost::json::object to_json(const policy::allocate::Hint& hint) {
   return {{"affinity", affinity_to_json(hint.affinity)}, {"preferred", hint.preferred}};
 }
 
-boost::json::object to_json(const policy::MergedHint& hint) {
+boost::json::object to_json(const policy::allocate::MergedHint& hint) {
   return {{"affinity", affinity_to_json(hint.affinity)},
           {"preferred", hint.preferred},
           {"admit", hint.admit}};

@@ -15,12 +15,13 @@ namespace ka::words {
 /// With kubelet's meanings: a provider that is null or {} has no preference, nor has a resource
 /// that is null; [] means that no node suits, an affinity of null any node. Options:
 /// "prefer-closest-numa-nodes", "max-allowable-numa-nodes=N", and our "prefer-cpu-alignment".
-base::Result<policy::HintProblem> hint_problem_from_json(const boost::json::value& document);
+base::Result<policy::allocate::HintProblem> hint_problem_from_json(
+    const boost::json::value& document);
 
 /// {"affinity":[0],"preferred":true}; affinity may be null.
-boost::json::object to_json(const policy::Hint& hint);
+boost::json::object to_json(const policy::allocate::Hint& hint);
 
 /// {"affinity":[0],"preferred":true,"admit":true}; affinity may be null.
-boost::json::object to_json(const policy::MergedHint& hint);
+boost::json::object to_json(const policy::allocate::MergedHint& hint);
 
 }  // namespace ka::words

@@ -7,7 +7,7 @@ namespace ka::words {
 namespace {
 
 namespace json = boost::json;
-using policy::MemoryVerdict;
+using policy::plan::MemoryVerdict;
 
 policy::NodeBytes all_of(const policy::MemoryFacts& facts) {
   policy::NodeBytes all = facts.bound;
@@ -27,7 +27,7 @@ std::string nodes_text(const policy::NodeSet& nodes) {
 
 }  // namespace
 
-json::object to_json(const policy::MemoryFacts& facts, const policy::MemoryPlan& plan) {
+json::object to_json(const policy::MemoryFacts& facts, const policy::plan::MemoryPlan& plan) {
   json::array nodes;
   for (const auto& [node, bytes] : all_of(facts)) {
     const auto bound = facts.bound.find(node);
@@ -37,7 +37,7 @@ json::object to_json(const policy::MemoryFacts& facts, const policy::MemoryPlan&
   }
   return {{"nodes", std::move(nodes)},
           {"wanted", policy::format_list(plan.wanted)},
-          {"verdict", policy::memory_verdict_name(plan.verdict)},
+          {"verdict", policy::plan::memory_verdict_name(plan.verdict)},
           {"misplaced", plan.misplaced},
           {"device", facts.device}};
 }
@@ -50,7 +50,7 @@ std::string memory_text(const policy::MemoryFacts& facts) {
   return text.empty() ? "none" : text;
 }
 
-std::string sentence(const policy::MemoryPlan& plan, bool moves) {
+std::string sentence(const policy::plan::MemoryPlan& plan, bool moves) {
   const std::string elsewhere =
       size_text(plan.misplaced) + " lie elsewhere than on " + nodes_text(plan.wanted);
   switch (plan.verdict) {

@@ -14,10 +14,10 @@
 namespace ka::words {
 namespace {
 
-using policy::ContainerPlan;
-using policy::SandboxPlan;
-using policy::VcpuPlan;
-using policy::VcpuRole;
+using policy::plan::ContainerPlan;
+using policy::plan::SandboxPlan;
+using policy::plan::VcpuPlan;
+using policy::plan::VcpuRole;
 
 boost::json::object vcpu_to_json(const VcpuPlan& vcpu) {
   boost::json::object object{
@@ -37,9 +37,9 @@ boost::json::object container_to_json(const ContainerPlan& container) {
   return object;
 }
 
-boost::json::array sentences(const std::vector<policy::Note>& notes) {
+boost::json::array sentences(const std::vector<policy::plan::Note>& notes) {
   boost::json::array array;
-  for (const policy::Note& note : notes) array.push_back(boost::json::value(sentence(note)));
+  for (const policy::plan::Note& note : notes) array.push_back(boost::json::value(sentence(note)));
   return array;
 }
 
@@ -159,7 +159,7 @@ boost::json::object to_json(const SandboxPlan& plan) {
   return object;
 }
 
-boost::json::object to_json(const policy::Plan& plan) {
+boost::json::object to_json(const policy::plan::Plan& plan) {
   boost::json::array sandboxes;
   for (const SandboxPlan& sandbox : plan.sandboxes) sandboxes.push_back(to_json(sandbox));
   return {{"sandboxes", std::move(sandboxes)}};
@@ -172,9 +172,9 @@ base::Result<SandboxPlan> sandbox_plan_from_json(const boost::json::value& docum
   return plan;
 }
 
-base::Result<policy::Plan> plan_from_json(const boost::json::value& document) {
+base::Result<policy::plan::Plan> plan_from_json(const boost::json::value& document) {
   base::Complaint complaint;
-  policy::Plan plan;
+  policy::plan::Plan plan;
   base::Fields fields(document, "", complaint);
   fields.require({"sandboxes"});
   fields.each("sandboxes", [&](const auto& element, const std::string& path) {

@@ -29,7 +29,8 @@ bool read_cpus(base::Fields& fields, std::string_view name, CpuSet& into,
   return true;
 }
 
-void read_housekeeping(base::Fields& fields, std::string_view name, policy::Housekeeping& into) {
+void read_housekeeping(base::Fields& fields, std::string_view name,
+                       policy::plan::Housekeeping& into) {
   std::string text;
   if (!fields.read(name, text)) return;
   auto housekeeping = parse_housekeeping(text);
@@ -46,9 +47,9 @@ bool read_manage_cgroup(base::Fields& fields) {
   return text == "manage";
 }
 
-policy::Settings read_settings(const boost::json::value& value, const std::string& path,
-                               base::Complaint& complaint) {
-  policy::Settings settings;
+policy::plan::Settings read_settings(const boost::json::value& value, const std::string& path,
+                                     base::Complaint& complaint) {
+  policy::plan::Settings settings;
   base::Fields fields(value, path, complaint);
   std::string pinning;
   if (fields.read("vcpu_pinning", pinning)) {
@@ -150,7 +151,7 @@ ContainerFacts read_container(const boost::json::value& value, const std::string
   fields.read("quota", container.quota);
   fields.read("period", container.period);
   if (!fields.read("exclusive", container.exclusive)) {
-    container.exclusive = policy::exclusive_by_quota(container);
+    container.exclusive = policy::ledger::exclusive_by_quota(container);
   }
   fields.read("exited", container.exited);
   fields.finish();

@@ -12,8 +12,8 @@
 namespace ka::words {
 
 struct Scenario {
-  policy::Snapshot snapshot;
-  policy::Settings settings;
+  policy::plan::Snapshot snapshot;
+  policy::plan::Settings settings;
 };
 
 /// Reads a scenario for a machine. Errors (kInvalid) name the path: an unknown key, a wrong type, a

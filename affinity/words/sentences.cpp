@@ -6,8 +6,8 @@
 namespace ka::words {
 namespace {
 
-using policy::Code;
-using policy::Note;
+using policy::plan::Code;
+using policy::plan::Note;
 
 std::string vcpus_text(int number) {
   return number == 1 ? "1 vCPU" : std::to_string(number) + " vCPUs";

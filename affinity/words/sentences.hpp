@@ -13,6 +13,6 @@ namespace ka::words {
 std::string cpus_text(const policy::CpuSet& cpus);
 
 /// One sentence without a full stop: "not isolated: CPU 7 also carries housekeeping".
-std::string sentence(const policy::Note& note);
+std::string sentence(const policy::plan::Note& note);
 
 }  // namespace ka::words

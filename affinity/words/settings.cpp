@@ -9,9 +9,9 @@
 namespace ka::words {
 namespace {
 
-using policy::GuestAgent;
-using policy::Housekeeping;
-using policy::VcpuPinning;
+using policy::plan::GuestAgent;
+using policy::plan::Housekeeping;
+using policy::plan::VcpuPinning;
 
 constexpr std::array<std::pair<VcpuPinning, std::string_view>, 4> kPinnings{{
     {VcpuPinning::kDedicated, "dedicated"},

@@ -13,16 +13,16 @@
 namespace ka::words {
 
 /// "dedicated", "balanced", "mask", "none". The error (kInvalid) lists them.
-base::Result<policy::VcpuPinning> parse_vcpu_pinning(std::string_view text);
-std::string_view vcpu_pinning_name(policy::VcpuPinning pinning);
+base::Result<policy::plan::VcpuPinning> parse_vcpu_pinning(std::string_view text);
+std::string_view vcpu_pinning_name(policy::plan::VcpuPinning pinning);
 
 /// "auto", "agent", "kata-agent", "none". The error (kInvalid) lists them.
-base::Result<policy::GuestAgent> parse_guest_agent(std::string_view text);
-std::string_view guest_agent_name(policy::GuestAgent agent);
+base::Result<policy::plan::GuestAgent> parse_guest_agent(std::string_view text);
+std::string_view guest_agent_name(policy::plan::GuestAgent agent);
 
 /// "sandbox", "shared-pool", "isolate", or a cpuset that is not empty.
-base::Result<policy::Housekeeping> parse_housekeeping(std::string_view text);
-std::string housekeeping_text(const policy::Housekeeping& housekeeping);
+base::Result<policy::plan::Housekeeping> parse_housekeeping(std::string_view text);
+std::string housekeeping_text(const policy::plan::Housekeeping& housekeeping);
 
 /// The roles that may have a housekeeping of their own, by the names of their keys.
 inline constexpr policy::Role kHousekeepingRoles[] = {

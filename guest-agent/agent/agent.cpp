@@ -94,7 +94,7 @@ void Agent::run() {
   if (wishes_.release) {
     release(report);
   } else {
-    const auto placement = policy::place_in_guest(wishes_, report.cpus);
+    const auto placement = policy::plan::place_in_guest(wishes_, report.cpus);
     surroundings_are_old_ |= placement.common != report.common;
     report.common = placement.common;
     report.containers =

@@ -43,7 +43,8 @@ bool holds(const policy::GuestContainerState& state, const policy::GuestContaine
 }
 
 /// Why a container was to have other vCPUs than its own; where it has not even these, that is said.
-void add_problem(const policy::GuestPlacement& placement, policy::GuestContainerState& state) {
+void add_problem(const policy::plan::GuestPlacement& placement,
+                 policy::GuestContainerState& state) {
   const bool is_elsewhere = state.problem == GuestProblem::kNotFound ||
                             state.problem == GuestProblem::kRefused ||
                             state.problem == GuestProblem::kThreadsOutside;
@@ -56,7 +57,7 @@ void add_problem(const policy::GuestPlacement& placement, policy::GuestContainer
 
 Containers::States Containers::place(const Hierarchy& hierarchy, const Tree& tree,
                                      const States& known, const policy::GuestWishes& wishes,
-                                     const policy::GuestPlacement& placement) {
+                                     const policy::plan::GuestPlacement& placement) {
   by_threads_ = hierarchy.kind == CgroupKind::kOther;
   ways_are_known_ = !known.empty() && has_cpusets(hierarchy);
   for (const auto& [id, directory] : tree.containers) {

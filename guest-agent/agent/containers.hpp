@@ -27,7 +27,7 @@ class Containers {
   /// nothing where CPUs or cgroups came or went or were written since. Of these, containers of
   /// which nothing else is asked are not looked at again.
   States place(const Hierarchy& hierarchy, const Tree& tree, const States& known,
-               const policy::GuestWishes& wishes, const policy::GuestPlacement& placement);
+               const policy::GuestWishes& wishes, const policy::plan::GuestPlacement& placement);
 
   /// Enters the first few processes of each container, and how many threads it has, for people:
   /// slow to read.

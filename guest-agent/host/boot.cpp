@@ -37,40 +37,41 @@ std::optional<int> option(std::string_view list, std::string_view key, bool is_f
   return std::nullopt;
 }
 
-void read_smp(policy::BootFacts& boot, std::string_view list) {
+void read_smp(policy::plan::BootFacts& boot, std::string_view list) {
   boot.cold_vcpus = option(list, "cpus=", true);
   boot.max_vcpus = option(list, "maxcpus=", false);
   // Sockets, cores and threads say how many there may be, too.
   if (list.find(',') == std::string_view::npos) boot.max_vcpus = boot.cold_vcpus;
 }
 
-void read_cpus(policy::BootFacts& boot, std::string_view list) {
+void read_cpus(policy::plan::BootFacts& boot, std::string_view list) {
   boot.cold_vcpus = option(list, "boot=", true);
   boot.max_vcpus = option(list, "max=", false);
   if (!boot.max_vcpus) boot.max_vcpus = boot.cold_vcpus;
 }
 
 /// Of "vmlinux-6.12.36-157" or "vmlinuz-6.12.36", as Kata installs them.
-policy::Numbering numbering_of_name(std::string_view name) {
+policy::plan::Numbering numbering_of_name(std::string_view name) {
   const bool has_release = name.starts_with("vmlinux-") || name.starts_with("vmlinuz-");
-  return has_release ? policy::numbering_of(name.substr(8)) : policy::Numbering::kUnknown;
+  return has_release ? policy::plan::numbering_of(name.substr(8))
+                     : policy::plan::Numbering::kUnknown;
 }
 
 /// An image is only read where its name does not spare it.
-policy::Numbering numbering_of_kernel(const std::string& kernel) {
-  if (kernel.empty()) return policy::Numbering::kUnknown;
+policy::plan::Numbering numbering_of_kernel(const std::string& kernel) {
+  if (kernel.empty()) return policy::plan::Numbering::kUnknown;
   std::error_code none;
   const auto real = std::filesystem::weakly_canonical(kernel, none);
   const auto by_name = numbering_of_name(real.filename().native());
-  if (by_name == policy::Numbering::kByApicId) return by_name;
+  if (by_name == policy::plan::Numbering::kByApicId) return by_name;
   const std::string release = kernel_release(real);
-  return release.empty() ? by_name : policy::numbering_of(release);
+  return release.empty() ? by_name : policy::plan::numbering_of(release);
 }
 
 }  // namespace
 
-policy::BootFacts boot_facts(const std::vector<std::string>& command_line) {
-  policy::BootFacts boot;
+policy::plan::BootFacts boot_facts(const std::vector<std::string>& command_line) {
+  policy::plan::BootFacts boot;
   if (command_line.empty()) return boot;
   boot.plugs_none = std::filesystem::path(command_line.front()).filename() == "firecracker";
   for (std::size_t i = 0; i + 1 < command_line.size(); ++i) {

@@ -12,7 +12,7 @@ namespace ka::guest {
 /// QEMU's -smp and -kernel, Cloud Hypervisor's --cpus and --kernel, Firecracker's name. A kernel's
 /// release is taken from the name of its file ("vmlinux-6.12.36-157", as Kata installs them) or
 /// read from the image.
-policy::BootFacts boot_facts(const std::vector<std::string>& command_line);
+policy::plan::BootFacts boot_facts(const std::vector<std::string>& command_line);
 
 /// The kernel's image that the command line names; empty where it names none.
 std::string kernel_of(const std::vector<std::string>& command_line);

@@ -6,7 +6,7 @@
 
 #include "policy/allocate/steps.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 enum class Used { kAlways, kDistributed, kFitted, kWholeCores, kMixedCores };
@@ -209,4 +209,4 @@ CpuSet pack(const Machine& machine, const CpuSet& cpus, int count) {
   return packed ? packed->cpus : CpuSet{};
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

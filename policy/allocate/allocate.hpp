@@ -6,7 +6,7 @@
 
 #include "policy/allocate/pipeline.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// The built-in policies, from the tables at the top of allocate.cpp. "packed" and "distributed"
 /// are kubelet's. "fitted" is ours: the least spread there is (fitting.hpp); packed begins in the
@@ -37,4 +37,4 @@ Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuReque
 /// `count` of these CPUs by the packed policy; all of them where they are fewer.
 CpuSet pack(const Machine& machine, const CpuSet& cpus, int count);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 /// What a request may take on a node.
@@ -157,4 +157,4 @@ std::vector<Hint> cpu_hints(const Machine& machine, const CpuHintProblem& proble
   return hints;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -7,7 +7,7 @@
 #include "policy/allocate/hints.hpp"
 #include "policy/allocate/machine.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// Up to so many nodes every set of them is looked at, as kubelet does.
 inline constexpr std::size_t kAllNodeSets = 8;
@@ -28,4 +28,4 @@ struct CpuHintProblem {
 /// and the set of all nodes.
 std::vector<Hint> cpu_hints(const Machine& machine, const CpuHintProblem& problem);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -10,7 +10,7 @@
 #include "policy/allocate/allocate.hpp"
 #include "policy/allocate/cpu_hints.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 /// Lexicographic costs in fields of 16 bits, so that to add and to compare are single operations.
@@ -337,4 +337,4 @@ std::optional<CpuSet> best_fit(const Machine& machine, const FittingProblem& pro
   return best ? std::optional(std::move(best->second)) : std::nullopt;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -8,7 +8,7 @@
 
 #include "policy/allocate/machine.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// How far CPUs are spread: the less, the better.
 struct Spread {
@@ -40,4 +40,4 @@ struct FittingProblem {
 /// not enough.
 std::optional<CpuSet> best_fit(const Machine& machine, const FittingProblem& problem);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <compare>
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 FreeCpus::FreeCpus(const Machine& machine, const CpuSet& cpus)
     : machine_(&machine), cpus_(cpus & machine.cpus()) {
@@ -78,4 +78,4 @@ std::vector<int> FreeCpus::sorted(CpuLevel level, const Place& place_of) const {
   return groups;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

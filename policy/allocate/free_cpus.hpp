@@ -8,7 +8,7 @@
 
 #include "policy/allocate/machine.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 class FreeCpus {
  public:
@@ -49,4 +49,4 @@ class FreeCpus {
   std::array<std::vector<int>, kCpuLevels> counts_;
 };
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -8,7 +8,7 @@
 
 #include "policy/allocate/intersections.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 Mask mask_of(const NodeSet& nodes) { return nodes.empty() ? 0 : nodes.words().front(); }
@@ -327,4 +327,4 @@ Expected<MergedHint, std::string> merge_hints(const HintProblem& problem) {
   return merge_checked(problem);
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -15,7 +15,7 @@
 #include "policy/facts/expected.hpp"
 #include "policy/facts/id_set.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// At most so many NUMA nodes, as in kubelet. Their ids may be any.
 inline constexpr int kMaxHintNodes = 64;
@@ -74,4 +74,4 @@ int best_affinity_count(const std::vector<std::vector<Hint>>& resources);
 /// take the place of `current` (none: nothing was found so far)?
 bool replaces(const Hint& candidate, const std::optional<Hint>& current, int best_count);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

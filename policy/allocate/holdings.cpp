@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 constexpr std::array<std::pair<CpuUse, std::string_view>, 3> kUseNames{{
@@ -211,4 +211,4 @@ Expected<Moved, Refusal> Holdings::commit(Holdings next) {
   return moved;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

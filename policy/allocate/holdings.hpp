@@ -13,7 +13,7 @@
 #include "policy/allocate/allocate.hpp"
 #include "policy/allocate/hints.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// The classes of Crane's cpuset manager.
 enum class CpuUse {
@@ -142,4 +142,4 @@ class Holdings {
   CpuSet exclusive_;
 };
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -7,7 +7,7 @@
 #include "policy/allocate/cpu_hints.hpp"
 #include "policy/allocate/holdings.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 constexpr std::array<std::pair<PodPart, std::string_view>, 3> kPartNames{{
@@ -160,4 +160,4 @@ std::optional<std::string> Holdings::restore(std::map<std::string, Holding> hold
   return std::nullopt;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

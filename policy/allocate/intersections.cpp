@@ -5,7 +5,7 @@
 #include <bit>
 #include <tuple>
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 /// Up to so many pairs for each set that there can be, trying them all costs less than the sums
@@ -199,4 +199,4 @@ std::vector<Mask> intersections(const std::vector<const std::vector<Mask>*>& lis
                                                  : widest_intersections(lists, nodes);
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// Nodes by id, bit by bit: kubelet compares masks of equal width as numbers.
 using Mask = std::uint64_t;
@@ -23,4 +23,4 @@ std::vector<Mask> intersections(const std::vector<const std::vector<Mask>*>& lis
 /// Ascending, each once.
 void sort_unique(std::vector<Mask>& masks);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -5,7 +5,7 @@
 
 #include "policy/allocate/fitting.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 /// The fewest groups of a level that would hold so many CPUs if all were free.
@@ -73,4 +73,4 @@ double Life::broken() const {
   return 1.0 - static_cast<double>(machine_->whole_cores_in(free).size()) / free.size();
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

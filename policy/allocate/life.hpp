@@ -4,7 +4,7 @@
 
 #include "policy/allocate/holdings.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// What was counted so far. A container is split over groups of a level when it lies on more of
 /// them than its CPUs would need on an empty machine.
@@ -55,4 +55,4 @@ class Life {
   Toll toll_;
 };
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

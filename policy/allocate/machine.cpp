@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 int id_of(const Cpu& cpu, CpuLevel level) {
@@ -155,4 +155,4 @@ CpuSet Machine::groups_of(CpuLevel level, const CpuSet& cpus) const {
   return found;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -14,7 +14,7 @@
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/topology.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 enum class CpuLevel { kSocket, kNode, kL3, kCore, kCpu };
 
@@ -95,4 +95,4 @@ class Machine {
   std::vector<std::vector<int>> nodes_near_;
 };
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

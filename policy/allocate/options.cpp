@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 template <typename Value, std::size_t N>
@@ -116,4 +116,4 @@ CpuSet cpus_of_class(const Topology& topology, CpuClass cpu_class) {
   return topology.online();
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -9,7 +9,7 @@
 #include "policy/allocate/machine.hpp"
 #include "policy/facts/expected.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// The options of kubelet's static policy (policy_options.go).
 enum class CpuOption {
@@ -75,4 +75,4 @@ std::optional<CpuClass> parse_cpu_class(std::string_view name);
 /// The online CPUs of a class.
 CpuSet cpus_of_class(const Topology& topology, CpuClass cpu_class);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 /// Stops where a step refuses the request.
@@ -115,4 +115,4 @@ CpuAllocation run_shrinking(const Pipeline& pipeline, const Machine& machine,
   return {cycle.taken, std::move(cycle.trace)};
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

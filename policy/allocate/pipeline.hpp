@@ -15,7 +15,7 @@
 #include "policy/allocate/request.hpp"
 #include "policy/facts/expected.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// One request on its way through the pipeline. Steps change it.
 struct Cycle {
@@ -74,4 +74,4 @@ Expected<CpuAllocation, Refusal> run_growing(const Pipeline& pipeline, const Mac
 CpuAllocation run_shrinking(const Pipeline& pipeline, const Machine& machine,
                             const CpuRequest& request);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

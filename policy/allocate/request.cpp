@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/allocate/request.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 std::string refusal_text(const Refusal& refusal) {
   const std::string requested = std::to_string(refusal.requested);
@@ -69,4 +69,4 @@ std::string_view stage_name(Stage stage) {
   return "unknown";
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -9,7 +9,7 @@
 
 #include "policy/allocate/options.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// The newest kubelet, 1.N, whose answers are given where versions differ.
 inline constexpr int kNewestKubelet = 37;
@@ -121,4 +121,4 @@ struct CpuAllocation {
   std::vector<Finding> trace;
 };
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -7,7 +7,7 @@
 #include <map>
 #include <numeric>
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 int room(const SplitProblem& problem, int position) {
@@ -241,4 +241,4 @@ Split best_split(const SplitProblem& problem, const std::vector<int>& combinatio
   return split;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

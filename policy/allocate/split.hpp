@@ -11,7 +11,7 @@
 
 #include "policy/allocate/request.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// Up to so many rooms every combination of them is tried, as kubelet does. With more, the rooms
 /// with the most free CPUs are taken.
@@ -45,4 +45,4 @@ struct Split {
 /// what remains in groups from some of them.
 Split best_split(const SplitProblem& problem, const std::vector<int>& combination);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -4,7 +4,7 @@
 
 #include "policy/allocate/pipeline.hpp"
 
-namespace ka::policy::steps {
+namespace ka::policy::allocate::steps {
 
 // Sort
 void coarse_to_fine(Cycle& cycle);
@@ -48,4 +48,4 @@ void take_split(Cycle& cycle);
 void keep_promised(Cycle& cycle);
 void keep_packed(Cycle& cycle);
 
-}  // namespace ka::policy::steps
+}  // namespace ka::policy::allocate::steps

@@ -3,7 +3,7 @@
 #include "policy/allocate/allocate.hpp"
 #include "policy/allocate/steps.hpp"
 
-namespace ka::policy::steps {
+namespace ka::policy::allocate::steps {
 
 void keep_promised(Cycle& cycle) { cycle.prefer(cycle.request.promised); }
 
@@ -18,4 +18,4 @@ void keep_packed(Cycle& cycle) {
   }
 }
 
-}  // namespace ka::policy::steps
+}  // namespace ka::policy::allocate::steps

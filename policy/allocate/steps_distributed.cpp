@@ -6,7 +6,7 @@
 #include "policy/allocate/split.hpp"
 #include "policy/allocate/steps.hpp"
 
-namespace ka::policy::steps {
+namespace ka::policy::allocate::steps {
 namespace {
 
 /// align-by-socket has a say in the distribution from kubelet 1.37 on (KEP-3327).
@@ -121,4 +121,4 @@ void take_split(Cycle& cycle) {
       {.what = Finding::What::kChosen, .cpus = taken, .shares = best.shares, .score = best.score});
 }
 
-}  // namespace ka::policy::steps
+}  // namespace ka::policy::allocate::steps

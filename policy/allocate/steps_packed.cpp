@@ -9,7 +9,7 @@
 
 #include "policy/allocate/steps.hpp"
 
-namespace ka::policy::steps {
+namespace ka::policy::allocate::steps {
 namespace {
 
 std::optional<CpuLevel> level_of(Stage stage) {
@@ -165,4 +165,4 @@ void take_fitting(Cycle& cycle) {
   cycle.take(chosen);
 }
 
-}  // namespace ka::policy::steps
+}  // namespace ka::policy::allocate::steps

@@ -5,7 +5,7 @@
 #include "policy/allocate/fitting.hpp"
 #include "policy/allocate/steps.hpp"
 
-namespace ka::policy::steps {
+namespace ka::policy::allocate::steps {
 namespace {
 
 bool wants(const Cycle& cycle, CpuOption option) { return cycle.request.options.has(option); }
@@ -164,4 +164,4 @@ void spill(Cycle& cycle) {
   }
 }
 
-}  // namespace ka::policy::steps
+}  // namespace ka::policy::allocate::steps

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 namespace {
 
 using Found = Annotations::const_iterator;
@@ -44,4 +44,4 @@ Expected<CpuWishes, std::string> read_wishes(const Annotations& annotations,
   return wishes;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

@@ -9,7 +9,7 @@
 #include "policy/allocate/options.hpp"
 #include "policy/facts/expected.hpp"
 
-namespace ka::policy {
+namespace ka::policy::allocate {
 
 /// Any, fast or efficient CPUs of a hybrid machine.
 inline constexpr std::string_view kCpuClassAnnotation = "kata-affinity.io/cpu-class";
@@ -31,4 +31,4 @@ struct CpuWishes {
 Expected<CpuWishes, std::string> read_wishes(const Annotations& annotations,
                                              std::string_view container);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::allocate

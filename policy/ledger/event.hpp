@@ -14,7 +14,7 @@
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
 
-namespace ka::policy {
+namespace ka::policy::ledger {
 
 /// Who said so; shown by `explain`.
 enum class Source { kApi, kNri, kProxy, kPersist, kCgroup, kKubelet, kLibvirt, kState, kBundle };
@@ -115,4 +115,4 @@ struct Event {
   EventBody body;
 };
 
-}  // namespace ka::policy
+}  // namespace ka::policy::ledger

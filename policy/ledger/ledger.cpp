@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-namespace ka::policy {
+namespace ka::policy::ledger {
 namespace {
 
 constexpr std::array<std::pair<Source, std::string_view>, 9> kSources{{
@@ -457,4 +457,4 @@ SandboxFacts to_sandbox_facts(const PodRecord& pod) {
   return facts;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::ledger

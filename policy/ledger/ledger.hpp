@@ -18,7 +18,7 @@
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/owners.hpp"
 
-namespace ka::policy {
+namespace ka::policy::ledger {
 
 struct ContainerRecord {
   ContainerFacts facts;
@@ -148,4 +148,4 @@ bool exclusive_by_quota(const ContainerFacts& container);
 /// for the engine to add.
 SandboxFacts to_sandbox_facts(const PodRecord& pod);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::ledger

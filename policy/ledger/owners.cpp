@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace ka::policy {
+namespace ka::policy::ledger {
 namespace {
 
 void set(CpuSet& cpus, int cpu, bool member) {
@@ -44,4 +44,4 @@ void Owners::count(int cpu, int change) {
   set(contested_, cpu, owners_[at] > 1);
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::ledger

@@ -9,7 +9,7 @@
 
 #include "policy/facts/id_set.hpp"
 
-namespace ka::policy {
+namespace ka::policy::ledger {
 
 class Owners {
  public:
@@ -37,4 +37,4 @@ class Owners {
   CpuSet contested_;
 };
 
-}  // namespace ka::policy
+}  // namespace ka::policy::ledger

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-namespace ka::policy {
+namespace ka::policy::ledger {
 namespace {
 
 /// They know of every pod of the node which CPUs it owns.
@@ -66,4 +66,4 @@ bool StartGate::is_accounted_for() const {
   return silent_.empty() && std::ranges::any_of(kKnowAll, spoke);
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::ledger

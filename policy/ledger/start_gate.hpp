@@ -31,7 +31,7 @@
 
 #include "policy/ledger/event.hpp"
 
-namespace ka::policy {
+namespace ka::policy::ledger {
 
 /// State of before the start that is there and cannot be read.
 struct LostState {
@@ -80,4 +80,4 @@ class StartGate {
   std::vector<LostState> lost_;
 };
 
-}  // namespace ka::policy
+}  // namespace ka::policy::ledger

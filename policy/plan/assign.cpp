@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 using Holdings = std::vector<OwnedSet>;
@@ -203,4 +203,4 @@ Assignment assign(const Topology& topology, const SandboxFacts& sandbox, const G
   return result;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -10,7 +10,7 @@
 #include "policy/facts/topology.hpp"
 #include "policy/plan/ground.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// CPUs with the same owners. Where no containers overlap, that is one holding a container; where
 /// they do (init and app containers of one pod), no vCPU ever leaves the CPUs of any container that
@@ -39,4 +39,4 @@ struct Assignment {
 Assignment assign(const Topology& topology, const SandboxFacts& sandbox, const Ground& ground,
                   bool isolate);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -3,7 +3,7 @@
 
 #include "policy/plan/invariants.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 CpuSet cgroup_cpus(const SandboxPlan& plan, const SandboxFacts& sandbox, const Ground& ground) {
   CpuSet cpus;
@@ -31,4 +31,4 @@ CpuSet given_back(const Cpuset& cpuset, const CpuSet& theirs, const CpuSet& fore
   return all.subset_of(foreign) ? cpuset.configured : all - foreign;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

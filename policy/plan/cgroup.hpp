@@ -14,7 +14,7 @@
 #include "policy/plan/ground.hpp"
 #include "policy/plan/plan.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// A cpuset of cgroup version 2, as the kernel has it.
 struct Cpuset {
@@ -42,4 +42,4 @@ CpuSet given_back(const Cpuset& cpuset, const CpuSet& theirs, const CpuSet& fore
 /// The set to be written when the threads are placed; absent when it is there.
 std::optional<CpuSet> narrowed(const Cpuset& cpuset, const CpuSet& wanted);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

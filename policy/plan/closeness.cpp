@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 /// Replaces ids by their rank; answers how many different ones there are.
@@ -71,4 +71,4 @@ Closeness::Closeness(const std::vector<Seat>& seats)
       nodes_(collect(seats, [](const Seat& s) { return s.vcpu->numa; }),
              collect(seats, [](const Seat& s) { return s.cpu->numa; })) {}
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -11,7 +11,7 @@
 #include "policy/facts/sandbox.hpp"
 #include "policy/facts/topology.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// A guest core, as the guest numbers it: within its socket.
 inline std::pair<int, int> guest_core(const VcpuFacts& vcpu) { return {vcpu.socket, vcpu.core}; }
@@ -68,4 +68,4 @@ class Closeness {
   Overlap siblings_, nodes_;
 };
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

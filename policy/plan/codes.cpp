@@ -6,7 +6,7 @@
 #include "policy/plan/invariants.hpp"
 #include "policy/plan/plan.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 constexpr std::array<std::pair<Code, std::string_view>, 26> kNames{{
@@ -75,4 +75,4 @@ int invariant_of(Breach breach) {
   return 0;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

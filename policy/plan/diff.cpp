@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 Write::Kind kind_of(const CpuSet& from, const CpuSet& to) {
@@ -48,4 +48,4 @@ std::vector<Write> diff(const std::vector<ThreadPlacement>& placements) {
   return writes;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -12,7 +12,7 @@
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// One thread, what it may use now, what it is to use.
 struct ThreadPlacement {
@@ -50,4 +50,4 @@ std::vector<ThreadPlacement> shrunk(std::vector<ThreadPlacement> placements);
 /// The writes in the order in which they are to be made; stable within a kind.
 std::vector<Write> diff(const std::vector<ThreadPlacement>& placements);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

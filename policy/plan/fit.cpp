@@ -9,7 +9,7 @@
 
 #include "policy/plan/closeness.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 /// What still has to be matched of one core: slots of a host core, vCPUs of a guest core.
@@ -185,4 +185,4 @@ void fit(const Topology& topology, const std::vector<VcpuFacts>& vcpus,
   Fitter(topology, vcpus, free, slots).fill();
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

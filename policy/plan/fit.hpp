@@ -8,7 +8,7 @@
 #include "policy/facts/topology.hpp"
 #include "policy/plan/match.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// Fills the open slots with `free` vCPUs (by position in `vcpus`); there must be enough of them.
 /// Guest siblings go to host siblings; each guest node to a host node of its own where there are
@@ -17,4 +17,4 @@ namespace ka::policy {
 void fit(const Topology& topology, const std::vector<VcpuFacts>& vcpus,
          const std::vector<bool>& free, std::vector<Slot>& slots);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/plan/ground.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 namespace {
 
@@ -36,4 +36,4 @@ bool owns_cpus(const ContainerFacts& container) {
   return container.exclusive && !container.exited && !container.cpus.empty();
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

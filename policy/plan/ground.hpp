@@ -7,7 +7,7 @@
 #include "policy/facts/sandbox.hpp"
 #include "policy/plan/plan.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 struct Ground {
   CpuSet mask;  ///< the plain OR of the cpusets of containers that have not exited
@@ -26,4 +26,4 @@ Ground survey(const NodeView& node, const SandboxFacts& sandbox, Role role = Rol
 /// An exclusive container that counts: it has CPUs and has not exited.
 bool owns_cpus(const ContainerFacts& container);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

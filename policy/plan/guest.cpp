@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 const VcpuFacts* find_vcpu(const std::vector<VcpuFacts>& vcpus, int index) {
@@ -149,4 +149,4 @@ std::vector<GuestBreach> check_guest(const GuestWishes& wishes, const GuestRepor
   return breaches;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

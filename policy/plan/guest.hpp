@@ -15,7 +15,7 @@
 #include "policy/plan/plan.hpp"
 #include "policy/plan/settings.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// The one container of a sandbox of which only the mask is known. No guest has it.
 inline constexpr std::string_view kSandboxMask = "sandbox-mask";
@@ -58,4 +58,4 @@ struct GuestBreach {
 /// no processes, and breaks nothing.
 std::vector<GuestBreach> check_guest(const GuestWishes& wishes, const GuestReport& report);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

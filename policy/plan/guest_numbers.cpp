@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 /// The number at the beginning of `text`, which is removed from it.
@@ -152,4 +152,4 @@ GuestNumbers guest_numbers(const std::vector<VcpuFacts>& vcpus, const BootFacts&
   return result;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

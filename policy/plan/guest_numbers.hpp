@@ -12,7 +12,7 @@
 #include "policy/facts/guest.hpp"
 #include "policy/facts/sandbox.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// How a guest's kernel numbers vCPUs that were not there at its boot (x86).
 enum class Numbering {
@@ -74,4 +74,4 @@ struct GuestNumbers {
 GuestNumbers guest_numbers(const std::vector<VcpuFacts>& vcpus, const BootFacts& boot,
                            const PlugHistory& history);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

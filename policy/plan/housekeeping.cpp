@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 void add_once(std::vector<Note>& notes, Note note) {
@@ -142,4 +142,4 @@ std::vector<int> spread(const Topology& topology, const CpuSet& region, std::siz
   return cpus;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

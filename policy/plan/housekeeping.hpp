@@ -11,7 +11,7 @@
 #include "policy/plan/plan.hpp"
 #include "policy/plan/settings.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 struct Notes {
   std::vector<Note> reasons, warnings;
@@ -45,4 +45,4 @@ CpuSet floating_set(const Topology& topology, const CpuSet& region);
 std::vector<int> spread(const Topology& topology, const CpuSet& region, std::size_t count,
                         const std::vector<int>& load);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

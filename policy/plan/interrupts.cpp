@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/plan/interrupts.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 CpuSet interrupt_cpus(const Topology& topology, const SandboxPlan& plan,
                       const DeviceFacts& device) {
@@ -16,4 +16,4 @@ CpuSet interrupt_cpus(const Topology& topology, const SandboxPlan& plan,
   return near.empty() ? cpus : near;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -13,11 +13,11 @@
 #include "policy/facts/topology.hpp"
 #include "policy/plan/plan.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// The CPUs of the vCPUs that serve exclusive containers, where there are none those of all vCPUs;
 /// of these the ones on the device's NUMA node, if any is there. Empty: the interrupts are left
 /// alone, because the vCPUs are, or have no CPU.
 CpuSet interrupt_cpus(const Topology& topology, const SandboxPlan& plan, const DeviceFacts& device);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -8,7 +8,7 @@
 #include "policy/plan/closeness.hpp"
 #include "policy/plan/ground.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 std::string subject_of(const Placement& placement) {
@@ -416,4 +416,4 @@ std::vector<Violation> check_node(const Snapshot& snapshot, const Settings& sett
   return violations;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

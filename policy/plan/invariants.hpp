@@ -13,7 +13,7 @@
 #include "policy/plan/plan.hpp"
 #include "policy/plan/settings.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 enum class Breach {
   kOutside,        ///< I1: may run outside (sandbox mask and housekeeping)
@@ -89,4 +89,4 @@ std::vector<Violation> check_dedicated(const std::vector<DedicatedVcpu>& vcpus);
 std::vector<Violation> check_node(const Snapshot& snapshot, const Settings& settings,
                                   const Plan& plan);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -9,7 +9,7 @@
 #include "policy/plan/guest.hpp"
 #include "policy/plan/overrides.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 bool pins(const Settings& settings) {
@@ -248,7 +248,7 @@ void Judge::check_guest(const ContainerFacts& owner, const GuestSide& guest,
   if (state->method == GuestMethod::kKataAgent) {
     return unconfirmed("kata-agent", Remedy::kGuestAgent);
   }
-  const auto breaches = policy::check_guest(*guest.wishes, *guest.report);
+  const auto breaches = policy::plan::check_guest(*guest.wishes, *guest.report);
   if (state->problem != GuestProblem::kNone ||
       std::ranges::find(breaches, owner.id, &GuestBreach::container) != breaches.end()) {
     found.add(Obstacle::kGuestElsewhere, Remedy::kReconcile,
@@ -315,4 +315,4 @@ std::vector<ContainerIsolation> isolation_of(const NodeView& node, const Sandbox
   return list;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -15,7 +15,7 @@
 #include "policy/plan/plan.hpp"
 #include "policy/plan/settings.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// What keeps a container from being isolated.
 enum class Obstacle {
@@ -99,4 +99,4 @@ std::vector<ContainerIsolation> isolation_of(const NodeView& node, const Sandbox
                                              const std::vector<ActualThread>& threads,
                                              const GuestSide& guest, Placing placing);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

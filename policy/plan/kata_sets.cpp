@@ -5,7 +5,7 @@
 
 #include "policy/plan/guest.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 using Ids = std::vector<std::uint64_t>;
@@ -51,4 +51,4 @@ GuestSets sets_for_kata(const GuestWishes& wishes, const GuestNumbers& numbers,
   return sets;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -6,7 +6,7 @@
 #include "policy/facts/guest.hpp"
 #include "policy/plan/guest_numbers.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// The numbers of the guest's CPUs tell for each container of `wishes` which are its own: they are
 /// certain, or where their order is not known it does not matter.
@@ -20,4 +20,4 @@ bool can_place_by_numbers(const GuestWishes& wishes, const GuestNumbers& numbers
 GuestSets sets_for_kata(const GuestWishes& wishes, const GuestNumbers& numbers,
                         const GuestSets& told);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

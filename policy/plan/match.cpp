@@ -8,7 +8,7 @@
 #include "policy/plan/closeness.hpp"
 #include "policy/plan/fit.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 bool lives(const SandboxFacts& sandbox, const std::string& id) {
@@ -260,4 +260,4 @@ std::size_t lowest_owned_vcpu(const Assignment& assignment, const std::vector<Sl
   return lowest == slots.end() ? kNoVcpu : lowest->vcpu;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -11,7 +11,7 @@
 #include "policy/plan/assign.hpp"
 #include "policy/plan/plan.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 inline constexpr std::size_t kNoVcpu = static_cast<std::size_t>(-1);
 
@@ -45,4 +45,4 @@ VcpuSet vcpus_before(const SandboxFacts& sandbox, const ContainerFacts& containe
 /// lowest index). kNoVcpu where no slot is filled.
 std::size_t lowest_owned_vcpu(const Assignment& assignment, const std::vector<Slot>& slots);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 constexpr std::uint64_t kNegligible = 100;  ///< one part in so many may be elsewhere
@@ -139,4 +139,4 @@ MemoryPlan plan_memory(const Topology& topology, const NodeSet& mems, const Memo
   return plan;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -10,7 +10,7 @@
 #include "policy/facts/memory.hpp"
 #include "policy/facts/topology.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 struct MemoryMove {
   std::uint64_t page = 0;  ///< bytes a page
@@ -47,4 +47,4 @@ struct MemoryPlan {
 /// to others.
 MemoryPlan plan_memory(const Topology& topology, const NodeSet& mems, const MemoryFacts& facts);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

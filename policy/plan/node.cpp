@@ -7,7 +7,7 @@
 
 #include "policy/plan/plan.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 /// The CPUs that a sandbox holds exclusively, those of exited containers included: they stay
@@ -148,4 +148,4 @@ const SandboxPlan* Plan::find(std::string_view id) const {
   return found == sandboxes.end() || found->id != id ? nullptr : &*found;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 VcpuPlan* find_vcpu(SandboxPlan& plan, int index) {
@@ -112,4 +112,4 @@ std::string override_subject(const Override& given) {
   return subject;
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -7,7 +7,7 @@
 #include "policy/plan/housekeeping.hpp"
 #include "policy/plan/plan.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// Replaces the sets of the threads that operators have set by hand by as much of those sets as
 /// their cgroups and other pods leave them; where that is nothing, the plan stands. A vCPU that is
@@ -26,4 +26,4 @@ bool is_for(const Override& given, const ThreadFacts& thread);
 /// "vcpu 3", "iothread io1", or the role.
 std::string override_subject(const Override& given);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

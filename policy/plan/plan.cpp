@@ -12,7 +12,7 @@
 #include "policy/plan/match.hpp"
 #include "policy/plan/overrides.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 namespace {
 
 bool wants_isolate(const Settings& settings) {
@@ -419,4 +419,4 @@ SandboxPlan plan_sandbox(const NodeView& node, const SandboxFacts& sandbox,
   return Planner(node, sandbox, settings, previous).run();
 }
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -16,7 +16,7 @@
 #include "policy/facts/topology.hpp"
 #include "policy/plan/settings.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 /// Why a plan is as it is (reasons) or less than was asked for (warnings). The words for people
 /// are elsewhere; `subject`, `cpus`, `other` and `number` fill them.
@@ -169,4 +169,4 @@ bool crowded(const NodeView& node, const SandboxPlan& plan);
 /// With "balanced", sandboxes give way to those planned after them until none is crowded.
 Plan plan(const Snapshot& snapshot, const Settings& settings, const Plan* previous);
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

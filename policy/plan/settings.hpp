@@ -9,7 +9,7 @@
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
 
-namespace ka::policy {
+namespace ka::policy::plan {
 
 enum class VcpuPinning {
   kDedicated,  ///< vCPUs of exclusive containers get one CPU each, the others float
@@ -63,4 +63,4 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
-}  // namespace ka::policy
+}  // namespace ka::policy::plan

@@ -42,10 +42,11 @@ class Listener {
 
   /// The runtime is about to do this, and waits (with a lock that is node-wide): when this returns,
   /// no thread may run where the event forbids it. What lets threads onto more CPUs can wait.
-  virtual void before(const std::vector<policy::Event>& events) = 0;
+  virtual void before(const std::vector<policy::ledger::Event>& events) = 0;
 
   /// The runtime is about to create a container: before(), and what is to be added to it.
-  virtual Adjustment creating(const std::vector<policy::Event>& events, const Creation& creation) {
+  virtual Adjustment creating(const std::vector<policy::ledger::Event>& events,
+                              const Creation& creation) {
     (void)creation;
     before(events);
     return {};
@@ -54,8 +55,8 @@ class Listener {
   /// The runtime is about to start a container whose cgroup is there and whose program has not
   /// begun: before(), and `go_on` once its guest is as it must be, or cannot be waited for any
   /// longer.
-  virtual void starting(const std::vector<policy::Event>& events, const std::string& sandbox,
-                        const std::string& container,
+  virtual void starting(const std::vector<policy::ledger::Event>& events,
+                        const std::string& sandbox, const std::string& container,
                         // Who waits keeps it. NOLINTNEXTLINE(performance-unnecessary-value-param)
                         std::function<void()> go_on) {
     (void)sandbox;
@@ -65,10 +66,11 @@ class Listener {
   }
 
   /// The runtime has done this, and does not wait: the sandbox is to be as planned.
-  virtual void after(const std::vector<policy::Event>& events, const std::string& sandbox) = 0;
+  virtual void after(const std::vector<policy::ledger::Event>& events,
+                     const std::string& sandbox) = 0;
 
   /// All pods and containers that the runtime has: others, of which it told once, are gone.
-  virtual void synchronized(const std::vector<policy::Event>& events) = 0;
+  virtual void synchronized(const std::vector<policy::ledger::Event>& events) = 0;
 
   /// What is known of a container, also from other sources; absent: nothing.
   virtual std::optional<policy::ContainerFacts> known(std::string_view sandbox,

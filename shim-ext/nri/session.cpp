@@ -180,7 +180,7 @@ void Session::tell(Event event, const Subject& subject, const rpc::Reply& reply)
   const auto& [pod, container, resources] = subject;
   Translator& translator = around_.translator;
   Listener& listener = around_.listener;
-  std::vector<policy::Event> events;
+  std::vector<policy::ledger::Event> events;
   const auto add_pod = [&] {
     const bool afresh = event == Event::kCreateContainer;
     auto seen = translator.pod(pod, pid_of(pod, container), afresh);
@@ -220,14 +220,16 @@ void Session::tell(Event event, const Subject& subject, const rpc::Reply& reply)
       add_pod();
       return after();
     case Event::kStopContainer:
-      events.push_back({policy::Source::kNri, policy::ContainerExited{pod.id(), container.id()}});
+      events.push_back({policy::ledger::Source::kNri,
+                        policy::ledger::ContainerExited{pod.id(), container.id()}});
       return after();
     case Event::kRemoveContainer:
-      events.push_back({policy::Source::kNri, policy::ContainerGone{pod.id(), container.id()}});
+      events.push_back(
+          {policy::ledger::Source::kNri, policy::ledger::ContainerGone{pod.id(), container.id()}});
       return after();
     case Event::kRemovePodSandbox:
       translator.forget(pod.id());
-      events.push_back({policy::Source::kNri, policy::PodGone{pod.id()}});
+      events.push_back({policy::ledger::Source::kNri, policy::ledger::PodGone{pod.id()}});
       return after();
     case Event::kUpdatePodSandbox:
     case Event::kStopPodSandbox:

@@ -69,8 +69,8 @@ class Session {
   bool basic_events_;
   Stage stage_ = Stage::kRegistering;
   std::string failure_;
-  std::string runtime_;               ///< name and version
-  std::vector<policy::Event> parts_;  ///< of a Synchronize that is still going on
+  std::string runtime_;                       ///< name and version
+  std::vector<policy::ledger::Event> parts_;  ///< of a Synchronize that is still going on
   Demux demux_;
   rpc::Server plugin_;
   rpc::Client runtime_client_;

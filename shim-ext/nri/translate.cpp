@@ -60,8 +60,8 @@ bool Translator::judge(Verdict& verdict, int pid, bool afresh) const {
   return is_new;
 }
 
-std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, int pid,
-                                             bool afresh) {
+std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbox& pod, int pid,
+                                                     bool afresh) {
   if (!base::is_id(pod.id()) ||
       (pods_.size() >= policy::kMaxSandboxes && !pods_.contains(pod.id()))) {
     log_.warning("a pod of the runtime is not followed",
@@ -76,7 +76,7 @@ std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, 
   const bool judged = judge(verdict, pid, afresh);
   if (!added && !judged && verdict.uid == pod.uid()) return std::nullopt;
   verdict.uid = pod.uid();
-  policy::PodSeen seen;
+  policy::ledger::PodSeen seen;
   seen.id = pod.id();
   seen.pod_uid = base::printable(pod.uid());
   seen.pod_name =
@@ -84,10 +84,10 @@ std::optional<policy::Event> Translator::pod(const proto::nri::PodSandbox& pod, 
   seen.handler = base::printable(pod.runtime_handler());
   seen.domain_wish = domain_wish(pod);
   if (verdict.process.is_vmm) seen.vmm = verdict.process.id;
-  return policy::Event{policy::Source::kNri, std::move(seen)};
+  return policy::ledger::Event{policy::ledger::Source::kNri, std::move(seen)};
 }
 
-policy::Event Translator::container(const proto::nri::Container& container) const {
+policy::ledger::Event Translator::container(const proto::nri::Container& container) const {
   policy::ContainerFacts facts;
   facts.id = container.id();
   if (const auto known = known_(container.pod_sandbox_id(), container.id())) {
@@ -98,8 +98,8 @@ policy::Event Translator::container(const proto::nri::Container& container) cons
   return seen(container, std::move(facts));
 }
 
-policy::Event Translator::updated(const proto::nri::Container& container,
-                                  const proto::nri::LinuxResources& resources) const {
+policy::ledger::Event Translator::updated(const proto::nri::Container& container,
+                                          const proto::nri::LinuxResources& resources) const {
   policy::ContainerFacts facts;
   facts.id = container.id();
   if (const auto known = known_(container.pod_sandbox_id(), container.id())) {
@@ -111,13 +111,14 @@ policy::Event Translator::updated(const proto::nri::Container& container,
   return seen(container, std::move(facts));
 }
 
-policy::Event Translator::seen(const proto::nri::Container& container,
-                               policy::ContainerFacts facts) const {
+policy::ledger::Event Translator::seen(const proto::nri::Container& container,
+                                       policy::ContainerFacts facts) const {
   facts.name = base::printable(container.name());
   facts.exclusive = false;  // for the ledger to decide
   facts.exited = container.state() == kStopped;
-  return {policy::Source::kNri,
-          policy::ContainerSeen{container.pod_sandbox_id(), std::move(facts), std::nullopt}};
+  return {
+      policy::ledger::Source::kNri,
+      policy::ledger::ContainerSeen{container.pod_sandbox_id(), std::move(facts), std::nullopt}};
 }
 
 void Translator::read(const proto::nri::LinuxResources& resources,
@@ -140,26 +141,27 @@ std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& 
   return std::nullopt;
 }
 
-std::vector<policy::Event> Translator::look_again() {
-  std::vector<policy::Event> events;
+std::vector<policy::ledger::Event> Translator::look_again() {
+  std::vector<policy::ledger::Event> events;
   for (auto& [id, verdict] : pods_) {
     if (verdict.process.is_vmm || !verdict.is_pods_own || verdict.pid == 0) continue;
-    if (auto news = look_again(id, verdict)) events.push_back({policy::Source::kNri, *news});
+    if (auto news = look_again(id, verdict))
+      events.push_back({policy::ledger::Source::kNri, *news});
   }
-  for (const policy::Event& event : events) {
-    if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) forget(gone->id);
+  for (const policy::ledger::Event& event : events) {
+    if (const auto* gone = std::get_if<policy::ledger::PodGone>(&event.body)) forget(gone->id);
   }
   return events;
 }
 
-std::optional<policy::EventBody> Translator::look_again(const std::string& id,
-                                                        Verdict& verdict) const {
+std::optional<policy::ledger::EventBody> Translator::look_again(const std::string& id,
+                                                                Verdict& verdict) const {
   const auto process = look_(verdict.pid, verdict.of);
   if (!process && process.error().code != base::ErrorCode::kGone) return std::nullopt;
-  if (!process || process->id != verdict.process.id) return policy::PodGone{id};
+  if (!process || process->id != verdict.process.id) return policy::ledger::PodGone{id};
   if (!process->is_vmm) return std::nullopt;
   verdict.process = *process;
-  policy::PodSeen seen;
+  policy::ledger::PodSeen seen;
   seen.id = id;
   seen.vmm = verdict.process.id;
   return seen;

@@ -52,14 +52,15 @@ class Translator {
   /// nothing. `pid` is the pod's, or where the runtime does not tell it a container's: Kata's
   /// runtimes give the VMM's for every task. `afresh`: it may be another program by now (a runtime
   /// tells of a pod whose process it has made and not yet started).
-  std::optional<policy::Event> pod(const proto::nri::PodSandbox& pod, int pid, bool afresh = false);
+  std::optional<policy::ledger::Event> pod(const proto::nri::PodSandbox& pod, int pid,
+                                           bool afresh = false);
 
   /// A container's spec. An empty set of CPUs or nodes means "unchanged": what is known stays.
-  policy::Event container(const proto::nri::Container& container) const;
+  policy::ledger::Event container(const proto::nri::Container& container) const;
 
   /// The spec that an update makes: what is known, or else the old spec, with the new values in it.
-  policy::Event updated(const proto::nri::Container& container,
-                        const proto::nri::LinuxResources& resources) const;
+  policy::ledger::Event updated(const proto::nri::Container& container,
+                                const proto::nri::LinuxResources& resources) const;
 
   /// What a pod's annotation kata-affinity.io/environment says; absent: nothing that can be
   /// understood.
@@ -68,7 +69,7 @@ class Translator {
   /// Looks again at the processes of pods that are no VM sandboxes: one that ended without a word
   /// ends its pod (a runtime does not tell of the end of pods that are older than its last
   /// restart), one that has become a VMM makes it a sandbox. What nobody told of is in the answer.
-  std::vector<policy::Event> look_again();
+  std::vector<policy::ledger::Event> look_again();
 
   void forget(const std::string& pod);
   void forget_all();
@@ -83,8 +84,10 @@ class Translator {
   };
 
   bool judge(Verdict& verdict, int pid, bool afresh) const;
-  std::optional<policy::EventBody> look_again(const std::string& id, Verdict& verdict) const;
-  policy::Event seen(const proto::nri::Container& container, policy::ContainerFacts facts) const;
+  std::optional<policy::ledger::EventBody> look_again(const std::string& id,
+                                                      Verdict& verdict) const;
+  policy::ledger::Event seen(const proto::nri::Container& container,
+                             policy::ContainerFacts facts) const;
   void read(const proto::nri::LinuxResources& resources, policy::ContainerFacts& facts) const;
 
   Look look_;

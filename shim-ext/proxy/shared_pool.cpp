@@ -61,7 +61,8 @@ base::Result<SharedPool::Partition> SharedPool::read_changed() {
   if (!state) return unexpected(state.error());
   seen_ = stamp;
   Partition now{state->seen.shared_pool.value_or(policy::CpuSet{}), {}};
-  for (const policy::Claim& claim : state->seen.claims.value_or(std::vector<policy::Claim>{})) {
+  for (const policy::ledger::Claim& claim :
+       state->seen.claims.value_or(std::vector<policy::ledger::Claim>{})) {
     if (!pod_uid_.empty() && claim.pod_uid == pod_uid_) now.own |= claim.cpus;
   }
   return now;

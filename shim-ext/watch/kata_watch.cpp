@@ -11,7 +11,7 @@ namespace ka::watch {
 namespace {
 
 namespace fs = std::filesystem;
-using policy::Source;
+using policy::ledger::Source;
 
 constexpr std::size_t kMaxSize = std::size_t{16} << 20;
 
@@ -111,7 +111,7 @@ void KataWatch::tell_births(const std::vector<std::string>& fresh) {
   for (const std::string& id : fresh) {
     const Known& known = sandboxes_[id];
     if (!known.shim || hooks_.vmm_of_shim(*known.shim)) continue;
-    policy::PodSeen pod;
+    policy::ledger::PodSeen pod;
     pod.id = id;
     pod.vmm = known.shim;
     hooks_.born({source_of(known.rust), std::move(pod)});
@@ -144,10 +144,11 @@ bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
   for (policy::ContainerFacts& facts : sandbox->containers) {
     before.erase(facts.id);
     known.containers.insert(facts.id);
-    events.push_back({Source::kPersist, policy::ContainerSeen{id, std::move(facts), std::nullopt}});
+    events.push_back(
+        {Source::kPersist, policy::ledger::ContainerSeen{id, std::move(facts), std::nullopt}});
   }
   for (const std::string& gone : before) {
-    events.push_back({Source::kPersist, policy::ContainerGone{id, gone}});
+    events.push_back({Source::kPersist, policy::ledger::ContainerGone{id, gone}});
   }
   return true;
 }
@@ -155,7 +156,7 @@ bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
 /// False: there is no VMM yet.
 bool KataWatch::read_rust(const std::string& id, Known& known, Events& events) const {
   if (known.read) return true;
-  policy::PodSeen pod;
+  policy::ledger::PodSeen pod;
   pod.id = id;
   if (known.shim) pod.vmm = hooks_.vmm_of_shim(*known.shim);
   if (!pod.vmm) return false;
@@ -169,7 +170,7 @@ void KataWatch::drop_gone(const std::set<std::string>& there, Events& events) {
     const auto& [id, known] = entry;
     if (there.contains(id)) return false;
     if (known.read) {
-      events.push_back({source_of(known.rust), policy::PodGone{id}});
+      events.push_back({source_of(known.rust), policy::ledger::PodGone{id}});
     }
     return true;
   });

@@ -53,9 +53,9 @@ class KataWatch {
 
   struct Hooks {
     /// What one look found.
-    std::function<void(const std::vector<policy::Event>&)> tell;
+    std::function<void(const std::vector<policy::ledger::Event>&)> tell;
     /// A sandbox has a shim and no VMM yet; the event names the shim in the VMM's place.
-    std::function<void(const policy::Event&)> born;
+    std::function<void(const policy::ledger::Event&)> born;
     /// The process of this number, where it is a VMM at this moment.
     std::function<std::optional<policy::ProcessId>(int pid)> vmm_at;
     /// The shim of a sandbox by what it has left in `tasks`: quick, while its VMM is on its way.
@@ -87,7 +87,7 @@ class KataWatch {
     std::optional<Stamp> read;  ///< the persist.json that was told; of runtime-rs: its VMM was
     std::set<std::string> containers;
   };
-  using Events = std::vector<policy::Event>;
+  using Events = std::vector<policy::ledger::Event>;
 
   std::vector<std::string> list(const std::filesystem::path& folder, bool rust,
                                 std::set<std::string>& there);

@@ -102,19 +102,19 @@ class Claims {
     }
   }
 
-  base::Result<std::vector<policy::Claim>> take() {
+  base::Result<std::vector<policy::ledger::Claim>> take() {
     if (!bad_.empty()) return broken(bad_);
     std::ranges::sort(claims_);
     return std::move(claims_);
   }
 
  private:
-  std::vector<policy::Claim> claims_;
+  std::vector<policy::ledger::Claim> claims_;
   std::string bad_;
 };
 
-base::Result<policy::KubeletSeen> to_facts(const Checkpoint& checkpoint) {
-  if (checkpoint.policy != "static") return policy::KubeletSeen{};
+base::Result<policy::ledger::KubeletSeen> to_facts(const Checkpoint& checkpoint) {
+  if (checkpoint.policy != "static") return policy::ledger::KubeletSeen{};
   auto pool = policy::parse_list<policy::CpuTag>(checkpoint.shared_pool);
   if (!pool) return broken("defaultCpuSet: " + pool.error().reason);
   Claims collected;
@@ -125,7 +125,7 @@ base::Result<policy::KubeletSeen> to_facts(const Checkpoint& checkpoint) {
   for (const auto& [uid, cpus] : checkpoint.pods) collected.add(uid, {}, cpus);
   auto claims = collected.take();
   if (!claims) return unexpected(std::move(claims.error()));
-  return policy::KubeletSeen{std::move(*pool), std::move(*claims)};
+  return policy::ledger::KubeletSeen{std::move(*pool), std::move(*claims)};
 }
 
 }  // namespace

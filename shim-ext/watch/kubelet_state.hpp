@@ -18,7 +18,7 @@
 namespace ka::watch {
 
 struct KubeletState {
-  policy::KubeletSeen seen;
+  policy::ledger::KubeletSeen seen;
   std::string policy;  ///< "none", "static"
   /// False: the file does not have the checksum that kubelet would give it. Its content may still
   /// be right: the checksum is over the text form of Go's structures, which changes with them.

@@ -44,7 +44,7 @@ void KubeletWatch::refresh() {
   if (now == Stamp{}) {
     unread_ = false;
     stand_(false, "there is no " + file_.native());
-    if (before) tell_({policy::Source::kKubelet, policy::KubeletSeen{}});
+    if (before) tell_({policy::ledger::Source::kKubelet, policy::ledger::KubeletSeen{}});
   } else {
     read();
   }
@@ -66,7 +66,7 @@ void KubeletWatch::read() {
                  {{"file", file_.native()}});
   }
   stand_(true, describe(*state));
-  tell_({policy::Source::kKubelet, state->seen});
+  tell_({policy::ledger::Source::kKubelet, state->seen});
 }
 
 /// The directory may be gone with the file, and come back as another.

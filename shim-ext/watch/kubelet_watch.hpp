@@ -18,7 +18,7 @@ namespace ka::watch {
 /// Must outlive the running of its io_context.
 class KubeletWatch {
  public:
-  using Tell = std::function<void(const policy::Event&)>;
+  using Tell = std::function<void(const policy::ledger::Event&)>;
   /// How it stands with the file: whether what it says counts, and in words.
   using Stand = std::function<void(bool up, const std::string& text)>;
 

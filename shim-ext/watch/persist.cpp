@@ -45,7 +45,7 @@ std::string annotation(const json::value& container, std::string_view containerd
   return text.empty() ? text_at(container, {"Annotations", crio}) : text;
 }
 
-void read_pod(const json::value& container, policy::PodSeen& pod) {
+void read_pod(const json::value& container, policy::ledger::PodSeen& pod) {
   pod.pod_uid = annotation(container, "io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid");
   const std::string name =
       annotation(container, "io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name");

@@ -13,7 +13,7 @@
 namespace ka::watch {
 
 struct PersistedSandbox {
-  policy::PodSeen pod;
+  policy::ledger::PodSeen pod;
   int vmm_pid = 0;  ///< 0: not told; which process that is now is for the reader to find out
   std::vector<policy::ContainerFacts> containers;  ///< without the pod's own (pause)
 };

@@ -11,6 +11,7 @@
 namespace {
 
 using namespace ka::policy;
+using namespace ka::policy::plan;
 
 /// Two sockets of two nodes, two threads a core, an L3 for every 8 cores.
 Topology server(int cpus) {
@@ -80,8 +81,8 @@ Snapshot full_node() {
 void whole_node(benchmark::State& state, VcpuPinning pinning) {
   const Snapshot node = full_node();
   const Settings settings = settings_for(pinning);
-  const Plan previous = plan(node, settings, nullptr);
-  for (auto _ : state) benchmark::DoNotOptimize(plan(node, settings, &previous));
+  const Plan previous = plan::plan(node, settings, nullptr);
+  for (auto _ : state) benchmark::DoNotOptimize(plan::plan(node, settings, &previous));
 }
 
 constexpr auto kDedicated = VcpuPinning::kDedicated;

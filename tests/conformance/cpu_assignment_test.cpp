@@ -7,6 +7,7 @@
 #include "tests/conformance/vectors.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 namespace {
 
@@ -81,7 +82,7 @@ CpuRequest request_of(const Case& vector) {
 }
 
 void check_assignment(const Machine& machine, const Case& vector) {
-  const auto answer = allocate(machine, request_of(vector));
+  const auto answer = allocate::allocate(machine, request_of(vector));
   const std::string error = text(vector, "expErr");
   if (error.empty()) {
     REQUIRE(answer);

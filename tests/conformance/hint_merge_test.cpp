@@ -7,6 +7,7 @@
 #include "tests/conformance/vectors.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 namespace {
 

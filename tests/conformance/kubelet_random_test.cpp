@@ -15,6 +15,7 @@
 #include "tests/conformance/vectors.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 namespace {
 
@@ -54,7 +55,7 @@ std::string answer_to_allocation(const Machine& machine, const Case& vector) {
                      .group_size = number(vector, "group_size", 1)};
   if (const auto* ids = vector.if_contains("numa_affinity")) request.numa_affinity = nodes(*ids);
   if (refused_options(request.options, machine, HintPolicy::kNone)) return "invalid";
-  const auto answer = allocate(machine, request);
+  const auto answer = allocate::allocate(machine, request);
   return answer ? format_list(answer->cpus) : "refused";
 }
 

@@ -14,6 +14,7 @@ namespace ka::test {
 namespace {
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 using Case = boost::json::object;
 
 std::string text(const Case& object, const char* key) {

@@ -12,7 +12,7 @@
 namespace ka::test {
 
 /// The "options" of a case.
-policy::OptionSet options_of(const boost::json::object& vector);
+policy::allocate::OptionSet options_of(const boost::json::object& vector);
 
 /// What becomes of an init container's CPUs that no other container of its pod takes over.
 enum class InitCpus {
@@ -26,8 +26,8 @@ bool leaks(const boost::json::object& vector);
 
 /// Who holds what after each step of a "seq" case, as text that can be compared. With kFreed
 /// without the init containers themselves.
-std::string answer_to_sequence(const policy::Machine& machine, const boost::json::object& vector,
-                               InitCpus inits);
+std::string answer_to_sequence(const policy::allocate::Machine& machine,
+                               const boost::json::object& vector, InitCpus inits);
 std::string expected_sequence(const boost::json::object& vector, InitCpus inits);
 
 }  // namespace ka::test

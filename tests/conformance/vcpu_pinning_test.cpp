@@ -16,6 +16,7 @@
 namespace {
 
 using namespace ka::policy;
+using namespace ka::policy::plan;
 using boost::json::object;
 using boost::json::value;
 

@@ -30,7 +30,7 @@ int number(const boost::json::object& object, const char* key) {
   return object.at(key).to_number<int>();
 }
 
-policy::Machine read_machine(const boost::json::object& topology) {
+policy::allocate::Machine read_machine(const boost::json::object& topology) {
   std::vector<policy::Cpu> cpus;
   for (const auto& value : topology.at("cpus").as_array()) {
     const auto& cpu = value.as_object();
@@ -42,7 +42,7 @@ policy::Machine read_machine(const boost::json::object& topology) {
   }
   auto made = policy::Topology::make(std::move(cpus));
   if (!made) throw std::runtime_error(made.error());
-  return policy::Machine(*std::move(made));
+  return policy::allocate::Machine(*std::move(made));
 }
 
 void say_missing(const std::string& file) {
@@ -88,8 +88,8 @@ void say_count(const std::string& file, std::size_t cases, std::size_t least) {
   CHECK(cases >= least);
 }
 
-std::map<std::string, policy::Machine> machines_of(const boost::json::object& vectors) {
-  std::map<std::string, policy::Machine> machines;
+std::map<std::string, policy::allocate::Machine> machines_of(const boost::json::object& vectors) {
+  std::map<std::string, policy::allocate::Machine> machines;
   for (const auto& [name, topology] : vectors.at("topologies").as_object()) {
     machines.emplace(std::string(name), read_machine(topology.as_object()));
   }

@@ -24,6 +24,6 @@ bool each_line_of(const std::string& file, const std::function<void(const std::s
 void say_count(const std::string& file, std::size_t cases, std::size_t least);
 
 /// The "topologies" of kubelet_cpu_assignment.json.
-std::map<std::string, policy::Machine> machines_of(const boost::json::object& vectors);
+std::map<std::string, policy::allocate::Machine> machines_of(const boost::json::object& vectors);
 
 }  // namespace ka::test

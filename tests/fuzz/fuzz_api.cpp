@@ -15,7 +15,7 @@ using tests::require;
 namespace {
 
 /// Accepted, or refused with a reason that fits into one line.
-void check(const base::Result<policy::Event>& event) {
+void check(const base::Result<policy::ledger::Event>& event) {
   if (event) return;
   require(event.error().code == base::ErrorCode::kInvalid);
   require(!event.error().message.empty());
@@ -33,8 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (end == std::string_view::npos) return 0;
   const std::string_view body = text.substr(end + 1);
-  check(api::read_sandbox(policy::Source::kApi, "s1", body));
-  check(api::read_container(policy::Source::kProxy, "s1", "c1", body));
+  check(api::read_sandbox(policy::ledger::Source::kApi, "s1", body));
+  check(api::read_container(policy::ledger::Source::kProxy, "s1", "c1", body));
   check(api::read_pin("s1", "vcpu", "1", body, {}));
   return 0;
 }

@@ -33,7 +33,7 @@ void check(const guest::News& news) {
   for (const auto& state : news.report.containers) {
     tests::require(state.id == "c1" && state.actual.subset_of(known));
   }
-  (void)policy::check_guest(wishes(), news.report);
+  (void)policy::plan::check_guest(wishes(), news.report);
 }
 
 void read_alone(std::string_view bytes) {
@@ -42,7 +42,7 @@ void read_alone(std::string_view bytes) {
   }
   if (const auto read = guest::decode_wishes(bytes)) {
     tests::require(guest::decode_wishes(guest::encode(*read)) == read);
-    (void)policy::place_in_guest(*read, {});
+    (void)policy::plan::place_in_guest(*read, {});
   }
   (void)guest::decode_hello(bytes);
   (void)guest::decode_watch(bytes);

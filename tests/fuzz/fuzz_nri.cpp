@@ -14,9 +14,9 @@ namespace {
 
 class Nobody final : public nri::Listener {
  public:
-  void before(const std::vector<policy::Event>&) override {}
-  void after(const std::vector<policy::Event>&, const std::string&) override {}
-  void synchronized(const std::vector<policy::Event>&) override {}
+  void before(const std::vector<policy::ledger::Event>&) override {}
+  void after(const std::vector<policy::ledger::Event>&, const std::string&) override {}
+  void synchronized(const std::vector<policy::ledger::Event>&) override {}
   std::optional<policy::ContainerFacts> known(std::string_view, std::string_view) const override {
     return std::nullopt;
   }

@@ -12,6 +12,7 @@
 #include "tests/property/property.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::ledger;
 
 namespace {
 

@@ -48,8 +48,8 @@ Step any_step() {
 
 engine::Options any_options() {
   engine::Options options;
-  options.settings.housekeeping.kind = *rc::gen::element(policy::Housekeeping::Kind::kSandbox,
-                                                         policy::Housekeeping::Kind::kSharedPool);
+  options.settings.housekeeping.kind = *rc::gen::element(
+      policy::plan::Housekeeping::Kind::kSandbox, policy::plan::Housekeeping::Kind::kSharedPool);
   return options;
 }
 
@@ -60,16 +60,17 @@ struct Node : EngineScene {
       boot_vm(pid, 2 + static_cast<int>(i));
       RC_ASSERT(add(kSandboxes[i], pid).has_value());
     }
-    policy::PodSeen other;
+    policy::ledger::PodSeen other;
     other.id = "r";
-    RC_ASSERT(engine().submit({policy::Source::kApi, other}).has_value());
+    RC_ASSERT(engine().submit({policy::ledger::Source::kApi, other}).has_value());
   }
 
   void take(const Step& step) {
     if (!step.cpus.empty()) {
       RC_ASSERT(container(step.pod, step.container, step.cpus, step.exclusive).has_value());
     } else {
-      engine().handle({policy::Source::kApi, policy::ContainerGone{step.pod, step.container}});
+      engine().handle(
+          {policy::ledger::Source::kApi, policy::ledger::ContainerGone{step.pod, step.container}});
     }
   }
 
@@ -114,11 +115,12 @@ struct ManagedNode : EngineScene {
     const bool is_vm = std::ranges::count(kSandboxes, step.pod) > 0;
     if (is_vm && !all.empty()) cpusets.make("pods/" + step.pod, all);
     if (!step.cpus.empty()) {
-      engine().handle({policy::Source::kApi,
-                       policy::ContainerSeen{
+      engine().handle({policy::ledger::Source::kApi,
+                       policy::ledger::ContainerSeen{
                            step.pod, {.id = step.container, .cpus = step.cpus}, step.exclusive}});
     } else {
-      engine().handle({policy::Source::kApi, policy::ContainerGone{step.pod, step.container}});
+      engine().handle(
+          {policy::ledger::Source::kApi, policy::ledger::ContainerGone{step.pod, step.container}});
     }
     engine().cgroup_written((node.cgroup() / "pods" / step.pod).string());
   }
@@ -156,17 +158,17 @@ struct ManagedNode : EngineScene {
 using Outline = std::tuple<CpuSet, CpuSet, CpuSet, std::vector<std::string>>;
 
 /// It floats for nobody until its container may use its CPUs again: which one does is history's.
-bool is_held(const policy::SandboxPlan& plan, const policy::VcpuPlan& vcpu) {
-  return std::ranges::any_of(plan.warnings, [&](const policy::Note& note) {
-    return note.code == policy::Code::kNoUsableCpu && note.subject == vcpu.container;
+bool is_held(const policy::plan::SandboxPlan& plan, const policy::plan::VcpuPlan& vcpu) {
+  return std::ranges::any_of(plan.warnings, [&](const policy::plan::Note& note) {
+    return note.code == policy::plan::Code::kNoUsableCpu && note.subject == vcpu.container;
   });
 }
 
-Outline outline(const policy::SandboxPlan& plan) {
+Outline outline(const policy::plan::SandboxPlan& plan) {
   std::vector<std::string> vcpus;
-  for (const policy::VcpuPlan& vcpu : plan.vcpus) {
+  for (const policy::plan::VcpuPlan& vcpu : plan.vcpus) {
     vcpus.push_back(policy::format_list(vcpu.cpus) + (is_held(plan, vcpu) ? "" : vcpu.container) +
-                    (vcpu.role == policy::VcpuRole::kDedicated ? "!" : ""));
+                    (vcpu.role == policy::plan::VcpuRole::kDedicated ? "!" : ""));
   }
   std::ranges::sort(vcpus);
   return {plan.mask, plan.housekeeping, plan.emulator, vcpus};

@@ -11,6 +11,7 @@
 #include "tests/property/property.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::plan;
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include "tests/property/worlds.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::plan;
 using worlds::World;
 
 namespace {
@@ -187,7 +188,7 @@ const SandboxFacts* find_facts(const Snapshot& node, const std::string& id) {
 TEST_CASE("no plan breaks an invariant") {
   property::holds("for any node, the checker finds nothing", [] {
     const World world = *worlds::any_world(4);
-    no_violation(world, plan(world.node, world.settings, nullptr));
+    no_violation(world, plan::plan(world.node, world.settings, nullptr));
   });
 }
 
@@ -196,7 +197,7 @@ TEST_CASE("no plan breaks an invariant") {
 TEST_CASE("threads stay off CPUs of others, and dedicated vCPUs have theirs alone") {
   property::holds("I2, I3, I4 in their plainest words", [] {
     const World world = *worlds::any_world(4);
-    const Plan made = plan(world.node, world.settings, nullptr);
+    const Plan made = plan::plan(world.node, world.settings, nullptr);
     log(world, made);
     const auto views = node_views(world.node);
     CpuSet taken;
@@ -230,7 +231,7 @@ TEST_CASE("an exclusive container gets a vCPU for each CPU whenever the VM has t
     for (SandboxFacts& sandbox : world.node.sandboxes) sandbox.overrides.clear();
     if (!pins(world.settings)) world.settings.vcpu_pinning = VcpuPinning::kDedicated;
     if (isolates(world.settings)) world.settings = {};
-    const Plan made = plan(world.node, world.settings, nullptr);
+    const Plan made = plan::plan(world.node, world.settings, nullptr);
     log(world, made);
     const auto views = node_views(world.node);
     for (std::size_t i = 0; i < made.sandboxes.size(); ++i) {
@@ -252,7 +253,7 @@ TEST_CASE("an exclusive container gets a vCPU for each CPU whenever the VM has t
 TEST_CASE("one vCPU floats as soon as there are more than owned CPUs") {
   property::holds("the guest kernel and shared containers have a place", [] {
     const World world = *worlds::any_world(3);
-    const Plan made = plan(world.node, world.settings, nullptr);
+    const Plan made = plan::plan(world.node, world.settings, nullptr);
     const auto views = node_views(world.node);
     log(world, made);
     for (std::size_t i = 0; i < made.sandboxes.size(); ++i) {
@@ -267,7 +268,7 @@ TEST_CASE("one vCPU floats as soon as there are more than owned CPUs") {
 TEST_CASE("interrupts go where vCPUs are, nearest to their device, and never to another pod") {
   property::holds("where a device's interrupts go", [] {
     const World world = *worlds::any_world(3);
-    const Plan made = plan(world.node, world.settings, nullptr);
+    const Plan made = plan::plan(world.node, world.settings, nullptr);
     const auto views = node_views(world.node);
     log(world, made);
     for (std::size_t i = 0; i < made.sandboxes.size(); ++i) {
@@ -294,7 +295,7 @@ TEST_CASE("no thread floats over several isolated CPUs") {
   property::holds("isolated CPUs are given out one by one", [] {
     World world = *worlds::any_world(2);
     for (SandboxFacts& sandbox : world.node.sandboxes) sandbox.overrides.clear();
-    const Plan made = plan(world.node, world.settings, nullptr);
+    const Plan made = plan::plan(world.node, world.settings, nullptr);
     log(world, made);
     for (const SandboxPlan& sandbox : made.sandboxes) {
       for (const Placement& placement : placements_of(sandbox)) {
@@ -326,7 +327,7 @@ TEST_CASE("balanced puts no two floating vCPUs on one CPU while another is empty
     if (*rc::gen::arbitrary<bool>()) only_shared(world);
     world.settings.vcpu_pinning = VcpuPinning::kBalanced;
     for (SandboxFacts& sandbox : world.node.sandboxes) sandbox.overrides.clear();
-    const Plan made = plan(world.node, world.settings, nullptr);
+    const Plan made = plan::plan(world.node, world.settings, nullptr);
     log(world, made);
     std::map<int, int> load;
     for (const SandboxPlan& sandbox : made.sandboxes) {
@@ -351,27 +352,27 @@ TEST_CASE("balanced puts no two floating vCPUs on one CPU while another is empty
 TEST_CASE("applying a plan twice changes nothing") {
   property::holds("planning from one's own plan gives it again, byte for byte", [] {
     const World world = *worlds::any_world(3);
-    const Plan first = plan(world.node, world.settings, nullptr);
+    const Plan first = plan::plan(world.node, world.settings, nullptr);
     log(world, first);
-    RC_ASSERT(plan(world.node, world.settings, nullptr) == first);
-    RC_ASSERT(plan(world.node, world.settings, &first) == first);
+    RC_ASSERT(plan::plan(world.node, world.settings, nullptr) == first);
+    RC_ASSERT(plan::plan(world.node, world.settings, &first) == first);
   });
 }
 
 TEST_CASE("whatever happened before, the plan is the same but for which vCPU it is") {
   property::holds("I6 and I7 over random histories", [] {
     World world = *worlds::any_world(3);
-    Plan previous = plan(world.node, world.settings, nullptr);
+    Plan previous = plan::plan(world.node, world.settings, nullptr);
     const int steps = *rc::gen::inRange(1, 9);
     for (int i = 0; i < steps; ++i) {
       const Snapshot old = world.node;
       log(world, previous);
       world = *worlds::changed(world);
-      const Plan next = plan(world.node, world.settings, &previous);
+      const Plan next = plan::plan(world.node, world.settings, &previous);
       log(world, next);
       no_violation(world, next);
-      RC_ASSERT(plan(world.node, world.settings, &next) == next);
-      const Plan fresh = plan(world.node, world.settings, nullptr);
+      RC_ASSERT(plan::plan(world.node, world.settings, &next) == next);
+      const Plan fresh = plan::plan(world.node, world.settings, nullptr);
       for (const SandboxPlan& sandbox : next.sandboxes) {
         if (find_facts(world.node, sandbox.id)->overrides.empty()) {
           RC_ASSERT(outline(sandbox) == outline(*fresh.find(sandbox.id)));
@@ -390,13 +391,13 @@ TEST_CASE("a neighbour that owns nothing new changes nothing") {
   property::holds("planning is per sandbox", [] {
     World world = *worlds::any_world(2);
     if (world.settings.vcpu_pinning == VcpuPinning::kBalanced) world.settings = {};
-    const Plan before = plan(world.node, world.settings, nullptr);
+    const Plan before = plan::plan(world.node, world.settings, nullptr);
     SandboxFacts guest;
     guest.id = "zz";
     guest.containers.push_back({.id = "x", .cpus = world.node.topology.online()});
     guest.vcpus.push_back({});
     world.node.sandboxes.push_back(guest);
-    const Plan after = plan(world.node, world.settings, &before);
+    const Plan after = plan::plan(world.node, world.settings, &before);
     log(world, after);
     for (const SandboxPlan& sandbox : before.sandboxes) {
       RC_ASSERT(*after.find(sandbox.id) == sandbox);

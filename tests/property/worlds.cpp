@@ -10,6 +10,7 @@ namespace worlds {
 namespace {
 
 using namespace ka::policy;
+using namespace ka::policy::plan;
 
 /// Uniform at once: without the resize, early cases would only see the low end.
 int any_int(int first, int last) {

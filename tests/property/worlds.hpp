@@ -15,8 +15,8 @@ namespace worlds {
 
 /// A node with sandboxes on it, and the settings it is run with.
 struct World {
-  ka::policy::Snapshot node;
-  ka::policy::Settings settings;
+  ka::policy::plan::Snapshot node;
+  ka::policy::plan::Settings settings;
 };
 
 std::ostream& operator<<(std::ostream& out, const World& world);

@@ -77,7 +77,7 @@ bool grows_linearly(const Kind& kind, const Times& small, const Times& large) {
 
 int print_table() {
   fmt::print("| decision | machine | fastest | median | slowest |\n|---|---|---|---|---|\n");
-  const ka::policy::Machine small = large_machine(), large = huge_machine();
+  const ka::policy::allocate::Machine small = large_machine(), large = huge_machine();
   const std::vector<Kind> on_small = allocations(small, kInputs);
   const std::vector<Kind> on_large = allocations(large, kInputs);
   bool good = true;
@@ -104,7 +104,7 @@ void decide_once(const std::string& size, const std::vector<Kind>& kinds) {
 
 int decide_all_once() {
   constexpr int kOfEach = 4;
-  const ka::policy::Machine small = large_machine(), large = huge_machine();
+  const ka::policy::allocate::Machine small = large_machine(), large = huge_machine();
   decide_once("256 CPUs", allocations(small, kOfEach));
   decide_once("1024 CPUs", allocations(large, kOfEach));
   decide_once("8 nodes", {merges(8, kOfEach)});

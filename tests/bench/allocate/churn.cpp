@@ -15,6 +15,7 @@
 #include "tests/bench/allocate/scenes.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 namespace {
 

@@ -10,6 +10,7 @@ namespace ka::bench {
 namespace {
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 /// The numbers of std::mt19937 are the same in every standard library, those of its distributions
 /// are not.
@@ -35,7 +36,7 @@ CpuSet random_part(const Machine& machine, Random& random) {
 
 Decision allocation(const Machine& machine, const Pipeline& policy, CpuRequest request) {
   return [&machine, &policy, request = std::move(request)] {
-    const auto answer = allocate(machine, request, policy);
+    const auto answer = allocate::allocate(machine, request, policy);
     return answer ? answer->cpus.first() : -1;
   };
 }

@@ -13,13 +13,13 @@
 namespace ka::bench {
 
 /// 256 CPUs: 2 sockets, 8 nodes, L3s of 8 cores, 2 threads a core.
-inline policy::Machine large_machine() {
+inline policy::allocate::Machine large_machine() {
   return test::grid_machine(
       {.sockets = 2, .nodes_per_socket = 4, .cores_per_node = 16, .cores_per_l3 = 8});
 }
 
 /// 1024 CPUs: 4 sockets, 64 nodes.
-inline policy::Machine huge_machine() {
+inline policy::allocate::Machine huge_machine() {
   return test::grid_machine(
       {.sockets = 4, .nodes_per_socket = 16, .cores_per_node = 8, .cores_per_l3 = 8});
 }
@@ -33,7 +33,7 @@ struct Kind {
 };
 
 /// `count` decisions of each kind of allocation, and lists of hints. `machine` must outlive them.
-std::vector<Kind> allocations(const policy::Machine& machine, int count);
+std::vector<Kind> allocations(const policy::allocate::Machine& machine, int count);
 
 /// Hints of one to four resources, any of the sets of `nodes` nodes.
 Kind merges(int nodes, int count);

@@ -96,8 +96,8 @@ TEST_CASE("a real cpuset is written, and what is above it is known") {
   const policy::CpuSet all = cgroups->read(cgroups->mount())->cpus;
   host::KernelCpusetWriter writer("/nonexistent");
   REQUIRE(writer.write(cgroup.path(), {all.first()}));
-  CHECK(*cgroups->cpuset(cgroup.path()) == policy::Cpuset{{all.first()}, all});
+  CHECK(*cgroups->cpuset(cgroup.path()) == policy::plan::Cpuset{{all.first()}, all});
   REQUIRE(writer.write(cgroup.path(), {}));
-  CHECK(*cgroups->cpuset(cgroup.path()) == policy::Cpuset{{}, all});
+  CHECK(*cgroups->cpuset(cgroup.path()) == policy::plan::Cpuset{{}, all});
   CHECK(writer.write(cgroup.path() / "gone", all).error().code == base::ErrorCode::kGone);
 }

@@ -8,6 +8,7 @@ namespace ka::test {
 namespace {
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 OptionSet random_options(Random& random, const Machine& machine) {
   OptionSet options;
@@ -76,7 +77,7 @@ void check_refused(const Machine& machine, const CpuRequest& request) {
 }
 
 void check_request(const Machine& machine, const CpuRequest& request) {
-  const auto answer = allocate(machine, request);
+  const auto answer = allocate::allocate(machine, request);
   if (!answer) {
     check_refused(machine, request);
   } else if (request.cpus < request.held.size()) {
@@ -85,7 +86,7 @@ void check_request(const Machine& machine, const CpuRequest& request) {
     check_grown(machine, request, answer->cpus);
   }
   if (answer && whole(request)) CHECK(machine.whole_cores(answer->cpus));
-  const auto again = allocate(machine, request);
+  const auto again = allocate::allocate(machine, request);
   CHECK((answer ? answer->cpus : CpuSet{}) == (again ? again->cpus : CpuSet{}));
 }
 
@@ -119,10 +120,10 @@ void check_rules(Random& random, const Machine& machine, int requests) {
     slow.cpus = random.between(0, slow.available.size());
     INFO("request " << i << ": " << slow.cpus << " of " << format_list(slow.available)
                     << ", groups of " << slow.group_size);
-    const auto answer = allocate(machine, {.cpus = slow.cpus,
-                                           .available = slow.available,
-                                           .options = slow.options,
-                                           .group_size = slow.group_size});
+    const auto answer = allocate::allocate(machine, {.cpus = slow.cpus,
+                                                     .available = slow.available,
+                                                     .options = slow.options,
+                                                     .group_size = slow.group_size});
     REQUIRE(answer);
     CHECK(format_list(answer->cpus) == format_list(take_slowly(machine.topology(), slow)));
   }

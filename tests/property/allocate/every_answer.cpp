@@ -16,6 +16,7 @@ namespace ka::test {
 namespace {
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 constexpr HintPolicy kHintPolicies[] = {HintPolicy::kNone, HintPolicy::kBestEffort,
                                         HintPolicy::kRestricted, HintPolicy::kSingleNumaNode};
@@ -56,7 +57,7 @@ std::string allocate_everything(const Machine& machine) {
       for (int size : sizes(machine)) {
         if (options.has(CpuOption::kFullPcpusOnly)) size = whole_size(machine, size);
         const CpuRequest request{.cpus = size, .available = machine.cpus(), .options = options};
-        const auto answer = allocate(machine, request, policy);
+        const auto answer = allocate::allocate(machine, request, policy);
         INFO(policy.name << ", " << size << " CPUs");
         REQUIRE(answer);
         CHECK(answer->cpus.size() == size);
@@ -83,7 +84,7 @@ std::string hint_everything(const Machine& machine) {
       CHECK((merged->admit || (policy == HintPolicy::kSingleNumaNode && size > 1)));
       if (!merged->admit || !merged->affinity) continue;
       CHECK(machine.cpus_of_nodes(*merged->affinity).size() >= size);
-      const auto answer = allocate(
+      const auto answer = allocate::allocate(
           machine, {.cpus = size, .available = machine.cpus(), .numa_affinity = *merged->affinity});
       REQUIRE(answer);
       CHECK(answer->cpus.subset_of(machine.cpus_of_nodes(*merged->affinity)));

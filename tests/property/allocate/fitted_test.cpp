@@ -8,6 +8,7 @@
 #include "tests/property/allocate/random.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 using ka::test::Random;
 
 namespace {
@@ -65,7 +66,7 @@ std::optional<NodeSet> kubelets_hint(const Machine& machine, const CpuRequest& r
 }
 
 CpuSet taken(const Machine& machine, const CpuRequest& request, const Pipeline& policy) {
-  const auto answer = allocate(machine, request, policy);
+  const auto answer = allocate::allocate(machine, request, policy);
   REQUIRE(answer);
   REQUIRE(answer->cpus.size() == request.cpus);
   REQUIRE(answer->cpus.subset_of(request.available));
@@ -114,8 +115,8 @@ TEST_CASE("with full-pcpus-only fitted finds whole cores wherever there are some
                        .options = {CpuOption::kFullPcpusOnly}};
     request.cpus = random.between(0, request.available.size());
     INFO("seed " << seed + i << ": " << request.cpus << " of " << format_list(request.available));
-    const auto ours = allocate(machine, request, fitted_policy());
-    CHECK(ours.has_value() == allocate(machine, request, packed_policy()).has_value());
+    const auto ours = allocate::allocate(machine, request, fitted_policy());
+    CHECK(ours.has_value() == allocate::allocate(machine, request, packed_policy()).has_value());
     if (ours) CHECK(machine.whole_cores(ours->cpus));
   }
 }

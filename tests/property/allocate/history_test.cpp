@@ -8,6 +8,7 @@
 
 using ka::Expected;
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 using ka::test::Random;
 
 namespace {

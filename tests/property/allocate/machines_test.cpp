@@ -12,6 +12,7 @@
 
 using namespace ka;
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 using test::answers_of;
 using test::through_json;
 

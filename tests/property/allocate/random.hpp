@@ -47,7 +47,7 @@ class Random {
 
 /// Any shape: nodes inside sockets or sockets inside nodes, 1 to 4 threads, L3s of any size, sparse
 /// and shuffled numbers, offline CPUs, cores of different sizes.
-inline policy::Machine random_machine(Random& random) {
+inline policy::allocate::Machine random_machine(Random& random) {
   Grid grid{.sockets = random.between(1, 4),
             .nodes_per_socket = random.one_of<int>({1, 1, 2, 4}),
             .cores_per_node = random.between(1, 8),

@@ -12,6 +12,7 @@
 #include "tests/temp_dir.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 using ka::test::Random;
 
 namespace {

@@ -12,6 +12,7 @@ namespace ka::test {
 namespace {
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 using Id = int Cpu::*;
 using Ids = std::vector<int>;
 

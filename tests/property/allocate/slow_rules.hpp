@@ -11,7 +11,7 @@ namespace ka::test {
 struct SlowRequest {
   policy::CpuSet available;
   int cpus = 0;
-  policy::OptionSet options;
+  policy::allocate::OptionSet options;
   int group_size = 1;
 };
 

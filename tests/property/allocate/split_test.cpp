@@ -7,6 +7,7 @@
 #include "tests/property/allocate/random.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 using ka::test::Random;
 
 namespace {

@@ -4,6 +4,7 @@
 #include "tests/property/allocate/checks.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 using ka::test::Random;
 
 TEST_CASE("answers are valid on random machines") {

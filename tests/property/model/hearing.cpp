@@ -7,34 +7,36 @@
 
 namespace ka::model {
 
-using policy::Source;
+using policy::ledger::Source;
 
 namespace {
 
 constexpr auto kNoHurry = std::chrono::hours(1);
 
-std::string subject(const policy::Event& event) {
-  if (const auto* pod = std::get_if<policy::PodSeen>(&event.body)) return pod->id;
-  if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) return gone->id;
-  if (const auto* seen = std::get_if<policy::ContainerSeen>(&event.body)) return seen->sandbox;
-  if (const auto* exited = std::get_if<policy::ContainerExited>(&event.body))
+std::string subject(const policy::ledger::Event& event) {
+  if (const auto* pod = std::get_if<policy::ledger::PodSeen>(&event.body)) return pod->id;
+  if (const auto* gone = std::get_if<policy::ledger::PodGone>(&event.body)) return gone->id;
+  if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body))
+    return seen->sandbox;
+  if (const auto* exited = std::get_if<policy::ledger::ContainerExited>(&event.body))
     return exited->sandbox;
   return {};
 }
 
-std::set<std::string> subjects(const std::vector<policy::Event>& events) {
+std::set<std::string> subjects(const std::vector<policy::ledger::Event>& events) {
   std::set<std::string> ids;
-  for (const policy::Event& event : events) ids.insert(subject(event));
+  for (const policy::ledger::Event& event : events) ids.insert(subject(event));
   return ids;
 }
 
 /// What the daemon has of the runtime, and the runtime has no more.
-std::vector<policy::Event> gone_since(const policy::Ledger& ledger, const World& world) {
+std::vector<policy::ledger::Event> gone_since(const policy::ledger::Ledger& ledger,
+                                              const World& world) {
   const auto all = world.all();
   const auto there = subjects(all);
-  std::vector<policy::Event> gone;
+  std::vector<policy::ledger::Event> gone;
   for (const auto& [id, pod] : ledger.pods()) {
-    if (!there.contains(id)) gone.push_back({world.runtime(), policy::PodGone{id}});
+    if (!there.contains(id)) gone.push_back({world.runtime(), policy::ledger::PodGone{id}});
   }
   return gone;
 }
@@ -86,7 +88,7 @@ void Play::guarded(const std::set<std::string>& concerned, const Act& act) {
 
 void Play::handle(const Events& events) {
   guarded(subjects(events), [&] {
-    for (const policy::Event& event : events) told_.hear(event);
+    for (const policy::ledger::Event& event : events) told_.hear(event);
     kernel_.engine().handle(events);
   });
 }
@@ -97,7 +99,7 @@ void Play::tell(const Events& events, const std::string& pod, const Act& meanwhi
   if (asks) {
     unfinished_.insert(pod);
     guarded(subjects(events), [&] {
-      for (const policy::Event& event : events) told_.hear(event);
+      for (const policy::ledger::Event& event : events) told_.hear(event);
       kernel_.engine().narrow(events, kNoHurry);
     });
   }
@@ -119,7 +121,7 @@ void Play::read_kubelet() {
 void Play::deliver(std::uint32_t choice, bool keep) {
   if (mail_.empty()) return;
   const std::size_t which = choice % 4 == 0 ? choice % mail_.size() : 0;
-  const policy::Event event = mail_[which];
+  const policy::ledger::Event event = mail_[which];
   if (!keep) mail_.erase(mail_.begin() + static_cast<std::ptrdiff_t>(which));
   handle({event});
 }
@@ -132,7 +134,7 @@ void Play::synchronize() {
   for (auto& gone : gone_since(kernel_.engine().ledger(), world_))
     events.push_back(std::move(gone));
   guarded(subjects(events), [&] {
-    for (const policy::Event& event : events) told_.hear(event);
+    for (const policy::ledger::Event& event : events) told_.hear(event);
     kernel_.engine().handle(events);
     told_.spoke(Source::kNri);
     kernel_.engine().source_spoke(Source::kNri);

@@ -8,7 +8,7 @@
 namespace ka::model {
 
 using policy::CpuSet;
-using policy::Source;
+using policy::ledger::Source;
 
 namespace {
 
@@ -74,7 +74,7 @@ void Play::settle() {
       const Pod* there = world_.find(id);
       const bool is_there =
           there != nullptr && there->runs && !there->gone && (!there->is_vm || there->pid != 0);
-      if (!is_there) events.push_back({world_.runtime(), policy::PodGone{id}});
+      if (!is_there) events.push_back({world_.runtime(), policy::ledger::PodGone{id}});
     }
     handle(events);
   }
@@ -116,7 +116,7 @@ void Play::judge_alone(const Pod& pod) {
   const auto vcpus = kernel_.vcpus_of(pod.pid);
   const bool has_enough = own.size() <= static_cast<int>(vcpus.size());
   const bool may_leave = !pod.confined && setup_.options.settings.housekeeping.kind ==
-                                              policy::Housekeeping::Kind::kSharedPool;
+                                              policy::plan::Housekeeping::Kind::kSharedPool;
   std::map<int, int> served;
   for (const int tid : kernel_.threads_of(pod.pid)) {
     const CpuSet mask = kernel_.calls.effective(tid);

@@ -7,7 +7,7 @@
 namespace ka::model {
 
 using policy::CpuSet;
-using policy::Source;
+using policy::ledger::Source;
 
 namespace {
 
@@ -28,7 +28,7 @@ Container* next_to_run(Pod& pod) {
 }  // namespace
 
 Setup any_setup(std::uint64_t seed) {
-  using Kind = policy::Housekeeping::Kind;
+  using Kind = policy::plan::Housekeeping::Kind;
   Setup setup;
   setup.options.settings.housekeeping.kind = seed % 3 == 0 ? Kind::kSandbox : Kind::kSharedPool;
   setup.has_kubelet = seed % 4 != 0;
@@ -150,7 +150,7 @@ void Play::run_container(std::uint32_t choice) {
   container.runs = true;
   if (!container.owns) container.cpus = world_.pool();
   const std::string id = pod->id;
-  const policy::Event seen = world_.seen(*pod, container);
+  const policy::ledger::Event seen = world_.seen(*pod, container);
   tell({seen}, id, [this, id, choice] {
     const Pod& same = *world_.find(id);
     if (same.pid == 0) return;
@@ -172,7 +172,7 @@ void Play::exit_container(std::uint32_t choice) {
   if (pod == nullptr) return;
   Container& container = *std::ranges::find_if(pod->containers, can_exit);
   container.exited = true;
-  tell({{world_.runtime(), policy::ContainerExited{pod->id, container.id}}}, pod->id);
+  tell({{world_.runtime(), policy::ledger::ContainerExited{pod->id, container.id}}}, pod->id);
 }
 
 void Play::remove_pod(std::uint32_t choice) {
@@ -182,7 +182,7 @@ void Play::remove_pod(std::uint32_t choice) {
   const std::string id = pod->id;
   end_process_of(*pod, choice % 3 == 0);
   if (choice % 2 == 0) world_.forget(*pod);
-  tell({{world_.runtime(), policy::PodGone{id}}}, id);
+  tell({{world_.runtime(), policy::ledger::PodGone{id}}}, id);
 }
 
 /// Late, and one after the other.
@@ -216,7 +216,7 @@ void Play::end_process_of(Pod& pod, bool reused) {
 void Play::end_vmm(std::uint32_t choice) {
   Pod* pod = any_vm(choice);
   if (pod == nullptr) return;
-  const policy::ProcessId vmm = *std::get<policy::PodSeen>(world_.seen(*pod).body).vmm;
+  const policy::ProcessId vmm = *std::get<policy::ledger::PodSeen>(world_.seen(*pod).body).vmm;
   end_process_of(*pod, choice % 3 == 0);
   if (choice % 2 == 0) return;
   const std::string id = pod->id;

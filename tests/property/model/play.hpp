@@ -31,7 +31,7 @@ class Play {
   std::uint64_t writes() const { return writes_; }
 
  private:
-  using Events = std::vector<policy::Event>;
+  using Events = std::vector<policy::ledger::Event>;
   using Act = std::function<void()>;
 
   // What happens (play.cpp).
@@ -79,7 +79,7 @@ class Play {
   World world_;
   Told told_;
   Kernel kernel_;
-  std::deque<policy::Event> mail_;  ///< under way, where the runtime does not wait
+  std::deque<policy::ledger::Event> mail_;  ///< under way, where the runtime does not wait
   bool runtime_is_up_ = false;
   int writes_until_kill_ = 0;         ///< 0: it lives
   std::set<std::string> unfinished_;  ///< pods whose last word may not be in the state files

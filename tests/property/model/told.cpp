@@ -7,7 +7,7 @@ namespace ka::model {
 namespace {
 
 using policy::CpuSet;
-using policy::Source;
+using policy::ledger::Source;
 
 /// kubelet's rule: a quota of whole CPUs, as many as it may use.
 bool has_whole_cpus(const policy::ContainerFacts& facts) {
@@ -16,26 +16,26 @@ bool has_whole_cpus(const policy::ContainerFacts& facts) {
 
 }  // namespace
 
-void Told::hear(const policy::Event& event) {
-  if (const auto* seen = std::get_if<policy::PodSeen>(&event.body)) {
+void Told::hear(const policy::ledger::Event& event) {
+  if (const auto* seen = std::get_if<policy::ledger::PodSeen>(&event.body)) {
     ToldPod& pod = pods_[seen->id];
     if (!seen->pod_uid.empty()) pod.uid = seen->pod_uid;
     if (seen->vmm) pod.vmm = seen->vmm;
     pod.unsure = false;
-  } else if (const auto* container = std::get_if<policy::ContainerSeen>(&event.body)) {
+  } else if (const auto* container = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
     retold_.insert(container->sandbox);
     pods_[container->sandbox].containers[container->container.id] = {container->container, {}};
-  } else if (const auto* exited = std::get_if<policy::ContainerExited>(&event.body)) {
+  } else if (const auto* exited = std::get_if<policy::ledger::ContainerExited>(&event.body)) {
     const auto pod = pods_.find(exited->sandbox);
     if (pod == pods_.end()) return;
     const auto found = pod->second.containers.find(exited->container);
     if (found != pod->second.containers.end()) found->second.facts.exited = true;
-  } else if (const auto* gone = std::get_if<policy::ContainerGone>(&event.body)) {
+  } else if (const auto* gone = std::get_if<policy::ledger::ContainerGone>(&event.body)) {
     const auto pod = pods_.find(gone->sandbox);
     if (pod != pods_.end()) pod->second.containers.erase(gone->container);
-  } else if (const auto* pod_gone = std::get_if<policy::PodGone>(&event.body)) {
+  } else if (const auto* pod_gone = std::get_if<policy::ledger::PodGone>(&event.body)) {
     pods_.erase(pod_gone->id);
-  } else if (const auto* kubelet = std::get_if<policy::KubeletSeen>(&event.body)) {
+  } else if (const auto* kubelet = std::get_if<policy::ledger::KubeletSeen>(&event.body)) {
     claims_ = kubelet->claims;
     spoke(Source::kKubelet);
   }
@@ -82,7 +82,8 @@ CpuSet Told::foreign_to(const std::string& id) const {
   const auto own = pods_.find(id);
   const std::string uid = own == pods_.end() ? "" : own->second.uid;
   CpuSet foreign;
-  for (const policy::Claim& claim : claims_.value_or(std::vector<policy::Claim>{})) {
+  for (const policy::ledger::Claim& claim :
+       claims_.value_or(std::vector<policy::ledger::Claim>{})) {
     if (claim.pod_uid != uid) foreign |= claim.cpus;
   }
   for (const auto& [other, pod] : pods_) {
@@ -106,7 +107,7 @@ bool Told::owns(const ToldPod& pod, const ToldContainer& container) const {
 }
 
 bool Told::is_listed(const ToldPod& pod, const std::string& container) const {
-  return std::ranges::any_of(*claims_, [&](const policy::Claim& claim) {
+  return std::ranges::any_of(*claims_, [&](const policy::ledger::Claim& claim) {
     return !pod.uid.empty() && claim.pod_uid == pod.uid && claim.container == container;
   });
 }

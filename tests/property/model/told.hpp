@@ -32,10 +32,10 @@ struct ToldPod {
 class Told {
  public:
   /// The sources that the node has.
-  explicit Told(std::set<policy::Source> sources) : sources_(std::move(sources)) {}
+  explicit Told(std::set<policy::ledger::Source> sources) : sources_(std::move(sources)) {}
 
-  void hear(const policy::Event& event);
-  void spoke(policy::Source source);
+  void hear(const policy::ledger::Event& event);
+  void spoke(policy::ledger::Source source);
   void time_is_up();
   void dismiss();
 
@@ -58,8 +58,8 @@ class Told {
   bool is_listed(const ToldPod& pod, const std::string& container) const;
   bool is_shared(const ToldPod& pod, const policy::CpuSet& cpus) const;
 
-  std::set<policy::Source> sources_, silent_, heard_;
-  std::optional<std::vector<policy::Claim>> claims_;
+  std::set<policy::ledger::Source> sources_, silent_, heard_;
+  std::optional<std::vector<policy::ledger::Claim>> claims_;
   std::map<std::string, ToldPod> pods_;
   std::set<std::string> lost_, retold_;  ///< pods whose state is damaged; told of since
   bool expired_ = false, known_ = true;

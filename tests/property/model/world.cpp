@@ -76,19 +76,19 @@ CpuSet World::claimed() const {
   return all;
 }
 
-policy::Event World::kubelet() const {
-  policy::KubeletSeen seen{pool(), std::vector<policy::Claim>{}};
+policy::ledger::Event World::kubelet() const {
+  policy::ledger::KubeletSeen seen{pool(), std::vector<policy::ledger::Claim>{}};
   for (const Pod& pod : pods_) {
     for (const Container& container : pod.containers) {
       if (container.owns) seen.claims->push_back({pod.uid, container.name, container.cpus});
     }
   }
   std::ranges::sort(*seen.claims);
-  return {policy::Source::kKubelet, std::move(seen)};
+  return {policy::ledger::Source::kKubelet, std::move(seen)};
 }
 
-policy::Event World::seen(const Pod& pod) const {
-  policy::PodSeen seen;
+policy::ledger::Event World::seen(const Pod& pod) const {
+  policy::ledger::PodSeen seen;
   seen.id = pod.id;
   seen.pod_uid = pod.uid;
   seen.pod_name = "ns/" + pod.id;
@@ -98,7 +98,7 @@ policy::Event World::seen(const Pod& pod) const {
   return {runtime_, std::move(seen)};
 }
 
-policy::Event World::seen(const Pod& pod, const Container& container) const {
+policy::ledger::Event World::seen(const Pod& pod, const Container& container) const {
   policy::ContainerFacts facts;
   facts.id = container.id;
   facts.name = container.name;
@@ -106,11 +106,11 @@ policy::Event World::seen(const Pod& pod, const Container& container) const {
   facts.period = kPeriod;
   facts.quota = container.owns ? kPeriod * container.cpus.size() : -1;
   facts.exited = container.exited;
-  return {runtime_, policy::ContainerSeen{pod.id, std::move(facts), {}}};
+  return {runtime_, policy::ledger::ContainerSeen{pod.id, std::move(facts), {}}};
 }
 
-std::vector<policy::Event> World::all() const {
-  std::vector<policy::Event> events;
+std::vector<policy::ledger::Event> World::all() const {
+  std::vector<policy::ledger::Event> events;
   for (const Pod& pod : pods_) {
     // A VM without its VMM is none: the runtime's pid leads nowhere.
     if (!pod.runs || pod.gone || (pod.is_vm && pod.pid == 0)) continue;

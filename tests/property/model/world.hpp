@@ -36,7 +36,7 @@ struct Pod {
 
 class World {
  public:
-  explicit World(policy::Source runtime) : runtime_(runtime) {}
+  explicit World(policy::ledger::Source runtime) : runtime_(runtime) {}
 
   /// kubelet admits a pod, if there is room; nullptr: there is none.
   Pod* admit(std::uint32_t choice);
@@ -53,15 +53,15 @@ class World {
   policy::CpuSet foreign_to(const Pod& pod) const { return claimed() - pod.owned(); }
   std::vector<Pod>& pods() { return pods_; }
 
-  policy::Event kubelet() const;
-  policy::Event seen(const Pod& pod) const;
-  policy::Event seen(const Pod& pod, const Container& container) const;
+  policy::ledger::Event kubelet() const;
+  policy::ledger::Event seen(const Pod& pod) const;
+  policy::ledger::Event seen(const Pod& pod, const Container& container) const;
   /// All that the runtime has.
-  std::vector<policy::Event> all() const;
-  policy::Source runtime() const { return runtime_; }
+  std::vector<policy::ledger::Event> all() const;
+  policy::ledger::Source runtime() const { return runtime_; }
 
  private:
-  policy::Source runtime_;
+  policy::ledger::Source runtime_;
   int made_ = 0;
   std::vector<Pod> pods_;
 };

@@ -7,6 +7,7 @@
 #include "tests/machines.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 using ka::test::grid_machine;
 
 namespace {
@@ -16,7 +17,7 @@ CpuSet cpus(const char* list) { return parse_list<CpuTag>(list).value(); }
 /// The answer as text: the list, or the refusal.
 std::string answer(const Machine& machine, CpuRequest request) {
   if (request.available.empty()) request.available = machine.cpus();
-  const auto answer = allocate(machine, request);
+  const auto answer = allocate::allocate(machine, request);
   return answer ? format_list(answer->cpus) : refusal_text(answer.error());
 }
 
@@ -110,7 +111,7 @@ TEST_CASE("whole cores of any sizes are found when some of them add up") {
     cpus.push_back({.cpu = cpu, .core = cpu < 4 ? 0 : (cpu - 1) / 3});
   const Machine machine(Topology::make(cpus).value());
   const auto whole = [&](int count) {
-    const auto answer = allocate(
+    const auto answer = allocate::allocate(
         machine,
         {.cpus = count, .available = machine.cpus(), .options = {CpuOption::kFullPcpusOnly}});
     return answer ? format_list(answer->cpus) : "refused";
@@ -130,7 +131,8 @@ TEST_CASE("cores come in the order of their lowest CPU, whatever their ids") {
                                         {.cpu = 4, .core = 1},
                                         {.cpu = 5, .core = 1}})
                             .value());
-  CHECK(format_list(allocate(machine, {.cpus = 2, .available = machine.cpus()})->cpus) == "0,2");
+  CHECK(format_list(allocate::allocate(machine, {.cpus = 2, .available = machine.cpus()})->cpus) ==
+        "0,2");
 }
 
 TEST_CASE("isolated and tickless CPUs come first when asked for") {
@@ -199,7 +201,8 @@ TEST_CASE("the case in which kubelet's best combination is overwritten") {
   }
   const CpuRequest request{
       .cpus = 12, .available = available, .options = {CpuOption::kDistributeAcrossNuma}};
-  CHECK(machine.topology().nodes_of(allocate(machine, request)->cpus) == NodeSet{0, 1, 2, 7});
+  CHECK(machine.topology().nodes_of(allocate::allocate(machine, request)->cpus) ==
+        NodeSet{0, 1, 2, 7});
 }
 
 TEST_CASE("with more than eight nodes the roomiest are taken") {
@@ -255,7 +258,7 @@ TEST_CASE("the trace names the steps and scores that led to the answer") {
                            .reserved = {0},
                            .options = {CpuOption::kDistributeAcrossNuma},
                            .explain = true};
-  const auto answer = allocate(machine, request);
+  const auto answer = allocate::allocate(machine, request);
   REQUIRE(answer);
   std::string steps;
   for (const Finding& finding : answer->trace) {
@@ -271,10 +274,10 @@ TEST_CASE("fitted stays within one node and L3 where packed begins in the fulles
   // Free: one core of node 0, all of node 1 but one core of its second L3.
   const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4, .cores_per_l3 = 2});
   const CpuRequest four{.cpus = 4, .available = cpus("0,8,4-6,12-14")};
-  CHECK(format_list(allocate(machine, four, packed_policy())->cpus) == "0,4,8,12");
-  CHECK(format_list(allocate(machine, four, fitted_policy())->cpus) == "4-5,12-13");
+  CHECK(format_list(allocate::allocate(machine, four, packed_policy())->cpus) == "0,4,8,12");
+  CHECK(format_list(allocate::allocate(machine, four, fitted_policy())->cpus) == "4-5,12-13");
   const CpuRequest two{.cpus = 2, .available = cpus("4-7,12-14")};
-  CHECK(format_list(allocate(machine, two, fitted_policy())->cpus) == "6,14");
+  CHECK(format_list(allocate::allocate(machine, two, fitted_policy())->cpus) == "6,14");
   const CpuRequest eight{.cpus = 8, .available = four.available};
-  CHECK(allocate(machine, eight, fitted_policy())->cpus == four.available);
+  CHECK(allocate::allocate(machine, eight, fitted_policy())->cpus == four.available);
 }

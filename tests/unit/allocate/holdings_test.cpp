@@ -6,6 +6,7 @@
 
 using ka::Expected;
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 namespace {
 

@@ -12,6 +12,7 @@
 namespace example {
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 /// How much worse a candidate is for each of its CPUs that is near an interrupt. The built-in
 /// scores are positions in a list, so this outweighs any of them.
@@ -37,11 +38,13 @@ Pipeline away_from_interrupts(const Machine& machine, const CpuSet& interrupts) 
 // End of the example.
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 namespace {
 
 std::string answer(const Machine& machine, const Pipeline& policy, int cpus) {
-  const auto answer = allocate(machine, {.cpus = cpus, .available = machine.cpus()}, policy);
+  const auto answer =
+      allocate::allocate(machine, {.cpus = cpus, .available = machine.cpus()}, policy);
   return answer ? format_list(answer->cpus) : refusal_text(answer.error());
 }
 

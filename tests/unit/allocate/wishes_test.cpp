@@ -4,6 +4,7 @@
 #include "tests/catch.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::allocate;
 
 namespace {
 

@@ -335,9 +335,9 @@ TEST_CASE("what the shim proxy passes on is not a person's word") {
   CHECK(source("source") == R"("proxy")");
   CHECK(api.good("GET", "/v1/sandboxes/s1").at("containers").at(0).at("source") == "proxy");
   api.scene.engine().handle(
-      {policy::Source::kKubelet,
-       policy::KubeletSeen{policy::CpuSet{0, 1},
-                           std::vector<policy::Claim>{{"u1", "app", {4, 5}}}}});
+      {policy::ledger::Source::kKubelet,
+       policy::ledger::KubeletSeen{policy::CpuSet{0, 1},
+                                   std::vector<policy::ledger::Claim>{{"u1", "app", {4, 5}}}}});
   CHECK(api.scene.cpus(111) == "4");
   CHECK(api.scene.cpus(112) == "5");
   api.good("DELETE", "/v1/sandboxes/s1/containers/c1?source=proxy");
@@ -352,9 +352,10 @@ TEST_CASE("a CPU that kubelet has given away is owned before the runtime reports
   Api api;
   api.play_pod();
   api.scene.engine().handle(
-      {policy::Source::kKubelet,
-       policy::KubeletSeen{policy::CpuSet{0, 1},
-                           std::vector<policy::Claim>{{"u1", "app", {4, 5}}, {"u2", "db", {6}}}}});
+      {policy::ledger::Source::kKubelet,
+       policy::ledger::KubeletSeen{
+           policy::CpuSet{0, 1},
+           std::vector<policy::ledger::Claim>{{"u1", "app", {4, 5}}, {"u2", "db", {6}}}}});
   const json::array cpus = api.good("GET", "/v1/node").at("cpus").as_array();
   CHECK(text(cpus[6].at("owners")) ==
         R"([{"pod":"u2","pod_name":"","container":"db","name":"db","vm":false,"reported":false}])");

@@ -186,7 +186,7 @@ TEST_CASE("a pin says who set it and when, and ends when its time has come", "[a
 TEST_CASE("isolation is told in status, node, explain, metrics and events alike", "[api]") {
   Api api;
   engine::Options options;
-  options.settings.guest.agent = policy::GuestAgent::kNone;
+  options.settings.guest.agent = policy::plan::GuestAgent::kNone;
   api.scene.engine().configure(options);
   api.play_pod();
   const auto container = [&] {

@@ -13,7 +13,7 @@
 
 using namespace ka;
 using policy::CpuSet;
-using Kind = policy::Housekeeping::Kind;
+using Kind = policy::plan::Housekeeping::Kind;
 namespace fs = std::filesystem;
 
 namespace {
@@ -63,7 +63,7 @@ TEST_CASE("without any file the defaults hold") {
   REQUIRE(config);
   CHECK(config->enable);
   CHECK(config->mode == config::Mode::kFollow);
-  CHECK(config->defaults == policy::Settings{});
+  CHECK(config->defaults == policy::plan::Settings{});
   CHECK(config->by_handler.empty());
   CHECK(config->metrics_listen.empty());
   CHECK(config->log_level == log::Level::kInfo);
@@ -108,7 +108,7 @@ vhost = "6"
   REQUIRE(config);
   CHECK_FALSE(config->enable);
   CHECK(config->mode == config::Mode::kObserve);
-  CHECK(config->defaults.vcpu_pinning == policy::VcpuPinning::kBalanced);
+  CHECK(config->defaults.vcpu_pinning == policy::plan::VcpuPinning::kBalanced);
   CHECK(config->defaults.housekeeping.kind == Kind::kSharedPool);
   const auto& roles = config->defaults.overrides;
   CHECK(roles.size() == 5);
@@ -128,7 +128,7 @@ vhost = "6"
   CHECK(config->real_shim == "/opt/kata/bin/containerd-shim-kata-v2");
   REQUIRE(config->by_handler.size() == 1);
   auto expected = config->defaults;
-  expected.vcpu_pinning = policy::VcpuPinning::kMask;
+  expected.vcpu_pinning = policy::plan::VcpuPinning::kMask;
   expected.overrides[policy::Role::kVhost] = {Kind::kCpus, {6}};
   expected.guest.environment = false;
   CHECK(config->by_handler.at("kata-qemu") == expected);

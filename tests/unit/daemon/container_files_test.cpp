@@ -169,7 +169,7 @@ TEST_CASE("nobody is told who is not to be, or of whom nothing can be known") {
   }
   SECTION("guests are left alone") {
     auto options = told(true);
-    options.settings.guest.agent = policy::GuestAgent::kNone;
+    options.settings.guest.agent = policy::plan::GuestAgent::kNone;
     CHECK_FALSE(Scene(options).is_told());
   }
   SECTION("nothing is written at all") {
@@ -198,16 +198,16 @@ TEST_CASE("files go with their containers, and stay while these may run") {
   Scene scene;
   scene.create("app");
   scene.create("log");
-  const auto gone = [&](policy::Source source) {
-    scene.engine().handle({source, policy::ContainerGone{"s1", "app"}});
+  const auto gone = [&](policy::ledger::Source source) {
+    scene.engine().handle({source, policy::ledger::ContainerGone{"s1", "app"}});
   };
   SECTION("the container runtime removed one") {
-    gone(policy::Source::kNri);
+    gone(policy::ledger::Source::kNri);
     CHECK_FALSE(fs::exists(scene.file("app").parent_path()));
     CHECK(fs::exists(scene.file("log")));
   }
   SECTION("another source knows no more of it") {
-    gone(policy::Source::kCgroup);
+    gone(policy::ledger::Source::kCgroup);
     CHECK(fs::exists(scene.file("app")));
   }
   SECTION("the sandbox is removed") {
@@ -219,7 +219,7 @@ TEST_CASE("files go with their containers, and stay while these may run") {
     scene.answer();
     CHECK(scene.content("app").at("containers").as_array().size() == 1);
     scene.engine().on_happening([](const engine::Happening&) {});
-    gone(policy::Source::kNri);
+    gone(policy::ledger::Source::kNri);
     scene.files->sweep();
     CHECK_FALSE(fs::exists(scene.file("app").parent_path()));
     CHECK(fs::exists(scene.file("log")));

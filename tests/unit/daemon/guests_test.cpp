@@ -83,11 +83,11 @@ struct Scene {
     guest.cpus({0, 2, 1});
     agent.cpus_changed();
     host.boot_vm(100, 3);
-    policy::PodSeen pod;
+    policy::ledger::PodSeen pod;
     pod.id = "s1";
     pod.vmm = tests::process_id(100);
     pod.agent = "unix://" + (host_dir.path() / "agent").string();
-    REQUIRE(host.engine().submit({policy::Source::kApi, pod}));
+    REQUIRE(host.engine().submit({policy::ledger::Source::kApi, pod}));
   }
 
   void own(int cpu) { REQUIRE(host.container("s1", kApp, policy::CpuSet{cpu}, true)); }
@@ -133,8 +133,8 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
   REQUIRE(scene.view().connected);
   CHECK(scene.view().current);
   const auto& plan = scene.host.engine().view("s1")->plan;
-  const auto vcpu =
-      std::ranges::find(plan.vcpus, policy::VcpuRole::kDedicated, &policy::VcpuPlan::role);
+  const auto vcpu = std::ranges::find(plan.vcpus, policy::plan::VcpuRole::kDedicated,
+                                      &policy::plan::VcpuPlan::role);
   const int guest_cpu = vcpu->index == 0 ? 0 : 3 - vcpu->index;  // APIC ids 0, 2, 1
   CHECK(scene.cpuset() == std::to_string(guest_cpu));
   CHECK(scene.host.engine().verify().ok());
@@ -155,7 +155,7 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
     scene.host.engine().set_guest("s1", silent);
     CHECK(scene.host.engine().verify().ok());
     engine::Options options = tests::at_home();
-    options.settings.guest.agent = policy::GuestAgent::kOurs;
+    options.settings.guest.agent = policy::plan::GuestAgent::kOurs;
     scene.server.mute = true;
     scene.host.engine().configure(options);
     const auto report = scene.host.engine().verify();
@@ -175,8 +175,8 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
 TEST_CASE("where only a mask is known, the guest's containers may use all that the mask has") {
   Scene scene;
   scene.guest.cgroup("pods/" + kApp);
-  REQUIRE(
-      scene.host.container("s1", std::string(policy::kSandboxMask), policy::CpuSet{4, 5}, true));
+  REQUIRE(scene.host.container("s1", std::string(policy::plan::kSandboxMask), policy::CpuSet{4, 5},
+                               true));
   scene.io.run_for(200ms);
   REQUIRE(scene.view().connected);
   CHECK(scene.view().current);

@@ -80,7 +80,7 @@ class KataServer {
 const std::string kApp(64, 'a');
 const std::string kWeb(64, 'b');
 
-engine::Options through(policy::GuestAgent agent) {
+engine::Options through(policy::plan::GuestAgent agent) {
   engine::Options options;
   options.settings.guest.agent = agent;
   return options;
@@ -89,15 +89,15 @@ engine::Options through(policy::GuestAgent agent) {
 /// A VM and kata-agent in its guest.
 struct Scene {
   explicit Scene(int vcpus = 3, const std::string& kernel = "")
-      : host(8, through(policy::GuestAgent::kKataAgent)) {
+      : host(8, through(policy::plan::GuestAgent::kKataAgent)) {
     host.boot_vm(100, vcpus);
     host.node.arguments(100, {"/usr/bin/qemu-system-x86_64", "-smp",
                               std::to_string(vcpus) + ",maxcpus=8", "-kernel", image(kernel)});
-    policy::PodSeen pod;
+    policy::ledger::PodSeen pod;
     pod.id = "s1";
     pod.vmm = tests::process_id(100);
     pod.agent = "unix://" + (host_dir.path() / "agent").string();
-    REQUIRE(host.engine().submit({policy::Source::kApi, pod}));
+    REQUIRE(host.engine().submit({policy::ledger::Source::kApi, pod}));
     begin();
   }
 
@@ -110,7 +110,7 @@ struct Scene {
 
   void begin() { guests.emplace(io, host.engine(), roots, host_dir.path(), log, host.clock); }
   /// The daemon is killed, and started with other settings.
-  void restart(policy::GuestAgent agent) {
+  void restart(policy::plan::GuestAgent agent) {
     guests.reset();
     host.start();
     host.engine().configure(through(agent));
@@ -159,8 +159,8 @@ struct Scene {
   }
   std::string own_vcpu() {
     const auto& plan = host.engine().view("s1")->plan;
-    const auto vcpu =
-        std::ranges::find(plan.vcpus, policy::VcpuRole::kDedicated, &policy::VcpuPlan::role);
+    const auto vcpu = std::ranges::find(plan.vcpus, policy::plan::VcpuRole::kDedicated,
+                                        &policy::plan::VcpuPlan::role);
     return std::to_string(vcpu->index);
   }
 
@@ -219,7 +219,7 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
     CHECK(scene.last(kApp) == "0-2");
   }
   SECTION("without guests to place, what was narrowed is widened, and followed") {
-    scene.host.engine().configure(through(policy::GuestAgent::kNone));
+    scene.host.engine().configure(through(policy::plan::GuestAgent::kNone));
     scene.settle();
     CHECK(scene.last(kApp) == "0-2");
     CHECK(scene.last(kWeb) == "0-2");
@@ -228,12 +228,13 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
     CHECK(scene.view().told.containers.size() == 2);
   }
   SECTION("and by a daemon that is started anew, too") {
-    scene.restart(policy::GuestAgent::kNone);
+    scene.restart(policy::plan::GuestAgent::kNone);
     CHECK(scene.last(kApp) == "0-2");
     CHECK(scene.last(kWeb) == "0-2");
   }
   SECTION("a container that left the plan gets all CPUs") {
-    REQUIRE(scene.host.engine().submit({policy::Source::kApi, policy::ContainerGone{"s1", kApp}}));
+    REQUIRE(scene.host.engine().submit(
+        {policy::ledger::Source::kApi, policy::ledger::ContainerGone{"s1", kApp}}));
     scene.settle();
     CHECK(scene.last(kApp) == "0-2");
     CHECK(scene.last(kWeb) == "0-2");
@@ -361,10 +362,10 @@ TEST_CASE("a guest is looked for again when the VMM takes the place of its shim"
   scene.run_containers();
   scene.host.boot_vm(200, 3);
   scene.host.node.arguments(200, {"/usr/bin/qemu-system-x86_64", "-smp", "3,maxcpus=8"});
-  policy::PodSeen pod;
+  policy::ledger::PodSeen pod;
   pod.id = "s1";
   pod.vmm = tests::process_id(200);
-  REQUIRE(scene.host.engine().submit({policy::Source::kApi, pod}));
+  REQUIRE(scene.host.engine().submit({policy::ledger::Source::kApi, pod}));
   scene.settle();
   CHECK(scene.view().text == "kata-agent 4.1.0");
   CHECK(scene.last(kApp) == scene.own_vcpu());

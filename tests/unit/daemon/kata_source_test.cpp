@@ -26,8 +26,8 @@ struct Scene : tests::EngineScene {
 
   /// kubelet gives `cpus` to a container of another pod, or of this one.
   void admit(const std::string& uid, const CpuSet& cpus) {
-    engine().handle(
-        {policy::Source::kKubelet, policy::KubeletSeen{machine - cpus, {{{uid, "app", cpus}}}}});
+    engine().handle({policy::ledger::Source::kKubelet,
+                     policy::ledger::KubeletSeen{machine - cpus, {{{uid, "app", cpus}}}}});
   }
 
   void start_shim() const {
@@ -69,9 +69,10 @@ struct Scene : tests::EngineScene {
     policy::ContainerFacts facts;
     facts.id = "c1";
     facts.cpus = cpus;
+    engine().handle({policy::ledger::Source::kNri,
+                     policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm)}});
     engine().handle(
-        {policy::Source::kNri, policy::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm)}});
-    engine().handle({policy::Source::kNri, policy::ContainerSeen{"s1", facts, std::nullopt}});
+        {policy::ledger::Source::kNri, policy::ledger::ContainerSeen{"s1", facts, std::nullopt}});
   }
 
   void settle() {
@@ -79,7 +80,7 @@ struct Scene : tests::EngineScene {
     io.run_for(std::chrono::milliseconds(150));
   }
 
-  std::string text(policy::Source which) { return engine().sources().at(which).text; }
+  std::string text(policy::ledger::Source which) { return engine().sources().at(which).text; }
 
   tests::TempDir dir;
   log::Log log{log::Level::kWarning, log_lines};
@@ -104,7 +105,7 @@ TEST_CASE("a shim leaves others' CPUs when its sandbox's folder is born, and its
   const std::set<std::string> vcpus{scene.cpus(kVmm + 10), scene.cpus(kVmm + 11),
                                     scene.cpus(kVmm + 12)};
   CHECK(vcpus == std::set<std::string>{"2", "3"});
-  CHECK(scene.text(policy::Source::kPersist).starts_with("1 sandbox of Kata's Go runtime"));
+  CHECK(scene.text(policy::ledger::Source::kPersist).starts_with("1 sandbox of Kata's Go runtime"));
   const auto view = scene.engine().view("s1");
   REQUIRE(view);
   CHECK(view->pod.vmm == tests::process_id(kVmm));
@@ -135,7 +136,7 @@ TEST_CASE("of runtime-rs the mask is followed, and is owned when the pod's claim
   scene.settle();
   scene.admit(kUid, CpuSet{2, 3});
   CHECK(scene.engine().ledger().exclusive() == CpuSet{2, 3});
-  CHECK(scene.text(policy::Source::kCgroup).starts_with("1 sandbox of Kata's runtime-rs"));
+  CHECK(scene.text(policy::ledger::Source::kCgroup).starts_with("1 sandbox of Kata's runtime-rs"));
   scene.write_mask(CpuSet{6});
   scene.source.follow_masks();
   CHECK(scene.engine().view("s1")->plan.mask == CpuSet{6});
@@ -196,11 +197,11 @@ TEST_CASE("while the container runtime tells, a shim is narrowed and nothing els
   CHECK(scene.engine().view("s1")->pod.containers.empty());
 
   scene.start_vmm();
-  policy::PodSeen pod;
+  policy::ledger::PodSeen pod;
   pod.id = "s1";
   pod.vmm = tests::process_id(kVmm);
-  scene.engine().handle({policy::Source::kNri, pod});
-  CHECK(scene.engine().ledger().find("s1")->source == policy::Source::kNri);
+  scene.engine().handle({policy::ledger::Source::kNri, pod});
+  CHECK(scene.engine().ledger().find("s1")->source == policy::ledger::Source::kNri);
   scene.source.rest(false);
   scene.source.rest(true);
   CHECK(scene.engine().view("s1")->pod.vmm == tests::process_id(kVmm));
@@ -208,22 +209,22 @@ TEST_CASE("while the container runtime tells, a shim is narrowed and nothing els
 
 TEST_CASE("the shim proxy is a source, as long as its process is there") {
   Scene scene;
-  CHECK_FALSE(scene.engine().sources().contains(policy::Source::kProxy));
+  CHECK_FALSE(scene.engine().sources().contains(policy::ledger::Source::kProxy));
   scene.start_shim();
   scene.start_vmm();
   scene.node.process(50, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
   scene.engine().handle(
-      {policy::Source::kProxy,
-       policy::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm), .proxy_pid = 50}});
+      {policy::ledger::Source::kProxy,
+       policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm), .proxy_pid = 50}});
   scene.source.refresh();
-  CHECK(scene.engine().sources().at(policy::Source::kProxy).up);
-  CHECK(scene.text(policy::Source::kProxy).starts_with("1 sandbox has it before the shim"));
+  CHECK(scene.engine().sources().at(policy::ledger::Source::kProxy).up);
+  CHECK(scene.text(policy::ledger::Source::kProxy).starts_with("1 sandbox has it before the shim"));
   scene.node.end_process(50);
   scene.engine().look_again("s1");
   scene.source.refresh();
-  CHECK_FALSE(scene.engine().sources().at(policy::Source::kProxy).up);
-  CHECK(scene.text(policy::Source::kProxy) == "its process is not there for s1");
-  scene.engine().handle({policy::Source::kProxy, policy::PodGone{"s1"}});
+  CHECK_FALSE(scene.engine().sources().at(policy::ledger::Source::kProxy).up);
+  CHECK(scene.text(policy::ledger::Source::kProxy) == "its process is not there for s1");
+  scene.engine().handle({policy::ledger::Source::kProxy, policy::ledger::PodGone{"s1"}});
   scene.source.refresh();
-  CHECK(scene.engine().sources().at(policy::Source::kProxy).up);
+  CHECK(scene.engine().sources().at(policy::ledger::Source::kProxy).up);
 }

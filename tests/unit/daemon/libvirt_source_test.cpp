@@ -34,7 +34,8 @@ struct Scene : tests::EngineScene {
 
   /// As NRI tells of a pod with the annotation.
   void wish(const std::string& pod) {
-    engine().handle({policy::Source::kNri, policy::PodSeen{.id = pod, .domain_wish = "test"}});
+    engine().handle(
+        {policy::ledger::Source::kNri, policy::ledger::PodSeen{.id = pod, .domain_wish = "test"}});
     source->follow_soon();
   }
 
@@ -143,7 +144,7 @@ TEST_CASE("libvirt: nodes grow until memory has arrived, and only where it is mo
   CHECK(order() == libvirt::MemoryOrder{node, false});
 
   engine::MemoryView memory;
-  memory.plan = {.verdict = policy::MemoryVerdict::kInPlace, .wanted = node, .moves = {}};
+  memory.plan = {.verdict = policy::plan::MemoryVerdict::kInPlace, .wanted = node, .moves = {}};
   const auto after = [&](const engine::MemoryView& seen) {
     scene.engine().take_memory("s1", seen);
     return order();
@@ -156,6 +157,6 @@ TEST_CASE("libvirt: nodes grow until memory has arrived, and only where it is mo
   memory.moving = true;
   CHECK(after(memory) == libvirt::MemoryOrder{node, false});
   memory.moving = false;
-  memory.plan.verdict = policy::MemoryVerdict::kDevice;
+  memory.plan.verdict = policy::plan::MemoryVerdict::kDevice;
   CHECK_FALSE(after(memory));
 }

@@ -10,7 +10,7 @@
 using namespace ka;
 using engine::Applied;
 using policy::CpuSet;
-using policy::Write;
+using policy::plan::Write;
 using Fate = Applied::Fate;
 
 namespace {

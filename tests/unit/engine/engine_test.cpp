@@ -59,7 +59,7 @@ TEST_CASE("an event of one container plans one sandbox, unless owners of CPUs ch
 
 TEST_CASE("balanced levels floating vCPUs when neighbours come and go") {
   engine::Options options = tests::at_home();
-  options.settings.vcpu_pinning = policy::VcpuPinning::kBalanced;
+  options.settings.vcpu_pinning = policy::plan::VcpuPinning::kBalanced;
   EngineScene scene(4, options);
   for (int i = 0; i < 3; ++i) {
     const std::string id = "s" + std::to_string(i);
@@ -221,8 +221,8 @@ TEST_CASE("libvirt's cgroups for threads bound no plan, the domain's own does") 
     scene.node.in_cgroup(100, domain, "0-5");
     const std::string below = domain.starts_with("machine.") ? "/libvirt/emulator" : "/emulator";
     scene.node.in_cgroup(100, domain + below, "7");
-    policy::PodSeen pod{.id = "vm1", .vmm = tests::process_id(100), .domain = "vm1"};
-    REQUIRE(scene.engine().submit({policy::Source::kApi, pod}));
+    policy::ledger::PodSeen pod{.id = "vm1", .vmm = tests::process_id(100), .domain = "vm1"};
+    REQUIRE(scene.engine().submit({policy::ledger::Source::kApi, pod}));
     REQUIRE(scene.container("vm1", "app", {4, 5, 6}, true));
     CAPTURE(domain);
     CHECK(scene.engine().view("vm1")->cgroup_cpus == CpuSet::range(0, 5));
@@ -259,12 +259,12 @@ TEST_CASE("the root cgroup is no sandbox's own, however it is named") {
     scene.boot_vm(100, 1);
     scene.node.process(500, 1, "stranger", "/usr/bin/stranger");
     scene.node.cgroup_procs(".", "500\n");
-    policy::PodSeen pod{.id = "s"};
+    policy::ledger::PodSeen pod{.id = "s"};
     pod.vmm = tests::process_id(100);
     pod.cgroup = cgroup;
     CAPTURE(cgroup);
-    CHECK_FALSE(scene.engine().submit({policy::Source::kApi, pod}));
-    scene.engine().handle({policy::Source::kApi, pod});
+    CHECK_FALSE(scene.engine().submit({policy::ledger::Source::kApi, pod}));
+    scene.engine().handle({policy::ledger::Source::kApi, pod});
     REQUIRE(scene.container("s", "c", {2, 3}, false));
     CHECK(scene.cpus(500) == "0-7");
   }
@@ -357,32 +357,34 @@ TEST_CASE("an event whose ids are none is not taken, whoever tells it") {
   EngineScene scene;
   for (const std::string& id : {std::string("a\r\nDELETE /v1/sandboxes/s1 HTTP/1.1"),
                                 std::string("../s1"), std::string(), std::string(129, 'a')}) {
-    policy::PodSeen pod;
+    policy::ledger::PodSeen pod;
     pod.id = id;
-    scene.engine().handle({policy::Source::kNri, pod});
-    const auto refused = scene.engine().submit({policy::Source::kApi, pod});
+    scene.engine().handle({policy::ledger::Source::kNri, pod});
+    const auto refused = scene.engine().submit({policy::ledger::Source::kApi, pod});
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::kInvalid);
     policy::ContainerFacts facts;
     facts.id = id;
-    scene.engine().handle({policy::Source::kNri, policy::ContainerSeen{"s1", facts, {}}});
+    scene.engine().handle(
+        {policy::ledger::Source::kNri, policy::ledger::ContainerSeen{"s1", facts, {}}});
   }
   CHECK(scene.engine().ledger().pods().empty());
   CHECK(scene.log_lines.find("an event is not taken") != std::string::npos);
   CHECK(scene.log_lines.find('\r') == std::string::npos);
-  policy::PodSeen pod;
+  policy::ledger::PodSeen pod;
   pod.id = std::string(128, 'a');
-  CHECK(scene.engine().submit({policy::Source::kApi, pod}));
+  CHECK(scene.engine().submit({policy::ledger::Source::kApi, pod}));
 }
 
 TEST_CASE("a sandbox has a largest number of containers") {
   EngineScene scene;
   const auto see = [&](const std::string& sandbox, std::size_t first, std::size_t count) {
-    std::vector<policy::Event> events;
+    std::vector<policy::ledger::Event> events;
     for (std::size_t i = first; i < first + count; ++i) {
       policy::ContainerFacts facts;
       facts.id = "c" + std::to_string(i);
-      events.push_back({policy::Source::kNri, policy::ContainerSeen{sandbox, facts, {}}});
+      events.push_back(
+          {policy::ledger::Source::kNri, policy::ledger::ContainerSeen{sandbox, facts, {}}});
     }
     scene.engine().handle(events);
   };
@@ -399,30 +401,31 @@ TEST_CASE("a sandbox has a largest number of containers") {
 }
 
 TEST_CASE("a node has a largest number of containers") {
-  policy::Ledger ledger;
+  policy::ledger::Ledger ledger;
   const auto event = [](std::size_t number) {
     policy::ContainerFacts facts;
     facts.id = "c" + std::to_string(number);
     const std::size_t sandbox = number / 64;
-    return policy::Event{policy::Source::kNri,
-                         policy::ContainerSeen{"s" + std::to_string(sandbox), facts, {}}};
+    return policy::ledger::Event{
+        policy::ledger::Source::kNri,
+        policy::ledger::ContainerSeen{"s" + std::to_string(sandbox), facts, {}}};
   };
   for (std::size_t i = 0; i < policy::kMaxNodeContainers; ++i) ledger.apply(event(i));
   CHECK(engine::admit(event(0), ledger));  // one that is known
   const auto refused = engine::admit(event(policy::kMaxNodeContainers), ledger);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kConflict);
-  ledger.apply({policy::Source::kNri, policy::ContainerGone{"s0", "c0"}});
+  ledger.apply({policy::ledger::Source::kNri, policy::ledger::ContainerGone{"s0", "c0"}});
   CHECK(engine::admit(event(policy::kMaxNodeContainers), ledger));
 }
 
 TEST_CASE("a node has a largest number of sandboxes") {
   EngineScene scene;
-  std::vector<policy::Event> events;
+  std::vector<policy::ledger::Event> events;
   for (std::size_t i = 0; i <= policy::kMaxSandboxes; ++i) {
-    policy::PodSeen pod;
+    policy::ledger::PodSeen pod;
     pod.id = "s" + std::to_string(i);
-    events.push_back({policy::Source::kNri, pod});
+    events.push_back({policy::ledger::Source::kNri, pod});
   }
   scene.engine().handle(events);
   CHECK(scene.engine().ledger().pods().size() == policy::kMaxSandboxes);

@@ -155,9 +155,9 @@ TEST_CASE("a cgroup that is not the sandbox's own is refused, with the reason") 
   scene.node.cgroup_procs("pods/b", "200\n");
   scene.node.cgroup_procs("pods/a/other", "");
   const auto put = [&](const std::string& id, int pid, const std::string& cgroup) {
-    policy::PodSeen pod{.id = id, .cgroup = cgroup};
+    policy::ledger::PodSeen pod{.id = id, .cgroup = cgroup};
     pod.vmm = policy::ProcessId{pid, 0};
-    const auto done = scene.engine().submit({policy::Source::kApi, pod});
+    const auto done = scene.engine().submit({policy::ledger::Source::kApi, pod});
     return done ? std::string("taken") : done.error().message;
   };
   CHECK(put("a", 100, "/pods") ==

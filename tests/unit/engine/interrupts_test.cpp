@@ -159,8 +159,9 @@ TEST_CASE("an interrupt leaves CPUs that come to belong to another pod before th
   policy::ContainerFacts other;
   other.id = "other";
   other.cpus = {6, 7};
-  scene.engine().narrow({{policy::Source::kApi, policy::ContainerSeen{"s2", other, true}}},
-                        std::chrono::seconds(10));
+  scene.engine().narrow(
+      {{policy::ledger::Source::kApi, policy::ledger::ContainerSeen{"s2", other, true}}},
+      std::chrono::seconds(10));
   CHECK(scene.sent(45) == "0-5");
   scene.engine().finish("s2");
   CHECK(scene.engine().verify().ok());
@@ -211,7 +212,7 @@ TEST_CASE("observe tells where interrupts would go, and writes nothing") {
 TEST_CASE("settings that leave vCPUs alone give their interrupts back") {
   Passed scene;
   engine::Options options = tests::at_home();
-  options.settings.vcpu_pinning = policy::VcpuPinning::kNone;
+  options.settings.vcpu_pinning = policy::plan::VcpuPinning::kNone;
   scene.engine().configure(options);
   CHECK(scene.sent(45) == "0-7");
 }

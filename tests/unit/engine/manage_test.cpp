@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kCgroup = "pods/s1";
 
-engine::Options managed(policy::Housekeeping::Kind housekeeping) {
+engine::Options managed(policy::plan::Housekeeping::Kind housekeeping) {
   engine::Options options;
   options.settings.manage_cgroup = true;
   options.settings.housekeeping.kind = housekeeping;
@@ -24,7 +24,7 @@ engine::Options managed(policy::Housekeeping::Kind housekeeping) {
 
 /// A VM of three vCPUs whose container owns CPUs 2-3, in the cgroup that Kata makes of that.
 struct Managed : EngineScene {
-  explicit Managed(engine::Options options = managed(policy::Housekeeping::Kind::kSharedPool))
+  explicit Managed(engine::Options options = managed(policy::plan::Housekeeping::Kind::kSharedPool))
       : EngineScene(8, std::move(options)) {
     boot_pod("s1", 100, 3);
     kata_writes({2, 3});
@@ -60,8 +60,8 @@ TEST_CASE("what Kata leaves outside the sandbox's cgroup goes to the shared pool
   CHECK(scene.cpus(100) == "2");
   CHECK(scene.cpus(110) == "2");
   const auto& warnings = scene.engine().view("s1")->plan.warnings;
-  const auto confined =
-      std::ranges::find(warnings, policy::Code::kHousekeepingConfined, &policy::Note::code);
+  const auto confined = std::ranges::find(warnings, policy::plan::Code::kHousekeepingConfined,
+                                          &policy::plan::Note::code);
   REQUIRE(confined != warnings.end());
   CHECK(confined->subject == "floating vCPUs, emulator, iothread");
   CHECK(policy::format_list(confined->cpus) == "0-1,4-7");
@@ -89,13 +89,13 @@ TEST_CASE("a managed cgroup lets housekeeping leave the CPUs that Kata wrote") {
 }
 
 TEST_CASE("a managed cgroup has what the plan needs and nothing else") {
-  Managed scene(managed(policy::Housekeeping::Kind::kSandbox));
+  Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
   scene.kata_overwrites(CpuSet::range(0, 7));
   CHECK(scene.cgroup() == "2-3");
 }
 
 TEST_CASE("a cgroup is widened before threads move, and narrowed when they have") {
-  Managed scene(managed(policy::Housekeeping::Kind::kSandbox));
+  Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
   std::vector<std::string> order;
   scene.cpusets.after_write = [&](const std::string&) {
     order.push_back("cgroup " + scene.cgroup());
@@ -136,7 +136,7 @@ TEST_CASE("CPUs that come to belong to another pod leave the cgroup, whatever Ka
 }
 
 TEST_CASE("a thread that has all of a managed cgroup follows what is written later") {
-  Managed scene(managed(policy::Housekeeping::Kind::kSandbox));
+  Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
   REQUIRE(scene.container("s1", "app", {2, 3, 4}, false));
   CHECK(scene.cgroup() == "2-4");
   scene.kata_writes({0, 1});  // and nobody is told
@@ -240,7 +240,7 @@ TEST_CASE("a cgroup that cannot be written is obeyed, and status says why") {
 }
 
 TEST_CASE("observe plans as if the cgroup were managed, and writes nothing") {
-  auto options = managed(policy::Housekeeping::Kind::kSharedPool);
+  auto options = managed(policy::plan::Housekeeping::Kind::kSharedPool);
   options.observe = true;
   Managed scene(options);
   CHECK(scene.cgroup() == "2-3");
@@ -252,13 +252,13 @@ TEST_CASE("observe plans as if the cgroup were managed, and writes nothing") {
 }
 
 TEST_CASE("a cgroup that is all that tells of the containers is left as Kata wrote it") {
-  EngineScene scene(8, managed(policy::Housekeeping::Kind::kSharedPool));
+  EngineScene scene(8, managed(policy::plan::Housekeeping::Kind::kSharedPool));
   scene.boot_pod("s1", 100, 3);
   scene.cpusets.make(kCgroup, {2, 3});
-  policy::PodSeen pod;
+  policy::ledger::PodSeen pod;
   pod.id = "s1";
   pod.vmm = tests::process_id(100);
-  scene.engine().handle({policy::Source::kCgroup, pod});
+  scene.engine().handle({policy::ledger::Source::kCgroup, pod});
   REQUIRE(scene.container("s1", "app", {2, 3}, true));
   CHECK(scene.cpusets.writes.empty());
   const auto view = scene.engine().view("s1");
@@ -267,7 +267,7 @@ TEST_CASE("a cgroup that is all that tells of the containers is left as Kata wro
 }
 
 TEST_CASE("a cgroup that holds strangers is not managed") {
-  EngineScene scene(8, managed(policy::Housekeeping::Kind::kSharedPool));
+  EngineScene scene(8, managed(policy::plan::Housekeeping::Kind::kSharedPool));
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
   REQUIRE(scene.container("s1", "app", {2, 3}, true));
@@ -278,9 +278,9 @@ TEST_CASE("a cgroup that holds strangers is not managed") {
 
 TEST_CASE("what others write over a managed cgroup is said, and whose CPUs they wrote") {
   Managed scene;
-  scene.engine().handle(
-      {policy::Source::kKubelet,
-       policy::KubeletSeen{{}, std::vector<policy::Claim>{{"uid-new", "app", {4}}}}});
+  scene.engine().handle({policy::ledger::Source::kKubelet,
+                         policy::ledger::KubeletSeen{
+                             {}, std::vector<policy::ledger::Claim>{{"uid-new", "app", {4}}}}});
   std::vector<std::string> said;
   scene.engine().on_happening([&](const engine::Happening& happening) {
     if (happening.kind == engine::EventKind::kCgroupOverwritten) said.push_back(happening.text);

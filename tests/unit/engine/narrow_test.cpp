@@ -14,12 +14,12 @@ using tests::EngineScene;
 
 namespace {
 
-policy::Event container(const std::string& sandbox, const std::string& id, CpuSet cpus,
-                        bool exclusive) {
+policy::ledger::Event container(const std::string& sandbox, const std::string& id, CpuSet cpus,
+                                bool exclusive) {
   policy::ContainerFacts facts;
   facts.id = id;
   facts.cpus = std::move(cpus);
-  return {policy::Source::kNri, policy::ContainerSeen{sandbox, facts, exclusive}};
+  return {policy::ledger::Source::kNri, policy::ledger::ContainerSeen{sandbox, facts, exclusive}};
 }
 
 }  // namespace
@@ -145,12 +145,12 @@ TEST_CASE("narrow: in observe mode nothing is written") {
 TEST_CASE("many events at once are one run, and end as if told one by one") {
   EngineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
-  policy::PodSeen first{.id = "s1", .vmm = tests::process_id(100)},
+  policy::ledger::PodSeen first{.id = "s1", .vmm = tests::process_id(100)},
       second{.id = "s2", .vmm = tests::process_id(200)};
-  std::vector<policy::Event> events = {{policy::Source::kNri, first},
-                                       container("s1", "app", {4, 5}, true),
-                                       {policy::Source::kNri, second},
-                                       container("s2", "c", CpuSet::range(0, 7), false)};
+  std::vector<policy::ledger::Event> events = {{policy::ledger::Source::kNri, first},
+                                               container("s1", "app", {4, 5}, true),
+                                               {policy::ledger::Source::kNri, second},
+                                               container("s2", "c", CpuSet::range(0, 7), false)};
   for (int i = 0; i < 50; ++i) {
     events.push_back(container("runc" + std::to_string(i), "c", {6}, i == 7));
   }
@@ -186,9 +186,9 @@ TEST_CASE("a VM that a second pod names stays the first one's, and both are name
     if (happening.kind == engine::EventKind::kVmmRefused) said.push_back(happening.text);
   });
   const auto pod = [](const std::string& id) {
-    return policy::Event{
-        policy::Source::kNri,
-        policy::PodSeen{.id = id, .pod_name = "shop/" + id, .vmm = tests::process_id(100)}};
+    return policy::ledger::Event{
+        policy::ledger::Source::kNri,
+        policy::ledger::PodSeen{.id = id, .pod_name = "shop/" + id, .vmm = tests::process_id(100)}};
   };
   scene.engine().narrow({pod("a"), container("a", "app", {4, 5}, true)}, 50ms);
   scene.engine().finish("a");

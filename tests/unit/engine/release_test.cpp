@@ -69,8 +69,8 @@ TEST_CASE("giving back is tried again where the kernel did not do it, but not fo
     EngineScene scene;
     scene.boot_vm(100, 3);
     REQUIRE(scene.engine().submit(
-        {policy::Source::kApi,
-         policy::PodSeen{
+        {policy::ledger::Source::kApi,
+         policy::ledger::PodSeen{
              .id = "s1", .vmm = tests::process_id(100), .domain = is_domain ? "vm1" : ""}}));
     REQUIRE(scene.container("s1", "app", {4, 5}, true));
     scene.calls.set_faults[111] = {EBUSY, 1000};
@@ -117,10 +117,10 @@ TEST_CASE("what the shim proxy narrowed is not what a thread would have without 
   scene.boot_vm(100, 3);
   // Born on the shared pool of that moment.
   for (const int tid : {100, 101, 110, 111, 112}) scene.calls.own[tid] = {2, 3};
-  scene.engine().handle(
-      {policy::Source::kProxy, policy::PodSeen{.id = "s1",
-                                               .vmm = tests::process_id(100),
-                                               .original_cpus = policy::CpuSet::range(0, 6)}});
+  scene.engine().handle({policy::ledger::Source::kProxy,
+                         policy::ledger::PodSeen{.id = "s1",
+                                                 .vmm = tests::process_id(100),
+                                                 .original_cpus = policy::CpuSet::range(0, 6)}});
   REQUIRE(scene.container("s1", "app", {4, 5}, true));
   CHECK(scene.cpus(111) == "4");
   scene.start();
@@ -135,8 +135,8 @@ TEST_CASE("the shim proxy is placed, read and given back with its sandbox") {
   scene.boot_vm(200, 1);
   scene.node.process(150, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
   scene.engine().handle(
-      {policy::Source::kProxy,
-       policy::PodSeen{.id = "s1", .vmm = tests::process_id(100), .proxy_pid = 150}});
+      {policy::ledger::Source::kProxy,
+       policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(100), .proxy_pid = 150}});
   REQUIRE(scene.container("s1", "app", {0, 1, 2}, false));
   REQUIRE(scene.add("s2", 200));
   REQUIRE(scene.container("s2", "app", {2}, true));

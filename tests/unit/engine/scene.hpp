@@ -24,7 +24,7 @@ inline policy::Topology flat_machine(int cpus) {
 /// Housekeeping on the sandbox's own CPUs: what moves is then visible in these alone.
 inline engine::Options at_home() {
   engine::Options options;
-  options.settings.housekeeping.kind = policy::Housekeeping::Kind::kSandbox;
+  options.settings.housekeeping.kind = policy::plan::Housekeeping::Kind::kSandbox;
   return options;
 }
 
@@ -89,10 +89,10 @@ class EngineScene {
   }
 
   base::Result<engine::Outcome> add(const std::string& id, int pid) {
-    policy::PodSeen pod;
+    policy::ledger::PodSeen pod;
     pod.id = id;
     pod.vmm = policy::ProcessId{pid, 0};
-    return engine().submit({policy::Source::kApi, pod});
+    return engine().submit({policy::ledger::Source::kApi, pod});
   }
 
   base::Result<engine::Outcome> container(const std::string& sandbox, const std::string& id,
@@ -101,11 +101,11 @@ class EngineScene {
     facts.id = id;
     facts.cpus = std::move(cpus);
     return engine().submit(
-        {policy::Source::kApi, policy::ContainerSeen{sandbox, facts, exclusive}});
+        {policy::ledger::Source::kApi, policy::ledger::ContainerSeen{sandbox, facts, exclusive}});
   }
 
   base::Result<engine::Outcome> remove(const std::string& sandbox) {
-    return engine().submit({policy::Source::kApi, policy::PodGone{sandbox}});
+    return engine().submit({policy::ledger::Source::kApi, policy::ledger::PodGone{sandbox}});
   }
 
   /// What verify finds broken, or could not read.

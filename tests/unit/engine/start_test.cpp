@@ -8,7 +8,7 @@
 
 using namespace ka;
 using policy::CpuSet;
-using policy::Source;
+using policy::ledger::Source;
 using tests::EngineScene;
 
 namespace {
@@ -33,8 +33,8 @@ struct Restart : EngineScene {
     return std::ranges::find(happened, kind) != happened.end();
   }
 
-  policy::Event kubelet(const CpuSet& taken) const {
-    policy::KubeletSeen seen;
+  policy::ledger::Event kubelet(const CpuSet& taken) const {
+    policy::ledger::KubeletSeen seen;
     seen.shared_pool = machine - taken;
     seen.claims = {{"uid-other", "app", taken}};
     return {Source::kKubelet, seen};

@@ -27,21 +27,21 @@ std::uint64_t touched(const engine::Trespasses& trespasses, const std::string& s
 }
 
 /// A pod without a VM gets CPUs of its own.
-policy::Event owner_appears(policy::Source source, CpuSet cpus) {
+policy::ledger::Event owner_appears(policy::ledger::Source source, CpuSet cpus) {
   policy::ContainerFacts facts;
   facts.id = "c";
   facts.cpus = std::move(cpus);
-  return {source, policy::ContainerSeen{"runc", facts, true}};
+  return {source, policy::ledger::ContainerSeen{"runc", facts, true}};
 }
 
 void boot_shared_vm(EngineScene& scene, engine::Options options = tests::at_home()) {
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
   REQUIRE(scene.container("s1", "app", {0, 1, 2, 3}, false));
-  policy::PodSeen pod;
+  policy::ledger::PodSeen pod;
   pod.id = "runc";
   scene.engine().configure(std::move(options));
-  scene.engine().handle({policy::Source::kNri, pod});
+  scene.engine().handle({policy::ledger::Source::kNri, pod});
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ TEST_CASE("a pod that gets CPUs on which another one runs is a trespass until th
   EngineScene scene;
   boot_shared_vm(scene);
   const auto& trespasses = scene.engine().trespasses();
-  scene.engine().handle(owner_appears(policy::Source::kKubelet, {2, 3}));
+  scene.engine().handle(owner_appears(policy::ledger::Source::kKubelet, {2, 3}));
   CHECK(scene.cpus(110) == "0-1");
   CHECK(touched(trespasses, "kubelet") == 2);
   CHECK(finished(trespasses, "kubelet") == 1);
@@ -61,7 +61,7 @@ TEST_CASE("what is narrowed only after the answer counts from the event") {
   EngineScene scene;
   boot_shared_vm(scene);
   const auto& trespasses = scene.engine().trespasses();
-  CHECK(scene.engine().narrow({owner_appears(policy::Source::kNri, {2, 3})}, {}).late == 1);
+  CHECK(scene.engine().narrow({owner_appears(policy::ledger::Source::kNri, {2, 3})}, {}).late == 1);
   CHECK(touched(trespasses, "nri") == 2);
   CHECK(finished(trespasses, "nri") == 0);
   CHECK(trespasses.open_cpus() == 2);
@@ -73,14 +73,14 @@ TEST_CASE("what is narrowed only after the answer counts from the event") {
 TEST_CASE("what is narrowed in time ends before the answer") {
   EngineScene scene;
   boot_shared_vm(scene);
-  scene.engine().narrow({owner_appears(policy::Source::kNri, {2, 3})}, kBudget);
+  scene.engine().narrow({owner_appears(policy::ledger::Source::kNri, {2, 3})}, kBudget);
   CHECK(finished(scene.engine().trespasses(), "nri") == 1);
 }
 
 TEST_CASE("a mask that somebody else widened is found without a source") {
   EngineScene scene;
   boot_shared_vm(scene);
-  scene.engine().handle(owner_appears(policy::Source::kNri, {2, 3}));
+  scene.engine().handle(owner_appears(policy::ledger::Source::kNri, {2, 3}));
   scene.calls.own[110] = {0, 3};
   scene.engine().check_drift();
   const auto& trespasses = scene.engine().trespasses();
@@ -92,7 +92,7 @@ TEST_CASE("a trespass that nobody ends stays open, is counted once, and ends wit
   EngineScene scene;
   boot_shared_vm(scene, {.observe = true});
   const auto& trespasses = scene.engine().trespasses();
-  scene.engine().handle(owner_appears(policy::Source::kNri, {2, 3}));
+  scene.engine().handle(owner_appears(policy::ledger::Source::kNri, {2, 3}));
   for (int i = 0; i < 3; ++i) scene.engine().reconcile_all();
   CHECK(touched(trespasses, "nri") == 2);
   CHECK(trespasses.open_cpus() == 2);

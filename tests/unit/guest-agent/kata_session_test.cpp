@@ -151,35 +151,35 @@ TEST_CASE("kata-agent is asked how many CPUs are online, between what it is told
 
 namespace {
 
-using policy::Numbering;
+using policy::plan::Numbering;
 
 /// What is known of a VM after it was seen with each of these vCPUs.
-policy::PlugHistory watched(const policy::BootFacts& boot,
-                            const std::vector<std::vector<int>>& looks, bool counted) {
-  policy::PlugHistory history;
+policy::plan::PlugHistory watched(const policy::plan::BootFacts& boot,
+                                  const std::vector<std::vector<int>>& looks, bool counted) {
+  policy::plan::PlugHistory history;
   for (const auto& look : looks) {
-    policy::record_vcpus(history, vcpus(look), boot);
+    policy::plan::record_vcpus(history, vcpus(look), boot);
     history.settled = counted;
   }
   return history;
 }
 
-std::vector<int> numbers_of(const policy::GuestNumbers& numbers) {
+std::vector<int> numbers_of(const policy::plan::GuestNumbers& numbers) {
   std::vector<int> list;
   for (const auto& cpu : numbers.cpus) list.push_back(cpu.number);
   return list;
 }
 
-std::string widest(const policy::GuestNumbers& numbers) {
+std::string widest(const policy::plan::GuestNumbers& numbers) {
   return policy::format_list(numbers.widest);
 }
 
 }  // namespace
 
 TEST_CASE("numbers of vCPUs are certain for what was there at boot, and for later kernels") {
-  const policy::BootFacts at_boot{.cold_vcpus = 2};
-  const auto of = [](const std::vector<int>& indices, const policy::BootFacts& boot) {
-    return policy::guest_numbers(vcpus(indices), boot, {});
+  const policy::plan::BootFacts at_boot{.cold_vcpus = 2};
+  const auto of = [](const std::vector<int>& indices, const policy::plan::BootFacts& boot) {
+    return policy::plan::guest_numbers(vcpus(indices), boot, {});
   };
   const auto cold = of({1, 0}, at_boot);
   REQUIRE(cold.certain);
@@ -193,13 +193,13 @@ TEST_CASE("numbers of vCPUs are certain for what was there at boot, and for late
   REQUIRE(later.certain);
   CHECK(numbers_of(later) == std::vector{0, 3});
   CHECK(widest(later) == "0,3");
-  CHECK_FALSE(policy::guest_numbers({{.index = 0}}, at_boot, {}).certain);  // no APIC id
+  CHECK_FALSE(policy::plan::guest_numbers({{.index = 0}}, at_boot, {}).certain);  // no APIC id
 }
 
 TEST_CASE("an older kernel's numbers follow from the order of plugging, where that was watched") {
-  const policy::BootFacts boot{.cold_vcpus = 1, .numbering = Numbering::kByPlugging};
-  const auto of = [&boot](const std::vector<int>& now, const policy::PlugHistory& history) {
-    return policy::guest_numbers(vcpus(now), boot, history);
+  const policy::plan::BootFacts boot{.cold_vcpus = 1, .numbering = Numbering::kByPlugging};
+  const auto of = [&boot](const std::vector<int>& now, const policy::plan::PlugHistory& history) {
+    return policy::plan::guest_numbers(vcpus(now), boot, history);
   };
   const auto one_by_one = of({0, 6, 7}, watched(boot, {{0}, {0, 7}, {0, 6, 7}}, true));
   REQUIRE(one_by_one.certain);
@@ -222,12 +222,12 @@ TEST_CASE("an older kernel's numbers follow from the order of plugging, where th
 }
 
 TEST_CASE("without a kernel's version every number that may be is known") {
-  const policy::BootFacts boot{.cold_vcpus = 1};
-  CHECK(widest(policy::guest_numbers(vcpus({0, 6, 7}), boot, {})) == "0-2,6-7");
+  const policy::plan::BootFacts boot{.cold_vcpus = 1};
+  CHECK(widest(policy::plan::guest_numbers(vcpus({0, 6, 7}), boot, {})) == "0-2,6-7");
 }
 
 TEST_CASE("a kernel's release tells how it numbers vCPUs") {
-  using policy::numbering_of;
+  using policy::plan::numbering_of;
   CHECK(numbering_of("6.12.36-157") == Numbering::kByApicId);
   CHECK(numbering_of("7.0") == Numbering::kByApicId);
   CHECK(numbering_of("6.10") == Numbering::kByApicId);

@@ -5,6 +5,7 @@
 #include "tests/unit/policy/plan_scenario.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::plan;
 
 TEST_CASE("a cgroup that is ours is to allow the mask, housekeeping, and nothing of other pods") {
   const Topology machine = scenario::machine(1, 8, 1);

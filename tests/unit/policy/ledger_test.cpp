@@ -7,6 +7,7 @@
 #include "tests/catch.hpp"
 
 using namespace ka::policy;
+using namespace ka::policy::ledger;
 
 namespace {
 

@@ -29,7 +29,7 @@ TEST_CASE("every sandbox sees the CPUs of the others as foreign") {
   CHECK(format_list(views[0].exclusive_to_others) == "6-7");
   CHECK(format_list(views[1].exclusive_to_others) == "2,6-7");
   CHECK(format_list(views[1].shared_pool) == "0-1,3-5");
-  const Plan made = plan(snapshot, at_home(), nullptr);
+  const Plan made = plan::plan(snapshot, at_home(), nullptr);
   CHECK(vcpu_line(*made.find("s2")) == "0:0-1,3-5");
   CHECK(made.find("s3") == nullptr);
   CHECK(violation_line(check_node(snapshot, at_home(), made)) == "");
@@ -40,7 +40,7 @@ TEST_CASE("a CPU that two pods claim is used by neither") {
                             named("s2", "u2", sandbox(3, {owner("b", "3-4")})),
                             named("s3", "u3", sandbox(2, {owner("c", "6")}))});
   snapshot.exclusive_elsewhere = cpus("6");
-  const Plan made = plan(snapshot, at_home(), nullptr);
+  const Plan made = plan::plan(snapshot, at_home(), nullptr);
   for (const SandboxPlan& sandbox : made.sandboxes) {
     CHECK(find_note(sandbox.warnings, Code::kCpusContested) != nullptr);
     for (const VcpuPlan& vcpu : sandbox.vcpus) CHECK_FALSE(vcpu.cpus.intersects(cpus("3,6")));
@@ -53,7 +53,7 @@ TEST_CASE("the CPUs of an exited container stay reserved to its pod") {
   first.containers[0].exited = true;
   const Snapshot snapshot =
       node({named("s1", "u1", first), named("s2", "u2", sandbox(1, {shared("b", "0-3")}))});
-  CHECK(vcpu_line(*plan(snapshot, at_home(), nullptr).find("s2")) == "0:0-1,3");
+  CHECK(vcpu_line(*plan::plan(snapshot, at_home(), nullptr).find("s2")) == "0:0-1,3");
 }
 
 TEST_CASE("a told shared pool is not stretched over exclusive CPUs") {
@@ -66,32 +66,33 @@ TEST_CASE("a pod is known again by its uid, where it has none by its id") {
   const auto facts = [](const std::string& first, const std::string& uid) {
     return node({named(first, uid, sandbox(4, {owner("b", "4"), shared("z", "0")}))});
   };
-  Plan before = plan(facts("s1", "u1"), {}, nullptr);
+  Plan before = plan::plan(facts("s1", "u1"), {}, nullptr);
   std::swap(before.sandboxes[0].vcpus[1].cpus, before.sandboxes[0].vcpus[3].cpus);
   std::swap(before.sandboxes[0].vcpus[1].role, before.sandboxes[0].vcpus[3].role);
   std::swap(before.sandboxes[0].vcpus[1].container, before.sandboxes[0].vcpus[3].container);
   before.sandboxes[0].containers[0].vcpus = {3};
   const std::string kept = "0:0 1:0 2:0 3:4!";
-  CHECK(vcpu_line(plan(facts("s9", "u1"), at_home(), &before).sandboxes[0]) == kept);
-  CHECK(vcpu_line(plan(facts("s1", ""), at_home(), &before).sandboxes[0]) == kept);
-  CHECK(vcpu_line(plan(facts("s9", "u9"), at_home(), &before).sandboxes[0]) == "0:0 1:4! 2:0 3:0");
+  CHECK(vcpu_line(plan::plan(facts("s9", "u1"), at_home(), &before).sandboxes[0]) == kept);
+  CHECK(vcpu_line(plan::plan(facts("s1", ""), at_home(), &before).sandboxes[0]) == kept);
+  CHECK(vcpu_line(plan::plan(facts("s9", "u9"), at_home(), &before).sandboxes[0]) ==
+        "0:0 1:4! 2:0 3:0");
 }
 
 TEST_CASE("balanced levels the floating vCPUs of all sandboxes") {
   const Snapshot snapshot = node({named("s1", "u1", sandbox(2, {shared("a", "0-3")})),
                                   named("s2", "u2", sandbox(2, {shared("b", "0-3")}))});
   const Settings settings = pinning(VcpuPinning::kBalanced);
-  const Plan made = plan(snapshot, settings, nullptr);
+  const Plan made = plan::plan(snapshot, settings, nullptr);
   CHECK(vcpu_line(made.sandboxes[0]) == "0:0 1:1");
   CHECK(vcpu_line(made.sandboxes[1]) == "0:2 1:3");
-  CHECK(plan(snapshot, settings, &made) == made);
+  CHECK(plan::plan(snapshot, settings, &made) == made);
 }
 
 TEST_CASE("balanced: who has room elsewhere gives way to who has not") {
   // s2 may only use the CPUs that s1, planned first, has taken.
   const Snapshot snapshot = node({named("s1", "u1", sandbox(2, {shared("a", "0-3")})),
                                   named("s2", "u2", sandbox(2, {shared("b", "0-1")}))});
-  const Plan made = plan(snapshot, pinning(VcpuPinning::kBalanced), nullptr);
+  const Plan made = plan::plan(snapshot, pinning(VcpuPinning::kBalanced), nullptr);
   CHECK(vcpu_line(made.sandboxes[0]) == "0:2 1:3");
   CHECK(vcpu_line(made.sandboxes[1]) == "0:0 1:1");
 }

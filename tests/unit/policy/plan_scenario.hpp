@@ -14,6 +14,7 @@
 namespace scenario {
 
 using namespace ka::policy;
+using namespace ka::policy::plan;
 
 inline CpuSet cpus(const std::string& list) { return parse_list<CpuTag>(list).value(); }
 

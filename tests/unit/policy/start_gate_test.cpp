@@ -3,9 +3,9 @@
 
 #include "tests/catch.hpp"
 
-using ka::policy::LostState;
-using ka::policy::Source;
-using ka::policy::StartGate;
+using ka::policy::ledger::LostState;
+using ka::policy::ledger::Source;
+using ka::policy::ledger::StartGate;
 using Phase = StartGate::Phase;
 
 namespace {

@@ -32,18 +32,19 @@ std::string persist(int pid, const std::string& containers) {
          (containers.empty() ? "" : "," + containers) + "]}}\n";
 }
 
-std::string words(const policy::Event& event) {
-  const std::string by = std::string(policy::source_name(event.source)) + ": ";
-  if (const auto* pod = std::get_if<policy::PodSeen>(&event.body)) {
+std::string words(const policy::ledger::Event& event) {
+  const std::string by = std::string(policy::ledger::source_name(event.source)) + ": ";
+  if (const auto* pod = std::get_if<policy::ledger::PodSeen>(&event.body)) {
     return by + pod->id + " vm " + std::to_string(pod->vmm ? pod->vmm->pid : 0);
   }
-  if (const auto* seen = std::get_if<policy::ContainerSeen>(&event.body)) {
+  if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
     return by + seen->container.id + ' ' + policy::format_list(seen->container.cpus);
   }
-  if (const auto* gone = std::get_if<policy::ContainerGone>(&event.body)) {
+  if (const auto* gone = std::get_if<policy::ledger::ContainerGone>(&event.body)) {
     return by + "gone " + gone->container;
   }
-  if (const auto* gone = std::get_if<policy::PodGone>(&event.body)) return by + "gone " + gone->id;
+  if (const auto* gone = std::get_if<policy::ledger::PodGone>(&event.body))
+    return by + "gone " + gone->id;
   return "?";
 }
 
@@ -53,7 +54,7 @@ struct Scene {
   Scene()
       : watch(io, {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"},
               {.tell =
-                   [this](const std::vector<policy::Event>& events) {
+                   [this](const std::vector<policy::ledger::Event>& events) {
                      for (const auto& event : events) lines.push_back(words(event));
                    },
                .born = [this](const auto& event) { lines.push_back("born " + words(event)); },

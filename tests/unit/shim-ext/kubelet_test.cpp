@@ -7,8 +7,8 @@
 #include "tests/temp_dir.hpp"
 
 using namespace ka;
-using policy::Claim;
 using policy::CpuSet;
+using policy::ledger::Claim;
 using watch::parse_kubelet_state;
 using Claims = std::vector<Claim>;
 
@@ -75,7 +75,7 @@ TEST_CASE("without the static policy kubelet does not say who owns what") {
   const auto state = parse(R"({"policyName":"none","defaultCpuSet":"","checksum":1353318690})");
   CHECK(state.checksum_fits);
   CHECK(state.policy == "none");
-  CHECK(state.seen == policy::KubeletSeen{});
+  CHECK(state.seen == policy::ledger::KubeletSeen{});
 }
 
 TEST_CASE("what is no state file is refused with a reason") {
@@ -96,13 +96,13 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   boost::asio::io_context io;
   std::string lines;
   const log::Log log(log::Level::kWarning, lines);
-  std::vector<policy::KubeletSeen> told;
+  std::vector<policy::ledger::KubeletSeen> told;
   std::string stands;
   watch::KubeletWatch watch(
       io, dir.path() / "kubelet/cpu_manager_state",
-      [&](const policy::Event& event) {
-        CHECK(event.source == policy::Source::kKubelet);
-        told.push_back(std::get<policy::KubeletSeen>(event.body));
+      [&](const policy::ledger::Event& event) {
+        CHECK(event.source == policy::ledger::Source::kKubelet);
+        told.push_back(std::get<policy::ledger::KubeletSeen>(event.body));
       },
       [&](bool up, const std::string& text) { stands = (up ? "up: " : "down: ") + text; }, log);
   const auto settle = [&] {
@@ -135,7 +135,7 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   std::filesystem::remove_all(dir.path() / "kubelet");
   settle();
   REQUIRE(told.size() == 3);
-  CHECK(told[2] == policy::KubeletSeen{});
+  CHECK(told[2] == policy::ledger::KubeletSeen{});
 
   dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "1}");
   watch.refresh();

@@ -95,10 +95,10 @@ class NriPeer {
 /// Writes down what the plugin tells, in order: "before(pod s1 vm 100; container c1 2-3)".
 class NriDiary final : public nri::Listener {
  public:
-  void before(const std::vector<policy::Event>& events) override {
+  void before(const std::vector<policy::ledger::Event>& events) override {
     lines.push_back("before(" + words(events) + ")");
   }
-  nri::Adjustment creating(const std::vector<policy::Event>& events,
+  nri::Adjustment creating(const std::vector<policy::ledger::Event>& events,
                            const nri::Creation& creation) override {
     before(events);
     const auto& wish = creation.wants_environment;
@@ -106,10 +106,11 @@ class NriDiary final : public nri::Listener {
     if (wish) created += *wish ? " wanted" : " not wanted";
     return adjustment;
   }
-  void after(const std::vector<policy::Event>& events, const std::string& sandbox) override {
+  void after(const std::vector<policy::ledger::Event>& events,
+             const std::string& sandbox) override {
     lines.push_back("after " + sandbox + "(" + words(events) + ")");
   }
-  void synchronized(const std::vector<policy::Event>& events) override {
+  void synchronized(const std::vector<policy::ledger::Event>& events) override {
     lines.push_back("all(" + words(events) + ")");
   }
   std::optional<policy::ContainerFacts> known(std::string_view,
@@ -131,28 +132,32 @@ class NriDiary final : public nri::Listener {
   std::map<std::string, policy::ContainerFacts, std::less<>> facts;
 
  private:
-  std::string words(const std::vector<policy::Event>& events) {
+  std::string words(const std::vector<policy::ledger::Event>& events) {
     std::string text;
     for (const auto& event : events) {
-      CHECK(event.source == policy::Source::kNri);
+      CHECK(event.source == policy::ledger::Source::kNri);
       text += (text.empty() ? "" : "; ") + std::visit(*this, event.body);
     }
     return text;
   }
 
  public:
-  std::string operator()(const policy::PodSeen& e) const {
+  std::string operator()(const policy::ledger::PodSeen& e) const {
     return "pod " + e.id + (e.vmm ? " vm " + std::to_string(e.vmm->pid) : "") +
            (e.domain_wish.empty() ? "" : " domain " + e.domain_wish);
   }
-  std::string operator()(const policy::PodGone& e) const { return "gone " + e.id; }
-  std::string operator()(const policy::ContainerSeen& e) {
+  std::string operator()(const policy::ledger::PodGone& e) const { return "gone " + e.id; }
+  std::string operator()(const policy::ledger::ContainerSeen& e) {
     facts[e.container.id] = e.container;
     return "container " + e.sandbox + '/' + e.container.id + ' ' +
            policy::format_list(e.container.cpus) + (e.container.exited ? " exited" : "");
   }
-  std::string operator()(const policy::ContainerExited& e) const { return "exited " + e.container; }
-  std::string operator()(const policy::ContainerGone& e) const { return "gone " + e.container; }
+  std::string operator()(const policy::ledger::ContainerExited& e) const {
+    return "exited " + e.container;
+  }
+  std::string operator()(const policy::ledger::ContainerGone& e) const {
+    return "gone " + e.container;
+  }
   template <typename Other>
   std::string operator()(const Other&) const {
     return "?";

@@ -32,18 +32,18 @@ Saved sample() {
   saved.pod.proxy_pid = 4700;
   saved.pod.original_cpus = policy::CpuSet{0, 1, 2, 3};
   policy::ContainerFacts app{"c1", "app", {2, 3}, {0}, true, 200000, 100000, false};
-  saved.pod.containers["c1"] = {app, policy::Source::kNri, true};
+  saved.pod.containers["c1"] = {app, policy::ledger::Source::kNri, true};
   saved.pod.overrides = {{{policy::Role::kVcpu, 1, "", {3}}},
                          {{policy::Role::kIothread, -1, "io", {2}}}};
   saved.pod.overrides[0].uid = 1000;
   saved.pod.overrides[0].pid = 71;
   saved.pod.overrides[0].since = 1'700'000'000;
   saved.pod.overrides[0].until = 4711;
-  policy::SandboxPlan plan;
+  policy::plan::SandboxPlan plan;
   plan.id = "s1";
   plan.pod_uid = "uid-1";
   plan.mask = {2, 3};
-  plan.vcpus = {{0, {2}, policy::VcpuRole::kDedicated, "c1", true}};
+  plan.vcpus = {{0, {2}, policy::plan::VcpuRole::kDedicated, "c1", true}};
   plan.containers = {{"c1", "app", {0}, true}};
   plan.emulator = {3};
   saved.plan = plan;
@@ -181,7 +181,7 @@ TEST_CASE("the largest sandbox that is taken can be written and read again") {
     std::string id = std::to_string(i);
     id.insert(0, base::kMaxId - id.size(), 'c');
     const policy::ContainerFacts facts{id, std::string(base::kMaxName, 'n'), apart, nodes};
-    saved.pod.containers[id] = {facts, policy::Source::kNri};
+    saved.pod.containers[id] = {facts, policy::ledger::Source::kNri};
   }
   const Scene scene;
   REQUIRE(scene.store().save(saved));

@@ -443,7 +443,7 @@ TEST_CASE("KVM's timer is a kernel thread that goes with vCPU 0") {
   const auto found = look(node);
   REQUIRE(found);
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4004, "vcpu 0"}, {5000, "kvm-pit"}});
-  policy::SandboxPlan plan;
-  plan.vcpus = {{.index = 0, .cpus = {5}, .role = policy::VcpuRole::kDedicated}};
+  policy::plan::SandboxPlan plan;
+  plan.vcpus = {{.index = 0, .cpus = {5}, .role = policy::plan::VcpuRole::kDedicated}};
   CHECK(*plan.cpus_for(found->threads.back()) == policy::CpuSet{5});
 }

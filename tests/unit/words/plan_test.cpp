@@ -11,20 +11,20 @@
 #include "tests/catch.hpp"
 
 using namespace ka;
-using policy::Code;
-using policy::Note;
+using policy::plan::Code;
+using policy::plan::Note;
 
 namespace {
 
-policy::SandboxPlan example() {
-  policy::SandboxPlan plan;
+policy::plan::SandboxPlan example() {
+  policy::plan::SandboxPlan plan;
   plan.id = "s1";
   plan.pod_uid = "uid";
   plan.mask = {2, 3};
   plan.mems = {0};
   plan.housekeeping = {0, 1};
   plan.vcpus = {{.index = 0, .cpus = {0, 1}, .placed = false},
-                {1, {2}, policy::VcpuRole::kDedicated, "c1", true}};
+                {1, {2}, policy::plan::VcpuRole::kDedicated, "c1", true}};
   plan.emulator = plan.iothread = plan.vhost = {0, 1};
   plan.virtiofsd = {0};
   plan.shim = {1};
@@ -58,7 +58,7 @@ TEST_CASE("a plan is printed in the documented form") {
 }
 
 TEST_CASE("a plan that was printed is read back, but for its sentences") {
-  const policy::Plan plan{{example()}};
+  const policy::plan::Plan plan{{example()}};
   auto spoken = plan;
   spoken.sandboxes[0].reasons = {{Code::kFloating, "", {0, 1}, 1}};
   const std::string printed = boost::json::serialize(words::to_json(spoken));

@@ -53,11 +53,12 @@ TEST_CASE("the documented scenario is understood, field by field") {
   CHECK(snapshot.shared_pool == CpuSet{0, 1, 8, 9});
   CHECK(snapshot.exclusive_elsewhere == CpuSet{6, 7});
   CHECK(snapshot.topology == machine());
-  CHECK(settings.vcpu_pinning == policy::VcpuPinning::kBalanced);
-  CHECK(settings.housekeeping.kind == policy::Housekeeping::Kind::kSharedPool);
+  CHECK(settings.vcpu_pinning == policy::plan::VcpuPinning::kBalanced);
+  CHECK(settings.housekeeping.kind == policy::plan::Housekeeping::Kind::kSharedPool);
   CHECK(settings.overrides.size() == 2);
   CHECK(settings.overrides.at(policy::Role::kVhost).cpus == CpuSet{4, 5});
-  CHECK(settings.overrides.at(policy::Role::kShim).kind == policy::Housekeeping::Kind::kIsolate);
+  CHECK(settings.overrides.at(policy::Role::kShim).kind ==
+        policy::plan::Housekeeping::Kind::kIsolate);
 
   CHECK(settings.manage_cgroup);
 
