@@ -7,10 +7,11 @@
 #include <boost/json/value.hpp>
 #include <chrono>
 
+#include "affinity/documents/memory.hpp"
+#include "affinity/documents/plan.hpp"
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/isolation.hpp"
-#include "affinity/words/memory.hpp"
-#include "affinity/words/plan.hpp"
+#include "affinity/messages/memory.hpp"
 #include "policy/plan/overrides.hpp"
 
 namespace ka::api {
@@ -257,8 +258,8 @@ json::array overrides_to_json(const engine::SandboxView& view) {
 json::value memory_to_json(const engine::SandboxView& view) {
   const engine::MemoryView* memory = view.memory;
   if (memory == nullptr) return nullptr;
-  json::object object = words::to_json(memory->facts, memory->plan);
-  object["text"] = words::sentence(memory->plan, view.moves_memory());
+  json::object object = documents::to_json(memory->facts, memory->plan);
+  object["text"] = messages::sentence(memory->plan, view.moves_memory());
   object["migrate"] = view.moves_memory();
   object["moving"] = memory->moving;
   object["moved"] = memory->moved;
@@ -318,7 +319,7 @@ json::object finding_to_json(const engine::Finding& finding) {
 }  // namespace
 
 json::object to_json(const engine::SandboxView& view) {
-  json::object sandbox = words::to_json(view.plan);
+  json::object sandbox = documents::to_json(view.plan);
   sandbox["id"] = view.pod.id;
   sandbox["pod_uid"] = view.pod.pod_uid;
   sandbox["pod_name"] = view.pod.pod_name;

@@ -9,20 +9,21 @@
 #include <string>
 #include <utility>
 
+#include "affinity/documents/settings.hpp"
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/isolation.hpp"
-#include "affinity/words/memory.hpp"
-#include "affinity/words/sentences.hpp"
-#include "affinity/words/settings.hpp"
+#include "affinity/messages/memory.hpp"
+#include "affinity/messages/notes.hpp"
+#include "affinity/messages/terms.hpp"
 #include "policy/plan/overrides.hpp"
 
 namespace ka::api {
 namespace {
 
 namespace json = boost::json;
+using messages::cpus_text;
 using policy::CpuSet;
 using policy::Role;
-using words::cpus_text;
 
 class Facts {
  public:
@@ -88,7 +89,7 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
     facts.add("its cgroup is not managed: " + view.cgroup_problem, "cgroup");
   }
   if (view.memory != nullptr && view.memory->problem.empty()) {
-    facts.add("its memory: " + words::memory_text(view.memory->facts), "numa_maps");
+    facts.add("its memory: " + messages::memory_text(view.memory->facts), "numa_maps");
     if (!view.memory->facts.device.empty()) {
       facts.add(view.memory->facts.device + " is passed through to it", "fd");
     }
@@ -181,12 +182,13 @@ void add_setting_facts(Facts& facts, const engine::Options& options,
                        const policy::plan::Settings& settings) {
   constexpr std::string_view kSource = "configuration";
   facts.add(
-      "vcpu_pinning is \"" + std::string(words::vcpu_pinning_name(settings.vcpu_pinning)) + '"',
+      "vcpu_pinning is \"" + std::string(documents::vcpu_pinning_name(settings.vcpu_pinning)) + '"',
       kSource);
-  facts.add("housekeeping is \"" + words::housekeeping_text(settings.housekeeping) + '"', kSource);
+  facts.add("housekeeping is \"" + documents::housekeeping_text(settings.housekeeping) + '"',
+            kSource);
   for (const auto& [role, housekeeping] : settings.overrides) {
     facts.add(std::string(policy::role_name(role)) + " is \"" +
-                  words::housekeeping_text(housekeeping) + '"',
+                  documents::housekeeping_text(housekeeping) + '"',
               kSource);
   }
   facts.add(std::string("cgroup is \"") + (settings.manage_cgroup ? "manage" : "obey") + '"',
@@ -201,7 +203,7 @@ json::array notes_to_json(const std::vector<policy::plan::Note>& notes) {
   json::array array;
   for (const policy::plan::Note& note : notes) {
     array.push_back({{"code", policy::plan::code_name(note.code)},
-                     {"text", words::sentence(note)},
+                     {"text", messages::sentence(note)},
                      {"subject", note.subject},
                      {"cpus", policy::format_list(note.cpus)}});
   }
@@ -318,7 +320,7 @@ void add_memory_result(json::array& results, const engine::SandboxView& view) {
   if (!memory.problem.empty()) {
     results.emplace_back("its memory: " + memory.problem);
   } else {
-    results.emplace_back(words::sentence(memory.plan, view.moves_memory()));
+    results.emplace_back(messages::sentence(memory.plan, view.moves_memory()));
   }
 }
 

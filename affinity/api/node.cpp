@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "affinity/api/encode.hpp"
+#include "affinity/documents/topology.hpp"
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/isolation.hpp"
-#include "affinity/words/topology.hpp"
 
 namespace ka::api {
 namespace {
@@ -113,7 +113,7 @@ json::object node_to_json(const engine::Engine& engine) {
           {"sources", sources_to_json(engine)},
           {"start", start_to_json(engine)},
           {"cpus", std::move(cpus)},
-          {"topology", words::to_json(topology)}};
+          {"topology", documents::to_json(topology)}};
 }
 
 }  // namespace ka::api

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <boost/json/value.hpp>
 
-#include "affinity/words/specs.hpp"
+#include "affinity/documents/specs.hpp"
 #include "base/files.hpp"
 #include "base/json/json.hpp"
 #include "guest-agent/host/address.hpp"
@@ -91,8 +91,8 @@ base::Result<policy::ledger::Event> read_sandbox(policy::ledger::Source source,
   base::Complaint complaint;
   base::Fields fields(*document, "", complaint);
   policy::ledger::PodSeen pod{.id = id};
-  words::read_pod_fields(fields, pod);
-  if (source == policy::ledger::Source::kProxy) words::read_proxy_fields(fields, pod);
+  documents::read_pod_fields(fields, pod);
+  if (source == policy::ledger::Source::kProxy) documents::read_proxy_fields(fields, pod);
   fields.finish();
   if (!complaint.empty()) return unexpected(complaint.error());
   if (!pod.qmp_socket.empty()) {
@@ -112,7 +112,7 @@ base::Result<policy::ledger::Event> read_container(policy::ledger::Source source
   base::Complaint complaint;
   base::Fields fields(*document, "", complaint);
   policy::ledger::ContainerSeen seen{.sandbox = sandbox, .container = {.id = id}, .exclusive = {}};
-  words::read_spec_fields(fields, seen.container);
+  documents::read_spec_fields(fields, seen.container);
   bool exclusive = false;
   if (fields.read("exclusive", exclusive)) seen.exclusive = exclusive;
   fields.finish();

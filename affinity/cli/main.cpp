@@ -4,9 +4,17 @@
 #include <iostream>
 #include <variant>
 
-#include "affinity/cli/commands.hpp"
-#include "affinity/cli/options.hpp"
-#include "affinity/cli/output.hpp"
+#include "affinity/cli/allocate/allocate.hpp"
+#include "affinity/cli/command_line/options.hpp"
+#include "affinity/cli/control/control.hpp"
+#include "affinity/cli/doctor/doctor.hpp"
+#include "affinity/cli/guest_image/guest_image.hpp"
+#include "affinity/cli/map/map.hpp"
+#include "affinity/cli/plan/plan.hpp"
+#include "affinity/cli/setup/setup.hpp"
+#include "affinity/cli/status/status.hpp"
+#include "affinity/cli/terminal/output.hpp"
+#include "affinity/cli/topology/topology.hpp"
 
 int main(int argc, char** argv) {
   using namespace ka::cli;

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "affinity/config/keys.hpp"
-#include "affinity/words/sentences.hpp"
-#include "affinity/words/settings.hpp"
+#include "affinity/documents/settings.hpp"
+#include "affinity/messages/terms.hpp"
 #include "base/text.hpp"
 #include "vmm/libvirt/uri.hpp"
 
@@ -85,7 +85,7 @@ std::string check_choice(const Key& key, const std::string& text) {
 }
 
 std::string check_housekeeping(const std::string& text) {
-  const auto parsed = words::parse_housekeeping(text);
+  const auto parsed = documents::parse_housekeeping(text);
   return parsed ? "" : parsed.error().message;
 }
 
@@ -240,11 +240,11 @@ base::Result<void> check_cpus(const Entries& entries, const policy::CpuSet& mach
   for (const auto& [path, entry] : entries) {
     const Key* key = key_of(path);
     if (key == nullptr || key->type != Type::kHousekeeping) continue;
-    const auto housekeeping = words::parse_housekeeping(std::get<std::string>(entry.value));
+    const auto housekeeping = documents::parse_housekeeping(std::get<std::string>(entry.value));
     const policy::CpuSet strange = housekeeping->cpus - machine;
     if (strange.empty()) continue;
-    return unexpected(
-        error_at(entry.value_at, join(path) + ": the machine has no " + words::cpus_text(strange)));
+    return unexpected(error_at(
+        entry.value_at, join(path) + ": the machine has no " + messages::cpus_text(strange)));
   }
   return {};
 }

@@ -8,7 +8,7 @@
 #include "affinity/config/entries.hpp"
 #include "affinity/config/files.hpp"
 #include "affinity/config/keys.hpp"
-#include "affinity/words/settings.hpp"
+#include "affinity/documents/settings.hpp"
 #include "base/files.hpp"
 
 namespace ka::config {
@@ -61,13 +61,13 @@ bool is_allowed(const Values& values, std::string_view annotation) {
 
 policy::plan::Settings make_settings(const Values& values) {
   policy::plan::Settings settings;
-  settings.vcpu_pinning = *words::parse_vcpu_pinning(values.text("vcpu_pinning"));
-  settings.housekeeping = *words::parse_housekeeping(values.text("housekeeping"));
-  for (const policy::Role role : words::kHousekeepingRoles) {
+  settings.vcpu_pinning = *documents::parse_vcpu_pinning(values.text("vcpu_pinning"));
+  settings.housekeeping = *documents::parse_housekeeping(values.text("housekeeping"));
+  for (const policy::Role role : documents::kHousekeepingRoles) {
     const std::string text = values.text(std::string(policy::role_name(role)));
-    if (!text.empty()) settings.overrides[role] = *words::parse_housekeeping(text);
+    if (!text.empty()) settings.overrides[role] = *documents::parse_housekeeping(text);
   }
-  settings.guest = {.agent = *words::parse_guest_agent(values.text("guest")),
+  settings.guest = {.agent = *documents::parse_guest_agent(values.text("guest")),
                     .move_interrupts = values.text("guest_irqs") == "floating",
                     .lift_quota = values.text("cfs_quota") == "lift",
                     .environment = values.flag("environment"),

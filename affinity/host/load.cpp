@@ -2,8 +2,8 @@
 #include <boost/json/value.hpp>
 #include <string_view>
 
+#include "affinity/documents/topology.hpp"
 #include "affinity/host/topology.hpp"
-#include "affinity/words/topology.hpp"
 #include "base/files.hpp"
 #include "base/json/json.hpp"
 
@@ -17,7 +17,7 @@ constexpr std::size_t kMostBytes = 64u << 20;
 base::Result<policy::Topology> read_json(const std::string& text, const std::string& file) {
   const auto document = base::parse_json(text, file);
   if (!document) return unexpected(document.error());
-  auto topology = words::topology_from_json(*document);
+  auto topology = documents::topology_from_json(*document);
   if (!topology) topology.error().message = file + ": " + topology.error().message;
   return topology;
 }

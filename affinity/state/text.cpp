@@ -5,9 +5,9 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include "affinity/documents/plan.hpp"
+#include "affinity/documents/specs.hpp"
 #include "affinity/state/store.hpp"
-#include "affinity/words/plan.hpp"
-#include "affinity/words/specs.hpp"
 #include "base/json/json.hpp"
 
 namespace ka::state {
@@ -206,7 +206,7 @@ policy::ledger::ContainerRecord read_container(const json::value& value, const s
   base::Fields fields(value, path, complaint);
   fields.require({"id"});
   fields.read("id", facts.id);
-  words::read_spec_fields(fields, facts);
+  documents::read_spec_fields(fields, facts);
   fields.read("exclusive", facts.exclusive);
   fields.read("exited", facts.exited);
   bool told = false;
@@ -251,8 +251,8 @@ policy::ledger::PodRecord read_pod(const json::value& value, base::Complaint& co
   base::Fields fields(value, "pod", complaint);
   fields.require({"id"});
   fields.read("id", pod.id);
-  words::read_pod_fields(fields, pod);
-  words::read_proxy_fields(fields, pod);
+  documents::read_pod_fields(fields, pod);
+  documents::read_proxy_fields(fields, pod);
   if (pod.vmm) pod.vmm->start_time = read_start_time(fields, "vmm_start_time");
   pod.source = read_source(fields);
   fields.each("containers", [&](const json::value& element, const std::string& path) {
@@ -296,7 +296,7 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
     document["guest"] = json::object{{"told", to_json(saved.guest.told)},
                                      {"plugged", to_json(saved.guest.plugged)}};
   }
-  if (saved.plan) document["plan"] = words::placements_to_json(*saved.plan);
+  if (saved.plan) document["plan"] = documents::placements_to_json(*saved.plan);
   return json::serialize(document) + '\n';
 }
 
@@ -331,7 +331,7 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
   });
   if (const json::value* guest = fields.find("guest")) saved.guest = read_guest(*guest, complaint);
   if (const json::value* plan = fields.find("plan")) {
-    auto read = words::sandbox_plan_from_json(*plan);
+    auto read = documents::sandbox_plan_from_json(*plan);
     if (!read) return unexpected(std::move(read.error()));
     saved.plan = std::move(*read);
   }

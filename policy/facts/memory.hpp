@@ -35,4 +35,7 @@ struct MemoryFacts {
   bool operator==(const MemoryFacts&) const = default;
 };
 
+/// All of the VM's memory, also what is bound.
+NodeBytes bytes_by_node(const MemoryFacts& facts);
+
 }  // namespace ka::policy

@@ -67,7 +67,7 @@ def check_files(text):
 
 
 def check_commands(text):
-    commands = set(re.findall(r'"([a-z][a-z-]+)"', (TOP / "affinity/cli/options.cpp").read_text()))
+    commands = set(re.findall(r'"([a-z][a-z-]+)"', (TOP / "affinity/cli/command_line/options.cpp").read_text()))
     for name in re.findall(r"\bkata-affinityctl ([a-z][a-z-]+)", text):
         if name not in commands:
             yield f"no such command: kata-affinityctl {name}"

@@ -6,8 +6,8 @@
 #include <boost/json/value_to.hpp>
 #include <iostream>
 
-#include "affinity/words/hints.hpp"
-#include "affinity/words/topology.hpp"
+#include "affinity/documents/hints.hpp"
+#include "affinity/documents/topology.hpp"
 #include "policy/allocate/allocate.hpp"
 #include "policy/allocate/cpu_hints.hpp"
 #include "tests/catch.hpp"
@@ -95,10 +95,10 @@ std::string answer_to_merge(const Case& vector) {
   for (const char* key : {"policy", "numaNodes", "options", "distances", "providers"}) {
     if (const auto* value = vector.if_contains(key)) document[key] = *value;
   }
-  const auto problem = ka::words::hint_problem_from_json(document);
+  const auto problem = ka::documents::hint_problem_from_json(document);
   if (!problem) return "invalid";
   const auto merged = merge_hints(*problem);
-  return merged ? boost::json::serialize(boost::json::value(ka::words::to_json(*merged)))
+  return merged ? boost::json::serialize(boost::json::value(ka::documents::to_json(*merged)))
                 : "invalid";
 }
 
@@ -133,7 +133,7 @@ class Replay {
     for (const char* key : {"distances", "nodes"}) {
       if (const auto* value = line.if_contains(key)) document[key] = *value;
     }
-    auto topology = ka::words::topology_from_json(document);
+    auto topology = ka::documents::topology_from_json(document);
     REQUIRE(topology);
     machines_.emplace(text(line, "name"), *std::move(topology));
   }

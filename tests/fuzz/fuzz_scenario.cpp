@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "affinity/words/scenario.hpp"
-#include "affinity/words/topology.hpp"
+#include "affinity/documents/scenario.hpp"
+#include "affinity/documents/topology.hpp"
 #include "base/json/json.hpp"
 #include "tests/fuzz/require.hpp"
 
@@ -20,7 +20,7 @@ ka::policy::Topology four_cpus() {
       R"({"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0},{"cpu":1,"core":0,"socket":0,"numa":0},
                   {"cpu":2,"core":1,"socket":0,"numa":1},{"cpu":3,"core":1,"socket":0,"numa":1}]})",
       "machine");
-  return *ka::words::topology_from_json(*document);
+  return *ka::documents::topology_from_json(*document);
 }
 
 }  // namespace
@@ -29,10 +29,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto document = ka::base::parse_json(text, "input");
   if (!document) return 0;
-  if (const auto machine = ka::words::topology_from_json(*document)) {
-    const auto again = ka::words::topology_from_json(ka::words::to_json(*machine));
+  if (const auto machine = ka::documents::topology_from_json(*document)) {
+    const auto again = ka::documents::topology_from_json(ka::documents::to_json(*machine));
     require(again && *again == *machine);
   }
-  (void)ka::words::scenario_from_json(*document, four_cpus());
+  (void)ka::documents::scenario_from_json(*document, four_cpus());
   return 0;
 }

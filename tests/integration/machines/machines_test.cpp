@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
+#include "affinity/documents/topology.hpp"
 #include "affinity/host/topology.hpp"
-#include "affinity/words/topology.hpp"
 #include "base/files.hpp"
 #include "tests/catch.hpp"
 #include "tests/recorded_machines.hpp"
@@ -78,7 +78,7 @@ void check(const Machine& expected, const policy::Topology& machine) {
 }
 
 void check_round_trip(const policy::Topology& machine, const tests::TempDir& dir) {
-  dir.write("machine.json", boost::json::serialize(words::to_json(machine)));
+  dir.write("machine.json", boost::json::serialize(documents::to_json(machine)));
   const auto again = host::load_topology(dir.path() / "machine.json");
   REQUIRE(again);
   CHECK(*again == machine);

@@ -6,7 +6,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
-#include "affinity/words/topology.hpp"
+#include "affinity/documents/topology.hpp"
 #include "policy/allocate/cpu_hints.hpp"
 #include "policy/allocate/fitting.hpp"
 #include "policy/allocate/life.hpp"
@@ -140,8 +140,8 @@ std::string answers_of(const Topology& topology) {
 }
 
 Topology through_json(const Topology& topology) {
-  const std::string text = boost::json::serialize(words::to_json(topology));
-  auto read = words::topology_from_json(boost::json::parse(text));
+  const std::string text = boost::json::serialize(documents::to_json(topology));
+  auto read = documents::topology_from_json(boost::json::parse(text));
   REQUIRE(read);
   return *std::move(read);
 }

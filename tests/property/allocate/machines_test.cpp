@@ -4,7 +4,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 
-#include "affinity/words/topology.hpp"
+#include "affinity/documents/topology.hpp"
 #include "policy/allocate/cpu_hints.hpp"
 #include "tests/catch.hpp"
 #include "tests/machines.hpp"
@@ -54,7 +54,7 @@ TEST_CASE("nodes without CPUs survive JSON, and take part in nothing but the hin
 
 TEST_CASE("a JSON topology names its nodes without CPUs") {
   const auto read = [](const char* nodes) {
-    return words::topology_from_json(boost::json::parse(
+    return documents::topology_from_json(boost::json::parse(
         std::string(R"({"cpus":[{"cpu":0,"core":0,"socket":0,"numa":2}],"nodes":)") + nodes + '}'));
   };
   REQUIRE(read("[2,5]"));

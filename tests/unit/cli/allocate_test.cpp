@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sstream>
 
-#include "affinity/cli/commands.hpp"
+#include "affinity/cli/allocate/allocate.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 

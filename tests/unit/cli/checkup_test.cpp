@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/cli/checkup.hpp"
+#include "affinity/cli/doctor/checkup.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/cli/commands.hpp"
+#include "affinity/cli/plan/plan.hpp"
 
 #include <boost/json/value.hpp>
 #include <sstream>
 
+#include "affinity/cli/topology/topology.hpp"
+#include "affinity/documents/topology.hpp"
 #include "affinity/host/topology.hpp"
-#include "affinity/words/topology.hpp"
 #include "base/json/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
@@ -57,7 +58,7 @@ TEST_CASE("topology prints a machine that reads back the same") {
   CHECK(ended.exit == Exit::kDone);
   const auto document = base::parse_json(ended.out, "out");
   REQUIRE(document);
-  CHECK(*words::topology_from_json(*document) == *host::load_topology(kMachine));
+  CHECK(*documents::topology_from_json(*document) == *host::load_topology(kMachine));
 }
 
 TEST_CASE("a machine that cannot be read is exit status 2") {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people read: whole texts, as they appear.
-#include "affinity/cli/describe.hpp"
+#include "affinity/cli/status/describe.hpp"
 
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <sstream>
 
-#include "affinity/cli/screen.hpp"
+#include "affinity/cli/control/outcome.hpp"
+#include "affinity/cli/map/map_text.hpp"
+#include "affinity/cli/terminal/screen.hpp"
 
 #include "tests/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/cli/map_svg.hpp"
+#include "affinity/cli/map/map_svg.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/cli/options.hpp"
+#include "affinity/cli/command_line/options.hpp"
 
 #include <algorithm>
 #include <sstream>

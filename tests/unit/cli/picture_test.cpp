@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/cli/picture.hpp"
+#include "affinity/cli/topology/picture.hpp"
 
 #include <algorithm>
 #include <sstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/cli/sandbox_name.hpp"
+#include "affinity/cli/client/sandbox_name.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/cli/screen.hpp"
+#include "affinity/cli/terminal/screen.hpp"
 
 #include "tests/catch.hpp"
 

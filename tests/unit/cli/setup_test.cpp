@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/cli/setup.hpp"
+#include "affinity/cli/setup/setup.hpp"
 
 #include <sstream>
 
-#include "affinity/cli/commands.hpp"
 #include "affinity/config/config.hpp"
 #include "base/files.hpp"
 #include "tests/catch.hpp"

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/command_line/examples.hpp"
+
+#include <array>
+
+namespace ka::cli {
+namespace {
+
+struct Example {
+  std::string_view path;
+  std::string_view arguments;
+  std::string_view effect;
+};
+
+constexpr std::size_t kWidth = 30;
+
+constexpr auto kExamples = std::to_array<Example>({
+    {"", "doctor", "check this node's configuration"},
+    {"", "status --watch", "live view of sandboxes and threads"},
+    {"", "explain shop/cart", "why its threads run where they do"},
+    {"", "verify", "exit status 1 when violated or unknown"},
+    {"topology", "topology", "this machine"},
+    {"topology", "topology --topology 'synthetic:pack:2 core:8 pu:2'",
+     "a machine that is not there"},
+    {"plan", "plan --scenario s.json", "the placement on this machine"},
+    {"plan", "plan --scenario new.json --previous p.json", "after a change; p.json: plan --json"},
+    {"allocate", "allocate --cpus 4", "on this machine, as kubelet does"},
+    {"allocate", "allocate --cpus 4 --option full-pcpus-only", "whole cores"},
+    {"hints", "hints --cpus 4", "NUMA nodes with room for 4 CPUs"},
+    {"merge-hints", "merge-hints --input hints.json", "one problem from a file"},
+    {"simulate", "simulate --trace pods.jsonl", "by kubelet's allocator"},
+    {"simulate", "simulate --trace pods.jsonl --strategy fitted", "by ours"},
+    {"status", "status", "all sandboxes"},
+    {"status", "status shop/cart --legend", "one pod, with the legend"},
+    {"status", "status --watch", "refresh every second"},
+    {"explain", "explain shop/cart", "why the pod's threads are there"},
+    {"explain", "explain --cpus 4 --available 0-15", "why allocate chooses these CPUs"},
+    {"map", "map", "in the terminal"},
+    {"map", "map --svg node.svg", "as a picture"},
+    {"verify", "verify", "0: ok or degraded, 1: violated or unknown"},
+    {"verify", "verify --strict || logger 'pinning broken'", "for monitoring"},
+    {"events", "events", "until Ctrl-C"},
+    {"events", "events --json | jq .kind", "one JSON document a line"},
+    {"reconcile", "reconcile", "all sandboxes"},
+    {"reconcile", "reconcile shop/cart", "one pod"},
+    {"release", "release shop/cart", "one pod, until it is reconciled"},
+    {"release", "release", "all sandboxes"},
+    {"sandbox", "sandbox add vm1 --vmm-pid 4711", "a VM started by hand"},
+    {"sandbox", "sandbox rm vm1", "release and forget it"},
+    {"sandbox add", "sandbox add vm1 --vmm-pid 4711", "a VM by its process"},
+    {"sandbox add", "sandbox add vm1 --domain debian12", "a libvirt domain"},
+    {"sandbox rm", "sandbox rm vm1", "release and forget it"},
+    {"container", "container update vm1 app --cpus 2-3 --exclusive", "it owns CPUs 2-3"},
+    {"container", "container rm vm1 app", "it has ended"},
+    {"container update", "container update vm1 app --cpus 2-3 --exclusive", "it owns CPUs 2-3"},
+    {"container update", "container update vm1 side --cpus 0-1 --shared", "it shares CPUs 0-1"},
+    {"container rm", "container rm vm1 app", "it has ended"},
+    {"vcpupin", "vcpupin shop/cart", "where the vCPUs run"},
+    {"vcpupin", "vcpupin shop/cart 1 4 --for 10m", "vCPU 1 on CPU 4 for ten minutes"},
+    {"vcpupin", "vcpupin shop/cart 1 --remove", "back to the plan"},
+    {"emulatorpin", "emulatorpin shop/cart", "where they run"},
+    {"emulatorpin", "emulatorpin shop/cart 0-1 --for 10m", "on CPUs 0-1 for ten minutes"},
+    {"iothreadpin", "iothreadpin shop/cart", "where the iothreads run"},
+    {"iothreadpin", "iothreadpin shop/cart io1 0-1", "io1 on CPUs 0-1"},
+    {"vhostpin", "vhostpin shop/cart", "where they run"},
+    {"vhostpin", "vhostpin shop/cart 0-1 --for 10m", "on CPUs 0-1 for ten minutes"},
+    {"doctor", "doctor", "exit status 1 on a FAIL"},
+    {"doctor", "doctor --json | jq '.checks[].command'", "the remedies alone"},
+    {"doctor", "doctor --root /host", "in a container with the node's root"},
+    {"setup", "setup", "show what would be written"},
+    {"setup", "setup --yes --mode follow", "write it, and place threads"},
+    {"setup", "setup --undo --yes", "remove what setup wrote"},
+    {"guest-image", "guest-image check kata.img", "is the agent in it?"},
+    {"guest-image", "guest-image add kata.img -o new.img", "a copy with the agent"},
+    {"guest-image check", "guest-image check kata.img", "exit status 1 without the agent"},
+    {"guest-image add", "guest-image add kata.img -o new.img", "kata.img stays as it is"},
+    {"guest-image extension", "guest-image extension -o ext.img", "for Kata 4"},
+});
+
+}  // namespace
+
+std::string examples_of(std::string_view path) {
+  std::string text;
+  for (const Example& example : kExamples) {
+    if (example.path != path) continue;
+    const std::size_t pad =
+        example.arguments.size() < kWidth ? kWidth - example.arguments.size() : 0;
+    text += text.empty() ? "Examples:" : "";
+    text += "\n  kata-affinityctl ";
+    text += example.arguments;
+    text += std::string(pad + 2, ' ');
+    text += example.effect;
+  }
+  return text;
+}
+
+}  // namespace ka::cli

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line, parsed. To add a command: a struct of its options here and in Command, its
+// declaration in options.cpp (the one place that includes CLI11), and its run() in the folder of
+// its kind, declared in that folder's header, which main.cpp includes.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "affinity/cli/terminal/output.hpp"
+#include "policy/facts/expected.hpp"
+
+namespace ka::cli {
+
+/// `topology`: shows a machine.
+struct TopologyOptions {
+  std::string topology = "host";
+};
+
+/// `plan`: what a daemon would do, without one.
+struct PlanOptions {
+  std::string topology = "host";
+  std::string scenario;  ///< a file, or "-"
+  std::string previous;  ///< an earlier output; empty: none
+};
+
+/// `allocate`: which CPUs a container would get; `explain --cpus N`: and why.
+struct AllocateOptions {
+  std::string topology = "host";
+  std::optional<std::string> available;  ///< absent: all online CPUs
+  int cpus = 0;
+  std::string strategy = "packed";
+  int group_size = 1;
+  std::vector<std::string> options;
+  std::optional<std::string> reserved;
+  std::optional<std::string> numa_affinity;
+  std::vector<std::string> annotations;  ///< KEY=VALUE, the pod's
+  std::string container;                 ///< its name, for annotations of one container
+  std::optional<std::string> cpu_class;  ///< absent: by the annotations
+  bool prefer_isolated = false;
+  std::optional<std::string> held;
+  std::optional<std::string> promised;
+  bool explain = false;
+  std::string kubelet_version;       ///< "1.36"; empty: the newest that is known
+  std::optional<std::string> batch;  ///< a file of JSON lines, - for standard input
+};
+
+/// `hints`: the CPU manager's own topology hints.
+struct HintsOptions {
+  std::string topology = "host";
+  std::optional<std::string> available;  ///< absent: all online CPUs
+  std::optional<std::string> reserved;
+  std::optional<std::string> reusable;
+  std::vector<std::string> options;
+  int cpus = 0;
+};
+
+/// `merge-hints`: on which NUMA nodes topology hints agree.
+struct MergeHintsOptions {
+  std::string input = "-";
+  bool batch = false;  ///< a problem a line
+};
+
+/// `simulate`: what becomes of a machine while pods come and go.
+struct SimulateOptions {
+  std::string topology = "host";
+  std::string trace;  ///< JSON lines, - for standard input
+  std::string strategy = "kubelet";
+  std::vector<std::string> options;
+  std::string reserved;
+  std::string policy = "none";
+  std::string scope = "container";
+};
+
+/// What every command has that needs the daemon.
+struct Online {
+  std::string socket = "/run/kata-affinity/api.sock";
+};
+
+/// `status`: where the threads of one sandbox (or all) should run, and where they do.
+struct StatusOptions : Online {
+  std::string sandbox;  ///< empty: all
+  bool watch = false;   ///< again every second, until it is interrupted
+  bool legend = false;  ///< also how to read the table
+};
+
+/// `names`: what shells offer to complete a sandbox's name; not in --help.
+struct NamesOptions : Online {};
+
+/// `explain`: why.
+struct ExplainOptions : Online {
+  std::string sandbox;
+};
+
+/// `map`: the node.
+struct MapOptions : Online {
+  std::string svg;  ///< a file for the picture; empty: drawn in the terminal
+};
+
+/// `verify`: does the kernel hold what was promised?
+struct VerifyOptions : Online {
+  bool strict = false;  ///< degraded is a failure as well
+};
+
+/// `reconcile`: run the line again.
+struct ReconcileOptions : Online {
+  std::string sandbox;  ///< empty: all
+};
+
+/// `release`: give threads back.
+struct ReleaseOptions : Online {
+  std::string sandbox;  ///< empty: all
+};
+
+/// `sandbox add`: a sandbox that no other source reports.
+struct SandboxAddOptions : Online {
+  std::string sandbox;
+  int vmm_pid = 0;
+  std::string domain, qmp, agent, cgroup, pod_uid, pod_name, handler;
+};
+
+/// `sandbox rm`
+struct SandboxRemoveOptions : Online {
+  std::string sandbox;
+};
+
+/// `container update`: the UpdateContainer spec, by hand.
+struct ContainerUpdateOptions : Online {
+  std::string sandbox, container;
+  std::string name, cpus, mems;
+  std::int64_t quota = 0, period = 0;
+  std::optional<bool> exclusive;  ///< absent: by the quota
+};
+
+/// `container rm`
+struct ContainerRemoveOptions : Online {
+  std::string sandbox, container;
+};
+
+/// `vcpupin`, `emulatorpin`, `iothreadpin`, `vhostpin`: where threads of one role may run; with
+/// CPUs, where they are to, until it is taken back.
+struct PinOptions : Online {
+  std::string sandbox;
+  std::string role;
+  std::string thread;  ///< a vCPU's index, an iothread's id; empty: all of the role
+  std::string cpus;    ///< empty: only show
+  bool remove = false;
+  bool force = false;          ///< also where it takes CPUs from exclusive containers
+  std::int64_t lasts_for = 0;  ///< seconds; 0: until it is removed
+};
+
+/// `events`: what happens, as it happens.
+struct EventsOptions : Online {};
+
+/// `doctor`: what on this node keeps the promise from being kept.
+struct DoctorOptions : Online {
+  std::string root = "/";  ///< where the node's file system is; elsewhere no daemon is asked
+};
+
+/// `setup`: our files beside Kata's and containerd's.
+struct SetupOptions {
+  std::string root = "/";  ///< where the node's file system is
+  std::string mode = "observe";
+  std::vector<std::string> kata_configs;  ///< further configuration files of Kata
+  bool proxy = false;                     ///< also what containerd needs to start our shim
+  bool yes = false;                       ///< do it
+  bool undo = false;                      ///< take it back
+};
+
+/// What makes a guest image: which agent goes in, and which Kata is to use it.
+struct GuestImageMaking {
+  std::string made;         ///< the new image
+  std::string agent;        ///< the program; empty: the one that was installed with us
+  std::string kata_config;  ///< a configuration.toml of Kata; empty: the drop-in is only shown
+};
+
+/// `guest-image check`: is the agent in a guest's image?
+struct GuestImageCheckOptions {
+  std::string image;
+};
+
+/// `guest-image add`: makes an image with the agent in it.
+struct GuestImageAddOptions : GuestImageMaking {
+  std::string image;
+};
+
+/// `guest-image extension`: makes an image that is added to the guest's own.
+struct GuestImageExtensionOptions : GuestImageMaking {
+  bool measured = false;  ///< with dm-verity
+};
+
+using Command =
+    std::variant<TopologyOptions, PlanOptions, AllocateOptions, HintsOptions, MergeHintsOptions,
+                 SimulateOptions, StatusOptions, NamesOptions, ExplainOptions, MapOptions,
+                 VerifyOptions, ReconcileOptions, ReleaseOptions, SandboxAddOptions,
+                 SandboxRemoveOptions, ContainerUpdateOptions, ContainerRemoveOptions, PinOptions,
+                 EventsOptions, DoctorOptions, SetupOptions, GuestImageCheckOptions,
+                 GuestImageAddOptions, GuestImageExtensionOptions>;
+
+struct Invocation {
+  bool json = false;
+  Command command;
+};
+
+/// Parses arguments. What asks for no command (--help, --version) and what is wrong is answered on
+/// the streams; the error is then how the program ends.
+Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream& out,
+                                 std::ostream& err);
+
+}  // namespace ka::cli

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `doctor` looks at in Kata's configuration.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "affinity/cli/doctor/checkup.hpp"
+#include "affinity/cli/kata/kata_config.hpp"
+#include "base/files.hpp"
+#include "policy/facts/id_set.hpp"
+#include "shim-ext/watch/kubelet_state.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Level = Symptom::Level;
+using Symptoms = std::vector<Symptom>;
+
+/// The two runtimes have different defaults.
+bool is_rust(const fs::path& file) { return file.native().find("runtime-rs") != std::string::npos; }
+
+int online_cpus(const fs::path& root) {
+  const auto text = base::read_file(root / "sys/devices/system/cpu/online");
+  const auto cpus = policy::parse_list<policy::CpuTag>(text.value_or(""));
+  return cpus ? cpus->size() : 0;
+}
+
+/// What the node is like around Kata.
+struct Node {
+  int cpus = 0;
+  policy::CpuSet pool;  ///< kubelet's; empty: no container owns CPUs
+  bool cgroup_v1 = false;
+  bool managed = false;  ///< kata-affinity keeps the cpusets of sandboxes (cgroup = "manage")
+  /// kubelet's slices of version 2 whose pods have no cpuset.
+  std::vector<std::string> without_cpuset;
+};
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// As the daemon reads it: the first of Kata's files that has an [affinity] table.
+bool manages_cgroups(const fs::path& root) {
+  for (const fs::path& file : find_kata(root)) {
+    const auto entries = read_merged(file);
+    const auto is_ours = [](const auto& entry) { return entry.first.front() == "affinity"; };
+    if (!entries || std::ranges::none_of(*entries, is_ours)) continue;
+    return text_at(*entries, {"affinity", "cgroup"}) == "manage";
+  }
+  return false;
+}
+
+std::vector<std::string> slices_without_cpuset(const fs::path& root) {
+  constexpr const char* kSlices[] = {"kubepods.slice/kubepods-burstable.slice",
+                                     "kubepods.slice/kubepods-besteffort.slice",
+                                     "kubepods/burstable", "kubepods/besteffort"};
+  std::vector<std::string> found;
+  for (const char* slice : kSlices) {
+    const auto handed_on =
+        base::read_file(root / "sys/fs/cgroup" / slice / "cgroup.subtree_control");
+    if (handed_on && handed_on->find("cpuset") == std::string::npos) found.emplace_back(slice);
+  }
+  return found;
+}
+
+Node read_node(const fs::path& root) {
+  Node node;
+  node.cpus = online_cpus(root);
+  const auto state = read_kubelet_state(root);
+  if (state) node.pool = state->seen.shared_pool.value_or(policy::CpuSet{});
+  const fs::path cgroups = root / "sys/fs/cgroup";
+  node.cgroup_v1 = is_there(cgroups / "cpuset") && !is_there(cgroups / "cgroup.controllers");
+  node.managed = !node.cgroup_v1 && manages_cgroups(root);
+  node.without_cpuset = slices_without_cpuset(root);
+  return node;
+}
+
+/// One configuration file, with what is merged over it.
+class KataFile {
+ public:
+  KataFile(const fs::path& file, const Node& node, Symptoms& symptoms)
+      : file_(file), node_(node), symptoms_(symptoms) {}
+
+  void examine() {
+    auto entries = read_merged(file_);
+    if (!entries) return add(Level::kBad, entries.error().message, "correct that file");
+    entries_ = std::move(*entries);
+    examine_pinning();
+    examine_cgroups();
+    examine_pod_cgroups();
+    examine_sizing();
+    examine_unlimited();
+  }
+
+ private:
+  void add(Level level, const std::string& text, const std::string& advice,
+           const std::string& command = {}) {
+    symptoms_.push_back({"kata", level, file_.native() + ": " + text, advice, command});
+  }
+
+  bool runtime_flag(const char* key, bool fallback) const {
+    return flag_at(entries_, {"runtime", key}).value_or(fallback);
+  }
+
+  void examine_pinning() {
+    if (!runtime_flag("enable_vcpus_pinning", false)) return;
+    add(Level::kBad, "enable_vcpus_pinning is on: Kata pins vCPUs too, and overwrites our masks",
+        "set enable_vcpus_pinning = false in [runtime], in a drop-in under config.d",
+        "kata-affinityctl setup --yes");
+  }
+
+  bool is_sandbox_only() const { return runtime_flag("sandbox_cgroup_only", is_rust(file_)); }
+
+  /// Where the cpuset is ours to write, either is fine. Without it, what lies inside the
+  /// containers' cpuset keeps housekeeping there: with version 1 only the vCPUs do, unless all is
+  /// to.
+  void examine_cgroups() {
+    if (node_.managed || (node_.cgroup_v1 && !is_sandbox_only())) return;
+    add(Level::kNote,
+        is_sandbox_only()
+            ? "sandbox_cgroup_only is on: shim, VMM and virtiofsd are confined to the containers' "
+              "cpuset, and so is housekeeping"
+            : "sandbox_cgroup_only is off: the VMM and its housekeeping are confined to the "
+              "containers' cpuset; shim and virtiofsd are not",
+        node_.cgroup_v1 ? "set sandbox_cgroup_only = false in [runtime]: only vCPUs stay inside"
+                        : "set cgroup = \"manage\" in [affinity]: housekeeping moves to the shared "
+                          "pool");
+  }
+
+  /// Kata makes the pod's own cgroup only where all of the sandbox goes there; and a slice loses
+  /// the controller with the last pod of runc's that has it.
+  void examine_pod_cgroups() {
+    if (is_sandbox_only() || node_.without_cpuset.empty()) return;
+    add(Level::kBad,
+        fmt::format(
+            "sandbox_cgroup_only is off, and {} does not delegate cpuset to its pods: a Kata "
+            "pod without a runc pod beside it has no cgroup for kubelet, which kills that "
+            "pod at each sync",
+            fmt::join(node_.without_cpuset, ", ")),
+        "set sandbox_cgroup_only = true in [runtime], or keep a runc pod of that QoS class on the "
+        "node (a DaemonSet)");
+  }
+
+  /// The Go runtime takes the size of the cpuset where there is no quota (calculateSandboxCPUs()),
+  /// and kubelet's static policy gives such a container the whole pool.
+  void examine_unlimited() {
+    if (is_rust(file_) || runtime_flag("static_sandbox_resource_mgmt", false)) return;
+    if (node_.pool.size() < 2) return;
+    const auto limits = hypervisor_numbers(entries_, "default_maxvcpus");
+    const double told = limits.empty() ? 0 : *std::ranges::min_element(limits);
+    const double most = told >= 1 ? told : node_.cpus;
+    const bool too_many = most > 0 && node_.pool.size() + 1 > most;
+    add(too_many ? Level::kBad : Level::kNote,
+        fmt::format("a burstable container without a CPU limit gets the whole shared pool ({}) as "
+                    "its cpuset, and Kata hotplugs {} vCPUs for it{}",
+                    policy::format_list(node_.pool), node_.pool.size(),
+                    too_many
+                        ? fmt::format(": more than default_maxvcpus ({:.0f}), so the pod fails "
+                                      "with \"Cannot hotplug {} CPUs\"",
+                                      most, node_.pool.size())
+                        : ""),
+        "give such containers a CPU limit, or set static_sandbox_resource_mgmt = true in "
+        "[runtime]");
+  }
+
+  /// A VM wants one vCPU for each CPU that its containers own, and one more.
+  void examine_sizing() {
+    const bool is_static = runtime_flag("static_sandbox_resource_mgmt", is_rust(file_));
+    if (!is_static) {
+      add(Level::kNote,
+          "static_sandbox_resource_mgmt is off: vCPUs are hotplugged while containers start, and "
+          "pinned only after that",
+          "set static_sandbox_resource_mgmt = true in [runtime]");
+    }
+    for (const double most : hypervisor_numbers(entries_, "default_maxvcpus")) {
+      if (most >= 1 && most < node_.cpus) examine_most(most);
+    }
+    if (!is_static || !is_rust(file_)) return;
+    const auto overheads = hypervisor_numbers(entries_, "overhead_vcpus");
+    if (std::ranges::find(overheads, 0.0) == overheads.end()) return;
+    add(Level::kNote,
+        "overhead_vcpus is 0: the VM has no extra vCPU, so the guest's kernel and shared "
+        "containers "
+        "run on a container's vCPU",
+        "set overhead_vcpus = 0.2 in [hypervisor.*]: it is rounded up to one more vCPU");
+  }
+
+  void examine_most(double most) {
+    add(Level::kNote,
+        fmt::format("default_maxvcpus is {:.0f}: a pod that owns {:.0f} CPUs or more gets too few "
+                    "vCPUs",
+                    most, most),
+        "set default_maxvcpus = 0 in [hypervisor.*]: the number of CPUs of the node");
+  }
+
+  const fs::path& file_;
+  const Node& node_;
+  Symptoms& symptoms_;
+  config::Entries entries_;
+};
+
+/// runtime-rs (CpuInfo::adjust_config()) and the Go runtime before 3.10 (defaultMaxVCPUs()) count
+/// the CPUs that their shim may use, and the proxy has moved to the shared pool before it starts
+/// the shim. Since 3.10 the Go runtime counts what /proc/cpuinfo has.
+void examine_proxy(const fs::path& root, int cpus_of_node, Symptoms& symptoms) {
+  const auto containerd = read_containerd(root);
+  if (!containerd || containerd->proxied.empty()) return;
+  const auto state = read_kubelet_state(root);
+  if (!state || !state->seen.shared_pool) return;
+  const auto& pool = *state->seen.shared_pool;
+  if (pool.empty() || pool.size() >= cpus_of_node) return;
+  symptoms.push_back(
+      {"kata", Level::kNote,
+       fmt::format(
+           "handler {} is behind the shim proxy: a VM started in the shared pool ({}) gets at "
+           "most {} vCPUs from runtime-rs, or from the Go runtime before 3.10: these count "
+           "the CPUs of their shim",
+           fmt::join(containerd->proxied, ", "), policy::format_list(pool), pool.size()),
+       "use NRI (containerd 1.7 or later) instead of the proxy"});
+}
+
+}  // namespace
+
+Symptoms examine_kata(const fs::path& root) {
+  Symptoms symptoms;
+  const Node node = read_node(root);
+  for (const fs::path& file : find_kata(root)) KataFile(file, node, symptoms).examine();
+  if (symptoms.empty()) {
+    symptoms.push_back(
+        {"kata", Level::kNote, "no Kata configuration in the default locations", {}});
+  }
+  examine_proxy(root, node.cpus, symptoms);
+  return symptoms;
+}
+
+}  // namespace ka::cli

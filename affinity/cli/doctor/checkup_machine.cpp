@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `doctor` looks at in the kernel and in programs that move things between CPUs.
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+#include "affinity/cli/doctor/checkup.hpp"
+#include "base/files.hpp"
+#include "policy/facts/id_set.hpp"
+#include "shim-ext/watch/kubelet_state.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Level = Symptom::Level;
+using Symptoms = std::vector<Symptom>;
+
+/// The first line of a file; empty where it cannot be read.
+std::string line_of(const fs::path& file) {
+  const std::string text = base::read_file(file).value_or("");
+  return text.substr(0, text.find('\n'));
+}
+
+bool has_word(const std::string& line, const std::string& word) {
+  return (' ' + line + ' ').find(' ' + word + ' ') != std::string::npos;
+}
+
+/// Without the cpuset controller kubelet's decisions reach no cgroup, and none can be read.
+void examine_cpusets(const fs::path& root, Symptoms& symptoms) {
+  const fs::path cgroups = root / "sys/fs/cgroup";
+  const std::string controllers = line_of(cgroups / "cgroup.controllers");
+  std::error_code absent;
+  const bool there = controllers.empty() ? fs::exists(cgroups / "cpuset", absent)
+                                         : has_word(controllers, "cpuset");
+  if (there) return;
+  symptoms.push_back({"cgroup", Level::kBad,
+                      "the kernel has no cpuset controller: containers' CPUs cannot be followed",
+                      "boot without cgroup_disable=cpuset, and mount cgroups at /sys/fs/cgroup"});
+}
+
+void examine_isolation(const fs::path& root, Symptoms& symptoms) {
+  const std::string isolated = line_of(root / "sys/devices/system/cpu/isolated");
+  if (isolated.empty()) return;
+  symptoms.push_back({"isolcpus", Level::kNote,
+                      "CPUs " + isolated +
+                          " are isolated (isolcpus): the scheduler does not balance load there, "
+                          "so floating threads stay on one of them",
+                      "reserve them for exclusive containers, or boot without isolcpus"});
+}
+
+void examine_smt(const fs::path& root, Symptoms& symptoms) {
+  const std::string control = line_of(root / "sys/devices/system/cpu/smt/control");
+  if (control != "off" && control != "forceoff") return;
+  symptoms.push_back({"smt", Level::kNote,
+                      "SMT is off: kubelet must have been started after SMT was turned off",
+                      "after a change of SMT, remove kubelet's cpu_manager_state and restart it",
+                      "rm /var/lib/kubelet/cpu_manager_state && systemctl restart kubelet"});
+}
+
+bool runs(const fs::path& root, const std::string& program) {
+  const auto pids = base::list_numbers(root / "proc");
+  return pids && std::ranges::any_of(*pids, [&](int pid) {
+           return line_of(root / "proc" / std::to_string(pid) / "comm") == program;
+         });
+}
+
+/// What a file of shell variables says last of one; absent where it does not.
+std::optional<std::string> variable(const std::string& text, const std::string& name) {
+  std::optional<std::string> value;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(name + '=')) continue;
+    value = line.substr(name.size() + 1);
+    std::erase_if(*value, [](char c) { return c == '"' || c == '\'' || c == ' '; });
+  }
+  return value;
+}
+
+/// The CPUs that irqbalance is configured to spare (irqbalance(1)); absent where there are none, or
+/// the setting is invalid.
+std::optional<policy::CpuSet> banned_cpus(const std::string& settings) {
+  auto set = policy::parse_list<policy::CpuTag>("");
+  if (const auto list = variable(settings, "IRQBALANCE_BANNED_CPULIST")) {
+    set = policy::parse_list<policy::CpuTag>(*list);
+  } else if (const auto mask = variable(settings, "IRQBALANCE_BANNED_CPUS")) {
+    set = policy::parse_mask<policy::CpuTag>(*mask);
+  }
+  if (!set || set->empty()) return std::nullopt;
+  return *set;
+}
+
+/// What containers own now, as kubelet's state tells.
+policy::CpuSet owned_cpus(const fs::path& root) {
+  policy::CpuSet owned;
+  const auto state = read_kubelet_state(root);
+  if (!state || !state->seen.claims) return owned;
+  for (const policy::ledger::Claim& claim : *state->seen.claims) owned |= claim.cpus;
+  return owned;
+}
+
+/// irqbalance spares the configured CPUs and isolated ones, and no others.
+void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
+  if (!runs(root, "irqbalance")) return;
+  const auto banned = banned_cpus(base::read_file(root / "etc/default/irqbalance").value_or(""));
+  const auto isolated =
+      policy::parse_list<policy::CpuTag>(line_of(root / "sys/devices/system/cpu/isolated"))
+          .value_or(policy::CpuSet{});
+  const auto owned = owned_cpus(root);
+  const auto open = owned - banned.value_or(policy::CpuSet{}) - isolated;
+  if (open.empty() && (banned || !owned.empty())) return;
+  const std::string where = open.empty()
+                                ? "exclusive CPUs"
+                                : "CPUs " + policy::format_list(open) + ", which containers own";
+  symptoms.push_back({"irq", Level::kBad,
+                      "irqbalance is running and may move interrupts onto " + where,
+                      "set IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance to the CPUs that "
+                      "containers may own, or disable irqbalance",
+                      "systemctl disable --now irqbalance"});
+}
+
+/// Lockdown for confidentiality closes debugfs (kernel_lockdown(7)).
+void examine_lockdown(const fs::path& root, Symptoms& symptoms) {
+  const std::string modes = line_of(root / "sys/kernel/security/lockdown");
+  if (modes.find("[confidentiality]") == std::string::npos) return;
+  symptoms.push_back({"debugfs", Level::kNote,
+                      "kernel lockdown closes debugfs: vCPU threads are identified by descriptors "
+                      "and names only",
+                      "boot with lockdown=integrity, which leaves debugfs readable"});
+}
+
+}  // namespace
+
+std::vector<Symptom> examine_machine(const fs::path& root) {
+  Symptoms symptoms;
+  examine_cpusets(root, symptoms);
+  examine_isolation(root, symptoms);
+  examine_smt(root, symptoms);
+  examine_irqbalance(root, symptoms);
+  examine_lockdown(root, symptoms);
+  return symptoms;
+}
+
+}  // namespace ka::cli

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `doctor` looks at in the sandboxes that run, as the daemon tells of them.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/doctor/checkup.hpp"
+#include "affinity/host/cfs_quota.hpp"
+#include "base/files.hpp"
+#include "base/process.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using Level = Symptom::Level;
+using Symptoms = std::vector<Symptom>;
+
+/// "sandbox 4f21 (shop/cart): "
+std::string head_of(const json::value& sandbox) {
+  const std::string pod = text_of(sandbox, "pod_name");
+  return "sandbox " + text_of(sandbox, "id") + (pod.empty() ? "" : " (" + pod + ")") + ": ";
+}
+
+constexpr const char* kMoreVcpus =
+    "a VM needs a vCPU for each CPU that its containers own, and one more: raise Kata's "
+    "default_maxvcpus (and overhead_vcpus with runtime-rs), and recreate the pod";
+constexpr const char* kOneMoreVcpu =
+    "add one vCPU for the guest's own work: overhead_vcpus above 0 with runtime-rs, default_vcpus "
+    "of at least 1 with the Go runtime";
+
+void examine_vcpus(const json::value& sandbox, Symptoms& symptoms) {
+  const json::array& codes = array_of(sandbox, "warning_codes");
+  const json::array& texts = array_of(sandbox, "warnings");
+  for (std::size_t i = 0; i < std::min(codes.size(), texts.size()); ++i) {
+    const bool few = codes[i] == "too-few-vcpus" || codes[i] == "vcpu-shared";
+    if ((!few && codes[i] != "no-floating-vcpu") || !texts[i].is_string()) continue;
+    symptoms.push_back({"vcpus", few ? Level::kBad : Level::kNote,
+                        head_of(sandbox) + std::string(std::string_view(texts[i].get_string())),
+                        few ? kMoreVcpus : kOneMoreVcpu});
+  }
+}
+
+/// Empty: there is nothing to be done.
+std::string memory_advice(const json::value& memory) {
+  const std::string verdict = text_of(memory, "verdict");
+  if (verdict == "move") {
+    if (!flag_of(memory, "migrate")) return "set memory = \"migrate\" in [affinity] to move it";
+    return number_of(memory, "failed") == 0 ? "" : "recreate the pod: these pages cannot be moved";
+  }
+  if (verdict == "device") return "recreate the pod: a passed-through device pins its memory";
+  if (verdict == "no-room") return "free memory on that NUMA node, or run the pod on another";
+  if (verdict != "no-node") return {};
+  return "let kubelet place CPUs and memory on one node: topologyManagerPolicy, "
+         "memoryManagerPolicy: Static";
+}
+
+void examine_memory(const json::value& sandbox, Symptoms& symptoms) {
+  const auto* memory = sandbox.is_object() ? sandbox.get_object().if_contains("memory") : nullptr;
+  if (memory == nullptr || !memory->is_object() || flag_of(*memory, "moving")) return;
+  const std::string advice = memory_advice(*memory);
+  if (advice.empty()) return;
+  symptoms.push_back(
+      {"memory", Level::kNote, head_of(sandbox) + "memory: " + text_of(*memory, "text"), advice});
+}
+
+/// A thread that has a CPU of its own; 0: there is none.
+int dedicated_thread(const json::value& sandbox) {
+  for (const json::value& vcpu : array_of(sandbox, "vcpus")) {
+    if (text_of(vcpu, "role") != "dedicated") continue;
+    for (const json::value& thread : array_of(sandbox, "threads")) {
+      if (text_of(thread, "role") != "vcpu") continue;
+      if (number_of(thread, "vcpu") != number_of(vcpu, "index")) continue;
+      return static_cast<int>(number_of(thread, "tid"));
+    }
+  }
+  return 0;
+}
+
+std::string quota_text(const host::CfsQuota& quota) {
+  return fmt::format(
+      "its dedicated vCPUs have a CFS quota of {:.1f} CPUs ({}) and were throttled in {} of {} "
+      "periods",
+      static_cast<double>(quota.quota) / static_cast<double>(quota.period),
+      quota.directory.native(), quota.throttled, quota.periods);
+}
+
+/// The one that bites most.
+void examine_quota(const json::value& sandbox, const fs::path& root, Symptoms& symptoms) {
+  const int tid = dedicated_thread(sandbox);
+  if (tid == 0) return;
+  const auto quotas = host::quotas_of(base::ProcFs(root / "proc"), root / "sys/fs/cgroup", tid);
+  const auto worst = std::ranges::max_element(quotas, {}, &host::CfsQuota::throttled);
+  if (worst == quotas.end()) return;
+  symptoms.push_back({"quota", worst->throttled > 0 ? Level::kBad : Level::kNote,
+                      head_of(sandbox) + quota_text(*worst),
+                      "upgrade kubelet to 1.33 or later, which sets no quota on pods with whole "
+                      "CPUs, or set cpuCFSQuota: false in kubelet's configuration"});
+}
+
+/// Without an agent the guest's kernel lets each container run on every vCPU.
+void examine_guest(const json::value& sandbox, Symptoms& symptoms) {
+  if (dedicated_thread(sandbox) == 0 || !sandbox.get_object().contains("guest")) return;
+  const json::value& guest = sandbox.get_object().at("guest");
+  if (flag_of(guest, "connected")) return;
+  const std::string why = text_of(guest, "text");
+  symptoms.push_back({"guest", Level::kNote,
+                      head_of(sandbox) +
+                          "no agent in the guest confines containers to their vCPUs" +
+                          (why.empty() ? "" : " (" + why + ")") + ": they may run on every vCPU",
+                      "add kata-affinity's agent to the guest image (kata-affinityctl "
+                      "guest-image), or set guest = \"auto\" in [affinity] to use kata-agent"});
+}
+
+/// "-m 2048M,slots=10,maxmem=..." of QEMU's command line, in MiB; 0: it does not say.
+std::int64_t guest_mebibytes(const std::vector<std::string>& arguments) {
+  const auto flag = std::ranges::find(arguments, "-m");
+  if (flag == arguments.end() || std::next(flag) == arguments.end()) return 0;
+  std::string size = std::next(flag)->substr(0, std::next(flag)->find(','));
+  if (size.starts_with("size=")) size.erase(0, 5);
+  const std::size_t unit = size.find_first_not_of("0123456789");
+  const auto number = base::parse_number(size.substr(0, unit)).value_or(0);
+  return unit != std::string::npos && size[unit] == 'G' ? number * 1024 : number;
+}
+
+/// The smallest limit of a process's cgroups (version 2), with the cgroup that has it.
+std::pair<std::int64_t, fs::path> memory_limit(const fs::path& root, int pid) {
+  const auto path = base::ProcFs(root / "proc").cgroup(pid, "");
+  std::pair<std::int64_t, fs::path> least{0, {}};
+  if (!path) return least;
+  for (fs::path below = fs::path(*path).relative_path(); !below.empty();
+       below = below.parent_path()) {
+    const fs::path directory = root / "sys/fs/cgroup" / below;
+    const auto text = base::read_file(directory / "memory.max");
+    const auto limit = base::parse_number(text.value_or("")).value_or(0);
+    if (limit > 0 && (least.first == 0 || limit < least.first)) least = {limit, directory};
+  }
+  return least;
+}
+
+/// A pod's limit is that of its containers, and of the RuntimeClass's overhead where it has one.
+void examine_memory_limit(const json::value& sandbox, const fs::path& root, Symptoms& symptoms) {
+  const int pid = static_cast<int>(number_of(sandbox, "vmm_pid"));
+  const auto arguments = base::ProcFs(root / "proc").cmdline(pid);
+  const std::int64_t guest = arguments ? guest_mebibytes(*arguments) : 0;
+  const auto [limit, cgroup] = memory_limit(root, pid);
+  constexpr std::int64_t kMebi = 1 << 20;
+  if (guest == 0 || limit == 0 || guest * kMebi < limit) return;
+  symptoms.push_back(
+      {"memory", Level::kBad,
+       head_of(sandbox) +
+           fmt::format("the guest has {} MiB, but the VMM is limited to {} MiB ({}): the kernel "
+                       "kills the VMM when the guest uses all its memory",
+                       guest, limit / kMebi, cgroup.native()),
+       "set the RuntimeClass's overhead.podFixed.memory to default_memory plus the memory of VMM, "
+       "virtiofsd and shim"});
+}
+
+}  // namespace
+
+Symptoms examine_sandboxes(const json::value& list, const fs::path& root) {
+  Symptoms symptoms;
+  for (const json::value& sandbox : array_of(list, "sandboxes")) {
+    examine_vcpus(sandbox, symptoms);
+    examine_memory(sandbox, symptoms);
+    examine_quota(sandbox, root, symptoms);
+    examine_guest(sandbox, symptoms);
+    examine_memory_limit(sandbox, root, symptoms);
+  }
+  return symptoms;
+}
+
+}  // namespace ka::cli

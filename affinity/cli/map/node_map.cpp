@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/map/node_map.hpp"
+
+#include <fmt/core.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <utility>
+
+#include "affinity/cli/client/daemon.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace json = boost::json;
+
+/// By pod and container.
+using Key = std::pair<std::string, std::string>;
+using Owners = std::map<Key, MapOwner>;
+
+/// A, B, ... Z, AA, AB, ...
+std::string letter_of(std::size_t number) {
+  std::string text;
+  for (++number; number > 0; number = (number - 1) / 26) {
+    text.insert(text.begin(), static_cast<char>('A' + (number - 1) % 26));
+  }
+  return text;
+}
+
+bool is_reported(const json::value& owner) {
+  const auto* flag = owner.is_object() ? owner.get_object().if_contains("reported") : nullptr;
+  return flag == nullptr || !flag->is_bool() || flag->get_bool();
+}
+
+/// A claim names the pod by its uid, and no container where the pod owns CPUs as a whole.
+std::string claim_title(const json::value& owner) {
+  const std::string uid = text_of(owner, "pod"), name = text_of(owner, "name");
+  return (uid.empty() ? "" : "pod " + uid) + (uid.empty() || name.empty() ? "" : ", ") +
+         (name.empty() ? "" : "container " + name);
+}
+
+std::string title_of(const json::value& owner) {
+  if (!is_reported(owner)) return claim_title(owner);
+  const std::string pod = text_of(owner, "pod_name");
+  const std::string name = text_of(owner, "name");
+  return (pod.empty() ? text_of(owner, "pod") : pod) + ", container " +
+         (name.empty() ? text_of(owner, "container") : name);
+}
+
+Key key_of(const json::value& owner) {
+  return {text_of(owner, "pod"), text_of(owner, "container")};
+}
+
+void add_vcpus(Owners& owners, const json::value& cpu) {
+  for (const json::value& vcpu : array_of(cpu, "vcpus")) {
+    const auto found = owners.find({text_of(vcpu, "sandbox"), text_of(vcpu, "container")});
+    if (found == owners.end()) continue;
+    std::string& text = found->second.vcpus;
+    text += fmt::format("{}vCPU {} on {}", text.empty() ? "" : ", ", number_of(vcpu, "vcpu"),
+                        number_of(cpu, "cpu"));
+  }
+}
+
+std::string isolation_of(const json::value& owner) {
+  if (flag_of(owner, "isolated")) return "isolated";
+  const std::string obstacles = text_of(owner, "obstacles");
+  return obstacles.empty() ? "" : "NOT isolated: " + obstacles;
+}
+
+Owners owners_of(const json::value& node) {
+  Owners owners;
+  for (const json::value& cpu : array_of(node, "cpus")) {
+    for (const json::value& one : array_of(cpu, "owners")) {
+      MapOwner& owner = owners[key_of(one)];
+      owner.name = title_of(one);
+      owner.vm = flag_of(one, "vm");
+      owner.reported = is_reported(one);
+      owner.isolation = isolation_of(one);
+      owner.cpus.add(static_cast<int>(number_of(cpu, "cpu")));
+    }
+  }
+  for (const json::value& cpu : array_of(node, "cpus")) add_vcpus(owners, cpu);
+  std::size_t number = 0;
+  for (auto& [key, owner] : owners) owner.letter = letter_of(number++);
+  return owners;
+}
+
+void add_threads(const json::value& cpu, MapCpu& map) {
+  const auto* threads = cpu.is_object() ? cpu.get_object().if_contains("threads") : nullptr;
+  if (threads == nullptr || !threads->is_object()) return;
+  for (const auto& member : threads->get_object()) {
+    const long long number = number_of(*threads, member.key());
+    map.thread_count += number;
+    map.threads += fmt::format("{}{} {}", map.threads.empty() ? "" : ", ", number,
+                               std::string_view(member.key()));
+  }
+}
+
+/// What happens on each CPU, by its number.
+std::map<long long, MapCpu> tenants_of(const json::value& node, const Owners& owners) {
+  std::map<long long, MapCpu> cpus;
+  for (const json::value& cpu : array_of(node, "cpus")) {
+    const long long number = number_of(cpu, "cpu");
+    MapCpu& map = cpus[number];
+    map.cpu = static_cast<int>(number);
+    map.shared = flag_of(cpu, "shared");
+    for (const json::value& owner : array_of(cpu, "owners")) {
+      const auto place = std::distance(owners.begin(), owners.find(key_of(owner)));
+      map.owners.push_back(static_cast<std::size_t>(place));
+    }
+    for (const json::value& vcpu : array_of(cpu, "vcpus")) {
+      map.vcpu += fmt::format("{}vCPU {}", map.vcpu.empty() ? "" : ", ", number_of(vcpu, "vcpu"));
+    }
+    add_threads(cpu, map);
+  }
+  return cpus;
+}
+
+}  // namespace
+
+int NodeMap::cpu_count() const {
+  std::size_t count = 0;
+  for (const auto& [socket, nodes] : sockets) {
+    for (const auto& [node, caches] : nodes) {
+      for (const auto& [cache, cores] : caches) {
+        for (const auto& [core, cpus] : cores) count += cpus.size();
+      }
+    }
+  }
+  return static_cast<int>(count);
+}
+
+NodeMap read_map(const json::value& node) {
+  NodeMap map{.shared_pool = text_of(node, "shared_pool"), .observe = flag_of(node, "observe")};
+  Owners owners = owners_of(node);
+  auto tenants = tenants_of(node, owners);
+  const auto* topology = node.is_object() ? node.get_object().if_contains("topology") : nullptr;
+  for (const json::value& place : array_of(topology == nullptr ? node : *topology, "cpus")) {
+    const long long number = number_of(place, "cpu");
+    MapCpu cpu = std::move(tenants[number]);
+    cpu.cpu = static_cast<int>(number);
+    const auto* online = place.is_object() ? place.get_object().if_contains("online") : nullptr;
+    cpu.online = online == nullptr || !online->is_bool() || online->get_bool();
+    map.sockets[number_of(place, "socket")][number_of(place, "numa")][number_of(place, "l3")]
+               [number_of(place, "core")]
+                   .push_back(std::move(cpu));
+  }
+  for (auto& [key, owner] : owners) map.owners.push_back(std::move(owner));
+  return map;
+}
+
+std::string_view owner_kind(const MapOwner& owner) {
+  if (!owner.reported) return " (not reported by the runtime yet)";
+  return owner.vm ? " (VM)" : " (no VM)";
+}
+
+std::string sign_of(const NodeMap& map, const MapCpu& cpu) {
+  std::string text = std::to_string(cpu.cpu);
+  for (const std::size_t owner : cpu.owners) text += map.owners[owner].letter;
+  if (cpu.owners.size() > 1) text += '!';
+  return cpu.online ? text : text + 'x';
+}
+
+}  // namespace ka::cli

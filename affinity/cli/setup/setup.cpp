@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/setup/setup.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include "affinity/cli/kata/kata_config.hpp"
+#include "base/files.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorCode;
+using base::Result;
+using Kind = Change::Kind;
+
+constexpr const char* kMark = "# Written by kata-affinityctl setup; `setup --undo` removes it.\n";
+constexpr const char* kDropIn = "config.d/50-affinity.toml";
+constexpr const char* kImported = "etc/containerd/conf.d/50-kata-affinity.toml";
+constexpr const char* kToPaste = "etc/containerd/kata-affinity.toml";
+
+bool is_ours(const std::string& text) { return text.starts_with(kMark); }
+
+/// What `file` says, nothing where it is not there.
+Result<std::string> read_present(const fs::path& file) {
+  auto text = base::read_file(file);
+  if (!text && text.error().code == ErrorCode::kGone) return std::string();
+  return text;
+}
+
+Result<Change> change_to(const fs::path& file, std::string text) {
+  const auto present = read_present(file);
+  if (!present) return unexpected(present.error());
+  if (present->empty()) return Change{Kind::kCreate, file, std::move(text)};
+  if (!is_ours(*present)) {
+    return base::fail(ErrorCode::kConflict, file.native() +
+                                                " is there and was not written by setup: move it "
+                                                "away, or keep it and do without setup");
+  }
+  return Change{*present == text ? Kind::kKeep : Kind::kReplace, file, std::move(text)};
+}
+
+/// "io.containerd.kata-qemu.v2" -> "containerd-shim-kata-qemu-v2", as containerd does it.
+std::string shim_of(const std::string& runtime_type) {
+  const auto last = runtime_type.rfind('.');
+  const auto middle = runtime_type.rfind('.', last - 1);
+  return "containerd-shim-" + runtime_type.substr(middle + 1, last - middle - 1) + '-' +
+         runtime_type.substr(last + 1);
+}
+
+/// Which of Kata's handlers the proxy stands before: the first, or what Kata installs.
+KataHandler behind_proxy(const Containerd& containerd) {
+  return containerd.handlers.empty() ? KataHandler{"kata", "io.containerd.kata.v2", {}}
+                                     : containerd.handlers.front();
+}
+
+Result<std::string> drop_in_text(const fs::path& main, const SetupOptions& options,
+                                 const std::string& real_shim) {
+  const auto merged = read_merged(main);
+  if (!merged) return unexpected(merged.error());
+  std::string text = fmt::format("{}[affinity]\nmode = \"{}\"\n", kMark, options.mode);
+  if (!real_shim.empty()) text += fmt::format("real_shim = \"{}\"\n", real_shim);
+  // A drop-in of ours that is there already has turned it off: it must not come back on.
+  const auto own = read_present(main.parent_path() / kDropIn);
+  const bool turned_off = own && own->find("enable_vcpus_pinning") != std::string::npos;
+  if (turned_off || flag_at(*merged, {"runtime", "enable_vcpus_pinning"}).value_or(false)) {
+    text +=
+        "\n# Kata's own pinning would undo this one.\n[runtime]\nenable_vcpus_pinning = false\n";
+  }
+  return text;
+}
+
+std::string snippet_text(const Containerd& containerd) {
+  const KataHandler handler = behind_proxy(containerd);
+  const std::string table = fmt::format(
+      "plugins.\"{}\".containerd.runtimes.{}-affinity",
+      containerd.version >= 3 ? "io.containerd.cri.v1.runtime" : "io.containerd.grpc.v1.cri",
+      handler.name);
+  std::string text = kMark;
+  if (containerd.version >= 3) text += fmt::format("version = {}\n", containerd.version);
+  text += fmt::format(
+      "[{}]\n  runtime_type = \"io.containerd.kata-affinity.v2\"\n"
+      "  privileged_without_host_devices = true\n  pod_annotations = [\"io.katacontainers.*\"]\n",
+      table);
+  if (!handler.config_path.empty()) {
+    text += fmt::format("  [{}.options]\n    ConfigPath = \"{}\"\n", table, handler.config_path);
+  }
+  return text;
+}
+
+/// Before 2.0 containerd drops all settings of its CRI plugin for those of an imported file
+/// (containerd pull request 9982), so there the snippet has to be pasted.
+Result<void> add_snippet(const Containerd& containerd, const fs::path& root, SetupPlan& plan) {
+  const bool imports = containerd.version >= 3;
+  const fs::path file = root / (imports ? kImported : kToPaste);
+  auto change = change_to(file, snippet_text(containerd));
+  if (!change) return unexpected(change.error());
+  plan.changes.push_back(std::move(*change));
+  if (!imports) {
+    plan.notes.push_back("append " + file.native() +
+                         " to /etc/containerd/config.toml by hand: containerd before 2.0 would "
+                         "lose its CRI settings if it imported it");
+  } else if (!containerd.imports_conf_d) {
+    plan.notes.emplace_back(
+        "see that /etc/containerd/config.toml has imports = [\"/etc/containerd/conf.d/*.toml\"] "
+        "(2.2 and later print it by `containerd config default`)");
+  }
+  plan.notes.push_back("restart containerd, and make a RuntimeClass with handler \"" +
+                       behind_proxy(containerd).name + "-affinity\"");
+  return {};
+}
+
+Result<std::vector<fs::path>> kata_files(const SetupOptions& options) {
+  std::vector<fs::path> files = find_kata(options.root);
+  for (const std::string& name : options.kata_configs) {
+    std::error_code wrong;
+    const fs::path real = fs::canonical(name, wrong);
+    if (wrong) return base::fail_errno(wrong.value(), name);
+    files.push_back(real);
+  }
+  return files;
+}
+
+/// Kata's files have one drop-in folder a directory.
+std::vector<fs::path> one_a_directory(std::vector<fs::path> files) {
+  std::vector<fs::path> kept;
+  for (fs::path& file : files) {
+    const bool known = std::ranges::any_of(
+        kept, [&file](const fs::path& other) { return other.parent_path() == file.parent_path(); });
+    if (!known) kept.push_back(std::move(file));
+  }
+  return kept;
+}
+
+void add_removal(const fs::path& file, SetupPlan& plan) {
+  const auto present = read_present(file);
+  if (!present || present->empty()) return;
+  if (is_ours(*present)) {
+    plan.changes.push_back({Kind::kRemove, file, {}});
+  } else {
+    plan.notes.push_back(file.native() + " was not written by setup and stays");
+  }
+}
+
+Result<void> take_away(const fs::path& file) {
+  std::error_code wrong;
+  fs::remove(file, wrong);
+  if (wrong) return base::fail_errno(wrong.value(), file.native());
+  // A folder that was made for it goes with it; one that holds something stays.
+  if (file.parent_path().filename() == "config.d") fs::remove(file.parent_path(), wrong);
+  return {};
+}
+
+Result<void> write(const fs::path& file, const std::string& text) {
+  std::error_code wrong;
+  fs::create_directories(file.parent_path(), wrong);
+  if (wrong) return base::fail_errno(wrong.value(), file.parent_path().native());
+  if (auto done = base::write_atomically(file, text); !done) return done;
+  fs::permissions(file, static_cast<fs::perms>(0644), wrong);
+  if (wrong) return base::fail_errno(wrong.value(), file.native());
+  return {};
+}
+
+boost::json::object to_json(const SetupPlan& plan, bool done) {
+  boost::json::array changes;
+  for (const Change& change : plan.changes) {
+    changes.push_back({{"change", change_name(change.kind)},
+                       {"file", change.file.native()},
+                       {"text", change.text}});
+  }
+  boost::json::array notes(plan.notes.begin(), plan.notes.end());
+  return {{"done", done}, {"changes", std::move(changes)}, {"notes", std::move(notes)}};
+}
+
+bool is_open(const Change& change) { return change.kind != Kind::kKeep; }
+
+std::string describe(const SetupPlan& plan, bool done) {
+  std::string text;
+  for (const Change& change : plan.changes) {
+    text += fmt::format("{:<8} {}\n", change_name(change.kind), change.file.native());
+    std::string_view rest = is_open(change) ? std::string_view(change.text) : "";
+    while (!rest.empty()) {
+      const auto end = rest.find('\n');
+      text += fmt::format("{:9}| {}\n", "", rest.substr(0, end));
+      rest.remove_prefix(end + 1);
+    }
+  }
+  for (const std::string& note : plan.notes) text += "note     " + note + '\n';
+  if (std::ranges::none_of(plan.changes, is_open)) return text + "Nothing is left to change.\n";
+  return text + (done ? "Done. A running daemon reads it with systemctl reload kata-affinityd.\n"
+                      : "Nothing was changed yet; --yes does it.\n");
+}
+
+}  // namespace
+
+std::string change_name(Kind kind) {
+  switch (kind) {
+    case Kind::kCreate:
+      return "create";
+    case Kind::kReplace:
+      return "replace";
+    case Kind::kRemove:
+      return "remove";
+    case Kind::kKeep:
+      break;
+  }
+  return "keep";
+}
+
+Result<SetupPlan> plan_setup(const SetupOptions& options) {
+  const auto files = kata_files(options);
+  if (!files) return unexpected(files.error());
+  if (files->empty()) {
+    return base::fail(ErrorCode::kNotFound,
+                      "no configuration of Kata is where Kata looks for it (--kata-config names "
+                      "one that is elsewhere)");
+  }
+  auto containerd = read_containerd(options.root);
+  if (!containerd && options.proxy) return unexpected(containerd.error());
+  const std::string real_shim =
+      options.proxy ? shim_of(behind_proxy(*containerd).runtime_type) : std::string();
+  SetupPlan plan;
+  for (const fs::path& main : one_a_directory(*files)) {
+    auto text = drop_in_text(main, options, real_shim);
+    if (!text) return unexpected(text.error());
+    auto change = change_to(main.parent_path() / kDropIn, std::move(*text));
+    if (!change) return unexpected(change.error());
+    plan.changes.push_back(std::move(*change));
+  }
+  if (options.proxy) {
+    if (auto added = add_snippet(*containerd, options.root, plan); !added) {
+      return unexpected(added.error());
+    }
+  }
+  return plan;
+}
+
+Result<SetupPlan> plan_undo(const SetupOptions& options) {
+  const auto files = kata_files(options);
+  if (!files) return unexpected(files.error());
+  SetupPlan plan;
+  for (const fs::path& main : one_a_directory(*files)) {
+    add_removal(main.parent_path() / kDropIn, plan);
+  }
+  add_removal(fs::path(options.root) / kImported, plan);
+  add_removal(fs::path(options.root) / kToPaste, plan);
+  return plan;
+}
+
+Result<void> carry_out(const SetupPlan& plan) {
+  for (const Change& change : plan.changes) {
+    if (change.kind == Kind::kKeep) continue;
+    const auto done =
+        change.kind == Kind::kRemove ? take_away(change.file) : write(change.file, change.text);
+    if (!done) return done;
+  }
+  return {};
+}
+
+Exit run(const SetupOptions& options, Output& output) {
+  const auto plan = options.undo ? plan_undo(options) : plan_setup(options);
+  if (!plan) {
+    const Exit failed = output.fail(plan.error());
+    return plan.error().code == ErrorCode::kNotFound ? Exit::kNo : failed;
+  }
+  if (options.yes) {
+    if (const auto done = carry_out(*plan); !done) return output.fail(done.error());
+  }
+  output.show(to_json(*plan, options.yes), [&] { return describe(*plan, options.yes); });
+  return Exit::kDone;
+}
+
+}  // namespace ka::cli

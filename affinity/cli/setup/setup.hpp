@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `setup` puts beside Kata's and containerd's files. Theirs are read, never written.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "affinity/cli/command_line/options.hpp"
+#include "affinity/cli/terminal/output.hpp"
+#include "base/result.hpp"
+
+namespace ka::cli {
+
+/// A file of ours that is to be made, replaced or removed.
+struct Change {
+  enum class Kind { kCreate, kReplace, kRemove, kKeep };
+
+  Kind kind = Kind::kKeep;
+  std::filesystem::path file;
+  std::string text;  ///< what it will say; empty for kRemove
+};
+
+struct SetupPlan {
+  std::vector<Change> changes;
+  std::vector<std::string> notes;  ///< what is left for a person to do
+};
+
+/// "create", "replace", "remove", "keep".
+std::string change_name(Change::Kind kind);
+
+/// What has to change; nothing is written. kInvalid: a file cannot be understood; kConflict: a file
+/// in the way was not written by setup; kNotFound: Kata is not there.
+base::Result<SetupPlan> plan_setup(const SetupOptions& options);
+
+/// The way back: every file that setup wrote is to go.
+base::Result<SetupPlan> plan_undo(const SetupOptions& options);
+
+/// Writes and removes files, in order; stops at the first that fails.
+base::Result<void> carry_out(const SetupPlan& plan);
+
+Exit run(const SetupOptions& options, Output& output);
+
+}  // namespace ka::cli

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/status/describe.hpp"
+
+#include <fmt/core.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include "affinity/cli/client/daemon.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace json = boost::json;
+
+std::string section(const char* title, const json::array& notes, const char* mark) {
+  return notes.empty() ? std::string() : std::string(title) + '\n' + list_notes(notes, mark);
+}
+
+}  // namespace
+
+std::string list_notes(const json::array& notes, const char* mark) {
+  std::string text;
+  for (const json::value& note : notes) {
+    const std::string sentence =
+        note.is_string() ? std::string(std::string_view(note.get_string())) : text_of(note, "text");
+    const std::string source = text_of(note, "source");
+    text += fmt::format("  {} {}{}\n", mark, sentence, source.empty() ? "" : " [" + source + "]");
+  }
+  return text;
+}
+
+std::string describe_legend() {
+  return "mask: the CPUs of all its containers. WANTED: where a thread is to run;\n"
+         "ACTUAL: where the kernel lets it. dedicated: a vCPU with a CPU to itself;\n"
+         "floating: it runs on any of those named. \"100 +2\": two more threads like it.\n"
+         "! is a warning. `kata-affinityctl explain ID` says why it is so.\n";
+}
+
+std::string describe_sources(const json::value& list) {
+  std::string text;
+  for (const json::value& source : array_of(list, "sources")) {
+    text += fmt::format("{} {}: {}\n", flag_of(source, "up") ? "+" : "!", text_of(source, "source"),
+                        text_of(source, "text"));
+  }
+  return text;
+}
+
+std::string describe_start(const json::value& list) {
+  const auto* start = list.as_object().if_contains("start");
+  if (start == nullptr) return {};
+  std::string text;
+  for (const json::value& warning : array_of(*start, "warnings")) {
+    text += "! " + std::string(std::string_view(warning.as_string())) + '\n';
+  }
+  return text;
+}
+
+std::string describe_sandboxes(const json::value& list) {
+  const json::array& sandboxes = array_of(list, "sandboxes");
+  if (sandboxes.empty()) {
+    return "no VM sandbox is known\n" + describe_start(list) + describe_sources(list);
+  }
+  std::string text;
+  for (const json::value& sandbox : sandboxes) {
+    text += (text.empty() ? "" : "\n") + describe_sandbox(sandbox);
+  }
+  const std::string sources = describe_start(list) + describe_sources(list);
+  return text + (sources.empty() ? "" : "\n") + sources;
+}
+
+std::string describe_reasons(const json::value& explanation) {
+  return "sandbox " + text_of(explanation, "id") + '\n' +
+         section("Facts [source]", array_of(explanation, "facts"), "-") +
+         section("Rules applied", array_of(explanation, "rules"), "-") +
+         section("Result", array_of(explanation, "results"), "-") +
+         section("Warnings", array_of(explanation, "warnings"), "!");
+}
+
+std::string describe_event(const json::value& event) {
+  const std::string sandbox = text_of(event, "sandbox");
+  return fmt::format("{}  {:<18} {}{}\n", text_of(event, "time"), text_of(event, "kind"),
+                     sandbox.empty() ? "" : sandbox + ": ", text_of(event, "text"));
+}
+
+}  // namespace ka::cli

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sandbox in full: its threads, containers, pins, cgroup, memory, devices, warnings.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <cstdint>
+#include <vector>
+
+#include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/status/describe.hpp"
+#include "affinity/messages/terms.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace json = boost::json;
+using messages::counted;
+
+std::string size_text(const json::value& object, const char* name) {
+  return messages::size_text(static_cast<std::uint64_t>(number_of(object, name)));
+}
+
+std::string or_none(const std::string& cpus) { return cpus.empty() ? "-" : cpus; }
+
+std::string name_of(const json::value& container) {
+  const std::string name = text_of(container, "name");
+  return text_of(container, "id") + (name.empty() ? "" : " (" + name + ")");
+}
+
+/// What is told of a guest; null where nothing is.
+const json::value* find_guest(const json::value& of) {
+  const json::value* guest = of.is_object() ? of.get_object().if_contains("guest") : nullptr;
+  return guest != nullptr && guest->is_object() ? guest : nullptr;
+}
+
+/// ", in the guest CPUs 1-2 (5 threads, by cgroup-v2)"
+std::string guest_words(const json::value& container) {
+  const json::value* guest = find_guest(container);
+  if (guest == nullptr) return {};
+  const std::string problem = text_of(*guest, "problem");
+  if (problem == "not-found") return ", not in the guest yet";
+  const std::string method = text_of(*guest, "method");
+  if (method == "none")
+    return ", in the guest CPUs " + text_of(*guest, "wanted") + " (all of them)";
+  if (method == "kata-agent") {
+    return fmt::format(", in the guest CPUs {} asked of kata-agent{}", text_of(*guest, "wanted"),
+                       problem.empty() ? "" : ": " + problem);
+  }
+  std::string text = fmt::format(", in the guest CPUs {} ({}, by {})", text_of(*guest, "actual"),
+                                 counted(number_of(*guest, "threads"), "thread"), method);
+  return problem.empty() ? text : text + " NOT as asked: " + problem;
+}
+
+/// ", in the guest NOT confirmed (numbers-uncertain)", and what kata-agent was asked before.
+std::string guest_doubt_words(const json::value& container) {
+  const std::string doubt = text_of(container, "guest_doubt");
+  if (doubt.empty()) return {};
+  std::string text = ", in the guest NOT confirmed (" + doubt + ")";
+  const json::value* told = container.as_object().if_contains("guest_told");
+  const std::string cpus = told == nullptr ? "" : text_of(*told, "cpus");
+  return cpus.empty() ? text : text + ", kata-agent was asked for CPUs " + cpus;
+}
+
+/// "  guest: vsock://3:1031, kata-affinity-agent 0.1.0"
+std::string guest_line(const json::value& sandbox) {
+  const json::value* guest = find_guest(sandbox);
+  if (guest == nullptr) return {};
+  const std::string address = text_of(*guest, "address");
+  return fmt::format("  guest: {}{}{}\n", address.empty() ? "" : address + ", ",
+                     flag_of(*guest, "connected") ? "" : "NOT placed: ", text_of(*guest, "text"));
+}
+
+/// "    ! not isolated: CPU 2 also carries emulator", and what takes it away.
+std::string obstacle_lines(const json::value& container) {
+  std::string text;
+  for (const json::value& obstacle : array_of(container, "obstacles")) {
+    text += fmt::format("    ! not isolated: {}\n      -> {}\n", text_of(obstacle, "text"),
+                        text_of(obstacle, "remedy"));
+  }
+  return text;
+}
+
+std::string container_line(const json::value& container) {
+  const std::string cpus = text_of(container, "cpus");
+  std::string text = "  container " + name_of(container) + ": ";
+  text += cpus.empty() ? "no cpuset" : "CPUs " + cpus;
+  if (flag_of(container, "exclusive")) text += " exclusive";
+  const std::string vcpus = text_of(container, "vcpus");
+  if (!vcpus.empty()) text += ", vCPUs " + vcpus;
+  if (flag_of(container, "dedicated")) text += " dedicated";
+  if (flag_of(container, "exited")) text += ", exited";
+  if (flag_of(container, "isolated")) text += ", isolated";
+  text += guest_words(container) + guest_doubt_words(container);
+  return text + '\n' + obstacle_lines(container);
+}
+
+/// "  memory: 512 MiB on node 0, 3 MiB on node 1; wanted on 0: in place"
+std::string memory_line(const json::value& sandbox) {
+  const auto* found = sandbox.as_object().if_contains("memory");
+  if (found == nullptr || !found->is_object()) return {};
+  const std::string problem = text_of(*found, "problem");
+  if (!problem.empty()) return "  memory: " + problem + '\n';
+  std::string nodes;
+  for (const json::value& node : array_of(*found, "nodes")) {
+    nodes += (nodes.empty() ? "" : ", ") + size_text(node, "bytes") + " on node " +
+             std::to_string(number_of(node, "node"));
+  }
+  std::string text = "  memory: " + (nodes.empty() ? "none" : nodes);
+  if (flag_of(*found, "moving")) {
+    text += "; moving, " + size_text(*found, "moved") + " done";
+  }
+  const std::string say = text_of(*found, "text");
+  return text + (say.empty() ? "" : "; " + say) + '\n';
+}
+
+/// Interrupts of one device of which the same is true.
+struct InterruptRow {
+  std::string actual, remark;
+  int number = 0;
+};
+
+std::vector<InterruptRow> interrupt_rows(const json::value& device) {
+  std::vector<InterruptRow> rows;
+  for (const json::value& interrupt : array_of(device, "interrupts")) {
+    InterruptRow row{text_of(interrupt, "actual"), text_of(interrupt, "problem"), 1};
+    if (row.remark.empty() && flag_of(interrupt, "drift")) {
+      row.remark = "wanted on " + text_of(interrupt, "wanted");
+    }
+    const auto same = std::ranges::find_if(rows, [&](const InterruptRow& known) {
+      return known.actual == row.actual && known.remark == row.remark;
+    });
+    if (same == rows.end()) {
+      rows.push_back(std::move(row));
+    } else {
+      ++same->number;
+    }
+  }
+  return rows;
+}
+
+/// "  device 0000:01:00.0: 5 interrupts on CPUs 2-3"
+std::string device_lines(const json::value& sandbox) {
+  std::string text;
+  for (const json::value& device : array_of(sandbox, "devices")) {
+    const std::string name = "  device " + text_of(device, "id") + ": ";
+    const std::vector<InterruptRow> rows = interrupt_rows(device);
+    if (rows.empty()) text += name + "no interrupts\n";
+    for (const InterruptRow& row : rows) {
+      text += name + counted(row.number, "interrupt") + " on CPUs " + row.actual +
+              (row.remark.empty() ? "" : "  <- " + row.remark) + '\n';
+    }
+  }
+  return text;
+}
+
+/// "  cgroup: CPUs 0-3, written by kata-affinity (others wrote 2-3)"
+std::string cgroup_line(const json::value& sandbox) {
+  const std::string problem = text_of(sandbox, "cgroup_problem");
+  if (!problem.empty()) return "  cgroup: NOT managed: " + problem + '\n';
+  if (!flag_of(sandbox, "cgroup_managed")) return {};
+  const std::string cpus = text_of(sandbox, "cgroup_cpus");
+  const auto* theirs = sandbox.as_object().if_contains("cgroup_theirs");
+  if (theirs == nullptr || !theirs->is_string()) return "  cgroup: CPUs " + cpus + '\n';
+  const std::string others = text_of(sandbox, "cgroup_theirs");
+  return "  cgroup: CPUs " + cpus + ", written by kata-affinity (others wrote " +
+         (others.empty() ? "nothing" : others) + ")\n";
+}
+
+/// "  by hand: emulator on CPUs 0-1, by uid 0 (process 71) at 2026-01-31T12:00:00.000Z, 590 s left"
+std::string pin_lines(const json::value& sandbox) {
+  std::string text;
+  for (const json::value& pin : array_of(sandbox, "overrides")) {
+    text += fmt::format("  by hand: {} on CPUs {}", text_of(pin, "thread"), text_of(pin, "cpus"));
+    if (number_of(pin, "pid") > 0) {
+      text += fmt::format(", by uid {} (process {})", number_of(pin, "uid"), number_of(pin, "pid"));
+    }
+    if (const std::string since = text_of(pin, "since"); !since.empty()) text += " at " + since;
+    const json::value* left =
+        pin.is_object() ? pin.get_object().if_contains("expires_in") : nullptr;
+    const bool ends = left != nullptr && left->is_number();
+    text += ends ? fmt::format(", {} s left\n", number_of(pin, "expires_in")) : "\n";
+  }
+  return text;
+}
+
+/// Exclusive containers that do not have their CPUs to themselves.
+long long count_crowded(const json::value& sandbox) {
+  return std::ranges::count_if(array_of(sandbox, "containers"), [](const json::value& container) {
+    return !array_of(container, "obstacles").empty();
+  });
+}
+
+}  // namespace
+
+std::string state_of(const json::value& sandbox) {
+  if (flag_of(sandbox, "released")) return "released";
+  const long long drift = number_of(sandbox, "drift");
+  const auto stuck =
+      std::ranges::count_if(array_of(sandbox, "threads"), [](const json::value& thread) {
+        return !flag_of(thread, "drift") && !text_of(thread, "problem").empty();
+      });
+  std::string state = drift == 0 ? "" : counted(drift, "thread") + " NOT as planned";
+  if (stuck > 0) {
+    state += (state.empty() ? "" : ", ") + counted(stuck, "thread") + " CANNOT be placed";
+  }
+  if (const long long interrupts = number_of(sandbox, "interrupt_drift"); interrupts > 0) {
+    state += (state.empty() ? "" : ", ") + counted(interrupts, "interrupt") + " NOT as planned";
+  }
+  if (!text_of(sandbox, "trouble").empty())
+    state += (state.empty() ? "" : ", ") + std::string("NOT SEEN");
+  if (state.empty()) state = "as planned";
+  if (const long long crowded = count_crowded(sandbox); crowded > 0) {
+    state += ", " + counted(crowded, "container") + " NOT isolated";
+  }
+  return state + (flag_of(sandbox, "observed") ? " (observe: nothing is written)" : "");
+}
+
+std::string describe_sandbox(const json::value& sandbox) {
+  const std::string pod = text_of(sandbox, "pod_name");
+  std::string text = fmt::format(
+      "sandbox {}{}: mask {}, mems {}, VM {}, {}\n", text_of(sandbox, "id"),
+      pod.empty() ? "" : " (" + pod + ")", or_none(text_of(sandbox, "mask")),
+      or_none(text_of(sandbox, "mems")), number_of(sandbox, "vmm_pid"), state_of(sandbox));
+  if (const std::string trouble = text_of(sandbox, "trouble"); !trouble.empty()) {
+    text += "  ? cannot be read, this is what was known before: " + trouble + '\n';
+  }
+  text += describe_threads(sandbox) + guest_line(sandbox);
+  for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
+  text += pin_lines(sandbox);
+  text += cgroup_line(sandbox);
+  text += memory_line(sandbox);
+  text += device_lines(sandbox);
+  text += list_notes(array_of(sandbox, "warnings"), "!");
+  return text + list_notes(array_of(sandbox, "conflicts"), "?");
+}
+
+}  // namespace ka::cli

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every command prints, and how it ends.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+#include "affinity/cli/terminal/screen.hpp"
+#include "base/result.hpp"
+
+namespace ka::cli {
+
+/// What the program's exit status tells.
+enum class Exit {
+  kDone = 0,
+  kNo = 1,           ///< the answer is no: drift found, not enough CPUs, a check failed
+  kWrong = 2,        ///< the call or its input is wrong
+  kUnreachable = 3,  ///< the daemon cannot be reached
+};
+
+/// Where answers go: one JSON document on standard output, or text for people made of the same
+/// data. Keeps references to the streams.
+class Output {
+ public:
+  /// `screen` tells what `out` goes to, whenever it is asked: a window may change its size.
+  Output(
+      std::ostream& out, std::ostream& err, bool json,
+      std::function<Screen()> screen = [] { return Screen{}; })
+      : out_(out), err_(err), json_(json), screen_(std::move(screen)) {}
+
+  bool json() const { return json_; }
+  Screen screen() const { return screen_(); }
+
+  /// Prints an answer. `text` is called only where text is wanted, and ends with a newline; it is
+  /// made to fit the screen.
+  void show(const boost::json::value& document, const std::function<std::string()>& text);
+  /// Prints a part of an answer that has no end.
+  void print(const std::string& text);
+  /// A line about what goes on, to standard error.
+  void note(const std::string& line);
+  /// Says what went wrong on standard error: kUnreachable for ErrorCode::kUnavailable, else kWrong.
+  Exit fail(const base::Error& error);
+
+ private:
+  std::ostream& out_;
+  std::ostream& err_;
+  bool json_;
+  std::function<Screen()> screen_;
+};
+
+/// A file, or standard input for "-".
+base::Result<std::string> read_input(const std::string& name);
+/// The same, parsed; errors name the file, line and column.
+base::Result<boost::json::value> read_json_input(const std::string& name);
+/// Writes a file.
+base::Result<void> write_output(const std::string& name, const std::string& text);
+
+}  // namespace ka::cli

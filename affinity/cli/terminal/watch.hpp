@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A page that is shown again and again until somebody interrupts it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "affinity/cli/terminal/output.hpp"
+#include "base/result.hpp"
+
+namespace ka::cli {
+
+/// Shows what `page` gives every second. A first page that cannot be had ends it; later ones are
+/// replaced by the reason. On a terminal each is painted over the last one, cut to its height;
+/// elsewhere they follow one another.
+Exit watch(const std::function<base::Result<std::string>()>& page, Output& output);
+
+}  // namespace ka::cli

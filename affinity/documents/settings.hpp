@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings that decide a plan, in words: as configuration, scenarios and annotations write
+// them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "policy/facts/sandbox.hpp"
+#include "policy/plan/settings.hpp"
+
+namespace ka::documents {
+
+/// "dedicated", "balanced", "mask", "none". The error (kInvalid) lists them.
+base::Result<policy::plan::VcpuPinning> parse_vcpu_pinning(std::string_view text);
+std::string_view vcpu_pinning_name(policy::plan::VcpuPinning pinning);
+
+/// "auto", "agent", "kata-agent", "none". The error (kInvalid) lists them.
+base::Result<policy::plan::GuestAgent> parse_guest_agent(std::string_view text);
+std::string_view guest_agent_name(policy::plan::GuestAgent agent);
+
+/// "sandbox", "shared-pool", "isolate", or a cpuset that is not empty.
+base::Result<policy::plan::Housekeeping> parse_housekeeping(std::string_view text);
+std::string housekeeping_text(const policy::plan::Housekeeping& housekeeping);
+
+/// The roles that may have a housekeeping of their own, by the names of their keys.
+inline constexpr policy::Role kHousekeepingRoles[] = {
+    policy::Role::kEmulator, policy::Role::kIothread, policy::Role::kVhost,
+    policy::Role::kVirtiofsd, policy::Role::kShim};
+
+}  // namespace ka::documents

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sources tell of pods and containers, in the fields that every JSON form of it shares: the
+// API's bodies and the state files.
+#pragma once
+
+#include "base/json/json.hpp"
+#include "policy/facts/process_id.hpp"
+#include "policy/facts/sandbox.hpp"
+
+namespace ka::documents {
+
+/// Reads what is known of a pod beside its id into anything that has those fields (a PodSeen, a
+/// PodRecord); what is absent stays as it is. A VMM is named by its number, without a start time.
+template <typename Pod>
+void read_pod_fields(base::Fields& fields, Pod& pod) {
+  policy::ProcessId vmm;
+  if (fields.read("vmm_pid", vmm.pid)) pod.vmm = vmm;
+  fields.read("pod_uid", pod.pod_uid, base::kMaxName);
+  fields.read("pod_name", pod.pod_name, base::kMaxName);
+  fields.read("handler", pod.handler, base::kMaxName);
+  fields.read("cgroup", pod.cgroup);
+  fields.read("qmp_socket", pod.qmp_socket);
+  fields.read("agent", pod.agent, base::kMaxName);
+  fields.read("domain", pod.domain, base::kMaxName);
+}
+
+/// What only the shim proxy knows of a pod.
+template <typename Pod>
+void read_proxy_fields(base::Fields& fields, Pod& pod) {
+  fields.read("proxy_pid", pod.proxy_pid);
+  policy::CpuSet original;
+  if (fields.read("original_cpus", original)) pod.original_cpus = std::move(original);
+}
+
+/// Reads a container's spec beside its id; what is absent stays as it is.
+inline void read_spec_fields(base::Fields& fields, policy::ContainerFacts& container) {
+  fields.read("name", container.name, base::kMaxName);
+  fields.read("cpus", container.cpus);
+  fields.read("mems", container.mems);
+  fields.read("quota", container.quota);
+  fields.read("period", container.period);
+}
+
+}  // namespace ka::documents

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/messages/notes.hpp"
+
+#include "affinity/messages/terms.hpp"
+
+namespace ka::messages {
+namespace {
+
+using policy::plan::Code;
+using policy::plan::Note;
+
+std::string vcpus_text(int number) { return counted(number, "vCPU"); }
+
+/// "CPU 7 is", "CPUs 2-3 are".
+std::string cpus_are(const policy::CpuSet& cpus) {
+  return cpus_text(cpus) + (cpus.size() > 1 ? " are" : " is");
+}
+
+std::string container(const Note& note) { return "container " + note.subject; }
+
+/// Housekeeping as a whole, or that of the role that is the subject.
+std::string housekeeping(const Note& note) {
+  const bool of_role = policy::parse_role(note.subject).has_value();
+  return of_role ? "housekeeping of " + note.subject : "housekeeping";
+}
+
+std::string reason(const Note& note) {
+  switch (note.code) {
+    case Code::kDedicated:
+      return container(note) +
+             (note.cpus.size() == 1 ? " has a dedicated vCPU on "
+                                    : " has a dedicated vCPU on each of ") +
+             cpus_text(note.cpus);
+    case Code::kFloating:
+      return vcpus_text(note.number) + (note.number == 1 ? " floats on " : " float on ") +
+             cpus_text(note.cpus);
+    case Code::kSharedContainer:
+      return container(note) + " shares the floating vCPUs";
+    case Code::kBornNear:
+      return "no container is known yet: it starts on the CPUs of its pod and those of the shared "
+             "pool on the same nodes, so that its memory is there: " +
+             cpus_text(note.cpus);
+    case Code::kUnconstrained:
+      return "no container has a cpuset: every CPU that is not exclusive to others may be used (" +
+             cpus_text(note.cpus) + ")";
+    case Code::kHousekeepingSandbox:
+      return housekeeping(note) + " runs on CPUs of the sandbox's own: " + cpus_text(note.cpus);
+    case Code::kHousekeepingSharedPool:
+      return housekeeping(note) + " runs in the node's shared pool: " + cpus_text(note.cpus);
+    case Code::kHousekeepingCpus:
+      return housekeeping(note) + " runs where the configuration says: " + cpus_text(note.cpus);
+    case Code::kHousekeepingIsolate:
+      return housekeeping(note) + " has a core of the sandbox set aside: " + cpus_text(note.cpus);
+    case Code::kForeignCpusRemoved:
+      return cpus_are(note.cpus) + " exclusive to other pods and left out";
+    case Code::kKeptFromBefore:
+      return container(note) + " keeps the vCPUs it had";
+    case Code::kIsolatedCpus:
+      return "the scheduler does not balance load over all of " + cpus_text(note.cpus) +
+             " (isolcpus): a thread that would float there has one CPU, or only the others";
+    case Code::kVcpusLeftAlone:
+      return "vCPUs are not placed (vcpu_pinning is \"none\")";
+    case Code::kVcpusOnMask:
+      return "every vCPU floats on the sandbox mask (vcpu_pinning is \"mask\")";
+    case Code::kOverrideByHand:
+      return note.subject + " was put on " + cpus_text(note.cpus) + " by hand";
+    default:
+      return {};
+  }
+}
+
+std::string warning(const Note& note) {
+  switch (note.code) {
+    case Code::kNotIsolated:
+      return "not isolated: " + cpus_text(note.cpus) + " also " +
+             (note.cpus.size() > 1 ? "carry" : "carries") + " housekeeping";
+    case Code::kTooFewVcpus:
+      return container(note) + " has " + vcpus_text(note.number) + " for " + cpus_text(note.cpus) +
+             ": " + (note.number == 1 ? "it floats" : "they float") + " on these as a group";
+    case Code::kVcpuShared:
+      return container(note) + " has no vCPU of its own and shares vCPU " +
+             std::to_string(note.number);
+    case Code::kNoFloatingVcpu:
+      return "no vCPU is left to float: the guest's kernel and shared containers share vCPU " +
+             std::to_string(note.number);
+    case Code::kCpusUnusable:
+      return container(note) + ": " + cpus_are(note.cpus) + " offline or refused by the cgroup";
+    case Code::kCpusContested:
+      return cpus_are(note.cpus) + " claimed as exclusive by another pod too";
+    case Code::kNoUsableCpu:
+      return note.subject + ": none of its CPUs may be used, it runs on what others leave";
+    case Code::kHousekeepingRefused:
+      return housekeeping(note) + " cannot use " + cpus_text(note.cpus) +
+             ": it is placed as with \"sandbox\"";
+    case Code::kHousekeepingConfined:
+      return "housekeeping cannot use " + cpus_text(note.cpus) + ": " +
+             (note.number == 0 ? "the cgroup of " : "the cgroup above that of ") + note.subject +
+             " does not allow " + (note.cpus.size() > 1 ? "them" : "it") +
+             ", and these are placed as with \"sandbox\"" +
+             (note.number == 0 ? " (cgroup = \"manage\" lets them out)" : "");
+    case Code::kIsolateImpossible:
+      return "too few cores to set one aside: housekeeping is placed as with \"sandbox\"";
+    case Code::kOverrideRefused:
+      return note.subject + ": the set given by hand (" + cpus_text(note.cpus) +
+             ") holds no usable CPU and is not followed";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string sentence(const Note& note) {
+  std::string text = reason(note);
+  return text.empty() ? warning(note) : text;
+}
+
+}  // namespace ka::messages

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Phrases of which messages consist.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "policy/facts/id_set.hpp"
+
+namespace ka::messages {
+
+/// "1 thread", "2 threads", "2 sandboxes".
+std::string counted(long long number, std::string_view noun);
+
+/// "CPU 7", "CPUs 2-3,8", "no CPU".
+std::string cpus_text(const policy::CpuSet& cpus);
+
+/// "node 1", "nodes 0-1".
+std::string nodes_text(const policy::NodeSet& nodes);
+
+/// "512 MiB": bytes, rounded.
+std::string size_text(std::uint64_t bytes);
+
+}  // namespace ka::messages
