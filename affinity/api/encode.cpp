@@ -10,7 +10,7 @@
 #include "affinity/documents/memory.hpp"
 #include "affinity/documents/plan.hpp"
 #include "affinity/engine/engine.hpp"
-#include "affinity/engine/isolation.hpp"
+#include "affinity/messages/isolation.hpp"
 #include "affinity/messages/memory.hpp"
 #include "policy/plan/overrides.hpp"
 
@@ -85,8 +85,8 @@ void add_isolation(json::object& container, const engine::SandboxView& view,
       obstacles.push_back({{"reason", policy::plan::obstacle_name(obstacle.obstacle)},
                            {"subject", obstacle.subject},
                            {"cpus", policy::format_list(obstacle.cpus)},
-                           {"text", engine::obstacle_text(obstacle)},
-                           {"remedy", engine::remedy_text(obstacle, view.pod.id)}});
+                           {"text", messages::obstacle_text(obstacle)},
+                           {"remedy", messages::remedy_text(obstacle, view.pod.id)}});
     }
   }
   container["obstacles"] = std::move(obstacles);

@@ -11,9 +11,10 @@
 
 #include "affinity/documents/settings.hpp"
 #include "affinity/engine/engine.hpp"
-#include "affinity/engine/isolation.hpp"
+#include "affinity/messages/isolation.hpp"
 #include "affinity/messages/memory.hpp"
 #include "affinity/messages/notes.hpp"
+#include "affinity/messages/placement.hpp"
 #include "affinity/messages/terms.hpp"
 #include "policy/plan/overrides.hpp"
 
@@ -36,30 +37,6 @@ class Facts {
   json::array facts_;
 };
 
-std::string container_name(const policy::ContainerFacts& container) {
-  return "container " + container.id + (container.name.empty() ? "" : " (" + container.name + ")");
-}
-
-std::string container_text(const policy::ContainerFacts& container) {
-  std::string text = container_name(container);
-  if (container.cpus.empty()) {
-    text += " has no cpuset";
-  } else if (container.exclusive) {
-    text += " owns " + cpus_text(container.cpus) + " exclusively";
-  } else {
-    text += " shares " + cpus_text(container.cpus) + " with others";
-  }
-  if (!container.mems.empty()) {
-    text += ", with memory of node " + policy::format_list(container.mems);
-  }
-  if (container.quota > 0 && container.period > 0) {
-    text += ", with a quota of " + std::to_string(container.quota) + " us in every " +
-            std::to_string(container.period) + " us";
-  }
-  if (container.exited) text += "; it has exited, its CPUs stay reserved";
-  return text;
-}
-
 void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
   if (view.pod.vmm) {
     facts.add("the VM is process " + std::to_string(view.pod.vmm->pid),
@@ -71,7 +48,7 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
             view.vcpu_source);
   for (const std::string& conflict : view.conflicts) facts.add(conflict, "cross-check");
   for (const auto& [id, record] : view.pod.containers) {
-    facts.add(container_text(record.facts), policy::ledger::source_name(record.source));
+    facts.add(messages::sentence(record.facts), policy::ledger::source_name(record.source));
   }
   for (const policy::ledger::Pin& given : view.pod.overrides) {
     facts.add(policy::plan::override_subject(given) + " is to be on " + cpus_text(given.cpus),
@@ -96,10 +73,6 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
   }
 }
 
-std::string interrupts_text(std::ptrdiff_t number) {
-  return number == 1 ? "1 interrupt" : std::to_string(number) + " interrupts";
-}
-
 void add_device_facts(Facts& facts, const engine::SandboxView& view) {
   for (const policy::DeviceFacts& device : view.devices) {
     const auto number =
@@ -108,7 +81,7 @@ void add_device_facts(Facts& facts, const engine::SandboxView& view) {
         });
     facts.add("device " + device.id +
                   (device.node < 0 ? "" : " of node " + std::to_string(device.node)) +
-                  " is passed through to it, with " + interrupts_text(number),
+                  " is passed through to it, with " + messages::counted(number, "interrupt"),
               "vfio");
   }
 }
@@ -133,28 +106,10 @@ void add_guest_facts(Facts& facts, const engine::SandboxView& view) {
   facts.add("the guest has CPUs " + policy::format_list(online) + " online", "guest");
 }
 
-std::string guest_text(const policy::GuestContainerState& state) {
-  std::string text = "in the guest, container " + state.id;
-  if (state.problem == policy::GuestProblem::kNotFound) return text + " is not there yet";
-  if (state.method == policy::GuestMethod::kNone) return text + " may use every guest CPU";
-  if (state.method == policy::GuestMethod::kKataAgent) {
-    const bool done = state.problem == policy::GuestProblem::kNone;
-    return text + (done ? " was given guest CPUs " : " was not given guest CPUs ") +
-           policy::format_list(state.wanted) +
-           " by kata-agent, which does not tell what came of it";
-  }
-  text += " runs on guest CPUs " + policy::format_list(state.actual) + ", " +
-          std::to_string(state.threads) + (state.threads == 1 ? " thread" : " threads") +
-          " held by " + std::string(policy::guest_method_name(state.method));
-  if (state.problem == policy::GuestProblem::kNone) return text;
-  return text +
-         ", and that is not as asked: " + std::string(policy::guest_problem_name(state.problem));
-}
-
 void add_guest_results(json::array& results, const engine::SandboxView& view) {
   if (view.guest == nullptr || !view.guest->report) return;
   for (const auto& state : view.guest->report->containers) {
-    results.emplace_back(guest_text(state));
+    results.emplace_back(messages::sentence(state));
   }
 }
 
@@ -223,69 +178,28 @@ policy::VcpuSet vcpus_away(const engine::SandboxView& view) {
   return away;
 }
 
-std::string dedicated_text(const policy::plan::VcpuPlan& vcpu, bool away) {
-  return "vCPU " + std::to_string(vcpu.index) + (away ? " is to run only on " : " runs only on ") +
-         cpus_text(vcpu.cpus) + ", for container " + vcpu.container;
-}
-
-/// vCPUs that float alike.
-struct Floating {
-  CpuSet cpus;
-  std::string container;
-  bool away = false;
-
-  auto operator<=>(const Floating&) const = default;
-};
-
-std::string floating_text(const policy::VcpuSet& vcpus, const Floating& floating) {
-  const bool one = vcpus.size() == 1;
-  const std::string_view verb = floating.away ? (one ? " is to float on " : " are to float on ")
-                                              : (one ? " floats on " : " float on ");
-  return (one ? "vCPU " : "vCPUs ") + policy::format_list(vcpus) + std::string(verb) +
-         cpus_text(floating.cpus) +
-         (floating.container.empty() ? "" : ", for container " + floating.container);
-}
-
 void add_vcpu_results(json::array& results, const engine::SandboxView& view) {
   const policy::VcpuSet away = vcpus_away(view);
-  std::map<Floating, policy::VcpuSet> floating;
+  std::map<messages::Floating, policy::VcpuSet> floating;
   for (const policy::plan::VcpuPlan& vcpu : view.plan.vcpus) {
     if (!vcpu.placed) continue;
     if (vcpu.role == policy::plan::VcpuRole::kDedicated) {
-      results.emplace_back(dedicated_text(vcpu, away.contains(vcpu.index)));
+      results.emplace_back(messages::dedicated_text(vcpu, away.contains(vcpu.index)));
     } else {
       floating[{vcpu.cpus, vcpu.container, away.contains(vcpu.index)}].add(vcpu.index);
     }
   }
-  for (const auto& [key, vcpus] : floating) results.emplace_back(floating_text(vcpus, key));
-}
-
-/// Threads of one role that are treated alike.
-struct Group {
-  Role role = Role::kEmulator;
-  CpuSet cpus;
-  bool away = false;
-
-  auto operator<=>(const Group&) const = default;
-};
-
-std::string group_text(const Group& group, int number) {
-  const bool one = number == 1;
-  std::string text = std::to_string(number) + ' ' + std::string(policy::role_name(group.role)) +
-                     (one ? " thread" : " threads");
-  if (group.cpus.empty()) return text + (one ? " is" : " are") + " left as found";
-  if (group.away) text += one ? " is to use " : " are to use ";
-  return text + (group.away ? "" : " may use ") + cpus_text(group.cpus);
+  for (const auto& [key, vcpus] : floating) results.emplace_back(messages::sentence(key, vcpus));
 }
 
 /// "3 emulator threads may use CPUs 0-1", and one sentence for each thread that is elsewhere.
 void add_thread_results(json::array& results, const engine::SandboxView& view) {
-  std::map<Group, int> groups;
+  std::map<messages::Group, int> groups;
   for (const engine::ThreadView& thread : view.threads) {
     if (thread.facts.role == Role::kVcpu) continue;
     ++groups[{thread.facts.role, thread.wanted, is_away(thread)}];
   }
-  for (const auto& [group, number] : groups) results.emplace_back(group_text(group, number));
+  for (const auto& [group, number] : groups) results.emplace_back(messages::sentence(group, number));
   for (const engine::ThreadView& thread : view.threads) {
     const std::string name = "thread " + std::to_string(thread.facts.key.tid) + " (" +
                              std::string(policy::role_name(thread.facts.role)) + ")";
@@ -334,7 +248,7 @@ json::array results_of(const engine::SandboxView& view) {
     results.emplace_back("mode is \"observe\": what follows is the plan, and nobody writes it");
   }
   for (const policy::plan::ContainerIsolation& container : view.isolation) {
-    results.emplace_back(engine::isolation_text(container));
+    results.emplace_back(messages::isolation_text(container));
   }
   add_vcpu_results(results, view);
   add_thread_results(results, view);

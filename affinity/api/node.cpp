@@ -8,7 +8,7 @@
 #include "affinity/api/encode.hpp"
 #include "affinity/documents/topology.hpp"
 #include "affinity/engine/engine.hpp"
-#include "affinity/engine/isolation.hpp"
+#include "affinity/messages/isolation.hpp"
 
 namespace ka::api {
 namespace {
@@ -63,7 +63,7 @@ void add_isolation(const engine::SandboxView& view, ByCpu& cpus) {
                           object["container"].as_string() == container.container;
         if (!same) continue;
         object["isolated"] = container.isolated();
-        object["obstacles"] = engine::obstacle_names(container);
+        object["obstacles"] = messages::obstacle_names(container);
       }
     }
   }

@@ -6,7 +6,7 @@
 
 #include "affinity/api/encode.hpp"
 #include "affinity/engine/engine.hpp"
-#include "affinity/engine/happening_text.hpp"
+#include "affinity/messages/events.hpp"
 
 namespace ka::api {
 namespace {
@@ -38,7 +38,7 @@ json::object start_to_json(const engine::Engine& engine) {
   const policy::ledger::StartGate& gate = engine.gate();
   json::array warnings = start_warnings(engine);
   const bool is_done_without = gate.may_widen() && !gate.silent().empty();
-  if (is_done_without) warnings.emplace_back(engine::silent_text(gate));
+  if (is_done_without) warnings.emplace_back(messages::silent_text(gate, engine::Engine::kStartPatience));
   json::array unsaved;
   for (const auto& [pod, reason] : engine.unsaved()) {
     unsaved.push_back({{"sandbox", pod}, {"reason", reason}});
@@ -52,7 +52,7 @@ json::object start_to_json(const engine::Engine& engine) {
 
 json::array start_warnings(const engine::Engine& engine) {
   json::array warnings;
-  const std::string waiting = engine::waiting_text(engine.gate());
+  const std::string waiting = messages::waiting_text(engine.gate());
   if (!waiting.empty()) warnings.emplace_back(waiting);
   for (const auto& [pod, reason] : engine.unsaved()) {
     warnings.emplace_back(unsaved_text(pod, reason));

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "affinity/engine/apply.hpp"
-#include "affinity/engine/happening_text.hpp"
 #include "affinity/engine/sandbox.hpp"
 #include "affinity/state/store.hpp"
+#include "affinity/messages/events.hpp"
 
 namespace ka::engine {
 
@@ -182,7 +182,7 @@ Outcome Engine::repair(Affected sandboxes) {
     const int drifted = sandbox->count_changed_masks(calls_);
     if (drifted == 0) continue;
     found += drifted;
-    happened(EventKind::kDrift, sandbox->id(), drift_text(drifted, "thread"));
+    happened(EventKind::kDrift, sandbox->id(), messages::drift_text(drifted, "thread"));
   }
   Outcome outcome = run(std::move(sandboxes));
   outcome += settle();

@@ -67,4 +67,40 @@ std::string_view event_name(EventKind kind) { return row_of(kind).name; }
 
 EventSeverity severity_of(EventKind kind) { return row_of(kind).severity; }
 
+EventKind kind_of(const policy::ledger::EventBody& body) {
+  struct Visitor {
+    EventKind operator()(const policy::ledger::PodSeen&) const {
+      return EventKind::kSandboxUpdated;
+    }
+    EventKind operator()(const policy::ledger::PodGone&) const {
+      return EventKind::kSandboxRemoved;
+    }
+    EventKind operator()(const policy::ledger::ContainerSeen&) const {
+      return EventKind::kContainerUpdated;
+    }
+    EventKind operator()(const policy::ledger::ContainerExited&) const {
+      return EventKind::kContainerExited;
+    }
+    EventKind operator()(const policy::ledger::ContainerGone&) const {
+      return EventKind::kContainerRemoved;
+    }
+    EventKind operator()(const policy::ledger::KubeletSeen&) const {
+      return EventKind::kKubeletChanged;
+    }
+    EventKind operator()(const policy::ledger::OverrideSet&) const {
+      return EventKind::kOverrideChanged;
+    }
+  };
+  return std::visit(Visitor{}, body);
+}
+
+std::string container_of(const policy::ledger::EventBody& body) {
+  if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&body))
+    return seen->container.id;
+  if (const auto* exited = std::get_if<policy::ledger::ContainerExited>(&body))
+    return exited->container;
+  const auto* gone = std::get_if<policy::ledger::ContainerGone>(&body);
+  return gone == nullptr ? std::string() : gone->container;
+}
+
 }  // namespace ka::engine

@@ -7,8 +7,8 @@
 #include "affinity/engine/admission.hpp"
 #include "affinity/engine/check.hpp"
 #include "affinity/engine/engine.hpp"
-#include "affinity/engine/happening_text.hpp"
 #include "affinity/engine/sandbox.hpp"
+#include "affinity/messages/events.hpp"
 #include "policy/plan/overrides.hpp"
 
 namespace ka::engine {
@@ -67,7 +67,7 @@ base::Result<policy::ledger::Event> Engine::identified(policy::ledger::Event eve
 base::Result<void> Engine::check_removal(const std::string& id) const {
   if (gate_.may_widen() || find(id) == nullptr) return {};
   return base::fail(base::ErrorCode::kUnavailable,
-                    "sandbox \"" + id + "\" cannot be given back yet: " + waiting_text(gate_));
+                    "sandbox \"" + id + "\" cannot be given back yet: " + messages::waiting_text(gate_));
 }
 
 base::Result<void> Engine::check_by_hand(const policy::ledger::OverrideSet& event) const {
@@ -184,8 +184,8 @@ policy::ledger::Change Engine::take(const policy::ledger::Event& event) {
   follow_gate(event);
   if (change.any) {
     follow_ledger(change.sandbox);
-    happened(happening_kind(event.body), change.sandbox, happening_text(event), cause_->source,
-             happening_container(event.body));
+    happened(kind_of(event.body), change.sandbox, messages::event_text(event), cause_->source,
+             container_of(event.body));
   }
   return change;
 }

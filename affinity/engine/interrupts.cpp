@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interrupts of passed-through devices: sent where the plan has the vCPUs that may take them.
 #include "affinity/engine/engine.hpp"
-#include "affinity/engine/happening_text.hpp"
 #include "affinity/engine/sandbox.hpp"
+#include "affinity/messages/events.hpp"
 
 namespace ka::engine {
 
@@ -32,7 +32,7 @@ void Engine::find_interrupt_drift(const Sandbox& sandbox) {
   const int moved = sandbox.interrupts().count_changed(roots_, sandbox.seen().vmm_pid);
   if (moved == 0) return;
   counters_.interrupt_drift_found += static_cast<std::uint64_t>(moved);
-  happened(EventKind::kDrift, sandbox.id(), drift_text(moved, "interrupt"));
+  happened(EventKind::kDrift, sandbox.id(), messages::drift_text(moved, "interrupt"));
 }
 
 }  // namespace ka::engine

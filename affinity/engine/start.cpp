@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "affinity/engine/engine.hpp"
-#include "affinity/engine/happening_text.hpp"
 #include "affinity/engine/sandbox.hpp"
 #include "affinity/state/store.hpp"
+#include "affinity/messages/events.hpp"
 
 namespace ka::engine {
 
@@ -15,7 +15,7 @@ using Phase = policy::ledger::StartGate::Phase;
 
 Outcome Engine::adopt() {
   load_state();
-  if (!gate_.may_widen()) happened(EventKind::kStartWaiting, {}, waiting_text(gate_));
+  if (!gate_.may_widen()) happened(EventKind::kStartWaiting, {}, messages::waiting_text(gate_));
   just_opened_ = false;
   unfinished_.clear();
   return run_all();
@@ -67,7 +67,7 @@ Outcome Engine::stop_waiting() {
   const bool waited = gate_.phase() == Phase::kWaiting;
   step_gate([this] { gate_.expire(); });
   if (!waited) return {};
-  happened(EventKind::kStartLate, {}, silent_text(gate_));
+  happened(EventKind::kStartLate, {}, messages::silent_text(gate_, kStartPatience));
   return finish({});
 }
 
@@ -83,7 +83,7 @@ void Engine::step_gate(const std::function<void()>& step) {
   step();
   if (gate_.phase() == before) return;
   if (!gate_.may_widen()) {
-    happened(EventKind::kStartWaiting, {}, waiting_text(gate_));
+    happened(EventKind::kStartWaiting, {}, messages::waiting_text(gate_));
     return;
   }
   just_opened_ = true;

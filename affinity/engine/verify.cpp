@@ -5,9 +5,11 @@
 #include <tuple>
 
 #include "affinity/engine/engine.hpp"
-#include "affinity/engine/happening_text.hpp"
 #include "affinity/engine/isolation.hpp"
 #include "affinity/engine/sandbox.hpp"
+#include "affinity/messages/events.hpp"
+#include "affinity/messages/isolation.hpp"
+#include "affinity/messages/violations.hpp"
 #include "policy/plan/guest.hpp"
 
 namespace ka::engine {
@@ -18,34 +20,6 @@ std::string name_of(const policy::ThreadFacts& thread) {
   if (thread.role == policy::Role::kVcpu) name += ' ' + std::to_string(thread.vcpu_index);
   if (thread.role == policy::Role::kIothread) name += ' ' + thread.name;
   return name;
-}
-
-std::string sentence(policy::plan::Breach breach) {
-  switch (breach) {
-    case policy::plan::Breach::kOutside:
-      return "may run outside the sandbox's mask and housekeeping";
-    case policy::plan::Breach::kForeignCpu:
-      return "may run on a CPU that is exclusive to another pod";
-    case policy::plan::Breach::kNotOneCpu:
-      return "is a dedicated vCPU and does not have exactly one CPU";
-    case policy::plan::Breach::kCpuTaken:
-      return "shares its CPU with another dedicated vCPU";
-    case policy::plan::Breach::kNotAlone:
-      return "may run on the CPU of a dedicated vCPU";
-    case policy::plan::Breach::kNotDedicated:
-      return "lacks dedicated vCPUs that it could have";
-    case policy::plan::Breach::kVcpuNotOwn:
-      return "runs on vCPUs that serve another container";
-    case policy::plan::Breach::kSiblingsApart:
-      return "has siblings apart that could be together";
-    case policy::plan::Breach::kUnstable:
-      return "would be placed otherwise if it were planned again";
-    case policy::plan::Breach::kWidened:
-      return "runs outside the CPUs of its container";
-    case policy::plan::Breach::kNoVcpu:
-      return "has no vCPU";
-  }
-  return "breaks an invariant";
 }
 
 /// " (thread 4711)"; nothing for what is no thread.
@@ -71,7 +45,7 @@ Finding to_finding(const policy::plan::Violation& violation,
           violation.subject,
           {},
           actual_of(threads, violation),
-          violation.subject + thread_text(violation.tid) + ' ' + sentence(violation.breach) + ": " +
+          violation.subject + thread_text(violation.tid) + ' ' + messages::sentence(violation.breach) + ": " +
               policy::format_list(violation.cpus),
           std::string(policy::plan::breach_name(violation.breach)),
           {}};
@@ -108,14 +82,6 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
   }
 }
 
-std::string text_of(const policy::plan::GuestBreach& breach) {
-  std::string text = "in the guest, container " + breach.container + " may run on CPUs " +
-                     policy::format_list(breach.actual) + " and was to run on " +
-                     policy::format_list(breach.wanted);
-  const auto problem = policy::guest_problem_name(breach.problem);
-  return problem.empty() ? text : text + " (" + std::string(problem) + ')';
-}
-
 /// The last piece of the chain, as far as a guest is believed. What it does not confirm is an
 /// obstacle to its containers' isolation.
 void collect_guest(const std::string& sandbox, const GuestView* guest, VerifyReport& report) {
@@ -127,7 +93,7 @@ void collect_guest(const std::string& sandbox, const GuestView* guest, VerifyRep
                                "container " + breach.container,
                                {},
                                {},
-                               text_of(breach),
+                               messages::sentence(breach),
                                "guest-elsewhere",
                                {}});
   }
@@ -167,9 +133,9 @@ Finding to_finding(const std::string& sandbox, const policy::plan::ContainerIsol
           "container " + container.container,
           container.cpus,
           obstacle.cpus,
-          "container " + name + " is not isolated: " + obstacle_text(obstacle),
+          "container " + name + " is not isolated: " + messages::obstacle_text(obstacle),
           std::string(policy::plan::obstacle_name(obstacle.obstacle)),
-          remedy_text(obstacle, sandbox)};
+          messages::remedy_text(obstacle, sandbox)};
 }
 
 /// Exclusive containers that have less than their CPUs alone.
@@ -212,7 +178,7 @@ void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report) 
                              .subject = "node",
                              .wanted = {},
                              .actual = {},
-                             .text = waiting_text(gate),
+                             .text = messages::waiting_text(gate),
                              .reason = is_lost ? "lost-state" : "sources-silent",
                              .remedy = is_lost ? "kata-affinityctl reconcile" : ""});
 }

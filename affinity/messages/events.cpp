@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/engine/happening_text.hpp"
+#include "affinity/messages/events.hpp"
 
 #include <set>
-#include <string>
 #include <variant>
 
-#include "affinity/engine/engine.hpp"
 #include "policy/plan/overrides.hpp"
 
-namespace ka::engine {
-
+namespace ka::messages {
 namespace {
 
 std::string names_of(const std::set<policy::ledger::Source>& sources) {
@@ -22,43 +19,7 @@ std::string names_of(const std::set<policy::ledger::Source>& sources) {
 
 }  // namespace
 
-EventKind happening_kind(const policy::ledger::EventBody& body) {
-  struct Visitor {
-    EventKind operator()(const policy::ledger::PodSeen&) const {
-      return EventKind::kSandboxUpdated;
-    }
-    EventKind operator()(const policy::ledger::PodGone&) const {
-      return EventKind::kSandboxRemoved;
-    }
-    EventKind operator()(const policy::ledger::ContainerSeen&) const {
-      return EventKind::kContainerUpdated;
-    }
-    EventKind operator()(const policy::ledger::ContainerExited&) const {
-      return EventKind::kContainerExited;
-    }
-    EventKind operator()(const policy::ledger::ContainerGone&) const {
-      return EventKind::kContainerRemoved;
-    }
-    EventKind operator()(const policy::ledger::KubeletSeen&) const {
-      return EventKind::kKubeletChanged;
-    }
-    EventKind operator()(const policy::ledger::OverrideSet&) const {
-      return EventKind::kOverrideChanged;
-    }
-  };
-  return std::visit(Visitor{}, body);
-}
-
-std::string happening_container(const policy::ledger::EventBody& body) {
-  if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&body))
-    return seen->container.id;
-  if (const auto* exited = std::get_if<policy::ledger::ContainerExited>(&body))
-    return exited->container;
-  const auto* gone = std::get_if<policy::ledger::ContainerGone>(&body);
-  return gone == nullptr ? std::string() : gone->container;
-}
-
-std::string happening_text(const policy::ledger::Event& event) {
+std::string event_text(const policy::ledger::Event& event) {
   const std::string by = " (" + std::string(policy::ledger::source_name(event.source)) + ')';
   struct Visitor {
     std::string operator()(const policy::ledger::PodSeen& e) const {
@@ -92,10 +53,10 @@ std::string happening_text(const policy::ledger::Event& event) {
   return std::visit(Visitor{}, event.body) + by;
 }
 
-std::string drift_text(int count, const std::string& what) {
+std::string drift_text(int count, const std::string& noun) {
   return count == 1
-             ? "1 " + what + " no longer had the CPUs it was given"
-             : std::to_string(count) + ' ' + what + "s no longer had the CPUs they were given";
+             ? "1 " + noun + " no longer had the CPUs it was given"
+             : std::to_string(count) + ' ' + noun + "s no longer had the CPUs they were given";
 }
 
 std::string waiting_text(const policy::ledger::StartGate& gate) {
@@ -115,9 +76,9 @@ std::string waiting_text(const policy::ledger::StartGate& gate) {
   return text;
 }
 
-std::string silent_text(const policy::ledger::StartGate& gate) {
-  return "not heard within " + std::to_string(Engine::kStartPatience.count()) +
+std::string silent_text(const policy::ledger::StartGate& gate, std::chrono::seconds limit) {
+  return "not heard within " + std::to_string(limit.count()) +
          " s of the start, done without: " + names_of(gate.silent());
 }
 
-}  // namespace ka::engine
+}  // namespace ka::messages

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the event stream (GET /v1/events, `kata-affinityctl events`) and the log say of events.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "policy/ledger/event.hpp"
+#include "policy/ledger/start_gate.hpp"
+
+namespace ka::messages {
+
+/// What a source reported, and which one it was.
+std::string event_text(const policy::ledger::Event& event);
+
+/// "3 threads no longer had the CPUs they were given"; noun: what one of them is called.
+std::string drift_text(int count, const std::string& noun);
+
+/// What has to come before threads get more CPUs than they have: "no thread gets more CPUs yet:
+/// waiting for nri". Empty where nothing has to.
+std::string waiting_text(const policy::ledger::StartGate& gate);
+
+/// Which sources did not report within `limit` of the daemon's start.
+std::string silent_text(const policy::ledger::StartGate& gate, std::chrono::seconds limit);
+
+}  // namespace ka::messages

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/messages/isolation.hpp"
+
+#include "affinity/messages/terms.hpp"
+
+namespace ka::messages {
+namespace {
+
+using policy::plan::Obstacle;
+using policy::plan::Remedy;
+
+std::string carries(const policy::plan::NotIsolated& obstacle) {
+  return cpus_text(obstacle.cpus) + " also " + (obstacle.cpus.size() == 1 ? "carries " : "carry ");
+}
+
+std::string unconfirmed_text(const std::string& why) {
+  if (why == "numbers-uncertain") return "which guest CPU each vCPU is, is not known";
+  if (why == "vcpus-missing") return "vCPUs of its own are not plugged";
+  if (why == "refused") return "the agent or the guest's kernel refuses its CPUs";
+  if (why == "kata-agent") return "kata-agent does not say on which CPUs the guest runs it";
+  if (why == "not-found") return "the guest's agent does not find it in the guest";
+  return "the guest's agent has not reported since the last change";
+}
+
+/// The command that removes a pin: "kata-affinityctl vcpupin s1 1 --remove".
+std::string unpin_text(const std::string& subject, const std::string& sandbox) {
+  const std::string first = subject.substr(0, subject.find(", "));
+  const std::string role = first.substr(0, first.find(' '));
+  const std::string thread = role == first ? "" : first.substr(role.size());
+  return "kata-affinityctl " + role + "pin " + sandbox + thread + " --remove";
+}
+
+}  // namespace
+
+std::string obstacle_text(const policy::plan::NotIsolated& obstacle) {
+  const std::string& subject = obstacle.subject;
+  switch (obstacle.obstacle) {
+    case Obstacle::kReleased:
+      return "its sandbox was released, nothing of it is placed";
+    case Obstacle::kObserved:
+      return "mode is \"observe\", nothing is written";
+    case Obstacle::kNotPinned:
+      return "vcpu_pinning gives no vCPU a CPU of its own";
+    case Obstacle::kTooFewVcpus:
+      return "too few vCPUs: " + cpus_text(obstacle.cpus) +
+             (obstacle.cpus.size() == 1 ? " has none of its own" : " have none of their own");
+    case Obstacle::kNoFloatingVcpu:
+      return carries(obstacle) + "the guest's kernel, no vCPU is left for it";
+    case Obstacle::kCpusUnusable:
+      return cpus_text(obstacle.cpus) + " cannot be used: offline, or not allowed by its cgroup";
+    case Obstacle::kCpusContested:
+      return "another pod claims " + cpus_text(obstacle.cpus) + " as well";
+    case Obstacle::kHousekeeping:
+    case Obstacle::kFloatingVcpu:
+      return carries(obstacle) + subject;
+    case Obstacle::kSharedContainer:
+      return carries(obstacle) + "containers without CPUs of their own: " + subject;
+    case Obstacle::kPinnedByHand:
+      return "pinned by hand to " + cpus_text(obstacle.cpus) + ": " + subject;
+    case Obstacle::kGuestSilent:
+      return "no agent in the guest confirms on which vCPUs it runs";
+    case Obstacle::kGuestUnconfirmed:
+      return unconfirmed_text(subject);
+    case Obstacle::kGuestElsewhere:
+      return "in the guest it may run on other vCPUs" + (subject.empty() ? "" : ": " + subject);
+  }
+  return {};
+}
+
+std::string remedy_text(const policy::plan::NotIsolated& obstacle, const std::string& sandbox) {
+  switch (obstacle.remedy) {
+    case Remedy::kReconcile:
+      return "kata-affinityctl reconcile " + sandbox;
+    case Remedy::kFollow:
+      return "mode = \"follow\"";
+    case Remedy::kPinning:
+      return "vcpu_pinning = \"dedicated\"";
+    case Remedy::kMoreVcpus:
+      return "Kata's default_vcpus (or default_maxvcpus): a vCPU for each CPU that its containers "
+             "own, and one more";
+    case Remedy::kSharedPool:
+      return "housekeeping = \"shared-pool\"";
+    case Remedy::kManageCgroup:
+      return "cgroup = \"manage\"";
+    case Remedy::kIsolate:
+      return "housekeeping = \"isolate\", and one core more for the pod";
+    case Remedy::kCgroupCpus:
+      return "bring the CPUs online, or let kubelet give it others";
+    case Remedy::kOneOwner:
+      return "restart one of the two pods, so that kubelet gives it other CPUs";
+    case Remedy::kUnpin:
+      return unpin_text(obstacle.subject, sandbox);
+    case Remedy::kGuestAgent:
+      return "kata-affinity-agent in the guest image (kata-affinityctl guest-image), or guest = "
+             "\"none\"";
+  }
+  return {};
+}
+
+std::string isolation_text(const policy::plan::ContainerIsolation& container) {
+  const std::string name = container.name.empty() ? "" : " (" + container.name + ')';
+  std::string text = "container " + container.container + name +
+                     (container.isolated() ? " is isolated on " : " is not isolated on ") +
+                     cpus_text(container.cpus);
+  const char* separator = ": ";
+  for (const policy::plan::NotIsolated& obstacle : container.obstacles) {
+    text += separator + obstacle_text(obstacle);
+    separator = "; ";
+  }
+  return text;
+}
+
+std::string obstacle_names(const policy::plan::ContainerIsolation& container) {
+  std::string names;
+  for (const policy::plan::NotIsolated& obstacle : container.obstacles) {
+    if (!names.empty()) names += ", ";
+    names += policy::plan::obstacle_name(obstacle.obstacle);
+  }
+  return names;
+}
+
+}  // namespace ka::messages

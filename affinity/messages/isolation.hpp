@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which exclusive containers have their CPUs to themselves, and what stands against it.
+#pragma once
+
+#include <string>
+
+#include "policy/plan/isolation.hpp"
+
+namespace ka::messages {
+
+/// "CPU 2 also carries emulator, vhost".
+std::string obstacle_text(const policy::plan::NotIsolated& obstacle);
+
+/// The setting or the command that takes an obstacle away, of a sandbox.
+std::string remedy_text(const policy::plan::NotIsolated& obstacle, const std::string& sandbox);
+
+/// "container c1 (app) is isolated on CPUs 2-3", or what stands against it.
+std::string isolation_text(const policy::plan::ContainerIsolation& container);
+
+/// The obstacles' stable names, with ", " between; empty: it is isolated.
+std::string obstacle_names(const policy::plan::ContainerIsolation& container);
+
+}  // namespace ka::messages

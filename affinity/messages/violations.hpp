@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What verify says of a broken invariant.
+#pragma once
+
+#include <string>
+
+#include "policy/plan/guest.hpp"
+#include "policy/plan/invariants.hpp"
+
+namespace ka::messages {
+
+/// The predicate of a sentence: "may run on a CPU that is exclusive to another pod".
+std::string sentence(policy::plan::Breach breach);
+
+/// "in the guest, container c1 may run on CPUs 0-3 and was to run on 1"
+std::string sentence(const policy::plan::GuestBreach& breach);
+
+}  // namespace ka::messages
