@@ -199,7 +199,8 @@ void add_thread_results(json::array& results, const engine::SandboxView& view) {
     if (thread.facts.role == Role::kVcpu) continue;
     ++groups[{thread.facts.role, thread.wanted, is_away(thread)}];
   }
-  for (const auto& [group, number] : groups) results.emplace_back(messages::sentence(group, number));
+  for (const auto& [group, number] : groups)
+    results.emplace_back(messages::sentence(group, number));
   for (const engine::ThreadView& thread : view.threads) {
     const std::string name = "thread " + std::to_string(thread.facts.key.tid) + " (" +
                              std::string(policy::role_name(thread.facts.role)) + ")";

@@ -7,8 +7,8 @@
 #include "affinity/documents/specs.hpp"
 #include "base/files.hpp"
 #include "base/json/json.hpp"
-#include "guest-agent/host/address.hpp"
-#include "vmm/qmp/socket_path.hpp"
+#include "guest-agent/address/address.hpp"
+#include "vmm/address/qmp_socket.hpp"
 
 namespace ka::api {
 namespace {
@@ -96,7 +96,7 @@ base::Result<policy::ledger::Event> read_sandbox(policy::ledger::Source source,
   fields.finish();
   if (!complaint.empty()) return unexpected(complaint.error());
   if (!pod.qmp_socket.empty()) {
-    if (auto good = qmp::check_socket(pod.qmp_socket); !good) return unexpected(good.error());
+    if (auto good = vmm::check_qmp_socket(pod.qmp_socket); !good) return unexpected(good.error());
   }
   if (!pod.agent.empty()) {
     if (auto good = guest::parse_address(pod.agent); !good) return unexpected(good.error());

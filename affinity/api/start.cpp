@@ -38,7 +38,8 @@ json::object start_to_json(const engine::Engine& engine) {
   const policy::ledger::StartGate& gate = engine.gate();
   json::array warnings = start_warnings(engine);
   const bool is_done_without = gate.may_widen() && !gate.silent().empty();
-  if (is_done_without) warnings.emplace_back(messages::silent_text(gate, engine::Engine::kStartPatience));
+  if (is_done_without)
+    warnings.emplace_back(messages::silent_text(gate, engine::Engine::kStartPatience));
   json::array unsaved;
   for (const auto& [pod, reason] : engine.unsaved()) {
     unsaved.push_back({{"sandbox", pod}, {"reason", reason}});

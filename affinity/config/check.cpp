@@ -12,7 +12,7 @@
 #include "affinity/documents/settings.hpp"
 #include "affinity/messages/terms.hpp"
 #include "base/text.hpp"
-#include "vmm/libvirt/uri.hpp"
+#include "vmm/address/libvirt_uri.hpp"
 
 namespace ka::config {
 namespace {
@@ -95,7 +95,7 @@ std::string check_path(const std::string& text) {
 
 std::string check_uri(const std::string& text) {
   if (text.empty()) return {};
-  const auto good = libvirt::check_uri(text);
+  const auto good = vmm::check_libvirt_uri(text);
   return good ? "" : good.error().message;
 }
 

@@ -6,8 +6,8 @@
 
 #include "affinity/engine/apply.hpp"
 #include "affinity/engine/sandbox.hpp"
-#include "affinity/state/store.hpp"
 #include "affinity/messages/events.hpp"
+#include "affinity/state/store.hpp"
 
 namespace ka::engine {
 

@@ -66,8 +66,9 @@ base::Result<policy::ledger::Event> Engine::identified(policy::ledger::Event eve
 /// Its threads get back what they had, which may be more than they have.
 base::Result<void> Engine::check_removal(const std::string& id) const {
   if (gate_.may_widen() || find(id) == nullptr) return {};
-  return base::fail(base::ErrorCode::kUnavailable,
-                    "sandbox \"" + id + "\" cannot be given back yet: " + messages::waiting_text(gate_));
+  return base::fail(
+      base::ErrorCode::kUnavailable,
+      "sandbox \"" + id + "\" cannot be given back yet: " + messages::waiting_text(gate_));
 }
 
 base::Result<void> Engine::check_by_hand(const policy::ledger::OverrideSet& event) const {

@@ -51,7 +51,8 @@ void Engine::follow_isolation(Sandbox& sandbox) {
     if (!sandbox.announce(container.container, messages::obstacle_names(container))) continue;
     happened(
         container.isolated() ? EventKind::kContainerIsolated : EventKind::kContainerNotIsolated,
-        sandbox.id(), messages::isolation_text(container), messages::obstacle_names(container), container.container);
+        sandbox.id(), messages::isolation_text(container), messages::obstacle_names(container),
+        container.container);
   }
   sandbox.set_isolation(std::move(containers));
 }

@@ -45,8 +45,8 @@ Finding to_finding(const policy::plan::Violation& violation,
           violation.subject,
           {},
           actual_of(threads, violation),
-          violation.subject + thread_text(violation.tid) + ' ' + messages::sentence(violation.breach) + ": " +
-              policy::format_list(violation.cpus),
+          violation.subject + thread_text(violation.tid) + ' ' +
+              messages::sentence(violation.breach) + ": " + policy::format_list(violation.cpus),
           std::string(policy::plan::breach_name(violation.breach)),
           {}};
 }

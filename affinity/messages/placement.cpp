@@ -43,8 +43,8 @@ std::string sentence(const policy::GuestContainerState& state) {
            " by kata-agent, which does not tell what came of it";
   }
   text += " runs on guest CPUs " + policy::format_list(state.actual) + ", " +
-          counted(state.threads, "thread") +
-          " held by " + std::string(policy::guest_method_name(state.method));
+          counted(state.threads, "thread") + " held by " +
+          std::string(policy::guest_method_name(state.method));
   if (state.problem == policy::GuestProblem::kNone) return text;
   return text +
          ", and that is not as asked: " + std::string(policy::guest_problem_name(state.problem));

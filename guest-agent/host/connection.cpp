@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "guest-agent/host/connect.hpp"
+
 namespace ka::guest {
 namespace {
 

@@ -15,7 +15,7 @@
 
 #include "base/rpc/socket.hpp"
 #include "base/rpc/timer.hpp"
-#include "guest-agent/host/address.hpp"
+#include "guest-agent/address/address.hpp"
 
 namespace ka::guest {
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "guest-agent/host/connect.hpp"
+
 namespace ka::guest {
 namespace {
 
@@ -35,7 +37,7 @@ KataLink::~KataLink() = default;
 void KataLink::begin() {
   told_connected_ = false;
   done_.clear();
-  session_.emplace(address().opening(), address().port);
+  session_.emplace(opening_of(address()), address().port);
   connection_.send(session_->start());
   follow_deadline();
 }

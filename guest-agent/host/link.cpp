@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "guest-agent/host/connect.hpp"
+
 namespace ka::guest {
 
 Link::Link(boost::asio::io_context& io, Address address, Events events, Patience patience)
@@ -19,7 +21,7 @@ Link::~Link() = default;
 
 void Link::begin() {
   told_connected_ = false;
-  session_.emplace(address().opening(), address().port);
+  session_.emplace(opening_of(address()), address().port);
   connection_.send(session_->start());
   if (wishes_) wish(*wishes_);
   follow_deadline();

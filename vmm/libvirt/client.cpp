@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
-#include "vmm/libvirt/uri.hpp"
+#include "vmm/address/libvirt_uri.hpp"
 
 namespace ka::libvirt {
 namespace {
@@ -324,7 +324,7 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 Result<Client> Client::start(ClientOptions options, ClientHandlers handlers) {
-  if (auto good = check_uri(options.uri); !good) return unexpected(good.error());
+  if (auto good = vmm::check_libvirt_uri(options.uri); !good) return unexpected(good.error());
   auto library = Library::load();
   if (!library) return unexpected(library.error());
   auto shared = std::make_shared<Shared>();

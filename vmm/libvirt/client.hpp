@@ -68,8 +68,8 @@ struct ClientHandlers {
 
 class Client {
  public:
-  /// Loads libvirt and starts the thread. kInvalid for what check_uri() refuses, kUnavailable
-  /// without libvirt.
+  /// Loads libvirt and starts the thread. kInvalid for what vmm::check_libvirt_uri() refuses,
+  /// kUnavailable without libvirt.
   static base::Result<Client> start(ClientOptions options, ClientHandlers handlers);
 
   Client(const Client&) = delete;

@@ -18,10 +18,10 @@
 #include <optional>
 #include <utility>
 
+#include "vmm/address/qmp_socket.hpp"
 #include "vmm/qmp/answers.hpp"
 #include "vmm/qmp/intake.hpp"
 #include "vmm/qmp/session.hpp"
-#include "vmm/qmp/socket_path.hpp"
 
 namespace ka::qmp {
 namespace {
@@ -332,7 +332,7 @@ asio::awaitable<void> Client::Connection::keep_facts(std::shared_ptr<Connection>
 
 base::Result<Client> Client::start(asio::io_context& io, vmm::MonitorOptions options,
                                    ClientHandlers handlers) {
-  if (auto allowed = check_socket(options.socket); !allowed) {
+  if (auto allowed = vmm::check_qmp_socket(options.socket); !allowed) {
     return unexpected(std::move(allowed.error()));
   }
   auto connection = std::make_shared<Connection>(io, std::move(options), std::move(handlers));

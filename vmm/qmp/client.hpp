@@ -32,7 +32,7 @@ struct ClientHandlers {
 /// handler is called any more; a handler may destroy it.
 class Client {
  public:
-  /// Refuses what check_socket() refuses. Connects from within the io_context.
+  /// Refuses what vmm::check_qmp_socket() refuses. Connects from within the io_context.
   static base::Result<Client> start(boost::asio::io_context& io, vmm::MonitorOptions options,
                                     ClientHandlers handlers);
 

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "tests/catch.hpp"
+#include "vmm/address/libvirt_uri.hpp"
 #include "vmm/libvirt/numatune.hpp"
-#include "vmm/libvirt/uri.hpp"
 
 using namespace ka;
 using libvirt::Client;
@@ -96,14 +96,14 @@ Client start(const std::string& uri, Ears& ears) {
 TEST_CASE("libvirt: only a daemon of this machine is asked") {
   for (const char* good : {"qemu:///system", "qemu:///session", "test:///default",
                            "qemu+unix:///system?socket=/run/x", "ch:///system"}) {
-    CHECK(libvirt::check_uri(good));
+    CHECK(vmm::check_libvirt_uri(good));
   }
   for (const char* bad :
        {"", "hail", "system", "://", "qemu://node2/system", "qemu+ssh:///system",
         "qemu+ssh://root@node2/system", "qemu+tcp:///system", "qemu+tls:///system",
         "qemu+libssh2://h/system", "xen+ext:///", "qemu:", "qemu:/system"}) {
     CAPTURE(bad);
-    CHECK_FALSE(libvirt::check_uri(bad));
+    CHECK_FALSE(vmm::check_libvirt_uri(bad));
     CHECK_FALSE(Client::start({.uri = bad}, {}));
   }
 }

@@ -7,8 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/peers/qmp/scripted_qemu.hpp"
 #include "tests/temp_dir.hpp"
+#include "vmm/address/qmp_socket.hpp"
 #include "vmm/qmp/intake.hpp"
-#include "vmm/qmp/socket_path.hpp"
 
 using namespace ka;
 using namespace ka::qmp;
@@ -258,7 +258,7 @@ TEST_CASE("an io_context may end while a client waits") {
 TEST_CASE("Kata's own socket is refused by its name") {
   tests::TempDir dir;
   const auto refused = [](const std::filesystem::path& path) {
-    const auto checked = check_socket(path);
+    const auto checked = vmm::check_qmp_socket(path);
     return !checked && checked.error().code == base::ErrorCode::kInvalid;
   };
   CHECK(refused("/run/vc/vm/abc/qmp.sock"));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vmm/libvirt/uri.hpp"
+#include "vmm/address/libvirt_uri.hpp"
 
 #include <string>
 
-namespace ka::libvirt {
+namespace ka::vmm {
 namespace {
 
 auto refuse(std::string_view uri, const char* why) {
@@ -12,7 +12,7 @@ auto refuse(std::string_view uri, const char* why) {
 
 }  // namespace
 
-base::Result<void> check_uri(std::string_view uri) {
+base::Result<void> check_libvirt_uri(std::string_view uri) {
   constexpr std::string_view kMark = "://";
   const std::size_t mark = uri.find(kMark);
   if (mark == std::string_view::npos || mark == 0) {
@@ -29,4 +29,4 @@ base::Result<void> check_uri(std::string_view uri) {
   return {};
 }
 
-}  // namespace ka::libvirt
+}  // namespace ka::vmm

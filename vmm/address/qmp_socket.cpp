@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vmm/qmp/socket_path.hpp"
+#include "vmm/address/qmp_socket.hpp"
 
 #include <sys/un.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/text.hpp"
 
-namespace ka::qmp {
+namespace ka::vmm {
 namespace {
 
 // Go: virtcontainers/qemu.go (RunVMStoragePath), also below XDG_RUNTIME_DIR when rootless;
@@ -28,7 +28,7 @@ bool is_katas(const std::filesystem::path& socket) {
 
 }  // namespace
 
-base::Result<void> check_socket(const std::filesystem::path& socket) {
+base::Result<void> check_qmp_socket(const std::filesystem::path& socket) {
   const std::string name = socket.string();
   if (!socket.is_absolute()) {
     return base::fail(base::ErrorCode::kInvalid, '"' + name + "\" is no absolute path");
@@ -55,4 +55,4 @@ base::Result<void> check_socket(const std::filesystem::path& socket) {
   return {};
 }
 
-}  // namespace ka::qmp
+}  // namespace ka::vmm

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sockets we may connect to.
+// Which QMP sockets we may connect to.
 #pragma once
 
 #include <filesystem>
 
 #include "base/result.hpp"
 
-namespace ka::qmp {
+namespace ka::vmm {
 
 /// kInvalid, saying why, for the QMP socket that Kata made for itself: "qmp.sock" below run/vc/vm,
 /// run/kata or a containerd bundle, also by way of a symbolic link. QEMU serves one client a
 /// socket, Kata's shim holds that place for the VM's life, and a client that waits in the queue
 /// would take it should the shim ever reconnect. kInvalid also for a path that is not absolute,
 /// too long for a socket, not printable, or that is there and is no socket.
-base::Result<void> check_socket(const std::filesystem::path& socket);
+base::Result<void> check_qmp_socket(const std::filesystem::path& socket);
 
-}  // namespace ka::qmp
+}  // namespace ka::vmm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guest-agent/host/address.hpp"
+#include "guest-agent/address/address.hpp"
 
 // Before linux/vm_sockets.h, which takes it for granted.
 #include <sys/socket.h>
@@ -7,11 +7,9 @@
 #include <linux/vm_sockets.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 
 #include "base/text.hpp"
-#include "base/unix_socket.hpp"
 
 namespace ka::guest {
 namespace {
@@ -94,25 +92,7 @@ std::optional<Address> by_option(std::string_view name, std::string_view value,
   return std::nullopt;
 }
 
-base::Result<base::Fd> connect_vsock(const Address& address) {
-  sockaddr_vm target{};
-  target.svm_family = AF_VSOCK;
-  target.svm_cid = address.cid;
-  target.svm_port = address.port;
-  base::Fd fd(::socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const auto* generic = reinterpret_cast<const sockaddr*>(&target);
-  if (fd && (::connect(fd.get(), generic, sizeof target) == 0 || errno == EINPROGRESS)) return fd;
-  base::Error error = base::system_error(errno, "cannot connect to " + to_string(address));
-  if (error.code != ErrorCode::kPermission) error.code = ErrorCode::kUnavailable;
-  return unexpected(std::move(error));
-}
-
 }  // namespace
-
-Opening Address::opening() const {
-  if (kind == Kind::kHybrid) return Opening::kConnect;
-  return kind == Kind::kSerial ? Opening::kMark : Opening::kNone;
-}
 
 base::Result<Address> parse_address(std::string_view text) {
   Address address;
@@ -183,11 +163,6 @@ std::optional<Address> kata_agent_beside(const Address& ours) {
   Address address = ours;
   address.port = kKataPort;
   return address;
-}
-
-base::Result<base::Fd> connect(const Address& address) {
-  if (address.kind == Address::Kind::kVsock) return connect_vsock(address);
-  return base::connect_unix(address.path, SOCK_NONBLOCK);
 }
 
 }  // namespace ka::guest

@@ -9,9 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fd.hpp"
 #include "base/result.hpp"
-#include "guest-agent/host/opener.hpp"
 #include "guest-agent/protocol/limits.hpp"
 
 namespace ka::guest {
@@ -24,7 +22,6 @@ struct Address {
   std::string path;            ///< all but kVsock: a unix socket
 
   bool operator==(const Address&) const = default;
-  Opening opening() const;
 };
 
 /// "vsock://CID[:PORT]", "hvsock:///PATH[:PORT]" (as Kata writes them), "serial:///PATH" (the
@@ -43,8 +40,5 @@ std::optional<Address> address_beside(std::string_view kata_agent_url);
 
 /// kata-agent's address, by ours; absent where kata-agent is not to be reached like that.
 std::optional<Address> kata_agent_beside(const Address& ours);
-
-/// Connects without waiting: the connection may be on its way. kUnavailable, kPermission.
-base::Result<base::Fd> connect(const Address& address);
 
 }  // namespace ka::guest
