@@ -141,7 +141,7 @@ void add_setting_facts(Facts& facts, const engine::Options& options,
       kSource);
   facts.add("housekeeping is \"" + documents::housekeeping_text(settings.housekeeping) + '"',
             kSource);
-  for (const auto& [role, housekeeping] : settings.overrides) {
+  for (const auto& [role, housekeeping] : settings.housekeeping_by_role) {
     facts.add(std::string(policy::role_name(role)) + " is \"" +
                   documents::housekeeping_text(housekeeping) + '"',
               kSource);

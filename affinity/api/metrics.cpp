@@ -79,7 +79,7 @@ Totals add_up(const engine::Engine& engine) {
   for (const policy::plan::Obstacle obstacle : policy::plan::kObstacles) {
     totals.not_isolated[policy::plan::obstacle_name(obstacle)] = 0;
   }
-  for (const policy::Role role : policy::kRoles) totals.threads[policy::role_name(role)] = 0;
+  for (const policy::RoleInfo& info : policy::kRoles) totals.threads[info.name] = 0;
   for (const std::string& id : engine.sandbox_ids()) {
     const auto view = engine.view(id);
     if (!view) continue;

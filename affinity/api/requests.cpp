@@ -16,17 +16,24 @@ namespace {
 /// A pin with an end has it within a year; what is to hold longer has none.
 constexpr std::int64_t kMaxPinSeconds = 365LL * 24 * 60 * 60;
 
+/// `"vcpu", "emulator", ...`
+std::string pinnable_roles() {
+  std::string text;
+  for (const policy::RoleInfo& info : policy::kRoles) {
+    if (info.is_pinnable) text += (text.empty() ? "\"" : ", \"") + std::string(info.name) + '"';
+  }
+  return text;
+}
+
 /// The threads that a path names, without CPUs.
 base::Result<policy::ledger::Pin> read_threads(const std::string& role, const std::string& thread) {
-  constexpr policy::Role kPinnable[] = {policy::Role::kVcpu, policy::Role::kEmulator,
-                                        policy::Role::kIothread, policy::Role::kVhost};
   policy::ledger::Pin given;
-  const auto known = policy::parse_role(role);
-  if (!known || std::ranges::find(kPinnable, *known) == std::end(kPinnable)) {
+  const auto* known = std::ranges::find(policy::kRoles, role, &policy::RoleInfo::name);
+  if (known == std::end(policy::kRoles) || !known->is_pinnable) {
     return base::fail(base::ErrorCode::kNotFound,
-                      '"' + role + R"(" is not one of "vcpu", "emulator", "iothread", "vhost")");
+                      '"' + role + "\" is not one of " + pinnable_roles());
   }
-  given.role = *known;
+  given.role = known->role;
   if (given.role == policy::Role::kIothread) {
     given.iothread = thread;
   } else if (given.role == policy::Role::kVcpu) {

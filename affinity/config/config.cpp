@@ -63,9 +63,11 @@ policy::plan::Settings make_settings(const Values& values) {
   policy::plan::Settings settings;
   settings.vcpu_pinning = *documents::parse_vcpu_pinning(values.text("vcpu_pinning"));
   settings.housekeeping = *documents::parse_housekeeping(values.text("housekeeping"));
-  for (const policy::Role role : documents::kHousekeepingRoles) {
-    const std::string text = values.text(std::string(policy::role_name(role)));
-    if (!text.empty()) settings.overrides[role] = *documents::parse_housekeeping(text);
+  for (const policy::RoleInfo& info : policy::kRoles) {
+    if (!info.has_setting) continue;
+    const std::string text = values.text(std::string(info.name));
+    if (text.empty()) continue;
+    settings.housekeeping_by_role[info.role] = *documents::parse_housekeeping(text);
   }
   settings.guest = {.agent = *documents::parse_guest_agent(values.text("guest")),
                     .move_interrupts = values.text("guest_irqs") == "floating",

@@ -39,7 +39,7 @@ bool has_arrived(const engine::MemoryView& memory, const policy::NodeSet& nodes)
 }  // namespace
 
 libvirt::Pins to_pins(const policy::plan::SandboxPlan& plan) {
-  libvirt::Pins pins{.vcpus = {}, .emulator = plan.emulator, .iothreads = {}};
+  libvirt::Pins pins{.vcpus = {}, .emulator = plan.roles[policy::Role::kEmulator], .iothreads = {}};
   for (const policy::plan::VcpuPlan& vcpu : plan.vcpus) {
     if (vcpu.placed) pins.vcpus[vcpu.index] = vcpu.cpus;
   }

@@ -44,16 +44,6 @@ boost::json::array sentences(const std::vector<policy::plan::Note>& notes) {
   return array;
 }
 
-/// The sets of everything that is no vCPU, by the names of their fields.
-constexpr std::pair<std::string_view, policy::CpuSet SandboxPlan::*> kSets[] = {
-    {"housekeeping", &SandboxPlan::housekeeping},
-    {"emulator", &SandboxPlan::emulator},
-    {"iothread", &SandboxPlan::iothread},
-    {"vhost", &SandboxPlan::vhost},
-    {"virtiofsd", &SandboxPlan::virtiofsd},
-    {"shim", &SandboxPlan::shim},
-    {"helpers", &SandboxPlan::helpers}};
-
 VcpuPlan read_vcpu(const boost::json::value& value, const std::string& path,
                    base::Complaint& complaint) {
   VcpuPlan vcpu;
@@ -114,7 +104,10 @@ SandboxPlan read_sandbox(const boost::json::value& value, const std::string& pat
   fields.read("pod_uid", plan.pod_uid);
   fields.read("mask", plan.mask);
   fields.read("mems", plan.mems);
-  for (const auto& [name, set] : kSets) fields.read(name, plan.*set);
+  fields.read("housekeeping", plan.housekeeping);
+  for (const policy::RoleInfo& info : policy::kRoles) {
+    if (!policy::goes_with_vcpu(info.role)) fields.read(info.plan_field, plan.roles[info.role]);
+  }
   fields.read("cgroup_wanted", plan.cgroup);
   read_sets(fields, "iothreads", plan.iothreads, complaint);
   read_sets(fields, "interrupts", plan.interrupts, complaint);
@@ -143,7 +136,11 @@ boost::json::object placements_to_json(const SandboxPlan& plan) {
   boost::json::array vcpus;
   for (const VcpuPlan& vcpu : plan.vcpus) vcpus.push_back(vcpu_to_json(vcpu));
   object["vcpus"] = std::move(vcpus);
-  for (const auto& [name, set] : kSets) object[name] = policy::format_list(plan.*set);
+  object["housekeeping"] = policy::format_list(plan.housekeeping);
+  for (const policy::RoleInfo& info : policy::kRoles) {
+    if (policy::goes_with_vcpu(info.role)) continue;
+    object[info.plan_field] = policy::format_list(plan.roles[info.role]);
+  }
   if (!plan.cgroup.empty()) object["cgroup_wanted"] = policy::format_list(plan.cgroup);
   object["iothreads"] = to_json(plan.iothreads);
   if (!plan.interrupts.empty()) object["interrupts"] = to_json(plan.interrupts);

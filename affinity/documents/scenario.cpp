@@ -59,9 +59,9 @@ policy::plan::Settings read_settings(const boost::json::value& value, const std:
   }
   read_housekeeping(fields, "housekeeping", settings.housekeeping);
   settings.manage_cgroup = read_manage_cgroup(fields);
-  for (const policy::Role role : kHousekeepingRoles) {
-    const std::string_view name = policy::role_name(role);
-    if (fields.find(name) != nullptr) read_housekeeping(fields, name, settings.overrides[role]);
+  for (const policy::RoleInfo& info : policy::kRoles) {
+    if (!info.has_setting || fields.find(info.name) == nullptr) continue;
+    read_housekeeping(fields, info.name, settings.housekeeping_by_role[info.role]);
   }
   fields.finish();
   return settings;
@@ -117,8 +117,9 @@ std::vector<std::string> read_threads(const boost::json::value& value, const std
   std::vector<std::string> iothreads;
   base::Fields fields(value, path, complaint);
   int count = 0;
-  for (const std::string_view name : {"emulator", "vhost", "virtiofsd", "shim", "helpers"}) {
-    fields.read(name, count);
+  for (const policy::RoleInfo& info : policy::kRoles) {
+    const bool is_counted = info.role != policy::Role::kIothread;
+    if (is_counted && !policy::goes_with_vcpu(info.role)) fields.read(info.plan_field, count);
   }
   fields.read("iothreads", iothreads);
   fields.finish();

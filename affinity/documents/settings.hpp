@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "policy/facts/sandbox.hpp"
 #include "policy/plan/settings.hpp"
 
 namespace ka::documents {
@@ -23,10 +22,5 @@ std::string_view guest_agent_name(policy::plan::GuestAgent agent);
 /// "sandbox", "shared-pool", "isolate", or a cpuset that is not empty.
 base::Result<policy::plan::Housekeeping> parse_housekeeping(std::string_view text);
 std::string housekeeping_text(const policy::plan::Housekeeping& housekeeping);
-
-/// The roles that may have a housekeeping of their own, by the names of their keys.
-inline constexpr policy::Role kHousekeepingRoles[] = {
-    policy::Role::kEmulator, policy::Role::kIothread, policy::Role::kVhost,
-    policy::Role::kVirtiofsd, policy::Role::kShim};
 
 }  // namespace ka::documents

@@ -342,8 +342,7 @@ std::map<Role, CpuSet> Sandbox::cgroups_by_role() const {
   std::map<Role, CpuSet> cgroups;
   for (const auto& thread : seen_.threads) {
     const CpuSet* allowed = reachable_for(thread);
-    const bool goes_with_vcpus = thread.role == Role::kVcpu || thread.role == Role::kPit;
-    if (goes_with_vcpus || allowed == nullptr) continue;
+    if (policy::goes_with_vcpu(thread.role) || allowed == nullptr) continue;
     const auto [entry, added] = cgroups.try_emplace(thread.role, *allowed);
     if (!added && entry->second.intersects(*allowed)) entry->second &= *allowed;
   }

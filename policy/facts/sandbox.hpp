@@ -8,11 +8,11 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/interrupts.hpp"
+#include "policy/facts/role.hpp"
 
 namespace ka::policy {
 
@@ -42,17 +42,6 @@ struct VcpuFacts {
 
   bool operator==(const VcpuFacts&) const = default;
 };
-
-/// What a thread is for.
-enum class Role { kVcpu, kEmulator, kIothread, kVhost, kPit, kVirtiofsd, kShim, kHelper };
-
-inline constexpr Role kRoles[] = {Role::kVcpu, Role::kEmulator,  Role::kIothread, Role::kVhost,
-                                  Role::kPit,  Role::kVirtiofsd, Role::kShim,     Role::kHelper};
-
-/// "vcpu", "emulator", "iothread", "vhost", "kvm-pit" (KVM's timer, a kernel thread that goes with
-/// vCPU 0), "virtiofsd", "shim", "helper".
-std::string_view role_name(Role role);
-std::optional<Role> parse_role(std::string_view name);
 
 /// A thread that cannot be mistaken for a later one with the same number.
 struct ThreadKey {

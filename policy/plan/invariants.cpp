@@ -120,7 +120,7 @@ bool Checker::by_hand(const Placement& placement) const {
 }
 
 const VcpuPlan* Checker::dedicated(const Placement& placement) const {
-  if (placement.role != Role::kVcpu && placement.role != Role::kPit) return nullptr;
+  if (!goes_with_vcpu(placement.role)) return nullptr;
   const VcpuPlan* vcpu = plan_.find_vcpu(placement.vcpu_index);
   return vcpu == nullptr || vcpu->role != VcpuRole::kDedicated ? nullptr : vcpu;
 }
@@ -141,10 +141,8 @@ CpuSet Checker::allowed(Role role) const {
 
 /// The CPUs beyond the sandbox's own that the settings name for a role and its cgroup allows.
 CpuSet Checker::elsewhere(Role role) const {
-  const auto own = settings_.overrides.find(role);
-  const Housekeeping& wanted =
-      own == settings_.overrides.end() ? settings_.housekeeping : own->second;
-  return beyond_own(node_, wanted) & survey(node_, sandbox_, role).reachable;
+  const CpuSet wanted = beyond_own(node_, settings_.housekeeping_of(role));
+  return wanted & survey(node_, sandbox_, role).reachable;
 }
 
 void Checker::check_placements(const std::vector<Placement>& placements) {
@@ -344,15 +342,11 @@ std::vector<Placement> placements_of(const SandboxPlan& plan) {
       placements.push_back({Role::kVcpu, vcpu.index, {}, vcpu.cpus});
     }
   }
-  add_placement(placements, Role::kEmulator, {}, plan.emulator);
-  add_placement(placements, Role::kIothread, {}, plan.iothread);
-  for (const auto& [id, cpus] : plan.iothreads) {
-    add_placement(placements, Role::kIothread, id, cpus);
+  for (const RoleInfo& info : kRoles) {
+    add_placement(placements, info.role, {}, plan.roles[info.role]);
+    if (info.role != Role::kIothread) continue;
+    for (const auto& [id, cpus] : plan.iothreads) add_placement(placements, info.role, id, cpus);
   }
-  add_placement(placements, Role::kVhost, {}, plan.vhost);
-  add_placement(placements, Role::kVirtiofsd, {}, plan.virtiofsd);
-  add_placement(placements, Role::kShim, {}, plan.shim);
-  add_placement(placements, Role::kHelper, {}, plan.helpers);
   return placements;
 }
 

@@ -194,7 +194,7 @@ void Judge::check_thread(const ContainerFacts& owner, const ContainerPlan& plann
 /// container and its app); KVM's timer goes with its vCPU.
 bool Judge::serves(const ContainerFacts& owner, const ContainerPlan& planned,
                    const ThreadFacts& thread) const {
-  if (thread.role != Role::kVcpu && thread.role != Role::kPit) return false;
+  if (!goes_with_vcpu(thread.role)) return false;
   const VcpuPlan* vcpu = plan_.find_vcpu(thread.vcpu_index);
   if (vcpu == nullptr) return false;
   if (vcpu->container.empty()) return !pins(settings_) && planned.vcpus.contains(vcpu->index);

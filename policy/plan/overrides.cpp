@@ -17,33 +17,19 @@ std::vector<CpuSet*> iothread_sets(SandboxPlan& plan, const std::string& id) {
   for (auto& [known, cpus] : plan.iothreads) {
     if (id.empty() || id == known) sets.push_back(&cpus);
   }
-  if (id.empty()) sets.push_back(&plan.iothread);
+  if (id.empty()) sets.push_back(&plan.roles[Role::kIothread]);
   return sets;
 }
 
 /// The sets that an override speaks of; none for a thread that is not there.
 std::vector<CpuSet*> targets(SandboxPlan& plan, const Override& given) {
-  switch (given.role) {
-    case Role::kVcpu: {
-      VcpuPlan* vcpu = find_vcpu(plan, given.vcpu_index);
-      return vcpu == nullptr ? std::vector<CpuSet*>{} : std::vector<CpuSet*>{&vcpu->cpus};
-    }
-    case Role::kIothread:
-      return iothread_sets(plan, given.iothread);
-    case Role::kEmulator:
-      return {&plan.emulator};
-    case Role::kVhost:
-      return {&plan.vhost};
-    case Role::kVirtiofsd:
-      return {&plan.virtiofsd};
-    case Role::kShim:
-      return {&plan.shim};
-    case Role::kHelper:
-      return {&plan.helpers};
-    case Role::kPit:  // its vCPU is what can be moved
-      return {};
+  if (given.role == Role::kVcpu) {
+    VcpuPlan* vcpu = find_vcpu(plan, given.vcpu_index);
+    return vcpu == nullptr ? std::vector<CpuSet*>{} : std::vector<CpuSet*>{&vcpu->cpus};
   }
-  return {};
+  if (given.role == Role::kIothread) return iothread_sets(plan, given.iothread);
+  if (goes_with_vcpu(given.role)) return {};  // its vCPU is what can be moved
+  return {&plan.roles[given.role]};
 }
 
 void apply(const Override& given, const CpuSet& reachable, SandboxPlan& plan, Notes& notes) {

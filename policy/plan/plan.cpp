@@ -20,7 +20,7 @@ bool wants_isolate(const Settings& settings) {
     return h.kind == Housekeeping::Kind::kIsolate;
   };
   return isolates(settings.housekeeping) ||
-         std::ranges::any_of(settings.overrides,
+         std::ranges::any_of(settings.housekeeping_by_role,
                              [&](const auto& entry) { return isolates(entry.second); });
 }
 
@@ -250,12 +250,11 @@ CpuSet Planner::thread_set(Role role) {
 
 /// Of a role that has a setting or a cgroup of its own; else it keeps house with all others.
 Region Planner::region_of(Role role) {
-  const auto own = settings_.overrides.find(role);
-  const bool is_own = own != settings_.overrides.end();
+  const bool is_own = settings_.housekeeping_by_role.contains(role);
   if (!is_own && !sandbox_.cgroup_by_role.contains(role)) return common_;
   return resolve_housekeeping(node_, survey(node_, sandbox_, role), assignment_,
-                              is_own ? own->second : settings_.housekeeping,
-                              std::string(role_name(role)), notes_);
+                              settings_.housekeeping_of(role), std::string(role_name(role)),
+                              notes_);
 }
 
 /// Remembers who cannot keep house where the settings say.
@@ -274,13 +273,12 @@ void Planner::place_threads() {
   if (wants_isolate(settings_) && !slots_.empty() && assignment_.set_aside.empty()) {
     notes_.warn({Code::kIsolateImpossible, sandbox_.id, ground_.permitted, 0});
   }
-  plan_.emulator = thread_set(Role::kEmulator);
-  plan_.iothread = thread_set(Role::kIothread);
-  for (const std::string& id : sandbox_.iothreads) plan_.iothreads[id] = plan_.iothread;
-  plan_.vhost = thread_set(Role::kVhost);
-  plan_.virtiofsd = thread_set(Role::kVirtiofsd);
-  plan_.shim = thread_set(Role::kShim);
-  plan_.helpers = thread_set(Role::kHelper);
+  for (const RoleInfo& info : kRoles) {
+    if (!goes_with_vcpu(info.role)) plan_.roles[info.role] = thread_set(info.role);
+  }
+  for (const std::string& id : sandbox_.iothreads) {
+    plan_.iothreads[id] = plan_.roles[Role::kIothread];
+  }
 }
 
 void Planner::place_interrupts() {
@@ -390,28 +388,13 @@ const VcpuPlan* SandboxPlan::find_vcpu(int index) const {
 }
 
 const CpuSet* SandboxPlan::cpus_for(const ThreadFacts& thread) const {
-  switch (thread.role) {
-    case Role::kPit:
-    case Role::kVcpu: {
-      const VcpuPlan* vcpu = find_vcpu(thread.vcpu_index);
-      return vcpu == nullptr || !vcpu->placed ? nullptr : &vcpu->cpus;
-    }
-    case Role::kIothread: {
-      const auto known = iothreads.find(thread.name);
-      return known == iothreads.end() ? &iothread : &known->second;
-    }
-    case Role::kEmulator:
-      return &emulator;
-    case Role::kVhost:
-      return &vhost;
-    case Role::kVirtiofsd:
-      return &virtiofsd;
-    case Role::kShim:
-      return &shim;
-    case Role::kHelper:
-      return &helpers;
+  if (goes_with_vcpu(thread.role)) {
+    const VcpuPlan* vcpu = find_vcpu(thread.vcpu_index);
+    return vcpu == nullptr || !vcpu->placed ? nullptr : &vcpu->cpus;
   }
-  return nullptr;
+  const auto known = iothreads.find(thread.name);
+  const bool by_id = thread.role == Role::kIothread && known != iothreads.end();
+  return by_id ? &known->second : &roles[thread.role];
 }
 
 SandboxPlan plan_sandbox(const NodeView& node, const SandboxFacts& sandbox,

@@ -96,10 +96,9 @@ struct SandboxPlan {
   NodeSet mems;                 ///< the OR of the containers' mems, else the nodes of the mask
   CpuSet housekeeping;          ///< the default set of everything but dedicated vCPUs
   std::vector<VcpuPlan> vcpus;  ///< by index
-  CpuSet emulator;
+  /// None of a role that goes with a vCPU; of kIothread: for iothreads whose id is not known.
+  ByRole<CpuSet> roles;
   std::map<std::string, CpuSet> iothreads;  ///< by iothread id
-  CpuSet iothread;                          ///< for iothreads whose id is not known
-  CpuSet vhost, virtiofsd, shim, helpers;
   /// Of passed-through devices, by the device's id; none for those that are left alone.
   std::map<std::string, CpuSet> interrupts;
   CpuSet cgroup;                          ///< what its cgroup is to allow; empty: not ours to say

@@ -54,8 +54,14 @@ struct GuestSettings {
 struct Settings {
   VcpuPinning vcpu_pinning = VcpuPinning::kDedicated;
   Housekeeping housekeeping;
-  /// Own housekeeping of a role: emulator, iothread, vhost, virtiofsd, shim.
-  std::map<Role, Housekeeping> overrides;
+  /// Of the roles that have one of their own (RoleInfo::has_setting), in place of `housekeeping`.
+  std::map<Role, Housekeeping> housekeeping_by_role;
+
+  const Housekeeping& housekeeping_of(Role role) const {
+    const auto own = housekeeping_by_role.find(role);
+    return own == housekeeping_by_role.end() ? housekeeping : own->second;
+  }
+
   GuestSettings guest;
   bool move_memory = false;    ///< memory = "migrate": it follows the CPUs
   bool manage_cgroup = false;  ///< cgroup = "manage": its cpuset follows the plan

@@ -171,7 +171,7 @@ Outline outline(const policy::plan::SandboxPlan& plan) {
                     (vcpu.role == policy::plan::VcpuRole::kDedicated ? "!" : ""));
   }
   std::ranges::sort(vcpus);
-  return {plan.mask, plan.housekeeping, plan.emulator, vcpus};
+  return {plan.mask, plan.housekeeping, plan.roles[policy::Role::kEmulator], vcpus};
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ bool pins(const Settings& settings) {
 bool isolates(const Settings& settings) {
   const auto isolate = [](const Housekeeping& h) { return h.kind == Housekeeping::Kind::kIsolate; };
   return isolate(settings.housekeeping) ||
-         std::ranges::any_of(settings.overrides, [&](auto& o) { return isolate(o.second); });
+         std::ranges::any_of(settings.housekeeping_by_role,
+                             [&](auto& o) { return isolate(o.second); });
 }
 
 CpuSet usable_by(const World& world, const NodeView& view, const SandboxFacts& facts) {
@@ -213,10 +214,10 @@ TEST_CASE("threads stay off CPUs of others, and dedicated vCPUs have theirs alon
         taken |= vcpu.cpus;
         dedicated |= vcpu.cpus;
       }
-      for (const CpuSet* set : {&sandbox.emulator, &sandbox.iothread, &sandbox.vhost,
-                                &sandbox.virtiofsd, &sandbox.shim, &sandbox.helpers}) {
-        RC_ASSERT(!set->intersects(views[i].exclusive_to_others));
-        const bool alone = !set->intersects(dedicated);
+      for (const RoleInfo& info : kRoles) {
+        const CpuSet& set = sandbox.roles[info.role];
+        RC_ASSERT(!set.intersects(views[i].exclusive_to_others));
+        const bool alone = !set.intersects(dedicated);
         const bool said = std::ranges::any_of(
             sandbox.warnings, [](const Note& note) { return note.code == Code::kNotIsolated; });
         RC_ASSERT(alone || said || !world.node.sandboxes[i].overrides.empty());

@@ -169,10 +169,10 @@ std::optional<CpuSet> any_cgroup(const Topology& topology, const SandboxFacts& s
 /// Shim and virtiofsd outside the sandbox's cgroup, or with version 1 all but the vCPUs.
 std::map<Role, CpuSet> any_cgroups_by_role(const Topology& topology, const SandboxFacts& sandbox) {
   std::map<Role, CpuSet> cgroups;
-  for (const Role role : kRoles) {
-    if (role == Role::kVcpu || role == Role::kPit || !once_in(4)) continue;
+  for (const RoleInfo& info : kRoles) {
+    if (goes_with_vcpu(info.role) || !once_in(4)) continue;
     const CpuSet some = any_cgroup(topology, sandbox).value_or(topology.all());
-    cgroups[role] = some.empty() ? topology.all() : some;
+    cgroups[info.role] = some.empty() ? topology.all() : some;
   }
   return cgroups;
 }
@@ -195,7 +195,7 @@ std::vector<Override> any_overrides(const Topology& topology, const SandboxFacts
   std::vector<Override> overrides;
   while (once_in(8)) {
     Override given;
-    given.role = *rc::gen::elementOf(std::vector<Role>(std::begin(kRoles), std::end(kRoles)));
+    given.role = kRoles[any_int(0, static_cast<int>(std::size(kRoles)) - 1)].role;
     given.cpus = any_cpus(topology.all(), 3);
     const bool vcpu = given.role == Role::kVcpu && !sandbox.vcpus.empty();
     if (vcpu) given.vcpu_index = (*rc::gen::elementOf(sandbox.vcpus)).index;
@@ -241,7 +241,7 @@ Settings any_settings(const Topology& topology) {
   while (once_in(5)) {
     const Role role = *rc::gen::element(Role::kEmulator, Role::kIothread, Role::kVhost,
                                         Role::kVirtiofsd, Role::kShim);
-    settings.overrides[role] = any_housekeeping(topology);
+    settings.housekeeping_by_role[role] = any_housekeeping(topology);
   }
   return settings;
 }
@@ -378,7 +378,7 @@ std::ostream& operator<<(std::ostream& out, const World& world) {
       << " elsewhere=" << format_list(world.node.exclusive_elsewhere)
       << "\npinning=" << static_cast<int>(world.settings.vcpu_pinning) << " housekeeping=";
   print_housekeeping(out, world.settings.housekeeping);
-  for (const auto& [role, housekeeping] : world.settings.overrides) {
+  for (const auto& [role, housekeeping] : world.settings.housekeeping_by_role) {
     out << ' ' << role_name(role) << '=';
     print_housekeeping(out, housekeeping);
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <ranges>
 #include <utility>
 
@@ -102,8 +103,25 @@ std::vector<policy::ProcessId> kernel_threads(const std::filesystem::path& proc,
   return found;
 }
 
-bool is_virtiofsd(const std::filesystem::path& proc, int pid, std::string_view comm) {
-  return comm == "virtiofsd" || program_name(proc, pid) == "virtiofsd";
+struct Program {
+  std::string_view name;
+  Role role;
+};
+
+/// Programs beside a VMM whose threads have a role of their own.
+constexpr Program kPrograms[] = {
+    {"virtiofsd", Role::kVirtiofsd},
+};
+
+std::optional<Role> find_program(std::string_view name) {
+  const auto* found = std::ranges::find(kPrograms, name, &Program::name);
+  return found == std::end(kPrograms) ? std::nullopt : std::optional(found->role);
+}
+
+/// By the process's name, else by the file that it runs; kHelper for any other program.
+Role role_of_program(const std::filesystem::path& proc, int pid, std::string_view comm) {
+  if (const auto role = find_program(comm)) return *role;
+  return find_program(program_name(proc, pid)).value_or(Role::kHelper);
 }
 
 /// Subdirectories of a cgroup. cgroupfs counts them as links, so that most need no listing.
@@ -156,8 +174,7 @@ Role role_of_process(const std::filesystem::path& proc, const SeenProcess& proce
   if (process.ppid == kKthreadd && works_for(process.comm, vmm_threads)) return Role::kVhost;
   if (process.ppid == kKthreadd && is_pit_of(process.comm, vmm_threads)) return Role::kPit;
   if (is_shim(proc, process.pid, process.comm)) return Role::kShim;
-  if (is_virtiofsd(proc, process.pid, process.comm)) return Role::kVirtiofsd;
-  return Role::kHelper;
+  return role_of_program(proc, process.pid, process.comm);
 }
 
 std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Trouble& trouble) {
@@ -210,7 +227,8 @@ std::vector<policy::ProcessId> virtiofsd_children(const std::filesystem::path& p
     for (const int child : children(proc, parent, trouble)) {
       const auto stat = base::ProcFs(proc).stat(child);
       trouble.note(stat);
-      if (!stat || stat->ppid != parent || !is_virtiofsd(proc, child, stat->comm)) continue;
+      if (!stat || stat->ppid != parent) continue;
+      if (role_of_program(proc, child, stat->comm) != Role::kVirtiofsd) continue;
       found.push_back({child, stat->start_time});
       open.push_back(child);
     }

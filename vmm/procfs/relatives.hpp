@@ -22,8 +22,8 @@ namespace ka::vmm {
 std::string program_name(const std::filesystem::path& proc, int pid);
 
 /// kShim for containerd-shim-* (not runc's: above a VMM it is the shim of the container that the
-/// VMM runs in), kVirtiofsd for virtiofsd, kVhost for a vhost kernel thread that works for one of
-/// `vmm_threads`, kPit for KVM's timer of its VM, else kHelper.
+/// VMM runs in), that of its program (virtiofsd), kVhost for a vhost kernel thread that works for
+/// one of `vmm_threads`, kPit for KVM's timer of its VM, else kHelper.
 policy::Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
                              std::span<const SeenThread> vmm_threads);
 

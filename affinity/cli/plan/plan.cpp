@@ -54,6 +54,17 @@ std::string line(const std::string& thread, const policy::CpuSet& cpus) {
   return line(thread, "", policy::format_list(cpus), "");
 }
 
+/// iothreads by their ids; nothing of threads that go with a vCPU.
+std::string describe_role(const policy::plan::SandboxPlan& plan, const policy::RoleInfo& info) {
+  if (policy::goes_with_vcpu(info.role)) return {};
+  if (info.role != policy::Role::kIothread) {
+    return line(std::string(info.plan_field), plan.roles[info.role]);
+  }
+  std::string text;
+  for (const auto& [id, cpus] : plan.iothreads) text += line("iothread " + id, cpus);
+  return text;
+}
+
 std::string describe_threads(const policy::plan::SandboxPlan& plan) {
   std::string text;
   for (const policy::plan::VcpuPlan& vcpu : plan.vcpus) {
@@ -61,12 +72,8 @@ std::string describe_threads(const policy::plan::SandboxPlan& plan) {
     text += line(fmt::format("vCPU {}", vcpu.index), dedicated ? "dedicated" : "floating",
                  policy::format_list(vcpu.cpus), vcpu.container);
   }
-  text += line("emulator", plan.emulator);
-  for (const auto& [id, cpus] : plan.iothreads) text += line("iothread " + id, cpus);
-  text += line("vhost", plan.vhost);
-  text += line("virtiofsd", plan.virtiofsd);
-  text += line("shim", plan.shim);
-  return text + line("helpers", plan.helpers);
+  for (const policy::RoleInfo& info : policy::kRoles) text += describe_role(plan, info);
+  return text;
 }
 
 std::string describe(const policy::plan::SandboxPlan& plan) {

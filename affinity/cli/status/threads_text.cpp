@@ -10,6 +10,7 @@
 
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/status/describe.hpp"
+#include "policy/facts/role.hpp"
 
 namespace ka::cli {
 namespace {
@@ -66,17 +67,19 @@ Row to_row(const json::value& sandbox, const json::value& thread) {
   return row;
 }
 
-/// Roles in the order in which they are shown.
-constexpr std::string_view kOrder[] = {"vcpu",     "kvm-pit",   "iothread", "vhost",
-                                       "emulator", "virtiofsd", "shim",     "helper"};
+/// Where a role is shown; last one that a newer daemon has.
+int rank_of(std::string_view name) {
+  const auto* found = std::ranges::find(policy::kRoles, name, &policy::RoleInfo::name);
+  return found == std::end(policy::kRoles) ? static_cast<int>(std::size(policy::kRoles))
+                                           : found->rank;
+}
 
 /// vCPUs by their index, the others by tid; threads of which the same is true in one row.
 std::vector<Row> rows_of(const json::value& sandbox) {
   std::vector<const json::value*> threads;
   for (const json::value& thread : array_of(sandbox, "threads")) threads.push_back(&thread);
   const auto rank = [](const json::value* thread) {
-    const auto* place = std::ranges::find(kOrder, text_of(*thread, "role"));
-    return std::pair(place - std::begin(kOrder), number_of(*thread, "vcpu"));
+    return std::pair(rank_of(text_of(*thread, "role")), number_of(*thread, "vcpu"));
   };
   std::ranges::stable_sort(threads, {}, rank);
   std::vector<Row> rows;

@@ -110,7 +110,7 @@ vhost = "6"
   CHECK(config->mode == config::Mode::kObserve);
   CHECK(config->defaults.vcpu_pinning == policy::plan::VcpuPinning::kBalanced);
   CHECK(config->defaults.housekeeping.kind == Kind::kSharedPool);
-  const auto& roles = config->defaults.overrides;
+  const auto& roles = config->defaults.housekeeping_by_role;
   CHECK(roles.size() == 5);
   CHECK(roles.at(policy::Role::kEmulator).cpus == CpuSet{0, 1});
   CHECK(roles.at(policy::Role::kIothread).kind == Kind::kSandbox);
@@ -129,7 +129,7 @@ vhost = "6"
   REQUIRE(config->by_handler.size() == 1);
   auto expected = config->defaults;
   expected.vcpu_pinning = policy::plan::VcpuPinning::kMask;
-  expected.overrides[policy::Role::kVhost] = {Kind::kCpus, {6}};
+  expected.housekeeping_by_role[policy::Role::kVhost] = {Kind::kCpus, {6}};
   expected.guest.environment = false;
   CHECK(config->by_handler.at("kata-qemu") == expected);
 }
@@ -229,12 +229,12 @@ TEST_CASE("drop-ins are merged in name order, key by key") {
   root.write("etc/kata-containers/config.d/directory/ignored.toml", "not toml");
   const auto config = config::load_config(std::nullopt, root.path());
   REQUIRE(config);
-  const auto& roles = config->defaults.overrides;
+  const auto& roles = config->defaults.housekeeping_by_role;
   CHECK(roles.at(policy::Role::kEmulator).cpus == CpuSet{1});
   CHECK(roles.at(policy::Role::kShim).cpus == CpuSet{2});
   CHECK(roles.at(policy::Role::kVhost).cpus == CpuSet{3});
-  CHECK(config->by_handler.at("a").overrides.at(policy::Role::kShim).cpus == CpuSet{4});
-  CHECK(config->by_handler.at("a").overrides.at(policy::Role::kVhost).cpus == CpuSet{3});
+  CHECK(config->by_handler.at("a").housekeeping_by_role.at(policy::Role::kShim).cpus == CpuSet{4});
+  CHECK(config->by_handler.at("a").housekeeping_by_role.at(policy::Role::kVhost).cpus == CpuSet{3});
   REQUIRE(config->files.size() == 4);
   CHECK(config->files[0] == root.path() / kMain);
   CHECK(config->files[1].filename() == "10-kata.toml");
@@ -257,7 +257,7 @@ TEST_CASE("the first file in Kata's order that has an affinity table counts") {
   const auto vhost = [&root] {
     const auto config = config::load_config(std::nullopt, root.path());
     REQUIRE(config);
-    return config->defaults.overrides.at(policy::Role::kVhost).cpus;
+    return config->defaults.housekeeping_by_role.at(policy::Role::kVhost).cpus;
   };
   root.write(kMain, "[runtime]\n");
   CHECK(vhost() == CpuSet{3});
@@ -277,7 +277,7 @@ TEST_CASE("drop-ins are looked for beside the file that a link leads to") {
   root.link(kMain, "../../opt/kata/configuration-qemu.toml");
   const auto config = config::load_config(std::nullopt, root.path());
   REQUIRE(config);
-  CHECK(config->defaults.overrides.at(policy::Role::kVhost).cpus == CpuSet{5});
+  CHECK(config->defaults.housekeeping_by_role.at(policy::Role::kVhost).cpus == CpuSet{5});
 }
 
 TEST_CASE("a file that was named must be there") {

@@ -25,9 +25,10 @@ policy::plan::SandboxPlan example() {
   plan.housekeeping = {0, 1};
   plan.vcpus = {{.index = 0, .cpus = {0, 1}, .placed = false},
                 {1, {2}, policy::plan::VcpuRole::kDedicated, "c1", true}};
-  plan.emulator = plan.iothread = plan.vhost = {0, 1};
-  plan.virtiofsd = {0};
-  plan.shim = {1};
+  plan.roles[policy::Role::kEmulator] = plan.roles[policy::Role::kIothread] =
+      plan.roles[policy::Role::kVhost] = {0, 1};
+  plan.roles[policy::Role::kVirtiofsd] = {0};
+  plan.roles[policy::Role::kShim] = {1};
   plan.iothreads = {{"io1", {0, 1}}};
   plan.interrupts = {{"0000:01:00.0", {2}}};
   plan.containers = {{"c1", "app", {1}, true}};

@@ -55,9 +55,9 @@ TEST_CASE("the documented scenario is understood, field by field") {
   CHECK(snapshot.topology == machine());
   CHECK(settings.vcpu_pinning == policy::plan::VcpuPinning::kBalanced);
   CHECK(settings.housekeeping.kind == policy::plan::Housekeeping::Kind::kSharedPool);
-  CHECK(settings.overrides.size() == 2);
-  CHECK(settings.overrides.at(policy::Role::kVhost).cpus == CpuSet{4, 5});
-  CHECK(settings.overrides.at(policy::Role::kShim).kind ==
+  CHECK(settings.housekeeping_by_role.size() == 2);
+  CHECK(settings.housekeeping_by_role.at(policy::Role::kVhost).cpus == CpuSet{4, 5});
+  CHECK(settings.housekeeping_by_role.at(policy::Role::kShim).kind ==
         policy::plan::Housekeeping::Kind::kIsolate);
 
   CHECK(settings.manage_cgroup);

@@ -7,13 +7,14 @@ using Kind = Housekeeping::Kind;
 
 namespace {
 
-/// The one set that emulator, iothreads, vhost, virtiofsd, shim and helpers share.
+/// The one set that all roles share whose threads go with no vCPU.
 std::string common_set(const SandboxPlan& plan) {
-  for (const CpuSet* other :
-       {&plan.iothread, &plan.vhost, &plan.virtiofsd, &plan.shim, &plan.helpers}) {
-    if (*other != plan.emulator) return "different sets";
+  const CpuSet& common = plan.roles[Role::kEmulator];
+  for (const RoleInfo& info : kRoles) {
+    const bool differs = !goes_with_vcpu(info.role) && plan.roles[info.role] != common;
+    if (differs) return "different sets";
   }
-  return format_list(plan.emulator);
+  return format_list(common);
 }
 
 struct Row {
@@ -76,10 +77,10 @@ TEST_CASE(
   c.facts.roles = {Role::kVcpu, Role::kEmulator, Role::kVhost, Role::kShim, Role::kVirtiofsd};
   const SandboxPlan plan = c.plan();
   CHECK(vcpu_line(plan) == "0:2 1:2! 2:3!");
-  CHECK(format_list(plan.emulator) == "2");
-  CHECK(format_list(plan.vhost) == "2");
-  CHECK(format_list(plan.shim) == "0-1");
-  CHECK(format_list(plan.virtiofsd) == "1");
+  CHECK(format_list(plan.roles[Role::kEmulator]) == "2");
+  CHECK(format_list(plan.roles[Role::kVhost]) == "2");
+  CHECK(format_list(plan.roles[Role::kShim]) == "0-1");
+  CHECK(format_list(plan.roles[Role::kVirtiofsd]) == "1");
   CHECK(warnings(plan) == "housekeeping-confined not-isolated");
   const Note* confined = find_note(plan.warnings, Code::kHousekeepingConfined);
   CHECK(confined->subject == "floating vCPUs, emulator, vhost");
@@ -93,9 +94,9 @@ TEST_CASE("who could be in the shared pool breaks a promise on the CPU of a dedi
   c.facts.cgroup_cpus = cpus("2-3");
   c.facts.cgroup_by_role = {{Role::kShim, cpus("0-7")}};
   SandboxPlan plan = c.plan();
-  plan.shim = cpus("2");
+  plan.roles[Role::kShim] = cpus("2");
   CHECK(c.broken(plan) == "I4 not-alone s shim 2");
-  plan.shim = cpus("4");
+  plan.roles[Role::kShim] = cpus("4");
   CHECK(c.broken(plan) == "I1 outside s shim 4");
 }
 
@@ -103,8 +104,8 @@ TEST_CASE("threads in a cgroup that has none of the sandbox's CPUs run on what i
   Case c{.pool = "0-1", .foreign = "4", .facts = sandbox(3, {owner("a", "2-3")})};
   c.facts.cgroup_by_role = {{Role::kShim, cpus("1,4,6")}, {Role::kVirtiofsd, cpus("4,6")}};
   const SandboxPlan plan = c.plan();
-  CHECK(format_list(plan.shim) == "1");
-  CHECK(format_list(plan.virtiofsd) == "6");
+  CHECK(format_list(plan.roles[Role::kShim]) == "1");
+  CHECK(format_list(plan.roles[Role::kVirtiofsd]) == "6");
   CHECK(c.broken(plan) == "");
 }
 
@@ -184,15 +185,15 @@ TEST_CASE("housekeeping = isolate takes the lowest core that nobody loses all CP
 
 TEST_CASE("a role may keep house elsewhere than the others") {
   Case c{.pool = "0-1", .facts = sandbox(4, {owner("a", "2-4"), shared("b", "6")})};
-  c.settings.overrides[Role::kEmulator] = {Kind::kSharedPool, {}};
-  c.settings.overrides[Role::kVhost] = {Kind::kCpus, cpus("7")};
-  c.settings.overrides[Role::kShim] = {Kind::kCpus, cpus("2")};
+  c.settings.housekeeping_by_role[Role::kEmulator] = {Kind::kSharedPool, {}};
+  c.settings.housekeeping_by_role[Role::kVhost] = {Kind::kCpus, cpus("7")};
+  c.settings.housekeeping_by_role[Role::kShim] = {Kind::kCpus, cpus("2")};
   c.facts.iothreads = {"io1"};
   const SandboxPlan plan = c.plan();
-  CHECK(format_list(plan.emulator) == "0-1");
-  CHECK(format_list(plan.vhost) == "7");
+  CHECK(format_list(plan.roles[Role::kEmulator]) == "0-1");
+  CHECK(format_list(plan.roles[Role::kVhost]) == "7");
   CHECK(format_list(plan.iothreads.at("io1")) == "6");
-  CHECK(format_list(plan.shim) == "6");
+  CHECK(format_list(plan.roles[Role::kShim]) == "6");
   CHECK(find_note(plan.warnings, Code::kHousekeepingRefused)->subject == "shim");
   CHECK(vcpu_line(plan) == "0:6 1:2! 2:3! 3:4!");
   CHECK(c.broken(plan) == "");
@@ -201,10 +202,10 @@ TEST_CASE("a role may keep house elsewhere than the others") {
 TEST_CASE("a role alone may have the core set aside") {
   Case c{.pool = "0-1", .facts = sandbox(4, {owner("a", "2-4")})};
   c.settings = keeping_house(Kind::kSharedPool);
-  c.settings.overrides[Role::kEmulator] = {Kind::kIsolate, {}};
+  c.settings.housekeeping_by_role[Role::kEmulator] = {Kind::kIsolate, {}};
   const SandboxPlan plan = c.plan();
-  CHECK(format_list(plan.emulator) == "2");
-  CHECK(format_list(plan.vhost) == "0-1");
+  CHECK(format_list(plan.roles[Role::kEmulator]) == "2");
+  CHECK(format_list(plan.roles[Role::kVhost]) == "0-1");
   CHECK(vcpu_line(plan) == "0:0-1 1:3! 2:4! 3:0-1");
   CHECK(c.broken(plan) == "");
 }
@@ -261,11 +262,11 @@ TEST_CASE("a set by hand wins for its thread, as far as it can be used") {
     by_hand(Role::kIothread, -1, "io2", "4");
     by_hand(Role::kIothread, -1, "", "6");
     const SandboxPlan plan = c.plan();
-    CHECK(format_list(plan.emulator) == "5-6");
+    CHECK(format_list(plan.roles[Role::kEmulator]) == "5-6");
     CHECK(format_list(plan.iothreads.at("io1")) == "6");
     CHECK(format_list(plan.iothreads.at("io2")) == "4");
-    CHECK(format_list(plan.iothread) == "6");
-    CHECK(format_list(plan.vhost) == "0-1");
+    CHECK(format_list(plan.roles[Role::kIothread]) == "6");
+    CHECK(format_list(plan.roles[Role::kVhost]) == "0-1");
   }
   SECTION("a vCPU that is moved away floats, and keeps its place for later") {
     by_hand(Role::kVcpu, 1, "", "5");

@@ -40,11 +40,11 @@ TEST_CASE("the checker names what is wrong with a plan") {
   REQUIRE(vcpu_line(plan) == "0:0-1 1:0-1 2:2! 3:10! 4:3! 5:11!");
   REQUIRE(c.broken(plan) == "");
   SECTION("I1") {
-    plan.vhost = cpus("1,5");
+    plan.roles[Role::kVhost] = cpus("1,5");
     CHECK(c.broken(plan) == "I1 outside s vhost 5");
   }
   SECTION("I2") {
-    plan.shim = cpus("7");
+    plan.roles[Role::kShim] = cpus("7");
     CHECK(c.broken(plan) == "I2 foreign-cpu s shim 7");
   }
   SECTION("I3: two on one CPU") {
@@ -58,7 +58,7 @@ TEST_CASE("the checker names what is wrong with a plan") {
     CHECK(c.broken(plan).starts_with("I3 not-one-cpu s vcpu 3 10-11"));
   }
   SECTION("I4: the emulator beside a dedicated vCPU") {
-    plan.emulator = cpus("0-2");
+    plan.roles[Role::kEmulator] = cpus("0-2");
     CHECK(c.broken(plan) == "I4 not-alone s emulator 2");
   }
   SECTION("I4: one dedicated vCPU is missing") {

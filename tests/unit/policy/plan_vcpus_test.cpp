@@ -247,7 +247,7 @@ TEST_CASE("a sandbox none of whose CPUs may be used falls back to what is nobody
   CHECK(format_list(c.plan().housekeeping) == "0-1,4-7");
   c.facts.cgroup_cpus = cpus("2-3");
   CHECK(vcpu_line(c.plan()) == "0: 1:");
-  CHECK(c.plan().emulator.empty());
+  CHECK(c.plan().roles[Role::kEmulator].empty());
   CHECK(c.broken(c.plan()) == "");
 }
 

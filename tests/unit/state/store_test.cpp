@@ -45,7 +45,7 @@ Saved sample() {
   plan.mask = {2, 3};
   plan.vcpus = {{0, {2}, policy::plan::VcpuRole::kDedicated, "c1", true}};
   plan.containers = {{"c1", "app", {0}, true}};
-  plan.emulator = {3};
+  plan.roles[policy::Role::kEmulator] = {3};
   saved.plan = plan;
   saved.originals[4711] = {99, false, {0, 1, 2, 3}};
   saved.released = true;
