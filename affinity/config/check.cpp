@@ -19,8 +19,6 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-/// No key of ours: a pod alone can say it.
-constexpr std::string_view kDomainAnnotation = "libvirt_domain";
 /// The annotations that have an effect so far.
 constexpr std::array<std::string_view, 2> kAnnotations{kDomainAnnotation, "environment"};
 
@@ -67,7 +65,7 @@ bool contains(const std::vector<std::string_view>& words, std::string_view word)
 std::vector<std::string_view> sandbox_keys() {
   std::vector<std::string_view> names;
   for (const Key& key : kKeys) {
-    if (key.per_sandbox) names.push_back(key.name);
+    if (key.per_sandbox()) names.push_back(key.name);
   }
   return names;
 }
@@ -203,7 +201,7 @@ const Key* key_of(const Path& path) {
   if (path.size() == 1) return find_key(path[0]);
   if (path.size() != 3 || path[0] != "handler" || path[1].empty()) return nullptr;
   const Key* key = find_key(path[2]);
-  return key != nullptr && key->per_sandbox ? key : nullptr;
+  return key != nullptr && key->per_sandbox() ? key : nullptr;
 }
 
 /// A table for a handler's keys that has none.

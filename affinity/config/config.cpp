@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/config/config.hpp"
 
-#include <algorithm>
+#include <chrono>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "affinity/config/check.hpp"
 #include "affinity/config/entries.hpp"
 #include "affinity/config/files.hpp"
-#include "affinity/config/keys.hpp"
-#include "affinity/documents/settings.hpp"
 #include "base/files.hpp"
 
 namespace ka::config {
@@ -23,30 +23,26 @@ class Values {
   Values(const Entries& entries, std::string handler)
       : entries_(entries), handler_(std::move(handler)) {}
 
-  bool flag(const std::string& name) const {
-    const Value* value = find(name);
-    return value == nullptr ? find_key(name)->fallback == "true" : std::get<bool>(*value);
+  /// Empty for an array: that has words.
+  std::string text(const Key& key) const {
+    const Value* value = find(key);
+    if (value == nullptr) return std::string(key.fallback);
+    if (const auto* flag = std::get_if<bool>(value)) return *flag ? "true" : "false";
+    if (const auto* number = std::get_if<std::int64_t>(value)) return std::to_string(*number);
+    const auto* text = std::get_if<std::string>(value);
+    return text == nullptr ? std::string() : *text;
   }
-  std::string text(const std::string& name) const {
-    const Value* value = find(name);
-    return value == nullptr ? std::string(find_key(name)->fallback) : std::get<std::string>(*value);
-  }
-  std::vector<std::string> words(const std::string& name) const {
-    const Value* value = find(name);
+  std::vector<std::string> words(const Key& key) const {
+    const Value* value = find(key);
     return value == nullptr ? std::vector<std::string>{}
                             : std::get<std::vector<std::string>>(*value);
   }
-  std::chrono::seconds seconds(const std::string& name) const {
-    const Value* value = find(name);
-    if (value != nullptr) return std::chrono::seconds(std::get<std::int64_t>(*value));
-    return std::chrono::seconds(*base::parse_number(find_key(name)->fallback));
-  }
 
  private:
-  const Value* find(const std::string& name) const {
-    const auto own = entries_.find({"handler", handler_, name});
+  const Value* find(const Key& key) const {
+    const auto own = entries_.find({"handler", handler_, std::string(key.name)});
     if (own != entries_.end()) return &own->second.value;
-    const auto shared = entries_.find({name});
+    const auto shared = entries_.find({std::string(key.name)});
     return shared == entries_.end() ? nullptr : &shared->second.value;
   }
 
@@ -54,28 +50,43 @@ class Values {
   std::string handler_;
 };
 
-bool is_allowed(const Values& values, std::string_view annotation) {
-  const auto names = values.words("allow_annotations");
-  return std::ranges::find(names, annotation) != names.end();
-}
+/// Puts a value where its key's row says.
+struct Assign {
+  Config& config;
+  const Values& values;
+  const Key& key;
 
-policy::plan::Settings make_settings(const Values& values) {
-  policy::plan::Settings settings;
-  settings.vcpu_pinning = *documents::parse_vcpu_pinning(values.text("vcpu_pinning"));
-  settings.housekeeping = *documents::parse_housekeeping(values.text("housekeeping"));
-  for (const policy::RoleInfo& info : policy::kRoles) {
-    if (!info.has_setting) continue;
-    const std::string text = values.text(std::string(info.name));
-    if (text.empty()) continue;
-    settings.housekeeping_by_role[info.role] = *documents::parse_housekeeping(text);
+  void operator()(bool Config::* member) const { config.*member = values.text(key) == "true"; }
+  void operator()(std::string Config::* member) const { config.*member = values.text(key); }
+  void operator()(fs::path Config::* member) const { config.*member = values.text(key); }
+  void operator()(std::chrono::seconds Config::* member) const {
+    config.*member = std::chrono::seconds(*base::parse_number(values.text(key)));
   }
-  settings.guest = {.agent = *documents::parse_guest_agent(values.text("guest")),
-                    .move_interrupts = values.text("guest_irqs") == "floating",
-                    .lift_quota = values.text("cfs_quota") == "lift",
-                    .environment = values.flag("environment"),
-                    .environment_by_annotation = is_allowed(values, "environment")};
-  settings.move_memory = values.text("memory") == "migrate";
-  settings.manage_cgroup = values.text("cgroup") == "manage";
+  void operator()(std::vector<std::string> Config::* member) const {
+    config.*member = values.words(key);
+  }
+  void operator()(SetConfig set) const { set(config, values.text(key)); }
+  void operator()(SetSettings) const {}  // once for each handler: make_settings
+};
+
+struct Differs {
+  const Config& now;
+  const Config& next;
+
+  template <typename Member>
+  bool operator()(Member Config::* member) const {
+    return now.*member != next.*member;
+  }
+  bool operator()(SetConfig) const { return false; }  // such are always applied
+  bool operator()(SetSettings) const { return false; }
+};
+
+Settings make_settings(const Values& values, const Config& config) {
+  Settings settings;
+  for (const Key& key : kKeys) {
+    if (const auto* set = std::get_if<SetSettings>(&key.target)) (*set)(settings, values.text(key));
+  }
+  settings.guest.environment_by_annotation = config.allows("environment");
   return settings;
 }
 
@@ -83,23 +94,12 @@ policy::plan::Settings make_settings(const Values& values) {
 Config make_config(const Entries& entries) {
   const Values values(entries, "");
   Config config;
-  config.enable = values.flag("enable");
-  config.mode = values.text("mode") == "observe" ? Mode::kObserve : Mode::kFollow;
-  config.defaults = make_settings(values);
+  for (const Key& key : kKeys) std::visit(Assign{config, values, key}, key.target);
+  config.defaults = make_settings(values, config);
   for (const auto& [path, entry] : entries) {
-    if (path.size() == 3) config.by_handler[path[1]] = make_settings(Values(entries, path[1]));
+    if (path.size() != 3) continue;
+    config.by_handler[path[1]] = make_settings(Values(entries, path[1]), config);
   }
-  config.metrics_listen = values.text("metrics_listen");
-  config.log_level = *log::parse_level(values.text("log_level"));
-  config.state_dir = values.text("state_dir");
-  config.kubelet_state = values.text("kubelet_state");
-  config.nri_socket = values.text("nri_socket");
-  config.libvirt_uri = values.text("libvirt_uri");
-  config.libvirt_domains = values.words("libvirt_domains");
-  config.libvirt_config = values.flag("libvirt_config");
-  config.libvirt_by_annotation = is_allowed(values, "libvirt_domain");
-  config.drift_check = values.seconds("drift_check");
-  config.real_shim = values.text("real_shim");
   return config;
 }
 
@@ -160,6 +160,21 @@ base::Result<Config> load_config(const std::optional<fs::path>& file, const fs::
   Config config = make_config(merged->entries);
   config.files = std::move(merged->files);
   return config;
+}
+
+Config default_config() { return make_config({}); }
+
+std::vector<std::string_view> keys_for_next_start(const Config& now, const Config& next) {
+  std::vector<std::string_view> names;
+  for (const Key& key : kKeys) {
+    const bool waits = key.reload == Reload::kNextStart;
+    if (waits && std::visit(Differs{now, next}, key.target)) names.push_back(key.name);
+  }
+  // Of what it allows, only this is looked at when the daemon starts.
+  if (now.allows(kDomainAnnotation) != next.allows(kDomainAnnotation)) {
+    names.emplace_back("allow_annotations");
+  }
+  return names;
 }
 
 }  // namespace ka::config

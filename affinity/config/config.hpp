@@ -6,45 +6,15 @@
 // Kata's; everything inside must be known to us.
 #pragma once
 
-#include <chrono>
 #include <filesystem>
-#include <map>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
-#include "base/log/log.hpp"
+#include "affinity/config/keys.hpp"
 #include "base/result.hpp"
-#include "policy/plan/settings.hpp"
 
 namespace ka::config {
-
-enum class Mode {
-  kFollow,   ///< kubelet decides the cpusets, we place threads after them
-  kObserve,  ///< plan and report, write nothing
-};
-
-struct Config {
-  bool enable = true;
-  Mode mode = Mode::kFollow;
-  policy::plan::Settings defaults;
-  /// Complete settings of the runtime handlers that have some of their own.
-  std::map<std::string, policy::plan::Settings> by_handler;
-  std::string metrics_listen;  ///< "ADDRESS:PORT", empty: not over TCP
-  log::Level log_level = log::Level::kInfo;
-  std::filesystem::path state_dir;
-  std::filesystem::path kubelet_state;  ///< empty: not read
-  std::filesystem::path nri_socket;     ///< empty: the container runtime is not asked
-  std::string libvirt_uri;              ///< empty: libvirt is not loaded
-  std::vector<std::string> libvirt_domains;
-  bool libvirt_config = false;
-  bool libvirt_by_annotation = false;  ///< allow_annotations has libvirt_domain
-  std::chrono::seconds drift_check{};
-  std::string real_shim;  ///< a name, or an absolute path
-  /// What was read: the main file and its drop-ins, in the order of merging. Empty: no file has an
-  /// [affinity] table and the defaults hold.
-  std::vector<std::filesystem::path> files;
-};
 
 /// Reads `file` and its drop-ins; without one, the first in Kata's search order that has an
 /// [affinity] table, in itself or in a drop-in. `root` is put before the absolute paths of that
@@ -53,5 +23,11 @@ struct Config {
 base::Result<Config> load_config(const std::optional<std::filesystem::path>& file,
                                  const std::filesystem::path& root = "/",
                                  const policy::CpuSet& machine = {});
+
+/// What holds where nobody configures anything.
+Config default_config();
+
+/// The keys whose new value the daemon follows only from its next start on.
+std::vector<std::string_view> keys_for_next_start(const Config& now, const Config& next);
 
 }  // namespace ka::config

@@ -1,10 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of [affinity], in one table: what parses them, fills in defaults and documents them.
+// What [affinity] can say: the members of Config, and in one table the keys that fill them. A key's
+// row is all that there is of it: its type, default and documentation, where its value goes, and
+// what a reload does with it (docs/develop/extending.md, "A setting").
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
+
+#include "affinity/documents/settings.hpp"
+#include "base/log/log.hpp"
+#include "policy/facts/role.hpp"
+#include "policy/plan/settings.hpp"
 
 namespace ka::config {
+
+enum class Mode {
+  kFollow,   ///< kubelet decides the cpusets, we place threads after them
+  kObserve,  ///< plan and report, write nothing
+};
+
+struct Config {
+  bool enable = true;
+  Mode mode = Mode::kFollow;
+  policy::plan::Settings defaults;
+  /// Complete settings of the runtime handlers that have some of their own.
+  std::map<std::string, policy::plan::Settings> by_handler;
+  std::string metrics_listen;  ///< "ADDRESS:PORT", empty: not over TCP
+  log::Level log_level = log::Level::kInfo;
+  std::filesystem::path state_dir;
+  std::filesystem::path kubelet_state;  ///< empty: not read
+  std::filesystem::path nri_socket;     ///< empty: the container runtime is not asked
+  std::string libvirt_uri;              ///< empty: libvirt is not loaded
+  std::vector<std::string> libvirt_domains;
+  bool libvirt_config = false;
+  std::vector<std::string> allow_annotations;
+  std::chrono::seconds drift_check{};
+  std::string real_shim;  ///< a name, or an absolute path
+  /// What was read: the main file and its drop-ins, in the order of merging. Empty: no file has an
+  /// [affinity] table and the defaults hold.
+  std::vector<std::filesystem::path> files;
+
+  /// Whether pods may set this key by an annotation.
+  bool allows(std::string_view annotation) const {
+    return std::ranges::find(allow_annotations, annotation) != allow_annotations.end();
+  }
+};
 
 enum class Type {
   kFlag,          ///< true or false
@@ -20,86 +66,144 @@ enum class Type {
   kNames,         ///< an array of what a single pod may set by an annotation
 };
 
+enum class Reload {
+  kApplied,    ///< a changed value is followed at once
+  kNextStart,  ///< by the next start of the daemon
+};
+
+using policy::plan::Settings;
+/// Sets what a valid value means; a flag is "true" or "false".
+using SetConfig = void (*)(Config&, const std::string&);
+using SetSettings = void (*)(Settings&, const std::string&);
+/// Where a value goes. Only what goes to the settings of plans can differ between handlers.
+using Target = std::variant<bool Config::*, std::string Config::*, std::filesystem::path Config::*,
+                            std::chrono::seconds Config::*, std::vector<std::string> Config::*,
+                            SetConfig, SetSettings>;
+
 struct Key {
   std::string_view name;
   Type type;
   std::string_view fallback;  ///< the value where nobody sets one
   std::string_view allowed;   ///< of a choice: the values, separated by blanks
-  bool per_sandbox;           ///< may stand in [affinity.handler.NAME]
-  std::string_view doc;       ///< one sentence
+  Reload reload;
+  Target target;
+  std::string_view doc;  ///< one sentence
+
+  /// It may stand in [affinity.handler.NAME].
+  constexpr bool per_sandbox() const { return std::holds_alternative<SetSettings>(target); }
 };
 
+/// Own housekeeping of a role; none for "".
+template <policy::Role kRole>
+void set_housekeeping(Settings& settings, const std::string& text) {
+  if (!text.empty()) settings.housekeeping_by_role[kRole] = *documents::parse_housekeeping(text);
+}
+
+/// Not a key of ours: a pod alone can say it.
+inline constexpr std::string_view kDomainAnnotation = "libvirt_domain";
+
 inline constexpr Key kKeys[] = {
-    {"enable", Type::kFlag, "true", "", false,
+    {"enable", Type::kFlag, "true", "", Reload::kApplied, &Config::enable,
      "false: give every thread back the mask it would have without kata-affinity."},
-    {"mode", Type::kChoice, "follow", "follow observe managed", false,
+    {"mode", Type::kChoice, "follow", "follow observe managed", Reload::kApplied,
+     [](Config& config, const std::string& text) {
+       config.mode = text == "observe" ? Mode::kObserve : Mode::kFollow;
+     },
      "follow: apply kubelet's cpusets. observe: plan and report, write nothing. managed: reserved "
      "for CPU allocation by kata-affinity; rejected today."},
-    {"vcpu_pinning", Type::kChoice, "dedicated", "dedicated balanced mask none", true,
+    {"vcpu_pinning", Type::kChoice, "dedicated", "dedicated balanced mask none", Reload::kApplied,
+     [](Settings& settings, const std::string& text) {
+       settings.vcpu_pinning = *documents::parse_vcpu_pinning(text);
+     },
      "dedicated: one CPU for each vCPU of an exclusive container; other vCPUs float. balanced: as "
      "dedicated, with floating vCPUs spread over the housekeeping CPUs. mask: every vCPU floats on "
      "the sandbox mask. none: do not place vCPUs."},
-    {"housekeeping", Type::kHousekeeping, "shared-pool", "shared-pool sandbox isolate", true,
+    {"housekeeping", Type::kHousekeeping, "shared-pool", "shared-pool sandbox isolate",
+     Reload::kApplied,
+     [](Settings& settings, const std::string& text) {
+       settings.housekeeping = *documents::parse_housekeeping(text);
+     },
      "CPUs for everything but dedicated vCPUs. shared-pool: the node's shared pool, where the "
      "thread's cgroup allows it; else as sandbox. sandbox: the sandbox mask without dedicated "
      "CPUs. isolate: one core of the sandbox, set aside. Or a cpuset."},
-    {"emulator", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
-     "Overrides housekeeping for emulator threads."},
-    {"iothread", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
-     "Overrides housekeeping for iothreads."},
-    {"vhost", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
+    {"emulator", Type::kHousekeeping, "", "shared-pool sandbox isolate", Reload::kApplied,
+     set_housekeeping<policy::Role::kEmulator>, "Overrides housekeeping for emulator threads."},
+    {"iothread", Type::kHousekeeping, "", "shared-pool sandbox isolate", Reload::kApplied,
+     set_housekeeping<policy::Role::kIothread>, "Overrides housekeeping for iothreads."},
+    {"vhost", Type::kHousekeeping, "", "shared-pool sandbox isolate", Reload::kApplied,
+     set_housekeeping<policy::Role::kVhost>,
      "Overrides housekeeping for vhost workers and vhost-user back-ends."},
-    {"virtiofsd", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
-     "Overrides housekeeping for virtiofsd."},
-    {"shim", Type::kHousekeeping, "", "shared-pool sandbox isolate", true,
-     "Overrides housekeeping for Kata's shim."},
-    {"cgroup", Type::kChoice, "obey", "obey manage", true,
+    {"virtiofsd", Type::kHousekeeping, "", "shared-pool sandbox isolate", Reload::kApplied,
+     set_housekeeping<policy::Role::kVirtiofsd>, "Overrides housekeeping for virtiofsd."},
+    {"shim", Type::kHousekeeping, "", "shared-pool sandbox isolate", Reload::kApplied,
+     set_housekeeping<policy::Role::kShim>, "Overrides housekeeping for Kata's shim."},
+    {"cgroup", Type::kChoice, "obey", "obey manage", Reload::kApplied,
+     [](Settings& settings, const std::string& text) { settings.manage_cgroup = text == "manage"; },
      "obey: plan within the sandbox cgroup's cpuset and never write it. manage: write it (cgroup "
      "v2), so that it allows the sandbox mask and housekeeping, and nothing else."},
-    {"cfs_quota", Type::kChoice, "keep", "keep lift", true,
+    {"cfs_quota", Type::kChoice, "keep", "keep lift", Reload::kApplied,
+     [](Settings& settings, const std::string& text) {
+       settings.guest.lift_quota = text == "lift";
+     },
      "lift: remove the CFS quota from an exclusive container's cgroup in the guest."},
-    {"memory", Type::kChoice, "follow", "follow migrate", true,
+    {"memory", Type::kChoice, "follow", "follow migrate", Reload::kApplied,
+     [](Settings& settings, const std::string& text) { settings.move_memory = text == "migrate"; },
      "follow: leave memory where Kata and the cgroup put it. migrate: move misplaced pages to the "
      "NUMA nodes of the CPUs, in small steps; not with passed-through devices."},
-    {"guest", Type::kChoice, "auto", "auto agent kata-agent none", true,
+    {"guest", Type::kChoice, "auto", "auto agent kata-agent none", Reload::kApplied,
+     [](Settings& settings, const std::string& text) {
+       settings.guest.agent = *documents::parse_guest_agent(text);
+     },
      "Which agent in the guest applies container cpusets. auto: ours, or kata-agent where ours "
      "does not answer."},
-    {"guest_irqs", Type::kChoice, "floating", "floating none", true,
+    {"guest_irqs", Type::kChoice, "floating", "floating none", Reload::kApplied,
+     [](Settings& settings, const std::string& text) {
+       settings.guest.move_interrupts = text == "floating";
+     },
      "floating: keep guest interrupts off dedicated vCPUs."},
-    {"environment", Type::kFlag, "false", "", true,
+    {"environment", Type::kFlag, "false", "", Reload::kApplied,
+     [](Settings& settings, const std::string& text) {
+       settings.guest.environment = text == "true";
+     },
      "true: tell new containers which CPUs they have, by files mounted at /run/kata-affinity and "
      "by environment variables. Requires NRI; no effect with guest = none."},
-    {"metrics_listen", Type::kAddress, "", "", false,
+    {"metrics_listen", Type::kAddress, "", "", Reload::kNextStart, &Config::metrics_listen,
      "ADDRESS:PORT on which to serve Prometheus metrics over TCP, in addition to the API socket."},
-    {"log_level", Type::kChoice, "info", "error warning info debug", false,
+    {"log_level", Type::kChoice, "info", "error warning info debug", Reload::kApplied,
+     [](Config& config, const std::string& text) { config.log_level = *log::parse_level(text); },
      "Least severe messages to log."},
-    {"state_dir", Type::kPath, "/run/kata-affinity/state", "", false,
+    {"state_dir", Type::kPath, "/run/kata-affinity/state", "", Reload::kNextStart,
+     &Config::state_dir,
      "Directory for state that survives a daemon restart. Must not survive a reboot."},
-    {"kubelet_state", Type::kPathOrNone, "/var/lib/kubelet/cpu_manager_state", "", false,
+    {"kubelet_state", Type::kPathOrNone, "/var/lib/kubelet/cpu_manager_state", "",
+     Reload::kNextStart, &Config::kubelet_state,
      "kubelet's CPU manager state: which container owns which CPU. Empty: not read."},
-    {"nri_socket", Type::kPathOrNone, "/var/run/nri/nri.sock", "", false,
-     "The container runtime's NRI socket. Empty: NRI is not used."},
-    {"libvirt_uri", Type::kUri, "", "", false,
+    {"nri_socket", Type::kPathOrNone, "/var/run/nri/nri.sock", "", Reload::kNextStart,
+     &Config::nri_socket, "The container runtime's NRI socket. Empty: NRI is not used."},
+    {"libvirt_uri", Type::kUri, "", "", Reload::kNextStart, &Config::libvirt_uri,
      "The libvirt daemon of this node, for example qemu:///system. Empty: libvirt is not loaded."},
-    {"libvirt_domains", Type::kIds, "", "", false,
+    {"libvirt_domains", Type::kIds, "", "", Reload::kNextStart, &Config::libvirt_domains,
      "Names of libvirt domains to treat as sandboxes; the name is the sandbox id."},
-    {"libvirt_config", Type::kFlag, "false", "", false,
+    {"libvirt_config", Type::kFlag, "false", "", Reload::kNextStart, &Config::libvirt_config,
      "true: also write pins to the domain's persistent configuration."},
-    {"allow_annotations", Type::kNames, "", "", false,
+    {"allow_annotations", Type::kNames, "", "", Reload::kApplied, &Config::allow_annotations,
      "Keys that pods may set by annotation kata-affinity.io/KEY: environment, libvirt_domain."},
-    {"drift_check", Type::kSeconds, "10", "", false,
+    {"drift_check", Type::kSeconds, "10", "", Reload::kApplied, &Config::drift_check,
      "Seconds between checks for masks that another program changed."},
-    {"real_shim", Type::kProgram, "containerd-shim-kata-v2", "", false,
+    {"real_shim", Type::kProgram, "containerd-shim-kata-v2", "", Reload::kApplied,
+     &Config::real_shim,
      "Shim that containerd-shim-kata-affinity-v2 starts: an absolute path, or a name looked up in "
      "PATH and beside the proxy."},
 };
 
 /// nullptr where there is no such key.
 constexpr const Key* find_key(std::string_view name) {
-  for (const Key& key : kKeys) {
-    if (key.name == name) return &key;
-  }
-  return nullptr;
+  const auto* key = std::ranges::find(kKeys, name, &Key::name);
+  return key == std::end(kKeys) ? nullptr : key;
 }
+
+static_assert(std::ranges::all_of(policy::kRoles, [](const policy::RoleInfo& role) {
+  return !role.has_setting || find_key(role.name) != nullptr;
+}));
 
 }  // namespace ka::config

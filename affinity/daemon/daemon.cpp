@@ -169,7 +169,7 @@ class Daemon {
     libvirt_.emplace(
         io_, engine_, options_.roots,
         LibvirtSource::Settings{config.libvirt_uri, config.libvirt_domains, config.libvirt_config,
-                                config.libvirt_by_annotation},
+                                config.allows(config::kDomainAnnotation)},
         [this](const std::string& sandbox) { memory_.look_again(sandbox); }, log_);
     engine_.on_run([this] { libvirt_->follow_soon(); });
   }
@@ -243,14 +243,8 @@ class Daemon {
   }
 
   void apply(config::Config config) {
-    const auto fixed = [](const config::Config& c) {
-      return std::tie(c.state_dir, c.metrics_listen, c.nri_socket, c.kubelet_state, c.libvirt_uri,
-                      c.libvirt_domains, c.libvirt_config, c.libvirt_by_annotation);
-    };
-    if (fixed(config) != fixed(ground_.config)) {
-      log_.warning(
-          "state_dir, metrics_listen, nri_socket, kubelet_state and libvirt's settings change with "
-          "the next start");
+    for (const auto name : config::keys_for_next_start(ground_.config, config)) {
+      log_.warning("this setting changes with the next start", {{"setting", std::string(name)}});
     }
     log_.set_level(config.log_level);
     drift_.set_interval(config.drift_check);

@@ -22,7 +22,7 @@ void print_help() {
     std::string text(key.doc);
     if (!key.allowed.empty()) text += " Values: " + std::string(key.allowed) + ".";
     text += " Default: " + default_of(key) + ".";
-    if (key.per_sandbox) text += " Also in [affinity.handler.NAME].";
+    if (key.per_sandbox()) text += " Also in [affinity.handler.NAME].";
     std::printf("  %s  %s\n", std::string(key.name).c_str(), text.c_str());
   }
 }
@@ -43,7 +43,7 @@ void print_markdown() {
   for (const Key& key : ka::config::kKeys) {
     const std::string fallback = key.fallback.empty() ? default_of(key) : in_code(key.fallback);
     std::printf("| `%s` | %s | %s | %s | %s |\n", std::string(key.name).c_str(),
-                in_code(key.allowed).c_str(), fallback.c_str(), key.per_sandbox ? "yes" : "",
+                in_code(key.allowed).c_str(), fallback.c_str(), key.per_sandbox() ? "yes" : "",
                 std::string(key.doc).c_str());
   }
 }

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "affinity/config/config.hpp"
-#include "affinity/config/keys.hpp"
 
 namespace ka::proxy {
 namespace {
@@ -22,16 +21,12 @@ std::optional<std::string> environment(const char* name) {
 
 Settings read_settings() {
   Settings settings;
-  settings.real_shim = config::find_key("real_shim")->fallback;
-  settings.kubelet_state = config::find_key("kubelet_state")->fallback;
   settings.api_socket = environment("KATA_AFFINITY_SOCKET").value_or(kApiSocket);
-  const auto config = config::load_config(environment("KATA_AFFINITY_CONFIG"));
-  if (!config) {
-    settings.complaint = "the defaults hold: " + config.error().message;
-    return settings;
-  }
-  settings.real_shim = config->real_shim;
-  settings.kubelet_state = config->kubelet_state;
+  const auto loaded = config::load_config(environment("KATA_AFFINITY_CONFIG"));
+  if (!loaded) settings.complaint = "the defaults hold: " + loaded.error().message;
+  const config::Config config = loaded ? *loaded : config::default_config();
+  settings.real_shim = config.real_shim;
+  settings.kubelet_state = config.kubelet_state;
   return settings;
 }
 

@@ -120,7 +120,7 @@ vhost = "6"
   CHECK(config->defaults.manage_cgroup);
   CHECK(config->defaults.guest.environment);
   CHECK(config->defaults.guest.environment_by_annotation);
-  CHECK_FALSE(config->libvirt_by_annotation);
+  CHECK_FALSE(config->allows(config::kDomainAnnotation));
   CHECK(config->metrics_listen == "[::1]:9101");
   CHECK(config->log_level == log::Level::kDebug);
   CHECK(config->state_dir == "/run/elsewhere");
@@ -378,4 +378,19 @@ TEST_CASE("a configuration has a largest size") {
   CHECK(wrong(head + std::string(rest, 'x')) == "");
   CHECK(wrong(head + std::string(rest + 1, 'x')).find("larger than 1048576 bytes") !=
         std::string::npos);
+}
+
+TEST_CASE("a reload says which keys wait for the next start") {
+  const auto changed = [](const std::string& text) {
+    return config::keys_for_next_start(config::default_config(), *load("[affinity]\n" + text));
+  };
+  using Names = std::vector<std::string_view>;
+  CHECK(changed("") == Names{});
+  CHECK(changed("vcpu_pinning = \"mask\"\nlog_level = \"debug\"\ndrift_check = 3\n") == Names{});
+  CHECK(changed("nri_socket = \"\"\n") == Names{"nri_socket"});
+  CHECK(
+      changed("libvirt_domains = [\"vm\"]\nstate_dir = \"/run/other\"\nlibvirt_config = true\n") ==
+      Names{"state_dir", "libvirt_domains", "libvirt_config"});
+  CHECK(changed("allow_annotations = [\"environment\"]\n") == Names{});
+  CHECK(changed("allow_annotations = [\"libvirt_domain\"]\n") == Names{"allow_annotations"});
 }
