@@ -106,12 +106,6 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::si
   return read_all(fd.get(), limit, path.string());
 }
 
-Result<std::string> read_file_at(int directory, const char* name, std::size_t limit) {
-  const Fd fd = open_file_at(directory, name, O_RDONLY);
-  if (!fd) return fail_errno(errno, name);
-  return read_all(fd.get(), limit, name);
-}
-
 Result<std::string_view> read_record(const std::filesystem::path& path, std::span<char> buffer) {
   const Fd fd = open_file(path, O_RDONLY);
   if (!fd) return fail_errno(errno, path.string());

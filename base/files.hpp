@@ -25,9 +25,6 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t lim
 Result<std::string> read_regular_file(const std::filesystem::path& path,
                                       std::size_t limit = 1 << 20);
 
-/// The same as read_file(), relative to an open directory.
-Result<std::string> read_file_at(int directory, const char* name, std::size_t limit = 1 << 20);
-
 /// Reads a file of one record that the kernel writes at once (seq_file: the stat lines of /proc)
 /// with one read(2) into `buffer`; what does not fit is cut off.
 Result<std::string_view> read_record(const std::filesystem::path& path, std::span<char> buffer);
@@ -45,7 +42,7 @@ Result<void> write_atomically(const std::filesystem::path& path, const std::stri
 /// kConflict when someone else has it locked.
 Result<Fd> lock_file(const std::filesystem::path& path);
 
-/// Opens a directory for use with read_file_at.
+/// Opens a directory, to list it or to work relative to it.
 Result<Fd> open_directory(const std::filesystem::path& path);
 
 /// The names in a directory without "." and "..", sorted.

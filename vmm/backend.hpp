@@ -45,7 +45,6 @@ struct Look {
 /// One entry of the table.
 struct Backend {
   std::string_view name;
-  std::string_view summary;
   Claims (*read)(const Look&);
 };
 

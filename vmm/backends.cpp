@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 #include <set>
 
@@ -103,25 +102,14 @@ Claims from_names(const Look& look) {
 }
 
 constexpr std::array kBackends = {
-    Backend{"kvm-debugfs", "KVM's debugfs: the thread of each APIC id", from_debugfs},
-    Backend{"monitor", "what the VMM's monitor told: QMP, Cloud Hypervisor's API", from_monitor},
-    Backend{"kvm-fd", "the VMM's open vCPUs, and which thread sits in KVM_RUN on one",
-            from_vcpu_fds},
-    Backend{"thread-names", "names that VMMs and the kernel give to threads", from_names},
+    Backend{"kvm-debugfs", from_debugfs},  // the thread of each APIC id
+    Backend{"monitor", from_monitor},      // what QMP or Cloud Hypervisor's API reported
+    Backend{"kvm-fd", from_vcpu_fds},      // open vCPUs, and which thread sits in KVM_RUN on one
+    Backend{"thread-names", from_names},   // names that VMMs and the kernel give to threads
 };
-
-constexpr auto kInfos = [] {
-  std::array<BackendInfo, kBackends.size()> infos;
-  std::ranges::transform(kBackends, infos.begin(), [](const Backend& backend) {
-    return BackendInfo{backend.name, backend.summary};
-  });
-  return infos;
-}();
 
 }  // namespace
 
 std::span<const Backend> backend_table() { return kBackends; }
-
-std::span<const BackendInfo> backends() { return kInfos; }
 
 }  // namespace ka::vmm

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -127,14 +126,5 @@ class Discovery {
 /// One look without a memory, in a pass of its own.
 base::Result<VmmThreads> discover(const Roots& roots, const Target& target,
                                   const MonitorFacts* monitor);
-
-/// Name and meaning of a backend, for those who list them.
-struct BackendInfo {
-  std::string_view name;
-  std::string_view summary;
-};
-
-/// The backends that tell vCPUs, iothreads and vhost workers, the most trustworthy first.
-std::span<const BackendInfo> backends();
 
 }  // namespace ka::vmm

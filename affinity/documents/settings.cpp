@@ -44,13 +44,6 @@ base::Result<GuestAgent> parse_guest_agent(std::string_view text) {
       '"' + std::string(text) + "\" is not one of \"auto\", \"agent\", \"kata-agent\", \"none\"");
 }
 
-std::string_view guest_agent_name(GuestAgent agent) {
-  for (const auto& [value, name] : kGuestAgents) {
-    if (value == agent) return name;
-  }
-  return "unknown";
-}
-
 base::Result<VcpuPinning> parse_vcpu_pinning(std::string_view text) {
   for (const auto& [pinning, name] : kPinnings) {
     if (name == text) return pinning;

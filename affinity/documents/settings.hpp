@@ -17,7 +17,6 @@ std::string_view vcpu_pinning_name(policy::plan::VcpuPinning pinning);
 
 /// "auto", "agent", "kata-agent", "none". The error (kInvalid) lists them.
 base::Result<policy::plan::GuestAgent> parse_guest_agent(std::string_view text);
-std::string_view guest_agent_name(policy::plan::GuestAgent agent);
 
 /// "sandbox", "shared-pool", "isolate", or a cpuset that is not empty.
 base::Result<policy::plan::Housekeeping> parse_housekeeping(std::string_view text);

@@ -98,20 +98,6 @@ Result<Disk> finish(const Image& image, Disk disk, std::uint64_t room) {
 
 }  // namespace
 
-std::string file_system_name(FileSystem file_system) {
-  switch (file_system) {
-    case FileSystem::kExt4:
-      return "ext4";
-    case FileSystem::kXfs:
-      return "xfs";
-    case FileSystem::kErofs:
-      return "erofs";
-    case FileSystem::kUnknown:
-      break;
-  }
-  return "unknown";
-}
-
 Result<Disk> read_disk(const std::filesystem::path& path) {
   const Image image(path);
   if (!image.good()) return base::fail_errno(errno, path.native());

@@ -19,9 +19,6 @@ struct Disk {
   bool has_hashes = false;   ///< dm-verity protects it
 };
 
-/// "ext4", "xfs", "erofs", "unknown".
-std::string file_system_name(Disk::FileSystem file_system);
-
 /// Reads what kind of disk it is. kInvalid: it is none, or cut off.
 base::Result<Disk> read_disk(const std::filesystem::path& image);
 

@@ -2,17 +2,10 @@
 #include "policy/allocate/holdings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace ka::policy::allocate {
 namespace {
-
-constexpr std::array<std::pair<CpuUse, std::string_view>, 3> kUseNames{{
-    {CpuUse::kExclusive, "exclusive"},
-    {CpuUse::kShare, "share"},
-    {CpuUse::kNone, "none"},
-}};
 
 Refusal unknown() { return {.reason = Refusal::Reason::kUnknown}; }
 
@@ -22,20 +15,6 @@ Step preferring(std::string_view name, std::string_view summary, CpuSet cpus) {
 }
 
 }  // namespace
-
-std::string_view cpu_use_name(CpuUse use) {
-  for (const auto& [value, name] : kUseNames) {
-    if (value == use) return name;
-  }
-  return "unknown";
-}
-
-std::optional<CpuUse> parse_cpu_use(std::string_view name) {
-  for (const auto& [value, text] : kUseNames) {
-    if (text == name) return value;
-  }
-  return std::nullopt;
-}
 
 Holdings::Holdings(const Machine& machine, CpuSet reserved, OptionSet options)
     : Holdings(machine, std::move(reserved), options, policy_for(options)) {}

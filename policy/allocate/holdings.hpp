@@ -22,10 +22,6 @@ enum class CpuUse {
   kNone,       ///< runs anywhere in the shared pool
 };
 
-/// "exclusive", "share", "none".
-std::string_view cpu_use_name(CpuUse use);
-std::optional<CpuUse> parse_cpu_use(std::string_view name);
-
 struct HoldingRequest {
   CpuUse use = CpuUse::kNone;
   int cpus = 0;  ///< for kExclusive and kShare
@@ -45,7 +41,6 @@ enum class PodPart {
 };
 
 /// "init", "sidecar", "app".
-std::string_view pod_part_name(PodPart part);
 std::optional<PodPart> parse_pod_part(std::string_view name);
 
 struct PodContainer {

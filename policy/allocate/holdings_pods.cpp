@@ -56,11 +56,6 @@ struct Holdings::Admission {
   std::optional<Hint> hint;  ///< of the whole pod, or of the container that is placed
 };
 
-std::string_view pod_part_name(PodPart part) {
-  const auto found = std::ranges::find(kPartNames, part, &decltype(kPartNames)::value_type::first);
-  return found == kPartNames.end() ? "unknown" : found->second;
-}
-
 std::optional<PodPart> parse_pod_part(std::string_view name) {
   const auto found = std::ranges::find(kPartNames, name, &decltype(kPartNames)::value_type::second);
   return found == kPartNames.end() ? std::nullopt : std::optional(found->first);

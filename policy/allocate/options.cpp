@@ -74,8 +74,6 @@ std::optional<CpuOption> parse_option(std::string_view name) {
   return value_of(kOptionNames, name);
 }
 
-std::string_view hint_policy_name(HintPolicy policy) { return name_of(kPolicyNames, policy); }
-
 std::optional<HintPolicy> parse_hint_policy(std::string_view name) {
   return value_of(kPolicyNames, name);
 }

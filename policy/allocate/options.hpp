@@ -53,7 +53,6 @@ class OptionSet {
 enum class HintPolicy { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 
 /// "none", "best-effort", "restricted", "single-numa-node".
-std::string_view hint_policy_name(HintPolicy policy);
 std::optional<HintPolicy> parse_hint_policy(std::string_view name);
 
 /// Why kubelet would not start with these options on this machine, in kubelet's words; none where

@@ -131,7 +131,6 @@ void Topology::index() {
     if (!cpu.online) continue;
     online_.add(cpu.cpu);
     by_core_[cpu.core].add(cpu.cpu);
-    by_socket_[cpu.socket].add(cpu.cpu);
     by_node_[cpu.numa].add(cpu.cpu);
     by_l3_[cpu.l3].add(cpu.cpu);
   }

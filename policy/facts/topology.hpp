@@ -55,9 +55,8 @@ class Topology {
   /// Nodes with CPUs and nodes that only have memory.
   const NodeSet& nodes() const { return nodes_; }
 
-  /// The online CPUs of a core, socket, node, L3; empty for an id that does not exist.
+  /// The online CPUs of a core, node, L3; empty for an id that does not exist.
   const CpuSet& core_cpus(int core) const { return lookup(by_core_, core); }
-  const CpuSet& socket_cpus(int socket) const { return lookup(by_socket_, socket); }
   const CpuSet& node_cpus(int node) const { return lookup(by_node_, node); }
   const CpuSet& l3_cpus(int l3) const { return lookup(by_l3_, l3); }
 
@@ -84,7 +83,7 @@ class Topology {
   std::vector<int> position_;  ///< by CPU number: index into cpus_, -1 where there is none
   CpuSet all_, online_, isolated_, nohz_full_;
   NodeSet nodes_;
-  Groups by_core_, by_socket_, by_node_, by_l3_;
+  Groups by_core_, by_node_, by_l3_;
   std::vector<int> node_ids_;
   std::vector<std::vector<int>> distances_;
 };

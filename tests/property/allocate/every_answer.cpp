@@ -79,7 +79,7 @@ std::string hint_everything(const Machine& machine) {
     for (const HintPolicy policy : kHintPolicies) {
       problem.policy = policy;
       const auto merged = merge_hints(problem);
-      INFO(hint_policy_name(policy) << ", " << size << " CPUs");
+      INFO("policy " << static_cast<int>(policy) << ", " << size << " CPUs");
       REQUIRE(merged);
       CHECK((merged->admit || (policy == HintPolicy::kSingleNumaNode && size > 1)));
       if (!merged->admit || !merged->affinity) continue;

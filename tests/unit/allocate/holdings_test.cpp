@@ -144,7 +144,4 @@ TEST_CASE("unknown and repeated names are refused") {
   CHECK(!books->remove("b"));
   CHECK(!books->resize("b", 1));
   CHECK(text(books->change("b", {})) == "no such container, or it is there already");
-  CHECK(parse_cpu_use("share") == CpuUse::kShare);
-  CHECK(cpu_use_name(CpuUse::kExclusive) == "exclusive");
-  CHECK(!parse_cpu_use("sharing"));
 }
