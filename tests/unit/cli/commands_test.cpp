@@ -109,14 +109,50 @@ TEST_CASE("the previous plan's vCPUs are kept, also under another container id")
 }
 
 TEST_CASE("a plan for people has every thread and every warning") {
-  const auto ended = plan(R"({"sandboxes":[{"id":"s","vcpus":1,"containers":[
-      {"id":"c","cpus":"4-5","exclusive":true}]}]})",
-                          "", false);
+  const auto ended = plan(
+      R"({"settings":{"housekeeping":"0","emulator":"1","iothread":"2","vhost":"3","virtiofsd":"8",
+      "shim":"9"},"sandboxes":[{"id":"s","vcpus":3,"threads":{"iothreads":["io1"]},
+      "containers":[{"id":"c","cpus":"4-5","exclusive":true}]},
+      {"id":"t","vcpus":1,"containers":[{"id":"d","cpus":"6-7","exclusive":true}]}]})",
+      "", false);
   CHECK(ended.exit == Exit::kDone);
-  for (const char* word :
-       {"sandbox s: mask 4-5, mems 0", "vCPU 0", "emulator", "helpers", "  ! "}) {
-    CHECK(ended.out.find(word) != std::string::npos);
-  }
+  CHECK(ended.out == R"(sandbox s: mask 4-5, mems 0
+  THREAD               ROLE       CPUS                     CONTAINER
+  vCPU 0               floating   0
+  vCPU 1               dedicated  4                        c
+  vCPU 2               dedicated  5                        c
+  emulator                        1
+  iothread io1                    2
+  vhost                           3
+  virtiofsd                       8
+  shim                            9
+  helpers                         0
+  - housekeeping runs where the configuration says: CPU 0
+  - 1 vCPU floats on CPU 0
+  - housekeeping of emulator runs where the configuration says: CPU 1
+  - housekeeping of iothread runs where the configuration says: CPU 2
+  - housekeeping of vhost runs where the configuration says: CPU 3
+  - housekeeping of virtiofsd runs where the configuration says: CPU 8
+  - housekeeping of shim runs where the configuration says: CPU 9
+  - container c has a dedicated vCPU on each of CPUs 4-5
+
+sandbox t: mask 6-7, mems 0
+  THREAD               ROLE       CPUS                     CONTAINER
+  vCPU 0               floating   6-7                      d
+  emulator                        1
+  vhost                           3
+  virtiofsd                       8
+  shim                            9
+  helpers                         0
+  - housekeeping runs where the configuration says: CPU 0
+  - housekeeping of emulator runs where the configuration says: CPU 1
+  - housekeeping of iothread runs where the configuration says: CPU 2
+  - housekeeping of vhost runs where the configuration says: CPU 3
+  - housekeeping of virtiofsd runs where the configuration says: CPU 8
+  - housekeeping of shim runs where the configuration says: CPU 9
+  ! no vCPU is left to float: the guest's kernel and shared containers share vCPU 0
+  ! container d has 1 vCPU for CPUs 6-7: it floats on these as a group
+)");
 }
 
 TEST_CASE("bad input of plan is exit status 2, and names the file and the place") {
