@@ -17,7 +17,7 @@
 #include "base/files.hpp"
 #include "tests/bench/api.hpp"
 #include "tests/bench/child.hpp"
-#include "tests/temp_dir.hpp"
+#include "tests/bench/daemon_files.hpp"
 
 namespace {
 
@@ -65,16 +65,9 @@ int main(int argc, char** argv) {
   const int sandboxes = argc > 3 ? std::atoi(argv[3]) : 500;
   const int seconds = argc > 4 ? std::atoi(argv[4]) : 60;
   allow_files();
-  ::setenv("TMPDIR", "/dev/shm", 1);  // state lies below /run, which is in memory
-  const ka::tests::TempDir dir;
-  const std::string socket = (dir.path() / "api.sock").string();
-  const std::string configuration = (dir.path() / "configuration.toml").string();
-  dir.write("configuration.toml",
-            "[affinity]\nlog_level = \"warning\"\nnri_socket = \"\"\nkubelet_state = \"\"\n");
-  const ka::bench::Child daemon({argv[1], "--config", configuration, "--socket", socket,
-                                 "--state-dir", (dir.path() / "state").string(), "--run",
-                                 dir.path().string()});
-  const ka::bench::Api api(socket);
+  const ka::bench::DaemonFiles files;
+  const ka::bench::Child daemon(files.command(argv[1], ka::bench::kNoSources));
+  const ka::bench::Api api(files.path("api.sock"));
   std::vector<std::unique_ptr<ka::bench::Child>> vmms;
   for (int i = 0; i < sandboxes; ++i) {
     vmms.push_back(std::make_unique<ka::bench::Child>(

@@ -18,7 +18,7 @@
 #include "base/process.hpp"
 #include "tests/bench/api.hpp"
 #include "tests/bench/child.hpp"
-#include "tests/temp_dir.hpp"
+#include "tests/bench/daemon_files.hpp"
 
 namespace {
 
@@ -61,18 +61,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 500;
-  ::setenv("TMPDIR", "/dev/shm", 1);  // state lies below /run, which is in memory
-  const ka::tests::TempDir dir;
-  const std::string socket = (dir.path() / "api.sock").string();
-  const std::string configuration = (dir.path() / "configuration.toml").string();
-  dir.write("configuration.toml",
-            "[affinity]\nlog_level = \"warning\"\nnri_socket = \"\"\nkubelet_state = \"\"\n");
+  const ka::bench::DaemonFiles files;
   const ka::bench::Child vmm({argv[2], "16", std::to_string(kThreads - 17)});
   vmm.wait_output();
-  const ka::bench::Child daemon({argv[1], "--config", configuration, "--socket", socket,
-                                 "--state-dir", (dir.path() / "state").string(), "--run",
-                                 dir.path().string()});
-  const ka::bench::Api api(socket);
+  const ka::bench::Child daemon(files.command(argv[1], ka::bench::kNoSources));
+  const ka::bench::Api api(files.path("api.sock"));
   api.put("/v1/sandboxes/bench", "{\"vmm_pid\":" + std::to_string(vmm.pid()) + "}");
   std::vector<double> through_api, bare;
   for (int i = 0; i < rounds; ++i) {

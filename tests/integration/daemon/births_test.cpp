@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -30,12 +29,6 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 
 constexpr int kBirths = 40;
 constexpr auto kPatience = std::chrono::seconds(5);
-
-bool possible() {
-  if (tests::allowed(static_cast<int>(::getpid())).size() >= 2) return true;
-  std::cout << "skipped: needs two CPUs\n";
-  return false;
-}
 
 bool may_use(int pid, int cpu) {
   cpu_set_t mask;
@@ -140,7 +133,7 @@ std::vector<Milliseconds> births(Scene& scene, const std::string& prefix, bool l
 }  // namespace
 
 TEST_CASE("a shim leaves another pod's CPU before Kata has made its folder") {
-  if (!possible()) return;
+  if (!tests::has_two_cpus()) return;
   Scene scene;
   for (const bool leaves_pid : {true, false}) {
     const auto took = births(scene, leaves_pid ? "a" : "b", leaves_pid);
@@ -151,7 +144,7 @@ TEST_CASE("a shim leaves another pod's CPU before Kata has made its folder") {
 }
 
 TEST_CASE("the shim of another runtime is left alone") {
-  if (!possible()) return;
+  if (!tests::has_two_cpus()) return;
   Scene scene;
   const fs::path bundle = scene.make_bundle("r1");
   const auto runc = scene.start_shim("containerd-shim-runc-v2", "r1");

@@ -13,19 +13,17 @@
 #include "tests/catch.hpp"
 #include "tests/integration/daemon/programs.hpp"
 #include "tests/scratch_cgroup.hpp"
+#include "tests/text.hpp"
 
 using namespace ka;
 using policy::CpuSet;
+using tests::contains;
 using tests::DaemonScene;
 using tests::eventually;
 using tests::Seconds;
 using tests::Vm;
 
 namespace {
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// A status without the line about memory, which is read when there is time, and grows.
 std::string without_memory(std::string status) {
@@ -86,21 +84,10 @@ struct Scene : DaemonScene {
   int first = 0, last = 0;
 };
 
-/// Whether this machine can play; says why not.
-bool possible() {
-  if (tests::allowed(static_cast<int>(::getpid())).size() < 2) {
-    std::cout << "skipped: one CPU is not enough\n";
-    return false;
-  }
-  if (Vm::possible()) return true;
-  std::cout << "skipped: no qemu-system-x86_64\n";
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("containers told by hand are placed, shown, explained and verified") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.start();
   CHECK(scene.ctl({"status"}).out.starts_with("no VM sandbox is known\n"));
@@ -126,7 +113,7 @@ TEST_CASE("containers told by hand are placed, shown, explained and verified") {
 }
 
 TEST_CASE("doctor finds a VM with too few vCPUs, and says where nobody can be asked") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   const tests::TempDir files;
   const Vm vm(files.path(), 1);
   DaemonScene scene;
@@ -145,7 +132,7 @@ TEST_CASE("doctor finds a VM with too few vCPUs, and says where nobody can be as
 }
 
 TEST_CASE("where the VM's memory lies is shown") {
-  if (!possible() || !std::filesystem::exists("/proc/self/numa_maps")) return;
+  if (!Vm::possible() || !std::filesystem::exists("/proc/self/numa_maps")) return;
   Scene scene("drift_check = 1\nmemory = \"migrate\"\n");
   scene.start();
   scene.add();
@@ -157,7 +144,7 @@ TEST_CASE("where the VM's memory lies is shown") {
 }
 
 TEST_CASE("one thread is placed by hand, also over a kill, until that is taken back") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.start();
   scene.add();
@@ -199,7 +186,7 @@ TEST_CASE("one thread is placed by hand, also over a kill, until that is taken b
 }
 
 TEST_CASE("a monitor that is none is told of once, and the VM is placed without it") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.start();
   REQUIRE(scene
@@ -215,7 +202,7 @@ TEST_CASE("a monitor that is none is told of once, and the VM is placed without 
 }
 
 TEST_CASE("drift is seen by verify, repaired by the drift check, and counted") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene("drift_check = 5\n");
   scene.start();
   scene.add();
@@ -232,7 +219,7 @@ TEST_CASE("drift is seen by verify, repaired by the drift check, and counted") {
 }
 
 TEST_CASE("a vCPU that is plugged right after an event is placed soon") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene("drift_check = 3600\n");
   scene.start();
   scene.add();
@@ -248,7 +235,7 @@ TEST_CASE("a vCPU that is plugged right after an event is placed soon") {
 }
 
 TEST_CASE("a daemon that was killed takes everything up again and writes nothing") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene("drift_check = 1\nhousekeeping = \"sandbox\"\nguest = \"none\"\n");
   scene.start();
   scene.add();
@@ -263,7 +250,7 @@ TEST_CASE("a daemon that was killed takes everything up again and writes nothing
 }
 
 TEST_CASE("a VMM that dies ends its sandbox at once") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene("drift_check = 3600\n");
   scene.start();
   scene.add();
@@ -274,7 +261,7 @@ TEST_CASE("a VMM that dies ends its sandbox at once") {
 }
 
 TEST_CASE("a cgroup that someone else writes is followed at once") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   const auto cgroups = host::Cgroups::find("/proc");
   if (!cgroups) return;
   Scene scene("drift_check = 3600\n");
@@ -299,7 +286,7 @@ TEST_CASE("a cgroup that someone else writes is followed at once") {
 }
 
 TEST_CASE("SIGTERM ends the daemon and leaves every thread where it is") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.start();
   scene.add();
@@ -311,7 +298,7 @@ TEST_CASE("SIGTERM ends the daemon and leaves every thread where it is") {
 }
 
 TEST_CASE("a reload takes good settings and refuses bad ones") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.start();
   scene.add();
@@ -334,7 +321,7 @@ TEST_CASE("a reload takes good settings and refuses bad ones") {
 }
 
 TEST_CASE("observe plans and reports and writes nothing") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene("mode = \"observe\"\n");
   scene.start();
   scene.add();
@@ -344,7 +331,7 @@ TEST_CASE("observe plans and reports and writes nothing") {
 }
 
 TEST_CASE("release gives back until reconcile") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.start();
   scene.add();
@@ -355,7 +342,7 @@ TEST_CASE("release gives back until reconcile") {
 }
 
 TEST_CASE("what cannot be is refused with exit status 2 and changes nothing") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.start();
   scene.add();
@@ -387,7 +374,7 @@ TEST_CASE("what cannot be is refused with exit status 2 and changes nothing") {
 }
 
 TEST_CASE("events are told as they happen") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.start();
   tests::Program listener({KA_CTL, "events", "--json", "--socket", scene.socket()},

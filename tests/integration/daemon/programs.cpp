@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <iostream>
 #include <memory>
 #include <sstream>
 #include <thread>
@@ -140,7 +141,12 @@ Vm::Vm(const fs::path& directory, int vcpus)
   REQUIRE(up);
 }
 
-bool Vm::possible() { return std::system("command -v qemu-system-x86_64 > /dev/null") == 0; }
+bool Vm::possible() {
+  if (!has_two_cpus()) return false;
+  if (std::system("command -v qemu-system-x86_64 > /dev/null") == 0) return true;
+  std::cout << "skipped: no qemu-system-x86_64\n";
+  return false;
+}
 
 void Vm::plug_vcpu() {
   const base::Fd fd = connect_to((directory_ / "own").string());
@@ -171,6 +177,12 @@ int Vm::thread(const std::string& name) const {
     if (known == name) return tid;
   }
   return 0;
+}
+
+bool has_two_cpus() {
+  if (allowed(static_cast<int>(::getpid())).size() >= 2) return true;
+  std::cout << "skipped: one CPU is not enough\n";
+  return false;
 }
 
 policy::CpuSet allowed(int tid) {

@@ -52,6 +52,7 @@ class Vm {
  public:
   Vm(const std::filesystem::path& directory, int vcpus);
 
+  /// Whether there are two CPUs and a QEMU for it; says why not.
   static bool possible();
 
   int pid() const { return program_.pid(); }
@@ -71,6 +72,9 @@ class Vm {
 
 /// What the kernel says that a thread may use, read by the test itself.
 policy::CpuSet allowed(int tid);
+
+/// Whether we may use two CPUs; says so where we may not.
+bool has_two_cpus();
 
 /// A daemon with a socket, a configuration and a state directory of its own.
 class DaemonScene {

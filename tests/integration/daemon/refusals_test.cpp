@@ -15,17 +15,15 @@
 #include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/integration/daemon/programs.hpp"
+#include "tests/text.hpp"
 
 using namespace ka;
+using tests::contains;
 using tests::DaemonScene;
 using tests::eventually;
 using tests::Seconds;
 
 namespace {
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 base::Fd connect_to(const std::string& path) {
   auto connected = base::connect_unix(path, 0);

@@ -4,14 +4,15 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <iostream>
 
 #include "tests/catch.hpp"
 #include "tests/integration/daemon/programs.hpp"
 #include "tests/nri_runtime.hpp"
+#include "tests/text.hpp"
 
 using namespace ka;
 using policy::CpuSet;
+using tests::contains;
 using tests::DaemonScene;
 using tests::eventually;
 using tests::Vm;
@@ -19,18 +20,6 @@ using tests::Vm;
 namespace {
 
 namespace wire = proto::nri;
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
-bool possible() {
-  if (tests::allowed(static_cast<int>(::getpid())).size() < 2 || !Vm::possible()) {
-    std::cout << "skipped: needs two CPUs and qemu-system-x86_64\n";
-    return false;
-  }
-  return true;
-}
 
 /// A daemon that is taken in, and a VM of which nobody has told yet.
 struct Scene : DaemonScene {
@@ -107,7 +96,7 @@ struct Scene : DaemonScene {
 }  // namespace
 
 TEST_CASE("what narrows is done before the runtime is answered, what widens after its part") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.begin();
   const CpuSet first{scene.both.first()};
@@ -123,7 +112,7 @@ TEST_CASE("what narrows is done before the runtime is answered, what widens afte
 }
 
 TEST_CASE("a pod that may ask for it has its containers told where they run") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene("allow_annotations = [\"environment\"]\n");
   const auto create = [&scene](const char* id, const std::string& wish) {
     auto request = scene.container(scene.both);
@@ -152,7 +141,7 @@ TEST_CASE("a pod that may ask for it has its containers told where they run") {
 }
 
 TEST_CASE("a CPU that kubelet gives to another pod is left at once, and before any answer") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.begin();
   const CpuSet first{scene.both.first()}, last{scene.both.last()};
@@ -164,7 +153,7 @@ TEST_CASE("a CPU that kubelet gives to another pod is left at once, and before a
 }
 
 TEST_CASE("a runtime that restarts is found again, and what it no longer has is forgotten") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.begin();
   scene.runtime.hang_up();
@@ -182,7 +171,7 @@ TEST_CASE("a runtime that restarts is found again, and what it no longer has is 
 }
 
 TEST_CASE("a node of three thousand pods is taken in, and the next event is answered in time") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.begin();
   scene.runtime.hang_up();

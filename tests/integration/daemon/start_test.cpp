@@ -12,27 +12,17 @@
 
 #include "tests/catch.hpp"
 #include "tests/integration/daemon/programs.hpp"
+#include "tests/text.hpp"
 
 using namespace ka;
 using policy::CpuSet;
+using tests::contains;
 using tests::DaemonScene;
 using tests::eventually;
 using tests::Seconds;
 using tests::Vm;
 
 namespace {
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
-bool possible() {
-  if (tests::allowed(static_cast<int>(::getpid())).size() < 2 || !Vm::possible()) {
-    std::cout << "skipped: needs two CPUs and qemu-system-x86_64\n";
-    return false;
-  }
-  return true;
-}
 
 /// Sandbox "owner" owns the last CPU, the threads of "guest" share the first; the daemon is dead.
 struct Scene : DaemonScene {
@@ -87,7 +77,7 @@ struct Scene : DaemonScene {
 }  // namespace
 
 TEST_CASE("a damaged state file does not give its pod's CPUs to others") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   std::ofstream(scene.path("state/owner.json")) << "{\"version\":1,";
   scene.start();
@@ -112,7 +102,7 @@ TEST_CASE("a damaged state file does not give its pod's CPUs to others") {
 }
 
 TEST_CASE("a state directory that cannot be listed is not an empty one") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   // The second listing of a directory is that of the state; the first is strace's own.
   std::vector<std::string> command{"strace",
@@ -142,7 +132,7 @@ TEST_CASE("a state directory that cannot be listed is not an empty one") {
 }
 
 TEST_CASE("what kubelet gave away while the daemon was dead is in no mask that it writes") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene("drift_check = 3600\n");
   const auto file = scene.path("cpu_manager_state");
   scene.configure("drift_check = 1\nkubelet_state = \"" + file.string() + "\"\n");
@@ -171,7 +161,7 @@ TEST_CASE("what kubelet gave away while the daemon was dead is in no mask that i
 }
 
 TEST_CASE("a source that stays silent is waited for, named, and done without") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.configure("drift_check = 1\nnri_socket = \"" + scene.path("nobody").string() + "\"\n");
   const int tid = scene.vm.threads().front().second;
@@ -185,7 +175,7 @@ TEST_CASE("a source that stays silent is waited for, named, and done without") {
 }
 
 TEST_CASE("state that cannot be written is said in the answer, in status and in metrics") {
-  if (!possible()) return;
+  if (!Vm::possible()) return;
   Scene scene;
   scene.start();
   REQUIRE(tests::eventually([&] { return contains(scene.log(), "kind=sandbox-adopted"); }));

@@ -7,8 +7,10 @@
 #include "base/files.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/text.hpp"
 
 using namespace ka;
+using tests::contains;
 
 namespace {
 
@@ -46,10 +48,6 @@ bool is_there(const tests::TempDir& root, const std::string& name) {
 
 std::string text(const tests::TempDir& root, const std::string& name) {
   return base::read_file(root.path() / name).value_or("");
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

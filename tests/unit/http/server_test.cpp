@@ -21,15 +21,13 @@
 #include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/text.hpp"
 
 using namespace ka;
 using namespace std::chrono_literals;
+using tests::contains;
 
 namespace {
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// A client that sends and reads what it likes, while the server runs in the same thread.
 class Client {
