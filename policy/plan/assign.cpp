@@ -44,12 +44,12 @@ CpuSet core_to_set_aside(const Topology& topology, const SandboxFacts& sandbox,
   return {};
 }
 
-CpuSet usable_owned(const SandboxFacts& sandbox, const Ground& ground) {
+CpuSet usable_owned(const SandboxFacts& sandbox, const Bounds& bounds) {
   CpuSet owned;
   for (const ContainerFacts& container : sandbox.containers) {
     if (owns_cpus(container)) owned |= container.cpus;
   }
-  return owned & ground.permitted;
+  return owned & bounds.permitted;
 }
 
 Holdings make_holdings(const SandboxFacts& sandbox, const CpuSet& usable, const CpuSet& set_aside) {
@@ -175,10 +175,10 @@ std::vector<std::size_t> share_the_lowest(const Chosen& open) {
 
 }  // namespace
 
-Assignment assign(const Topology& topology, const SandboxFacts& sandbox, const Ground& ground,
+Assignment assign(const Topology& topology, const SandboxFacts& sandbox, const Bounds& bounds,
                   bool isolate) {
   Assignment result;
-  CpuSet usable = usable_owned(sandbox, ground);
+  CpuSet usable = usable_owned(sandbox, bounds);
   if (isolate) result.set_aside = core_to_set_aside(topology, sandbox, usable);
   usable -= result.set_aside;
   result.holdings = make_holdings(sandbox, usable, result.set_aside);

@@ -8,7 +8,7 @@
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/facts/topology.hpp"
-#include "policy/plan/ground.hpp"
+#include "policy/plan/bounds.hpp"
 
 namespace ka::policy::plan {
 
@@ -36,7 +36,7 @@ struct Assignment {
 
 /// `isolate`: set aside the lowest owned core whose loss leaves every exclusive container a CPU;
 /// where there is none, `set_aside` stays empty.
-Assignment assign(const Topology& topology, const SandboxFacts& sandbox, const Ground& ground,
+Assignment assign(const Topology& topology, const SandboxFacts& sandbox, const Bounds& bounds,
                   bool isolate);
 
 }  // namespace ka::policy::plan

@@ -5,13 +5,13 @@
 
 namespace ka::policy::plan {
 
-CpuSet cgroup_cpus(const SandboxPlan& plan, const SandboxFacts& sandbox, const Ground& ground) {
+CpuSet cgroup_cpus(const SandboxPlan& plan, const SandboxFacts& sandbox, const Bounds& bounds) {
   CpuSet cpus;
   for (const Placement& placement : placements_of(plan)) {
     if (!sandbox.cgroup_by_role.contains(placement.role)) cpus |= placement.cpus;
   }
   if (cpus.empty()) return cpus;
-  return (cpus | ground.permitted | plan.housekeeping) & ground.reachable;
+  return (cpus | bounds.permitted | plan.housekeeping) & bounds.reachable;
 }
 
 std::optional<CpuSet> widened(const Cpuset& cpuset, const CpuSet& wanted, const CpuSet& foreign) {

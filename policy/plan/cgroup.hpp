@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "policy/facts/id_set.hpp"
-#include "policy/plan/ground.hpp"
+#include "policy/plan/bounds.hpp"
 #include "policy/plan/plan.hpp"
 
 namespace ka::policy::plan {
@@ -29,7 +29,7 @@ struct Cpuset {
 
 /// What the cgroup is to allow: what is permitted of the sandbox mask, housekeeping, and wherever
 /// the plan puts a thread that is inside. Empty where it puts none.
-CpuSet cgroup_cpus(const SandboxPlan& plan, const SandboxFacts& sandbox, const Ground& ground);
+CpuSet cgroup_cpus(const SandboxPlan& plan, const SandboxFacts& sandbox, const Bounds& bounds);
 
 /// The set to be written before threads are placed; absent when they can go where they are to go,
 /// and none of them onto CPUs that are exclusive to other pods (`foreign`).

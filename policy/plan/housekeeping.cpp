@@ -13,40 +13,40 @@ void add_once(std::vector<Note>& notes, Note note) {
 }
 
 /// For a sandbox that may use none of its own CPUs: anything that is nobody's.
-CpuSet fallback(const NodeView& node, const Ground& ground) {
-  CpuSet pool = node.shared_pool & ground.reachable;
-  return pool.empty() ? ground.reachable : pool;
+CpuSet fallback(const NodeView& node, const Bounds& bounds) {
+  CpuSet pool = node.shared_pool & bounds.reachable;
+  return pool.empty() ? bounds.reachable : pool;
 }
 
-CpuSet as_sandbox(const NodeView& node, const Ground& ground, const Assignment& assignment,
+CpuSet as_sandbox(const NodeView& node, const Bounds& bounds, const Assignment& assignment,
                   Notes& notes) {
-  if (ground.permitted.empty()) return fallback(node, ground);
-  CpuSet rest = ground.permitted - assignment.dedicated;
+  if (bounds.permitted.empty()) return fallback(node, bounds);
+  CpuSet rest = bounds.permitted - assignment.dedicated;
   if (!rest.empty()) return rest;
-  CpuSet core = node.topology.siblings(ground.permitted.first()) & ground.permitted;
+  CpuSet core = node.topology.siblings(bounds.permitted.first()) & bounds.permitted;
   notes.warn({Code::kNotIsolated, {}, core, 0});
   return core;
 }
 
-CpuSet own_region(const NodeView& node, const Ground& ground, const Assignment& assignment,
+CpuSet own_region(const NodeView& node, const Bounds& bounds, const Assignment& assignment,
                   const std::string& subject, Notes& notes) {
-  CpuSet cpus = as_sandbox(node, ground, assignment, notes);
+  CpuSet cpus = as_sandbox(node, bounds, assignment, notes);
   notes.reason({Code::kHousekeepingSandbox, subject, cpus, 0});
   return cpus;
 }
 
 /// A set that does not depend on the sandbox, as far as these threads may use it.
-Region outside(const NodeView& node, const Ground& ground, const Assignment& assignment,
+Region outside(const NodeView& node, const Bounds& bounds, const Assignment& assignment,
                const CpuSet& wanted, Code reason, const std::string& subject, Notes& notes) {
-  CpuSet cpus = (wanted & ground.reachable) - assignment.dedicated;
+  CpuSet cpus = (wanted & bounds.reachable) - assignment.dedicated;
   if (!cpus.empty()) {
     notes.reason({reason, subject, cpus, 0});
     return {std::move(cpus), {}};
   }
-  CpuSet refused = (wanted & ground.unclaimed) - assignment.dedicated;
+  CpuSet refused = (wanted & bounds.unclaimed) - assignment.dedicated;
   const bool nowhere = refused.empty() && !wanted.empty();
   if (nowhere) notes.warn({Code::kHousekeepingRefused, subject, wanted, 0});
-  return {own_region(node, ground, assignment, subject, notes), std::move(refused)};
+  return {own_region(node, bounds, assignment, subject, notes), std::move(refused)};
 }
 
 /// How many floating vCPUs there are in each group (L3, core) of CPUs.
@@ -92,28 +92,28 @@ Loads loads_by(const Topology& topology, const CpuSet& region, int Cpu::* group)
 void Notes::reason(Note note) { add_once(reasons, std::move(note)); }
 void Notes::warn(Note note) { add_once(warnings, std::move(note)); }
 
-Region resolve_housekeeping(const NodeView& node, const Ground& ground,
+Region resolve_housekeeping(const NodeView& node, const Bounds& bounds,
                             const Assignment& assignment, const Housekeeping& wanted,
                             const std::string& subject, Notes& notes) {
-  if (ground.newborn) {
-    notes.reason({Code::kBornNear, {}, ground.permitted, 0});
-    return {ground.permitted, {}};
+  if (bounds.newborn) {
+    notes.reason({Code::kBornNear, {}, bounds.permitted, 0});
+    return {bounds.permitted, {}};
   }
   switch (wanted.kind) {
     case Housekeeping::Kind::kSharedPool:
-      return outside(node, ground, assignment, node.shared_pool, Code::kHousekeepingSharedPool,
+      return outside(node, bounds, assignment, node.shared_pool, Code::kHousekeepingSharedPool,
                      subject, notes);
     case Housekeeping::Kind::kCpus:
-      return outside(node, ground, assignment, wanted.cpus, Code::kHousekeepingCpus, subject,
+      return outside(node, bounds, assignment, wanted.cpus, Code::kHousekeepingCpus, subject,
                      notes);
     case Housekeeping::Kind::kIsolate:
-      if (!assignment.set_aside.intersects(ground.reachable)) break;
+      if (!assignment.set_aside.intersects(bounds.reachable)) break;
       notes.reason({Code::kHousekeepingIsolate, subject, assignment.set_aside, 0});
-      return {assignment.set_aside & ground.reachable, {}};
+      return {assignment.set_aside & bounds.reachable, {}};
     case Housekeeping::Kind::kSandbox:
       break;
   }
-  return {own_region(node, ground, assignment, subject, notes), {}};
+  return {own_region(node, bounds, assignment, subject, notes), {}};
 }
 
 CpuSet floating_set(const Topology& topology, const CpuSet& region) {

@@ -7,7 +7,7 @@
 
 #include "policy/facts/id_set.hpp"
 #include "policy/plan/assign.hpp"
-#include "policy/plan/ground.hpp"
+#include "policy/plan/bounds.hpp"
 #include "policy/plan/plan.hpp"
 #include "policy/plan/settings.hpp"
 
@@ -26,12 +26,12 @@ struct Region {
   CpuSet refused;  ///< CPUs that the setting names, where the cgroup allows none of them
 };
 
-/// The region that a setting means for threads whose ground this is. It holds no CPU outside
-/// `ground.reachable` and none of a dedicated vCPU, unless nothing else is left: then it is the
+/// The region that a setting means for threads with these bounds. It holds no CPU outside
+/// `bounds.reachable` and none of a dedicated vCPU, unless nothing else is left: then it is the
 /// core of the sandbox's lowest CPU. Empty only where they may not run anywhere. A shared pool that
 /// is empty, or that the cgroup refuses, is as "sandbox". `subject` names the setting in notes:
 /// "housekeeping" or a role.
-Region resolve_housekeeping(const NodeView& node, const Ground& ground,
+Region resolve_housekeeping(const NodeView& node, const Bounds& bounds,
                             const Assignment& assignment, const Housekeeping& wanted,
                             const std::string& subject, Notes& notes);
 

@@ -5,20 +5,12 @@
 #include <map>
 #include <utility>
 
+#include "policy/plan/bounds.hpp"
 #include "policy/plan/closeness.hpp"
-#include "policy/plan/ground.hpp"
+#include "policy/plan/overrides.hpp"
 
 namespace ka::policy::plan {
 namespace {
-
-std::string subject_of(const Placement& placement) {
-  std::string subject(role_name(placement.role));
-  if (placement.role == Role::kVcpu) return subject + ' ' + std::to_string(placement.vcpu_index);
-  if (placement.role == Role::kIothread && !placement.name.empty()) {
-    return subject + ' ' + placement.name;
-  }
-  return subject;
-}
 
 /// The CPUs beyond the sandbox's own that a housekeeping setting names.
 CpuSet beyond_own(const NodeView& node, const Housekeeping& wanted) {
@@ -43,7 +35,7 @@ class Checker {
   void check_containers();
   void check_interrupts();
   void check_again();
-  std::vector<Violation> take() { return std::move(violations_); }
+  std::vector<Violation> violations() { return std::move(violations_); }
 
  private:
   bool pins() const {
@@ -72,7 +64,7 @@ class Checker {
   const SandboxFacts& sandbox_;
   const Settings& settings_;
   const SandboxPlan& plan_;
-  Ground ground_;
+  Bounds bounds_;
   CpuSet set_aside_;  ///< as the plan says it
   CpuSet owned_;      ///< by exclusive containers, usable and not set aside
   CpuSet dedicated_;  ///< CPUs of the vCPUs that are meant to be dedicated
@@ -86,7 +78,7 @@ Checker::Checker(const NodeView& node, const SandboxFacts& sandbox, const Settin
       sandbox_(sandbox),
       settings_(settings),
       plan_(plan),
-      ground_(survey(node, sandbox)) {
+      bounds_(bounds_of(node, sandbox)) {
   for (const Note& note : plan.reasons) {
     if (note.code == Code::kHousekeepingIsolate) set_aside_ = note.cpus;
   }
@@ -104,7 +96,8 @@ void Checker::report(Breach breach, std::string subject, CpuSet cpus) {
 }
 
 void Checker::report(Breach breach, const Placement& placement, CpuSet cpus) {
-  report(breach, subject_of(placement), std::move(cpus));
+  report(breach, thread_subject(placement.role, placement.vcpu_index, placement.name),
+         std::move(cpus));
   violations_.back().tid = placement.tid;
 }
 
@@ -113,7 +106,7 @@ bool Checker::by_hand(const Placement& placement) const {
   if (placement.role == Role::kPit) return by_hand(placement.vcpu_index);
   return std::ranges::any_of(sandbox_.overrides, [&](const Override& given) {
     if (given.role != placement.role) return false;
-    if (!given.cpus.intersects(survey(node_, sandbox_, given.role).reachable)) return false;
+    if (!given.cpus.intersects(bounds_of(node_, sandbox_, given.role).reachable)) return false;
     if (given.role == Role::kVcpu) return given.vcpu_index == placement.vcpu_index;
     return given.iothread.empty() || given.iothread == placement.name;
   });
@@ -126,7 +119,7 @@ const VcpuPlan* Checker::dedicated(const Placement& placement) const {
 }
 
 CpuSet Checker::usable(const ContainerFacts& container) const {
-  return (container.cpus & ground_.permitted) - set_aside_;
+  return (container.cpus & bounds_.permitted) - set_aside_;
 }
 
 const ContainerFacts* Checker::facts_of(const std::string& container) const {
@@ -135,14 +128,14 @@ const ContainerFacts* Checker::facts_of(const std::string& container) const {
 }
 
 CpuSet Checker::allowed(Role role) const {
-  const Ground ground = survey(node_, sandbox_, role);
-  return ground.permitted.empty() ? ground.reachable : ground.permitted | elsewhere(role);
+  const Bounds bounds = bounds_of(node_, sandbox_, role);
+  return bounds.permitted.empty() ? bounds.reachable : bounds.permitted | elsewhere(role);
 }
 
 /// The CPUs beyond the sandbox's own that the settings name for a role and its cgroup allows.
 CpuSet Checker::elsewhere(Role role) const {
   const CpuSet wanted = beyond_own(node_, settings_.housekeeping_of(role));
-  return wanted & survey(node_, sandbox_, role).reachable;
+  return wanted & bounds_of(node_, sandbox_, role).reachable;
 }
 
 void Checker::check_placements(const std::vector<Placement>& placements) {
@@ -177,12 +170,12 @@ void Checker::check_alone(const Placement& placement) {
 /// Nothing but CPUs of dedicated vCPUs is left for the role: the core of the lowest one has to
 /// carry it. CPUs that vCPUs have left by hand count as theirs.
 bool Checker::carries_all(const Placement& placement) const {
-  const Ground ground = survey(node_, sandbox_, placement.role);
+  const Bounds bounds = bounds_of(node_, sandbox_, placement.role);
   const auto moved =
       std::ranges::count_if(sandbox_.vcpus, [&](const VcpuFacts& v) { return by_hand(v.index); });
-  const CpuSet left = (ground.permitted | elsewhere(placement.role)) - dedicated_;
+  const CpuSet left = (bounds.permitted | elsewhere(placement.role)) - dedicated_;
   if (left.size() > moved) return false;
-  return placement.cpus.subset_of(node_.topology.siblings(ground.permitted.first()));
+  return placement.cpus.subset_of(node_.topology.siblings(bounds.permitted.first()));
 }
 
 void Checker::check_closeness(const std::vector<Placement>& placements) {
@@ -231,7 +224,7 @@ void Checker::check_containers() {
 
 /// Every CPU of a container that may use all of them has a vCPU of its own, if the VM has enough.
 void Checker::check_dedicated(const ContainerFacts& facts, const ContainerPlan& container) {
-  if (!owns_cpus(facts) || !facts.cpus.subset_of(ground_.permitted)) return;
+  if (!owns_cpus(facts) || !facts.cpus.subset_of(bounds_.permitted)) return;
   if (static_cast<int>(sandbox_.vcpus.size()) < owned_.size()) return;
   CpuSet missing = usable(facts);
   const bool moved = std::ranges::any_of(container.vcpus, [&](int v) { return by_hand(v); });
@@ -357,7 +350,7 @@ std::vector<Violation> check_plan(const NodeView& node, const SandboxFacts& sand
   checker.check_containers();
   checker.check_interrupts();
   checker.check_again();
-  return checker.take();
+  return checker.violations();
 }
 
 std::vector<Violation> check_actual(const NodeView& node, const SandboxFacts& sandbox,
@@ -375,11 +368,11 @@ std::vector<Violation> check_actual(const NodeView& node, const SandboxFacts& sa
   }
   Checker threads_checker(node, sandbox, settings, plan);
   threads_checker.check_placements(placements);
-  std::vector<Violation> violations = threads_checker.take();
+  std::vector<Violation> violations = threads_checker.violations();
   const SandboxPlan real = with_real_vcpus(plan, placements);
   Checker containers_checker(node, sandbox, settings, real);
   containers_checker.check_containers();
-  std::ranges::move(containers_checker.take(), std::back_inserter(violations));
+  std::ranges::move(containers_checker.violations(), std::back_inserter(violations));
   return violations;
 }
 

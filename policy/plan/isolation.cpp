@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "policy/plan/ground.hpp"
+#include "policy/plan/bounds.hpp"
 #include "policy/plan/guest.hpp"
 #include "policy/plan/overrides.hpp"
 
@@ -31,10 +31,7 @@ CpuSet set_aside(const SandboxPlan& plan) {
 }
 
 std::string subject_of(const ThreadFacts& thread) {
-  std::string subject(role_name(thread.role));
-  if (thread.role == Role::kVcpu) subject += ' ' + std::to_string(thread.vcpu_index);
-  if (thread.role == Role::kIothread && !thread.name.empty()) subject += ' ' + thread.name;
-  return subject;
+  return thread_subject(thread.role, thread.vcpu_index, thread.name);
 }
 
 /// Why a container was left on more vCPUs than its own, where that is not for want of an answer.
@@ -57,7 +54,7 @@ class Obstacles {
     if (!subject.empty()) entry.subjects.insert(subject);
   }
 
-  std::vector<NotIsolated> take() const {
+  std::vector<NotIsolated> obstacles() const {
     std::vector<NotIsolated> list;
     for (const auto& [obstacle, entry] : entries_) {
       std::string subject;
@@ -84,7 +81,7 @@ class Judge {
         sandbox_(sandbox),
         settings_(settings),
         plan_(plan),
-        ground_(survey(node, sandbox)),
+        bounds_(bounds_of(node, sandbox)),
         set_aside_(set_aside(plan)) {}
 
   void check_host(const ContainerFacts& owner, const std::vector<ActualThread>& threads,
@@ -109,7 +106,7 @@ class Judge {
   const SandboxFacts& sandbox_;
   const Settings& settings_;
   const SandboxPlan& plan_;
-  Ground ground_;
+  Bounds bounds_;
   CpuSet set_aside_;
 };
 
@@ -126,14 +123,14 @@ void Judge::check_host(const ContainerFacts& owner, const std::vector<ActualThre
 
 void Judge::check_cpus(const ContainerFacts& owner, Obstacles& found) const {
   const CpuSet contested = owner.cpus & node_.exclusive_to_others;
-  const CpuSet refused = owner.cpus - ground_.permitted - contested;
+  const CpuSet refused = owner.cpus - bounds_.permitted - contested;
   if (!contested.empty()) found.add(Obstacle::kCpusContested, Remedy::kOneOwner, {}, contested);
   if (!refused.empty()) found.add(Obstacle::kCpusUnusable, Remedy::kCgroupCpus, {}, refused);
 }
 
 void Judge::check_vcpus(const ContainerFacts& owner, const ContainerPlan& planned,
                         Obstacles& found) const {
-  CpuSet missing = (owner.cpus & ground_.permitted) - set_aside_;
+  CpuSet missing = (owner.cpus & bounds_.permitted) - set_aside_;
   bool moved = false;
   for (const int index : planned.vcpus) {
     const VcpuPlan* vcpu = plan_.find_vcpu(index);
@@ -177,7 +174,7 @@ void Judge::check_pins(const ContainerPlan& planned, Obstacles& found) const {
 
 void Judge::check_thread(const ContainerFacts& owner, const ContainerPlan& planned,
                          const ActualThread& thread, Obstacles& found) const {
-  const CpuSet touched = (owner.cpus - set_aside_) & ground_.permitted & thread.cpus;
+  const CpuSet touched = (owner.cpus - set_aside_) & bounds_.permitted & thread.cpus;
   if (touched.empty() || serves(owner, planned, thread.thread)) return;
   const std::string subject = subject_of(thread.thread);
   if (const Override* pin = pin_of(thread.thread); pin != nullptr) {
@@ -207,7 +204,7 @@ bool Judge::serves(const ContainerFacts& owner, const ContainerPlan& planned,
 const Override* Judge::pin_of(const ThreadFacts& thread) const {
   const Override* pin = nullptr;
   for (const Override& given : sandbox_.overrides) {
-    if (is_for(given, thread) && given.cpus.intersects(ground_.reachable)) pin = &given;
+    if (is_for(given, thread) && given.cpus.intersects(bounds_.reachable)) pin = &given;
   }
   return pin;
 }
@@ -310,7 +307,7 @@ std::vector<ContainerIsolation> isolation_of(const NodeView& node, const Sandbox
       judge.check_guest(owner, guest, found);
     }
     list.push_back({owner.id, owner.name, owner.cpus, settings.guest.agent == GuestAgent::kNone,
-                    found.take()});
+                    found.obstacles()});
   }
   return list;
 }

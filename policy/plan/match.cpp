@@ -49,7 +49,7 @@ class Matcher {
   void untangle();
   void order_groups();
   void fill() { fit(topology_, sandbox_.vcpus, free_, slots_); }
-  std::vector<Slot> take() { return std::move(slots_); }
+  std::vector<Slot> slots() { return std::move(slots_); }
 
  private:
   void add_slots(std::size_t holding);
@@ -247,7 +247,7 @@ std::vector<Slot> match(const Topology& topology, const SandboxFacts& sandbox,
   matcher.fill();
   matcher.untangle();
   matcher.order_groups();
-  return matcher.take();
+  return matcher.slots();
 }
 
 std::size_t lowest_owned_vcpu(const Assignment& assignment, const std::vector<Slot>& slots) {

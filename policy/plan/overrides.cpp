@@ -61,7 +61,7 @@ void apply_overrides(const NodeView& node, const SandboxFacts& sandbox, SandboxP
   for (const bool general : {true, false}) {
     for (const Override& given : sandbox.overrides) {
       if (is_general(given) != general) continue;
-      apply(given, survey(node, sandbox, given.role).reachable, plan, notes);
+      apply(given, bounds_of(node, sandbox, given.role).reachable, plan, notes);
     }
   }
   for (ContainerPlan& container : plan.containers) {
@@ -89,13 +89,15 @@ bool is_for(const Override& given, const ThreadFacts& thread) {
   return given.iothread.empty() || given.iothread == thread.name;
 }
 
-std::string override_subject(const Override& given) {
-  std::string subject(role_name(given.role));
-  if (given.role == Role::kVcpu) return subject + ' ' + std::to_string(given.vcpu_index);
-  if (given.role == Role::kIothread && !given.iothread.empty()) {
-    return subject + ' ' + given.iothread;
-  }
+std::string thread_subject(Role role, int vcpu_index, const std::string& iothread) {
+  std::string subject(role_name(role));
+  if (role == Role::kVcpu) return subject + ' ' + std::to_string(vcpu_index);
+  if (role == Role::kIothread && !iothread.empty()) return subject + ' ' + iothread;
   return subject;
+}
+
+std::string override_subject(const Override& given) {
+  return thread_subject(given.role, given.vcpu_index, given.iothread);
 }
 
 }  // namespace ka::policy::plan

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "policy/facts/sandbox.hpp"
-#include "policy/plan/ground.hpp"
+#include "policy/plan/bounds.hpp"
 #include "policy/plan/housekeeping.hpp"
 #include "policy/plan/plan.hpp"
 
@@ -20,10 +20,11 @@ void apply_overrides(const NodeView& node, const SandboxFacts& sandbox, SandboxP
 /// off its CPU or gives others beside it. Empty: it takes nothing away.
 CpuSet taken_by_hand(const Override& given, const SandboxPlan& unpinned);
 
-/// Whether the word is for this thread. An iothread is told by its id, or as one of all.
+/// Whether it names this thread: an iothread by its id, or as one of all.
 bool is_for(const Override& given, const ThreadFacts& thread);
 
-/// "vcpu 3", "iothread io1", or the role.
+/// "vcpu 3", "iothread io1", or the role; an iothread without an id stands for all.
+std::string thread_subject(Role role, int vcpu_index, const std::string& iothread);
 std::string override_subject(const Override& given);
 
 }  // namespace ka::policy::plan

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "policy/plan/assign.hpp"
+#include "policy/plan/bounds.hpp"
 #include "policy/plan/cgroup.hpp"
-#include "policy/plan/ground.hpp"
 #include "policy/plan/housekeeping.hpp"
 #include "policy/plan/interrupts.hpp"
 #include "policy/plan/match.hpp"
@@ -40,7 +40,7 @@ class Planner {
   bool owned_by(const Slot& slot, std::size_t container) const;
 
   void describe();
-  void note_ground();
+  void note_bounds();
   void note_owned(std::size_t container);
   void note_kept();
   void place_owned_vcpus();
@@ -67,7 +67,7 @@ class Planner {
   const SandboxFacts& sandbox_;
   const Settings& settings_;
   const SandboxPlan* previous_;
-  Ground ground_;
+  Bounds bounds_;
   Assignment assignment_;
   std::vector<Slot> slots_;
   std::size_t lowest_owned_ = kNoVcpu;
@@ -84,20 +84,20 @@ Planner::Planner(const NodeView& node, const SandboxFacts& sandbox, const Settin
       sandbox_(sandbox),
       settings_(settings),
       previous_(previous),
-      ground_(survey(node, sandbox)) {
+      bounds_(bounds_of(node, sandbox)) {
   assignment_.floating = static_cast<int>(sandbox.vcpus.size());
 }
 
 SandboxPlan Planner::run() {
   describe();
-  note_ground();
+  note_bounds();
   if (pins()) {
-    assignment_ = assign(node_.topology, sandbox_, ground_, wants_isolate(settings_));
+    assignment_ = assign(node_.topology, sandbox_, bounds_, wants_isolate(settings_));
     slots_ = match(node_.topology, sandbox_, assignment_, previous_);
     lowest_owned_ = lowest_owned_vcpu(assignment_, slots_);
     note_kept();
   }
-  common_ = resolve_housekeeping(node_, ground_, assignment_, settings_.housekeeping,
+  common_ = resolve_housekeeping(node_, bounds_, assignment_, settings_.housekeeping,
                                  "housekeeping", notes_);
   plan_.housekeeping = common_.cpus;
   place_owned_vcpus();
@@ -108,7 +108,7 @@ SandboxPlan Planner::run() {
   place_containers();
   apply_overrides(node_, sandbox_, plan_, notes_);
   place_interrupts();
-  if (sandbox_.cgroup_writable) plan_.cgroup = cgroup_cpus(plan_, sandbox_, ground_);
+  if (sandbox_.cgroup_writable) plan_.cgroup = cgroup_cpus(plan_, sandbox_, bounds_);
   plan_.reasons = std::move(notes_.reasons);
   plan_.warnings = std::move(notes_.warnings);
   return std::move(plan_);
@@ -117,22 +117,22 @@ SandboxPlan Planner::run() {
 void Planner::describe() {
   plan_.id = sandbox_.id;
   plan_.pod_uid = sandbox_.pod_uid;
-  plan_.mask = ground_.mask;
+  plan_.mask = bounds_.mask;
   for (const ContainerFacts& container : sandbox_.containers) {
     if (!container.exited) plan_.mems |= container.mems;
   }
-  if (plan_.mems.empty()) plan_.mems = node_.topology.nodes_of(ground_.mask);
+  if (plan_.mems.empty()) plan_.mems = node_.topology.nodes_of(bounds_.mask);
   plan_.vcpus.reserve(sandbox_.vcpus.size());
   for (const VcpuFacts& vcpu : sandbox_.vcpus) plan_.vcpus.push_back({.index = vcpu.index});
 }
 
-void Planner::note_ground() {
-  if (ground_.permitted.empty()) {
-    notes_.warn({Code::kNoUsableCpu, sandbox_.id, ground_.mask, 0});
-  } else if (ground_.unconstrained && !ground_.newborn) {
-    notes_.reason({Code::kUnconstrained, sandbox_.id, ground_.permitted, 0});
+void Planner::note_bounds() {
+  if (bounds_.permitted.empty()) {
+    notes_.warn({Code::kNoUsableCpu, sandbox_.id, bounds_.mask, 0});
+  } else if (bounds_.unconstrained && !bounds_.newborn) {
+    notes_.reason({Code::kUnconstrained, sandbox_.id, bounds_.permitted, 0});
   }
-  CpuSet foreign = ground_.mask & node_.exclusive_to_others;
+  CpuSet foreign = bounds_.mask & node_.exclusive_to_others;
   for (const ContainerFacts& container : sandbox_.containers) {
     if (!owns_cpus(container)) continue;
     CpuSet contested = container.cpus & node_.exclusive_to_others;
@@ -210,10 +210,10 @@ std::vector<CpuSet> Planner::floating_sets(std::size_t count) {
   const CpuSet& housekeeping = plan_.housekeeping;
   switch (settings_.vcpu_pinning) {
     case VcpuPinning::kNone:
-      return std::vector<CpuSet>(count, ground_.permitted | housekeeping);
+      return std::vector<CpuSet>(count, bounds_.permitted | housekeeping);
     case VcpuPinning::kMask:
       return std::vector<CpuSet>(
-          count, single_set(ground_.permitted.empty() ? housekeeping : ground_.permitted));
+          count, single_set(bounds_.permitted.empty() ? housekeeping : bounds_.permitted));
     case VcpuPinning::kDedicated:
       break;
     case VcpuPinning::kBalanced:
@@ -252,7 +252,7 @@ CpuSet Planner::thread_set(Role role) {
 Region Planner::region_of(Role role) {
   const bool is_own = settings_.housekeeping_by_role.contains(role);
   if (!is_own && !sandbox_.cgroup_by_role.contains(role)) return common_;
-  return resolve_housekeeping(node_, survey(node_, sandbox_, role), assignment_,
+  return resolve_housekeeping(node_, bounds_of(node_, sandbox_, role), assignment_,
                               settings_.housekeeping_of(role), std::string(role_name(role)),
                               notes_);
 }
@@ -271,7 +271,7 @@ void Planner::note_confined() {
 
 void Planner::place_threads() {
   if (wants_isolate(settings_) && !slots_.empty() && assignment_.set_aside.empty()) {
-    notes_.warn({Code::kIsolateImpossible, sandbox_.id, ground_.permitted, 0});
+    notes_.warn({Code::kIsolateImpossible, sandbox_.id, bounds_.permitted, 0});
   }
   for (const RoleInfo& info : kRoles) {
     if (!goes_with_vcpu(info.role)) plan_.roles[info.role] = thread_set(info.role);
@@ -366,8 +366,8 @@ void Planner::note_vcpus(const ContainerPlan& plan, std::size_t container) {
     }
     return;
   }
-  const CpuSet usable = (facts.cpus & ground_.permitted) - assignment_.set_aside;
-  const CpuSet refused = facts.cpus - ground_.permitted - node_.exclusive_to_others;
+  const CpuSet usable = (facts.cpus & bounds_.permitted) - assignment_.set_aside;
+  const CpuSet refused = facts.cpus - bounds_.permitted - node_.exclusive_to_others;
   if (!refused.empty()) notes_.warn({Code::kCpusUnusable, facts.id, refused, 0});
   if (usable.empty()) {
     notes_.warn({Code::kNoUsableCpu, facts.id, facts.cpus, 0});

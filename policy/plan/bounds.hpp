@@ -9,7 +9,7 @@
 
 namespace ka::policy::plan {
 
-struct Ground {
+struct Bounds {
   CpuSet mask;  ///< the plain OR of the cpusets of containers that have not exited
   /// No container is known yet, and kubelet has given CPUs to the pod: a VM that touches its memory
   /// on the nodes of these has it there.
@@ -21,7 +21,7 @@ struct Ground {
 };
 
 /// For threads of one role; that of the vCPUs is what owners of CPUs are served on.
-Ground survey(const NodeView& node, const SandboxFacts& sandbox, Role role = Role::kVcpu);
+Bounds bounds_of(const NodeView& node, const SandboxFacts& sandbox, Role role = Role::kVcpu);
 
 /// An exclusive container that counts: it has CPUs and has not exited.
 bool owns_cpus(const ContainerFacts& container);
