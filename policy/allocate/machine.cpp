@@ -60,6 +60,7 @@ Machine::Machine(Topology topology) : topology_(std::move(topology)) {
   }
   find_cores();
   find_near();
+  find_nesting();
 }
 
 void Machine::find_around(CpuLevel inner) {
@@ -97,6 +98,42 @@ void Machine::find_near() {
     };
     std::ranges::stable_sort(nodes_near_.emplace_back(numbers), {}, distance);
   }
+}
+
+void Machine::find_nesting() {
+  using enum CpuLevel;
+  static constexpr Nesting kOrders[] = {{kSocket, kNode, kL3, kCore}, {kNode, kSocket, kL3, kCore},
+                                        {kSocket, kL3, kNode, kCore}, {kNode, kL3, kSocket, kCore},
+                                        {kL3, kSocket, kNode, kCore}, {kL3, kNode, kSocket, kCore}};
+  const auto cuts = [&](const Nesting& nesting) { return cuts_of(nesting); };
+  nesting_ = *std::ranges::min_element(kOrders, {}, cuts);
+  nested_cpus_ = cpus().ids();
+  std::ranges::sort(nested_cpus_, {}, [&](int cpu) {
+    std::array<int, 5> key{};
+    std::ranges::transform(nesting_, key.begin(),
+                           [&](CpuLevel level) { return group_of(level, cpu); });
+    key.back() = cpu;
+    return key;
+  });
+}
+
+/// How many groups of each level are cut in parts by the levels before it.
+std::size_t Machine::cuts_of(const Nesting& nesting) const {
+  std::size_t count = 0;
+  for (std::size_t inner = 1; inner < 3; ++inner) {
+    for (std::size_t group = 0; group < groups(nesting[inner]).size(); ++group) {
+      if (is_cut(nesting, inner, static_cast<int>(group))) ++count;
+    }
+  }
+  return count;
+}
+
+bool Machine::is_cut(const Nesting& nesting, std::size_t depth, int group) const {
+  const auto lies_in_several = [&](CpuLevel outer) {
+    return around(nesting[depth], group, outer) < 0;
+  };
+  return std::any_of(nesting.begin(), nesting.begin() + static_cast<std::ptrdiff_t>(depth),
+                     lies_in_several);
 }
 
 bool Machine::nodes_outermost() const {

@@ -27,6 +27,9 @@ struct CpuGroup {
   int size = 0;
 };
 
+/// Levels from the outermost to the cores.
+using Nesting = std::array<CpuLevel, 4>;
+
 class Machine {
  public:
   explicit Machine(Topology topology);
@@ -61,6 +64,13 @@ class Machine {
   std::optional<CpuLevel> parent(CpuLevel level) const;
   bool nodes_outermost() const;
 
+  /// Nodes, sockets and L3s with the outer before the inner, as far as they are nested; then cores.
+  const Nesting& nesting() const { return nesting_; }
+  /// The group lies in several of a level before its own.
+  bool is_cut(const Nesting& nesting, std::size_t depth, int group) const;
+  /// All CPUs, ordered by their groups on each level of nesting(), then by number.
+  const std::vector<int>& nested_cpus() const { return nested_cpus_; }
+
   /// CPUs divided by cores, rounded down: what kubelet takes for the threads of every core.
   int average_core() const { return average(CpuLevel::kCore); }
   int average_l3() const { return average(CpuLevel::kL3); }
@@ -86,6 +96,8 @@ class Machine {
   void find_around(CpuLevel inner);
   void find_cores();
   void find_near();
+  void find_nesting();
+  std::size_t cuts_of(const Nesting& nesting) const;
   int average(CpuLevel level) const;
   CpuSet groups_of(CpuLevel level, const CpuSet& cpus) const;
 
@@ -93,6 +105,8 @@ class Machine {
   std::array<Layer, kCpuLevels> layers_;
   std::vector<std::vector<int>> cores_of_l3_;
   std::vector<std::vector<int>> nodes_near_;
+  Nesting nesting_{};
+  std::vector<int> nested_cpus_;
 };
 
 }  // namespace ka::policy::allocate
