@@ -3,7 +3,6 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <boost/asio/error.hpp>
 #include <cerrno>
 #include <cstring>
@@ -36,7 +35,7 @@ Connection::Connection(boost::asio::io_context& io, Address address, Events even
       deadline_timer_(io),
       later_timer_(io),
       connecting_(io),
-      pause_(patience.first_pause) {
+      backoff_(patience.first_pause, patience.last_pause) {
   pause_timer_.in({}, [this] { connect(); });
 }
 
@@ -106,10 +105,9 @@ void Connection::welcome() {
 
 void Connection::end(const std::string& reason) {
   const auto lasted = std::chrono::steady_clock::now() - began_;
-  if (welcome_ && lasted > patience_.last_pause) pause_ = patience_.first_pause;
+  if (welcome_ && lasted > patience_.last_pause) backoff_.reset();
   close();
-  pause_timer_.in(pause_, [this] { connect(); });
-  pause_ = std::min(2 * pause_, patience_.last_pause);
+  pause_timer_.in(backoff_.next(), [this] { connect(); });
   complain(reason);
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/backoff.hpp"
 #include "base/rpc/socket.hpp"
 #include "base/rpc/timer.hpp"
 #include "guest-agent/address/address.hpp"
@@ -85,7 +86,7 @@ class Connection {
   rpc::Timer deadline_timer_;
   rpc::Timer later_timer_;
   boost::asio::local::stream_protocol::socket connecting_;
-  std::chrono::milliseconds pause_;
+  base::Backoff backoff_;
   std::chrono::steady_clock::time_point began_;
   bool welcome_ = false;
   bool owed_ = false;

@@ -22,8 +22,7 @@ KataLink::KataLink(boost::asio::io_context& io, Address address, bool host_has_s
                    Events events, Patience patience)
     : host_has_systemd_(host_has_systemd),
       events_(std::move(events)),
-      last_look_(patience.last_pause),
-      look_again_(kFirstLook),
+      looks_(kFirstLook, patience.last_pause),
       connection_(io, std::move(address),
                   {.begun = [this] { begin(); },
                    .bytes = [this](std::string_view bytes) { receive(bytes); },
@@ -64,15 +63,14 @@ void KataLink::take_count() {
 }
 
 void KataLink::look_again() {
-  connection_.later(look_again_, [this] {
+  connection_.later(looks_.next(), [this] {
     send_wanted();
     if (session_->most_online() < wanted_online_) count_online(wanted_online_);
   });
-  look_again_ = std::min(2 * look_again_, last_look_);
 }
 
 void KataLink::count_online(int wanted) {
-  if (wanted != wanted_online_) look_again_ = kFirstLook;
+  if (wanted != wanted_online_) looks_.reset();
   wanted_online_ = wanted;
   if (!session_ || !session_->ready() || session_->is_asked_online()) return;
   std::string out;
@@ -104,7 +102,7 @@ void KataLink::place(const Sets& wanted, bool again) {
   wanted_ = wanted;
   if (again) done_.clear();
   std::erase_if(done_, [this](const auto& done) { return !wanted_.contains(done.first); });
-  if (other) look_again_ = kFirstLook;
+  if (other) looks_.reset();
   if (other || again) send_wanted();
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/backoff.hpp"
 #include "guest-agent/host/connection.hpp"
 #include "guest-agent/host/kata_session.hpp"
 #include "policy/facts/guest.hpp"
@@ -83,8 +84,7 @@ class KataLink {
 
   bool host_has_systemd_;
   Events events_;
-  std::chrono::milliseconds last_look_;
-  std::chrono::milliseconds look_again_;
+  base::Backoff looks_;
   bool told_connected_ = false;
   int wanted_online_ = 0;  ///< 0: it is not asked
   Sets wanted_;

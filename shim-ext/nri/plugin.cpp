@@ -4,7 +4,6 @@
 #include <malloc.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/unix_socket.hpp"
@@ -35,7 +34,7 @@ Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identi
           },
           log),
       timer_(io),
-      pause_(kFirstPause) {
+      backoff_(kFirstPause, kLongestPause) {
   timer_.in({}, [this] { connect(); });
 }
 
@@ -63,7 +62,7 @@ void Plugin::receive(std::string_view bytes) {
   if (session_->stage() == Session::Stage::kFailed) return end(std::string(session_->failure()));
   if (session_->stage() != Session::Stage::kSynchronized) return;
   timer_.cancel();
-  pause_ = kFirstPause;
+  backoff_.reset();
   told_.clear();
 }
 
@@ -73,18 +72,13 @@ void Plugin::end(const std::string& reason) {
   socket_.reset();
   ::malloc_trim(0);  // a runtime that told of too much has left a heap behind
   if (std::exchange(told_, reason) != reason) listener_.disconnected(reason);
-  pause();
+  timer_.in(backoff_.next(), [this] { connect(); });
 }
 
 /// A runtime that does not know an event of the mask closes the connection after Configure
 /// ("invalid plugin events"), without telling us why.
 void Plugin::learn_from_end() {
   if (session_ != nullptr && session_->stage() == Session::Stage::kConfigured) basic_events_ = true;
-}
-
-void Plugin::pause() {
-  timer_.in(pause_, [this] { connect(); });
-  pause_ = std::min(2 * pause_, kLongestPause);
 }
 
 }  // namespace ka::nri

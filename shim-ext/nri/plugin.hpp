@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "base/backoff.hpp"
 #include "base/clock.hpp"
 #include "base/log/log.hpp"
 #include "base/rpc/socket.hpp"
@@ -43,7 +44,6 @@ class Plugin {
 
  private:
   void connect();
-  void pause();
   void receive(std::string_view bytes);
   void end(const std::string& reason);
   void learn_from_end();
@@ -56,7 +56,7 @@ class Plugin {
   const base::Clock& clock_;
   Translator translator_;
   rpc::Timer timer_;
-  std::chrono::milliseconds pause_;
+  base::Backoff backoff_;
   bool basic_events_ = false;  ///< the runtime refused us with more
   std::string told_;           ///< the last complaint: said once, not every two seconds
   std::unique_ptr<rpc::Socket> socket_;

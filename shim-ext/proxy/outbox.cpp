@@ -17,7 +17,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kShortestPause{500};
 constexpr std::string_view kHeard = "HTTP/1.";
 
 /// A path as a request line may carry it (RFC 3986): no byte of it ends the line or the word.
@@ -103,14 +102,13 @@ void Outbox::receive() {
 void Outbox::delivered() {
   hang_up();
   waiting_.pop_front();
-  pause_ = {};
+  backoff_.reset();
   begin();
 }
 
 void Outbox::fail() {
   hang_up();
-  pause_ = std::clamp<std::chrono::milliseconds>(pause_ * 2, kShortestPause, kLongestPause);
-  deadline_ = steady_clock::now() + pause_;
+  deadline_ = steady_clock::now() + backoff_.next();
 }
 
 void Outbox::hang_up() {

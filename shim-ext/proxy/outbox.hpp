@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/backoff.hpp"
 #include "base/fd.hpp"
 #include "shim-ext/proxy/loop.hpp"
 #include "shim-ext/proxy/reporter.hpp"
@@ -22,7 +23,8 @@ class Outbox final : public Watch {
   static constexpr std::size_t kMost = 256;
   /// A daemon that has not answered by then is taken for absent.
   static constexpr std::chrono::seconds kPatience{5};
-  /// Pauses between two tries grow up to this.
+  /// Pauses between two tries grow from the one up to the other.
+  static constexpr std::chrono::milliseconds kShortestPause{500};
   static constexpr std::chrono::seconds kLongestPause{30};
 
   /// `socket`: the API's.
@@ -54,7 +56,7 @@ class Outbox final : public Watch {
   std::string unsent_;
   std::string answer_;
   std::optional<Loop::Time> deadline_;
-  std::chrono::milliseconds pause_{};
+  base::Backoff backoff_{kShortestPause, kLongestPause};
 };
 
 }  // namespace ka::proxy

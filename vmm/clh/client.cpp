@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/clh/client.hpp"
 
-#include <algorithm>
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -16,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "base/backoff.hpp"
 #include "vmm/clh/answer.hpp"
 #include "vmm/clh/vm_info.hpp"
 
@@ -109,7 +109,7 @@ asio::awaitable<void> Client::Asker::rest(std::chrono::milliseconds pause) {
 
 /// After a failure it stays wanted, and is asked again after the pause; else when it is wanted.
 asio::awaitable<void> Client::Asker::serve(std::shared_ptr<Asker> self) {
-  std::chrono::milliseconds pause = self->options_.first_pause;
+  base::Backoff backoff(self->options_.first_pause, self->options_.last_pause);
   while (!self->stopped_) {
     if (!self->wanted_) {
       co_await self->rest(std::chrono::hours(1));
@@ -121,12 +121,11 @@ asio::awaitable<void> Client::Asker::serve(std::shared_ptr<Asker> self) {
     const bool failed = !facts;
     self->tell(std::move(facts));
     if (!failed) {
-      pause = self->options_.first_pause;
+      backoff.reset();
       continue;
     }
     self->wanted_ = true;
-    co_await self->rest(pause);
-    pause = std::min(2 * pause, self->options_.last_pause);
+    co_await self->rest(backoff.next());
   }
 }
 

@@ -18,6 +18,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/backoff.hpp"
 #include "vmm/address/qmp_socket.hpp"
 #include "vmm/qmp/answers.hpp"
 #include "vmm/qmp/intake.hpp"
@@ -166,18 +167,17 @@ void Client::Connection::report(const base::Error& error) const {
 }
 
 asio::awaitable<void> Client::Connection::serve(std::shared_ptr<Connection> self) {
-  std::chrono::milliseconds pause = self->options_.first_pause;
+  base::Backoff backoff(self->options_.first_pause, self->options_.last_pause);
   while (!self->stopped_) {
     self->session_.emplace();
     const base::Error error = co_await self->talk();
     if (self->stopped_) break;
-    if (self->session_->ready()) pause = self->options_.first_pause;
+    if (self->session_->ready()) backoff.reset();
     self->close();
     self->report(error);
     if (self->stopped_) break;
-    self->pause_.expires_after(pause);
+    self->pause_.expires_after(backoff.next());
     co_await self->pause_.async_wait(kAwait);
-    pause = std::min(2 * pause, self->options_.last_pause);
   }
 }
 
