@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "affinity/engine/engine.hpp"
-#include "vmm/clh/api_socket.hpp"
+#include "vmm/monitors/table.hpp"
 #include "vmm/threads.hpp"
 
 namespace ka::daemon {
@@ -80,15 +80,10 @@ void Watches::refresh() {
     const auto found = watches_.find(id);
     if (!view || found == watches_.end()) continue;
     if (std::exchange(found->second.threads, view->threads.size()) != view->threads.size()) {
-      found->second.ask_again();
+      if (found->second.monitor) found->second.monitor->refresh();
     }
   }
   follow_cgroups();
-}
-
-void Watches::Watch::ask_again() {
-  if (monitor) monitor->refresh();
-  if (api) api->refresh();
 }
 
 void Watches::follow(const std::string& id) {
@@ -102,12 +97,11 @@ void Watches::follow(const std::string& id) {
   if (std::exchange(watch.vmm, vmm) != vmm) {
     error_code ignored;
     watch.exit.close(ignored);
-    watch.api.reset();
-    watch.may_have_api = clh::is_cloud_hypervisor(command_line_of(roots_, vmm));
+    watch.monitor.reset();
+    watch.probe = {.sandbox = id, .command_line = command_line_of(roots_, vmm), .run = run_};
   }
   if (!watch.exit.is_open()) follow_exit(id, watch);
-  if (watch.may_have_api && !watch.api) follow_api(id, watch, view->pod.source);
-  follow_monitor(id, watch, view->pod.qmp_socket);
+  follow_monitor(id, watch, view->pod);
   if (std::exchange(watch.cgroup, view->cgroup) != view->cgroup) follow_cgroups_soon();
 }
 
@@ -163,39 +157,34 @@ void Watches::wait_for_cgroups() {
                                });
 }
 
-template <typename Handlers>
-Handlers Watches::monitor_handlers(const std::string& id) {
-  Handlers handlers;
-  handlers.facts = [this, id](vmm::MonitorFacts facts) {
-    if (const auto found = watches_.find(id); found != watches_.end()) found->second.failures = 0;
-    engine_.take_monitor_facts(id, std::move(facts));
-  };
-  handlers.failed = [this, id](const base::Error& error) { monitor_failed(id, error); };
-  return handlers;
+vmm::MonitorHandlers Watches::monitor_handlers(const std::string& id) {
+  return {.facts =
+              [this, id](vmm::MonitorFacts facts) {
+                const auto found = watches_.find(id);
+                if (found != watches_.end()) found->second.failures = 0;
+                engine_.take_monitor_facts(id, std::move(facts));
+              },
+          .failed = [this, id](const base::Error& error) { monitor_failed(id, error); }};
 }
 
 /// Its socket may come after the VMM: it is looked for whenever something happens to the sandbox.
-void Watches::follow_api(const std::string& id, Watch& watch, policy::ledger::Source source) {
-  const auto origin =
-      source == policy::ledger::Source::kApi ? clh::Origin::kOperator : clh::Origin::kRuntime;
-  const auto socket = clh::find_api_socket(command_line_of(roots_, watch.vmm), origin, run_, id);
-  if (!socket) return;
-  watch.api.emplace(
-      clh::Client::start(io_, {.socket = *socket}, monitor_handlers<clh::ClientHandlers>(id)));
-}
-
-void Watches::follow_monitor(const std::string& id, Watch& watch, const std::string& socket) {
-  if (watch.qmp_socket == socket) return;
-  watch.qmp_socket = socket;
-  watch.monitor.reset();
+void Watches::follow_monitor(const std::string& id, Watch& watch, const policy::ledger::PodRecord& pod) {
+  watch.probe.by_operator = pod.source == policy::ledger::Source::kApi;
+  if (watch.probe.named_socket != pod.qmp_socket) {
+    watch.probe.named_socket = pod.qmp_socket;
+    watch.monitor.reset();
+    watch.monitor_refused = false;
+  }
+  if (watch.monitor || watch.monitor_refused) return;
+  const auto found = vmm::find_monitor(watch.probe);
+  if (!found) return;
   watch.failures = 0;
-  if (socket.empty()) return;
-  auto client =
-      qmp::Client::start(io_, {.socket = socket}, monitor_handlers<qmp::ClientHandlers>(id));
-  if (client) {
-    watch.monitor = std::move(*client);
+  auto monitor = found->kind->start(io_, {.socket = found->socket}, monitor_handlers(id));
+  if (monitor) {
+    watch.monitor = std::move(*monitor);
   } else {
-    log_.warning("monitor is not used", {{"sandbox", id}, {"reason", client.error().message}});
+    watch.monitor_refused = true;
+    log_.warning("monitor is not used", {{"sandbox", id}, {"reason", monitor.error().message}});
   }
 }
 
@@ -227,7 +216,7 @@ void Watches::settle(const std::string& id) {
   const auto found = watches_.find(id);
   if (found == watches_.end()) return;
   Watch& watch = found->second;
-  watch.ask_again();
+  if (watch.monitor) watch.monitor->refresh();
   if (++watch.stage < kSettle.size()) wait_to_settle(id, watch);
 }
 

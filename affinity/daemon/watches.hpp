@@ -11,15 +11,15 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cpuset_watch.hpp"
 #include "base/log/log.hpp"
-#include "vmm/clh/client.hpp"
 #include "vmm/facts/facts.hpp"
-#include "vmm/qmp/client.hpp"
+#include "vmm/facts/monitor.hpp"
 
 namespace ka::engine {
 class Engine;
@@ -47,18 +47,14 @@ class Watches {
   struct Watch {
     explicit Watch(boost::asio::io_context& io) : exit(io), settle(io) {}
 
-    /// Monitor and API, whichever there is.
-    void ask_again();
-
     policy::ProcessId vmm;
     boost::asio::posix::stream_descriptor exit;  ///< a pidfd
     std::string cgroup;
-    std::string qmp_socket;
-    int failures = 0;  ///< of the monitor, since it last answered
-    std::optional<qmp::Client> monitor;
-    bool may_have_api = false;       ///< it is a Cloud Hypervisor
-    std::optional<clh::Client> api;  ///< that one's
-    std::size_t threads = 0;         ///< when the monitor was last asked
+    vmm::Probe probe;                       ///< by which the monitor is found
+    std::unique_ptr<vmm::Monitor> monitor;  ///< null: none was found yet, or it was refused
+    bool monitor_refused = false;           ///< what this probe finds must not be used
+    int failures = 0;                       ///< of the monitor, since it last answered
+    std::size_t threads = 0;                ///< when the monitor was last asked
     boost::asio::steady_timer settle;
     std::chrono::steady_clock::time_point event;
     std::size_t stage = 0;
@@ -66,10 +62,8 @@ class Watches {
 
   void follow(const std::string& id);
   void follow_exit(const std::string& id, Watch& watch);
-  void follow_api(const std::string& id, Watch& watch, policy::ledger::Source source);
-  template <typename Handlers>
-  Handlers monitor_handlers(const std::string& id);
-  void follow_monitor(const std::string& id, Watch& watch, const std::string& socket);
+  void follow_monitor(const std::string& id, Watch& watch, const policy::ledger::PodRecord& pod);
+  vmm::MonitorHandlers monitor_handlers(const std::string& id);
   void monitor_failed(const std::string& id, const base::Error& error);
   void follow_cgroups_soon();
   void follow_cgroups();

@@ -3,7 +3,9 @@
 
 #include <sys/un.h>
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/process.hpp"
 #include "base/runtime_socket.hpp"
@@ -18,7 +20,7 @@ constexpr std::string_view kProgram = "cloud-hypervisor";
 constexpr std::string_view kOption = "--api-socket";
 constexpr std::string_view kPath = "path=";
 
-fs::path socket_of(const Arguments& arguments) {
+fs::path socket_of(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     std::string_view value = arguments[i];
     if (!value.starts_with(kOption)) continue;
@@ -34,6 +36,11 @@ fs::path socket_of(const Arguments& arguments) {
   return {};
 }
 
+bool is_cloud_hypervisor(const std::vector<std::string>& command_line) {
+  return !command_line.empty() &&
+         fs::path(command_line[0]).filename().native().starts_with(kProgram);
+}
+
 bool can_be_asked(const fs::path& path) {
   std::error_code ignored;
   return path.is_absolute() && path.native().size() < sizeof(sockaddr_un::sun_path) &&
@@ -42,17 +49,12 @@ bool can_be_asked(const fs::path& path) {
 
 }  // namespace
 
-bool is_cloud_hypervisor(const Arguments& command_line) {
-  return !command_line.empty() &&
-         fs::path(command_line[0]).filename().native().starts_with(kProgram);
-}
-
-std::optional<fs::path> find_api_socket(const Arguments& command_line, Origin origin,
-                                        const fs::path& run, const std::string& sandbox) {
-  fs::path told = socket_of(command_line);
-  if (origin == Origin::kRuntime) told = base::runtime_socket(run, told).value_or(fs::path());
-  for (const fs::path& path :
-       {told, run / "vc/vm" / sandbox / "clh-api.sock", run / "kata" / sandbox / "ch-api.sock"}) {
+std::optional<fs::path> find_socket(const vmm::Probe& probe) {
+  if (!is_cloud_hypervisor(probe.command_line)) return std::nullopt;
+  fs::path told = socket_of(probe.command_line);
+  if (!probe.by_operator) told = base::runtime_socket(probe.run, told).value_or(fs::path());
+  for (const fs::path& path : {told, probe.run / "vc/vm" / probe.sandbox / "clh-api.sock",
+                               probe.run / "kata" / probe.sandbox / "ch-api.sock"}) {
     if (can_be_asked(path)) return path;
   }
   return std::nullopt;

@@ -52,7 +52,7 @@ base::Result<vmm::MonitorFacts> read(const Answer& answer) {
 
 class Client::Asker : public std::enable_shared_from_this<Asker> {
  public:
-  Asker(asio::io_context& io, vmm::MonitorOptions options, ClientHandlers handlers)
+  Asker(asio::io_context& io, vmm::MonitorOptions options, vmm::MonitorHandlers handlers)
       : io_(io),
         options_(std::move(options)),
         handlers_(std::move(handlers)),
@@ -74,7 +74,7 @@ class Client::Asker : public std::enable_shared_from_this<Asker> {
 
   asio::io_context& io_;
   vmm::MonitorOptions options_;
-  ClientHandlers handlers_;
+  vmm::MonitorHandlers handlers_;
   bool stopped_ = false;
   bool wanted_ = true;
   bool late_ = false;                ///< the deadline of the question under way has passed
@@ -176,25 +176,17 @@ asio::awaitable<base::Result<vmm::MonitorFacts>> Client::Asker::talk() {
   }
 }
 
-Client Client::start(asio::io_context& io, vmm::MonitorOptions options, ClientHandlers handlers) {
+base::Result<std::unique_ptr<vmm::Monitor>> Client::start(asio::io_context& io,
+                                                          vmm::MonitorOptions options,
+                                                          vmm::MonitorHandlers handlers) {
   auto asker = std::make_shared<Asker>(io, std::move(options), std::move(handlers));
   asker->start();
-  return Client(std::move(asker));
+  return std::unique_ptr<vmm::Monitor>(new Client(std::move(asker)));
 }
 
 Client::Client(std::shared_ptr<Asker> asker) : asker_(std::move(asker)) {}
-Client::Client(Client&&) noexcept = default;
 
-Client& Client::operator=(Client&& other) noexcept {
-  if (this == &other) return *this;
-  if (asker_) asker_->stop();
-  asker_ = std::move(other.asker_);
-  return *this;
-}
-
-Client::~Client() {
-  if (asker_) asker_->stop();
-}
+Client::~Client() { asker_->stop(); }
 
 void Client::refresh() { asker_->refresh(); }
 

@@ -59,7 +59,7 @@ base::Error closed_error() { return {base::ErrorCode::kUnavailable, "QMP connect
 /// `keep_facts` asks. Only keep_facts writes once the session is ready.
 class Client::Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(asio::io_context& io, vmm::MonitorOptions options, ClientHandlers handlers)
+  Connection(asio::io_context& io, vmm::MonitorOptions options, vmm::MonitorHandlers handlers)
       : io_(io),
         options_(std::move(options)),
         handlers_(std::move(handlers)),
@@ -103,7 +103,7 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
 
   asio::io_context& io_;
   vmm::MonitorOptions options_;
-  ClientHandlers handlers_;
+  vmm::MonitorHandlers handlers_;
   bool stopped_ = false;
 
   asio::local::stream_protocol::socket socket_;
@@ -243,8 +243,6 @@ void Client::Connection::hear(News&& news) {
     pending_.erase(entry);
   } else if (const auto* event = std::get_if<Event>(&news)) {
     if (std::ranges::find(kVcpuEvents, event->name) != kVcpuEvents.end()) refresh();
-    const auto heard = handlers_.event;
-    if (heard) heard(event->name, event->data);
   } else {
     greeting_deadline_.cancel();
     refresh();
@@ -330,32 +328,25 @@ asio::awaitable<void> Client::Connection::keep_facts(std::shared_ptr<Connection>
   }
 }
 
-base::Result<Client> Client::start(asio::io_context& io, vmm::MonitorOptions options,
-                                   ClientHandlers handlers) {
+std::optional<std::filesystem::path> find_socket(const vmm::Probe& probe) {
+  return probe.named_socket.empty() ? std::nullopt : std::optional(probe.named_socket);
+}
+
+base::Result<std::unique_ptr<vmm::Monitor>> Client::start(asio::io_context& io,
+                                                          vmm::MonitorOptions options,
+                                                          vmm::MonitorHandlers handlers) {
   if (auto allowed = vmm::check_qmp_socket(options.socket); !allowed) {
     return unexpected(std::move(allowed.error()));
   }
   auto connection = std::make_shared<Connection>(io, std::move(options), std::move(handlers));
   connection->start();
-  return Client(std::move(connection));
+  return std::unique_ptr<vmm::Monitor>(new Client(std::move(connection)));
 }
 
 Client::Client(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
-Client::Client(Client&&) noexcept = default;
 
-Client& Client::operator=(Client&& other) noexcept {
-  if (this == &other) return *this;
-  if (connection_) connection_->stop();
-  connection_ = std::move(other.connection_);
-  return *this;
-}
-
-Client::~Client() {
-  if (connection_) connection_->stop();
-}
+Client::~Client() { connection_->stop(); }
 
 void Client::refresh() { connection_->refresh(); }
-
-bool Client::connected() const { return connection_->connected(); }
 
 }  // namespace ka::qmp

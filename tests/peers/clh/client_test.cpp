@@ -27,12 +27,12 @@ struct Bench {
   boost::asio::io_context io{1};
   std::vector<std::size_t> vcpus;
   std::vector<base::Error> failures;
-  std::optional<clh::Client> client;
+  std::unique_ptr<vmm::Monitor> client;
 
   std::filesystem::path socket() const { return dir.path() / "api.sock"; }
 
   void start() {
-    client = clh::Client::start(
+    client = *clh::Client::start(
         io, {.socket = socket(), .deadline = 200ms, .first_pause = 5ms, .last_pause = 20ms},
         {.facts = [this](const vmm::MonitorFacts& f) { vcpus.push_back(f.vcpus.size()); },
          .failed = [this](const base::Error& error) { failures.push_back(error); }});
@@ -100,7 +100,7 @@ TEST_CASE("a handler may destroy the client") {
   Bench bench;
   ScriptedApi api(bench.socket(), {http_answer(200, vm_info(2))});
   bool told = false;
-  bench.client = clh::Client::start(bench.io, {.socket = bench.socket()},
+  bench.client = *clh::Client::start(bench.io, {.socket = bench.socket()},
                                     {.facts =
                                          [&](const vmm::MonitorFacts&) {
                                            told = true;
@@ -113,12 +113,14 @@ TEST_CASE("a handler may destroy the client") {
 
 TEST_CASE("the API's socket is where the command line says, or where Kata has put it") {
   const tests::TempDir dir;
-  clh::Arguments arguments = {"/opt/kata/bin/cloud-hypervisor"};
-  const auto find = [&](clh::Origin origin = clh::Origin::kOperator) {
-    return clh::find_api_socket(arguments, origin, dir.path(), "s1");
+  std::vector<std::string> arguments = {"/opt/kata/bin/cloud-hypervisor"};
+  const auto find = [&](bool by_operator = true) {
+    return clh::find_socket({.sandbox = "s1",
+                             .command_line = arguments,
+                             .named_socket = {},
+                             .by_operator = by_operator,
+                             .run = dir.path()});
   };
-  CHECK(clh::is_cloud_hypervisor(arguments));
-  CHECK_FALSE(clh::is_cloud_hypervisor({}));
   CHECK(find() == std::nullopt);
 
   const auto katas = dir.path() / "vc/vm/s1/clh-api.sock";
@@ -133,10 +135,14 @@ TEST_CASE("the API's socket is where the command line says, or where Kata has pu
     CHECK(find() == own);
     arguments = {"cloud-hypervisor", "--api-socket=" + value};
     CHECK(find() == own);
-    CHECK(find(clh::Origin::kRuntime) == katas);
+    CHECK(find(false) == katas);
   }
   arguments = {"cloud-hypervisor", "--api-socket", "fd=3"};
   CHECK(find() == katas);
+  for (const std::vector<std::string>& other : {{}, std::vector<std::string>{"firecracker"}}) {
+    arguments = other;
+    CHECK(find() == std::nullopt);
+  }
 }
 
 TEST_CASE("a vCPU that the API tells of and no thread runs yet is waited for") {
