@@ -10,18 +10,25 @@ step() {
   say "   $1: $((SECONDS - began)) s (${SECONDS} s in all)"
 }
 
-# ctest in $1, further options behind. What was skipped is explained before ctest's own closing lines, which
-# stay the last thing that is printed.
+# How many lab scenarios of one run may be lost to emulation and begin again (tests/lab/nodelab/machine.py).
+lost_at_most=2
+
+# ctest in $1, further options behind. What was skipped, and which scenarios were lost to emulation, is explained
+# before ctest's own closing lines, which stay the last thing that is printed. No test is repeated.
 run_ctest() {
-  local tree=$1 status=0 closing
+  local tree=$1 status=0 closing lost
   closing=$(mktemp)
-  # CI's machines are shared, and a test may fail for want of time: its failure is shown, and it is tried once more.
-  local again=()
-  [ "${CI:-}" != true ] || again=(--repeat until-pass:2)
-  ctest --test-dir "$tree" --output-on-failure --no-tests=error "${again[@]}" "${@:2}" |
+  ctest --test-dir "$tree" --output-on-failure --no-tests=error "${@:2}" |
     awk -v closing="$closing" '/% tests passed, / {last = 1} {if (last) print > closing; else {print; fflush()}}' ||
     status=$?
-  grep -hE '^(SKIPPED|skipped): ' "$tree"/Testing/Temporary/LastTest.log | sort -u || true
+  local log=$tree/Testing/Temporary/LastTest.log
+  grep -hE '^(SKIPPED|skipped): ' "$log" | sort -u || true
+  lost=$(grep -c ': lost to emulation: ' "$log" || true)
+  [ "${lost:-0}" -eq 0 ] || {
+    grep -h ': lost to emulation: ' "$log"
+    say "$lost lab scenarios were lost to emulation and began again; $((lost_at_most + 1)) fail the run"
+  }
+  [ "${lost:-0}" -le "$lost_at_most" ] || status=1
   cat "$closing"
   rm -f "$closing"
   return "$status"

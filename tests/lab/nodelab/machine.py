@@ -15,6 +15,9 @@ from nodelab.scenarios import Scenario
 from nodelab.shapes import Shape
 from nodelab.waiting import has_said, wait_for
 
+# In each line about a machine that was lost to emulation: scripts/lib/steps.sh counts them.
+LOST = "lost to emulation"
+
 _UP = "node up"
 _STARTS = 2
 _GUEST_LOST = 75  # inside/lab/vm.py
@@ -22,11 +25,13 @@ _GUEST_LOST = 75  # inside/lab/vm.py
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. `status` is the scenario's exit status, None when it gave none; `problem` says why then."""
+    """How a run ended. `status` is the scenario's exit status, None when it gave none; `problem` says why then. `lost` counts
+    the machines that were lost to emulation before."""
 
     status: int | None
     seconds: float
     problem: str = ""
+    lost: int = 0
 
 
 def run_scenario(shape: Shape, scenario: Scenario, timeout: float, out: Path, extra: Path | None = None) -> Outcome:
@@ -48,10 +53,10 @@ def run_scenario(shape: Shape, scenario: Scenario, timeout: float, out: Path, ex
             lost = _lost(out, status)
             if not lost or start == _STARTS:
                 break
-            print(f"{scenario.name}: {lost}: it begins again", flush=True)
+            print(f"{scenario.name}: {LOST}: {lost}: it begins again", flush=True)
             _put_aside(out, work / "out.tar")
     seconds = time.monotonic() - began
-    return Outcome(status, seconds, "" if status is not None else _problem(out, ended, timeout))
+    return Outcome(status, seconds, "" if status is not None else _problem(out, ended, timeout), start - 1)
 
 
 def run_shell(shape: Shape, extra: Path | None = None) -> int:
