@@ -34,7 +34,7 @@ struct Claims {
 };
 
 /// What a backend may look at. The monitor may be null.
-struct Look {
+struct ProbeContext {
   const Roots& roots;
   const SeenProcess& vmm;
   const OpenFds& fds;
@@ -45,7 +45,7 @@ struct Look {
 /// One entry of the table.
 struct Backend {
   std::string_view name;
-  Claims (*read)(const Look&);
+  Claims (*read)(const ProbeContext&);
 };
 
 /// The table, the most trustworthy first.

@@ -24,10 +24,10 @@ Claim vcpu_claim(int tid, int apic_id) {
 }
 
 /// A vCPU whose thread is dead is one that QEMU unplugged and keeps.
-Claims from_debugfs(const Look& look) {
-  const std::set<int> tids = tids_of(look.vmm);
+Claims from_debugfs(const ProbeContext& context) {
+  const std::set<int> tids = tids_of(context.vmm);
   const auto vcpus = read_kvm_vcpus(
-      look.roots.debugfs, [&tids](int tid) { return tids.contains(tid); }, look.trouble);
+      context.roots.debugfs, [&tids](int tid) { return tids.contains(tid); }, context.trouble);
   Claims claims;
   for (const KvmVcpu& vcpu : vcpus) {
     if (tids.contains(vcpu.tid)) claims.list.push_back(vcpu_claim(vcpu.tid, vcpu.id));
@@ -36,12 +36,12 @@ Claims from_debugfs(const Look& look) {
   return claims;
 }
 
-Claims from_monitor(const Look& look) {
+Claims from_monitor(const ProbeContext& context) {
   Claims claims;
-  if (look.monitor == nullptr) return claims;
-  claims.source = look.monitor->source;
-  claims.vcpus_there = look.monitor->vcpus.size();
-  for (const MonitorFacts::Vcpu& vcpu : look.monitor->vcpus) {
+  if (context.monitor == nullptr) return claims;
+  claims.source = context.monitor->source;
+  claims.vcpus_there = context.monitor->vcpus.size();
+  for (const MonitorFacts::Vcpu& vcpu : context.monitor->vcpus) {
     if (vcpu.tid == 0) continue;
     claims.list.push_back({.tid = vcpu.tid,
                            .role = Role::kVcpu,
@@ -49,7 +49,7 @@ Claims from_monitor(const Look& look) {
                            .apic_id = vcpu.facts.apic_id,
                            .iothread = {}});
   }
-  for (const MonitorFacts::Iothread& iothread : look.monitor->iothreads) {
+  for (const MonitorFacts::Iothread& iothread : context.monitor->iothreads) {
     claims.list.push_back({.tid = iothread.tid,
                            .role = Role::kIothread,
                            .index = {},
@@ -68,26 +68,26 @@ std::size_t count_vcpus(const OpenFds& fds) {
 
 /// Threads that the kernel makes keep the registers of the thread that asked for them: they look as
 /// if they were in that thread's KVM_RUN for ever.
-Claims from_vcpu_fds(const Look& look) {
+Claims from_vcpu_fds(const ProbeContext& context) {
   Claims claims;
-  if (look.fds.kvm_vcpus.empty()) return claims;
-  claims.vcpus_there = count_vcpus(look.fds);
-  const std::filesystem::path tasks = look.roots.proc / std::to_string(look.vmm.pid) / "task";
-  for (const SeenThread& thread : look.vmm.threads) {
+  if (context.fds.kvm_vcpus.empty()) return claims;
+  claims.vcpus_there = count_vcpus(context.fds);
+  const std::filesystem::path tasks = context.roots.proc / std::to_string(context.vmm.pid) / "task";
+  for (const SeenThread& thread : context.vmm.threads) {
     if (is_made_by_kernel(thread.comm)) continue;
     const auto line = base::read_file(tasks / std::to_string(thread.key.tid) / "syscall");
-    look.trouble.note(line);
+    context.trouble.note(line);
     const auto fd = line ? kvm_run_fd(*line) : std::nullopt;
-    const auto vcpu = fd ? look.fds.kvm_vcpus.find(*fd) : look.fds.kvm_vcpus.end();
-    if (vcpu == look.fds.kvm_vcpus.end()) continue;
+    const auto vcpu = fd ? context.fds.kvm_vcpus.find(*fd) : context.fds.kvm_vcpus.end();
+    if (vcpu == context.fds.kvm_vcpus.end()) continue;
     claims.list.push_back(vcpu_claim(thread.key.tid, vcpu->second));
   }
   return claims;
 }
 
-Claims from_names(const Look& look) {
+Claims from_names(const ProbeContext& context) {
   Claims claims;
-  for (const SeenThread& thread : look.vmm.threads) {
+  for (const SeenThread& thread : context.vmm.threads) {
     const auto meaning = read_thread_name(thread.comm);
     if (!meaning) continue;
     Claim claim{.tid = thread.key.tid,

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <map>
 #include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "base/process.hpp"
 #include "vmm/backend.hpp"
+#include "vmm/kin.hpp"
 #include "vmm/merge.hpp"
 #include "vmm/procfs/relatives.hpp"
 #include "vmm/procfs/thread_names.hpp"
-#include "vmm/procfs/vhost_user.hpp"
 #include "vmm/threads.hpp"
 
 namespace ka::vmm {
@@ -21,20 +18,20 @@ namespace {
 using policy::Role;
 
 /// What a look found before anything was named: while it stays the same, so does the answer.
-struct Sighting {
+struct Observation {
   SeenProcess vmm;
   std::vector<SeenProcess> beside;  ///< by pid
   std::optional<MonitorFacts> monitor;
 
-  bool operator==(const Sighting&) const = default;
+  bool operator==(const Observation&) const = default;
 };
 
 /// Merges what all backends claim, and sets how many vCPUs there are by the most trustworthy one
 /// that can say.
-Merge merge_claims(const Look& look, std::size_t& vcpus_there) {
-  Merge merge(look.vmm.threads);
+Merge merge_claims(const ProbeContext& context, std::size_t& vcpus_there) {
+  Merge merge(context.vmm.threads);
   for (const Backend& backend : backend_table()) {
-    Claims claims = backend.read(look);
+    Claims claims = backend.read(context);
     if (claims.source.empty()) claims.source = backend.name;
     if (vcpus_there == 0) vcpus_there = claims.vcpus_there;
     merge.add(claims);
@@ -54,25 +51,26 @@ policy::VcpuFacts vcpu_facts(const Claim& claim, const MonitorFacts* monitor) {
   return facts;
 }
 
-bool is_in_shim(const Look& look) {
-  return role_of_process(look.roots.proc, look.vmm, look.vmm.threads) == Role::kShim;
+bool is_in_shim(const ProbeContext& context) {
+  return role_of_process(context.roots.proc, context.vmm, context.vmm.threads) == Role::kShim;
 }
 
-bool has_vm(const Look& look, const Merge& merge) {
-  return look.fds.kvm_vms > 0 || std::ranges::any_of(look.vmm.threads, [&](const SeenThread& seen) {
+bool has_vm(const ProbeContext& context, const Merge& merge) {
+  return context.fds.kvm_vms > 0 ||
+         std::ranges::any_of(context.vmm.threads, [&](const SeenThread& seen) {
            return merge.find(seen.key.tid) != nullptr || belongs_to_vm(seen.comm);
          });
 }
 
-void name_vmm_threads(VmmThreads& result, const Look& look) {
+void name_vmm_threads(VmmThreads& result, const ProbeContext& context) {
   std::size_t vcpus_there = 0;
-  const Merge merge = merge_claims(look, vcpus_there);
+  const Merge merge = merge_claims(context, vcpus_there);
   // A shim that has no VM stands for the one that it will start. Dragonball is a part of the shim,
   // whose own threads are none of the VM's.
-  const bool in_shim = is_in_shim(look);
-  const bool shared = in_shim && has_vm(look, merge);
+  const bool in_shim = is_in_shim(context);
+  const bool shared = in_shim && has_vm(context, merge);
   const Role other = in_shim && !shared ? Role::kShim : Role::kEmulator;
-  for (const SeenThread& seen : look.vmm.threads) {
+  for (const SeenThread& seen : context.vmm.threads) {
     const Claim* claim = merge.find(seen.key.tid);
     if (shared && claim == nullptr && !belongs_to_vm(seen.comm)) continue;
     policy::ThreadFacts thread{.key = seen.key, .role = other, .name = seen.comm};
@@ -81,7 +79,7 @@ void name_vmm_threads(VmmThreads& result, const Look& look) {
       if (!claim->iothread.empty()) thread.name = claim->iothread;
       if (claim->role == Role::kVcpu) {
         thread.vcpu_index = *claim->index;
-        result.vcpus.push_back(vcpu_facts(*claim, look.monitor));
+        result.vcpus.push_back(vcpu_facts(*claim, context.monitor));
       }
     }
     result.threads.push_back(std::move(thread));
@@ -109,55 +107,13 @@ bool has_unclaimed_newcomer(const SeenProcess& before, const VmmThreads& answer)
   });
 }
 
-bool has_own_vhost(const SeenProcess& vmm) {
-  return std::ranges::any_of(vmm.threads, [](const SeenThread& thread) {
-    const auto meaning = read_thread_name(thread.comm);
-    return meaning && meaning->role == Role::kVhost;
-  });
-}
-
-/// The processes that belong to the VMM by something else than a cgroup, by pid with their start
-/// times: what has such a number later is another process.
-struct Kin {
-  std::map<int, std::uint64_t> relatives;  ///< shims and virtiofsd by descent
-
-  /// Kernel threads, looked for again only when the number of vhost devices changed, or a few
-  /// times more while there are fewer workers than devices.
-  std::map<int, std::uint64_t> vhost;
-  int vhost_devices = 0;
-  int vhost_searches = 0;
-  /// Processes that serve devices of the VM by vhost-user. One begins with the guest's driver, of
-  /// which nothing tells: while the VMM is connected to others they are looked for a few times.
-  std::map<int, std::uint64_t> serving;
-  int serving_searches = 0;
-  bool serving_wanted = false;
-  std::map<int, std::uint64_t> pit;  ///< looked for once there are vCPUs: it is made before them
-  bool pit_searched = false;
-
-  /// By descent or as a kernel thread; not those that only serve.
-  bool has(const SeenProcess& process) const {
-    return std::ranges::any_of(std::array{&relatives, &vhost, &pit},
-                               [&](const auto* some) { return has_process(*some, process); });
-  }
-  static bool has_process(const std::map<int, std::uint64_t>& some, const SeenProcess& process) {
-    const auto found = some.find(process.pid);
-    return found != some.end() && found->second == process.start_time;
-  }
-};
-
-std::map<int, std::uint64_t> by_pid(const std::vector<policy::ProcessId>& processes) {
-  std::map<int, std::uint64_t> map;
-  for (const auto& process : processes) map.emplace(process.pid, process.start_time);
-  return map;
-}
-
 }  // namespace
 
 struct Discovery::State {
   Roots roots;
   Target target;
 
-  std::optional<Sighting> last;
+  std::optional<Observation> last;
   VmmThreads answer;
   Kin kin;
   bool named = false;       ///< `answer` is one
@@ -167,15 +123,11 @@ struct Discovery::State {
   std::vector<int> members(base::Trouble& trouble) const;
   std::vector<SeenProcess> read_beside(base::ThreadStats& stats, base::Trouble& trouble) const;
   bool was_beside(const SeenProcess& process) const;
-  void find_relatives(const SeenProcess& vmm, base::Trouble& trouble);
-  void find_vhost(const SeenProcess& vmm, const OpenFds& fds, base::Trouble& trouble);
-  void find_pit(const SeenProcess& vmm, const OpenFds& fds, base::Trouble& trouble);
-  void find_serving(const OpenFds& fds, base::Trouble& trouble);
-  VmmThreads read_anew(Sighting& now, const OpenFds& fds, base::ThreadStats& stats,
+  VmmThreads read_anew(Observation& now, const OpenFds& fds, base::ThreadStats& stats,
                        base::Trouble& trouble);
   const base::Error* blindness(const base::Trouble& trouble) const;
-  VmmThreads name_all(const Sighting& sighting, const OpenFds& fds, base::Trouble& trouble) const;
-  VmmThreads kept(const Sighting& now, const base::Error& why) const;
+  VmmThreads name_all(const Observation& seen, const OpenFds& fds, base::Trouble& trouble) const;
+  VmmThreads kept(const Observation& now, const base::Error& why) const;
 };
 
 base::Result<SeenProcess> Discovery::State::read_vmm(base::ThreadStats& stats,
@@ -207,10 +159,8 @@ bool Discovery::State::was_beside(const SeenProcess& process) const {
 std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats,
                                                        base::Trouble& trouble) const {
   std::vector<int> own = members(trouble);
-  std::set<int> pids(own.begin(), own.end());
-  for (const auto* some : {&kin.relatives, &kin.vhost, &kin.pit, &kin.serving}) {
-    for (const auto& [pid, start_time] : *some) pids.insert(pid);
-  }
+  std::set<int> pids = kin.pids();
+  pids.insert(own.begin(), own.end());
   std::vector<SeenProcess> beside;
   bool is_listed_again = false;
   for (const int pid : pids) {
@@ -227,67 +177,12 @@ std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats,
       if (!std::exchange(is_listed_again, true)) own = members(trouble);
       counts = std::ranges::binary_search(own, pid);
     }
-    if (!counts && Kin::has_process(kin.serving, *process)) {
+    if (!counts && kin.serves(*process)) {
       counts = role_of_process(roots.proc, *process, {}) == Role::kVirtiofsd;
     }
     if (counts) beside.push_back(std::move(*process));
   }
   return beside;
-}
-
-void Discovery::State::find_relatives(const SeenProcess& vmm, base::Trouble& trouble) {
-  kin.relatives = by_pid(shim_ancestors(roots.proc, vmm, trouble));
-  std::vector<int> parents{vmm.pid};
-  for (const auto& [pid, start_time] : kin.relatives) parents.push_back(pid);
-  kin.relatives.merge(by_pid(virtiofsd_children(roots.proc, parents, trouble)));
-  // Who it is is read before what it runs.
-  const auto proxy = base::ProcFs(roots.proc).stat(target.proxy_pid);
-  if (proxy && program_name(roots.proc, target.proxy_pid) == kProxyProgram) {
-    kin.relatives.emplace(target.proxy_pid, proxy->start_time);
-  }
-}
-
-void Discovery::State::find_vhost(const SeenProcess& vmm, const OpenFds& fds,
-                                  base::Trouble& trouble) {
-  constexpr int kSearches = 5;
-  if (fds.vhost_devices != kin.vhost_devices) kin.vhost_searches = 0;
-  kin.vhost_devices = fds.vhost_devices;
-  if (kin.vhost_devices == 0 || has_own_vhost(vmm)) {
-    kin.vhost.clear();
-    return;
-  }
-  const bool complete = kin.vhost.size() >= static_cast<std::size_t>(kin.vhost_devices);
-  if ((complete && kin.vhost_searches > 0) || kin.vhost_searches >= kSearches) return;
-  ++kin.vhost_searches;
-  kin.vhost = by_pid(vhost_kernel_threads(roots.proc, vmm, trouble));
-}
-
-void Discovery::State::find_pit(const SeenProcess& vmm, const OpenFds& fds,
-                                base::Trouble& trouble) {
-  if (fds.kvm_vcpus.empty() || kin.pit_searched) return;
-  kin.pit_searched = true;
-  kin.pit = by_pid(pit_kernel_threads(roots.proc, vmm, trouble));
-}
-
-/// Who a process is is read before what it has mapped: if that was another one's, it is not there
-/// under this start time any more.
-void Discovery::State::find_serving(const OpenFds& fds, base::Trouble& trouble) {
-  constexpr int kSearches = 10;
-  if (kin.serving_searches >= kSearches) return;
-  ++kin.serving_searches;
-  auto peers = unix_peers(roots.proc, target.vmm.pid, fds.sockets, trouble);
-  std::erase_if(peers, [&](int peer) { return kin.relatives.contains(peer); });
-  std::map<int, std::uint64_t> start_times;
-  for (const int peer : peers) {
-    const auto stat = base::ProcFs(roots.proc).stat(peer);
-    trouble.note(stat);
-    if (stat) start_times.emplace(peer, stat->start_time);
-  }
-  kin.serving.clear();
-  for (const int process : back_ends(roots.proc, target.vmm.pid, peers, trouble)) {
-    if (start_times.contains(process)) kin.serving.emplace(process, start_times[process]);
-  }
-  kin.serving_wanted = kin.serving.size() < peers.size() && kin.serving_searches < kSearches;
 }
 
 /// Why what was read is not to be believed; null where it is. What was refused from the beginning
@@ -298,7 +193,7 @@ const base::Error* Discovery::State::blindness(const base::Trouble& trouble) con
 }
 
 /// The last answer without threads that have ended, while it cannot be seen what else has changed.
-VmmThreads Discovery::State::kept(const Sighting& now, const base::Error& why) const {
+VmmThreads Discovery::State::kept(const Observation& now, const base::Error& why) const {
   VmmThreads result = answer;
   const auto has = [](const SeenProcess& process, const policy::ThreadKey& key) {
     return std::ranges::find(process.threads, key, &SeenThread::key) != process.threads.end();
@@ -324,30 +219,27 @@ VmmThreads Discovery::State::kept(const Sighting& now, const base::Error& why) c
   return result;
 }
 
-VmmThreads Discovery::State::name_all(const Sighting& sighting, const OpenFds& fds,
+VmmThreads Discovery::State::name_all(const Observation& seen, const OpenFds& fds,
                                       base::Trouble& trouble) const {
   VmmThreads result{.vmm_pid = target.vmm.pid};
-  const MonitorFacts* monitor = sighting.monitor ? &*sighting.monitor : nullptr;
+  const MonitorFacts* monitor = seen.monitor ? &*seen.monitor : nullptr;
   name_vmm_threads(
       result,
-      {.roots = roots, .vmm = sighting.vmm, .fds = fds, .monitor = monitor, .trouble = trouble});
-  for (const SeenProcess& process : sighting.beside) {
-    Role role = role_of_process(roots.proc, process, sighting.vmm.threads);
-    if (role == Role::kHelper && Kin::has_process(kin.serving, process)) role = Role::kVhost;
+      {.roots = roots, .vmm = seen.vmm, .fds = fds, .monitor = monitor, .trouble = trouble});
+  for (const SeenProcess& process : seen.beside) {
+    Role role = role_of_process(roots.proc, process, seen.vmm.threads);
+    if (role == Role::kHelper && kin.serves(process)) role = Role::kVhost;
     name_beside(result, process, role);
   }
-  if (kin.serving_wanted) result.settled = false;
+  if (kin.is_incomplete()) result.settled = false;
   std::ranges::sort(result.threads, {}, &policy::ThreadFacts::key);
   return result;
 }
 
 /// Finds again who belongs to the VMM, and names every thread.
-VmmThreads Discovery::State::read_anew(Sighting& now, const OpenFds& fds, base::ThreadStats& stats,
-                                       base::Trouble& trouble) {
-  find_relatives(now.vmm, trouble);
-  find_vhost(now.vmm, fds, trouble);
-  find_pit(now.vmm, fds, trouble);
-  find_serving(fds, trouble);
+VmmThreads Discovery::State::read_anew(Observation& now, const OpenFds& fds,
+                                       base::ThreadStats& stats, base::Trouble& trouble) {
+  kin.find(roots, target, now.vmm, fds, trouble);
   now.beside = read_beside(stats, trouble);
   return name_all(now, fds, trouble);
 }
@@ -365,8 +257,7 @@ const Target& Discovery::target() const { return state_->target; }
 
 void Discovery::forget() {
   state_->last.reset();
-  state_->kin.vhost_searches = 0;
-  state_->kin.serving_searches = 0;
+  state_->kin.renew();
 }
 
 base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor, base::ThreadStats& stats) {
@@ -374,7 +265,8 @@ base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor, base::Thre
   base::Trouble trouble;
   auto vmm = state.read_vmm(stats, trouble);
   if (!vmm) return unexpected(std::move(vmm.error()));
-  Sighting now{.vmm = std::move(*vmm), .beside = state.read_beside(stats, trouble), .monitor = {}};
+  Observation now{
+      .vmm = std::move(*vmm), .beside = state.read_beside(stats, trouble), .monitor = {}};
   if (monitor != nullptr) now.monitor = *monitor;
   if (trouble.none() && state.answer.settled && state.last == now) return state.answer;
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/kin.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/process.hpp"
+#include "vmm/procfs/relatives.hpp"
+#include "vmm/procfs/thread_names.hpp"
+#include "vmm/procfs/vhost_user.hpp"
+
+namespace ka::vmm {
+namespace {
+
+bool has_process(const Processes& some, const SeenProcess& process) {
+  const auto found = some.find(process.pid);
+  return found != some.end() && found->second == process.start_time;
+}
+
+Processes by_pid(const std::vector<policy::ProcessId>& processes) {
+  Processes map;
+  for (const auto& process : processes) map.emplace(process.pid, process.start_time);
+  return map;
+}
+
+bool has_own_vhost(const SeenProcess& vmm) {
+  return std::ranges::any_of(vmm.threads, [](const SeenThread& thread) {
+    const auto meaning = read_thread_name(thread.comm);
+    return meaning && meaning->role == policy::Role::kVhost;
+  });
+}
+
+}  // namespace
+
+void Kin::find(const Roots& roots, const Target& target, const SeenProcess& vmm, const OpenFds& fds,
+               base::Trouble& trouble) {
+  find_relatives(roots, target, vmm, trouble);
+  find_vhost(roots, vmm, fds, trouble);
+  find_pit(roots, vmm, fds, trouble);
+  find_serving(roots, vmm, fds, trouble);
+}
+
+void Kin::renew() {
+  vhost_.renew();
+  serving_.renew();
+}
+
+bool Kin::has(const SeenProcess& process) const {
+  return std::ranges::any_of(std::array{&relatives_, &vhost_.found, &pit_.found},
+                             [&](const auto* some) { return has_process(*some, process); });
+}
+
+bool Kin::serves(const SeenProcess& process) const { return has_process(serving_.found, process); }
+
+std::set<int> Kin::pids() const {
+  std::set<int> pids;
+  for (const auto* some : {&relatives_, &vhost_.found, &pit_.found, &serving_.found}) {
+    for (const auto& [pid, start_time] : *some) pids.insert(pid);
+  }
+  return pids;
+}
+
+void Kin::find_relatives(const Roots& roots, const Target& target, const SeenProcess& vmm,
+                         base::Trouble& trouble) {
+  relatives_ = by_pid(shim_ancestors(roots.proc, vmm, trouble));
+  std::vector<int> parents{vmm.pid};
+  for (const auto& [pid, start_time] : relatives_) parents.push_back(pid);
+  relatives_.merge(by_pid(virtiofsd_children(roots.proc, parents, trouble)));
+  // Who it is is read before what it runs.
+  const auto proxy = base::ProcFs(roots.proc).stat(target.proxy_pid);
+  if (proxy && program_name(roots.proc, target.proxy_pid) == kProxyProgram) {
+    relatives_.emplace(target.proxy_pid, proxy->start_time);
+  }
+}
+
+void Kin::find_vhost(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
+                     base::Trouble& trouble) {
+  if (std::exchange(vhost_devices_, fds.vhost_devices) != fds.vhost_devices) vhost_.renew();
+  if (vhost_devices_ == 0 || has_own_vhost(vmm)) {
+    vhost_.found.clear();
+    return;
+  }
+  const bool complete = vhost_.found.size() >= static_cast<std::size_t>(vhost_devices_);
+  if (!vhost_.due() || (complete && vhost_.tries > 0)) return;
+  vhost_.record(by_pid(vhost_kernel_threads(roots.proc, vmm, trouble)));
+}
+
+void Kin::find_pit(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
+                   base::Trouble& trouble) {
+  if (fds.kvm_vcpus.empty() || !pit_.due()) return;
+  pit_.record(by_pid(pit_kernel_threads(roots.proc, vmm, trouble)));
+}
+
+/// Who a process is is read before what it has mapped: if that was another one's, it is not there
+/// under this start time any more.
+void Kin::find_serving(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
+                       base::Trouble& trouble) {
+  if (!serving_.due()) return;
+  auto peers = unix_peers(roots.proc, vmm.pid, fds.sockets, trouble);
+  std::erase_if(peers, [&](int peer) { return relatives_.contains(peer); });
+  Processes start_times, serving;
+  for (const int peer : peers) {
+    const auto stat = base::ProcFs(roots.proc).stat(peer);
+    trouble.note(stat);
+    if (stat) start_times.emplace(peer, stat->start_time);
+  }
+  for (const int process : back_ends(roots.proc, vmm.pid, peers, trouble)) {
+    if (start_times.contains(process)) serving.emplace(process, start_times[process]);
+  }
+  serving_.record(std::move(serving));
+  serving_wanted_ = serving_.found.size() < peers.size() && serving_.due();
+}
+
+}  // namespace ka::vmm

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes that belong to a VMM by something else than a cgroup: by descent, as the kernel's
+// threads for its devices, or because they serve devices of its VM.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "base/trouble.hpp"
+#include "vmm/facts/facts.hpp"
+#include "vmm/procfs/kvm_fds.hpp"
+#include "vmm/procfs/thread_list.hpp"
+
+namespace ka::vmm {
+
+/// By pid with their start times: what has such a number later is another process.
+using Processes = std::map<int, std::uint64_t>;
+
+/// Processes of one kind. A search walks over the node, so it is done a limited number of times.
+struct Search {
+  int most = 1;  ///< times that it is done
+  Processes found = {};
+  int tries = 0;
+
+  bool due() const { return tries < most; }
+  void record(Processes processes) {
+    found = std::move(processes);
+    ++tries;
+  }
+  /// Something has changed: it is done again.
+  void renew() { tries = 0; }
+};
+
+class Kin {
+ public:
+  /// Searches for what may have come.
+  void find(const Roots& roots, const Target& target, const SeenProcess& vmm, const OpenFds& fds,
+            base::Trouble& trouble);
+  /// The next find() searches for all of them.
+  void renew();
+
+  /// By descent or as a kernel thread; not those that only serve.
+  bool has(const SeenProcess& process) const;
+  bool serves(const SeenProcess& process) const;
+  /// All of them.
+  std::set<int> pids() const;
+  /// The VMM is connected to processes that are not seen to serve it yet: search again soon.
+  bool is_incomplete() const { return serving_wanted_; }
+
+ private:
+  void find_relatives(const Roots& roots, const Target& target, const SeenProcess& vmm,
+                      base::Trouble& trouble);
+  void find_vhost(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
+                  base::Trouble& trouble);
+  void find_pit(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
+                base::Trouble& trouble);
+  void find_serving(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
+                    base::Trouble& trouble);
+
+  Processes relatives_;  ///< shims and virtiofsd by descent
+  /// Kernel threads, looked for again only when the number of vhost devices changed, or a few
+  /// times more while there are fewer workers than devices.
+  Search vhost_{.most = 5};
+  int vhost_devices_ = 0;
+  /// Processes that serve devices of the VM by vhost-user. One begins with the guest's driver, of
+  /// which nothing tells: while the VMM is connected to others they are looked for a few times.
+  Search serving_{.most = 10};
+  bool serving_wanted_ = false;
+  Search pit_;  ///< looked for once there are vCPUs: it is made before them
+};
+
+}  // namespace ka::vmm

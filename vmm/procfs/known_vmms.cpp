@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/procfs/known_vmms.hpp"
+
+#include <array>
+
+namespace ka::vmm {
+namespace {
+
+using Program = std::string_view;
+
+// accel/kvm/kvm-accel-ops.c, accel/tcg/tcg-accel-ops-mttcg.c; StratoVirt names threads alike.
+constexpr std::array<Program, 2> kQemuPrograms = {"qemu-system-", "qemu-kvm"};
+constexpr std::array kQemuVcpus = {VcpuName{"CPU ", "/KVM"}, VcpuName{"CPU ", "/TCG"}};
+constexpr std::array<Program, 1> kStratovirtPrograms = {"stratovirt"};
+
+// vmm/src/cpu.rs; virtio-devices/src/net.rs, block.rs, vmm/src/device_manager.rs, and the ids that
+// Kata's clh.go gives to disks that it plugs.
+constexpr std::array<Program, 1> kCloudHypervisorPrograms = {"cloud-hypervisor"};
+constexpr std::array kCloudHypervisorVcpus = {VcpuName{"vcpu"}};
+constexpr std::array kCloudHypervisorQueues = {QueueName{"_net", "_qp"}, QueueName{"_disk", "_q"},
+                                               QueueName{"_fs"}, QueueName{"clh_drive_", "_q"}};
+
+// vmm/src/vstate/vcpu.rs
+constexpr std::array<Program, 1> kFirecrackerPrograms = {"firecracker"};
+constexpr std::array kFirecrackerVcpus = {VcpuName{"fc_vcpu "}};
+
+// src/vcpu/vcpu_impl.rs; the block device's threads. It is a part of the shim: it is known by its
+// VM.
+constexpr std::array kDragonballVcpus = {VcpuName{"db_vcpu"}};
+constexpr std::array kDragonballQueues = {QueueName{"blk_iothread_q"}};
+
+// As Kata runs it: openvmm/inner_hypervisor.rs.
+constexpr std::array<Program, 1> kOpenvmmPrograms = {"openvmm"};
+constexpr std::array kOpenvmmVcpus = {VcpuName{"vp-"}};
+
+constexpr std::array kVmms = {
+    KnownVmm{"QEMU", kQemuPrograms, kQemuVcpus},
+    KnownVmm{"StratoVirt", kStratovirtPrograms, kQemuVcpus},
+    KnownVmm{"Cloud Hypervisor", kCloudHypervisorPrograms, kCloudHypervisorVcpus,
+             kCloudHypervisorQueues},
+    KnownVmm{"Firecracker", kFirecrackerPrograms, kFirecrackerVcpus},
+    KnownVmm{"Dragonball", {}, kDragonballVcpus, kDragonballQueues},
+    KnownVmm{"OpenVMM", kOpenvmmPrograms, kOpenvmmVcpus},
+};
+
+}  // namespace
+
+std::span<const KnownVmm> known_vmms() { return kVmms; }
+
+}  // namespace ka::vmm
