@@ -30,7 +30,7 @@ Agent::Agent(const Roots& roots, const Calls& calls)
       calls_(calls),
       cpu_reader_(roots),
       containers_(roots, calls),
-      surroundings_(roots, calls) {
+      system_tasks_(roots, calls) {
   report_.cpus = cpu_reader_.read();
   report_.common = online();
   report_.generation = 1;
@@ -45,8 +45,8 @@ policy::GuestCpuSet Agent::online() const {
 }
 
 const policy::GuestReport& Agent::apply(policy::GuestWishes wishes) {
-  tree_is_old_ |= ids_of(wishes) != ids_of(wishes_);
-  surroundings_are_old_ |= wishes.move_interrupts != wishes_.move_interrupts;
+  stale_.mark_if(ids_of(wishes) != ids_of(wishes_), Stale::kTree);
+  stale_.mark_if(wishes.move_interrupts != wishes_.move_interrupts, Stale::kSystem);
   wishes_ = std::move(wishes);
   asked_ = true;
   run();
@@ -56,62 +56,63 @@ const policy::GuestReport& Agent::apply(policy::GuestWishes wishes) {
 void Agent::cpus_changed() {
   auto cpus = cpu_reader_.read();
   if (cpus == report_.cpus) return;
-  surroundings_are_old_ = true;
-  tree_is_old_ = true;  // a cpuset may have lost CPUs that went
+  stale_.mark(Stale::kSystem);
+  stale_.mark(Stale::kTree);  // a cpuset may have lost CPUs that went
   report_.cpus = std::move(cpus);
   ++report_.generation;
   run();
 }
 
 void Agent::cgroups_changed() {
-  tree_is_old_ = true;
+  stale_.mark(Stale::kTree);
   run();
 }
 
 bool Agent::has_given(const std::vector<std::filesystem::path>& cgroups) const {
   return std::ranges::all_of(cgroups, [this](const std::filesystem::path& cgroup) {
     const auto given = containers_.given(cgroup);
-    return given_cpus(cgroup) == (given ? given : surroundings_.given(cgroup));
+    return given_cpus(cgroup) == (given ? given : system_tasks_.given(cgroup));
   });
 }
 
-void Agent::heard_of(const std::string& container, bool stopped) {
-  if (stopped) heard_of_.erase(container);
-  if (!stopped && heard_of_.size() < guest::kMaxContainers) heard_of_.insert(container);
+void Agent::record_container(const std::string& container, bool stopped) {
+  if (stopped) reported_.erase(container);
+  if (!stopped && reported_.size() < guest::kMaxContainers) reported_.insert(container);
   cgroups_changed();
 }
 
-void Agent::look_again() {
-  if (needs_looking()) run();
+void Agent::poll() {
+  if (needs_polling()) run();
 }
 
 void Agent::run() {
   if (!asked_) return;
-  look_at_mounts();
-  const bool is_other = std::exchange(tree_is_old_, false);
+  observe_mounts();
+  const bool is_other = stale_.clear(Stale::kTree);
   if (is_other) walk_tree();
   policy::GuestReport report = report_;
   if (wishes_.release) {
     release(report);
   } else {
     const auto placement = policy::plan::place_in_guest(wishes_, report.cpus);
-    surroundings_are_old_ |= placement.common != report.common;
+    stale_.mark_if(placement.common != report.common, Stale::kSystem);
     report.common = placement.common;
     report.containers =
         containers_.place(hierarchy_, tree_, is_other ? Containers::States() : report_.containers,
                           wishes_, placement);
     keep_processes(report);
   }
-  processes_are_old_ = notice_is_old_ = true;
+  stale_.mark(Stale::kProcesses);
+  stale_.mark(Stale::kNotice);
   publish(std::move(report));
 }
 
 /// Cgroups that are mounted late are found; those that are there stay where they are.
-void Agent::look_at_mounts() {
+void Agent::observe_mounts() {
   const bool has_cpusets = hierarchy_.kind == CgroupKind::kV1 || hierarchy_.kind == CgroupKind::kV2;
-  if (!tree_is_old_ && has_cpusets) return;
+  if (!stale_.has(Stale::kTree) && has_cpusets) return;
   const Hierarchy hierarchy = find_hierarchy(roots_);
-  tree_is_old_ |= hierarchy != hierarchy_;
+  stale_.mark_if(hierarchy != hierarchy_, Stale::kTree);
   hierarchy_ = hierarchy;
 }
 
@@ -124,23 +125,23 @@ void Agent::keep_processes(policy::GuestReport& report) const {
   }
 }
 
-bool Agent::do_the_rest() {
-  if (std::exchange(notice_is_old_, false)) write_notice();
-  if (asked_ && std::exchange(surroundings_are_old_, false)) {
-    surroundings_.begin(hierarchy_, report_.common, online(), wishes_.move_interrupts);
+bool Agent::run_background() {
+  if (stale_.clear(Stale::kNotice)) write_notice();
+  if (asked_ && stale_.clear(Stale::kSystem)) {
+    system_tasks_.begin(hierarchy_, report_.common, online(), wishes_.move_interrupts);
     calls_.set_affinity(::getpid(), report_.common);
     return true;
   }
-  const bool placing = surroundings_.is_placing();
-  if (!placing && !processes_are_old_) return false;
+  const bool placing = system_tasks_.is_placing();
+  if (!placing && !stale_.has(Stale::kProcesses)) return false;
   policy::GuestReport report = report_;
-  if (std::exchange(processes_are_old_, false)) {
+  if (stale_.clear(Stale::kProcesses)) {
     containers_.read_processes(hierarchy_, tree_, report.containers);
-    report.services_moved &= surroundings_.hold_services(tree_.branches);
+    report.services_moved &= system_tasks_.hold_services(tree_.branches);
   } else {
-    surroundings_.go_on();
-    if (surroundings_.is_placing()) return true;
-    surroundings_.tell(report);
+    system_tasks_.place_some();
+    if (system_tasks_.is_placing()) return true;
+    system_tasks_.record(report);
   }
   publish(std::move(report));
   return placing;
@@ -150,9 +151,9 @@ bool Agent::do_the_rest() {
 void Agent::walk_tree() {
   const auto wished = ids_of(wishes_);
   auto ids = wished;
-  ids.insert(heard_of_.begin(), heard_of_.end());
+  ids.insert(reported_.begin(), reported_.end());
   tree_ = walk(hierarchy_, ids);
-  for (const std::string& id : heard_of_) {
+  for (const std::string& id : reported_) {
     if (wished.contains(id)) continue;
     const auto found = tree_.containers.extract(id);
     if (!found.empty()) tree_.strangers.push_back(found.mapped());
@@ -162,7 +163,7 @@ void Agent::walk_tree() {
 void Agent::release(policy::GuestReport& report) {
   containers_.release(hierarchy_, online());
   report.containers.clear();
-  surroundings_are_old_ |= report.common != online();
+  stale_.mark_if(report.common != online(), Stale::kSystem);
   report.common = online();
 }
 

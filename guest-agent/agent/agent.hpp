@@ -12,7 +12,8 @@
 #include "guest-agent/agent/cpus.hpp"
 #include "guest-agent/agent/hierarchy.hpp"
 #include "guest-agent/agent/kernel.hpp"
-#include "guest-agent/agent/surroundings.hpp"
+#include "guest-agent/agent/stale.hpp"
+#include "guest-agent/agent/system_tasks.hpp"
 #include "policy/facts/guest.hpp"
 
 namespace ka::agent {
@@ -23,13 +24,13 @@ class Agent {
   Agent(const Roots& roots, const Calls& calls);
 
   /// Takes what the host asks for, does it, and tells what came of it: for containers. What else
-  /// runs in the guest is many times as much, and waits for do_the_rest().
+  /// runs in the guest is many times as much, and waits for run_background().
   const policy::GuestReport& apply(policy::GuestWishes wishes);
 
   /// CPUs were plugged, or went: everything is mapped anew.
   void cpus_changed();
   /// A hook tells of a container that was made, or that is gone: it is placed before this returns.
-  void heard_of(const std::string& container, bool stopped);
+  void record_container(const std::string& container, bool stopped);
   /// Cgroups came or went, or someone else wrote a cpuset.
   void cgroups_changed();
   /// Whether the cpusets of these cgroups are as they were given: whoever wrote them last changed
@@ -39,19 +40,19 @@ class Agent {
   /// kernel threads and kata-agent to where they are to be, reads containers' processes for people.
   /// True: there is more, and it is to be called again when whoever asked something meanwhile has
   /// been answered.
-  bool do_the_rest();
+  bool run_background();
   /// Looks for threads that were born since. Cheap, and nothing where cgroups hold them.
-  void look_again();
+  void poll();
 
   const policy::GuestReport& report() const { return report_; }
   /// Where news comes from: cgroups in which containers appear, and those of containers.
   std::vector<std::filesystem::path> places_to_watch() const;
-  /// Whether look_again() must be called now and then.
-  bool needs_looking() const { return containers_.by_threads(); }
+  /// Whether poll() must be called now and then.
+  bool needs_polling() const { return containers_.by_threads(); }
 
  private:
   void run();
-  void look_at_mounts();
+  void observe_mounts();
   void walk_tree();
   void keep_processes(policy::GuestReport& report) const;
   void release(policy::GuestReport& report);
@@ -63,18 +64,15 @@ class Agent {
   const Calls& calls_;
   CpuReader cpu_reader_;
   Containers containers_;
-  Surroundings surroundings_;
+  SystemTasks system_tasks_;
   Hierarchy hierarchy_;
   Tree tree_;
   /// Containers that a hook told of. Their cgroups need not have names that look like containers'.
-  std::set<std::string> heard_of_;
-  bool tree_is_old_ = true;
+  std::set<std::string> reported_;
+  Stale stale_;
   bool asked_ = false;  ///< the host asked for something
   policy::GuestWishes wishes_;
   policy::GuestReport report_;
-  bool surroundings_are_old_ = true;
-  bool processes_are_old_ = false;
-  bool notice_is_old_ = false;
 };
 
 }  // namespace ka::agent

@@ -43,8 +43,8 @@ bool Connection::readable() {
 
 bool Connection::writable() { return flush(fd(), out_); }
 
-bool Connection::tell() {
-  session_.tell(out_);
+bool Connection::notify() {
+  session_.notify(out_);
   return flush(fd(), out_) && out_.size() <= kMostUnwritten;
 }
 
@@ -54,12 +54,12 @@ bool SerialLine::ready() {
     const ssize_t size = ::read(fd(), buffer.data(), buffer.size());
     if (size < 0 && !later(errno)) return false;
     if (size <= 0) break;
-    take({buffer.data(), static_cast<std::size_t>(size)});
+    receive({buffer.data(), static_cast<std::size_t>(size)});
   }
   return flush(fd(), out_);
 }
 
-void SerialLine::take(std::string_view bytes) {
+void SerialLine::receive(std::string_view bytes) {
   if (const auto behind = scanner_.find(bytes)) {
     bytes.remove_prefix(*behind);
     session_.emplace(agent_);
@@ -71,8 +71,8 @@ void SerialLine::take(std::string_view bytes) {
   out_.clear();
 }
 
-bool SerialLine::tell() {
-  if (session_) session_->tell(out_);
+bool SerialLine::notify() {
+  if (session_) session_->notify(out_);
   return flush(fd(), out_);
 }
 
@@ -148,14 +148,14 @@ void Connections::on_serial() {
   spoke_();
 }
 
-void Connections::tell() {
+void Connections::notify() {
   std::vector<int> over;
   for (auto& [fd, connection] : connections_) {
-    if (!connection.tell()) over.push_back(fd);
+    if (!connection.notify()) over.push_back(fd);
   }
   for (const int fd : over) follow_up(fd, false);
   for (const auto& [fd, connection] : connections_) follow_up(fd, true);
-  if (serial_) serial_->tell();
+  if (serial_) serial_->notify();
 }
 
 }  // namespace ka::agent

@@ -25,7 +25,7 @@ class Connection {
   /// Each says whether the connection goes on.
   bool readable();
   bool writable();
-  bool tell();
+  bool notify();
   bool has_unwritten() const { return !out_.empty(); }
   bool greeted() const { return session_.greeted(); }
 
@@ -43,10 +43,10 @@ class SerialLine {
   int fd() const { return fd_.get(); }
   /// Reads and writes as far as the line goes. False: the port was taken out.
   bool ready();
-  bool tell();
+  bool notify();
 
  private:
-  void take(std::string_view bytes);
+  void receive(std::string_view bytes);
 
   base::Fd fd_;
   Agent& agent_;
@@ -69,7 +69,7 @@ class Connections {
   void use_serial(base::Fd port);
   bool has_serial() const { return serial_ != nullptr; }
   /// The agent has news for whoever waits for it.
-  void tell();
+  void notify();
 
  private:
   void accept(int listener);

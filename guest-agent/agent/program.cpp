@@ -21,7 +21,7 @@ namespace ka::agent {
 namespace {
 
 /// How long a thread that was born elsewhere stays there, where there are no cpusets.
-constexpr long kLookEveryMs = 200;
+constexpr long kPollEveryMs = 200;
 
 /// It works for milliseconds at a time, and the host waits for it: a guest whose vCPUs are all busy
 /// would not let it answer in time.
@@ -32,7 +32,7 @@ class Program {
   explicit Program(const Options& options)
       : options_(options),
         agent_(options_.roots, calls_),
-        connections_(loop_, agent_, [this] { settle(); }),
+        connections_(loop_, agent_, [this] { finish_turn(); }),
         uevents_(open_uevents()),
         timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
 
@@ -44,7 +44,7 @@ class Program {
     loop_.add(cgroups_.fd(), EPOLLIN, [this](std::uint32_t) { on_cgroups(); });
     loop_.add(timer_.get(), EPOLLIN, [this](std::uint32_t) { on_timer(); });
     while (loop_.turn(busy_ ? Loop::Wait::kNot : Loop::Wait::kLong)) {
-      if (busy_) settle();
+      if (busy_) finish_turn();
     }
     std::perror("kata-affinity-agent: epoll");
     return 1;
@@ -58,42 +58,42 @@ class Program {
     }
     if (!news.cpus) return;
     agent_.cpus_changed();
-    settle();
+    finish_turn();
   }
 
   void on_cgroups() {
     const CgroupNews news = cgroups_.drain();
     if (!news.changed && agent_.has_given(news.cpusets)) return;
     agent_.cgroups_changed();
-    settle();
+    finish_turn();
   }
 
   void on_timer() {
     std::uint64_t ticks = 0;
     if (::read(timer_.get(), &ticks, sizeof ticks) != sizeof ticks) return;
-    agent_.look_again();
-    settle();
+    agent_.poll();
+    finish_turn();
   }
 
   /// The agent did something: who waits is told, and it is watched what it works on now.
-  void settle() {
-    busy_ = agent_.do_the_rest();
-    while (settled_ != agent_.report().generation || places_ != agent_.places_to_watch()) {
-      settled_ = agent_.report().generation;
-      connections_.tell();
+  void finish_turn() {
+    busy_ = agent_.run_background();
+    while (reported_ != agent_.report().generation || places_ != agent_.places_to_watch()) {
+      reported_ = agent_.report().generation;
+      connections_.notify();
       places_ = agent_.places_to_watch();
       // A container may have been made in a directory before that was watched.
       if (!cgroups_.follow(places_)) continue;
       agent_.cgroups_changed();
       busy_ = true;
     }
-    const bool looks = agent_.needs_looking();
-    if (looks == looking_) return;
-    looking_ = looks;
-    const itimerspec every{.it_interval = {.tv_sec = 0, .tv_nsec = kLookEveryMs * 1000000},
-                           .it_value = {.tv_sec = 0, .tv_nsec = kLookEveryMs * 1000000}};
+    const bool polls = agent_.needs_polling();
+    if (polls == polling_) return;
+    polling_ = polls;
+    const itimerspec every{.it_interval = {.tv_sec = 0, .tv_nsec = kPollEveryMs * 1000000},
+                           .it_value = {.tv_sec = 0, .tv_nsec = kPollEveryMs * 1000000}};
     const itimerspec never{};
-    ::timerfd_settime(timer_.get(), 0, looks ? &every : &never, nullptr);
+    ::timerfd_settime(timer_.get(), 0, polls ? &every : &never, nullptr);
   }
 
   const Options& options_;
@@ -104,9 +104,9 @@ class Program {
   TreeWatch cgroups_;
   base::Fd uevents_;
   base::Fd timer_;
-  bool looking_ = false;
+  bool polling_ = false;
   bool busy_ = false;  ///< there is work that nobody waits for
-  std::uint64_t settled_ = 0;
+  std::uint64_t reported_ = 0;
   std::vector<std::filesystem::path> places_;
 };
 

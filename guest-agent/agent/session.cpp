@@ -25,12 +25,12 @@ guest::Hello ours() { return {.program = "kata-affinity-agent " KA_VERSION}; }
 bool Session::receive(std::string_view bytes, std::string& out) {
   decoder_.feed(bytes);
   while (const auto frame = decoder_.next()) {
-    if (!take(*frame, out)) return false;
+    if (!handle(*frame, out)) return false;
   }
   return true;
 }
 
-bool Session::take(const ttrpc::Frame& frame, std::string& out) {
+bool Session::handle(const ttrpc::Frame& frame, std::string& out) {
   const std::uint32_t stream = frame.header.stream;
   if (frame.header.type != ttrpc::kRequest || stream % 2 == 0 || stream <= last_stream_) {
     return false;
@@ -82,7 +82,7 @@ bool Session::watch(std::uint32_t stream, std::string_view payload, std::string&
   if (!generation || watching_ != 0) return false;
   watching_ = stream;
   known_ = *generation;
-  tell(out);
+  notify(out);
   return true;
 }
 
@@ -92,12 +92,12 @@ bool Session::container(std::uint32_t stream, std::string_view payload, std::str
     refuse(stream, Code::kInvalidArgument, "the request cannot be read", out);
     return false;
   }
-  agent_.heard_of(news->id, news->stopped);
+  agent_.record_container(news->id, news->stopped);
   answer(stream, {}, out);
   return true;
 }
 
-void Session::tell(std::string& out) {
+void Session::notify(std::string& out) {
   if (watching_ == 0 || agent_.report().generation == known_) return;
   answer(std::exchange(watching_, 0), guest::encode(agent_.report()), out);
 }

@@ -27,10 +27,10 @@ class Session {
   bool greeted() const { return greeted_; }
 
   /// Something may be new: answers a host that waits for it.
-  void tell(std::string& out);
+  void notify(std::string& out);
 
  private:
-  bool take(const ttrpc::Frame& frame, std::string& out);
+  bool handle(const ttrpc::Frame& frame, std::string& out);
   bool hello(std::uint32_t stream, std::string_view payload, std::string& out);
   bool apply(std::uint32_t stream, std::string_view payload, std::string& out);
   bool watch(std::uint32_t stream, std::string_view payload, std::string& out);

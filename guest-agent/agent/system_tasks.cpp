@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guest-agent/agent/surroundings.hpp"
+#include "guest-agent/agent/system_tasks.hpp"
 
 #include <sys/stat.h>
 
@@ -56,8 +56,8 @@ bool is_in_container(const std::filesystem::path& cgroup) {
 
 }  // namespace
 
-void Surroundings::begin(const Hierarchy& hierarchy, const GuestCpuSet& common,
-                         const GuestCpuSet& online, bool interrupts) {
+void SystemTasks::begin(const Hierarchy& hierarchy, const GuestCpuSet& common,
+                        const GuestCpuSet& online, bool interrupts) {
   const bool apart = common != online;
   touched_ |= apart;
   if (!touched_) return;
@@ -79,7 +79,7 @@ void Surroundings::begin(const Hierarchy& hierarchy, const GuestCpuSet& common,
   std::ranges::sort(tasks_, std::greater());
 }
 
-void Surroundings::go_on() {
+void SystemTasks::place_some() {
   for (int i = 0; i < kTasksAtOnce && !tasks_.empty(); ++i) {
     place_task(tasks_.back());
     tasks_.pop_back();
@@ -88,7 +88,7 @@ void Surroundings::go_on() {
   if (!placing_) earlier_.clear();
 }
 
-bool Surroundings::hold_services(const std::vector<std::filesystem::path>& cgroups) const {
+bool SystemTasks::hold_services(const std::vector<std::filesystem::path>& cgroups) const {
   if (!apart_) return true;
   bool held = true;
   for (const auto& service : services_) {
@@ -98,11 +98,11 @@ bool Surroundings::hold_services(const std::vector<std::filesystem::path>& cgrou
   return held;
 }
 
-std::optional<GuestCpuSet> Surroundings::given(const std::filesystem::path& cgroup) const {
+std::optional<GuestCpuSet> SystemTasks::given(const std::filesystem::path& cgroup) const {
   return services_.contains(cgroup) ? std::optional(common_) : std::nullopt;
 }
 
-void Surroundings::tell(policy::GuestReport& report) const {
+void SystemTasks::record(policy::GuestReport& report) const {
   report.interrupts_moved = done_.interrupts_moved;
   report.interrupts_stuck = done_.interrupts_stuck;
   report.kernel_threads_moved = done_.kernel_threads_moved;
@@ -110,7 +110,7 @@ void Surroundings::tell(policy::GuestReport& report) const {
   report.services_moved = done_.services_moved;
 }
 
-void Surroundings::place_interrupts(const GuestCpuSet& cpus) {
+void SystemTasks::place_interrupts(const GuestCpuSet& cpus) {
   const auto irqs = roots_.proc / "irq";
   write_text(irqs / "default_smp_affinity", policy::format_mask(cpus));
   for (const int irq : list_numbers(irqs)) {
@@ -123,7 +123,7 @@ void Surroundings::place_interrupts(const GuestCpuSet& cpus) {
   }
 }
 
-void Surroundings::place_task(int pid) {
+void SystemTasks::place_task(int pid) {
   if (read_text(roots_.proc / std::to_string(pid) / "comm") == kService) {
     done_.services_moved &= place_service(pid);
   } else {
@@ -133,7 +133,7 @@ void Surroundings::place_task(int pid) {
 
 /// One that confined itself further stays as it is, unless that is what it was given before. Which
 /// task it is tell its flags: they are slow to read.
-void Surroundings::place_kernel_thread(int pid) {
+void SystemTasks::place_kernel_thread(int pid) {
   const auto now = calls_.affinity(pid);
   if (!now) return;
   const bool given = std::ranges::find(earlier_, *now) != earlier_.end();
@@ -145,7 +145,7 @@ void Surroundings::place_kernel_thread(int pid) {
 }
 
 /// By its cgroup: an affinity of its own would be inherited by every container that it starts.
-bool Surroundings::place_service(int pid) {
+bool SystemTasks::place_service(int pid) {
   if (hierarchy_.kind != CgroupKind::kV1 && hierarchy_.kind != CgroupKind::kV2) return false;
   const std::string path = cgroup_of(roots_.proc / std::to_string(pid), hierarchy_.kind);
   if (is_in_container(path)) return true;

@@ -14,21 +14,21 @@
 
 namespace ka::agent {
 
-class Surroundings {
+class SystemTasks {
  public:
   /// Both must outlive it.
-  Surroundings(const Roots& roots, const Calls& calls) : roots_(roots), calls_(calls) {}
+  SystemTasks(const Roots& roots, const Calls& calls) : roots_(roots), calls_(calls) {}
 
-  /// Keeps all of it on `common` from now on: places interrupts, and makes go_on() look at every
-  /// task of the guest. Nothing is touched while no CPU was ever set apart; once one was, all of it
-  /// follows what is plugged, also after it was given back.
+  /// Keeps all of it on `common` from now on: places interrupts, and makes place_some() look at
+  /// every task of the guest. Nothing is touched while no CPU was ever set apart; once one was, all
+  /// of it follows what is plugged, also after it was given back.
   void begin(const Hierarchy& hierarchy, const policy::GuestCpuSet& common,
              const policy::GuestCpuSet& online, bool interrupts);
   /// begin() left work to do.
   bool is_placing() const { return placing_; }
   /// Looks at a few tasks, in a time that whoever asks the agent something can wait. It is all done
   /// when is_placing() is false.
-  void go_on();
+  void place_some();
   /// Gives kata-agent's cgroup again what it was given, where that is among `cgroups`: systemd
   /// takes the cpuset controller off its slice when it likes, and makes the cgroup of a service
   /// that it restarts anew. Nothing is written that is so still. False: it could not.
@@ -36,7 +36,7 @@ class Surroundings {
   /// What a cgroup of kata-agent's was last given; absent where it is none.
   std::optional<policy::GuestCpuSet> given(const std::filesystem::path& cgroup) const;
   /// Enters what could and what could not be moved since begin().
-  void tell(policy::GuestReport& report) const;
+  void record(policy::GuestReport& report) const;
 
  private:
   void place_interrupts(const policy::GuestCpuSet& cpus);
@@ -55,7 +55,7 @@ class Surroundings {
   std::vector<policy::GuestCpuSet> earlier_;  ///< before that, since all was in its place last
   std::set<std::filesystem::path> services_;  ///< cgroups of kata-agent's
   std::vector<int> tasks_;                    ///< to be looked at
-  policy::GuestReport done_;                  ///< of which tell() takes its part
+  policy::GuestReport done_;                  ///< of which record() copies its part
 };
 
 }  // namespace ka::agent

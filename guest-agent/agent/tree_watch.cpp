@@ -56,13 +56,13 @@ CgroupNews TreeWatch::drain() {
       inotify_event event{};
       std::memcpy(&event, buffer.data() + at, sizeof event);
       const char* name = buffer.data() + at + sizeof event;
-      take(event, event.len > 0 ? std::string_view(name) : std::string_view(), news);
+      handle(event, event.len > 0 ? std::string_view(name) : std::string_view(), news);
       at += sizeof event + event.len;
     }
   }
 }
 
-void TreeWatch::take(const inotify_event& event, std::string_view name, CgroupNews& news) const {
+void TreeWatch::handle(const inotify_event& event, std::string_view name, CgroupNews& news) const {
   const bool written = (event.mask & IN_MODIFY) != 0;
   news.changed |= (event.mask & (IN_ISDIR | IN_Q_OVERFLOW | IN_IGNORED)) != 0;
   news.changed |= written && tells(name);

@@ -31,7 +31,7 @@ class TreeWatch {
   CgroupNews drain();
 
  private:
-  void take(const inotify_event& event, std::string_view name, CgroupNews& news) const;
+  void handle(const inotify_event& event, std::string_view name, CgroupNews& news) const;
 
   base::Fd inotify_;
   std::map<std::filesystem::path, int> watches_;

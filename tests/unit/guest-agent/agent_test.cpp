@@ -23,7 +23,7 @@ const policy::GuestContainerState& state(const policy::GuestReport& report, cons
 }
 
 void do_all_of(agent::Agent& agent) {
-  while (agent.do_the_rest()) {
+  while (agent.run_background()) {
   }
 }
 
@@ -222,12 +222,12 @@ TEST_CASE("without cpusets every thread is placed, also one that is born meanwhi
   for (const int tid : {100, 101, 102}) CHECK(scene.threads.cpus[tid] == GuestCpuSet{2, 3});
   CHECK(state(report, kId).method == policy::GuestMethod::kAffinity);
   CHECK(state(report, kId).actual == GuestCpuSet{2, 3});
-  CHECK(agent.needs_looking());
+  CHECK(agent.needs_polling());
 
   SECTION("one that confined itself further stays, one that left is brought back") {
     scene.threads.cpus[100] = GuestCpuSet{3};
     scene.threads.cpus[101] = GuestCpuSet{0};
-    agent.look_again();
+    agent.poll();
     CHECK(scene.threads.cpus[100] == GuestCpuSet{3});
     CHECK(scene.threads.cpus[101] == GuestCpuSet{2, 3});
   }
@@ -333,11 +333,11 @@ TEST_CASE(
   agent::Agent agent(scene.roots(), scene.threads);
   agent.apply(wishes_of(4, {1, 2, 3}, kId));
   const auto is_placed = [&] { return scene.threads.cpus[kFirst] == GuestCpuSet{0}; };
-  while (!is_placed()) REQUIRE(agent.do_the_rest());
+  while (!is_placed()) REQUIRE(agent.run_background());
   CHECK(scene.threads.cpus[kLast] == GuestCpuSet::range(0, 3));
 
   agent.apply(wishes_of(4, {2, 3}, kId));  // while the others are still to be placed
-  REQUIRE(agent.do_the_rest());
+  REQUIRE(agent.run_background());
   agent.apply(wishes_of(4, {3}, kId));
   do_all_of(agent);
   for (int pid = kFirst; pid <= kLast; ++pid) {
@@ -376,7 +376,7 @@ TEST_CASE("a workload can read where it runs") {
   auto wishes = wishes_of(4, {3}, kId);
   wishes.containers[0].name = "a\"b";
   agent.apply(wishes);
-  agent.do_the_rest();
+  agent.run_background();
   CHECK(
       scene.read("run/kata-affinity/cpus.json") ==
       R"({"version":1,"common":"0","cpus":[)"

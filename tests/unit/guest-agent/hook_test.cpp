@@ -41,11 +41,11 @@ TEST_CASE(
   scene.cgroup("late");
   agent.cgroups_changed();
   CHECK(scene.read("cgroup/late/cpuset.cpus") == "");  // it could be anything
-  agent.heard_of("late", false);
+  agent.record_container("late", false);
   CHECK(scene.read("cgroup/late/cpuset.cpus") == "0-2");
   CHECK(scene.read("cgroup/app/cpuset.cpus") == "3");
-  agent.heard_of("app", false);  // the host named it before
+  agent.record_container("app", false);  // the host named it before
   CHECK(scene.read("cgroup/app/cpuset.cpus") == "3");
-  agent.heard_of("late", true);
+  agent.record_container("late", true);
   CHECK(agent.places_to_watch().size() > 1);
 }

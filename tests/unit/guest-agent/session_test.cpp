@@ -82,7 +82,7 @@ TEST_CASE("host and agent place a container, and the host hears of the next one"
   scene.cpus({0, 1, 2});
   agent.cpus_changed();
   std::string back;
-  there.tell(back);
+  there.notify(back);
   REQUIRE(host.receive(back));
   CHECK(host.news.back().report.cpus.size() == 3);
 }
