@@ -19,8 +19,8 @@ namespace ka::http {
 base::Result<Response> call(const std::filesystem::path& socket, const Request& request);
 
 /// Sends a GET and hands over the lines of the answer one by one (without their ends), for as long
-/// as they come and `take` returns true. An answer that is no stream of lines comes back.
+/// as they come and `handle` returns true. An answer that is no stream of lines comes back.
 base::Result<Response> follow(const std::filesystem::path& socket, const std::string& target,
-                              const std::function<bool(std::string_view line)>& take);
+                              const std::function<bool(std::string_view line)>& handle);
 
 }  // namespace ka::http

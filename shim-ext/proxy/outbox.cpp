@@ -17,8 +17,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::string_view kHeard = "HTTP/1.";
-
 /// A path as a request line may carry it (RFC 3986): no byte of it ends the line or the word.
 std::string encoded(std::string_view path) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
@@ -35,10 +33,7 @@ std::string encoded(std::string_view path) {
 }
 
 std::string to_http(const Report& report) {
-  return report.method + ' ' + encoded(report.path) +
-         " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
-         "Content-Type: application/json\r\nContent-Length: " + std::to_string(report.body.size()) +
-         "\r\n\r\n" + report.body;
+  return http::format_request({report.method, encoded(report.path), report.body});
 }
 
 }  // namespace
@@ -69,7 +64,7 @@ void Outbox::begin() {
   connection_ = std::move(*connected);
   deadline_ = steady_clock::now() + kPatience;
   unsent_ = to_http(waiting_.front());
-  answer_.clear();
+  answer_ = http::ResponseReader();
   loop_.add(connection_.get(), EPOLLIN | EPOLLOUT, *this);
 }
 
@@ -93,10 +88,10 @@ void Outbox::receive() {
   std::array<char, 4096> block{};
   const ssize_t got = ::recv(connection_.get(), block.data(), block.size(), MSG_DONTWAIT);
   if (got < 0 && errno == EAGAIN) return;
-  if (got <= 0) return answer_.starts_with(kHeard) ? delivered() : fail();
-  if (answer_.size() < kHeard.size()) {
-    answer_.append(block.data(), static_cast<std::size_t>(got));
-  }
+  if (got <= 0) return answer_.close() ? delivered() : fail();
+  const auto whole = answer_.feed({block.data(), static_cast<std::size_t>(got)});
+  if (!whole) return fail();
+  if (*whole) delivered();
 }
 
 void Outbox::delivered() {

@@ -12,6 +12,7 @@
 
 #include "base/backoff.hpp"
 #include "base/fd.hpp"
+#include "base/http/exchange.hpp"
 #include "shim-ext/proxy/loop.hpp"
 #include "shim-ext/proxy/reporter.hpp"
 
@@ -54,7 +55,7 @@ class Outbox final : public Watch {
   std::deque<Report> waiting_;
   base::Fd connection_;  ///< while the first of `waiting_` is under way
   std::string unsent_;
-  std::string answer_;
+  http::ResponseReader answer_;
   std::optional<Loop::Time> deadline_;
   base::Backoff backoff_{kShortestPause, kLongestPause};
 };
