@@ -7,6 +7,7 @@
 #include <boost/json/value.hpp>
 #include <chrono>
 
+#include "affinity/board/board.hpp"
 #include "affinity/documents/memory.hpp"
 #include "affinity/documents/plan.hpp"
 #include "affinity/engine/engine.hpp"
@@ -147,7 +148,7 @@ std::optional<int> guest_cpu(const engine::SandboxView& view, const policy::Vcpu
   return std::nullopt;
 }
 
-json::value guest_to_json(const engine::GuestView* guest) {
+json::value guest_to_json(const board::GuestView* guest) {
   if (guest == nullptr) return nullptr;
   json::object object{{"address", guest->address},
                       {"connected", guest->connected},
@@ -256,7 +257,7 @@ json::array overrides_to_json(const engine::SandboxView& view) {
 }
 
 json::value memory_to_json(const engine::SandboxView& view) {
-  const engine::MemoryView* memory = view.memory;
+  const board::MemoryView* memory = view.memory;
   if (memory == nullptr) return nullptr;
   json::object object = documents::to_json(memory->facts, memory->plan);
   object["text"] = messages::sentence(memory->plan, view.moves_memory());
@@ -352,7 +353,7 @@ json::object to_json(const engine::SandboxView& view) {
   return sandbox;
 }
 
-json::object to_json(const engine::Outcome& outcome) {
+json::object to_json(const board::Outcome& outcome) {
   return {{"planned", outcome.planned},
           {"writes", outcome.writes},
           {"failed", outcome.failed},
@@ -374,23 +375,23 @@ json::object to_json(const engine::VerifyReport& report) {
           {"findings", std::move(findings)}};
 }
 
-json::array sources_to_json(const engine::Engine& engine) {
+json::array sources_to_json(const board::Board& board) {
   json::array sources;
-  for (const auto& [source, view] : engine.sources()) {
+  for (const auto& [source, view] : board.sources()) {
     sources.push_back(
         {{"source", policy::ledger::source_name(source)}, {"up", view.up}, {"text", view.text}});
   }
   return sources;
 }
 
-json::object to_json(const engine::Happening& happening) {
-  return {{"sequence", happening.sequence},
-          {"time", iso_time(happening.time)},
-          {"kind", engine::event_name(happening.kind)},
-          {"sandbox", happening.sandbox},
-          {"container", happening.container},
-          {"reason", happening.reason},
-          {"text", happening.text}};
+json::object to_json(const board::Notification& notification) {
+  return {{"sequence", notification.sequence},
+          {"time", iso_time(notification.time)},
+          {"kind", board::kind_name(notification.kind)},
+          {"sandbox", notification.sandbox},
+          {"container", notification.container},
+          {"reason", notification.reason},
+          {"text", notification.text}};
 }
 
 }  // namespace ka::api

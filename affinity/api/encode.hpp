@@ -7,6 +7,11 @@
 #include "affinity/engine/report.hpp"
 #include "affinity/engine/views.hpp"
 
+namespace ka::board {
+class Board;
+struct Notification;
+struct Outcome;
+}  // namespace ka::board
 namespace ka::engine {
 class Engine;
 }
@@ -17,11 +22,11 @@ namespace ka::api {
 /// container's spec beside the vCPUs it got.
 boost::json::object to_json(const engine::SandboxView& view);
 
-boost::json::object to_json(const engine::Outcome& outcome);
+boost::json::object to_json(const board::Outcome& outcome);
 boost::json::object to_json(const engine::VerifyReport& report);
-boost::json::object to_json(const engine::Happening& happening);
+boost::json::object to_json(const board::Notification& notification);
 /// The sources of events: which are heard, and how far they see.
-boost::json::array sources_to_json(const engine::Engine& engine);
+boost::json::array sources_to_json(const board::Board& board);
 
 /// What may be written since the start, what that waits for, and which state is not on disk.
 boost::json::object start_to_json(const engine::Engine& engine);
@@ -30,6 +35,6 @@ boost::json::array start_warnings(const engine::Engine& engine);
 
 /// The node as `map` draws it: the machine, who owns which CPU, which vCPU is dedicated to it and
 /// how many other threads may use it.
-boost::json::object node_to_json(const engine::Engine& engine);
+boost::json::object node_to_json(const engine::Engine& engine, const board::Board& board);
 
 }  // namespace ka::api

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "affinity/board/board.hpp"
 #include "affinity/documents/settings.hpp"
 #include "affinity/engine/engine.hpp"
 #include "affinity/messages/isolation.hpp"
@@ -88,7 +89,7 @@ void add_device_facts(Facts& facts, const engine::SandboxView& view) {
 
 void add_guest_facts(Facts& facts, const engine::SandboxView& view) {
   if (view.guest == nullptr) return;
-  const engine::GuestView& guest = *view.guest;
+  const board::GuestView& guest = *view.guest;
   facts.add(guest.connected ? "its guest is placed through " + guest.address
                             : "its guest is not placed: " + guest.text,
             guest.connected ? guest.text : guest.address);
@@ -126,8 +127,8 @@ void add_node_facts(Facts& facts, const engine::Engine& engine, const engine::Sa
       ledger.told_shared_pool() ? "kubelet" : "what no container owns exclusively");
 }
 
-void add_source_facts(Facts& facts, const engine::Engine& engine) {
-  for (const auto& [source, view] : engine.sources()) {
+void add_source_facts(Facts& facts, const board::Board& board) {
+  for (const auto& [source, view] : board.sources()) {
     facts.add((view.up ? "heard: " : "not heard: ") + view.text,
               policy::ledger::source_name(source));
   }
@@ -231,7 +232,7 @@ void add_interrupt_results(json::array& results, const engine::SandboxView& view
 
 void add_memory_result(json::array& results, const engine::SandboxView& view) {
   if (view.memory == nullptr) return;
-  const engine::MemoryView& memory = *view.memory;
+  const board::MemoryView& memory = *view.memory;
   if (!memory.problem.empty()) {
     results.emplace_back("its memory: " + memory.problem);
   } else {
@@ -261,13 +262,14 @@ json::array results_of(const engine::SandboxView& view) {
 
 }  // namespace
 
-json::object explain(const engine::Engine& engine, const engine::SandboxView& view) {
+json::object explain(const engine::Engine& engine, const board::Board& board,
+                     const engine::SandboxView& view) {
   Facts facts;
   add_sandbox_facts(facts, view);
   add_device_facts(facts, view);
   add_guest_facts(facts, view);
   add_node_facts(facts, engine, view);
-  add_source_facts(facts, engine);
+  add_source_facts(facts, board);
   add_setting_facts(facts, engine.options(), view.settings);
   return {{"id", view.pod.id},
           {"facts", facts.take()},

@@ -7,6 +7,9 @@
 
 #include "affinity/engine/views.hpp"
 
+namespace ka::board {
+class Board;
+}
 namespace ka::engine {
 class Engine;
 }
@@ -15,6 +18,7 @@ namespace ka::api {
 
 /// {"id", "facts":[{"text","source"}], "rules":[{"code","text","subject","cpus"}],
 /// "results":[text], "warnings":[as rules]}
-boost::json::object explain(const engine::Engine& engine, const engine::SandboxView& view);
+boost::json::object explain(const engine::Engine& engine, const board::Board& board,
+                            const engine::SandboxView& view);
 
 }  // namespace ka::api

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "affinity/board/board.hpp"
 #include "affinity/engine/engine.hpp"
 #include "base/version/version.hpp"
 
@@ -38,7 +39,7 @@ struct Totals {
 };
 
 /// How far the containers of a sandbox are placed inside its guest.
-std::string_view state_of(const engine::GuestView* guest) {
+std::string_view state_of(const board::GuestView* guest) {
   if (guest == nullptr || guest->address.empty()) return "none";
   if (!guest->connected) return "away";
   return guest->current ? "placed" : "behind";
@@ -50,7 +51,7 @@ void add_memory(const policy::NodeBytes& bytes, Totals& totals) {
   }
 }
 
-void add_memory(const engine::MemoryView& memory, Totals& totals) {
+void add_memory(const board::MemoryView& memory, Totals& totals) {
   for (const policy::MemoryPart& part : memory.facts.parts) add_memory(part.placed, totals);
   add_memory(memory.facts.bound, totals);
   totals.misplaced += static_cast<double>(memory.plan.misplaced);
@@ -148,13 +149,13 @@ class Page {
   }
 
   template <std::size_t kSize>
-  void histogram(const char* name, const char* help, const engine::Histogram<kSize>& values) {
+  void histogram(const char* name, const char* help, const board::Histogram<kSize>& values) {
     family(name, help, MetricType::Histogram).metric.push_back(to_metric(values));
   }
 
   template <std::size_t kSize>
   void labelled(const char* name, const char* help, const char* label,
-                const std::map<std::string, engine::Histogram<kSize>>& values) {
+                const std::map<std::string, board::Histogram<kSize>>& values) {
     MetricFamily& added = family(name, help, MetricType::Histogram);
     for (const auto& [key, histogram] : values) {
       added.metric.push_back(to_metric(histogram));
@@ -166,7 +167,7 @@ class Page {
 
  private:
   template <std::size_t kSize>
-  static ClientMetric to_metric(const engine::Histogram<kSize>& values) {
+  static ClientMetric to_metric(const board::Histogram<kSize>& values) {
     ClientMetric metric;
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i <= kSize; ++i) {
@@ -186,7 +187,7 @@ class Page {
   std::vector<MetricFamily> families_;
 };
 
-void add_counters(Page& page, const engine::Counters& counters) {
+void add_counters(Page& page, const board::Counters& counters) {
   page.labelled(MetricType::Counter, "kata_affinity_events_total", "Events received, by source.",
                 "source", counters.events);
   page.counter("kata_affinity_runs_total", "Planning runs over one or more sandboxes.",
@@ -231,7 +232,7 @@ void add_build(Page& page) {
             {{"version", version::number()}, {"commit", version::commit()}});
 }
 
-void add_trespasses(Page& page, const engine::Trespasses& trespasses) {
+void add_trespasses(Page& page, const board::Trespasses& trespasses) {
   page.labelled(MetricType::Counter, "kata_affinity_foreign_cpus_touched_total",
                 "CPUs owned by other pods on which a sandbox might run, by source.", "source",
                 trespasses.cpus());
@@ -268,15 +269,15 @@ void add_waits(Page& page, engine::Engine& engine) {
 }
 
 /// 1 for each source that is heard, 0 for each that should be.
-std::map<std::string_view, double> sources_up(const engine::Engine& engine) {
+std::map<std::string_view, double> sources_up(const board::Board& board) {
   std::map<std::string_view, double> up;
-  for (const auto& [source, view] : engine.sources()) {
+  for (const auto& [source, view] : board.sources()) {
     up[policy::ledger::source_name(source)] = view.up ? 1 : 0;
   }
   return up;
 }
 
-void add_gauges(Page& page, const engine::Engine& engine) {
+void add_gauges(Page& page, const engine::Engine& engine, const board::Board& board) {
   const Totals totals = add_up(engine);
   const policy::ledger::Ledger& ledger = engine.ledger();
   page.gauge("kata_affinity_sandboxes", "VM sandboxes.",
@@ -314,7 +315,7 @@ void add_gauges(Page& page, const engine::Engine& engine) {
                 "Warnings of the plans in force, by code.", "code", totals.warnings);
   page.labelled(MetricType::Gauge, "kata_affinity_source_up",
                 "Whether each event source is connected (1) or not (0).", "source",
-                sources_up(engine));
+                sources_up(board));
   page.gauge("kata_affinity_start_waiting",
              "Whether threads may not get more CPUs yet after a start of the daemon (1).",
              engine.gate().may_widen() ? 0 : 1);
@@ -330,12 +331,12 @@ void add_gauges(Page& page, const engine::Engine& engine) {
 
 }  // namespace
 
-std::string metrics_text(engine::Engine& engine) {
+std::string metrics_text(engine::Engine& engine, const board::Board& board) {
   Page page;
   add_build(page);
-  add_counters(page, engine.counters());
-  add_trespasses(page, engine.trespasses());
-  add_gauges(page, engine);
+  add_counters(page, board.counters());
+  add_trespasses(page, board.trespasses());
+  add_gauges(page, engine, board);
   add_waits(page, engine);
   return page.text();
 }

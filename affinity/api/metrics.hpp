@@ -4,6 +4,9 @@
 
 #include <string>
 
+namespace ka::board {
+class Board;
+}
 namespace ka::engine {
 class Engine;
 }
@@ -11,7 +14,7 @@ class Engine;
 namespace ka::api {
 
 /// The text format (version 0.0.4).
-std::string metrics_text(engine::Engine& engine);
+std::string metrics_text(engine::Engine& engine, const board::Board& board);
 
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 

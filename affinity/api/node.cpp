@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "affinity/api/encode.hpp"
+#include "affinity/board/board.hpp"
 #include "affinity/documents/topology.hpp"
 #include "affinity/engine/engine.hpp"
 #include "affinity/messages/isolation.hpp"
@@ -93,7 +94,7 @@ json::object cpu_to_json(const policy::Cpu& cpu, Tenants&& tenants, bool shared)
 
 }  // namespace
 
-json::object node_to_json(const engine::Engine& engine) {
+json::object node_to_json(const engine::Engine& engine, const board::Board& board) {
   ByCpu tenants;
   add_owners(engine.ledger(), tenants);
   add_unreported(engine.ledger(), tenants);
@@ -110,7 +111,7 @@ json::object node_to_json(const engine::Engine& engine) {
           {"observe", engine.options().observe},
           {"shared_pool", policy::format_list(shared)},
           {"exclusive", policy::format_list(engine.ledger().exclusive())},
-          {"sources", sources_to_json(engine)},
+          {"sources", sources_to_json(board)},
           {"start", start_to_json(engine)},
           {"cpus", std::move(cpus)},
           {"topology", documents::to_json(topology)}};

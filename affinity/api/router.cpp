@@ -12,6 +12,7 @@
 #include "affinity/api/metrics.hpp"
 #include "affinity/api/path.hpp"
 #include "affinity/api/requests.hpp"
+#include "affinity/board/board.hpp"
 #include "affinity/engine/engine.hpp"
 #include "base/text.hpp"
 
@@ -162,7 +163,7 @@ Response answer(const boost::json::object& object) {
 
 }  // namespace
 
-Response Router::answer_outcome(const base::Result<engine::Outcome>& outcome) const {
+Response Router::answer_outcome(const base::Result<board::Outcome>& outcome) const {
   if (!outcome) return refuse(outcome.error());
   boost::json::object object = to_json(*outcome);
   if (auto warnings = start_warnings(engine_); !warnings.empty()) {
@@ -189,8 +190,8 @@ Response Router::handle_metrics(const http::Request& request) {
   return error_response(404, "only /metrics is served here");
 }
 
-void Router::publish(const engine::Happening& happening) {
-  if (events_.heard()) events_.publish(boost::json::serialize(to_json(happening)) + "\n");
+void Router::publish(const board::Notification& notification) {
+  if (events_.heard()) events_.publish(boost::json::serialize(to_json(notification)) + "\n");
 }
 
 Response Router::list(const Call&) {
@@ -202,7 +203,7 @@ Response Router::list(const Call&) {
     body.append(comma).append(boost::json::serialize(to_json(*view)));
     comma = ",";
   }
-  return {.body = body + "],\"sources\":" + boost::json::serialize(sources_to_json(engine_)) +
+  return {.body = body + "],\"sources\":" + boost::json::serialize(sources_to_json(board_)) +
                   ",\"start\":" + boost::json::serialize(start_to_json(engine_)) + "}\n"};
 }
 
@@ -213,13 +214,13 @@ Response Router::show(const Call& call) {
 
 Response Router::explain(const Call& call) {
   const auto view = engine_.view(call.sandbox);
-  return view ? answer(api::explain(engine_, *view)) : no_sandbox(call.sandbox);
+  return view ? answer(api::explain(engine_, board_, *view)) : no_sandbox(call.sandbox);
 }
 
-Response Router::node(const Call&) { return answer(node_to_json(engine_)); }
+Response Router::node(const Call&) { return answer(node_to_json(engine_, board_)); }
 
 Response Router::metrics(const Call&) {
-  return {.content_type = kMetricsType, .body = metrics_text(engine_)};
+  return {.content_type = kMetricsType, .body = metrics_text(engine_, board_)};
 }
 
 Response Router::events(const Call&) {
@@ -243,7 +244,7 @@ Response Router::submit(const base::Result<policy::ledger::Event>& event) {
 Response Router::put_sandbox(const Call& call) {
   auto event = read_sandbox(call.source, call.sandbox, call.body);
   const bool names_domain = event && !std::get<policy::ledger::PodSeen>(event->body).domain.empty();
-  if (names_domain && !engine_.sources().contains(policy::ledger::Source::kLibvirt)) {
+  if (names_domain && !board_.sources().contains(policy::ledger::Source::kLibvirt)) {
     return submit(base::fail(ErrorCode::kInvalid, "domain: libvirt is not asked (libvirt_uri)"));
   }
   return submit(event);

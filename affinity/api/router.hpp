@@ -5,12 +5,17 @@
 #include <optional>
 #include <string>
 
+#include "affinity/board/notification.hpp"
+#include "affinity/board/outcome.hpp"
 #include "affinity/engine/views.hpp"
 #include "base/http/feed.hpp"
 #include "base/http/message.hpp"
 #include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 
+namespace ka::board {
+class Board;
+}
 namespace ka::engine {
 class Engine;
 }
@@ -33,8 +38,9 @@ struct Call {
 
 class Router {
  public:
-  /// Both must outlive the router. `events` is what GET /v1/events listens to.
-  Router(engine::Engine& engine, http::Feed& events) : engine_(engine), events_(events) {}
+  /// All must outlive the router. `events` is what GET /v1/events listens to.
+  Router(engine::Engine& engine, board::Board& board, http::Feed& events)
+      : engine_(engine), board_(board), events_(events) {}
 
   /// Never fails: what is wrong with a request is in the answer.
   http::Response handle(const http::Request& request);
@@ -42,8 +48,8 @@ class Router {
   /// The same for the metrics listener, which offers nothing else.
   http::Response handle_metrics(const http::Request& request);
 
-  /// Says to the listeners of /v1/events what happened.
-  void publish(const engine::Happening& happening);
+  /// Sends a notification to the listeners of /v1/events.
+  void publish(const board::Notification& notification);
 
   http::Response list(const Call& call);
   http::Response show(const Call& call);
@@ -63,9 +69,10 @@ class Router {
 
  private:
   http::Response submit(const base::Result<policy::ledger::Event>& event);
-  http::Response answer_outcome(const base::Result<engine::Outcome>& outcome) const;
+  http::Response answer_outcome(const base::Result<board::Outcome>& outcome) const;
 
   engine::Engine& engine_;
+  board::Board& board_;
   http::Feed& events_;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "affinity/board/board.hpp"
 #include "affinity/daemon/container_texts.hpp"
 #include "affinity/engine/engine.hpp"
 #include "base/files.hpp"
@@ -35,10 +36,15 @@ const policy::ContainerFacts* find(const policy::ledger::PodRecord& pod,
 
 }  // namespace
 
-ContainerFiles::ContainerFiles(fs::path directory, engine::Engine& engine, const log::Log& log)
+ContainerFiles::ContainerFiles(fs::path directory, engine::Engine& engine, board::Board& board,
+                               const log::Log& log)
     : directory_(std::move(directory)), engine_(engine), log_(log) {
   adopt();
-  engine_.on_guest([this](const std::string& sandbox) { follow(sandbox); });
+  changes_ = board.feed().subscribe(
+      [this](const board::Notification& notification) { handle(notification); });
+  guests_ = board.feed().subscribe(
+      board::NotificationKind::kGuestChanged,
+      [this](const board::Notification& changed) { follow(changed.sandbox); });
 }
 
 void ContainerFiles::adopt() {
@@ -100,14 +106,14 @@ void ContainerFiles::write(const engine::SandboxView& view, const std::string& c
 }
 
 /// What other sources do not know (any more) may run all the same.
-void ContainerFiles::notice(const engine::Happening& happening) {
-  if (happening.kind == engine::EventKind::kSandboxRemoved ||
-      happening.kind == engine::EventKind::kSandboxEnded) {
-    forget(happening.sandbox, {});
+void ContainerFiles::handle(const board::Notification& notification) {
+  if (notification.kind == board::NotificationKind::kSandboxRemoved ||
+      notification.kind == board::NotificationKind::kSandboxEnded) {
+    forget(notification.sandbox, {});
   }
-  if (happening.kind == engine::EventKind::kContainerRemoved &&
-      happening.reason == policy::ledger::source_name(policy::ledger::Source::kNri)) {
-    forget(happening.sandbox, happening.container);
+  if (notification.kind == board::NotificationKind::kContainerRemoved &&
+      notification.reason == policy::ledger::source_name(policy::ledger::Source::kNri)) {
+    forget(notification.sandbox, notification.container);
   }
 }
 

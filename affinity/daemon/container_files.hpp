@@ -8,11 +8,15 @@
 #include <string>
 #include <string_view>
 
+#include "affinity/board/feed.hpp"
 #include "affinity/engine/views.hpp"
 #include "base/log/log.hpp"
 #include "base/result.hpp"
 #include "shim-ext/nri/listener.hpp"
 
+namespace ka::board {
+class Board;
+}
 namespace ka::engine {
 class Engine;
 }
@@ -24,16 +28,15 @@ class ContainerFiles {
   /// Where a container sees its folder. A guest has its own cpus.json at the same place.
   static constexpr std::string_view kSeenAt = "/run/kata-affinity";
 
-  /// Listens to what the engine is told of guests. The folders are below `directory`; those of an
-  /// earlier daemon are kept on. `engine` and `log` must outlive it.
-  ContainerFiles(std::filesystem::path directory, engine::Engine& engine, const log::Log& log);
+  /// Subscribes to the feed of `board`: guests change, and the files of what is gone go too. The
+  /// folders are below `directory`; those of an earlier daemon are kept on. `engine` and `log` must
+  /// outlive it.
+  ContainerFiles(std::filesystem::path directory, engine::Engine& engine, board::Board& board,
+                 const log::Log& log);
 
   /// Makes the folder of a container that is about to be created, where it is to be told. What NRI
   /// is to add to the container; nothing for one that is not to be told, or cannot be.
   nri::Adjustment equip(const nri::Creation& creation);
-
-  /// Takes notice of what the engine tells, from within it: the files of what is gone go too.
-  void notice(const engine::Happening& happening);
 
   /// The engine knows all containers that there are: the files of others go.
   void sweep();
@@ -46,6 +49,7 @@ class ContainerFiles {
   void follow(const std::string& sandbox);
   base::Result<void> make_folder(const std::filesystem::path& folder) const;
   void write(const engine::SandboxView& view, const std::string& container, Texts& written) const;
+  void handle(const board::Notification& notification);
   void forget(const std::string& sandbox, const std::string& container);
   std::filesystem::path folder_of(const std::string& sandbox, const std::string& container) const;
 
@@ -53,6 +57,7 @@ class ContainerFiles {
   engine::Engine& engine_;
   const log::Log& log_;
   std::map<std::string, Containers> told_;  ///< by sandbox
+  board::Subscription changes_, guests_;
 };
 
 }  // namespace ka::daemon

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "affinity/api/router.hpp"
+#include "affinity/board/board.hpp"
 #include "affinity/config/config.hpp"
 #include "affinity/daemon/container_files.hpp"
 #include "affinity/daemon/guests.hpp"
@@ -117,16 +118,17 @@ class Daemon {
         ground_(std::move(ground)),
         log_(ground_.config.log_level),
         store_(ground_.state_dir, ground_.boot_id, log_),
+        board_(clock_),
         engine_(ground_.topology, to_engine_options(ground_.config), options.roots,
-                {calls_, cpusets_}, store_, log_, clock_),
-        router_(engine_, events_),
+                {calls_, cpusets_}, store_, board_, log_, clock_),
+        router_(engine_, board_, events_),
         watches_(
-            io, engine_, options.roots, options.run,
+            io, engine_, board_, options.roots, options.run,
             [this] {
               if (sources_) sources_->cgroups_written();
             },
             log_),
-        memory_(io, engine_, options.roots.proc, kSys),
+        memory_(io, engine_, board_, options.roots.proc, kSys),
         drift_(io, ground_.config.drift_check, [this] { check_drift(); }),
         start_limit_(io, engine::Engine::kStartPatience),
         pins_(io, kPinCheck, [this] { engine_.end_pins(); }),
@@ -134,10 +136,11 @@ class Daemon {
         service_(io) {}
 
   void start() {
-    engine_.on_happening([this](const engine::Happening& happening) { tell(happening); });
-    files_.emplace(options_.run / "kata-affinity/containers", engine_, log_);
-    guests_.emplace(io_, engine_, options_.roots, options_.run, log_, clock_);
-    sources_.emplace(io_, engine_, options_.roots,
+    notifications_ = board_.feed().subscribe(
+        [this](const board::Notification& notification) { report(notification); });
+    files_.emplace(options_.run / "kata-affinity/containers", engine_, board_, log_);
+    guests_.emplace(io_, engine_, board_, options_.roots, options_.run, log_, clock_);
+    sources_.emplace(io_, engine_, board_, options_.roots,
                      Sources::Paths{ground_.config.nri_socket,
                                     ground_.config.kubelet_state,
                                     {options_.run / "vc/sbs", options_.run / "kata",
@@ -167,11 +170,12 @@ class Daemon {
     const config::Config& config = ground_.config;
     if (config.libvirt_uri.empty()) return;
     libvirt_.emplace(
-        io_, engine_, options_.roots,
+        io_, engine_, board_, options_.roots,
         LibvirtSource::Settings{config.libvirt_uri, config.libvirt_domains, config.libvirt_config,
                                 config.allows(config::kDomainAnnotation)},
         [this](const std::string& sandbox) { memory_.look_again(sandbox); }, log_);
-    engine_.on_run([this] { libvirt_->follow_soon(); });
+    runs_ = board_.feed().subscribe(board::NotificationKind::kLineRun,
+                                    [this](const auto&) { libvirt_->follow_soon(); });
   }
 
   void serve() {
@@ -183,21 +187,18 @@ class Daemon {
     });
   }
 
-  void tell(const engine::Happening& happening) {
+  void report(const board::Notification& notification) {
     const std::initializer_list<log::Field> fields = {
-        {"kind", std::string(engine::event_name(happening.kind))},
-        {"sandbox", happening.sandbox},
-        {"container", happening.container},
-        {"reason", happening.reason}};
-    if (engine::severity_of(happening.kind) == engine::EventSeverity::kWarning) {
-      log_.warning(happening.text, fields);
+        {"kind", std::string(board::kind_name(notification.kind))},
+        {"sandbox", notification.sandbox},
+        {"container", notification.container},
+        {"reason", notification.reason}};
+    if (board::severity_of(notification.kind) == board::Severity::kWarning) {
+      log_.warning(notification.text, fields);
     } else {
-      log_.info(happening.text, fields);
+      log_.info(notification.text, fields);
     }
-    router_.publish(happening);
-    watches_.notice(happening);
-    memory_.notice(happening);
-    if (files_) files_->notice(happening);
+    router_.publish(notification);
   }
 
   void check_drift() {
@@ -267,6 +268,7 @@ class Daemon {
   engine::KernelAffinityCalls calls_;
   host::KernelCpusetWriter cpusets_;
   state::Store store_;
+  board::Board board_;
   engine::Engine engine_;
   http::Feed events_;
   api::Router router_;
@@ -283,6 +285,7 @@ class Daemon {
   std::optional<LibvirtSource> libvirt_;
   std::optional<http::Server> api_;
   std::optional<http::Server> metrics_;
+  board::Subscription notifications_, runs_;
 };
 
 Result<void> check(const Options& options) {

@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "affinity/board/board.hpp"
 #include "affinity/engine/engine.hpp"
 #include "base/runtime_socket.hpp"
 #include "guest-agent/host/boot.hpp"
@@ -33,10 +34,19 @@ policy::GuestSets told_by(const policy::GuestWishes& wishes) {
 
 }  // namespace
 
-Guests::Guests(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-               std::filesystem::path run, const log::Log& log, const base::Clock& clock)
-    : io_(io), engine_(engine), roots_(roots), run_(std::move(run)), log_(log), clock_(clock) {
-  engine_.on_planned([this](const std::string& sandbox) { notice(sandbox); });
+Guests::Guests(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+               const vmm::Roots& roots, std::filesystem::path run, const log::Log& log,
+               const base::Clock& clock)
+    : io_(io),
+      engine_(engine),
+      board_(board),
+      roots_(roots),
+      run_(std::move(run)),
+      log_(log),
+      clock_(clock) {
+  plans_ = board_.feed().subscribe(
+      board::NotificationKind::kSandboxPlanned,
+      [this](const board::Notification& planned) { notice(planned.sandbox); });
   for (const std::string& id : engine_.sandbox_ids()) notice(id);
 }
 
@@ -215,7 +225,7 @@ void Guests::take(const std::string& sandbox, const guest::News& news) {
   }
   if (news.answers_wishes && guest.asked) {
     guest.view.reaction = clock_.now() - *std::exchange(guest.asked, std::nullopt);
-    engine_.count_guest_reaction(guest.view.reaction);
+    board_.counters().guest_reactions.add(guest.view.reaction);
   }
   show(sandbox, guest);
   let_starts_go_on(sandbox);
@@ -246,7 +256,7 @@ void Guests::fall_back(const std::string& sandbox, Guest& guest) {
 /// Nothing of ours is in the guest.
 void Guests::drop(const std::string& sandbox) {
   guests_.erase(sandbox);
-  engine_.clear_guest(sandbox);
+  board_.clear_guest(sandbox);
   let_starts_go_on(sandbox);
 }
 
@@ -289,7 +299,7 @@ void Guests::show(const std::string& sandbox, Guest& guest) {
     }
   }
   if (guest.view.address.empty()) guest.view.text = "no address of an agent is known";
-  engine_.set_guest(sandbox, guest.view);
+  board_.set_guest(sandbox, guest.view);
 }
 
 /// A container that is not in the guest (yet) has nothing that could run elsewhere.

@@ -20,6 +20,8 @@
 #include <string>
 #include <vector>
 
+#include "affinity/board/feed.hpp"
+#include "affinity/board/views.hpp"
 #include "affinity/engine/views.hpp"
 #include "base/clock.hpp"
 #include "base/log/log.hpp"
@@ -31,6 +33,9 @@
 #include "policy/plan/settings.hpp"
 #include "vmm/facts/facts.hpp"
 
+namespace ka::board {
+class Board;
+}
 namespace ka::engine {
 class Engine;
 }
@@ -43,10 +48,11 @@ class Guests {
   /// A container's start waits no longer for its guest.
   static constexpr std::chrono::milliseconds kStartBudget{200};
 
-  /// All references must outlive it. Listens to the engine's runs. `run`: where Kata's shims keep
-  /// their sockets (/run).
-  Guests(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-         std::filesystem::path run, const log::Log& log, const base::Clock& clock);
+  /// All references must outlive it. Subscribes to the runs of the line. `run`: where Kata's shims
+  /// keep their sockets (/run).
+  Guests(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+         const vmm::Roots& roots, std::filesystem::path run, const log::Log& log,
+         const base::Clock& clock);
 
   /// Calls `go_on` when the guest has the container on its vCPUs, or after kStartBudget: then this
   /// guest is not waited for again. At once where there is no agent.
@@ -56,7 +62,7 @@ class Guests {
   using Time = std::chrono::steady_clock::time_point;
 
   struct Guest {
-    engine::GuestView view;
+    board::GuestView view;
     std::optional<policy::plan::GuestAgent> through;  ///< absent until it is looked for
     std::string told_address;              ///< what the sources said of it when it was looked for
     std::optional<policy::ProcessId> vmm;  ///< whose guest was looked for
@@ -121,6 +127,8 @@ class Guests {
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
+  board::Board& board_;
+  board::Subscription plans_;
   vmm::Roots roots_;
   std::filesystem::path run_;
   const log::Log& log_;

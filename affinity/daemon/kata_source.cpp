@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "affinity/board/board.hpp"
 #include "affinity/engine/engine.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -84,9 +85,11 @@ std::chrono::nanoseconds age_of(std::uint64_t start_time) {
 
 }  // namespace
 
-KataSource::KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-                       const watch::KataWatch::Folders& folders, const log::Log& log)
+KataSource::KataSource(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+                       vmm::Roots roots, const watch::KataWatch::Folders& folders,
+                       const log::Log& log)
     : engine_(engine),
+      board_(board),
       roots_(std::move(roots)),
       watch_(io, folders,
              {.tell = [this](const std::vector<policy::ledger::Event>& events) { take(events); },
@@ -148,7 +151,7 @@ bool KataSource::narrow_newborn(const watch::Bundle& bundle, const vmm::FoundShi
   }
   const auto view = engine_.view(bundle.id);
   if (!view) return false;
-  if (is_placed(*view)) engine_.shim_narrowed(bundle.id, age_of(shim.id.start_time));
+  if (is_placed(*view)) board_.record_narrowed_shim(bundle.id, age_of(shim.id.start_time));
   return is_placed(*view) || view->observed || view->released;
 }
 
@@ -225,16 +228,16 @@ void KataSource::show_extent() {
   const auto sandboxes = [](int number, const char* whose) {
     return std::to_string(number) + (number == 1 ? " sandbox of " : " sandboxes of ") + whose;
   };
-  engine_.set_source(Source::kPersist,
-                     {true, rests_ ? rests
-                                   : sandboxes(extent.go,
-                                               "Kata's Go runtime: their containers, but not "
-                                               "which have exited")});
-  engine_.set_source(Source::kCgroup,
-                     {true, rests_ ? rests
-                                   : sandboxes(extent.rust,
-                                               "Kata's runtime-rs: the mask of each as a "
-                                               "whole, not its containers")});
+  board_.set_source(Source::kPersist,
+                    {true, rests_ ? rests
+                                  : sandboxes(extent.go,
+                                              "Kata's Go runtime: their containers, but not "
+                                              "which have exited")});
+  board_.set_source(Source::kCgroup,
+                    {true, rests_ ? rests
+                                  : sandboxes(extent.rust,
+                                              "Kata's runtime-rs: the mask of each as a "
+                                              "whole, not its containers")});
   show_proxies();
 }
 
@@ -252,12 +255,12 @@ void KataSource::show_proxies() {
     });
     if (!is_there) lost += (lost.empty() ? "" : ", ") + id;
   }
-  if (number == 0 && !engine_.sources().contains(Source::kProxy)) return;
+  if (number == 0 && !board_.sources().contains(Source::kProxy)) return;
   const std::string shims = std::to_string(number) +
                             (number == 1 ? " sandbox has" : " sandboxes have") +
                             " it before the shim: their containers, but not which have exited";
-  engine_.set_source(Source::kProxy,
-                     {lost.empty(), lost.empty() ? shims : "its process is not there for " + lost});
+  board_.set_source(Source::kProxy,
+                    {lost.empty(), lost.empty() ? shims : "its process is not there for " + lost});
 }
 
 }  // namespace ka::daemon

@@ -14,6 +14,9 @@
 #include "vmm/facts/facts.hpp"
 #include "vmm/threads.hpp"
 
+namespace ka::board {
+class Board;
+}
 namespace ka::engine {
 class Engine;
 struct SandboxView;
@@ -24,9 +27,9 @@ namespace ka::daemon {
 /// Must outlive the running of its io_context.
 class KataSource {
  public:
-  /// `engine` and `log` must outlive it.
-  KataSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-             const watch::KataWatch::Folders& folders, const log::Log& log);
+  /// `engine`, `board` and `log` must outlive it.
+  KataSource(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+             vmm::Roots roots, const watch::KataWatch::Folders& folders, const log::Log& log);
 
   /// Follows what changed without a word: now and then.
   void refresh();
@@ -54,6 +57,7 @@ class KataSource {
   void show_proxies();
 
   engine::Engine& engine_;
+  board::Board& board_;
   vmm::Roots roots_;
   bool rests_ = false, takes_over_ = false;
   std::set<std::string> masks_;  ///< sandboxes of which the mask was told

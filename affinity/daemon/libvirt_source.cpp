@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "affinity/board/board.hpp"
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/views.hpp"
 #include "vmm/threads.hpp"
@@ -28,7 +29,7 @@ std::optional<int> iothread_number(std::string_view id) {
 }
 
 /// A hundredth of what may be moved may be elsewhere; nothing of what may not.
-bool has_arrived(const engine::MemoryView& memory, const policy::NodeSet& nodes) {
+bool has_arrived(const board::MemoryView& memory, const policy::NodeSet& nodes) {
   return !memory.moving && memory.plan.wanted == nodes &&
          memory.plan.verdict == policy::plan::MemoryVerdict::kInPlace &&
          std::ranges::all_of(memory.facts.bound, [&](const auto& entry) {
@@ -56,11 +57,12 @@ std::optional<libvirt::MemoryOrder> to_memory_order(const engine::SandboxView& v
   return libvirt::MemoryOrder{view.plan.mems, has_arrived(*view.memory, view.plan.mems)};
 }
 
-LibvirtSource::LibvirtSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-                             Settings settings, std::function<void(const std::string&)> recorded,
-                             const log::Log& log)
+LibvirtSource::LibvirtSource(boost::asio::io_context& io, engine::Engine& engine,
+                             board::Board& board, vmm::Roots roots, Settings settings,
+                             std::function<void(const std::string&)> recorded, const log::Log& log)
     : io_(io),
       engine_(engine),
+      board_(board),
       roots_(std::move(roots)),
       settings_(std::move(settings)),
       recorded_(std::move(recorded)),
@@ -220,7 +222,7 @@ const std::string* LibvirtSource::sandbox_of(const std::string& domain) const {
 }
 
 void LibvirtSource::heard(bool up, const std::string& text) {
-  engine_.set_source(Source::kLibvirt, {up, text});
+  board_.set_source(Source::kLibvirt, {up, text});
   up_ = up;
   note_all_seen();
 }

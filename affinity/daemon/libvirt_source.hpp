@@ -18,6 +18,9 @@
 #include "vmm/facts/facts.hpp"
 #include "vmm/libvirt/client.hpp"
 
+namespace ka::board {
+class Board;
+}
 namespace ka::engine {
 class Engine;
 struct SandboxView;
@@ -42,11 +45,11 @@ class LibvirtSource {
     bool by_annotation = false;        ///< a pod may say which domain it is
   };
 
-  /// `engine` and `log` must outlive it. `recorded` is called with each sandbox whose order libvirt
-  /// has carried out: what holds its memory may be wider by then.
-  LibvirtSource(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-                Settings settings, std::function<void(const std::string&)> recorded,
-                const log::Log& log);
+  /// `engine`, `board` and `log` must outlive it. `recorded` is called with each sandbox whose
+  /// order libvirt has carried out: what holds its memory may be wider by then.
+  LibvirtSource(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+                vmm::Roots roots, Settings settings,
+                std::function<void(const std::string&)> recorded, const log::Log& log);
 
   /// The line has run: what it left is handed on, soon. May be called from within the engine.
   void follow_soon();
@@ -75,6 +78,7 @@ class LibvirtSource {
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
+  board::Board& board_;
   vmm::Roots roots_;
   Settings settings_;
   std::function<void(const std::string&)> recorded_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "affinity/board/board.hpp"
 #include "affinity/engine/engine.hpp"
 
 namespace ka::daemon {
@@ -25,19 +26,23 @@ nanoseconds until_next_look(nanoseconds took, std::size_t sandboxes, int failure
 
 }  // namespace
 
-MemoryKeeper::MemoryKeeper(boost::asio::io_context& io, engine::Engine& engine,
+MemoryKeeper::MemoryKeeper(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
                            std::filesystem::path proc, std::filesystem::path sys)
     : io_(io),
       engine_(engine),
+      board_(board),
       worker_(base::ProcFs(std::move(proc)), std::move(sys),
-              [this](const std::string& id, engine::MemoryView view, nanoseconds took) {
+              [this](const std::string& id, board::MemoryView view, nanoseconds took) {
                 boost::asio::post(io_, [this, id, view = std::move(view), took]() mutable {
                   take(id, std::move(view), took);
                 });
-              }) {}
+              }),
+      subscription_(board.feed().subscribe(
+          [this](const board::Notification& notification) { handle(notification); })) {}
 
-void MemoryKeeper::notice(const engine::Happening& happening) {
-  boost::asio::post(io_, [this, id = happening.sandbox] {
+/// Called from within the line: what follows from it is done later.
+void MemoryKeeper::handle(const board::Notification& notification) {
+  boost::asio::post(io_, [this, id = notification.sandbox] {
     if (id.empty()) {
       refresh();
     } else {
@@ -78,7 +83,7 @@ void MemoryKeeper::ask(const std::string& id, const Asked& asked) {
                   std::make_shared<const policy::Topology>(engine_.topology())});
 }
 
-void MemoryKeeper::take(const std::string& id, engine::MemoryView view, nanoseconds took) {
+void MemoryKeeper::take(const std::string& id, board::MemoryView view, nanoseconds took) {
   const auto found = kept_.find(id);
   if (found == kept_.end()) return;
   Kept& kept = found->second;
@@ -89,7 +94,7 @@ void MemoryKeeper::take(const std::string& id, engine::MemoryView view, nanoseco
     kept.failures = still ? std::min(kept.failures + 1, kMostDoubled) : 0;
     kept.due = Clock::now() + until_next_look(took, kept_.size(), kept.failures);
   }
-  engine_.take_memory(id, std::move(view));
+  board_.set_memory(id, std::move(view));
 }
 
 }  // namespace ka::daemon

@@ -8,10 +8,14 @@
 #include <map>
 #include <string>
 
+#include "affinity/board/feed.hpp"
+#include "affinity/board/views.hpp"
 #include "affinity/daemon/memory_worker.hpp"
-#include "affinity/engine/views.hpp"
 #include "base/process.hpp"
 
+namespace ka::board {
+class Board;
+}
 namespace ka::engine {
 class Engine;
 }
@@ -21,13 +25,9 @@ namespace ka::daemon {
 /// Must outlive the running of its io_context.
 class MemoryKeeper {
  public:
-  /// `engine` must outlive it. `proc` and `sys` are where those are mounted.
-  MemoryKeeper(boost::asio::io_context& io, engine::Engine& engine, std::filesystem::path proc,
-               std::filesystem::path sys);
-
-  /// Takes notice of what the engine tells. Called from within the engine, so whatever follows
-  /// from it is done later.
-  void notice(const engine::Happening& happening);
+  /// `engine` and `board` must outlive it. `proc` and `sys` are where those are mounted.
+  MemoryKeeper(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+               std::filesystem::path proc, std::filesystem::path sys);
 
   /// Looks at one sandbox now: what held its memory may not any more.
   void look_again(const std::string& id);
@@ -50,14 +50,17 @@ class MemoryKeeper {
     int failures = 0;  ///< moves, one after the other, after which memory was still elsewhere
   };
 
+  void handle(const board::Notification& notification);
   void follow(const std::string& id);
   void ask(const std::string& id, const Asked& asked);
-  void take(const std::string& id, engine::MemoryView view, std::chrono::nanoseconds took);
+  void take(const std::string& id, board::MemoryView view, std::chrono::nanoseconds took);
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
+  board::Board& board_;
   std::map<std::string, Kept> kept_;
   MemoryWorker worker_;
+  board::Subscription subscription_;
 };
 
 }  // namespace ka::daemon

@@ -103,7 +103,7 @@ bool MemoryWorker::is_same(const MemoryJob& job) const {
 }
 
 /// Reads where the memory is and what is to become of it; false when nobody is to hear of it.
-bool MemoryWorker::look(const MemoryJob& job, engine::MemoryView& view,
+bool MemoryWorker::look(const MemoryJob& job, board::MemoryView& view,
                         std::vector<host::Mapping>& mappings) {
   auto memory = host::read_memory(proc_.root(), sys_, job.vmm.pid);
   if (!is_same(job) || cancelled()) return false;
@@ -118,7 +118,7 @@ bool MemoryWorker::look(const MemoryJob& job, engine::MemoryView& view,
 }
 
 void MemoryWorker::run(const MemoryJob& job) {
-  engine::MemoryView view;
+  board::MemoryView view;
   std::vector<host::Mapping> mappings;
   const auto began = Clock::now();
   if (!look(job, view, mappings)) return;
@@ -127,7 +127,7 @@ void MemoryWorker::run(const MemoryJob& job) {
   if (view.moving) move(job, std::move(view), std::move(mappings));
 }
 
-void MemoryWorker::move(const MemoryJob& job, engine::MemoryView view,
+void MemoryWorker::move(const MemoryJob& job, board::MemoryView view,
                         std::vector<host::Mapping> mappings) {
   host::MemoryMover mover(job.vmm.pid, mappings, view.plan.moves);
   std::uint64_t size = kSmallestStep;

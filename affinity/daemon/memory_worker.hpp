@@ -16,9 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include "affinity/engine/views.hpp"
+#include "affinity/board/views.hpp"
 #include "affinity/host/memory.hpp"
 #include "base/process.hpp"
+#include "policy/facts/process_id.hpp"
 #include "policy/facts/topology.hpp"
 
 namespace ka::daemon {
@@ -37,7 +38,7 @@ class MemoryWorker {
   /// Called on the worker's thread: once when memory was read, then now and then while it is moved,
   /// and at the end (`moving` false). `took` is how long reading kept the kernel busy. Nothing is
   /// told of a process that is gone; of a job that was cancelled a last word may still come.
-  using Report = std::function<void(const std::string& sandbox, engine::MemoryView view,
+  using Report = std::function<void(const std::string& sandbox, board::MemoryView view,
                                     std::chrono::nanoseconds took)>;
 
   MemoryWorker(base::ProcFs proc, std::filesystem::path sys, Report report);
@@ -54,8 +55,8 @@ class MemoryWorker {
   void work();
   std::optional<MemoryJob> next();
   void run(const MemoryJob& job);
-  void move(const MemoryJob& job, engine::MemoryView view, std::vector<host::Mapping> mappings);
-  bool look(const MemoryJob& job, engine::MemoryView& view, std::vector<host::Mapping>& mappings);
+  void move(const MemoryJob& job, board::MemoryView view, std::vector<host::Mapping> mappings);
+  bool look(const MemoryJob& job, board::MemoryView& view, std::vector<host::Mapping>& mappings);
   bool is_same(const MemoryJob& job) const;
   bool pause(std::chrono::nanoseconds time);
   bool cancelled();

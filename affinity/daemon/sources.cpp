@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "affinity/board/board.hpp"
 #include "affinity/engine/engine.hpp"
 #include "vmm/threads.hpp"
 
@@ -55,29 +56,28 @@ base::Result<nri::Process> look_at(const vmm::Roots& roots, int pid, nri::Of of)
 
 }  // namespace
 
-Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-                 const Paths& paths, const Inside& inside, const log::Log& log,
-                 const base::Clock& clock)
+Sources::Sources(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+                 const vmm::Roots& roots, const Paths& paths, const Inside& inside,
+                 const log::Log& log, const base::Clock& clock)
     : io_(io),
       engine_(engine),
+      board_(board),
       roots_(roots),
       nri_socket_(paths.nri_socket),
       inside_(inside),
       log_(log),
       clock_(clock),
-      kata_(io, engine, roots, paths.kata, log) {
+      kata_(io, engine, board, roots, paths.kata, log) {
   engine_.expect(Source::kPersist);
   if (!nri_socket_.empty()) {
     engine_.expect(Source::kNri);
-    engine_.set_source(Source::kNri, {false, "not connected yet"});
+    board_.set_source(Source::kNri, {false, "not connected yet"});
   }
   if (paths.kubelet_state.empty()) return;
   if (!is_absent(paths.kubelet_state)) engine_.expect(Source::kKubelet);
   kubelet_.emplace(
       io, paths.kubelet_state, [this](const Event& event) { take(event); },
-      [this](bool up, const std::string& text) {
-        engine_.set_source(Source::kKubelet, {up, text});
-      },
+      [this](bool up, const std::string& text) { board_.set_source(Source::kKubelet, {up, text}); },
       log);
   kubelet_->refresh();
 }
@@ -156,7 +156,7 @@ std::optional<policy::ContainerFacts> Sources::known(std::string_view sandbox,
 }
 
 void Sources::answered(std::string_view method, std::chrono::nanoseconds took) {
-  engine_.count_answer(took);
+  board_.counters().answers.add(took);
   if (took <= kBudget) return;
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
   log_.warning("NRI response exceeded its 50 ms budget",
@@ -164,12 +164,12 @@ void Sources::answered(std::string_view method, std::chrono::nanoseconds took) {
 }
 
 void Sources::connected(const std::string& runtime) {
-  engine_.set_source(Source::kNri, {true, runtime});
+  board_.set_source(Source::kNri, {true, runtime});
   kata_.rest(true);
 }
 
 void Sources::disconnected(const std::string& reason) {
-  engine_.set_source(Source::kNri, {false, reason + "; trying on"});
+  board_.set_source(Source::kNri, {false, reason + "; trying on"});
   kata_.rest(false);
 }
 

@@ -20,6 +20,9 @@
 #include "shim-ext/watch/kubelet_watch.hpp"
 #include "vmm/facts/facts.hpp"
 
+namespace ka::board {
+class Board;
+}
 namespace ka::engine {
 class Engine;
 }
@@ -46,8 +49,9 @@ class Sources final : private nri::Listener {
 
   /// All references must outlive it. Reads kubelet's state, which is the first to know that a CPU
   /// has become exclusive, and names the sources that are awaited; the others speak after start().
-  Sources(boost::asio::io_context& io, engine::Engine& engine, const vmm::Roots& roots,
-          const Paths& paths, const Inside& inside, const log::Log& log, const base::Clock& clock);
+  Sources(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+          const vmm::Roots& roots, const Paths& paths, const Inside& inside, const log::Log& log,
+          const base::Clock& clock);
 
   /// To be called once, when the engine has adopted what was before.
   void start();
@@ -75,6 +79,7 @@ class Sources final : private nri::Listener {
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
+  board::Board& board_;
   vmm::Roots roots_;
   std::filesystem::path nri_socket_;
   Inside inside_;

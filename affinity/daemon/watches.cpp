@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "affinity/board/board.hpp"
 #include "affinity/engine/engine.hpp"
 #include "vmm/monitors/table.hpp"
 #include "vmm/threads.hpp"
@@ -26,8 +27,8 @@ constexpr std::array<std::chrono::milliseconds, 3> kSettle{std::chrono::millisec
                                                            std::chrono::milliseconds(2000)};
 
 /// Events after which a VM changes by itself.
-bool unsettles(engine::EventKind kind) {
-  using enum engine::EventKind;
+bool unsettles(board::NotificationKind kind) {
+  using enum board::NotificationKind;
   return kind == kSandboxUpdated || kind == kSandboxAdopted || kind == kUnseen ||
          kind == kContainerUpdated || kind == kContainerExited || kind == kContainerRemoved;
 }
@@ -43,8 +44,8 @@ std::vector<std::string> command_line_of(const vmm::Roots& roots, const policy::
 
 }  // namespace
 
-Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-                 std::filesystem::path run, std::function<void()> cgroups_written,
+Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+                 vmm::Roots roots, std::filesystem::path run, std::function<void()> cgroups_written,
                  const log::Log& log)
     : io_(io),
       engine_(engine),
@@ -52,7 +53,9 @@ Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots
       run_(std::move(run)),
       cgroups_written_(std::move(cgroups_written)),
       log_(log),
-      cgroups_readable_(io) {
+      cgroups_readable_(io),
+      subscription_(board.feed().subscribe(
+          [this](const board::Notification& notification) { handle(notification); })) {
   auto watch = host::CpusetWatch::open();
   if (!watch) {
     log_.warning("cgroups are only looked at by the drift check",
@@ -64,10 +67,11 @@ Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots
   wait_for_cgroups();
 }
 
-void Watches::notice(const engine::Happening& happening) {
-  if (happening.sandbox.empty()) return;
-  const bool unsettled = unsettles(happening.kind);
-  boost::asio::post(io_, [this, id = happening.sandbox, unsettled] {
+/// Called from within the line: what follows from it is done later.
+void Watches::handle(const board::Notification& notification) {
+  if (notification.sandbox.empty()) return;
+  const bool unsettled = unsettles(notification.kind);
+  boost::asio::post(io_, [this, id = notification.sandbox, unsettled] {
     follow(id);
     if (unsettled) begin_to_settle(id);
   });

@@ -15,12 +15,16 @@
 #include <optional>
 #include <string>
 
+#include "affinity/board/feed.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cpuset_watch.hpp"
 #include "base/log/log.hpp"
 #include "vmm/facts/facts.hpp"
 #include "vmm/facts/monitor.hpp"
 
+namespace ka::board {
+class Board;
+}
 namespace ka::engine {
 class Engine;
 }
@@ -31,14 +35,11 @@ namespace ka::daemon {
 /// it may be gone by the time they run.
 class Watches {
  public:
-  /// `io`, `engine` and `log` must outlive it. `run`: where Kata keeps its VMs' sockets, /run.
-  /// `cgroups_written` is called after the engine has taken notice.
-  Watches(boost::asio::io_context& io, engine::Engine& engine, vmm::Roots roots,
-          std::filesystem::path run, std::function<void()> cgroups_written, const log::Log& log);
-
-  /// Takes notice of what the engine tells. Called from within the engine, so whatever follows
-  /// from it is done later.
-  void notice(const engine::Happening& happening);
+  /// `io`, `engine` and `log` must outlive it. Subscribes to the feed of `board`. `run`: where Kata
+  /// keeps its VMs' sockets, /run. `cgroups_written` is called after the engine has taken notice.
+  Watches(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+          vmm::Roots roots, std::filesystem::path run, std::function<void()> cgroups_written,
+          const log::Log& log);
 
   /// Follows what changed without an event (a VMM that was moved to another cgroup).
   void refresh();
@@ -60,6 +61,7 @@ class Watches {
     std::size_t stage = 0;
   };
 
+  void handle(const board::Notification& notification);
   void follow(const std::string& id);
   void follow_exit(const std::string& id, Watch& watch);
   void follow_monitor(const std::string& id, Watch& watch, const policy::ledger::PodRecord& pod);
@@ -83,6 +85,7 @@ class Watches {
   boost::asio::posix::stream_descriptor cgroups_readable_;
   bool cgroups_stale_ = false;  ///< follow_cgroups() is to come
   std::map<std::string, Watch> watches_;
+  board::Subscription subscription_;
 };
 
 }  // namespace ka::daemon

@@ -12,7 +12,8 @@
 namespace ka::engine {
 
 Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, Hands hands,
-               state::Store& store, const log::Log& log, const base::Clock& clock)
+               state::Store& store, board::Board& board, const log::Log& log,
+               const base::Clock& clock)
     : topology_(std::move(topology)),
       options_(std::move(options)),
       roots_(std::move(roots)),
@@ -20,10 +21,12 @@ Engine::Engine(policy::Topology topology, Options options, vmm::Roots roots, Han
       calls_(hands.calls),
       cpusets_(hands.cpusets),
       store_(store),
+      board_(board),
       log_(log),
       clock_(clock),
       started_(clock.now()) {
   if (auto found = host::Cgroups::find(roots_.proc)) cgroups_.emplace(std::move(*found));
+  subscribe();
 }
 
 Engine::~Engine() = default;
@@ -36,27 +39,6 @@ Outcome Engine::take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts f
   if (found == nullptr) return {};
   found->set_monitor(std::move(facts));
   return run_one(*found);
-}
-
-void Engine::shim_narrowed(const std::string& sandbox, std::chrono::nanoseconds age) {
-  counters_.narrowed_shims.add(age);
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(age).count();
-  happened(EventKind::kShimNarrowed, sandbox,
-           "its shim has its CPUs, " + std::to_string(milliseconds) + " ms after it was started");
-}
-
-void Engine::take_memory(std::string_view sandbox, MemoryView memory) {
-  Sandbox* found = find(sandbox);
-  if (found == nullptr) return;
-  if (!memory.moving && memory.moved + memory.failed > 0) {
-    counters_.memory_moved += memory.moved;
-    counters_.memory_failed += memory.failed;
-    constexpr std::uint64_t kMib = 1 << 20;
-    happened(EventKind::kMemoryMoved, sandbox,
-             std::to_string(memory.moved / kMib) + " MiB of its memory were moved, " +
-                 std::to_string(memory.failed / kMib) + " MiB could not be");
-  }
-  found->set_memory(std::move(memory));
 }
 
 /// Runs the line for one sandbox.
@@ -82,7 +64,7 @@ Outcome Engine::end_dead_sandboxes() {
       map_changed |= ledger_.apply({policy::ledger::Source::kState, policy::ledger::PodGone{id}})
                          .exclusive_map;
       follow_ledger(id);
-      happened(EventKind::kSandboxEnded, id, "its VMM is gone");
+      board_.notify(NotificationKind::kSandboxEnded, id, "its VMM is gone");
     }
     if (map_changed) outcome += run(changed_by_map({}));
   }
@@ -103,9 +85,9 @@ bool Engine::is_adoptable(const policy::ledger::PodRecord& pod) {
   if (!now && (now.error().code != base::ErrorCode::kGone || is_there)) return true;
   const bool is_same = now && now->id == *pod.vmm;
   if (is_same && (now->is_vmm || vmm::is_shim_of(roots_, *pod.vmm, pod.id))) return true;
-  happened(EventKind::kSandboxEnded, pod.id,
-           is_same ? "process " + std::to_string(pod.vmm->pid) + " is not a VMM"
-                   : "its VMM ended while no daemon ran");
+  board_.notify(NotificationKind::kSandboxEnded, pod.id,
+                is_same ? "process " + std::to_string(pod.vmm->pid) + " is not a VMM"
+                        : "its VMM ended while no daemon ran");
   drop_state(pod.id);
   return false;
 }
@@ -182,12 +164,11 @@ Outcome Engine::repair(Affected sandboxes) {
     const int drifted = sandbox->count_changed_masks(calls_);
     if (drifted == 0) continue;
     found += drifted;
-    happened(EventKind::kDrift, sandbox->id(), messages::drift_text(drifted, "thread"));
+    board_.notify(NotificationKind::kDrift, sandbox->id(), messages::drift_text(drifted, "thread"));
   }
   Outcome outcome = run(std::move(sandboxes));
   outcome += settle();
-  counters_.drift_found += static_cast<std::uint64_t>(found);
-  counters_.drift_repaired += static_cast<std::uint64_t>(std::max(0, found - outcome.failed));
+  board_.counters().record_drift(found, outcome.failed);
   return outcome;
 }
 
@@ -197,27 +178,28 @@ base::Result<Outcome> Engine::release(std::string_view sandbox) {
     return base::fail(base::ErrorCode::kNotFound, "no sandbox \"" + std::string(sandbox) + '"');
   }
   found->set_released(true);
-  happened(EventKind::kReleased, found->id(),
-           "its threads may run wherever their cgroup lets them");
+  board_.notify(NotificationKind::kReleased, found->id(),
+                "its threads may run wherever their cgroup lets them");
   return run_one(*found);
 }
 
 Outcome Engine::release_all() {
   for (const auto& [id, sandbox] : sandboxes_) sandbox->set_released(true);
-  happened(EventKind::kReleased, {}, "all threads may run wherever their cgroups let them");
+  board_.notify(NotificationKind::kReleased, {},
+                "all threads may run wherever their cgroups let them");
   return run_all();
 }
 
 Outcome Engine::configure(Options options) {
   options_ = std::move(options);
-  happened(EventKind::kConfigured, {}, "settings were loaded");
+  board_.notify(NotificationKind::kConfigured, {}, "settings were loaded");
   return run_all();
 }
 
 Outcome Engine::change_topology(policy::Topology topology) {
   topology_ = std::move(topology);
-  happened(EventKind::kTopologyChanged, {},
-           "online CPUs: " + policy::format_list(topology_.online()));
+  board_.notify(NotificationKind::kTopologyChanged, {},
+                "online CPUs: " + policy::format_list(topology_.online()));
   return run_all();
 }
 
@@ -251,8 +233,8 @@ std::optional<SandboxView> Engine::view(std::string_view sandbox) const {
       found->trouble(),
       found->released() || !options_.enable,
       options_.observe,
-      find_guest(sandbox),
-      found->memory(),
+      board_.guest(sandbox),
+      board_.memory(sandbox),
       found->interrupts().devices(),
       found->interrupts().views(),
       found->isolation(),
@@ -267,58 +249,24 @@ const VcpuWaits& Engine::read_vcpu_waits() {
   return waits_;
 }
 
-void Engine::set_source(policy::ledger::Source source, SourceView view) {
-  ledger_.set_connected(source, view.up);
-  SourceView& known = sources_[source];
-  if (known == view) return;
-  known = std::move(view);
-  happened(known.up ? EventKind::kSourceUp : EventKind::kSourceDown, {},
-           std::string(policy::ledger::source_name(source)) + ": " + known.text,
-           known.up ? "" : known.text);
-}
-
-const GuestView* Engine::find_guest(std::string_view sandbox) const {
-  const auto found = guests_.find(sandbox);
-  return found == guests_.end() ? nullptr : &found->second;
-}
-
-void Engine::set_guest(const std::string& sandbox, GuestView view) {
-  if (find(sandbox) == nullptr) return;
-  GuestView& known = guests_[sandbox];
-  const bool is_found = known.address.empty() && !view.address.empty();
-  const bool news = known.connected != view.connected || is_found;
-  const bool to_save = known.told != view.told || known.plugged != view.plugged;
-  known = std::move(view);
-  if (to_save) save(sandbox);
-  follow_isolation(*find(sandbox));
-  if (guest_listener_) guest_listener_(sandbox);
-  if (!news) return;
-  happened(known.connected ? EventKind::kGuestUp : EventKind::kGuestDown, sandbox,
-           known.address + ": " + known.text, known.connected ? "" : known.text);
-}
-
-void Engine::clear_guest(const std::string& sandbox) {
-  if (guests_.erase(sandbox) == 0 || find(sandbox) == nullptr) return;
-  save(sandbox);
-  if (guest_listener_) guest_listener_(sandbox);
-}
-
-void Engine::on_guest(std::function<void(const std::string&)> listener) {
-  guest_listener_ = std::move(listener);
-}
-
-void Engine::on_planned(std::function<void(const std::string&)> listener) {
-  planned_listener_ = std::move(listener);
-}
-
-void Engine::on_happening(std::function<void(const Happening&)> listener) {
-  listener_ = std::move(listener);
-}
-
-void Engine::on_run(std::function<void()> listener) { run_listener_ = std::move(listener); }
-
 // --- small parts
 // ----------------------------------------------------------------------------------
+
+/// What was told to a guest is on disk before anything follows from it.
+void Engine::subscribe() {
+  const auto on = [this](NotificationKind kind, auto handle) {
+    subscriptions_.push_back(board_.feed().subscribe(kind, std::move(handle)));
+  };
+  const auto follow_sources = [this](const board::Notification&) {
+    for (const auto& [source, view] : board_.sources()) ledger_.set_connected(source, view.up);
+  };
+  on(NotificationKind::kSourceUp, follow_sources);
+  on(NotificationKind::kSourceDown, follow_sources);
+  on(NotificationKind::kGuestTold, [this](const board::Notification& told) { save(told.sandbox); });
+  on(NotificationKind::kGuestChanged, [this](const board::Notification& changed) {
+    if (board_.guest(changed.sandbox) != nullptr) follow_isolation(*find(changed.sandbox));
+  });
+}
 
 Sandbox* Engine::find(std::string_view sandbox) const {
   const auto found = sandboxes_.find(sandbox);
@@ -335,14 +283,14 @@ void Engine::follow_ledger(const std::string& pod) {
   if (record == nullptr) {
     if (const Sandbox* gone = find(pod)) count_floating(*gone, -1);
     sandboxes_.erase(pod);
-    guests_.erase(pod);
-    trespasses_.forget(pod);
+    board_.remove_sandbox(pod);
     waits_.forget(pod);
     drop_state(pod);
     return;
   }
   if (record->vmm && !sandboxes_.contains(pod)) {
     sandboxes_[pod] = std::make_unique<Sandbox>(pod);
+    board_.add_sandbox(pod);
   }
 }
 
@@ -351,18 +299,6 @@ void Engine::let_go(Sandbox& sandbox) {
   sandbox.set_released(true);
   run({&sandbox});
   dead_.erase(sandbox.id());
-}
-
-void Engine::happened(EventKind kind, std::string_view sandbox, std::string text,
-                      std::string reason, std::string container) {
-  if (!listener_) return;
-  listener_({.sequence = ++sequence_,
-             .time = clock_.wall(),
-             .kind = kind,
-             .sandbox = std::string(sandbox),
-             .container = std::move(container),
-             .reason = std::move(reason),
-             .text = std::move(text)});
 }
 
 }  // namespace ka::engine

@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
+#include "affinity/board/board.hpp"
 #include "affinity/engine/others.hpp"
 #include "affinity/engine/report.hpp"
-#include "affinity/engine/trespasses.hpp"
 #include "affinity/engine/vcpu_waits.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cgroup.hpp"
@@ -49,6 +49,9 @@ enum class CgroupMode;
 struct Applied;
 struct Eyes;
 
+using board::NotificationKind;
+using board::Outcome;
+
 /// How the engine treats a node.
 struct Options {
   bool enable = true;    ///< false: every thread is given back
@@ -70,9 +73,9 @@ class Engine {
   /// without. A container runtime that restarts needs a few seconds.
   static constexpr std::chrono::seconds kStartPatience{10};
 
-  /// What `hands` refer to, `store`, `log` and `clock` must outlive the engine.
+  /// What `hands` refer to, `store`, `board`, `log` and `clock` must outlive the engine.
   Engine(policy::Topology topology, Options options, vmm::Roots roots, Hands hands,
-         state::Store& store, const log::Log& log, const base::Clock& clock);
+         state::Store& store, board::Board& board, const log::Log& log, const base::Clock& clock);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
@@ -125,10 +128,6 @@ class Engine {
   /// What a monitor (QMP) told of a sandbox's vCPUs and iothreads; runs the line for it.
   Outcome take_monitor_facts(std::string_view sandbox, vmm::MonitorFacts facts);
 
-  /// Enters where a sandbox's memory lies; whoever reads and moves it does so outside, since that
-  /// takes long. Nothing for a sandbox that is not known (any more).
-  void take_memory(std::string_view sandbox, MemoryView memory);
-
   /// Runs the line again: for one sandbox, or for all.
   /// By a person: released sandboxes are placed again, and so are threads that were given up. For
   /// all, state of before the start that cannot be read is not waited for any longer.
@@ -169,46 +168,13 @@ class Engine {
 
   const policy::Topology& topology() const { return topology_; }
   const policy::ledger::Ledger& ledger() const { return ledger_; }
-  const Counters& counters() const { return counters_; }
-  const Trespasses& trespasses() const { return trespasses_; }
 
   /// Reads how long each vCPU has waited for a CPU until now: for those who scrape metrics.
   const VcpuWaits& read_vcpu_waits();
 
-  /// Enters how a source of events stands, for those who look.
-  void set_source(policy::ledger::Source source, SourceView view);
-  const std::map<policy::ledger::Source, SourceView>& sources() const { return sources_; }
-
-  /// Enters how the guest of a sandbox stands; nothing for a sandbox that is not known. What the
-  /// guest was told is in the state file when this returns.
-  void set_guest(const std::string& sandbox, GuestView view);
-  /// Nobody speaks to its guest any more, and nothing that was told is left in it.
-  void clear_guest(const std::string& sandbox);
-
-  /// Counts an answer to a container runtime that waited for it.
-  void count_answer(std::chrono::nanoseconds took) { counters_.answers.add(took); }
-
-  /// Counts a shim that was narrowed at this age, before its VMM was there, and tells of it.
-  void shim_narrowed(const std::string& sandbox, std::chrono::nanoseconds age);
-
-  /// Counts a guest that did what a plan asked of it, and told so.
-  void count_guest_reaction(std::chrono::nanoseconds took) { counters_.guest_reactions.add(took); }
-
   /// Ids of VM sandboxes, ascending.
   std::vector<std::string> sandbox_ids() const;
   std::optional<SandboxView> view(std::string_view sandbox) const;
-
-  /// Called for each thing that happens; one listener, set once by the composition root.
-  void on_happening(std::function<void(const Happening&)> listener);
-  /// Called after each run of the line; one listener, set once by the composition root. It must not
-  /// call back.
-  void on_run(std::function<void()> listener);
-  /// Called with each sandbox whose guest was entered; one listener, set once by the composition
-  /// root. It must not call set_guest().
-  void on_guest(std::function<void(const std::string& sandbox)> listener);
-  /// Called with each sandbox that the line was run for, from within the engine; one listener. It
-  /// must not call back.
-  void on_planned(std::function<void(const std::string& sandbox)> listener);
 
  private:
   using Sandboxes = std::map<std::string, std::unique_ptr<Sandbox>, std::less<>>;
@@ -225,15 +191,14 @@ class Engine {
 
   // The line (run.cpp).
   Outcome run(Affected sandboxes, Extent extent = Extent::kAll);
-  Affected observe(Affected sandboxes, base::ThreadStats& stats);
-  bool observe_one(Sandbox& sandbox, base::ThreadStats& stats);
+  Affected observe(Affected sandboxes, base::ThreadStats& stats, Outcome& outcome);
+  bool observe_one(Sandbox& sandbox, base::ThreadStats& stats, Outcome& outcome);
   void plan(Sandbox& sandbox);
   policy::plan::SandboxPlan planned(const Sandbox& sandbox) const;
   Affected apply_all(const Affected& sandboxes, base::ThreadStats& stats, Outcome& outcome);
   Affected apply_to(const Affected& sandboxes, Extent extent, base::ThreadStats& stats,
                     Outcome& outcome);
   void note(Sandbox& sandbox, const Applied& applied, Outcome& outcome);
-  void count(const Outcome& outcome);
   std::vector<policy::plan::ThreadPlacement> placements_to_write(const Sandbox& sandbox,
                                                                  Extent extent) const;
   void see_trespass(const Sandbox& sandbox);
@@ -261,10 +226,10 @@ class Engine {
   CgroupMode cgroup_mode(const Sandbox& sandbox) const;
   bool is_given_back(const Sandbox& sandbox) const;
   bool may_be_left_alone(const Sandbox& sandbox) const;
-  void widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats);
-  bool narrow_cgroup(Sandbox& sandbox);
+  void widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats, Outcome& outcome);
+  bool narrow_cgroup(Sandbox& sandbox, Outcome& outcome);
   void cgroup_overwritten(const Sandbox& sandbox);
-  void wrote_cgroup(const Sandbox& sandbox);
+  void wrote_cgroup(const Sandbox& sandbox, Outcome& outcome);
 
   // The interrupts that go where vCPUs are (interrupts.cpp).
   void place_interrupts(Sandbox& sandbox, Extent extent, Outcome& outcome);
@@ -312,13 +277,13 @@ class Engine {
   Outcome settle();
   Outcome end_dead_sandboxes();
   Sandbox* find(std::string_view sandbox) const;
-  const GuestView* find_guest(std::string_view sandbox) const;
   bool is_adoptable(const policy::ledger::PodRecord& pod);
   void follow_ledger(const std::string& pod);
   void let_go(Sandbox& sandbox);
   Eyes eyes(base::ThreadStats& stats) const;
-  void happened(EventKind kind, std::string_view sandbox, std::string text, std::string reason = {},
-                std::string container = {});
+
+  // What the board notifies of.
+  void subscribe();
 
   policy::Topology topology_;
   Options options_;
@@ -328,6 +293,7 @@ class Engine {
   AffinityCalls& calls_;
   host::CpusetWriter& cpusets_;
   state::Store& store_;
+  board::Board& board_;
   const log::Log& log_;
   const base::Clock& clock_;
   policy::ledger::Ledger ledger_;
@@ -339,19 +305,11 @@ class Engine {
   Ids unfinished_;                  ///< pods for which finish() has work
   bool map_changed_ = false;    ///< and it has to look whose plans another map of owners changed
   std::set<std::string> dead_;  ///< sandboxes whose VMM was found gone during a run
-  Counters counters_;
-  Trespasses trespasses_;
   VcpuWaits waits_;
   Ownership ownership_;
   std::chrono::steady_clock::time_point started_;
-  std::optional<Cause> cause_;  ///< while events are handled
-  std::map<policy::ledger::Source, SourceView> sources_;
-  std::map<std::string, GuestView, std::less<>> guests_;  ///< by sandbox
-  std::function<void(const Happening&)> listener_;
-  std::function<void()> run_listener_;
-  std::function<void(const std::string&)> guest_listener_;
-  std::function<void(const std::string&)> planned_listener_;
-  std::uint64_t sequence_ = 0;
+  std::optional<board::Cause> cause_;  ///< while events are handled
+  std::vector<board::Subscription> subscriptions_;
 };
 
 }  // namespace ka::engine

@@ -142,7 +142,8 @@ Outcome Engine::follow(const Changes& changes) {
 Engine::Changes Engine::take(const std::vector<policy::ledger::Event>& events) {
   Changes changes;
   if (events.empty()) return changes;
-  cause_ = Cause{std::string(policy::ledger::source_name(events.front().source)), clock_.now()};
+  cause_ =
+      board::Cause{std::string(policy::ledger::source_name(events.front().source)), clock_.now()};
   for (const policy::ledger::Event& event : events) {
     const policy::ledger::Change change = take(event);
     if (!change.any) continue;
@@ -166,13 +167,13 @@ policy::ledger::Change Engine::take(const policy::ledger::Event& event) {
     const std::string text = "process " + std::to_string(seen->vmm->pid) +
                              " is the VM of sandbox " + title(holder->id, holder->pod_name) +
                              ", not of " + title(seen->id, seen->pod_name) + " too";
-    happened(EventKind::kVmmRefused, seen->id, text, cause_->source);
+    board_.notify(NotificationKind::kVmmRefused, seen->id, text, cause_->source);
     log_.warning("two pods name one VM", {{"sandbox", seen->id}, {"reason", text}});
     policy::ledger::Event without = event;
     std::get<policy::ledger::PodSeen>(without.body).vmm.reset();
     return take(without);
   }
-  ++counters_.events[cause_->source];
+  ++board_.counters().events[cause_->source];
   if (const auto good = admit(event, ledger_); !good) {
     log_.warning("an event is not taken",
                  {{"source", cause_->source}, {"reason", good.error().message}});
@@ -185,8 +186,8 @@ policy::ledger::Change Engine::take(const policy::ledger::Event& event) {
   follow_gate(event);
   if (change.any) {
     follow_ledger(change.sandbox);
-    happened(kind_of(event.body), change.sandbox, messages::event_text(event), cause_->source,
-             container_of(event.body));
+    board_.notify(board::kind_of(event.body), change.sandbox, messages::event_text(event),
+                  cause_->source, board::container_of(event.body));
   }
   return change;
 }

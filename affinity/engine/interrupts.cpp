@@ -16,11 +16,10 @@ void Engine::place_interrupts(Sandbox& sandbox, Extent extent, Outcome& outcome)
                                      ? keeper.place(roots_, foreign, clock_.now())
                                      : keeper.leave(roots_, foreign, clock_.now());
   outcome.interrupts += writes.done;
-  counters_.interrupt_writes += static_cast<std::uint64_t>(writes.done);
-  counters_.errors["transient"] += static_cast<std::uint64_t>(writes.failed);
-  counters_.errors["permission"] += writes.refused.size();
+  outcome.errors.transient += writes.failed;
+  outcome.errors.permission += static_cast<int>(writes.refused.size());
   for (const std::string& text : writes.refused)
-    happened(EventKind::kUnmanaged, sandbox.id(), text);
+    board_.notify(NotificationKind::kUnmanaged, sandbox.id(), text);
 }
 
 bool Engine::interrupts_must_leave(const Sandbox& sandbox) const {
@@ -31,8 +30,8 @@ bool Engine::interrupts_must_leave(const Sandbox& sandbox) const {
 void Engine::find_interrupt_drift(const Sandbox& sandbox) {
   const int moved = sandbox.interrupts().count_changed(roots_, sandbox.seen().vmm_pid);
   if (moved == 0) return;
-  counters_.interrupt_drift_found += static_cast<std::uint64_t>(moved);
-  happened(EventKind::kDrift, sandbox.id(), messages::drift_text(moved, "interrupt"));
+  board_.counters().interrupt_drift_found += static_cast<std::uint64_t>(moved);
+  board_.notify(NotificationKind::kDrift, sandbox.id(), messages::drift_text(moved, "interrupt"));
 }
 
 }  // namespace ka::engine

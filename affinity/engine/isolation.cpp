@@ -24,7 +24,7 @@ std::vector<policy::plan::ActualThread> actual_threads(const std::vector<ThreadV
 std::vector<policy::plan::ContainerIsolation> Engine::isolation_of(const Sandbox& sandbox) const {
   if (sandbox.plan() == nullptr) return {};
   const policy::ledger::PodRecord& pod = *ledger_.find(sandbox.id());
-  const GuestView* guest = find_guest(sandbox.id());
+  const board::GuestView* guest = board_.guest(sandbox.id());
   policy::plan::GuestSide side;
   if (guest != nullptr) {
     side = {guest->connected, guest->current, &guest->wishes,
@@ -49,10 +49,10 @@ void Engine::follow_isolation(Sandbox& sandbox) {
     };
     if (std::ranges::any_of(container.obstacles, is_behind)) continue;
     if (!sandbox.announce(container.container, messages::obstacle_names(container))) continue;
-    happened(
-        container.isolated() ? EventKind::kContainerIsolated : EventKind::kContainerNotIsolated,
-        sandbox.id(), messages::isolation_text(container), messages::obstacle_names(container),
-        container.container);
+    board_.notify(container.isolated() ? NotificationKind::kContainerIsolated
+                                       : NotificationKind::kContainerNotIsolated,
+                  sandbox.id(), messages::isolation_text(container),
+                  messages::obstacle_names(container), container.container);
   }
   sandbox.set_isolation(std::move(containers));
 }

@@ -28,7 +28,7 @@ CgroupMode Engine::cgroup_mode(const Sandbox& sandbox) const {
 
 /// Makes room for the threads' way to their places. Where the cgroup cannot be written, the sandbox
 /// is planned inside what it allows.
-void Engine::widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats) {
+void Engine::widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats, Outcome& outcome) {
   CgroupKeeper& keeper = sandbox.keeper();
   if (!keeper.has_seen() || (options_.observe && !is_given_back(sandbox))) return;
   if (keeper.in_charge() && keeper.is_overwritten()) cgroup_overwritten(sandbox);
@@ -36,22 +36,22 @@ void Engine::widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats) {
   const policy::CpuSet foreign = ledger_.exclusive_to_others(sandbox.id());
   const bool wrote = keeper.widen(sandbox.plan()->cgroup, foreign, clock_.now(), cpusets_);
   if (wrote) {
-    wrote_cgroup(sandbox);
+    wrote_cgroup(sandbox, outcome);
     sandbox.observe_masks(eyes(stats), *ledger_.find(sandbox.id()));
   }
   if (keeper.in_charge() || !(wrote || was_in_charge)) return;
   if (was_in_charge) {
-    happened(EventKind::kUnmanaged, sandbox.id(),
-             "its cgroup cannot be written: " + keeper.problem());
+    board_.notify(NotificationKind::kUnmanaged, sandbox.id(),
+                  "its cgroup cannot be written: " + keeper.problem());
   }
   plan(sandbox);
 }
 
 /// True when it wrote.
-bool Engine::narrow_cgroup(Sandbox& sandbox) {
+bool Engine::narrow_cgroup(Sandbox& sandbox, Outcome& outcome) {
   if (options_.observe) return false;
   const bool wrote = sandbox.keeper().narrow(sandbox.plan()->cgroup, clock_.now(), cpusets_);
-  if (wrote) wrote_cgroup(sandbox);
+  if (wrote) wrote_cgroup(sandbox, outcome);
   return wrote;
 }
 
@@ -63,14 +63,14 @@ void Engine::cgroup_overwritten(const Sandbox& sandbox) {
   std::string text =
       "Kata, or another program, wrote CPUs \"" + policy::format_list(cpus) + "\" to its cgroup";
   if (!foreign.empty()) text += "; CPUs " + policy::format_list(foreign) + " are another pod's";
-  happened(EventKind::kCgroupOverwritten, sandbox.id(), std::move(text));
+  board_.notify(NotificationKind::kCgroupOverwritten, sandbox.id(), std::move(text));
 }
 
-void Engine::wrote_cgroup(const Sandbox& sandbox) {
-  ++counters_.cgroup_writes;
+void Engine::wrote_cgroup(const Sandbox& sandbox, Outcome& outcome) {
+  ++outcome.cgroups;
   const CgroupKeeper& keeper = sandbox.keeper();
-  happened(EventKind::kCgroupWritten, sandbox.id(),
-           "its cgroup has CPUs \"" + policy::format_list(keeper.written()) + '"');
+  board_.notify(NotificationKind::kCgroupWritten, sandbox.id(),
+                "its cgroup has CPUs \"" + policy::format_list(keeper.written()) + '"');
 }
 
 }  // namespace ka::engine

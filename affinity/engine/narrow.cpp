@@ -32,10 +32,11 @@ Outcome Engine::narrow_by(const Changes& changes, std::chrono::nanoseconds budge
     }
   }
   outcome.duration = clock_.now() - start;
-  count(outcome);
+  board_.counters().record(outcome);
   if (outcome.late > 0) {
-    happened(EventKind::kLate, changes.pods.size() == 1 ? *changes.pods.begin() : std::string(),
-             std::to_string(outcome.late) + " sandboxes are narrowed only after the answer");
+    board_.notify(NotificationKind::kLate,
+                  changes.pods.size() == 1 ? *changes.pods.begin() : std::string(),
+                  std::to_string(outcome.late) + " sandboxes are narrowed only after the answer");
   }
   return outcome;
 }
@@ -60,7 +61,7 @@ Engine::Affected Engine::pressed_by(const Changes& changes) const {
 
 void Engine::narrow_one(Sandbox& sandbox, Outcome& outcome) {
   base::ThreadStats stats(proc_.root());
-  if (!would_narrow(sandbox) || !observe_one(sandbox, stats)) return;
+  if (!would_narrow(sandbox) || !observe_one(sandbox, stats, outcome)) return;
   plan(sandbox);
   ++outcome.planned;
   apply_to({&sandbox}, Extent::kNarrow, stats, outcome);

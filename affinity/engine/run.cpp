@@ -14,14 +14,14 @@ using base::ErrorCode;
 
 constexpr int kMaxPasses = 3;  ///< plan again this often when something changed under a run
 
-std::string_view error_kind(ErrorCode code) {
+int& error_of(Outcome& outcome, ErrorCode code) {
   switch (code) {
     case ErrorCode::kPermission:
-      return "permission";
+      return outcome.errors.permission;
     case ErrorCode::kTransient:
-      return "transient";
+      return outcome.errors.transient;
     default:
-      return "other";
+      return outcome.errors.other;
   }
 }
 
@@ -41,7 +41,7 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
   const Affected all = sandboxes;
   base::ThreadStats stats(proc_.root());
   for (int pass = 0; pass < kMaxPasses && !sandboxes.empty(); ++pass) {
-    sandboxes = observe(std::move(sandboxes), stats);
+    sandboxes = observe(std::move(sandboxes), stats, outcome);
     for (Sandbox* sandbox : sandboxes) plan(*sandbox);
     outcome.planned += static_cast<int>(sandboxes.size());
     sandboxes = extent == Extent::kAll ? apply_all(sandboxes, stats, outcome)
@@ -56,7 +56,7 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
       sandbox->set_left_alone(may_be_left_alone(*sandbox));
     }
     if (!dead_.contains(sandbox->id())) save(sandbox->id());
-    if (planned_listener_) planned_listener_(sandbox->id());
+    board_.notify(NotificationKind::kSandboxPlanned, sandbox->id(), {});
   }
   for (const Sandbox* sandbox : sandboxes) {
     outcome.failed +=
@@ -65,31 +65,26 @@ Outcome Engine::run(Affected sandboxes, Extent extent) {
         }));
   }
   outcome.duration = clock_.now() - start;
-  ++counters_.runs;
-  count(outcome);
-  if (run_listener_) run_listener_();
+  outcome.runs = 1;
+  board_.counters().record(outcome);
+  board_.notify(NotificationKind::kLineRun, {}, {});
   return outcome;
 }
 
-void Engine::count(const Outcome& outcome) {
-  counters_.writes += static_cast<std::uint64_t>(outcome.writes);
-  counters_.late += static_cast<std::uint64_t>(outcome.late);
-  if (outcome.writes > 0) counters_.reactions.add(outcome.duration);
-}
-
-Engine::Affected Engine::observe(Affected sandboxes, base::ThreadStats& stats) {
-  std::erase_if(sandboxes, [&](Sandbox* sandbox) { return !observe_one(*sandbox, stats); });
+Engine::Affected Engine::observe(Affected sandboxes, base::ThreadStats& stats, Outcome& outcome) {
+  std::erase_if(sandboxes,
+                [&](Sandbox* sandbox) { return !observe_one(*sandbox, stats, outcome); });
   return sandboxes;
 }
 
-bool Engine::observe_one(Sandbox& sandbox, base::ThreadStats& stats) {
+bool Engine::observe_one(Sandbox& sandbox, base::ThreadStats& stats, Outcome& outcome) {
   const bool was_seen = sandbox.trouble().empty();
   const auto seen = sandbox.observe(eyes(stats), *ledger_.find(sandbox.id()), cgroup_mode(sandbox));
   if (!seen && has_ended(sandbox, seen.error())) {
     dead_.insert(sandbox.id());
     return false;
   }
-  if (!sandbox.trouble().empty()) ++counters_.errors["unreadable"];
+  if (!sandbox.trouble().empty()) ++outcome.errors.unreadable;
   report_trouble(sandbox, was_seen);
   if (seen) see_trespass(sandbox);
   return seen.has_value();
@@ -107,10 +102,10 @@ bool Engine::has_ended(const Sandbox& sandbox, const base::Error& error) const {
 void Engine::report_trouble(const Sandbox& sandbox, bool was_seen) {
   const bool is_seen = sandbox.trouble().empty();
   if (is_seen == was_seen) return;
-  happened(is_seen ? EventKind::kSeen : EventKind::kUnseen, sandbox.id(),
-           is_seen ? "it can be read again"
-                   : "it cannot be read, what was known of it stays: " + sandbox.trouble(),
-           sandbox.trouble());
+  board_.notify(is_seen ? NotificationKind::kSeen : NotificationKind::kUnseen, sandbox.id(),
+                is_seen ? "it can be read again"
+                        : "it cannot be read, what was known of it stays: " + sandbox.trouble(),
+                sandbox.trouble());
 }
 
 void Engine::plan(Sandbox& sandbox) {
@@ -137,11 +132,11 @@ policy::plan::SandboxPlan Engine::planned(const Sandbox& sandbox) const {
 /// looked at once more: the kernel may have forgotten what its threads had.
 Engine::Affected Engine::apply_all(const Affected& sandboxes, base::ThreadStats& stats,
                                    Outcome& outcome) {
-  for (Sandbox* sandbox : sandboxes) widen_cgroup(*sandbox, stats);
+  for (Sandbox* sandbox : sandboxes) widen_cgroup(*sandbox, stats, outcome);
   Affected again = apply_to(sandboxes, Extent::kAll, stats, outcome);
   for (Sandbox* sandbox : sandboxes) {
     const bool known = std::ranges::find(again, sandbox) != again.end();
-    if (narrow_cgroup(*sandbox) && !known) again.push_back(sandbox);
+    if (narrow_cgroup(*sandbox, outcome) && !known) again.push_back(sandbox);
   }
   return again;
 }
@@ -187,24 +182,24 @@ void Engine::note(Sandbox& sandbox, const Applied& applied, Outcome& outcome) {
     case Applied::Fate::kDone:
       break;
     case Applied::Fate::kGone:
-      ++counters_.threads_gone;
+      ++outcome.gone;
       if (applied.taken_back) {
-        happened(EventKind::kTakenBack, sandbox.id(),
-                 "thread " + std::to_string(applied.key.tid) +
-                     " had become another process's while it was placed: that one may run "
-                     "everywhere again");
+        board_.notify(NotificationKind::kTakenBack, sandbox.id(),
+                      "thread " + std::to_string(applied.key.tid) +
+                          " had become another process's while it was placed: that one may run "
+                          "everywhere again");
       }
       break;
     case Applied::Fate::kRetry:
-      ++counters_.errors[std::string(error_kind(applied.error.code))];
+      ++error_of(outcome, applied.error.code);
       break;
     case Applied::Fate::kRefused:
-      ++counters_.errors[std::string(error_kind(applied.error.code))];
+      ++error_of(outcome, applied.error.code);
       ++outcome.failed;
-      happened(EventKind::kUnmanaged, sandbox.id(),
-               "thread " + std::to_string(applied.key.tid) +
-                   " cannot be placed and is left alone: " + applied.error.message,
-               applied.error.message);
+      board_.notify(NotificationKind::kUnmanaged, sandbox.id(),
+                    "thread " + std::to_string(applied.key.tid) +
+                        " cannot be placed and is left alone: " + applied.error.message,
+                    applied.error.message);
       break;
   }
   sandbox.note(applied);
@@ -216,7 +211,7 @@ void Engine::see_trespass(const Sandbox& sandbox) {
   policy::CpuSet touched;
   for (const ThreadView& thread : sandbox.threads()) touched |= thread.actual & foreign;
   const auto now = clock_.now();
-  trespasses_.see(sandbox.id(), touched, cause_.value_or(Cause{"drift", now}), now);
+  board_.trespasses().see(sandbox.id(), touched, cause_.value_or(board::Cause{"drift", now}), now);
 }
 
 policy::plan::NodeView Engine::node_view(const std::string& sandbox) const {

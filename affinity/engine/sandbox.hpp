@@ -75,9 +75,6 @@ class Sandbox {
   void forgive();
   void set_monitor(vmm::MonitorFacts facts) { monitor_ = std::move(facts); }
 
-  void set_memory(MemoryView memory) { memory_ = std::move(memory); }
-  const MemoryView* memory() const { return memory_ ? &*memory_ : nullptr; }
-
   const policy::plan::SandboxPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
   const std::vector<ThreadView>& threads() const { return threads_; }
   const vmm::VmmThreads& seen() const { return seen_; }
@@ -135,7 +132,6 @@ class Sandbox {
   std::string id_;
   std::optional<vmm::Discovery> discovery_;
   std::optional<vmm::MonitorFacts> monitor_;
-  std::optional<MemoryView> memory_;
   vmm::VmmThreads seen_;
   std::string trouble_;
   std::vector<ThreadView> threads_;

@@ -15,7 +15,8 @@ using Phase = policy::ledger::StartGate::Phase;
 
 Outcome Engine::adopt() {
   load_state();
-  if (!gate_.may_widen()) happened(EventKind::kStartWaiting, {}, messages::waiting_text(gate_));
+  if (!gate_.may_widen())
+    board_.notify(NotificationKind::kStartWaiting, {}, messages::waiting_text(gate_));
   just_opened_ = false;
   unfinished_.clear();
   return run_all();
@@ -50,13 +51,14 @@ void Engine::take_back(const state::Saved& saved) {
   sandbox->restore(saved);
   count_floating(*sandbox, 1);
   sandboxes_[id] = std::move(sandbox);
+  board_.add_sandbox(id);
   if (!(saved.guest == state::SavedGuest())) {
-    guests_[id] = {.address = saved.guest.told.address,
-                   .text = "not connected since the start",
-                   .told = saved.guest.told,
-                   .plugged = saved.guest.plugged};
+    board_.restore_guest(id, {.address = saved.guest.told.address,
+                              .text = "not connected since the start",
+                              .told = saved.guest.told,
+                              .plugged = saved.guest.plugged});
   }
-  happened(EventKind::kSandboxAdopted, id, "known from before a restart");
+  board_.notify(NotificationKind::kSandboxAdopted, id, "known from before a restart");
 }
 
 void Engine::source_spoke(policy::ledger::Source source) {
@@ -67,7 +69,7 @@ Outcome Engine::stop_waiting() {
   const bool waited = gate_.phase() == Phase::kWaiting;
   step_gate([this] { gate_.expire(); });
   if (!waited) return {};
-  happened(EventKind::kStartLate, {}, messages::silent_text(gate_, kStartPatience));
+  board_.notify(NotificationKind::kStartLate, {}, messages::silent_text(gate_, kStartPatience));
   return finish({});
 }
 
@@ -83,12 +85,13 @@ void Engine::step_gate(const std::function<void()>& step) {
   step();
   if (gate_.phase() == before) return;
   if (!gate_.may_widen()) {
-    happened(EventKind::kStartWaiting, {}, messages::waiting_text(gate_));
+    board_.notify(NotificationKind::kStartWaiting, {}, messages::waiting_text(gate_));
     return;
   }
   just_opened_ = true;
   store_.dismiss_damaged();
-  happened(EventKind::kStartComplete, {}, "threads may get more CPUs than they had at the start");
+  board_.notify(NotificationKind::kStartComplete, {},
+                "threads may get more CPUs than they had at the start");
 }
 
 /// What could not be read or written may be possible by now.
@@ -107,7 +110,8 @@ void Engine::save(const std::string& pod) {
   const policy::ledger::PodRecord& record = *ledger_.find(pod);
   const Sandbox* sandbox = find(pod);
   state::Saved saved = sandbox == nullptr ? state::Saved{.pod = record} : sandbox->saved(record);
-  if (const GuestView* guest = find_guest(pod)) saved.guest = {guest->told, guest->plugged};
+  if (const board::GuestView* guest = board_.guest(pod))
+    saved.guest = {guest->told, guest->plugged};
   enter_saved(pod, store_.save(saved));
 }
 
@@ -117,14 +121,14 @@ void Engine::drop_state(const std::string& pod) { enter_saved(pod, store_.remove
 void Engine::enter_saved(const std::string& pod, const base::Result<void>& done) {
   if (done) {
     if (unsaved_.erase(pod) > 0)
-      happened(EventKind::kStateSaved, pod, "its state is written again");
+      board_.notify(NotificationKind::kStateSaved, pod, "its state is written again");
     return;
   }
-  ++counters_.errors["state"];
+  ++board_.counters().errors["state"];
   const std::string& reason = done.error().message;
   if (std::exchange(unsaved_[pod], reason) == reason) return;
-  happened(EventKind::kStateUnsaved, pod,
-           "a restart would go back to what was known of it before: " + reason, reason);
+  board_.notify(NotificationKind::kStateUnsaved, pod,
+                "a restart would go back to what was known of it before: " + reason, reason);
 }
 
 }  // namespace ka::engine

@@ -84,7 +84,8 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
 
 /// The last piece of the chain, as far as a guest is believed. What it does not confirm is an
 /// obstacle to its containers' isolation.
-void collect_guest(const std::string& sandbox, const GuestView* guest, VerifyReport& report) {
+void collect_guest(const std::string& sandbox, const board::GuestView* guest,
+                   VerifyReport& report) {
   if (guest == nullptr || !guest->connected || !guest->report || !guest->current) return;
   for (const auto& breach : policy::plan::check_guest(guest->wishes, *guest->report)) {
     report.findings.push_back({Severity::kViolated,
@@ -102,7 +103,7 @@ void collect_guest(const std::string& sandbox, const GuestView* guest, VerifyRep
 /// An agent that the configuration promises, and that does not answer: worth a word although no
 /// container needs it.
 void collect_promise(const std::string& sandbox, const policy::plan::Settings& settings,
-                     const GuestView* guest, VerifyReport& report) {
+                     const board::GuestView* guest, VerifyReport& report) {
   const bool promised = settings.guest.agent == policy::plan::GuestAgent::kOurs ||
                         settings.guest.agent == policy::plan::GuestAgent::kKataAgent;
   if (!promised || (guest != nullptr && guest->connected)) return;
@@ -248,7 +249,7 @@ void Engine::check_held(const Sandbox& sandbox, const policy::ledger::PodRecord&
                         VerifyReport& report) {
   collect_drift(sandbox.id(), sandbox.threads(), report);
   collect_interrupts(sandbox.id(), sandbox.interrupts().views(), report);
-  collect_guest(sandbox.id(), find_guest(sandbox.id()), report);
+  collect_guest(sandbox.id(), board_.guest(sandbox.id()), report);
   for (const auto& violation : violations_of(sandbox, pod)) {
     report.findings.push_back(to_finding(violation, sandbox.threads()));
   }
@@ -275,7 +276,7 @@ VerifyReport Engine::verify() {
     follow_isolation(*sandbox);
     collect_isolation(id, sandbox->isolation(), report);
     if (sandbox->isolation().empty()) {
-      collect_promise(id, settings_for(pod), find_guest(id), report);
+      collect_promise(id, settings_for(pod), board_.guest(id), report);
     }
     if (is_given_back(*sandbox)) {
       ++report.released;

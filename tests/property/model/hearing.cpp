@@ -55,7 +55,7 @@ void Play::hear(const Step& step) {
       return;
     case What::kRuntimeAway:
       runtime_is_up_ = false;
-      return kernel_.engine().set_source(world_.runtime(), {false, "gone"});
+      return kernel_.board().set_source(world_.runtime(), {false, "gone"});
     case What::kRuntimeBack:
       return synchronize();
     case What::kKill:
@@ -129,7 +129,7 @@ void Play::deliver(std::uint32_t choice, bool keep) {
 void Play::synchronize() {
   if (!setup_.has_nri) return;
   runtime_is_up_ = true;
-  kernel_.engine().set_source(Source::kNri, {true, "runtime"});
+  kernel_.board().set_source(Source::kNri, {true, "runtime"});
   Events events = world_.all();
   for (auto& gone : gone_since(kernel_.engine().ledger(), world_))
     events.push_back(std::move(gone));

@@ -314,7 +314,7 @@ TEST_CASE("events are said to those who listen, a line each", "[api]") {
   api.router.publish(
       {.sequence = 7,
        .time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1500)),
-       .kind = engine::EventKind::kDrift,
+       .kind = board::NotificationKind::kDrift,
        .sandbox = "s1",
        .text = "moved \"back\""});
   CHECK(heard == R"({"sequence":7,"time":"1970-01-01T00:00:01.500Z","kind":"drift","sandbox":"s1",)"

@@ -17,7 +17,7 @@ namespace ka::tests {
 namespace json = boost::json;
 
 struct Api {
-  Api() : router(scene.engine(), feed) {
+  Api() : router(scene.engine(), scene.board(), feed) {
     scene.boot_vm(100, 3);
     scene.boot_vm(200, 2);
   }

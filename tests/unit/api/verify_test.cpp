@@ -177,7 +177,7 @@ TEST_CASE("a pin says who set it and when, and ends when its time has come", "[a
   api.scene.clock.ahead = std::chrono::seconds(601);
   api.scene.engine().end_pins();
   CHECK(api.scene.cpus(100) != "1");
-  CHECK(text(json::parse(api::Router(api.scene.engine(), api.feed)
+  CHECK(text(json::parse(api::Router(api.scene.engine(), api.scene.board(), api.feed)
                              .handle({"GET", "/v1/sandboxes/s1", ""})
                              .body)
                  .at("overrides")) == "[]");
@@ -199,9 +199,9 @@ TEST_CASE("isolation is told in status, node, explain, metrics and events alike"
   CHECK(api.good("GET", "/v1/sandboxes/s1").at("containers").at(1).at("isolated").is_null());
   CHECK(has("kata_affinity_containers_isolated 1\n"));
   CHECK(has("kata_affinity_containers_not_isolated{reason=\"pinned-by-hand\"} 0\n"));
-  CHECK(std::ranges::count(api.scene.happened, "container-isolated") == 1);
+  CHECK(std::ranges::count(api.scene.notified, "container-isolated") == 1);
 
-  api.scene.happened.clear();
+  api.scene.notified.clear();
   api.good("PUT", "/v1/sandboxes/s1/pins/emulator", R"({"cpus":"4","force":true})");
   api.good("POST", "/v1/reconcile");
   CHECK(container().at("isolated") == false);
@@ -215,7 +215,7 @@ TEST_CASE("isolation is told in status, node, explain, metrics and events alike"
   CHECK(text(api.good("GET", "/v1/explain/s1").at("results"))
             .find("container c1 (app) is not isolated on CPUs 4-5: pinned by hand to CPU 4: "
                   "emulator") != std::string::npos);
-  CHECK(std::ranges::count(api.scene.happened, "container-not-isolated") == 1);
+  CHECK(std::ranges::count(api.scene.notified, "container-not-isolated") == 1);
 }
 
 TEST_CASE("the time that vCPUs waited is counted by container and never falls", "[api]") {

@@ -37,10 +37,7 @@ struct Scene : tests::EngineScene {
   }
 
   /// A daemon that comes to the folders of an earlier one.
-  void begin() {
-    files.emplace(directory(), engine(), log);
-    engine().on_happening([this](const engine::Happening& h) { files->notice(h); });
-  }
+  void begin() { files.emplace(directory(), engine(), board(), log); }
 
   fs::path directory() const { return dir.path() / "containers"; }
   fs::path file(const std::string& container) const {
@@ -63,7 +60,7 @@ struct Scene : tests::EngineScene {
 
   /// Its agent placed both: vCPUs 1 and 2 are the app's, and the guest calls them CPUs 2 and 1.
   void answer() {
-    engine::GuestView guest;
+    board::GuestView guest;
     guest.wishes.vcpus = {
         {.hardware_id = 0, .index = 0, .cpus = {6, 7}, .nodes = {0}},
         {.hardware_id = 1, .index = 1, .cpus = {4}, .nodes = {0}, .dedicated = true},
@@ -77,7 +74,7 @@ struct Scene : tests::EngineScene {
                  {.number = 2, .hardware_id = 1, .online = true}},
         .common = {0},
         .containers = {{.id = "app", .wanted = {1, 2}}, {.id = "log", .wanted = {0}}}};
-    engine().set_guest("s1", guest);
+    board().set_guest("s1", guest);
   }
 
   tests::TempDir dir;
@@ -142,7 +139,7 @@ TEST_CASE("a guest that does not answer takes nothing back, nor does a daemon th
   const auto before = scene.environment("app");
   SECTION("lost") {}
   SECTION("not reached yet") { scene.begin(); }
-  scene.engine().set_guest("s1", {});
+  scene.board().set_guest("s1", {});
   CHECK(scene.environment("app") == before);
   CHECK(scene.content("app").at("containers").as_array().size() == 1);
 }
@@ -218,8 +215,9 @@ TEST_CASE("files go with their containers, and stay while these may run") {
     scene.begin();
     scene.answer();
     CHECK(scene.content("app").at("containers").as_array().size() == 1);
-    scene.engine().on_happening([](const engine::Happening&) {});
+    scene.files.reset();
     gone(policy::ledger::Source::kNri);
+    scene.begin();
     scene.files->sweep();
     CHECK_FALSE(fs::exists(scene.file("app").parent_path()));
     CHECK(fs::exists(scene.file("log")));

@@ -91,7 +91,7 @@ struct Scene {
   }
 
   void own(int cpu) { REQUIRE(host.container("s1", kApp, policy::CpuSet{cpu}, true)); }
-  const engine::GuestView& view() { return *host.engine().view("s1")->guest; }
+  const board::GuestView& view() { return *host.engine().view("s1")->guest; }
   std::string cpuset() { return guest.read("cgroup/pods/" + kApp + "/cpuset.cpus"); }
   /// Milliseconds until the start of the container went on; -1: it did not.
   long start() {
@@ -120,7 +120,7 @@ struct Scene {
   agent::Agent agent{guest.roots(), guest.threads};
   AgentServer server{io, host_dir.path() / "agent", agent};
   vmm::Roots roots{host.node.proc(), host.node.debugfs(), host.node.cgroup()};
-  daemon::Guests guests{io, host.engine(), roots, host_dir.path(), log, host.clock};
+  daemon::Guests guests{io, host.engine(), host.board(), roots, host_dir.path(), log, host.clock};
 };
 
 }  // namespace
@@ -152,7 +152,7 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
   SECTION("and verify sees when nothing came of the plan, where an agent was promised") {
     auto silent = scene.view();
     silent.current = false;
-    scene.host.engine().set_guest("s1", silent);
+    scene.host.board().set_guest("s1", silent);
     CHECK(scene.host.engine().verify().ok());
     engine::Options options = tests::at_home();
     options.settings.guest.agent = policy::plan::GuestAgent::kOurs;
@@ -165,7 +165,7 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
   SECTION("and verify sees when the guest has it elsewhere") {
     auto lying = scene.view();
     lying.report->containers[0].actual = {0, 1, 2};
-    scene.host.engine().set_guest("s1", lying);
+    scene.host.board().set_guest("s1", lying);
     const auto findings = scene.host.broken();
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].invariant == "I4");
@@ -191,7 +191,7 @@ TEST_CASE("how long a guest took is counted from the plan on") {
   scene.own(5);
   scene.io.run_for(200ms);
   REQUIRE(scene.view().connected);
-  const engine::Counters& counters = scene.host.engine().counters();
+  const board::Counters& counters = scene.host.board().counters();
   CHECK(scene.view().reaction == 0ns);  // it was not there yet
 
   scene.own(6);

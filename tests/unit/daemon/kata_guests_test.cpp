@@ -108,7 +108,9 @@ struct Scene {
     return path.string();
   }
 
-  void begin() { guests.emplace(io, host.engine(), roots, host_dir.path(), log, host.clock); }
+  void begin() {
+    guests.emplace(io, host.engine(), host.board(), roots, host_dir.path(), log, host.clock);
+  }
   /// The daemon is killed, and started with other settings.
   void restart(policy::plan::GuestAgent agent) {
     guests.reset();
@@ -142,7 +144,7 @@ struct Scene {
     guests->await("s1", container, [&started] { started = true; });
     return started;
   }
-  const engine::GuestView& view() { return *host.engine().view("s1")->guest; }
+  const board::GuestView& view() { return *host.engine().view("s1")->guest; }
   Updates told() const { return server.peer.updates; }
   /// What a container was told last.
   std::string last(const std::string& container) {

@@ -19,7 +19,7 @@ constexpr const char* kUid = "0a1b2c3d-0000-4000-8000-00000000000f";
 
 struct Scene : tests::EngineScene {
   Scene()
-      : source(io, engine(), {node.proc(), node.debugfs(), node.cgroup()},
+      : source(io, engine(), board(), {node.proc(), node.debugfs(), node.cgroup()},
                {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"}, log) {
     source.refresh();
   }
@@ -80,7 +80,7 @@ struct Scene : tests::EngineScene {
     io.run_for(std::chrono::milliseconds(150));
   }
 
-  std::string text(policy::ledger::Source which) { return engine().sources().at(which).text; }
+  std::string text(policy::ledger::Source which) { return board().sources().at(which).text; }
 
   tests::TempDir dir;
   log::Log log{log::Level::kWarning, log_lines};
@@ -209,7 +209,7 @@ TEST_CASE("while the container runtime tells, a shim is narrowed and nothing els
 
 TEST_CASE("the shim proxy is a source, as long as its process is there") {
   Scene scene;
-  CHECK_FALSE(scene.engine().sources().contains(policy::ledger::Source::kProxy));
+  CHECK_FALSE(scene.board().sources().contains(policy::ledger::Source::kProxy));
   scene.start_shim();
   scene.start_vmm();
   scene.node.process(50, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
@@ -217,14 +217,14 @@ TEST_CASE("the shim proxy is a source, as long as its process is there") {
       {policy::ledger::Source::kProxy,
        policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm), .proxy_pid = 50}});
   scene.source.refresh();
-  CHECK(scene.engine().sources().at(policy::ledger::Source::kProxy).up);
+  CHECK(scene.board().sources().at(policy::ledger::Source::kProxy).up);
   CHECK(scene.text(policy::ledger::Source::kProxy).starts_with("1 sandbox has it before the shim"));
   scene.node.end_process(50);
   scene.engine().look_again("s1");
   scene.source.refresh();
-  CHECK_FALSE(scene.engine().sources().at(policy::ledger::Source::kProxy).up);
+  CHECK_FALSE(scene.board().sources().at(policy::ledger::Source::kProxy).up);
   CHECK(scene.text(policy::ledger::Source::kProxy) == "its process is not there for s1");
   scene.engine().handle({policy::ledger::Source::kProxy, policy::ledger::PodGone{"s1"}});
   scene.source.refresh();
-  CHECK(scene.engine().sources().at(policy::ledger::Source::kProxy).up);
+  CHECK(scene.board().sources().at(policy::ledger::Source::kProxy).up);
 }

@@ -21,7 +21,7 @@ constexpr const char* kUuid = "6695eb01-f6a4-8304-79aa-97f2502e193f";
 struct Scene : tests::EngineScene {
   explicit Scene(bool by_annotation, std::vector<std::string> domains = {}) {
     source.emplace(
-        io, engine(), vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
+        io, engine(), board(), vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
         daemon::LibvirtSource::Settings{"test:///default", std::move(domains), false,
                                         by_annotation},
         [this](const std::string& sandbox) { recorded.push_back(sandbox); }, log);
@@ -143,10 +143,10 @@ TEST_CASE("libvirt: nodes grow until memory has arrived, and only where it is mo
   const NodeSet node{0};
   CHECK(order() == libvirt::MemoryOrder{node, false});
 
-  engine::MemoryView memory;
+  board::MemoryView memory;
   memory.plan = {.verdict = policy::plan::MemoryVerdict::kInPlace, .wanted = node, .moves = {}};
-  const auto after = [&](const engine::MemoryView& seen) {
-    scene.engine().take_memory("s1", seen);
+  const auto after = [&](const board::MemoryView& seen) {
+    scene.board().set_memory("s1", seen);
     return order();
   };
   CHECK(after(memory) == libvirt::MemoryOrder{node, true});

@@ -17,7 +17,7 @@ namespace {
 
 struct Told {
   std::string sandbox;
-  engine::MemoryView view;
+  board::MemoryView view;
 };
 
 /// A worker on the machine's own /proc; the first thing that it tells.
@@ -45,7 +45,7 @@ class Scene {
 
  public:
   MemoryWorker worker{base::ProcFs(), "/sys",
-                      [this](const std::string& sandbox, engine::MemoryView view, auto) {
+                      [this](const std::string& sandbox, board::MemoryView view, auto) {
                         if (std::exchange(is_first_, false)) {
                           told_.set_value({sandbox, std::move(view)});
                         }

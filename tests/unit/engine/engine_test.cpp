@@ -124,9 +124,9 @@ TEST_CASE("someone else's write is found, counted and repaired") {
   scene.calls.own[111] = scene.machine;
   CHECK(scene.engine().check_drift().writes == 1);
   CHECK(scene.cpus(111) == "4");
-  CHECK(scene.engine().counters().drift_found == 1);
-  CHECK(scene.engine().counters().drift_repaired == 1);
-  CHECK(std::ranges::count(scene.happened, "drift") == 1);
+  CHECK(scene.board().counters().drift_found == 1);
+  CHECK(scene.board().counters().drift_repaired == 1);
+  CHECK(std::ranges::count(scene.notified, "drift") == 1);
 }
 
 TEST_CASE("what someone changed right after an event is counted too") {
@@ -136,7 +136,7 @@ TEST_CASE("what someone changed right after an event is counted too") {
   REQUIRE(scene.container("s1", "app", {4, 5}, true));
   scene.calls.own[111] = scene.machine;
   CHECK(scene.engine().look_again("s1").writes == 1);
-  CHECK(scene.engine().counters().drift_found == 1);
+  CHECK(scene.board().counters().drift_found == 1);
 }
 
 TEST_CASE("what a monitor told of an unplugged vCPU contradicts nobody") {
@@ -166,7 +166,7 @@ TEST_CASE("what verify has seen is repaired and counted all the same") {
   CHECK_FALSE(scene.engine().verify().ok());
   CHECK(scene.engine().check_drift().writes == 1);
   CHECK(scene.cpus(111) == "4");
-  CHECK(scene.engine().counters().drift_found == 1);
+  CHECK(scene.board().counters().drift_found == 1);
   CHECK(scene.engine().check_drift().planned == 0);
 }
 
@@ -276,9 +276,9 @@ TEST_CASE("a thread that may not be touched is left alone, said once, and not tr
   scene.calls.set_faults[100] = {EPERM, 1000};
   REQUIRE(scene.add("s1", 100));
   CHECK(scene.container("s1", "c", {2, 3}, false)->failed == 1);
-  CHECK(scene.engine().counters().errors.at("permission") == 1);
+  CHECK(scene.board().counters().errors.at("permission") == 1);
   CHECK(scene.container("s1", "c", {2}, false)->failed == 0);
-  CHECK(std::ranges::count(scene.happened, "unmanaged") == 1);
+  CHECK(std::ranges::count(scene.notified, "unmanaged") == 1);
   scene.calls.set_faults.clear();
   CHECK(scene.engine().reconcile("s1")->writes == 1);
   CHECK(scene.cpus(100) == "2");

@@ -86,8 +86,8 @@ TEST_CASE("a sandbox that cannot be seen stays as it was known, and that is said
   CHECK(view->threads.size() == 4);
   CHECK_FALSE(view->threads.front().seen);
   CHECK(scene.cpus(210) == "0-1,3");
-  CHECK(std::ranges::count(scene.happened, "unseen") == 1);
-  CHECK(scene.engine().counters().errors.at("unreadable") == 2);
+  CHECK(std::ranges::count(scene.notified, "unseen") == 1);
+  CHECK(scene.board().counters().errors.at("unreadable") == 2);
   scene.calls.writes.clear();
   REQUIRE(scene.container("a", "c", {3}, true));
   CHECK(std::ranges::none_of(scene.calls.writes, [](const auto& w) { return w.first < 200; }));
@@ -98,7 +98,7 @@ TEST_CASE("a sandbox that cannot be seen stays as it was known, and that is said
   CHECK(scene.engine().view("a")->trouble.empty());
   CHECK(scene.engine().view("a")->threads.front().seen);
   CHECK(scene.cpus(110) == "3");
-  CHECK(std::ranges::count(scene.happened, "seen") == 1);
+  CHECK(std::ranges::count(scene.notified, "seen") == 1);
 }
 
 TEST_CASE("no such file is not the end while the kernel knows the process") {

@@ -31,7 +31,7 @@ struct Passed : EngineScene {
 
   std::string sent(int number) const { return node.interrupt_cpus(number); }
   engine::SandboxView view() { return *engine().view("s1"); }
-  long count(const std::string& kind) const { return std::ranges::count(happened, kind); }
+  long count(const std::string& kind) const { return std::ranges::count(notified, kind); }
 };
 
 }  // namespace
@@ -59,7 +59,7 @@ TEST_CASE("interrupts that the guest's driver asks for later are found by the dr
   scene.node.free_interrupt(kDevice, 47);
   scene.engine().check_drift();
   CHECK(scene.view().interrupts.size() == 2);
-  CHECK(scene.engine().counters().interrupt_drift_found == 0);
+  CHECK(scene.board().counters().interrupt_drift_found == 0);
 }
 
 TEST_CASE("a device that is plugged later is found, and one that is unplugged forgotten") {
@@ -82,7 +82,7 @@ TEST_CASE(
     scene.node.send_interrupt(45, "0-7");
     scene.engine().check_drift();
     CHECK(scene.sent(45) == "2-3");
-    CHECK(scene.engine().counters().interrupt_drift_found == static_cast<unsigned>(i));
+    CHECK(scene.board().counters().interrupt_drift_found == static_cast<unsigned>(i));
   }
   scene.node.send_interrupt(45, "0-7");
   scene.engine().check_drift();

@@ -230,9 +230,9 @@ TEST_CASE("a cgroup that cannot be written is obeyed, and status says why") {
   CHECK(scene.cpus(111) == "2");
   CHECK_FALSE(scene.view().cgroup_managed);
   CHECK_FALSE(scene.view().cgroup_problem.empty());
-  CHECK(std::ranges::count(scene.happened, "unmanaged") == 1);
+  CHECK(std::ranges::count(scene.notified, "unmanaged") == 1);
   scene.engine().check_drift();
-  CHECK(std::ranges::count(scene.happened, "unmanaged") == 1);
+  CHECK(std::ranges::count(scene.notified, "unmanaged") == 1);
 
   scene.cpusets.fault = 0;
   REQUIRE(scene.engine().reconcile("s1"));
@@ -282,9 +282,11 @@ TEST_CASE("what others write over a managed cgroup is said, and whose CPUs they 
                          policy::ledger::KubeletSeen{
                              {}, std::vector<policy::ledger::Claim>{{"uid-new", "app", {4}}}}});
   std::vector<std::string> said;
-  scene.engine().on_happening([&](const engine::Happening& happening) {
-    if (happening.kind == engine::EventKind::kCgroupOverwritten) said.push_back(happening.text);
-  });
+  const auto listening =
+      scene.board().feed().subscribe([&](const board::Notification& notification) {
+        if (notification.kind == board::NotificationKind::kCgroupOverwritten)
+          said.push_back(notification.text);
+      });
   scene.engine().reconcile_all();
   CHECK(said.empty());
   scene.kata_overwrites({2, 3});

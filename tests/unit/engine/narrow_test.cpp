@@ -156,7 +156,7 @@ TEST_CASE("many events at once are one run, and end as if told one by one") {
   }
   const auto outcome = scene.engine().handle(events);
   CHECK(outcome.planned == 2);
-  CHECK(scene.engine().counters().runs == 1);
+  CHECK(scene.board().counters().runs == 1);
   CHECK(scene.cpus(111) == "5");
   CHECK(scene.cpus(210) == "0-3,7");
   CHECK(scene.engine().reconcile_all().writes == 0);
@@ -182,9 +182,11 @@ TEST_CASE("a VM that a second pod names stays the first one's, and both are name
   EngineScene scene;
   scene.boot_vm(100, 3);
   std::vector<std::string> said;
-  scene.engine().on_happening([&](const engine::Happening& happening) {
-    if (happening.kind == engine::EventKind::kVmmRefused) said.push_back(happening.text);
-  });
+  const auto listening =
+      scene.board().feed().subscribe([&](const board::Notification& notification) {
+        if (notification.kind == board::NotificationKind::kVmmRefused)
+          said.push_back(notification.text);
+      });
   const auto pod = [](const std::string& id) {
     return policy::ledger::Event{
         policy::ledger::Source::kNri,

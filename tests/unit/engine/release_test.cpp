@@ -54,7 +54,7 @@ TEST_CASE("what somebody does with threads that were given back is left alone, u
   scene.calls.own[111] = {2};
   CHECK(scene.engine().look_again("s1").writes == 0);
   CHECK(scene.engine().check_drift().writes == 0);
-  CHECK(scene.engine().counters().drift_found == 0);
+  CHECK(scene.board().counters().drift_found == 0);
   scene.start();
   scene.engine().adopt();
   CHECK(scene.cpus(111) == "2");

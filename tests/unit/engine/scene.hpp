@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "affinity/board/board.hpp"
 #include "affinity/engine/engine.hpp"
 #include "affinity/state/store.hpp"
 #include "tests/fake_calls.hpp"
@@ -53,12 +54,14 @@ class EngineScene {
   void start() {
     engine_.reset();
     std::filesystem::create_directories(temp_.path() / "state");
+    board_ = std::make_unique<board::Board>(clock);
     store_ = std::make_unique<state::Store>(temp_.path() / "state", "boot", log_);
     engine_ = std::make_unique<engine::Engine>(
         topology, options_, vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
-        engine::Hands{calls, cpusets}, *store_, log_, clock);
-    engine_->on_happening(
-        [this](const engine::Happening& h) { happened.emplace_back(engine::event_name(h.kind)); });
+        engine::Hands{calls, cpusets}, *store_, *board_, log_, clock);
+    notifications_ = board_->feed().subscribe([this](const board::Notification& notification) {
+      notified.emplace_back(board::kind_name(notification.kind));
+    });
   }
 
   void boot_vm(int pid, int vcpus) {
@@ -88,15 +91,15 @@ class EngineScene {
     node.kvm_vcpu(std::to_string(pid) + "-9", vcpu, tid);
   }
 
-  base::Result<engine::Outcome> add(const std::string& id, int pid) {
+  base::Result<board::Outcome> add(const std::string& id, int pid) {
     policy::ledger::PodSeen pod;
     pod.id = id;
     pod.vmm = policy::ProcessId{pid, 0};
     return engine().submit({policy::ledger::Source::kApi, pod});
   }
 
-  base::Result<engine::Outcome> container(const std::string& sandbox, const std::string& id,
-                                          policy::CpuSet cpus, bool exclusive) {
+  base::Result<board::Outcome> container(const std::string& sandbox, const std::string& id,
+                                         policy::CpuSet cpus, bool exclusive) {
     policy::ContainerFacts facts;
     facts.id = id;
     facts.cpus = std::move(cpus);
@@ -104,7 +107,7 @@ class EngineScene {
         {policy::ledger::Source::kApi, policy::ledger::ContainerSeen{sandbox, facts, exclusive}});
   }
 
-  base::Result<engine::Outcome> remove(const std::string& sandbox) {
+  base::Result<board::Outcome> remove(const std::string& sandbox) {
     return engine().submit({policy::ledger::Source::kApi, policy::ledger::PodGone{sandbox}});
   }
 
@@ -120,6 +123,7 @@ class EngineScene {
 
   std::string cpus(int tid) const { return policy::format_list(calls.effective(tid)); }
   engine::Engine& engine() { return *engine_; }
+  board::Board& board() { return *board_; }
   std::filesystem::path state_dir() const { return temp_.path() / "state"; }
 
   FakeNode node;
@@ -128,7 +132,7 @@ class EngineScene {
   FakeCalls calls;
   FakeCpusets cpusets;
   TestClock clock;
-  std::vector<std::string> happened;
+  std::vector<std::string> notified;
   std::string log_lines;
 
  private:
@@ -137,7 +141,9 @@ class EngineScene {
   engine::Options options_;
   log::Log log_{log::Level::kWarning, log_lines};
   std::unique_ptr<state::Store> store_;
+  std::unique_ptr<board::Board> board_;
   std::unique_ptr<engine::Engine> engine_;
+  board::Subscription notifications_;
 };
 
 }  // namespace ka::tests

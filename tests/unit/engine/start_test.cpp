@@ -24,13 +24,13 @@ struct Restart : EngineScene {
     REQUIRE(cpus(210) == "0-2");
     start();
     calls.writes.clear();
-    happened.clear();
+    notified.clear();
   }
 
   std::filesystem::path file(const std::string& pod) const { return state_dir() / (pod + ".json"); }
   void damage(const std::string& pod) const { std::ofstream(file(pod)) << "{"; }
   bool has(const std::string& kind) const {
-    return std::ranges::find(happened, kind) != happened.end();
+    return std::ranges::find(notified, kind) != notified.end();
   }
 
   policy::ledger::Event kubelet(const CpuSet& taken) const {
@@ -153,11 +153,11 @@ TEST_CASE("state that cannot be written is told once, tried again, and written")
   scene.boot_vm(100, 1);
   const auto file = scene.state_dir() / "s1.json";
   std::filesystem::create_directory(file);
-  scene.happened.clear();
+  scene.notified.clear();
   REQUIRE(scene.add("s1", 100));
   REQUIRE(scene.container("s1", "app", {3}, true));
   CHECK(scene.engine().unsaved().contains("s1"));
-  CHECK(std::ranges::count(scene.happened, "state-unsaved") == 1);
+  CHECK(std::ranges::count(scene.notified, "state-unsaved") == 1);
   std::filesystem::remove(file);
   scene.engine().check_drift();
   CHECK(scene.engine().unsaved().empty());

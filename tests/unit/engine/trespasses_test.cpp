@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sandboxes on CPUs that belong to others: counted by who told, and timed until they are off.
-#include "affinity/engine/trespasses.hpp"
+#include "affinity/board/trespasses.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/unit/engine/scene.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kBudget = std::chrono::hours(1);
 
-std::uint64_t finished(const engine::Trespasses& trespasses, const std::string& source) {
+std::uint64_t finished(const board::Trespasses& trespasses, const std::string& source) {
   const auto found = trespasses.durations().find(source);
   if (found == trespasses.durations().end()) return 0;
   std::uint64_t sum = 0;
@@ -21,7 +21,7 @@ std::uint64_t finished(const engine::Trespasses& trespasses, const std::string& 
   return sum;
 }
 
-std::uint64_t touched(const engine::Trespasses& trespasses, const std::string& source) {
+std::uint64_t touched(const board::Trespasses& trespasses, const std::string& source) {
   const auto found = trespasses.cpus().find(source);
   return found == trespasses.cpus().end() ? 0 : found->second;
 }
@@ -49,7 +49,7 @@ void boot_shared_vm(EngineScene& scene, engine::Options options = tests::at_home
 TEST_CASE("a pod that gets CPUs on which another one runs is a trespass until that one is off") {
   EngineScene scene;
   boot_shared_vm(scene);
-  const auto& trespasses = scene.engine().trespasses();
+  const auto& trespasses = scene.board().trespasses();
   scene.engine().handle(owner_appears(policy::ledger::Source::kKubelet, {2, 3}));
   CHECK(scene.cpus(110) == "0-1");
   CHECK(touched(trespasses, "kubelet") == 2);
@@ -60,7 +60,7 @@ TEST_CASE("a pod that gets CPUs on which another one runs is a trespass until th
 TEST_CASE("what is narrowed only after the answer counts from the event") {
   EngineScene scene;
   boot_shared_vm(scene);
-  const auto& trespasses = scene.engine().trespasses();
+  const auto& trespasses = scene.board().trespasses();
   CHECK(scene.engine().narrow({owner_appears(policy::ledger::Source::kNri, {2, 3})}, {}).late == 1);
   CHECK(touched(trespasses, "nri") == 2);
   CHECK(finished(trespasses, "nri") == 0);
@@ -74,7 +74,7 @@ TEST_CASE("what is narrowed in time ends before the answer") {
   EngineScene scene;
   boot_shared_vm(scene);
   scene.engine().narrow({owner_appears(policy::ledger::Source::kNri, {2, 3})}, kBudget);
-  CHECK(finished(scene.engine().trespasses(), "nri") == 1);
+  CHECK(finished(scene.board().trespasses(), "nri") == 1);
 }
 
 TEST_CASE("a mask that somebody else widened is found without a source") {
@@ -83,7 +83,7 @@ TEST_CASE("a mask that somebody else widened is found without a source") {
   scene.engine().handle(owner_appears(policy::ledger::Source::kNri, {2, 3}));
   scene.calls.own[110] = {0, 3};
   scene.engine().check_drift();
-  const auto& trespasses = scene.engine().trespasses();
+  const auto& trespasses = scene.board().trespasses();
   CHECK(touched(trespasses, "drift") == 1);
   CHECK(finished(trespasses, "drift") == 1);
 }
@@ -91,7 +91,7 @@ TEST_CASE("a mask that somebody else widened is found without a source") {
 TEST_CASE("a trespass that nobody ends stays open, is counted once, and ends with its sandbox") {
   EngineScene scene;
   boot_shared_vm(scene, {.observe = true});
-  const auto& trespasses = scene.engine().trespasses();
+  const auto& trespasses = scene.board().trespasses();
   scene.engine().handle(owner_appears(policy::ledger::Source::kNri, {2, 3}));
   for (int i = 0; i < 3; ++i) scene.engine().reconcile_all();
   CHECK(touched(trespasses, "nri") == 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/engine/trespasses.hpp"
+#include "affinity/board/trespasses.hpp"
 
-namespace ka::engine {
+namespace ka::board {
 namespace {
 
 constexpr Trespasses::Durations kNone{{0.0005, 0.001, 0.005, 0.02, 0.05, 0.25, 1.0, 10.0}};
@@ -35,4 +35,4 @@ int Trespasses::open_cpus() const {
   return sum;
 }
 
-}  // namespace ka::engine
+}  // namespace ka::board

@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/engine/views.hpp"
+#include "affinity/board/counters.hpp"
 #include "policy/facts/id_set.hpp"
 
-namespace ka::engine {
+namespace ka::board {
 
 /// On whose word the line runs, and since when that was known.
 struct Cause {
@@ -50,4 +50,4 @@ class Trespasses {
   std::map<std::string, Durations> durations_;
 };
 
-}  // namespace ka::engine
+}  // namespace ka::board

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/board/board.hpp"
+
+#include <utility>
+
+namespace ka::board {
+
+using Kind = NotificationKind;
+
+void Board::notify(Kind kind, std::string_view sandbox, std::string text, std::string reason,
+                   std::string container) {
+  feed_.publish({.time = clock_.wall(),
+                 .kind = kind,
+                 .sandbox = std::string(sandbox),
+                 .container = std::move(container),
+                 .reason = std::move(reason),
+                 .text = std::move(text)});
+}
+
+void Board::set_source(policy::ledger::Source source, SourceView view) {
+  SourceView& known = sources_[source];
+  if (known == view) return;
+  known = std::move(view);
+  notify(known.up ? Kind::kSourceUp : Kind::kSourceDown, {},
+         std::string(policy::ledger::source_name(source)) + ": " + known.text,
+         known.up ? "" : known.text);
+}
+
+void Board::add_sandbox(const std::string& id) { sandboxes_.try_emplace(id); }
+
+void Board::remove_sandbox(std::string_view id) {
+  trespasses_.forget(id);
+  if (const auto known = sandboxes_.find(id); known != sandboxes_.end()) sandboxes_.erase(known);
+}
+
+void Board::set_guest(const std::string& sandbox, GuestView view) {
+  Entry* entry = find(sandbox);
+  if (entry == nullptr) return;
+  const GuestView before = std::exchange(entry->guest, std::move(view)).value_or(GuestView{});
+  const GuestView& now = *entry->guest;
+  if (before.told != now.told || before.plugged != now.plugged)
+    notify(Kind::kGuestTold, sandbox, {});
+  notify(Kind::kGuestChanged, sandbox, {});
+  const bool is_found = before.address.empty() && !now.address.empty();
+  if (before.connected == now.connected && !is_found) return;
+  notify(now.connected ? Kind::kGuestUp : Kind::kGuestDown, sandbox, now.address + ": " + now.text,
+         now.connected ? "" : now.text);
+}
+
+void Board::restore_guest(const std::string& sandbox, GuestView view) {
+  if (Entry* entry = find(sandbox)) entry->guest = std::move(view);
+}
+
+void Board::clear_guest(const std::string& sandbox) {
+  Entry* entry = find(sandbox);
+  if (entry == nullptr || !std::exchange(entry->guest, std::nullopt)) return;
+  notify(Kind::kGuestTold, sandbox, {});
+  notify(Kind::kGuestChanged, sandbox, {});
+}
+
+const GuestView* Board::guest(std::string_view sandbox) const {
+  const Entry* entry = find(sandbox);
+  return entry == nullptr || !entry->guest ? nullptr : &*entry->guest;
+}
+
+void Board::set_memory(std::string_view sandbox, MemoryView view) {
+  Entry* entry = find(sandbox);
+  if (entry == nullptr) return;
+  if (!view.moving && view.moved + view.failed > 0) {
+    counters_.memory_moved += view.moved;
+    counters_.memory_failed += view.failed;
+    constexpr std::uint64_t kMib = 1 << 20;
+    notify(Kind::kMemoryMoved, sandbox,
+           std::to_string(view.moved / kMib) + " MiB of its memory were moved, " +
+               std::to_string(view.failed / kMib) + " MiB could not be");
+  }
+  entry->memory = std::move(view);
+}
+
+const MemoryView* Board::memory(std::string_view sandbox) const {
+  const Entry* entry = find(sandbox);
+  return entry == nullptr || !entry->memory ? nullptr : &*entry->memory;
+}
+
+void Board::record_narrowed_shim(const std::string& sandbox, std::chrono::nanoseconds age) {
+  counters_.narrowed_shims.add(age);
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(age).count();
+  notify(Kind::kShimNarrowed, sandbox,
+         "its shim has its CPUs, " + std::to_string(milliseconds) + " ms after it was started");
+}
+
+Board::Entry* Board::find(std::string_view sandbox) {
+  const auto known = sandboxes_.find(sandbox);
+  return known == sandboxes_.end() ? nullptr : &known->second;
+}
+
+const Board::Entry* Board::find(std::string_view sandbox) const {
+  const auto known = sandboxes_.find(sandbox);
+  return known == sandboxes_.end() ? nullptr : &known->second;
+}
+
+}  // namespace ka::board

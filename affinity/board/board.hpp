@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The board: how sources, guests and memory stand, what was counted, and the feed of notifications.
+// For everyone who only looks. It knows sandboxes by their ids alone.
+//
+// Single-threaded, as the line is.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "affinity/board/counters.hpp"
+#include "affinity/board/feed.hpp"
+#include "affinity/board/trespasses.hpp"
+#include "affinity/board/views.hpp"
+#include "base/clock.hpp"
+#include "policy/ledger/event.hpp"
+
+namespace ka::board {
+
+class Board {
+ public:
+  /// `clock` must outlive it.
+  explicit Board(const base::Clock& clock) : clock_(clock) {}
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  Feed& feed() { return feed_; }
+  Counters& counters() { return counters_; }
+  const Counters& counters() const { return counters_; }
+  Trespasses& trespasses() { return trespasses_; }
+  const Trespasses& trespasses() const { return trespasses_; }
+
+  /// Publishes on the feed, with the time of the clock.
+  void notify(NotificationKind kind, std::string_view sandbox, std::string text,
+              std::string reason = {}, std::string container = {});
+
+  /// Records how a source of events stands; notifies where that changed.
+  void set_source(policy::ledger::Source source, SourceView view);
+  const std::map<policy::ledger::Source, SourceView>& sources() const { return sources_; }
+
+  /// There is a VM sandbox of this id: what is recorded of it is kept from now on.
+  void add_sandbox(const std::string& id);
+  /// It is gone, and everything recorded of it.
+  void remove_sandbox(std::string_view id);
+
+  /// Records how the guest of a sandbox stands, and notifies: when this returns, what the
+  /// guest was told is in the state file. Does nothing for a sandbox that is not known.
+  void set_guest(const std::string& sandbox, GuestView view);
+  /// Records a guest as it was known before a restart; notifies nobody.
+  void restore_guest(const std::string& sandbox, GuestView view);
+  /// No agent is spoken to any more, and nothing of ours is left in the guest.
+  void clear_guest(const std::string& sandbox);
+  /// Null: no agent is known. Valid until the next change.
+  const GuestView* guest(std::string_view sandbox) const;
+
+  /// Records where a sandbox's memory lies; counts and notifies when a move has ended. Does nothing
+  /// for a sandbox that is not known.
+  void set_memory(std::string_view sandbox, MemoryView view);
+  /// Null until it was read. Valid until the next change.
+  const MemoryView* memory(std::string_view sandbox) const;
+
+  /// Counts a shim that was narrowed at this age, before its VMM was there, and notifies.
+  void record_narrowed_shim(const std::string& sandbox, std::chrono::nanoseconds age);
+
+ private:
+  struct Entry {
+    std::optional<GuestView> guest;
+    std::optional<MemoryView> memory;
+  };
+
+  Entry* find(std::string_view sandbox);
+  const Entry* find(std::string_view sandbox) const;
+
+  const base::Clock& clock_;
+  Feed feed_;
+  Counters counters_;
+  Trespasses trespasses_;
+  std::map<policy::ledger::Source, SourceView> sources_;
+  std::map<std::string, Entry, std::less<>> sandboxes_;
+};
+
+}  // namespace ka::board

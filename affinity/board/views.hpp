@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the board shows of sources, guests and memory.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "policy/facts/guest.hpp"
+#include "policy/facts/memory.hpp"
+#include "policy/plan/guest_numbers.hpp"
+#include "policy/plan/memory.hpp"
+
+namespace ka::board {
+
+/// How a source of events stands.
+struct SourceView {
+  bool up = false;
+  std::string text;  ///< who it is and how far it sees, or why it is not heard
+
+  bool operator==(const SourceView&) const = default;
+};
+
+/// How a sandbox's guest stands: what was asked of its agent, and what that told last.
+struct GuestView {
+  std::string address;
+  bool connected = false;
+  std::string text;  ///< who answers there, or why nobody does
+  policy::GuestWishes wishes;
+  /// Absent until it told something. It may be older than the wishes.
+  std::optional<policy::GuestReport> report;
+  bool current = false;  ///< the report is what came of the wishes
+  policy::GuestTold told;
+  /// By container, of those that the plan keeps apart inside the guest: why it is not confirmed
+  /// that they are where it wants them. One that is not in it is confirmed, as far as a guest can.
+  std::map<std::string, policy::GuestDoubt> doubts;
+  policy::plan::PlugHistory plugged;
+  /// Of the last wishes that were answered: from the plan to the report. 0: none were.
+  std::chrono::nanoseconds reaction{};
+
+  bool operator==(const GuestView&) const = default;
+};
+
+/// Where a VM's memory lay when it was last looked at.
+struct MemoryView {
+  policy::MemoryFacts facts;
+  policy::plan::MemoryPlan plan;
+  bool moving = false;       ///< on its way: `facts` are from before, `moved` is how far it is
+  std::uint64_t moved = 0;   ///< bytes, of this time
+  std::uint64_t failed = 0;  ///< bytes that the kernel would not move
+  std::string problem;       ///< why it cannot be read or moved, in words; empty when it can
+};
+
+}  // namespace ka::board
