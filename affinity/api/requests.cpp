@@ -118,13 +118,15 @@ base::Result<policy::ledger::Event> read_container(policy::ledger::Source source
   if (!document) return unexpected(document.error());
   base::Complaint complaint;
   base::Fields fields(*document, "", complaint);
-  policy::ledger::ContainerSeen seen{.sandbox = sandbox, .container = {.id = id}, .exclusive = {}};
-  documents::read_spec_fields(fields, seen.container);
+  policy::ContainerFacts facts{.id = id};
+  documents::read_spec_fields(fields, facts);
   bool exclusive = false;
-  if (fields.read("exclusive", exclusive)) seen.exclusive = exclusive;
+  const bool is_decided = fields.read("exclusive", exclusive);
   fields.finish();
   if (!complaint.empty()) return unexpected(complaint.error());
-  return policy::ledger::Event{source, std::move(seen)};
+  auto report = policy::ledger::whole_report(sandbox, facts);
+  if (is_decided) report.exclusive = exclusive;
+  return policy::ledger::Event{source, std::move(report)};
 }
 
 }  // namespace ka::api

@@ -88,8 +88,7 @@ Kind kind_of(const policy::ledger::EventBody& body) {
 }
 
 std::string container_of(const policy::ledger::EventBody& body) {
-  if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&body))
-    return seen->container.id;
+  if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&body)) return seen->id;
   if (const auto* exited = std::get_if<policy::ledger::ContainerExited>(&body))
     return exited->container;
   const auto* gone = std::get_if<policy::ledger::ContainerGone>(&body);

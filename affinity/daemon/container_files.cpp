@@ -57,7 +57,7 @@ void ContainerFiles::adopt() {
   }
 }
 
-nri::Adjustment ContainerFiles::equip(const nri::Creation& creation) {
+nri::Adjustment ContainerFiles::adjust(const nri::Creation& creation) {
   const auto& [sandbox, container, asked] = creation;
   const auto view = engine_.view(sandbox);
   if (!view || !is_to_be_told(*view, asked)) return {};
@@ -117,7 +117,7 @@ void ContainerFiles::handle(const board::Notification& notification) {
   }
 }
 
-void ContainerFiles::sweep() {
+void ContainerFiles::forget_gone() {
   std::vector<std::pair<std::string, std::string>> gone;
   for (const auto& [sandbox, containers] : told_) {
     const policy::ledger::PodRecord* pod = engine_.ledger().find(sandbox);

@@ -36,10 +36,10 @@ class ContainerFiles {
 
   /// Makes the folder of a container that is about to be created, where it is to be told. What NRI
   /// is to add to the container; nothing for one that is not to be told, or cannot be.
-  nri::Adjustment equip(const nri::Creation& creation);
+  nri::Adjustment adjust(const nri::Creation& creation);
 
   /// The engine knows all containers that there are: the files of others go.
-  void sweep();
+  void forget_gone();
 
  private:
   using Texts = std::map<std::string, std::string>;  ///< by the file's name

@@ -19,8 +19,9 @@
 #include "affinity/board/board.hpp"
 #include "affinity/config/config.hpp"
 #include "affinity/daemon/container_files.hpp"
+#include "affinity/daemon/container_hooks.hpp"
+#include "affinity/daemon/engine_node.hpp"
 #include "affinity/daemon/guests.hpp"
-#include "affinity/daemon/libvirt_source.hpp"
 #include "affinity/daemon/memory_keeper.hpp"
 #include "affinity/daemon/service.hpp"
 #include "affinity/daemon/sources.hpp"
@@ -125,7 +126,7 @@ class Daemon {
         watches_(
             io, engine_, board_, options.roots, options.run,
             [this] {
-              if (sources_) sources_->cgroups_written();
+              if (sources_) sources_->notify(source::Notice::kCgroupWritten);
             },
             log_),
         memory_(io, engine_, board_, options.roots.proc, kSys),
@@ -140,17 +141,14 @@ class Daemon {
         [this](const board::Notification& notification) { report(notification); });
     files_.emplace(options_.run / "kata-affinity/containers", engine_, board_, log_);
     guests_.emplace(io_, engine_, board_, options_.roots, options_.run, log_, clock_);
-    sources_.emplace(io_, engine_, board_, options_.roots,
-                     Sources::Paths{ground_.config.nri_socket,
-                                    ground_.config.kubelet_state,
-                                    {options_.run / "vc/sbs", options_.run / "kata",
-                                     options_.run / "containerd/io.containerd.runtime.v2.task"}},
-                     Sources::Inside{*guests_, *files_}, log_, clock_);
-    if (!ground_.config.libvirt_uri.empty()) engine_.expect(policy::ledger::Source::kLibvirt);
+    hooks_.emplace(*guests_, *files_);
+    make_sources();
     engine_.adopt();
     ground_.parts.done("state and first run");
     sources_->start();
-    follow_libvirt();
+    runs_ = board_.feed().subscribe(board::NotificationKind::kLineRun, [this](const auto&) {
+      sources_->notify(source::Notice::kLineRan);
+    });
     ground_.parts.done("sources");
     engine_.finish({});
     start_limit_.async_wait([this](const boost::system::error_code& error) {
@@ -166,16 +164,27 @@ class Daemon {
   }
 
  private:
-  void follow_libvirt() {
+  SourceSettings source_settings() const {
     const config::Config& config = ground_.config;
-    if (config.libvirt_uri.empty()) return;
-    libvirt_.emplace(
-        io_, engine_, board_, options_.roots,
-        LibvirtSource::Settings{config.libvirt_uri, config.libvirt_domains, config.libvirt_config,
-                                config.allows(config::kDomainAnnotation)},
-        [this](const std::string& sandbox) { memory_.look_again(sandbox); }, log_);
-    runs_ = board_.feed().subscribe(board::NotificationKind::kLineRun,
-                                    [this](const auto&) { libvirt_->follow_soon(); });
+    return {.nri_socket = config.nri_socket,
+            .kubelet_state = config.kubelet_state,
+            .kata = {options_.run / "vc/sbs", options_.run / "kata",
+                     options_.run / "containerd/io.containerd.runtime.v2.task"},
+            .libvirt = {.uri = config.libvirt_uri,
+                        .rules = {config.libvirt_domains, config.allows(config::kDomainAnnotation)},
+                        .in_config = config.libvirt_config}};
+  }
+
+  void make_sources() {
+    const SourceContext context{io_,
+                                node_,
+                                *hooks_,
+                                [this](const std::string& sandbox) { memory_.look_again(sandbox); },
+                                options_.roots,
+                                log_,
+                                clock_};
+    sources_.emplace(source_settings(), context,
+                     [this](policy::ledger::Source source) { engine_.expect(source); });
   }
 
   void serve() {
@@ -208,7 +217,6 @@ class Daemon {
     watches_.refresh();
     memory_.refresh();
     if (sources_) sources_->refresh();
-    if (libvirt_) libvirt_->follow_soon();  // memory arrives without a run of the line
   }
 
   /// CPUs may be plugged or taken offline at any time.
@@ -270,6 +278,7 @@ class Daemon {
   state::Store store_;
   board::Board board_;
   engine::Engine engine_;
+  EngineNode node_{engine_, board_, clock_};
   http::Feed events_;
   api::Router router_;
   Watches watches_;
@@ -281,8 +290,8 @@ class Daemon {
   Service service_;
   std::optional<ContainerFiles> files_;
   std::optional<Guests> guests_;
+  std::optional<ContainerHooks> hooks_;
   std::optional<Sources> sources_;
-  std::optional<LibvirtSource> libvirt_;
   std::optional<http::Server> api_;
   std::optional<http::Server> metrics_;
   board::Subscription notifications_, runs_;

@@ -40,9 +40,9 @@ struct Admission {
 
   Result<void> operator()(const policy::ledger::ContainerSeen& event) const {
     if (auto good = check_pod(event.sandbox); !good) return good;
-    if (auto good = check_id("container", event.container.id); !good) return good;
+    if (auto good = check_id("container", event.id); !good) return good;
     const policy::ledger::PodRecord* pod = ledger.find(event.sandbox);
-    if (pod != nullptr && pod->containers.contains(event.container.id)) return {};
+    if (pod != nullptr && pod->containers.contains(event.id)) return {};
     if (pod != nullptr && pod->containers.size() >= policy::kMaxContainers) {
       return too_many("containers in sandbox \"" + event.sandbox + '"', policy::kMaxContainers);
     }

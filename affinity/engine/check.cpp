@@ -42,12 +42,13 @@ struct Checker {
 
   Result<void> operator()(const policy::ledger::ContainerSeen& event) const {
     if (auto good = known(event.sandbox); !good) return good;
-    if (const auto missing = event.container.mems - topology.nodes(); !missing.empty()) {
+    if (const auto missing = event.spec.mems.value_or(policy::NodeSet{}) - topology.nodes();
+        !missing.empty()) {
       return fail(ErrorCode::kInvalid, "mems: this machine has no node " +
                                            policy::format_list(missing) + " (it has " +
                                            policy::format_list(topology.nodes()) + ")");
     }
-    return check_cpus(event.container.cpus, topology);
+    return check_cpus(event.spec.cpus.value_or(policy::CpuSet{}), topology);
   }
 
   Result<void> operator()(const policy::ledger::ContainerExited& event) const {

@@ -186,7 +186,7 @@ policy::ledger::Change Engine::take(const policy::ledger::Event& event) {
   follow_gate(event);
   if (change.any) {
     follow_ledger(change.sandbox);
-    board_.notify(board::kind_of(event.body), change.sandbox, messages::event_text(event),
+    board_.notify(board::kind_of(event.body), change.sandbox, messages::event_text(event, ledger_),
                   cause_->source, board::container_of(event.body));
   }
   return change;

@@ -19,16 +19,18 @@ std::string names_of(const std::set<policy::ledger::Source>& sources) {
 
 }  // namespace
 
-std::string event_text(const policy::ledger::Event& event) {
+std::string event_text(const policy::ledger::Event& event, const policy::ledger::Ledger& ledger) {
   const std::string by = " (" + std::string(policy::ledger::source_name(event.source)) + ')';
   struct Visitor {
+    const policy::ledger::Ledger& ledger;
+
     std::string operator()(const policy::ledger::PodSeen& e) const {
       return e.vmm ? "VMM is process " + std::to_string(e.vmm->pid) : "no VM";
     }
     std::string operator()(const policy::ledger::PodGone&) const { return "removed"; }
     std::string operator()(const policy::ledger::ContainerSeen& e) const {
-      return "container " + e.container.id + ": cpus \"" + policy::format_list(e.container.cpus) +
-             '"';
+      const auto& known = ledger.find(e.sandbox)->containers.at(e.id).facts;
+      return "container " + e.id + ": cpus \"" + policy::format_list(known.cpus) + '"';
     }
     std::string operator()(const policy::ledger::ContainerExited& e) const {
       return "container " + e.container + " exited";
@@ -50,7 +52,7 @@ std::string event_text(const policy::ledger::Event& event) {
                  : subject + " by hand: \"" + policy::format_list(e.value.cpus) + '"';
     }
   };
-  return std::visit(Visitor{}, event.body) + by;
+  return std::visit(Visitor{ledger}, event.body) + by;
 }
 
 std::string drift_text(int count, const std::string& noun) {

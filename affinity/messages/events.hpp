@@ -6,12 +6,14 @@
 #include <string>
 
 #include "policy/ledger/event.hpp"
+#include "policy/ledger/ledger.hpp"
 #include "policy/ledger/start_gate.hpp"
 
 namespace ka::messages {
 
-/// What a source reported, and which one it was.
-std::string event_text(const policy::ledger::Event& event);
+/// What a source reported, as the ledger has it now, and which source it was. The ledger has
+/// applied the event, and it was news.
+std::string event_text(const policy::ledger::Event& event, const policy::ledger::Ledger& ledger);
 
 /// "3 threads no longer had the CPUs they were given"; noun: what one of them is called.
 std::string drift_text(int count, const std::string& noun);

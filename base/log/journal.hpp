@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// journald, told in its own protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL): a datagram an
-// entry, so that fields are fields and can be searched for (`journalctl SANDBOX=...`).
+// Writes to journald in its own protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL): a datagram
+// an entry, so that fields are fields and can be searched for (`journalctl SANDBOX=...`).
+//
+// Not through sd_journal_sendv(): its socket blocks for as long as journald does not read, while a
+// container runtime may be waiting for the daemon, and it reports success where there is no
+// journald, so that the entry would not go to standard error instead (libsystemd 252, strace). The
+// shim proxy has this room, too, and would load libsystemd once a sandbox.
 #pragma once
 
 #include <filesystem>

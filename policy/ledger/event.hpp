@@ -6,22 +6,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
+#include "policy/ledger/source.hpp"
 
 namespace ka::policy::ledger {
-
-/// Who said so; shown by `explain`.
-enum class Source { kApi, kNri, kProxy, kPersist, kCgroup, kKubelet, kLibvirt, kState, kBundle };
-
-/// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "libvirt", "state", "bundle".
-std::string_view source_name(Source source);
-std::optional<Source> parse_source(std::string_view name);
 
 /// A pod exists. Fields that are empty or absent say nothing new: what was known stays.
 struct PodSeen {
@@ -49,14 +42,39 @@ struct PodGone {
   std::string id;
 };
 
-/// A container's spec: replaces what was known of that container, but for its name, which stays
-/// where none is reported, unless a source that knows more reported it and is still connected.
-/// `exclusive`: a person's word; absent: decided by the ledger (Ledger::judge).
+/// What a source reports of a container. What is empty or absent it does not report: what was known
+/// stays, whichever source reported it.
+struct ContainerSpec {
+  std::string name;
+  std::optional<CpuSet> cpus;   ///< an empty set: no constraint
+  std::optional<NodeSet> mems;  ///< an empty set: no constraint
+  std::optional<std::int64_t> quota;
+  std::optional<std::int64_t> period;
+  std::optional<bool> exited;
+
+  bool operator==(const ContainerSpec&) const = default;
+};
+
+/// Overwrites what the spec reports.
+void merge(const ContainerSpec& spec, ContainerFacts& facts);
+
+/// A container exists, or its spec changed. Changes nothing where a source that knows more reported
+/// the container and is still connected.
 struct ContainerSeen {
   std::string sandbox;
-  ContainerFacts container;
+  std::string id;
+  ContainerSpec spec;
+  /// A person's word; absent: decided by the ledger (Ledger::judge).
   std::optional<bool> exclusive;
+  /// What the container had before `spec`, where the source knows it: counts only for a container
+  /// that is new to the ledger.
+  ContainerSpec before;
 };
+
+/// A report that leaves nothing out: it replaces all that was known of the container, but for a
+/// name where it has none.
+ContainerSeen whole_report(std::string sandbox, const ContainerFacts& facts,
+                           std::optional<bool> exclusive = std::nullopt);
 
 struct ContainerExited {
   std::string sandbox;

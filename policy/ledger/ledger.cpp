@@ -2,40 +2,11 @@
 #include "policy/ledger/ledger.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
 namespace ka::policy::ledger {
 namespace {
-
-constexpr std::array<std::pair<Source, std::string_view>, 9> kSources{{
-    {Source::kApi, "api"},
-    {Source::kNri, "nri"},
-    {Source::kProxy, "proxy"},
-    {Source::kPersist, "persist.json"},
-    {Source::kCgroup, "cgroup"},
-    {Source::kKubelet, "kubelet"},
-    {Source::kLibvirt, "libvirt"},
-    {Source::kState, "state"},
-    {Source::kBundle, "bundle"},
-}};
-
-/// How much a source knows of a container. The runtime itself knows most: each change before it is
-/// made, and each exit. The shim proxy sees the same calls later and misses exits; persist.json
-/// lags behind both; a cgroup has only the mask.
-int rank(Source source) {
-  switch (source) {
-    case Source::kNri:
-      return 3;
-    case Source::kProxy:
-      return 2;
-    case Source::kPersist:
-      return 1;
-    default:
-      return 0;
-  }
-}
 
 /// A person described it, of a pod that is not kubelet's.
 bool is_by_hand(const PodRecord& pod, const ContainerRecord& container) {
@@ -100,20 +71,6 @@ bool owns_mask(const std::vector<Claim>& claims, const PodRecord& pod, const Cpu
 }
 
 }  // namespace
-
-std::string_view source_name(Source source) {
-  for (const auto& [value, name] : kSources) {
-    if (value == source) return name;
-  }
-  return "unknown";
-}
-
-std::optional<Source> parse_source(std::string_view name) {
-  for (const auto& [value, text] : kSources) {
-    if (text == name) return value;
-  }
-  return std::nullopt;
-}
 
 CpuSet PodRecord::exclusive_cpus() const {
   CpuSet cpus;
@@ -198,7 +155,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   PodRecord& pod = record(event.id, source);
   // Whoever knows more of its containers may not have seen the pod first.
   const bool is_newborn = pod.source == Source::kBundle;
-  if (is_newborn || rank(source) > rank(pod.source)) pod.source = source;
+  if (is_newborn || traits_of(source).rank > traits_of(pod.source).rank) pod.source = source;
   bool changed = !known;
   changed |= take(pod.pod_uid, event.pod_uid);
   changed |= take(pod.pod_name, event.pod_name);
@@ -219,14 +176,16 @@ bool Ledger::fold(const PodGone& event, Source) { return pods_.erase(event.id) >
 
 bool Ledger::fold(const ContainerSeen& event, Source source) {
   PodRecord& pod = record(event.sandbox, source);
-  const auto [entry, added] = pod.containers.try_emplace(event.container.id);
+  const auto [entry, added] = pod.containers.try_emplace(event.id);
   ContainerRecord& known = entry->second;
   if (!added && outranks(known, source)) return false;
-  ContainerRecord told{event.container, source, event.exclusive, std::nullopt};
-  if (told.facts.name.empty()) told.facts.name = known.facts.name;
-  told.facts.exclusive = judge(pod, told);
-  const bool changed = known.facts != told.facts;
-  known = std::move(told);
+  ContainerRecord merged{known.facts, source, event.exclusive, std::nullopt};
+  merged.facts.id = event.id;
+  if (added) merge(event.before, merged.facts);
+  merge(event.spec, merged.facts);
+  merged.facts.exclusive = judge(pod, merged);
+  const bool changed = known.facts != merged.facts;
+  known = std::move(merged);
   return changed;
 }
 
@@ -270,13 +229,13 @@ PodRecord& Ledger::record(const std::string& id, Source source) {
   return found->second;
 }
 
-/// Whether a report of `source` leaves what is known of a container as it is. A person is always
-/// heard, and what is known from before a restart gives way to any report. A proxy lives as long as
-/// its sandbox.
+/// Whether a report of `source` leaves what is known of a container as it is. A person always
+/// overrides, and what is known from before a restart gives way to any report.
 bool Ledger::outranks(const ContainerRecord& known, Source source) const {
   if (source == Source::kApi || known.judged_before) return false;
-  const bool speaks = known.source == Source::kProxy || connected_.contains(known.source);
-  return speaks && rank(known.source) > rank(source);
+  const SourceTraits& traits = traits_of(known.source);
+  const bool counts = traits.outlives_connection || connected_.contains(known.source);
+  return counts && traits.rank > traits_of(source).rank;
 }
 
 /// Whether a container owns its CPUs. A person's `exclusive` decides; then kubelet's claims,

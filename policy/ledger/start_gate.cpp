@@ -2,15 +2,8 @@
 #include "policy/ledger/start_gate.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace ka::policy::ledger {
-namespace {
-
-/// They know of every pod of the node which CPUs it owns.
-constexpr std::array kKnowAll = {Source::kNri, Source::kKubelet};
-
-}  // namespace
 
 void StartGate::expect(Source source) {
   silent_.insert(source);
@@ -62,8 +55,8 @@ void StartGate::step() {
 
 bool StartGate::is_accounted_for() const {
   if (lost_.empty() || dismissed_) return true;
-  const auto spoke = [&](Source source) { return heard_.contains(source); };
-  return silent_.empty() && std::ranges::any_of(kKnowAll, spoke);
+  const auto knows_all = [](Source source) { return traits_of(source).knows_every_pod; };
+  return silent_.empty() && std::ranges::any_of(heard_, knows_all);
 }
 
 }  // namespace ka::policy::ledger

@@ -4,25 +4,27 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <utility>
 
 namespace ka::nri {
 namespace {
 
-constexpr std::array<std::pair<Event, std::string_view>, 13> kMethods{{
-    {Event::kRunPodSandbox, "RunPodSandbox"},
-    {Event::kStopPodSandbox, "StopPodSandbox"},
-    {Event::kRemovePodSandbox, "RemovePodSandbox"},
-    {Event::kCreateContainer, "CreateContainer"},
-    {Event::kPostCreateContainer, "PostCreateContainer"},
-    {Event::kStartContainer, "StartContainer"},
-    {Event::kPostStartContainer, "PostStartContainer"},
-    {Event::kUpdateContainer, "UpdateContainer"},
-    {Event::kPostUpdateContainer, "PostUpdateContainer"},
-    {Event::kStopContainer, "StopContainer"},
-    {Event::kRemoveContainer, "RemoveContainer"},
-    {Event::kUpdatePodSandbox, "UpdatePodSandbox"},
-    {Event::kPostUpdatePodSandbox, "PostUpdatePodSandbox"},
+using enum Reported;
+using enum Moment;
+
+constexpr std::array<EventRule, 13> kRules{{
+    {Event::kRunPodSandbox, "RunPodSandbox", true, kNothing, kBeforeAndAfter},
+    {Event::kStopPodSandbox, "StopPodSandbox", false, kNothing, kIgnored},
+    {Event::kRemovePodSandbox, "RemovePodSandbox", false, kPodRemoved, kAfter},
+    {Event::kCreateContainer, "CreateContainer", true, kSpec, kCreating},
+    {Event::kPostCreateContainer, "PostCreateContainer", true, kSpec, kAfter},
+    {Event::kStartContainer, "StartContainer", true, kSpec, kStarting},
+    {Event::kPostStartContainer, "PostStartContainer", true, kSpec, kAfter},
+    {Event::kUpdateContainer, "UpdateContainer", true, kUpdate, kBefore},
+    {Event::kPostUpdateContainer, "PostUpdateContainer", true, kSpec, kAfter},
+    {Event::kStopContainer, "StopContainer", false, kExited, kAfter},
+    {Event::kRemoveContainer, "RemoveContainer", false, kRemoved, kAfter},
+    {Event::kUpdatePodSandbox, "UpdatePodSandbox", false, kNothing, kIgnored},
+    {Event::kPostUpdatePodSandbox, "PostUpdatePodSandbox", true, kNothing, kAfter},
 }};
 
 struct Version {
@@ -53,17 +55,15 @@ bool knows_resize(std::string_view nri_version, std::string_view runtime,
 
 }  // namespace
 
-std::string_view method_of(Event event) {
-  const auto* found =
-      std::ranges::find(kMethods, event, &std::pair<Event, std::string_view>::first);
-  return found == kMethods.end() ? std::string_view() : found->second;
+const EventRule* rule_of(Event event) {
+  const auto* found = std::ranges::find(kRules, event, &EventRule::event);
+  return found == kRules.end() ? nullptr : found;
 }
 
 std::optional<Event> event_of(std::string_view method) {
-  const auto* found =
-      std::ranges::find(kMethods, method, &std::pair<Event, std::string_view>::second);
-  if (found == kMethods.end()) return std::nullopt;
-  return found->first;
+  const auto* found = std::ranges::find(kRules, method, &EventRule::method);
+  if (found == kRules.end()) return std::nullopt;
+  return found->event;
 }
 
 std::int32_t event_mask(std::string_view nri_version, std::string_view runtime,

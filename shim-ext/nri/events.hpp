@@ -25,8 +25,30 @@ enum class Event : std::int32_t {
   kPostUpdatePodSandbox = 13,
 };
 
-/// "RunPodSandbox", ...; empty for a number that is no event of ours.
-std::string_view method_of(Event event);
+/// What an event reports of its container, or of the whole pod.
+enum class Reported { kNothing, kSpec, kUpdate, kExited, kRemoved, kPodRemoved };
+
+/// How the runtime waits for what follows from an event.
+enum class Moment {
+  kIgnored,         ///< nothing follows
+  kBefore,          ///< it is about to do this, and waits
+  kBeforeAndAfter,  ///< it has done the most of this, and waits
+  kCreating,        ///< about to create a container, which can be adjusted
+  kStarting,        ///< about to start a container, whose guest is waited for
+  kAfter,           ///< it has done this, and does not wait
+};
+
+struct EventRule {
+  Event event;
+  std::string_view method;
+  bool pod = false;  ///< it reports its pod as it is now
+  Reported container = Reported::kNothing;
+  Moment moment = Moment::kIgnored;
+};
+
+/// Null for a number that is no event of ours.
+const EventRule* rule_of(Event event);
+
 /// The event that a method of the Plugin service tells by its name.
 std::optional<Event> event_of(std::string_view method);
 

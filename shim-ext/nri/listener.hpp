@@ -72,10 +72,6 @@ class Listener {
   /// All pods and containers that the runtime has: others, of which it told once, are gone.
   virtual void synchronized(const std::vector<policy::ledger::Event>& events) = 0;
 
-  /// What is known of a container, also from other sources; absent: nothing.
-  virtual std::optional<policy::ContainerFacts> known(std::string_view sandbox,
-                                                      std::string_view container) const = 0;
-
   /// An event was answered after `took`.
   virtual void answered(std::string_view method, std::chrono::nanoseconds took) = 0;
 

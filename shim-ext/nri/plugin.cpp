@@ -20,26 +20,21 @@ constexpr std::chrono::seconds kTakenInWithin{30};
 }  // namespace
 
 Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity,
-               Look look, Listener& listener, const log::Log& log, const base::Clock& clock)
+               Probe probe, Listener& listener, const log::Log& log, const base::Clock& clock)
     : io_(io),
       path_(std::move(socket)),
       identity_(std::move(identity)),
       listener_(listener),
       log_(log),
       clock_(clock),
-      translator_(
-          std::move(look),
-          [this](std::string_view sandbox, std::string_view container) {
-            return listener_.known(sandbox, container);
-          },
-          log),
+      translator_(std::move(probe), log),
       timer_(io),
       backoff_(kFirstPause, kLongestPause) {
   timer_.in({}, [this] { connect(); });
 }
 
-void Plugin::look_again() {
-  const auto events = translator_.look_again();
+void Plugin::poll() {
+  const auto events = translator_.poll();
   if (!events.empty()) listener_.after(events, {});
 }
 
@@ -51,7 +46,7 @@ void Plugin::connect() {
       rpc::Socket::Events{[this](std::string_view bytes) { receive(bytes); },
                           [this](const std::string& reason) { end(reason); }});
   session_ = std::make_unique<Session>(
-      Surroundings{io_, translator_, listener_, log_, clock_}, identity_, basic_events_,
+      SessionContext{io_, translator_, listener_, log_, clock_}, identity_, basic_events_,
       [this](std::string bytes) { socket_->send(std::move(bytes)); });
   timer_.in(kTakenInWithin, [this] { end("the runtime did not take us in"); });
 }
@@ -63,7 +58,7 @@ void Plugin::receive(std::string_view bytes) {
   if (session_->stage() != Session::Stage::kSynchronized) return;
   timer_.cancel();
   backoff_.reset();
-  told_.clear();
+  logged_.clear();
 }
 
 void Plugin::end(const std::string& reason) {
@@ -71,7 +66,7 @@ void Plugin::end(const std::string& reason) {
   session_.reset();
   socket_.reset();
   ::malloc_trim(0);  // a runtime that told of too much has left a heap behind
-  if (std::exchange(told_, reason) != reason) listener_.disconnected(reason);
+  if (std::exchange(logged_, reason) != reason) listener_.disconnected(reason);
   timer_.in(backoff_.next(), [this] { connect(); });
 }
 

@@ -28,14 +28,14 @@ class Plugin {
   static constexpr std::chrono::milliseconds kLongestPause{2000};
 
   /// Connects from the loop, not before it runs. All references must outlive the plugin.
-  Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity, Look look,
+  Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity, Probe probe,
          Listener& listener, const log::Log& log, const base::Clock& clock);
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
   ~Plugin() = default;
 
   /// Looks for pods that ended or became VMs without a word, and tells of them.
-  void look_again();
+  void poll();
 
   /// The runtime took us in and told all that it has.
   bool synchronized() const {
@@ -58,7 +58,7 @@ class Plugin {
   rpc::Timer timer_;
   base::Backoff backoff_;
   bool basic_events_ = false;  ///< the runtime refused us with more
-  std::string told_;           ///< the last complaint: said once, not every two seconds
+  std::string logged_;         ///< the last complaint: said once, not every two seconds
   std::unique_ptr<rpc::Socket> socket_;
   std::unique_ptr<Session> session_;
 };

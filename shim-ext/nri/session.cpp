@@ -65,13 +65,13 @@ struct Session::Subject {
   const wire::LinuxResources* resources = nullptr;  ///< the new ones, of an update
 };
 
-Session::Session(Surroundings surroundings, const Identity& identity, bool basic_events,
+Session::Session(SessionContext context, const Identity& identity, bool basic_events,
                  rpc::Send send)
-    : around_(surroundings),
+    : context_(context),
       basic_events_(basic_events),
       plugin_(lane(kPluginLane, send), [this](const rpc::Request& request,
                                               const rpc::Reply& reply) { handle(request, reply); }),
-      runtime_client_(surroundings.io, lane(kRuntimeLane, std::move(send))) {
+      runtime_client_(context.io, lane(kRuntimeLane, std::move(send))) {
   register_plugin(identity);
 }
 
@@ -99,16 +99,16 @@ void Session::register_plugin(const Identity& identity) {
 
 void Session::handle(const rpc::Request& request, const rpc::Reply& reply) {
   if (stage_ == Stage::kFailed) return;
-  const auto start = around_.clock.now();
+  const auto start = context_.clock.now();
   if (request.service != kPluginService) return reply(rpc::unimplemented(request));
   if (request.method == "Configure") return configure(request, reply);
   if (request.method == "Synchronize") return synchronize(request, reply);
   if (request.method == "Shutdown") return reply(done());
   // The answer may come when this session is gone.
-  const auto timed = [around = around_, method = request.method, reply,
+  const auto timed = [context = context_, method = request.method, reply,
                       start](const rpc::Response& response) {
     reply(response);
-    around.listener.answered(method, around.clock.now() - start);
+    context.listener.answered(method, context.clock.now() - start);
   };
   if (request.method == "StateChange") return state_change(request, timed);
   const auto event = event_of(request.method);
@@ -136,7 +136,7 @@ bool Session::has_room_for(int more) {
   failure_ = "the runtime tells of more than " + std::to_string(kMostSynchronized) +
              " pods and containers";
   parts_ = {};
-  around_.translator.forget_all();
+  context_.translator.forget_all();
   return false;
 }
 
@@ -144,98 +144,105 @@ bool Session::has_room_for(int more) {
 void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) {
   wire::SynchronizeRequest message;
   if (!parse(message, request.payload)) return reply(no_such_message());
-  if (stage_ != Stage::kSynchronized && parts_.empty()) around_.translator.forget_all();
+  if (stage_ != Stage::kSynchronized && parts_.empty()) context_.translator.forget_all();
   if (!has_room_for(message.pods_size() + message.containers_size())) return;
   for (const auto& pod : message.pods()) {
-    auto event = around_.translator.pod(pod, static_cast<int>(pod.pid()));
+    auto event = context_.translator.pod(pod, static_cast<int>(pod.pid()));
     if (event) parts_.push_back(std::move(*event));
   }
   for (const auto& container : message.containers()) {
-    parts_.push_back(around_.translator.container(container));
+    parts_.push_back(context_.translator.container(container));
   }
   wire::SynchronizeResponse response;
   response.set_more(message.more());
   reply({Code::kOk, {}, response.SerializeAsString()});
   if (message.more()) return;
   stage_ = Stage::kSynchronized;
-  around_.listener.connected(runtime_);
-  around_.listener.synchronized(std::exchange(parts_, {}));
+  context_.listener.connected(runtime_);
+  context_.listener.synchronized(std::exchange(parts_, {}));
 }
 
 /// How runtimes before 0.12 tell all events that cannot be answered with a change.
 void Session::state_change(const rpc::Request& request, const rpc::Reply& reply) {
   wire::StateChangeEvent message;
   if (!parse(message, request.payload)) return reply(no_such_message());
-  tell(static_cast<Event>(message.event()), {message.pod(), message.container(), nullptr}, reply);
+  handle_event(static_cast<Event>(message.event()), {message.pod(), message.container(), nullptr},
+               reply);
 }
 
 /// The calls about pods and containers all begin alike.
 void Session::named_event(Event event, const rpc::Request& request, const rpc::Reply& reply) {
   wire::UpdateContainerRequest message;
   if (!parse(message, request.payload)) return reply(no_such_message());
-  tell(event, {message.pod(), message.container(), &message.linux_resources()}, reply);
+  handle_event(event, {message.pod(), message.container(), &message.linux_resources()}, reply);
 }
 
-void Session::tell(Event event, const Subject& subject, const rpc::Reply& reply) {
+void Session::handle_event(Event event, const Subject& subject, const rpc::Reply& reply) {
+  const EventRule* rule = rule_of(event);
+  // An event of a later NRI is answered, too.
+  if (rule == nullptr || rule->moment == Moment::kIgnored) return reply(done());
   const auto& [pod, container, resources] = subject;
-  Translator& translator = around_.translator;
-  Listener& listener = around_.listener;
-  std::vector<policy::ledger::Event> events;
-  const auto add_pod = [&] {
-    const bool afresh = event == Event::kCreateContainer;
-    auto seen = translator.pod(pod, pid_of(pod, container), afresh);
-    if (seen) events.push_back(std::move(*seen));
-  };
-  const auto after = [&] {
-    reply(done());
-    listener.after(events, pod.id());
-  };
-  switch (event) {
-    case Event::kRunPodSandbox:
-      add_pod();
-      listener.before(events);
-      return after();
-    case Event::kCreateContainer:
-      add_pod();
-      events.push_back(translator.container(container));
+  const auto events = reports_of(*rule, subject);
+  Listener& listener = context_.listener;
+  switch (rule->moment) {
+    case Moment::kIgnored:
+      return;
+    case Moment::kCreating:
       return reply(adjusted(listener.creating(
-          events, {pod.id(), container.id(), translator.wants_environment(pod)})));
-    case Event::kStartContainer:
-      add_pod();
-      events.push_back(translator.container(container));
+          events, {pod.id(), container.id(), context_.translator.wants_environment(pod)})));
+    case Moment::kStarting:
       return listener.starting(events, pod.id(), container.id(), [reply] { reply(done()); });
-    case Event::kUpdateContainer:
-      add_pod();
-      events.push_back(resources == nullptr ? translator.container(container)
-                                            : translator.updated(container, *resources));
+    case Moment::kBefore:
       listener.before(events);
       return reply(done());
-    case Event::kPostCreateContainer:
-    case Event::kPostStartContainer:
-    case Event::kPostUpdateContainer:
-      add_pod();
-      events.push_back(translator.container(container));
-      return after();
-    case Event::kPostUpdatePodSandbox:
-      add_pod();
-      return after();
-    case Event::kStopContainer:
-      events.push_back({policy::ledger::Source::kNri,
-                        policy::ledger::ContainerExited{pod.id(), container.id()}});
-      return after();
-    case Event::kRemoveContainer:
-      events.push_back(
-          {policy::ledger::Source::kNri, policy::ledger::ContainerGone{pod.id(), container.id()}});
-      return after();
-    case Event::kRemovePodSandbox:
-      translator.forget(pod.id());
-      events.push_back({policy::ledger::Source::kNri, policy::ledger::PodGone{pod.id()}});
-      return after();
-    case Event::kUpdatePodSandbox:
-    case Event::kStopPodSandbox:
-      return reply(done());
+    case Moment::kBeforeAndAfter:
+      listener.before(events);
+      break;
+    case Moment::kAfter:
+      break;
   }
-  reply(done());  // an event of a later NRI
+  reply(done());
+  listener.after(events, pod.id());
+}
+
+std::vector<policy::ledger::Event> Session::reports_of(const EventRule& rule,
+                                                       const Subject& subject) {
+  const auto& [pod, container, resources] = subject;
+  std::vector<policy::ledger::Event> events;
+  if (rule.pod) {
+    const bool afresh = rule.moment == Moment::kCreating;
+    auto seen = context_.translator.pod(pod, pid_of(pod, container), afresh);
+    if (seen) events.push_back(std::move(*seen));
+  }
+  if (auto report = container_report(rule.container, subject)) {
+    events.push_back(std::move(*report));
+  }
+  return events;
+}
+
+std::optional<policy::ledger::Event> Session::container_report(Reported reported,
+                                                               const Subject& subject) {
+  const auto& [pod, container, resources] = subject;
+  Translator& translator = context_.translator;
+  switch (reported) {
+    case Reported::kNothing:
+      break;
+    case Reported::kSpec:
+      return translator.container(container);
+    case Reported::kUpdate:
+      return resources == nullptr ? translator.container(container)
+                                  : translator.updated(container, *resources);
+    case Reported::kExited:
+      return policy::ledger::Event{policy::ledger::Source::kNri,
+                                   policy::ledger::ContainerExited{pod.id(), container.id()}};
+    case Reported::kRemoved:
+      return policy::ledger::Event{policy::ledger::Source::kNri,
+                                   policy::ledger::ContainerGone{pod.id(), container.id()}};
+    case Reported::kPodRemoved:
+      translator.forget(pod.id());
+      return policy::ledger::Event{policy::ledger::Source::kNri, policy::ledger::PodGone{pod.id()}};
+  }
+  return std::nullopt;
 }
 
 }  // namespace ka::nri

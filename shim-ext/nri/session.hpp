@@ -8,6 +8,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,7 @@ struct Identity {
 };
 
 /// What a session works with; all of it outlives the session.
-struct Surroundings {
+struct SessionContext {
   boost::asio::io_context& io;
   Translator& translator;
   Listener& listener;
@@ -44,7 +45,7 @@ class Session {
   enum class Stage { kRegistering, kRegistered, kConfigured, kSynchronized, kFailed };
 
   /// Registers at once. `basic_events`: subscribe only to what every version of NRI knows.
-  Session(Surroundings surroundings, const Identity& identity, bool basic_events, rpc::Send send);
+  Session(SessionContext context, const Identity& identity, bool basic_events, rpc::Send send);
 
   /// False: the peer does not speak NRI, the connection is of no use any more.
   bool receive(std::string_view bytes);
@@ -63,9 +64,11 @@ class Session {
   void synchronize(const rpc::Request& request, const rpc::Reply& reply);
   void state_change(const rpc::Request& request, const rpc::Reply& reply);
   void named_event(Event event, const rpc::Request& request, const rpc::Reply& reply);
-  void tell(Event event, const Subject& subject, const rpc::Reply& reply);
+  void handle_event(Event event, const Subject& subject, const rpc::Reply& reply);
+  std::vector<policy::ledger::Event> reports_of(const EventRule& rule, const Subject& subject);
+  std::optional<policy::ledger::Event> container_report(Reported reported, const Subject& subject);
 
-  Surroundings around_;
+  SessionContext context_;
   bool basic_events_;
   Stage stage_ = Stage::kRegistering;
   std::string failure_;

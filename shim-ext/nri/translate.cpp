@@ -12,20 +12,18 @@ namespace {
 
 constexpr int kStopped = 4;  ///< CONTAINER_STOPPED in api.proto
 
-/// Takes over a list of ids that says something and makes sense.
+/// Absent where the list is empty or makes no sense.
 template <typename Tag>
-void take(policy::IdSet<Tag>& known, const std::string& told, const std::string& container,
-          const log::Log& log) {
-  if (told.empty()) return;
-  auto parsed = policy::parse_list<Tag>(told);
-  if (parsed && !told.ends_with('\n')) {
-    known = std::move(*parsed);
-  } else {
-    log.warning("the runtime tells a list that cannot be read",
-                {{"container", base::printable(container)},
-                 {"list", base::printable(told)},
-                 {"reason", parsed ? "it ends in a newline" : parsed.error().reason}});
-  }
+std::optional<policy::IdSet<Tag>> read_list(const std::string& list, const std::string& container,
+                                            const log::Log& log) {
+  if (list.empty()) return std::nullopt;
+  auto parsed = policy::parse_list<Tag>(list);
+  if (parsed && !list.ends_with('\n')) return std::move(*parsed);
+  log.warning("the runtime tells a list that cannot be read",
+              {{"container", base::printable(container)},
+               {"list", base::printable(list)},
+               {"reason", parsed ? "it ends in a newline" : parsed.error().reason}});
+  return std::nullopt;
 }
 
 /// The domain that a pod says it is; nothing where no domain can be called so.
@@ -38,25 +36,24 @@ std::string domain_wish(const proto::nri::PodSandbox& pod) {
 
 /// A pod's own process is the VMM or the runtime's pause program; what a container runs is its
 /// owner's choice, and so is all that a runtime without VMs starts.
-Of of(const proto::nri::PodSandbox& pod) {
+Origin origin_of(const proto::nri::PodSandbox& pod) {
   const std::string& handler = pod.runtime_handler();
   const bool has_vms = handler != "runc" && handler != "crun";
-  return pod.pid() != 0 && has_vms ? Of::kPod : Of::kContainer;
+  return pod.pid() != 0 && has_vms ? Origin::kPod : Origin::kContainer;
 }
 
 }  // namespace
 
-Translator::Translator(Look look, Known known, const log::Log& log)
-    : look_(std::move(look)), known_(std::move(known)), log_(log) {}
+Translator::Translator(Probe probe, const log::Log& log) : probe_(std::move(probe)), log_(log) {}
 
 /// Looks once at a process, or `afresh`; while that cannot be done, it is tried again. True when
 /// the answer is new.
-bool Translator::judge(Verdict& verdict, int pid, bool afresh) const {
-  if (pid <= 0 || verdict.process.is_vmm || (verdict.pid == pid && !afresh)) return false;
-  const auto process = look_(pid, verdict.of);
+bool Translator::probe(Pod& known, int pid, bool afresh) const {
+  if (pid <= 0 || known.process.is_vmm || (known.pid == pid && !afresh)) return false;
+  const auto process = probe_(pid, known.origin);
   if (!process) return false;
-  const bool is_new = std::exchange(verdict.pid, pid) != pid || process->is_vmm;
-  verdict.process = *process;
+  const bool is_new = std::exchange(known.pid, pid) != pid || process->is_vmm;
+  known.process = *process;
   return is_new;
 }
 
@@ -70,12 +67,12 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
     return std::nullopt;
   }
   const auto [entry, added] = pods_.try_emplace(pod.id());
-  Verdict& verdict = entry->second;
-  verdict.is_pods_own = pod.pid() != 0;
-  verdict.of = of(pod);
-  const bool judged = judge(verdict, pid, afresh);
-  if (!added && !judged && verdict.uid == pod.uid()) return std::nullopt;
-  verdict.uid = pod.uid();
+  Pod& known = entry->second;
+  known.is_pods_own = pod.pid() != 0;
+  known.origin = origin_of(pod);
+  const bool probed = probe(known, pid, afresh);
+  if (!added && !probed && known.uid == pod.uid()) return std::nullopt;
+  known.uid = pod.uid();
   policy::ledger::PodSeen seen;
   seen.id = pod.id();
   seen.pod_uid = base::printable(pod.uid());
@@ -83,52 +80,44 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
       base::printable(pod.namespace_().empty() ? pod.name() : pod.namespace_() + '/' + pod.name());
   seen.handler = base::printable(pod.runtime_handler());
   seen.domain_wish = domain_wish(pod);
-  if (verdict.process.is_vmm) seen.vmm = verdict.process.id;
+  if (known.process.is_vmm) seen.vmm = known.process.id;
   return policy::ledger::Event{policy::ledger::Source::kNri, std::move(seen)};
 }
 
 policy::ledger::Event Translator::container(const proto::nri::Container& container) const {
-  policy::ContainerFacts facts;
-  facts.id = container.id();
-  if (const auto known = known_(container.pod_sandbox_id(), container.id())) {
-    facts.cpus = known->cpus;
-    facts.mems = known->mems;
-  }
-  read(container.linux().resources(), facts);
-  return seen(container, std::move(facts));
+  return {policy::ledger::Source::kNri, seen(container, whole(container))};
 }
 
 policy::ledger::Event Translator::updated(const proto::nri::Container& container,
                                           const proto::nri::LinuxResources& resources) const {
-  policy::ContainerFacts facts;
-  facts.id = container.id();
-  if (const auto known = known_(container.pod_sandbox_id(), container.id())) {
-    facts = *known;
-  } else {
-    read(container.linux().resources(), facts);
-  }
-  read(resources, facts);
-  return seen(container, std::move(facts));
+  auto update = seen(container, changes(resources, container.id()));
+  update.before = whole(container);
+  return {policy::ledger::Source::kNri, std::move(update)};
 }
 
-policy::ledger::Event Translator::seen(const proto::nri::Container& container,
-                                       policy::ContainerFacts facts) const {
-  facts.name = base::printable(container.name());
-  facts.exclusive = false;  // for the ledger to decide
-  facts.exited = container.state() == kStopped;
-  return {
-      policy::ledger::Source::kNri,
-      policy::ledger::ContainerSeen{container.pod_sandbox_id(), std::move(facts), std::nullopt}};
+policy::ledger::ContainerSeen Translator::seen(const proto::nri::Container& container,
+                                               policy::ledger::ContainerSpec spec) const {
+  spec.name = base::printable(container.name());
+  spec.exited = container.state() == kStopped;
+  return {.sandbox = container.pod_sandbox_id(), .id = container.id(), .spec = std::move(spec)};
 }
 
-void Translator::read(const proto::nri::LinuxResources& resources,
-                      policy::ContainerFacts& facts) const {
+policy::ledger::ContainerSpec Translator::whole(const proto::nri::Container& container) const {
+  auto spec = changes(container.linux().resources(), container.id());
+  spec.quota = spec.quota.value_or(0);
+  spec.period = spec.period.value_or(0);
+  return spec;
+}
+
+policy::ledger::ContainerSpec Translator::changes(const proto::nri::LinuxResources& resources,
+                                                  const std::string& container) const {
   const auto& cpu = resources.cpu();
-  take(facts.cpus, cpu.cpus(), facts.id, log_);
-  take(facts.mems, cpu.mems(), facts.id, log_);
-  // The CRI's 0 is "not told": runtimes leave such a value as it is.
-  if (cpu.quota().value() != 0) facts.quota = cpu.quota().value();
-  if (cpu.period().value() != 0) facts.period = static_cast<std::int64_t>(cpu.period().value());
+  policy::ledger::ContainerSpec spec;
+  spec.cpus = read_list<policy::CpuTag>(cpu.cpus(), container, log_);
+  spec.mems = read_list<policy::NodeTag>(cpu.mems(), container, log_);
+  if (cpu.quota().value() != 0) spec.quota = cpu.quota().value();
+  if (cpu.period().value() != 0) spec.period = static_cast<std::int64_t>(cpu.period().value());
+  return spec;
 }
 
 std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& pod) const {
@@ -141,12 +130,11 @@ std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& 
   return std::nullopt;
 }
 
-std::vector<policy::ledger::Event> Translator::look_again() {
+std::vector<policy::ledger::Event> Translator::poll() {
   std::vector<policy::ledger::Event> events;
-  for (auto& [id, verdict] : pods_) {
-    if (verdict.process.is_vmm || !verdict.is_pods_own || verdict.pid == 0) continue;
-    if (auto news = look_again(id, verdict))
-      events.push_back({policy::ledger::Source::kNri, *news});
+  for (auto& [id, known] : pods_) {
+    if (known.process.is_vmm || !known.is_pods_own || known.pid == 0) continue;
+    if (auto news = poll(id, known)) events.push_back({policy::ledger::Source::kNri, *news});
   }
   for (const policy::ledger::Event& event : events) {
     if (const auto* gone = std::get_if<policy::ledger::PodGone>(&event.body)) forget(gone->id);
@@ -154,16 +142,15 @@ std::vector<policy::ledger::Event> Translator::look_again() {
   return events;
 }
 
-std::optional<policy::ledger::EventBody> Translator::look_again(const std::string& id,
-                                                                Verdict& verdict) const {
-  const auto process = look_(verdict.pid, verdict.of);
+std::optional<policy::ledger::EventBody> Translator::poll(const std::string& id, Pod& known) const {
+  const auto process = probe_(known.pid, known.origin);
   if (!process && process.error().code != base::ErrorCode::kGone) return std::nullopt;
-  if (!process || process->id != verdict.process.id) return policy::ledger::PodGone{id};
+  if (!process || process->id != known.process.id) return policy::ledger::PodGone{id};
   if (!process->is_vmm) return std::nullopt;
-  verdict.process = *process;
+  known.process = *process;
   policy::ledger::PodSeen seen;
   seen.id = id;
-  seen.vmm = verdict.process.id;
+  seen.vmm = known.process.id;
   return seen;
 }
 

@@ -29,24 +29,20 @@ struct Process {
 };
 
 /// Whose process the runtime names.
-enum class Of {
+enum class Origin {
   kPod,        ///< the pod's own
   kContainer,  ///< one of its containers', or of a runtime that is known to run no VMs
 };
 
-/// Looks at a process; kGone when there is none.
-using Look = std::function<base::Result<Process>(int pid, Of of)>;
-
-/// What is known of a container so far.
-using Known =
-    std::function<std::optional<policy::ContainerFacts>(std::string_view, std::string_view)>;
+/// Probes a process; kGone when there is none.
+using Probe = std::function<base::Result<Process>(int pid, Origin origin)>;
 
 /// Tells VM sandboxes from other pods by the process that the runtime names, and remembers the
 /// answer: the handler's name alone says nothing.
 class Translator {
  public:
   /// `log` must outlive it.
-  Translator(Look look, Known known, const log::Log& log);
+  Translator(Probe probe, const log::Log& log);
 
   /// A pod, with its VMM where it has one. A pod that has just been told in the same words yields
   /// nothing. `pid` is the pod's, or where the runtime does not tell it a container's: Kata's
@@ -55,10 +51,10 @@ class Translator {
   std::optional<policy::ledger::Event> pod(const proto::nri::PodSandbox& pod, int pid,
                                            bool afresh = false);
 
-  /// A container's spec. An empty set of CPUs or nodes means "unchanged": what is known stays.
+  /// A container's spec. An empty set of CPUs or nodes means "unchanged": it is not reported.
   policy::ledger::Event container(const proto::nri::Container& container) const;
 
-  /// The spec that an update makes: what is known, or else the old spec, with the new values in it.
+  /// An update: only what it changes. A value of 0 is how the CRI leaves one as it is.
   policy::ledger::Event updated(const proto::nri::Container& container,
                                 const proto::nri::LinuxResources& resources) const;
 
@@ -66,34 +62,34 @@ class Translator {
   /// understood.
   std::optional<bool> wants_environment(const proto::nri::PodSandbox& pod) const;
 
-  /// Looks again at the processes of pods that are no VM sandboxes: one that ended without a word
+  /// Probes the processes of pods that are no VM sandboxes: one that ended without a word
   /// ends its pod (a runtime does not tell of the end of pods that are older than its last
   /// restart), one that has become a VMM makes it a sandbox. What nobody told of is in the answer.
-  std::vector<policy::ledger::Event> look_again();
+  std::vector<policy::ledger::Event> poll();
 
   void forget(const std::string& pod);
   void forget_all();
 
  private:
-  struct Verdict {
+  struct Pod {
     int pid = 0;  ///< as the runtime named it
     Process process;
     bool is_pods_own = false;  ///< not that of one of its containers
-    Of of = Of::kContainer;
+    Origin origin = Origin::kContainer;
     std::string uid;
   };
 
-  bool judge(Verdict& verdict, int pid, bool afresh) const;
-  std::optional<policy::ledger::EventBody> look_again(const std::string& id,
-                                                      Verdict& verdict) const;
-  policy::ledger::Event seen(const proto::nri::Container& container,
-                             policy::ContainerFacts facts) const;
-  void read(const proto::nri::LinuxResources& resources, policy::ContainerFacts& facts) const;
+  bool probe(Pod& known, int pid, bool afresh) const;
+  std::optional<policy::ledger::EventBody> poll(const std::string& id, Pod& known) const;
+  policy::ledger::ContainerSeen seen(const proto::nri::Container& container,
+                                     policy::ledger::ContainerSpec spec) const;
+  policy::ledger::ContainerSpec whole(const proto::nri::Container& container) const;
+  policy::ledger::ContainerSpec changes(const proto::nri::LinuxResources& resources,
+                                        const std::string& container) const;
 
-  Look look_;
-  Known known_;
+  Probe probe_;
   const log::Log& log_;
-  std::map<std::string, Verdict> pods_;
+  std::map<std::string, Pod> pods_;
 };
 
 }  // namespace ka::nri

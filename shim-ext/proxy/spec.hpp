@@ -42,6 +42,9 @@ base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::str
 
 /// `now` with what an Update says. What it leaves out, or leaves empty, stays: runc and Kata take
 /// an empty cpuset for "unchanged". kInvalid: this is no such JSON.
+///
+/// The proxy merges itself, and reports whole specs: an Update that the shim refuses is taken back
+/// by the spec of before, and while the daemon is away only a container's last report is kept.
 base::Result<Resources> updated(Resources now, std::string_view json);
 
 }  // namespace ka::proxy

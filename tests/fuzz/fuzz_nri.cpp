@@ -17,9 +17,6 @@ class Nobody final : public nri::Listener {
   void before(const std::vector<policy::ledger::Event>&) override {}
   void after(const std::vector<policy::ledger::Event>&, const std::string&) override {}
   void synchronized(const std::vector<policy::ledger::Event>&) override {}
-  std::optional<policy::ContainerFacts> known(std::string_view, std::string_view) const override {
-    return std::nullopt;
-  }
   void answered(std::string_view, std::chrono::nanoseconds) override {}
   void connected(const std::string&) override {}
   void disconnected(const std::string&) override {}
@@ -35,8 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   boost::asio::io_context io;
   Nobody nobody;
   nri::Translator translator(
-      [](int, nri::Of) -> base::Result<nri::Process> { return nri::Process{.is_vmm = true}; },
-      [](std::string_view, std::string_view) { return std::nullopt; }, log);
+      [](int, nri::Origin) -> base::Result<nri::Process> { return nri::Process{.is_vmm = true}; },
+      log);
   nri::Session session({io, translator, nobody, log, clock}, {}, false, [](const std::string&) {});
   if (session.receive(bytes.substr(0, size / 2))) (void)session.receive(bytes.substr(size / 2));
   io.run();

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "shim-ext/watch/persist.hpp"
+#include "shim-ext/kata/persist.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  (void)ka::watch::parse_persist({reinterpret_cast<const char*>(data), size}, "s1");
+  (void)ka::kata::parse_persist({reinterpret_cast<const char*>(data), size}, "s1");
   return 0;
 }

@@ -40,7 +40,11 @@ Event any_container() {
                                         Source::kPersist, Source::kCgroup});
   std::optional<bool> told;
   if (any(5) == 0) told = any(2) == 0;
-  return {source, ContainerSeen{one_of(kIds), facts, told}};
+  ContainerSeen seen = whole_report(one_of(kIds), facts, told);
+  if (any(4) == 0) seen.spec.cpus.reset();
+  if (any(4) == 0) seen.spec.quota.reset();
+  if (any(4) == 0) seen.spec.exited.reset();
+  return {source, std::move(seen)};
 }
 
 Event any_kubelet_state() {
@@ -234,7 +238,7 @@ ContainerFacts as_seen_by(Source source, ContainerFacts facts) {
 void report(Ledger& ledger, const Truth::Pod& pod, Source source) {
   ledger.apply({source, PodSeen{.id = pod.id, .pod_uid = pod.uid}});
   for (const ContainerFacts& facts : pod.containers) {
-    ledger.apply({source, ContainerSeen{pod.id, as_seen_by(source, facts), std::nullopt}});
+    ledger.apply({source, whole_report(pod.id, as_seen_by(source, facts))});
   }
 }
 
@@ -276,5 +280,51 @@ TEST_CASE("the same facts give the same owners, whoever reports them and in whic
         RC_ASSERT(same);
       }
     }
+  });
+}
+
+namespace {
+
+ContainerSpec any_spec() {
+  ContainerSpec spec;
+  spec.name = one_of(kNames);
+  if (any(2) == 0) spec.cpus = one_of(kSets);
+  if (any(2) == 0) spec.mems = NodeSet{any(3)};
+  if (any(2) == 0) spec.quota = any(3) * 100000;
+  if (any(2) == 0) spec.period = 100000 + any(2);
+  if (any(3) == 0) spec.exited = any(2) == 0;
+  return spec;
+}
+
+/// The last value that any of the reports has, or else what was so without them.
+template <typename T>
+T last_of(const std::vector<ContainerSpec>& specs, std::optional<T> ContainerSpec::* field,
+          T otherwise) {
+  for (const ContainerSpec& spec : specs) otherwise = (spec.*field).value_or(otherwise);
+  return otherwise;
+}
+
+}  // namespace
+
+TEST_CASE("a container has of each value what was reported last, and what none reports stays") {
+  property::holds("reports that leave things out", [] {
+    Ledger ledger;
+    std::vector<ContainerSpec> specs{any_spec()};  // what it had before the first report
+    const ContainerSpec before = specs.front();
+    for (int i = 1 + any(8); i > 0; --i) {
+      ContainerSeen seen{.sandbox = "a", .id = "c", .spec = any_spec()};
+      seen.before = specs.size() == 1 ? before : any_spec();
+      specs.push_back(seen.spec);
+      ledger.apply({one_of<Source>({Source::kNri, Source::kApi, Source::kPersist}), seen});
+    }
+    const ContainerFacts& facts = ledger.find("a")->containers.at("c").facts;
+    RC_ASSERT(facts.cpus == last_of(specs, &ContainerSpec::cpus, CpuSet{}));
+    RC_ASSERT(facts.mems == last_of(specs, &ContainerSpec::mems, NodeSet{}));
+    RC_ASSERT(facts.quota == last_of(specs, &ContainerSpec::quota, std::int64_t{0}));
+    RC_ASSERT(facts.period == last_of(specs, &ContainerSpec::period, std::int64_t{0}));
+    RC_ASSERT(facts.exited == last_of(specs, &ContainerSpec::exited, false));
+    std::string name;
+    for (const ContainerSpec& spec : specs) name = spec.name.empty() ? name : spec.name;
+    RC_ASSERT(facts.name == name);
   });
 }

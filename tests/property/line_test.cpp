@@ -116,8 +116,8 @@ struct ManagedNode : EngineScene {
     if (is_vm && !all.empty()) cpusets.make("pods/" + step.pod, all);
     if (!step.cpus.empty()) {
       engine().handle({policy::ledger::Source::kApi,
-                       policy::ledger::ContainerSeen{
-                           step.pod, {.id = step.container, .cpus = step.cpus}, step.exclusive}});
+                       policy::ledger::whole_report(
+                           step.pod, {.id = step.container, .cpus = step.cpus}, step.exclusive)});
     } else {
       engine().handle(
           {policy::ledger::Source::kApi, policy::ledger::ContainerGone{step.pod, step.container}});

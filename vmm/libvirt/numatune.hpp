@@ -5,19 +5,13 @@
 
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
+#include "policy/plan/domains.hpp"
 #include "vmm/libvirt/library.hpp"
 #include "vmm/libvirt/pins.hpp"
 
 namespace ka::libvirt {
 
-/// Where a domain's memory is to be.
-struct MemoryOrder {
-  policy::NodeSet nodes;
-  /// The memory lies there: what libvirt allows may shrink to these nodes. Before, it only grows.
-  bool arrived = false;
-
-  bool operator==(const MemoryOrder&) const = default;
-};
+using MemoryOrder = policy::plan::DomainMemory;
 
 /// One domain's nodes. Calls block; the connection must outlive it.
 class Numatune {

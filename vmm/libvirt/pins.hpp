@@ -8,18 +8,12 @@
 
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
+#include "policy/plan/domains.hpp"
 #include "vmm/libvirt/library.hpp"
 
 namespace ka::libvirt {
 
-/// CPUs by libvirt's numbers. What is not named is left as it is.
-struct Pins {
-  std::map<int, policy::CpuSet> vcpus;
-  policy::CpuSet emulator;  ///< empty: left as it is
-  std::map<int, policy::CpuSet> iothreads;
-
-  bool operator==(const Pins&) const = default;
-};
+using Pins = policy::plan::DomainPins;
 
 /// The domain itself, or what it will be when it is started the next time.
 enum class Scope { kLive, kConfig };

@@ -24,7 +24,14 @@ void Told::hear(const policy::ledger::Event& event) {
     pod.unsure = false;
   } else if (const auto* container = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
     retold_.insert(container->sandbox);
-    pods_[container->sandbox].containers[container->container.id] = {container->container, {}};
+    ToldContainer& known = pods_[container->sandbox].containers[container->id];
+    known.owned_before.reset();
+    known.facts.id = container->id;
+    if (!container->spec.name.empty()) known.facts.name = container->spec.name;
+    known.facts.cpus = container->spec.cpus.value_or(known.facts.cpus);
+    known.facts.quota = container->spec.quota.value_or(known.facts.quota);
+    known.facts.period = container->spec.period.value_or(known.facts.period);
+    known.facts.exited = container->spec.exited.value_or(known.facts.exited);
   } else if (const auto* exited = std::get_if<policy::ledger::ContainerExited>(&event.body)) {
     const auto pod = pods_.find(exited->sandbox);
     if (pod == pods_.end()) return;

@@ -106,7 +106,7 @@ policy::ledger::Event World::seen(const Pod& pod, const Container& container) co
   facts.period = kPeriod;
   facts.quota = container.owns ? kPeriod * container.cpus.size() : -1;
   facts.exited = container.exited;
-  return {runtime_, policy::ledger::ContainerSeen{pod.id, std::move(facts), {}}};
+  return {runtime_, policy::ledger::whole_report(pod.id, std::move(facts))};
 }
 
 std::vector<policy::ledger::Event> World::all() const {

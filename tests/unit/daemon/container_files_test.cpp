@@ -50,7 +50,7 @@ struct Scene : tests::EngineScene {
     return base::read_file(file(container).parent_path() / "environment").value();
   }
   nri::Adjustment create(const std::string& container, std::optional<bool> asked = std::nullopt) {
-    return files->equip({"s1", container, asked});
+    return files->adjust({"s1", container, asked});
   }
   bool is_told(std::optional<bool> asked = std::nullopt) {
     const auto adjustment = create("app", asked);
@@ -179,7 +179,7 @@ TEST_CASE("nobody is told who is not to be, or of whom nothing can be known") {
   SECTION("it is no container of a VM") {
     Scene scene;
     CHECK(scene.create("another").mounts.empty());
-    CHECK(scene.files->equip({"s2", "app", true}).mounts.empty());
+    CHECK(scene.files->adjust({"s2", "app", true}).mounts.empty());
     CHECK_FALSE(scene.container("s1", "../app", {}, false));
     CHECK(scene.create("../app").mounts.empty());
   }
@@ -218,7 +218,7 @@ TEST_CASE("files go with their containers, and stay while these may run") {
     scene.files.reset();
     gone(policy::ledger::Source::kNri);
     scene.begin();
-    scene.files->sweep();
+    scene.files->forget_gone();
     CHECK_FALSE(fs::exists(scene.file("app").parent_path()));
     CHECK(fs::exists(scene.file("log")));
   }

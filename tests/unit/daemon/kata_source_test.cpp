@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kata's folders, the engine and the masks that come of it, without a container runtime.
-#include "affinity/daemon/kata_source.hpp"
+#include "shim-ext/kata/kata_source.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <fstream>
 #include <set>
 
+#include "affinity/daemon/engine_node.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/engine/scene.hpp"
 
 using namespace ka;
 using policy::CpuSet;
+using source::Notice;
+using Runtime = kata::KataSource::Runtime;
 
 namespace {
 
@@ -18,9 +21,9 @@ constexpr int kShim = 100, kVmm = 200;
 constexpr const char* kUid = "0a1b2c3d-0000-4000-8000-00000000000f";
 
 struct Scene : tests::EngineScene {
-  Scene()
-      : source(io, engine(), board(), {node.proc(), node.debugfs(), node.cgroup()},
-               {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"}, log) {
+  explicit Scene(Runtime runtime = Runtime::kReports)
+      : source(io, engine_node, {node.proc(), node.debugfs(), node.cgroup()},
+               {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"}, runtime, log) {
     source.refresh();
   }
 
@@ -71,8 +74,7 @@ struct Scene : tests::EngineScene {
     facts.cpus = cpus;
     engine().handle({policy::ledger::Source::kNri,
                      policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm)}});
-    engine().handle(
-        {policy::ledger::Source::kNri, policy::ledger::ContainerSeen{"s1", facts, std::nullopt}});
+    engine().handle({policy::ledger::Source::kNri, policy::ledger::whole_report("s1", facts)});
   }
 
   void settle() {
@@ -85,7 +87,8 @@ struct Scene : tests::EngineScene {
   tests::TempDir dir;
   log::Log log{log::Level::kWarning, log_lines};
   boost::asio::io_context io;
-  daemon::KataSource source;
+  daemon::EngineNode engine_node{engine(), board(), clock};
+  kata::KataSource source;
 };
 
 }  // namespace
@@ -138,11 +141,11 @@ TEST_CASE("of runtime-rs the mask is followed, and is owned when the pod's claim
   CHECK(scene.engine().ledger().exclusive() == CpuSet{2, 3});
   CHECK(scene.text(policy::ledger::Source::kCgroup).starts_with("1 sandbox of Kata's runtime-rs"));
   scene.write_mask(CpuSet{6});
-  scene.source.follow_masks();
+  scene.source.notify(Notice::kCgroupWritten);
   CHECK(scene.engine().view("s1")->plan.mask == CpuSet{6});
 
   REQUIRE(scene.container("s1", "c1", CpuSet{6}, false));
-  scene.source.follow_masks();
+  scene.source.notify(Notice::kCgroupWritten);
   const auto containers = scene.engine().view("s1")->pod.containers;
   CHECK((containers.size() == 1 && containers.contains("c1")));
 }
@@ -156,39 +159,49 @@ TEST_CASE("a mask goes when the container runtime tells of the containers") {
   scene.write_mask(CpuSet{2, 3});
   scene.settle();
   REQUIRE(scene.engine().view("s1")->pod.containers.contains("sandbox-mask"));
-  scene.source.rest(true);
+  scene.source.notify(Notice::kRuntimeConnected);
   scene.by_runtime(CpuSet{2, 3});
-  scene.source.follow_masks();
+  scene.source.notify(Notice::kCgroupWritten);
   const auto containers = scene.engine().view("s1")->pod.containers;
   CHECK((containers.size() == 1 && containers.contains("c1")));
 }
 
-TEST_CASE("what a runtime told that tells no more is given up once the mask is another one") {
+namespace {
+
+bool has(Scene& scene, const char* container, const CpuSet& mask) {
+  const auto view = scene.engine().view("s1");
+  return view->pod.containers.size() == 1 && view->pod.containers.contains(container) &&
+         view->plan.mask == mask;
+}
+
+}  // namespace
+
+TEST_CASE("what a runtime reported that may come back counts, whatever the mask") {
   Scene scene;
   scene.start_vmm();
   scene.by_runtime(CpuSet{2, 3});
-  const auto has = [&](const char* container, const CpuSet& mask) {
-    const auto view = scene.engine().view("s1");
-    return view->pod.containers.size() == 1 && view->pod.containers.contains(container) &&
-           view->plan.mask == mask;
-  };
   scene.write_mask(CpuSet{6});
-  scene.source.follow_masks();
-  CHECK(has("c1", CpuSet{2, 3}));  // it may come back
+  scene.source.notify(Notice::kCgroupWritten);
+  CHECK(has(scene, "c1", CpuSet{2, 3}));
+}
+
+TEST_CASE("without a runtime, what one reported once is given up when the mask is another one") {
+  Scene scene(Runtime::kNone);
+  scene.start_vmm();
+  scene.by_runtime(CpuSet{2, 3});
   scene.write_mask(CpuSet{2, 3});
-  scene.source.take_over();
-  scene.source.follow_masks();
-  CHECK(has("c1", CpuSet{2, 3}));
+  scene.source.notify(Notice::kCgroupWritten);
+  CHECK(has(scene, "c1", CpuSet{2, 3}));
   for (const CpuSet& mask : {CpuSet{6}, CpuSet{4, 5}}) {
     scene.write_mask(mask);
-    scene.source.follow_masks();
-    CHECK(has("sandbox-mask", mask));
+    scene.source.notify(Notice::kCgroupWritten);
+    CHECK(has(scene, "sandbox-mask", mask));
   }
 }
 
 TEST_CASE("while the container runtime tells, a shim is narrowed and nothing else is said") {
   Scene scene;
-  scene.source.rest(true);
+  scene.source.notify(Notice::kRuntimeConnected);
   scene.admit("other", CpuSet{4, 5});
   scene.start_shim();
   scene.write_persist(CpuSet{2, 3});
@@ -202,8 +215,8 @@ TEST_CASE("while the container runtime tells, a shim is narrowed and nothing els
   pod.vmm = tests::process_id(kVmm);
   scene.engine().handle({policy::ledger::Source::kNri, pod});
   CHECK(scene.engine().ledger().find("s1")->source == policy::ledger::Source::kNri);
-  scene.source.rest(false);
-  scene.source.rest(true);
+  scene.source.notify(Notice::kRuntimeDisconnected);
+  scene.source.notify(Notice::kRuntimeConnected);
   CHECK(scene.engine().view("s1")->pod.vmm == tests::process_id(kVmm));
 }
 

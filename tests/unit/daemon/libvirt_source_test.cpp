@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which sandbox a domain is, over libvirt's own test driver, which lives in this process: a domain
 // "test" of two vCPUs, whose process is a file of the test. A domain without one runs elsewhere.
-#include "affinity/daemon/libvirt_source.hpp"
+#include "shim-ext/libvirt/libvirt_source.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <optional>
 
+#include "affinity/daemon/engine_node.hpp"
 #include "affinity/engine/views.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/engine/scene.hpp"
 
 using namespace ka;
-using policy::NodeSet;
 
 namespace {
 
@@ -21,10 +21,10 @@ constexpr const char* kUuid = "6695eb01-f6a4-8304-79aa-97f2502e193f";
 struct Scene : tests::EngineScene {
   explicit Scene(bool by_annotation, std::vector<std::string> domains = {}) {
     source.emplace(
-        io, engine(), board(), vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
-        daemon::LibvirtSource::Settings{"test:///default", std::move(domains), false,
-                                        by_annotation},
+        io, engine_node, vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
+        libvirt::LibvirtSource::Settings{"test:///default", {std::move(domains), by_annotation}},
         [this](const std::string& sandbox) { recorded.push_back(sandbox); }, log);
+    source->start();
   }
 
   void boot_domain(int pid = kVmm) {
@@ -36,7 +36,7 @@ struct Scene : tests::EngineScene {
   void wish(const std::string& pod) {
     engine().handle(
         {policy::ledger::Source::kNri, policy::ledger::PodSeen{.id = pod, .domain_wish = "test"}});
-    source->follow_soon();
+    source->notify(source::Notice::kLineRan);
   }
 
   template <typename Holds>
@@ -64,7 +64,8 @@ struct Scene : tests::EngineScene {
   log::Log log{log::Level::kWarning, log_lines};
   boost::asio::io_context io;
   std::vector<std::string> recorded;
-  std::optional<daemon::LibvirtSource> source;
+  daemon::EngineNode engine_node{engine(), board(), clock};
+  std::optional<libvirt::LibvirtSource> source;
 };
 
 }  // namespace
@@ -75,7 +76,7 @@ TEST_CASE("libvirt: a pod that is allowed to says which domain it is") {
   scene.wish("pod1");
   REQUIRE(scene.run_until([&] { return scene.vmm_of("pod1") == kVmm; }));
   REQUIRE(scene.container("pod1", "c1", {4, 5}, true));
-  scene.source->follow_soon();
+  scene.source->notify(source::Notice::kLineRan);
   CHECK(scene.run_until([&] { return !scene.recorded.empty(); }));
   CHECK(scene.recorded.front() == "pod1");
   CHECK(scene.cpus(kVmm + 10) + scene.cpus(kVmm + 11) != "0-70-7");
@@ -128,35 +129,4 @@ TEST_CASE("libvirt: a domain of another machine is refused") {
   scene.wish("pod1");
   REQUIRE(scene.run_until([&] { return scene.says("no process on this machine is the domain"); }));
   CHECK(scene.engine().sandbox_ids().empty());
-}
-
-TEST_CASE("libvirt: nodes grow until memory has arrived, and only where it is moved") {
-  tests::EngineScene scene;
-  scene.boot_vm(kVmm, 2);
-  REQUIRE(scene.add("s1", kVmm));
-  const auto order = [&] { return daemon::to_memory_order(*scene.engine().view("s1")); };
-  CHECK_FALSE(order());
-  engine::Options options = tests::at_home();
-  options.settings.move_memory = true;
-  scene.engine().configure(options);
-  REQUIRE(scene.container("s1", "c1", {4}, true));
-  const NodeSet node{0};
-  CHECK(order() == libvirt::MemoryOrder{node, false});
-
-  board::MemoryView memory;
-  memory.plan = {.verdict = policy::plan::MemoryVerdict::kInPlace, .wanted = node, .moves = {}};
-  const auto after = [&](const board::MemoryView& seen) {
-    scene.board().set_memory("s1", seen);
-    return order();
-  };
-  CHECK(after(memory) == libvirt::MemoryOrder{node, true});
-  memory.facts.bound = {{1, 4096}};  // libvirt would have the kernel move it at once
-  CHECK(after(memory) == libvirt::MemoryOrder{node, false});
-  memory.facts.bound = {{0, 4096}, {1, 0}};
-  CHECK(after(memory) == libvirt::MemoryOrder{node, true});
-  memory.moving = true;
-  CHECK(after(memory) == libvirt::MemoryOrder{node, false});
-  memory.moving = false;
-  memory.plan.verdict = policy::plan::MemoryVerdict::kDevice;
-  CHECK_FALSE(after(memory));
 }

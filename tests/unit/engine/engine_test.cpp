@@ -366,7 +366,7 @@ TEST_CASE("an event whose ids are none is not taken, whoever tells it") {
     policy::ContainerFacts facts;
     facts.id = id;
     scene.engine().handle(
-        {policy::ledger::Source::kNri, policy::ledger::ContainerSeen{"s1", facts, {}}});
+        {policy::ledger::Source::kNri, policy::ledger::whole_report("s1", facts)});
   }
   CHECK(scene.engine().ledger().pods().empty());
   CHECK(scene.log_lines.find("an event is not taken") != std::string::npos);
@@ -384,7 +384,7 @@ TEST_CASE("a sandbox has a largest number of containers") {
       policy::ContainerFacts facts;
       facts.id = "c" + std::to_string(i);
       events.push_back(
-          {policy::ledger::Source::kNri, policy::ledger::ContainerSeen{sandbox, facts, {}}});
+          {policy::ledger::Source::kNri, policy::ledger::whole_report(sandbox, facts)});
     }
     scene.engine().handle(events);
   };
@@ -408,7 +408,7 @@ TEST_CASE("a node has a largest number of containers") {
     const std::size_t sandbox = number / 64;
     return policy::ledger::Event{
         policy::ledger::Source::kNri,
-        policy::ledger::ContainerSeen{"s" + std::to_string(sandbox), facts, {}}};
+        policy::ledger::whole_report("s" + std::to_string(sandbox), facts)};
   };
   for (std::size_t i = 0; i < policy::kMaxNodeContainers; ++i) ledger.apply(event(i));
   CHECK(engine::admit(event(0), ledger));  // one that is known

@@ -160,7 +160,7 @@ TEST_CASE("an interrupt leaves CPUs that come to belong to another pod before th
   other.id = "other";
   other.cpus = {6, 7};
   scene.engine().narrow(
-      {{policy::ledger::Source::kApi, policy::ledger::ContainerSeen{"s2", other, true}}},
+      {{policy::ledger::Source::kApi, policy::ledger::whole_report("s2", other, true)}},
       std::chrono::seconds(10));
   CHECK(scene.sent(45) == "0-5");
   scene.engine().finish("s2");

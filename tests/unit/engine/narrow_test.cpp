@@ -19,7 +19,7 @@ policy::ledger::Event container(const std::string& sandbox, const std::string& i
   policy::ContainerFacts facts;
   facts.id = id;
   facts.cpus = std::move(cpus);
-  return {policy::ledger::Source::kNri, policy::ledger::ContainerSeen{sandbox, facts, exclusive}};
+  return {policy::ledger::Source::kNri, policy::ledger::whole_report(sandbox, facts, exclusive)};
 }
 
 }  // namespace

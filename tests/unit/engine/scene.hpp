@@ -104,7 +104,7 @@ class EngineScene {
     facts.id = id;
     facts.cpus = std::move(cpus);
     return engine().submit(
-        {policy::ledger::Source::kApi, policy::ledger::ContainerSeen{sandbox, facts, exclusive}});
+        {policy::ledger::Source::kApi, policy::ledger::whole_report(sandbox, facts, exclusive)});
   }
 
   base::Result<board::Outcome> remove(const std::string& sandbox) {

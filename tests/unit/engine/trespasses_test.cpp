@@ -31,7 +31,7 @@ policy::ledger::Event owner_appears(policy::ledger::Source source, CpuSet cpus) 
   policy::ContainerFacts facts;
   facts.id = "c";
   facts.cpus = std::move(cpus);
-  return {source, policy::ledger::ContainerSeen{"runc", facts, true}};
+  return {source, policy::ledger::whole_report("runc", facts, true)};
 }
 
 void boot_shared_vm(EngineScene& scene, engine::Options options = tests::at_home()) {

@@ -15,7 +15,7 @@ Event seen(const std::string& sandbox, const std::string& id, CpuSet cpus, bool 
   ContainerFacts facts;
   facts.id = id;
   facts.cpus = std::move(cpus);
-  return {Source::kApi, ContainerSeen{sandbox, facts, exclusive}};
+  return {Source::kApi, whole_report(sandbox, facts, exclusive)};
 }
 
 /// As a container runtime tells it: nothing about exclusive or shared.
@@ -26,7 +26,7 @@ Event told(const std::string& sandbox, const std::string& name, CpuSet cpus, int
   facts.cpus = std::move(cpus);
   facts.period = 100000;
   facts.quota = quota_cpus > 0 ? quota_cpus * facts.period : -1;
-  return {Source::kNri, ContainerSeen{sandbox, facts, std::nullopt}};
+  return {Source::kNri, whole_report(sandbox, facts)};
 }
 
 Event pod(const std::string& id) {
@@ -163,7 +163,7 @@ TEST_CASE("a sandbox of which only the mask is known owns it where its pod's cla
   mask.id = "sandbox-mask";
   mask.cpus = {4, 5, 6};
   ledger.apply({Source::kCgroup, PodSeen{.id = "a", .pod_uid = "uid-a"}});
-  ledger.apply({Source::kCgroup, ContainerSeen{"a", mask, std::nullopt}});
+  ledger.apply({Source::kCgroup, whole_report("a", mask)});
   const auto owns = [&] { return ledger.find("a")->containers.at("sandbox-mask").facts.exclusive; };
   ledger.apply(kubelet({{"uid-a", "app", {4, 5}}, {"uid-a", "db", {6}}}));
   CHECK(owns());
@@ -317,12 +317,55 @@ TEST_CASE("an update that does not tell a container's name leaves it its name") 
   ContainerFacts facts;
   facts.id = "c1";
   facts.name = "app";
-  ledger.apply({Source::kNri, ContainerSeen{"s1", facts, true}});
+  ledger.apply({Source::kNri, whole_report("s1", facts, true)});
   facts.name.clear();
   facts.cpus = {2, 3};
-  CHECK(ledger.apply({Source::kApi, ContainerSeen{"s1", facts, true}}).any);
+  CHECK(ledger.apply({Source::kApi, whole_report("s1", facts, true)}).any);
   CHECK(ledger.find("s1")->containers.at("c1").facts.name == "app");
-  CHECK_FALSE(ledger.apply({Source::kApi, ContainerSeen{"s1", facts, true}}).any);
+  CHECK_FALSE(ledger.apply({Source::kApi, whole_report("s1", facts, true)}).any);
+}
+
+TEST_CASE("what a report leaves out stays, whichever source reported it") {
+  Ledger ledger;
+  ContainerFacts facts{.id = "c1", .name = "app", .cpus = {2, 3}, .mems = {1}};
+  facts.quota = 200000;
+  facts.period = 100000;
+  facts.exited = true;
+  ledger.apply({Source::kPersist, whole_report("s1", facts)});
+  const auto& known = ledger.find("s1")->containers.at("c1");
+  const auto report = [&](ContainerSpec spec, ContainerSpec before = {}) {
+    return ledger
+        .apply({Source::kNri, ContainerSeen{.sandbox = "s1",
+                                            .id = "c1",
+                                            .spec = std::move(spec),
+                                            .before = std::move(before)}})
+        .any;
+  };
+  const bool was_exclusive = known.facts.exclusive;
+  CHECK_FALSE(report({}, {.cpus = CpuSet{7}, .quota = 1}));  // it is known: what it had counts not
+  CHECK(known.source == Source::kNri);
+  facts.exclusive = was_exclusive;
+  CHECK(known.facts == facts);
+  CHECK(report({.cpus = CpuSet{}}));
+  facts.cpus = {};
+  CHECK(known.facts.cpus.empty());
+  CHECK(known.facts.quota == 200000);
+  CHECK(report({.mems = NodeSet{0}, .period = 50000, .exited = false}));
+  CHECK(known.facts.mems == NodeSet{0});
+  CHECK(known.facts.period == 50000);
+  CHECK_FALSE(known.facts.exited);
+}
+
+TEST_CASE("an update of a container that is new to the ledger changes what it had before") {
+  Ledger ledger;
+  ContainerSeen update{.sandbox = "s1", .id = "c1", .spec = {.quota = 300000}};
+  update.before = {.name = "app", .cpus = CpuSet{4, 5}, .quota = 200000, .period = 100000};
+  ledger.apply({Source::kNri, update});
+  const auto& facts = ledger.find("s1")->containers.at("c1").facts;
+  CHECK(facts.cpus == CpuSet{4, 5});
+  CHECK(facts.quota == 300000);
+  CHECK(facts.period == 100000);
+  CHECK(facts.name == "app");
 }
 
 TEST_CASE("three thousand pods are no burden to an event about one") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shim-ext/watch/bundle_watch.hpp"
+#include "shim-ext/kata/bundle_watch.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <set>
@@ -10,7 +10,7 @@
 #include "tests/temp_dir.hpp"
 
 using namespace ka;
-using watch::BundleWatch;
+using kata::BundleWatch;
 using Lines = std::vector<std::string>;
 
 namespace {
@@ -23,7 +23,7 @@ std::string config(const std::string& type) {
 
 struct Scene {
   Scene()
-      : watch(io, dir.path() / "tasks", [this](const watch::Bundle& bundle, auto effort) {
+      : watch(io, dir.path() / "tasks", [this](const kata::Bundle& bundle, auto effort) {
           const bool whole_node = effort == BundleWatch::Effort::kNode;
           const std::string pod = bundle.pod_uid.empty() ? "" : ' ' + bundle.pod_name;
           if (whole_node) ++walks;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shim-ext/watch/kata_watch.hpp"
+#include "shim-ext/kata/kata_watch.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <map>
 #include <optional>
 #include <set>
 
-#include "shim-ext/watch/persist.hpp"
+#include "shim-ext/kata/persist.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -38,7 +38,7 @@ std::string words(const policy::ledger::Event& event) {
     return by + pod->id + " vm " + std::to_string(pod->vmm ? pod->vmm->pid : 0);
   }
   if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
-    return by + seen->container.id + ' ' + policy::format_list(seen->container.cpus);
+    return by + seen->id + ' ' + policy::format_list(seen->spec.cpus.value_or(CpuSet{}));
   }
   if (const auto* gone = std::get_if<policy::ledger::ContainerGone>(&event.body)) {
     return by + "gone " + gone->container;
@@ -53,7 +53,7 @@ policy::ProcessId process(int pid) { return {pid, 1}; }
 struct Scene {
   Scene()
       : watch(io, {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"},
-              {.tell =
+              {.report =
                    [this](const std::vector<policy::ledger::Event>& events) {
                      for (const auto& event : events) lines.push_back(words(event));
                    },
@@ -94,34 +94,36 @@ struct Scene {
   std::map<int, int> vmm_by_shim;
   int walks = 0;  ///< over the node, to find shims
   Lines lines;
-  watch::KataWatch watch;
+  kata::KataWatch watch;
 };
 
 }  // namespace
 
 TEST_CASE("persist.json: the sandbox, its VMM and its containers, without its own") {
-  const auto sandbox = watch::parse_persist(persist(100, container("c1", "2-3")), "s1");
+  const auto sandbox = kata::parse_persist(persist(100, container("c1", "2-3")), "s1");
   REQUIRE(sandbox);
   CHECK(sandbox->pod.pod_uid == "u1");
   CHECK(sandbox->pod.pod_name == "shop/cart");
   CHECK(sandbox->vmm_pid == 100);
   REQUIRE(sandbox->containers.size() == 1);
-  const policy::ContainerFacts& facts = sandbox->containers[0];
-  CHECK(facts.id == "c1");
-  CHECK(facts.name == "app");
-  CHECK(facts.cpus == CpuSet{2, 3});
-  CHECK(facts.mems == policy::NodeSet{1});
-  CHECK(facts.quota == 200000);
-  CHECK(facts.period == 100000);
+  const policy::ledger::ContainerSeen& seen = sandbox->containers[0];
+  CHECK(seen.sandbox == "s1");
+  CHECK(seen.id == "c1");
+  CHECK(seen.spec.name == "app");
+  CHECK(seen.spec.cpus == CpuSet{2, 3});
+  CHECK(seen.spec.mems == policy::NodeSet{1});
+  CHECK(seen.spec.quota == 200000);
+  CHECK(seen.spec.period == 100000);
+  CHECK_FALSE(seen.spec.exited);  // the file does not have it
 }
 
 TEST_CASE("persist.json: every part of it is refused, and so is a list that cannot be read") {
   const std::string whole = persist(100, container("c1", "2-3"));
   for (std::size_t size = 0; size + 2 < whole.size(); ++size) {
-    CHECK_FALSE(watch::parse_persist(whole.substr(0, size), "s1"));
+    CHECK_FALSE(kata::parse_persist(whole.substr(0, size), "s1"));
   }
-  CHECK_FALSE(watch::parse_persist(persist(100, container("c1", "3-2")), "s1"));
-  CHECK(watch::parse_persist("{}", "s1"));
+  CHECK_FALSE(kata::parse_persist(persist(100, container("c1", "3-2")), "s1"));
+  CHECK(kata::parse_persist("{}", "s1"));
 }
 
 TEST_CASE("Go's sandboxes are followed: born, half written, rewritten, ended") {
@@ -132,7 +134,7 @@ TEST_CASE("Go's sandboxes are followed: born, half written, rewritten, ended") {
   CHECK(scene.take().empty());
   scene.dir.write("vc/sbs/s1/persist.json", whole);
   CHECK(scene.take() == Lines{"persist.json: s1 vm 100", "persist.json: c1 2-3"});
-  CHECK(scene.watch.extent() == watch::KataWatch::Extent{1, 0});
+  CHECK(scene.watch.extent() == kata::KataWatch::Extent{1, 0});
   scene.watch.refresh();
   CHECK(scene.take().empty());
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c2", "4")));
@@ -158,7 +160,7 @@ TEST_CASE("a sandbox of runtime-rs is known once its VMM is found") {
   CHECK(scene.take() == Lines{"born cgroup: s2 vm 20"});
   scene.vmm_by_shim[20] = 200;
   CHECK(scene.take() == Lines{"cgroup: s2 vm 200"});
-  CHECK(scene.watch.extent() == watch::KataWatch::Extent{0, 1});
+  CHECK(scene.watch.extent() == kata::KataWatch::Extent{0, 1});
   CHECK(scene.take().empty());
   std::filesystem::remove_all(scene.dir.path() / "kata/s2");
   CHECK(scene.take() == Lines{"cgroup: gone s2"});

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <boost/asio/io_context.hpp>
+#include <functional>
 
+#include "shim-ext/kubelet/kubelet_watch.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
-#include "shim-ext/watch/kubelet_watch.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -98,25 +99,28 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   const log::Log log(log::Level::kWarning, lines);
   std::vector<policy::ledger::KubeletSeen> told;
   std::string stands;
-  watch::KubeletWatch watch(
+  std::function<void()> poll;
+  kubelet::KubeletWatch watch(
       io, dir.path() / "kubelet/cpu_manager_state",
-      [&](const policy::ledger::Event& event) {
-        CHECK(event.source == policy::ledger::Source::kKubelet);
-        told.push_back(std::get<policy::ledger::KubeletSeen>(event.body));
-      },
-      [&](bool up, const std::string& text) { stands = (up ? "up: " : "down: ") + text; }, log);
+      {.changed = [&] { poll(); },
+       .status = [&](bool up,
+                     const std::string& text) { stands = (up ? "up: " : "down: ") + text; }},
+      log);
+  poll = [&] {
+    if (auto seen = watch.poll()) told.push_back(std::move(*seen));
+  };
   const auto settle = [&] {
     io.restart();
     io.run_for(std::chrono::milliseconds(50));
   };
-  watch.refresh();
+  poll();
   CHECK(told.empty());
   CHECK(stands.starts_with("down: there is no /"));
   dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "0}");
-  watch.refresh();
+  poll();
   REQUIRE(told.size() == 1);
   CHECK(stands == R"(up: CPU manager policy "static")");
-  watch.refresh();
+  poll();
   settle();
   CHECK(told.size() == 1);
 
@@ -138,7 +142,7 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   CHECK(told[2] == policy::ledger::KubeletSeen{});
 
   dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "1}");
-  watch.refresh();
+  poll();
   REQUIRE(told.size() == 4);
   CHECK(lines.find("checksum") != std::string::npos);
   CHECK(stands.find("checksum does not fit") != std::string::npos);

@@ -53,8 +53,8 @@ TEST_CASE("the mask asks for no event that the runtime does not know") {
 TEST_CASE("events have names, and names events") {
   for (int number = 1; number <= 13; ++number) {
     const auto event = static_cast<Event>(number);
-    CHECK(event_of(method_of(event)) == event);
+    CHECK(event_of(rule_of(event)->method) == event);
   }
-  CHECK(method_of(static_cast<Event>(14)).empty());
+  CHECK(rule_of(static_cast<Event>(14)) == nullptr);
   CHECK_FALSE(event_of("ValidateContainerAdjustment"));
 }

@@ -113,11 +113,6 @@ class NriDiary final : public nri::Listener {
   void synchronized(const std::vector<policy::ledger::Event>& events) override {
     lines.push_back("all(" + words(events) + ")");
   }
-  std::optional<policy::ContainerFacts> known(std::string_view,
-                                              std::string_view container) const override {
-    const auto found = facts.find(container);
-    return found == facts.end() ? std::nullopt : std::optional(found->second);
-  }
   void answered(std::string_view method, std::chrono::nanoseconds) override {
     methods.emplace_back(method);
   }
@@ -129,7 +124,7 @@ class NriDiary final : public nri::Listener {
   std::vector<std::string> lines, methods;
   std::string created;
   nri::Adjustment adjustment;  ///< what a container that is created is given
-  std::map<std::string, policy::ContainerFacts, std::less<>> facts;
+  std::map<std::string, policy::ledger::ContainerSeen> reports;  ///< the last, by container
 
  private:
   std::string words(const std::vector<policy::ledger::Event>& events) {
@@ -148,9 +143,10 @@ class NriDiary final : public nri::Listener {
   }
   std::string operator()(const policy::ledger::PodGone& e) const { return "gone " + e.id; }
   std::string operator()(const policy::ledger::ContainerSeen& e) {
-    facts[e.container.id] = e.container;
-    return "container " + e.sandbox + '/' + e.container.id + ' ' +
-           policy::format_list(e.container.cpus) + (e.container.exited ? " exited" : "");
+    reports[e.id] = e;
+    return "container " + e.sandbox + '/' + e.id +
+           (e.spec.cpus ? ' ' + policy::format_list(*e.spec.cpus) : " unchanged") +
+           (e.spec.exited.value_or(false) ? " exited" : "");
   }
   std::string operator()(const policy::ledger::ContainerExited& e) const {
     return "exited " + e.container;
@@ -179,9 +175,9 @@ class NriScene {
   void start() {
     plugin_ = std::make_unique<nri::Plugin>(
         io_, path_, nri::Identity{},
-        [this](int pid, nri::Of of) -> base::Result<nri::Process> {
+        [this](int pid, nri::Origin origin) -> base::Result<nri::Process> {
           ++vmm_questions;
-          asked_of.push_back(of);
+          asked_of.push_back(origin);
           if (ended_pids.contains(pid)) return base::fail(base::ErrorCode::kGone, "it ended");
           return nri::Process{vmm_pids.contains(pid), {pid, reused_pids.contains(pid) ? 2U : 1U}};
         },
@@ -248,7 +244,7 @@ class NriScene {
   rpc::Response registration;  ///< what the next RegisterPlugin is answered with
   std::set<int> vmm_pids, ended_pids, reused_pids;
   int vmm_questions = 0;
-  std::vector<nri::Of> asked_of;
+  std::vector<nri::Origin> asked_of;
   std::string log_lines;
 
  private:

@@ -201,7 +201,7 @@ Lines speak(NriScene& scene, const Dialect& dialect, nri::Event event, const std
   const auto pod = nri_pod("s1", 100);
   const auto container = nri_container("s1", "c1", cpus);
   if (dialect.by_name) {
-    CHECK(scene.ask(std::string(nri::method_of(event)), about(pod, container)).code ==
+    CHECK(scene.ask(std::string(nri::rule_of(event)->method), about(pod, container)).code ==
           rpc::Code::kOk);
     return scene.diary.take();
   }
@@ -250,7 +250,7 @@ TEST_CASE("every version of NRI from 0.3 to 0.12 tells the same") {
   }
 }
 
-TEST_CASE("an empty set of CPUs means unchanged") {
+TEST_CASE("an empty set of CPUs is not reported: it means unchanged") {
   NriScene scene;
   scene.start();
   scene.take_in();
@@ -258,46 +258,51 @@ TEST_CASE("an empty set of CPUs means unchanged") {
   scene.ask("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
   scene.diary.take();
   scene.ask("UpdateContainer", update(pod, nri_container("s1", "c1", "0-3"), ""));
-  CHECK(scene.diary.take() == Lines{"before(container s1/c1 4-5)"});
+  CHECK(scene.diary.take() == Lines{"before(container s1/c1 unchanged)"});
+  // Of a container that is new to the ledger, the old spec is what there is.
+  CHECK(scene.diary.reports["c1"].before.cpus == policy::CpuSet{0, 1, 2, 3});
   scene.ask("PostUpdateContainer", about(pod, nri_container("s1", "c1", "")));
-  CHECK(scene.diary.take() == Lines{"after s1(container s1/c1 4-5)"});
-  // Of one that nobody told of, the old spec is what there is.
-  scene.ask("UpdateContainer", update(pod, nri_container("s1", "c2", "0-3"), ""));
-  CHECK(scene.diary.take() == Lines{"before(container s1/c2 0-3)"});
+  CHECK(scene.diary.take() == Lines{"after s1(container s1/c1 unchanged)"});
 }
 
-TEST_CASE("quota and period come with the spec, and an update changes what it names") {
+TEST_CASE("quota and period come with the spec, and an update reports what it changes") {
   NriScene scene;
   scene.start();
   scene.take_in();
   const auto pod = nri_pod("s1", 0);
-  scene.ask("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
-  CHECK(scene.diary.facts["c1"].quota == 200000);
-  auto request = update(pod, nri_container("s1", "c1", "4-5"), "4-6");
+  auto container = nri_container("s1", "c1", "4-5");
+  scene.ask("CreateContainer", about(pod, container));
+  const auto& report = scene.diary.reports["c1"];
+  CHECK(report.spec.quota == 200000);
+  CHECK(report.spec.period == 100000);
+  CHECK(report.spec.name == "app");
+  CHECK(report.before == policy::ledger::ContainerSpec{});
+  auto request = update(pod, container, "4-6");
   request.mutable_linux_resources()->mutable_cpu()->mutable_quota()->set_value(300000);
   request.mutable_linux_resources()->mutable_cpu()->set_mems("1");
   scene.ask("UpdateContainer", request);
-  const auto& facts = scene.diary.facts["c1"];
-  CHECK(facts.quota == 300000);
-  CHECK(facts.period == 100000);
-  // 0 is how the CRI says nothing.
+  CHECK(report.spec.quota == 300000);
+  CHECK_FALSE(report.spec.period);
+  CHECK(report.spec.mems == policy::NodeSet{1});
+  CHECK(report.before.quota == 200000);
+  CHECK(report.before.period == 100000);
+  // 0 is how the CRI leaves a value as it is.
   request.mutable_linux_resources()->mutable_cpu()->mutable_quota()->set_value(0);
-  request.mutable_linux_resources()->mutable_cpu()->mutable_period()->set_value(0);
   scene.ask("UpdateContainer", request);
-  CHECK(facts.quota == 300000);
-  CHECK(facts.period == 100000);
-  CHECK(facts.mems == policy::NodeSet{1});
-  CHECK(facts.name == "app");
+  CHECK_FALSE(report.spec.quota);
+  // A whole spec without a quota has none.
+  container.mutable_linux()->mutable_resources()->mutable_cpu()->clear_quota();
+  scene.ask("PostUpdateContainer", about(pod, container));
+  CHECK(report.spec.quota == 0);
 }
 
-TEST_CASE("a list that cannot be read changes nothing and is reported") {
+TEST_CASE("a list that cannot be read changes nothing and is logged") {
   NriScene scene;
   scene.start();
   scene.take_in();
   const auto pod = nri_pod("s1", 0);
-  scene.ask("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
   scene.ask("PostUpdateContainer", about(pod, nri_container("s1", "c1", "5-4")));
-  CHECK(scene.diary.facts["c1"].cpus == policy::CpuSet{4, 5});
+  CHECK_FALSE(scene.diary.reports["c1"].spec.cpus);
   CHECK(scene.log_lines.find("5-4") != std::string::npos);
 }
 
@@ -327,7 +332,7 @@ TEST_CASE("whose process is looked at is told: a pod's own, or what a tenant cho
   scene.ask("RunPodSandbox", about(nri_pod("s1", 100)));
   scene.ask("PostStartContainer", about(nri_pod("s2", 0), container));
   scene.ask("RunPodSandbox", about(runc));
-  using enum nri::Of;
+  using enum nri::Origin;
   CHECK(scene.asked_of == std::vector{kPod, kContainer, kContainer});
 }
 
@@ -391,12 +396,12 @@ TEST_CASE("a pod that ends without a word is collected, a VM and one without a p
   scene.ask("RunPodSandbox", about(nri_pod("runc", 200)));
   scene.ask("RunPodSandbox", about(nri_pod("nameless", 0)));
   scene.diary.take();
-  scene.plugin().look_again();
+  scene.plugin().poll();
   CHECK(scene.diary.take().empty());
   scene.ended_pids = {100, 200};
-  scene.plugin().look_again();
+  scene.plugin().poll();
   CHECK(scene.diary.take() == Lines{"after (gone runc)"});
-  scene.plugin().look_again();
+  scene.plugin().poll();
   CHECK(scene.diary.take().empty());
 }
 
@@ -409,9 +414,9 @@ TEST_CASE("a process that got an ended one's number is another one, one may beco
   scene.diary.take();
   scene.reused_pids = {200};
   scene.vmm_pids = {300};
-  scene.plugin().look_again();
+  scene.plugin().poll();
   CHECK(scene.diary.take() == Lines{"after (gone ended; pod late vm 300)"});
-  scene.plugin().look_again();
+  scene.plugin().poll();
   CHECK(scene.diary.take().empty());
 }
 
@@ -482,8 +487,8 @@ TEST_CASE(
   auto container = nri_container("s1", "c1", "4-5\n");
   container.set_name("a\x1b[2J\xe2\x80\xae");
   scene.ask("CreateContainer", about(pod, container));
-  CHECK(scene.diary.facts["c1"].name == "a\\x1b[2J\\u{202e}");
-  CHECK(scene.diary.facts["c1"].cpus.empty());
+  CHECK(scene.diary.reports["c1"].spec.name == "a\\x1b[2J\\u{202e}");
+  CHECK_FALSE(scene.diary.reports["c1"].spec.cpus);
   scene.diary.take();
   scene.ask("RunPodSandbox", about(nri_pod("s\r\n1", 0)));
   CHECK(scene.diary.take() == Lines{"before()", "after s\r\n1()"});

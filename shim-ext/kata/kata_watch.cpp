@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shim-ext/watch/kata_watch.hpp"
+#include "shim-ext/kata/kata_watch.hpp"
 
 #include <utility>
 
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "shim-ext/watch/persist.hpp"
+#include "shim-ext/kata/persist.hpp"
 
-namespace ka::watch {
+namespace ka::kata {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,14 +37,14 @@ void KataWatch::refresh() {
   const std::vector<std::string> rust = list(folders_.rust, true, there);
   fresh.insert(fresh.end(), rust.begin(), rust.end());
   find_shims(fresh);
-  tell_births(fresh);
+  report_births(fresh);
   Events events;
   incomplete_ = false;
   for (auto& [id, known] : sandboxes_) {
     if (!rests_ && there.contains(id)) incomplete_ |= !read(id, known, events);
   }
   drop_gone(there, events);
-  if (!events.empty()) hooks_.tell(events);
+  if (!events.empty()) hooks_.report(events);
   if (incomplete_) try_again();
 }
 
@@ -107,7 +107,7 @@ void KataWatch::find_shims(const std::vector<std::string>& fresh) {
 }
 
 /// Of sandboxes that have a shim and no VMM yet.
-void KataWatch::tell_births(const std::vector<std::string>& fresh) {
+void KataWatch::report_births(const std::vector<std::string>& fresh) {
   for (const std::string& id : fresh) {
     const Known& known = sandboxes_[id];
     if (!known.shim || hooks_.vmm_of_shim(*known.shim)) continue;
@@ -126,8 +126,8 @@ bool KataWatch::read(const std::string& id, Known& known, Events& events) {
 /// False: the file is not there yet, or not all of it.
 bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
   const fs::path file = folders_.go / id / "persist.json";
-  const auto stamp = stamp_of(file);
-  if (!stamp || *stamp == Stamp{}) return false;
+  const auto stamp = watch::stamp_of(file);
+  if (!stamp || *stamp == watch::Stamp{}) return false;
   if (known.read == stamp) return true;
   const auto text = base::read_regular_file(file, kMaxSize);
   auto sandbox = text ? parse_persist(*text, id) : unexpected(text.error());
@@ -141,11 +141,10 @@ bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
   known.read = stamp;
   events.push_back({Source::kPersist, std::move(sandbox->pod)});
   auto before = std::exchange(known.containers, {});
-  for (policy::ContainerFacts& facts : sandbox->containers) {
-    before.erase(facts.id);
-    known.containers.insert(facts.id);
-    events.push_back(
-        {Source::kPersist, policy::ledger::ContainerSeen{id, std::move(facts), std::nullopt}});
+  for (policy::ledger::ContainerSeen& seen : sandbox->containers) {
+    before.erase(seen.id);
+    known.containers.insert(seen.id);
+    events.push_back({Source::kPersist, std::move(seen)});
   }
   for (const std::string& gone : before) {
     events.push_back({Source::kPersist, policy::ledger::ContainerGone{id, gone}});
@@ -160,7 +159,7 @@ bool KataWatch::read_rust(const std::string& id, Known& known, Events& events) c
   pod.id = id;
   if (known.shim) pod.vmm = hooks_.vmm_of_shim(*known.shim);
   if (!pod.vmm) return false;
-  known.read = Stamp{};
+  known.read = watch::Stamp{};
   events.push_back({Source::kCgroup, std::move(pod)});
   return true;
 }
@@ -184,4 +183,4 @@ void KataWatch::try_again() {
   });
 }
 
-}  // namespace ka::watch
+}  // namespace ka::kata

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shim-ext/watch/persist.hpp"
+#include "shim-ext/kata/persist.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 
-namespace ka::watch {
+namespace ka::kata {
 namespace {
 
 namespace json = boost::json;
@@ -54,22 +54,22 @@ void read_pod(const json::value& container, policy::ledger::PodSeen& pod) {
   pod.pod_name = space.empty() ? name : space + '/' + name;
 }
 
-base::Result<policy::ContainerFacts> read_container(const json::value& value) {
-  policy::ContainerFacts facts;
-  facts.id = text_at(value, {"ID"});
-  facts.name =
-      annotation(value, "io.kubernetes.cri.container-name", "io.kubernetes.container.name");
+base::Result<policy::ledger::ContainerSeen> read_container(const json::value& value,
+                                                           const std::string& sandbox) {
+  policy::ledger::ContainerSeen seen{.sandbox = sandbox, .id = text_at(value, {"ID"})};
   auto cpus = policy::parse_list<policy::CpuTag>(text_at(value, {"Resources", "cpu", "cpus"}));
   auto mems = policy::parse_list<policy::NodeTag>(text_at(value, {"Resources", "cpu", "mems"}));
   if (!cpus || !mems) {
     return base::fail(ErrorCode::kInvalid,
-                      "persist.json: container " + facts.id + " has a list that cannot be read");
+                      "persist.json: container " + seen.id + " has a list that cannot be read");
   }
-  facts.cpus = std::move(*cpus);
-  facts.mems = std::move(*mems);
-  facts.quota = number_at(value, {"Resources", "cpu", "quota"});
-  facts.period = number_at(value, {"Resources", "cpu", "period"});
-  return facts;
+  seen.spec.name =
+      annotation(value, "io.kubernetes.cri.container-name", "io.kubernetes.container.name");
+  seen.spec.cpus = std::move(*cpus);
+  seen.spec.mems = std::move(*mems);
+  seen.spec.quota = number_at(value, {"Resources", "cpu", "quota"});
+  seen.spec.period = number_at(value, {"Resources", "cpu", "period"});
+  return seen;
 }
 
 }  // namespace
@@ -89,11 +89,11 @@ base::Result<PersistedSandbox> parse_persist(std::string_view text, const std::s
       read_pod(one, sandbox.pod);
       continue;
     }
-    auto facts = read_container(one);
-    if (!facts) return unexpected(std::move(facts.error()));
-    sandbox.containers.push_back(std::move(*facts));
+    auto seen = read_container(one, id);
+    if (!seen) return unexpected(std::move(seen.error()));
+    sandbox.containers.push_back(std::move(*seen));
   }
   return sandbox;
 }
 
-}  // namespace ka::watch
+}  // namespace ka::kata

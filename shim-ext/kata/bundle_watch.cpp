@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shim-ext/watch/bundle_watch.hpp"
+#include "shim-ext/kata/bundle_watch.hpp"
 
 #include <utility>
 
 #include "base/files.hpp"
 
-namespace ka::watch {
+namespace ka::kata {
 
 namespace fs = std::filesystem;
 
@@ -83,4 +83,4 @@ void BundleWatch::try_again(Known& known) {
       });
 }
 
-}  // namespace ka::watch
+}  // namespace ka::kata

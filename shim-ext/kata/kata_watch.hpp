@@ -25,7 +25,7 @@
 #include "shim-ext/watch/inotify.hpp"
 #include "shim-ext/watch/stamp.hpp"
 
-namespace ka::watch {
+namespace ka::kata {
 
 /// Must outlive the running of its io_context.
 class KataWatch {
@@ -53,7 +53,7 @@ class KataWatch {
 
   struct Hooks {
     /// What one look found.
-    std::function<void(const std::vector<policy::ledger::Event>&)> tell;
+    std::function<void(const std::vector<policy::ledger::Event>&)> report;
     /// A sandbox has a shim and no VMM yet; the event names the shim in the VMM's place.
     std::function<void(const policy::ledger::Event&)> born;
     /// The process of this number, where it is a VMM at this moment.
@@ -84,7 +84,8 @@ class KataWatch {
   struct Known {
     bool rust = false;
     std::optional<policy::ProcessId> shim;
-    std::optional<Stamp> read;  ///< the persist.json that was told; of runtime-rs: its VMM was
+    std::optional<watch::Stamp>
+        read;  ///< the persist.json that was told; of runtime-rs: its VMM was
     std::set<std::string> containers;
   };
   using Events = std::vector<policy::ledger::Event>;
@@ -93,7 +94,7 @@ class KataWatch {
                                 std::set<std::string>& there);
   void keep(bool rust, std::set<std::string>& there, const base::Error& error);
   void find_shims(const std::vector<std::string>& fresh);
-  void tell_births(const std::vector<std::string>& fresh);
+  void report_births(const std::vector<std::string>& fresh);
   bool read(const std::string& id, Known& known, Events& events);
   bool read_go(const std::string& id, Known& known, Events& events);
   bool read_rust(const std::string& id, Known& known, Events& events) const;
@@ -107,8 +108,8 @@ class KataWatch {
   bool incomplete_ = false;  ///< something could not be read in the last look
   int tries_ = 0;
   std::map<std::string, Known> sandboxes_;
-  Inotify inotify_;
+  watch::Inotify inotify_;
   boost::asio::steady_timer again_;
 };
 
-}  // namespace ka::watch
+}  // namespace ka::kata

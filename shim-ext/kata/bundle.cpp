@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shim-ext/watch/bundle.hpp"
+#include "shim-ext/kata/bundle.hpp"
 
 #include <boost/json/value.hpp>
 
 #include "base/files.hpp"
 #include "base/json/json.hpp"
 
-namespace ka::watch {
+namespace ka::kata {
 namespace {
 
 namespace json = boost::json;
@@ -44,4 +44,4 @@ base::Result<void> read_bundle(Bundle& bundle) {
   return {};
 }
 
-}  // namespace ka::watch
+}  // namespace ka::kata

@@ -19,10 +19,10 @@
 #include <set>
 #include <string>
 
-#include "shim-ext/watch/bundle.hpp"
+#include "shim-ext/kata/bundle.hpp"
 #include "shim-ext/watch/inotify.hpp"
 
-namespace ka::watch {
+namespace ka::kata {
 
 /// Must outlive the running of its io_context.
 class BundleWatch {
@@ -70,10 +70,10 @@ class BundleWatch {
   boost::asio::io_context& io_;
   std::filesystem::path tasks_;
   Look look_;
-  Inotify inotify_;
+  watch::Inotify inotify_;
   bool started_ = false, watches_ = false;
   /// By folder; nothing where no more is to be done.
   std::map<std::filesystem::path, std::unique_ptr<Known>> bundles_;
 };
 
-}  // namespace ka::watch
+}  // namespace ka::kata

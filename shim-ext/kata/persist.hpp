@@ -10,16 +10,16 @@
 #include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 
-namespace ka::watch {
+namespace ka::kata {
 
 struct PersistedSandbox {
   policy::ledger::PodSeen pod;
   int vmm_pid = 0;  ///< 0: not told; which process that is now is for the reader to find out
-  std::vector<policy::ContainerFacts> containers;  ///< without the pod's own (pause)
+  std::vector<policy::ledger::ContainerSeen> containers;  ///< without the pod's own (pause)
 };
 
-/// kInvalid: this is no such file, or only a part of one. What is not there is empty: which
-/// containers have exited is not told. `id` is the sandbox's, the name of the file's directory.
+/// kInvalid: this is no such file, or only a part of one. The specs are whole but for `exited`,
+/// which the file does not have. `id` is the sandbox's, the name of the file's directory.
 base::Result<PersistedSandbox> parse_persist(std::string_view text, const std::string& id);
 
-}  // namespace ka::watch
+}  // namespace ka::kata

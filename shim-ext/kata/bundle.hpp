@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 
-namespace ka::watch {
+namespace ka::kata {
 
 struct Bundle {
   std::filesystem::path directory;
@@ -21,4 +21,4 @@ struct Bundle {
 /// where it is not there yet, or not all of it: nothing is changed.
 base::Result<void> read_bundle(Bundle& bundle);
 
-}  // namespace ka::watch
+}  // namespace ka::kata

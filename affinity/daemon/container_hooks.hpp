@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done for a container when the runtime creates and starts it: its files, and its guest.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "affinity/daemon/container_files.hpp"
+#include "affinity/daemon/guests.hpp"
+#include "shim-ext/nri/nri_source.hpp"
+
+namespace ka::daemon {
+
+class ContainerHooks final : public nri::Containers {
+ public:
+  /// Both must outlive it.
+  ContainerHooks(Guests& guests, ContainerFiles& files) : guests_(guests), files_(files) {}
+
+  nri::Adjustment adjust(const nri::Creation& creation) override { return files_.adjust(creation); }
+  void await_guest(const std::string& sandbox, const std::string& container,
+                   std::function<void()> go_on) override {
+    guests_.await(sandbox, container, std::move(go_on));
+  }
+  void forget_gone() override { files_.forget_gone(); }
+
+ private:
+  Guests& guests_;
+  ContainerFiles& files_;
+};
+
+}  // namespace ka::daemon

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/daemon/source_table.hpp"
+
+#include <array>
+
+#include "shim-ext/kata/kata_source.hpp"
+#include "shim-ext/kubelet/kubelet_source.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::daemon {
+namespace {
+
+using policy::ledger::Source;
+using Made = std::unique_ptr<source::Source>;
+
+bool always(const SourceSettings&) { return true; }
+bool never(const SourceSettings&) { return false; }
+
+bool has_runtime(const SourceSettings& settings) { return !settings.nri_socket.empty(); }
+
+/// A file that cannot be seen is not absent.
+bool has_kubelet(const SourceSettings& settings) {
+  std::error_code failed;
+  return !settings.kubelet_state.empty() &&
+         (std::filesystem::exists(settings.kubelet_state, failed) || failed);
+}
+
+bool has_libvirt(const SourceSettings& settings) { return !settings.libvirt.uri.empty(); }
+
+base::Result<nri::Process> examine(const vmm::Roots& roots, int pid, nri::Origin origin) {
+  const auto word = origin == nri::Origin::kPod ? vmm::Word::kRuntime : vmm::Word::kTenant;
+  const auto examined = vmm::examine(roots, pid, word);
+  if (!examined) return unexpected(examined.error());
+  return nri::Process{examined->is_vmm, examined->id};
+}
+
+Made make_nri(const SourceSettings& settings, const SourceContext& with, source::Peers& peers) {
+  if (!has_runtime(settings)) return nullptr;
+  return std::make_unique<nri::NriSource>(
+      settings.nri_socket,
+      [roots = with.roots](int pid, nri::Origin origin) { return examine(roots, pid, origin); },
+      nri::NriSource::Dependencies{with.io, with.node, peers, with.containers, with.log,
+                                   with.clock});
+}
+
+Made make_kubelet(const SourceSettings& settings, const SourceContext& with, source::Peers&) {
+  if (settings.kubelet_state.empty()) return nullptr;
+  return std::make_unique<kubelet::KubeletSource>(with.io, settings.kubelet_state, with.node,
+                                                  with.log);
+}
+
+Made make_kata(const SourceSettings& settings, const SourceContext& with, source::Peers&) {
+  using Runtime = kata::KataSource::Runtime;
+  return std::make_unique<kata::KataSource>(
+      with.io, with.node, with.roots, settings.kata,
+      has_runtime(settings) ? Runtime::kReports : Runtime::kNone, with.log);
+}
+
+Made make_libvirt(const SourceSettings& settings, const SourceContext& with, source::Peers&) {
+  if (!has_libvirt(settings)) return nullptr;
+  return std::make_unique<libvirt::LibvirtSource>(with.io, with.node, with.roots, settings.libvirt,
+                                                  with.memory_allowed, with.log);
+}
+
+constexpr std::array kRegistrations{
+    SourceRegistration{Source::kNri, has_runtime, make_nri},
+    SourceRegistration{Source::kKubelet, has_kubelet, make_kubelet},
+    SourceRegistration{Source::kPersist, always, make_kata},
+    SourceRegistration{Source::kCgroup, never, nullptr},  // Kata's, too
+    SourceRegistration{Source::kBundle, never, nullptr},  // and this
+    SourceRegistration{Source::kLibvirt, has_libvirt, make_libvirt},
+    SourceRegistration{Source::kProxy, never, nullptr},
+    SourceRegistration{Source::kApi, never, nullptr},
+    SourceRegistration{Source::kState, never, nullptr},  // read before there is any source
+};
+
+}  // namespace
+
+std::span<const SourceRegistration> source_registrations() { return kRegistrations; }
+
+}  // namespace ka::daemon

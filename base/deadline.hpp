@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The moment by which somebody who waits must have an answer, where somebody waits.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "base/clock.hpp"
+
+namespace ka::base {
+
+class Deadline {
+ public:
+  /// Nobody waits: it never passes.
+  static Deadline none() { return Deadline(std::nullopt); }
+  static Deadline in(const Clock& clock, std::chrono::nanoseconds budget) {
+    return Deadline(clock.now() + budget);
+  }
+
+  /// What is left of the budget: 0 or below once the deadline has passed, the largest duration
+  /// where there is none.
+  std::chrono::nanoseconds remaining(const Clock& clock) const {
+    return at_ ? *at_ - clock.now() : std::chrono::nanoseconds::max();
+  }
+
+  bool operator==(const Deadline&) const = default;
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit Deadline(std::optional<Time> at) : at_(at) {}
+
+  std::optional<Time> at_;
+};
+
+}  // namespace ka::base

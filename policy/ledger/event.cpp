@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/ledger/event.hpp"
+
+#include <utility>
+
+namespace ka::policy::ledger {
+
+void merge(const ContainerSpec& spec, ContainerFacts& facts) {
+  if (!spec.name.empty()) facts.name = spec.name;
+  if (spec.cpus) facts.cpus = *spec.cpus;
+  if (spec.mems) facts.mems = *spec.mems;
+  if (spec.quota) facts.quota = *spec.quota;
+  if (spec.period) facts.period = *spec.period;
+  if (spec.exited) facts.exited = *spec.exited;
+}
+
+ContainerSeen whole_report(std::string sandbox, const ContainerFacts& facts,
+                           std::optional<bool> exclusive) {
+  ContainerSpec spec{.name = facts.name,
+                     .cpus = facts.cpus,
+                     .mems = facts.mems,
+                     .quota = facts.quota,
+                     .period = facts.period,
+                     .exited = facts.exited};
+  return {.sandbox = std::move(sandbox),
+          .id = facts.id,
+          .spec = std::move(spec),
+          .exclusive = exclusive,
+          .before = {}};
+}
+
+}  // namespace ka::policy::ledger

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sources of events, and what the reports of each weigh (docs/understand/sources.md, "Which
+// source decides").
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace ka::policy::ledger {
+
+/// Shown by `explain`.
+enum class Source { kApi, kNri, kProxy, kPersist, kCgroup, kKubelet, kLibvirt, kState, kBundle };
+
+struct SourceTraits {
+  Source source;
+  std::string_view name;  ///< in `status`, `explain`, metrics and state files
+  /// How much it knows of a container: reports of a lower rank change nothing.
+  int rank = 0;
+  /// Its rank counts also while it is not connected.
+  bool outlives_connection = false;
+  /// It knows of every pod of the node which CPUs it owns.
+  bool knows_every_pod = false;
+};
+
+/// One row each.
+std::span<const SourceTraits> source_traits();
+const SourceTraits& traits_of(Source source);
+
+/// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "libvirt", "state", "bundle".
+std::string_view source_name(Source source);
+std::optional<Source> parse_source(std::string_view name);
+
+}  // namespace ka::policy::ledger

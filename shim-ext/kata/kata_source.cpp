@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim-ext/kata/kata_source.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "policy/facts/id_set.hpp"
+#include "policy/plan/guest.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::kata {
+
+namespace ledger = policy::ledger;
+
+namespace {
+
+using Events = std::vector<ledger::Event>;
+
+const std::string kMask(policy::plan::kSandboxMask);
+
+/// As Kata's own files name it.
+std::optional<policy::ProcessId> vmm_at(const vmm::Roots& roots, int pid) {
+  const auto examined = vmm::examine(roots, pid, vmm::Word::kRuntime);
+  if (!examined || !examined->is_vmm) return std::nullopt;
+  return examined->id;
+}
+
+/// kubelet's cgroup of a pod: ".../pod<uid>/...", by systemd "...-pod<uid>.slice/..." with "_" for
+/// "-". Empty where there is none.
+std::string pod_uid_of(const std::string& cgroup) {
+  constexpr std::size_t kLength = 36;
+  for (std::size_t at = cgroup.find("pod"); at != std::string::npos;
+       at = cgroup.find("pod", at + 1)) {
+    std::string uid = cgroup.substr(at + 3, kLength);
+    std::ranges::replace(uid, '_', '-');
+    const bool is_uid = uid.size() == kLength && std::ranges::all_of(uid, [](char c) {
+                          return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+                        });
+    if (is_uid) return uid;
+  }
+  return {};
+}
+
+bool has_mask(const ledger::PodRecord& pod) { return pod.containers.contains(kMask); }
+
+/// Whether somebody tells of the containers themselves (the shim proxy, a person).
+bool has_others(const ledger::PodRecord& pod) {
+  return std::ranges::any_of(pod.containers,
+                             [](const auto& container) { return container.first != kMask; });
+}
+
+/// All that is known was told by a container runtime that tells no more, and the mask is another
+/// one.
+bool is_outdated(const source::SandboxState& sandbox, const policy::CpuSet& mask) {
+  const auto& containers = sandbox.pod.containers;
+  const bool by_runtime = std::ranges::all_of(
+      containers, [](const auto& entry) { return entry.second.source == ledger::Source::kNri; });
+  policy::CpuSet told;
+  for (const auto& [id, container] : containers) {
+    if (!container.facts.exited) told |= container.facts.cpus;
+  }
+  return by_runtime && !sandbox.cgroup_managed && !mask.empty() && mask != told;
+}
+
+/// How long ago a process was started that has this start time in /proc/<pid>/stat.
+std::chrono::nanoseconds age_of(std::uint64_t start_time) {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
+  const auto start = static_cast<std::int64_t>(start_time);
+  return std::chrono::seconds(now.tv_sec - start / ticks) +
+         std::chrono::nanoseconds(now.tv_nsec - start % ticks * kNanoseconds / ticks);
+}
+
+}  // namespace
+
+KataSource::KataSource(boost::asio::io_context& io, source::Node& node, vmm::Roots roots,
+                       const KataWatch::Folders& folders, Runtime runtime, const log::Log& log)
+    : node_(node),
+      roots_(std::move(roots)),
+      runtime_(runtime),
+      watch_(io, folders,
+             {.report = [this](const Events& events) { report(events); },
+              .born = [this](const ledger::Event& event) { narrow_shim(event); },
+              .vmm_at = [this](int pid) { return vmm_at(roots_, pid); },
+              .shim_by_bundle =
+                  [this](const auto& tasks, const std::string& id) {
+                    return vmm::shim_by_bundle(roots_, tasks, id);
+                  },
+              .find_shims = [this] { return vmm::find_shims(roots_); },
+              .vmm_of_shim = [this](const auto& shim) { return vmm::vmm_of_shim(roots_, shim); }},
+             log),
+      bundles_(io, folders.tasks,
+               [this](const auto& bundle, auto effort) { return observe_bundle(bundle, effort); }) {
+}
+
+void KataSource::refresh() {
+  bundles_.refresh();
+  watch_.refresh();
+  follow_masks();
+  show_extent();
+  if (watch_.listed()) node_.spoke(ledger::Source::kPersist);
+}
+
+void KataSource::notify(source::Notice notice) {
+  switch (notice) {
+    case source::Notice::kRuntimeConnected:
+      return rest(true);
+    case source::Notice::kRuntimeDisconnected:
+      return rest(false);
+    case source::Notice::kRuntimeReported:
+    case source::Notice::kCgroupWritten:
+      return follow_masks();
+    case source::Notice::kLineRan:
+      return;
+  }
+}
+
+/// Reports nothing of containers while another source does.
+void KataSource::rest(bool rests) {
+  rests_ = rests;
+  watch_.rest(rests);
+  show_extent();
+}
+
+void KataSource::report(const Events& events) {
+  node_.narrow(events, base::Deadline::none());
+  node_.finish({});
+  follow_masks();
+  show_extent();
+}
+
+/// True: no more is to be done for it.
+bool KataSource::observe_bundle(const Bundle& bundle, BundleWatch::Effort effort) {
+  if (!base::is_id(bundle.id)) return true;
+  vmm::FoundShim shim = vmm::shim_in_bundle(roots_, bundle.directory, bundle.id);
+  if (shim.kind == vmm::ShimKind::kNone && effort == BundleWatch::Effort::kNode) {
+    shim = vmm::shim_by_command(roots_, bundle.id);
+  }
+  if (shim.kind != vmm::ShimKind::kKata) return shim.kind == vmm::ShimKind::kOther;
+  return vmm::vmm_of_shim(roots_, shim.id) || narrow_newborn(bundle, shim);
+}
+
+/// The shim stands for its VMM, which will be born with what it may use. False: a process that is
+/// still becoming its program was not believed, or not narrowed, and is to be looked at again.
+bool KataSource::narrow_newborn(const Bundle& bundle, const vmm::FoundShim& shim) {
+  const ledger::PodRecord* known = node_.ledger().find(bundle.id);
+  if (known == nullptr || !known->vmm) {
+    report_newborn(bundle, shim);
+  } else if (known->vmm == shim.id) {
+    node_.observe(bundle.id);
+  } else {
+    return true;
+  }
+  const auto sandbox = node_.sandbox(bundle.id);
+  if (!sandbox) return false;
+  const bool is_placed = sandbox->placed && !sandbox->observed && !sandbox->released;
+  const bool is_left_alone = sandbox->observed || sandbox->released;
+  if (is_placed) node_.count_narrowed_shim(bundle.id, age_of(shim.id.start_time));
+  return is_placed || is_left_alone;
+}
+
+void KataSource::report_newborn(const Bundle& bundle, const vmm::FoundShim& shim) {
+  ledger::PodSeen pod;
+  pod.id = bundle.id;
+  pod.pod_uid = base::printable(bundle.pod_uid);
+  pod.pod_name = base::printable(bundle.pod_name);
+  pod.vmm = shim.id;
+  report({{ledger::Source::kBundle, std::move(pod)}});
+}
+
+/// Nothing where a VMM is known: it may be that only its kinship with the shim cannot be seen.
+void KataSource::narrow_shim(const ledger::Event& event) {
+  const std::string& sandbox = std::get<ledger::PodSeen>(event.body).id;
+  const ledger::PodRecord* known = node_.ledger().find(sandbox);
+  if (known == nullptr || !known->vmm) report({event});
+}
+
+/// Reads the masks of sandboxes of which nothing else is known.
+void KataSource::follow_masks() {
+  drop_masks();
+  if (rests_) return;
+  Events news;
+  for (const std::string& id : node_.sandbox_ids()) {
+    if (const auto sandbox = node_.sandbox(id)) follow_mask(*sandbox, news);
+  }
+  node_.handle(news);
+}
+
+/// A mask is less than what other sources report of the containers themselves.
+void KataSource::drop_masks() {
+  Events news;
+  for (const std::string& id : std::exchange(masks_, {})) {
+    const ledger::PodRecord* pod = node_.ledger().find(id);
+    if (pod == nullptr || !has_mask(*pod)) continue;
+    if (has_others(*pod)) {
+      news.push_back({ledger::Source::kCgroup, ledger::ContainerGone{id, kMask}});
+    } else {
+      masks_.insert(id);
+    }
+  }
+  node_.handle(news);
+}
+
+void KataSource::follow_mask(const source::SandboxState& sandbox, Events& news) {
+  const std::string& id = sandbox.pod.id;
+  if (has_mask(sandbox.pod)) masks_.insert(id);
+  const bool others = has_others(sandbox.pod);
+  const bool is_ours = sandbox.pod.source == ledger::Source::kCgroup || has_mask(sandbox.pod);
+  const bool may_follow = others ? runtime_ == Runtime::kNone : is_ours;
+  if (sandbox.cgroup.empty() || !may_follow) return;
+  const auto text = base::read_file(std::filesystem::path(sandbox.cgroup) / "cpuset.cpus");
+  const auto cpus = policy::parse_list<policy::CpuTag>(text.value_or(""));
+  if (!cpus || (others && !is_outdated(sandbox, *cpus))) return;
+  for (const auto& [container, record] : sandbox.pod.containers) {
+    if (others) news.push_back({ledger::Source::kCgroup, ledger::ContainerGone{id, container}});
+  }
+  masks_.insert(id);
+  ledger::PodSeen pod{.id = id, .pod_uid = pod_uid_of(sandbox.cgroup), .vmm = sandbox.pod.vmm};
+  ledger::ContainerSeen mask{.sandbox = id, .id = kMask, .spec = {.cpus = *cpus}};
+  news.push_back({ledger::Source::kCgroup, std::move(pod)});
+  news.push_back({ledger::Source::kCgroup, std::move(mask)});
+}
+
+void KataSource::show_extent() {
+  const auto extent = watch_.extent();
+  const std::string rests = "not needed while the container runtime tells of its pods";
+  const auto sandboxes = [](int number, const char* whose) {
+    return std::to_string(number) + (number == 1 ? " sandbox of " : " sandboxes of ") + whose;
+  };
+  node_.set_status(ledger::Source::kPersist,
+                   {true, rests_ ? rests
+                                 : sandboxes(extent.go,
+                                             "Kata's Go runtime: their containers, but not "
+                                             "which have exited")});
+  node_.set_status(ledger::Source::kCgroup,
+                   {true, rests_ ? rests
+                                 : sandboxes(extent.rust,
+                                             "Kata's runtime-rs: the mask of each as a "
+                                             "whole, not its containers")});
+  show_proxies();
+}
+
+/// A proxy reports through the API, and only what passes it: whether it is there is seen by its
+/// process.
+void KataSource::show_proxies() {
+  int number = 0;
+  std::string lost;
+  for (const auto& [id, pod] : node_.ledger().pods()) {
+    if (pod.proxy_pid == 0) continue;
+    ++number;
+    const auto sandbox = node_.sandbox(id);
+    const bool is_there = !sandbox || sandbox->processes.contains(pod.proxy_pid);
+    if (!is_there) lost += (lost.empty() ? "" : ", ") + id;
+  }
+  shows_proxies_ |= number > 0;
+  if (!shows_proxies_) return;
+  const std::string shims = std::to_string(number) +
+                            (number == 1 ? " sandbox has" : " sandboxes have") +
+                            " it before the shim: their containers, but not which have exited";
+  node_.set_status(ledger::Source::kProxy,
+                   {lost.empty(), lost.empty() ? shims : "its process is not there for " + lost});
+}
+
+}  // namespace ka::kata

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be known of Kata's sandboxes without a container runtime: by the folders that Kata
+// keeps, by the cgroup that it writes, and by the bundles of containerd.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/log/log.hpp"
+#include "shim-ext/kata/bundle_watch.hpp"
+#include "shim-ext/kata/kata_watch.hpp"
+#include "shim-ext/source/node.hpp"
+#include "shim-ext/source/source.hpp"
+#include "vmm/facts/facts.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::kata {
+
+/// Reports of containers are left to the container runtime while that is connected: it reports
+/// earlier, and knows more. Newborn shims are narrowed always.
+class KataSource final : public source::Source {
+ public:
+  /// Whether the node has a container runtime that reports its containers. Where it has none, what
+  /// one reported once counts until a sandbox's mask shows that it is not so any more.
+  enum class Runtime { kNone, kReports };
+
+  /// `node` and `log` must outlive it.
+  KataSource(boost::asio::io_context& io, source::Node& node, vmm::Roots roots,
+             const KataWatch::Folders& folders, Runtime runtime, const log::Log& log);
+
+  void start() override { refresh(); }
+  void refresh() override;
+  void notify(source::Notice notice) override;
+
+ private:
+  bool observe_bundle(const Bundle& bundle, BundleWatch::Effort effort);
+  bool narrow_newborn(const Bundle& bundle, const vmm::FoundShim& shim);
+  void report_newborn(const Bundle& bundle, const vmm::FoundShim& shim);
+  void narrow_shim(const policy::ledger::Event& event);
+  void report(const std::vector<policy::ledger::Event>& events);
+  void rest(bool rests);
+  void follow_masks();
+  void follow_mask(const source::SandboxState& sandbox, std::vector<policy::ledger::Event>& news);
+  void drop_masks();
+  void show_extent();
+  void show_proxies();
+
+  source::Node& node_;
+  vmm::Roots roots_;
+  Runtime runtime_;
+  bool rests_ = false;  ///< the container runtime is connected
+  bool shows_proxies_ = false;
+  std::set<std::string> masks_;  ///< sandboxes whose mask was reported
+  KataWatch watch_;
+  BundleWatch bundles_;
+};
+
+}  // namespace ka::kata

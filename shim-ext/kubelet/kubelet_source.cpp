@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim-ext/kubelet/kubelet_source.hpp"
+
+#include <utility>
+
+namespace ka::kubelet {
+
+namespace ledger = policy::ledger;
+
+KubeletSource::KubeletSource(boost::asio::io_context& io, std::filesystem::path file,
+                             source::Node& node, const log::Log& log)
+    : node_(node),
+      watch_(io, std::move(file),
+             {.changed = [this] { refresh(); },
+              .status =
+                  [this](bool up, const std::string& text) {
+                    node_.set_status(ledger::Source::kKubelet, {up, text});
+                  }},
+             log) {
+  refresh();
+}
+
+void KubeletSource::refresh() {
+  if (auto seen = watch_.poll()) node_.handle({{ledger::Source::kKubelet, std::move(*seen)}});
+}
+
+void KubeletSource::catch_up(const base::Deadline& deadline) {
+  if (auto seen = watch_.poll())
+    node_.narrow({{ledger::Source::kKubelet, std::move(*seen)}}, deadline);
+}
+
+}  // namespace ka::kubelet

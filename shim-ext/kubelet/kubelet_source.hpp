@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubelet as a source: its cpu_manager_state is the first to say that a CPU has become exclusive.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <filesystem>
+
+#include "base/log/log.hpp"
+#include "shim-ext/kubelet/kubelet_watch.hpp"
+#include "shim-ext/source/node.hpp"
+#include "shim-ext/source/source.hpp"
+
+namespace ka::kubelet {
+
+class KubeletSource final : public source::Source {
+ public:
+  /// Reads the file. `node` and `log` must outlive it.
+  KubeletSource(boost::asio::io_context& io, std::filesystem::path file, source::Node& node,
+                const log::Log& log);
+
+  void start() override {}
+  void refresh() override;
+  void catch_up(const base::Deadline& deadline) override;
+
+ private:
+  source::Node& node_;
+  KubeletWatch watch_;
+};
+
+}  // namespace ka::kubelet

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim-ext/kubelet/kubelet_watch.hpp"
+
+#include <utility>
+
+#include "base/files.hpp"
+#include "shim-ext/watch/kubelet_state.hpp"
+
+namespace ka::kubelet {
+namespace {
+
+using base::ErrorCode;
+using policy::ledger::KubeletSeen;
+
+base::Result<watch::KubeletState> read_state(const std::filesystem::path& file) {
+  const auto text = base::read_regular_file(file, watch::kMaxKubeletState);
+  if (!text) return unexpected(text.error());
+  return watch::parse_kubelet_state(*text);
+}
+
+std::string describe(const watch::KubeletState& state) {
+  std::string text = "CPU manager policy \"" + state.policy + '"';
+  if (!state.seen.claims) text += ": it does not say who owns which CPU";
+  if (!state.checksum_fits) text += "; the file's checksum does not fit";
+  return text;
+}
+
+}  // namespace
+
+KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path file,
+                           Handlers handlers, const log::Log& log)
+    : file_(std::move(file)),
+      handlers_(std::move(handlers)),
+      log_(log),
+      inotify_(io, [this] { notify(); }) {}
+
+/// The directory is watched, not the file: that is another one after each change.
+std::optional<KubeletSeen> KubeletWatch::poll() {
+  if (!watched_) watched_ = inotify_.watch(file_.parent_path()).has_value();
+  const auto now = watch::stamp_of(file_);
+  if (!now) {
+    handlers_.status(false, file_.native() + " cannot be seen; keeping the last good state");
+    return std::nullopt;
+  }
+  const auto before = std::exchange(stamp_, now);
+  if (before == now && !unread_) return std::nullopt;
+  if (now != watch::Stamp{}) return read();
+  unread_ = false;
+  handlers_.status(false, "there is no " + file_.native());
+  return before ? std::optional(KubeletSeen{}) : std::nullopt;
+}
+
+std::optional<KubeletSeen> KubeletWatch::read() {
+  const auto state = read_state(file_);
+  const bool again = std::exchange(unread_, !state && state.error().code != ErrorCode::kInvalid);
+  if (!state) {
+    if (!again) {
+      log_.warning("cannot read cpu_manager_state; keeping the last good state",
+                   {{"file", file_.native()}, {"reason", state.error().message}});
+    }
+    handlers_.status(false, state.error().message + "; keeping the last good state");
+    return std::nullopt;
+  }
+  if (!state->checksum_fits) {
+    log_.warning("kubelet's state does not have the checksum that it should have",
+                 {{"file", file_.native()}});
+  }
+  handlers_.status(true, describe(*state));
+  return state->seen;
+}
+
+/// The directory may be gone with the file, and come back as another.
+void KubeletWatch::notify() {
+  if (watch::stamp_of(file_) == watch::Stamp{}) watched_ = false;
+  handlers_.changed();
+}
+
+}  // namespace ka::kubelet

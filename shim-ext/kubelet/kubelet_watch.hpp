@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows kubelet's cpu_manager_state: kubelet replaces the file by rename at each admission.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/log/log.hpp"
+#include "policy/ledger/event.hpp"
+#include "shim-ext/watch/inotify.hpp"
+#include "shim-ext/watch/stamp.hpp"
+
+namespace ka::kubelet {
+
+/// Must outlive the running of its io_context.
+class KubeletWatch {
+ public:
+  struct Handlers {
+    /// The file may have changed: to be polled.
+    std::function<void()> changed;
+    /// How it stands with the file: whether what it says counts, and in words.
+    std::function<void(bool up, const std::string& text)> status;
+  };
+
+  /// `log` must outlive it. Reads nothing yet.
+  KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Handlers handlers,
+               const log::Log& log);
+
+  /// What the file says, when it is not the file that was read last; costs one stat when it is. A
+  /// file that went away takes back what it said; one that cannot be read says nothing new, and is
+  /// tried again each time unless it is damaged.
+  std::optional<policy::ledger::KubeletSeen> poll();
+
+ private:
+  std::optional<policy::ledger::KubeletSeen> read();
+  void notify();
+
+  std::filesystem::path file_;
+  Handlers handlers_;
+  const log::Log& log_;
+  std::optional<watch::Stamp> stamp_;  ///< of the last poll; all zero: there was no file
+  watch::Inotify inotify_;
+  bool unread_ = false;   ///< reading it failed, and may not fail again
+  bool watched_ = false;  ///< the file's directory
+};
+
+}  // namespace ka::kubelet

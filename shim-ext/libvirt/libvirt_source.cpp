@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim-ext/libvirt/libvirt_source.hpp"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+#include <vector>
+
+#include "vmm/threads.hpp"
+
+namespace ka::libvirt {
+
+namespace ledger = policy::ledger;
+
+namespace {
+
+using policy::plan::DomainOwners;
+using policy::plan::DomainPod;
+using policy::plan::DomainRefusal;
+
+DomainPod to_domain_pod(const ledger::PodRecord& pod) {
+  return {
+      .id = pod.id, .domain = pod.domain, .wish = pod.domain_wish, .has_vm = pod.vmm.has_value()};
+}
+
+std::vector<DomainPod> domain_pods(const ledger::Ledger& ledger) {
+  std::vector<DomainPod> pods;
+  for (const auto& [id, pod] : ledger.pods()) pods.push_back(to_domain_pod(pod));
+  return pods;
+}
+
+}  // namespace
+
+LibvirtSource::LibvirtSource(boost::asio::io_context& io, source::Node& node, vmm::Roots roots,
+                             Settings settings, std::function<void(const std::string&)> recorded,
+                             const log::Log& log)
+    : io_(io),
+      node_(node),
+      roots_(std::move(roots)),
+      settings_(std::move(settings)),
+      recorded_(std::move(recorded)),
+      log_(log) {}
+
+void LibvirtSource::start() {
+  ClientHandlers handlers;
+  handlers.connection = [this](bool up, const std::string& text) {
+    boost::asio::post(io_, [this, up, text] { connection_changed(up, text); });
+  };
+  handlers.domain = [this](const DomainSeen& domain) {
+    boost::asio::post(io_, [this, domain] { domain_changed(domain); });
+  };
+  handlers.pinned = [this](const std::string& domain, const base::Result<int>& calls) {
+    boost::asio::post(io_, [this, domain, calls] { recorded(domain, calls); });
+  };
+  connection_changed(false, settings_.uri + ": not connected yet");
+  auto client = Client::start({.uri = settings_.uri}, std::move(handlers));
+  if (!client) return connection_changed(false, client.error().message);
+  client_.emplace(std::move(*client));
+  follow();
+}
+
+void LibvirtSource::notify(source::Notice notice) {
+  if (notice == source::Notice::kLineRan) follow_soon();
+}
+
+void LibvirtSource::follow_soon() {
+  if (std::exchange(following_soon_, true)) return;
+  boost::asio::post(io_, [this] {
+    following_soon_ = false;
+    follow();
+  });
+}
+
+/// Hands on what the plans say of domains, where that is another thing than it was.
+void LibvirtSource::follow() {
+  if (!client_) return;
+  const DomainOwners before =
+      std::exchange(owners_, find_domain_owners(domain_pods(node_.ledger()), settings_.rules));
+  follow_domains(*client_);
+  greet_sandboxes(before);
+  log_refusals();
+  if (node_.may_widen()) place_orders(*client_);
+}
+
+void LibvirtSource::follow_domains(Client& client) {
+  give_back_forgotten(client);
+  std::set<std::string> domains;
+  for (const auto& [domain, id] : owners_) domains.insert(domain);
+  for (const auto& [domain, order] : ordered_) domains.insert(domain);
+  if (domains == followed_) return;
+  followed_ = std::move(domains);
+  client.follow(followed_);
+}
+
+/// A sandbox that was forgotten while its domain runs: its pins go back, and nobody follows that.
+void LibvirtSource::give_back_forgotten(Client& client) {
+  for (auto& [domain, order] : ordered_) {
+    const std::string* sandbox = sandbox_of(domain);
+    const bool is_known = sandbox != nullptr && node_.ledger().find(*sandbox) != nullptr;
+    if (is_known || order.give_back) continue;
+    order = give_back(std::move(order));
+    client.order(order);
+  }
+}
+
+void LibvirtSource::place_orders(Client& client) {
+  for (const auto& [domain, id] : owners_) {
+    auto order = order_for(id, domain);
+    const auto last = ordered_.find(domain);
+    if (!order || (last != ordered_.end() && last->second == *order)) continue;
+    ordered_.insert_or_assign(domain, *order);
+    client.order(std::move(*order));
+  }
+}
+
+/// A sandbox may come to a domain that has run for long, and of which libvirt has nothing new to
+/// report.
+void LibvirtSource::greet_sandboxes(const DomainOwners& before) {
+  for (const auto& [domain, id] : owners_) {
+    const auto known = before.find(domain);
+    const auto last = last_seen_.find(domain);
+    const bool is_new = known == before.end() || known->second != id;
+    if (!is_new || last == last_seen_.end() || !last->second.runs) continue;
+    boost::asio::post(io_, [this, seen = last->second] { domain_changed(seen); });
+  }
+}
+
+/// Empty when the pod is the domain that it names, or names none.
+std::string LibvirtSource::refusal_text(const DomainPod& pod) const {
+  const auto refusal = domain_refusal(pod, settings_.rules, owners_);
+  if (!refusal) return {};
+  switch (*refusal) {
+    case DomainRefusal::kNotAllowed:
+      return "allow_annotations does not list libvirt_domain";
+    case DomainRefusal::kOwnVm:
+      return "the pod has a VM of its own";
+    case DomainRefusal::kTaken:
+      break;
+  }
+  return "the domain is sandbox " + *sandbox_of(pod.domain.empty() ? pod.wish : pod.domain);
+}
+
+void LibvirtSource::log_refusals() {
+  std::map<std::string, std::string> refusals;
+  for (const DomainPod& pod : domain_pods(node_.ledger())) {
+    auto text = refusal_text(pod);
+    if (text.empty()) continue;
+    const auto logged = refusals_.find(pod.id);
+    if (logged == refusals_.end() || logged->second != text) {
+      log_.warning("a pod is not the libvirt domain that it names",
+                   {{"sandbox", pod.id},
+                    {"domain", pod.domain.empty() ? pod.wish : pod.domain},
+                    {"reason", text}});
+    }
+    refusals.emplace(pod.id, std::move(text));
+  }
+  refusals_ = std::move(refusals);
+}
+
+/// Absent: libvirt's record of the domain is left as it is.
+std::optional<Order> LibvirtSource::order_for(const std::string& sandbox,
+                                              const std::string& domain) const {
+  const auto state = node_.sandbox(sandbox);
+  if (!state || state->pod.domain != domain || (state->observed && !state->released)) {
+    return std::nullopt;
+  }
+  if (state->released) {
+    const auto last = ordered_.find(domain);
+    return last == ordered_.end() ? std::nullopt : std::optional(give_back(last->second));
+  }
+  Order order{.domain = domain, .pins = domain_pins(state->plan)};
+  order.in_config = settings_.in_config;
+  if (state->moves_memory) order.memory = domain_memory(state->plan.mems, state->memory);
+  return order;
+}
+
+/// What an order changed goes back; memory may be anywhere.
+Order LibvirtSource::give_back(Order order) const {
+  order.pins = {};
+  order.give_back = true;
+  if (order.memory) order.memory = MemoryOrder{node_.topology().nodes(), true};
+  return order;
+}
+
+const std::string* LibvirtSource::sandbox_of(const std::string& domain) const {
+  const auto found = owners_.find(domain);
+  return found == owners_.end() ? nullptr : &found->second;
+}
+
+void LibvirtSource::connection_changed(bool up, const std::string& text) {
+  node_.set_status(ledger::Source::kLibvirt, {up, text});
+  up_ = up;
+  report_all_seen();
+}
+
+/// After a connection libvirt reports each domain that is followed.
+void LibvirtSource::report_all_seen() {
+  const bool all = std::ranges::all_of(
+      owners_, [&](const auto& owner) { return last_seen_.contains(owner.first); });
+  if (!up_ || !all || node_.may_widen()) return;
+  node_.spoke(ledger::Source::kLibvirt);
+  node_.finish({});
+}
+
+void LibvirtSource::domain_changed(const DomainSeen& domain) {
+  const auto before = last_seen_.find(domain.name);
+  if (before != last_seen_.end() && is_another_run(before->second, domain)) {
+    const auto last = ordered_.find(domain.name);
+    if (last != ordered_.end() && !last->second.give_back) ordered_.erase(last);
+  }
+  last_seen_[domain.name] = domain;
+  const std::string* owner = sandbox_of(domain.name);
+  if (owner == nullptr) return;
+  const std::string sandbox = *owner;
+  if (domain.runs) {
+    domain_runs(sandbox, domain);
+  } else {
+    node_.observe(sandbox);
+  }
+  report_all_seen();
+}
+
+/// It may as well be one that has run for long, and of which only something changed.
+void LibvirtSource::domain_runs(const std::string& sandbox, const DomainSeen& domain) {
+  const auto vmm = find_vmm(sandbox, domain.uuid);
+  if (!vmm) {
+    log_.warning("a libvirt domain is not followed",
+                 {{"sandbox", sandbox}, {"domain", domain.name}, {"reason", vmm.error().message}});
+    return;
+  }
+  const ledger::PodRecord* known = node_.ledger().find(sandbox);
+  if (known != nullptr && known->vmm == *vmm && known->domain == domain.name) {
+    return node_.observe(sandbox);
+  }
+  ledger::PodSeen pod{.id = sandbox, .vmm = *vmm, .domain = domain.name};
+  node_.handle({{ledger::Source::kLibvirt, std::move(pod)}});
+}
+
+/// One VM is one sandbox.
+base::Result<policy::ProcessId> LibvirtSource::find_vmm(const std::string& sandbox,
+                                                        const std::string& uuid) const {
+  auto vmm = vmm::find_domain(roots_, uuid);
+  if (!vmm) return vmm;
+  for (const auto& [id, pod] : node_.ledger().pods()) {
+    if (id != sandbox && pod.vmm == *vmm) {
+      return base::fail(base::ErrorCode::kConflict, "its VMM is that of sandbox " + id);
+    }
+  }
+  return vmm;
+}
+
+void LibvirtSource::recorded(const std::string& domain, const base::Result<int>& calls) {
+  if (!calls) {
+    log_.warning("libvirt does not record the pins of a domain yet",
+                 {{"domain", domain}, {"reason", calls.error().message}});
+    return;
+  }
+  log_.info("libvirt records the plan", {{"domain", domain}, {"calls", std::to_string(*calls)}});
+  const std::string* owner = sandbox_of(domain);
+  if (owner == nullptr) return;
+  const std::string sandbox = *owner;
+  // It has made the pins too, and may have widened a cgroup that was in the way.
+  node_.observe(sandbox);
+  recorded_(sandbox);
+}
+
+}  // namespace ka::libvirt

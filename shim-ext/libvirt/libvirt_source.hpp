@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sandboxes that are libvirt domains of this node: which process each is, and libvirt's own record
+// of its pins, kept equal to the plan. Threads are placed by the engine as those of any sandbox;
+// the record follows, whenever libvirt has time for it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/log/log.hpp"
+#include "base/result.hpp"
+#include "policy/facts/process_id.hpp"
+#include "policy/ledger/ledger.hpp"
+#include "policy/plan/domains.hpp"
+#include "shim-ext/source/node.hpp"
+#include "shim-ext/source/source.hpp"
+#include "vmm/facts/facts.hpp"
+#include "vmm/libvirt/client.hpp"
+
+namespace ka::libvirt {
+
+class LibvirtSource final : public source::Source {
+ public:
+  struct Settings {
+    std::string uri;
+    policy::plan::DomainRules rules;
+    bool in_config = false;  ///< also write the domains' configuration
+  };
+
+  /// `node` and `log` must outlive it. `recorded` is called with each sandbox whose order libvirt
+  /// has carried out: what holds its memory may be wider by then.
+  LibvirtSource(boost::asio::io_context& io, source::Node& node, vmm::Roots roots,
+                Settings settings, std::function<void(const std::string&)> recorded,
+                const log::Log& log);
+
+  /// Connects.
+  void start() override;
+  /// Memory arrives without a run of the line.
+  void refresh() override { follow_soon(); }
+  void notify(source::Notice notice) override;
+
+ private:
+  void follow_soon();
+  void follow();
+  void follow_domains(Client& client);
+  void give_back_forgotten(Client& client);
+  void place_orders(Client& client);
+  void greet_sandboxes(const policy::plan::DomainOwners& before);
+  void log_refusals();
+  std::string refusal_text(const policy::plan::DomainPod& pod) const;
+  std::optional<Order> order_for(const std::string& sandbox, const std::string& domain) const;
+  Order give_back(Order order) const;
+  void connection_changed(bool up, const std::string& text);
+  void report_all_seen();
+  void domain_changed(const DomainSeen& domain);
+  void domain_runs(const std::string& sandbox, const DomainSeen& domain);
+  base::Result<policy::ProcessId> find_vmm(const std::string& sandbox,
+                                           const std::string& uuid) const;
+  void recorded(const std::string& domain, const base::Result<int>& calls);
+  const std::string* sandbox_of(const std::string& domain) const;
+
+  boost::asio::io_context& io_;
+  source::Node& node_;
+  vmm::Roots roots_;
+  Settings settings_;
+  std::function<void(const std::string&)> recorded_;
+  const log::Log& log_;
+  bool following_soon_ = false;
+  bool up_ = false;                              ///< libvirt is connected
+  std::map<std::string, Order> ordered_;         ///< by domain
+  std::set<std::string> followed_;               ///< domains
+  std::map<std::string, DomainSeen> last_seen_;  ///< by domain
+  policy::plan::DomainOwners owners_;            ///< as last followed
+  std::map<std::string, std::string> refusals_;  ///< by sandbox, logged once
+  std::optional<Client> client_;
+};
+
+}  // namespace ka::libvirt

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim-ext/nri/nri_source.hpp"
+
+#include <set>
+#include <utility>
+
+namespace ka::nri {
+
+namespace ledger = policy::ledger;
+
+namespace {
+
+using base::Deadline;
+using Events = std::vector<ledger::Event>;
+
+struct Reported {
+  std::set<std::string> pods;
+  std::set<std::pair<std::string, std::string>> containers;  ///< each after its pod
+};
+
+Reported reported_in(const Events& events) {
+  Reported reported;
+  for (const ledger::Event& event : events) {
+    if (const auto* pod = std::get_if<ledger::PodSeen>(&event.body)) {
+      reported.pods.insert(pod->id);
+    }
+    if (const auto* seen = std::get_if<ledger::ContainerSeen>(&event.body)) {
+      reported.containers.emplace(seen->sandbox, seen->id);
+    }
+  }
+  return reported;
+}
+
+/// What the ledger has from the container runtime and the runtime no longer has.
+Events find_gone(const ledger::Ledger& ledger, const Events& all) {
+  const Reported reported = reported_in(all);
+  Events gone;
+  for (const auto& [id, pod] : ledger.pods()) {
+    if (pod.source == ledger::Source::kNri && !reported.pods.contains(id)) {
+      gone.push_back({ledger::Source::kNri, ledger::PodGone{id}});
+      continue;
+    }
+    for (const auto& [container, record] : pod.containers) {
+      if (record.source == ledger::Source::kNri && !reported.containers.contains({id, container})) {
+        gone.push_back({ledger::Source::kNri, ledger::ContainerGone{id, container}});
+      }
+    }
+  }
+  return gone;
+}
+
+}  // namespace
+
+NriSource::NriSource(std::filesystem::path socket, Probe probe, const Dependencies& dependencies)
+    : socket_(std::move(socket)), probe_(std::move(probe)), with_(dependencies) {
+  with_.node.set_status(ledger::Source::kNri, {false, "not connected yet"});
+}
+
+void NriSource::start() {
+  plugin_.emplace(with_.io, socket_, Identity{}, probe_, static_cast<Listener&>(*this), with_.log,
+                  with_.clock);
+}
+
+void NriSource::refresh() {
+  if (plugin_) plugin_->poll();
+}
+
+/// kubelet wrote its state before it asked the runtime for anything.
+void NriSource::before(const Events& events) {
+  const auto deadline = Deadline::in(with_.clock, kBudget);
+  with_.peers.catch_up(deadline);
+  with_.node.narrow(events, deadline);
+}
+
+Adjustment NriSource::creating(const Events& events, const Creation& creation) {
+  before(events);
+  return with_.containers.adjust(creation);
+}
+
+/// The guest counts from what was planned when the container was made.
+void NriSource::starting(const Events& events, const std::string& sandbox,
+                         const std::string& container, std::function<void()> go_on) {
+  before(events);
+  with_.containers.await_guest(sandbox, container, std::move(go_on));
+}
+
+void NriSource::after(const Events& events, const std::string& sandbox) {
+  with_.node.narrow(events, Deadline::none());
+  with_.node.finish(sandbox);
+}
+
+/// Of a whole node, and nobody waits: the line runs once.
+void NriSource::synchronized(const Events& events) {
+  with_.peers.catch_up(Deadline::none());
+  Events all = events;
+  for (ledger::Event& event : find_gone(with_.node.ledger(), events))
+    all.push_back(std::move(event));
+  with_.node.handle(all);
+  with_.node.spoke(ledger::Source::kNri);
+  with_.node.finish({});
+  with_.containers.forget_gone();
+  with_.peers.notify(source::Notice::kRuntimeReported);
+}
+
+void NriSource::answered(std::string_view method, std::chrono::nanoseconds took) {
+  with_.node.count_answer(took);
+  if (took <= kBudget) return;
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+  with_.log.warning(
+      "NRI response exceeded its 50 ms budget",
+      {{"call", std::string(method)}, {"milliseconds", std::to_string(milliseconds)}});
+}
+
+void NriSource::connected(const std::string& runtime) {
+  with_.node.set_status(ledger::Source::kNri, {true, runtime});
+  with_.peers.notify(source::Notice::kRuntimeConnected);
+}
+
+void NriSource::disconnected(const std::string& reason) {
+  with_.node.set_status(ledger::Source::kNri, {false, reason + "; trying on"});
+  with_.peers.notify(source::Notice::kRuntimeDisconnected);
+}
+
+}  // namespace ka::nri

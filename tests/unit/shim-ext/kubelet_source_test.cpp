@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim-ext/kubelet/kubelet_source.hpp"
+
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+#include "tests/unit/shim-ext/recording_node.hpp"
+
+using namespace ka;
+using policy::ledger::Source;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+struct Scene {
+  void write(const std::string& pool) const {
+    dir.write("state.new", R"({"policyName":"static","defaultCpuSet":")" + pool + "\"}");
+    std::filesystem::rename(dir.path() / "state.new", file);
+  }
+
+  tests::TempDir dir;
+  std::filesystem::path file = dir.path() / "cpu_manager_state";
+  tests::ManualClock clock;
+  tests::RecordingNode node{clock};
+  std::string log_lines;
+  log::Log log{log::Level::kInfo, log_lines};
+  boost::asio::io_context io;
+};
+
+}  // namespace
+
+TEST_CASE("kubelet's state is reported when the source is made, and once for each change") {
+  Scene scene;
+  scene.write("0-3");
+  kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
+  CHECK(scene.node.take() == Lines{"handle: kubelet"});
+  CHECK(scene.node.statuses[Source::kKubelet].up);
+  source.refresh();
+  source.catch_up(base::Deadline::none());
+  CHECK(scene.node.take().empty());
+  scene.write("0-5");
+  source.refresh();
+  CHECK(scene.node.take() == Lines{"handle: kubelet"});
+}
+
+TEST_CASE("while a client of another source waits, kubelet's state only narrows") {
+  Scene scene;
+  scene.write("0-3");
+  kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
+  scene.node.take();
+  scene.write("0-2");
+  const auto deadline = base::Deadline::in(scene.clock, std::chrono::milliseconds(50));
+  scene.clock.time += std::chrono::milliseconds(20);
+  source.catch_up(deadline);
+  CHECK(scene.node.take() == Lines{"narrow within 30 ms: kubelet"});
+  source.refresh();
+  CHECK(scene.node.take().empty());
+}
+
+TEST_CASE("kubelet's state that cannot be parsed reports nothing, and says so") {
+  Scene scene;
+  scene.write("0-3");
+  kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
+  scene.node.take();
+  scene.write("3-0");
+  source.refresh();
+  CHECK(scene.node.take().empty());
+  CHECK_FALSE(scene.node.statuses[Source::kKubelet].up);
+  CHECK(scene.log_lines.find("keeping the last good state") != std::string::npos);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the container runtime's word makes of the node, in which order and within which time: with
+// no socket, and on a clock of the test.
+#include "shim-ext/nri/nri_source.hpp"
+
+#include <functional>
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/unit/shim-ext/recording_node.hpp"
+
+using namespace ka;
+using namespace std::chrono_literals;
+using policy::ledger::Event;
+using policy::ledger::Source;
+using source::Notice;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+Event pod(const std::string& id) { return {Source::kNri, policy::ledger::PodSeen{.id = id}}; }
+Event container(const std::string& pod, const std::string& id) {
+  return {Source::kNri, policy::ledger::ContainerSeen{.sandbox = pod, .id = id}};
+}
+
+struct Scene final : nri::Containers {
+  nri::Adjustment adjust(const nri::Creation& creation) override {
+    node.add("adjust " + creation.container);
+    return {{{"/from", "/to"}}, {}};
+  }
+  void await_guest(const std::string& sandbox, const std::string& container,
+                   std::function<void()> then) override {
+    node.add("await " + sandbox + '/' + container);
+    go_on = std::move(then);
+  }
+  void forget_gone() override { node.add("forget gone"); }
+
+  tests::ManualClock clock;
+  tests::RecordingNode node{clock};
+  std::function<void()> go_on;
+  std::string log_lines;
+  log::Log log{log::Level::kInfo, log_lines};
+  boost::asio::io_context io;
+  nri::NriSource source{"/none",
+                        [](int, nri::Origin) { return base::Result<nri::Process>(); },
+                        {io, node, node, *this, log, clock}};
+};
+
+}  // namespace
+
+TEST_CASE("before the answer other sources catch up and threads are narrowed, within the budget") {
+  Scene scene;
+  scene.source.before({pod("s1"), container("s1", "c1")});
+  CHECK(scene.node.take() ==
+        Lines{"catch up within 50 ms", "narrow within 50 ms: pod s1, container s1/c1"});
+}
+
+TEST_CASE("a container is adjusted after its sandbox was narrowed") {
+  Scene scene;
+  const auto adjustment = scene.source.creating({container("s1", "c1")}, {"s1", "c1", {}});
+  CHECK(adjustment.mounts.size() == 1);
+  CHECK(scene.node.take() ==
+        Lines{"catch up within 50 ms", "narrow within 50 ms: container s1/c1", "adjust c1"});
+}
+
+TEST_CASE("a start waits for the guest, and goes on when that says so") {
+  Scene scene;
+  bool started = false;
+  scene.source.starting({container("s1", "c1")}, "s1", "c1", [&] { started = true; });
+  CHECK(scene.node.take().back() == "await s1/c1");
+  CHECK_FALSE(started);
+  scene.go_on();
+  CHECK(started);
+}
+
+TEST_CASE("afterwards nobody waits: there is no deadline, and the sandbox is finished") {
+  Scene scene;
+  scene.source.after({container("s1", "c1")}, "s1");
+  CHECK(scene.node.take() == Lines{"narrow within no deadline: container s1/c1", "finish s1"});
+}
+
+TEST_CASE("what the runtime no longer has is gone, what other sources reported is not") {
+  Scene scene;
+  for (const char* id : {"gone", "stays"}) {
+    scene.node.known.apply(pod(id));
+    scene.node.known.apply(container(id, std::string(id) + "-c1"));
+  }
+  scene.node.known.apply(container("stays", "stays-c2"));
+  scene.node.known.apply({Source::kPersist, policy::ledger::PodSeen{.id = "kata's"}});
+  scene.source.synchronized({pod("stays"), container("stays", "stays-c1")});
+  CHECK(scene.node.take() == Lines{"catch up within no deadline",
+                                   "handle: pod stays, container stays/stays-c1, pod gone gone, "
+                                   "container gone stays/stays-c2",
+                                   "spoke nri", "finish ", "forget gone"});
+  CHECK(scene.node.notices == std::vector{Notice::kRuntimeReported});
+}
+
+TEST_CASE("the runtime's connection is the source's status, and news to other sources") {
+  Scene scene;
+  CHECK(scene.node.statuses[Source::kNri] == source::Status{false, "not connected yet"});
+  scene.source.connected("containerd 2.3");
+  CHECK(scene.node.statuses[Source::kNri] == source::Status{true, "containerd 2.3"});
+  scene.source.disconnected("it left");
+  CHECK(scene.node.statuses[Source::kNri] == source::Status{false, "it left; trying on"});
+  CHECK(scene.node.notices == std::vector{Notice::kRuntimeConnected, Notice::kRuntimeDisconnected});
+}
+
+TEST_CASE("an answer later than the budget is logged, and each is counted") {
+  Scene scene;
+  scene.source.answered("StartContainer", 50ms);
+  CHECK(scene.log_lines.empty());
+  scene.source.answered("StartContainer", 51ms);
+  CHECK(scene.log_lines.find("exceeded its 50 ms budget call=StartContainer milliseconds=51") !=
+        std::string::npos);
+  CHECK(scene.node.answers == std::vector<std::chrono::nanoseconds>{50ms, 51ms});
+}
