@@ -18,9 +18,9 @@ constexpr mode_t kModeBits = 07777;
 Result<void> make(const std::filesystem::path& path) {
   std::error_code failed;
   std::filesystem::create_directories(path.parent_path(), failed);
-  if (failed) return fail_errno(failed.value(), "cannot make " + path.parent_path().string());
+  if (failed) return fail_errno(failed.value(), "cannot create " + path.parent_path().string());
   if (::mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
-    return fail_errno(errno, "cannot make " + path.string());
+    return fail_errno(errno, "cannot create " + path.string());
   }
   return {};
 }
@@ -36,11 +36,12 @@ Result<bool> make_private_directory(const std::filesystem::path& path) {
   if (status.st_uid != ::geteuid() && status.st_uid != 0) {
     return fail(ErrorCode::kPermission, path.string() + " belongs to user " +
                                             std::to_string(status.st_uid) +
-                                            ", who could change what is in it");
+                                            ", who could change its contents");
   }
   if ((status.st_mode & kOthersWrite) == 0) return false;
   if (::fchmod(directory->get(), status.st_mode & kModeBits & ~kOthersWrite) != 0) {
-    return fail_errno(errno, "others can write " + path.string() + ", which cannot be changed");
+    return fail_errno(
+        errno, "other users can write " + path.string() + ", and its mode cannot be changed");
   }
   return true;
 }

@@ -135,8 +135,8 @@ base::Result<SeenProcess> Discovery::State::read_vmm(base::ThreadStats& stats,
   auto vmm = read_process(stats, target.vmm.pid);
   if (!vmm) return vmm;
   if (vmm->start_time != target.vmm.start_time) {
-    return base::fail(base::ErrorCode::kGone,
-                      "process " + std::to_string(target.vmm.pid) + " is another one by now");
+    return base::fail(base::ErrorCode::kGone, "process " + std::to_string(target.vmm.pid) +
+                                                  " has been replaced by another");
   }
   if (!vmm->unread.empty()) trouble.note_unread(vmm->why_unread);
   return vmm;

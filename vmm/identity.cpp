@@ -61,7 +61,7 @@ base::Result<bool> has_proof(const Roots& roots, int pid, Word word) {
 }
 
 auto ended(int pid) {
-  return base::fail(base::ErrorCode::kGone, "process " + std::to_string(pid) + " has ended");
+  return base::fail(base::ErrorCode::kGone, "process " + std::to_string(pid) + " has exited");
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void Merge::add(const Claims& claims) {
 }
 
 std::optional<std::string> Merge::contradiction(const Claim& claim) const {
-  if (!tids_.contains(claim.tid)) return "it is no thread of the VMM";
+  if (!tids_.contains(claim.tid)) return "it is not a thread of the VMM";
   for (const auto& [tid, known] : by_tid_) {
     if (auto against = contradiction(claim, known)) return against;
   }

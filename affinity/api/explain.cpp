@@ -40,36 +40,36 @@ class Facts {
 
 void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
   if (view.pod.vmm) {
-    facts.add("the VM is process " + std::to_string(view.pod.vmm->pid),
+    facts.add("VMM is process " + std::to_string(view.pod.vmm->pid),
               policy::ledger::source_name(view.pod.source));
   }
   policy::VcpuSet vcpus;
   for (const policy::VcpuFacts& vcpu : view.vcpus) vcpus.add(vcpu.index);
-  facts.add(vcpus.empty() ? "no vCPU of it is known" : "it has vCPUs " + policy::format_list(vcpus),
+  facts.add(vcpus.empty() ? "no vCPU is known" : "VM has vCPUs " + policy::format_list(vcpus),
             view.vcpu_source);
   for (const std::string& conflict : view.conflicts) facts.add(conflict, "cross-check");
   for (const auto& [id, record] : view.pod.containers) {
     facts.add(messages::sentence(record.facts), policy::ledger::source_name(record.source));
   }
   for (const policy::ledger::Pin& given : view.pod.overrides) {
-    facts.add(policy::plan::override_subject(given) + " is to be on " + cpus_text(given.cpus),
+    facts.add(policy::plan::override_subject(given) + " is pinned to " + cpus_text(given.cpus),
               "by hand");
   }
   if (view.cgroup_cpus) {
-    facts.add("its cgroup " + view.cgroup + " allows " + cpus_text(*view.cgroup_cpus), "cgroup");
+    facts.add("cgroup " + view.cgroup + " allows " + cpus_text(*view.cgroup_cpus), "cgroup");
   }
   if (view.cgroup_theirs) {
-    facts.add("others last wrote there that it may use " +
+    facts.add("another program last set the cgroup to " +
                   (view.cgroup_theirs->empty() ? "all CPUs" : cpus_text(*view.cgroup_theirs)),
               "cgroup");
   }
   if (!view.cgroup_problem.empty()) {
-    facts.add("its cgroup is not managed: " + view.cgroup_problem, "cgroup");
+    facts.add("cgroup not managed: " + view.cgroup_problem, "cgroup");
   }
   if (view.memory != nullptr && view.memory->problem.empty()) {
-    facts.add("its memory: " + messages::memory_text(view.memory->facts), "numa_maps");
+    facts.add("memory: " + messages::memory_text(view.memory->facts), "numa_maps");
     if (!view.memory->facts.device.empty()) {
-      facts.add(view.memory->facts.device + " is passed through to it", "fd");
+      facts.add(view.memory->facts.device + " is passed through", "fd");
     }
   }
 }
@@ -82,7 +82,7 @@ void add_device_facts(Facts& facts, const engine::SandboxView& view) {
         });
     facts.add("device " + device.id +
                   (device.node < 0 ? "" : " of node " + std::to_string(device.node)) +
-                  " is passed through to it, with " + messages::counted(number, "interrupt"),
+                  " is passed through, with " + messages::counted(number, "interrupt"),
               "vfio");
   }
 }
@@ -90,8 +90,8 @@ void add_device_facts(Facts& facts, const engine::SandboxView& view) {
 void add_guest_facts(Facts& facts, const engine::SandboxView& view) {
   if (view.guest == nullptr) return;
   const board::GuestView& guest = *view.guest;
-  facts.add(guest.connected ? "its guest is placed through " + guest.address
-                            : "its guest is not placed: " + guest.text,
+  facts.add(guest.connected ? "guest containers are placed through " + guest.address
+                            : "guest containers are not placed: " + guest.text,
             guest.connected ? guest.text : guest.address);
   if (!guest.report) return;
   policy::GuestCpuSet online;
@@ -100,11 +100,11 @@ void add_guest_facts(Facts& facts, const engine::SandboxView& view) {
   }
   if (!guest.current) {
     facts.add(
-        "what it was asked last is not done, or it was asked nothing: as long as the APIC id "
-        "of a vCPU is not known, a guest is left alone",
+        "the last request to the guest is pending, or none was sent: a guest is left alone until "
+        "the APIC id of every vCPU is known",
         "guest");
   }
-  facts.add("the guest has CPUs " + policy::format_list(online) + " online", "guest");
+  facts.add("guest CPUs " + policy::format_list(online) + " are online", "guest");
 }
 
 void add_guest_results(json::array& results, const engine::SandboxView& view) {
@@ -118,19 +118,18 @@ void add_node_facts(Facts& facts, const engine::Engine& engine, const engine::Sa
   const policy::ledger::Ledger& ledger = engine.ledger();
   const CpuSet others = ledger.exclusive_to_others(view.pod.id);
   if (!others.empty()) {
-    facts.add(cpus_text(others) + (others.size() == 1 ? " belongs" : " belong") +
-                  " to other pods exclusively",
-              "ledger");
+    facts.add(
+        cpus_text(others) + (others.size() == 1 ? " is" : " are") + " exclusive to other pods",
+        "ledger");
   }
   facts.add(
       "the node's shared pool is " + cpus_text(ledger.shared_pool(engine.topology().online())),
-      ledger.told_shared_pool() ? "kubelet" : "what no container owns exclusively");
+      ledger.told_shared_pool() ? "kubelet" : "CPUs without an exclusive owner");
 }
 
 void add_source_facts(Facts& facts, const board::Board& board) {
   for (const auto& [source, view] : board.sources()) {
-    facts.add((view.up ? "heard: " : "not heard: ") + view.text,
-              policy::ledger::source_name(source));
+    facts.add((view.up ? "up: " : "down: ") + view.text, policy::ledger::source_name(source));
   }
 }
 
@@ -151,7 +150,7 @@ void add_setting_facts(Facts& facts, const engine::Options& options,
             kSource);
   facts.add(std::string("memory is \"") + (settings.move_memory ? "migrate" : "follow") + '"',
             kSource);
-  if (!options.enable) facts.add("kata-affinity is disabled: nothing is placed", kSource);
+  if (!options.enable) facts.add("enable is false: no thread is placed", kSource);
   if (options.observe) facts.add("mode is \"observe\": nothing is written", kSource);
 }
 
@@ -213,16 +212,16 @@ void add_thread_results(json::array& results, const engine::SandboxView& view) {
   }
 }
 
-/// "interrupts of 0000:01:00.0 go to CPUs 2-3, where vCPUs are that may take them", and one
+/// "interrupts of 0000:01:00.0 are planned on CPUs 2-3, where the vCPUs that receive them run", one
 /// sentence for each that goes elsewhere.
 void add_interrupt_results(json::array& results, const engine::SandboxView& view) {
   for (const auto& [device, cpus] : view.plan.interrupts) {
-    results.emplace_back("interrupts of " + device + " are to go to " + cpus_text(cpus) +
-                         ", where vCPUs are that may take them");
+    results.emplace_back("interrupts of " + device + " are planned on " + cpus_text(cpus) +
+                         ", where the vCPUs that receive them run");
   }
   for (const engine::InterruptView& interrupt : view.interrupts) {
     if (interrupt.drifted()) {
-      results.emplace_back(interrupt.name() + " goes to " + cpus_text(interrupt.facts.cpus) +
+      results.emplace_back(interrupt.name() + " is routed to " + cpus_text(interrupt.facts.cpus) +
                            " instead of " + cpus_text(interrupt.wanted));
     }
     if (interrupt.problem.empty()) continue;
@@ -234,7 +233,7 @@ void add_memory_result(json::array& results, const engine::SandboxView& view) {
   if (view.memory == nullptr) return;
   const board::MemoryView& memory = *view.memory;
   if (!memory.problem.empty()) {
-    results.emplace_back("its memory: " + memory.problem);
+    results.emplace_back("memory: " + memory.problem);
   } else {
     results.emplace_back(messages::sentence(memory.plan, view.moves_memory()));
   }
@@ -243,11 +242,11 @@ void add_memory_result(json::array& results, const engine::SandboxView& view) {
 json::array results_of(const engine::SandboxView& view) {
   json::array results;
   if (view.released) {
-    results.emplace_back("its threads were given back: nothing is placed");
+    results.emplace_back("released: no thread is placed");
     return results;
   }
   if (view.observed) {
-    results.emplace_back("mode is \"observe\": what follows is the plan, and nobody writes it");
+    results.emplace_back("mode is \"observe\": the plan below is not applied");
   }
   for (const policy::plan::ContainerIsolation& container : view.isolation) {
     results.emplace_back(messages::isolation_text(container));

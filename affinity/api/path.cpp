@@ -23,7 +23,7 @@ base::Result<std::string> decode(std::string_view text) {
     const auto [end, error] =
         std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
     if (digits.size() != 2 || error != std::errc{} || end != digits.data() + 2) {
-      return fail(ErrorCode::kInvalid, "the target has a malformed percent code");
+      return fail(ErrorCode::kInvalid, "malformed percent-encoding in the target");
     }
     decoded += static_cast<char>(byte);
     i += 2;
@@ -45,7 +45,7 @@ base::Result<void> split(std::string_view text, char separator, const Take& take
 base::Result<void> take_part(std::string_view part, Path& path) {
   auto decoded = decode(part);
   if (!decoded) return unexpected(decoded.error());
-  if (decoded->empty()) return fail(ErrorCode::kInvalid, "the target has an empty part");
+  if (decoded->empty()) return fail(ErrorCode::kInvalid, "empty path segment in the target");
   path.parts.push_back(std::move(*decoded));
   return {};
 }

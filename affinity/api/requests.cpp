@@ -39,11 +39,11 @@ base::Result<policy::ledger::Pin> read_threads(const std::string& role, const st
   } else if (given.role == policy::Role::kVcpu) {
     const auto index = base::parse_number(thread);
     if (!index || *index < 0 || *index >= policy::kMaxIds) {
-      return base::fail(base::ErrorCode::kInvalid, '"' + thread + "\" is no vCPU's index");
+      return base::fail(base::ErrorCode::kInvalid, '"' + thread + "\" is not a vCPU index");
     }
     given.vcpu_index = static_cast<int>(*index);
   } else if (!thread.empty()) {
-    return base::fail(base::ErrorCode::kInvalid, role + " threads are placed together");
+    return base::fail(base::ErrorCode::kInvalid, role + " threads cannot be pinned one by one");
   }
   return given;
 }

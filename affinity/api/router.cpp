@@ -79,8 +79,8 @@ Response wrong_method(const Path& path, const std::string& method) {
     if (!matches(route, path)) continue;
     allow += (allow.empty() ? "" : ", ") + std::string(route.method);
   }
-  if (allow.empty()) return error_response(404, "there is no such call");
-  Response response = error_response(405, method + " is not possible here, only " + allow);
+  if (allow.empty()) return error_response(404, "no such resource");
+  Response response = error_response(405, method + " is not allowed here; use " + allow);
   response.allow = allow;
   return response;
 }
@@ -110,7 +110,7 @@ base::Result<void> take_ids(const Route& route, const Path& path, Call& call) {
 
 base::Result<void> take_source(const std::string& name, Call& call) {
   if (name != policy::ledger::source_name(policy::ledger::Source::kProxy)) {
-    return base::fail(ErrorCode::kInvalid, "source: only \"proxy\" may be named");
+    return base::fail(ErrorCode::kInvalid, "source: must be \"proxy\"");
   }
   call.source = policy::ledger::Source::kProxy;
   return {};
@@ -120,7 +120,7 @@ base::Result<void> take_query(const Route& route, const Path& path, Call& call) 
   for (const auto& [name, value] : path.query) {
     if (name != route.query) {
       return base::fail(ErrorCode::kInvalid,
-                        "the query key \"" + base::printable(name) + "\" is not known here");
+                        "unknown query parameter \"" + base::printable(name) + '"');
     }
     if (name == "source") {
       if (auto taken = take_source(value, call); !taken) return taken;
@@ -154,7 +154,7 @@ Response refuse(const base::Error& error) {
 }
 
 Response no_sandbox(const std::string& id) {
-  return error_response(404, "there is no sandbox \"" + id + "\"");
+  return error_response(404, "no sandbox \"" + id + "\"");
 }
 
 Response answer(const boost::json::object& object) {
@@ -245,7 +245,8 @@ Response Router::put_sandbox(const Call& call) {
   auto event = read_sandbox(call.source, call.sandbox, call.body);
   const bool names_domain = event && !std::get<policy::ledger::PodSeen>(event->body).domain.empty();
   if (names_domain && !board_.sources().contains(policy::ledger::Source::kLibvirt)) {
-    return submit(base::fail(ErrorCode::kInvalid, "domain: libvirt is not asked (libvirt_uri)"));
+    return submit(
+        base::fail(ErrorCode::kInvalid, "domain: libvirt is not configured (libvirt_uri)"));
   }
   return submit(event);
 }

@@ -29,7 +29,7 @@ json::array lost_state(const policy::ledger::StartGate& gate) {
 }
 
 std::string unsaved_text(const std::string& pod, const std::string& reason) {
-  return "the state of sandbox " + pod + " is not on disk, it is tried again: " + reason;
+  return "the state of sandbox " + pod + " is not on disk, retrying: " + reason;
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ void Board::set_memory(std::string_view sandbox, MemoryView view) {
     counters_.memory_failed += view.failed;
     constexpr std::uint64_t kMib = 1 << 20;
     notify(Kind::kMemoryMoved, sandbox,
-           std::to_string(view.moved / kMib) + " MiB of its memory were moved, " +
-               std::to_string(view.failed / kMib) + " MiB could not be");
+           std::to_string(view.moved / kMib) + " MiB of memory migrated, " +
+               std::to_string(view.failed / kMib) + " MiB failed");
   }
   entry->memory = std::move(view);
 }
@@ -86,7 +86,7 @@ void Board::record_narrowed_shim(const std::string& sandbox, std::chrono::nanose
   counters_.narrowed_shims.add(age);
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(age).count();
   notify(Kind::kShimNarrowed, sandbox,
-         "its shim has its CPUs, " + std::to_string(milliseconds) + " ms after it was started");
+         "shim narrowed " + std::to_string(milliseconds) + " ms after its start");
 }
 
 Board::Entry* Board::find(std::string_view sandbox) {

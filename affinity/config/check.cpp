@@ -154,7 +154,7 @@ std::string check_names(const std::vector<std::string>& names) {
 std::string check_ids(const std::vector<std::string>& ids) {
   const auto wrong = std::ranges::find_if_not(ids, base::is_id);
   if (wrong == ids.end()) return {};
-  return '"' + *wrong + "\" is no id of a sandbox (1 to " + std::to_string(base::kMaxId) +
+  return '"' + *wrong + "\" is not a sandbox id (1 to " + std::to_string(base::kMaxId) +
          " characters of A-Z, a-z, 0-9, \"_\", \".\", \"-\")";
 }
 
@@ -213,7 +213,7 @@ bool is_empty_handler(const Path& path, const Value& value) {
 
 std::string unknown_key(const Path& path) {
   if (path.size() == 3 && path[0] == "handler" && find_key(path[2]) != nullptr) {
-    return "belongs to the node, not to one handler; a handler may have " + quoted(sandbox_keys());
+    return "is node-wide and cannot be set per handler; per handler: " + quoted(sandbox_keys());
   }
   return "unknown key";
 }

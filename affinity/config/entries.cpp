@@ -21,7 +21,7 @@ Value array_value(const toml::array& array) {
   std::vector<std::string> strings;
   for (const toml::node& element : array) {
     const auto* string = element.as_string();
-    if (string == nullptr) return Unfit{"an array of something else than strings"};
+    if (string == nullptr) return Unfit{"an array of other things than strings"};
     strings.push_back(string->get());
   }
   return strings;

@@ -66,7 +66,7 @@ nri::Adjustment ContainerFiles::adjust(const nri::Creation& creation) {
   const fs::path folder = folder_of(sandbox, container);
   if (const auto made = make_folder(folder); !made) {
     log_.warning(
-        "a container cannot be told where it runs",
+        "cannot create the directory with a container's CPUs",
         {{"sandbox", sandbox}, {"container", container}, {"reason", made.error().message}});
     return {};
   }
@@ -79,7 +79,7 @@ base::Result<void> ContainerFiles::make_folder(const fs::path& folder) const {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (!failed) fs::permissions(folder, kOpen, failed);
-  return failed ? base::fail_errno(failed.value(), "cannot make " + folder.string())
+  return failed ? base::fail_errno(failed.value(), "cannot create " + folder.string())
                 : base::Result<void>{};
 }
 
@@ -97,7 +97,7 @@ void ContainerFiles::write(const engine::SandboxView& view, const std::string& c
   for (auto& [name, text] : container_texts(view, container)) {
     if (written[name] == text) continue;
     if (const auto done = base::write_atomically(folder / name, text, kForEveryone); !done) {
-      log_.warning("a container is not told where it runs",
+      log_.warning("cannot update a container's CPU files",
                    {{"file", (folder / name).string()}, {"reason", done.error().message}});
       continue;
     }

@@ -76,7 +76,7 @@ Result<void> close_to_others(const std::filesystem::path& directory, const log::
   const auto mended = base::make_private_directory(directory);
   if (!mended) return unexpected(mended.error());
   if (*mended) {
-    log.warning("others could write this directory; not any more",
+    log.warning("directory was writable by other users; permissions corrected",
                 {{"directory", directory.string()}});
   }
   return {};
@@ -245,7 +245,7 @@ class Daemon {
     if (auto config = config::load_config(options_.config, "/", engine_.topology().all())) {
       apply(std::move(*config));
     } else {
-      log_.error("the configuration is bad, the old one stays in force",
+      log_.error("invalid configuration; keeping the previous one",
                  {{"reason", config.error().message}});
     }
     service_.ready();
@@ -253,7 +253,7 @@ class Daemon {
 
   void apply(config::Config config) {
     for (const auto name : config::keys_for_next_start(ground_.config, config)) {
-      log_.warning("this setting changes with the next start", {{"setting", std::string(name)}});
+      log_.warning("setting takes effect after a restart", {{"setting", std::string(name)}});
     }
     log_.set_level(config.log_level);
     drift_.set_interval(config.drift_check);
@@ -263,7 +263,7 @@ class Daemon {
 
   void stop() {
     service_.stopping();
-    log_.info("stopping, every thread stays where it is");
+    log_.info("stopping; all threads keep their masks");
     io_.stop();
   }
 
@@ -300,8 +300,8 @@ class Daemon {
 Result<void> check(const Options& options) {
   const auto config = config::load_config(options.config);
   if (!config) return unexpected(config.error());
-  for (const auto& file : config->files) std::printf("%s: good\n", file.c_str());
-  if (config->files.empty()) std::puts("no file has an [affinity] table, the defaults hold");
+  for (const auto& file : config->files) std::printf("%s: OK\n", file.c_str());
+  if (config->files.empty()) std::puts("no file has an [affinity] table, using defaults");
   return {};
 }
 

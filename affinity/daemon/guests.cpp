@@ -298,7 +298,7 @@ void Guests::show(const std::string& sandbox, Guest& guest) {
       if (doubt) guest.view.doubts[container.id] = *doubt;
     }
   }
-  if (guest.view.address.empty()) guest.view.text = "no address of an agent is known";
+  if (guest.view.address.empty()) guest.view.text = "no agent address is known";
   board_.set_guest(sandbox, guest.view);
 }
 
@@ -350,7 +350,7 @@ void Guests::await(const std::string& sandbox, const std::string& container,
   waiting.timer.in(kStartBudget, [this, sandbox] {
     const auto late = guests_.find(sandbox);
     if (late != guests_.end()) late->second.missed_a_start = true;
-    log_.warning("a container starts before its guest has placed it", {{"sandbox", sandbox}});
+    log_.warning("container started before its guest placed it", {{"sandbox", sandbox}});
     let_starts_go_on(sandbox);
   });
 }

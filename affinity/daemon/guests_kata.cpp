@@ -95,13 +95,14 @@ void Guests::wish_through_kata(const std::string& sandbox, Guest& guest) {
 /// are all like this, so it is a warning once.
 void Guests::note_doubt(const std::string& sandbox, Guest& guest) {
   guest.view.text =
-      "which guest CPU each vCPU is cannot be known without an agent of ours in the guest: its "
-      "containers may use all of them";
+      "guest CPU numbers are not certain without kata-affinity-agent in the guest: containers may "
+      "use all of its CPUs";
   if (is_counting(guest.boot, guest.view.plugged)) return;
   if (!said_.insert(guest.kernel).second) return;
   log_.warning(
-      "containers are not placed inside guests of this kernel: vCPUs were plugged, and neither the "
-      "kernel's version nor the order of plugging tells their numbers",
+      "containers are not placed inside guests with this kernel: vCPUs were hotplugged, and "
+      "neither "
+      "the kernel's version nor the order of hotplug determines their numbers",
       {{"sandbox", sandbox}, {"kernel", guest.kernel}});
 }
 

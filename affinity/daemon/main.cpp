@@ -13,7 +13,7 @@ constexpr int kFailed = 1, kWrongInput = 2;
 /// The last words of a daemon that ran out of something (memory, threads, descriptors) where no
 /// other way was left. Every thread stays where it is, and systemd starts it again.
 int give_up(const char* reason) {
-  std::fprintf(stderr, "kata-affinityd: cannot go on: %s\n", reason);
+  std::fprintf(stderr, "kata-affinityd: fatal: %s\n", reason);
   return kFailed;
 }
 
@@ -24,7 +24,7 @@ int give_up(const char* reason) {
   } catch (const std::exception& error) {
     give_up(error.what());
   } catch (...) {
-    give_up("an unknown error");
+    give_up("unknown error");
   }
   std::_Exit(kFailed);
 }

@@ -137,7 +137,7 @@ void MemoryWorker::move(const MemoryJob& job, board::MemoryView view,
     if (!is_same(job)) return;
     if (const auto done = mover.step(size); !done) {
       if (done.error().code == base::ErrorCode::kGone) return;
-      view.problem = "it cannot be moved: " + done.error().message;
+      view.problem = "cannot be moved: " + done.error().message;
       break;
     }
     const auto took = Clock::now() - began;

@@ -58,7 +58,7 @@ Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, board::Boa
           [this](const board::Notification& notification) { handle(notification); })) {
   auto watch = host::CpusetWatch::open();
   if (!watch) {
-    log_.warning("cgroups are only looked at by the drift check",
+    log_.warning("cannot watch cgroups; only the drift check reads them",
                  {{"reason", watch.error().message}});
     return;
   }
@@ -142,7 +142,7 @@ void Watches::follow_cgroups() {
     if (!watch.cgroup.empty()) directories.insert(watch.cgroup);
   }
   if (const auto followed = cgroups_->follow(directories); !followed) {
-    log_.warning("a cgroup is only looked at by the drift check",
+    log_.warning("cannot watch a cgroup; only the drift check reads it",
                  {{"reason", followed.error().message}});
   }
 }
@@ -172,7 +172,8 @@ vmm::MonitorHandlers Watches::monitor_handlers(const std::string& id) {
 }
 
 /// Its socket may come after the VMM: it is looked for whenever something happens to the sandbox.
-void Watches::follow_monitor(const std::string& id, Watch& watch, const policy::ledger::PodRecord& pod) {
+void Watches::follow_monitor(const std::string& id, Watch& watch,
+                             const policy::ledger::PodRecord& pod) {
   watch.probe.by_operator = pod.source == policy::ledger::Source::kApi;
   if (watch.probe.named_socket != pod.qmp_socket) {
     watch.probe.named_socket = pod.qmp_socket;
@@ -188,7 +189,7 @@ void Watches::follow_monitor(const std::string& id, Watch& watch, const policy::
     watch.monitor = std::move(*monitor);
   } else {
     watch.monitor_refused = true;
-    log_.warning("monitor is not used", {{"sandbox", id}, {"reason", monitor.error().message}});
+    log_.warning("VMM monitor not used", {{"sandbox", id}, {"reason", monitor.error().message}});
   }
 }
 

@@ -21,8 +21,7 @@ Result<void> check_id(const std::string& what, const std::string& id) {
 }
 
 Result<void> too_many(const std::string& what, std::size_t most) {
-  return fail(ErrorCode::kConflict,
-              "there are already " + std::to_string(most) + ' ' + what + ", more are not followed");
+  return fail(ErrorCode::kConflict, "limit of " + std::to_string(most) + ' ' + what + " reached");
 }
 
 std::size_t count_containers(const policy::ledger::Ledger& ledger) {

@@ -67,7 +67,7 @@ Applied failed(const policy::plan::Write& write, const base::Error& error,
 Applied take_back(const policy::plan::Write& write, Holder holder, AffinityCalls& calls) {
   const auto& [pid, tid, start_time] = write.key;
   if (holder == Holder::kOther && pid != tid) {
-    return {write.key, Fate::kRetry, {}, {ErrorCode::kTransient, "its number is another's", 0}};
+    return {write.key, Fate::kRetry, {}, {ErrorCode::kTransient, "its thread id was reused", 0}};
   }
   Applied gone{write.key, Fate::kGone, {}, {}};
   const auto now = calls.get(tid);
@@ -88,10 +88,8 @@ Applied read_again(const policy::plan::Write& write, AffinityCalls& calls,
     case Holder::kOther:
       return take_back(write, holder, calls);
     case Holder::kUnknown:
-      return {write.key,
-              Fate::kRetry,
-              {},
-              {ErrorCode::kTransient, "whose number it is cannot be seen", 0}};
+      return {
+          write.key, Fate::kRetry, {}, {ErrorCode::kTransient, "cannot verify its identity", 0}};
   }
   if (*actual == write.cpus) return {write.key, Fate::kDone, std::move(*actual), {}};
   return {write.key,

@@ -33,7 +33,7 @@ bool CgroupKeeper::accepts(const CpuSet& wanted, Time now) {
   if (!in_charge_ || !is_repeated(wanted) || wanted == cpuset_->effective()) return true;
   if (patience_.may_answer(now)) return true;
   in_charge_ = false;
-  problem_ = "others keep writing its cpuset, which is answered from time to time only";
+  problem_ = "another program keeps writing its cpuset; reverted with back-off";
   return false;
 }
 

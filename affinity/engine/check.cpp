@@ -128,7 +128,7 @@ Result<void> check_override(const policy::Override& given, const Sandbox& sandbo
       return policy::plan::override_subject(known) == subject;
     });
     if (is_given) return {};
-    return fail(ErrorCode::kNotFound, subject + " of \"" + pod.id + "\" is not set by hand");
+    return fail(ErrorCode::kNotFound, subject + " of \"" + pod.id + "\" has no manual pin");
   }
   const bool has_one = std::ranges::any_of(sandbox.threads(), [&](const ThreadView& thread) {
     return policy::plan::is_for(given, thread.facts);
@@ -139,12 +139,12 @@ Result<void> check_override(const policy::Override& given, const Sandbox& sandbo
   const auto foreign = given.cpus & ledger.exclusive_to_others(pod.id);
   if (!foreign.empty()) {
     return fail(ErrorCode::kConflict,
-                "cpus: " + policy::format_list(foreign) + " belongs to another pod exclusively");
+                "cpus: " + policy::format_list(foreign) + " is exclusive to another pod");
   }
   const auto refused = given.cpus - sandbox.reachable_cpus().value_or(given.cpus);
   if (!refused.empty()) {
     return fail(ErrorCode::kConflict,
-                "cpus: its cgroup does not allow " + policy::format_list(refused));
+                "cpus: the cgroup does not allow " + policy::format_list(refused));
   }
   return {};
 }

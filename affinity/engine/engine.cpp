@@ -64,7 +64,7 @@ Outcome Engine::end_dead_sandboxes() {
       map_changed |= ledger_.apply({policy::ledger::Source::kState, policy::ledger::PodGone{id}})
                          .exclusive_map;
       follow_ledger(id);
-      board_.notify(NotificationKind::kSandboxEnded, id, "its VMM is gone");
+      board_.notify(NotificationKind::kSandboxEnded, id, "VMM exited");
     }
     if (map_changed) outcome += run(changed_by_map({}));
   }
@@ -87,7 +87,7 @@ bool Engine::is_adoptable(const policy::ledger::PodRecord& pod) {
   if (is_same && (now->is_vmm || vmm::is_shim_of(roots_, *pod.vmm, pod.id))) return true;
   board_.notify(NotificationKind::kSandboxEnded, pod.id,
                 is_same ? "process " + std::to_string(pod.vmm->pid) + " is not a VMM"
-                        : "its VMM ended while no daemon ran");
+                        : "VMM exited while no daemon ran");
   drop_state(pod.id);
   return false;
 }
@@ -179,20 +179,20 @@ base::Result<Outcome> Engine::release(std::string_view sandbox) {
   }
   found->set_released(true);
   board_.notify(NotificationKind::kReleased, found->id(),
-                "its threads may run wherever their cgroup lets them");
+                "threads may run wherever their cgroup allows");
   return run_one(*found);
 }
 
 Outcome Engine::release_all() {
   for (const auto& [id, sandbox] : sandboxes_) sandbox->set_released(true);
   board_.notify(NotificationKind::kReleased, {},
-                "all threads may run wherever their cgroups let them");
+                "all threads may run wherever their cgroups allow");
   return run_all();
 }
 
 Outcome Engine::configure(Options options) {
   options_ = std::move(options);
-  board_.notify(NotificationKind::kConfigured, {}, "settings were loaded");
+  board_.notify(NotificationKind::kConfigured, {}, "configuration loaded");
   return run_all();
 }
 

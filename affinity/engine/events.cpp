@@ -68,14 +68,14 @@ base::Result<void> Engine::check_removal(const std::string& id) const {
   if (gate_.may_widen() || find(id) == nullptr) return {};
   return base::fail(
       base::ErrorCode::kUnavailable,
-      "sandbox \"" + id + "\" cannot be given back yet: " + messages::waiting_text(gate_));
+      "sandbox \"" + id + "\" cannot be released yet: " + messages::waiting_text(gate_));
 }
 
 base::Result<void> Engine::check_by_hand(const policy::ledger::OverrideSet& event) const {
   const Sandbox* sandbox = find(event.sandbox);
   if (sandbox == nullptr) {
     return base::fail(base::ErrorCode::kInvalid,
-                      '"' + event.sandbox + "\" is no VM sandbox: nothing of it is placed");
+                      '"' + event.sandbox + "\" is not a VM sandbox: it has no threads to place");
   }
   const policy::ledger::PodRecord& pod = *ledger_.find(event.sandbox);
   if (auto good = check_override(event.value, *sandbox, pod, ledger_); !good) return good;
@@ -95,9 +95,9 @@ base::Result<void> Engine::check_taken(const policy::Override& given, const Sand
   const policy::CpuSet taken = policy::plan::taken_by_hand(given, unpinned);
   if (taken.empty()) return {};
   return base::fail(base::ErrorCode::kConflict,
-                    "cpus: this would take " + policy::format_list(taken) +
-                        " from a dedicated vCPU, and its container would not be isolated any more "
-                        "(with --force it is done)");
+                    "cpus: " + policy::format_list(taken) +
+                        " belongs to a dedicated vCPU, and its container would lose isolation "
+                        "(--force overrides)");
 }
 
 void Engine::stamp(policy::ledger::OverrideSet& event) const {
@@ -166,17 +166,16 @@ policy::ledger::Change Engine::take(const policy::ledger::Event& event) {
   if (holder != nullptr) {
     const std::string text = "process " + std::to_string(seen->vmm->pid) +
                              " is the VM of sandbox " + title(holder->id, holder->pod_name) +
-                             ", not of " + title(seen->id, seen->pod_name) + " too";
+                             ", not of " + title(seen->id, seen->pod_name);
     board_.notify(NotificationKind::kVmmRefused, seen->id, text, cause_->source);
-    log_.warning("two pods name one VM", {{"sandbox", seen->id}, {"reason", text}});
+    log_.warning("two pods claim one VM", {{"sandbox", seen->id}, {"reason", text}});
     policy::ledger::Event without = event;
     std::get<policy::ledger::PodSeen>(without.body).vmm.reset();
     return take(without);
   }
   ++board_.counters().events[cause_->source];
   if (const auto good = admit(event, ledger_); !good) {
-    log_.warning("an event is not taken",
-                 {{"source", cause_->source}, {"reason", good.error().message}});
+    log_.warning("event rejected", {{"source", cause_->source}, {"reason", good.error().message}});
     return {};
   }
   if (const auto* gone = std::get_if<policy::ledger::PodGone>(&event.body)) {

@@ -70,7 +70,7 @@ void InterruptKeeper::judge(InterruptView& view) const {
   view.managed = !view.wanted.empty() && view.facts.shared_with.empty();
   view.problem.clear();
   if (!view.facts.shared_with.empty()) {
-    view.problem = "it is shared with " + view.facts.shared_with + " and left alone";
+    view.problem = "shared with " + view.facts.shared_with + ", left alone";
   }
   const auto refused = refused_.find(view.facts.number);
   if (refused == refused_.end() || refused->second.wanted != view.wanted) return;
@@ -117,7 +117,7 @@ InterruptWrites InterruptKeeper::leave(const vmm::Roots& roots, const CpuSet& fo
 
 bool InterruptKeeper::may_place(InterruptView& view, bool in_time) {
   if (in_time || !is_contested(view)) return true;
-  view.problem = "others keep sending it elsewhere, which is answered from time to time only";
+  view.problem = "another program keeps changing its affinity; reverted with back-off";
   unanswered_ = true;
   return false;
 }
@@ -152,7 +152,7 @@ void InterruptKeeper::fail(InterruptView& view, const base::Error& error, Interr
     return;
   }
   view.managed = false;
-  view.problem = "it cannot be moved: " + error.message;
+  view.problem = "cannot be moved: " + error.message;
   refused_[view.facts.number] = {view.facts.name, view.wanted, view.problem};
   writes.refused.push_back(view.name() + " cannot be moved and is left alone: " + error.message);
 }

@@ -42,7 +42,7 @@ void Engine::widen_cgroup(Sandbox& sandbox, base::ThreadStats& stats, Outcome& o
   if (keeper.in_charge() || !(wrote || was_in_charge)) return;
   if (was_in_charge) {
     board_.notify(NotificationKind::kUnmanaged, sandbox.id(),
-                  "its cgroup cannot be written: " + keeper.problem());
+                  "cannot write its cgroup: " + keeper.problem());
   }
   plan(sandbox);
 }
@@ -61,8 +61,8 @@ void Engine::cgroup_overwritten(const Sandbox& sandbox) {
   const policy::CpuSet cpus = sandbox.keeper().written();
   const policy::CpuSet foreign = cpus & ledger_.exclusive_to_others(sandbox.id());
   std::string text =
-      "Kata, or another program, wrote CPUs \"" + policy::format_list(cpus) + "\" to its cgroup";
-  if (!foreign.empty()) text += "; CPUs " + policy::format_list(foreign) + " are another pod's";
+      "Kata or another program set its cgroup to CPUs \"" + policy::format_list(cpus) + '"';
+  if (!foreign.empty()) text += "; CPUs " + policy::format_list(foreign) + " belong to another pod";
   board_.notify(NotificationKind::kCgroupOverwritten, sandbox.id(), std::move(text));
 }
 
@@ -70,7 +70,7 @@ void Engine::wrote_cgroup(const Sandbox& sandbox, Outcome& outcome) {
   ++outcome.cgroups;
   const CgroupKeeper& keeper = sandbox.keeper();
   board_.notify(NotificationKind::kCgroupWritten, sandbox.id(),
-                "its cgroup has CPUs \"" + policy::format_list(keeper.written()) + '"');
+                "cgroup set to CPUs \"" + policy::format_list(keeper.written()) + '"');
 }
 
 }  // namespace ka::engine

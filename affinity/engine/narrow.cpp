@@ -5,6 +5,7 @@
 
 #include "affinity/engine/engine.hpp"
 #include "affinity/engine/sandbox.hpp"
+#include "affinity/messages/terms.hpp"
 
 namespace ka::engine {
 
@@ -36,7 +37,7 @@ Outcome Engine::narrow_by(const Changes& changes, std::chrono::nanoseconds budge
   if (outcome.late > 0) {
     board_.notify(NotificationKind::kLate,
                   changes.pods.size() == 1 ? *changes.pods.begin() : std::string(),
-                  std::to_string(outcome.late) + " sandboxes are narrowed only after the answer");
+                  messages::counted(outcome.late, "sandbox") + " narrowed only after the response");
   }
   return outcome;
 }

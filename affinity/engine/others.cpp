@@ -91,11 +91,11 @@ Finding container_finding(const host::Tenant& tenant, const std::string& uid, co
           tenant.directory.string(),
           {},
           trespass.cpus,
-          "not ours: " + container_text(tenant, uid, pod) + " may run on " +
-              policy::format_list(trespass.cpus) + ", which a container here owns" +
-              (settled ? "" : " (kubelet has 15 s to take it away)"),
+          "other pod: " + container_text(tenant, uid, pod) + " may run on " +
+              policy::format_list(trespass.cpus) + ", which another container owns" +
+              (settled ? "" : " (kubelet has 15 s to narrow it)"),
           "other-container",
-          "its cpuset is kubelet's to narrow: see the CPU manager's state, and who else writes " +
+          "kubelet should narrow its cpuset: check cpu_manager_state, and who else writes " +
               tenant.directory.string()};
 }
 
@@ -106,11 +106,11 @@ Finding host_finding(const Trespass& sum) {
           "host",
           {},
           sum.cpus,
-          "not ours: " + std::to_string(sum.threads) +
-              " threads of host services and the kernel may run on exclusive CPUs " +
+          "host: " + std::to_string(sum.threads) +
+              " threads of services and the kernel may run on exclusive CPUs " +
               policy::format_list(sum.cpus),
           "host-threads",
-          "isolcpus, or CPUAffinity= in systemd's system.conf"};
+          "isolcpus=, or CPUAffinity= in systemd's system.conf"};
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ std::vector<Finding> judge_others(const host::Tenants& tenants, const OthersCont
                         "cgroups",
                         {},
                         {},
-                        "a cgroup that may hold threads of others cannot be read: " + why,
+                        "cannot read a cgroup of another container: " + why,
                         "unread",
                         {}});
   }

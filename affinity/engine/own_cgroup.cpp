@@ -128,7 +128,7 @@ Result<void> check_vmm(const policy::ledger::PodRecord& pod, const fs::path& mou
   return fail(ErrorCode::kInvalid, "cgroup: " + cgroup.string() +
                                        " is not the sandbox's own: process " +
                                        std::to_string(stranger->pid) + " in " +
-                                       stranger->cgroup.string() + " is none of its VM's");
+                                       stranger->cgroup.string() + " does not belong to its VM");
 }
 
 /// A sandbox's helpers are whoever is in its cgroup: another sandbox's vCPUs would be among them.
@@ -155,13 +155,13 @@ Result<void> check_own_cgroup(const policy::ledger::PodRecord& pod,
   const auto inside = fs::path(pod.cgroup).relative_path().lexically_normal();
   if (inside.empty() || inside == "." || *inside.begin() == "..") {
     return fail(ErrorCode::kInvalid,
-                "cgroup: " + pod.cgroup + " is no sandbox's own: it holds the whole machine");
+                "cgroup: " + pod.cgroup + " is not a sandbox's own: it contains the whole machine");
   }
   const fs::path cgroup = absolute(pod.cgroup);
   const auto mount = mount_of(roots, cgroup);
   if (!mount) {
     return fail(ErrorCode::kInvalid,
-                "cgroup: there is no " + pod.cgroup + " below " + roots.cgroup.string());
+                "cgroup: " + pod.cgroup + " does not exist below " + roots.cgroup.string());
   }
   if (auto good = check_others(pod, cgroup, ledger, roots); !good) return good;
   return pod.vmm ? check_vmm(pod, *mount, cgroup, roots) : Result<void>{};

@@ -102,10 +102,10 @@ bool Engine::has_ended(const Sandbox& sandbox, const base::Error& error) const {
 void Engine::report_trouble(const Sandbox& sandbox, bool was_seen) {
   const bool is_seen = sandbox.trouble().empty();
   if (is_seen == was_seen) return;
-  board_.notify(is_seen ? NotificationKind::kSeen : NotificationKind::kUnseen, sandbox.id(),
-                is_seen ? "it can be read again"
-                        : "it cannot be read, what was known of it stays: " + sandbox.trouble(),
-                sandbox.trouble());
+  board_.notify(
+      is_seen ? NotificationKind::kSeen : NotificationKind::kUnseen, sandbox.id(),
+      is_seen ? "readable again" : "unreadable, keeping its last known state: " + sandbox.trouble(),
+      sandbox.trouble());
 }
 
 void Engine::plan(Sandbox& sandbox) {
@@ -186,8 +186,8 @@ void Engine::note(Sandbox& sandbox, const Applied& applied, Outcome& outcome) {
       if (applied.taken_back) {
         board_.notify(NotificationKind::kTakenBack, sandbox.id(),
                       "thread " + std::to_string(applied.key.tid) +
-                          " had become another process's while it was placed: that one may run "
-                          "everywhere again");
+                          " was reused by another process while it was placed: that process may "
+                          "run everywhere again");
       }
       break;
     case Applied::Fate::kRetry:

@@ -100,11 +100,11 @@ base::Result<CgroupFacts> read_cgroup_of_vcpus(const Eyes& eyes, const vmm::VmmT
 std::string why_not_managed(const policy::ledger::PodRecord& pod,
                             const std::optional<host::Cgroups>& cgroups, const CgroupFacts& of_vmm,
                             const std::string& own) {
-  if (!cgroups || cgroups->version() != 2) return "only cgroups of version 2 are managed";
-  if (!pod.domain.empty()) return "libvirt keeps the cgroup of its domain";
+  if (!cgroups || cgroups->version() != 2) return "only cgroup v2 can be managed";
+  if (!pod.domain.empty()) return "libvirt manages its cgroup";
   if (own.empty()) return "it has no cgroup of its own";
   if (pod.source == policy::ledger::Source::kCgroup) {
-    return "what Kata writes there is all that tells of its containers";
+    return "its cpuset is the only source for its containers";
   }
   const auto below = of_vmm.cpuset_directory.lexically_relative(own);
   const bool inside = !below.empty() && *below.begin() != "..";
@@ -388,7 +388,7 @@ void Sandbox::judge(ThreadView& thread) const {
     thread.managed = false;
     thread.problem = refused->second;
   }
-  if (!thread.seen) thread.problem = "it cannot be seen: " + trouble_;
+  if (!thread.seen) thread.problem = "unreadable: " + trouble_;
 }
 
 std::vector<policy::plan::ThreadPlacement> Sandbox::placements() const {

@@ -58,7 +58,7 @@ void Engine::take_back(const state::Saved& saved) {
                               .told = saved.guest.told,
                               .plugged = saved.guest.plugged});
   }
-  board_.notify(NotificationKind::kSandboxAdopted, id, "known from before a restart");
+  board_.notify(NotificationKind::kSandboxAdopted, id, "known from the previous daemon");
 }
 
 void Engine::source_spoke(policy::ledger::Source source) {
@@ -90,8 +90,7 @@ void Engine::step_gate(const std::function<void()>& step) {
   }
   just_opened_ = true;
   store_.dismiss_damaged();
-  board_.notify(NotificationKind::kStartComplete, {},
-                "threads may get more CPUs than they had at the start");
+  board_.notify(NotificationKind::kStartComplete, {}, "threads may be widened from now on");
 }
 
 /// What could not be read or written may be possible by now.
@@ -121,14 +120,14 @@ void Engine::drop_state(const std::string& pod) { enter_saved(pod, store_.remove
 void Engine::enter_saved(const std::string& pod, const base::Result<void>& done) {
   if (done) {
     if (unsaved_.erase(pod) > 0)
-      board_.notify(NotificationKind::kStateSaved, pod, "its state is written again");
+      board_.notify(NotificationKind::kStateSaved, pod, "state written again");
     return;
   }
   ++board_.counters().errors["state"];
   const std::string& reason = done.error().message;
   if (std::exchange(unsaved_[pod], reason) == reason) return;
   board_.notify(NotificationKind::kStateUnsaved, pod,
-                "a restart would go back to what was known of it before: " + reason, reason);
+                "state not on disk, a restart would load an older one: " + reason, reason);
 }
 
 }  // namespace ka::engine

@@ -74,11 +74,11 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
                         VerifyReport& report) {
   for (const InterruptView& view : interrupts) {
     if (!view.drifted()) continue;
-    report.findings.push_back({Severity::kViolated, "drift", sandbox, view.name(), view.wanted,
-                               view.facts.cpus,
-                               view.name() + " goes to " + policy::format_list(view.facts.cpus) +
-                                   ", wanted " + policy::format_list(view.wanted),
-                               "drift", "kata-affinityctl reconcile " + sandbox});
+    report.findings.push_back(
+        {Severity::kViolated, "drift", sandbox, view.name(), view.wanted, view.facts.cpus,
+         view.name() + " is routed to " + policy::format_list(view.facts.cpus) + ", wanted " +
+             policy::format_list(view.wanted),
+         "drift", "kata-affinityctl reconcile " + sandbox});
   }
 }
 
@@ -107,14 +107,14 @@ void collect_promise(const std::string& sandbox, const policy::plan::Settings& s
   const bool promised = settings.guest.agent == policy::plan::GuestAgent::kOurs ||
                         settings.guest.agent == policy::plan::GuestAgent::kKataAgent;
   if (!promised || (guest != nullptr && guest->connected)) return;
-  const std::string why = guest == nullptr ? "no address is known" : guest->text;
+  const std::string why = guest == nullptr ? "no agent address is known" : guest->text;
   report.findings.push_back({Severity::kDegraded,
                              "guest",
                              sandbox,
                              "agent",
                              {},
                              {},
-                             "its guest is not placed: " + why,
+                             "guest containers are not placed: " + why,
                              "guest-silent",
                              {}});
 }
@@ -153,16 +153,15 @@ void collect_isolation(const std::string& sandbox,
     }
   }
   if (!unseen_guest) return;
-  report.findings.push_back(
-      {Severity::kNote,
-       "guest",
-       sandbox,
-       "guest",
-       {},
-       {},
-       "guest is \"none\": on which vCPUs its containers run was not looked at",
-       "guest-none",
-       "guest = \"auto\""});
+  report.findings.push_back({Severity::kNote,
+                             "guest",
+                             sandbox,
+                             "guest",
+                             {},
+                             {},
+                             "guest is \"none\": the vCPUs of its containers are not checked",
+                             "guest-none",
+                             "guest = \"auto\""});
 }
 
 Finding unread(const std::string& sandbox, const std::string& subject, std::string text) {
@@ -221,7 +220,7 @@ void Engine::note_unread(const Sandbox& sandbox, const base::Error& error, Verif
   ++report.known.sandboxes;
   report.known.threads += static_cast<int>(sandbox.threads().size());
   report.findings.push_back(unread(sandbox.id(), "process " + std::to_string(pid),
-                                   "its VMM cannot be read: " + error.message));
+                                   "cannot read its VMM: " + error.message));
 }
 
 /// Counts the threads that there are, and names those that could not be read.
@@ -241,7 +240,7 @@ void Engine::count_threads(const Sandbox& sandbox, VerifyReport& report) {
   const auto is_seen = [](const ThreadView& thread) { return thread.seen; };
   if (sandbox.trouble().empty() || !std::ranges::all_of(sandbox.threads(), is_seen)) return;
   report.findings.push_back(
-      unread(sandbox.id(), "sandbox", "not all of it can be read: " + sandbox.trouble()));
+      unread(sandbox.id(), "sandbox", "not completely readable: " + sandbox.trouble()));
 }
 
 /// What was read of a sandbox, held against its plan and the invariants.
@@ -268,7 +267,7 @@ VerifyReport Engine::verify() {
     }
     count_threads(*sandbox, report);
     if (sandbox->plan() == nullptr) {
-      report.findings.push_back(unread(id, "plan", "it has no plan yet to be held against"));
+      report.findings.push_back(unread(id, "plan", "no plan yet to check against"));
       continue;
     }
     plan(*sandbox);

@@ -92,7 +92,7 @@ Result<Cgroups> Cgroups::find(const std::filesystem::path& proc) {
     if (mount->type == "cgroup" && has(mount->options, ',', "cpuset")) v1 = Cgroups(1, point, proc);
   }
   if (v1) return *v1;
-  return base::fail(ErrorCode::kUnavailable, "no cgroup hierarchy controls cpusets");
+  return base::fail(ErrorCode::kUnavailable, "no cgroup hierarchy has the cpuset controller");
 }
 
 Result<std::filesystem::path> Cgroups::directory_of(int tid) const {

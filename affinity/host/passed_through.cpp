@@ -89,7 +89,7 @@ Result<CpuSet> read_affinity(const fs::path& proc, int number) {
   const auto text = base::read_file(affinity_file(proc, number));
   if (!text) return unexpected(text.error());
   auto cpus = policy::parse_list<policy::CpuTag>(*text);
-  if (!cpus) return base::fail(ErrorCode::kInvalid, "an interrupt's CPUs cannot be read");
+  if (!cpus) return base::fail(ErrorCode::kInvalid, "cannot read an interrupt's affinity");
   return std::move(*cpus);
 }
 

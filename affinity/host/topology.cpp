@@ -220,7 +220,7 @@ struct Parts {
 
 /// Loads what was set up on `topology` and takes it apart.
 base::Result<Parts> load(hwloc_topology_t topology) {
-  if (hwloc_topology_load(topology) != 0) return fail("hwloc cannot make a machine of it");
+  if (hwloc_topology_load(topology) != 0) return fail("hwloc cannot build a topology from it");
   Parts parts;
   parts.cpus = online_cpus(topology);
   add_kinds(topology, parts.cpus);
@@ -300,10 +300,10 @@ base::Result<Topology> load_and_make(hwloc_topology_t topology, const std::strin
 
 base::Result<Topology> read_machine(const std::filesystem::path& root) {
   const Hwloc topology = new_topology();
-  if (!topology) return fail("hwloc cannot be used");
+  if (!topology) return fail("cannot initialize hwloc");
   const auto system_cpu = root / "sys/devices/system/cpu";
   if (!std::filesystem::is_directory(system_cpu)) {
-    return fail(root.string() + ": holds no machine (no sys/devices/system/cpu)");
+    return fail(root.string() + ": has no sys/devices/system/cpu");
   }
   auto parts = load_below(root, topology.get());
   if (!parts) return unexpected(in(root, std::move(parts.error())));
@@ -322,19 +322,19 @@ base::Result<Topology> read_machine(const std::filesystem::path& root) {
 
 base::Result<Topology> read_synthetic(const std::string& description) {
   const Hwloc topology = new_topology();
-  if (!topology) return fail("hwloc cannot be used");
+  if (!topology) return fail("cannot initialize hwloc");
   if (hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0) {
     return fail("synthetic:" + description +
-                ": hwloc does not understand it (as in \"pack:2 numa:2 l3:1 core:4 pu:2\")");
+                ": not a valid hwloc description (example: \"pack:2 numa:2 l3:1 core:4 pu:2\")");
   }
   return load_and_make(topology.get(), "synthetic:" + description);
 }
 
 base::Result<Topology> read_xml(const std::filesystem::path& file) {
   const Hwloc topology = new_topology();
-  if (!topology) return fail("hwloc cannot be used");
+  if (!topology) return fail("cannot initialize hwloc");
   if (hwloc_topology_set_xml(topology.get(), file.c_str()) != 0) {
-    return fail(file.string() + ": not an XML file of hwloc");
+    return fail(file.string() + ": not an hwloc XML file");
   }
   return load_and_make(topology.get(), file);
 }

@@ -28,13 +28,13 @@ std::string sentence(const policy::allocate::Finding& finding,
   const std::string stage(policy::allocate::stage_name(finding.stage));
   switch (finding.what) {
     case What::kOrdered:
-      return "will look at " + stage;
+      return "will consider " + stage;
     case What::kRemoved:
       return "removed " + cpus;
     case What::kPreferred:
       return "put " + cpus + " first";
     case What::kSpilled:
-      return "took " + cpus + ", which were not enough, and went on with the others";
+      return "took " + cpus + ", too few, and continued with the rest";
     case What::kKept:
       return "kept " + cpus;
     case What::kListed:

@@ -39,7 +39,7 @@ std::string event_text(const policy::ledger::Event& event, const policy::ledger:
       return "container " + e.container + " removed";
     }
     std::string operator()(const policy::ledger::KubeletSeen& e) const {
-      if (!e.claims) return "does not say who owns which CPU";
+      if (!e.claims) return "reports no owners of CPUs";
       policy::CpuSet owned;
       for (const policy::ledger::Claim& claim : *e.claims) owned |= claim.cpus;
       return "exclusive: \"" + policy::format_list(owned) + "\", shared pool: \"" +
@@ -48,17 +48,16 @@ std::string event_text(const policy::ledger::Event& event, const policy::ledger:
     std::string operator()(const policy::ledger::OverrideSet& e) const {
       const std::string subject = policy::plan::override_subject(e.value);
       return e.value.cpus.empty()
-                 ? subject + " is placed by the plan again"
-                 : subject + " by hand: \"" + policy::format_list(e.value.cpus) + '"';
+                 ? subject + " returned to the plan"
+                 : subject + " pinned by hand: \"" + policy::format_list(e.value.cpus) + '"';
     }
   };
   return std::visit(Visitor{ledger}, event.body) + by;
 }
 
 std::string drift_text(int count, const std::string& noun) {
-  return count == 1
-             ? "1 " + noun + " no longer had the CPUs it was given"
-             : std::to_string(count) + ' ' + noun + "s no longer had the CPUs they were given";
+  return count == 1 ? "1 " + noun + " had left its planned CPUs"
+                    : std::to_string(count) + ' ' + noun + "s had left their planned CPUs";
 }
 
 std::string waiting_text(const policy::ledger::StartGate& gate) {
@@ -72,15 +71,15 @@ std::string waiting_text(const policy::ledger::StartGate& gate) {
   }
   if (gate.phase() == Phase::kBlind) {
     text +=
-        "; whose CPUs these were is not known until it can be read, NRI or kubelet's state "
-        "tells, or `kata-affinityctl reconcile` says to go on";
+        "; the owners of its CPUs are unknown until it can be read, NRI or kubelet reports them, "
+        "or `kata-affinityctl reconcile` overrides this";
   }
   return text;
 }
 
 std::string silent_text(const policy::ledger::StartGate& gate, std::chrono::seconds limit) {
-  return "not heard within " + std::to_string(limit.count()) +
-         " s of the start, done without: " + names_of(gate.silent());
+  return "no report within " + std::to_string(limit.count()) +
+         " s of the start, continuing without: " + names_of(gate.silent());
 }
 
 }  // namespace ka::messages

@@ -15,7 +15,7 @@ namespace ka::messages {
 /// applied the event, and it was news.
 std::string event_text(const policy::ledger::Event& event, const policy::ledger::Ledger& ledger);
 
-/// "3 threads no longer had the CPUs they were given"; noun: what one of them is called.
+/// "3 threads had left their planned CPUs"; noun: what one of them is called.
 std::string drift_text(int count, const std::string& noun);
 
 /// What has to come before threads get more CPUs than they have: "no thread gets more CPUs yet:

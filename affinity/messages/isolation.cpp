@@ -14,12 +14,12 @@ std::string carries(const policy::plan::NotIsolated& obstacle) {
 }
 
 std::string unconfirmed_text(const std::string& why) {
-  if (why == "numbers-uncertain") return "which guest CPU each vCPU is, is not known";
-  if (why == "vcpus-missing") return "vCPUs of its own are not plugged";
-  if (why == "refused") return "the agent or the guest's kernel refuses its CPUs";
-  if (why == "kata-agent") return "kata-agent does not say on which CPUs the guest runs it";
-  if (why == "not-found") return "the guest's agent does not find it in the guest";
-  return "the guest's agent has not reported since the last change";
+  if (why == "numbers-uncertain") return "the guest CPU number of each vCPU is not certain";
+  if (why == "vcpus-missing") return "some of its vCPUs are not plugged in";
+  if (why == "refused") return "the guest agent or kernel refuses its CPUs";
+  if (why == "kata-agent") return "kata-agent does not report where the guest runs it";
+  if (why == "not-found") return "the guest agent does not find it";
+  return "the guest agent has not reported since the last change";
 }
 
 /// The command that removes a pin: "kata-affinityctl vcpupin s1 1 --remove".
@@ -36,20 +36,20 @@ std::string obstacle_text(const policy::plan::NotIsolated& obstacle) {
   const std::string& subject = obstacle.subject;
   switch (obstacle.obstacle) {
     case Obstacle::kReleased:
-      return "its sandbox was released, nothing of it is placed";
+      return "the sandbox is released, no thread is placed";
     case Obstacle::kObserved:
       return "mode is \"observe\", nothing is written";
     case Obstacle::kNotPinned:
-      return "vcpu_pinning gives no vCPU a CPU of its own";
+      return "vcpu_pinning dedicates no vCPU";
     case Obstacle::kTooFewVcpus:
       return "too few vCPUs: " + cpus_text(obstacle.cpus) +
              (obstacle.cpus.size() == 1 ? " has none of its own" : " have none of their own");
     case Obstacle::kNoFloatingVcpu:
-      return carries(obstacle) + "the guest's kernel, no vCPU is left for it";
+      return carries(obstacle) + "the guest kernel: no floating vCPU is left";
     case Obstacle::kCpusUnusable:
       return cpus_text(obstacle.cpus) + " cannot be used: offline, or not allowed by its cgroup";
     case Obstacle::kCpusContested:
-      return "another pod claims " + cpus_text(obstacle.cpus) + " as well";
+      return "another pod also claims " + cpus_text(obstacle.cpus);
     case Obstacle::kHousekeeping:
     case Obstacle::kFloatingVcpu:
       return carries(obstacle) + subject;
@@ -58,7 +58,7 @@ std::string obstacle_text(const policy::plan::NotIsolated& obstacle) {
     case Obstacle::kPinnedByHand:
       return "pinned by hand to " + cpus_text(obstacle.cpus) + ": " + subject;
     case Obstacle::kGuestSilent:
-      return "no agent in the guest confirms on which vCPUs it runs";
+      return "no guest agent confirms on which vCPUs it runs";
     case Obstacle::kGuestUnconfirmed:
       return unconfirmed_text(subject);
     case Obstacle::kGuestElsewhere:
@@ -76,23 +76,22 @@ std::string remedy_text(const policy::plan::NotIsolated& obstacle, const std::st
     case Remedy::kPinning:
       return "vcpu_pinning = \"dedicated\"";
     case Remedy::kMoreVcpus:
-      return "Kata's default_vcpus (or default_maxvcpus): a vCPU for each CPU that its containers "
-             "own, and one more";
+      return "raise Kata's default_vcpus (or default_maxvcpus): one vCPU per owned CPU, plus one";
     case Remedy::kSharedPool:
       return "housekeeping = \"shared-pool\"";
     case Remedy::kManageCgroup:
       return "cgroup = \"manage\"";
     case Remedy::kIsolate:
-      return "housekeeping = \"isolate\", and one core more for the pod";
+      return "housekeeping = \"isolate\", and one more core for the pod";
     case Remedy::kCgroupCpus:
-      return "bring the CPUs online, or let kubelet give it others";
+      return "bring the CPUs online, or recreate the pod";
     case Remedy::kOneOwner:
-      return "restart one of the two pods, so that kubelet gives it other CPUs";
+      return "restart one of the two pods: kubelet assigns it other CPUs";
     case Remedy::kUnpin:
       return unpin_text(obstacle.subject, sandbox);
     case Remedy::kGuestAgent:
-      return "kata-affinity-agent in the guest image (kata-affinityctl guest-image), or guest = "
-             "\"none\"";
+      return "add kata-affinity-agent to the guest image (kata-affinityctl guest-image), or set "
+             "guest = \"none\"";
   }
   return {};
 }

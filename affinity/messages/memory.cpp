@@ -16,21 +16,20 @@ std::string memory_text(const policy::MemoryFacts& facts) {
 }
 
 std::string sentence(const policy::plan::MemoryPlan& plan, bool moves) {
-  const std::string elsewhere =
-      size_text(plan.misplaced) + " lie elsewhere than on " + nodes_text(plan.wanted);
+  const std::string elsewhere = size_text(plan.misplaced) + " not on " + nodes_text(plan.wanted);
   switch (plan.verdict) {
     case MemoryVerdict::kAnywhere:
-      return "it may lie anywhere";
+      return "memory may be on any node";
     case MemoryVerdict::kInPlace:
-      return "it lies on " + nodes_text(plan.wanted) + ", where its CPUs are";
+      return "memory is on " + nodes_text(plan.wanted) + ", with its CPUs";
     case MemoryVerdict::kMove:
-      return elsewhere + (moves ? " and are moved" : " and stay: memory is not \"migrate\"");
+      return elsewhere + (moves ? ": migrating" : ": not moved, memory is \"follow\"");
     case MemoryVerdict::kDevice:
-      return elsewhere + " and stay: a passed-through device pins them";
+      return elsewhere + ": not moved, a passed-through device pins them";
     case MemoryVerdict::kNoNode:
-      return elsewhere + " and stay: its cgroup allows no memory there";
+      return elsewhere + ": not moved, the cgroup allows no memory there";
     case MemoryVerdict::kNoRoom:
-      return elsewhere + " and stay: no nearer node has room";
+      return elsewhere + ": not moved, no nearer node has free memory";
   }
   return {};
 }

@@ -37,33 +37,35 @@ std::string reason(const Note& note) {
     case Code::kSharedContainer:
       return container(note) + " shares the floating vCPUs";
     case Code::kBornNear:
-      return "no container is known yet: it starts on the CPUs of its pod and those of the shared "
-             "pool on the same nodes, so that its memory is there: " +
+      return "no container is known yet: the VM starts on its pod's CPUs and the shared pool's "
+             "CPUs of "
+             "the same nodes, so that its memory is allocated there: " +
              cpus_text(note.cpus);
     case Code::kUnconstrained:
-      return "no container has a cpuset: every CPU that is not exclusive to others may be used (" +
+      return "no container has a cpuset: the sandbox may use all CPUs not exclusive to others (" +
              cpus_text(note.cpus) + ")";
     case Code::kHousekeepingSandbox:
-      return housekeeping(note) + " runs on CPUs of the sandbox's own: " + cpus_text(note.cpus);
+      return housekeeping(note) + " runs within the sandbox: " + cpus_text(note.cpus);
     case Code::kHousekeepingSharedPool:
       return housekeeping(note) + " runs in the node's shared pool: " + cpus_text(note.cpus);
     case Code::kHousekeepingCpus:
-      return housekeeping(note) + " runs where the configuration says: " + cpus_text(note.cpus);
+      return housekeeping(note) + " runs on the configured CPUs: " + cpus_text(note.cpus);
     case Code::kHousekeepingIsolate:
-      return housekeeping(note) + " has a core of the sandbox set aside: " + cpus_text(note.cpus);
+      return housekeeping(note) +
+             " runs on a core of the sandbox set aside for it: " + cpus_text(note.cpus);
     case Code::kForeignCpusRemoved:
       return cpus_are(note.cpus) + " exclusive to other pods and left out";
     case Code::kKeptFromBefore:
-      return container(note) + " keeps the vCPUs it had";
+      return container(note) + " keeps its vCPUs";
     case Code::kIsolatedCpus:
-      return "the scheduler does not balance load over all of " + cpus_text(note.cpus) +
-             " (isolcpus): a thread that would float there has one CPU, or only the others";
+      return "the scheduler does not balance load across " + cpus_text(note.cpus) +
+             " (isolcpus): a floating thread gets one CPU, or only the balanced ones";
     case Code::kVcpusLeftAlone:
       return "vCPUs are not placed (vcpu_pinning is \"none\")";
     case Code::kVcpusOnMask:
       return "every vCPU floats on the sandbox mask (vcpu_pinning is \"mask\")";
     case Code::kOverrideByHand:
-      return note.subject + " was put on " + cpus_text(note.cpus) + " by hand";
+      return note.subject + " is pinned by hand to " + cpus_text(note.cpus);
     default:
       return {};
   }
@@ -81,28 +83,28 @@ std::string warning(const Note& note) {
       return container(note) + " has no vCPU of its own and shares vCPU " +
              std::to_string(note.number);
     case Code::kNoFloatingVcpu:
-      return "no vCPU is left to float: the guest's kernel and shared containers share vCPU " +
+      return "no floating vCPU is left: the guest kernel and shared containers use vCPU " +
              std::to_string(note.number);
     case Code::kCpusUnusable:
-      return container(note) + ": " + cpus_are(note.cpus) + " offline or refused by the cgroup";
+      return container(note) + ": " + cpus_are(note.cpus) + " offline or not allowed by the cgroup";
     case Code::kCpusContested:
-      return cpus_are(note.cpus) + " claimed as exclusive by another pod too";
+      return cpus_are(note.cpus) + " also claimed exclusively by another pod";
     case Code::kNoUsableCpu:
-      return note.subject + ": none of its CPUs may be used, it runs on what others leave";
+      return note.subject + ": none of its CPUs is usable, it runs on CPUs that no other pod owns";
     case Code::kHousekeepingRefused:
       return housekeeping(note) + " cannot use " + cpus_text(note.cpus) +
-             ": it is placed as with \"sandbox\"";
+             ": placed as with \"sandbox\"";
     case Code::kHousekeepingConfined:
       return "housekeeping cannot use " + cpus_text(note.cpus) + ": " +
-             (note.number == 0 ? "the cgroup of " : "the cgroup above that of ") + note.subject +
+             (note.number == 0 ? "the cgroup of " : "the parent cgroup of ") + note.subject +
              " does not allow " + (note.cpus.size() > 1 ? "them" : "it") +
-             ", and these are placed as with \"sandbox\"" +
-             (note.number == 0 ? " (cgroup = \"manage\" lets them out)" : "");
+             ", which are placed as with \"sandbox\"" +
+             (note.number == 0 ? " (cgroup = \"manage\" allows it)" : "");
     case Code::kIsolateImpossible:
       return "too few cores to set one aside: housekeeping is placed as with \"sandbox\"";
     case Code::kOverrideRefused:
-      return note.subject + ": the set given by hand (" + cpus_text(note.cpus) +
-             ") holds no usable CPU and is not followed";
+      return note.subject + ": manual pin to " + cpus_text(note.cpus) +
+             " ignored, no usable CPU in it";
     default:
       return {};
   }

@@ -15,7 +15,7 @@ namespace ka::messages {
 /// "container c1 (app) owns CPUs 2-3 exclusively"
 std::string sentence(const policy::ContainerFacts& container);
 
-/// "in the guest, container c1 runs on guest CPUs 1-2, 5 threads held by cgroup-v2"
+/// "container c1 runs on guest CPUs 1-2, 5 threads, by cgroup-v2"
 std::string sentence(const policy::GuestContainerState& state);
 
 /// "vCPU 1 runs only on CPU 2, for container c1"

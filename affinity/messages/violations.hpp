@@ -12,7 +12,7 @@ namespace ka::messages {
 /// The predicate of a sentence: "may run on a CPU that is exclusive to another pod".
 std::string sentence(policy::plan::Breach breach);
 
-/// "in the guest, container c1 may run on CPUs 0-3 and was to run on 1"
+/// "container c1 may run on guest CPUs 0-3 instead of 1"
 std::string sentence(const policy::plan::GuestBreach& breach);
 
 }  // namespace ka::messages

@@ -82,11 +82,10 @@ std::string pod_of_file(std::string_view name) {
 base::Result<base::Fd> Store::claim(const std::filesystem::path& directory) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
-  if (failed) return base::fail_errno(failed.value(), "cannot make " + directory.string());
+  if (failed) return base::fail_errno(failed.value(), "cannot create " + directory.string());
   auto lock = base::lock_file(directory / "lock");
   if (!lock && lock.error().code == ErrorCode::kConflict) {
-    return base::fail(ErrorCode::kConflict,
-                      "another daemon keeps its state in " + directory.string());
+    return base::fail(ErrorCode::kConflict, "another daemon uses " + directory.string());
   }
   return lock;
 }
@@ -114,7 +113,7 @@ void Store::load_one(const std::string& name, Loaded& loaded) {
   const std::string path = (directory_ / name).string();
   const std::string pod = pod_of_file(without_marks(name));
   if (is_set_aside(name)) {
-    if (!lost_.contains(path)) lose({path, pod, "it was set aside as unreadable", true});
+    if (!lost_.contains(path)) lose({path, pod, "set aside as unreadable", true});
     return;
   }
   if (!name.ends_with(kSuffix) || written_.contains(pod)) return;
@@ -159,10 +158,10 @@ void Store::set_aside(const std::string& name, const std::string& why) {
 void Store::lose(LostState lost) {
   const auto known = lost_.find(lost.file);
   if (known == lost_.end() || known->second.reason != lost.reason) {
-    log_.error("state of before the start cannot be read",
+    log_.error("cannot read state from before the start",
                {{"file", lost.file},
                 {"reason", lost.reason},
-                {"next", lost.damaged ? "set aside" : "it is tried again"}});
+                {"next", lost.damaged ? "set aside" : "retrying"}});
   }
   lost_[lost.file] = std::move(lost);
 }
@@ -173,7 +172,7 @@ void Store::dismiss_damaged() {
     if (!lost.damaged) return false;
     const std::string plain = file.substr(0, file.rfind(kUnreadable));
     if (const auto done = rename(file, free_name(plain + std::string(kObsolete))); !done) {
-      log_.warning("a damaged state file stays", {{"reason", done.error().message}});
+      log_.warning("cannot set aside a damaged state file", {{"reason", done.error().message}});
     }
     return true;
   });
@@ -194,16 +193,16 @@ base::Result<void> Store::save(const Saved& saved) {
   const std::string& pod = saved.pod.id;
   const std::string name = file_name(pod);
   if (name.size() > kMaxName) {
-    return base::fail(ErrorCode::kInvalid, "its id is too long for the name of a state file");
+    return base::fail(ErrorCode::kInvalid, "its id is too long for a state file's name");
   }
   if (is_unread(pod)) {
     return base::fail(ErrorCode::kUnavailable,
-                      "its state file cannot be read for the moment and is not overwritten");
+                      "its state file is temporarily unreadable and is not overwritten");
   }
   const std::string text = to_text(saved, boot_id_);
   if (text.size() > kMaxFile) {
-    return base::fail(ErrorCode::kInvalid, "its state has " + std::to_string(text.size()) +
-                                               " bytes, and a state file at most " +
+    return base::fail(ErrorCode::kInvalid, "its state of " + std::to_string(text.size()) +
+                                               " bytes exceeds the limit of " +
                                                std::to_string(kMaxFile));
   }
   const std::size_t hash = std::hash<std::string>{}(text);

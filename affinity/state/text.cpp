@@ -314,9 +314,9 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
   if (!complaint.empty()) return unexpected(complaint.error());
   if (version != kVersion) {
     return fail(ErrorCode::kInvalid, "version " + std::to_string(version) +
-                                         ", and this program reads " + std::to_string(kVersion));
+                                         ", but this program reads " + std::to_string(kVersion));
   }
-  if (boot != boot_id) return fail(ErrorCode::kGone, "it is of an earlier boot");
+  if (boot != boot_id) return fail(ErrorCode::kGone, "from an earlier boot");
   if (const json::value* pod = fields.find("pod")) saved.pod = read_pod(*pod, complaint);
   fields.each("originals", [&](const json::value& element, const std::string& path) {
     read_original(element, path, complaint, saved.originals);

@@ -43,7 +43,7 @@ Result<void> clear_the_way(const fs::path& path) {
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) return {};
-    return fail_errno(errno, "cannot look at " + path.native());
+    return fail_errno(errno, "cannot stat " + path.native());
   }
   if (!S_ISSOCK(found.st_mode)) {
     return fail(ErrorCode::kInvalid, path.native() + " exists and is not a socket");
@@ -57,7 +57,7 @@ Result<void> clear_the_way(const fs::path& path) {
 
 Result<Fd> bind_and_listen(const sockaddr* address, socklen_t size, const std::string& name) {
   Fd fd(::socket(address->sa_family, kSocketFlags, 0));
-  if (!fd) return fail_errno(errno, "cannot make a socket for " + name);
+  if (!fd) return fail_errno(errno, "cannot create a socket for " + name);
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (::bind(fd.get(), address, size) != 0 || ::listen(fd.get(), base::kBacklog) != 0) {
@@ -72,7 +72,7 @@ Result<UnixListener> UnixListener::open(const fs::path& path) {
   if (const auto good = base::unix_address(path); !good) return unexpected(good.error());
   std::error_code error;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-  if (error) return fail_errno(error.value(), "cannot make " + path.parent_path().native());
+  if (error) return fail_errno(error.value(), "cannot create " + path.parent_path().native());
   auto lock = take_lock(path);
   if (!lock) return unexpected(lock.error());
   if (const auto clear = clear_the_way(path); !clear) {
@@ -95,7 +95,7 @@ Result<Fd> listen_tcp(const std::string& address) {
   const std::string port = address.substr(colon + 1);
   // getaddrinfo takes a port modulo 65536.
   if (const auto number = base::parse_number(port); !number || *number < 0 || *number > 65535) {
-    return fail(ErrorCode::kInvalid, "\"" + port + "\" is no port number");
+    return fail(ErrorCode::kInvalid, "\"" + port + "\" is not a port number");
   }
   std::string host = address.substr(0, colon);
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
@@ -109,7 +109,7 @@ Result<Fd> listen_tcp(const std::string& address) {
       ::getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &hints, &found);
   if (failed != 0) {
     return fail(ErrorCode::kInvalid,
-                "\"" + address + "\" is no address to listen on: " + ::gai_strerror(failed));
+                "\"" + address + "\" is not an address to listen on: " + ::gai_strerror(failed));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   return bind_and_listen(found->ai_addr, found->ai_addrlen, address);

@@ -49,9 +49,9 @@ Response refusal(const error_code& error, const Limits& limits) {
   }
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
     return error_response(
-        431, "the request's fields are larger than " + std::to_string(limits.header) + " bytes");
+        431, "the request's header is larger than " + std::to_string(limits.header) + " bytes");
   }
-  return error_response(400, "this is no HTTP/1.1 request: " + error.message());
+  return error_response(400, "not an HTTP/1.1 request: " + error.message());
 }
 
 /// Absent for a socket that is no unix socket: it has no process at its end.
@@ -139,7 +139,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Response response = shared_->handler(request);
     if (response.feed == nullptr) return respond(std::move(response));
     if (shared_->streams == shared_->limits.streams) {
-      return respond(error_response(503, "too many programs listen to events already"));
+      return respond(error_response(503, "too many event streams"));
     }
     start_stream(*response.feed, response.content_type);
   }

@@ -29,7 +29,7 @@ void Client::start_deadline(std::uint32_t stream, Call& call, std::chrono::nanos
   call.deadline->async_wait(
       [this, stream, alive = std::weak_ptr<bool>(alive_)](const boost::system::error_code& error) {
         if (error || alive.expired()) return;
-        end(stream, {Code::kDeadlineExceeded, "no answer in time", {}});
+        end(stream, {Code::kDeadlineExceeded, "no response in time", {}});
       });
 }
 
@@ -62,10 +62,10 @@ void Client::take(const ttrpc::Frame& frame) {
   if (frame.header.type != ttrpc::kResponse) return;
   const std::uint32_t stream = frame.header.stream;
   if (frame.header.oversized()) {
-    return end(stream, {Code::kResourceExhausted, "the answer is larger than ttrpc allows", {}});
+    return end(stream, {Code::kResourceExhausted, "the response is larger than ttrpc allows", {}});
   }
   const auto response = decode_response(frame.data);
-  end(stream, response ? *response : Response{Code::kInternal, "no ttrpc response", {}});
+  end(stream, response ? *response : Response{Code::kInternal, "not a ttrpc response", {}});
 }
 
 void Client::end(std::uint32_t stream, const Response& response) {

@@ -33,7 +33,7 @@ void Server::take(const ttrpc::Frame& frame) {
                       std::to_string(ttrpc::kMaxData));
   }
   auto request = decode_request(frame.data);
-  if (!request) return refuse(stream, Code::kInvalidArgument, "no ttrpc request");
+  if (!request) return refuse(stream, Code::kInvalidArgument, "not a ttrpc request");
   if ((flags & ttrpc::kRemoteOpen) != 0) {
     return refuse(stream, Code::kUnimplemented, "method " + request->method + " as a stream");
   }

@@ -117,7 +117,7 @@ base::Result<Address> parse_address(std::string_view text) {
   }
   if (good) return address;
   return base::fail(ErrorCode::kInvalid, '"' + whole +
-                                             "\" is no agent's address: vsock://CID[:PORT], "
+                                             "\" is not an agent address: vsock://CID[:PORT], "
                                              "hvsock:///PATH[:PORT], serial:///PATH or "
                                              "unix:///PATH");
 }

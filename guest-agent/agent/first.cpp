@@ -46,7 +46,7 @@ int run_first(char* const* argv, const Options& options) {
     words.push_back(nullptr);
     ::execv(program, words.data());
   }
-  std::perror("kata-affinity-agent: no program to go on with");
+  std::perror("kata-affinity-agent: no init program to start");
   return 1;
 }
 

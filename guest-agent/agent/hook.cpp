@@ -117,11 +117,11 @@ std::optional<Hook> hook_named(std::string_view name) {
 int run_hook(Hook hook, const Options& options) {
   const auto text = read_input();
   const auto id = text ? id_in_state(*text) : std::nullopt;
-  if (!id) return complain("there is no container's state on standard input");
+  if (!id) return complain("no container state on standard input");
   const Fd agent = connect_to_agent(options);
-  if (!agent) return complain("no agent runs, and none could be started");
+  if (!agent) return complain("no agent is running, and none could be started");
   const guest::ContainerNews news{.id = *id, .stopped = hook == Hook::kPoststop};
-  return tell(agent, news) ? 0 : complain("the agent did not answer");
+  return tell(agent, news) ? 0 : complain("no response from the agent");
 }
 
 std::filesystem::path socket_of(const Options& options) {

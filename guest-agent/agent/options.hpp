@@ -9,10 +9,11 @@
 namespace ka::agent {
 
 inline constexpr const char* kUsage =
-    "Keeps the processes of containers in this VM on the vCPUs that their host names.\n"
+    "Confines the containers of this VM to the vCPUs that the host assigns to them.\n"
     "\n"
-    "It listens on vsock, on a virtio-serial port and on a unix socket, whichever the VM has.\n"
-    "As the VM's first program (rdinit=, init=) it also starts the one that would have been.\n"
+    "It listens on vsock, on a virtio-serial port and on a unix socket, as far as the VM has "
+    "them.\n"
+    "As the VM's first program (rdinit=, init=) it also starts the real init.\n"
     "\n"
     "Options:\n"
     "  --port N            of vsock (1031)\n"

@@ -118,7 +118,7 @@ int run(const Options& options) {
   std::filesystem::create_directories(socket.parent_path(), none);
   const auto alone = base::lock_file(socket.native() + ".lock");
   if (!alone && alone.error().code == base::ErrorCode::kConflict) {
-    std::fputs("kata-affinity-agent: another one serves this guest\n", stderr);
+    std::fputs("kata-affinity-agent: another agent is running\n", stderr);
     return 0;
   }
   std::signal(SIGPIPE, SIG_IGN);

@@ -43,18 +43,18 @@ bool Session::handle(const ttrpc::Frame& frame, std::string& out) {
   const auto call = ttrpc::read_call(frame.data);
   if (!call) return false;
   if (call->service != guest::kService) {
-    refuse(stream, Code::kUnimplemented, "no such service", out);
+    refuse(stream, Code::kUnimplemented, "unknown service", out);
     return true;
   }
   if (call->method == "Hello") return hello(stream, call->payload, out);
   if (!greeted_) {
-    refuse(stream, Code::kFailedPrecondition, "say hello first", out);
+    refuse(stream, Code::kFailedPrecondition, "Hello must come first", out);
     return true;
   }
   if (call->method == "Apply") return apply(stream, call->payload, out);
   if (call->method == "Watch") return watch(stream, call->payload, out);
   if (call->method == "Container") return container(stream, call->payload, out);
-  refuse(stream, Code::kUnimplemented, "no such method", out);
+  refuse(stream, Code::kUnimplemented, "unknown method", out);
   return true;
 }
 
@@ -70,7 +70,7 @@ bool Session::hello(std::uint32_t stream, std::string_view payload, std::string&
 bool Session::apply(std::uint32_t stream, std::string_view payload, std::string& out) {
   auto wishes = guest::decode_wishes(payload);
   if (!wishes) {
-    refuse(stream, Code::kInvalidArgument, "the request cannot be read", out);
+    refuse(stream, Code::kInvalidArgument, "malformed request", out);
     return false;
   }
   answer(stream, guest::encode(agent_.apply(std::move(*wishes))), out);
@@ -89,7 +89,7 @@ bool Session::watch(std::uint32_t stream, std::string_view payload, std::string&
 bool Session::container(std::uint32_t stream, std::string_view payload, std::string& out) {
   const auto news = guest::decode_container(payload);
   if (!news) {
-    refuse(stream, Code::kInvalidArgument, "the request cannot be read", out);
+    refuse(stream, Code::kInvalidArgument, "malformed request", out);
     return false;
   }
   agent_.record_container(news->id, news->stopped);

@@ -15,7 +15,7 @@ namespace {
 
 using boost::system::error_code;
 
-constexpr const char* kLate = "the agent does not answer in time";
+constexpr const char* kLate = "no response from the agent in time";
 
 int connect_error(int fd) {
   int error = 0;
@@ -49,7 +49,7 @@ void Connection::connect() {
   auto fd = guest::connect(address_);
   if (!fd) return end(fd.error().message);
   connecting_.assign(boost::asio::local::stream_protocol(), fd->release());
-  deadline_timer_.in(patience_.deadline, [this] { end("the guest does not answer"); });
+  deadline_timer_.in(patience_.deadline, [this] { end("no response from the guest"); });
   wait_for_connection();
 }
 

@@ -138,13 +138,13 @@ void KataSession::send_next(std::string& out) {
 /// A call is answered once, and the next one is sent.
 bool KataSession::take(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers,
                        std::string& out) {
-  if (frame.header.type != ttrpc::kResponse) return fail("kata-agent sent what is no answer");
-  if (frame.skipped()) return fail("kata-agent sent more than is allowed");
+  if (frame.header.type != ttrpc::kResponse) return fail("kata-agent sent a malformed response");
+  if (frame.skipped()) return fail("kata-agent's response exceeds the limit");
   if (stream_ == 0 || frame.header.stream != stream_) {
-    return fail("kata-agent answered what nobody asked");
+    return fail("kata-agent sent an unsolicited response");
   }
   const auto answer = ttrpc::read_answer(frame.data);
-  if (!answer) return fail("kata-agent's answer cannot be read");
+  if (!answer) return fail("cannot parse kata-agent's response");
   stream_ = 0;
   ++answered_;
   if (!take_answer(*answer, answers)) return false;
@@ -170,7 +170,7 @@ bool KataSession::take_answer(const ttrpc::Answer& answer, std::vector<KataAnswe
 bool KataSession::take_update(Code code, std::vector<KataAnswer>& answers) {
   if (code == Code::kPermissionDenied) {
     forbidden_ = true;
-    return fail("kata-agent's policy forbids to place containers");
+    return fail("kata-agent's policy forbids UpdateContainer");
   }
   KataAnswer done = std::move(updates_.front());
   updates_.pop_front();
@@ -189,7 +189,7 @@ bool KataSession::take_metrics(const ttrpc::Answer& answer) {
       most_online_ = std::max(most_online_, count_cpus(field->bytes));
     }
   }
-  return response.good() || fail("kata-agent's metrics cannot be read");
+  return response.good() || fail("cannot parse kata-agent's metrics");
 }
 
 /// GuestDetailsResponse{agent_details 2}, AgentDetails{version 1, init_daemon 2}.
@@ -205,9 +205,9 @@ bool KataSession::take_details(std::string_view payload) {
       }
       if (detail->number == 2 && !detail->is_bytes) is_init_ = detail->value != 0;
     }
-    if (!details.good()) return fail("kata-agent's details cannot be read");
+    if (!details.good()) return fail("cannot parse kata-agent's guest details");
   }
-  return response.good() || fail("kata-agent's details cannot be read");
+  return response.good() || fail("cannot parse kata-agent's guest details");
 }
 
 }  // namespace ka::guest

@@ -30,10 +30,10 @@ bool Opener::read_connected(std::string_view& bytes) {
     case ConnectAnswer::State::kMore:
       return false;
     case ConnectAnswer::State::kNonsense:
-      failure_ = "the VMM's vsock socket does not answer CONNECT";
+      failure_ = "no response to CONNECT from the VMM's vsock socket";
       return false;
     case ConnectAnswer::State::kRefused:
-      failure_ = "nobody listens on the agent's port in the guest";
+      failure_ = "nothing listens on the agent's port in the guest";
       return false;
     case ConnectAnswer::State::kOpen:
       break;

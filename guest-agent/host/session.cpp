@@ -101,15 +101,15 @@ void Session::watch(std::string& out) {
 }
 
 bool Session::take(const ttrpc::Frame& frame, std::vector<News>& news, std::string& out) {
-  if (frame.header.type != ttrpc::kResponse) return fail("the agent sent what is no answer");
-  if (frame.skipped()) return fail("the agent sent more than is allowed");
+  if (frame.header.type != ttrpc::kResponse) return fail("the agent sent a malformed response");
+  if (frame.skipped()) return fail("the agent's response exceeds the limit");
   const std::uint32_t stream = frame.header.stream;
   const bool asked = stream != 0 && (stream == hello_ || stream == apply_ || stream == watch_);
-  if (!asked) return fail("the agent answered what nobody asked");
+  if (!asked) return fail("the agent sent an unsolicited response");
   const auto answer = ttrpc::read_answer(frame.data);
-  if (!answer) return fail("the agent's answer cannot be read");
+  if (!answer) return fail("cannot parse the agent's response");
   if (answer->code != ttrpc::Code::kOk) {
-    return fail("the agent refused a call, with code " +
+    return fail("the agent refused a call: code " +
                 std::to_string(static_cast<std::int32_t>(answer->code)));
   }
   if (stream == hello_) return take_hello(answer->payload, out);
@@ -125,7 +125,7 @@ bool Session::take_hello(std::string_view payload, std::string& out) {
   hello_ = 0;
   ++answered_;
   const auto theirs = decode_hello(payload);
-  if (!theirs) return fail("the agent's hello cannot be read");
+  if (!theirs) return fail("cannot parse the agent's hello");
   if (!common_version(ours(), *theirs)) {
     return fail("the agent speaks versions " + versions(theirs->oldest, theirs->version) +
                 " of the protocol, and this daemon " + versions(ours().oldest, ours().version));
@@ -138,7 +138,7 @@ bool Session::take_hello(std::string_view payload, std::string& out) {
 
 bool Session::take_report(std::string_view payload, bool applied, std::vector<News>& news) {
   auto report = decode_report(payload);
-  if (!report) return fail("the agent's report cannot be read");
+  if (!report) return fail("cannot parse the agent's report");
   if (auto wrong = check(*report); !wrong.empty()) return fail(std::move(wrong));
   generation_ = report->generation;
   if (applied) told_ids_ = sent_ids_;
@@ -149,20 +149,20 @@ bool Session::take_report(std::string_view payload, bool applied, std::vector<Ne
 
 /// What a guest may say: only of its own CPUs, and of containers that it was asked about.
 std::string Session::check(const policy::GuestReport& report) const {
-  if (!have_own_ids(report.cpus)) return "the agent tells of two CPUs with the same id";
+  if (!have_own_ids(report.cpus)) return "the agent reports two CPUs with the same id";
   policy::GuestCpuSet known;
   for (const policy::GuestCpu& cpu : report.cpus) known.add(cpu.number);
   bool possible = report.common.subset_of(known);
   for (const policy::GuestContainerState& state : report.containers) {
     if (!sent_ids_.contains(state.id) && !told_ids_.contains(state.id)) {
-      return "the agent tells of a container that is not its own";
+      return "the agent reports a container that is not its own";
     }
     possible &= state.wanted.subset_of(known) && state.actual.subset_of(known);
     for (const policy::GuestProcess& process : state.processes) {
       possible &= process.cpus.subset_of(known);
     }
   }
-  return possible ? "" : "the agent tells of CPUs that it does not have";
+  return possible ? "" : "the agent reports CPUs that it does not have";
 }
 
 }  // namespace ka::guest

@@ -95,7 +95,7 @@ base::Result<std::vector<Member>> take_archive(std::string_view& bytes) {
   for (;;) {
     Member member;
     if (!take_member(bytes, member)) {
-      return base::fail(ErrorCode::kInvalid, "its cpio archive is cut off or damaged");
+      return base::fail(ErrorCode::kInvalid, "its cpio archive is truncated or damaged");
     }
     if (member.name == kTrailer && member.data.empty()) return members;
     members.push_back(member);

@@ -97,12 +97,11 @@ base::Result<std::string> read_agent(const std::filesystem::path& file) {
   auto program = base::read_file(file, kMostAgent);
   if (!program) return program;
   if (agent_version(*program).empty()) {
-    return base::fail(ErrorCode::kInvalid, file.native() + " is no kata-affinity-agent");
+    return base::fail(ErrorCode::kInvalid, file.native() + " is not a kata-affinity-agent");
   }
   if (needs_libraries(*program)) {
-    return base::fail(
-        ErrorCode::kInvalid,
-        file.native() + " is not static: a guest may lack the libraries that it needs");
+    return base::fail(ErrorCode::kInvalid,
+                      file.native() + " is not a static program: the guest may lack its libraries");
   }
   return program;
 }

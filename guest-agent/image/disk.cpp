@@ -83,7 +83,7 @@ Result<void> check_size(std::string_view begin, FileSystem file_system, std::uin
   const std::uint64_t shift = little(super.substr(0x18, 4));
   const std::uint64_t blocks = little(super.substr(0x04, 4));
   if (shift > 6) return invalid("its ext4 file system is damaged");
-  if (blocks << (10 + shift) > room) return invalid("it is cut off: its file system is longer");
+  if (blocks << (10 + shift) > room) return invalid("it is truncated: its file system is larger");
   return {};
 }
 
@@ -109,10 +109,11 @@ Result<Disk> read_disk(const std::filesystem::path& path) {
   }
   const Partition root = partition(first, 0);
   if (root.type == kGptType) {
-    return invalid("it has a GUID partition table; images of Kata have a DOS partition table");
+    return invalid("it has a GUID partition table; Kata's images have a DOS partition table");
   }
-  if (root.begin == 0 || root.size == 0) return invalid("its first partition is not there");
-  if (root.begin + root.size > size) return invalid("it is cut off: its first partition is longer");
+  if (root.begin == 0 || root.size == 0) return invalid("it has no first partition");
+  if (root.begin + root.size > size)
+    return invalid("it is truncated: its first partition is larger");
   const Disk disk{.offset = root.begin, .has_hashes = partition(first, 1).size != 0};
   return finish(image, disk, root.size);
 }

@@ -86,7 +86,7 @@ base::Result<std::string> drop_in(const KataSettings& kata, const Use& use) {
   const std::string& has = kata.guest_hook_path;
   if (!has.empty() && has != hooks_of(true) && has != hooks_of(false)) {
     return base::fail(ErrorCode::kConflict,
-                      "guest_hook_path is \"" + has + "\" already, and Kata knows one only");
+                      "guest_hook_path is \"" + has + "\" already, and Kata supports only one");
   }
   std::string text(kMark);
   text += fmt::format("[hypervisor.{}]\nguest_hook_path = {}\n", kata.hypervisor,

@@ -77,7 +77,7 @@ Result<std::string> measure(const fs::path& directory) {
   const std::string salt = value_of(said, "Salt:");
   const std::string blocks = value_of(said, "Data blocks:");
   if (hash.empty() || salt.empty() || blocks.empty()) {
-    return base::fail(ErrorCode::kInternal, "veritysetup says nothing of a root hash");
+    return base::fail(ErrorCode::kInternal, "veritysetup printed no root hash");
   }
   return fmt::format("root_hash={},salt={},data_blocks={},data_block_size={},hash_block_size={}",
                      hash, salt, blocks, kBlock, kBlock);

@@ -86,7 +86,7 @@ Result<Report> look_into_disk(const fs::path& image) {
     case FileSystem::kUnknown:
       break;
   }
-  return base::fail(ErrorCode::kInvalid, "no file system is known in its first partition");
+  return base::fail(ErrorCode::kInvalid, "unknown file system in its first partition");
 }
 
 Result<Report> look_into(const fs::path& image) {
@@ -109,17 +109,18 @@ Result<Report> make_initrd(const fs::path& image, const fs::path& made, std::str
 Result<Disk> changeable_disk(const fs::path& image) {
   auto disk = read_disk(image);
   if (!disk) return disk;
-  if (disk->has_hashes) return refuse("dm-verity protects it, and would refuse a changed image");
+  if (disk->has_hashes)
+    return refuse("it is protected by dm-verity, which rejects a changed image");
   switch (disk->file_system) {
     case FileSystem::kExt4:
     case FileSystem::kXfs:
       return disk;
     case FileSystem::kErofs:
-      return refuse("its file system is EROFS, which is never written to");
+      return refuse("its file system is EROFS, which is read-only");
     case FileSystem::kUnknown:
       break;
   }
-  return base::fail(ErrorCode::kInvalid, "no file system is known in its first partition");
+  return base::fail(ErrorCode::kInvalid, "unknown file system in its first partition");
 }
 
 Result<Report> make_disk(const fs::path& image, const fs::path& made, const std::string& agent) {

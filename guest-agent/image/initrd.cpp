@@ -76,14 +76,15 @@ Result<std::string> unpack(std::string_view bytes, const Packer& packer) {
       {.words = {packer.program, "-dc"}, .directory = {}, .input = bytes, .most = kMostUnpacked});
   if (!ended) return unexpected(ended.error());
   if (ended->status == 0) return std::move(ended->out);
-  return base::fail(ErrorCode::kInvalid, "it is cut off or damaged: " + ended->complaint());
+  return base::fail(ErrorCode::kInvalid, "it is truncated or damaged: " + ended->complaint());
 }
 
 /// Reads archive after archive; the version of the last agent in them. `depth`: how often it was
 /// unpacked to get here.
 Result<std::string> read_parts(std::string_view bytes, int depth = 0) {
   constexpr int kDeepest = 4;
-  if (depth > kDeepest) return base::fail(ErrorCode::kInvalid, "it is packed too often");
+  if (depth > kDeepest)
+    return base::fail(ErrorCode::kInvalid, "it has too many layers of compression");
   std::string version;
   const auto see = [&version](const std::vector<Member>& members) {
     std::string found = version_in(members);
@@ -100,7 +101,7 @@ Result<std::string> read_parts(std::string_view bytes, int depth = 0) {
       const auto unpacked = unpack(bytes, *packer);
       if (!unpacked) return unexpected(unpacked.error());
       if (!is_archive(*unpacked)) {
-        return base::fail(ErrorCode::kInvalid, "what it unpacks to is no cpio archive");
+        return base::fail(ErrorCode::kInvalid, "it does not contain a cpio archive");
       }
       auto inner = read_parts(*unpacked, depth + 1);
       if (!inner) return inner;
@@ -108,7 +109,7 @@ Result<std::string> read_parts(std::string_view bytes, int depth = 0) {
       return inner->empty() ? std::move(version) : std::move(*inner);
     } else {
       return base::fail(ErrorCode::kInvalid,
-                        "it is damaged: behind an archive stands what is none");
+                        "it is damaged: data after an archive is not an archive");
     }
   }
   return version;

@@ -26,7 +26,7 @@ std::vector<std::string> environment() {
 
 std::string Ended::complaint() const {
   const std::size_t end = err.find_last_not_of('\n');
-  if (end == std::string::npos) return "it ended with status " + std::to_string(status);
+  if (end == std::string::npos) return "it exited with status " + std::to_string(status);
   const std::size_t begin = err.rfind('\n', end);
   const std::size_t from = begin == std::string::npos ? 0 : begin + 1;
   return err.substr(from, end + 1 - from);

@@ -35,7 +35,7 @@ Result<void> leave_mount_namespace() {
   const bool done = ::unshare(CLONE_NEWNS) == 0 &&
                     ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   if (done) return {};
-  return base::fail_errno(errno, "its root is xfs, which has to be mounted");
+  return base::fail_errno(errno, "its root file system is xfs, which must be mounted");
 }
 
 /// The file system of an image, mounted for as long as this object is there.
@@ -61,7 +61,7 @@ class Mounted {
     if (ended->status != 0) {
       return base::fail(
           ErrorCode::kInvalid,
-          "its xfs cannot be mounted: it is damaged, or this kernel does not know xfs");
+          "its xfs cannot be mounted: it is damaged, or this kernel does not support xfs");
     }
     root_ = Fd(::open(work_.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     return {};
@@ -162,9 +162,9 @@ Result<void> add_to_xfs(const fs::path& image, std::uint64_t offset, const std::
   if (auto done = mounted.mount(image, offset, Access::kWrite); !done) return done;
   for (const Item& item : files_of_root(agent)) {
     if (make_item(mounted.root(), item)) continue;
-    return base::fail_errno(errno, "the agent did not go in: /" + item.path);
+    return base::fail_errno(errno, "cannot write the agent: /" + item.path);
   }
-  if (!mounted.unmount()) return base::fail_errno(errno, "the agent did not go in");
+  if (!mounted.unmount()) return base::fail_errno(errno, "cannot write the agent");
   return {};
 }
 

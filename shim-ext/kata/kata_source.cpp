@@ -232,20 +232,20 @@ void KataSource::follow_mask(const source::SandboxState& sandbox, Events& news) 
 
 void KataSource::show_extent() {
   const auto extent = watch_.extent();
-  const std::string rests = "not needed while the container runtime tells of its pods";
+  const std::string rests = "idle while NRI reports the pods";
   const auto sandboxes = [](int number, const char* whose) {
     return std::to_string(number) + (number == 1 ? " sandbox of " : " sandboxes of ") + whose;
   };
   node_.set_status(ledger::Source::kPersist,
                    {true, rests_ ? rests
                                  : sandboxes(extent.go,
-                                             "Kata's Go runtime: their containers, but not "
-                                             "which have exited")});
+                                             "Kata's Go runtime: containers, but not their "
+                                             "exits")});
   node_.set_status(ledger::Source::kCgroup,
                    {true, rests_ ? rests
                                  : sandboxes(extent.rust,
-                                             "Kata's runtime-rs: the mask of each as a "
-                                             "whole, not its containers")});
+                                             "Kata's runtime-rs: sandbox masks, no "
+                                             "containers")});
   show_proxies();
 }
 
@@ -263,11 +263,10 @@ void KataSource::show_proxies() {
   }
   shows_proxies_ |= number > 0;
   if (!shows_proxies_) return;
-  const std::string shims = std::to_string(number) +
-                            (number == 1 ? " sandbox has" : " sandboxes have") +
-                            " it before the shim: their containers, but not which have exited";
+  const std::string shims = std::to_string(number) + (number == 1 ? " sandbox" : " sandboxes") +
+                            " behind the shim proxy: containers, but not their exits";
   node_.set_status(ledger::Source::kProxy,
-                   {lost.empty(), lost.empty() ? shims : "its process is not there for " + lost});
+                   {lost.empty(), lost.empty() ? shims : "proxy process missing for " + lost});
 }
 
 }  // namespace ka::kata

@@ -89,7 +89,7 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
 /// A folder that cannot be listed is not empty: what was known of it stays.
 void KataWatch::keep(bool rust, std::set<std::string>& there, const base::Error& error) {
   listed_ = false;
-  log_.warning("the sandboxes of Kata cannot be listed", {{"reason", error.message}});
+  log_.warning("cannot list Kata's sandboxes", {{"reason", error.message}});
   for (const auto& [id, known] : sandboxes_) {
     if (known.rust == rust) there.insert(id);
   }
@@ -132,7 +132,7 @@ bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
   const auto text = base::read_regular_file(file, kMaxSize);
   auto sandbox = text ? parse_persist(*text, id) : unexpected(text.error());
   if (!sandbox) {
-    log_.debug("persist.json is not used yet",
+    log_.debug("persist.json not usable yet",
                {{"sandbox", id}, {"reason", sandbox.error().message}});
     return false;
   }

@@ -61,7 +61,7 @@ base::Result<policy::ledger::ContainerSeen> read_container(const json::value& va
   auto mems = policy::parse_list<policy::NodeTag>(text_at(value, {"Resources", "cpu", "mems"}));
   if (!cpus || !mems) {
     return base::fail(ErrorCode::kInvalid,
-                      "persist.json: container " + seen.id + " has a list that cannot be read");
+                      "persist.json: container " + seen.id + " has a malformed CPU list");
   }
   seen.spec.name =
       annotation(value, "io.kubernetes.cri.container-name", "io.kubernetes.container.name");

@@ -20,8 +20,8 @@ base::Result<watch::KubeletState> read_state(const std::filesystem::path& file) 
 
 std::string describe(const watch::KubeletState& state) {
   std::string text = "CPU manager policy \"" + state.policy + '"';
-  if (!state.seen.claims) text += ": it does not say who owns which CPU";
-  if (!state.checksum_fits) text += "; the file's checksum does not fit";
+  if (!state.seen.claims) text += ": no container owns CPUs";
+  if (!state.checksum_fits) text += "; checksum mismatch";
   return text;
 }
 
@@ -39,7 +39,7 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   if (!watched_) watched_ = inotify_.watch(file_.parent_path()).has_value();
   const auto now = watch::stamp_of(file_);
   if (!now) {
-    handlers_.status(false, file_.native() + " cannot be seen; keeping the last good state");
+    handlers_.status(false, file_.native() + " cannot be read; keeping the last good state");
     return std::nullopt;
   }
   const auto before = std::exchange(stamp_, now);
@@ -62,8 +62,7 @@ std::optional<KubeletSeen> KubeletWatch::read() {
     return std::nullopt;
   }
   if (!state->checksum_fits) {
-    log_.warning("kubelet's state does not have the checksum that it should have",
-                 {{"file", file_.native()}});
+    log_.warning("cpu_manager_state has an unexpected checksum", {{"file", file_.native()}});
   }
   handlers_.status(true, describe(*state));
   return state->seen;

@@ -147,7 +147,7 @@ void LibvirtSource::log_refusals() {
     if (text.empty()) continue;
     const auto logged = refusals_.find(pod.id);
     if (logged == refusals_.end() || logged->second != text) {
-      log_.warning("a pod is not the libvirt domain that it names",
+      log_.warning("pod rejected as the libvirt domain it names",
                    {{"sandbox", pod.id},
                     {"domain", pod.domain.empty() ? pod.wish : pod.domain},
                     {"reason", text}});
@@ -224,7 +224,7 @@ void LibvirtSource::domain_changed(const DomainSeen& domain) {
 void LibvirtSource::domain_runs(const std::string& sandbox, const DomainSeen& domain) {
   const auto vmm = find_vmm(sandbox, domain.uuid);
   if (!vmm) {
-    log_.warning("a libvirt domain is not followed",
+    log_.warning("libvirt domain not followed",
                  {{"sandbox", sandbox}, {"domain", domain.name}, {"reason", vmm.error().message}});
     return;
   }
@@ -251,11 +251,11 @@ base::Result<policy::ProcessId> LibvirtSource::find_vmm(const std::string& sandb
 
 void LibvirtSource::recorded(const std::string& domain, const base::Result<int>& calls) {
   if (!calls) {
-    log_.warning("libvirt does not record the pins of a domain yet",
+    log_.warning("cannot record a domain's pins in libvirt yet",
                  {{"domain", domain}, {"reason", calls.error().message}});
     return;
   }
-  log_.info("libvirt records the plan", {{"domain", domain}, {"calls", std::to_string(*calls)}});
+  log_.info("plan recorded in libvirt", {{"domain", domain}, {"calls", std::to_string(*calls)}});
   const std::string* owner = sandbox_of(domain);
   if (owner == nullptr) return;
   const std::string sandbox = *owner;

@@ -117,7 +117,7 @@ void NriSource::connected(const std::string& runtime) {
 }
 
 void NriSource::disconnected(const std::string& reason) {
-  with_.node.set_status(ledger::Source::kNri, {false, reason + "; trying on"});
+  with_.node.set_status(ledger::Source::kNri, {false, reason + "; retrying"});
   with_.peers.notify(source::Notice::kRuntimeDisconnected);
 }
 

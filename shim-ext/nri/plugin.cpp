@@ -48,7 +48,7 @@ void Plugin::connect() {
   session_ = std::make_unique<Session>(
       SessionContext{io_, translator_, listener_, log_, clock_}, identity_, basic_events_,
       [this](std::string bytes) { socket_->send(std::move(bytes)); });
-  timer_.in(kTakenInWithin, [this] { end("the runtime did not take us in"); });
+  timer_.in(kTakenInWithin, [this] { end("the runtime rejected the registration"); });
 }
 
 void Plugin::receive(std::string_view bytes) {

@@ -23,9 +23,7 @@ bool parse(Message& message, const std::string& payload) {
   return message.ParseFromString(payload);
 }
 
-rpc::Response no_such_message() {
-  return {Code::kInvalidArgument, "the request cannot be read", {}};
-}
+rpc::Response no_such_message() { return {Code::kInvalidArgument, "malformed request", {}}; }
 
 rpc::Response done() { return {}; }  // all that observers say
 
@@ -90,7 +88,7 @@ void Session::register_plugin(const Identity& identity) {
                        [this](const rpc::Response& response) {
                          if (response.code != Code::kOk) {
                            stage_ = Stage::kFailed;
-                           failure_ = "the runtime refused us: " + response.message;
+                           failure_ = "the runtime refused the registration: " + response.message;
                          } else if (stage_ == Stage::kRegistering) {
                            stage_ = Stage::kRegistered;
                          }
@@ -133,8 +131,8 @@ void Session::configure(const rpc::Request& request, const rpc::Reply& reply) {
 bool Session::has_room_for(int more) {
   if (parts_.size() + static_cast<std::size_t>(more) <= kMostSynchronized) return true;
   stage_ = Stage::kFailed;
-  failure_ = "the runtime tells of more than " + std::to_string(kMostSynchronized) +
-             " pods and containers";
+  failure_ =
+      "the runtime reports more than " + std::to_string(kMostSynchronized) + " pods and containers";
   parts_ = {};
   context_.translator.forget_all();
   return false;

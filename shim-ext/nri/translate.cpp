@@ -19,7 +19,7 @@ std::optional<policy::IdSet<Tag>> read_list(const std::string& list, const std::
   if (list.empty()) return std::nullopt;
   auto parsed = policy::parse_list<Tag>(list);
   if (parsed && !list.ends_with('\n')) return std::move(*parsed);
-  log.warning("the runtime tells a list that cannot be read",
+  log.warning("the runtime sent a malformed list",
               {{"container", base::printable(container)},
                {"list", base::printable(list)},
                {"reason", parsed ? "it ends in a newline" : parsed.error().reason}});
@@ -61,9 +61,9 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
                                                      bool afresh) {
   if (!base::is_id(pod.id()) ||
       (pods_.size() >= policy::kMaxSandboxes && !pods_.contains(pod.id()))) {
-    log_.warning("a pod of the runtime is not followed",
+    log_.warning("pod not followed",
                  {{"sandbox", base::printable(pod.id())},
-                  {"reason", base::is_id(pod.id()) ? "there are too many" : "its id is none"}});
+                  {"reason", base::is_id(pod.id()) ? "too many pods" : "invalid id"}});
     return std::nullopt;
   }
   const auto [entry, added] = pods_.try_emplace(pod.id());
@@ -125,7 +125,7 @@ std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& 
   if (found == pod.annotations().end()) return std::nullopt;
   if (found->second == "true") return true;
   if (found->second == "false") return false;
-  log_.warning("a pod's annotation kata-affinity.io/environment is neither true nor false",
+  log_.warning("annotation kata-affinity.io/environment is neither true nor false",
                {{"sandbox", base::printable(pod.id())}});
   return std::nullopt;
 }

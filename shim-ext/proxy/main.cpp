@@ -18,12 +18,12 @@ namespace {
 
 /// For people; containerd never asks for it.
 constexpr const char* kUsage =
-    "Stands before Kata's shim, and tells kata-affinityd which CPUs containers get.\n"
+    "Runs in front of Kata's shim and reports the CPUs of its containers to kata-affinityd.\n"
     "\n"
-    "containerd starts it; there is nothing to be typed. For runtimes without NRI.\n"
+    "Started by containerd, not by hand. For container runtimes without NRI.\n"
     "\n"
     "Examples:\n"
-    "  kata-affinityctl setup --proxy                     makes what containerd needs\n"
+    "  kata-affinityctl setup --proxy                     create the containerd runtime\n"
     "  runtime_type = \"io.containerd.kata-affinity.v2\"    in a runtime of containerd's "
     "config.toml\n"
     "\n"

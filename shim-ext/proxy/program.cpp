@@ -59,7 +59,7 @@ base::Result<std::string> find_program(const std::string& name) {
     return *near;
   }
   return base::fail(ErrorCode::kGone,
-                    "the real shim, " + name + ", is not there ([affinity] real_shim)");
+                    "real shim " + name + " not found (key real_shim in [affinity])");
 }
 
 base::Error become(const std::string& program, const std::vector<std::string>& arguments) {

@@ -68,7 +68,7 @@ Spec read(const json::value& document, const std::string& id) {
 }  // namespace
 
 base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::string& id) {
-  if (!base::is_id(id)) return base::fail(base::ErrorCode::kInvalid, "no id of a container");
+  if (!base::is_id(id)) return base::fail(base::ErrorCode::kInvalid, "not a container id");
   const auto file = bundle / "config.json";
   const auto content = base::read_regular_file(file, kLargestSpec);
   if (!content) return unexpected(content.error());
@@ -76,13 +76,14 @@ base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::str
   if (!document) return unexpected(document.error());
   Spec spec = read(*document, id);
   if (base::is_id(spec.sandbox)) return spec;
-  return base::fail(base::ErrorCode::kInvalid, file.string() + ": no id of a sandbox");
+  return base::fail(base::ErrorCode::kInvalid, file.string() + ": not a sandbox id");
 }
 
 base::Result<Resources> updated(Resources now, std::string_view json) {
   const auto document = base::parse_json(json, "resources");
   if (!document) return unexpected(document.error());
-  if (!document->is_object()) return base::fail(base::ErrorCode::kInvalid, "resources: no object");
+  if (!document->is_object())
+    return base::fail(base::ErrorCode::kInvalid, "resources: not an object");
   return merge(std::move(now), member(&*document, "cpu"));
 }
 

@@ -59,13 +59,13 @@ Result<void> serve(const std::string& shim, const std::string& own, const Settin
 Result<std::string> put_proxy_before(const std::string& answer, const Settings& settings,
                                      const SharedPool& pool) {
   const auto address = address_in(answer);
-  if (!address) return fail(ErrorCode::kInvalid, "the real shim's answer names no address");
+  if (!address) return fail(ErrorCode::kInvalid, "the real shim's response has no address");
   const auto shim = socket_path(*address);
   if (!shim)
     return fail(ErrorCode::kInvalid,
                 base::printable(*address) + " is not the address of a unix socket");
   const auto own = proxy_path(*shim);
-  if (!own) return fail(ErrorCode::kInvalid, *shim + " leaves no room for the proxy's name");
+  if (!own) return fail(ErrorCode::kInvalid, *shim + " is too long to add the proxy's name");
   if (!is_served(*own, "/proc")) {
     if (auto served = serve(*shim, *own, settings, pool); !served)
       return unexpected(served.error());

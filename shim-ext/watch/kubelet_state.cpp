@@ -96,7 +96,7 @@ class Claims {
   void add(const std::string& pod, const std::string& container, const std::string& list) {
     auto cpus = policy::parse_list<policy::CpuTag>(list);
     if (!cpus) {
-      bad_ = '"' + base::printable(list) + "\" is no list of CPUs";
+      bad_ = '"' + base::printable(list) + "\" is not a CPU list";
     } else if (!cpus->empty()) {
       claims_.push_back({base::printable(pod), base::printable(container), std::move(*cpus)});
     }

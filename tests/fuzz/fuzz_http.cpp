@@ -26,7 +26,7 @@ http::Response answer(const http::Request& request) {
   const auto path = api::parse_target(request.target);
   if (!path) return http::error_response(400, path.error().message);
   for (const std::string& part : path->parts) tests::require(!part.empty());
-  return http::error_response(404, "there is no such call");
+  return http::error_response(404, "no such resource");
 }
 
 struct Bench {

@@ -21,7 +21,7 @@ base::Result<void> check_libvirt_uri(std::string_view uri) {
   const std::string_view scheme = uri.substr(0, mark);
   const std::size_t plus = scheme.find('+');
   if (plus != std::string_view::npos && scheme.substr(plus + 1) != "unix") {
-    return refuse(uri, "may lead to another machine: only unix sockets of this one are used");
+    return refuse(uri, "may lead to another machine: only local unix sockets are allowed");
   }
   if (!uri.substr(mark + kMark.size()).starts_with('/')) {
     return refuse(uri, "names a host: domains of another machine have other CPUs");

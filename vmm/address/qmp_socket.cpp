@@ -31,10 +31,10 @@ bool is_katas(const std::filesystem::path& socket) {
 base::Result<void> check_qmp_socket(const std::filesystem::path& socket) {
   const std::string name = socket.string();
   if (!socket.is_absolute()) {
-    return base::fail(base::ErrorCode::kInvalid, '"' + name + "\" is no absolute path");
+    return base::fail(base::ErrorCode::kInvalid, '"' + name + "\" is not an absolute path");
   }
   if (name.size() >= sizeof(sockaddr_un::sun_path)) {
-    return base::fail(base::ErrorCode::kInvalid, name + ": too long for a socket's path");
+    return base::fail(base::ErrorCode::kInvalid, name + ": too long for a socket path");
   }
   if (!base::is_printable(name, base::kMaxPath)) {
     return base::fail(base::ErrorCode::kInvalid,
@@ -48,9 +48,9 @@ base::Result<void> check_qmp_socket(const std::filesystem::path& socket) {
   if (is_katas(socket.lexically_normal()) || is_katas(real)) {
     return base::fail(base::ErrorCode::kInvalid,
                       name +
-                          " is Kata's own QMP socket: QEMU serves one client a socket, and "
-                          "Kata needs that place for the VM's life; give the VM a monitor "
-                          "socket of its own (extra_monitor_socket)");
+                          " is Kata's own QMP socket. QEMU serves one client per socket, and "
+                          "Kata needs it for the VM's life: give the VM a second monitor "
+                          "socket (extra_monitor_socket)");
   }
   return {};
 }

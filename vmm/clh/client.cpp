@@ -154,7 +154,7 @@ asio::awaitable<base::Result<vmm::MonitorFacts>> Client::Asker::ask() {
   ++question_;
   deadline_.cancel();
   close();
-  if (late_) co_return base::fail(base::ErrorCode::kUnavailable, "its API: no answer in time");
+  if (late_) co_return base::fail(base::ErrorCode::kUnavailable, "its API: no response in time");
   co_return facts;
 }
 

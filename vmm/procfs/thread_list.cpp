@@ -58,7 +58,7 @@ base::Result<SeenProcess> read_process(base::ThreadStats& stats, int pid) {
   const std::string name = "process " + std::to_string(pid);
   if (is_unread(process, pid)) {
     if (process.why_unread.code == base::ErrorCode::kGone) {
-      return base::fail(base::ErrorCode::kTransient, name + " is there and cannot be read");
+      return base::fail(base::ErrorCode::kTransient, name + " exists and cannot be read");
     }
     return unexpected(process.why_unread);
   }

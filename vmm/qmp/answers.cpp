@@ -17,7 +17,7 @@ constexpr int kMaxTid = 4 * 1024 * 1024;  // PID_MAX_LIMIT
 constexpr std::size_t kMaxIothreads = 4096;
 
 base::Error wrong(std::string_view command) {
-  return {base::ErrorCode::kInvalid, "QMP: unexpected answer to " + std::string(command), 0};
+  return {base::ErrorCode::kInvalid, "QMP: unexpected response to " + std::string(command), 0};
 }
 
 /// The number of a member, within [0, limit).

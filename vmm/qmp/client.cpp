@@ -187,7 +187,7 @@ void Client::Connection::begin_greeting_deadline() {
   greeting_deadline_.expires_after(options_.deadline);
   greeting_deadline_.async_wait([self = shared_from_this()](const error_code& error) {
     if (error || self->connected()) return;
-    self->give_up("no greeting (QEMU serves one client a socket, and may have one)");
+    self->give_up("no greeting (QEMU serves one client per socket, and may have one already)");
   });
 }
 
@@ -263,7 +263,7 @@ asio::awaitable<base::Result<json::value>> Client::Connection::ask(std::string_v
   co_await pending->timer.async_wait(kAwait);
   if (pending->result) co_return std::move(*pending->result);
   if (pending_.erase(command.id) == 0) co_return unexpected(closed_error());
-  give_up("no answer to " + std::string(name) + " in time");
+  give_up("no response to " + std::string(name) + " in time");
   co_return unexpected(closed_error());
 }
 

@@ -53,7 +53,7 @@ base::Result<Message> read_event(const json::object& document) {
 
 base::Result<Message> read_error(const json::object& document) {
   const json::object* error = object_of(document, "error");
-  if (error == nullptr) return malformed("an error that is no object");
+  if (error == nullptr) return malformed("an error that is not an object");
   std::string text = text_of(*error, "class") + ": " + text_of(*error, "desc");
   std::string id = text_of(document, "id");
   // QEMU answers so what it could not read: then nothing that we wait for will come.
@@ -65,14 +65,14 @@ base::Result<Message> read_error(const json::object& document) {
 
 base::Result<Message> interpret(const json::value& document) {
   const json::object* object = document.if_object();
-  if (object == nullptr) return malformed("no object");
+  if (object == nullptr) return malformed("not an object");
   if (object->contains("QMP")) return read_greeting(*object);
   if (object->contains("event")) return read_event(*object);
   if (object->contains("error")) return read_error(*object);
   const json::value* result = object->if_contains("return");
-  if (result == nullptr) return malformed("neither greeting, answer nor event");
+  if (result == nullptr) return malformed("neither greeting, response nor event");
   std::string id = text_of(*object, "id");
-  if (id.empty()) return malformed("an answer without id");
+  if (id.empty()) return malformed("a response without id");
   return Message{Answer{std::move(id), *result}};
 }
 

@@ -48,13 +48,13 @@ base::Result<void> Session::take_greeting(const Greeting& greeting, Received& re
 
 base::Result<void> Session::take_answer(Answer&& answer, Received& received) {
   if (state_ == State::kNegotiating) {
-    if (answer.id != kNegotiation) return out_of_step("an answer before the negotiation");
+    if (answer.id != kNegotiation) return out_of_step("a response before the negotiation");
     if (!answer.result) return unexpected(std::move(answer.result.error()));
     state_ = State::kReady;
     received.news.emplace_back(Ready{version_});
     return {};
   }
-  if (waiting_.erase(answer.id) == 0) return out_of_step("an answer to nothing");
+  if (waiting_.erase(answer.id) == 0) return out_of_step("an unsolicited response");
   received.news.emplace_back(std::move(answer));
   return {};
 }

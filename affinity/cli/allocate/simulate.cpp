@@ -152,7 +152,7 @@ std::string describe(const boost::json::object& step) {
   if (const auto* reason = step.if_contains("refused")) {
     return text + ": refused: " + std::string(reason->as_string()) + '\n';
   }
-  if (step.contains("absent")) return text + ": is not there\n";
+  if (step.contains("absent")) return text + ": not found\n";
   if (const auto* cpus = step.if_contains("cpus")) {
     const char* separator = ": ";
     for (const auto& [name, set] : cpus->as_object()) {

@@ -41,10 +41,10 @@ ErrorCode code_of(int status) {
 }
 
 Result<boost::json::object> interpret(const http::Response& answer) {
-  auto document = base::parse_json(answer.body, "the daemon's answer");
+  auto document = base::parse_json(answer.body, "the daemon's response");
   if (!document || !document->is_object()) {
     return base::fail(ErrorCode::kUnavailable,
-                      "the answer is not kata-affinityd's: another program listens there, or a "
+                      "the response is not kata-affinityd's: another program listens there, or a "
                       "proxy; check --socket");
   }
   if (answer.status == 200) return std::move(document->get_object());

@@ -47,13 +47,13 @@ void declare_plan(CLI::App& app, Command& chosen) {
 }
 
 void declare_wishes(CLI::App& command, AllocateOptions& options) {
-  command.add_option("--class", options.cpu_class, "kind of CPU on hybrid machines (any)")
+  command.add_option("--class", options.cpu_class, "CPU class on hybrid machines (any)")
       ->check(CLI::IsMember({"any", "fast", "efficient"}));
   command.add_flag("--prefer-isolated", options.prefer_isolated,
                    "CPUs under isolcpus and nohz_full first");
   command.add_option("--annotation", options.annotations,
                      "KEY=VALUE of the pod: kata-affinity.io/cpu-class or /prefer-isolated");
-  command.add_option("--container", options.container, "its name, for KEY.NAME annotations");
+  command.add_option("--container", options.container, "container name, for KEY.NAME annotations");
   command.add_option("--numa-affinity", options.numa_affinity, "nodes whose CPUs come first");
   command.add_option("--held", options.held, "resize: the CPUs that the container has");
   command.add_option("--promised", options.promised, "resize: those it was admitted with");
@@ -70,7 +70,7 @@ std::vector<std::string> strategies() {
 CLI::Option& declare_request(CLI::App& command, AllocateOptions& options) {
   command.add_option("--topology", options.topology, kTopologyHelp)->capture_default_str();
   command.add_option("--available", options.available, "the shared pool (all online CPUs)");
-  command.add_option("--reserved", options.reserved, "CPUs that are never handed out");
+  command.add_option("--reserved", options.reserved, "CPUs that are never allocated");
   command.add_option("--strategy", options.strategy, "how CPUs are chosen")
       ->check(CLI::IsMember(strategies()))
       ->capture_default_str();
@@ -90,9 +90,9 @@ CLI::Option& declare_request(CLI::App& command, AllocateOptions& options) {
 void declare_allocate(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<AllocateOptions>();
   CLI::App& command =
-      add_command(app, chosen, options, "allocate", "say which CPUs a container would get");
+      add_command(app, chosen, options, "allocate", "show which CPUs a container would get");
   CLI::Option& cpus = declare_request(command, *options);
-  command.add_flag("--explain", options->explain, "name the steps and scores that led there");
+  command.add_flag("--explain", options->explain, "also show steps and scores");
   const CLI::Option* batch = command.add_option(
       "--batch", options->batch, "a file of JSON lines, one request each (- for stdin)");
   command.callback([options, &cpus, batch, &chosen] {
@@ -104,10 +104,10 @@ void declare_allocate(CLI::App& app, Command& chosen) {
 void declare_hints(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<HintsOptions>();
   CLI::App& command = add_command(app, chosen, options, "hints",
-                                  "list the CPU manager's topology hints for a container");
+                                  "list the topology hints of kubelet's CPU manager");
   command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
   command.add_option("--available", options->available, "the shared pool (all online CPUs)");
-  command.add_option("--reserved", options->reserved, "CPUs that are never handed out");
+  command.add_option("--reserved", options->reserved, "CPUs that are never allocated");
   command.add_option("--reusable", options->reusable, "CPUs of the pod's finished init containers");
   command.add_option("--option", options->options, "an option of kubelet's static policy");
   command.add_option("--cpus", options->cpus, "how many CPUs the container gets")
@@ -127,23 +127,21 @@ void declare_merge_hints(CLI::App& app, Command& chosen) {
 void declare_simulate(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<SimulateOptions>();
   CLI::App& command =
-      add_command(app, chosen, options, "simulate", "let pods come and go on a machine");
+      add_command(app, chosen, options, "simulate", "simulate pods that come and go on a machine");
   command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
-  command.add_option("--trace", options->trace, "JSON lines: what happens (- for stdin)")
+  command.add_option("--trace", options->trace, "trace of events, JSON lines (- for stdin)")
       ->required();
   std::vector<std::string> names = strategies();
   names.insert(names.begin(), "kubelet");
-  command
-      .add_option("--strategy", options->strategy,
-                  "kubelet's books, or ours and how CPUs are chosen")
+  command.add_option("--strategy", options->strategy, "kubelet's allocator, or one of ours")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
   command.add_option("--option", options->options, "an option of kubelet's static policy");
-  command.add_option("--reserved", options->reserved, "CPUs that are never handed out");
-  command.add_option("--policy", options->policy, "of the topology manager")
+  command.add_option("--reserved", options->reserved, "CPUs that are never allocated");
+  command.add_option("--policy", options->policy, "topology manager policy")
       ->check(CLI::IsMember({"none", "best-effort", "restricted", "single-numa-node"}))
       ->capture_default_str();
-  command.add_option("--scope", options->scope, "of the topology manager")
+  command.add_option("--scope", options->scope, "topology manager scope")
       ->check(CLI::IsMember({"container", "pod"}))
       ->capture_default_str();
 }
@@ -168,14 +166,14 @@ void declare_setup(CLI::App& app, Command& chosen) {
   command.add_option("--mode", options->mode, "observe: plan only; follow: place threads")
       ->check(CLI::IsMember({"observe", "follow"}))
       ->capture_default_str();
-  command.add_option("--kata-config", options->kata_configs, "configuration.toml in another place");
+  command.add_option("--kata-config", options->kata_configs, "configuration.toml elsewhere");
   command.add_option("--root", options->root, "root of the node's file system")
       ->capture_default_str();
 }
 
 void declare_making(CLI::App& command, GuestImageMaking& options) {
-  command.add_option("-o,--output", options.made, "the image to make")->required();
-  command.add_option("--agent", options.agent, "the agent (the one that was installed with this)");
+  command.add_option("-o,--output", options.made, "the new image")->required();
+  command.add_option("--agent", options.agent, "the agent program (default: the installed one)");
   command.add_option("--kata-config", options.kata_config,
                      "write a drop-in that uses it beside this configuration.toml");
 }
@@ -188,13 +186,13 @@ void declare_guest_image(CLI::App& app, Command& chosen) {
       .add_option("IMAGE", check->image, "an initrd or a disk image")
       ->required();
   const auto add = std::make_shared<GuestImageAddOptions>();
-  CLI::App& adding = add_command(group, chosen, add, "add",
-                                 "make an image with the agent of an initrd or a disk (ext4)");
+  CLI::App& adding =
+      add_command(group, chosen, add, "add", "copy an initrd or disk image and add the agent");
   adding.add_option("IMAGE", add->image, "initrd or disk image; not modified")->required();
   declare_making(adding, *add);
   const auto extension = std::make_shared<GuestImageExtensionOptions>();
-  CLI::App& extending = add_command(group, chosen, extension, "extension",
-                                    "make an image that Kata 4 adds to the guest's own image");
+  CLI::App& extending =
+      add_command(group, chosen, extension, "extension", "create an extension image for Kata 4");
   declare_making(extending, *extension);
   extending.add_flag("--measured", extension->measured, "protect it with dm-verity");
 }
@@ -302,7 +300,7 @@ void declare_pin(CLI::App& app, Command& chosen, const char* name, const char* r
   const auto options = std::make_shared<PinOptions>();
   options->role = role;
   const std::string summary =
-      std::string("show where ") + role + " threads run, or put them somewhere by hand";
+      std::string("show where ") + role + " threads run, or pin them by hand";
   CLI::App& command = add_command(app, chosen, options, name, summary.c_str());
   command.add_option("SANDBOX", options->sandbox, kSandboxHelp)->required();
   CLI::Option* thread = nullptr;
@@ -366,7 +364,7 @@ std::string complaint(const CLI::App* app, const CLI::Error& error) {
   const auto left = app->remaining();
   const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
                        !left.empty() && !left.front().starts_with('-');
-  const std::string what = unknown ? "there is no command \"" + left.front() + '"' : error.what();
+  const std::string what = unknown ? "unknown command \"" + left.front() + '"' : error.what();
   return app->get_name() + ": " + what + " (see --help)\n";
 }
 

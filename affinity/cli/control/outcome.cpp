@@ -21,7 +21,7 @@ std::string describe_outcome(const json::value& outcome) {
   const long long moved = std::max(0LL, number_of(outcome, "writes") - failed);
   text += ", " + counted(moved, "thread") + " moved";
   if (const long long interrupts = number_of(outcome, "interrupts"); interrupts > 0) {
-    text += ", " + counted(interrupts, "interrupt") + " sent elsewhere";
+    text += ", " + counted(interrupts, "interrupt") + " rerouted";
   }
   if (failed > 0) {
     text += ", " + counted(failed, "thread") + " could not be placed (see status)";

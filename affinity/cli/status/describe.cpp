@@ -60,7 +60,7 @@ std::string describe_start(const json::value& list) {
 std::string describe_sandboxes(const json::value& list) {
   const json::array& sandboxes = array_of(list, "sandboxes");
   if (sandboxes.empty()) {
-    return "no VM sandbox is known\n" + describe_start(list) + describe_sources(list);
+    return "no VM sandboxes\n" + describe_start(list) + describe_sources(list);
   }
   std::string text;
   for (const json::value& sandbox : sandboxes) {

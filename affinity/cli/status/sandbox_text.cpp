@@ -43,15 +43,14 @@ std::string guest_words(const json::value& container) {
   const std::string problem = text_of(*guest, "problem");
   if (problem == "not-found") return ", not in the guest yet";
   const std::string method = text_of(*guest, "method");
-  if (method == "none")
-    return ", in the guest CPUs " + text_of(*guest, "wanted") + " (all of them)";
+  if (method == "none") return ", in the guest CPUs " + text_of(*guest, "wanted") + " (all)";
   if (method == "kata-agent") {
-    return fmt::format(", in the guest CPUs {} asked of kata-agent{}", text_of(*guest, "wanted"),
-                       problem.empty() ? "" : ": " + problem);
+    return fmt::format(", in the guest CPUs {} requested from kata-agent{}",
+                       text_of(*guest, "wanted"), problem.empty() ? "" : ": " + problem);
   }
   std::string text = fmt::format(", in the guest CPUs {} ({}, by {})", text_of(*guest, "actual"),
                                  counted(number_of(*guest, "threads"), "thread"), method);
-  return problem.empty() ? text : text + " NOT as asked: " + problem;
+  return problem.empty() ? text : text + " NOT as requested: " + problem;
 }
 
 /// ", in the guest NOT confirmed (numbers-uncertain)", and what kata-agent was asked before.

@@ -50,7 +50,7 @@ Exit watch(const std::function<base::Result<std::string>()>& page, Output& outpu
   auto text = page();
   if (!text) return output.fail(text.error());
   for (;;) {
-    show(text ? *text : "nothing to show: " + text.error().message + "; trying on\n", output);
+    show(text ? *text : "nothing to show: " + text.error().message + "; retrying\n", output);
     std::this_thread::sleep_for(kPause);
     text = page();
   }

@@ -90,7 +90,7 @@ TEST_CASE("containers told by hand are placed, shown, explained and verified") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();
-  CHECK(scene.ctl({"status"}).out.starts_with("no VM sandbox is known\n"));
+  CHECK(scene.ctl({"status"}).out.starts_with("no VM sandboxes\n"));
   scene.add();
   CHECK(scene.as_promised());
   CHECK(scene.ctl({"verify"}).exit == 0);
@@ -257,7 +257,7 @@ TEST_CASE("a VMM that dies ends its sandbox at once") {
   Scene::settle();
   scene.vm.kill();
   CHECK(eventually([&] { return contains(scene.log(), "sandbox-ended"); }, Seconds(4)));
-  CHECK(scene.ctl({"status"}).out.starts_with("no VM sandbox is known\n"));
+  CHECK(scene.ctl({"status"}).out.starts_with("no VM sandboxes\n"));
 }
 
 TEST_CASE("a cgroup that someone else writes is followed at once") {

@@ -82,7 +82,7 @@ TEST_CASE("a damaged state file does not give its pod's CPUs to others") {
   std::ofstream(scene.path("state/owner.json")) << "{\"version\":1,";
   scene.start();
   CHECK(scene.stays_inside({scene.first}));
-  CHECK(contains(scene.log(), "state of before the start cannot be read"));
+  CHECK(contains(scene.log(), "cannot read state from before the start"));
   CHECK(
       contains(scene.ctl({"status"}).out, "! no thread gets more CPUs yet: state cannot be read"));
   const auto verify = scene.ctl({"verify"});
@@ -122,8 +122,8 @@ TEST_CASE("a state directory that cannot be listed is not an empty one") {
   }
   scene.wrap(command);
   scene.start();
-  CHECK(eventually(
-      [&] { return contains(scene.log(), "state of before the start cannot be read"); }));
+  CHECK(
+      eventually([&] { return contains(scene.log(), "cannot read state from before the start"); }));
   CHECK(scene.inside({scene.first}));
   CHECK(eventually([&] { return contains(scene.ctl({"status"}).out, "sandbox guest"); },
                    Seconds(15)));
@@ -170,7 +170,7 @@ TEST_CASE("a source that stays silent is waited for, named, and done without") {
   CHECK(contains(scene.ctl({"status"}).out, "! no thread gets more CPUs yet: waiting for nri"));
   CHECK(tests::allowed(tid) == CpuSet{scene.first});
   CHECK(eventually([&] { return tests::allowed(tid).contains(scene.last); }, Seconds(20)));
-  CHECK(contains(scene.log(), "not heard within 10 s of the start, done without: nri"));
+  CHECK(contains(scene.log(), "no report within 10 s of the start, continuing without: nri"));
   CHECK(contains(scene.ctl({"status"}).out, "done without: nri"));
 }
 

@@ -50,11 +50,11 @@ def report(container=b"c1", cpus=b"0-1", common=b"0"):
 
 # What the agent says, and what the daemon must say of it.
 LIES = {
-    "bytes that are none": (b"\x00" * 4000, "no answer"),
-    "an answer to nothing": (HELLO + answer(77, b""), "nobody asked"),
+    "bytes that are none": (b"\x00" * 4000, "malformed response"),
+    "an answer to nothing": (HELLO + answer(77, b""), "unsolicited"),
     "another sandbox's container": (HELLO + answer(3, report(container=b"other")), "not its own"),
     "impossible CPUs": (HELLO + answer(3, report(cpus=b"4000")), "does not have"),
-    "an endless message": (HELLO + struct.pack(">IIBB", 2**31, 3, 2, 0) + b"x" * 10**6, "more than is allowed"),
+    "an endless message": (HELLO + struct.pack(">IIBB", 2**31, 3, 2, 0) + b"x" * 10**6, "exceeds the limit"),
     "half a message": (HELLO + answer(3, report())[:20], "in time"),
     "silence": (b"", "in time"),
     "a hello of another world": (answer(1, number(1, 9) + number(2, 8)), "versions 8-9"),

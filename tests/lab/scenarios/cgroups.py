@@ -54,7 +54,7 @@ def follow_kata(pod: VmPod) -> None:
 def fight(pod: VmPod) -> None:
     check.step(f"somebody writes {OWN} again and again: no thread is ever on 6-7, and it is left to him after a while")
     sampler, writes = Sampler(pod.vm.all_tids()), 0
-    while "keep writing" not in problem(pod) and writes < MOST_WRITES:
+    while "keeps writing" not in problem(pod) and writes < MOST_WRITES:
         pod.vm.cgroup.set_cpus(OWN)
         writes += 1
         time.sleep(0.2)

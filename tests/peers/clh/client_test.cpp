@@ -83,7 +83,7 @@ TEST_CASE("a VMM that says nothing loses its turn, and nothing of it is left for
   bench.start();
   REQUIRE(bench.run_until([&] { return !bench.vcpus.empty(); }));
   REQUIRE(bench.failures.size() == 1);
-  CHECK(bench.failures[0].message.ends_with("no answer in time"));
+  CHECK(bench.failures[0].message.ends_with("no response in time"));
 }
 
 TEST_CASE("where nobody listens it is tried again, ever more rarely, until the end") {
@@ -101,12 +101,12 @@ TEST_CASE("a handler may destroy the client") {
   ScriptedApi api(bench.socket(), {http_answer(200, vm_info(2))});
   bool told = false;
   bench.client = *clh::Client::start(bench.io, {.socket = bench.socket()},
-                                    {.facts =
-                                         [&](const vmm::MonitorFacts&) {
-                                           told = true;
-                                           bench.client.reset();
-                                         },
-                                     .failed = {}});
+                                     {.facts =
+                                          [&](const vmm::MonitorFacts&) {
+                                            told = true;
+                                            bench.client.reset();
+                                          },
+                                      .failed = {}});
   REQUIRE(bench.run_until([&] { return told; }));
   bench.io.run_for(20ms);
 }

@@ -175,7 +175,7 @@ TEST_CASE("a server that misses a deadline is told of and left") {
     bench.start();
     REQUIRE(bench.run_until([&] { return !bench.facts.empty(); }));
     REQUIRE(bench.failures.size() == 1);
-    CHECK(bench.failures[0].message.find("no answer to query-cpus-fast") != std::string::npos);
+    CHECK(bench.failures[0].message.find("no response to query-cpus-fast") != std::string::npos);
     bench.stop();
     CHECK(qemu.failure() == "");
   }
@@ -207,9 +207,9 @@ TEST_CASE("nobody there is a failure that is told, with pauses that grow") {
 TEST_CASE("a handler may destroy the client") {
   Bench bench;
   const auto run = [&bench](vmm::MonitorHandlers handlers) {
-    auto started = Client::start(
-        bench.io, {.socket = bench.socket(), .deadline = 200ms, .first_pause = 5ms},
-        std::move(handlers));
+    auto started =
+        Client::start(bench.io, {.socket = bench.socket(), .deadline = 200ms, .first_pause = 5ms},
+                      std::move(handlers));
     REQUIRE(started);
     bench.client = std::move(*started);
     CHECK(bench.run_until([&] { return bench.client == nullptr; }));
@@ -220,8 +220,7 @@ TEST_CASE("a handler may destroy the client") {
   }
   SECTION("when it tells") {
     ScriptedQemu qemu(bench.socket(), hello() + queries("") + std::vector{wait()});
-    run({.facts = [&bench](const vmm::MonitorFacts&) { bench.client.reset(); },
-         .failed = {}});
+    run({.facts = [&bench](const vmm::MonitorFacts&) { bench.client.reset(); }, .failed = {}});
     CHECK(qemu.failure() == "");
   }
 }
@@ -262,7 +261,7 @@ TEST_CASE("Kata's own socket is refused by its name") {
   boost::asio::io_context io{1};
   const auto client = Client::start(io, {.socket = "/run/vc/vm/abc/qmp.sock"}, {});
   REQUIRE_FALSE(client);
-  CHECK(client.error().message.find("one client a socket") != std::string::npos);
+  CHECK(client.error().message.find("one client per socket") != std::string::npos);
 }
 
 TEST_CASE("a server that sends without end is read at a bounded rate") {

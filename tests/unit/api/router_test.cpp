@@ -127,9 +127,9 @@ TEST_CASE("what is wrong is answered with its reason and changes nothing", "[api
   CHECK(api.bad("PUT", "/v1/sandboxes/s2", R"({"qmp_socket":"/run/vc/vm/s2/qmp.sock"})")
             .starts_with("400 "));
   CHECK(api.bad("PUT", "/v1/sandboxes/s2", R"({"domain":"vm1"})") ==
-        "400 domain: libvirt is not asked (libvirt_uri)");
-  CHECK(api.bad("GET", "/v1/sandboxes/s9") == "404 there is no sandbox \"s9\"");
-  CHECK(api.bad("GET", "/v1/explain/s9") == "404 there is no sandbox \"s9\"");
+        "400 domain: libvirt is not configured (libvirt_uri)");
+  CHECK(api.bad("GET", "/v1/sandboxes/s9") == "404 no sandbox \"s9\"");
+  CHECK(api.bad("GET", "/v1/explain/s9") == "404 no sandbox \"s9\"");
   CHECK(api.bad("DELETE", "/v1/sandboxes/s1/containers/c9") ==
         "404 sandbox \"s1\" has no container \"c9\"");
   CHECK(api.bad("POST", "/v1/reconcile?id=s9") == "404 no sandbox \"s9\"");
@@ -143,16 +143,15 @@ TEST_CASE("paths, methods and ids are taken strictly", "[api]") {
   CHECK(api.bad("GET", "/").starts_with("400 "));
   CHECK(api.bad("GET", "v1/node").starts_with("400 "));
   CHECK(api.bad("GET", "/v1//node").starts_with("400 "));
-  CHECK(api.bad("GET", "/v2/node") == "404 there is no such call");
+  CHECK(api.bad("GET", "/v2/node") == "404 no such resource");
   CHECK(api.bad("GET", "/v1/sandboxes/s1/containers").starts_with("404 "));
   CHECK(api.bad("GET", "/v1/sandboxes/a%2").starts_with("400 "));
   CHECK(api.bad("GET", "/v1/sandboxes/a%2fb").starts_with("400 sandbox id must be"));
   CHECK(api.bad("GET", "/v1/sandboxes/%2e%2e").starts_with("400 sandbox id must be"));
   CHECK(api.bad("PUT", "/v1/sandboxes/s1/containers/%00", "{}").starts_with("400 container id"));
   CHECK(api.bad("GET", "/v1/sandboxes/" + std::string(129, 'a')).starts_with("400 "));
-  CHECK(api.bad("GET", "/v1/node?x=1") == "400 the query key \"x\" is not known here");
-  CHECK(api.bad("GET", "/v1/node?%ff%1b=1") ==
-        "400 the query key \"\\xff\\x1b\" is not known here");
+  CHECK(api.bad("GET", "/v1/node?x=1") == "400 unknown query parameter \"x\"");
+  CHECK(api.bad("GET", "/v1/node?%ff%1b=1") == "400 unknown query parameter \"\\xff\\x1b\"");
   CHECK(api.bad("GET", "/v1/sandboxes/s1%0d%0aX").starts_with("400 sandbox id must be"));
   CHECK(api.bad("POST", "/v1/reconcile?id=s1&id=s1").starts_with("400 "));
   const auto refused = api.call("PATCH", "/v1/sandboxes/s1");
@@ -169,7 +168,7 @@ TEST_CASE("release gives back, reconcile takes again", "[api]") {
   CHECK(released.at("released") == true);
   CHECK(released.at("drift") == 0);  // nobody wants it elsewhere
   const std::string why = text(api.good("GET", "/v1/explain/s1").at("results"));
-  CHECK(why == R"(["its threads were given back: nothing is placed"])");
+  CHECK(why == R"(["released: no thread is placed"])");
   const json::object report = api.good("POST", "/v1/verify");
   CHECK(report.at("ok") == true);
   CHECK(report.at("released") == 1);
@@ -189,8 +188,7 @@ TEST_CASE("in observe mode the answers say that nothing is written", "[api]") {
   api.play_pod();
   CHECK(api.good("GET", "/v1/sandboxes/s1").at("observed") == true);
   const json::object why = api.good("GET", "/v1/explain/s1");
-  CHECK(why.at("results").at(0) ==
-        "mode is \"observe\": what follows is the plan, and nobody writes it");
+  CHECK(why.at("results").at(0) == "mode is \"observe\": the plan below is not applied");
 }
 
 TEST_CASE("explain names facts with their sources, rules and results", "[api]") {
@@ -202,10 +200,9 @@ TEST_CASE("explain names facts with their sources, rules and results", "[api]") 
     CAPTURE(all, part);
     CHECK(all.find(part) != std::string::npos);
   };
-  has(facts, R"({"text":"the VM is process 100","source":"api"})");
+  has(facts, R"({"text":"VMM is process 100","source":"api"})");
   has(facts, R"({"text":"it has vCPUs 0-2","source":"kvm-debugfs, index by thread-names"})");
-  has(facts,
-      R"(container c1 (app) owns CPUs 4-5 exclusively, with memory of node 0, with a quota)");
+  has(facts, R"(container c1 (app) owns CPUs 4-5 exclusively, memory on node 0, CFS quota)");
   has(facts, R"(container c2 shares CPUs 0-1 with others)");
   has(facts, R"(the node's shared pool is CPUs 0-3,6-7)");
   has(facts, R"("source":"configuration")");
@@ -218,7 +215,7 @@ TEST_CASE("explain names facts with their sources, rules and results", "[api]") 
   api.good("POST", "/v1/reconcile?id=s1");
   const std::string stuck = text(api.good("GET", "/v1/explain/s1").at("results"));
   has(stuck, "thread 111 (vcpu)");
-  has(stuck, "vCPU 1 is to run only on CPU 4, for container c1");
+  has(stuck, "vCPU 1 should run only on CPU 4, for container c1");
   has(stuck, "vCPU 2 runs only on CPU 5, for container c1");
   for (const int tid : {100, 101, 110}) api.scene.calls.own[tid] = policy::CpuSet{7};
   api.good("POST", "/v1/verify");
@@ -246,13 +243,13 @@ TEST_CASE("passed-through devices are shown with their interrupts, explained and
         R"x("managed":true,"drift":false})x");
   const json::object why = api.good("GET", "/v1/explain/s1");
   CHECK(text(why.at("facts"))
-            .find("device 0000:01:00.0 of node 0 is passed through to it, with 2 "
+            .find("device 0000:01:00.0 of node 0 is passed through, with 2 "
                   "interrupts") != std::string::npos);
   const std::string results = text(why.at("results"));
   CHECK(results.find("interrupts of 0000:01:00.0 are to go to CPUs 4-5") != std::string::npos);
-  CHECK(
-      results.find("interrupt 46 (vfio-msix[1](0000:01:00.0)) goes to CPU 0 instead of CPUs 4-5") !=
-      std::string::npos);
+  CHECK(results.find(
+            "interrupt 46 (vfio-msix[1](0000:01:00.0)) is routed to CPU 0 instead of CPUs 4-5") !=
+        std::string::npos);
   const std::string page = api.call("GET", "/metrics").body;
   for (const char* line : {"kata_affinity_interrupts 2\n", "kata_affinity_drifted_interrupts 1\n",
                            "kata_affinity_interrupt_writes_total 2\n"}) {
@@ -342,10 +339,8 @@ TEST_CASE("what the shim proxy passes on is not a person's word") {
   CHECK(api.scene.cpus(112) == "5");
   api.good("DELETE", "/v1/sandboxes/s1/containers/c1?source=proxy");
   api.good("DELETE", "/v1/sandboxes/s1?source=proxy");
-  CHECK(api.bad("PUT", "/v1/sandboxes/s1?source=nri", "{}") ==
-        R"(400 source: only "proxy" may be named)");
-  CHECK(api.bad("PUT", "/v1/sandboxes/s1?id=proxy", "{}") ==
-        R"(400 the query key "id" is not known here)");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1?source=nri", "{}") == R"(400 source: must be "proxy")");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1?id=proxy", "{}") == R"(400 unknown query parameter "id")");
 }
 
 TEST_CASE("a CPU that kubelet has given away is owned before the runtime reports the pod") {

@@ -96,7 +96,7 @@ TEST_CASE("what was set by hand is taken back thread by thread", "[api]") {
     CHECK(api.scene.cpus(110) + ' ' + api.scene.cpus(111) + ' ' + api.scene.cpus(112) + ' ' +
               api.scene.cpus(101) ==
           before);
-    CHECK(api.bad("DELETE", target).ends_with(" of \"s1\" is not set by hand"));
+    CHECK(api.bad("DELETE", target).ends_with(" of \"s1\" has no manual pin"));
   }
 }
 
@@ -110,13 +110,13 @@ TEST_CASE("a set by hand that cannot be is refused and changes nothing", "[api]"
   };
   api.scene.calls.writes.clear();
   CHECK(put("vcpu/9", "1") == "404 sandbox \"s1\" has no vcpu 9");
-  CHECK(put("vcpu/x", "1") == "400 \"x\" is no vCPU's index");
-  CHECK(put("vcpu", "1") == "400 \"\" is no vCPU's index");
+  CHECK(put("vcpu/x", "1") == "400 \"x\" is not a vCPU index");
+  CHECK(put("vcpu", "1") == "400 \"\" is not a vCPU index");
   CHECK(put("iothread/io7", "1") == "404 sandbox \"s1\" has no iothread io7");
   CHECK(put("vhost", "1") == "404 sandbox \"s1\" has no vhost");
   CHECK(put("shim", "1").starts_with("404 \"shim\" is not one of"));
-  CHECK(put("emulator/1", "1") == "400 emulator threads are placed together");
-  CHECK(put("emulator", "2-3") == "409 cpus: 2 belongs to another pod exclusively");
+  CHECK(put("emulator/1", "1") == "400 emulator threads cannot be pinned one by one");
+  CHECK(put("emulator", "2-3") == "409 cpus: 2 is exclusive to another pod");
   CHECK(put("emulator", "40") == "400 cpus: this machine has no CPU 40 (it has 0-7)");
   CHECK(put("emulator", "") == "400 cpus: must not be empty");
   CHECK(put("emulator", "1-").starts_with("400 cpus: "));
@@ -124,7 +124,7 @@ TEST_CASE("a set by hand that cannot be is refused and changes nothing", "[api]"
         "400 cpus: is missing");
   CHECK(api.bad("PUT", "/v1/sandboxes/none/pins/emulator", R"({"cpus":"1"})").starts_with("404 "));
   CHECK(api.bad("PUT", "/v1/sandboxes/runc/pins/emulator", R"({"cpus":"1"})") ==
-        "400 \"runc\" is no VM sandbox: nothing of it is placed");
+        "400 \"runc\" is not a VM sandbox: it has no threads to place");
   CHECK(api.scene.calls.writes.empty());
   CHECK(text(api.good("GET", "/v1/sandboxes/s1").at("overrides")) == "[]");
 }
@@ -139,7 +139,9 @@ TEST_CASE("a pin that takes a dedicated vCPU's CPU needs force, and is a finding
         Row{"vcpu/0", R"({"cpus":"4"})"}, Row{"vcpu/1", R"({"cpus":"0-1"})"}}) {
     const std::string path = std::string("/v1/sandboxes/s1/pins/") + target;
     api.scene.calls.writes.clear();
-    CHECK(api.bad("PUT", path, body).starts_with("409 cpus: this would take "));
+    CHECK(api.bad("PUT", path, body)
+              .ends_with("belongs to a dedicated vCPU, and its container would lose isolation "
+                         "(--force overrides)"));
     CHECK(api.scene.calls.writes.empty());
     json::object forced = json::parse(body).as_object();
     forced["force"] = true;

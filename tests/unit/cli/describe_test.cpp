@@ -65,12 +65,12 @@ TEST_CASE("status shows devices with where their interrupts go", "[cli]") {
       {"number":45,"actual":"2-3","wanted":"2-3","drift":false},
       {"number":46,"actual":"0-7","wanted":"2-3","drift":true},
       {"number":47,"actual":"2-3","wanted":"2-3","drift":false},
-      {"number":48,"actual":"0","wanted":"2-3","drift":false,"problem":"it cannot be moved"}]},
+      {"number":48,"actual":"0","wanted":"2-3","drift":false,"problem":"cannot be moved"}]},
     {"id":"0000:02:00.0","interrupts":[]}]})"));
   CHECK(text.find("VM 0, 1 interrupt NOT as planned\n"
                   "  device 0000:01:00.0: 2 interrupts on CPUs 2-3\n"
                   "  device 0000:01:00.0: 1 interrupt on CPUs 0-7  <- wanted on 2-3\n"
-                  "  device 0000:01:00.0: 1 interrupt on CPUs 0  <- it cannot be moved\n"
+                  "  device 0000:01:00.0: 1 interrupt on CPUs 0  <- cannot be moved\n"
                   "  device 0000:02:00.0: no interrupts\n") != std::string::npos);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("status says when nothing is written, so that nobody waits for it", "[
 }
 
 TEST_CASE("status of all sandboxes is one after the other", "[cli]") {
-  CHECK(cli::describe_sandboxes(parse(R"({"sandboxes":[]})")) == "no VM sandbox is known\n");
+  CHECK(cli::describe_sandboxes(parse(R"({"sandboxes":[]})")) == "no VM sandboxes\n");
   const std::string two = std::string(R"({"sandboxes":[)") + kSandbox + ',' + kSandbox + "]}";
   CHECK(cli::describe_sandboxes(parse(two)) == std::string(kSandboxText) + '\n' + kSandboxText);
 }
@@ -108,13 +108,13 @@ TEST_CASE("what a daemon of another version leaves out is no reason to fail", "[
 
 TEST_CASE("explain answers in sentences with their sources", "[cli]") {
   CHECK(cli::describe_reasons(parse(R"({"id":"s1",
-      "facts":[{"text":"the VM is process 100","source":"api"}],
+      "facts":[{"text":"VMM is process 100","source":"api"}],
       "rules":[{"code":"floating","text":"1 vCPU floats on CPUs 0-1"}],
       "results":["vCPU 0 floats on CPUs 0-1"],
       "warnings":[{"code":"not-isolated","text":"not isolated: CPU 4"}]})")) ==
         "sandbox s1\n"
         "Facts [source]\n"
-        "  - the VM is process 100 [api]\n"
+        "  - VMM is process 100 [api]\n"
         "Rules applied\n"
         "  - 1 vCPU floats on CPUs 0-1\n"
         "Result\n"
@@ -134,12 +134,12 @@ TEST_CASE("verify begins with its verdict and says how much of what there is was
   CHECK(cli::describe_report(parse(R"({"verdict":"violated","ok":false,
       "seen":{"sandboxes":1,"threads":9},"known":{"sandboxes":2,"threads":11},"findings":[
       {"severity":"violated","invariant":"I4","sandbox":"s1","text":"emulator may run on CPU 4"},
-      {"severity":"unknown","invariant":"unread","sandbox":"s2","text":"its VMM cannot be read"},
+      {"severity":"unknown","invariant":"unread","sandbox":"s2","text":"cannot read its VMM"},
       {"severity":"degraded","invariant":"I8","sandbox":"s1","text":"too few vCPUs",
        "remedy":"raise default_maxvcpus"}]})")) ==
         "violated: 9 of 11 threads in 1 of 2 sandboxes read, 3 findings\n"
         "  violated  I4    s1: emulator may run on CPU 4\n"
-        "  unknown   unread s2: its VMM cannot be read\n"
+        "  unknown   unread s2: cannot read its VMM\n"
         "  degraded  I8    s1: too few vCPUs\n"
         "            -> raise default_maxvcpus\n");
 }

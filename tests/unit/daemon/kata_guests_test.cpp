@@ -299,7 +299,7 @@ TEST_CASE("a kata-agent that is busy is said to be late, and not asked twice") {
   scene.run_containers();
   scene.io.run_for(1200ms);
   CHECK_FALSE(scene.view().connected);
-  CHECK(scene.view().text == "the agent does not answer in time");
+  CHECK(scene.view().text == "no response from the agent in time");
   scene.server.go_on();
   scene.settle();
   CHECK(scene.view().connected);

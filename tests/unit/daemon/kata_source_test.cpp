@@ -236,7 +236,7 @@ TEST_CASE("the shim proxy is a source, as long as its process is there") {
   scene.engine().look_again("s1");
   scene.source.refresh();
   CHECK_FALSE(scene.board().sources().at(policy::ledger::Source::kProxy).up);
-  CHECK(scene.text(policy::ledger::Source::kProxy) == "its process is not there for s1");
+  CHECK(scene.text(policy::ledger::Source::kProxy) == "proxy process missing for s1");
   scene.engine().handle({policy::ledger::Source::kProxy, policy::ledger::PodGone{"s1"}});
   scene.source.refresh();
   CHECK(scene.board().sources().at(policy::ledger::Source::kProxy).up);

@@ -92,17 +92,17 @@ TEST_CASE("sentences are plain English") {
   CHECK(text({Code::kFloating, "", {0, 1, 8, 9}, 1}) == "1 vCPU floats on CPUs 0-1,8-9");
   CHECK(text({Code::kDedicated, "app", {4}, 1}) == "container app has a dedicated vCPU on CPU 4");
   CHECK(text({Code::kHousekeepingCpus, "vhost", {4}, 0}) ==
-        "housekeeping of vhost runs where the configuration says: CPU 4");
+        "housekeeping of vhost runs on the configured CPUs: CPU 4");
   CHECK(text({Code::kFloating, "", {4}, 2}) == "2 vCPUs float on CPU 4");
   CHECK(text({Code::kNotIsolated, "", {6, 7}, 0}) ==
         "not isolated: CPUs 6-7 also carry housekeeping");
   CHECK(text({Code::kTooFewVcpus, "app", {2, 3, 4}, 2}) ==
         "container app has 2 vCPUs for CPUs 2-4: they float on these as a group");
   CHECK(text({Code::kHousekeepingRefused, "vhost", {2}, 0}) ==
-        "housekeeping of vhost cannot use CPU 2: it is placed as with \"sandbox\"");
+        "housekeeping of vhost cannot use CPU 2: placed as with \"sandbox\"");
   CHECK(text({Code::kHousekeepingConfined, "emulator, vhost", {0, 1}, 0}) ==
-        "housekeeping cannot use CPUs 0-1: the cgroup of emulator, vhost does not allow them, and "
-        "these are placed as with \"sandbox\" (cgroup = \"manage\" lets them out)");
+        "housekeeping cannot use CPUs 0-1: the cgroup of emulator, vhost does not allow them, "
+        "which are placed as with \"sandbox\" (cgroup = \"manage\" allows it)");
   CHECK(text({Code::kForeignCpusRemoved, "", {5}, 0}) ==
         "CPU 5 is exclusive to other pods and left out");
 }

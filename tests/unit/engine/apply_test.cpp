@@ -93,7 +93,7 @@ TEST_CASE("a stranger that has placed itself since is left as it is") {
   CHECK(scene.cpus() == "5");
 }
 
-TEST_CASE("whose number it is cannot be seen: it is looked at again, and nothing is taken back") {
+TEST_CASE("an identity that cannot be verified is retried, and nothing is taken back") {
   Scene scene;
   scene.calls.after_write = [&](int) {
     const auto line = scene.node.proc() / "10/task/11/stat";

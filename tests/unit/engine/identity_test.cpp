@@ -161,7 +161,7 @@ TEST_CASE("a cgroup that is not the sandbox's own is refused, with the reason") 
     return done ? std::string("taken") : done.error().message;
   };
   CHECK(put("a", 100, "/pods") ==
-        "cgroup: /pods is not the sandbox's own: process 200 in /pods/b is none of its VM's");
+        "cgroup: /pods is not the sandbox's own: process 200 in /pods/b does not belong to its VM");
   CHECK(put("a", 100, "/pods/b") == "cgroup: the VMM is not in /pods/b but in /pods/a/inner");
   CHECK(put("b", 200, "/pods/b") == "taken");
   CHECK(put("a", 100, "pods/") == "cgroup: /pods holds sandbox \"b\", which is in /pods/b");

@@ -87,7 +87,7 @@ TEST_CASE(
   scene.node.send_interrupt(45, "0-7");
   scene.engine().check_drift();
   CHECK(scene.sent(45) == "0-7");
-  CHECK(scene.view().interrupts[0].problem.find("keep sending") != std::string::npos);
+  CHECK(scene.view().interrupts[0].problem.find("keeps changing") != std::string::npos);
   CHECK(scene.broken().size() == 1);
 
   scene.node.msi(kDevice, 47, msix(2), "0-7");

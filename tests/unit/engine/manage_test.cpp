@@ -162,7 +162,7 @@ TEST_CASE("others' writes are answered, and when they do not end ever more rarel
   CHECK(scene.cgroup() == "2-3");
   CHECK(scene.cpus(111) == "2");  // still the best that can be had
   CHECK_FALSE(scene.view().cgroup_managed);
-  CHECK(scene.view().cgroup_problem.find("keep writing") != std::string::npos);
+  CHECK(scene.view().cgroup_problem.find("keeps writing") != std::string::npos);
   CHECK(scene.engine().verify().ok());
 
   scene.clock.ahead += engine::Patience::kShortest;
@@ -263,7 +263,7 @@ TEST_CASE("a cgroup that is all that tells of the containers is left as Kata wro
   CHECK(scene.cpusets.writes.empty());
   const auto view = scene.engine().view("s1");
   CHECK_FALSE(view->cgroup_managed);
-  CHECK(view->cgroup_problem.find("tells of its containers") != std::string::npos);
+  CHECK(view->cgroup_problem.find("only source for its containers") != std::string::npos);
 }
 
 TEST_CASE("a cgroup that holds strangers is not managed") {
@@ -294,7 +294,7 @@ TEST_CASE("what others write over a managed cgroup is said, and whose CPUs they 
   CHECK(
       said ==
       std::vector<std::string>{
-          "Kata, or another program, wrote CPUs \"2-3\" to its cgroup",
-          "Kata, or another program, wrote CPUs \"2-4\" to its cgroup; CPUs 4 are another pod's"});
+          "Kata or another program set its cgroup to CPUs \"2-3\"",
+          "Kata or another program set its cgroup to CPUs \"2-4\"; CPUs 4 belong to another pod"});
   CHECK_FALSE(scene.cpusets.configured(kCgroup).contains(4));
 }

@@ -204,5 +204,5 @@ TEST_CASE("a VM that a second pod names stays the first one's, and both are name
   CHECK(scene.engine().ledger().exclusive() == CpuSet{4, 5, 6, 7});
   CHECK(said == std::vector<std::string>{
                     R"(process 100 is the VM of sandbox "a" (shop/a), not of "b" (shop/b) too)"});
-  CHECK(scene.log_lines.find("two pods name one VM") != std::string::npos);
+  CHECK(scene.log_lines.find("two pods claim one VM") != std::string::npos);
 }

@@ -152,9 +152,9 @@ TEST_CASE("others on exclusive CPUs are named, and never a violation") {
   CHECK(early[0].reason == "other-container");
   CHECK(early[0].subject == "kubepods/podu9/c9");
   CHECK(early[0].actual == CpuSet{2, 3});
-  CHECK(early[0].text.starts_with("not ours: container c9 of pod u9 may run on 2-3"));
+  CHECK(early[0].text.starts_with("other pod: container c9 of pod u9 may run on 2-3"));
   CHECK(early[1].severity == engine::Severity::kNote);
-  CHECK(early[1].text.starts_with("not ours: 1 threads of host services"));
+  CHECK(early[1].text.starts_with("host: 1 threads of services"));
 
   scene.clock.ahead = std::chrono::seconds(16);
   CHECK(others()[0].severity == engine::Severity::kDegraded);

@@ -113,8 +113,8 @@ TEST_CASE("random bytes are no image, and say so in one line") {
 
 TEST_CASE("disks are refused for what they are") {
   CHECK(refusal(disk(8, 200, false).substr(0, 4096)).find("cut off") != std::string::npos);
-  CHECK(refusal(disk(8, 16, false)).find("no file system is known") != std::string::npos);
-  CHECK(refusal(disk(0, 16, false)).find("first partition is not there") != std::string::npos);
+  CHECK(refusal(disk(8, 16, false)).find("unknown file system") != std::string::npos);
+  CHECK(refusal(disk(0, 16, false)).find("has no first partition") != std::string::npos);
   std::string gpt = disk(1, 16, false);
   gpt[446 + 4] = '\xee';
   CHECK(refusal(gpt).find("GUID partition table") != std::string::npos);
@@ -132,8 +132,8 @@ TEST_CASE("programs that are no agent of ours stay out of images") {
   files.write("image", base_archive());
   files.write("other", "#!/bin/sh\n");
   files.write("agent", kAgent);
-  for (const auto& [name, complaint] :
-       {std::pair{"other", "is no kata-affinity-agent"}, std::pair{"agent", "is not static"}}) {
+  for (const auto& [name, complaint] : {std::pair{"other", "is not a kata-affinity-agent"},
+                                        std::pair{"agent", "is not a static program"}}) {
     const auto made =
         image::add_agent(files.path() / "image", files.path() / "new", files.path() / name);
     REQUIRE_FALSE(made);

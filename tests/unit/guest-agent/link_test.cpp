@@ -83,7 +83,7 @@ std::string hello() {
 TEST_CASE("an agent that does not answer is given up within its time, and told once") {
   Scene scene({}, false);
   scene.io.run_for(400ms);
-  CHECK(scene.lost == std::vector<std::string>{"the agent does not answer in time"});
+  CHECK(scene.lost == std::vector<std::string>{"no response from the agent in time"});
   CHECK(scene.peer.connections >= 2);
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("an agent that is there but leaves wishes unanswered is degraded, not 
   scene.io.run_for(150ms);
   REQUIRE_FALSE(scene.connected.empty());
   REQUIRE_FALSE(scene.lost.empty());
-  CHECK(scene.lost[0] == "the agent does not answer in time");
+  CHECK(scene.lost[0] == "no response from the agent in time");
 }
 
 // All that came due while the daemon could not run comes at once, also what the first of it
@@ -141,7 +141,7 @@ TEST_CASE("a daemon that could not run for a while does not listen to a connecti
   while (scene.connected.empty()) scene.io.run_one();
   std::this_thread::sleep_for(150ms);
   scene.io.run_for(5ms);
-  CHECK(scene.lost == std::vector<std::string>{"the agent does not answer in time"});
+  CHECK(scene.lost == std::vector<std::string>{"no response from the agent in time"});
 }
 
 TEST_CASE("a daemon that could not run for a while takes the answer that came meanwhile") {

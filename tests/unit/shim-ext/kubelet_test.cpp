@@ -145,9 +145,9 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   poll();
   REQUIRE(told.size() == 4);
   CHECK(lines.find("checksum") != std::string::npos);
-  CHECK(stands.find("checksum does not fit") != std::string::npos);
+  CHECK(stands.find("checksum mismatch") != std::string::npos);
   dir.write("kubelet/cpu_manager_state", R"({"policyName":"none"})");
   settle();
   CHECK(told.size() == 5);
-  CHECK(stands == R"(up: CPU manager policy "none": it does not say who owns which CPU)");
+  CHECK(stands == R"(up: CPU manager policy "none": no container owns CPUs)");
 }

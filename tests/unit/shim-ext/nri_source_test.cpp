@@ -101,7 +101,7 @@ TEST_CASE("the runtime's connection is the source's status, and news to other so
   scene.source.connected("containerd 2.3");
   CHECK(scene.node.statuses[Source::kNri] == source::Status{true, "containerd 2.3"});
   scene.source.disconnected("it left");
-  CHECK(scene.node.statuses[Source::kNri] == source::Status{false, "it left; trying on"});
+  CHECK(scene.node.statuses[Source::kNri] == source::Status{false, "it left; retrying"});
   CHECK(scene.node.notices == std::vector{Notice::kRuntimeConnected, Notice::kRuntimeDisconnected});
 }
 

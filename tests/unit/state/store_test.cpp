@@ -149,7 +149,7 @@ TEST_CASE("a state directory has one owner") {
     const auto second = Store::claim(directory);
     REQUIRE_FALSE(second);
     CHECK(second.error().code == base::ErrorCode::kConflict);
-    CHECK(second.error().message == "another daemon keeps its state in " + directory.string());
+    CHECK(second.error().message == "another daemon uses " + directory.string());
   }
   CHECK(Store::claim(directory));
   dir.write("file", "");

@@ -52,7 +52,7 @@ TEST_CASE("every kind of contradiction is reported and the first word stands") {
       {iothread(10, "a"), vcpu(10, 0, {}),
        "thread 10: weak says vcpu 0, but strong says iothread \"a\""},
       {vcpu(10, 0, {}), vcpu(99, 1, {}),
-       "thread 99: weak says vcpu 1, but it is no thread of the VMM"},
+       "thread 99: weak says vcpu 1, but it is not a thread of the VMM"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.conflict);
