@@ -8,19 +8,36 @@ namespace ka::base {
 
 class Clock {
  public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// A timer that runs by this clock.
+  class Observer {
+   public:
+    Observer() = default;
+    Observer(const Observer&) = delete;
+    Observer& operator=(const Observer&) = delete;
+    /// The clock was put forward.
+    virtual void clock_advanced() = 0;
+
+   protected:
+    ~Observer() = default;
+  };
+
   Clock() = default;
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
   virtual ~Clock() = default;
 
   /// For durations.
-  virtual std::chrono::steady_clock::time_point now() const {
-    return std::chrono::steady_clock::now();
-  }
+  virtual Time now() const { return std::chrono::steady_clock::now(); }
   /// For people.
   virtual std::chrono::system_clock::time_point wall() const {
     return std::chrono::system_clock::now();
   }
+
+  /// Real time is never put forward: only a test's clock has someone to notify.
+  virtual void attach(Observer&) const {}
+  virtual void detach(Observer&) const {}
 };
 
 }  // namespace ka::base

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <initializer_list>
 #include <memory>
@@ -23,6 +23,7 @@
 #include "affinity/daemon/engine_node.hpp"
 #include "affinity/daemon/guests.hpp"
 #include "affinity/daemon/memory_keeper.hpp"
+#include "affinity/daemon/memory_worker.hpp"
 #include "affinity/daemon/service.hpp"
 #include "affinity/daemon/sources.hpp"
 #include "affinity/daemon/start_parts.hpp"
@@ -40,6 +41,8 @@
 #include "base/http/server.hpp"
 #include "base/log/log.hpp"
 #include "base/private_directory.hpp"
+#include "base/process.hpp"
+#include "base/rpc/timer.hpp"
 
 namespace ka::daemon {
 namespace {
@@ -94,7 +97,7 @@ Result<Ground> prepare(const Options& options) {
   if (!boot_id) return unexpected(boot_id.error());
   if (boot_id->ends_with('\n')) boot_id->pop_back();
   const auto state_dir = options.state_dir.value_or(config->state_dir);
-  for (const auto& directory : {options.run / "kata-affinity", state_dir}) {
+  for (const auto& directory : {options.roots.run / "kata-affinity", state_dir}) {
     const auto closed = close_to_others(directory, log::Log(config->log_level));
     if (!closed) return unexpected(closed.error());
   }
@@ -124,23 +127,29 @@ class Daemon {
                 {calls_, cpusets_}, store_, board_, log_, clock_),
         router_(engine_, board_, events_),
         watches_(
-            io, engine_, board_, options.roots, options.run,
+            io, engine_, board_, options.roots,
             [this] {
               if (sources_) sources_->notify(source::Notice::kCgroupWritten);
             },
-            log_),
-        memory_(io, engine_, board_, options.roots.proc, kSys),
-        drift_(io, ground_.config.drift_check, [this] { check_drift(); }),
-        start_limit_(io, engine::Engine::kStartPatience),
-        pins_(io, kPinCheck, [this] { engine_.end_pins(); }),
+            log_, clock_),
+        memory_worker_(base::ProcFs(options.roots.proc), kSys,
+                       [this](const std::string& id, board::MemoryView view, auto took) {
+                         boost::asio::post(io_, [this, id, view = std::move(view), took]() mutable {
+                           memory_.record(id, std::move(view), took);
+                         });
+                       }),
+        memory_(io, engine_, board_, memory_worker_, clock_),
+        drift_(io, clock_, ground_.config.drift_check, [this] { check_drift(); }),
+        start_limit_(io, clock_),
+        pins_(io, clock_, kPinCheck, [this] { engine_.end_pins(); }),
         signals_(io, SIGTERM, SIGINT, SIGHUP),
-        service_(io) {}
+        service_(io, clock_) {}
 
   void start() {
     notifications_ = board_.feed().subscribe(
         [this](const board::Notification& notification) { report(notification); });
-    files_.emplace(options_.run / "kata-affinity/containers", engine_, board_, log_);
-    guests_.emplace(io_, engine_, board_, options_.roots, options_.run, log_, clock_);
+    files_.emplace(options_.roots.run / "kata-affinity/containers", engine_, board_, log_);
+    guests_.emplace(io_, engine_, board_, options_.roots, log_, clock_);
     hooks_.emplace(*guests_, *files_);
     make_sources();
     engine_.adopt();
@@ -151,9 +160,7 @@ class Daemon {
     });
     ground_.parts.done("sources");
     engine_.finish({});
-    start_limit_.async_wait([this](const boost::system::error_code& error) {
-      if (!error) engine_.stop_waiting();
-    });
+    start_limit_.in(engine::Engine::kStartPatience, [this] { engine_.stop_waiting(); });
     serve();
     wait_for_signal();
     service_.ready();
@@ -166,13 +173,14 @@ class Daemon {
  private:
   SourceSettings source_settings() const {
     const config::Config& config = ground_.config;
-    return {.nri_socket = config.nri_socket,
-            .kubelet_state = config.kubelet_state,
-            .kata = {options_.run / "vc/sbs", options_.run / "kata",
-                     options_.run / "containerd/io.containerd.runtime.v2.task"},
-            .libvirt = {.uri = config.libvirt_uri,
-                        .rules = {config.libvirt_domains, config.allows(config::kDomainAnnotation)},
-                        .in_config = config.libvirt_config}};
+    const std::filesystem::path& run = options_.roots.run;
+    return {
+        .nri_socket = config.nri_socket,
+        .kubelet_state = config.kubelet_state,
+        .kata = {run / "vc/sbs", run / "kata", run / "containerd/io.containerd.runtime.v2.task"},
+        .libvirt = {.uri = config.libvirt_uri,
+                    .rules = {config.libvirt_domains, config.allows(config::kDomainAnnotation)},
+                    .in_config = config.libvirt_config}};
   }
 
   void make_sources() {
@@ -282,9 +290,10 @@ class Daemon {
   http::Feed events_;
   api::Router router_;
   Watches watches_;
+  MemoryWorker memory_worker_;
   MemoryKeeper memory_;
   Ticker drift_;
-  boost::asio::steady_timer start_limit_;
+  rpc::Timer start_limit_;
   Ticker pins_;
   boost::asio::signal_set signals_;
   Service service_;

@@ -16,34 +16,41 @@
 namespace ka::daemon {
 namespace {
 
-using boost::system::error_code;
+using policy::plan::GuestAgent;
 
 /// For a guest that is let go to give its containers back.
 constexpr std::chrono::seconds kFarewell{1};
 
-/// What ours is asked, by hardware id. Nothing where it is to give everything back.
-policy::GuestSets told_by(const policy::GuestWishes& wishes) {
-  policy::GuestSets told;
-  for (const policy::GuestContainer& container : wishes.containers) {
-    for (const std::uint64_t id : container.hardware_ids) {
-      told[container.id].add(static_cast<int>(id));
-    }
-  }
-  return told;
+/// What is not known to be no systemd's is taken for one: that only ever does less.
+bool is_systemds(const std::string& cgroup) {
+  return cgroup.empty() || cgroup.find(".slice") != std::string::npos ||
+         cgroup.find(".scope") != std::string::npos;
+}
+
+/// A container of the guest is where it is to be.
+bool has_placed(const board::GuestView& view) {
+  return view.current && view.report &&
+         std::ranges::any_of(view.report->containers, [](const auto& state) {
+           return state.problem == policy::GuestProblem::kNone;
+         });
 }
 
 }  // namespace
 
+GuestPeer* Guests::Guest::peer() const {
+  if (state == State::kOurs) return ours.get();
+  return kata.get();
+}
+
 Guests::Guests(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
-               const vmm::Roots& roots, std::filesystem::path run, const log::Log& log,
-               const base::Clock& clock)
+               const vmm::Roots& roots, const log::Log& log, const base::Clock& clock)
     : io_(io),
       engine_(engine),
       board_(board),
       roots_(roots),
-      run_(std::move(run)),
       log_(log),
-      clock_(clock) {
+      clock_(clock),
+      starts_(io, clock) {
   plans_ = board_.feed().subscribe(
       board::NotificationKind::kSandboxPlanned,
       [this](const board::Notification& planned) { notice(planned.sandbox); });
@@ -66,19 +73,18 @@ void Guests::follow(const std::string& sandbox, Time planned) {
   if (!view) return forget(sandbox);
   const auto through = view->settings.guest.agent;
   Guest& guest = known(sandbox, *view);
-  if (through == policy::plan::GuestAgent::kNone && guest.view.told.containers.empty()) {
-    return drop(sandbox);
-  }
+  GuestRecord& record = guest.record;
+  if (through == GuestAgent::kNone && record.view.told.containers.empty()) return drop(sandbox);
   const bool is_other = std::exchange(guest.through, through) != through;
   // Before its VMM is there a sandbox's shim stands for it, which knows no guest.
   const bool is_other_vmm = std::exchange(guest.vmm, view->pod.vmm) != view->pod.vmm;
-  if (is_other_vmm) guest.view = {};  // and another guest was told nothing
+  if (is_other_vmm) record.view = {};  // and another guest was told nothing
   if (is_other || is_other_vmm || guest.told_address != view->pod.agent) {
-    look_for(sandbox, guest, *view);
+    find_agent(sandbox, guest, *view);
   }
-  policy::plan::record_vcpus(guest.view.plugged, view->vcpus, guest.boot);
-  guest.numbers = policy::plan::guest_numbers(view->vcpus, guest.boot, guest.view.plugged);
-  wish(sandbox, guest, *view, planned);
+  policy::plan::record_vcpus(record.view.plugged, view->vcpus, record.boot);
+  record.numbers = policy::plan::guest_numbers(view->vcpus, record.boot, record.view.plugged);
+  place(sandbox, guest, *view, planned);
 }
 
 /// With what a daemon before this one knew of it.
@@ -87,40 +93,39 @@ Guests::Guest& Guests::known(const std::string& sandbox, const engine::SandboxVi
   Guest& guest = found->second;
   if (!is_new) return guest;
   guest.vmm = view.pod.vmm;
-  if (view.guest != nullptr) guest.view = *view.guest;
+  if (view.guest != nullptr) guest.record.view = *view.guest;
   return guest;
 }
 
-/// Where something is to be taken back and nothing else is wanted, at whom it was told; else by
-/// what the sources said, by the VMM's command line, by Kata's shim: in this order.
-void Guests::look_for(const std::string& sandbox, Guest& guest, const engine::SandboxView& view) {
+void Guests::find_agent(const std::string& sandbox, Guest& guest, const engine::SandboxView& view) {
   guest.told_address = view.pod.agent;
-  guest.looking.reset();
-  guest.link.reset();
+  guest.search.reset();
+  guest.ours.reset();
   guest.kata.reset();
-  guest.view = {.told = guest.view.told, .plugged = guest.view.plugged};
+  guest.state = State::kNobody;
+  GuestRecord& record = guest.record;
+  record.view = {.told = record.view.told, .plugged = record.view.plugged};
   const auto command_line = command_line_of(view.pod);
-  guest.boot = guest::boot_facts(command_line);
+  record.boot = guest::boot_facts(command_line);
   guest.kernel = guest::kernel_of(command_line);
-  if (guest.through == policy::plan::GuestAgent::kNone) {
-    const auto address = guest::parse_address(guest.view.told.address);
-    if (address) use(sandbox, guest, *address);
-    return;
+  const bool is_named = guest.through == GuestAgent::kNone || !guest.told_address.empty();
+  if (const auto address = known_address(guest, command_line, view.pod)) {
+    use(sandbox, guest, *address);
+  } else if (!is_named) {
+    search(sandbox, guest);
   }
-  if (!guest.told_address.empty()) {
-    const auto address = guest::parse_address(guest.told_address);
-    if (address) use(sandbox, guest, *address);
-    return;
-  }
-  if (const auto address = address_by(command_line, view.pod)) return use(sandbox, guest, *address);
-  guest.looking = std::make_unique<guest::AgentUrl>(
-      io_, guest::management_sockets(sandbox, run_), [this, sandbox](const std::string& url) {
-        const auto found = guests_.find(sandbox);
-        const auto address = guest::address_beside(url);
-        if (found == guests_.end() || !address) return;
-        use(sandbox, found->second, *address);
-        notice(sandbox);
-      });
+}
+
+/// Where something is to be taken back and nothing else is wanted, at whom it was told; else by
+/// what the sources said, or by the VMM's command line.
+std::optional<guest::Address> Guests::known_address(const Guest& guest,
+                                                    const std::vector<std::string>& command_line,
+                                                    const policy::ledger::PodRecord& pod) const {
+  const bool takes_back = guest.through == GuestAgent::kNone;
+  const std::string& named = takes_back ? guest.record.view.told.address : guest.told_address;
+  if (!takes_back && named.empty()) return address_by(command_line, pod);
+  const auto address = guest::parse_address(named);
+  return address ? std::optional(*address) : std::nullopt;
 }
 
 /// Nothing of a program in a container, whose owner chose it.
@@ -136,237 +141,217 @@ std::optional<guest::Address> Guests::address_by(const std::vector<std::string>&
   const bool is_believed = !address || address->kind == guest::Address::Kind::kVsock ||
                            pod.source == policy::ledger::Source::kApi;
   if (is_believed) return address;
-  const auto socket = base::runtime_socket(run_, address->path);
+  const auto socket = base::runtime_socket(roots_.run, address->path);
   if (!socket) return std::nullopt;
   address->path = socket->string();
   return address;
 }
 
+/// Kata's shim knows.
+void Guests::search(const std::string& sandbox, Guest& guest) {
+  guest.state = State::kSearching;
+  guest.search =
+      std::make_unique<guest::AgentUrl>(io_, clock_, guest::management_sockets(sandbox, roots_.run),
+                                        [this, sandbox](const std::string& url) {
+                                          const auto found = guests_.find(sandbox);
+                                          const auto address = guest::address_beside(url);
+                                          if (found == guests_.end() || !address) return;
+                                          use(sandbox, found->second, *address);
+                                          notice(sandbox);
+                                        });
+}
+
 void Guests::use(const std::string& sandbox, Guest& guest, const guest::Address& address) {
-  const bool is_only_kata =
-      guest.through == policy::plan::GuestAgent::kNone && guest.view.told.by_kata;
-  if (guest.through == policy::plan::GuestAgent::kKataAgent || is_only_kata) {
-    const bool is_ours = address.port == guest::kPort;
-    const auto beside = is_ours ? guest::kata_agent_beside(address) : address;
-    return use_kata(sandbox, guest, beside.value_or(address));
+  const bool is_only_kata = guest.through == GuestAgent::kNone && guest.record.view.told.by_kata;
+  if (guest.through != GuestAgent::kKataAgent && !is_only_kata) {
+    guest.state = State::kOurs;
+    return use_ours(sandbox, guest, address);
   }
-  guest.view.address = guest::to_string(address);
-  guest.view.text = "not connected yet";
-  guest.wished = false;
-  guest.link = std::make_unique<guest::Link>(
-      io_, address,
-      guest::Link::Events{[this, sandbox](const std::string& program) { met(sandbox, program); },
-                          [this, sandbox](const guest::News& news) { take(sandbox, news); },
-                          [this, sandbox](const std::string& reason) { lost(sandbox, reason); }});
+  guest.state = State::kKata;
+  const bool is_ours = address.port == guest::kPort;
+  const auto beside = is_ours ? guest::kata_agent_beside(address) : address;
+  use_kata(sandbox, guest, beside.value_or(address));
 }
 
-/// Ours is there. Kata's, which may have taken its place, is not needed any more, and is not to
-/// write again what it was told.
-void Guests::met(const std::string& sandbox, const std::string& program) {
-  Guest& guest = guests_.at(sandbox);
-  if (guest.view.told.by_kata) {
-    bid_farewell(guest);
-    guest.view.told = {};
-  }
-  if (guest.kata) {
-    guest.kata.reset();
-    guest.view = {.address = guest::to_string(guest.link->address()),
-                  .told = guest.view.told,
-                  .plugged = guest.view.plugged};
-    guest.wished = false;
-    notice(sandbox);
-  }
-  guest.view.connected = true;
-  guest.view.text = program;
-  guest.missed_a_start = false;
-  show(sandbox, guest);
+PeerEvents Guests::peer_events(const std::string& sandbox) {
+  return {.connected = [] {},
+          .changed = [this, sandbox] { changed(sandbox); },
+          .outdated = [this, sandbox] { notice(sandbox); },
+          .lost = {}};
 }
 
-void Guests::wish(const std::string& sandbox, Guest& guest, const engine::SandboxView& view,
-                  Time planned) {
+void Guests::use_ours(const std::string& sandbox, Guest& guest, const guest::Address& address) {
+  PeerEvents events = peer_events(sandbox);
+  events.connected = [this, sandbox] { ours_answers(sandbox); };
+  events.lost = [this, sandbox](const std::string& reason) { ours_lost(sandbox, reason); };
+  guest.ours = std::make_unique<OurPeer>(
+      io_, clock_, guest.record, address, std::move(events),
+      [this](std::chrono::nanoseconds took) { board_.counters().guest_reactions.add(took); });
+  guest.ours->take_over();
+}
+
+void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address) {
+  const auto view = engine_.view(sandbox);
+  KataPeer::Events events{peer_events(sandbox), {}, {}};
+  events.lost = [this, sandbox](const std::string& reason) { kata_lost(sandbox, reason); };
+  events.uncertain = [this, sandbox] { warn_of_numbers(sandbox); };
+  events.counted = [this, sandbox] { record_count(sandbox); };
+  guest.kata = std::make_unique<KataPeer>(io_, clock_, guest.record, address,
+                                          !view || is_systemds(view->cgroup), std::move(events));
+  guest.kata->take_over();
+}
+
+void Guests::place(const std::string& sandbox, Guest& guest, const engine::SandboxView& view,
+                   Time planned) {
   if (view.plan.vcpus.empty()) return;
-  const bool gives_back =
-      view.released || view.observed || guest.through == policy::plan::GuestAgent::kNone;
-  if (view.observed && guest.view.told.containers.empty()) return;
+  board::GuestView& guest_view = guest.record.view;
+  const bool gives_back = view.released || view.observed || guest.through == GuestAgent::kNone;
+  if (view.observed && guest_view.told.containers.empty()) return;
   auto wishes =
       policy::plan::guest_wishes(view.plan, view.vcpus, engine_.topology(), view.settings.guest,
-                                 guest.boot.may_grow(static_cast<int>(view.vcpus.size())));
+                                 guest.record.boot.may_grow(static_cast<int>(view.vcpus.size())));
   // Who cannot be named cannot be placed, and to guess would be worse than to wait.
   if (wishes.vcpus.size() != view.plan.vcpus.size()) return;
   if (gives_back) wishes = {.move_interrupts = false, .release = true};
-  const bool is_other = std::exchange(guest.view.wishes, std::move(wishes)) != guest.view.wishes;
-  if (guest.kata) return wish_through_kata(sandbox, guest);
-  if (!guest.link) {
-    // Nobody who could be asked; worth a word where there is something to ask.
-    if (view.guest != nullptr || policy::plan::keeps_vcpus_apart(guest.view.wishes))
-      show(sandbox, guest);
-    return;
+  guest_view.wishes = std::move(wishes);
+  if (GuestPeer* peer = guest.peer()) return peer->place(planned);
+  // Nobody who could be asked; worth a word where there is something to ask.
+  if (view.guest != nullptr || policy::plan::keeps_vcpus_apart(guest_view.wishes)) {
+    show(sandbox, guest);
   }
-  if (std::exchange(guest.wished, true) && !is_other) return show(sandbox, guest);
-  guest.view.current = false;
-  if (guest.view.connected && !guest.asked) guest.asked = planned;
-  // What it was told before holds until it answers.
-  guest.view.told.address = guest::to_string(guest.link->address());
-  for (auto& [container, ids] : told_by(guest.view.wishes)) {
-    guest.view.told.containers[container] |= ids;
-  }
-  show(sandbox, guest);
-  guest.link->wish(guest.view.wishes);
 }
 
-void Guests::take(const std::string& sandbox, const guest::News& news) {
+/// Kata's, which may have taken its place, is not needed any more, and is not to write again what
+/// it was told.
+void Guests::ours_answers(const std::string& sandbox) {
   Guest& guest = guests_.at(sandbox);
-  guest.view.report = news.report;
-  guest.view.current |= news.answers_wishes;
-  if (news.answers_wishes) {
-    guest.view.told.containers = told_by(guest.view.wishes);
-    // With "none" there is no more to be said.
-    if (guest.view.wishes.release) notice(sandbox);
+  if (guest.record.view.told.by_kata) {
+    bid_farewell(guest.record);
+    guest.record.view.told = {};
   }
-  if (news.answers_wishes && guest.asked) {
-    guest.view.reaction = clock_.now() - *std::exchange(guest.asked, std::nullopt);
-    board_.counters().guest_reactions.add(guest.view.reaction);
-  }
-  show(sandbox, guest);
-  let_starts_go_on(sandbox);
+  guest.missed_a_start = false;
+  if (std::exchange(guest.state, State::kOurs) == State::kOurs) return;
+  guest.kata.reset();
+  guest.ours->take_over();
+  notice(sandbox);
 }
 
-void Guests::lost(const std::string& sandbox, const std::string& reason) {
-  Guest& guest = guests_.at(sandbox);
-  if (guest.kata) return;  // it took the place of the one that is not there
-  const bool was_there = std::exchange(guest.view.connected, false);
-  guest.view.text = reason;
-  guest.view.report.reset();
-  guest.view.current = false;
-  guest.asked.reset();
+/// Whether it was there before.
+bool Guests::record_lost(const std::string& sandbox, Guest& guest, const std::string& reason) {
+  board::GuestView& view = guest.record.view;
+  const bool was_there = std::exchange(view.connected, false);
+  view.text = reason;
+  view.report.reset();
+  view.current = false;
   show(sandbox, guest);
+  return was_there;
+}
+
+void Guests::ours_lost(const std::string& sandbox, const std::string& reason) {
+  Guest& guest = guests_.at(sandbox);
+  if (guest.state != State::kOurs) return;  // kata-agent serves, this one is only tried
+  const bool was_there = record_lost(sandbox, guest, reason);
   if (was_there)
     log_.warning("lost connection to guest agent", {{"sandbox", sandbox}, {"reason", reason}});
-  if (!was_there && guest.through == policy::plan::GuestAgent::kAuto) fall_back(sandbox, guest);
-  let_starts_go_on(sandbox);
+  if (!was_there && guest.through == GuestAgent::kAuto) fall_back(sandbox, guest);
+  release_starts(sandbox);
+}
+
+/// Where it was only tried, in place of ours, nobody expected it.
+void Guests::kata_lost(const std::string& sandbox, const std::string& reason) {
+  Guest& guest = guests_.at(sandbox);
+  const bool was_there = record_lost(sandbox, guest, reason);
+  if (was_there || guest.through == GuestAgent::kKataAgent) {
+    log_.warning("kata-agent does not place containers",
+                 {{"sandbox", sandbox}, {"reason", reason}});
+  }
+  release_starts(sandbox);
 }
 
 void Guests::fall_back(const std::string& sandbox, Guest& guest) {
-  const auto address = guest::kata_agent_beside(guest.link->address());
+  const auto address = guest::kata_agent_beside(guest.ours->address());
   if (!address) return;
+  guest.state = State::kFallback;
   use_kata(sandbox, guest, *address);
   notice(sandbox);
+}
+
+/// Guests of the same kernel are all like this.
+void Guests::warn_of_numbers(const std::string& sandbox) {
+  const std::string& kernel = guests_.at(sandbox).kernel;
+  if (std::exchange(kinds_[kernel].numbers_uncertain, true)) return;
+  log_.warning(
+      "containers are not placed inside guests with this kernel: vCPUs were hotplugged, and neither "
+      "the kernel's version nor the order of hotplug determines their numbers",
+      {{"sandbox", sandbox}, {"kernel", kernel}});
+}
+
+void Guests::record_count(const std::string& sandbox) {
+  engine_.look_again(sandbox);
+  const auto view = engine_.view(sandbox);
+  const auto found = guests_.find(sandbox);
+  if (!view || found == guests_.end() || !found->second.kata) return;
+  GuestRecord& record = found->second.record;
+  policy::plan::record_vcpus(record.view.plugged, view->vcpus, record.boot);
+  found->second.kata->record_count();
+  notice(sandbox);
+}
+
+void Guests::changed(const std::string& sandbox) {
+  show(sandbox, guests_.at(sandbox));
+  release_starts(sandbox);
+}
+
+/// Enters how it stands, with what is in doubt. A container that is not in the guest (yet) has
+/// nothing that could run elsewhere.
+void Guests::show(const std::string& sandbox, Guest& guest) {
+  board::GuestView& view = guest.record.view;
+  const GuestPeer* peer = guest.peer();
+  if (has_placed(view)) kinds_[guest.kernel].places = true;
+  view.doubts.clear();
+  if (policy::plan::keeps_vcpus_apart(view.wishes)) {
+    for (const policy::GuestContainer& container : view.wishes.containers) {
+      const auto doubt = peer != nullptr && view.connected
+                             ? peer->doubt_about(container)
+                             : std::optional(policy::GuestDoubt::kAgentAway);
+      if (doubt) view.doubts[container.id] = *doubt;
+    }
+  }
+  if (view.address.empty()) view.text = "no agent address is known";
+  board_.set_guest(sandbox, view);
 }
 
 /// Nothing of ours is in the guest.
 void Guests::drop(const std::string& sandbox) {
   guests_.erase(sandbox);
   board_.clear_guest(sandbox);
-  let_starts_go_on(sandbox);
+  release_starts(sandbox);
 }
 
 /// A VM that lives on without us is given its containers' CPUs back.
 void Guests::forget(const std::string& sandbox) {
   auto gone = guests_.extract(sandbox);
   if (gone.empty()) return;
-  let_starts_go_on(sandbox);
-  if (gone.mapped().view.connected) bid_farewell(gone.mapped());
+  release_starts(sandbox);
+  if (gone.mapped().record.view.connected) bid_farewell(gone.mapped().record);
 }
 
 /// Whoever would be told of it is not there any more.
-void Guests::bid_farewell(const Guest& guest) {
-  const policy::GuestTold& told = guest.view.told;
+void Guests::bid_farewell(const GuestRecord& record) {
+  const policy::GuestTold& told = record.view.told;
   const auto address = guest::parse_address(told.address);
   if (told.containers.empty() || !address) return;
-  Leaving& leaving = leaving_.emplace_back();
+  Leaving& leaving = leaving_.emplace_back(io_, clock_);
   if (told.by_kata) {
-    leaving.kata =
-        std::make_unique<guest::KataLink>(io_, *address, false, guest::KataLink::Events{});
-    leaving.kata->place(
-        policy::plan::sets_for_kata({.release = true}, guest.numbers, told.containers), false);
+    auto& kata = leaving.link.emplace<guest::KataLink>(io_, clock_, *address, false,
+                                                       guest::KataLink::Events{});
+    kata.place(policy::plan::sets_for_kata({.release = true}, record.numbers, told.containers),
+               false);
   } else {
-    leaving.link = std::make_unique<guest::Link>(io_, *address, guest::Link::Events{});
-    leaving.link->wish({.move_interrupts = false, .release = true});
+    auto& ours = leaving.link.emplace<guest::Link>(io_, clock_, *address, guest::Link::Events{});
+    ours.wish({.move_interrupts = false, .release = true});
   }
-  leaving.timer = std::make_unique<boost::asio::steady_timer>(io_, kFarewell);
-  leaving.timer->async_wait([this](const error_code& error) {
-    if (!error) leaving_.pop_front();
-  });
-}
-
-/// Enters how it stands, with what is in doubt.
-void Guests::show(const std::string& sandbox, Guest& guest) {
-  guest.view.doubts.clear();
-  if (policy::plan::keeps_vcpus_apart(guest.view.wishes)) {
-    for (const policy::GuestContainer& container : guest.view.wishes.containers) {
-      const auto doubt = doubt_about(guest, container);
-      if (doubt) guest.view.doubts[container.id] = *doubt;
-    }
-  }
-  if (guest.view.address.empty()) guest.view.text = "no agent address is known";
-  board_.set_guest(sandbox, guest.view);
-}
-
-/// A container that is not in the guest (yet) has nothing that could run elsewhere.
-std::optional<policy::GuestDoubt> Guests::doubt_about(
-    const Guest& guest, const policy::GuestContainer& container) const {
-  if (!guest.view.connected) return policy::GuestDoubt::kAgentAway;
-  if (guest.kata && !guest.wished) return policy::GuestDoubt::kNumbersUncertain;
-  if (container.waiting) return policy::GuestDoubt::kVcpusMissing;
-  if (guest.kata && !guest.kata_sets.contains(container.id)) return std::nullopt;
-  if (!guest.view.report || (!guest.view.current && !guest.kata)) {
-    return policy::GuestDoubt::kUnanswered;
-  }
-  const auto& states = guest.view.report->containers;
-  const auto state = std::ranges::find(states, container.id, &policy::GuestContainerState::id);
-  if (state == states.end()) {
-    return guest.kata ? std::optional(policy::GuestDoubt::kUnanswered) : std::nullopt;
-  }
-  if (state->problem == policy::GuestProblem::kRefused) return policy::GuestDoubt::kRefused;
-  if (guest.kata && state->wanted != guest.kata_sets.at(container.id)) {
-    return policy::GuestDoubt::kUnanswered;
-  }
-  return std::nullopt;
-}
-
-bool Guests::is_placed(const Guest& guest, const std::string& container) const {
-  if (guest.kata && guest.wished && !guest.kata_sets.contains(container)) return true;
-  if (!guest.view.current || !guest.view.report) return false;
-  const auto& containers = guest.view.report->containers;
-  const auto state = std::ranges::find(containers, container, &policy::GuestContainerState::id);
-  return state != containers.end() && state->problem != policy::GuestProblem::kNotFound;
-}
-
-/// Whose guest will not place it, or does not tell, is not waited for.
-bool Guests::may_await(const Guest& guest, const std::string& container) const {
-  return guest.view.connected && guest.wished && !guest.missed_a_start &&
-         !is_placed(guest, container);
-}
-
-void Guests::await(const std::string& sandbox, const std::string& container,
-                   std::function<void()> go_on) {
-  follow(sandbox, clock_.now());
-  const auto found = guests_.find(sandbox);
-  if (found == guests_.end() || !may_await(found->second, container)) return go_on();
-  Waiting& waiting = waiting_.emplace_back(io_);
-  waiting.sandbox = sandbox;
-  waiting.container = container;
-  waiting.go_on = std::move(go_on);
-  waiting.timer.in(kStartBudget, [this, sandbox] {
-    const auto late = guests_.find(sandbox);
-    if (late != guests_.end()) late->second.missed_a_start = true;
-    log_.warning("container started before its guest placed it", {{"sandbox", sandbox}});
-    let_starts_go_on(sandbox);
-  });
-}
-
-/// Those of a sandbox whose guest is not there, was too late, or has placed them.
-void Guests::let_starts_go_on(const std::string& sandbox) {
-  const auto found = guests_.find(sandbox);
-  std::list<Waiting> ready;
-  for (auto at = waiting_.begin(); at != waiting_.end();) {
-    const auto here = at++;
-    if (here->sandbox != sandbox) continue;
-    if (found == guests_.end() || !may_await(found->second, here->container)) {
-      ready.splice(ready.end(), waiting_, here);
-    }
-  }
-  for (const Waiting& waiting : ready) waiting.go_on();
+  leaving.timer.in(kFarewell, [this] { leaving_.pop_front(); });
 }
 
 }  // namespace ka::daemon

@@ -12,7 +12,6 @@
 namespace ka::daemon {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kSoonest = std::chrono::seconds(30), kLatest = std::chrono::hours(1);
@@ -27,16 +26,12 @@ nanoseconds until_next_look(nanoseconds took, std::size_t sandboxes, int failure
 }  // namespace
 
 MemoryKeeper::MemoryKeeper(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
-                           std::filesystem::path proc, std::filesystem::path sys)
+                           MemoryJobs& jobs, const base::Clock& clock)
     : io_(io),
       engine_(engine),
       board_(board),
-      worker_(base::ProcFs(std::move(proc)), std::move(sys),
-              [this](const std::string& id, board::MemoryView view, nanoseconds took) {
-                boost::asio::post(io_, [this, id, view = std::move(view), took]() mutable {
-                  take(id, std::move(view), took);
-                });
-              }),
+      jobs_(jobs),
+      clock_(clock),
       subscription_(board.feed().subscribe(
           [this](const board::Notification& notification) { handle(notification); })) {}
 
@@ -53,7 +48,7 @@ void MemoryKeeper::handle(const board::Notification& notification) {
 
 void MemoryKeeper::look_again(const std::string& id) {
   const auto found = kept_.find(id);
-  const bool is_busy = found != kept_.end() && found->second.due == Clock::time_point::max();
+  const bool is_busy = found != kept_.end() && found->second.due == base::Clock::Time::max();
   if (found != kept_.end() && !is_busy) found->second.due = {};
   follow(id);
 }
@@ -65,7 +60,7 @@ void MemoryKeeper::refresh() {
 void MemoryKeeper::follow(const std::string& id) {
   const auto view = engine_.view(id);
   if (!view) {
-    if (kept_.erase(id) > 0) worker_.cancel(id);
+    if (kept_.erase(id) > 0) jobs_.cancel(id);
     return;
   }
   if (!view->pod.vmm) return;
@@ -73,17 +68,17 @@ void MemoryKeeper::follow(const std::string& id) {
   const auto found = kept_.find(id);
   const bool changed = found == kept_.end() || found->second.asked != asked;
   if (changed) kept_[id] = {asked, {}, 0};
-  if (changed || found->second.due <= Clock::now()) ask(id, asked);
+  if (changed || found->second.due <= clock_.now()) ask(id, asked);
 }
 
 /// One that is busy is not asked again until it has answered, or the wish has changed.
 void MemoryKeeper::ask(const std::string& id, const Asked& asked) {
-  kept_[id].due = Clock::time_point::max();
-  worker_.submit({id, asked.vmm, asked.mems, asked.move,
-                  std::make_shared<const policy::Topology>(engine_.topology())});
+  kept_[id].due = base::Clock::Time::max();
+  jobs_.submit({id, asked.vmm, asked.mems, asked.move,
+                std::make_shared<const policy::Topology>(engine_.topology())});
 }
 
-void MemoryKeeper::take(const std::string& id, board::MemoryView view, nanoseconds took) {
+void MemoryKeeper::record(const std::string& id, board::MemoryView view, nanoseconds took) {
   const auto found = kept_.find(id);
   if (found == kept_.end()) return;
   Kept& kept = found->second;
@@ -92,7 +87,7 @@ void MemoryKeeper::take(const std::string& id, board::MemoryView view, nanosecon
                        view.plan.verdict != policy::plan::MemoryVerdict::kInPlace &&
                        view.plan.verdict != policy::plan::MemoryVerdict::kAnywhere;
     kept.failures = still ? std::min(kept.failures + 1, kMostDoubled) : 0;
-    kept.due = Clock::now() + until_next_look(took, kept_.size(), kept.failures);
+    kept.due = clock_.now() + until_next_look(took, kept_.size(), kept.failures);
   }
   board_.set_memory(id, std::move(view));
 }

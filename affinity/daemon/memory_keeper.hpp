@@ -11,7 +11,7 @@
 #include "affinity/board/feed.hpp"
 #include "affinity/board/views.hpp"
 #include "affinity/daemon/memory_worker.hpp"
-#include "base/process.hpp"
+#include "base/clock.hpp"
 
 namespace ka::board {
 class Board;
@@ -25,15 +25,19 @@ namespace ka::daemon {
 /// Must outlive the running of its io_context.
 class MemoryKeeper {
  public:
-  /// `engine` and `board` must outlive it. `proc` and `sys` are where those are mounted.
+  /// All references must outlive it. Subscribes to the feed of `board`. Whoever does the jobs
+  /// answers with record().
   MemoryKeeper(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
-               std::filesystem::path proc, std::filesystem::path sys);
+               MemoryJobs& jobs, const base::Clock& clock);
 
   /// Looks at one sandbox now: what held its memory may not any more.
   void look_again(const std::string& id);
 
   /// Looks at what is due.
   void refresh();
+
+  /// What came of a job, so far or in the end. `took` is how long reading kept the kernel busy.
+  void record(const std::string& id, board::MemoryView view, std::chrono::nanoseconds took);
 
  private:
   /// What was last asked for a sandbox.
@@ -46,20 +50,20 @@ class MemoryKeeper {
   };
   struct Kept {
     Asked asked;
-    std::chrono::steady_clock::time_point due;
+    base::Clock::Time due;
     int failures = 0;  ///< moves, one after the other, after which memory was still elsewhere
   };
 
   void handle(const board::Notification& notification);
   void follow(const std::string& id);
   void ask(const std::string& id, const Asked& asked);
-  void take(const std::string& id, board::MemoryView view, std::chrono::nanoseconds took);
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
   board::Board& board_;
+  MemoryJobs& jobs_;
+  const base::Clock& clock_;
   std::map<std::string, Kept> kept_;
-  MemoryWorker worker_;
   board::Subscription subscription_;
 };
 

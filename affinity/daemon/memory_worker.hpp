@@ -33,7 +33,21 @@ struct MemoryJob {
   std::shared_ptr<const policy::Topology> topology;
 };
 
-class MemoryWorker {
+/// Who does such jobs.
+class MemoryJobs {
+ public:
+  MemoryJobs() = default;
+  MemoryJobs(const MemoryJobs&) = delete;
+  MemoryJobs& operator=(const MemoryJobs&) = delete;
+  virtual ~MemoryJobs() = default;
+
+  /// Replaces what was asked for the same sandbox before; where that has begun, it ends early.
+  virtual void submit(MemoryJob job) = 0;
+  /// Ends what was asked for a sandbox.
+  virtual void cancel(const std::string& sandbox) = 0;
+};
+
+class MemoryWorker final : public MemoryJobs {
  public:
   /// Called on the worker's thread: once when memory was read, then now and then while it is moved,
   /// and at the end (`moving` false). `took` is how long reading kept the kernel busy. Nothing is
@@ -45,11 +59,10 @@ class MemoryWorker {
   MemoryWorker(const MemoryWorker&) = delete;
   MemoryWorker& operator=(const MemoryWorker&) = delete;
   /// Waits for the step that is being made, a few milliseconds.
-  ~MemoryWorker();
+  ~MemoryWorker() override;
 
-  /// Replaces what was asked for the same sandbox before; where that has begun, it ends early.
-  void submit(MemoryJob job);
-  void cancel(const std::string& sandbox);
+  void submit(MemoryJob job) override;
+  void cancel(const std::string& sandbox) override;
 
  private:
   void work();

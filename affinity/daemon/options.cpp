@@ -43,7 +43,7 @@ Expected<Options, int> parse(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--cgroup-root", options.roots.cgroup, "where cgroups are mounted")
       ->capture_default_str();
-  app.add_option("--run", options.run, "directory of Kata's and the daemon's run-time files")
+  app.add_option("--run", options.roots.run, "directory of Kata's and the daemon's run-time files")
       ->capture_default_str();
   try {
     app.parse(argc, argv);

@@ -17,8 +17,7 @@ struct Options {
   std::optional<std::filesystem::path> state_dir;  ///< in place of the configuration's
   std::string topology = "host";
   vmm::Roots roots;
-  std::filesystem::path run = "/run";  ///< below which Kata's runtimes keep their folders
-  bool check_config = false;           ///< say whether the configuration is good, and end
+  bool check_config = false;  ///< say whether the configuration is good, and end
 };
 
 /// Parses arguments. What asks for no daemon (--help, --version) and what is wrong is answered on

@@ -8,17 +8,17 @@
 
 namespace ka::daemon {
 
-Service::Service(boost::asio::io_context& io) {
+Service::Service(boost::asio::io_context& io, const base::Clock& clock) : clock_(clock) {
   std::uint64_t microseconds = 0;
   if (sd_watchdog_enabled(0, &microseconds) <= 0) return;
-  watchdog_.emplace(io, std::chrono::microseconds(microseconds / 4),
+  watchdog_.emplace(io, clock, std::chrono::microseconds(microseconds / 4),
                     [] { sd_notify(0, "WATCHDOG=1"); });
 }
 
 void Service::ready() const { sd_notify(0, "READY=1"); }
 
 void Service::reloading() const {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto now = clock_.now().time_since_epoch();
   // Type=notify-reload wants the time of the message beside it.
   sd_notifyf(
       0, "RELOADING=1\nMONOTONIC_USEC=%lld",

@@ -7,12 +7,14 @@
 #include <optional>
 
 #include "affinity/daemon/ticker.hpp"
+#include "base/clock.hpp"
 
 namespace ka::daemon {
 
 class Service {
  public:
-  explicit Service(boost::asio::io_context& io);
+  /// Both must outlive it.
+  Service(boost::asio::io_context& io, const base::Clock& clock);
 
   void ready() const;
   /// To be followed by ready().
@@ -20,6 +22,7 @@ class Service {
   void stopping() const;
 
  private:
+  const base::Clock& clock_;
   std::optional<Ticker> watchdog_;
 };
 

@@ -5,25 +5,25 @@
 
 namespace ka::daemon {
 
-Ticker::Ticker(boost::asio::io_context& io, Duration interval, std::function<void()> tick)
-    : timer_(io), tick_(std::move(tick)) {
+Ticker::Ticker(boost::asio::io_context& io, const base::Clock& clock, Duration interval,
+               std::function<void()> tick)
+    : clock_(clock), timer_(io, clock), tick_(std::move(tick)) {
   set_interval(interval);
 }
 
 void Ticker::set_interval(Duration interval) {
   interval_ = interval;
-  timer_.expires_after(interval_);
+  due_ = clock_.now() + interval_;
   wait();
 }
 
 void Ticker::wait() {
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
+  timer_.at(due_, [this] {
     tick_();
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = clock_.now();
+    due_ += interval_;
     // A machine that slept, or a tick that took too long, is not made up for.
-    const auto next = timer_.expiry() + interval_;
-    timer_.expires_at(next > now ? next : now + interval_);
+    if (due_ <= now) due_ = now + interval_;
     wait();
   });
 }

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
 #include <functional>
+
+#include "base/clock.hpp"
+#include "base/rpc/timer.hpp"
 
 namespace ka::daemon {
 
@@ -13,9 +14,11 @@ namespace ka::daemon {
 /// of its io_context.
 class Ticker {
  public:
-  using Duration = std::chrono::steady_clock::duration;
+  using Duration = base::Clock::Time::duration;
 
-  Ticker(boost::asio::io_context& io, Duration interval, std::function<void()> tick);
+  /// `io` and `clock` must outlive it.
+  Ticker(boost::asio::io_context& io, const base::Clock& clock, Duration interval,
+         std::function<void()> tick);
 
   /// From now on; the next tick is one interval away.
   void set_interval(Duration interval);
@@ -23,8 +26,10 @@ class Ticker {
  private:
   void wait();
 
-  boost::asio::steady_timer timer_;
+  const base::Clock& clock_;
+  rpc::Timer timer_;
   Duration interval_;
+  base::Clock::Time due_;
   std::function<void()> tick_;
 };
 

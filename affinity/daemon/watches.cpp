@@ -8,6 +8,7 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -22,12 +23,12 @@ namespace {
 using boost::system::error_code;
 
 /// After an event: when to look again.
-constexpr std::array<std::chrono::milliseconds, 3> kSettle{std::chrono::milliseconds(100),
-                                                           std::chrono::milliseconds(500),
-                                                           std::chrono::milliseconds(2000)};
+constexpr std::array<std::chrono::milliseconds, 3> kRechecks{std::chrono::milliseconds(100),
+                                                             std::chrono::milliseconds(500),
+                                                             std::chrono::milliseconds(2000)};
 
 /// Events after which a VM changes by itself.
-bool unsettles(board::NotificationKind kind) {
+bool needs_rechecks(board::NotificationKind kind) {
   using enum board::NotificationKind;
   return kind == kSandboxUpdated || kind == kSandboxAdopted || kind == kUnseen ||
          kind == kContainerUpdated || kind == kContainerExited || kind == kContainerRemoved;
@@ -45,14 +46,14 @@ std::vector<std::string> command_line_of(const vmm::Roots& roots, const policy::
 }  // namespace
 
 Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
-                 vmm::Roots roots, std::filesystem::path run, std::function<void()> cgroups_written,
-                 const log::Log& log)
+                 vmm::Roots roots, std::function<void()> cgroups_written, const log::Log& log,
+                 const base::Clock& clock)
     : io_(io),
       engine_(engine),
       roots_(std::move(roots)),
-      run_(std::move(run)),
       cgroups_written_(std::move(cgroups_written)),
       log_(log),
+      clock_(clock),
       cgroups_readable_(io),
       subscription_(board.feed().subscribe(
           [this](const board::Notification& notification) { handle(notification); })) {
@@ -70,10 +71,10 @@ Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, board::Boa
 /// Called from within the line: what follows from it is done later.
 void Watches::handle(const board::Notification& notification) {
   if (notification.sandbox.empty()) return;
-  const bool unsettled = unsettles(notification.kind);
-  boost::asio::post(io_, [this, id = notification.sandbox, unsettled] {
+  const bool rechecks = needs_rechecks(notification.kind);
+  boost::asio::post(io_, [this, id = notification.sandbox, rechecks] {
     follow(id);
-    if (unsettled) begin_to_settle(id);
+    if (rechecks) begin_rechecks(id);
   });
 }
 
@@ -96,13 +97,13 @@ void Watches::follow(const std::string& id) {
     if (watches_.erase(id) > 0) follow_cgroups_soon();
     return;
   }
-  Watch& watch = watches_.try_emplace(id, io_).first->second;
+  Watch& watch = watches_.try_emplace(id, io_, clock_).first->second;
   const policy::ProcessId vmm = view->pod.vmm.value_or(policy::ProcessId{});
   if (std::exchange(watch.vmm, vmm) != vmm) {
     error_code ignored;
     watch.exit.close(ignored);
     watch.monitor.reset();
-    watch.probe = {.sandbox = id, .command_line = command_line_of(roots_, vmm), .run = run_};
+    watch.probe = {.sandbox = id, .command_line = command_line_of(roots_, vmm), .run = roots_.run};
   }
   if (!watch.exit.is_open()) follow_exit(id, watch);
   follow_monitor(id, watch, view->pod);
@@ -184,7 +185,7 @@ void Watches::follow_monitor(const std::string& id, Watch& watch,
   const auto found = vmm::find_monitor(watch.probe);
   if (!found) return;
   watch.failures = 0;
-  auto monitor = found->kind->start(io_, {.socket = found->socket}, monitor_handlers(id));
+  auto monitor = found->kind->start(io_, clock_, {.socket = found->socket}, monitor_handlers(id));
   if (monitor) {
     watch.monitor = std::move(*monitor);
   } else {
@@ -201,28 +202,25 @@ void Watches::monitor_failed(const std::string& id, const base::Error& error) {
                {{"sandbox", id}, {"reason", error.message}});
 }
 
-void Watches::begin_to_settle(const std::string& id) {
+void Watches::begin_rechecks(const std::string& id) {
   const auto found = watches_.find(id);
   if (found == watches_.end()) return;
-  found->second.event = std::chrono::steady_clock::now();
+  found->second.event = clock_.now();
   found->second.stage = 0;
-  wait_to_settle(id, found->second);
+  wait_to_recheck(id, found->second);
 }
 
-void Watches::wait_to_settle(const std::string& id, Watch& watch) {
-  watch.settle.expires_at(watch.event + kSettle.at(watch.stage));
-  watch.settle.async_wait([this, id](const error_code& error) {
-    if (!error) settle(id);
-  });
+void Watches::wait_to_recheck(const std::string& id, Watch& watch) {
+  watch.next_recheck.at(watch.event + kRechecks.at(watch.stage), [this, id] { recheck(id); });
 }
 
-void Watches::settle(const std::string& id) {
+void Watches::recheck(const std::string& id) {
   engine_.look_again(id);
   const auto found = watches_.find(id);
   if (found == watches_.end()) return;
   Watch& watch = found->second;
   if (watch.monitor) watch.monitor->refresh();
-  if (++watch.stage < kSettle.size()) wait_to_settle(id, watch);
+  if (++watch.stage < kRechecks.size()) wait_to_recheck(id, watch);
 }
 
 }  // namespace ka::daemon

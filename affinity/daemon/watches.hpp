@@ -6,9 +6,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,7 +15,9 @@
 #include "affinity/board/feed.hpp"
 #include "affinity/engine/views.hpp"
 #include "affinity/host/cpuset_watch.hpp"
+#include "base/clock.hpp"
 #include "base/log/log.hpp"
+#include "base/rpc/timer.hpp"
 #include "vmm/facts/facts.hpp"
 #include "vmm/facts/monitor.hpp"
 
@@ -35,18 +34,19 @@ namespace ka::daemon {
 /// it may be gone by the time they run.
 class Watches {
  public:
-  /// `io`, `engine` and `log` must outlive it. Subscribes to the feed of `board`. `run`: where Kata
-  /// keeps its VMs' sockets, /run. `cgroups_written` is called after the engine has taken notice.
+  /// `io`, `engine`, `board`, `log` and `clock` must outlive it. Subscribes to the feed of `board`.
+  /// `cgroups_written` is called after the engine has handled it.
   Watches(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
-          vmm::Roots roots, std::filesystem::path run, std::function<void()> cgroups_written,
-          const log::Log& log);
+          vmm::Roots roots, std::function<void()> cgroups_written, const log::Log& log,
+          const base::Clock& clock);
 
   /// Follows what changed without an event (a VMM that was moved to another cgroup).
   void refresh();
 
  private:
   struct Watch {
-    explicit Watch(boost::asio::io_context& io) : exit(io), settle(io) {}
+    Watch(boost::asio::io_context& io, const base::Clock& clock)
+        : exit(io), next_recheck(io, clock) {}
 
     policy::ProcessId vmm;
     boost::asio::posix::stream_descriptor exit;  ///< a pidfd
@@ -56,8 +56,8 @@ class Watches {
     bool monitor_refused = false;           ///< what this probe finds must not be used
     int failures = 0;                       ///< of the monitor, since it last answered
     std::size_t threads = 0;                ///< when the monitor was last asked
-    boost::asio::steady_timer settle;
-    std::chrono::steady_clock::time_point event;
+    rpc::Timer next_recheck;
+    base::Clock::Time event;
     std::size_t stage = 0;
   };
 
@@ -71,16 +71,16 @@ class Watches {
   void follow_cgroups();
   void wait_for_cgroups();
 
-  void begin_to_settle(const std::string& id);
-  void wait_to_settle(const std::string& id, Watch& watch);
-  void settle(const std::string& id);
+  void begin_rechecks(const std::string& id);
+  void wait_to_recheck(const std::string& id, Watch& watch);
+  void recheck(const std::string& id);
 
   boost::asio::io_context& io_;
   engine::Engine& engine_;
   vmm::Roots roots_;
-  std::filesystem::path run_;
   std::function<void()> cgroups_written_;
   const log::Log& log_;
+  const base::Clock& clock_;
   std::optional<host::CpusetWatch> cgroups_;  ///< absent where inotify cannot be had
   boost::asio::posix::stream_descriptor cgroups_readable_;
   bool cgroups_stale_ = false;  ///< follow_cgroups() is to come

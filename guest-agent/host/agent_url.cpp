@@ -3,7 +3,6 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/unix_socket.hpp"
@@ -12,9 +11,7 @@
 namespace ka::guest {
 namespace {
 
-constexpr std::size_t kLongest = 4096;
-constexpr const char* kQuestion =
-    "GET /agent-url HTTP/1.1\r\nHost: shim\r\nConnection: close\r\n\r\n";
+constexpr int kGood = 200;
 
 }  // namespace
 
@@ -26,45 +23,26 @@ std::vector<std::filesystem::path> management_sockets(const std::string& sandbox
   return {run / "vc/sbs" / sandbox / kName, run / "kata" / sandbox / kName};
 }
 
-std::string body_of(std::string_view answer) {
-  const std::size_t end = answer.find("\r\n\r\n");
-  if (end == std::string_view::npos || !answer.starts_with("HTTP/1.")) return {};
-  if (answer.substr(8, 4) != " 200") return {};
-  std::string_view body = answer.substr(end + 4);
-  // Short answers of Go come whole, those in chunks begin with their length.
-  if (answer.substr(0, end).find("chunked") != std::string_view::npos) {
-    body.remove_prefix(std::min(body.find("\r\n") + 2, body.size()));
-  }
-  return std::string(body.substr(0, body.find_first_of("\r\n")));
-}
-
-AgentUrl::AgentUrl(boost::asio::io_context& io, const std::vector<std::filesystem::path>& sockets,
+AgentUrl::AgentUrl(boost::asio::io_context& io, const base::Clock& clock,
+                   const std::vector<std::filesystem::path>& sockets,
                    std::function<void(const std::string&)> found)
-    : found_(std::move(found)), timer_(io) {
+    : found_(std::move(found)) {
   for (const auto& path : sockets) {
     auto connected = base::connect_unix(path, SOCK_NONBLOCK);
     if (!connected) continue;
-    socket_ = std::make_unique<rpc::Socket>(
-        io, std::move(*connected),
-        rpc::Socket::Events{[this](std::string_view bytes) { receive(bytes); },
-                            [this](const std::string&) { end(body_of(answer_)); }});
-    socket_->send(kQuestion);
-    timer_.in(kDeadline, [this] { end(body_of(answer_)); });
+    query_.emplace(io, clock, std::move(*connected), http::Request{"GET", "/agent-url", {}},
+                   kDeadline,
+                   [this](const base::Result<http::Response>& response) { record(response); });
     return;
   }
 }
 
-void AgentUrl::receive(std::string_view bytes) {
-  answer_ += bytes;
-  if (answer_.size() > kLongest) end({});
-}
-
-/// Whoever is told may end this object.
-void AgentUrl::end(const std::string& url) {
-  timer_.cancel();
-  socket_.reset();
+/// One line, with or without its end.
+void AgentUrl::record(const base::Result<http::Response>& response) {
+  if (!response || response->status != kGood) return;
+  const std::string url = response->body.substr(0, response->body.find_first_of("\r\n"));
   const auto found = std::exchange(found_, {});
-  if (found && !url.empty()) found(url);
+  if (!url.empty()) found(url);
 }
 
 }  // namespace ka::guest

@@ -6,13 +6,12 @@
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/rpc/socket.hpp"
-#include "base/rpc/timer.hpp"
+#include "base/clock.hpp"
+#include "base/http/query.hpp"
 
 namespace ka::guest {
 
@@ -20,27 +19,22 @@ namespace ka::guest {
 std::vector<std::filesystem::path> management_sockets(const std::string& sandbox,
                                                       const std::filesystem::path& run);
 
-/// The body of an HTTP answer with status 200, one line; empty while it is not whole, and when it
-/// is none.
-std::string body_of(std::string_view answer);
-
-/// One question. Asks from the loop; says nothing when nobody answers within a second.
+/// One question. Asks from the loop; says nothing when nobody answers within a second. `found` may
+/// destroy it.
 class AgentUrl {
  public:
-  AgentUrl(boost::asio::io_context& io, const std::vector<std::filesystem::path>& sockets,
+  AgentUrl(boost::asio::io_context& io, const base::Clock& clock,
+           const std::vector<std::filesystem::path>& sockets,
            std::function<void(const std::string& url)> found);
   AgentUrl(const AgentUrl&) = delete;
   AgentUrl& operator=(const AgentUrl&) = delete;
   ~AgentUrl() = default;
 
  private:
-  void receive(std::string_view bytes);
-  void end(const std::string& url);
+  void record(const base::Result<http::Response>& response);
 
   std::function<void(const std::string&)> found_;
-  rpc::Timer timer_;
-  std::string answer_;
-  std::unique_ptr<rpc::Socket> socket_;
+  std::optional<http::Query> query_;
 };
 
 }  // namespace ka::guest

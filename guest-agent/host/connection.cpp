@@ -25,15 +25,16 @@ int connect_error(int fd) {
 
 }  // namespace
 
-Connection::Connection(boost::asio::io_context& io, Address address, Events events,
-                       Patience patience)
+Connection::Connection(boost::asio::io_context& io, const base::Clock& clock, Address address,
+                       Events events, Patience patience)
     : io_(io),
+      clock_(clock),
       address_(std::move(address)),
       events_(std::move(events)),
       patience_(patience),
-      pause_timer_(io),
-      deadline_timer_(io),
-      later_timer_(io),
+      pause_timer_(io, clock),
+      deadline_timer_(io, clock),
+      later_timer_(io, clock),
       connecting_(io),
       backoff_(patience.first_pause, patience.last_pause) {
   pause_timer_.in({}, [this] { connect(); });
@@ -70,7 +71,7 @@ void Connection::wait_for_connection() {
 
 void Connection::begin(base::Fd connected) {
   deadline_timer_.cancel();
-  began_ = std::chrono::steady_clock::now();
+  began_ = clock_.now();
   socket_ = std::make_unique<rpc::Socket>(
       io_, std::move(connected),
       rpc::Socket::Events{[this](std::string_view bytes) { events_.bytes(bytes); },
@@ -104,7 +105,7 @@ void Connection::welcome() {
 }
 
 void Connection::end(const std::string& reason) {
-  const auto lasted = std::chrono::steady_clock::now() - began_;
+  const auto lasted = clock_.now() - began_;
   if (welcome_ && lasted > patience_.last_pause) backoff_.reset();
   close();
   pause_timer_.in(backoff_.next(), [this] { connect(); });

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/backoff.hpp"
+#include "base/clock.hpp"
 #include "base/rpc/socket.hpp"
 #include "base/rpc/timer.hpp"
 #include "guest-agent/address/address.hpp"
@@ -43,7 +44,8 @@ class Connection {
   };
 
   /// Connects from the loop, not before it runs.
-  Connection(boost::asio::io_context& io, Address address, Events events, Patience patience);
+  Connection(boost::asio::io_context& io, const base::Clock& clock, Address address, Events events,
+             Patience patience);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   /// Closes; no event comes after that.
@@ -79,6 +81,7 @@ class Connection {
   void complain(const std::string& reason);
 
   boost::asio::io_context& io_;
+  const base::Clock& clock_;
   Address address_;
   Events events_;
   Patience patience_;
@@ -87,7 +90,7 @@ class Connection {
   rpc::Timer later_timer_;
   boost::asio::local::stream_protocol::socket connecting_;
   base::Backoff backoff_;
-  std::chrono::steady_clock::time_point began_;
+  base::Clock::Time began_;
   bool welcome_ = false;
   bool owed_ = false;
   std::uint64_t answered_ = 0;

@@ -18,12 +18,12 @@ constexpr int kFirstWrongCpu = 8;
 
 }  // namespace
 
-KataLink::KataLink(boost::asio::io_context& io, Address address, bool host_has_systemd,
-                   Events events, Patience patience)
+KataLink::KataLink(boost::asio::io_context& io, const base::Clock& clock, Address address,
+                   bool host_has_systemd, Events events, Patience patience)
     : host_has_systemd_(host_has_systemd),
       events_(std::move(events)),
       looks_(kFirstLook, patience.last_pause),
-      connection_(io, std::move(address),
+      connection_(io, clock, std::move(address),
                   {.begun = [this] { begin(); },
                    .bytes = [this](std::string_view bytes) { receive(bytes); },
                    .ended = [this] { session_.reset(); },

@@ -43,8 +43,8 @@ class KataLink {
   /// Connects from the loop. `host_has_systemd`: the host's cgroups are systemd's, and so Kata
   /// hands kata-agent paths for systemd. kata-agent makes wrong bytes of CPU numbers of 8 and above
   /// for it (rustjail/src/cgroups/systemd/subsystem/cpuset.rs): these are refused here.
-  KataLink(boost::asio::io_context& io, Address address, bool host_has_systemd, Events events,
-           Patience patience = kKataPatience);
+  KataLink(boost::asio::io_context& io, const base::Clock& clock, Address address,
+           bool host_has_systemd, Events events, Patience patience = kKataPatience);
   KataLink(const KataLink&) = delete;
   KataLink& operator=(const KataLink&) = delete;
   ~KataLink();

@@ -7,10 +7,11 @@
 
 namespace ka::guest {
 
-Link::Link(boost::asio::io_context& io, Address address, Events events, Patience patience)
+Link::Link(boost::asio::io_context& io, const base::Clock& clock, Address address, Events events,
+           Patience patience)
     : events_(std::move(events)),
       between_watches_(patience.between_watches),
-      connection_(io, std::move(address),
+      connection_(io, clock, std::move(address),
                   {.begun = [this] { begin(); },
                    .bytes = [this](std::string_view bytes) { receive(bytes); },
                    .ended = [this] { session_.reset(); },

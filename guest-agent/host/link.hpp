@@ -25,7 +25,8 @@ class Link {
   };
 
   /// Connects from the loop, not before it runs.
-  Link(boost::asio::io_context& io, Address address, Events events, Patience patience = {});
+  Link(boost::asio::io_context& io, const base::Clock& clock, Address address, Events events,
+       Patience patience = {});
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   /// Closes; no event comes after that.

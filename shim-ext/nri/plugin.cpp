@@ -28,7 +28,7 @@ Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identi
       log_(log),
       clock_(clock),
       translator_(std::move(probe), log),
-      timer_(io),
+      timer_(io, clock),
       backoff_(kFirstPause, kLongestPause) {
   timer_.in({}, [this] { connect(); });
 }

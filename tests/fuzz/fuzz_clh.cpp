@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/http/exchange.hpp"
 #include "tests/fuzz/require.hpp"
-#include "vmm/clh/answer.hpp"
 #include "vmm/clh/vm_info.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::size_t piece = std::max<std::size_t>(data[0], 1);
   std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
-  clh::Answer answer;
+  http::ResponseReader answer;
   while (!rest.empty()) {
     const auto whole = answer.feed(rest.substr(0, piece));
     if (!whole) return 0;

@@ -1,37 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks one Cloud Hypervisor how many vCPUs its VM has, whenever it is told to.
+// Asks one Cloud Hypervisor how many vCPUs its VM has, after the start and whenever asked to.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <memory>
+#include <optional>
 
+#include "base/backoff.hpp"
+#include "base/clock.hpp"
+#include "base/http/query.hpp"
 #include "base/result.hpp"
+#include "base/rpc/timer.hpp"
 #include "vmm/facts/monitor.hpp"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace ka::clh {
 
 /// Has a connection only while it asks.
 class Client final : public vmm::Monitor {
  public:
-  /// Never fails.
+  /// Never fails. `io` and `clock` must outlive it.
   static base::Result<std::unique_ptr<vmm::Monitor>> start(boost::asio::io_context& io,
+                                                           const base::Clock& clock,
                                                            vmm::MonitorOptions options,
                                                            vmm::MonitorHandlers handlers);
 
+  Client(boost::asio::io_context& io, const base::Clock& clock, vmm::MonitorOptions options,
+         vmm::MonitorHandlers handlers);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  ~Client() override;
+  ~Client() override = default;
 
   void refresh() override;
 
  private:
-  class Asker;
-  explicit Client(std::shared_ptr<Asker> asker);
+  void ask();
+  void record(const base::Result<http::Response>& response);
+  void fail(base::Error error);
 
-  std::shared_ptr<Asker> asker_;
+  boost::asio::io_context& io_;
+  const base::Clock& clock_;
+  vmm::MonitorOptions options_;
+  vmm::MonitorHandlers handlers_;
+  base::Backoff backoff_;
+  rpc::Timer next_;                   ///< when it asks again
+  std::optional<http::Query> query_;  ///< while an answer is awaited
+  bool wanted_ = false;               ///< asked for while an answer is awaited
 };
 
 }  // namespace ka::clh

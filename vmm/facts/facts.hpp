@@ -12,12 +12,14 @@
 
 namespace ka::vmm {
 
-/// Where the kernel's trees are mounted: other places in tests.
+/// Where the kernel's trees are mounted, and what runtimes keep while they run: other places in
+/// tests.
 struct Roots {
   std::filesystem::path proc = "/proc";
   std::filesystem::path debugfs = "/sys/kernel/debug";
   std::filesystem::path cgroup = "/sys/fs/cgroup";
   std::filesystem::path sys = "/sys";
+  std::filesystem::path run = "/run";  ///< below which Kata's runtimes have their folders
 };
 
 /// What the sources know of a sandbox before anyone looked.

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "vmm/facts/monitor.hpp"
 
@@ -20,8 +21,8 @@ struct MonitorKind {
   /// The socket of the VMM's monitor; absent when the VMM has none of this kind, or not yet.
   std::optional<std::filesystem::path> (*find_socket)(const Probe&);
   /// Connects from within the io_context. kInvalid: the socket must not be used.
-  base::Result<std::unique_ptr<Monitor>> (*start)(boost::asio::io_context&, MonitorOptions,
-                                                  MonitorHandlers);
+  base::Result<std::unique_ptr<Monitor>> (*start)(boost::asio::io_context&, const base::Clock&,
+                                                  MonitorOptions, MonitorHandlers);
 };
 
 /// The table, the kind that is tried first in front.

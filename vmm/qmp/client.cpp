@@ -55,12 +55,15 @@ base::Error closed_error() { return {base::ErrorCode::kUnavailable, "QMP connect
 
 }  // namespace
 
+/// Coroutines wait on timers of Asio; only the rate of reading goes by the clock.
 /// Two coroutines share it, and with it the state of one connection: `serve` connects and reads,
 /// `keep_facts` asks. Only keep_facts writes once the session is ready.
 class Client::Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(asio::io_context& io, vmm::MonitorOptions options, vmm::MonitorHandlers handlers)
+  Connection(asio::io_context& io, const base::Clock& clock, vmm::MonitorOptions options,
+             vmm::MonitorHandlers handlers)
       : io_(io),
+        clock_(clock),
         options_(std::move(options)),
         handlers_(std::move(handlers)),
         socket_(io),
@@ -102,6 +105,7 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
   void report(const base::Error& error) const;
 
   asio::io_context& io_;
+  const base::Clock& clock_;
   vmm::MonitorOptions options_;
   vmm::MonitorHandlers handlers_;
   bool stopped_ = false;
@@ -211,7 +215,7 @@ asio::awaitable<base::Error> Client::Connection::talk() {
 /// A server that sends faster than it is read waits in its own write: its events are none of ours.
 asio::awaitable<base::Error> Client::Connection::receive() {
   std::array<char, 16384> chunk{};
-  Intake intake(Intake::Clock::now());
+  Intake intake(clock_.now());
   while (session_) {
     const auto [error, size] = co_await socket_.async_read_some(asio::buffer(chunk), kAwait);
     if (error) co_return connection_error(error);
@@ -226,7 +230,7 @@ asio::awaitable<base::Error> Client::Connection::receive() {
           co_await asio::async_write(socket_, asio::buffer(received->to_send), kAwait);
       if (failed) co_return connection_error(failed);
     }
-    const auto pause = intake.spend(size, Intake::Clock::now());
+    const auto pause = intake.spend(size, clock_.now());
     if (pause == Intake::Clock::duration::zero() || !session_) continue;
     intake_pause_.expires_after(pause);
     co_await intake_pause_.async_wait(kAwait);
@@ -333,12 +337,14 @@ std::optional<std::filesystem::path> find_socket(const vmm::Probe& probe) {
 }
 
 base::Result<std::unique_ptr<vmm::Monitor>> Client::start(asio::io_context& io,
+                                                          const base::Clock& clock,
                                                           vmm::MonitorOptions options,
                                                           vmm::MonitorHandlers handlers) {
   if (auto allowed = vmm::check_qmp_socket(options.socket); !allowed) {
     return unexpected(std::move(allowed.error()));
   }
-  auto connection = std::make_shared<Connection>(io, std::move(options), std::move(handlers));
+  auto connection =
+      std::make_shared<Connection>(io, clock, std::move(options), std::move(handlers));
   connection->start();
   return std::unique_ptr<vmm::Monitor>(new Client(std::move(connection)));
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "vmm/facts/monitor.hpp"
 
@@ -24,6 +25,7 @@ class Client final : public vmm::Monitor {
  public:
   /// Refuses what check_qmp_socket() refuses. Connects from within the io_context.
   static base::Result<std::unique_ptr<vmm::Monitor>> start(boost::asio::io_context& io,
+                                                           const base::Clock& clock,
                                                            vmm::MonitorOptions options,
                                                            vmm::MonitorHandlers handlers);
 

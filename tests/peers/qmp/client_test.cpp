@@ -50,6 +50,7 @@ std::vector<Step> queries(const std::string& cpus) {
 struct Bench {
   tests::TempDir dir;
   boost::asio::io_context io{1};
+  base::Clock clock;
   std::vector<vmm::MonitorFacts> facts;
   std::vector<base::Error> failures;
   std::unique_ptr<vmm::Monitor> client;
@@ -58,7 +59,7 @@ struct Bench {
 
   void start() {
     auto started = Client::start(
-        io, {.socket = socket(), .deadline = 200ms, .first_pause = 5ms, .last_pause = 20ms},
+        io, clock, {.socket = socket(), .deadline = 200ms, .first_pause = 5ms, .last_pause = 20ms},
         {.facts = [this](vmm::MonitorFacts told) { facts.push_back(std::move(told)); },
          .failed = [this](const base::Error& error) { failures.push_back(error); }});
     REQUIRE(started);
@@ -207,9 +208,9 @@ TEST_CASE("nobody there is a failure that is told, with pauses that grow") {
 TEST_CASE("a handler may destroy the client") {
   Bench bench;
   const auto run = [&bench](vmm::MonitorHandlers handlers) {
-    auto started =
-        Client::start(bench.io, {.socket = bench.socket(), .deadline = 200ms, .first_pause = 5ms},
-                      std::move(handlers));
+    auto started = Client::start(bench.io, bench.clock,
+                                 {.socket = bench.socket(), .deadline = 200ms, .first_pause = 5ms},
+                                 std::move(handlers));
     REQUIRE(started);
     bench.client = std::move(*started);
     CHECK(bench.run_until([&] { return bench.client == nullptr; }));
@@ -231,7 +232,8 @@ TEST_CASE("an io_context may end while a client waits") {
                     hello() + std::vector{expect("query-cpus-fast", ""), wait()});
   {
     boost::asio::io_context io{1};
-    auto client = Client::start(io, {.socket = dir.path() / "q.sock"}, {});
+    const base::Clock clock;
+    auto client = Client::start(io, clock, {.socket = dir.path() / "q.sock"}, {});
     REQUIRE(client);
     io.run_for(50ms);
   }
@@ -259,7 +261,8 @@ TEST_CASE("Kata's own socket is refused by its name") {
   CHECK(refused(dir.path() / "innocent.sock"));
 
   boost::asio::io_context io{1};
-  const auto client = Client::start(io, {.socket = "/run/vc/vm/abc/qmp.sock"}, {});
+  const base::Clock clock;
+  const auto client = Client::start(io, clock, {.socket = "/run/vc/vm/abc/qmp.sock"}, {});
   REQUIRE_FALSE(client);
   CHECK(client.error().message.find("one client per socket") != std::string::npos);
 }

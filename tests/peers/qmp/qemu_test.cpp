@@ -20,13 +20,14 @@ namespace {
 /// A client and the last that it told.
 struct Watcher {
   boost::asio::io_context io{1};
+  base::Clock clock;
   std::vector<vmm::MonitorFacts> facts;
   std::vector<base::Error> failures;
   std::unique_ptr<vmm::Monitor> client;
 
   explicit Watcher(const std::filesystem::path& socket) {
     auto started = qmp::Client::start(
-        io, {.socket = socket},
+        io, clock, {.socket = socket},
         {.facts = [this](vmm::MonitorFacts told) { facts.push_back(std::move(told)); },
          .failed = [this](const base::Error& error) { failures.push_back(error); }});
     REQUIRE(started);

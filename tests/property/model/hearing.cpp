@@ -189,7 +189,7 @@ void Play::tick() {
 }
 
 void Play::run_out_of_patience() {
-  kernel_.clock.ahead += std::chrono::seconds(11);
+  kernel_.clock.advance(std::chrono::seconds(11));
   told_.time_is_up();
   guarded({}, [&] { kernel_.engine().stop_waiting(); });
 }

@@ -83,7 +83,7 @@ void Play::settle() {
     kernel_.engine().reconcile_all();
   }
   for (int i = 0; i < 2; ++i) {
-    kernel_.clock.ahead += std::chrono::seconds(60);
+    kernel_.clock.advance(std::chrono::seconds(60));
     tick();
   }
   judge_settled();

@@ -173,10 +173,10 @@ TEST_CASE("a pin says who set it and when, and ends when its time has come", "[a
 
   api.scene.start();  // the end is known after a restart
   api.scene.engine().adopt();
-  api.scene.clock.ahead = std::chrono::seconds(500);
+  api.scene.clock.advance(std::chrono::seconds(500));
   api.scene.engine().end_pins();
   CHECK(api.scene.cpus(100) == "1");
-  api.scene.clock.ahead = std::chrono::seconds(601);
+  api.scene.clock.advance(std::chrono::seconds(101));
   api.scene.engine().end_pins();
   CHECK(api.scene.cpus(100) != "1");
   CHECK(text(json::parse(api::Router(api.scene.engine(), api.scene.board(), api.feed)

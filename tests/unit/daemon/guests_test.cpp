@@ -6,10 +6,11 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <list>
-#include <thread>
+#include <optional>
 
 #include "guest-agent/agent/session.hpp"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/unit/engine/scene.hpp"
 #include "tests/unit/guest-agent/guest_scene.hpp"
 
@@ -39,7 +40,7 @@ class AgentServer {
         : socket(std::move(connected)), session(agent) {}
     void tell() {
       std::string out;
-      session.tell(out);
+      session.notify(out);
       send(out);
     }
     void send(const std::string& out) {
@@ -93,13 +94,13 @@ struct Scene {
   void own(int cpu) { REQUIRE(host.container("s1", kApp, policy::CpuSet{cpu}, true)); }
   const board::GuestView& view() { return *host.engine().view("s1")->guest; }
   std::string cpuset() { return guest.read("cgroup/pods/" + kApp + "/cpuset.cpus"); }
-  /// Milliseconds until the start of the container went on; -1: it did not.
-  long start() {
-    const auto began = std::chrono::steady_clock::now();
-    long took = -1;
-    guests.await("s1", kApp,
-                 [&took, began] { took = (std::chrono::steady_clock::now() - began) / 1ms; });
-    if (took < 0) io.run_for(400ms);
+  void run_for(std::chrono::milliseconds time) { tests::run_for(io, host.clock, time); }
+  /// Until the start of the container went on; absent: it did not.
+  std::optional<base::Clock::Time::duration> start() {
+    const auto began = host.clock.now();
+    std::optional<base::Clock::Time::duration> took;
+    guests.await("s1", kApp, [&] { took = host.clock.now() - began; });
+    if (!took) run_for(400ms);
     return took;
   }
 
@@ -108,7 +109,7 @@ struct Scene {
     bool went_on = false;
     guests.await("s1", kApp, [&went_on] { went_on = true; });
     const bool at_once = went_on;
-    if (!at_once) io.run_for(400ms);
+    if (!at_once) run_for(400ms);
     return at_once;
   }
 
@@ -119,8 +120,11 @@ struct Scene {
   log::Log log{log::Level::kError};
   agent::Agent agent{guest.roots(), guest.threads};
   AgentServer server{io, host_dir.path() / "agent", agent};
-  vmm::Roots roots{host.node.proc(), host.node.debugfs(), host.node.cgroup()};
-  daemon::Guests guests{io, host.engine(), host.board(), roots, host_dir.path(), log, host.clock};
+  vmm::Roots roots{.proc = host.node.proc(),
+                   .debugfs = host.node.debugfs(),
+                   .cgroup = host.node.cgroup(),
+                   .run = host_dir.path()};
+  daemon::Guests guests{io, host.engine(), host.board(), roots, log, host.clock};
 };
 
 }  // namespace
@@ -129,7 +133,7 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
   Scene scene;
   scene.guest.cgroup("pods/" + kApp);
   scene.own(5);
-  scene.io.run_for(200ms);
+  scene.run_for(200ms);
   REQUIRE(scene.view().connected);
   CHECK(scene.view().current);
   const auto& plan = scene.host.engine().view("s1")->plan;
@@ -141,12 +145,12 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
 
   SECTION("and is given back when the sandbox is released") {
     REQUIRE(scene.host.engine().release("s1"));
-    scene.io.run_for(200ms);
+    scene.run_for(200ms);
     CHECK(scene.cpuset().empty());
   }
   SECTION("and when it is forgotten") {
     REQUIRE(scene.host.remove("s1"));
-    scene.io.run_for(300ms);
+    scene.run_for(300ms);
     CHECK(scene.cpuset().empty());
   }
   SECTION("and verify sees when nothing came of the plan, where an agent was promised") {
@@ -177,7 +181,7 @@ TEST_CASE("where only a mask is known, the guest's containers may use all that t
   scene.guest.cgroup("pods/" + kApp);
   REQUIRE(scene.host.container("s1", std::string(policy::plan::kSandboxMask), policy::CpuSet{4, 5},
                                true));
-  scene.io.run_for(200ms);
+  scene.run_for(200ms);
   REQUIRE(scene.view().connected);
   CHECK(scene.view().current);
   CHECK(scene.view().report->containers.empty());
@@ -189,14 +193,14 @@ TEST_CASE("how long a guest took is counted from the plan on") {
   Scene scene;
   scene.guest.cgroup("pods/" + kApp);
   scene.own(5);
-  scene.io.run_for(200ms);
+  scene.run_for(200ms);
   REQUIRE(scene.view().connected);
   const board::Counters& counters = scene.host.board().counters();
   CHECK(scene.view().reaction == 0ns);  // it was not there yet
 
   scene.own(6);
-  scene.host.clock.ahead += 2s;
-  scene.io.run_for(200ms);
+  scene.host.clock.advance(2s);
+  scene.run_for(200ms);
   CHECK(scene.view().reaction >= 2s);
   CHECK(scene.view().reaction < 3s);
   CHECK(counters.guest_reactions.sum > 2);
@@ -206,22 +210,20 @@ TEST_CASE("a container's start waits until its guest has it, and not longer than
   Scene scene;
   scene.guest.cgroup("pods");
   scene.own(5);
-  scene.io.run_for(200ms);
+  scene.run_for(200ms);
   REQUIRE(scene.view().connected);
 
   SECTION("the cgroup is there: it goes on at once after the guest's answer") {
     scene.guest.cgroup("pods/" + kApp);
     scene.server.cgroups_changed();
-    const long took = scene.start();
-    CHECK(took >= 0);
-    CHECK(took < 150);
+    const auto took = scene.start();
+    REQUIRE(took);
+    CHECK(*took < 150ms);
     CHECK_FALSE(scene.cpuset().empty());
   }
   SECTION("the guest says nothing: it goes on late, and is not waited for again") {
     scene.server.mute = true;
-    const long took = scene.start();
-    CHECK(took >= 150);
-    CHECK(took < 390);
+    CHECK(scene.start() == daemon::HeldStarts::kBudget);
     CHECK(scene.starts_at_once());
   }
   SECTION("the guest was in time, but the daemon could not run: it is waited for again") {
@@ -230,12 +232,12 @@ TEST_CASE("a container's start waits until its guest has it, and not longer than
     scene.guests.await("s1", kApp, [&went_on] { went_on = true; });
     REQUIRE_FALSE(went_on);
     scene.server.cgroups_changed();
-    std::this_thread::sleep_for(300ms);
-    scene.io.run_for(20ms);
+    scene.host.clock.advance(300ms);
+    tests::settle(scene.io);
     CHECK(went_on);
     scene.server.mute = true;
     scene.own(6);
-    CHECK(scene.start() >= 150);
+    CHECK(scene.start() == daemon::HeldStarts::kBudget);
   }
 }
 

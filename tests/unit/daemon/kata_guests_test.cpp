@@ -10,6 +10,7 @@
 
 #include "affinity/daemon/guests.hpp"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/unit/engine/scene.hpp"
 #include "tests/unit/guest-agent/kata_peer.hpp"
 
@@ -90,15 +91,19 @@ engine::Options through(policy::plan::GuestAgent agent) {
 struct Scene {
   explicit Scene(int vcpus = 3, const std::string& kernel = "")
       : host(8, through(policy::plan::GuestAgent::kKataAgent)) {
-    host.boot_vm(100, vcpus);
-    host.node.arguments(100, {"/usr/bin/qemu-system-x86_64", "-smp",
+    boot_pod("s1", 100, vcpus, kernel);
+    begin();
+  }
+
+  void boot_pod(const std::string& id, int pid, int vcpus, const std::string& kernel) {
+    host.boot_vm(pid, vcpus);
+    host.node.arguments(pid, {"/usr/bin/qemu-system-x86_64", "-smp",
                               std::to_string(vcpus) + ",maxcpus=8", "-kernel", image(kernel)});
     policy::ledger::PodSeen pod;
-    pod.id = "s1";
-    pod.vmm = tests::process_id(100);
+    pod.id = id;
+    pod.vmm = tests::process_id(pid);
     pod.agent = "unix://" + (host_dir.path() / "agent").string();
     REQUIRE(host.engine().submit({policy::ledger::Source::kApi, pod}));
-    begin();
   }
 
   /// A kernel whose name does not tell its release; none where that is empty.
@@ -108,9 +113,7 @@ struct Scene {
     return path.string();
   }
 
-  void begin() {
-    guests.emplace(io, host.engine(), host.board(), roots, host_dir.path(), log, host.clock);
-  }
+  void begin() { guests.emplace(io, host.engine(), host.board(), roots, log, host.clock); }
   /// The daemon is killed, and started with other settings.
   void restart(policy::plan::GuestAgent agent) {
     guests.reset();
@@ -121,7 +124,8 @@ struct Scene {
     settle();
   }
 
-  void settle() { io.run_for(300ms); }
+  void run_for(std::chrono::milliseconds time) { tests::run_for(io, host.clock, time); }
+  void settle() { run_for(300ms); }
   /// They are created, and nothing else happens.
   void run_containers(policy::CpuSet own = {5}) {
     REQUIRE(host.container("s1", kWeb, policy::CpuSet{0, 1, 2, 3}, false));
@@ -139,10 +143,13 @@ struct Scene {
     settle();
   }
   /// A start that is held until the guest has placed the container.
-  bool starts_at_once(const std::string& container) {
-    bool started = false;
-    guests->await("s1", container, [&started] { started = true; });
-    return started;
+  bool starts_at_once(const std::string& container, const std::string& sandbox = "s1") {
+    auto started = std::make_shared<bool>(false);
+    guests->await(sandbox, container, [started] { *started = true; });
+    return *started;
+  }
+  std::size_t warnings() const {
+    return static_cast<std::size_t>(std::ranges::count(log_lines, '\n'));
   }
   const board::GuestView& view() { return *host.engine().view("s1")->guest; }
   Updates told() const { return server.peer.updates; }
@@ -169,9 +176,13 @@ struct Scene {
   tests::TempDir host_dir;
   tests::EngineScene host;
   boost::asio::io_context io;
-  log::Log log{log::Level::kError};
+  std::string log_lines;
+  log::Log log{log::Level::kWarning, log_lines};
   KataServer server{io, host_dir.path() / "agent"};
-  vmm::Roots roots{host.node.proc(), host.node.debugfs(), host.node.cgroup()};
+  vmm::Roots roots{.proc = host.node.proc(),
+                   .debugfs = host.node.debugfs(),
+                   .cgroup = host.node.cgroup(),
+                   .run = host_dir.path()};
   std::optional<daemon::Guests> guests;
 };
 
@@ -262,7 +273,7 @@ TEST_CASE("no container is narrowed before the vCPUs are there that it waits for
   CHECK(scene.last(kApp).empty());
   scene.server.peer.online = row.counted;
   scene.plug(6);
-  scene.io.run_for(1s);
+  scene.run_for(1s);
   CHECK(scene.last(kApp) == row.app);
   CHECK(scene.last(kWeb) == row.web);
   const auto expected =
@@ -288,7 +299,7 @@ TEST_CASE("a container that kata-agent does not have yet is asked for again") {
   CHECK(state().problem == policy::GuestProblem::kNotFound);
   CHECK(scene.host.engine().verify().ok());
   scene.server.peer.refusals.clear();
-  scene.io.run_for(800ms);
+  scene.run_for(800ms);
   CHECK(state().problem == policy::GuestProblem::kNone);
 }
 
@@ -297,7 +308,7 @@ TEST_CASE("a kata-agent that is busy is said to be late, and not asked twice") {
   scene.settle();
   scene.server.hold();
   scene.run_containers();
-  scene.io.run_for(1200ms);
+  scene.run_for(1200ms);
   CHECK_FALSE(scene.view().connected);
   CHECK(scene.view().text == "no response from the agent in time");
   scene.server.go_on();
@@ -316,21 +327,22 @@ TEST_CASE("a policy that forbids it is reported, and not tried again") {
   scene.run_containers();
   CHECK(scene.view().text.find("policy forbids") != std::string::npos);
   const int connections = scene.server.connections;
-  scene.io.run_for(600ms);
+  scene.run_for(600ms);
   CHECK(scene.server.connections == connections);
 }
 
 TEST_CASE("CPU numbers of 8 and above are refused where kata-agent drives systemd") {
   for (const bool init : {true, false}) {
     boost::asio::io_context io;
+    tests::TestClock clock;
     const tests::TempDir files;
     KataServer server(io, files.path() / "agent");
     server.peer.init_daemon = init;
     const guest::Address address{.kind = guest::Address::Kind::kUnix,
                                  .path = (files.path() / "agent").string()};
-    guest::KataLink link(io, address, true, {});
+    guest::KataLink link(io, clock, address, true, {});
     link.place({{"high", {7, 8}}, {"low", {7}}}, false);
-    io.run_for(200ms);
+    tests::run_for(io, clock, 200ms);
     const auto expected = init ? Updates{{"high", "7-8"}, {"low", "7"}} : Updates{{"low", "7"}};
     CHECK(server.peer.updates == expected);
     CHECK(link.states().front().problem ==
@@ -341,20 +353,21 @@ TEST_CASE("CPU numbers of 8 and above are refused where kata-agent drives system
 
 TEST_CASE("who loses CPUs is told before who gets them, and all is told again when asked") {
   boost::asio::io_context io;
+  tests::TestClock clock;
   const tests::TempDir files;
   KataServer server(io, files.path() / "agent");
   const guest::Address address{.kind = guest::Address::Kind::kUnix,
                                .path = (files.path() / "agent").string()};
-  guest::KataLink link(io, address, false, {});
+  guest::KataLink link(io, clock, address, false, {});
   link.place({{"a", {0}}, {"b", {1, 2}}}, false);
-  io.run_for(200ms);
+  tests::run_for(io, clock, 200ms);
   server.peer.updates.clear();
   link.place({{"a", {0, 1}}, {"b", {2}}}, false);
-  io.run_for(200ms);
+  tests::run_for(io, clock, 200ms);
   CHECK(server.peer.updates == Updates{{"b", "2"}, {"a", "0-1"}});
   server.peer.updates.clear();
   link.place({{"a", {0, 1}}, {"b", {2}}}, true);
-  io.run_for(200ms);
+  tests::run_for(io, clock, 200ms);
   CHECK(server.peer.updates.size() == 2);
 }
 
@@ -371,4 +384,44 @@ TEST_CASE("a guest is looked for again when the VMM takes the place of its shim"
   scene.settle();
   CHECK(scene.view().text == "kata-agent 4.1.0");
   CHECK(scene.last(kApp) == scene.own_vcpu());
+}
+
+TEST_CASE("a guest like one that missed a start is not waited for, until one of them has placed") {
+  Scene scene(3, "6.12.48");
+  scene.boot_pod("s2", 200, 3, "6.12.48");
+  scene.settle();
+  REQUIRE(scene.host.engine().view("s2")->guest->connected);
+  scene.server.hold();
+  REQUIRE(scene.host.container("s1", kApp, policy::CpuSet{5}, true));
+  REQUIRE(scene.host.container("s2", kWeb, policy::CpuSet{6}, true));
+  CHECK_FALSE(scene.starts_at_once(kApp));
+  scene.run_for(daemon::HeldStarts::kBudget);
+  CHECK(scene.warnings() == 1);
+  CHECK(scene.starts_at_once(kWeb, "s2"));
+  CHECK(scene.warnings() == 1);
+
+  scene.server.go_on();
+  scene.settle();
+  scene.server.hold();
+  const std::string next(64, 'c');
+  REQUIRE(scene.host.container("s2", next, policy::CpuSet{7}, true));
+  CHECK_FALSE(scene.starts_at_once(next, "s2"));
+}
+
+TEST_CASE("that a kernel's numbers are uncertain is said once for all guests that boot it") {
+  Scene scene;
+  scene.boot_pod("s2", 200, 3, "");
+  scene.settle();
+  REQUIRE(scene.host.container("s1", kApp, policy::CpuSet{5}, true));
+  REQUIRE(scene.host.container("s2", kWeb, policy::CpuSet{6}, true));
+  scene.settle();
+  scene.plug(7);
+  CHECK(scene.warnings() == 1);
+  scene.host.plug(200, 7);
+  scene.host.engine().reconcile_all();
+  scene.settle();
+  CHECK(scene.host.engine().view("s2")->guest->doubts.at(kWeb) ==
+        policy::GuestDoubt::kNumbersUncertain);
+  CHECK(scene.warnings() == 1);
+  CHECK(scene.starts_at_once(kWeb, "s2"));
 }

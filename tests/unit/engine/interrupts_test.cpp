@@ -94,7 +94,7 @@ TEST_CASE(
   scene.engine().check_drift();
   CHECK(scene.sent(47) == "2-3");  // nobody has touched this one
 
-  scene.clock.ahead += engine::Patience::kShortest;
+  scene.clock.advance(engine::Patience::kShortest);
   scene.engine().check_drift();
   CHECK(scene.sent(45) == "2-3");
 }

@@ -165,14 +165,14 @@ TEST_CASE("others' writes are answered, and when they do not end ever more rarel
   CHECK(scene.view().cgroup_problem.find("keeps writing") != std::string::npos);
   CHECK(scene.engine().verify().ok());
 
-  scene.clock.ahead += engine::Patience::kShortest;
+  scene.clock.advance(engine::Patience::kShortest);
   CHECK(scene.engine().check_drift().planned == 1);
   CHECK(scene.cgroup() == "0-7");
   scene.kata_overwrites({2, 3});
-  scene.clock.ahead += engine::Patience::kShortest;
+  scene.clock.advance(engine::Patience::kShortest);
   scene.engine().check_drift();
   CHECK(scene.cgroup() == "2-3");
-  scene.clock.ahead += engine::Patience::kShortest;
+  scene.clock.advance(engine::Patience::kShortest);
   scene.engine().check_drift();
   CHECK(scene.cgroup() == "0-7");
 }

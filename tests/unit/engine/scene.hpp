@@ -13,6 +13,7 @@
 #include "tests/fake_calls.hpp"
 #include "tests/fake_cpusets.hpp"
 #include "tests/fake_node.hpp"
+#include "tests/test_clock.hpp"
 
 namespace ka::tests {
 
@@ -28,13 +29,6 @@ inline engine::Options at_home() {
   options.settings.housekeeping.kind = policy::plan::Housekeeping::Kind::kSandbox;
   return options;
 }
-
-/// A clock that can be put forward.
-class TestClock final : public base::Clock {
- public:
-  std::chrono::steady_clock::time_point now() const override { return base::Clock::now() + ahead; }
-  std::chrono::seconds ahead{};
-};
 
 /// Thread ids of a VM with main pid P: P is the main thread, P+1 the iothread, P+10+i vCPU i.
 class EngineScene {

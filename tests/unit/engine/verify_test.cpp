@@ -156,7 +156,7 @@ TEST_CASE("others on exclusive CPUs are named, and never a violation") {
   CHECK(early[1].severity == engine::Severity::kNote);
   CHECK(early[1].text.starts_with("host: 1 threads of services"));
 
-  scene.clock.ahead = std::chrono::seconds(16);
+  scene.clock.advance(std::chrono::seconds(16));
   CHECK(others()[0].severity == engine::Severity::kDegraded);
   CHECK(others()[1].severity == engine::Severity::kNote);
   CHECK(scene.engine().verify().ok());

@@ -5,11 +5,11 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <list>
-#include <thread>
 
 #include "base/ttrpc/envelope.hpp"
 #include "guest-agent/host/agent_url.hpp"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 
 using namespace ka;
@@ -59,14 +59,17 @@ constexpr guest::Patience kLittle{
 struct Scene {
   Scene(std::string words, bool hangs_up, guest::Patience patience = kLittle)
       : peer(io, temp.path() / "agent", std::move(words), hangs_up),
-        link(io, *guest::parse_address("unix://" + (temp.path() / "agent").string()),
+        link(io, clock, *guest::parse_address("unix://" + (temp.path() / "agent").string()),
              {[this](const std::string& program) { connected.push_back(program); },
               [this](const guest::News& one) { news.push_back(one); },
               [this](const std::string& reason) { lost.push_back(reason); }},
              patience) {}
 
+  void run_for(std::chrono::milliseconds time) { tests::run_for(io, clock, time); }
+
   tests::TempDir temp;
   boost::asio::io_context io;
+  tests::TestClock clock;
   std::vector<std::string> connected, lost;
   std::vector<guest::News> news;
   Peer peer;
@@ -82,14 +85,14 @@ std::string hello() {
 
 TEST_CASE("an agent that does not answer is given up within its time, and told once") {
   Scene scene({}, false);
-  scene.io.run_for(400ms);
+  scene.run_for(400ms);
   CHECK(scene.lost == std::vector<std::string>{"no response from the agent in time"});
   CHECK(scene.peer.connections >= 2);
 }
 
 TEST_CASE("an agent that hangs up is asked less and less often") {
   Scene scene({}, true);
-  scene.io.run_for(500ms);
+  scene.run_for(500ms);
   CHECK(scene.lost.size() == 1);
   CHECK(scene.peer.connections >= 3);
   CHECK(scene.peer.connections <= 10);
@@ -102,23 +105,23 @@ TEST_CASE("a storm of 1000 connections leaves nothing behind, and is one complai
   };
   const tests::TempDir temp;
   boost::asio::io_context io;
+  const tests::TestClock clock;
   Peer peer(io, temp.path() / "agent", {}, true);
   int complaints = 0;
-  const guest::Link link(io, *guest::parse_address("unix://" + (temp.path() / "agent").string()),
+  const guest::Link link(io, clock,
+                         *guest::parse_address("unix://" + (temp.path() / "agent").string()),
                          {{}, {}, [&complaints](const std::string&) { ++complaints; }},
                          {.first_pause = 0ms, .last_pause = 0ms});
-  io.run_for(20ms);
+  while (peer.connections < 10) io.run_one();
   const auto before = descriptors();
-  const auto until = std::chrono::steady_clock::now() + 60s;
-  while (peer.connections < 1000 && std::chrono::steady_clock::now() < until) io.run_for(20ms);
-  CHECK(peer.connections >= 1000);
+  while (peer.connections < 1000) io.run_one();
   CHECK(descriptors() <= before + 2);
   CHECK(complaints <= 2);  // a socket may say in two ways that it was closed
 }
 
 TEST_CASE("an agent that says hello and then rubbish is lost with a reason, and never believed") {
   Scene scene(hello() + std::string(40, 'x'), false);
-  scene.io.run_for(200ms);
+  scene.run_for(200ms);
   CHECK(scene.connected.empty());
   CHECK(scene.news.empty());
   REQUIRE_FALSE(scene.lost.empty());
@@ -127,7 +130,7 @@ TEST_CASE("an agent that says hello and then rubbish is lost with a reason, and 
 TEST_CASE("an agent that is there but leaves wishes unanswered is degraded, not waited for") {
   Scene scene(hello(), false);
   scene.link.wish({});
-  scene.io.run_for(150ms);
+  scene.run_for(150ms);
   REQUIRE_FALSE(scene.connected.empty());
   REQUIRE_FALSE(scene.lost.empty());
   CHECK(scene.lost[0] == "no response from the agent in time");
@@ -139,18 +142,18 @@ TEST_CASE("a daemon that could not run for a while does not listen to a connecti
   Scene scene(hello(), false, {.deadline = 50ms, .between_watches = 51ms});
   scene.link.wish({});
   while (scene.connected.empty()) scene.io.run_one();
-  std::this_thread::sleep_for(150ms);
-  scene.io.run_for(5ms);
+  scene.clock.advance(150ms);
+  tests::settle(scene.io);
   CHECK(scene.lost == std::vector<std::string>{"no response from the agent in time"});
 }
 
 TEST_CASE("a daemon that could not run for a while takes the answer that came meanwhile") {
   Scene scene({}, false, {.deadline = 500ms});
   while (scene.peer.connections == 0) scene.io.run_one();
-  scene.io.run_for(10ms);
+  tests::settle(scene.io);
   scene.peer.say(hello());
-  std::this_thread::sleep_for(700ms);
-  scene.io.run_for(5ms);
+  scene.clock.advance(700ms);
+  tests::settle(scene.io);
   CHECK(scene.connected == std::vector<std::string>{"agent"});
   CHECK(scene.lost.empty());
 }
@@ -187,23 +190,26 @@ TEST_CASE("an agent's address stands in the VMM's command line") {
 }
 
 TEST_CASE("Kata's shim says where its agent is, and ours is beside it") {
-  CHECK(guest::body_of("HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\nvsock://33:1024") ==
-        "vsock://33:1024");
-  CHECK(guest::body_of("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nf\r\nvsock://33:1024"
-                       "\r\n0\r\n\r\n") == "vsock://33:1024");
-  CHECK(guest::body_of("HTTP/1.1 404 Not Found\r\n\r\nvsock://33:1024").empty());
   CHECK(to_string(*guest::address_beside("vsock://33:1024")) == "vsock://33:1031");
   CHECK_FALSE(guest::address_beside("remote:///run/x"));
   CHECK(guest::management_sockets("../x", "/run").empty());
 
+  const auto [answer, expected] = GENERATE(table<std::string, std::string>(
+      {{"HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\nvsock://33:1024", "vsock://33:1024"},
+       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nf\r\nvsock://33:1024\r\n0\r\n\r\n",
+        "vsock://33:1024"},
+       {"HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\nvsock://33:1024\r\n", "vsock://33:1024"},
+       {"HTTP/1.1 404 Not Found\r\nContent-Length: 15\r\n\r\nvsock://33:1024", ""},
+       {"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nvsock://33:1024", ""}}));
+  CAPTURE(answer);
   boost::asio::io_context io;
   tests::TempDir temp;
   std::filesystem::create_directories(temp.path() / "run/kata/s1");
-  Peer shim(io, temp.path() / "run/kata/s1/shim-monitor.sock",
-            "HTTP/1.1 200 OK\r\n\r\nhvsock:///run/x.sock:1024", false);
+  Peer shim(io, temp.path() / "run/kata/s1/shim-monitor.sock", answer, false);
   std::string found;
-  guest::AgentUrl question(io, guest::management_sockets("s1", temp.path() / "run"),
+  tests::TestClock clock;
+  guest::AgentUrl question(io, clock, guest::management_sockets("s1", temp.path() / "run"),
                            [&found](const std::string& url) { found = url; });
-  io.run_for(1200ms);
-  CHECK(found == "hvsock:///run/x.sock:1024");
+  tests::run_for(io, clock, 1200ms);
+  CHECK(found == expected);
 }

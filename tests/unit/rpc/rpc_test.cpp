@@ -4,13 +4,13 @@
 #include <boost/asio/io_context.hpp>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "base/rpc/client.hpp"
 #include "base/rpc/server.hpp"
 #include "base/rpc/socket.hpp"
 #include "base/rpc/timer.hpp"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 
 using namespace ka;
@@ -221,18 +221,23 @@ TEST_CASE("a client and a server talk over sockets: a thousand calls at once, la
 
 TEST_CASE("timer: a wait calls back, once, and the last one that was asked for") {
   boost::asio::io_context io;
-  Timer timer(io);
+  tests::TestClock clock;
+  Timer timer(io, clock);
   std::string called;
   timer.in(1ms, [&] { called += 'a'; });
   timer.in(2ms, [&] { called += 'b'; });
-  io.run();
+  tests::run_for(io, clock, 1ms, 1ms);
+  CHECK(called.empty());
+  tests::run_for(io, clock, 5ms, 1ms);
   CHECK(called == "b");
 }
 
 TEST_CASE("timer: what ran out, and is called off before its turn comes, stays silent") {
   boost::asio::io_context io;
-  Timer first(io), cancelled(io), renewed(io);
-  std::optional<Timer> destroyed(io);
+  tests::TestClock clock;
+  Timer first(io, clock), cancelled(io, clock), renewed(io, clock);
+  std::optional<Timer> destroyed;
+  destroyed.emplace(io, clock);
   std::string called;
   first.in(0ms, [&] {
     cancelled.cancel();
@@ -242,7 +247,29 @@ TEST_CASE("timer: what ran out, and is called off before its turn comes, stays s
   cancelled.in(1ms, [&] { called += 'c'; });
   renewed.in(1ms, [&] { called += 'r'; });
   destroyed->in(1ms, [&] { called += 'd'; });
-  std::this_thread::sleep_for(5ms);  // all are due, and the loop finds them at once
-  io.run();
+  clock.advance(5ms);  // all are due, and the loop finds them at once
+  tests::settle(io);
+  CHECK(called.empty());
+  clock.advance(1ms);
+  tests::settle(io);
   CHECK(called == "n");
+}
+
+TEST_CASE("timer: what it calls may destroy it") {
+  boost::asio::io_context io;
+  const tests::TestClock clock;
+  auto timer = std::make_unique<Timer>(io, clock);
+  timer->in(0ms, [&] { timer.reset(); });
+  tests::settle(io);
+  CHECK(timer == nullptr);
+}
+
+TEST_CASE("timer: on the real clock it waits by itself") {
+  boost::asio::io_context io;
+  const base::Clock clock;
+  Timer timer(io, clock);
+  bool called = false;
+  timer.in(1ms, [&] { called = true; });
+  io.run();
+  CHECK(called);
 }

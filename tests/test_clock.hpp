@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A clock that stands still until a test puts it forward.
+#pragma once
+
+#include <set>
+
+#include "base/clock.hpp"
+
+namespace ka::tests {
+
+class TestClock final : public base::Clock {
+ public:
+  Time now() const override { return now_; }
+
+  /// Timers that are due then run with the loop's next turn.
+  void advance(Time::duration by) {
+    now_ += by;
+    for (Observer* observer : observers_) observer->clock_advanced();
+  }
+
+  void attach(Observer& observer) const override { observers_.insert(&observer); }
+  void detach(Observer& observer) const override { observers_.erase(&observer); }
+
+ private:
+  // Not the epoch: a time that was never set lies before it.
+  Time now_{std::chrono::hours(1)};
+  mutable std::set<Observer*> observers_;
+};
+
+}  // namespace ka::tests
