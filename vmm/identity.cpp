@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which process a number is at this moment, and whether that is a VMM.
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "base/files.hpp"
 #include "base/process.hpp"
+#include "vmm/procfs/known_vmms.hpp"
 #include "vmm/procfs/kvm_fds.hpp"
 #include "vmm/procfs/relatives.hpp"
 #include "vmm/procfs/thread_list.hpp"
@@ -16,15 +16,11 @@ namespace {
 
 using policy::ProcessId;
 
-// Programs that are nothing but a VMM; each by how its name begins. Dragonball has no program of
-// its own: it is told by its VM.
-constexpr std::array<std::string_view, 6> kPrograms = {
-    "qemu-system-", "qemu-kvm", "cloud-hypervisor", "firecracker", "openvmm", "stratovirt",
-};
-
 bool is_vmm_program(std::string_view name) {
-  return std::ranges::any_of(kPrograms,
-                             [name](std::string_view known) { return name.starts_with(known); });
+  return std::ranges::any_of(known_vmms(), [name](const KnownVmm& vmm) {
+    return std::ranges::any_of(vmm.programs,
+                               [name](std::string_view known) { return name.starts_with(known); });
+  });
 }
 
 std::filesystem::path pid_namespace(const Roots& roots, const std::string& process) {

@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/procfs/thread_names.hpp"
 
-#include <array>
 #include <charconv>
+
+#include "vmm/procfs/known_vmms.hpp"
 
 namespace ka::vmm {
 namespace {
 
 using policy::Role;
 
-struct Pattern {
-  std::string_view prefix;
-  std::string_view suffix;
-  Role role;
-  int limit;  ///< numbers are below it
-};
-
 // Thread ids go up to PID_MAX_LIMIT (include/linux/threads.h).
 constexpr int kPidMax = 4 * 1024 * 1024 + 1;
-
-// QEMU: accel/kvm/kvm-accel-ops.c, accel/tcg/tcg-accel-ops-mttcg.c; Cloud Hypervisor:
-// vmm/src/cpu.rs; Firecracker: vmm/src/vstate/vcpu.rs; Dragonball: src/vcpu/vcpu_impl.rs; OpenVMM
-// as Kata runs it: openvmm/inner_hypervisor.rs; the kernel: drivers/vhost/vhost.c.
-constexpr std::array kPatterns = {
-    Pattern{"CPU ", "/KVM", Role::kVcpu, policy::kMaxIds},
-    Pattern{"CPU ", "/TCG", Role::kVcpu, policy::kMaxIds},
-    Pattern{"vcpu", "", Role::kVcpu, policy::kMaxIds},
-    Pattern{"fc_vcpu ", "", Role::kVcpu, policy::kMaxIds},
-    Pattern{"db_vcpu", "", Role::kVcpu, policy::kMaxIds},
-    Pattern{"vp-", "", Role::kVcpu, policy::kMaxIds},
-    Pattern{"vhost-", "", Role::kVhost, kPidMax},
-};
+// drivers/vhost/vhost.c
+constexpr VcpuName kVhost{"vhost-"};
 
 /// A decimal without sign or leading zeros, below `limit`; -1 for anything else.
 int read_number(std::string_view text, int limit) {
@@ -42,33 +25,18 @@ int read_number(std::string_view text, int limit) {
   return whole && value < limit ? value : -1;
 }
 
-std::optional<NameMeaning> match(const Pattern& pattern, std::string_view comm) {
-  if (comm.size() <= pattern.prefix.size() + pattern.suffix.size()) return std::nullopt;
-  if (!comm.starts_with(pattern.prefix) || !comm.ends_with(pattern.suffix)) return std::nullopt;
-  comm.remove_prefix(pattern.prefix.size());
-  comm.remove_suffix(pattern.suffix.size());
-  const int number = read_number(comm, pattern.limit);
-  if (number < 0) return std::nullopt;
-  return NameMeaning{.role = pattern.role, .number = number, .iothread = {}};
+/// The number, below `limit`, in a name of this form; -1 for any other name.
+int number_in(const VcpuName& form, std::string_view comm, int limit) {
+  if (comm.size() <= form.prefix.size() + form.suffix.size()) return -1;
+  if (!comm.starts_with(form.prefix) || !comm.ends_with(form.suffix)) return -1;
+  comm.remove_prefix(form.prefix.size());
+  comm.remove_suffix(form.suffix.size());
+  return read_number(comm, limit);
 }
-
-/// Threads that serve the queues of a device: a prefix, a number, and where there is a second part
-/// that and another number.
-struct Queue {
-  std::string_view prefix;
-  std::string_view second;
-};
-
-// Cloud Hypervisor: virtio-devices/src/net.rs, block.rs, vmm/src/device_manager.rs, and the ids
-// that Kata's clh.go gives to disks that it plugs; Dragonball: the block device's threads.
-constexpr std::array kQueues = {
-    Queue{"_net", "_qp"},      Queue{"_disk", "_q"},        Queue{"_fs", ""},
-    Queue{"clh_drive_", "_q"}, Queue{"blk_iothread_q", ""},
-};
 
 bool is_number(std::string_view text) { return read_number(text, policy::kMaxIds) >= 0; }
 
-bool matches(const Queue& queue, std::string_view comm) {
+bool matches(const QueueName& queue, std::string_view comm) {
   if (!comm.starts_with(queue.prefix)) return false;
   comm.remove_prefix(queue.prefix.size());
   if (queue.second.empty()) return is_number(comm);
@@ -92,12 +60,16 @@ bool belongs_to_vm(std::string_view comm) {
 }
 
 std::optional<NameMeaning> read_thread_name(std::string_view comm) {
-  for (const Pattern& pattern : kPatterns) {
-    if (auto meaning = match(pattern, comm)) return meaning;
-  }
-  for (const Queue& queue : kQueues) {
-    if (!matches(queue, comm)) continue;
-    return iothread(comm.starts_with('_') ? comm.substr(1) : comm);
+  const int worked_for = number_in(kVhost, comm, kPidMax);
+  if (worked_for >= 0) return NameMeaning{Role::kVhost, worked_for, {}};
+  for (const KnownVmm& vmm : known_vmms()) {
+    for (const VcpuName& form : vmm.vcpus) {
+      const int index = number_in(form, comm, policy::kMaxIds);
+      if (index >= 0) return NameMeaning{Role::kVcpu, index, {}};
+    }
+    for (const QueueName& queue : vmm.queues) {
+      if (matches(queue, comm)) return iothread(comm.starts_with('_') ? comm.substr(1) : comm);
+    }
   }
   constexpr std::string_view kIothread = "IO ";
   if (!comm.starts_with(kIothread) || comm.size() == kIothread.size()) return std::nullopt;
