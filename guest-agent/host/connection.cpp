@@ -96,12 +96,12 @@ void Connection::expect(bool owed, std::uint64_t answered) {
 void Connection::be_late() {
   if (patience_.longest <= patience_.deadline) return end(kLate);
   deadline_timer_.in(patience_.longest - patience_.deadline, [this] { end(kLate); });
-  complain(kLate);
+  report_loss(kLate);
 }
 
 void Connection::welcome() {
   welcome_ = true;
-  told_.clear();
+  reported_.clear();
 }
 
 void Connection::end(const std::string& reason) {
@@ -109,12 +109,12 @@ void Connection::end(const std::string& reason) {
   if (welcome_ && lasted > patience_.last_pause) backoff_.reset();
   close();
   pause_timer_.in(backoff_.next(), [this] { connect(); });
-  complain(reason);
+  report_loss(reason);
 }
 
 void Connection::give_up(const std::string& reason) {
   close();
-  complain(reason);
+  report_loss(reason);
 }
 
 void Connection::close() {
@@ -129,8 +129,8 @@ void Connection::close() {
   events_.ended();
 }
 
-void Connection::complain(const std::string& reason) {
-  if (std::exchange(told_, reason) != reason && events_.lost) events_.lost(reason);
+void Connection::report_loss(const std::string& reason) {
+  if (std::exchange(reported_, reason) != reason && events_.lost) events_.lost(reason);
 }
 
 }  // namespace ka::guest

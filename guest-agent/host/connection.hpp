@@ -78,7 +78,7 @@ class Connection {
   void begin(base::Fd connected);
   void be_late();
   void close();
-  void complain(const std::string& reason);
+  void report_loss(const std::string& reason);
 
   boost::asio::io_context& io_;
   const base::Clock& clock_;
@@ -94,7 +94,7 @@ class Connection {
   bool welcome_ = false;
   bool owed_ = false;
   std::uint64_t answered_ = 0;
-  std::string told_;  ///< the last complaint
+  std::string reported_;  ///< the last reason
   std::unique_ptr<rpc::Socket> socket_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

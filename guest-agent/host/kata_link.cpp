@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 /// Until it is asked again for a container that it did not have yet, or for CPUs that were not
 /// online yet; doubled each time.
-constexpr std::chrono::milliseconds kFirstLook = 250ms;
+constexpr std::chrono::milliseconds kFirstPoll = 250ms;
 constexpr int kFirstWrongCpu = 8;
 
 }  // namespace
@@ -22,7 +22,7 @@ KataLink::KataLink(boost::asio::io_context& io, const base::Clock& clock, Addres
                    bool host_has_systemd, Events events, Patience patience)
     : host_has_systemd_(host_has_systemd),
       events_(std::move(events)),
-      looks_(kFirstLook, patience.last_pause),
+      polls_(kFirstPoll, patience.last_pause),
       connection_(io, clock, std::move(address),
                   {.begun = [this] { begin(); },
                    .bytes = [this](std::string_view bytes) { receive(bytes); },
@@ -48,29 +48,29 @@ void KataLink::receive(std::string_view bytes) {
   const bool good = session_->receive(bytes, answers, out);
   if (good) connection_.send(std::move(out));
   const std::weak_ptr<bool> alive = alive_;
-  take(answers);
-  if (!alive.expired() && was_asked && session_ && !session_->is_asked_online()) take_count();
+  record(answers);
+  if (!alive.expired() && was_asked && session_ && !session_->is_asked_online()) record_count();
   if (alive.expired()) return;
   if (!good) return end();
   follow_deadline();
 }
 
 /// Whoever is told may end this link. One that refuses to count is not asked again.
-void KataLink::take_count() {
+void KataLink::record_count() {
   if (session_->most_online() == 0) wanted_online_ = 0;
-  if (session_->most_online() < wanted_online_) look_again();
+  if (session_->most_online() < wanted_online_) poll_later();
   if (events_.counted) events_.counted();
 }
 
-void KataLink::look_again() {
-  connection_.later(looks_.next(), [this] {
+void KataLink::poll_later() {
+  connection_.later(polls_.next(), [this] {
     send_wanted();
     if (session_->most_online() < wanted_online_) count_online(wanted_online_);
   });
 }
 
 void KataLink::count_online(int wanted) {
-  if (wanted != wanted_online_) looks_.reset();
+  if (wanted != wanted_online_) polls_.reset();
   wanted_online_ = wanted;
   if (!session_ || !session_->ready() || session_->is_asked_online()) return;
   std::string out;
@@ -80,13 +80,13 @@ void KataLink::count_online(int wanted) {
 }
 
 /// Whoever is told may end this link.
-void KataLink::take(const std::vector<KataAnswer>& answers) {
+void KataLink::record(const std::vector<KataAnswer>& answers) {
   bool absent = false;
   for (const KataAnswer& answer : answers) {
     done_[answer.container] = {answer.cpus, answer.problem};
     absent |= answer.problem == policy::GuestProblem::kNotFound;
   }
-  if (absent) look_again();
+  if (absent) poll_later();
   const std::weak_ptr<bool> alive = alive_;
   if (session_->ready() && !std::exchange(told_connected_, true)) {
     connection_.welcome();
@@ -102,7 +102,7 @@ void KataLink::place(const Sets& wanted, bool again) {
   wanted_ = wanted;
   if (again) done_.clear();
   std::erase_if(done_, [this](const auto& done) { return !wanted_.contains(done.first); });
-  if (other) looks_.reset();
+  if (other) polls_.reset();
   if (other || again) send_wanted();
 }
 

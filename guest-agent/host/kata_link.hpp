@@ -73,10 +73,10 @@ class KataLink {
 
   void begin();
   void receive(std::string_view bytes);
-  void take(const std::vector<KataAnswer>& answers);
+  void record(const std::vector<KataAnswer>& answers);
   void send_wanted();
-  void take_count();
-  void look_again();
+  void record_count();
+  void poll_later();
   bool is_refused(const policy::GuestCpuSet& cpus) const;
   void follow_deadline();
   void lose(const std::string& reason);
@@ -84,7 +84,7 @@ class KataLink {
 
   bool host_has_systemd_;
   Events events_;
-  base::Backoff looks_;
+  base::Backoff polls_;
   bool told_connected_ = false;
   int wanted_online_ = 0;  ///< 0: it is not asked
   Sets wanted_;

@@ -85,14 +85,14 @@ bool KataSession::receive(std::string_view bytes, std::vector<KataAnswer>& answe
   if (!open_ && !open(bytes, out)) return failure_.empty();
   decoder_.feed(bytes);
   while (const auto frame = decoder_.next()) {
-    if (!take(*frame, answers, out)) return false;
+    if (!handle(*frame, answers, out)) return false;
   }
   return true;
 }
 
 /// True once ttrpc begins.
 bool KataSession::open(std::string_view& bytes, std::string& out) {
-  if (!opener_.take(bytes)) {
+  if (!opener_.consume(bytes)) {
     return opener_.failure().empty() ? false : fail(std::string(opener_.failure()));
   }
   ask_details(out);
@@ -136,7 +136,7 @@ void KataSession::send_next(std::string& out) {
 }
 
 /// A call is answered once, and the next one is sent.
-bool KataSession::take(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers,
+bool KataSession::handle(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers,
                        std::string& out) {
   if (frame.header.type != ttrpc::kResponse) return fail("kata-agent sent a malformed response");
   if (frame.skipped()) return fail("kata-agent's response exceeds the limit");
@@ -147,27 +147,27 @@ bool KataSession::take(const ttrpc::Frame& frame, std::vector<KataAnswer>& answe
   if (!answer) return fail("cannot parse kata-agent's response");
   stream_ = 0;
   ++answered_;
-  if (!take_answer(*answer, answers)) return false;
+  if (!handle_answer(*answer, answers)) return false;
   send_next(out);
   return true;
 }
 
-bool KataSession::take_answer(const ttrpc::Answer& answer, std::vector<KataAnswer>& answers) {
+bool KataSession::handle_answer(const ttrpc::Answer& answer, std::vector<KataAnswer>& answers) {
   switch (call_) {
     case Call::kDetails:
       // One that does not tell who it is may still do what it is asked.
-      if (answer.code == Code::kOk && !take_details(answer.payload)) return false;
+      if (answer.code == Code::kOk && !handle_details(answer.payload)) return false;
       ready_ = true;
       return true;
     case Call::kUpdate:
-      return take_update(answer.code, answers);
+      return handle_update(answer.code, answers);
     case Call::kMetrics:
-      return take_metrics(answer);
+      return handle_metrics(answer);
   }
   return true;
 }
 
-bool KataSession::take_update(Code code, std::vector<KataAnswer>& answers) {
+bool KataSession::handle_update(Code code, std::vector<KataAnswer>& answers) {
   if (code == Code::kPermissionDenied) {
     forbidden_ = true;
     return fail("kata-agent's policy forbids UpdateContainer");
@@ -180,7 +180,7 @@ bool KataSession::take_update(Code code, std::vector<KataAnswer>& answers) {
 }
 
 /// Metrics{metrics 1}. One that refuses has said nothing.
-bool KataSession::take_metrics(const ttrpc::Answer& answer) {
+bool KataSession::handle_metrics(const ttrpc::Answer& answer) {
   ask_online_ = false;
   if (answer.code != Code::kOk) return true;
   Reader response(answer.payload);
@@ -193,7 +193,7 @@ bool KataSession::take_metrics(const ttrpc::Answer& answer) {
 }
 
 /// GuestDetailsResponse{agent_details 2}, AgentDetails{version 1, init_daemon 2}.
-bool KataSession::take_details(std::string_view payload) {
+bool KataSession::handle_details(std::string_view payload) {
   Reader response(payload);
   while (const auto field = response.next()) {
     if (field->number != 2 || !field->is_bytes) continue;

@@ -65,13 +65,13 @@ class KataSession {
   bool fail(std::string reason);
   void ask_details(std::string& out);
   bool open(std::string_view& bytes, std::string& out);
-  bool take(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers, std::string& out);
-  bool take_details(std::string_view payload);
+  bool handle(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers, std::string& out);
+  bool handle_details(std::string_view payload);
   void send(std::string_view method, std::string_view payload, std::string& out);
   void send_next(std::string& out);
-  bool take_answer(const ttrpc::Answer& answer, std::vector<KataAnswer>& answers);
-  bool take_update(ttrpc::Code code, std::vector<KataAnswer>& answers);
-  bool take_metrics(const ttrpc::Answer& answer);
+  bool handle_answer(const ttrpc::Answer& answer, std::vector<KataAnswer>& answers);
+  bool handle_update(ttrpc::Code code, std::vector<KataAnswer>& answers);
+  bool handle_metrics(const ttrpc::Answer& answer);
 
   enum class Call { kDetails, kUpdate, kMetrics };
 

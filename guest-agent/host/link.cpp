@@ -44,11 +44,11 @@ void Link::receive(std::string_view bytes) {
   if (!good) return connection_.end(std::string(session_->failure()));
   connection_.send(std::move(out));
   follow_deadline();
-  tell(news);
+  notify(news);
 }
 
 /// Whoever is told may end this link.
-void Link::tell(const std::vector<News>& news) {
+void Link::notify(const std::vector<News>& news) {
   const std::weak_ptr<bool> alive = alive_;
   if (session_->ready() && !std::exchange(told_connected_, true)) {
     connection_.welcome();

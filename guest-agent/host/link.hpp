@@ -40,7 +40,7 @@ class Link {
  private:
   void begin();
   void receive(std::string_view bytes);
-  void tell(const std::vector<News>& news);
+  void notify(const std::vector<News>& news);
   void follow_deadline();
   void watch_soon();
 

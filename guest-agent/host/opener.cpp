@@ -17,7 +17,7 @@ std::string Opener::first() const {
   return {};
 }
 
-bool Opener::take(std::string_view& bytes) {
+bool Opener::consume(std::string_view& bytes) {
   if (opening_ == Opening::kNone) return true;
   if (opening_ == Opening::kConnect) return read_connected(bytes);
   const auto behind = scanner_.find(bytes);

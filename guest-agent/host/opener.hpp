@@ -27,7 +27,7 @@ class Opener {
   std::string first() const;
 
   /// Takes what came before ttrpc off `bytes`. True once it begins: what is left belongs to it.
-  bool take(std::string_view& bytes);
+  bool consume(std::string_view& bytes);
 
   /// Why it never will, in words of ours; empty while it may.
   std::string_view failure() const { return failure_; }

@@ -58,14 +58,14 @@ bool Session::receive(std::string_view bytes, std::vector<News>& news, std::stri
   if (stage_ == Stage::kOpening && !open(bytes, out)) return stage_ != Stage::kFailed;
   decoder_.feed(bytes);
   while (const auto frame = decoder_.next()) {
-    if (!take(*frame, news, out)) return false;
+    if (!handle(*frame, news, out)) return false;
   }
   return true;
 }
 
 /// True once ttrpc begins, with `bytes` what belongs to it.
 bool Session::open(std::string_view& bytes, std::string& out) {
-  if (!opener_.take(bytes)) {
+  if (!opener_.consume(bytes)) {
     return opener_.failure().empty() ? false : fail(std::string(opener_.failure()));
   }
   hello(out);
@@ -100,7 +100,7 @@ void Session::watch(std::string& out) {
   watch_ = send("Watch", encode_watch(generation_), out);
 }
 
-bool Session::take(const ttrpc::Frame& frame, std::vector<News>& news, std::string& out) {
+bool Session::handle(const ttrpc::Frame& frame, std::vector<News>& news, std::string& out) {
   if (frame.header.type != ttrpc::kResponse) return fail("the agent sent a malformed response");
   if (frame.skipped()) return fail("the agent's response exceeds the limit");
   const std::uint32_t stream = frame.header.stream;
@@ -112,16 +112,16 @@ bool Session::take(const ttrpc::Frame& frame, std::vector<News>& news, std::stri
     return fail("the agent refused a call: code " +
                 std::to_string(static_cast<std::int32_t>(answer->code)));
   }
-  if (stream == hello_) return take_hello(answer->payload, out);
+  if (stream == hello_) return handle_hello(answer->payload, out);
   const bool applied = stream == apply_;
   (applied ? apply_ : watch_) = 0;
   if (applied) ++answered_;
-  if (!take_report(answer->payload, applied, news)) return false;
+  if (!handle_report(answer->payload, applied, news)) return false;
   send_wishes(out);
   return true;
 }
 
-bool Session::take_hello(std::string_view payload, std::string& out) {
+bool Session::handle_hello(std::string_view payload, std::string& out) {
   hello_ = 0;
   ++answered_;
   const auto theirs = decode_hello(payload);
@@ -136,7 +136,7 @@ bool Session::take_hello(std::string_view payload, std::string& out) {
   return true;
 }
 
-bool Session::take_report(std::string_view payload, bool applied, std::vector<News>& news) {
+bool Session::handle_report(std::string_view payload, bool applied, std::vector<News>& news) {
   auto report = decode_report(payload);
   if (!report) return fail("cannot parse the agent's report");
   if (auto wrong = check(*report); !wrong.empty()) return fail(std::move(wrong));

@@ -58,9 +58,9 @@ class Session {
   bool fail(std::string reason);
   void hello(std::string& out);
   bool open(std::string_view& bytes, std::string& out);
-  bool take(const ttrpc::Frame& frame, std::vector<News>& news, std::string& out);
-  bool take_hello(std::string_view payload, std::string& out);
-  bool take_report(std::string_view payload, bool applied, std::vector<News>& news);
+  bool handle(const ttrpc::Frame& frame, std::vector<News>& news, std::string& out);
+  bool handle_hello(std::string_view payload, std::string& out);
+  bool handle_report(std::string_view payload, bool applied, std::vector<News>& news);
   std::string check(const policy::GuestReport& report) const;
   std::uint32_t send(std::string_view method, std::string_view payload, std::string& out);
   void send_wishes(std::string& out);

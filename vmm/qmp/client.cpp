@@ -99,7 +99,7 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
   asio::awaitable<base::Result<vmm::MonitorFacts>> ask_facts();
 
   void begin_greeting_deadline();
-  void hear(News&& news);
+  void handle(News&& news);
   void give_up(std::string reason);
   void close();
   void report(const base::Error& error) const;
@@ -223,7 +223,7 @@ asio::awaitable<base::Error> Client::Connection::receive() {
     auto received = session_->feed(std::string_view(chunk.data(), size));
     if (!received) co_return std::move(received.error());
     for (News& news : received->news) {
-      if (session_) hear(std::move(news));
+      if (session_) handle(std::move(news));
     }
     if (!received->to_send.empty()) {
       const auto [failed, sent] =
@@ -238,7 +238,7 @@ asio::awaitable<base::Error> Client::Connection::receive() {
   co_return closed_error();
 }
 
-void Client::Connection::hear(News&& news) {
+void Client::Connection::handle(News&& news) {
   if (auto* answer = std::get_if<Answer>(&news)) {
     const auto entry = pending_.find(answer->id);
     if (entry == pending_.end()) return;

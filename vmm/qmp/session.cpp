@@ -19,26 +19,26 @@ base::Result<Session::Received> Session::feed(std::string_view bytes) {
   if (!messages) return unexpected(std::move(messages.error()));
   Received received;
   for (Message& message : *messages) {
-    if (auto taken = take(std::move(message), received); !taken) {
-      return unexpected(std::move(taken.error()));
+    if (auto handled = handle(std::move(message), received); !handled) {
+      return unexpected(std::move(handled.error()));
     }
   }
   return received;
 }
 
-base::Result<void> Session::take(Message&& message, Received& received) {
+base::Result<void> Session::handle(Message&& message, Received& received) {
   if (const auto* greeting = std::get_if<Greeting>(&message)) {
-    return take_greeting(*greeting, received);
+    return handle_greeting(*greeting, received);
   }
   if (state_ == State::kGreeting) return out_of_step("no greeting");
   if (auto* answer = std::get_if<Answer>(&message)) {
-    return take_answer(std::move(*answer), received);
+    return handle_answer(std::move(*answer), received);
   }
   received.news.emplace_back(std::get<Event>(std::move(message)));
   return {};
 }
 
-base::Result<void> Session::take_greeting(const Greeting& greeting, Received& received) {
+base::Result<void> Session::handle_greeting(const Greeting& greeting, Received& received) {
   if (state_ != State::kGreeting) return out_of_step("a second greeting");
   version_ = greeting.version;
   state_ = State::kNegotiating;
@@ -46,7 +46,7 @@ base::Result<void> Session::take_greeting(const Greeting& greeting, Received& re
   return {};
 }
 
-base::Result<void> Session::take_answer(Answer&& answer, Received& received) {
+base::Result<void> Session::handle_answer(Answer&& answer, Received& received) {
   if (state_ == State::kNegotiating) {
     if (answer.id != kNegotiation) return out_of_step("a response before the negotiation");
     if (!answer.result) return unexpected(std::move(answer.result.error()));

@@ -44,9 +44,9 @@ class Session {
  private:
   enum class State { kGreeting, kNegotiating, kReady };
 
-  base::Result<void> take(Message&& message, Received& received);
-  base::Result<void> take_greeting(const Greeting& greeting, Received& received);
-  base::Result<void> take_answer(Answer&& answer, Received& received);
+  base::Result<void> handle(Message&& message, Received& received);
+  base::Result<void> handle_greeting(const Greeting& greeting, Received& received);
+  base::Result<void> handle_answer(Answer&& answer, Received& received);
 
   State state_ = State::kGreeting;
   Reader reader_;
