@@ -41,8 +41,8 @@ void Board::set_guest(const std::string& sandbox, GuestView view) {
   if (before.told != now.told || before.plugged != now.plugged)
     notify(Kind::kGuestTold, sandbox, {});
   notify(Kind::kGuestChanged, sandbox, {});
-  const bool is_found = before.address.empty() && !now.address.empty();
-  if (before.connected == now.connected && !is_found) return;
+  // One whose agent has not answered yet is not down: each VM that boots is like that.
+  if (before.connected == now.connected) return;
   notify(now.connected ? Kind::kGuestUp : Kind::kGuestDown, sandbox, now.address + ": " + now.text,
          now.connected ? "" : now.text);
 }

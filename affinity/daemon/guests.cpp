@@ -251,8 +251,11 @@ void Guests::ours_lost(const std::string& sandbox, const std::string& reason) {
   Guest& guest = guests_.at(sandbox);
   if (guest.state != State::kOurs) return;  // kata-agent serves, this one is only tried
   const bool was_there = record_lost(sandbox, guest, reason);
-  if (was_there)
+  if (was_there) {
     log_.warning("lost connection to guest agent", {{"sandbox", sandbox}, {"reason", reason}});
+  } else if (guest.through == GuestAgent::kOurs) {
+    log_.warning("guest agent does not answer", {{"sandbox", sandbox}, {"reason", reason}});
+  }
   if (!was_there && guest.through == GuestAgent::kAuto) fall_back(sandbox, guest);
   release_starts(sandbox);
 }
