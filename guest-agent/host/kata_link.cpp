@@ -35,6 +35,7 @@ KataLink::~KataLink() = default;
 /// A guest that was connected before may have been started anew: all is told again.
 void KataLink::begin() {
   told_connected_ = false;
+  refuses_to_count_ = false;
   done_.clear();
   session_.emplace(opening_of(address()), address().port);
   connection_.send(session_->start());
@@ -55,24 +56,33 @@ void KataLink::receive(std::string_view bytes) {
   follow_deadline();
 }
 
-/// Whoever is told may end this link. One that refuses to count is not asked again.
+/// Whoever is told may end this link. One that refuses to count is not asked again for as many.
 void KataLink::record_count() {
-  if (session_->most_online() == 0) wanted_online_ = 0;
-  if (session_->most_online() < wanted_online_) poll_later();
+  refuses_to_count_ = session_->most_online() == 0;
+  if (is_counting()) poll_later();
   if (events_.counted) events_.counted();
+}
+
+bool KataLink::is_counting() const {
+  return !refuses_to_count_ && session_ && session_->most_online() < wanted_online_;
 }
 
 void KataLink::poll_later() {
   connection_.later(polls_.next(), [this] {
     send_wanted();
-    if (session_->most_online() < wanted_online_) count_online(wanted_online_);
+    ask_count();
   });
 }
 
 void KataLink::count_online(int wanted) {
-  if (wanted != wanted_online_) polls_.reset();
-  wanted_online_ = wanted;
-  if (!session_ || !session_->ready() || session_->is_asked_online()) return;
+  if (std::exchange(wanted_online_, wanted) == wanted) return;
+  refuses_to_count_ = false;
+  polls_.reset();
+  ask_count();
+}
+
+void KataLink::ask_count() {
+  if (!is_counting() || !session_->ready() || session_->is_asked_online()) return;
   std::string out;
   session_->ask_online(out);
   connection_.send(std::move(out));
@@ -92,6 +102,7 @@ void KataLink::record(const std::vector<KataAnswer>& answers) {
     connection_.welcome();
     // What is only late is on its way.
     if (session_->answered() == 1) send_wanted();
+    ask_count();
     if (events_.connected) events_.connected(session_->version());
   }
   if (!alive.expired() && !answers.empty() && events_.told) events_.told();

@@ -54,7 +54,7 @@ class KataLink {
   /// anew.
   void place(const Sets& wanted, bool again);
 
-  /// Asks how many CPUs the guest has online, until it has this many.
+  /// Asks how many CPUs the guest has online, with pauses that grow, until it has this many.
   void count_online(int wanted);
   /// The most that it ever counted; 0: it did not.
   int most_online() const { return session_ ? session_->most_online() : 0; }
@@ -76,6 +76,8 @@ class KataLink {
   void record(const std::vector<KataAnswer>& answers);
   void send_wanted();
   void record_count();
+  bool is_counting() const;
+  void ask_count();
   void poll_later();
   bool is_refused(const policy::GuestCpuSet& cpus) const;
   void follow_deadline();
@@ -87,6 +89,7 @@ class KataLink {
   base::Backoff polls_;
   bool told_connected_ = false;
   int wanted_online_ = 0;  ///< 0: it is not asked
+  bool refuses_to_count_ = false;
   Sets wanted_;
   std::map<std::string, Told> done_;
   std::optional<KataSession> session_;
