@@ -284,7 +284,8 @@ void Guests::warn_of_numbers(const std::string& sandbox) {
   const std::string& kernel = guests_.at(sandbox).kernel;
   if (std::exchange(kinds_[kernel].numbers_uncertain, true)) return;
   log_.warning(
-      "containers are not placed inside guests with this kernel: vCPUs were hotplugged, and neither "
+      "containers are not placed inside guests with this kernel: vCPUs were hotplugged, and "
+      "neither "
       "the kernel's version nor the order of hotplug determines their numbers",
       {{"sandbox", sandbox}, {"kernel", kernel}});
 }

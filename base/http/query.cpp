@@ -13,7 +13,8 @@ Query::Query(boost::asio::io_context& io, const base::Clock& clock, base::Fd con
   socket_.emplace(io, std::move(connected),
                   rpc::Socket::Events{[this](std::string_view bytes) { receive(bytes); },
                                       [this](const std::string&) { close(); }});
-  deadline_.in(deadline, [this] { end(base::fail(ErrorCode::kUnavailable, "no response in time")); });
+  deadline_.in(deadline,
+               [this] { end(base::fail(ErrorCode::kUnavailable, "no response in time")); });
   socket_->send(format_request(request));
 }
 

@@ -137,7 +137,7 @@ void KataSession::send_next(std::string& out) {
 
 /// A call is answered once, and the next one is sent.
 bool KataSession::handle(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers,
-                       std::string& out) {
+                         std::string& out) {
   if (frame.header.type != ttrpc::kResponse) return fail("kata-agent sent a malformed response");
   if (frame.skipped()) return fail("kata-agent's response exceeds the limit");
   if (stream_ == 0 || frame.header.stream != stream_) {

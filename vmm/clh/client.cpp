@@ -44,15 +44,19 @@ Client::Client(boost::asio::io_context& io, const base::Clock& clock, vmm::Monit
   refresh();
 }
 
+/// The pause after a failure is not cut short.
 void Client::refresh() {
-  wanted_ = true;
-  if (!query_) next_.in({}, [this] { ask(); });
+  if (!std::exchange(wanted_, true) && !query_) ask_in({});
+}
+
+void Client::ask_in(std::chrono::milliseconds pause) {
+  next_.in(pause, [this] { ask(); });
 }
 
 void Client::ask() {
   wanted_ = false;
   auto connected = base::connect_unix(options_.socket, SOCK_NONBLOCK);
-  if (!connected) return fail(std::move(connected.error()));
+  if (!connected) return fail(connected.error());
   query_.emplace(io_, clock_, std::move(*connected), http::Request{"GET", std::string(kVmInfo), {}},
                  options_.deadline,
                  [this](const base::Result<http::Response>& response) { record(response); });
@@ -62,16 +66,20 @@ void Client::ask() {
 void Client::record(const base::Result<http::Response>& response) {
   auto facts = read(response);
   query_.reset();
-  if (!facts) return fail(std::move(facts.error()));
+  if (!facts) {
+    base::Error& error = facts.error();
+    error.message = options_.socket.string() + ": its API: " + error.message;
+    return fail(error);
+  }
   backoff_.reset();
-  if (wanted_) refresh();
+  if (wanted_) ask_in({});
   const auto told = handlers_.facts;
   if (told) told(std::move(*facts));
 }
 
-void Client::fail(base::Error error) {
-  next_.in(backoff_.next(), [this] { ask(); });
-  error.message = options_.socket.string() + ": its API: " + error.message;
+void Client::fail(const base::Error& error) {
+  wanted_ = true;
+  ask_in(backoff_.next());
   const auto failed = handlers_.failed;
   if (failed) failed(error);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -33,9 +34,10 @@ class Client final : public vmm::Monitor {
   void refresh() override;
 
  private:
+  void ask_in(std::chrono::milliseconds pause);
   void ask();
   void record(const base::Result<http::Response>& response);
-  void fail(base::Error error);
+  void fail(const base::Error& error);
 
   boost::asio::io_context& io_;
   const base::Clock& clock_;
@@ -44,7 +46,7 @@ class Client final : public vmm::Monitor {
   base::Backoff backoff_;
   rpc::Timer next_;                   ///< when it asks again
   std::optional<http::Query> query_;  ///< while an answer is awaited
-  bool wanted_ = false;               ///< asked for while an answer is awaited
+  bool wanted_ = false;               ///< it asks again when it may
 };
 
 }  // namespace ka::clh

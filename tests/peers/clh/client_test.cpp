@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/fake_node.hpp"
 #include "tests/peers/clh/scripted_api.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 #include "vmm/clh/api_socket.hpp"
 #include "vmm/threads.hpp"
@@ -98,6 +99,23 @@ TEST_CASE("where nobody listens it is tried again, ever more rarely, until the e
   bench.client.reset();
   bench.io.run_for(50ms);
   CHECK(bench.failures.size() == 3);
+}
+
+TEST_CASE("who asks for more while it fails does not cut its pauses short") {
+  const tests::TempDir dir;
+  boost::asio::io_context io;
+  tests::TestClock clock;
+  int failures = 0;
+  const auto client =
+      *clh::Client::start(io, clock, {.socket = dir.path() / "nothing"},
+                          {.facts = {}, .failed = [&](const base::Error&) { ++failures; }});
+  tests::settle(io);
+  client->refresh();
+  tests::settle(io);
+  CHECK(failures == 1);
+  clock.advance(100ms);
+  tests::settle(io);
+  CHECK(failures == 2);
 }
 
 TEST_CASE("a handler may destroy the client") {
