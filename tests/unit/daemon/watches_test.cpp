@@ -189,9 +189,9 @@ TEST_CASE("a socket that must not be used is refused once") {
   scene.add(katas.string());
   scene.notify(board::NotificationKind::kSeen);
   CHECK(qmp.connections == 0);
-  const auto first = scene.log_lines.find("monitor is not used");
+  const auto first = scene.log_lines.find("VMM monitor not used");
   REQUIRE(first != std::string::npos);
-  CHECK(scene.log_lines.find("monitor is not used", first + 1) == std::string::npos);
+  CHECK(scene.log_lines.find("VMM monitor not used", first + 1) == std::string::npos);
 }
 
 TEST_CASE("a monitor is asked again when the number of its VMM's threads has changed") {

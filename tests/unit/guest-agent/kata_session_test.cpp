@@ -115,13 +115,13 @@ TEST_CASE("whatever a guest says in kata-agent's place ends its own connection o
   CHECK(after_start(answer(7, "")).find("unsolicited response") != std::string::npos);
   CHECK(after_start(answer(1, "") + answer(1, "")).find("unsolicited response") !=
         std::string::npos);
-  CHECK(after_start(ttrpc::encode(1, ttrpc::kRequest, 0, "")).find("no answer") !=
+  CHECK(after_start(ttrpc::encode(1, ttrpc::kRequest, 0, "")).find("malformed response") !=
         std::string::npos);
   CHECK(after_start(answer(1,
                            "\x12\x05"
                            "abc"))
-            .find("cannot be read") != std::string::npos);
-  CHECK(after_start(std::string("\xff\xff\xff\xff\0\0\0\1\2\0", 10)).find("more than") !=
+            .find("cannot parse") != std::string::npos);
+  CHECK(after_start(std::string("\xff\xff\xff\xff\0\0\0\1\2\0", 10)).find("exceeds the limit") !=
         std::string::npos);
   CHECK(after_start(answer(1, "").substr(0, 5)).empty());  // the rest may come
 }
