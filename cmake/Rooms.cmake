@@ -41,10 +41,11 @@ set(KA_EDGES_documents base json messages policy_facts policy_plan policy_ledger
 set(KA_EDGES_config base log policy_facts policy_plan documents messages vmm_address)
 set(KA_EDGES_state base json log policy_facts policy_plan policy_ledger documents)
 set(KA_EDGES_board base policy_facts policy_plan policy_ledger)
-set(KA_EDGES_engine base board log messages policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_procfs state)
+set(KA_EDGES_registry base board log messages policy_facts policy_ledger policy_plan state)
+set(KA_EDGES_line base board messages policy_facts policy_plan policy_ledger host registry state vmm_facts vmm vmm_procfs)
 set(KA_EDGES_http base rpc)
-set(KA_EDGES_api base board json version policy_plan policy_ledger engine documents messages http vmm_address guest_address)
-set(KA_EDGES_daemon base version log policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_monitors config state board engine api http
+set(KA_EDGES_api base board json version policy_plan policy_ledger line registry documents messages http vmm_address guest_address)
+set(KA_EDGES_daemon base version log policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_monitors config state board registry line api http
   rpc source nri kubelet kata libvirt_source guest_protocol guest_address guest_host)
 set(KA_EDGES_cli_terminal base json)
 set(KA_EDGES_cli_command_line cli_terminal version policy_facts policy_allocate)

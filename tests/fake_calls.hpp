@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/engine/affinity_calls.hpp"
+#include "affinity/line/affinity_calls.hpp"
 
 namespace ka::tests {
 
-class FakeCalls final : public engine::AffinityCalls {
+class FakeCalls final : public line::AffinityCalls {
  public:
   using CpuSet = policy::CpuSet;
 

@@ -10,7 +10,7 @@
 #include "affinity/board/board.hpp"
 #include "affinity/documents/memory.hpp"
 #include "affinity/documents/plan.hpp"
-#include "affinity/engine/engine.hpp"
+#include "affinity/line/node.hpp"
 #include "affinity/messages/isolation.hpp"
 #include "affinity/messages/memory.hpp"
 #include "policy/plan/overrides.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 namespace json = boost::json;
 
-json::object thread_to_json(const engine::ThreadView& thread, bool drifted, bool by_hand) {
+json::object thread_to_json(const line::ThreadView& thread, bool drifted, bool by_hand) {
   const policy::ThreadFacts& facts = thread.facts;
   json::object object{{"tid", facts.key.tid},
                       {"pid", facts.key.pid},
@@ -70,14 +70,14 @@ json::object container_to_json(const policy::ledger::ContainerRecord& record,
 }
 
 /// What is known of an exclusive container's isolation; null for every other one.
-const policy::plan::ContainerIsolation* find_isolation(const engine::SandboxView& view,
+const policy::plan::ContainerIsolation* find_isolation(const line::SandboxView& view,
                                                        const std::string& container) {
   const auto found =
       std::ranges::find(view.isolation, container, &policy::plan::ContainerIsolation::container);
   return found == view.isolation.end() ? nullptr : &*found;
 }
 
-void add_isolation(json::object& container, const engine::SandboxView& view,
+void add_isolation(json::object& container, const line::SandboxView& view,
                    const policy::plan::ContainerIsolation* isolation) {
   container["isolated"] = isolation == nullptr ? json::value() : isolation->isolated();
   json::array obstacles;
@@ -114,7 +114,7 @@ json::object guest_container(const policy::GuestContainerState& state) {
 }
 
 /// What the guest tells of a container; null where it tells nothing.
-json::value guest_of(const engine::SandboxView& view, const std::string& container) {
+json::value guest_of(const line::SandboxView& view, const std::string& container) {
   if (view.guest == nullptr || !view.guest->report) return nullptr;
   for (const auto& state : view.guest->report->containers) {
     if (state.id == container) return guest_container(state);
@@ -123,7 +123,7 @@ json::value guest_of(const engine::SandboxView& view, const std::string& contain
 }
 
 /// What was written into the guest for a container and not taken back, and why it is not confirmed.
-void add_guest_state(json::object& object, const engine::SandboxView& view,
+void add_guest_state(json::object& object, const line::SandboxView& view,
                      const std::string& container) {
   if (view.guest == nullptr) return;
   const auto doubt = view.guest->doubts.find(container);
@@ -138,7 +138,7 @@ void add_guest_state(json::object& object, const engine::SandboxView& view,
 }
 
 /// The guest's number of a vCPU; absent where it is not online there, or nobody told.
-std::optional<int> guest_cpu(const engine::SandboxView& view, const policy::VcpuFacts& vcpu) {
+std::optional<int> guest_cpu(const line::SandboxView& view, const policy::VcpuFacts& vcpu) {
   if (view.guest == nullptr || !view.guest->report || !vcpu.apic_id) return std::nullopt;
   for (const policy::GuestCpu& cpu : view.guest->report->cpus) {
     if (cpu.online && cpu.hardware_id == static_cast<std::uint64_t>(*vcpu.apic_id)) {
@@ -180,7 +180,7 @@ json::array strings(const std::vector<std::string>& texts) {
   return array;
 }
 
-void add_vcpus(json::object& sandbox, const engine::SandboxView& view) {
+void add_vcpus(json::object& sandbox, const line::SandboxView& view) {
   json::array& vcpus = sandbox["vcpus"].as_array();
   for (json::value& vcpu : vcpus) {
     for (const policy::VcpuFacts& facts : view.vcpus) {
@@ -191,10 +191,10 @@ void add_vcpus(json::object& sandbox, const engine::SandboxView& view) {
   }
 }
 
-void add_threads(json::object& sandbox, const engine::SandboxView& view) {
+void add_threads(json::object& sandbox, const line::SandboxView& view) {
   json::array threads;
   int drift = 0;
-  for (const engine::ThreadView& thread : view.threads) {
+  for (const line::ThreadView& thread : view.threads) {
     const bool drifted = !view.released && thread.drifted();
     const bool by_hand = std::ranges::any_of(view.pod.overrides, [&](const auto& given) {
       return policy::plan::is_for(given, thread.facts);
@@ -206,7 +206,7 @@ void add_threads(json::object& sandbox, const engine::SandboxView& view) {
   sandbox["drift"] = drift;
 }
 
-void add_containers(json::object& sandbox, const engine::SandboxView& view) {
+void add_containers(json::object& sandbox, const line::SandboxView& view) {
   json::array containers;
   for (const auto& [id, record] : view.pod.containers) {
     json::object container = container_to_json(record, view.plan);
@@ -248,7 +248,7 @@ json::object override_to_json(const policy::ledger::Pin& given, std::int64_t now
   return object;
 }
 
-json::array overrides_to_json(const engine::SandboxView& view) {
+json::array overrides_to_json(const line::SandboxView& view) {
   json::array array;
   for (const policy::ledger::Pin& given : view.pod.overrides) {
     array.push_back(override_to_json(given, view.now));
@@ -256,7 +256,7 @@ json::array overrides_to_json(const engine::SandboxView& view) {
   return array;
 }
 
-json::value memory_to_json(const engine::SandboxView& view) {
+json::value memory_to_json(const line::SandboxView& view) {
   const board::MemoryView* memory = view.memory;
   if (memory == nullptr) return nullptr;
   json::object object = documents::to_json(memory->facts, memory->plan);
@@ -269,7 +269,7 @@ json::value memory_to_json(const engine::SandboxView& view) {
   return object;
 }
 
-json::object interrupt_to_json(const engine::InterruptView& interrupt, bool drifted) {
+json::object interrupt_to_json(const line::InterruptView& interrupt, bool drifted) {
   json::object object{{"number", interrupt.facts.number},
                       {"name", interrupt.facts.name},
                       {"wanted", policy::format_list(interrupt.wanted)},
@@ -281,12 +281,12 @@ json::object interrupt_to_json(const engine::InterruptView& interrupt, bool drif
 }
 
 /// Passed-through devices, each with its interrupts.
-void add_devices(json::object& sandbox, const engine::SandboxView& view) {
+void add_devices(json::object& sandbox, const line::SandboxView& view) {
   json::array devices;
   int drift = 0;
   for (const policy::DeviceFacts& device : view.devices) {
     json::array interrupts;
-    for (const engine::InterruptView& interrupt : view.interrupts) {
+    for (const line::InterruptView& interrupt : view.interrupts) {
       if (interrupt.facts.device != device.id) continue;
       const bool drifted = !view.released && interrupt.drifted();
       interrupts.push_back(interrupt_to_json(interrupt, drifted));
@@ -300,12 +300,12 @@ void add_devices(json::object& sandbox, const engine::SandboxView& view) {
   sandbox["interrupt_drift"] = drift;
 }
 
-json::object extents_to_json(const engine::Extents& extents) {
+json::object extents_to_json(const line::Extents& extents) {
   return {{"sandboxes", extents.sandboxes}, {"threads", extents.threads}};
 }
 
-json::object finding_to_json(const engine::Finding& finding) {
-  json::object object{{"severity", engine::severity_name(finding.severity)},
+json::object finding_to_json(const line::Finding& finding) {
+  json::object object{{"severity", line::severity_name(finding.severity)},
                       {"invariant", finding.invariant},
                       {"sandbox", finding.sandbox},
                       {"subject", finding.subject},
@@ -319,7 +319,7 @@ json::object finding_to_json(const engine::Finding& finding) {
 
 }  // namespace
 
-json::object to_json(const engine::SandboxView& view) {
+json::object to_json(const line::SandboxView& view) {
   json::object sandbox = documents::to_json(view.plan);
   sandbox["id"] = view.pod.id;
   sandbox["pod_uid"] = view.pod.pod_uid;
@@ -361,10 +361,10 @@ json::object to_json(const board::Outcome& outcome) {
           {"seconds", std::chrono::duration<double>(outcome.duration).count()}};
 }
 
-json::object to_json(const engine::VerifyReport& report) {
+json::object to_json(const line::VerifyReport& report) {
   json::array findings;
   for (const auto& finding : report.findings) findings.push_back(finding_to_json(finding));
-  return {{"verdict", engine::verdict_name(report.verdict())},
+  return {{"verdict", line::verdict_name(report.verdict())},
           {"ok", report.ok()},
           {"seen", extents_to_json(report.seen)},
           {"known", extents_to_json(report.known)},

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine shows, as JSON. The shapes are documented in docs/use/api.md.
+// What line and board show, as JSON. The shapes are documented in docs/use/api.md.
 #pragma once
 
 #include <boost/json/fwd.hpp>
 
-#include "affinity/engine/report.hpp"
-#include "affinity/engine/views.hpp"
+#include "affinity/line/report.hpp"
+#include "affinity/line/views.hpp"
 
 namespace ka::board {
 class Board;
 struct Notification;
 struct Outcome;
 }  // namespace ka::board
-namespace ka::engine {
-class Engine;
+namespace ka::line {
+class Node;
 }
 
 namespace ka::api {
 
 /// One sandbox as `status` shows it: its plan, with each thread's wanted and actual set, and each
 /// container's spec beside the vCPUs it got.
-boost::json::object to_json(const engine::SandboxView& view);
+boost::json::object to_json(const line::SandboxView& view);
 
 boost::json::object to_json(const board::Outcome& outcome);
-boost::json::object to_json(const engine::VerifyReport& report);
+boost::json::object to_json(const line::VerifyReport& report);
 boost::json::object to_json(const board::Notification& notification);
 /// The sources of events: which are heard, and how far they see.
 boost::json::array sources_to_json(const board::Board& board);
 
 /// What may be written since the start, what that waits for, and which state is not on disk.
-boost::json::object start_to_json(const engine::Engine& engine);
+boost::json::object start_to_json(const line::Node& node);
 /// The same as sentences, for whoever changes something now; none where all is well.
-boost::json::array start_warnings(const engine::Engine& engine);
+boost::json::array start_warnings(const line::Node& node);
 
 /// The node as `map` draws it: the machine, who owns which CPU, which vCPU is dedicated to it and
 /// how many other threads may use it.
-boost::json::object node_to_json(const engine::Engine& engine, const board::Board& board);
+boost::json::object node_to_json(const line::Node& node);
 
 }  // namespace ka::api

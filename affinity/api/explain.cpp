@@ -11,7 +11,7 @@
 
 #include "affinity/board/board.hpp"
 #include "affinity/documents/settings.hpp"
-#include "affinity/engine/engine.hpp"
+#include "affinity/line/node.hpp"
 #include "affinity/messages/isolation.hpp"
 #include "affinity/messages/memory.hpp"
 #include "affinity/messages/notes.hpp"
@@ -38,7 +38,7 @@ class Facts {
   json::array facts_;
 };
 
-void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
+void add_sandbox_facts(Facts& facts, const line::SandboxView& view) {
   if (view.pod.vmm) {
     facts.add("VMM is process " + std::to_string(view.pod.vmm->pid),
               policy::ledger::source_name(view.pod.source));
@@ -74,12 +74,11 @@ void add_sandbox_facts(Facts& facts, const engine::SandboxView& view) {
   }
 }
 
-void add_device_facts(Facts& facts, const engine::SandboxView& view) {
+void add_device_facts(Facts& facts, const line::SandboxView& view) {
   for (const policy::DeviceFacts& device : view.devices) {
-    const auto number =
-        std::ranges::count_if(view.interrupts, [&](const engine::InterruptView& interrupt) {
-          return interrupt.facts.device == device.id;
-        });
+    const auto number = std::ranges::count_if(
+        view.interrupts,
+        [&](const line::InterruptView& interrupt) { return interrupt.facts.device == device.id; });
     facts.add("device " + device.id +
                   (device.node < 0 ? "" : " of node " + std::to_string(device.node)) +
                   " is passed through, with " + messages::counted(number, "interrupt"),
@@ -87,7 +86,7 @@ void add_device_facts(Facts& facts, const engine::SandboxView& view) {
   }
 }
 
-void add_guest_facts(Facts& facts, const engine::SandboxView& view) {
+void add_guest_facts(Facts& facts, const line::SandboxView& view) {
   if (view.guest == nullptr) return;
   const board::GuestView& guest = *view.guest;
   facts.add(guest.connected ? "guest containers are placed through " + guest.address
@@ -107,24 +106,23 @@ void add_guest_facts(Facts& facts, const engine::SandboxView& view) {
   facts.add("guest CPUs " + policy::format_list(online) + " are online", "guest");
 }
 
-void add_guest_results(json::array& results, const engine::SandboxView& view) {
+void add_guest_results(json::array& results, const line::SandboxView& view) {
   if (view.guest == nullptr || !view.guest->report) return;
   for (const auto& state : view.guest->report->containers) {
     results.emplace_back(messages::sentence(state));
   }
 }
 
-void add_node_facts(Facts& facts, const engine::Engine& engine, const engine::SandboxView& view) {
-  const policy::ledger::Ledger& ledger = engine.ledger();
+void add_node_facts(Facts& facts, const line::Node& node, const line::SandboxView& view) {
+  const policy::ledger::Ledger& ledger = node.ledger();
   const CpuSet others = ledger.exclusive_to_others(view.pod.id);
   if (!others.empty()) {
     facts.add(
         cpus_text(others) + (others.size() == 1 ? " is" : " are") + " exclusive to other pods",
         "ledger");
   }
-  facts.add(
-      "the node's shared pool is " + cpus_text(ledger.shared_pool(engine.topology().online())),
-      ledger.told_shared_pool() ? "kubelet" : "CPUs without an exclusive owner");
+  facts.add("the node's shared pool is " + cpus_text(ledger.shared_pool(node.topology.online())),
+            ledger.told_shared_pool() ? "kubelet" : "CPUs without an exclusive owner");
 }
 
 void add_source_facts(Facts& facts, const board::Board& board) {
@@ -133,7 +131,7 @@ void add_source_facts(Facts& facts, const board::Board& board) {
   }
 }
 
-void add_setting_facts(Facts& facts, const engine::Options& options,
+void add_setting_facts(Facts& facts, const line::Options& options,
                        const policy::plan::Settings& settings) {
   constexpr std::string_view kSource = "configuration";
   facts.add(
@@ -166,19 +164,17 @@ json::array notes_to_json(const std::vector<policy::plan::Note>& notes) {
 }
 
 /// Not where the plan wants it: what is said of it is what it is to do, not what it does.
-bool is_away(const engine::ThreadView& thread) {
-  return thread.drifted() || !thread.problem.empty();
-}
+bool is_away(const line::ThreadView& thread) { return thread.drifted() || !thread.problem.empty(); }
 
-policy::VcpuSet vcpus_away(const engine::SandboxView& view) {
+policy::VcpuSet vcpus_away(const line::SandboxView& view) {
   policy::VcpuSet away;
-  for (const engine::ThreadView& thread : view.threads) {
+  for (const line::ThreadView& thread : view.threads) {
     if (thread.facts.role == Role::kVcpu && is_away(thread)) away.add(thread.facts.vcpu_index);
   }
   return away;
 }
 
-void add_vcpu_results(json::array& results, const engine::SandboxView& view) {
+void add_vcpu_results(json::array& results, const line::SandboxView& view) {
   const policy::VcpuSet away = vcpus_away(view);
   std::map<messages::Floating, policy::VcpuSet> floating;
   for (const policy::plan::VcpuPlan& vcpu : view.plan.vcpus) {
@@ -193,15 +189,15 @@ void add_vcpu_results(json::array& results, const engine::SandboxView& view) {
 }
 
 /// "3 emulator threads may use CPUs 0-1", and one sentence for each thread that is elsewhere.
-void add_thread_results(json::array& results, const engine::SandboxView& view) {
+void add_thread_results(json::array& results, const line::SandboxView& view) {
   std::map<messages::Group, int> groups;
-  for (const engine::ThreadView& thread : view.threads) {
+  for (const line::ThreadView& thread : view.threads) {
     if (thread.facts.role == Role::kVcpu) continue;
     ++groups[{thread.facts.role, thread.wanted, is_away(thread)}];
   }
   for (const auto& [group, number] : groups)
     results.emplace_back(messages::sentence(group, number));
-  for (const engine::ThreadView& thread : view.threads) {
+  for (const line::ThreadView& thread : view.threads) {
     const std::string name = "thread " + std::to_string(thread.facts.key.tid) + " (" +
                              std::string(policy::role_name(thread.facts.role)) + ")";
     if (thread.drifted()) {
@@ -214,12 +210,12 @@ void add_thread_results(json::array& results, const engine::SandboxView& view) {
 
 /// "interrupts of 0000:01:00.0 are planned on CPUs 2-3, where the vCPUs that receive them run", one
 /// sentence for each that goes elsewhere.
-void add_interrupt_results(json::array& results, const engine::SandboxView& view) {
+void add_interrupt_results(json::array& results, const line::SandboxView& view) {
   for (const auto& [device, cpus] : view.plan.interrupts) {
     results.emplace_back("interrupts of " + device + " are planned on " + cpus_text(cpus) +
                          ", where the vCPUs that receive them run");
   }
-  for (const engine::InterruptView& interrupt : view.interrupts) {
+  for (const line::InterruptView& interrupt : view.interrupts) {
     if (interrupt.drifted()) {
       results.emplace_back(interrupt.name() + " is routed to " + cpus_text(interrupt.facts.cpus) +
                            " instead of " + cpus_text(interrupt.wanted));
@@ -229,7 +225,7 @@ void add_interrupt_results(json::array& results, const engine::SandboxView& view
   }
 }
 
-void add_memory_result(json::array& results, const engine::SandboxView& view) {
+void add_memory_result(json::array& results, const line::SandboxView& view) {
   if (view.memory == nullptr) return;
   const board::MemoryView& memory = *view.memory;
   if (!memory.problem.empty()) {
@@ -239,7 +235,7 @@ void add_memory_result(json::array& results, const engine::SandboxView& view) {
   }
 }
 
-json::array results_of(const engine::SandboxView& view) {
+json::array results_of(const line::SandboxView& view) {
   json::array results;
   if (view.released) {
     results.emplace_back("released: no thread is placed");
@@ -261,15 +257,14 @@ json::array results_of(const engine::SandboxView& view) {
 
 }  // namespace
 
-json::object explain(const engine::Engine& engine, const board::Board& board,
-                     const engine::SandboxView& view) {
+json::object explain(const line::Node& node, const line::SandboxView& view) {
   Facts facts;
   add_sandbox_facts(facts, view);
   add_device_facts(facts, view);
   add_guest_facts(facts, view);
-  add_node_facts(facts, engine, view);
-  add_source_facts(facts, board);
-  add_setting_facts(facts, engine.options(), view.settings);
+  add_node_facts(facts, node, view);
+  add_source_facts(facts, node.board);
+  add_setting_facts(facts, node.options, view.settings);
   return {{"id", view.pod.id},
           {"facts", facts.take()},
           {"rules", notes_to_json(view.plan.reasons)},

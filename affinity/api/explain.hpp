@@ -5,20 +5,16 @@
 
 #include <boost/json/fwd.hpp>
 
-#include "affinity/engine/views.hpp"
+#include "affinity/line/views.hpp"
 
-namespace ka::board {
-class Board;
-}
-namespace ka::engine {
-class Engine;
+namespace ka::line {
+class Node;
 }
 
 namespace ka::api {
 
 /// {"id", "facts":[{"text","source"}], "rules":[{"code","text","subject","cpus"}],
 /// "results":[text], "warnings":[as rules]}
-boost::json::object explain(const engine::Engine& engine, const board::Board& board,
-                            const engine::SandboxView& view);
+boost::json::object explain(const line::Node& node, const line::SandboxView& view);
 
 }  // namespace ka::api

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "affinity/board/board.hpp"
-#include "affinity/engine/engine.hpp"
+#include "affinity/line/node.hpp"
+#include "affinity/line/vcpu_waits.hpp"
 #include "base/version/version.hpp"
 
 namespace ka::api {
@@ -57,16 +58,16 @@ void add_memory(const board::MemoryView& memory, Totals& totals) {
   totals.misplaced += static_cast<double>(memory.plan.misplaced);
 }
 
-void add_interrupts(const engine::SandboxView& view, Totals& totals) {
+void add_interrupts(const line::SandboxView& view, Totals& totals) {
   totals.interrupts += static_cast<double>(view.interrupts.size());
-  for (const engine::InterruptView& interrupt : view.interrupts) {
+  for (const line::InterruptView& interrupt : view.interrupts) {
     totals.drifted_interrupts += !view.released && interrupt.drifted() ? 1 : 0;
     totals.unmanaged_interrupts += interrupt.managed ? 0 : 1;
   }
 }
 
 /// A container with two obstacles counts for both.
-void add_isolation(const engine::SandboxView& view, Totals& totals) {
+void add_isolation(const line::SandboxView& view, Totals& totals) {
   for (const policy::plan::ContainerIsolation& container : view.isolation) {
     totals.isolated += container.isolated() ? 1 : 0;
     for (const policy::plan::NotIsolated& obstacle : container.obstacles) {
@@ -75,14 +76,14 @@ void add_isolation(const engine::SandboxView& view, Totals& totals) {
   }
 }
 
-Totals add_up(const engine::Engine& engine) {
+Totals add_up(const line::Node& node) {
   Totals totals;
   for (const policy::plan::Obstacle obstacle : policy::plan::kObstacles) {
     totals.not_isolated[policy::plan::obstacle_name(obstacle)] = 0;
   }
   for (const policy::RoleInfo& info : policy::kRoles) totals.threads[info.name] = 0;
-  for (const std::string& id : engine.sandbox_ids()) {
-    const auto view = engine.view(id);
+  for (const std::string& id : node.sandbox_ids()) {
+    const auto view = node.view(id);
     if (!view) continue;
     totals.released += view->released ? 1 : 0;
     totals.unseen += view->trouble.empty() ? 0 : 1;
@@ -90,7 +91,7 @@ Totals add_up(const engine::Engine& engine) {
     add_interrupts(*view, totals);
     add_isolation(*view, totals);
     ++totals.guests[state_of(view->guest)];
-    for (const engine::ThreadView& thread : view->threads) {
+    for (const line::ThreadView& thread : view->threads) {
       ++totals.threads[policy::role_name(thread.facts.role)];
       totals.drifted += !view->released && thread.drifted() ? 1 : 0;
       totals.unmanaged += thread.managed ? 0 : 1;
@@ -253,11 +254,11 @@ Labels wait_labels(const policy::ledger::PodRecord& pod, const std::string& cont
 }
 
 /// Two sandboxes may bear one name for a moment (a pod that is made again): they are one series.
-void add_waits(Page& page, engine::Engine& engine) {
+void add_waits(Page& page, const line::Node& node, line::VcpuWaits& waits) {
   constexpr double kNanoseconds = 1e9;
   std::map<Labels, double> seconds;
-  for (const auto& [id, sums] : engine.read_vcpu_waits().sums()) {
-    const policy::ledger::PodRecord* pod = engine.ledger().find(id);
+  for (const auto& [id, sums] : waits.read()) {
+    const policy::ledger::PodRecord* pod = node.ledger().find(id);
     if (pod == nullptr) continue;
     for (const auto& [container, sum] : sums) {
       seconds[wait_labels(*pod, container)] += static_cast<double>(sum) / kNanoseconds;
@@ -277,11 +278,11 @@ std::map<std::string_view, double> sources_up(const board::Board& board) {
   return up;
 }
 
-void add_gauges(Page& page, const engine::Engine& engine, const board::Board& board) {
-  const Totals totals = add_up(engine);
-  const policy::ledger::Ledger& ledger = engine.ledger();
+void add_gauges(Page& page, const line::Node& node) {
+  const Totals totals = add_up(node);
+  const policy::ledger::Ledger& ledger = node.ledger();
   page.gauge("kata_affinity_sandboxes", "VM sandboxes.",
-             static_cast<double>(engine.sandbox_ids().size()));
+             static_cast<double>(node.sandbox_ids().size()));
   page.gauge("kata_affinity_pods", "Pods of all runtimes.",
              static_cast<double>(ledger.pods().size()));
   page.labelled(MetricType::Gauge, "kata_affinity_threads", "Threads of sandboxes, by role.",
@@ -315,29 +316,29 @@ void add_gauges(Page& page, const engine::Engine& engine, const board::Board& bo
                 "Warnings of the plans in force, by code.", "code", totals.warnings);
   page.labelled(MetricType::Gauge, "kata_affinity_source_up",
                 "Whether each event source is connected (1) or not (0).", "source",
-                sources_up(board));
+                sources_up(node.board));
   page.gauge("kata_affinity_start_waiting",
              "Whether threads may not get more CPUs yet after a start of the daemon (1).",
-             engine.gate().may_widen() ? 0 : 1);
+             node.gate().may_widen() ? 0 : 1);
   page.gauge("kata_affinity_state_lost", "State files of an earlier daemon that cannot be read.",
-             static_cast<double>(engine.gate().lost().size()));
+             static_cast<double>(node.gate().lost().size()));
   page.gauge("kata_affinity_state_unsaved", "Sandboxes whose state cannot be written.",
-             static_cast<double>(engine.unsaved().size()));
+             static_cast<double>(node.registry.unsaved().size()));
   page.gauge("kata_affinity_exclusive_cpus", "CPUs owned by exclusive containers.",
              ledger.exclusive().size());
   page.gauge("kata_affinity_shared_pool_cpus", "CPUs in the shared pool.",
-             ledger.shared_pool(engine.topology().online()).size());
+             ledger.shared_pool(node.topology.online()).size());
 }
 
 }  // namespace
 
-std::string metrics_text(engine::Engine& engine, const board::Board& board) {
+std::string metrics_text(const line::Node& node, line::VcpuWaits& waits) {
   Page page;
   add_build(page);
-  add_counters(page, board.counters());
-  add_trespasses(page, board.trespasses());
-  add_gauges(page, engine, board);
-  add_waits(page, engine);
+  add_counters(page, node.board.counters());
+  add_trespasses(page, node.board.trespasses());
+  add_gauges(page, node);
+  add_waits(page, node, waits);
   return page.text();
 }
 

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for Prometheus, taken from the engine at the moment somebody asks.
+// Numbers for Prometheus, read from line and board when a client asks.
 #pragma once
 
 #include <string>
 
-namespace ka::board {
-class Board;
-}
-namespace ka::engine {
-class Engine;
-}
+namespace ka::line {
+class Node;
+class VcpuWaits;
+}  // namespace ka::line
 
 namespace ka::api {
 
 /// The text format (version 0.0.4).
-std::string metrics_text(engine::Engine& engine, const board::Board& board);
+std::string metrics_text(const line::Node& node, line::VcpuWaits& waits);
 
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 

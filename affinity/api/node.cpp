@@ -8,7 +8,7 @@
 #include "affinity/api/encode.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/documents/topology.hpp"
-#include "affinity/engine/engine.hpp"
+#include "affinity/line/node.hpp"
 #include "affinity/messages/isolation.hpp"
 
 namespace ka::api {
@@ -55,7 +55,7 @@ void add_unreported(const policy::ledger::Ledger& ledger, ByCpu& cpus) {
 }
 
 /// Whether the owners that are containers of this sandbox have their CPUs to themselves.
-void add_isolation(const engine::SandboxView& view, ByCpu& cpus) {
+void add_isolation(const line::SandboxView& view, ByCpu& cpus) {
   for (const policy::plan::ContainerIsolation& container : view.isolation) {
     for (const int cpu : container.cpus) {
       for (json::value& owner : cpus[cpu].owners) {
@@ -70,14 +70,14 @@ void add_isolation(const engine::SandboxView& view, ByCpu& cpus) {
   }
 }
 
-void add_sandbox(const engine::SandboxView& view, ByCpu& cpus) {
+void add_sandbox(const line::SandboxView& view, ByCpu& cpus) {
   add_isolation(view, cpus);
   for (const policy::plan::VcpuPlan& vcpu : view.plan.vcpus) {
     if (vcpu.role != policy::plan::VcpuRole::kDedicated) continue;
     cpus[vcpu.cpus.first()].vcpus.push_back(
         {{"sandbox", view.pod.id}, {"vcpu", vcpu.index}, {"container", vcpu.container}});
   }
-  for (const engine::ThreadView& thread : view.threads) {
+  for (const line::ThreadView& thread : view.threads) {
     for (const int cpu : thread.actual) ++cpus[cpu].threads[policy::role_name(thread.facts.role)];
   }
 }
@@ -94,25 +94,25 @@ json::object cpu_to_json(const policy::Cpu& cpu, Tenants&& tenants, bool shared)
 
 }  // namespace
 
-json::object node_to_json(const engine::Engine& engine, const board::Board& board) {
+json::object node_to_json(const line::Node& node) {
   ByCpu tenants;
-  add_owners(engine.ledger(), tenants);
-  add_unreported(engine.ledger(), tenants);
-  for (const std::string& id : engine.sandbox_ids()) {
-    if (const auto view = engine.view(id)) add_sandbox(*view, tenants);
+  add_owners(node.ledger(), tenants);
+  add_unreported(node.ledger(), tenants);
+  for (const std::string& id : node.sandbox_ids()) {
+    if (const auto view = node.view(id)) add_sandbox(*view, tenants);
   }
-  const policy::Topology& topology = engine.topology();
-  const policy::CpuSet shared = engine.ledger().shared_pool(topology.online());
+  const policy::Topology& topology = node.topology;
+  const policy::CpuSet shared = node.ledger().shared_pool(topology.online());
   json::array cpus;
   for (const policy::Cpu& cpu : topology.cpus()) {
     cpus.push_back(cpu_to_json(cpu, std::move(tenants[cpu.cpu]), shared.contains(cpu.cpu)));
   }
-  return {{"enabled", engine.options().enable},
-          {"observe", engine.options().observe},
+  return {{"enabled", node.options.enable},
+          {"observe", node.options.observe},
           {"shared_pool", policy::format_list(shared)},
-          {"exclusive", policy::format_list(engine.ledger().exclusive())},
-          {"sources", sources_to_json(board)},
-          {"start", start_to_json(engine)},
+          {"exclusive", policy::format_list(node.ledger().exclusive())},
+          {"sources", sources_to_json(node.board)},
+          {"start", start_to_json(node)},
           {"cpus", std::move(cpus)},
           {"topology", documents::to_json(topology)}};
 }

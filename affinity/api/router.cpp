@@ -12,8 +12,9 @@
 #include "affinity/api/metrics.hpp"
 #include "affinity/api/path.hpp"
 #include "affinity/api/requests.hpp"
-#include "affinity/board/board.hpp"
-#include "affinity/engine/engine.hpp"
+#include "affinity/line/line.hpp"
+#include "affinity/line/requests.hpp"
+#include "affinity/line/verifier.hpp"
 #include "base/text.hpp"
 
 namespace ka::api {
@@ -163,10 +164,14 @@ Response answer(const boost::json::object& object) {
 
 }  // namespace
 
+Router::Router(line::Line& line, line::Requests& requests, line::Verifier& verifier,
+               http::Feed& events)
+    : line_(line), requests_(requests), verifier_(verifier), events_(events), waits_(line.node()) {}
+
 Response Router::answer_outcome(const base::Result<board::Outcome>& outcome) const {
   if (!outcome) return refuse(outcome.error());
   boost::json::object object = to_json(*outcome);
-  if (auto warnings = start_warnings(engine_); !warnings.empty()) {
+  if (auto warnings = start_warnings(line_.node()); !warnings.empty()) {
     object["warnings"] = std::move(warnings);
   }
   return answer(object);
@@ -197,54 +202,55 @@ void Router::publish(const board::Notification& notification) {
 Response Router::list(const Call&) {
   std::string body = R"({"sandboxes":[)";
   std::string_view comma;
-  for (const std::string& id : engine_.sandbox_ids()) {
-    const auto view = engine_.view(id);
+  for (const std::string& id : line_.node().sandbox_ids()) {
+    const auto view = line_.node().view(id);
     if (!view) continue;
     body.append(comma).append(boost::json::serialize(to_json(*view)));
     comma = ",";
   }
-  return {.body = body + "],\"sources\":" + boost::json::serialize(sources_to_json(board_)) +
-                  ",\"start\":" + boost::json::serialize(start_to_json(engine_)) + "}\n"};
+  return {.body = body +
+                  "],\"sources\":" + boost::json::serialize(sources_to_json(line_.node().board)) +
+                  ",\"start\":" + boost::json::serialize(start_to_json(line_.node())) + "}\n"};
 }
 
 Response Router::show(const Call& call) {
-  const auto view = engine_.view(call.sandbox);
+  const auto view = line_.node().view(call.sandbox);
   return view ? answer(to_json(*view)) : no_sandbox(call.sandbox);
 }
 
 Response Router::explain(const Call& call) {
-  const auto view = engine_.view(call.sandbox);
-  return view ? answer(api::explain(engine_, board_, *view)) : no_sandbox(call.sandbox);
+  const auto view = line_.node().view(call.sandbox);
+  return view ? answer(api::explain(line_.node(), *view)) : no_sandbox(call.sandbox);
 }
 
-Response Router::node(const Call&) { return answer(node_to_json(engine_, board_)); }
+Response Router::node(const Call&) { return answer(node_to_json(line_.node())); }
 
 Response Router::metrics(const Call&) {
-  return {.content_type = kMetricsType, .body = metrics_text(engine_, board_)};
+  return {.content_type = kMetricsType, .body = metrics_text(line_.node(), waits_)};
 }
 
 Response Router::events(const Call&) {
   return {.content_type = "application/x-ndjson", .feed = &events_};
 }
 
-Response Router::verify(const Call&) { return answer(to_json(engine_.verify())); }
+Response Router::verify(const Call&) { return answer(to_json(verifier_.verify())); }
 
 Response Router::reconcile(const Call& call) {
-  return answer_outcome(call.only.empty() ? engine_.reconcile_all() : engine_.reconcile(call.only));
+  return answer_outcome(call.only.empty() ? line_.reconcile_all() : requests_.reconcile(call.only));
 }
 
 Response Router::release(const Call& call) {
-  return answer_outcome(call.only.empty() ? engine_.release_all() : engine_.release(call.only));
+  return answer_outcome(call.only.empty() ? line_.release_all() : requests_.release(call.only));
 }
 
 Response Router::submit(const base::Result<policy::ledger::Event>& event) {
-  return event ? answer_outcome(engine_.submit(*event)) : refuse(event.error());
+  return event ? answer_outcome(requests_.submit(*event)) : refuse(event.error());
 }
 
 Response Router::put_sandbox(const Call& call) {
   auto event = read_sandbox(call.source, call.sandbox, call.body);
   const bool names_domain = event && !std::get<policy::ledger::PodSeen>(event->body).domain.empty();
-  if (names_domain && !board_.sources().contains(policy::ledger::Source::kLibvirt)) {
+  if (names_domain && !line_.node().board.sources().contains(policy::ledger::Source::kLibvirt)) {
     return submit(
         base::fail(ErrorCode::kInvalid, "domain: libvirt is not configured (libvirt_uri)"));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API: each call of it, answered from the engine. No sockets here.
+// The API: each call of it, answered from the line. No sockets here.
 #pragma once
 
 #include <optional>
@@ -7,18 +7,17 @@
 
 #include "affinity/board/notification.hpp"
 #include "affinity/board/outcome.hpp"
-#include "affinity/engine/views.hpp"
+#include "affinity/line/vcpu_waits.hpp"
 #include "base/http/feed.hpp"
 #include "base/http/message.hpp"
 #include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 
-namespace ka::board {
-class Board;
-}
-namespace ka::engine {
-class Engine;
-}
+namespace ka::line {
+class Line;
+class Requests;
+class Verifier;
+}  // namespace ka::line
 
 namespace ka::api {
 
@@ -39,8 +38,7 @@ struct Call {
 class Router {
  public:
   /// All must outlive the router. `events` is what GET /v1/events listens to.
-  Router(engine::Engine& engine, board::Board& board, http::Feed& events)
-      : engine_(engine), board_(board), events_(events) {}
+  Router(line::Line& line, line::Requests& requests, line::Verifier& verifier, http::Feed& events);
 
   /// Never fails: what is wrong with a request is in the answer.
   http::Response handle(const http::Request& request);
@@ -71,9 +69,11 @@ class Router {
   http::Response submit(const base::Result<policy::ledger::Event>& event);
   http::Response answer_outcome(const base::Result<board::Outcome>& outcome) const;
 
-  engine::Engine& engine_;
-  board::Board& board_;
+  line::Line& line_;
+  line::Requests& requests_;
+  line::Verifier& verifier_;
   http::Feed& events_;
+  line::VcpuWaits waits_;
 };
 
 }  // namespace ka::api

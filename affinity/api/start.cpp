@@ -5,8 +5,9 @@
 #include <boost/json/value.hpp>
 
 #include "affinity/api/encode.hpp"
-#include "affinity/engine/engine.hpp"
+#include "affinity/line/node.hpp"
 #include "affinity/messages/events.hpp"
+#include "affinity/registry/registry.hpp"
 
 namespace ka::api {
 namespace {
@@ -34,14 +35,13 @@ std::string unsaved_text(const std::string& pod, const std::string& reason) {
 
 }  // namespace
 
-json::object start_to_json(const engine::Engine& engine) {
-  const policy::ledger::StartGate& gate = engine.gate();
-  json::array warnings = start_warnings(engine);
+json::object start_to_json(const line::Node& node) {
+  const policy::ledger::StartGate& gate = node.gate();
+  json::array warnings = start_warnings(node);
   const bool is_done_without = gate.may_widen() && !gate.silent().empty();
-  if (is_done_without)
-    warnings.emplace_back(messages::silent_text(gate, engine::Engine::kStartPatience));
+  if (is_done_without) warnings.emplace_back(messages::silent_text(gate, registry::kStartLimit));
   json::array unsaved;
-  for (const auto& [pod, reason] : engine.unsaved()) {
+  for (const auto& [pod, reason] : node.registry.unsaved()) {
     unsaved.push_back({{"sandbox", pod}, {"reason", reason}});
   }
   return {{"may_widen", gate.may_widen()},
@@ -51,11 +51,11 @@ json::object start_to_json(const engine::Engine& engine) {
           {"warnings", std::move(warnings)}};
 }
 
-json::array start_warnings(const engine::Engine& engine) {
+json::array start_warnings(const line::Node& node) {
   json::array warnings;
-  const std::string waiting = messages::waiting_text(engine.gate());
+  const std::string waiting = messages::waiting_text(node.gate());
   if (!waiting.empty()) warnings.emplace_back(waiting);
-  for (const auto& [pod, reason] : engine.unsaved()) {
+  for (const auto& [pod, reason] : node.registry.unsaved()) {
     warnings.emplace_back(unsaved_text(pod, reason));
   }
   return warnings;

@@ -8,8 +8,8 @@ constexpr Trespasses::Durations kNone{{0.0005, 0.001, 0.005, 0.02, 0.05, 0.25, 1
 
 }  // namespace
 
-void Trespasses::see(const std::string& sandbox, const policy::CpuSet& touched, const Cause& cause,
-                     Clock::time_point now) {
+void Trespasses::record(const std::string& sandbox, const policy::CpuSet& touched,
+                        const Cause& cause, Clock::time_point now) {
   const auto known = open_.find(sandbox);
   if (touched.empty()) {
     if (known == open_.end()) return;

@@ -26,9 +26,9 @@ class Trespasses {
   /// From the word that a CPU is another's to the last thread off it.
   using Durations = Histogram<8>;
 
-  /// Enters which CPUs of others the threads of a sandbox may use now: none ends what was open.
-  void see(const std::string& sandbox, const policy::CpuSet& touched, const Cause& cause,
-           Clock::time_point now);
+  /// Records which CPUs of others the threads of a sandbox may use now: none ends what was open.
+  void record(const std::string& sandbox, const policy::CpuSet& touched, const Cause& cause,
+              Clock::time_point now);
   /// The sandbox has ended.
   void forget(std::string_view sandbox);
 

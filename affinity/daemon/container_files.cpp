@@ -8,7 +8,7 @@
 
 #include "affinity/board/board.hpp"
 #include "affinity/daemon/container_texts.hpp"
-#include "affinity/engine/engine.hpp"
+#include "affinity/line/line.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
 
@@ -21,7 +21,7 @@ constexpr mode_t kForEveryone = 0644;  // a container's program may be any user'
 constexpr fs::perms kOpen = fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                             fs::perms::others_read | fs::perms::others_exec;
 
-bool is_to_be_told(const engine::SandboxView& view, std::optional<bool> asked) {
+bool is_to_be_told(const line::SandboxView& view, std::optional<bool> asked) {
   const policy::plan::GuestSettings& guest = view.settings.guest;
   if (view.observed || view.released || guest.agent == policy::plan::GuestAgent::kNone)
     return false;
@@ -36,9 +36,9 @@ const policy::ContainerFacts* find(const policy::ledger::PodRecord& pod,
 
 }  // namespace
 
-ContainerFiles::ContainerFiles(fs::path directory, engine::Engine& engine, board::Board& board,
+ContainerFiles::ContainerFiles(fs::path directory, line::Line& line, board::Board& board,
                                const log::Log& log)
-    : directory_(std::move(directory)), engine_(engine), log_(log) {
+    : directory_(std::move(directory)), line_(line), log_(log) {
   adopt();
   changes_ = board.feed().subscribe(
       [this](const board::Notification& notification) { handle(notification); });
@@ -59,7 +59,7 @@ void ContainerFiles::adopt() {
 
 nri::Adjustment ContainerFiles::adjust(const nri::Creation& creation) {
   const auto& [sandbox, container, asked] = creation;
-  const auto view = engine_.view(sandbox);
+  const auto view = line_.node().view(sandbox);
   if (!view || !is_to_be_told(*view, asked)) return {};
   const policy::ContainerFacts* facts = find(view->pod, container);
   if (facts == nullptr || !base::is_id(sandbox) || !base::is_id(container)) return {};
@@ -72,7 +72,8 @@ nri::Adjustment ContainerFiles::adjust(const nri::Creation& creation) {
   }
   write(*view, container, told_[sandbox][container]);
   const std::string seen_at(kSeenAt);
-  return {{{folder.string(), seen_at}}, container_variables(*facts, engine_.topology(), seen_at)};
+  return {{{folder.string(), seen_at}},
+          container_variables(*facts, line_.node().topology, seen_at)};
 }
 
 base::Result<void> ContainerFiles::make_folder(const fs::path& folder) const {
@@ -86,12 +87,12 @@ base::Result<void> ContainerFiles::make_folder(const fs::path& folder) const {
 /// While nobody answers in the guest, containers are where they were.
 void ContainerFiles::follow(const std::string& sandbox) {
   const auto told = told_.find(sandbox);
-  const auto view = engine_.view(sandbox);
+  const auto view = line_.node().view(sandbox);
   if (told == told_.end() || !view || !view->guest || !view->guest->report) return;
   for (auto& [container, written] : told->second) write(*view, container, written);
 }
 
-void ContainerFiles::write(const engine::SandboxView& view, const std::string& container,
+void ContainerFiles::write(const line::SandboxView& view, const std::string& container,
                            Texts& written) const {
   const fs::path folder = folder_of(view.pod.id, container);
   for (auto& [name, text] : container_texts(view, container)) {
@@ -120,7 +121,7 @@ void ContainerFiles::handle(const board::Notification& notification) {
 void ContainerFiles::forget_gone() {
   std::vector<std::pair<std::string, std::string>> gone;
   for (const auto& [sandbox, containers] : told_) {
-    const policy::ledger::PodRecord* pod = engine_.ledger().find(sandbox);
+    const policy::ledger::PodRecord* pod = line_.node().ledger().find(sandbox);
     if (pod == nullptr) gone.emplace_back(sandbox, "");
     for (const auto& [container, written] : containers) {
       if (pod != nullptr && find(*pod, container) == nullptr) gone.emplace_back(sandbox, container);

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "affinity/board/feed.hpp"
-#include "affinity/engine/views.hpp"
+#include "affinity/line/views.hpp"
 #include "base/log/log.hpp"
 #include "base/result.hpp"
 #include "shim-ext/nri/listener.hpp"
@@ -17,8 +17,8 @@
 namespace ka::board {
 class Board;
 }
-namespace ka::engine {
-class Engine;
+namespace ka::line {
+class Line;
 }
 
 namespace ka::daemon {
@@ -29,16 +29,16 @@ class ContainerFiles {
   static constexpr std::string_view kSeenAt = "/run/kata-affinity";
 
   /// Subscribes to the feed of `board`: guests change, and the files of what is gone go too. The
-  /// folders are below `directory`; those of an earlier daemon are kept on. `engine` and `log` must
+  /// folders are below `directory`; those of an earlier daemon are kept on. `line` and `log` must
   /// outlive it.
-  ContainerFiles(std::filesystem::path directory, engine::Engine& engine, board::Board& board,
+  ContainerFiles(std::filesystem::path directory, line::Line& line, board::Board& board,
                  const log::Log& log);
 
   /// Makes the folder of a container that is about to be created, where it is to be told. What NRI
   /// is to add to the container; nothing for one that is not to be told, or cannot be.
   nri::Adjustment adjust(const nri::Creation& creation);
 
-  /// The engine knows all containers that there are: the files of others go.
+  /// The ledger has all containers that there are: the files of others go.
   void forget_gone();
 
  private:
@@ -48,13 +48,13 @@ class ContainerFiles {
   void adopt();
   void follow(const std::string& sandbox);
   base::Result<void> make_folder(const std::filesystem::path& folder) const;
-  void write(const engine::SandboxView& view, const std::string& container, Texts& written) const;
+  void write(const line::SandboxView& view, const std::string& container, Texts& written) const;
   void handle(const board::Notification& notification);
   void forget(const std::string& sandbox, const std::string& container);
   std::filesystem::path folder_of(const std::string& sandbox, const std::string& container) const;
 
   std::filesystem::path directory_;
-  engine::Engine& engine_;
+  line::Line& line_;
   const log::Log& log_;
   std::map<std::string, Containers> told_;  ///< by sandbox
   board::Subscription changes_, guests_;

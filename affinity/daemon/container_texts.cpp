@@ -14,7 +14,7 @@ struct Known {
   policy::GuestReport report;
 };
 
-Known known_of(const engine::SandboxView& view, const std::string& container) {
+Known known_of(const line::SandboxView& view, const std::string& container) {
   if (view.guest == nullptr) return {};
   Known known{view.guest->wishes, view.guest->report.value_or(policy::GuestReport{})};
   std::erase_if(known.wishes.containers, [&](const auto& other) { return other.id != container; });
@@ -76,7 +76,7 @@ std::string environment_text(const Known& known) {
 
 }  // namespace
 
-std::map<std::string, std::string> container_texts(const engine::SandboxView& view,
+std::map<std::string, std::string> container_texts(const line::SandboxView& view,
                                                    const std::string& container) {
   const Known known = known_of(view, container);
   return {{"cpus.json", guest::notice_text(known.wishes, known.report)},

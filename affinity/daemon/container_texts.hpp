@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/engine/views.hpp"
+#include "affinity/line/views.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/facts/topology.hpp"
 
@@ -16,7 +16,7 @@ namespace ka::daemon {
 /// The files that a container can read, by name: `cpus.json`, which says of it alone what its
 /// guest's own says of all, and `environment`, the same for shells (KATA_AFFINITY_CPUS="6-7").
 /// Values are empty until its guest has told.
-std::map<std::string, std::string> container_texts(const engine::SandboxView& view,
+std::map<std::string, std::string> container_texts(const line::SandboxView& view,
                                                    const std::string& container);
 
 /// Variables for a container that is about to be created: where it finds its files (`seen_at`), and

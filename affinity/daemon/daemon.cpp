@@ -20,19 +20,23 @@
 #include "affinity/config/config.hpp"
 #include "affinity/daemon/container_files.hpp"
 #include "affinity/daemon/container_hooks.hpp"
-#include "affinity/daemon/engine_node.hpp"
 #include "affinity/daemon/guests.hpp"
 #include "affinity/daemon/memory_keeper.hpp"
 #include "affinity/daemon/memory_worker.hpp"
 #include "affinity/daemon/service.hpp"
+#include "affinity/daemon/source_node.hpp"
 #include "affinity/daemon/sources.hpp"
 #include "affinity/daemon/start_parts.hpp"
 #include "affinity/daemon/ticker.hpp"
 #include "affinity/daemon/watches.hpp"
-#include "affinity/engine/affinity_calls.hpp"
-#include "affinity/engine/engine.hpp"
 #include "affinity/host/cpuset_writer.hpp"
 #include "affinity/host/topology.hpp"
+#include "affinity/line/affinity_calls.hpp"
+#include "affinity/line/line.hpp"
+#include "affinity/line/node.hpp"
+#include "affinity/line/requests.hpp"
+#include "affinity/line/verifier.hpp"
+#include "affinity/registry/registry.hpp"
 #include "affinity/state/store.hpp"
 #include "base/clock.hpp"
 #include "base/descriptors.hpp"
@@ -55,7 +59,7 @@ constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 /// How late a pin may end.
 constexpr std::chrono::seconds kPinCheck{1};
 
-engine::Options to_engine_options(const config::Config& config) {
+line::Options to_line_options(const config::Config& config) {
   return {.enable = config.enable,
           .observe = config.mode == config::Mode::kObserve,
           .settings = config.defaults,
@@ -123,11 +127,15 @@ class Daemon {
         log_(ground_.config.log_level),
         store_(ground_.state_dir, ground_.boot_id, log_),
         board_(clock_),
-        engine_(ground_.topology, to_engine_options(ground_.config), options.roots,
-                {calls_, cpusets_}, store_, board_, log_, clock_),
-        router_(engine_, board_, events_),
+        registry_(store_, board_, log_, clock_),
+        node_(ground_.topology, to_line_options(ground_.config), options.roots, {calls_, cpusets_},
+              registry_, board_, clock_),
+        line_(node_),
+        requests_(node_, line_),
+        verifier_(node_),
+        router_(line_, requests_, verifier_, events_),
         watches_(
-            io, engine_, board_, options.roots,
+            io, line_, board_, options.roots,
             [this] {
               if (sources_) sources_->notify(source::Notice::kCgroupWritten);
             },
@@ -138,35 +146,35 @@ class Daemon {
                            memory_.record(id, std::move(view), took);
                          });
                        }),
-        memory_(io, engine_, board_, memory_worker_, clock_),
+        memory_(io, line_, board_, memory_worker_, clock_),
         drift_(io, clock_, ground_.config.drift_check, [this] { check_drift(); }),
         start_limit_(io, clock_),
-        pins_(io, clock_, kPinCheck, [this] { engine_.end_pins(); }),
+        pins_(io, clock_, kPinCheck, [this] { requests_.end_pins(); }),
         signals_(io, SIGTERM, SIGINT, SIGHUP),
         service_(io, clock_) {}
 
   void start() {
     notifications_ = board_.feed().subscribe(
         [this](const board::Notification& notification) { report(notification); });
-    files_.emplace(options_.roots.run / "kata-affinity/containers", engine_, board_, log_);
-    guests_.emplace(io_, engine_, board_, options_.roots, log_, clock_);
+    files_.emplace(options_.roots.run / "kata-affinity/containers", line_, board_, log_);
+    guests_.emplace(io_, line_, board_, options_.roots, log_, clock_);
     hooks_.emplace(*guests_, *files_);
     make_sources();
-    engine_.adopt();
+    line_.adopt();
     ground_.parts.done("state and first run");
     sources_->start();
     runs_ = board_.feed().subscribe(board::NotificationKind::kLineRun, [this](const auto&) {
       sources_->notify(source::Notice::kLineRan);
     });
     ground_.parts.done("sources");
-    engine_.finish({});
-    start_limit_.in(engine::Engine::kStartPatience, [this] { engine_.stop_waiting(); });
+    line_.finish({});
+    start_limit_.in(registry::kStartLimit, [this] { line_.stop_waiting(); });
     serve();
     wait_for_signal();
     service_.ready();
     log_.info("ready", {{"socket", options_.socket.string()},
-                        {"online", policy::format_list(engine_.topology().online())},
-                        {"sandboxes", std::to_string(engine_.sandbox_ids().size())},
+                        {"online", policy::format_list(node_.topology.online())},
+                        {"sandboxes", std::to_string(node_.sandbox_ids().size())},
                         {"start", ground_.parts.text()}});
   }
 
@@ -185,14 +193,14 @@ class Daemon {
 
   void make_sources() {
     const SourceContext context{io_,
-                                node_,
+                                source_node_,
                                 *hooks_,
                                 [this](const std::string& sandbox) { memory_.look_again(sandbox); },
                                 options_.roots,
                                 log_,
                                 clock_};
     sources_.emplace(source_settings(), context,
-                     [this](policy::ledger::Source source) { engine_.expect(source); });
+                     [this](policy::ledger::Source source) { line_.expect(source); });
   }
 
   void serve() {
@@ -221,7 +229,7 @@ class Daemon {
   void check_drift() {
     reserve_.refill();
     follow_machine();
-    engine_.check_drift();
+    line_.check_drift();
     watches_.refresh();
     memory_.refresh();
     if (sources_) sources_->refresh();
@@ -233,9 +241,9 @@ class Daemon {
     const auto text = base::read_file(kOnlineCpus);
     const auto online =
         text ? policy::parse_list<policy::CpuTag>(*text) : policy::parse_list<policy::CpuTag>("");
-    if (!online || online->empty() || *online == engine_.topology().online()) return;
+    if (!online || online->empty() || *online == node_.topology.online()) return;
     if (auto topology = host::load_topology(options_.topology)) {
-      engine_.change_topology(std::move(*topology));
+      line_.change_topology(std::move(*topology));
     }
   }
 
@@ -250,7 +258,7 @@ class Daemon {
 
   void reload() {
     service_.reloading();
-    if (auto config = config::load_config(options_.config, "/", engine_.topology().all())) {
+    if (auto config = config::load_config(options_.config, "/", node_.topology.all())) {
       apply(std::move(*config));
     } else {
       log_.error("invalid configuration; keeping the previous one",
@@ -265,7 +273,7 @@ class Daemon {
     }
     log_.set_level(config.log_level);
     drift_.set_interval(config.drift_check);
-    engine_.configure(to_engine_options(config));
+    line_.configure(to_line_options(config));
     ground_.config = std::move(config);
   }
 
@@ -281,12 +289,16 @@ class Daemon {
   Ground ground_;
   log::Log log_;
   base::Clock clock_;
-  engine::KernelAffinityCalls calls_;
+  line::KernelAffinityCalls calls_;
   host::KernelCpusetWriter cpusets_;
   state::Store store_;
   board::Board board_;
-  engine::Engine engine_;
-  EngineNode node_{engine_, board_, clock_};
+  registry::Registry registry_;
+  line::Node node_;
+  line::Line line_;
+  line::Requests requests_;
+  line::Verifier verifier_;
+  SourceNode source_node_{line_, board_, clock_};
   http::Feed events_;
   api::Router router_;
   Watches watches_;

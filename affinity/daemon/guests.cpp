@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "affinity/board/board.hpp"
-#include "affinity/engine/engine.hpp"
+#include "affinity/host/sandbox_cgroup.hpp"
+#include "affinity/line/line.hpp"
 #include "base/runtime_socket.hpp"
 #include "guest-agent/host/boot.hpp"
 #include "policy/plan/guest.hpp"
@@ -23,8 +24,7 @@ constexpr std::chrono::seconds kFarewell{1};
 
 /// What is not known to be no systemd's is taken for one: that only ever does less.
 bool is_systemds(const std::string& cgroup) {
-  return cgroup.empty() || cgroup.find(".slice") != std::string::npos ||
-         cgroup.find(".scope") != std::string::npos;
+  return cgroup.empty() || host::is_systemd_unit(cgroup);
 }
 
 /// A container of the guest is where it is to be.
@@ -42,10 +42,10 @@ GuestPeer* Guests::Guest::peer() const {
   return kata.get();
 }
 
-Guests::Guests(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+Guests::Guests(boost::asio::io_context& io, line::Line& line, board::Board& board,
                const vmm::Roots& roots, const log::Log& log, const base::Clock& clock)
     : io_(io),
-      engine_(engine),
+      line_(line),
       board_(board),
       roots_(roots),
       log_(log),
@@ -54,10 +54,10 @@ Guests::Guests(boost::asio::io_context& io, engine::Engine& engine, board::Board
   plans_ = board_.feed().subscribe(
       board::NotificationKind::kSandboxPlanned,
       [this](const board::Notification& planned) { notice(planned.sandbox); });
-  for (const std::string& id : engine_.sandbox_ids()) notice(id);
+  for (const std::string& id : line_.node().sandbox_ids()) notice(id);
 }
 
-/// The engine is in the middle of something: what follows from it is done later, once.
+/// The line is in the middle of a run: what follows from it is done later, once.
 void Guests::notice(const std::string& sandbox) {
   if (noticed_.empty()) boost::asio::post(io_, [this] { follow_noticed(); });
   noticed_.try_emplace(sandbox, clock_.now());
@@ -69,7 +69,7 @@ void Guests::follow_noticed() {
 
 /// With "none" a guest is left alone, once nothing of ours is in it.
 void Guests::follow(const std::string& sandbox, Time planned) {
-  const auto view = engine_.view(sandbox);
+  const auto view = line_.node().view(sandbox);
   if (!view) return forget(sandbox);
   const auto through = view->settings.guest.agent;
   Guest& guest = known(sandbox, *view);
@@ -88,7 +88,7 @@ void Guests::follow(const std::string& sandbox, Time planned) {
 }
 
 /// With what a daemon before this one knew of it.
-Guests::Guest& Guests::known(const std::string& sandbox, const engine::SandboxView& view) {
+Guests::Guest& Guests::known(const std::string& sandbox, const line::SandboxView& view) {
   const auto [found, is_new] = guests_.try_emplace(sandbox);
   Guest& guest = found->second;
   if (!is_new) return guest;
@@ -97,7 +97,7 @@ Guests::Guest& Guests::known(const std::string& sandbox, const engine::SandboxVi
   return guest;
 }
 
-void Guests::find_agent(const std::string& sandbox, Guest& guest, const engine::SandboxView& view) {
+void Guests::find_agent(const std::string& sandbox, Guest& guest, const line::SandboxView& view) {
   guest.told_address = view.pod.agent;
   guest.search.reset();
   guest.ours.reset();
@@ -191,7 +191,7 @@ void Guests::use_ours(const std::string& sandbox, Guest& guest, const guest::Add
 }
 
 void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address) {
-  const auto view = engine_.view(sandbox);
+  const auto view = line_.node().view(sandbox);
   KataPeer::Events events{peer_events(sandbox), {}, {}};
   events.lost = [this, sandbox](const std::string& reason) { kata_lost(sandbox, reason); };
   events.uncertain = [this, sandbox] { warn_of_numbers(sandbox); };
@@ -201,14 +201,14 @@ void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Add
   guest.kata->take_over();
 }
 
-void Guests::place(const std::string& sandbox, Guest& guest, const engine::SandboxView& view,
+void Guests::place(const std::string& sandbox, Guest& guest, const line::SandboxView& view,
                    Time planned) {
   if (view.plan.vcpus.empty()) return;
   board::GuestView& guest_view = guest.record.view;
   const bool gives_back = view.released || view.observed || guest.through == GuestAgent::kNone;
   if (view.observed && guest_view.told.containers.empty()) return;
   auto wishes =
-      policy::plan::guest_wishes(view.plan, view.vcpus, engine_.topology(), view.settings.guest,
+      policy::plan::guest_wishes(view.plan, view.vcpus, line_.node().topology, view.settings.guest,
                                  guest.record.boot.may_grow(static_cast<int>(view.vcpus.size())));
   // Who cannot be named cannot be placed, and to guess would be worse than to wait.
   if (wishes.vcpus.size() != view.plan.vcpus.size()) return;
@@ -291,8 +291,8 @@ void Guests::warn_of_numbers(const std::string& sandbox) {
 }
 
 void Guests::record_count(const std::string& sandbox) {
-  engine_.look_again(sandbox);
-  const auto view = engine_.view(sandbox);
+  line_.refresh(sandbox);
+  const auto view = line_.node().view(sandbox);
   const auto found = guests_.find(sandbox);
   if (!view || found == guests_.end() || !found->second.kata) return;
   GuestRecord& record = found->second.record;

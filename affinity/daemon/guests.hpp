@@ -21,7 +21,7 @@
 #include "affinity/daemon/held_starts.hpp"
 #include "affinity/daemon/kata_peer.hpp"
 #include "affinity/daemon/our_peer.hpp"
-#include "affinity/engine/views.hpp"
+#include "affinity/line/views.hpp"
 #include "base/clock.hpp"
 #include "base/log/log.hpp"
 #include "base/rpc/timer.hpp"
@@ -32,8 +32,8 @@
 namespace ka::board {
 class Board;
 }
-namespace ka::engine {
-class Engine;
+namespace ka::line {
+class Line;
 }
 
 namespace ka::daemon {
@@ -42,7 +42,7 @@ namespace ka::daemon {
 class Guests {
  public:
   /// All references must outlive it. Subscribes to the runs of the line.
-  Guests(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+  Guests(boost::asio::io_context& io, line::Line& line, board::Board& board,
          const vmm::Roots& roots, const log::Log& log, const base::Clock& clock);
 
   /// Calls `go_on` when the guest has the container on its vCPUs, or after HeldStarts::kBudget:
@@ -102,8 +102,8 @@ class Guests {
   void notice(const std::string& sandbox);
   void follow_noticed();
   void follow(const std::string& sandbox, Time planned);
-  Guest& known(const std::string& sandbox, const engine::SandboxView& view);
-  void find_agent(const std::string& sandbox, Guest& guest, const engine::SandboxView& view);
+  Guest& known(const std::string& sandbox, const line::SandboxView& view);
+  void find_agent(const std::string& sandbox, Guest& guest, const line::SandboxView& view);
   std::vector<std::string> command_line_of(const policy::ledger::PodRecord& pod) const;
   std::optional<guest::Address> known_address(const Guest& guest,
                                               const std::vector<std::string>& command_line,
@@ -116,8 +116,7 @@ class Guests {
   void use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address);
   PeerEvents peer_events(const std::string& sandbox);
 
-  void place(const std::string& sandbox, Guest& guest, const engine::SandboxView& view,
-             Time planned);
+  void place(const std::string& sandbox, Guest& guest, const line::SandboxView& view, Time planned);
   void ours_answers(const std::string& sandbox);
   void ours_lost(const std::string& sandbox, const std::string& reason);
   void kata_lost(const std::string& sandbox, const std::string& reason);
@@ -137,7 +136,7 @@ class Guests {
   void release_starts(const std::string& sandbox);
 
   boost::asio::io_context& io_;
-  engine::Engine& engine_;
+  line::Line& line_;
   board::Board& board_;
   board::Subscription plans_;
   vmm::Roots roots_;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "affinity/board/board.hpp"
-#include "affinity/engine/engine.hpp"
+#include "affinity/line/line.hpp"
 
 namespace ka::daemon {
 namespace {
@@ -25,10 +25,10 @@ nanoseconds until_next_look(nanoseconds took, std::size_t sandboxes, int failure
 
 }  // namespace
 
-MemoryKeeper::MemoryKeeper(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+MemoryKeeper::MemoryKeeper(boost::asio::io_context& io, line::Line& line, board::Board& board,
                            MemoryJobs& jobs, const base::Clock& clock)
     : io_(io),
-      engine_(engine),
+      line_(line),
       board_(board),
       jobs_(jobs),
       clock_(clock),
@@ -54,11 +54,11 @@ void MemoryKeeper::look_again(const std::string& id) {
 }
 
 void MemoryKeeper::refresh() {
-  for (const std::string& id : engine_.sandbox_ids()) follow(id);
+  for (const std::string& id : line_.node().sandbox_ids()) follow(id);
 }
 
 void MemoryKeeper::follow(const std::string& id) {
-  const auto view = engine_.view(id);
+  const auto view = line_.node().view(id);
   if (!view) {
     if (kept_.erase(id) > 0) jobs_.cancel(id);
     return;
@@ -75,7 +75,7 @@ void MemoryKeeper::follow(const std::string& id) {
 void MemoryKeeper::ask(const std::string& id, const Asked& asked) {
   kept_[id].due = base::Clock::Time::max();
   jobs_.submit({id, asked.vmm, asked.mems, asked.move,
-                std::make_shared<const policy::Topology>(engine_.topology())});
+                std::make_shared<const policy::Topology>(line_.node().topology)});
 }
 
 void MemoryKeeper::record(const std::string& id, board::MemoryView view, nanoseconds took) {

@@ -16,8 +16,8 @@
 namespace ka::board {
 class Board;
 }
-namespace ka::engine {
-class Engine;
+namespace ka::line {
+class Line;
 }
 
 namespace ka::daemon {
@@ -27,8 +27,8 @@ class MemoryKeeper {
  public:
   /// All references must outlive it. Subscribes to the feed of `board`. Whoever does the jobs
   /// answers with record().
-  MemoryKeeper(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
-               MemoryJobs& jobs, const base::Clock& clock);
+  MemoryKeeper(boost::asio::io_context& io, line::Line& line, board::Board& board, MemoryJobs& jobs,
+               const base::Clock& clock);
 
   /// Looks at one sandbox now: what held its memory may not any more.
   void look_again(const std::string& id);
@@ -59,7 +59,7 @@ class MemoryKeeper {
   void ask(const std::string& id, const Asked& asked);
 
   boost::asio::io_context& io_;
-  engine::Engine& engine_;
+  line::Line& line_;
   board::Board& board_;
   MemoryJobs& jobs_;
   const base::Clock& clock_;

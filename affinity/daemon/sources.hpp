@@ -20,7 +20,7 @@ class Sources final : public source::Peers {
   /// report at once; the others after start().
   Sources(const SourceSettings& settings, const SourceContext& context, const Expect& expect);
 
-  /// Called once, when the engine has adopted what was before.
+  /// Called once, when the line has adopted what was before.
   void start();
   /// Reports what changed without a notification.
   void refresh();

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "affinity/board/board.hpp"
-#include "affinity/engine/engine.hpp"
+#include "affinity/line/line.hpp"
 #include "vmm/monitors/table.hpp"
 #include "vmm/threads.hpp"
 
@@ -45,11 +45,11 @@ std::vector<std::string> command_line_of(const vmm::Roots& roots, const policy::
 
 }  // namespace
 
-Watches::Watches(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
+Watches::Watches(boost::asio::io_context& io, line::Line& line, board::Board& board,
                  vmm::Roots roots, std::function<void()> cgroups_written, const log::Log& log,
                  const base::Clock& clock)
     : io_(io),
-      engine_(engine),
+      line_(line),
       roots_(std::move(roots)),
       cgroups_written_(std::move(cgroups_written)),
       log_(log),
@@ -79,9 +79,9 @@ void Watches::handle(const board::Notification& notification) {
 }
 
 void Watches::refresh() {
-  for (const std::string& id : engine_.sandbox_ids()) {
+  for (const std::string& id : line_.node().sandbox_ids()) {
     follow(id);
-    const auto view = engine_.view(id);
+    const auto view = line_.node().view(id);
     const auto found = watches_.find(id);
     if (!view || found == watches_.end()) continue;
     if (std::exchange(found->second.threads, view->threads.size()) != view->threads.size()) {
@@ -92,7 +92,7 @@ void Watches::refresh() {
 }
 
 void Watches::follow(const std::string& id) {
-  const auto view = engine_.view(id);
+  const auto view = line_.node().view(id);
   if (!view) {
     if (watches_.erase(id) > 0) follow_cgroups_soon();
     return;
@@ -120,12 +120,12 @@ void Watches::follow_exit(const std::string& id, Watch& watch) {
   const auto now = vmm::identify(roots_, vmm.pid);
   const bool is_other = now && *now != vmm;
   if (ended || is_other)
-    return boost::asio::post(io_, [this, id, vmm] { engine_.vmm_ended(id, vmm); });
+    return boost::asio::post(io_, [this, id, vmm] { line_.vmm_ended(id, vmm); });
   if (!now && now.error().code != base::ErrorCode::kGone) return;
   watch.exit.assign(process.release());
   watch.exit.async_wait(boost::asio::posix::descriptor_base::wait_read,
                         [this, id, vmm](const error_code& error) {
-                          if (!error) engine_.vmm_ended(id, vmm);
+                          if (!error) line_.vmm_ended(id, vmm);
                         });
 }
 
@@ -155,7 +155,7 @@ void Watches::wait_for_cgroups() {
                                  const auto written = cgroups_->drain();
                                  if (!written) return;
                                  for (const auto& directory : *written) {
-                                   engine_.cgroup_written(directory);
+                                   line_.cgroup_written(directory);
                                  }
                                  if (!written->empty()) cgroups_written_();
                                  wait_for_cgroups();
@@ -167,7 +167,7 @@ vmm::MonitorHandlers Watches::monitor_handlers(const std::string& id) {
               [this, id](vmm::MonitorFacts facts) {
                 const auto found = watches_.find(id);
                 if (found != watches_.end()) found->second.failures = 0;
-                engine_.take_monitor_facts(id, std::move(facts));
+                line_.set_monitor_facts(id, std::move(facts));
               },
           .failed = [this, id](const base::Error& error) { monitor_failed(id, error); }};
 }
@@ -215,7 +215,7 @@ void Watches::wait_to_recheck(const std::string& id, Watch& watch) {
 }
 
 void Watches::recheck(const std::string& id) {
-  engine_.look_again(id);
+  line_.refresh(id);
   const auto found = watches_.find(id);
   if (found == watches_.end()) return;
   Watch& watch = found->second;

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "affinity/board/feed.hpp"
-#include "affinity/engine/views.hpp"
 #include "affinity/host/cpuset_watch.hpp"
+#include "affinity/line/views.hpp"
 #include "base/clock.hpp"
 #include "base/log/log.hpp"
 #include "base/rpc/timer.hpp"
@@ -24,8 +24,8 @@
 namespace ka::board {
 class Board;
 }
-namespace ka::engine {
-class Engine;
+namespace ka::line {
+class Line;
 }
 
 namespace ka::daemon {
@@ -34,11 +34,10 @@ namespace ka::daemon {
 /// it may be gone by the time they run.
 class Watches {
  public:
-  /// `io`, `engine`, `board`, `log` and `clock` must outlive it. Subscribes to the feed of `board`.
-  /// `cgroups_written` is called after the engine has handled it.
-  Watches(boost::asio::io_context& io, engine::Engine& engine, board::Board& board,
-          vmm::Roots roots, std::function<void()> cgroups_written, const log::Log& log,
-          const base::Clock& clock);
+  /// `io`, `line`, `board`, `log` and `clock` must outlive it. Subscribes to the feed of `board`.
+  /// `cgroups_written` is called after the line has handled it.
+  Watches(boost::asio::io_context& io, line::Line& line, board::Board& board, vmm::Roots roots,
+          std::function<void()> cgroups_written, const log::Log& log, const base::Clock& clock);
 
   /// Follows what changed without an event (a VMM that was moved to another cgroup).
   void refresh();
@@ -76,7 +75,7 @@ class Watches {
   void recheck(const std::string& id);
 
   boost::asio::io_context& io_;
-  engine::Engine& engine_;
+  line::Line& line_;
   vmm::Roots roots_;
   std::function<void()> cgroups_written_;
   const log::Log& log_;

@@ -116,21 +116,4 @@ Tenants tenants_of(const Cgroups& cgroups, const CpuSet& cpus) {
   return Walk(cgroups, cpus).take();
 }
 
-std::string pod_uid_of(const fs::path& directory) {
-  constexpr std::string_view kPod = "pod", kSlice = ".slice", kPods = "kubepods";
-  bool is_kubelets = false;
-  for (const fs::path& part : directory) {
-    std::string_view name = part.native();
-    if (name.ends_with(kSlice)) name.remove_suffix(kSlice.size());
-    const std::size_t at = name.starts_with(kPod) ? 0 : name.rfind("-pod");
-    is_kubelets |= name.starts_with(kPods);
-    if (!is_kubelets || at == std::string_view::npos) continue;
-    name.remove_prefix(at + kPod.size() + (at == 0 ? 0 : 1));
-    std::string uid(name.substr(0, name.find_first_of(".:")));
-    std::ranges::replace(uid, '_', '-');
-    return uid;
-  }
-  return {};
-}
-
 }  // namespace ka::host

@@ -32,9 +32,4 @@ struct Tenants {
 /// Walks the hierarchy that controls cpusets.
 Tenants tenants_of(const Cgroups& cgroups, const policy::CpuSet& cpus);
 
-/// The uid of the pod that kubelet made this cgroup for, with "-" in it as the API server writes
-/// it; empty for a cgroup that is no pod's. kubelet names them pod<uid>, or with systemd
-/// kubepods[-<qos>]-pod<uid with "_">.slice (pkg/kubelet/cm/cgroup_manager_linux.go).
-std::string pod_uid_of(const std::filesystem::path& directory);
-
 }  // namespace ka::host

@@ -32,22 +32,6 @@ std::optional<policy::ProcessId> vmm_at(const vmm::Roots& roots, int pid) {
   return examined->id;
 }
 
-/// kubelet's cgroup of a pod: ".../pod<uid>/...", by systemd "...-pod<uid>.slice/..." with "_" for
-/// "-". Empty where there is none.
-std::string pod_uid_of(const std::string& cgroup) {
-  constexpr std::size_t kLength = 36;
-  for (std::size_t at = cgroup.find("pod"); at != std::string::npos;
-       at = cgroup.find("pod", at + 1)) {
-    std::string uid = cgroup.substr(at + 3, kLength);
-    std::ranges::replace(uid, '_', '-');
-    const bool is_uid = uid.size() == kLength && std::ranges::all_of(uid, [](char c) {
-                          return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-                        });
-    if (is_uid) return uid;
-  }
-  return {};
-}
-
 bool has_mask(const ledger::PodRecord& pod) { return pod.containers.contains(kMask); }
 
 /// Whether somebody tells of the containers themselves (the shim proxy, a person).
@@ -224,7 +208,7 @@ void KataSource::follow_mask(const source::SandboxState& sandbox, Events& news) 
     if (others) news.push_back({ledger::Source::kCgroup, ledger::ContainerGone{id, container}});
   }
   masks_.insert(id);
-  ledger::PodSeen pod{.id = id, .pod_uid = pod_uid_of(sandbox.cgroup), .vmm = sandbox.pod.vmm};
+  ledger::PodSeen pod{.id = id, .pod_uid = sandbox.pod_uid, .vmm = sandbox.pod.vmm};
   ledger::ContainerSeen mask{.sandbox = id, .id = kMask, .spec = {.cpus = *cpus}};
   news.push_back({ledger::Source::kCgroup, std::move(pod)});
   news.push_back({ledger::Source::kCgroup, std::move(mask)});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sandboxes that are libvirt domains of this node: which process each is, and libvirt's own record
-// of its pins, kept equal to the plan. Threads are placed by the engine as those of any sandbox;
+// of its pins, kept equal to the plan. Threads are placed by the line as those of any sandbox;
 // the record follows, whenever libvirt has time for it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sources need of the node's engine: it takes their reports, and shows them what came of it.
+// What sources need of the node's line: it takes their reports, and shows them what came of it.
 #pragma once
 
 #include <chrono>
@@ -31,6 +31,7 @@ struct SandboxState {
   const policy::ledger::PodRecord& pod;
   const policy::plan::SandboxPlan& plan;
   std::string cgroup;           ///< directory of its cpuset cgroup; may be empty
+  std::string pod_uid;          ///< of the pod that kubelet made that cgroup for; may be empty
   bool cgroup_managed = false;  ///< its cpuset is ours to write, and is written
   bool observed = false;        ///< planned, but nothing is written
   bool released = false;        ///< given back: watched, not placed

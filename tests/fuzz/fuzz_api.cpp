@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of the API before the engine sees them: a target on the first line, a body below it.
+// Requests of the API before the line sees them: a target on the first line, a body below it.
 #include <cstddef>
 #include <cstdint>
 #include <string>

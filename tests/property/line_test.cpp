@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "tests/property/property.hpp"
-#include "tests/unit/engine/scene.hpp"
+#include "tests/unit/line/scene.hpp"
 
 using namespace ka;
 using policy::CpuSet;
-using tests::EngineScene;
+using tests::LineScene;
 
 namespace {
 
@@ -46,15 +46,15 @@ Step any_step() {
   return step;
 }
 
-engine::Options any_options() {
-  engine::Options options;
+line::Options any_options() {
+  line::Options options;
   options.settings.housekeeping.kind = *rc::gen::element(
       policy::plan::Housekeeping::Kind::kSandbox, policy::plan::Housekeeping::Kind::kSharedPool);
   return options;
 }
 
-struct Node : EngineScene {
-  explicit Node(engine::Options options = any_options()) : EngineScene(kCpus, std::move(options)) {
+struct Node : LineScene {
+  explicit Node(line::Options options = any_options()) : LineScene(kCpus, std::move(options)) {
     for (std::size_t i = 0; i < kSandboxes.size(); ++i) {
       const int pid = 100 * (static_cast<int>(i) + 1);
       boot_vm(pid, 2 + static_cast<int>(i));
@@ -62,28 +62,28 @@ struct Node : EngineScene {
     }
     policy::ledger::PodSeen other;
     other.id = "r";
-    RC_ASSERT(engine().submit({policy::ledger::Source::kApi, other}).has_value());
+    RC_ASSERT(requests().submit({policy::ledger::Source::kApi, other}).has_value());
   }
 
   void take(const Step& step) {
     if (!step.cpus.empty()) {
       RC_ASSERT(container(step.pod, step.container, step.cpus, step.exclusive).has_value());
     } else {
-      engine().handle(
+      line().handle(
           {policy::ledger::Source::kApi, policy::ledger::ContainerGone{step.pod, step.container}});
     }
   }
 
   CpuSet foreign_to(int tid) {
     const auto sandbox = static_cast<std::size_t>(tid / 100 - 1);
-    return engine().ledger().exclusive_to_others(kSandboxes[sandbox]);
+    return line().node().ledger().exclusive_to_others(kSandboxes[sandbox]);
   }
 };
 
 /// The same with managed cgroups, which Kata writes behind our back, each time before we are told;
 /// that it wrote is noticed after that.
-struct ManagedNode : EngineScene {
-  explicit ManagedNode(bool forgets) : EngineScene(kCpus, options()) {
+struct ManagedNode : LineScene {
+  explicit ManagedNode(bool forgets) : LineScene(kCpus, options()) {
     for (std::size_t i = 0; i < kSandboxes.size(); ++i) {
       const int pid = 100 * (static_cast<int>(i) + 1);
       boot_pod(kSandboxes[i], pid, 2 + static_cast<int>(i));
@@ -100,8 +100,8 @@ struct ManagedNode : EngineScene {
     };
   }
 
-  static engine::Options options() {
-    engine::Options options = any_options();
+  static line::Options options() {
+    line::Options options = any_options();
     options.settings.manage_cgroup = true;
     return options;
   }
@@ -115,14 +115,14 @@ struct ManagedNode : EngineScene {
     const bool is_vm = std::ranges::count(kSandboxes, step.pod) > 0;
     if (is_vm && !all.empty()) cpusets.make("pods/" + step.pod, all);
     if (!step.cpus.empty()) {
-      engine().handle({policy::ledger::Source::kApi,
-                       policy::ledger::whole_report(
-                           step.pod, {.id = step.container, .cpus = step.cpus}, step.exclusive)});
+      line().handle({policy::ledger::Source::kApi,
+                     policy::ledger::whole_report(
+                         step.pod, {.id = step.container, .cpus = step.cpus}, step.exclusive)});
     } else {
-      engine().handle(
+      line().handle(
           {policy::ledger::Source::kApi, policy::ledger::ContainerGone{step.pod, step.container}});
     }
-    engine().cgroup_written((node.cgroup() / "pods" / step.pod).string());
+    line().cgroup_written((node.cgroup() / "pods" / step.pod).string());
   }
 
   /// Before Linux 6.2 a write to a cpuset makes the kernel forget the masks of its threads.
@@ -141,7 +141,7 @@ struct ManagedNode : EngineScene {
     for (const int tid : tids) {
       const auto& sandbox = kSandboxes[static_cast<std::size_t>(tid / 100 - 1)];
       const CpuSet gained = calls.effective(tid) - before[tid];
-      const CpuSet foreign = gained & engine().ledger().exclusive_to_others(sandbox);
+      const CpuSet foreign = gained & line().node().ledger().exclusive_to_others(sandbox);
       if (foreign.empty()) continue;
       broken.push_back(write + " let " + std::to_string(tid) + " onto " +
                        policy::format_list(foreign));
@@ -190,9 +190,9 @@ TEST_CASE("no write lets a thread onto CPUs of another pod, and none is left to 
       RC_LOG() << step << '\n';
       node.take(step);
       RC_ASSERT(broken == std::vector<std::string>{});
-      RC_ASSERT(node.engine().reconcile_all().writes == 0);
-      const bool room = node.engine().ledger().exclusive() != CpuSet::range(0, kCpus - 1);
-      RC_ASSERT(!room || node.engine().verify().ok());
+      RC_ASSERT(node.line().reconcile_all().writes == 0);
+      const bool room = node.line().node().ledger().exclusive() != CpuSet::range(0, kCpus - 1);
+      RC_ASSERT(!room || node.verifier().verify().ok());
     }
   });
 }
@@ -207,17 +207,17 @@ TEST_CASE("no write to a managed cgroup lets a thread onto CPUs of another pod")
       node.take(step);
       RC_ASSERT(node.broken == std::vector<std::string>{});
       node.cpusets.writes.clear();
-      RC_ASSERT(node.engine().reconcile_all().writes == 0);
+      RC_ASSERT(node.line().reconcile_all().writes == 0);
       RC_ASSERT(node.cpusets.writes.empty());
-      const bool room = node.engine().ledger().exclusive() != CpuSet::range(0, kCpus - 1);
-      RC_ASSERT(!room || node.engine().verify().ok());
+      const bool room = node.line().node().ledger().exclusive() != CpuSet::range(0, kCpus - 1);
+      RC_ASSERT(!room || node.verifier().verify().ok());
     }
   });
 }
 
 TEST_CASE("the order, repetition and loss of events change only which vCPU it is") {
   property::holds("I7 over histories that end alike", [] {
-    const engine::Options options = any_options();
+    const line::Options options = any_options();
     Node lived(options), told(options);
     std::map<Key, Step> last;
     const int steps = *rc::gen::inRange(1, 12);
@@ -238,7 +238,8 @@ TEST_CASE("the order, repetition and loss of events change only which vCPU it is
     std::ranges::sort(shuffled, {}, [&](std::size_t i) { return order[i]; });
     for (const std::size_t i : shuffled) told.take(others[i]);
     for (const std::string& id : kSandboxes) {
-      RC_ASSERT(outline(lived.engine().view(id)->plan) == outline(told.engine().view(id)->plan));
+      RC_ASSERT(outline(lived.line().node().view(id)->plan) ==
+                outline(told.line().node().view(id)->plan));
     }
   });
 }

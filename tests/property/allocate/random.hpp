@@ -21,9 +21,9 @@ inline unsigned first_seed() {
 
 class Random {
  public:
-  explicit Random(unsigned seed) : engine_(seed) {}
+  explicit Random(unsigned seed) : line_(seed) {}
 
-  int below(int limit) { return static_cast<int>(engine_() % static_cast<unsigned>(limit)); }
+  int below(int limit) { return static_cast<int>(line_() % static_cast<unsigned>(limit)); }
   int between(int least, int most) { return least + below(most - least + 1); }
   bool chance(int percent) { return below(100) < percent; }
 
@@ -42,7 +42,7 @@ class Random {
   }
 
  private:
-  std::mt19937 engine_;
+  std::mt19937 line_;
 };
 
 /// Any shape: nodes inside sockets or sockets inside nodes, 1 to 4 threads, L3s of any size, sparse

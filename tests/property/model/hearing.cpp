@@ -89,7 +89,7 @@ void Play::guarded(const std::set<std::string>& concerned, const Act& act) {
 void Play::handle(const Events& events) {
   guarded(subjects(events), [&] {
     for (const policy::ledger::Event& event : events) told_.hear(event);
-    kernel_.engine().handle(events);
+    kernel_.line().handle(events);
   });
 }
 
@@ -100,15 +100,15 @@ void Play::tell(const Events& events, const std::string& pod, const Act& meanwhi
     unfinished_.insert(pod);
     guarded(subjects(events), [&] {
       for (const policy::ledger::Event& event : events) told_.hear(event);
-      kernel_.engine().narrow(events, kNoHurry);
+      kernel_.line().narrow(events, kNoHurry);
     });
   }
   if (meanwhile) meanwhile();
   if (!setup_.has_nri) mail_.insert(mail_.end(), events.begin(), events.end());
   if (!asks || !runtime_is_up_) return;
   guarded(subjects(events), [&] {
-    kernel_.engine().narrow(events, kNoHurry);
-    kernel_.engine().finish(pod);
+    kernel_.line().narrow(events, kNoHurry);
+    kernel_.line().finish(pod);
     unfinished_.clear();
   });
 }
@@ -131,14 +131,14 @@ void Play::synchronize() {
   runtime_is_up_ = true;
   kernel_.board().set_source(Source::kNri, {true, "runtime"});
   Events events = world_.all();
-  for (auto& gone : gone_since(kernel_.engine().ledger(), world_))
+  for (auto& gone : gone_since(kernel_.line().node().ledger(), world_))
     events.push_back(std::move(gone));
   guarded(subjects(events), [&] {
     for (const policy::ledger::Event& event : events) told_.hear(event);
-    kernel_.engine().handle(events);
+    kernel_.line().handle(events);
     told_.spoke(Source::kNri);
-    kernel_.engine().source_spoke(Source::kNri);
-    kernel_.engine().finish({});
+    kernel_.line().source_spoke(Source::kNri);
+    kernel_.line().finish({});
   });
 }
 
@@ -152,15 +152,15 @@ void Play::restart(const std::set<std::string>& damaged, bool kubelet_first) {
   runtime_is_up_ = false;
   writes_until_kill_ = 0;
   kernel_.start();
-  engine::Engine& engine = kernel_.engine();
-  engine.expect(Source::kPersist);
-  if (setup_.has_nri) engine.expect(Source::kNri);
-  if (setup_.has_kubelet) engine.expect(Source::kKubelet);
+  line::Line& line = kernel_.line();
+  line.expect(Source::kPersist);
+  if (setup_.has_nri) line.expect(Source::kNri);
+  if (setup_.has_kubelet) line.expect(Source::kKubelet);
   if (kubelet_first) read_kubelet();
-  engine.adopt();
+  line.adopt();
   told_.spoke(Source::kPersist);
-  engine.source_spoke(Source::kPersist);
-  engine.finish({});
+  line.source_spoke(Source::kPersist);
+  line.finish({});
 }
 
 void Play::damage(std::uint32_t choice) {
@@ -177,10 +177,10 @@ void Play::damage(std::uint32_t choice) {
 void Play::tick() {
   const auto now_online = kernel_.online();
   guarded({}, [&] {
-    if (kernel_.engine().topology().online() != now_online) {
-      kernel_.engine().change_topology(kernel_.topology);
+    if (kernel_.line().node().topology.online() != now_online) {
+      kernel_.line().change_topology(kernel_.topology);
     }
-    kernel_.engine().check_drift();
+    kernel_.line().check_drift();
   });
   for (const auto& [id, pod] : std::map(told_.pods())) {
     if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) told_.forget(id);
@@ -191,7 +191,7 @@ void Play::tick() {
 void Play::run_out_of_patience() {
   kernel_.clock.advance(std::chrono::seconds(11));
   told_.time_is_up();
-  guarded({}, [&] { kernel_.engine().stop_waiting(); });
+  guarded({}, [&] { kernel_.line().stop_waiting(); });
 }
 
 }  // namespace ka::model

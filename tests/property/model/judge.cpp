@@ -39,7 +39,7 @@ void Play::judge() {
     if (own == kernel_.calls.own.end() || kernel_.machine.subset_of(own->second)) continue;
     complain("process " + std::to_string(pid) + ", which is no VMM, was placed (I9)");
   }
-  const auto ids = kernel_.engine().sandbox_ids();
+  const auto ids = kernel_.line().node().sandbox_ids();
   for (const auto& [id, pod] : told_.pods()) {
     if (pod.unsure || !pod.vmm || !kernel_.is_alive(pod.vmm->pid)) continue;
     if (std::ranges::find(ids, id) == ids.end()) complain("sandbox " + id + " is forgotten");
@@ -80,7 +80,7 @@ void Play::settle() {
   }
   if (!told_.owners_are_known()) {
     told_.dismiss();
-    kernel_.engine().reconcile_all();
+    kernel_.line().reconcile_all();
   }
   for (int i = 0; i < 2; ++i) {
     kernel_.clock.advance(std::chrono::seconds(60));
@@ -91,7 +91,7 @@ void Play::settle() {
 
 void Play::judge_settled() {
   if (!told_.owners_are_known()) complain("it waits for nobody knows what");
-  if (!kernel_.engine().gate().may_widen()) complain("it widens nothing for ever");
+  if (!kernel_.line().node().gate().may_widen()) complain("it widens nothing for ever");
   for (const auto& finding : kernel_.broken()) {
     complain("verify: " + finding.invariant + ": " + finding.sandbox + ": " + finding.text);
   }
@@ -99,7 +99,7 @@ void Play::judge_settled() {
     if (pod.pid != 0 && pod.runs && !pod.gone) judge_alone(pod);
   }
   kernel_.calls.writes.clear();
-  kernel_.engine().reconcile_all();
+  kernel_.line().reconcile_all();
   if (!kernel_.calls.writes.empty()) complain("the same plan is written twice (I6)");
   judge_stable();
   judge_restart();

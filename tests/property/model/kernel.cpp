@@ -25,10 +25,7 @@ policy::Topology machine_with(const CpuSet& online, bool smt) {
 }  // namespace
 
 Kernel::Kernel(const Setup& setup)
-    : EngineScene(kCpus, setup.options),
-      forgets_(setup.forgets),
-      smt_(setup.smt),
-      online_(machine) {
+    : LineScene(kCpus, setup.options), forgets_(setup.forgets), smt_(setup.smt), online_(machine) {
   topology = machine_with(online_, smt_);
   cpusets.make("pods", {});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel of the model's node: VMs as files and masks, what may go wrong with looking at them,
-// and an engine that is told of none of it but through events and system calls.
+// and a line that is told of none of it but through events and system calls.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/property/model/world.hpp"
-#include "tests/unit/engine/scene.hpp"
+#include "tests/unit/line/scene.hpp"
 
 namespace ka::model {
 
@@ -17,13 +17,13 @@ namespace ka::model {
 struct Killed {};
 
 struct Setup {
-  engine::Options options;
+  line::Options options;
   bool has_kubelet = true, has_nri = true;
   bool forgets = false;  ///< before Linux 6.2 a write to a cpuset makes it forget own masks
   bool smt = false;
 };
 
-class Kernel : public tests::EngineScene {
+class Kernel : public tests::LineScene {
  public:
   explicit Kernel(const Setup& setup);
 

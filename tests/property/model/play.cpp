@@ -220,7 +220,7 @@ void Play::end_vmm(std::uint32_t choice) {
   end_process_of(*pod, choice % 3 == 0);
   if (choice % 2 == 0) return;
   const std::string id = pod->id;
-  guarded({id}, [&] { kernel_.engine().vmm_ended(id, vmm); });
+  guarded({id}, [&] { kernel_.line().vmm_ended(id, vmm); });
 }
 
 void Play::change_vcpus(std::uint32_t choice, bool plug) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A history of a node played against an engine, and judged after each step: by the reference while
+// A history of a node played against a line, and judged after each step: by the reference while
 // things go wrong, by the node as it really is when all of it has been told.
 #pragma once
 

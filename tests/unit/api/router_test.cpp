@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API's calls against a real engine on a node made of files.
+// The API's calls against a real line on a node made of files.
 #include "tests/unit/api/scene.hpp"
 
 using namespace ka;
@@ -182,9 +182,9 @@ TEST_CASE("release gives back, reconcile takes again", "[api]") {
 
 TEST_CASE("in observe mode the answers say that nothing is written", "[api]") {
   Api api;
-  engine::Options options = tests::at_home();
+  line::Options options = tests::at_home();
   options.observe = true;
-  api.scene.engine().configure(options);
+  api.scene.line().configure(options);
   api.play_pod();
   CHECK(api.good("GET", "/v1/sandboxes/s1").at("observed") == true);
   const json::object why = api.good("GET", "/v1/explain/s1");
@@ -276,11 +276,11 @@ TEST_CASE("the node shows who owns each CPU", "[api]") {
   CHECK(node.at("topology").at("cpus").as_array().size() == 8);
 }
 
-TEST_CASE("metrics are what the engine counted", "[api]") {
+TEST_CASE("metrics are what was counted", "[api]") {
   Api api;
   api.play_pod();
   api.scene.calls.own[111] = policy::CpuSet{0, 1};
-  api.scene.engine().check_drift();
+  api.scene.line().check_drift();
   const http::Response page = api.call("GET", "/metrics");
   CHECK(page.status == 200);
   CHECK(page.content_type == "text/plain; version=0.0.4; charset=utf-8");
@@ -331,7 +331,7 @@ TEST_CASE("what the shim proxy passes on is not a person's word") {
            R"({"name":"app","cpus":"4-5","period":100000})");
   CHECK(source("source") == R"("proxy")");
   CHECK(api.good("GET", "/v1/sandboxes/s1").at("containers").at(0).at("source") == "proxy");
-  api.scene.engine().handle(
+  api.scene.line().handle(
       {policy::ledger::Source::kKubelet,
        policy::ledger::KubeletSeen{policy::CpuSet{0, 1},
                                    std::vector<policy::ledger::Claim>{{"u1", "app", {4, 5}}}}});
@@ -346,7 +346,7 @@ TEST_CASE("what the shim proxy passes on is not a person's word") {
 TEST_CASE("a CPU that kubelet has given away is owned before the runtime reports the pod") {
   Api api;
   api.play_pod();
-  api.scene.engine().handle(
+  api.scene.line().handle(
       {policy::ledger::Source::kKubelet,
        policy::ledger::KubeletSeen{
            policy::CpuSet{0, 1},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API's calls against a real engine on a node made of files.
+// The API's calls against a real line on a node made of files.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -10,14 +10,14 @@
 
 #include "affinity/api/router.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/engine/scene.hpp"
+#include "tests/unit/line/scene.hpp"
 
 namespace ka::tests {
 
 namespace json = boost::json;
 
 struct Api {
-  Api() : router(scene.engine(), scene.board(), feed) {
+  Api() : router(scene.line(), scene.requests(), scene.verifier(), feed) {
     scene.boot_vm(100, 3);
     scene.boot_vm(200, 2);
   }
@@ -53,7 +53,7 @@ struct Api {
     good("PUT", "/v1/sandboxes/s1/containers/c2", R"({"cpus":"0-1"})");
   }
 
-  EngineScene scene;
+  LineScene scene;
   http::Feed feed;
   api::Router router;
 };

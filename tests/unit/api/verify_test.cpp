@@ -79,7 +79,7 @@ TEST_CASE("one thread is placed by hand until that is taken back", "[api]") {
   CHECK(has_reason(api.good("POST", "/v1/verify"), "pinned-by-hand"));
 
   api.scene.start();  // it is known after a restart
-  api.scene.engine().adopt();
+  api.scene.line().adopt();
   CHECK(api.scene.cpus(111) == "6-7");
 }
 
@@ -172,24 +172,25 @@ TEST_CASE("a pin says who set it and when, and ends when its time has come", "[a
   CHECK(pin.at("expires_in").as_int64() > 590);
 
   api.scene.start();  // the end is known after a restart
-  api.scene.engine().adopt();
+  api.scene.line().adopt();
   api.scene.clock.advance(std::chrono::seconds(500));
-  api.scene.engine().end_pins();
+  api.scene.requests().end_pins();
   CHECK(api.scene.cpus(100) == "1");
   api.scene.clock.advance(std::chrono::seconds(101));
-  api.scene.engine().end_pins();
+  api.scene.requests().end_pins();
   CHECK(api.scene.cpus(100) != "1");
-  CHECK(text(json::parse(api::Router(api.scene.engine(), api.scene.board(), api.feed)
-                             .handle({"GET", "/v1/sandboxes/s1", ""})
-                             .body)
+  CHECK(text(json::parse(
+                 api::Router(api.scene.line(), api.scene.requests(), api.scene.verifier(), api.feed)
+                     .handle({"GET", "/v1/sandboxes/s1", ""})
+                     .body)
                  .at("overrides")) == "[]");
 }
 
 TEST_CASE("isolation is told in status, node, explain, metrics and events alike", "[api]") {
   Api api;
-  engine::Options options;
+  line::Options options;
   options.settings.guest.agent = policy::plan::GuestAgent::kNone;
-  api.scene.engine().configure(options);
+  api.scene.line().configure(options);
   api.play_pod();
   const auto container = [&] {
     return api.good("GET", "/v1/sandboxes/s1").at("containers").at(0).as_object();

@@ -9,7 +9,7 @@
 
 #include "base/files.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/engine/scene.hpp"
+#include "tests/unit/line/scene.hpp"
 
 using namespace ka;
 namespace fs = std::filesystem;
@@ -19,16 +19,16 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-engine::Options told(bool environment, bool by_annotation = false) {
-  engine::Options options = tests::at_home();
+line::Options told(bool environment, bool by_annotation = false) {
+  line::Options options = tests::at_home();
   options.settings.guest.environment = environment;
   options.settings.guest.environment_by_annotation = by_annotation;
   return options;
 }
 
 /// A VM of 3 vCPUs with two containers, of which `app` owns CPUs 4 and 5.
-struct Scene : tests::EngineScene {
-  explicit Scene(const engine::Options& options = told(true)) : EngineScene(8, options) {
+struct Scene : tests::LineScene {
+  explicit Scene(const line::Options& options = told(true)) : LineScene(8, options) {
     begin();
     boot_vm(100, 3);
     REQUIRE(add("s1", 100));
@@ -37,7 +37,7 @@ struct Scene : tests::EngineScene {
   }
 
   /// A daemon that comes to the folders of an earlier one.
-  void begin() { files.emplace(directory(), engine(), board(), log); }
+  void begin() { files.emplace(directory(), line(), board(), log); }
 
   fs::path directory() const { return dir.path() / "containers"; }
   fs::path file(const std::string& container) const {
@@ -196,7 +196,7 @@ TEST_CASE("files go with their containers, and stay while these may run") {
   scene.create("app");
   scene.create("log");
   const auto gone = [&](policy::ledger::Source source) {
-    scene.engine().handle({source, policy::ledger::ContainerGone{"s1", "app"}});
+    scene.line().handle({source, policy::ledger::ContainerGone{"s1", "app"}});
   };
   SECTION("the container runtime removed one") {
     gone(policy::ledger::Source::kNri);

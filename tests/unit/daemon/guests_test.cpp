@@ -11,8 +11,8 @@
 #include "guest-agent/agent/session.hpp"
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
-#include "tests/unit/engine/scene.hpp"
 #include "tests/unit/guest-agent/guest_scene.hpp"
+#include "tests/unit/line/scene.hpp"
 
 using namespace ka;
 using namespace std::chrono_literals;
@@ -88,11 +88,11 @@ struct Scene {
     pod.id = "s1";
     pod.vmm = tests::process_id(100);
     pod.agent = "unix://" + (host_dir.path() / "agent").string();
-    REQUIRE(host.engine().submit({policy::ledger::Source::kApi, pod}));
+    REQUIRE(host.requests().submit({policy::ledger::Source::kApi, pod}));
   }
 
   void own(int cpu) { REQUIRE(host.container("s1", kApp, policy::CpuSet{cpu}, true)); }
-  const board::GuestView& view() { return *host.engine().view("s1")->guest; }
+  const board::GuestView& view() { return *host.line().node().view("s1")->guest; }
   std::string cpuset() { return guest.read("cgroup/pods/" + kApp + "/cpuset.cpus"); }
   void run_for(std::chrono::milliseconds time) { tests::run_for(io, host.clock, time); }
   /// Until the start of the container went on; absent: it did not.
@@ -115,7 +115,7 @@ struct Scene {
 
   tests::TempDir host_dir;
   tests::GuestScene guest;
-  tests::EngineScene host;
+  tests::LineScene host;
   boost::asio::io_context io;
   log::Log log{log::Level::kError};
   agent::Agent agent{guest.roots(), guest.threads};
@@ -124,7 +124,7 @@ struct Scene {
                    .debugfs = host.node.debugfs(),
                    .cgroup = host.node.cgroup(),
                    .run = host_dir.path()};
-  daemon::Guests guests{io, host.engine(), host.board(), roots, log, host.clock};
+  daemon::Guests guests{io, host.line(), host.board(), roots, log, host.clock};
 };
 
 }  // namespace
@@ -136,15 +136,15 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
   scene.run_for(200ms);
   REQUIRE(scene.view().connected);
   CHECK(scene.view().current);
-  const auto& plan = scene.host.engine().view("s1")->plan;
+  const auto& plan = scene.host.line().node().view("s1")->plan;
   const auto vcpu = std::ranges::find(plan.vcpus, policy::plan::VcpuRole::kDedicated,
                                       &policy::plan::VcpuPlan::role);
   const int guest_cpu = vcpu->index == 0 ? 0 : 3 - vcpu->index;  // APIC ids 0, 2, 1
   CHECK(scene.cpuset() == std::to_string(guest_cpu));
-  CHECK(scene.host.engine().verify().ok());
+  CHECK(scene.host.verifier().verify().ok());
 
   SECTION("and is given back when the sandbox is released") {
-    REQUIRE(scene.host.engine().release("s1"));
+    REQUIRE(scene.host.requests().release("s1"));
     scene.run_for(200ms);
     CHECK(scene.cpuset().empty());
   }
@@ -157,14 +157,14 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
     auto silent = scene.view();
     silent.current = false;
     scene.host.board().set_guest("s1", silent);
-    CHECK(scene.host.engine().verify().ok());
-    engine::Options options = tests::at_home();
+    CHECK(scene.host.verifier().verify().ok());
+    line::Options options = tests::at_home();
     options.settings.guest.agent = policy::plan::GuestAgent::kOurs;
     scene.server.mute = true;
-    scene.host.engine().configure(options);
-    const auto report = scene.host.engine().verify();
-    CHECK(report.verdict() == engine::Verdict::kDegraded);
-    CHECK(std::ranges::count(report.findings, "guest", &engine::Finding::invariant) == 1);
+    scene.host.line().configure(options);
+    const auto report = scene.host.verifier().verify();
+    CHECK(report.verdict() == line::Verdict::kDegraded);
+    CHECK(std::ranges::count(report.findings, "guest", &line::Finding::invariant) == 1);
   }
   SECTION("and verify sees when the guest has it elsewhere") {
     auto lying = scene.view();
@@ -186,7 +186,7 @@ TEST_CASE("where only a mask is known, the guest's containers may use all that t
   CHECK(scene.view().current);
   CHECK(scene.view().report->containers.empty());
   CHECK(scene.cpuset() == "0-2");
-  CHECK(scene.host.engine().verify().ok());
+  CHECK(scene.host.verifier().verify().ok());
 }
 
 TEST_CASE("a guest is up once its agent answers, and down once it does not any more") {

@@ -11,8 +11,8 @@
 #include "affinity/daemon/guests.hpp"
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
-#include "tests/unit/engine/scene.hpp"
 #include "tests/unit/guest-agent/kata_peer.hpp"
+#include "tests/unit/line/scene.hpp"
 
 using namespace ka;
 using namespace std::chrono_literals;
@@ -81,8 +81,8 @@ class KataServer {
 const std::string kApp(64, 'a');
 const std::string kWeb(64, 'b');
 
-engine::Options through(policy::plan::GuestAgent agent) {
-  engine::Options options;
+line::Options through(policy::plan::GuestAgent agent) {
+  line::Options options;
   options.settings.guest.agent = agent;
   return options;
 }
@@ -103,7 +103,7 @@ struct Scene {
     pod.id = id;
     pod.vmm = tests::process_id(pid);
     pod.agent = "unix://" + (host_dir.path() / "agent").string();
-    REQUIRE(host.engine().submit({policy::ledger::Source::kApi, pod}));
+    REQUIRE(host.requests().submit({policy::ledger::Source::kApi, pod}));
   }
 
   /// A kernel whose name does not tell its release; none where that is empty.
@@ -113,13 +113,13 @@ struct Scene {
     return path.string();
   }
 
-  void begin() { guests.emplace(io, host.engine(), host.board(), roots, log, host.clock); }
+  void begin() { guests.emplace(io, host.line(), host.board(), roots, log, host.clock); }
   /// The daemon is killed, and started with other settings.
   void restart(policy::plan::GuestAgent agent) {
     guests.reset();
     host.start();
-    host.engine().configure(through(agent));
-    host.engine().adopt();
+    host.line().configure(through(agent));
+    host.line().adopt();
     begin();
     settle();
   }
@@ -134,12 +134,12 @@ struct Scene {
   }
   void plug(int vcpu) {
     host.plug(100, vcpu);
-    host.engine().reconcile_all();
+    host.line().reconcile_all();
     settle();
   }
   void unplug(int vcpu) {
     host.node.end_thread(100, 110 + vcpu);
-    host.engine().reconcile_all();
+    host.line().reconcile_all();
     settle();
   }
   /// A start that is held until the guest has placed the container.
@@ -151,7 +151,7 @@ struct Scene {
   std::size_t warnings() const {
     return static_cast<std::size_t>(std::ranges::count(log_lines, '\n'));
   }
-  const board::GuestView& view() { return *host.engine().view("s1")->guest; }
+  const board::GuestView& view() { return *host.line().node().view("s1")->guest; }
   Updates told() const { return server.peer.updates; }
   /// What a container was told last.
   std::string last(const std::string& container) {
@@ -167,14 +167,14 @@ struct Scene {
     return found == doubts.end() ? std::nullopt : std::optional(found->second);
   }
   std::string own_vcpu() {
-    const auto& plan = host.engine().view("s1")->plan;
+    const auto& plan = host.line().node().view("s1")->plan;
     const auto vcpu = std::ranges::find(plan.vcpus, policy::plan::VcpuRole::kDedicated,
                                         &policy::plan::VcpuPlan::role);
     return std::to_string(vcpu->index);
   }
 
   tests::TempDir host_dir;
-  tests::EngineScene host;
+  tests::LineScene host;
   boost::asio::io_context io;
   std::string log_lines;
   log::Log log{log::Level::kWarning, log_lines};
@@ -196,11 +196,11 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
   CHECK(scene.last(kApp) == scene.own_vcpu());
   CHECK(scene.last(kWeb).find(scene.own_vcpu()) == std::string::npos);
   CHECK(scene.view().current);
-  CHECK(scene.host.engine().verify().ok());
+  CHECK(scene.host.verifier().verify().ok());
 
   SECTION("what has not changed is not told again") {
     const auto before = scene.server.peer.updates.size();
-    scene.host.engine().reconcile_all();
+    scene.host.line().reconcile_all();
     scene.settle();
     CHECK(scene.server.peer.updates.size() == before);
   }
@@ -220,11 +220,11 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
     CHECK_FALSE(scene.doubt(kApp));
   }
   SECTION("a release writes all CPUs: a cpuset cannot be cleared") {
-    REQUIRE(scene.host.engine().release("s1"));
+    REQUIRE(scene.host.requests().release("s1"));
     scene.settle();
     CHECK(scene.last(kApp) == "0-2");
     CHECK(scene.last(kWeb) == "0-2");
-    CHECK(scene.host.engine().verify().ok());
+    CHECK(scene.host.verifier().verify().ok());
   }
   SECTION("and so does the sandbox's end") {
     REQUIRE(scene.host.remove("s1"));
@@ -232,7 +232,7 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
     CHECK(scene.last(kApp) == "0-2");
   }
   SECTION("without guests to place, what was narrowed is widened, and followed") {
-    scene.host.engine().configure(through(policy::plan::GuestAgent::kNone));
+    scene.host.line().configure(through(policy::plan::GuestAgent::kNone));
     scene.settle();
     CHECK(scene.last(kApp) == "0-2");
     CHECK(scene.last(kWeb) == "0-2");
@@ -246,7 +246,7 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
     CHECK(scene.last(kWeb) == "0-2");
   }
   SECTION("a container that left the plan gets all CPUs") {
-    REQUIRE(scene.host.engine().submit(
+    REQUIRE(scene.host.requests().submit(
         {policy::ledger::Source::kApi, policy::ledger::ContainerGone{"s1", kApp}}));
     scene.settle();
     CHECK(scene.last(kApp) == "0-2");
@@ -297,7 +297,7 @@ TEST_CASE("a container that kata-agent does not have yet is asked for again") {
   scene.run_containers();
   const auto state = [&scene] { return scene.view().report->containers.front(); };
   CHECK(state().problem == policy::GuestProblem::kNotFound);
-  CHECK(scene.host.engine().verify().ok());
+  CHECK(scene.host.verifier().verify().ok());
   scene.server.peer.refusals.clear();
   scene.run_for(800ms);
   CHECK(state().problem == policy::GuestProblem::kNone);
@@ -380,7 +380,7 @@ TEST_CASE("a guest is looked for again when the VMM takes the place of its shim"
   policy::ledger::PodSeen pod;
   pod.id = "s1";
   pod.vmm = tests::process_id(200);
-  REQUIRE(scene.host.engine().submit({policy::ledger::Source::kApi, pod}));
+  REQUIRE(scene.host.requests().submit({policy::ledger::Source::kApi, pod}));
   scene.settle();
   CHECK(scene.view().text == "kata-agent 4.1.0");
   CHECK(scene.last(kApp) == scene.own_vcpu());
@@ -390,7 +390,7 @@ TEST_CASE("a guest like one that missed a start is not waited for, until one of 
   Scene scene(3, "6.12.48");
   scene.boot_pod("s2", 200, 3, "6.12.48");
   scene.settle();
-  REQUIRE(scene.host.engine().view("s2")->guest->connected);
+  REQUIRE(scene.host.line().node().view("s2")->guest->connected);
   scene.server.hold();
   REQUIRE(scene.host.container("s1", kApp, policy::CpuSet{5}, true));
   REQUIRE(scene.host.container("s2", kWeb, policy::CpuSet{6}, true));
@@ -418,9 +418,9 @@ TEST_CASE("that a kernel's numbers are uncertain is said once for all guests tha
   scene.plug(7);
   CHECK(scene.warnings() == 1);
   scene.host.plug(200, 7);
-  scene.host.engine().reconcile_all();
+  scene.host.line().reconcile_all();
   scene.settle();
-  CHECK(scene.host.engine().view("s2")->guest->doubts.at(kWeb) ==
+  CHECK(scene.host.line().node().view("s2")->guest->doubts.at(kWeb) ==
         policy::GuestDoubt::kNumbersUncertain);
   CHECK(scene.warnings() == 1);
   CHECK(scene.starts_at_once(kWeb, "s2"));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kata's folders, the engine and the masks that come of it, without a container runtime.
+// Kata's folders, the line and the masks that come of it, without a container runtime.
 #include "shim-ext/kata/kata_source.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <fstream>
 #include <set>
 
-#include "affinity/daemon/engine_node.hpp"
+#include "affinity/daemon/source_node.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/engine/scene.hpp"
+#include "tests/unit/line/scene.hpp"
 
 using namespace ka;
 using policy::CpuSet;
@@ -20,17 +20,17 @@ namespace {
 constexpr int kShim = 100, kVmm = 200;
 constexpr const char* kUid = "0a1b2c3d-0000-4000-8000-00000000000f";
 
-struct Scene : tests::EngineScene {
+struct Scene : tests::LineScene {
   explicit Scene(Runtime runtime = Runtime::kReports)
-      : source(io, engine_node, {node.proc(), node.debugfs(), node.cgroup()},
+      : source(io, source_node, {node.proc(), node.debugfs(), node.cgroup()},
                {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"}, runtime, log) {
     source.refresh();
   }
 
   /// kubelet gives `cpus` to a container of another pod, or of this one.
   void admit(const std::string& uid, const CpuSet& cpus) {
-    engine().handle({policy::ledger::Source::kKubelet,
-                     policy::ledger::KubeletSeen{machine - cpus, {{{uid, "app", cpus}}}}});
+    line().handle({policy::ledger::Source::kKubelet,
+                   policy::ledger::KubeletSeen{machine - cpus, {{{uid, "app", cpus}}}}});
   }
 
   void start_shim() const {
@@ -72,9 +72,9 @@ struct Scene : tests::EngineScene {
     policy::ContainerFacts facts;
     facts.id = "c1";
     facts.cpus = cpus;
-    engine().handle({policy::ledger::Source::kNri,
-                     policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm)}});
-    engine().handle({policy::ledger::Source::kNri, policy::ledger::whole_report("s1", facts)});
+    line().handle({policy::ledger::Source::kNri,
+                   policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm)}});
+    line().handle({policy::ledger::Source::kNri, policy::ledger::whole_report("s1", facts)});
   }
 
   void settle() {
@@ -87,7 +87,7 @@ struct Scene : tests::EngineScene {
   tests::TempDir dir;
   log::Log log{log::Level::kWarning, log_lines};
   boost::asio::io_context io;
-  daemon::EngineNode engine_node{engine(), board(), clock};
+  daemon::SourceNode source_node{line(), board(), clock};
   kata::KataSource source;
 };
 
@@ -109,7 +109,7 @@ TEST_CASE("a shim leaves others' CPUs when its sandbox's folder is born, and its
                                     scene.cpus(kVmm + 12)};
   CHECK(vcpus == std::set<std::string>{"2", "3"});
   CHECK(scene.text(policy::ledger::Source::kPersist).starts_with("1 sandbox of Kata's Go runtime"));
-  const auto view = scene.engine().view("s1");
+  const auto view = scene.line().node().view("s1");
   REQUIRE(view);
   CHECK(view->pod.vmm == tests::process_id(kVmm));
   CHECK(view->plan.mask == CpuSet{2, 3});
@@ -125,7 +125,7 @@ TEST_CASE("a VMM that was born narrowed is given back all that its shim had") {
   scene.write_persist(CpuSet{2, 3});
   scene.settle();
   CHECK(scene.cpus(kVmm) == "2-3");
-  scene.engine().release_all();
+  scene.line().release_all();
   CHECK(scene.cpus(kVmm) == "0-7");
 }
 
@@ -138,15 +138,15 @@ TEST_CASE("of runtime-rs the mask is followed, and is owned when the pod's claim
   scene.write_mask(CpuSet{2, 3});
   scene.settle();
   scene.admit(kUid, CpuSet{2, 3});
-  CHECK(scene.engine().ledger().exclusive() == CpuSet{2, 3});
+  CHECK(scene.line().node().ledger().exclusive() == CpuSet{2, 3});
   CHECK(scene.text(policy::ledger::Source::kCgroup).starts_with("1 sandbox of Kata's runtime-rs"));
   scene.write_mask(CpuSet{6});
   scene.source.notify(Notice::kCgroupWritten);
-  CHECK(scene.engine().view("s1")->plan.mask == CpuSet{6});
+  CHECK(scene.line().node().view("s1")->plan.mask == CpuSet{6});
 
   REQUIRE(scene.container("s1", "c1", CpuSet{6}, false));
   scene.source.notify(Notice::kCgroupWritten);
-  const auto containers = scene.engine().view("s1")->pod.containers;
+  const auto containers = scene.line().node().view("s1")->pod.containers;
   CHECK((containers.size() == 1 && containers.contains("c1")));
 }
 
@@ -158,18 +158,18 @@ TEST_CASE("a mask goes when the container runtime tells of the containers") {
   scene.start_vmm();
   scene.write_mask(CpuSet{2, 3});
   scene.settle();
-  REQUIRE(scene.engine().view("s1")->pod.containers.contains("sandbox-mask"));
+  REQUIRE(scene.line().node().view("s1")->pod.containers.contains("sandbox-mask"));
   scene.source.notify(Notice::kRuntimeConnected);
   scene.by_runtime(CpuSet{2, 3});
   scene.source.notify(Notice::kCgroupWritten);
-  const auto containers = scene.engine().view("s1")->pod.containers;
+  const auto containers = scene.line().node().view("s1")->pod.containers;
   CHECK((containers.size() == 1 && containers.contains("c1")));
 }
 
 namespace {
 
 bool has(Scene& scene, const char* container, const CpuSet& mask) {
-  const auto view = scene.engine().view("s1");
+  const auto view = scene.line().node().view("s1");
   return view->pod.containers.size() == 1 && view->pod.containers.contains(container) &&
          view->plan.mask == mask;
 }
@@ -207,17 +207,17 @@ TEST_CASE("while the container runtime tells, a shim is narrowed and nothing els
   scene.write_persist(CpuSet{2, 3});
   scene.settle();
   CHECK(scene.cpus(kShim) == "0-3,6-7");
-  CHECK(scene.engine().view("s1")->pod.containers.empty());
+  CHECK(scene.line().node().view("s1")->pod.containers.empty());
 
   scene.start_vmm();
   policy::ledger::PodSeen pod;
   pod.id = "s1";
   pod.vmm = tests::process_id(kVmm);
-  scene.engine().handle({policy::ledger::Source::kNri, pod});
-  CHECK(scene.engine().ledger().find("s1")->source == policy::ledger::Source::kNri);
+  scene.line().handle({policy::ledger::Source::kNri, pod});
+  CHECK(scene.line().node().ledger().find("s1")->source == policy::ledger::Source::kNri);
   scene.source.notify(Notice::kRuntimeDisconnected);
   scene.source.notify(Notice::kRuntimeConnected);
-  CHECK(scene.engine().view("s1")->pod.vmm == tests::process_id(kVmm));
+  CHECK(scene.line().node().view("s1")->pod.vmm == tests::process_id(kVmm));
 }
 
 TEST_CASE("the shim proxy is a source, as long as its process is there") {
@@ -226,18 +226,18 @@ TEST_CASE("the shim proxy is a source, as long as its process is there") {
   scene.start_shim();
   scene.start_vmm();
   scene.node.process(50, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
-  scene.engine().handle(
+  scene.line().handle(
       {policy::ledger::Source::kProxy,
        policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm), .proxy_pid = 50}});
   scene.source.refresh();
   CHECK(scene.board().sources().at(policy::ledger::Source::kProxy).up);
   CHECK(scene.text(policy::ledger::Source::kProxy).starts_with("1 sandbox has it before the shim"));
   scene.node.end_process(50);
-  scene.engine().look_again("s1");
+  scene.line().refresh("s1");
   scene.source.refresh();
   CHECK_FALSE(scene.board().sources().at(policy::ledger::Source::kProxy).up);
   CHECK(scene.text(policy::ledger::Source::kProxy) == "proxy process missing for s1");
-  scene.engine().handle({policy::ledger::Source::kProxy, policy::ledger::PodGone{"s1"}});
+  scene.line().handle({policy::ledger::Source::kProxy, policy::ledger::PodGone{"s1"}});
   scene.source.refresh();
   CHECK(scene.board().sources().at(policy::ledger::Source::kProxy).up);
 }

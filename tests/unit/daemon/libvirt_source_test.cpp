@@ -6,10 +6,10 @@
 #include <boost/asio/io_context.hpp>
 #include <optional>
 
-#include "affinity/daemon/engine_node.hpp"
-#include "affinity/engine/views.hpp"
+#include "affinity/daemon/source_node.hpp"
+#include "affinity/line/views.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/engine/scene.hpp"
+#include "tests/unit/line/scene.hpp"
 
 using namespace ka;
 
@@ -18,10 +18,10 @@ namespace {
 constexpr int kVmm = 200;
 constexpr const char* kUuid = "6695eb01-f6a4-8304-79aa-97f2502e193f";
 
-struct Scene : tests::EngineScene {
+struct Scene : tests::LineScene {
   explicit Scene(bool by_annotation, std::vector<std::string> domains = {}) {
     source.emplace(
-        io, engine_node, vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
+        io, source_node, vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
         libvirt::LibvirtSource::Settings{"test:///default", {std::move(domains), by_annotation}},
         [this](const std::string& sandbox) { recorded.push_back(sandbox); }, log);
     source->start();
@@ -34,7 +34,7 @@ struct Scene : tests::EngineScene {
 
   /// As NRI tells of a pod with the annotation.
   void wish(const std::string& pod) {
-    engine().handle(
+    line().handle(
         {policy::ledger::Source::kNri, policy::ledger::PodSeen{.id = pod, .domain_wish = "test"}});
     source->notify(source::Notice::kLineRan);
   }
@@ -55,7 +55,7 @@ struct Scene : tests::EngineScene {
   }
   bool says(const std::string& words) { return log_lines.find(words) != std::string::npos; }
   std::optional<int> vmm_of(const std::string& pod) {
-    const auto* record = engine().ledger().find(pod);
+    const auto* record = line().node().ledger().find(pod);
     return record == nullptr ? std::nullopt
            : record->vmm     ? std::optional(record->vmm->pid)
                              : std::nullopt;
@@ -64,7 +64,7 @@ struct Scene : tests::EngineScene {
   log::Log log{log::Level::kWarning, log_lines};
   boost::asio::io_context io;
   std::vector<std::string> recorded;
-  daemon::EngineNode engine_node{engine(), board(), clock};
+  daemon::SourceNode source_node{line(), board(), clock};
   std::optional<libvirt::LibvirtSource> source;
 };
 
@@ -128,5 +128,5 @@ TEST_CASE("libvirt: a domain of another machine is refused") {
   Scene scene(true, {"test"});
   scene.wish("pod1");
   REQUIRE(scene.run_until([&] { return scene.says("no process on this machine is the domain"); }));
-  CHECK(scene.engine().sandbox_ids().empty());
+  CHECK(scene.line().node().sandbox_ids().empty());
 }

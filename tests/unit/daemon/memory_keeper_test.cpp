@@ -3,7 +3,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
-#include "tests/unit/engine/scene.hpp"
+#include "tests/unit/line/scene.hpp"
 
 using namespace ka;
 using namespace std::chrono_literals;
@@ -20,8 +20,8 @@ class FakeJobs final : public daemon::MemoryJobs {
   std::vector<std::string> cancelled;
 };
 
-engine::Options moving() {
-  engine::Options options = tests::at_home();
+line::Options moving() {
+  line::Options options = tests::at_home();
   options.settings.move_memory = true;
   return options;
 }
@@ -50,10 +50,10 @@ struct Scene {
     return {};
   }
 
-  tests::EngineScene host{8, moving()};
+  tests::LineScene host{8, moving()};
   boost::asio::io_context io;
   FakeJobs jobs;
-  daemon::MemoryKeeper keeper{io, host.engine(), host.board(), jobs, host.clock};
+  daemon::MemoryKeeper keeper{io, host.line(), host.board(), jobs, host.clock};
 };
 
 }  // namespace
@@ -102,14 +102,14 @@ TEST_CASE("while memory is on its way no next look is set") {
   scene.host.clock.advance(2h);
   scene.keeper.refresh();
   CHECK(scene.asked() == 0);
-  CHECK(scene.host.engine().view("s1")->memory->moving);
+  CHECK(scene.host.line().node().view("s1")->memory->moving);
 }
 
 TEST_CASE("another wish is asked at once, also while the one before is not answered") {
   Scene scene;
   scene.asked();
-  scene.host.engine().configure(tests::at_home());
-  REQUIRE(scene.host.engine().view("s1")->moves_memory() != moving().settings.move_memory);
+  scene.host.line().configure(tests::at_home());
+  REQUIRE(scene.host.line().node().view("s1")->moves_memory() != moving().settings.move_memory);
   scene.keeper.refresh();
   REQUIRE(scene.jobs.submitted.size() == 1);
   CHECK_FALSE(scene.jobs.submitted[0].move);

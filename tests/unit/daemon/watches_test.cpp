@@ -14,7 +14,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
-#include "tests/unit/engine/scene.hpp"
+#include "tests/unit/line/scene.hpp"
 
 using namespace ka;
 using namespace std::chrono_literals;
@@ -86,7 +86,7 @@ struct Scene {
     pod.id = "s1";
     pod.vmm = tests::process_id(vmm.pid);
     pod.qmp_socket = qmp_socket;
-    REQUIRE(host.engine().submit({policy::ledger::Source::kPersist, pod}));
+    REQUIRE(host.requests().submit({policy::ledger::Source::kPersist, pod}));
     notify(board::NotificationKind::kSandboxAdopted);
   }
   void notify(board::NotificationKind kind) {
@@ -96,7 +96,7 @@ struct Scene {
   void be_cloud_hypervisor() const {
     host.node.arguments(vmm.pid, {"/opt/kata/bin/cloud-hypervisor"});
   }
-  bool knows(int vcpu) { return host.engine().view("s1")->vcpus.size() > std::size_t(vcpu); }
+  bool knows(int vcpu) { return host.line().node().view("s1")->vcpus.size() > std::size_t(vcpu); }
   void pass(std::chrono::milliseconds time) {
     host.clock.advance(time);
     tests::settle(io);
@@ -104,12 +104,12 @@ struct Scene {
 
   Sleeper vmm;
   tests::TempDir files;
-  tests::EngineScene host;
+  tests::LineScene host;
   boost::asio::io_context io;
   std::string log_lines;
   log::Log log{log::Level::kWarning, log_lines};
   daemon::Watches watches{io,
-                          host.engine(),
+                          host.line(),
                           host.board(),
                           {.proc = host.node.proc(),
                            .debugfs = host.node.debugfs(),
@@ -126,14 +126,14 @@ struct Scene {
 TEST_CASE("a VMM that ends takes its sandbox with it") {
   Scene scene;
   scene.add();
-  REQUIRE(scene.host.engine().view("s1"));
+  REQUIRE(scene.host.line().node().view("s1"));
   SECTION("while it is watched") { scene.vmm.end(); }
   SECTION("before it could be watched") {
     scene.vmm.end();
     scene.notify(board::NotificationKind::kUnseen);
   }
   tests::settle(scene.io);
-  CHECK_FALSE(scene.host.engine().view("s1"));
+  CHECK_FALSE(scene.host.line().node().view("s1"));
 }
 
 TEST_CASE("after an event a sandbox is looked at again after 0.1, 0.5 and 2 s, and no more") {
@@ -207,7 +207,7 @@ TEST_CASE("a monitor is asked again when the number of its VMM's threads has cha
   tests::settle(scene.io);
   CHECK(api.connections == before);
   scene.host.plug(scene.vmm.pid, 2);
-  scene.host.engine().look_again("s1");
+  scene.host.line().refresh("s1");
   scene.watches.refresh();
   tests::settle(scene.io);
   CHECK(api.connections == before + 1);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/host/tenants.hpp"
 
+#include "affinity/host/sandbox_cgroup.hpp"
+
 #include <chrono>
 #include <iostream>
 

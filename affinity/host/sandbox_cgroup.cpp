@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/host/sandbox_cgroup.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ka::host {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorCode;
+using base::Result;
+using policy::CpuSet;
+using policy::ThreadFacts;
+
+constexpr std::string_view kScope = ".scope", kSlice = ".slice";
+
+/// ID, kata_ID, cri-containerd-ID.scope, kubepods-podUID.slice:cri-containerd:ID.
+bool is_named_after(std::string_view cgroup, std::string_view id) {
+  constexpr std::string_view kSeparators = "_-:";
+  if (cgroup.ends_with(kScope)) cgroup.remove_suffix(kScope.size());
+  if (!cgroup.ends_with(id)) return false;
+  cgroup.remove_suffix(id.size());
+  return cgroup.empty() || kSeparators.find(cgroup.back()) != std::string_view::npos;
+}
+
+Result<CgroupFacts> read_cgroup(const std::optional<Cgroups>& cgroups, int tid) {
+  if (!cgroups) return CgroupFacts{};
+  auto facts = cgroups->of_task(tid);
+  const bool has_none = !facts && (facts.error().code == ErrorCode::kGone ||
+                                   facts.error().code == ErrorCode::kNotFound);
+  return has_none ? CgroupFacts{} : facts;
+}
+
+int any_vcpu(const std::vector<ThreadFacts>& threads, int vmm) {
+  const auto vcpu = std::ranges::find(threads, policy::Role::kVcpu, &ThreadFacts::role);
+  return vcpu == threads.end() ? vmm : vcpu->key.tid;
+}
+
+/// With version 1 Kata moves only the vCPU threads into the sandbox cgroup.
+Result<CgroupFacts> read_cgroup_of_vcpus(const std::optional<Cgroups>& cgroups,
+                                         const VmmProcess& vmm, const CgroupFacts& of_vmm,
+                                         const std::vector<ThreadFacts>& threads) {
+  if (vmm.is_domain || !cgroups || cgroups->version() != 1) return of_vmm;
+  const auto directory = cgroups->directory_of(any_vcpu(threads, vmm.pid));
+  const bool has_ended = !directory && directory.error().code == ErrorCode::kGone;
+  if (has_ended || (directory && *directory == of_vmm.directory)) return of_vmm;
+  return directory ? cgroups->read(*directory) : unexpected(directory.error());
+}
+
+}  // namespace
+
+std::string pod_uid_of(const fs::path& directory) {
+  constexpr std::string_view kPod = "pod", kPods = "kubepods";
+  bool is_kubelets = false;
+  for (const fs::path& part : directory) {
+    std::string_view name = part.native();
+    if (name.ends_with(kSlice)) name.remove_suffix(kSlice.size());
+    const std::size_t at = name.starts_with(kPod) ? 0 : name.rfind("-pod");
+    is_kubelets |= name.starts_with(kPods);
+    if (!is_kubelets || at == std::string_view::npos) continue;
+    name.remove_prefix(at + kPod.size() + (at == 0 ? 0 : 1));
+    std::string uid(name.substr(0, name.find_first_of(".:")));
+    std::ranges::replace(uid, '_', '-');
+    return uid;
+  }
+  return {};
+}
+
+bool is_systemd_unit(const fs::path& directory) {
+  const std::string& path = directory.native();
+  return path.find(kSlice) != std::string::npos || path.find(kScope) != std::string::npos;
+}
+
+fs::path own_cgroup(std::string_view sandbox, const fs::path& named, const fs::path& of_vmm,
+                    const fs::path& mount) {
+  const fs::path directory = named.empty() ? of_vmm : mount / named.relative_path();
+  const fs::path below = directory.lexically_normal().lexically_relative(mount);
+  if (below.empty() || below == "." || *below.begin() == "..") return {};
+  const auto is_own = [&](const fs::path& part) { return is_named_after(part.native(), sandbox); };
+  return !named.empty() || std::ranges::any_of(below, is_own) ? directory : fs::path();
+}
+
+fs::path domain_cgroup(fs::path directory) {
+  const auto is_threads = [](const std::string& name) {
+    return name == "emulator" || name.starts_with("vcpu") || name.starts_with("iothread");
+  };
+  if (is_threads(directory.filename())) directory = directory.parent_path();
+  if (directory.filename() == "libvirt") directory = directory.parent_path();
+  return directory;
+}
+
+bool is_inside(const fs::path& directory, const fs::path& above) {
+  const fs::path below = directory.lexically_relative(above);
+  return !below.empty() && *below.begin() != "..";
+}
+
+Result<CgroupFacts> read_vmm_cgroup(const std::optional<Cgroups>& cgroups, const VmmProcess& vmm) {
+  auto facts = read_cgroup(cgroups, vmm.pid);
+  if (!facts || !vmm.is_domain || facts->directory.empty()) return facts;
+  return cgroups->read(domain_cgroup(facts->directory));
+}
+
+Result<void> SandboxCgroups::read(const std::optional<Cgroups>& cgroups, const VmmProcess& vmm,
+                                  const CgroupFacts& of_vmm,
+                                  const std::vector<ThreadFacts>& threads) {
+  Result<void> done;
+  const auto before = std::exchange(by_pid_, {{vmm.pid, {of_vmm.cpuset_directory, of_vmm.cpus}}});
+  for (const ThreadFacts& thread : threads) {
+    const int pid = thread.key.pid;
+    if (by_pid_.contains(pid)) continue;
+    auto facts = read_cgroup(cgroups, pid);
+    if (facts) {
+      by_pid_[pid] = {std::move(facts->cpuset_directory), std::move(facts->cpus)};
+      continue;
+    }
+    if (done) done = unexpected(facts.error());
+    const auto known = before.find(pid);
+    by_pid_[pid] = known == before.end() ? Place{} : Place{{}, known->second.cpus};
+  }
+  const auto of_vcpus = read_cgroup_of_vcpus(cgroups, vmm, of_vmm, threads);
+  if (!of_vcpus) return done ? unexpected(of_vcpus.error()) : done;
+  directory_ = of_vcpus->cpuset_directory.string();
+  cpus_.reset();
+  if (!of_vcpus->cpus.empty()) cpus_ = of_vcpus->cpus;
+  return done;
+}
+
+const CpuSet* SandboxCgroups::allowed(int pid) const {
+  const auto found = by_pid_.find(pid);
+  return found == by_pid_.end() || found->second.cpus.empty() ? nullptr : &found->second.cpus;
+}
+
+bool SandboxCgroups::is_bound_by(int pid, const fs::path& directory) const {
+  const auto found = by_pid_.find(pid);
+  return found != by_pid_.end() && !found->second.directory.empty() &&
+         found->second.directory == directory;
+}
+
+}  // namespace ka::host

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/line/affinity_calls.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+namespace ka::line {
+namespace {
+
+using Words = std::array<std::uint64_t, policy::kMaxIds / 64>;
+
+base::Result<void> write_mask(int tid, const std::uint64_t* words, std::size_t count) {
+  const long done = ::syscall(SYS_sched_setaffinity, tid, count * sizeof *words, words);
+  if (done != 0) return base::fail_errno(errno, "sched_setaffinity " + std::to_string(tid));
+  return {};
+}
+
+}  // namespace
+
+bool KernelAffinityCalls::exists(int pid, int tid) {
+  return ::syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH;
+}
+
+base::Result<policy::CpuSet> KernelAffinityCalls::get(int tid) {
+  Words words{};
+  const long bytes = ::syscall(SYS_sched_getaffinity, tid, sizeof words, words.data());
+  if (bytes < 0) return base::fail_errno(errno, "sched_getaffinity " + std::to_string(tid));
+  const auto used = static_cast<std::size_t>(bytes) / sizeof(std::uint64_t);
+  return policy::CpuSet::from_words(
+      std::vector<std::uint64_t>(words.begin(), words.begin() + static_cast<long>(used)));
+}
+
+base::Result<void> KernelAffinityCalls::set(int tid, const policy::CpuSet& cpus) {
+  return write_mask(tid, cpus.words().data(), cpus.words().size());
+}
+
+base::Result<void> KernelAffinityCalls::set_everywhere(int tid) {
+  Words words;
+  words.fill(~std::uint64_t{0});
+  return write_mask(tid, words.data(), words.size());
+}
+
+}  // namespace ka::line

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The system calls that place a thread: the one thing that a tree of files cannot stand in for.
+#pragma once
+
+#include "base/result.hpp"
+#include "policy/facts/id_set.hpp"
+
+namespace ka::line {
+
+class AffinityCalls {
+ public:
+  AffinityCalls() = default;
+  AffinityCalls(const AffinityCalls&) = delete;
+  AffinityCalls& operator=(const AffinityCalls&) = delete;
+  virtual ~AffinityCalls() = default;
+
+  /// True when there is a thread `tid` in the process `pid` at this moment.
+  virtual bool exists(int pid, int tid) = 0;
+  /// The CPUs a thread may run on now: its own mask within its cgroup's set and the online CPUs.
+  virtual base::Result<policy::CpuSet> get(int tid) = 0;
+  /// Sets the thread's own mask. The kernel keeps what its cgroup allows of it; EINVAL when that
+  /// is nothing.
+  virtual base::Result<void> set(int tid, const policy::CpuSet& cpus) = 0;
+  /// Sets the all-ones mask: whatever the cgroup allows, now and later.
+  virtual base::Result<void> set_everywhere(int tid) = 0;
+};
+
+/// tgkill(2) without a signal, sched_getaffinity(2) and sched_setaffinity(2), for machines of any
+/// size.
+class KernelAffinityCalls final : public AffinityCalls {
+ public:
+  bool exists(int pid, int tid) override;
+  base::Result<policy::CpuSet> get(int tid) override;
+  base::Result<void> set(int tid, const policy::CpuSet& cpus) override;
+  base::Result<void> set_everywhere(int tid) override;
+};
+
+}  // namespace ka::line

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the writes that diff() asks for, each with its identity checked before and after, and says
+// what became of each thread.
+#pragma once
+
+#include <vector>
+
+#include "affinity/line/affinity_calls.hpp"
+#include "base/result.hpp"
+#include "base/thread_stats.hpp"
+#include "policy/plan/diff.hpp"
+
+namespace ka::line {
+
+/// What became of one write.
+struct WriteResult {
+  enum class Status {
+    kDone,     ///< written, and the kernel gives back what was written
+    kGone,     ///< the thread went away: normal
+    kRetry,    ///< something changed under us (a cgroup, a hot-unplug): plan again
+    kRefused,  ///< the kernel will never let us: leave this thread alone from now on
+  };
+
+  policy::ThreadKey key;
+  Status status = Status::kDone;
+  policy::CpuSet actual;  ///< read again after the write; for kDone and kRetry
+  base::Error error;      ///< for kRetry and kRefused
+  /// For kGone: its number was another process's by then, which got the all-ones mask back.
+  bool taken_back = false;
+};
+
+/// Makes the writes in their order. The keys are those of threads that were seen just before, in
+/// the same pass, whose `stats` these are. A thread that is no longer one of its process is kGone
+/// and not written to; so is one that has another start time after the write: its number belongs to
+/// someone else by now, who does not keep the mask.
+std::vector<WriteResult> apply(const std::vector<policy::plan::Write>& writes, AffinityCalls& calls,
+                               base::ThreadStats& stats);
+
+}  // namespace ka::line

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/line/cgroup_keeper.hpp"
+
+#include <utility>
+
+namespace ka::line {
+
+using policy::CpuSet;
+
+void CgroupKeeper::observe(const std::optional<host::Cgroups>& cgroups, const Directory& directory,
+                           CgroupMode mode, const std::string& why_not) {
+  if (directory != directory_) forget();
+  directory_ = directory;
+  cpuset_.reset();
+  if (state_ != State::kRefused) problem_.clear();
+  if (!why_not.empty()) problem_ = why_not;
+  state_ = observed(cgroups, why_not.empty() ? mode : CgroupMode::kObey);
+}
+
+CgroupKeeper::State CgroupKeeper::observed(const std::optional<host::Cgroups>& cgroups,
+                                           CgroupMode mode) {
+  const bool obeys = mode == CgroupMode::kObey;
+  const State unmanaged = state_ == State::kRefused ? State::kRefused : State::kUnmanaged;
+  if (obeys && !(ours_ && cgroups)) return unmanaged;
+  auto seen = cgroups->cpuset(directory_);
+  if (!seen) {
+    problem_ = seen.error().message;
+    return unmanaged;
+  }
+  cpuset_ = std::move(*seen);
+  if (obeys) return State::kReturning;
+  if (state_ == State::kRefused) return State::kRefused;
+  return mode == CgroupMode::kWatch ? State::kWatched : State::kManaged;
+}
+
+bool CgroupKeeper::in_charge() const {
+  return state_ == State::kWatched || state_ == State::kManaged || state_ == State::kOpen;
+}
+
+bool CgroupKeeper::accepts(const CpuSet& wanted, Time now) {
+  if (!in_charge() || !is_repeated(wanted) || wanted == cpuset_->effective()) return true;
+  if (patience_.may_answer(now)) return true;
+  state_ = State::kContested;
+  problem_ = "another program keeps writing its cpuset; reverted with back-off";
+  return false;
+}
+
+bool CgroupKeeper::widen(const CpuSet& wanted, const CpuSet& foreign, Time now,
+                         host::CpusetWriter& writer) {
+  if (state_ == State::kReturning) return give_back(foreign, writer);
+  if (!in_charge()) return false;
+  state_ = wanted.empty() ? State::kManaged : State::kOpen;
+  const auto cpus = policy::plan::widened(*cpuset_, wanted, foreign);
+  return cpus && answer(*cpus, wanted, now, writer);
+}
+
+bool CgroupKeeper::narrow(const CpuSet& wanted, Time now, host::CpusetWriter& writer) {
+  if (!in_charge()) return false;
+  state_ = State::kManaged;
+  const auto cpus = policy::plan::narrowed(*cpuset_, wanted);
+  return cpus && answer(*cpus, wanted, now, writer);
+}
+
+bool CgroupKeeper::answer(const CpuSet& cpus, const CpuSet& wanted, Time now,
+                          host::CpusetWriter& writer) {
+  if (is_repeated(wanted)) patience_.answered(now);
+  if (is_foreign()) theirs_ = cpuset_->configured;
+  wanted_ = wanted;
+  return write(cpus, writer);
+}
+
+bool CgroupKeeper::write(const CpuSet& cpus, host::CpusetWriter& writer) {
+  const auto done = writer.write(directory_, cpus);
+  if (done) {
+    cpuset_->configured = cpus;
+    ours_ = cpus;
+    return true;
+  }
+  const bool is_final = done.error().code == base::ErrorCode::kPermission;
+  state_ = is_final ? State::kRefused : State::kFailed;
+  problem_ = done.error().message;
+  return false;
+}
+
+/// Where others have written since, what they wrote stays.
+bool CgroupKeeper::give_back(const CpuSet& foreign, host::CpusetWriter& writer) {
+  const bool written =
+      !is_foreign() && write(policy::plan::given_back(*cpuset_, *theirs_, foreign), writer);
+  forget();
+  return written;
+}
+
+void CgroupKeeper::forget() {
+  state_ = State::kUnmanaged;
+  theirs_.reset();
+  ours_.reset();
+  wanted_ = {};
+}
+
+void CgroupKeeper::forgive() {
+  if (state_ == State::kRefused) state_ = State::kFailed;
+}
+
+bool CgroupKeeper::is_unchanged(const std::optional<host::Cgroups>& cgroups, Time now) const {
+  if (state_ == State::kUnmanaged || state_ == State::kReturning || !cpuset_) return true;
+  const bool waits = state_ == State::kContested || state_ == State::kFailed;
+  const auto seen = cgroups->cpuset(directory_);
+  return seen && *seen == *cpuset_ && !(waits && patience_.may_answer(now));
+}
+
+std::optional<state::SavedCgroup> CgroupKeeper::saved() const {
+  if (!theirs_ || !ours_) return std::nullopt;
+  return state::SavedCgroup{directory_.string(), *theirs_, *ours_};
+}
+
+void CgroupKeeper::restore(const state::SavedCgroup& saved) {
+  directory_ = saved.directory;
+  theirs_ = saved.theirs;
+  ours_ = saved.ours;
+}
+
+}  // namespace ka::line

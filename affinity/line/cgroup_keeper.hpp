@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// One sandbox's cgroup under cgroup = "manage": what its cpuset is, what others last wrote there,
+// what we made of it.
+//
+// Everyone may write a cgroup. What others wrote is answered with what the plan wants, and kept in
+// mind: that is what the sandbox gets back when it is released.
+//
+//   state            event                                                next state
+//   ---------------  ---------------------------------------------------  -----------------------
+//   any              observed: another cgroup                             as from unmanaged
+//   any              observed: not to be managed, and we wrote it         returning
+//   any but refused  observed: not to be managed, or cannot be read       unmanaged
+//   any but refused  observed: to be managed                              managed
+//   any but refused  observed: to be managed, and nothing is written      watched
+//   refused          observed: to be managed, or nothing of ours there    refused
+//   watched,managed  others keep writing it, and it is not time to answer contested
+//   managed          widen() for a plan that has CPUs for it              open
+//   open             narrow()                                             managed
+//   managed, open    the kernel refuses a write for now                   failed
+//   managed, open    the kernel refuses a write for good                  refused
+//   returning        widen(): others' cpuset is written back              unmanaged
+//   refused          forgive()                                            failed
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "affinity/host/cgroup.hpp"
+#include "affinity/host/cpuset_writer.hpp"
+#include "affinity/line/patience.hpp"
+#include "affinity/state/store.hpp"
+#include "policy/plan/cgroup.hpp"
+
+namespace ka::line {
+
+enum class CgroupMode {
+  kObey,    ///< it is not written; what we wrote there is taken back
+  kWatch,   ///< planned as if it were managed, and not written
+  kManage,  ///< it follows the plan
+};
+
+class CgroupKeeper {
+ public:
+  using Time = Patience::Time;
+  using Directory = std::filesystem::path;
+
+  enum class State {
+    kUnmanaged,  ///< planned within what it allows
+    kReturning,  ///< what we wrote there is to be taken back
+    kWatched,    ///< planned within its bound, not written
+    kManaged,    ///< planned within its bound, written to follow the plan
+    kOpen,       ///< the same, between the two writes of an update
+    kContested,  ///< others' writes are not answered for now
+    kFailed,     ///< it could not be written: tried again when it is observed
+    kRefused,    ///< the kernel will never let us write it
+  };
+
+  /// Reads the cgroup. `why_not`: what stands against managing it, in words; empty: nothing, and
+  /// then it is one of version 2.
+  void observe(const std::optional<host::Cgroups>& cgroups, const Directory& directory,
+               CgroupMode mode, const std::string& why_not);
+
+  State state() const { return state_; }
+  /// There is a cgroup to be managed or given back.
+  bool has_seen() const { return cpuset_.has_value(); }
+  /// The plan may take the cgroup's bound for what it allows.
+  bool in_charge() const;
+  /// The same, and nothing is written.
+  bool only_watches() const { return state_ == State::kWatched; }
+  /// The threads have room for the way to their places, and none of it is another pod's.
+  bool is_open() const { return state_ == State::kOpen; }
+  /// Precondition: in_charge().
+  const policy::plan::Cpuset& cpuset() const { return *cpuset_; }
+  const Directory& directory() const { return directory_; }
+  /// Why it is not managed although it is to be; empty when it is.
+  const std::string& problem() const { return problem_; }
+  /// Others have written there since we did.
+  bool is_overwritten() const { return ours_ && cpuset_ && cpuset_->configured != *ours_; }
+  /// What is configured there, as last seen or written by us since.
+  policy::CpuSet written() const { return cpuset_ ? cpuset_->configured : policy::CpuSet{}; }
+  /// What others last wrote; absent while nothing of ours is there.
+  const std::optional<policy::CpuSet>& theirs() const { return theirs_; }
+
+  /// False: others keep writing there, and it is not time to answer (kContested).
+  bool accepts(const policy::CpuSet& wanted, Time now);
+
+  /// Precondition: has_seen(). Makes the first write of an update (policy/plan/cgroup.hpp) where
+  /// one is needed, or gives the cgroup back. True when it wrote.
+  bool widen(const policy::CpuSet& wanted, const policy::CpuSet& foreign, Time now,
+             host::CpusetWriter& writer);
+  /// The last one.
+  bool narrow(const policy::CpuSet& wanted, Time now, host::CpusetWriter& writer);
+
+  /// False when another program wrote there, or changed what is above it, or it is time to try
+  /// again.
+  bool is_unchanged(const std::optional<host::Cgroups>& cgroups, Time now) const;
+  /// What the kernel refused is tried again.
+  void forgive();
+
+  std::optional<state::SavedCgroup> saved() const;
+  void restore(const state::SavedCgroup& saved);
+
+ private:
+  State observed(const std::optional<host::Cgroups>& cgroups, CgroupMode mode);
+  /// Another program wrote there since we did.
+  bool is_foreign() const { return !ours_ || cpuset_->configured != *ours_; }
+  bool is_repeated(const policy::CpuSet& wanted) const {
+    return ours_ && is_foreign() && wanted == wanted_;
+  }
+  bool answer(const policy::CpuSet& cpus, const policy::CpuSet& wanted, Time now,
+              host::CpusetWriter& writer);
+  bool write(const policy::CpuSet& cpus, host::CpusetWriter& writer);
+  bool give_back(const policy::CpuSet& foreign, host::CpusetWriter& writer);
+  void forget();
+
+  State state_ = State::kUnmanaged;
+  Directory directory_;
+  std::optional<policy::plan::Cpuset> cpuset_;  ///< as last seen, or written by us since
+  std::string problem_;
+  std::optional<policy::CpuSet> theirs_;
+  std::optional<policy::CpuSet> ours_;  ///< what we wrote last
+  policy::CpuSet wanted_;               ///< what the plan wanted then
+  Patience patience_;
+};
+
+}  // namespace ka::line

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/line/findings.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "affinity/messages/events.hpp"
+#include "affinity/messages/isolation.hpp"
+#include "affinity/messages/violations.hpp"
+#include "policy/plan/guest.hpp"
+
+namespace ka::line {
+namespace {
+
+std::string name_of(const policy::ThreadFacts& thread) {
+  std::string name(policy::role_name(thread.role));
+  if (thread.role == policy::Role::kVcpu) name += ' ' + std::to_string(thread.vcpu_index);
+  if (thread.role == policy::Role::kIothread) name += ' ' + thread.name;
+  return name;
+}
+
+/// " (thread 4711)"; nothing for what is no thread.
+std::string thread_text(int tid) {
+  return tid == 0 ? std::string() : " (thread " + std::to_string(tid) + ')';
+}
+
+/// The mask of the thread that is meant, or of one that has its name.
+policy::CpuSet actual_of(const std::vector<ThreadView>& threads,
+                         const policy::plan::Violation& violation) {
+  const auto named = std::ranges::find_if(threads, [&](const ThreadView& thread) {
+    return violation.tid != 0 ? thread.facts.key.tid == violation.tid
+                              : name_of(thread.facts) == violation.subject;
+  });
+  return named == threads.end() ? policy::CpuSet{} : named->actual;
+}
+
+bool is_of_guest(policy::plan::Obstacle obstacle) {
+  return obstacle == policy::plan::Obstacle::kGuestSilent ||
+         obstacle == policy::plan::Obstacle::kGuestUnconfirmed;
+}
+
+Finding to_finding(const std::string& sandbox, const policy::plan::ContainerIsolation& container,
+                   const policy::plan::NotIsolated& obstacle) {
+  const std::string name =
+      container.container + (container.name.empty() ? "" : " (" + container.name + ')');
+  return {Severity::kDegraded,
+          is_of_guest(obstacle.obstacle) ? "guest" : "isolation",
+          sandbox,
+          "container " + container.container,
+          container.cpus,
+          obstacle.cpus,
+          "container " + name + " is not isolated: " + messages::obstacle_text(obstacle),
+          std::string(policy::plan::obstacle_name(obstacle.obstacle)),
+          messages::remedy_text(obstacle, sandbox)};
+}
+
+}  // namespace
+
+std::string thread_title(const policy::ThreadFacts& thread) {
+  return name_of(thread) + thread_text(thread.key.tid);
+}
+
+Finding to_finding(const policy::plan::Violation& violation,
+                   const std::vector<ThreadView>& threads) {
+  return {Severity::kViolated,
+          "I" + std::to_string(policy::plan::invariant_of(violation.breach)),
+          violation.sandbox,
+          violation.subject,
+          {},
+          actual_of(threads, violation),
+          violation.subject + thread_text(violation.tid) + ' ' +
+              messages::sentence(violation.breach) + ": " + policy::format_list(violation.cpus),
+          std::string(policy::plan::breach_name(violation.breach)),
+          {}};
+}
+
+Finding unread(const std::string& sandbox, const std::string& subject, std::string text) {
+  return {Severity::kUnknown, "unread", sandbox, subject, {}, {}, std::move(text), "unread", {}};
+}
+
+void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
+                   VerifyReport& report) {
+  for (const ThreadView& thread : threads) {
+    if (!thread.drifted()) continue;
+    const std::string name = thread_title(thread.facts);
+    report.findings.push_back({Severity::kViolated, "drift", sandbox, name, thread.wanted,
+                               thread.actual,
+                               name + " has " + policy::format_list(thread.actual) + ", wanted " +
+                                   policy::format_list(thread.wanted),
+                               "drift", "kata-affinityctl reconcile " + sandbox});
+  }
+}
+
+void collect_interrupts(const std::string& sandbox, const std::vector<InterruptView>& interrupts,
+                        VerifyReport& report) {
+  for (const InterruptView& view : interrupts) {
+    if (!view.drifted()) continue;
+    report.findings.push_back(
+        {Severity::kViolated, "drift", sandbox, view.name(), view.wanted, view.facts.cpus,
+         view.name() + " is routed to " + policy::format_list(view.facts.cpus) + ", wanted " +
+             policy::format_list(view.wanted),
+         "drift", "kata-affinityctl reconcile " + sandbox});
+  }
+}
+
+void collect_guest(const std::string& sandbox, const board::GuestView* guest,
+                   VerifyReport& report) {
+  if (guest == nullptr || !guest->connected || !guest->report || !guest->current) return;
+  for (const auto& breach : policy::plan::check_guest(guest->wishes, *guest->report)) {
+    report.findings.push_back({Severity::kViolated,
+                               "I4",
+                               sandbox,
+                               "container " + breach.container,
+                               {},
+                               {},
+                               messages::sentence(breach),
+                               "guest-elsewhere",
+                               {}});
+  }
+}
+
+void collect_promise(const std::string& sandbox, const policy::plan::Settings& settings,
+                     const board::GuestView* guest, VerifyReport& report) {
+  const bool promised = settings.guest.agent == policy::plan::GuestAgent::kOurs ||
+                        settings.guest.agent == policy::plan::GuestAgent::kKataAgent;
+  if (!promised || (guest != nullptr && guest->connected)) return;
+  const std::string why = guest == nullptr ? "no agent address is known" : guest->text;
+  report.findings.push_back({Severity::kDegraded,
+                             "guest",
+                             sandbox,
+                             "agent",
+                             {},
+                             {},
+                             "guest containers are not placed: " + why,
+                             "guest-silent",
+                             {}});
+}
+
+void collect_isolation(const std::string& sandbox,
+                       const std::vector<policy::plan::ContainerIsolation>& containers,
+                       VerifyReport& report) {
+  bool unseen_guest = false;
+  for (const policy::plan::ContainerIsolation& container : containers) {
+    unseen_guest |= container.guest_by_configuration;
+    for (const policy::plan::NotIsolated& obstacle : container.obstacles) {
+      // That is I4 itself (collect_guest).
+      if (obstacle.obstacle == policy::plan::Obstacle::kGuestElsewhere) continue;
+      report.findings.push_back(to_finding(sandbox, container, obstacle));
+    }
+  }
+  if (!unseen_guest) return;
+  report.findings.push_back({Severity::kNote,
+                             "guest",
+                             sandbox,
+                             "guest",
+                             {},
+                             {},
+                             "guest is \"none\": the vCPUs of its containers are not checked",
+                             "guest-none",
+                             "guest = \"auto\""});
+}
+
+void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report) {
+  if (gate.may_widen()) return;
+  const bool is_lost = !gate.lost().empty();
+  report.findings.push_back({.severity = Severity::kUnknown,
+                             .invariant = "start",
+                             .sandbox = {},
+                             .subject = "node",
+                             .wanted = {},
+                             .actual = {},
+                             .text = messages::waiting_text(gate),
+                             .reason = is_lost ? "lost-state" : "sources-silent",
+                             .remedy = is_lost ? "kata-affinityctl reconcile" : ""});
+}
+
+}  // namespace ka::line

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What verify says of each thing that is not as it should be.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "affinity/board/views.hpp"
+#include "affinity/line/report.hpp"
+#include "affinity/line/views.hpp"
+#include "policy/ledger/start_gate.hpp"
+#include "policy/plan/invariants.hpp"
+#include "policy/plan/isolation.hpp"
+#include "policy/plan/settings.hpp"
+
+namespace ka::line {
+
+/// "vcpu 1 (thread 4711)".
+std::string thread_title(const policy::ThreadFacts& thread);
+
+/// An invariant that is broken, with the mask of the thread of `threads` that breaks it.
+Finding to_finding(const policy::plan::Violation& violation,
+                   const std::vector<ThreadView>& threads);
+
+/// Something that had to be read was not.
+Finding unread(const std::string& sandbox, const std::string& subject, std::string text);
+
+/// Threads that do not have what the plan gives them.
+void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
+                   VerifyReport& report);
+
+/// Interrupts that go elsewhere than the plan sends them.
+void collect_interrupts(const std::string& sandbox, const std::vector<InterruptView>& interrupts,
+                        VerifyReport& report);
+
+/// The last piece of the chain, as far as a guest is believed. What it does not confirm is an
+/// obstacle to its containers' isolation. `guest` may be null.
+void collect_guest(const std::string& sandbox, const board::GuestView* guest, VerifyReport& report);
+
+/// An agent that the configuration promises, and that does not answer: worth a word although no
+/// container needs it. `guest` may be null.
+void collect_promise(const std::string& sandbox, const policy::plan::Settings& settings,
+                     const board::GuestView* guest, VerifyReport& report);
+
+/// Exclusive containers that have less than their CPUs alone.
+void collect_isolation(const std::string& sandbox,
+                       const std::vector<policy::plan::ContainerIsolation>& containers,
+                       VerifyReport& report);
+
+/// Who owns which CPU is not known yet: nothing that is held against it is certain.
+void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report);
+
+}  // namespace ka::line

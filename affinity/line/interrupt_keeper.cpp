@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/line/interrupt_keeper.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "affinity/host/passed_through.hpp"
+
+namespace ka::line {
+namespace {
+
+using base::ErrorCode;
+using policy::CpuSet;
+using policy::InterruptFacts;
+using state::SavedInterrupt;
+
+/// EINVAL: the interrupt controller cannot send it elsewhere (irq_do_set_affinity() in
+/// kernel/irq/manage.c). ENOSPC and EBUSY pass.
+bool is_final(const base::Error& error) {
+  return error.code != ErrorCode::kTransient || error.number == EINVAL;
+}
+
+const InterruptFacts* find(const std::vector<InterruptFacts>& interrupts,
+                           const SavedInterrupt& record) {
+  const auto found = std::ranges::find(interrupts, record.number, &InterruptFacts::number);
+  return found == interrupts.end() || found->name != record.name ? nullptr : &*found;
+}
+
+}  // namespace
+
+void InterruptKeeper::observe(const vmm::Roots& roots, int vmm) {
+  auto found = host::find_passed_through(roots.proc, roots.sys, vmm);
+  devices_ = std::move(found.devices);
+  views_.clear();
+  for (InterruptFacts& facts : found.interrupts) {
+    views_.push_back({.facts = std::move(facts), .wanted = {}, .managed = false, .problem = {}});
+  }
+  forget_freed();
+}
+
+policy::PassedThrough InterruptKeeper::picture() const {
+  policy::PassedThrough picture{devices_, {}};
+  for (const InterruptView& view : views_) picture.interrupts.push_back(view.facts);
+  return picture;
+}
+
+/// A number that was freed may be another interrupt's by now.
+void InterruptKeeper::forget_freed() {
+  const auto is_freed = [this](const auto& entry) {
+    return std::ranges::none_of(views_, [&](const InterruptView& view) {
+      return view.facts.number == entry.first && view.facts.name == entry.second.name;
+    });
+  };
+  std::erase_if(records_, is_freed);
+  std::erase_if(refused_, is_freed);
+}
+
+void InterruptKeeper::set_plan(const policy::plan::SandboxPlan& plan) {
+  for (InterruptView& view : views_) {
+    const auto wanted = plan.interrupts.find(view.facts.device);
+    view.wanted = wanted == plan.interrupts.end() ? CpuSet{} : wanted->second;
+    evaluate(view);
+  }
+}
+
+/// An interrupt that has another handler beside VFIO's is not the VM's alone. What the kernel
+/// refused is tried again when the plan wants something else.
+void InterruptKeeper::evaluate(InterruptView& view) const {
+  view.managed = !view.wanted.empty() && view.facts.shared_with.empty();
+  view.problem.clear();
+  if (!view.facts.shared_with.empty()) {
+    view.problem = "shared with " + view.facts.shared_with + ", left alone";
+  }
+  const auto refused = refused_.find(view.facts.number);
+  if (refused == refused_.end() || refused->second.wanted != view.wanted) return;
+  view.managed = false;
+  view.problem = refused->second.why;
+}
+
+bool InterruptKeeper::must_leave(const CpuSet& cpus) const {
+  return std::ranges::any_of(views_, [&](const InterruptView& view) {
+    return view.drifted() && view.facts.cpus.intersects(cpus);
+  });
+}
+
+/// We sent it where it is to go, and somebody else sent it away.
+bool InterruptKeeper::is_contested(const InterruptView& view) const {
+  const auto record = records_.find(view.facts.number);
+  return record != records_.end() && record->second.ours == view.wanted && view.drifted();
+}
+
+InterruptWrites InterruptKeeper::place(const vmm::Roots& roots, const CpuSet& foreign, Time now) {
+  InterruptWrites writes;
+  const bool in_time = patience_.may_answer(now);
+  bool answers = false;
+  unanswered_ = false;
+  for (InterruptView& view : views_) {
+    if (view.wanted.empty()) give_back_one(roots, view, foreign, writes);
+    if (!view.managed) continue;
+    answers |= in_time && is_contested(view);
+    if (may_place(view, in_time)) place_one(roots, view, writes);
+  }
+  if (answers) patience_.answered(now);
+  return writes;
+}
+
+InterruptWrites InterruptKeeper::leave(const vmm::Roots& roots, const CpuSet& foreign, Time now) {
+  InterruptWrites writes;
+  const bool in_time = patience_.may_answer(now);
+  for (InterruptView& view : views_) {
+    const bool is_there = view.drifted() && view.facts.cpus.intersects(foreign);
+    if (is_there && may_place(view, in_time)) place_one(roots, view, writes);
+  }
+  return writes;
+}
+
+bool InterruptKeeper::may_place(InterruptView& view, bool in_time) {
+  if (in_time || !is_contested(view)) return true;
+  view.problem = "another program keeps changing its affinity; reverted with back-off";
+  unanswered_ = true;
+  return false;
+}
+
+/// One that is in its place without our doing is to stay there from now on.
+void InterruptKeeper::place_one(const vmm::Roots& roots, InterruptView& view,
+                                InterruptWrites& writes) {
+  const SavedInterrupt fresh{view.facts.number, view.facts.name, view.facts.cpus, {}};
+  if (view.drifted() && !send(roots, view, writes)) return;
+  records_.try_emplace(fresh.number, fresh).first->second.ours = view.wanted;
+}
+
+/// False: it is where it was.
+bool InterruptKeeper::send(const vmm::Roots& roots, InterruptView& view, InterruptWrites& writes) {
+  auto sent = host::send_interrupt(roots.proc, roots.sys, view.facts, view.wanted);
+  if (!sent) {
+    fail(view, sent.error(), writes);
+    return false;
+  }
+  ++writes.done;
+  view.facts.cpus = std::move(*sent);
+  view.problem = view.drifted() ? "the kernel kept " + policy::format_list(view.facts.cpus) : "";
+  unanswered_ |= view.drifted();
+  return true;
+}
+
+void InterruptKeeper::fail(InterruptView& view, const base::Error& error, InterruptWrites& writes) {
+  view.problem = error.message;
+  if (error.code == ErrorCode::kGone || !is_final(error)) {
+    unanswered_ = true;
+    writes.failed += error.code == ErrorCode::kGone ? 0 : 1;
+    return;
+  }
+  view.managed = false;
+  view.problem = "cannot be moved: " + error.message;
+  refused_[view.facts.number] = {view.facts.name, view.wanted, view.problem};
+  writes.refused.push_back(view.name() + " cannot be moved and is left alone: " + error.message);
+}
+
+InterruptWrites InterruptKeeper::give_back(const vmm::Roots& roots, const CpuSet& foreign) {
+  InterruptWrites writes;
+  for (InterruptView& view : views_) give_back_one(roots, view, foreign, writes);
+  refused_.clear();
+  unanswered_ = false;
+  return writes;
+}
+
+void InterruptKeeper::give_back_one(const vmm::Roots& roots, InterruptView& view,
+                                    const CpuSet& foreign, InterruptWrites& writes) {
+  const auto record = records_.find(view.facts.number);
+  if (record == records_.end()) return;
+  const CpuSet cpus = record->second.theirs - foreign;
+  const bool ours = view.facts.cpus == record->second.ours;
+  records_.erase(record);
+  if (!ours || cpus.empty() || cpus == view.facts.cpus) return;
+  auto sent = host::send_interrupt(roots.proc, roots.sys, view.facts, cpus);
+  ++(sent ? writes.done : writes.failed);
+  if (sent) view.facts.cpus = std::move(*sent);
+}
+
+bool InterruptKeeper::is_unchanged(const vmm::Roots& roots, int vmm, Time now) const {
+  if (unanswered_ && patience_.may_answer(now)) return false;
+  return host::find_passed_through(roots.proc, roots.sys, vmm) == left_;
+}
+
+int InterruptKeeper::count_changed(const vmm::Roots& roots, int vmm) const {
+  if (records_.empty()) return 0;
+  const auto now = host::find_passed_through(roots.proc, roots.sys, vmm).interrupts;
+  return static_cast<int>(std::ranges::count_if(records_, [&](const auto& entry) {
+    const SavedInterrupt& record = entry.second;
+    const InterruptFacts* before = find(left_.interrupts, record);
+    const InterruptFacts* after = find(now, record);
+    if (before == nullptr || after == nullptr) return false;
+    return after->cpus != before->cpus && after->cpus != record.ours;
+  }));
+}
+
+std::vector<SavedInterrupt> InterruptKeeper::saved() const {
+  std::vector<SavedInterrupt> saved;
+  saved.reserve(records_.size());
+  for (const auto& [number, record] : records_) saved.push_back(record);
+  return saved;
+}
+
+void InterruptKeeper::restore(const std::vector<SavedInterrupt>& saved) {
+  for (const SavedInterrupt& record : saved) records_[record.number] = record;
+}
+
+}  // namespace ka::line

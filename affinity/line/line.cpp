@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/line/line.hpp"
+
+#include <utility>
+
+#include "affinity/line/planning.hpp"
+#include "affinity/line/sandbox.hpp"
+#include "affinity/messages/events.hpp"
+
+namespace ka::line {
+namespace {
+
+using board::NotificationKind;
+
+constexpr int kMaxLevels = 3;  ///< floating vCPUs are spread again this often after a change
+
+/// What the threads of a domain have is libvirt's to say from then on: its record may differ from
+/// thread to thread, and it also opens the cgroups that stood in the way.
+bool may_be_left_alone(const Node& node, const Sandbox& sandbox) {
+  if (!node.is_given_back(sandbox)) return false;
+  const bool is_domain = !node.pod_of(sandbox).domain.empty();
+  return sandbox.left_alone() || is_domain || sandbox.has_originals();
+}
+
+}  // namespace
+
+Line::Line(Node& node) : node_(node) {
+  guests_ = node.board.feed().subscribe(
+      NotificationKind::kGuestChanged, [this](const board::Notification& changed) {
+        if (node_.board.guest(changed.sandbox) == nullptr) return;
+        if (Sandbox* sandbox = node_.sandboxes.find(changed.sandbox)) {
+          update_isolation(node_, *sandbox);
+        }
+      });
+}
+
+// --- running it
+
+Outcome Line::run(Affected sandboxes, Extent extent) {
+  const auto start = node_.clock.now();
+  Pass pass(node_, extent);
+  pass.run(sandboxes);
+  dead_.insert(pass.ended().begin(), pass.ended().end());
+  for (const Sandbox* sandbox : sandboxes) record_trespass(node_, *sandbox);
+  for (Sandbox* sandbox : sandboxes) conclude(*sandbox, pass.extent());
+  Outcome outcome = pass.outcome();
+  outcome.runs = 1;
+  outcome.duration = node_.clock.now() - start;
+  node_.board.counters().record(outcome);
+  node_.board.notify(NotificationKind::kLineRun, {}, {});
+  return outcome;
+}
+
+/// What is remembered, saved and notified of a sandbox after a run.
+void Line::conclude(Sandbox& sandbox, Extent extent) {
+  const std::string& id = sandbox.id();
+  const bool is_dead = dead_.contains(id);
+  sandbox.remember();
+  if (extent == Extent::kAll) {
+    if (!is_dead) update_isolation(node_, sandbox);
+    unfinished_.erase(id);
+    sandbox.set_left_alone(may_be_left_alone(node_, sandbox));
+  }
+  if (!is_dead) node_.save(node_.pod_of(sandbox), &sandbox);
+  node_.board.notify(NotificationKind::kSandboxPlanned, id, {});
+}
+
+Outcome Line::run_and_follow_up(Affected sandboxes, Extent extent) {
+  Outcome outcome = run(std::move(sandboxes), extent);
+  outcome += follow_up();
+  return outcome;
+}
+
+/// What a run means for the sandboxes that had no part in it.
+Outcome Line::follow_up() {
+  Outcome outcome = end_dead_sandboxes();
+  outcome += level();
+  return outcome;
+}
+
+/// A VMM that exited ends its sandbox; the CPUs that it owned may make room for others.
+Outcome Line::end_dead_sandboxes() {
+  Outcome outcome;
+  while (!dead_.empty()) {
+    bool map_changed = false;
+    for (const std::string& id : std::exchange(dead_, {})) {
+      map_changed |= node_.registry.end(id).exclusive_map;
+      follow_record(id);
+    }
+    if (map_changed) outcome += run(changed_by_map(node_, {}, unfinished_));
+  }
+  return outcome;
+}
+
+/// What waits for its second half is left to that.
+Outcome Line::level() {
+  Outcome outcome;
+  bool moved = may_level(node_.options);
+  for (int i = 0; i < kMaxLevels && moved; ++i) {
+    moved = false;
+    for (Sandbox* sandbox : node_.sandboxes.all()) {
+      if (map_changed_ || unfinished_.contains(sandbox->id())) continue;
+      if (!should_level(node_, *sandbox)) continue;
+      outcome += run({sandbox});
+      moved = true;
+    }
+  }
+  return outcome;
+}
+
+/// Makes or drops the sandbox of a pod's record.
+void Line::follow_record(const std::string& pod) {
+  if (const policy::ledger::PodRecord* record = node_.registry.find(pod)) {
+    node_.sandboxes.add(*record);
+  } else {
+    node_.sandboxes.remove(pod);
+  }
+}
+
+// --- other triggers
+
+Outcome Line::set_monitor_facts(std::string_view sandbox, vmm::MonitorFacts facts) {
+  Sandbox* found = node_.sandboxes.find(sandbox);
+  if (found == nullptr) return {};
+  found->set_monitor(std::move(facts));
+  return run_and_follow_up({found});
+}
+
+Outcome Line::vmm_ended(std::string_view sandbox, const policy::ProcessId& vmm) {
+  const policy::ledger::PodRecord* pod = node_.registry.find(sandbox);
+  if (pod == nullptr || pod->vmm != vmm || node_.sandboxes.find(sandbox) == nullptr) return {};
+  dead_.insert(pod->id);
+  return follow_up();
+}
+
+Outcome Line::refresh(std::string_view sandbox) {
+  Sandbox* found = node_.sandboxes.find(sandbox);
+  if (found == nullptr) return {};
+  if (map_changed_ || unfinished_.contains(sandbox)) {
+    return run_and_follow_up({found}, Extent::kNarrow);
+  }
+  return repair({found});
+}
+
+Outcome Line::cgroup_written(const std::string& directory) {
+  Affected inside;
+  for (Sandbox* sandbox : node_.sandboxes.all()) {
+    if (sandbox->cgroup() == directory) inside.push_back(sandbox);
+  }
+  return repair(std::move(inside));
+}
+
+Outcome Line::check_drift() {
+  node_.registry.retry([this](const state::Saved& saved) { adopt_one(saved); });
+  Affected drifted;
+  base::ThreadStats stats(node_.proc.root());
+  for (Sandbox* sandbox : node_.sandboxes.all()) {
+    if (!sandbox->is_unchanged(node_.probe(stats), node_.clock.now())) drifted.push_back(sandbox);
+  }
+  Outcome outcome = repair(std::move(drifted));
+  if (map_changed_ || node_.registry.has_opened() || !unfinished_.empty()) outcome += finish({});
+  return outcome;
+}
+
+/// Runs for sandboxes in which something changed that no event reported, and counts the threads
+/// whose mask another program had changed.
+Outcome Line::repair(Affected sandboxes) {
+  if (sandboxes.empty()) return {};
+  const int found = report_drift(sandboxes);
+  Outcome outcome = run_and_follow_up(std::move(sandboxes));
+  node_.board.counters().record_drift(found, outcome.failed);
+  return outcome;
+}
+
+/// The number of threads.
+int Line::report_drift(const Affected& sandboxes) {
+  int threads = 0;
+  for (const Sandbox* sandbox : sandboxes) {
+    const int moved = sandbox->interrupts().count_changed(node_.roots, sandbox->seen().vmm_pid);
+    if (moved > 0) {
+      node_.board.counters().interrupt_drift_found += static_cast<std::uint64_t>(moved);
+      node_.board.notify(NotificationKind::kDrift, sandbox->id(),
+                         messages::drift_text(moved, "interrupt"));
+    }
+    const int changed = sandbox->left_alone() ? 0 : sandbox->count_changed_masks(node_.calls);
+    if (changed == 0) continue;
+    threads += changed;
+    node_.board.notify(NotificationKind::kDrift, sandbox->id(),
+                       messages::drift_text(changed, "thread"));
+  }
+  return threads;
+}
+
+Outcome Line::reconcile(Sandbox& sandbox) {
+  sandbox.set_released(false);
+  sandbox.forgive();
+  return run_and_follow_up({&sandbox});
+}
+
+Outcome Line::reconcile_all() {
+  node_.registry.dismiss_lost_state();
+  for (Sandbox* sandbox : node_.sandboxes.all()) {
+    sandbox->set_released(false);
+    sandbox->forgive();
+  }
+  return run_and_follow_up(node_.sandboxes.all());
+}
+
+Outcome Line::release(Sandbox& sandbox) {
+  sandbox.set_released(true);
+  node_.board.notify(NotificationKind::kReleased, sandbox.id(),
+                     "threads may run wherever their cgroup allows");
+  return run_and_follow_up({&sandbox});
+}
+
+Outcome Line::release_all() {
+  for (Sandbox* sandbox : node_.sandboxes.all()) sandbox->set_released(true);
+  node_.board.notify(NotificationKind::kReleased, {},
+                     "all threads may run wherever their cgroups allow");
+  return run_and_follow_up(node_.sandboxes.all());
+}
+
+Outcome Line::configure(Options options) {
+  node_.options = std::move(options);
+  node_.board.notify(NotificationKind::kConfigured, {}, "configuration loaded");
+  return run_and_follow_up(node_.sandboxes.all());
+}
+
+Outcome Line::change_topology(policy::Topology topology) {
+  node_.topology = std::move(topology);
+  node_.board.notify(NotificationKind::kTopologyChanged, {},
+                     "online CPUs: " + policy::format_list(node_.topology.online()));
+  return run_and_follow_up(node_.sandboxes.all());
+}
+
+}  // namespace ka::line

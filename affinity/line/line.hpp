@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one line: event -> ledger -> snapshot -> plan -> diff -> apply -> re-read. Every trigger (an
+// event, a timer, a restart, a person) runs it; there is no second path to the kernel.
+//
+// The line is synchronous and single-threaded: a call returns when the kernel has been written and
+// read again. What blocks or waits (monitors, sockets, timers) lives outside and calls in.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "affinity/board/outcome.hpp"
+#include "affinity/line/node.hpp"
+#include "affinity/line/pass.hpp"
+#include "policy/facts/process_id.hpp"
+#include "policy/facts/topology.hpp"
+#include "policy/ledger/event.hpp"
+#include "policy/ledger/ledger.hpp"
+#include "vmm/facts/facts.hpp"
+
+namespace ka::line {
+
+class Line {
+ public:
+  /// `node` must outlive it.
+  explicit Line(Node& node);
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+
+  /// For those who only look.
+  const Node& node() const { return node_; }
+
+  /// A source that this node has: nothing is widened until it has reported. Before adopt().
+  void expect(policy::ledger::Source source) { node_.registry.expect(source); }
+  /// Takes back what the state files have, then runs for the whole node.
+  Outcome adopt();
+  /// A source has reported all that it has (kubelet does so with each event). What may be widened
+  /// by that waits for finish().
+  void source_spoke(policy::ledger::Source source) { node_.registry.source_spoke(source); }
+  /// The sources that have not spoken are not waited for any longer; runs where that allows more.
+  Outcome stop_waiting();
+
+  /// Handles what a source reports: it is so already and cannot be refused. However many events
+  /// there are, the line runs once.
+  Outcome handle(const std::vector<policy::ledger::Event>& events);
+  Outcome handle(const policy::ledger::Event& event) { return handle(std::vector{event}); }
+
+  /// The first half of handle(), for a source that waits: folds the events, and takes threads off
+  /// CPUs that they must leave, as far as `budget` allows. The state files, and what lets threads
+  /// onto more CPUs, wait for finish(). A sandbox is observed only when its plan, made from what
+  /// was last observed, takes something away.
+  Outcome narrow(const std::vector<policy::ledger::Event>& events, std::chrono::nanoseconds budget);
+
+  /// The second half: runs for what narrow() left, and for `sandbox` (may be empty), since what it
+  /// was told of has been done by now (Kata plugs vCPUs and writes cgroups meanwhile). The drift
+  /// check does it too, for events that are never finished.
+  Outcome finish(std::string_view sandbox);
+
+  /// What a monitor (QMP) reported of a sandbox's vCPUs and iothreads; runs for it.
+  Outcome set_monitor_facts(std::string_view sandbox, vmm::MonitorFacts facts);
+
+  /// The VMM of a sandbox has ended, by its pidfd: final, whatever has its number now. Nothing
+  /// where the sandbox has another VMM by now.
+  Outcome vmm_ended(std::string_view sandbox, const policy::ProcessId& vmm);
+
+  /// Runs for one sandbox because something may have followed an event (Kata plugs vCPUs after it
+  /// updates a container) or its VMM may be gone. Nothing for one that is not known; what narrow()
+  /// left to finish() stays left.
+  Outcome refresh(std::string_view sandbox);
+
+  /// Another program wrote the cgroup in `directory`: runs for the sandboxes in it.
+  Outcome cgroup_written(const std::string& directory);
+
+  /// The drift check: reads what can have changed behind our back, and runs for the sandboxes where
+  /// something did. Cheap when nothing did.
+  Outcome check_drift();
+
+  /// By a person: places a released sandbox again, and threads that were given up. For all, state
+  /// of before the start that cannot be read is not waited for any longer.
+  Outcome reconcile(Sandbox& sandbox);
+  Outcome reconcile_all();
+  /// Gives the threads of a sandbox (or of all) the mask they would have without us, until the next
+  /// reconcile().
+  Outcome release(Sandbox& sandbox);
+  Outcome release_all();
+
+  /// New settings (a reload): plans everything again.
+  Outcome configure(Options options);
+  /// The machine changed (CPU hot-plug): plans everything again.
+  Outcome change_topology(policy::Topology topology);
+
+ private:
+  /// What a number of events changed.
+  struct Changes {
+    Ids pods;  ///< those concerned; "" stands for the node as a whole
+    bool exclusive_map = false;
+    policy::CpuSet taken;
+  };
+
+  // Running it (line.cpp).
+  Outcome run(Affected sandboxes, Extent extent = Extent::kAll);
+  void conclude(Sandbox& sandbox, Extent extent);
+  Outcome run_and_follow_up(Affected sandboxes, Extent extent = Extent::kAll);
+  Outcome follow_up();
+  Outcome end_dead_sandboxes();
+  Outcome level();
+  Outcome repair(Affected sandboxes);
+  int report_drift(const Affected& sandboxes);
+  void follow_record(const std::string& pod);
+
+  // Events (events.cpp).
+  Changes fold(const std::vector<policy::ledger::Event>& events);
+  policy::ledger::Change fold(const policy::ledger::Event& event);
+  Affected affected_by(const Changes& changes) const;
+  Outcome narrow_by(const Changes& changes, std::chrono::nanoseconds budget);
+  Affected pressed_by(const Changes& changes) const;
+  void save_plain_pods(const Ids& pods) const;
+
+  // The start (start.cpp).
+  void adopt_one(const state::Saved& saved);
+  bool is_adoptable(const policy::ledger::PodRecord& pod) const;
+
+  Node& node_;
+  board::Subscription guests_;
+  Ids unfinished_;            ///< pods for which finish() has work
+  bool map_changed_ = false;  ///< and it has to look whose plans another map of owners changed
+  Ids dead_;                  ///< sandboxes whose VMM was found gone, to be ended
+};
+
+}  // namespace ka::line

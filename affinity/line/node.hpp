@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node that the line works on: the machine, the settings, the sandboxes as last observed, and
+// what the parts of the line share. For those who look it is read-only.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "affinity/board/board.hpp"
+#include "affinity/host/cgroup.hpp"
+#include "affinity/host/cpuset_writer.hpp"
+#include "affinity/line/sandboxes.hpp"
+#include "affinity/line/views.hpp"
+#include "affinity/registry/registry.hpp"
+#include "base/clock.hpp"
+#include "base/process.hpp"
+#include "base/thread_stats.hpp"
+#include "policy/facts/topology.hpp"
+#include "policy/ledger/ledger.hpp"
+#include "policy/plan/settings.hpp"
+#include "vmm/facts/facts.hpp"
+
+namespace ka::line {
+
+class AffinityCalls;
+struct ProbeContext;
+
+/// How the node is treated.
+struct Options {
+  bool enable = true;    ///< false: every thread is given back
+  bool observe = false;  ///< plan and report, write nothing
+  policy::plan::Settings settings;
+  /// Per runtime handler, in place of `settings`.
+  std::map<std::string, policy::plan::Settings, std::less<>> by_handler;
+};
+
+/// What affinities and cpusets are written with.
+struct Syscalls {
+  AffinityCalls& affinity;
+  host::CpusetWriter& cpusets;
+};
+
+class Node {
+ public:
+  /// All references must outlive it.
+  Node(policy::Topology topology, Options options, vmm::Roots roots, Syscalls syscalls,
+       registry::Registry& registry, board::Board& board, const base::Clock& clock);
+
+  const policy::ledger::Ledger& ledger() const { return registry.ledger(); }
+  const policy::ledger::StartGate& gate() const { return registry.gate(); }
+  /// Ids of VM sandboxes, ascending.
+  std::vector<std::string> sandbox_ids() const;
+  /// Absent: no such VM sandbox.
+  std::optional<SandboxView> view(std::string_view sandbox) const;
+
+  const policy::ledger::PodRecord& pod_of(const Sandbox& sandbox) const;
+  const policy::plan::Settings& settings_for(const policy::ledger::PodRecord& pod) const;
+  /// CPUs that the sandbox must not use: containers of other pods own them.
+  policy::CpuSet foreign_to(const Sandbox& sandbox) const;
+  /// Its threads are to have what they would have without us.
+  bool is_given_back(const Sandbox& sandbox) const;
+  ProbeContext probe(base::ThreadStats& stats) const;
+  /// Saves what a restart must know of a pod; `sandbox` may be null.
+  void save(const policy::ledger::PodRecord& pod, const Sandbox* sandbox) const;
+
+  policy::Topology topology;
+  Options options;
+  const vmm::Roots roots;
+  const base::ProcFs proc;
+  const std::optional<host::Cgroups> cgroups;  ///< absent where there are no cpuset cgroups
+  AffinityCalls& calls;
+  host::CpusetWriter& cpusets;
+  registry::Registry& registry;
+  board::Board& board;
+  const base::Clock& clock;
+  Sandboxes sandboxes;
+  std::optional<board::Cause> cause;  ///< while events are handled
+};
+
+}  // namespace ka::line

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/line/others.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "affinity/host/sandbox_cgroup.hpp"
+
+namespace ka::line {
+namespace {
+
+using policy::CpuSet;
+using policy::ledger::PodRecord;
+
+constexpr std::string_view kInvariant = "others";
+
+/// Pods by their uid, and those of which no source told it.
+class Pods {
+ public:
+  explicit Pods(const policy::ledger::Ledger& ledger) {
+    for (const auto& [id, pod] : ledger.pods()) {
+      if (pod.pod_uid.empty()) {
+        without_uid_.push_back(&pod);
+      } else {
+        by_uid_.emplace(pod.pod_uid, &pod);
+      }
+    }
+  }
+
+  /// The pod of a cgroup, told by the uid in its name, else by an id of the pod's. May be null.
+  const PodRecord* find(const std::string& uid, const std::filesystem::path& directory) const {
+    if (const auto found = by_uid_.find(uid); found != by_uid_.end()) return found->second;
+    const auto named = std::ranges::find_if(
+        without_uid_, [&](const PodRecord* pod) { return is_named(directory.native(), *pod); });
+    return named == without_uid_.end() ? nullptr : *named;
+  }
+
+ private:
+  static bool is_named(const std::string& name, const PodRecord& pod) {
+    const auto has = [&](const std::string& id) { return name.find(id) != std::string::npos; };
+    return has(pod.id) ||
+           std::ranges::any_of(pod.containers, [&](const auto& entry) { return has(entry.first); });
+  }
+
+  std::map<std::string, const PodRecord*> by_uid_;
+  std::vector<const PodRecord*> without_uid_;
+};
+
+/// The sandbox that owns one of these CPUs.
+std::string owner_of(const policy::ledger::Ledger& ledger, const CpuSet& cpus) {
+  for (const auto& [id, pod] : ledger.pods()) {
+    if (pod.vmm && pod.exclusive_cpus().intersects(cpus)) return id;
+  }
+  return {};
+}
+
+/// Threads that are not ours and may run on some of `cpus`, and where.
+struct Trespass {
+  int threads = 0;
+  CpuSet cpus;
+};
+
+Trespass trespass_of(const host::Tenant& tenant, const CpuSet& cpus, const OthersContext& context) {
+  Trespass found;
+  if (!tenant.cpus.intersects(cpus)) return found;
+  for (const int tid : tenant.threads) {
+    if (context.ours.contains(tid)) continue;
+    const auto mask = context.calls.get(tid);
+    if (!mask || !mask->intersects(cpus)) continue;
+    ++found.threads;
+    found.cpus |= *mask & cpus;
+  }
+  return found;
+}
+
+std::string container_text(const host::Tenant& tenant, const std::string& uid,
+                           const PodRecord* pod) {
+  const std::string name =
+      pod == nullptr || pod->pod_name.empty() ? "pod " + uid : "pod " + pod->pod_name;
+  return "container " + tenant.directory.filename().string() + " of " + name;
+}
+
+Finding container_finding(const host::Tenant& tenant, const std::string& uid, const PodRecord* pod,
+                          const Trespass& trespass, const OthersContext& context) {
+  const bool settled = trespass.cpus.intersects(context.settled);
+  const std::string owner = owner_of(context.ledger, trespass.cpus);
+  return {settled ? Severity::kDegraded : Severity::kNote,
+          std::string(kInvariant),
+          owner,
+          tenant.directory.string(),
+          {},
+          trespass.cpus,
+          "other pod: " + container_text(tenant, uid, pod) + " may run on " +
+              policy::format_list(trespass.cpus) + ", which another container owns" +
+              (settled ? "" : " (kubelet has 15 s to narrow it)"),
+          "other-container",
+          "kubelet should narrow its cpuset: check cpu_manager_state, and who else writes " +
+              tenant.directory.string()};
+}
+
+Finding host_finding(const Trespass& sum) {
+  return {Severity::kNote,
+          std::string(kInvariant),
+          {},
+          "host",
+          {},
+          sum.cpus,
+          "host: " + std::to_string(sum.threads) +
+              " threads of services and the kernel may run on exclusive CPUs " +
+              policy::format_list(sum.cpus),
+          "host-threads",
+          "isolcpus=, or CPUAffinity= in systemd's system.conf"};
+}
+
+}  // namespace
+
+CpuSet owned_by_sandboxes(const policy::ledger::Ledger& ledger) {
+  CpuSet owned;
+  for (const auto& [id, pod] : ledger.pods()) {
+    if (pod.vmm) owned |= pod.exclusive_cpus();
+  }
+  return owned;
+}
+
+std::vector<Finding> evaluate_others(const host::Tenants& tenants, const OthersContext& context) {
+  std::vector<Finding> findings;
+  Trespass host;
+  const Pods pods(context.ledger);
+  const CpuSet owned = owned_by_sandboxes(context.ledger);
+  for (const host::Tenant& tenant : tenants.list) {
+    Trespass found = trespass_of(tenant, owned, context);
+    if (found.threads == 0) continue;
+    const std::string uid = host::pod_uid_of(tenant.directory);
+    const PodRecord* pod = pods.find(uid, tenant.directory);
+    if (pod != nullptr) found.cpus -= pod->exclusive_cpus();
+    if (found.cpus.empty()) continue;
+    if (pod != nullptr || !uid.empty()) {
+      findings.push_back(container_finding(tenant, uid, pod, found, context));
+    } else {
+      host.threads += found.threads;
+      host.cpus |= found.cpus;
+    }
+  }
+  if (host.threads > 0) findings.push_back(host_finding(host));
+  for (const std::string& why : tenants.unread) {
+    findings.push_back({Severity::kUnknown,
+                        "unread",
+                        {},
+                        "cgroups",
+                        {},
+                        {},
+                        "cannot read a cgroup of another container: " + why,
+                        "unread",
+                        {}});
+  }
+  return findings;
+}
+
+}  // namespace ka::line

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads of others that may run on CPUs that exclusive containers of VM sandboxes own: containers
+// of other pods, whatever their runtime, and services of the host. We place none of them, so they
+// never violate an invariant of ours.
+#pragma once
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "affinity/host/tenants.hpp"
+#include "affinity/line/affinity_calls.hpp"
+#include "affinity/line/report.hpp"
+#include "base/clock.hpp"
+#include "policy/ledger/ledger.hpp"
+
+namespace ka::line {
+
+/// kubelet rewrites the cpusets of shared containers up to 10 s after it gave a CPU away
+/// (cpuManagerReconcilePeriod); what is still there after this long stays.
+inline constexpr std::chrono::seconds kGraceOfOthers{15};
+
+/// What is needed to tell others' threads from ours.
+struct OthersContext {
+  const policy::ledger::Ledger& ledger;
+  AffinityCalls& calls;
+  const std::set<int>& ours;  ///< threads of all sandboxes
+  policy::CpuSet settled;     ///< CPUs that have been owned for longer than kGraceOfOthers
+};
+
+/// The CPUs that exclusive containers of VM sandboxes own.
+policy::CpuSet owned_by_sandboxes(const policy::ledger::Ledger& ledger);
+
+/// A finding for each container of another pod, one with the number of all other threads, and one
+/// for what could not be read.
+std::vector<Finding> evaluate_others(const host::Tenants& tenants, const OthersContext& context);
+
+}  // namespace ka::line

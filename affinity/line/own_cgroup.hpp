@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a cgroup that a person names for a sandbox is the sandbox's own. Whoever is in it counts
+// as part of the sandbox and is placed with it.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "policy/ledger/ledger.hpp"
+#include "vmm/facts/facts.hpp"
+
+namespace ka::line {
+
+/// `pod` has the id, the cgroup and the VMM (if any) that the sandbox is to have. kInvalid: there
+/// is no such cgroup, it holds the whole machine, the VMM is not in it, or cgroups below it hold
+/// processes that neither the VMM nor its shim has started. kConflict: it holds the cgroup of
+/// another sandbox.
+base::Result<void> check_own_cgroup(const policy::ledger::PodRecord& pod,
+                                    const policy::ledger::Ledger& ledger, const vmm::Roots& roots);
+
+}  // namespace ka::line

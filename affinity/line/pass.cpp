@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/line/pass.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "affinity/line/planning.hpp"
+#include "affinity/line/sandbox.hpp"
+
+namespace ka::line {
+namespace {
+
+using base::ErrorCode;
+using board::NotificationKind;
+
+constexpr int kMaxPasses = 3;  ///< plan again this often when something changed under a run
+
+int& error_of(Outcome& outcome, ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kPermission:
+      return outcome.errors.permission;
+    case ErrorCode::kTransient:
+      return outcome.errors.transient;
+    default:
+      return outcome.errors.other;
+  }
+}
+
+int count_failed(const Sandbox& sandbox) {
+  return static_cast<int>(std::ranges::count_if(sandbox.threads(), [](const ThreadView& thread) {
+    return thread.managed && !thread.problem.empty();
+  }));
+}
+
+}  // namespace
+
+Pass::Pass(Node& node, Extent extent)
+    : node_(node),
+      extent_(node.registry.gate().may_widen() ? extent : Extent::kNarrow),
+      stats_(node.proc.root()) {}
+
+void Pass::run(Affected sandboxes) {
+  for (int pass = 0; pass < kMaxPasses && !sandboxes.empty(); ++pass) {
+    sandboxes = observe(std::move(sandboxes));
+    for (Sandbox* sandbox : sandboxes) plan(node_, *sandbox);
+    outcome_.planned += static_cast<int>(sandboxes.size());
+    sandboxes = extent_ == Extent::kAll ? apply_all(sandboxes) : apply_to(sandboxes);
+  }
+  for (const Sandbox* sandbox : sandboxes) outcome_.failed += count_failed(*sandbox);
+}
+
+void Pass::narrow(Sandbox& sandbox) {
+  if (!takes_something_away(sandbox) || !observe_one(sandbox)) return;
+  plan(node_, sandbox);
+  ++outcome_.planned;
+  apply_to({&sandbox});
+  record_trespass(node_, sandbox);
+}
+
+bool Pass::takes_something_away(Sandbox& sandbox) {
+  if (sandbox.plan() == nullptr) return true;
+  plan(node_, sandbox);
+  return interrupts_must_leave(sandbox) ||
+         !policy::plan::diff(placements_to_write(sandbox)).empty();
+}
+
+// --- observe
+
+Affected Pass::observe(Affected sandboxes) {
+  std::erase_if(sandboxes, [&](Sandbox* sandbox) { return !observe_one(*sandbox); });
+  return sandboxes;
+}
+
+bool Pass::observe_one(Sandbox& sandbox) {
+  const bool was_seen = sandbox.trouble().empty();
+  const auto seen =
+      sandbox.observe(node_.probe(stats_), node_.pod_of(sandbox), cgroup_mode(node_, sandbox));
+  if (!seen && has_ended(node_, sandbox, seen.error())) {
+    ended_.insert(sandbox.id());
+    return false;
+  }
+  if (!sandbox.trouble().empty()) ++outcome_.errors.unreadable;
+  report_trouble(sandbox, was_seen);
+  if (seen) record_trespass(node_, sandbox);
+  return seen.has_value();
+}
+
+/// Once when it begins and once when it ends.
+void Pass::report_trouble(const Sandbox& sandbox, bool was_seen) {
+  const bool is_seen = sandbox.trouble().empty();
+  if (is_seen == was_seen) return;
+  node_.board.notify(
+      is_seen ? NotificationKind::kSeen : NotificationKind::kUnseen, sandbox.id(),
+      is_seen ? "readable again" : "unreadable, keeping its last known state: " + sandbox.trouble(),
+      sandbox.trouble());
+}
+
+/// Of a zombie, and of another process with its number, more was read than "no such file".
+bool has_ended(const Node& node, const Sandbox& sandbox, const base::Error& error) {
+  if (error.code != ErrorCode::kGone) return false;
+  const auto& vmm = node.pod_of(sandbox).vmm;
+  return error.number == 0 || !vmm || !node.calls.exists(vmm->pid, vmm->pid);
+}
+
+void record_trespass(Node& node, const Sandbox& sandbox) {
+  const policy::CpuSet foreign = node.foreign_to(sandbox);
+  policy::CpuSet touched;
+  for (const ThreadView& thread : sandbox.threads()) touched |= thread.actual & foreign;
+  const auto now = node.clock.now();
+  node.board.trespasses().record(sandbox.id(), touched,
+                                 node.cause.value_or(board::Cause{"drift", now}), now);
+}
+
+// --- apply
+
+/// Between a cgroup's two writes its threads find their places. A cgroup that was narrowed is
+/// observed once more: the kernel may have forgotten what its threads had.
+Affected Pass::apply_all(const Affected& sandboxes) {
+  for (Sandbox* sandbox : sandboxes) widen_cgroup(*sandbox);
+  Affected again = apply_to(sandboxes);
+  for (Sandbox* sandbox : sandboxes) {
+    const bool known = std::ranges::find(again, sandbox) != again.end();
+    if (narrow_cgroup(*sandbox) && !known) again.push_back(sandbox);
+  }
+  return again;
+}
+
+/// Makes the writes that bring the sandboxes to their plans, threads first; those in which
+/// something changed meanwhile come back.
+Affected Pass::apply_to(const Affected& sandboxes) {
+  std::vector<policy::plan::ThreadPlacement> placements;
+  std::map<policy::ThreadKey, Sandbox*> owner;
+  for (Sandbox* sandbox : sandboxes) {
+    for (auto& placement : placements_to_write(*sandbox)) {
+      owner[placement.key] = sandbox;
+      placements.push_back(std::move(placement));
+    }
+  }
+  std::set<Sandbox*> again;
+  for (const WriteResult& result : apply(policy::plan::diff(placements), node_.calls, stats_)) {
+    Sandbox& sandbox = *owner[result.key];
+    record(sandbox, result);
+    if (result.status == WriteResult::Status::kRetry) again.insert(&sandbox);
+  }
+  for (Sandbox* sandbox : sandboxes) place_interrupts(*sandbox);
+  return {again.begin(), again.end()};
+}
+
+std::vector<policy::plan::ThreadPlacement> Pass::placements_to_write(const Sandbox& sandbox) const {
+  const bool give_back = node_.is_given_back(sandbox);
+  if (give_back ? sandbox.left_alone() : node_.options.observe) return {};
+  auto placements = give_back ? sandbox.placements_of_originals() : sandbox.placements();
+  const policy::CpuSet foreign = node_.foreign_to(sandbox);
+  for (auto& placement : placements) {
+    placement.trespassing = placement.actual.intersects(foreign);
+  }
+  if (!node_.registry.gate().may_widen()) return policy::plan::shrunk(std::move(placements));
+  return extent_ == Extent::kNarrow ? policy::plan::narrowed(std::move(placements)) : placements;
+}
+
+void Pass::record(Sandbox& sandbox, const WriteResult& result) {
+  ++outcome_.writes;
+  const std::string thread = "thread " + std::to_string(result.key.tid);
+  switch (result.status) {
+    case WriteResult::Status::kDone:
+      break;
+    case WriteResult::Status::kGone:
+      ++outcome_.gone;
+      if (result.taken_back) {
+        node_.board.notify(NotificationKind::kTakenBack, sandbox.id(),
+                           thread +
+                               " was reused by another process while it was placed: that process "
+                               "may run everywhere again");
+      }
+      break;
+    case WriteResult::Status::kRetry:
+      ++error_of(outcome_, result.error.code);
+      break;
+    case WriteResult::Status::kRefused:
+      ++error_of(outcome_, result.error.code);
+      ++outcome_.failed;
+      node_.board.notify(NotificationKind::kUnmanaged, sandbox.id(),
+                         thread + " cannot be placed and is left alone: " + result.error.message,
+                         result.error.message);
+      break;
+  }
+  sandbox.record(result);
+}
+
+}  // namespace ka::line

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pass writes beside threads: the cgroup around them (cgroup = "manage"), and the interrupts
+// of passed-through devices.
+#include <string>
+#include <utility>
+
+#include "affinity/line/pass.hpp"
+#include "affinity/line/planning.hpp"
+#include "affinity/line/sandbox.hpp"
+
+namespace ka::line {
+
+using board::NotificationKind;
+
+CgroupMode cgroup_mode(const Node& node, const Sandbox& sandbox) {
+  const bool manage = node.settings_for(node.pod_of(sandbox)).manage_cgroup;
+  if (!manage || node.is_given_back(sandbox)) return CgroupMode::kObey;
+  return node.options.observe ? CgroupMode::kWatch : CgroupMode::kManage;
+}
+
+/// Makes room for the threads' way to their places. Where the cgroup cannot be written, the sandbox
+/// is planned inside what it allows.
+void Pass::widen_cgroup(Sandbox& sandbox) {
+  CgroupKeeper& keeper = sandbox.keeper();
+  if (!keeper.has_seen() || (node_.options.observe && !node_.is_given_back(sandbox))) return;
+  if (keeper.in_charge() && keeper.is_overwritten()) report_overwritten_cgroup(sandbox);
+  const bool was_in_charge = keeper.in_charge();
+  const bool wrote = keeper.widen(sandbox.plan()->cgroup, node_.foreign_to(sandbox),
+                                  node_.clock.now(), node_.cpusets);
+  if (wrote) {
+    record_cgroup_write(sandbox);
+    sandbox.observe_masks(node_.probe(stats_), node_.pod_of(sandbox));
+  }
+  if (keeper.in_charge() || !(wrote || was_in_charge)) return;
+  if (was_in_charge) {
+    node_.board.notify(NotificationKind::kUnmanaged, sandbox.id(),
+                       "cannot write its cgroup: " + keeper.problem());
+  }
+  plan(node_, sandbox);
+}
+
+/// True when it wrote.
+bool Pass::narrow_cgroup(Sandbox& sandbox) {
+  if (node_.options.observe) return false;
+  const bool wrote =
+      sandbox.keeper().narrow(sandbox.plan()->cgroup, node_.clock.now(), node_.cpusets);
+  if (wrote) record_cgroup_write(sandbox);
+  return wrote;
+}
+
+/// Kata writes there when a container comes, changes or goes: of a pod that is going also after
+/// kubelet has given its CPUs to another. The kernel does not say who wrote.
+void Pass::report_overwritten_cgroup(const Sandbox& sandbox) const {
+  const policy::CpuSet cpus = sandbox.keeper().written();
+  const policy::CpuSet foreign = cpus & node_.foreign_to(sandbox);
+  std::string text =
+      "Kata or another program set its cgroup to CPUs \"" + policy::format_list(cpus) + '"';
+  if (!foreign.empty()) text += "; CPUs " + policy::format_list(foreign) + " belong to another pod";
+  node_.board.notify(NotificationKind::kCgroupOverwritten, sandbox.id(), std::move(text));
+}
+
+void Pass::record_cgroup_write(const Sandbox& sandbox) {
+  ++outcome_.cgroups;
+  node_.board.notify(
+      NotificationKind::kCgroupWritten, sandbox.id(),
+      "cgroup set to CPUs \"" + policy::format_list(sandbox.keeper().written()) + '"');
+}
+
+void Pass::place_interrupts(Sandbox& sandbox) {
+  const bool give_back = node_.is_given_back(sandbox);
+  if ((node_.options.observe && !give_back) || !node_.registry.gate().may_widen()) return;
+  InterruptKeeper& keeper = sandbox.interrupts();
+  const policy::CpuSet foreign = node_.foreign_to(sandbox);
+  const auto now = node_.clock.now();
+  const InterruptWrites writes = give_back ? keeper.give_back(node_.roots, foreign)
+                                 : extent_ == Extent::kAll
+                                     ? keeper.place(node_.roots, foreign, now)
+                                     : keeper.leave(node_.roots, foreign, now);
+  outcome_.interrupts += writes.done;
+  outcome_.errors.transient += writes.failed;
+  outcome_.errors.permission += static_cast<int>(writes.refused.size());
+  for (const std::string& text : writes.refused)
+    node_.board.notify(NotificationKind::kUnmanaged, sandbox.id(), text);
+}
+
+bool Pass::interrupts_must_leave(const Sandbox& sandbox) const {
+  const bool writes = !node_.options.observe && !node_.is_given_back(sandbox);
+  return writes && sandbox.interrupts().must_leave(node_.foreign_to(sandbox));
+}
+
+}  // namespace ka::line

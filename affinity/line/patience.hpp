@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often somebody else's writes are answered: at once, until they come again and again; then
+// after a wait that doubles each time, so that two who want different things do not keep a sandbox
+// from its work.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+namespace ka::line {
+
+class Patience {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// That many answers without kCalm between two of them are given at once.
+  static constexpr int kAtOnce = 20;
+  static constexpr std::chrono::seconds kCalm{30};
+  static constexpr std::chrono::seconds kShortest{1}, kLongest{60};
+
+  bool may_answer(Time now) const { return now >= next_; }
+  /// When it may, next.
+  Time next() const { return next_; }
+
+  void answered(Time now) {
+    if (now - last_ > std::max<std::chrono::nanoseconds>(kCalm, 2 * wait_)) {
+      answers_ = 0;
+      wait_ = {};
+    }
+    last_ = now;
+    if (++answers_ < kAtOnce) return;
+    wait_ = std::clamp(2 * wait_, kShortest, kLongest);
+    next_ = now + wait_;
+  }
+
+ private:
+  int answers_ = 0;
+  std::chrono::seconds wait_{};
+  Time last_{}, next_{};
+};
+
+}  // namespace ka::line

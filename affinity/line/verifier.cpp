@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/line/verifier.hpp"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "affinity/line/findings.hpp"
+#include "affinity/line/isolation.hpp"
+#include "affinity/line/others.hpp"
+#include "affinity/line/pass.hpp"
+#include "affinity/line/planning.hpp"
+#include "affinity/line/sandbox.hpp"
+
+namespace ka::line {
+namespace {
+
+/// The same breach, seen at a thread or only planned.
+bool says_the_same(const policy::plan::Violation& one, const policy::plan::Violation& other) {
+  return std::tie(one.breach, one.sandbox, one.subject, one.cpus) ==
+         std::tie(other.breach, other.sandbox, other.subject, other.cpus);
+}
+
+/// What breaks an invariant in what the kernel has, and in the plan itself where that says more.
+std::vector<policy::plan::Violation> violations_of(const Node& node, const Sandbox& sandbox) {
+  const policy::ledger::PodRecord& pod = node.pod_of(sandbox);
+  const policy::plan::NodeView view = node_view(node, sandbox);
+  const policy::SandboxFacts facts = sandbox.facts(pod);
+  const policy::plan::Settings& settings = node.settings_for(pod);
+  auto violations = policy::plan::check_actual(view, facts, settings, *sandbox.plan(),
+                                               actual_threads(sandbox.threads()));
+  for (auto& violation : policy::plan::check_plan(view, facts, settings, *sandbox.plan())) {
+    const auto same = [&](const auto& known) { return says_the_same(known, violation); };
+    if (std::ranges::any_of(violations, same)) continue;
+    violations.push_back(std::move(violation));
+  }
+  return violations;
+}
+
+}  // namespace
+
+VerifyReport Verifier::verify() {
+  report_ = {};
+  dedicated_.clear();
+  for (const auto& [id, sandbox] : node_.sandboxes) check(*sandbox);
+  collect_start(node_.registry.gate(), report_);
+  for (const auto& violation : policy::plan::check_dedicated(dedicated_)) {
+    report_.findings.push_back(to_finding(violation, {}));
+  }
+  check_others();
+  report_.sort();
+  return std::exchange(report_, {});
+}
+
+void Verifier::check(Sandbox& sandbox) {
+  base::ThreadStats stats(node_.proc.root());
+  const auto seen = sandbox.observe_afresh(node_.probe(stats), node_.pod_of(sandbox),
+                                           cgroup_mode(node_, sandbox));
+  if (!seen) return record_unread(sandbox, seen.error());
+  count_threads(sandbox);
+  if (sandbox.plan() == nullptr) {
+    report_.findings.push_back(unread(sandbox.id(), "plan", "no plan yet to check against"));
+    return;
+  }
+  plan(node_, sandbox);
+  report_.interrupts += static_cast<int>(sandbox.interrupts().views().size());
+  check_isolation(sandbox);
+  if (node_.is_given_back(sandbox)) {
+    ++report_.released;
+    return;
+  }
+  check_plan(sandbox);
+  collect_dedicated(sandbox);
+}
+
+/// A sandbox of which nothing could be read. One whose VMM has ended meanwhile is not there to be
+/// read: nothing is said of it.
+void Verifier::record_unread(const Sandbox& sandbox, const base::Error& error) {
+  const auto& vmm = node_.pod_of(sandbox).vmm;
+  const int pid = vmm ? vmm->pid : 0;
+  if (has_ended(node_, sandbox, error)) return;
+  ++report_.known.sandboxes;
+  report_.known.threads += static_cast<int>(sandbox.threads().size());
+  report_.findings.push_back(unread(sandbox.id(), "process " + std::to_string(pid),
+                                    "cannot read its VMM: " + error.message));
+}
+
+/// Counts the threads that there are, and names those that could not be read.
+void Verifier::count_threads(const Sandbox& sandbox) {
+  ++report_.known.sandboxes;
+  ++report_.seen.sandboxes;
+  for (const ThreadView& thread : sandbox.threads()) {
+    ++report_.known.threads;
+    if (thread.seen) {
+      ++report_.seen.threads;
+      continue;
+    }
+    const std::string name = thread_title(thread.facts);
+    report_.findings.push_back(
+        unread(sandbox.id(), name, name + " cannot be read: " + sandbox.trouble()));
+  }
+  const auto is_seen = [](const ThreadView& thread) { return thread.seen; };
+  if (sandbox.trouble().empty() || !std::ranges::all_of(sandbox.threads(), is_seen)) return;
+  report_.findings.push_back(
+      unread(sandbox.id(), "sandbox", "not completely readable: " + sandbox.trouble()));
+}
+
+void Verifier::check_isolation(Sandbox& sandbox) {
+  update_isolation(node_, sandbox);
+  const auto& containers = sandbox.isolation().containers();
+  collect_isolation(sandbox.id(), containers, report_);
+  if (!containers.empty()) return;
+  collect_promise(sandbox.id(), node_.settings_for(node_.pod_of(sandbox)),
+                  node_.board.guest(sandbox.id()), report_);
+}
+
+/// What was read of a sandbox, held against its plan and the invariants.
+void Verifier::check_plan(const Sandbox& sandbox) {
+  collect_drift(sandbox.id(), sandbox.threads(), report_);
+  collect_interrupts(sandbox.id(), sandbox.interrupts().views(), report_);
+  collect_guest(sandbox.id(), node_.board.guest(sandbox.id()), report_);
+  for (const auto& violation : violations_of(node_, sandbox)) {
+    report_.findings.push_back(to_finding(violation, sandbox.threads()));
+  }
+}
+
+void Verifier::collect_dedicated(const Sandbox& sandbox) {
+  for (const ThreadView& thread : sandbox.threads()) {
+    if (thread.facts.role != policy::Role::kVcpu || !thread.seen) continue;
+    const policy::plan::VcpuPlan* vcpu = sandbox.plan()->find_vcpu(thread.facts.vcpu_index);
+    if (vcpu == nullptr || vcpu->role != policy::plan::VcpuRole::kDedicated) continue;
+    dedicated_.push_back({sandbox.id(), vcpu->index, thread.actual});
+  }
+}
+
+/// After the sandboxes have been read: their threads are known.
+void Verifier::check_others() {
+  const policy::CpuSet owned = owned_by_sandboxes(node_.ledger());
+  if (!node_.cgroups || owned.empty()) return;
+  std::set<int> ours;
+  for (const auto& [id, sandbox] : node_.sandboxes) {
+    for (const auto& thread : sandbox->seen().threads) ours.insert(thread.key.tid);
+  }
+  const auto settled =
+      node_.registry.ownership().older_than(owned, kGraceOfOthers, node_.clock.now());
+  for (Finding& finding : evaluate_others(host::tenants_of(*node_.cgroups, owned),
+                                          {node_.ledger(), node_.calls, ours, settled})) {
+    report_.findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace ka::line

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify: the kernel read afresh and held against the invariants. It trusts neither what was last
+// seen nor what was written.
+#pragma once
+
+#include <vector>
+
+#include "affinity/line/node.hpp"
+#include "affinity/line/report.hpp"
+#include "base/result.hpp"
+#include "policy/plan/invariants.hpp"
+
+namespace ka::line {
+
+class Verifier {
+ public:
+  /// `node` must outlive it.
+  explicit Verifier(Node& node) : node_(node) {}
+
+  /// Reads the kernel afresh. What could not be read is a finding of its own. Writes nothing.
+  VerifyReport verify();
+
+ private:
+  void check(Sandbox& sandbox);
+  void record_unread(const Sandbox& sandbox, const base::Error& error);
+  void count_threads(const Sandbox& sandbox);
+  void check_isolation(Sandbox& sandbox);
+  void check_plan(const Sandbox& sandbox);
+  void collect_dedicated(const Sandbox& sandbox);
+  void check_others();
+
+  Node& node_;
+  VerifyReport report_;
+  std::vector<policy::plan::DedicatedVcpu> dedicated_;
+};
+
+}  // namespace ka::line

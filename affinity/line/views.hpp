@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the line shows to the API: read-only pictures of its state. Pointers and references are
+// valid until the line is next called.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "affinity/board/views.hpp"
+#include "policy/facts/interrupts.hpp"
+#include "policy/facts/sandbox.hpp"
+#include "policy/ledger/ledger.hpp"
+#include "policy/plan/isolation.hpp"
+#include "policy/plan/plan.hpp"
+
+namespace ka::line {
+
+/// One thread as it was last seen.
+struct ThreadView {
+  policy::ThreadFacts facts;
+  policy::CpuSet wanted;  ///< what the plan gives it; empty: left where it is
+  policy::CpuSet actual;  ///< what the kernel said when it was last read
+  /// False when the kernel refused for good (EPERM) or the plan leaves the thread alone.
+  bool managed = true;
+  /// False when it could not be read when it was last observed: `actual` is from before, and it is
+  /// not written to.
+  bool seen = true;
+  std::string problem;  ///< why it is not as wanted, in words; empty when all is well
+
+  bool drifted() const { return seen && managed && !wanted.empty() && wanted != actual; }
+};
+
+/// One interrupt of a passed-through device as it was last seen.
+struct InterruptView {
+  policy::InterruptFacts facts;
+  policy::CpuSet wanted;  ///< where the plan sends it; empty: left where it is
+  /// False when the kernel refused for good, others share it, or the plan leaves it alone.
+  bool managed = false;
+  std::string problem;  ///< why it does not go as wanted, in words; empty when all is well
+
+  bool drifted() const { return managed && wanted != facts.cpus; }
+  /// "interrupt 24 (vfio-msix[0](0000:01:00.0))", for people.
+  std::string name() const {
+    return "interrupt " + std::to_string(facts.number) + " (" + facts.name + ')';
+  }
+};
+
+struct SandboxView {
+  const policy::ledger::PodRecord& pod;
+  const policy::plan::SandboxPlan& plan;
+  const std::vector<ThreadView>& threads;
+  const std::vector<policy::VcpuFacts>& vcpus;
+  const policy::plan::Settings& settings;
+  std::string vcpu_source;                      ///< which backend named the vCPUs
+  const std::vector<std::string>& conflicts;    ///< where backends contradicted each other
+  std::string cgroup;                           ///< directory of its cpuset cgroup; may be empty
+  std::optional<policy::CpuSet> cgroup_cpus;    ///< what that cgroup allows
+  bool cgroup_managed = false;                  ///< cgroup = "manage", and nothing is in its way
+  std::optional<policy::CpuSet> cgroup_theirs;  ///< what others wrote there, under what we wrote
+  std::string cgroup_problem;  ///< why it is not managed although it is to be, in words
+  const std::string& trouble;  ///< what cannot be read of it now; empty: it is seen
+  bool released = false;       ///< given back (`release`, `enable = false`): watched, not placed
+  bool observed = false;       ///< mode = "observe": planned, nothing is written
+  const board::GuestView* guest = nullptr;          ///< null: no agent is known
+  const board::MemoryView* memory = nullptr;        ///< null until it was looked at
+  const std::vector<policy::DeviceFacts>& devices;  ///< passed through
+  const std::vector<InterruptView>& interrupts;     ///< of these
+  /// Of each exclusive container that has not exited, by id.
+  const std::vector<policy::plan::ContainerIsolation>& isolation;
+  std::int64_t now = 0;  ///< seconds of the monotonic clock, as pins end by it
+
+  bool moves_memory() const { return settings.move_memory && !released && !observed; }
+};
+
+}  // namespace ka::line

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/registry/registry.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "affinity/messages/events.hpp"
+#include "affinity/registry/admission.hpp"
+
+namespace ka::registry {
+namespace {
+
+using board::NotificationKind;
+using policy::ledger::Change;
+using policy::ledger::Event;
+using policy::ledger::Ledger;
+using policy::ledger::PodRecord;
+using policy::ledger::PodSeen;
+using policy::ledger::Source;
+using Phase = policy::ledger::StartGate::Phase;
+
+/// The other pod whose VM the process is known to be; null: none.
+const PodRecord* holder_of_vmm(const PodSeen& seen, const Ledger& ledger) {
+  const PodRecord* known = ledger.find(seen.id);
+  if (!seen.vmm || (known != nullptr && known->vmm == seen.vmm)) return nullptr;
+  for (const auto& [id, pod] : ledger.pods()) {
+    if (id != seen.id && pod.vmm == seen.vmm) return &pod;
+  }
+  return nullptr;
+}
+
+std::string title(const std::string& id, const std::string& name) {
+  return '"' + id + '"' + (name.empty() ? "" : " (" + name + ')');
+}
+
+}  // namespace
+
+Registry::Registry(state::Store& store, board::Board& board, const log::Log& log,
+                   const base::Clock& clock)
+    : store_(store),
+      board_(board),
+      log_(log),
+      clock_(clock),
+      ownership_(clock.now()),
+      files_(store, board) {
+  subscribe();
+}
+
+/// What was told to a guest is on disk before anything follows from it.
+void Registry::subscribe() {
+  const auto on = [this](NotificationKind kind, auto handle) {
+    subscriptions_.push_back(board_.feed().subscribe(kind, std::move(handle)));
+  };
+  const auto follow_sources = [this](const board::Notification&) {
+    for (const auto& [source, view] : board_.sources()) ledger_.set_connected(source, view.up);
+  };
+  on(NotificationKind::kSourceUp, follow_sources);
+  on(NotificationKind::kSourceDown, follow_sources);
+  on(NotificationKind::kGuestTold,
+     [this](const board::Notification& told) { files_.save_guest(told.sandbox); });
+}
+
+Change Registry::fold(const Event& event) {
+  const auto* seen = std::get_if<PodSeen>(&event.body);
+  if (const auto* holder = seen == nullptr ? nullptr : holder_of_vmm(*seen, ledger_)) {
+    refuse_vmm(*seen, *holder, event.source);
+    Event without = event;
+    std::get<PodSeen>(without.body).vmm.reset();
+    return fold(without);
+  }
+  ++board_.counters().events[std::string(source_name(event.source))];
+  if (!is_admitted(event)) return {};
+  Change change = ledger_.apply(event);
+  follow_gate(event);
+  if (!change.any) return change;
+  ownership_.record(change.taken, clock_.now());
+  follow_record(change.sandbox);
+  board_.notify(board::kind_of(event.body), change.sandbox, messages::event_text(event, ledger_),
+                std::string(source_name(event.source)), board::container_of(event.body));
+  return change;
+}
+
+bool Registry::is_admitted(const Event& event) const {
+  const auto good = admit(event, ledger_);
+  if (!good) {
+    log_.warning("event rejected", {{"source", std::string(source_name(event.source))},
+                                    {"reason", good.error().message}});
+  }
+  return good.has_value();
+}
+
+void Registry::refuse_vmm(const PodSeen& seen, const PodRecord& holder, Source source) {
+  const std::string text = "process " + std::to_string(seen.vmm->pid) + " is the VM of sandbox " +
+                           title(holder.id, holder.pod_name) + ", not of " +
+                           title(seen.id, seen.pod_name);
+  board_.notify(NotificationKind::kVmmRefused, seen.id, text, std::string(source_name(source)));
+  log_.warning("two pods claim one VM", {{"sandbox", seen.id}, {"reason", text}});
+}
+
+Change Registry::end(const std::string& sandbox) {
+  Change change = ledger_.apply({Source::kState, policy::ledger::PodGone{sandbox}});
+  follow_record(sandbox);
+  board_.notify(NotificationKind::kSandboxEnded, sandbox, "VMM exited");
+  return change;
+}
+
+/// Makes or drops what is kept beside the ledger's record of a pod. "" is the node as a whole.
+void Registry::follow_record(const std::string& pod) {
+  const PodRecord* record = ledger_.find(pod);
+  if (record != nullptr) {
+    if (record->vmm) board_.add_sandbox(pod);
+  } else if (!pod.empty()) {
+    board_.remove_sandbox(pod);
+    files_.remove(pod);
+  }
+}
+
+// --- the start
+
+void Registry::follow_gate(const Event& event) {
+  if (gate_.may_widen()) return;
+  if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
+    step_gate([&] { gate_.told_of(seen->sandbox); });
+  }
+  if (std::holds_alternative<policy::ledger::KubeletSeen>(event.body)) source_spoke(event.source);
+}
+
+void Registry::source_spoke(Source source) {
+  step_gate([&] { gate_.spoke(source); });
+}
+
+bool Registry::stop_waiting() {
+  const bool waited = gate_.phase() == Phase::kWaiting;
+  step_gate([this] { gate_.expire(); });
+  if (waited)
+    board_.notify(NotificationKind::kStartLate, {}, messages::silent_text(gate_, kStartLimit));
+  return waited;
+}
+
+void Registry::dismiss_lost_state() {
+  store_.give_up_unread();
+  step_gate([this] { gate_.dismiss_lost(); });
+  opened_ = false;
+}
+
+/// Notifies of a step that changes the phase.
+void Registry::step_gate(const std::function<void()>& step) {
+  const Phase before = gate_.phase();
+  step();
+  if (gate_.phase() == before) return;
+  if (!gate_.may_widen()) {
+    board_.notify(NotificationKind::kStartWaiting, {}, messages::waiting_text(gate_));
+    return;
+  }
+  opened_ = true;
+  store_.dismiss_damaged();
+  board_.notify(NotificationKind::kStartComplete, {}, "threads may be widened from now on");
+}
+
+bool Registry::take_opened() { return std::exchange(opened_, false); }
+
+// --- the state of an earlier daemon
+
+void Registry::load(const std::function<void(const state::Saved&)>& adopt) {
+  const state::Loaded loaded = store_.load();
+  for (const state::Saved& saved : loaded.pods) adopt(saved);
+  step_gate([&] { gate_.set_lost(loaded.lost); });
+}
+
+void Registry::retry(const std::function<void(const state::Saved&)>& adopt) {
+  if (store_.has_lost()) load(adopt);
+  files_.retry();
+}
+
+bool Registry::restore(const state::Saved& saved) {
+  const std::string& id = saved.pod.id;
+  const PodRecord* reported = ledger_.find(id);
+  if (reported == nullptr) {
+    ledger_.restore(saved.pod);
+  } else {
+    for (const policy::ledger::Pin& by_hand : saved.pod.overrides) {
+      ledger_.apply({Source::kState, policy::ledger::OverrideSet{
+                                         .sandbox = id, .value = by_hand, .lasts_for = {}}});
+    }
+    if (reported->vmm != saved.pod.vmm) return false;
+  }
+  if (!saved.pod.vmm) return true;
+  board_.add_sandbox(id);
+  if (!(saved.guest == state::SavedGuest())) {
+    board_.restore_guest(id, {.address = saved.guest.told.address,
+                              .text = "not connected since the start",
+                              .told = saved.guest.told,
+                              .plugged = saved.guest.plugged});
+  }
+  return true;
+}
+
+}  // namespace ka::registry

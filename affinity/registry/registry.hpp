@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registry: what is known of the node's pods. It folds events into the ledger and says what
+// changed, keeps what may be written since the start (policy/ledger/start_gate.hpp), and the state
+// on disk. It places nothing.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "affinity/board/board.hpp"
+#include "affinity/registry/ownership.hpp"
+#include "affinity/registry/state_files.hpp"
+#include "affinity/state/store.hpp"
+#include "base/clock.hpp"
+#include "base/log/log.hpp"
+#include "policy/ledger/event.hpp"
+#include "policy/ledger/ledger.hpp"
+#include "policy/ledger/start_gate.hpp"
+
+namespace ka::registry {
+
+/// After a start the node's sources are waited for this long; those that have not reported by then
+/// are done without. A container runtime that restarts needs a few seconds.
+inline constexpr std::chrono::seconds kStartLimit{10};
+
+class Registry {
+ public:
+  /// All must outlive it. Subscribes to the sources and guests of `board`.
+  Registry(state::Store& store, board::Board& board, const log::Log& log, const base::Clock& clock);
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  const policy::ledger::Ledger& ledger() const { return ledger_; }
+  /// Null: not known. Valid until the next change.
+  const policy::ledger::PodRecord* find(std::string_view pod) const { return ledger_.find(pod); }
+  const Ownership& ownership() const { return ownership_; }
+
+  /// Folds an event into the ledger and notifies of what changed. One VM is one sandbox: a second
+  /// pod with the same is recorded without it.
+  policy::ledger::Change fold(const policy::ledger::Event& event);
+  /// The VMM of a sandbox has ended: forgets it, and its state on disk.
+  policy::ledger::Change end(const std::string& sandbox);
+
+  /// A source that this node has: nothing is widened until it has spoken. Before load().
+  void expect(policy::ledger::Source source) { gate_.expect(source); }
+  /// A source has reported all that it has.
+  void source_spoke(policy::ledger::Source source);
+  /// The sources that have not spoken are not waited for any longer. False: none was waited for.
+  bool stop_waiting();
+  /// State of before the start that cannot be read is not waited for any longer.
+  void dismiss_lost_state();
+  /// What may be written since the start, and what that waits for.
+  const policy::ledger::StartGate& gate() const { return gate_; }
+  /// The gate has opened, and the whole node has not been run since.
+  bool has_opened() const { return opened_; }
+  /// The same, once.
+  bool take_opened();
+
+  /// Reads the state files that were not read before, and hands each to `adopt`.
+  void load(const std::function<void(const state::Saved&)>& adopt);
+  /// Records a pod as it was before a restart. What a source has reported meanwhile stays. False:
+  /// by that it is another VM.
+  bool restore(const state::Saved& saved);
+  /// What could not be read, written or removed is tried again; see load().
+  void retry(const std::function<void(const state::Saved&)>& adopt);
+  void save(state::Saved saved) { files_.save(std::move(saved)); }
+  void drop_state(const std::string& pod) { files_.remove(pod); }
+  /// Pods whose state could not be written, and why.
+  const std::map<std::string, std::string>& unsaved() const { return files_.unsaved(); }
+
+ private:
+  void subscribe();
+  bool is_admitted(const policy::ledger::Event& event) const;
+  void refuse_vmm(const policy::ledger::PodSeen& seen, const policy::ledger::PodRecord& holder,
+                  policy::ledger::Source source);
+  void follow_gate(const policy::ledger::Event& event);
+  void step_gate(const std::function<void()>& step);
+  void follow_record(const std::string& pod);
+
+  state::Store& store_;
+  board::Board& board_;
+  const log::Log& log_;
+  const base::Clock& clock_;
+  policy::ledger::Ledger ledger_;
+  policy::ledger::StartGate gate_;
+  bool opened_ = false;
+  Ownership ownership_;
+  StateFiles files_;
+  std::vector<board::Subscription> subscriptions_;
+};
+
+}  // namespace ka::registry

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of cgroups, as kubelet, container runtimes, Kata and libvirt make them.
+#include "affinity/host/sandbox_cgroup.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace ka;
+
+namespace {
+
+constexpr const char* kMount = "/sys/fs/cgroup";
+
+std::string own(const std::string& named, const std::string& of_vmm) {
+  return host::own_cgroup("s1", named, kMount + of_vmm, kMount).string();
+}
+
+}  // namespace
+
+TEST_CASE("a sandbox's own cgroup is the one that is named after it, or holds one that is") {
+  for (const char* name :
+       {"/kubepods/pod1/s1", "/kubepods/pod1/kata_s1", "/kubepods.slice/cri-containerd-s1.scope",
+        "/kubepods-pod1.slice:cri-containerd:s1", "/pods/s1/vcpus"}) {
+    CAPTURE(name);
+    CHECK(own("", name) == std::string(kMount) + name);
+  }
+  for (const char* name : {"/", "/user.slice", "/pods/s11", "/pods/xs1", "/pods/s1x"}) {
+    CAPTURE(name);
+    CHECK(own("", name).empty());
+  }
+}
+
+TEST_CASE("a cgroup that a source names is believed, but for the root and what is outside") {
+  CHECK(own("/vms/any", "/user.slice") == "/sys/fs/cgroup/vms/any");
+  CHECK(own("vms/any", "/user.slice") == "/sys/fs/cgroup/vms/any");
+  CHECK(own("/", "/user.slice").empty());
+  CHECK(own("../etc", "/user.slice").empty());
+}
+
+TEST_CASE("what bounds a libvirt domain is above the cgroups of its threads") {
+  for (const char* below :
+       {"", "/emulator", "/vcpu0", "/iothread1", "/libvirt", "/libvirt/vcpu3"}) {
+    CAPTURE(below);
+    CHECK(host::domain_cgroup(std::string("/machine.slice/qemu-1.scope") + below) ==
+          "/machine.slice/qemu-1.scope");
+  }
+}
+
+TEST_CASE("a cgroup of systemd is told by its units") {
+  CHECK(host::is_systemd_unit("/sys/fs/cgroup/kubepods.slice/cri-containerd-s1.scope"));
+  CHECK(host::is_systemd_unit("/sys/fs/cgroup/kubepods.slice/s1"));
+  CHECK_FALSE(host::is_systemd_unit("/sys/fs/cgroup/kubepods/pod1/s1"));
+}
+
+TEST_CASE("inside is below or the same") {
+  CHECK(host::is_inside("/a/b", "/a"));
+  CHECK(host::is_inside("/a", "/a"));
+  CHECK_FALSE(host::is_inside("/ab", "/a"));
+  CHECK_FALSE(host::is_inside("/", "/a"));
+}

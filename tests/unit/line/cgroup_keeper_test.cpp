@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The states of a managed cgroup, as the table in cgroup_keeper.hpp has them.
+#include "affinity/line/cgroup_keeper.hpp"
+
+#include <cerrno>
+
+#include "tests/catch.hpp"
+#include "tests/fake_cpusets.hpp"
+#include "tests/fake_node.hpp"
+
+using namespace ka;
+using line::CgroupKeeper;
+using line::CgroupMode;
+using policy::CpuSet;
+using State = CgroupKeeper::State;
+
+namespace {
+
+struct Scene {
+  Scene() {
+    node.cgroup_v2();
+    cpusets.make("", CpuSet::range(0, 7));
+    cpusets.make("s1", {2, 3});
+    cpusets.make("s2", {4, 5});
+    cgroups.emplace(*host::Cgroups::find(node.proc()));
+  }
+
+  State observe(CgroupMode mode, const std::string& why_not = {}, const char* name = "s1") {
+    keeper.observe(cgroups, node.cgroup() / name, mode, why_not);
+    return keeper.state();
+  }
+  bool widen(const CpuSet& wanted) { return keeper.widen(wanted, {}, now, cpusets); }
+
+  /// Others write it again and again, and are answered, until it is not time to.
+  void contest() {
+    while (keeper.accepts({2, 3, 6}, now)) {
+      widen({2, 3, 6});
+      cpusets.make("s1", {2, 3});
+      observe(CgroupMode::kManage);
+    }
+  }
+
+  tests::FakeNode node;
+  tests::FakeCpusets cpusets{node.cgroup()};
+  std::optional<host::Cgroups> cgroups;
+  CgroupKeeper keeper;
+  CgroupKeeper::Time now{std::chrono::hours(1)};
+};
+
+}  // namespace
+
+TEST_CASE("a cgroup is managed, watched or left alone as it is to be") {
+  Scene scene;
+  CHECK(scene.observe(CgroupMode::kObey) == State::kUnmanaged);
+  CHECK(scene.observe(CgroupMode::kWatch) == State::kWatched);
+  CHECK(scene.keeper.in_charge());
+  CHECK(scene.observe(CgroupMode::kManage) == State::kManaged);
+  CHECK(scene.observe(CgroupMode::kManage, "a reason") == State::kUnmanaged);
+  CHECK(scene.keeper.problem() == "a reason");
+  CHECK(scene.observe(CgroupMode::kManage, {}, "gone") == State::kUnmanaged);
+  CHECK_FALSE(scene.keeper.has_seen());
+}
+
+TEST_CASE("between its two writes a cgroup is open") {
+  Scene scene;
+  scene.observe(CgroupMode::kManage);
+  CHECK(scene.widen({2, 3, 6}));
+  CHECK(scene.keeper.state() == State::kOpen);
+  CHECK_FALSE(scene.keeper.narrow({2, 3, 6}, scene.now, scene.cpusets));
+  CHECK(scene.keeper.state() == State::kManaged);
+}
+
+TEST_CASE("what we wrote is taken back where it is not to be managed any more") {
+  Scene scene;
+  scene.observe(CgroupMode::kManage);
+  scene.widen({2, 3, 6});
+  CHECK(scene.observe(CgroupMode::kObey) == State::kReturning);
+  CHECK(scene.widen({}));
+  CHECK(scene.keeper.state() == State::kUnmanaged);
+  CHECK(scene.cpusets.configured("s1") == CpuSet{2, 3});
+}
+
+TEST_CASE("a write that fails is tried again when the cgroup is observed, unless it is refused") {
+  Scene scene;
+  scene.observe(CgroupMode::kManage);
+  scene.cpusets.fault = EBUSY;
+  CHECK_FALSE(scene.widen({2, 3, 6}));
+  CHECK(scene.keeper.state() == State::kFailed);
+  CHECK(scene.observe(CgroupMode::kManage) == State::kManaged);
+  scene.cpusets.fault = EPERM;
+  CHECK_FALSE(scene.widen({2, 3, 6}));
+  CHECK(scene.keeper.state() == State::kRefused);
+  CHECK(scene.observe(CgroupMode::kManage) == State::kRefused);
+  CHECK(scene.observe(CgroupMode::kObey) == State::kRefused);
+  SECTION("a person asks for it") {
+    scene.keeper.forgive();
+    CHECK(scene.keeper.state() == State::kFailed);
+    CHECK(scene.observe(CgroupMode::kManage) == State::kManaged);
+  }
+  SECTION("the VMM was moved to another cgroup") {
+    CHECK(scene.observe(CgroupMode::kManage, {}, "s2") == State::kManaged);
+  }
+}
+
+TEST_CASE("others who keep writing are answered again when it is time") {
+  Scene scene;
+  scene.observe(CgroupMode::kManage);
+  scene.widen({2, 3, 6});
+  scene.cpusets.make("s1", {2, 3});
+  scene.observe(CgroupMode::kManage);
+  scene.contest();
+  CHECK(scene.keeper.state() == State::kContested);
+  CHECK_FALSE(scene.widen({2, 3, 6}));
+  CHECK(scene.keeper.is_unchanged(scene.cgroups, scene.now));
+  scene.now += std::chrono::seconds(61);
+  CHECK_FALSE(scene.keeper.is_unchanged(scene.cgroups, scene.now));
+}

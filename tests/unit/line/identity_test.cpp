@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which process a sandbox's VMM is, what cannot be seen of it, and what is its own.
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "affinity/line/line.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/line/scene.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using tests::LineScene;
+
+TEST_CASE("a process that got the number of a VMM while no daemon ran is not adopted") {
+  const auto with = [](const std::function<void(LineScene&)>& change) {
+    LineScene scene;
+    scene.boot_vm(100, 2);
+    REQUIRE(scene.add("a", 100));
+    REQUIRE(scene.container("a", "c", {2}, true));
+    change(scene);
+    scene.calls.writes.clear();
+    scene.start();
+    scene.line().adopt();
+    const bool is_known = !scene.line().node().sandbox_ids().empty();
+    CHECK(is_known == scene.line().node().ledger().exclusive().contains(2));
+    CHECK((is_known || scene.calls.writes.empty()));
+    scene.start();
+    CHECK(scene.line().adopt().planned == (is_known ? 1 : 0));  // the state file says the same
+    return is_known;
+  };
+  CHECK(with([](LineScene&) {}));
+  CHECK_FALSE(with([](LineScene& s) { s.node.thread(100, 100, "qemu-system-x86", 1, 7); }));
+  CHECK_FALSE(with([](LineScene& s) {
+    std::filesystem::remove(s.node.proc() / "100/exe");
+    s.node.process(100, 1, "sleep", "/bin/sleep");
+  }));
+  CHECK_FALSE(with([](LineScene& s) {
+    s.node.end_process(100);
+    s.calls.gone.insert(100);
+  }));
+}
+
+TEST_CASE("a process that got the number of a VMM is not looked at, wherever it is") {
+  LineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.container("a", "c", {2}, true));
+  scene.node.thread(100, 100, "sleep", 1, 7);
+  scene.node.in_cgroup(100, "elsewhere", "0-7");
+  scene.calls.writes.clear();
+  scene.line().refresh("a");
+  CHECK(scene.line().node().sandbox_ids().empty());
+  CHECK(scene.calls.writes.empty());
+}
+
+TEST_CASE("a pidfd's word that a VMM ended is final, and of that VMM alone") {
+  LineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("a", 100));
+  scene.line().vmm_ended("a", {100, 7});
+  CHECK(scene.line().node().sandbox_ids().size() == 1);
+  scene.line().vmm_ended("b", tests::process_id(100));
+  CHECK(scene.line().node().sandbox_ids().size() == 1);
+  scene.line().vmm_ended("a", tests::process_id(100));  // though it is there to be seen
+  CHECK(scene.line().node().sandbox_ids().empty());
+}
+
+TEST_CASE("a sandbox that cannot be seen stays as it was known, and that is said once") {
+  LineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.add("b", 200));
+  REQUIRE(scene.container("a", "c", {2}, true));
+  REQUIRE(scene.container("b", "c", CpuSet::range(0, 3), false));
+  const auto plan = scene.line().node().view("a")->plan;
+  const auto tasks = scene.node.proc() / "100/task";
+  std::filesystem::rename(tasks, scene.node.proc() / "100/hidden");
+  scene.node.write("proc/100/task", "");  // ENOTDIR
+  scene.line().refresh("a");
+  scene.line().check_drift();
+  const auto view = scene.line().node().view("a");
+  REQUIRE(view);
+  CHECK_FALSE(view->trouble.empty());
+  CHECK(view->plan == plan);
+  CHECK(view->threads.size() == 4);
+  CHECK_FALSE(view->threads.front().seen);
+  CHECK(scene.cpus(210) == "0-1,3");
+  CHECK(std::ranges::count(scene.notified, "unseen") == 1);
+  CHECK(scene.board().counters().errors.at("unreadable") == 2);
+  scene.calls.writes.clear();
+  REQUIRE(scene.container("a", "c", {3}, true));
+  CHECK(std::ranges::none_of(scene.calls.writes, [](const auto& w) { return w.first < 200; }));
+
+  std::filesystem::remove(tasks);
+  std::filesystem::rename(scene.node.proc() / "100/hidden", tasks);
+  scene.line().check_drift();
+  CHECK(scene.line().node().view("a")->trouble.empty());
+  CHECK(scene.line().node().view("a")->threads.front().seen);
+  CHECK(scene.cpus(110) == "3");
+  CHECK(std::ranges::count(scene.notified, "seen") == 1);
+}
+
+TEST_CASE("no such file is not the end while the kernel knows the process") {
+  LineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("a", 100));
+  scene.node.end_process(100);
+  scene.line().refresh("a");
+  REQUIRE(scene.line().node().view("a"));
+  CHECK_FALSE(scene.line().node().view("a")->trouble.empty());
+  scene.calls.gone.insert(100);
+  scene.line().refresh("a");
+  CHECK(scene.line().node().sandbox_ids().empty());
+}
+
+TEST_CASE("threads that cannot be seen keep what was known of them, and the others are placed") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.container("a", "c", {2, 3}, true));
+  const auto seen = [&](int tid) {
+    for (const auto& thread : scene.line().node().view("a")->threads) {
+      if (thread.facts.key.tid == tid) return std::pair(thread.seen, thread.facts.role);
+    }
+    return std::pair(false, policy::Role::kHelper);
+  };
+  const auto line = scene.node.proc() / "100/task/111/stat";
+  std::filesystem::rename(line, scene.node.proc() / "line");
+  std::filesystem::create_directory(line);  // EISDIR
+  scene.calls.get_faults[112] = EIO;
+  scene.calls.own[110] = {5};
+  scene.line().refresh("a");
+  CHECK(seen(110) == std::pair(true, policy::Role::kVcpu));
+  CHECK(seen(111) == std::pair(false, policy::Role::kVcpu));
+  CHECK(seen(112) == std::pair(false, policy::Role::kVcpu));
+  CHECK(scene.line().node().view("a")->plan.vcpus.size() == 3);
+  CHECK(scene.cpus(110) != "5");
+  CHECK(scene.verifier().verify().verdict() == line::Verdict::kUnknown);
+  CHECK(scene.verifier().verify().seen.threads == 3);
+  std::filesystem::remove(line);
+  std::filesystem::rename(scene.node.proc() / "line", line);
+  scene.calls.get_faults.clear();
+  scene.line().check_drift();
+  CHECK(seen(111).first);
+  CHECK(scene.verifier().verify().ok());
+}
+
+TEST_CASE("a cgroup that is not the sandbox's own is refused, with the reason") {
+  LineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
+  scene.node.in_cgroup(100, "pods/a/inner", "0-7");
+  scene.node.in_cgroup(200, "pods/b", "0-7");
+  scene.node.cgroup_procs("pods/a/inner", "100\n");
+  scene.node.cgroup_procs("pods/b", "200\n");
+  scene.node.cgroup_procs("pods/a/other", "");
+  const auto put = [&](const std::string& id, int pid, const std::string& cgroup) {
+    policy::ledger::PodSeen pod{.id = id, .cgroup = cgroup};
+    pod.vmm = policy::ProcessId{pid, 0};
+    const auto done = scene.requests().submit({policy::ledger::Source::kApi, pod});
+    return done ? std::string("taken") : done.error().message;
+  };
+  CHECK(put("a", 100, "/pods") ==
+        "cgroup: /pods is not the sandbox's own: process 200 in /pods/b does not belong to its VM");
+  CHECK(put("a", 100, "/pods/b") == "cgroup: the VMM is not in /pods/b but in /pods/a/inner");
+  CHECK(put("b", 200, "/pods/b") == "taken");
+  CHECK(put("a", 100, "pods/") == "cgroup: /pods holds sandbox \"b\", which is in /pods/b");
+  scene.node.process(500, 100, "passt", "/usr/bin/passt");
+  scene.node.cgroup_procs("pods/a/other", "500\n");
+  CHECK(put("a", 100, "/pods/a") == "taken");
+  CHECK(put("a", 100, "/pods/a/inner") == "taken");
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// cgroup = "manage": what is written to a sandbox's cgroup, when, and what others' writes do to it.
+#include <algorithm>
+#include <cerrno>
+
+#include "affinity/line/patience.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/line/scene.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using tests::LineScene;
+
+namespace {
+
+constexpr const char* kCgroup = "pods/s1";
+
+line::Options managed(policy::plan::Housekeeping::Kind housekeeping) {
+  line::Options options;
+  options.settings.manage_cgroup = true;
+  options.settings.housekeeping.kind = housekeeping;
+  return options;
+}
+
+/// A VM of three vCPUs whose container owns CPUs 2-3, in the cgroup that Kata makes of that.
+struct Managed : LineScene {
+  explicit Managed(line::Options options = managed(policy::plan::Housekeeping::Kind::kSharedPool))
+      : LineScene(8, std::move(options)) {
+    boot_pod("s1", 100, 3);
+    kata_writes({2, 3});
+    REQUIRE(add("s1", 100));
+    REQUIRE(container("s1", "app", {2, 3}, true));
+  }
+
+  void kata_writes(const CpuSet& cpus) const { cpusets.make(kCgroup, cpus); }
+
+  /// The same, noticed at once.
+  void kata_overwrites(const CpuSet& cpus) {
+    kata_writes(cpus);
+    line().cgroup_written((node.cgroup() / kCgroup).string());
+  }
+
+  std::string cgroup() const { return policy::format_list(cpusets.configured(kCgroup)); }
+  line::SandboxView view() { return *line().node().view("s1"); }
+};
+
+}  // namespace
+
+TEST_CASE("what Kata leaves outside the sandbox's cgroup goes to the shared pool without the VMM") {
+  LineScene scene(8, {});
+  scene.node.process(90, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+  scene.node.arguments(90, {"containerd-shim-kata-v2", "-id", "s1"});
+  scene.node.in_cgroup(90, "system.slice/containerd.service", "0-7");
+  scene.boot_pod("s1", 100, 3);
+  scene.node.thread(100, 100, "qemu-system-x86", 90);
+  scene.cpusets.make("pods/s1", {2, 3});
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  CHECK(scene.cpus(90) == "0-1,4-7");
+  CHECK(scene.cpus(100) == "2");
+  CHECK(scene.cpus(110) == "2");
+  const auto& warnings = scene.line().node().view("s1")->plan.warnings;
+  const auto confined = std::ranges::find(warnings, policy::plan::Code::kHousekeepingConfined,
+                                          &policy::plan::Note::code);
+  REQUIRE(confined != warnings.end());
+  CHECK(confined->subject == "floating vCPUs, emulator, iothread");
+  CHECK(policy::format_list(confined->cpus) == "0-1,4-7");
+
+  scene.cpusets.make("pods/s1", CpuSet::range(0, 3));
+  scene.line().reconcile_all();
+  CHECK(scene.cpus(100) == "0-1");
+  CHECK(scene.line().node().view("s1")->plan.warnings.empty());
+}
+
+TEST_CASE("a managed cgroup lets housekeeping leave the CPUs that Kata wrote") {
+  Managed scene;
+  CHECK(scene.cgroup() == "0-7");
+  CHECK(scene.cpus(100) == "0-1,4-7");
+  CHECK(scene.cpus(110) == "0-1,4-7");
+  CHECK(scene.cpus(111) == "2");
+  CHECK(scene.cpus(112) == "3");
+  CHECK(scene.view().cgroup_managed);
+  CHECK(scene.view().cgroup_theirs == CpuSet{2, 3});
+  CHECK(scene.verifier().verify().ok());
+  scene.cpusets.writes.clear();
+  CHECK(scene.requests().reconcile("s1")->writes == 0);
+  CHECK(scene.line().check_drift().planned == 0);
+  CHECK(scene.cpusets.writes.empty());
+}
+
+TEST_CASE("a managed cgroup has what the plan needs and nothing else") {
+  Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
+  scene.kata_overwrites(CpuSet::range(0, 7));
+  CHECK(scene.cgroup() == "2-3");
+}
+
+TEST_CASE("a cgroup is widened before threads move, and narrowed when they have") {
+  Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
+  std::vector<std::string> order;
+  scene.cpusets.after_write = [&](const std::string&) {
+    order.push_back("cgroup " + scene.cgroup());
+  };
+  scene.calls.after_write = [&](int) {
+    if (order.back() != "threads") order.emplace_back("threads");
+  };
+  order.emplace_back();
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  CHECK(order == std::vector<std::string>{"", "cgroup 2-5", "threads", "cgroup 4-5"});
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.cpus(112) == "5");
+}
+
+TEST_CASE("what a kernel before 6.2 forgets at a write to a cpuset is pinned again") {
+  Managed scene;
+  scene.cpusets.after_write = [&](const std::string&) { scene.calls.own.clear(); };
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.kata_overwrites({4, 5});
+  CHECK(scene.cgroup() == "0-7");
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.cpus(112) == "5");
+  CHECK(scene.cpus(100) == "0-3,6-7");
+  CHECK(scene.verifier().verify().ok());
+}
+
+TEST_CASE("CPUs that come to belong to another pod leave the cgroup, whatever Kata writes") {
+  Managed scene;
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "other", {6, 7}, true));
+  CHECK(scene.cgroup() == "0-5");
+  CHECK(scene.cpus(100) == "0-1,4-5");
+  scene.kata_overwrites(CpuSet::range(2, 7));
+  CHECK(scene.cgroup() == "0-5");
+  REQUIRE(scene.remove("s2"));
+  CHECK(scene.cgroup() == "0-7");
+}
+
+TEST_CASE("a thread that has all of a managed cgroup follows what is written later") {
+  Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
+  REQUIRE(scene.container("s1", "app", {2, 3, 4}, false));
+  CHECK(scene.cgroup() == "2-4");
+  scene.kata_writes({0, 1});  // and nobody is told
+  CHECK(scene.cpus(100) == "0-1");
+}
+
+TEST_CASE("a cgroup cannot have what the one above it refuses") {
+  Managed scene;
+  scene.cpusets.make("pods", CpuSet::range(0, 5));
+  CHECK(scene.line().check_drift().planned == 1);
+  CHECK(scene.cgroup() == "0-7");
+  CHECK(scene.cpus(100) == "0-1,4-5");
+  CHECK(scene.view().plan.cgroup == CpuSet::range(0, 5));
+}
+
+TEST_CASE("others' writes are answered, and when they do not end ever more rarely") {
+  Managed scene;
+  for (int i = 0; i < line::Patience::kAtOnce; ++i) {
+    scene.kata_overwrites({2, 3});
+    CHECK(scene.cgroup() == "0-7");
+  }
+  scene.kata_overwrites({2, 3});
+  CHECK(scene.cgroup() == "2-3");
+  CHECK(scene.cpus(111) == "2");  // still the best that can be had
+  CHECK_FALSE(scene.view().cgroup_managed);
+  CHECK(scene.view().cgroup_problem.find("keeps writing") != std::string::npos);
+  CHECK(scene.verifier().verify().ok());
+
+  scene.clock.advance(line::Patience::kShortest);
+  CHECK(scene.line().check_drift().planned == 1);
+  CHECK(scene.cgroup() == "0-7");
+  scene.kata_overwrites({2, 3});
+  scene.clock.advance(line::Patience::kShortest);
+  scene.line().check_drift();
+  CHECK(scene.cgroup() == "2-3");
+  scene.clock.advance(line::Patience::kShortest);
+  scene.line().check_drift();
+  CHECK(scene.cgroup() == "0-7");
+}
+
+TEST_CASE("a new plan is written also while others' writes are not answered") {
+  Managed scene;
+  for (int i = 0; i <= line::Patience::kAtOnce; ++i) scene.kata_overwrites({2, 3});
+  REQUIRE(scene.cgroup() == "2-3");
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "other", {6, 7}, true));
+  REQUIRE(scene.container("s1", "app", {2, 3, 4}, true));
+  CHECK(scene.cgroup() == "0-5");
+}
+
+TEST_CASE("a released sandbox has the cgroup that others gave it, also after a restart") {
+  Managed scene;
+  scene.kata_overwrites({2, 3, 4});
+  CHECK(scene.cgroup() == "0-7");
+  scene.start();
+  scene.line().adopt();
+  CHECK(scene.cgroup() == "0-7");
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.cgroup() == "2-4");
+  CHECK(scene.cpus(111) == "2-4");
+  REQUIRE(scene.requests().reconcile("s1"));
+  CHECK(scene.cgroup() == "0-7");
+  CHECK(scene.cpus(111) == "2");
+}
+
+TEST_CASE("settings that do not manage it any more give a cgroup back, but for others' CPUs") {
+  Managed scene;
+  scene.kata_overwrites(CpuSet::range(2, 7));
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "other", {6, 7}, true));
+  scene.line().configure(tests::at_home());
+  CHECK(scene.cgroup() == "2-5");
+  CHECK(scene.cpus(100) == "2");
+  CHECK_FALSE(scene.view().cgroup_theirs);
+}
+
+TEST_CASE("what others wrote last is not overwritten by giving back") {
+  Managed scene;
+  scene.kata_writes({3});
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.cgroup() == "3");
+}
+
+TEST_CASE("a cgroup that cannot be written is obeyed, and status says why") {
+  Managed scene;
+  scene.cpusets.fault = EROFS;
+  scene.kata_overwrites({2, 3});
+  CHECK(scene.cgroup() == "2-3");
+  CHECK(scene.cpus(111) == "2");
+  CHECK_FALSE(scene.view().cgroup_managed);
+  CHECK_FALSE(scene.view().cgroup_problem.empty());
+  CHECK(std::ranges::count(scene.notified, "unmanaged") == 1);
+  scene.line().check_drift();
+  CHECK(std::ranges::count(scene.notified, "unmanaged") == 1);
+
+  scene.cpusets.fault = 0;
+  REQUIRE(scene.requests().reconcile("s1"));
+  CHECK(scene.cgroup() == "0-7");
+}
+
+TEST_CASE("observe plans as if the cgroup were managed, and writes nothing") {
+  auto options = managed(policy::plan::Housekeeping::Kind::kSharedPool);
+  options.observe = true;
+  Managed scene(options);
+  CHECK(scene.cgroup() == "2-3");
+  CHECK(scene.cpusets.writes.empty());
+  CHECK(scene.calls.writes.empty());
+  CHECK(scene.view().plan.cgroup == CpuSet::range(0, 7));
+  const auto& threads = scene.view().threads;
+  CHECK(policy::format_list(threads.front().wanted) == "0-1,4-7");
+}
+
+TEST_CASE("a cgroup that is all that tells of the containers is left as Kata wrote it") {
+  LineScene scene(8, managed(policy::plan::Housekeeping::Kind::kSharedPool));
+  scene.boot_pod("s1", 100, 3);
+  scene.cpusets.make(kCgroup, {2, 3});
+  policy::ledger::PodSeen pod;
+  pod.id = "s1";
+  pod.vmm = tests::process_id(100);
+  scene.line().handle({policy::ledger::Source::kCgroup, pod});
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  CHECK(scene.cpusets.writes.empty());
+  const auto view = scene.line().node().view("s1");
+  CHECK_FALSE(view->cgroup_managed);
+  CHECK(view->cgroup_problem.find("only source for its containers") != std::string::npos);
+}
+
+TEST_CASE("a cgroup that holds strangers is not managed") {
+  LineScene scene(8, managed(policy::plan::Housekeeping::Kind::kSharedPool));
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  CHECK(scene.cpusets.writes.empty());
+  CHECK_FALSE(scene.line().node().view("s1")->cgroup_managed);
+  CHECK(scene.line().node().view("s1")->cgroup_problem == "it has no cgroup of its own");
+}
+
+TEST_CASE("what others write over a managed cgroup is said, and whose CPUs they wrote") {
+  Managed scene;
+  scene.line().handle({policy::ledger::Source::kKubelet,
+                       policy::ledger::KubeletSeen{
+                           {}, std::vector<policy::ledger::Claim>{{"uid-new", "app", {4}}}}});
+  std::vector<std::string> said;
+  const auto listening =
+      scene.board().feed().subscribe([&](const board::Notification& notification) {
+        if (notification.kind == board::NotificationKind::kCgroupOverwritten)
+          said.push_back(notification.text);
+      });
+  scene.line().reconcile_all();
+  CHECK(said.empty());
+  scene.kata_overwrites({2, 3});
+  scene.kata_overwrites({2, 3, 4});
+  CHECK(
+      said ==
+      std::vector<std::string>{
+          "Kata or another program set its cgroup to CPUs \"2-3\"",
+          "Kata or another program set its cgroup to CPUs \"2-4\"; CPUs 4 belong to another pod"});
+  CHECK_FALSE(scene.cpusets.configured(kCgroup).contains(4));
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+
+#include "affinity/line/line.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/line/scene.hpp"
+
+using namespace ka;
+using tests::LineScene;
+
+TEST_CASE("what was placed before observe is given back when someone asks for it") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  line::Options options = tests::at_home();
+  options.observe = true;
+  scene.line().configure(options);
+  CHECK(scene.cpus(111) == "4");
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.cpus(111) == "0-7");
+  CHECK(scene.requests().reconcile("s1")->writes == 0);
+}
+
+TEST_CASE("release gives back what a thread would have without us, until reconcile") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  scene.boot_vm(200, 1);
+  scene.calls.own[200] = {6, 7};
+  scene.calls.own[210] = {6, 7};
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE(scene.container("s2", "app", {1}, false));
+  CHECK(scene.cpus(210) == "1");
+  scene.start();
+  scene.line().adopt();
+  scene.line().release_all();
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "0-7");
+  CHECK(scene.cpus(210) == "6-7");
+  scene.line().check_drift();
+  scene.line().refresh("s1");
+  CHECK(scene.cpus(111) == "0-7");
+  REQUIRE(scene.requests().reconcile("s1"));
+  CHECK(scene.cpus(111) == "4");
+}
+
+TEST_CASE("what somebody does with threads that were given back is left alone, until reconcile") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE(scene.requests().release("s1"));
+  scene.calls.own[111] = {2};
+  CHECK(scene.line().refresh("s1").writes == 0);
+  CHECK(scene.line().check_drift().writes == 0);
+  CHECK(scene.board().counters().drift_found == 0);
+  scene.start();
+  scene.line().adopt();
+  CHECK(scene.cpus(111) == "2");
+  REQUIRE(scene.requests().reconcile("s1"));
+  CHECK(scene.cpus(111) == "4");
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.cpus(111) == "0-7");
+}
+
+TEST_CASE("giving back is tried again where the kernel did not do it, but not for a domain") {
+  for (const bool is_domain : {false, true}) {
+    LineScene scene;
+    scene.boot_vm(100, 3);
+    REQUIRE(scene.requests().submit(
+        {policy::ledger::Source::kApi,
+         policy::ledger::PodSeen{
+             .id = "s1", .vmm = tests::process_id(100), .domain = is_domain ? "vm1" : ""}}));
+    REQUIRE(scene.container("s1", "app", {4, 5}, true));
+    scene.calls.set_faults[111] = {EBUSY, 1000};
+    REQUIRE(scene.requests().release("s1"));
+    CHECK(scene.cpus(111) == "4");
+    scene.calls.set_faults.clear();
+    scene.line().refresh("s1");
+    CHECK(scene.cpus(111) == (is_domain ? "4" : "0-7"));
+  }
+}
+
+TEST_CASE("enable = false and removal release too") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  scene.boot_vm(200, 1);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "c", {6}, false));
+  REQUIRE(scene.remove("s2"));
+  CHECK(scene.cpus(210) == "0-7");
+  line::Options off;
+  off.enable = false;
+  scene.line().configure(off);
+  CHECK(scene.cpus(111) == "0-7");
+}
+
+TEST_CASE("a thread whose own mask its cgroup no longer allows is given all of the cgroup's set") {
+  LineScene scene;
+  scene.boot_pod("s1", 100, 3);
+  for (const int tid : {100, 101, 110, 111, 112}) scene.calls.own[tid] = {6, 7};
+  REQUIRE(scene.add("s1", 100));
+  scene.cpusets.make("pods/s1", {4, 5});
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  CHECK(scene.cpus(111) == "4");
+  REQUIRE(scene.requests().release("s1"));
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "4-5");
+  CHECK(scene.line().node().view("s1")->released);
+  CHECK(scene.line().refresh("s1").writes == 0);
+}
+
+TEST_CASE("what the shim proxy narrowed is not what a thread would have without us") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  // Born on the shared pool of that moment.
+  for (const int tid : {100, 101, 110, 111, 112}) scene.calls.own[tid] = {2, 3};
+  scene.line().handle({policy::ledger::Source::kProxy,
+                       policy::ledger::PodSeen{.id = "s1",
+                                               .vmm = tests::process_id(100),
+                                               .original_cpus = policy::CpuSet::range(0, 6)}});
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  CHECK(scene.cpus(111) == "4");
+  scene.start();
+  scene.line().adopt();
+  REQUIRE(scene.requests().release("s1"));
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "0-6");
+}
+
+TEST_CASE("the shim proxy is placed, read and given back with its sandbox") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  scene.boot_vm(200, 1);
+  scene.node.process(150, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
+  scene.line().handle(
+      {policy::ledger::Source::kProxy,
+       policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(100), .proxy_pid = 150}});
+  REQUIRE(scene.container("s1", "app", {0, 1, 2}, false));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "app", {2}, true));
+  const auto role = [&](int tid) -> std::string {
+    for (const auto& thread : scene.line().node().view("s1")->threads) {
+      if (thread.facts.key.tid == tid) return std::string(policy::role_name(thread.facts.role));
+    }
+    return "unknown";
+  };
+  CHECK(role(150) == "shim");
+  CHECK(scene.cpus(150) == scene.cpus(100));
+  CHECK_FALSE(scene.calls.effective(150).contains(2));
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.cpus(150) == "0-7");
+  // Another process that has its number is none of the sandbox's.
+  scene.node.end_process(150);
+  scene.node.process(150, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+  scene.node.thread(150, 150, "containerd-shim", 1, 999999);
+  REQUIRE(scene.requests().reconcile("s1"));
+  CHECK(role(150) == "unknown");
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a daemon does between its start and the moment when it knows who owns which CPU.
+#include <algorithm>
+#include <fstream>
+
+#include "tests/catch.hpp"
+#include "tests/unit/line/scene.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using policy::ledger::Source;
+using tests::LineScene;
+
+namespace {
+
+/// Sandbox a owns CPU 3, b floats over the rest; the daemon is dead.
+struct Restart : LineScene {
+  Restart() {
+    for (const int pid : {100, 200}) boot_vm(pid, 1);
+    REQUIRE(add("a", 100));
+    REQUIRE(add("b", 200));
+    REQUIRE(container("a", "app", {3}, true));
+    REQUIRE(container("b", "app", CpuSet::range(0, 3), false));
+    REQUIRE(cpus(210) == "0-2");
+    start();
+    calls.writes.clear();
+    notified.clear();
+  }
+
+  std::filesystem::path file(const std::string& pod) const { return state_dir() / (pod + ".json"); }
+  void damage(const std::string& pod) const { std::ofstream(file(pod)) << "{"; }
+  bool has(const std::string& kind) const {
+    return std::ranges::find(notified, kind) != notified.end();
+  }
+
+  policy::ledger::Event kubelet(const CpuSet& taken) const {
+    policy::ledger::KubeletSeen seen;
+    seen.shared_pool = machine - taken;
+    seen.claims = {{"uid-other", "app", taken}};
+    return {Source::kKubelet, seen};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("before an awaited source has spoken threads only lose CPUs") {
+  Restart scene;
+  scene.line().expect(Source::kNri);
+  scene.calls.own[210] = {1};           // less than the plan wants
+  scene.calls.own[200] = CpuSet{1, 3};  // more
+  scene.calls.own[110] = CpuSet{5};     // elsewhere: a move would be a widening
+  scene.line().adopt();
+  CHECK(scene.cpus(210) == "1");
+  CHECK(scene.cpus(200) == "1");
+  CHECK(scene.cpus(110) == "5");
+  CHECK(scene.has("start-waiting"));
+  CHECK_FALSE(scene.verifier().verify().findings.empty());
+
+  scene.line().check_drift();
+  scene.line().configure(tests::at_home());
+  CHECK(scene.requests().reconcile("b")->failed == 0);
+  scene.line().reconcile_all();
+  scene.line().release_all();
+  CHECK(scene.cpus(210) == "1");
+  CHECK(scene.cpus(110) == "5");
+  scene.line().reconcile_all();
+
+  scene.line().source_spoke(Source::kNri);
+  scene.line().finish({});
+  CHECK(scene.cpus(210) == "0-2");
+  CHECK(scene.cpus(200) == "0-2");
+  CHECK(scene.cpus(110) == "3");
+  CHECK(scene.has("start-complete"));
+  CHECK(scene.verifier().verify().ok());
+}
+
+TEST_CASE("no mask is ever wider than what kubelet has given away meanwhile allows") {
+  Restart scene;
+  scene.calls.own.clear();  // somebody gave all threads all CPUs
+  scene.line().expect(Source::kKubelet);
+  scene.line().handle(scene.kubelet({1}));
+  scene.line().adopt();
+  CHECK_FALSE(scene.calls.writes.empty());
+  for (const auto& [tid, cpus] : scene.calls.writes) CHECK_FALSE(cpus.contains(1));
+  CHECK(scene.cpus(210) == "0,2");
+}
+
+TEST_CASE("a source that stays silent is done without after a while, and named") {
+  Restart scene;
+  scene.line().expect(Source::kNri);
+  scene.calls.own[210] = {1};
+  scene.line().adopt();
+  scene.line().stop_waiting();
+  CHECK(scene.has("start-late"));
+  CHECK(scene.cpus(210) == "0-2");
+}
+
+TEST_CASE("nobody gets the CPUs of a pod whose state is damaged") {
+  Restart scene;
+  scene.damage("a");
+  scene.line().expect(Source::kPersist);
+  scene.line().adopt();
+  scene.line().source_spoke(Source::kPersist);
+  scene.line().finish({});
+  scene.line().stop_waiting();
+  scene.line().check_drift();
+  CHECK(scene.cpus(210) == "0-2");
+  REQUIRE(scene.line().node().gate().lost().size() == 1);
+  CHECK(scene.line().node().gate().lost()[0].pod == "a");
+  CHECK(scene.remove("b").error().code == base::ErrorCode::kUnavailable);
+  SECTION("until somebody tells of it") {
+    REQUIRE(scene.add("a", 100));
+    REQUIRE(scene.container("a", "app", {2}, true));
+    CHECK(scene.cpus(210) == "0-1,3");
+  }
+  SECTION("until an operator says that it does not matter") {
+    scene.line().reconcile_all();
+    CHECK(scene.cpus(210) == "0-3");
+  }
+  SECTION("also by the next daemon") {
+    scene.start();
+    scene.line().adopt();
+    CHECK(scene.cpus(210) == "0-2");
+    scene.line().source_spoke(Source::kNri);
+    scene.line().finish({});
+    CHECK(scene.cpus(210) == "0-3");
+    scene.start();
+    scene.line().adopt();
+    CHECK(scene.line().node().gate().may_widen());
+  }
+}
+
+TEST_CASE("state that cannot be read for a moment is read later, and nothing of it is lost") {
+  Restart scene;
+  const auto away = scene.state_dir() / "away";
+  std::filesystem::rename(scene.file("a"), away);
+  std::filesystem::create_symlink(scene.file("a"), scene.file("a"));  // open(2): ELOOP
+  scene.line().adopt();
+  CHECK(scene.cpus(210) == "0-2");
+  CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"b"});
+  std::filesystem::remove(scene.file("a"));
+  std::filesystem::rename(away, scene.file("a"));
+  scene.line().check_drift();
+  CHECK(scene.line().node().sandbox_ids().size() == 2);
+  CHECK(scene.line().node().gate().may_widen());
+  CHECK(scene.line().node().gate().lost().empty());
+  CHECK(scene.cpus(210) == "0-2");
+  CHECK(scene.cpus(110) == "3");
+}
+
+TEST_CASE("state that cannot be written is told once, tried again, and written") {
+  LineScene scene;
+  scene.boot_vm(100, 1);
+  const auto file = scene.state_dir() / "s1.json";
+  std::filesystem::create_directory(file);
+  scene.notified.clear();
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {3}, true));
+  CHECK(scene.line().node().registry.unsaved().contains("s1"));
+  CHECK(std::ranges::count(scene.notified, "state-unsaved") == 1);
+  std::filesystem::remove(file);
+  scene.line().check_drift();
+  CHECK(scene.line().node().registry.unsaved().empty());
+  CHECK(std::filesystem::is_regular_file(file));
+  scene.start();
+  scene.line().adopt();
+  CHECK(scene.line().node().ledger().find("s1")->containers.size() == 1);
+}

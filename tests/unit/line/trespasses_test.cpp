@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sandboxes on CPUs that belong to others: counted by who told, and timed until they are off.
+#include "affinity/board/trespasses.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/unit/line/scene.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using tests::LineScene;
+
+namespace {
+
+constexpr auto kBudget = std::chrono::hours(1);
+
+std::uint64_t finished(const board::Trespasses& trespasses, const std::string& source) {
+  const auto found = trespasses.durations().find(source);
+  if (found == trespasses.durations().end()) return 0;
+  std::uint64_t sum = 0;
+  for (const std::uint64_t count : found->second.counts) sum += count;
+  return sum;
+}
+
+std::uint64_t touched(const board::Trespasses& trespasses, const std::string& source) {
+  const auto found = trespasses.cpus().find(source);
+  return found == trespasses.cpus().end() ? 0 : found->second;
+}
+
+/// A pod without a VM gets CPUs of its own.
+policy::ledger::Event owner_appears(policy::ledger::Source source, CpuSet cpus) {
+  policy::ContainerFacts facts;
+  facts.id = "c";
+  facts.cpus = std::move(cpus);
+  return {source, policy::ledger::whole_report("runc", facts, true)};
+}
+
+void boot_shared_vm(LineScene& scene, line::Options options = tests::at_home()) {
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {0, 1, 2, 3}, false));
+  policy::ledger::PodSeen pod;
+  pod.id = "runc";
+  scene.line().configure(std::move(options));
+  scene.line().handle({policy::ledger::Source::kNri, pod});
+}
+
+}  // namespace
+
+TEST_CASE("a pod that gets CPUs on which another one runs is a trespass until that one is off") {
+  LineScene scene;
+  boot_shared_vm(scene);
+  const auto& trespasses = scene.board().trespasses();
+  scene.line().handle(owner_appears(policy::ledger::Source::kKubelet, {2, 3}));
+  CHECK(scene.cpus(110) == "0-1");
+  CHECK(touched(trespasses, "kubelet") == 2);
+  CHECK(finished(trespasses, "kubelet") == 1);
+  CHECK(trespasses.open_cpus() == 0);
+}
+
+TEST_CASE("what is narrowed only after the answer counts from the event") {
+  LineScene scene;
+  boot_shared_vm(scene);
+  const auto& trespasses = scene.board().trespasses();
+  CHECK(scene.line().narrow({owner_appears(policy::ledger::Source::kNri, {2, 3})}, {}).late == 1);
+  CHECK(touched(trespasses, "nri") == 2);
+  CHECK(finished(trespasses, "nri") == 0);
+  CHECK(trespasses.open_cpus() == 2);
+  scene.line().finish("runc");
+  CHECK(finished(trespasses, "nri") == 1);
+  CHECK(trespasses.open_cpus() == 0);
+}
+
+TEST_CASE("what is narrowed in time ends before the answer") {
+  LineScene scene;
+  boot_shared_vm(scene);
+  scene.line().narrow({owner_appears(policy::ledger::Source::kNri, {2, 3})}, kBudget);
+  CHECK(finished(scene.board().trespasses(), "nri") == 1);
+}
+
+TEST_CASE("a mask that somebody else widened is found without a source") {
+  LineScene scene;
+  boot_shared_vm(scene);
+  scene.line().handle(owner_appears(policy::ledger::Source::kNri, {2, 3}));
+  scene.calls.own[110] = {0, 3};
+  scene.line().check_drift();
+  const auto& trespasses = scene.board().trespasses();
+  CHECK(touched(trespasses, "drift") == 1);
+  CHECK(finished(trespasses, "drift") == 1);
+}
+
+TEST_CASE("a trespass that nobody ends stays open, is counted once, and ends with its sandbox") {
+  LineScene scene;
+  boot_shared_vm(scene, {.observe = true});
+  const auto& trespasses = scene.board().trespasses();
+  scene.line().handle(owner_appears(policy::ledger::Source::kNri, {2, 3}));
+  for (int i = 0; i < 3; ++i) scene.line().reconcile_all();
+  CHECK(touched(trespasses, "nri") == 2);
+  CHECK(trespasses.open_cpus() == 2);
+  CHECK(trespasses.durations().empty());
+  REQUIRE(scene.remove("s1"));
+  CHECK(trespasses.open_cpus() == 0);
+}

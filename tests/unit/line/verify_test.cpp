@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify: the kernel read afresh, how much of it was read, and the verdict.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/unit/line/scene.hpp"
+
+using namespace ka;
+using namespace ka::tests;
+using policy::CpuSet;
+
+namespace {
+
+bool has_unread(const line::VerifyReport& report, const std::string& sandbox,
+                const std::string& text) {
+  return std::ranges::any_of(report.findings, [&](const line::Finding& finding) {
+    return finding.severity == line::Severity::kUnknown && finding.sandbox == sandbox &&
+           finding.text.find(text) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("verify sees a group of vCPUs outside its container's CPUs") {
+  LineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5, 6}, true));
+  REQUIRE(scene.container("s1", "side", {0}, false));
+  REQUIRE(scene.verifier().verify().ok());
+  const int serving = scene.cpus(110) == "4-6" ? 110 : 111;
+  scene.calls.own[serving] = {0, 4, 5, 6};
+  const auto findings = scene.verifier().verify().findings;
+  CHECK(std::ranges::count(findings, "I8", &line::Finding::invariant) == 1);
+}
+
+TEST_CASE("verify names each thread that is on a dedicated vCPU's CPU") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  scene.node.thread(100, 102, "call_rcu");
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE(scene.container("s1", "side", {0}, false));
+  REQUIRE(scene.verifier().verify().ok());
+  for (const int tid : {100, 102}) scene.calls.own[tid] = {0, 5};
+  std::set<std::string> texts;
+  for (const line::Finding& finding : scene.verifier().verify().findings) {
+    if (finding.invariant == "I4") texts.insert(finding.text);
+  }
+  CHECK(texts ==
+        std::set<std::string>{"emulator (thread 100) may run on the CPU of a dedicated vCPU: 5",
+                              "emulator (thread 102) may run on the CPU of a dedicated vCPU: 5"});
+}
+
+TEST_CASE("verify reads the kernel and names what is wrong") {
+  LineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.add("b", 200));
+  REQUIRE(scene.container("a", "c", {2, 3}, true));
+  REQUIRE(scene.container("b", "c", {0, 1}, false));
+  CHECK(scene.verifier().verify().ok());
+  CHECK(scene.verifier().verify().seen.threads == 10);
+  scene.calls.own[211] = {1, 2};
+  const auto report = scene.verifier().verify();
+  REQUIRE_FALSE(report.findings.empty());
+  const auto names = [&](const std::string& invariant) {
+    return std::ranges::any_of(report.findings, [&](const line::Finding& finding) {
+      return finding.invariant == invariant && finding.sandbox == "b" &&
+             finding.actual == CpuSet{1, 2};
+    });
+  };
+  CHECK(names("I2"));
+  CHECK(names("drift"));
+  CHECK(std::ranges::any_of(report.findings, [](const line::Finding& finding) {
+    return finding.text ==
+           "vcpu 1 (thread 211) may run on a CPU that is exclusive to another pod: 2";
+  }));
+  scene.calls.writes.clear();
+  scene.verifier().verify();
+  CHECK(scene.calls.writes.empty());
+}
+
+TEST_CASE("verify is not good about a thread whose mask it could not read") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("a", 100));
+  scene.calls.get_faults[111] = EPERM;
+  const auto report = scene.verifier().verify();
+  CHECK(report.verdict() == line::Verdict::kUnknown);
+  CHECK_FALSE(report.ok());
+  CHECK(report.seen.threads == 4);
+  CHECK(report.known.threads == 5);
+  CHECK(has_unread(report, "a", "vcpu 1 (thread 111)"));
+
+  scene.calls.get_faults[111] = ESRCH;  // it ended: there is nothing to be read
+  CHECK(scene.verifier().verify().known.threads == 4);
+  CHECK(scene.verifier().verify().verdict() == line::Verdict::kOk);
+}
+
+TEST_CASE("verify is not good about a sandbox that it could not read") {
+  LineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.add("b", 200));
+  std::filesystem::remove_all(scene.node.proc() / "200");
+  const auto unread = scene.verifier().verify();
+  CHECK(unread.verdict() == line::Verdict::kUnknown);
+  CHECK(unread.seen.sandboxes == 1);
+  CHECK(unread.known.sandboxes == 2);
+  CHECK(unread.known.threads == 10);
+  CHECK(has_unread(unread, "b", "cannot read"));
+
+  scene.calls.own[111] = {3, 4};
+  CHECK(scene.verifier().verify().verdict() == line::Verdict::kViolated);  // that is certain
+
+  scene.calls.own.erase(111);
+  scene.calls.gone.insert(200);  // the kernel says that it ended
+  const auto ended = scene.verifier().verify();
+  CHECK(ended.verdict() == line::Verdict::kOk);
+  CHECK(ended.known.sandboxes == 1);
+}
+
+TEST_CASE("verify on an empty node has read nothing of nothing") {
+  LineScene scene;
+  const auto report = scene.verifier().verify();
+  CHECK(report.verdict() == line::Verdict::kOk);
+  CHECK(report.known.sandboxes == 0);
+  CHECK(report.known.threads == 0);
+}
+
+TEST_CASE("others on exclusive CPUs are named, and never a violation") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  scene.node.tenant("kubepods/podu9/c9", "0-7", "4711\n4712\n");
+  scene.node.tenant("kubepods/podu8/c8", "0-1", "4811\n");
+  scene.node.tenant("system.slice/cron.service", "0-7", "71\n");
+  scene.calls.own[4712] = {0};
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  const auto others = [&] {
+    auto findings = scene.verifier().verify().findings;
+    std::erase_if(findings, [](const line::Finding& one) { return one.invariant != "others"; });
+    return findings;
+  };
+
+  const auto early = others();
+  REQUIRE(early.size() == 2);
+  CHECK(early[0].severity == line::Severity::kNote);
+  CHECK(early[0].reason == "other-container");
+  CHECK(early[0].subject == "kubepods/podu9/c9");
+  CHECK(early[0].actual == CpuSet{2, 3});
+  CHECK(early[0].text.starts_with("other pod: container c9 of pod u9 may run on 2-3"));
+  CHECK(early[1].severity == line::Severity::kNote);
+  CHECK(early[1].text.starts_with("host: 1 threads of services"));
+
+  scene.clock.advance(std::chrono::seconds(16));
+  CHECK(others()[0].severity == line::Severity::kDegraded);
+  CHECK(others()[1].severity == line::Severity::kNote);
+  CHECK(scene.verifier().verify().ok());
+
+  scene.calls.own[4711] = {1};  // narrowed by itself, though its cgroup allows more
+  REQUIRE(others().size() == 1);
+  CHECK(others()[0].reason == "host-threads");
+}
