@@ -19,19 +19,10 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-/// The annotations that have an effect so far.
-constexpr std::array<std::string_view, 2> kAnnotations{kDomainAnnotation, "environment"};
+/// What a pod may set by an annotation.
+std::vector<std::string_view> annotations() { return {"environment", kDomainAnnotation}; }
 
 constexpr std::int64_t kMostSeconds = 86400;
-
-/// What is documented and not built yet: a value that would do nothing is refused.
-struct Missing {
-  std::string_view key;
-  std::string_view value;
-};
-constexpr Missing kMissing[] = {
-    {"mode", "managed"},
-};
 
 std::string join(const Path& path) {
   std::string text = "affinity";
@@ -143,10 +134,10 @@ std::string check_text(const Key& key, const std::string& text) {
 }
 
 std::string check_names(const std::vector<std::string>& names) {
-  auto allowed = sandbox_keys();
-  allowed.push_back(kDomainAnnotation);
   for (const std::string& name : names) {
-    if (!contains(allowed, name)) return '"' + name + "\" is not one of " + quoted(allowed);
+    if (!contains(annotations(), name)) {
+      return '"' + name + "\" is not one of " + quoted(annotations());
+    }
   }
   return {};
 }
@@ -174,26 +165,6 @@ std::string check_value(const Key& key, const Value& value) {
   }
   const auto* text = std::get_if<std::string>(&value);
   return text == nullptr ? must_be("a string", value) : check_text(key, *text);
-}
-
-/// Precondition: the value is a valid one of that key.
-bool is_missing(const Key& key, const Value& value) {
-  const auto* names = std::get_if<std::vector<std::string>>(&value);
-  const auto* text = std::get_if<std::string>(&value);
-  if (key.type == Type::kNames) {
-    return std::ranges::any_of(*names, [](const std::string& name) {
-      return std::ranges::find(kAnnotations, name) == kAnnotations.end();
-    });
-  }
-  return std::ranges::any_of(kMissing, [&](const Missing& missing) {
-    return missing.key == key.name && text != nullptr && *text == missing.value;
-  });
-}
-
-std::string check_entry(const Key& key, const Entry& entry) {
-  if (auto wrong = check_value(key, entry.value); !wrong.empty()) return wrong;
-  if (is_missing(key, entry.value)) return "this version of kata-affinity does not have that yet";
-  return {};
 }
 
 /// The key that a path names; nullptr where no such key may stand there.
@@ -227,7 +198,7 @@ base::Result<void> check(const Entries& entries) {
     if (key == nullptr) {
       return unexpected(error_at(entry.key_at, join(path) + ": " + unknown_key(path)));
     }
-    if (const auto wrong = check_entry(*key, entry); !wrong.empty()) {
+    if (const auto wrong = check_value(*key, entry.value); !wrong.empty()) {
       return unexpected(error_at(entry.value_at, join(path) + ": " + wrong));
     }
   }

@@ -105,12 +105,11 @@ inline constexpr std::string_view kDomainAnnotation = "libvirt_domain";
 inline constexpr Key kKeys[] = {
     {"enable", Type::kFlag, "true", "", Reload::kApplied, &Config::enable,
      "false: give every thread back the mask it would have without kata-affinity."},
-    {"mode", Type::kChoice, "follow", "follow observe managed", Reload::kApplied,
+    {"mode", Type::kChoice, "follow", "follow observe", Reload::kApplied,
      [](Config& config, const std::string& text) {
        config.mode = text == "observe" ? Mode::kObserve : Mode::kFollow;
      },
-     "follow: apply kubelet's cpusets. observe: plan and report, write nothing. managed: reserved "
-     "for CPU allocation by kata-affinity; rejected today."},
+     "follow: apply kubelet's cpusets. observe: plan and report, write nothing."},
     {"vcpu_pinning", Type::kChoice, "dedicated", "dedicated balanced mask none", Reload::kApplied,
      [](Settings& settings, const std::string& text) {
        settings.vcpu_pinning = *documents::parse_vcpu_pinning(text);
@@ -155,7 +154,7 @@ inline constexpr Key kKeys[] = {
        settings.guest.agent = *documents::parse_guest_agent(text);
      },
      "Which agent in the guest applies container cpusets. auto: ours, or kata-agent where ours "
-     "does not answer."},
+     "does not respond."},
     {"guest_irqs", Type::kChoice, "floating", "floating none", Reload::kApplied,
      [](Settings& settings, const std::string& text) {
        settings.guest.move_interrupts = text == "floating";
@@ -165,8 +164,8 @@ inline constexpr Key kKeys[] = {
      [](Settings& settings, const std::string& text) {
        settings.guest.environment = text == "true";
      },
-     "true: tell new containers which CPUs they have, by files mounted at /run/kata-affinity and "
-     "by environment variables. Requires NRI; no effect with guest = none."},
+     "true: give new containers the list of their CPUs, in files mounted at /run/kata-affinity "
+     "and in environment variables. Requires NRI; no effect with guest = none."},
     {"metrics_listen", Type::kAddress, "", "", Reload::kNextStart, &Config::metrics_listen,
      "ADDRESS:PORT on which to serve Prometheus metrics over TCP, in addition to the API socket."},
     {"log_level", Type::kChoice, "info", "error warning info debug", Reload::kApplied,

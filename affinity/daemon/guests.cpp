@@ -254,7 +254,7 @@ void Guests::ours_lost(const std::string& sandbox, const std::string& reason) {
   if (was_there) {
     log_.warning("lost connection to guest agent", {{"sandbox", sandbox}, {"reason", reason}});
   } else if (guest.through == GuestAgent::kOurs) {
-    log_.warning("guest agent does not answer", {{"sandbox", sandbox}, {"reason", reason}});
+    log_.warning("no response from guest agent", {{"sandbox", sandbox}, {"reason", reason}});
   }
   if (!was_there && guest.through == GuestAgent::kAuto) fall_back(sandbox, guest);
   release_starts(sandbox);

@@ -87,7 +87,7 @@ void read_max_nodes(const std::string& text, policy::allocate::HintProblem& prob
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc{} || stop != end) {
-    complaint.add("options", "max-allowable-numa-nodes: \"" + text + "\" is no number");
+    complaint.add("options", "max-allowable-numa-nodes: \"" + text + "\" is not a number");
   }
   problem.max_nodes = number;
 }

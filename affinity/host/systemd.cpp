@@ -66,7 +66,8 @@ base::Error to_error(int failed, const sd_bus_error& error, const std::string& u
   const std::string_view name = error.name == nullptr ? "" : error.name;
   const std::string text =
       "systemd, of " + unit + ": " +
-      (error.message == nullptr ? "no answer" : base::printable(error.message, base::kMaxSentence));
+      (error.message == nullptr ? "no response"
+                                : base::printable(error.message, base::kMaxSentence));
   if (name == kNoSuchUnit) return {ErrorCode::kNotFound, text, -failed};
   if (failed == -ETIMEDOUT || failed == -ECONNRESET) {
     return {ErrorCode::kTransient, text, -failed};

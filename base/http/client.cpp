@@ -61,13 +61,14 @@ class Connection {
     do {
       size = ::recv(fd_.get(), block, sizeof(block), 0);
     } while (size < 0 && errno == EINTR);
-    if (size < 0 && errno == EAGAIN) return unexpected(broken("the daemon does not answer"));
+    if (size < 0 && errno == EAGAIN) return unexpected(broken("no response from the daemon"));
     if (size <= 0) {
       if (reader_.close()) return true;
-      return unexpected(broken("the daemon hung up before its answer was complete"));
+      return unexpected(
+          broken("the daemon closed the connection before its response was complete"));
     }
     const auto whole = reader_.feed({block, static_cast<std::size_t>(size)});
-    if (!whole) return unexpected(broken("what answers there sends " + whole.error().message));
+    if (!whole) return unexpected(broken("the peer sends " + whole.error().message));
     return *whole;
   }
 

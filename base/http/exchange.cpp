@@ -60,7 +60,8 @@ Result<bool> ResponseReader::feed(std::string_view bytes) {
 Result<void> ResponseReader::close() {
   if (state_ == State::kUntilClose) state_ = State::kDone;
   if (state_ == State::kDone) return {};
-  return base::fail(ErrorCode::kUnavailable, "the connection ended before the answer was complete");
+  return base::fail(ErrorCode::kUnavailable,
+                    "the connection was closed before the response was complete");
 }
 
 Result<bool> ResponseReader::step() {
@@ -80,7 +81,7 @@ Result<bool> ResponseReader::step_line() {
   const std::size_t end = unread_.find(kEndOfLine);
   head_size_ += end == std::string::npos ? 0 : end;
   if (head_size_ > limits_.head || std::min(end, unread_.size()) > limits_.head) {
-    return invalid("an answer with an endless head");
+    return invalid("a header line that is too long");
   }
   if (end == std::string::npos) return false;
   const std::string line = unread_.substr(0, end);
@@ -109,7 +110,7 @@ Result<void> ResponseReader::read_status(std::string_view line) {
   unsigned status = 0;
   const std::string_view code = line.substr(std::min(kStatusAt, line.size()), 3);
   if (!line.starts_with(kVersion) || code.size() != 3 || !read_number(code, status)) {
-    return invalid("no HTTP");
+    return invalid("something other than HTTP");
   }
   status_ = static_cast<int>(status);
   state_ = State::kHead;
@@ -118,13 +119,13 @@ Result<void> ResponseReader::read_status(std::string_view line) {
 
 Result<void> ResponseReader::read_field(std::string_view line) {
   const auto colon = line.find(':');
-  if (colon == std::string_view::npos) return invalid("no HTTP");
+  if (colon == std::string_view::npos) return invalid("something other than HTTP");
   const std::string_view name = line.substr(0, colon);
   const std::string_view value = trimmed(line.substr(colon + 1));
   if (same_name(name, "transfer-encoding")) chunked_ = same_name(value, "chunked");
   if (!same_name(name, "content-length")) return {};
   if (!read_number(value, left_) || left_ > limits_.body)
-    return invalid("an answer without a good length");
+    return invalid("an invalid Content-Length");
   has_length_ = true;
   return {};
 }
@@ -147,7 +148,7 @@ Result<bool> ResponseReader::step_body() {
   const bool has_end = state_ != State::kUntilClose;
   const std::size_t size = has_end ? std::min(left_, unread_.size()) : unread_.size();
   if (size == 0) return false;
-  if (body_.size() + size > limits_.body) return invalid("an answer that is too long");
+  if (body_.size() + size > limits_.body) return invalid("a response that is too long");
   body_.append(unread_, 0, size);
   unread_.erase(0, size);
   if (!has_end) return false;

@@ -30,7 +30,8 @@ const std::array<Entry, 26>& table() {
       {kMixedCores, {kSort, "cores-only", "cores and nothing else", steps::cores_only}},
       {kAlways,
        {kFilter, "whole-core-request",
-        "full-pcpus-only: refuses what is no multiple of a core, or more than there are on whole "
+        "full-pcpus-only: refuses what is not a multiple of a core, or more than there are on "
+        "whole "
         "cores",
         steps::whole_core_request}},
       {kAlways, {kFilter, "reserved", "removes the reserved CPUs", steps::reserved}},

@@ -115,8 +115,8 @@ Pipeline Holdings::pipeline_for(CpuUse use, const CpuSet& liked) const {
     pipeline = pipeline.with(preferring("own-first", "CPUs that it has", liked));
   }
   if (use == CpuUse::kExclusive) {
-    return pipeline.with(
-        preferring("unbound-first", "CPUs that nobody is bound to", machine_->cpus() - bound()));
+    return pipeline.with(preferring("unbound-first", "CPUs that no container is bound to",
+                                    machine_->cpus() - bound()));
   }
   std::map<int, int> sharers;
   for (const auto& [id, holding] : holdings_) {

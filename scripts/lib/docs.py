@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts/check asks of the Markdown: links that lead somewhere, lines of a sane width, commands and files that
-exist, and none of the phrases that we do not use.
+"""What scripts/check asks of texts for people. In Markdown: links that lead somewhere, lines of a sane width, commands
+and files that exist. In Markdown and in the string literals of sources: none of the phrases that we do not use.
 
     scripts/lib/docs.py FILE...
 """
@@ -13,7 +13,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 WIDTH = 120
 # Not plain English, or not the field's words. What to write instead.
 PHRASES = {
-    r"somebody|someone else's|whoever": "name the actor: another program, kubelet, the operator",
+    r"somebody|someone else's|whoever|nobody": "name the actor: another program, kubelet, the operator",
     r"by who told": "by source",
     r"what is told|is told of|are told of": "reported",
     r"stands here": "appears",
@@ -25,7 +25,24 @@ PHRASES = {
     r"simply|obviously|just works": "drop it",
     r"was tried by hand|has been tried": "a row of docs/tested.md",
 }
+# Of messages, where a few words are all the context there is.
+PHRASES_OF_MESSAGES = {
+    r"tells?|told": "report, send",
+    r"answer(s|ed)?": "respond, response",
+    r"cut off": "truncated",
+    r"hung up|hangs up": "closed the connection",
+    r"(?<!there )(is|are) no(?! more| longer)": "is not a",
+    r"giv(e|en) back": "release",
+    r"folders?": "directory",
+}
+LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 wrong = []
+
+
+def check_phrases(name, number, text, phrases):
+    for phrase, instead in phrases.items():
+        if found := re.search(rf"\b(?:{phrase})\b", text, re.I):
+            wrong.append(f"{name}:{number}: \"{found[0]}\": {instead}")
 
 
 def anchor_of(heading):
@@ -83,12 +100,21 @@ def check(file):
     for number, line in enumerate(lines, 1):
         if len(line) > WIDTH and not line.lstrip().startswith("|"):
             wrong.append(f"{name}:{number}: {len(line)} columns, {WIDTH} are the limit")
-        for phrase, instead in PHRASES.items():
-            if re.search(rf"\b(?:{phrase})\b", line, re.I):
-                wrong.append(f"{name}:{number}: \"{re.search(phrase, line, re.I)[0]}\": {instead}")
+        check_phrases(name, number, line, PHRASES)
+
+
+def check_messages(file):
+    """String literals of more than one word."""
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        if line.lstrip().startswith(("//", "#include")):
+            continue
+        for literal in LITERAL.findall(line.split(" // ")[0]):
+            if " " in literal.strip():
+                check_phrases(str(file.relative_to(TOP)), number, literal, PHRASES | PHRASES_OF_MESSAGES)
 
 
 for argument in sys.argv[1:]:
-    check((TOP / argument).resolve())
+    path = (TOP / argument).resolve()
+    (check if path.suffix == ".md" else check_messages)(path)
 print("\n".join(wrong), end="\n" if wrong else "")
 sys.exit(bool(wrong))

@@ -46,7 +46,7 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   if (before == now && !unread_) return std::nullopt;
   if (now != watch::Stamp{}) return read();
   unread_ = false;
-  handlers_.status(false, "there is no " + file_.native());
+  handlers_.status(false, file_.native() + " does not exist");
   return before ? std::optional(KubeletSeen{}) : std::nullopt;
 }
 

@@ -106,9 +106,10 @@ void NriSource::answered(std::string_view method, std::chrono::nanoseconds took)
   with_.node.count_answer(took);
   if (took <= kBudget) return;
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
-  with_.log.warning(
-      "NRI response exceeded its 50 ms budget",
-      {{"call", std::string(method)}, {"milliseconds", std::to_string(milliseconds)}});
+  with_.log.warning("NRI response exceeded its budget",
+                    {{"call", std::string(method)},
+                     {"milliseconds", std::to_string(milliseconds)},
+                     {"budget", std::to_string(kBudget.count())}});
 }
 
 void NriSource::connected(const std::string& runtime) {

@@ -180,7 +180,7 @@ base::Result<boost::json::object> allocation(const AllocateOptions& options,
   const auto request = read_request(options, machine);
   if (!request) return unexpected(request.error());
   if (policy::allocate::find_policy(options.strategy) == nullptr) {
-    return base::fail(ErrorCode::kInvalid, "strategy: there is no \"" + options.strategy + '"');
+    return base::fail(ErrorCode::kInvalid, "strategy: unknown \"" + options.strategy + '"');
   }
   const auto answer =
       policy::allocate::allocate(machine, *request, policy_of(options, request->options));

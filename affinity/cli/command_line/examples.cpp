@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cli/command_line/examples.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace ka::cli {
@@ -12,7 +13,8 @@ struct Example {
   std::string_view effect;
 };
 
-constexpr std::size_t kWidth = 30;
+constexpr std::size_t kWidth = 80;
+constexpr std::string_view kProgram = "\n  kata-affinityctl ";
 
 constexpr auto kExamples = std::to_array<Example>({
     {"", "doctor", "check this node's configuration"},
@@ -20,8 +22,7 @@ constexpr auto kExamples = std::to_array<Example>({
     {"", "explain shop/cart", "why its threads run where they do"},
     {"", "verify", "exit status 1 when violated or unknown"},
     {"topology", "topology", "this machine"},
-    {"topology", "topology --topology 'synthetic:pack:2 core:8 pu:2'",
-     "a machine that is not there"},
+    {"topology", "topology --topology 'synthetic:pack:2 core:8 pu:2'", "a synthetic machine"},
     {"plan", "plan --scenario s.json", "the placement on this machine"},
     {"plan", "plan --scenario new.json --previous p.json", "after a change; p.json: plan --json"},
     {"allocate", "allocate --cpus 4", "on this machine, as kubelet does"},
@@ -77,19 +78,25 @@ constexpr auto kExamples = std::to_array<Example>({
     {"guest-image extension", "guest-image extension -o ext.img", "for Kata 4"},
 });
 
+/// The effect follows in a column, or on the next line where it does not fit.
+std::string line_of(const Example& example, std::size_t widest) {
+  const std::size_t column = kProgram.size() - 1 + widest + 2;
+  const bool fits = column + example.effect.size() <= kWidth;
+  const std::string gap =
+      fits ? std::string(widest + 2 - example.arguments.size(), ' ') : "\n      ";
+  return std::string(kProgram) + std::string(example.arguments) + gap + std::string(example.effect);
+}
+
 }  // namespace
 
 std::string examples_of(std::string_view path) {
+  std::size_t widest = 0;
+  for (const Example& example : kExamples) {
+    if (example.path == path) widest = std::max(widest, example.arguments.size());
+  }
   std::string text;
   for (const Example& example : kExamples) {
-    if (example.path != path) continue;
-    const std::size_t pad =
-        example.arguments.size() < kWidth ? kWidth - example.arguments.size() : 0;
-    text += text.empty() ? "Examples:" : "";
-    text += "\n  kata-affinityctl ";
-    text += example.arguments;
-    text += std::string(pad + 2, ' ');
-    text += example.effect;
+    if (example.path == path) text += (text.empty() ? "Examples:" : "") + line_of(example, widest);
   }
   return text;
 }

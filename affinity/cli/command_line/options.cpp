@@ -17,8 +17,10 @@
 namespace ka::cli {
 namespace {
 
+/// Where descriptions begin: options and commands fit before it, lines into 80 columns.
+constexpr std::size_t kColumn = 26;
 constexpr const char* kSandboxHelp = "id, pod, namespace/pod, or a unique prefix of one";
-constexpr const char* kTopologyHelp = "host, synthetic:DESCRIPTION, or a file of hwloc XML or JSON";
+constexpr const char* kTopologyHelp = "host, synthetic:DESCRIPTION, or a file (hwloc XML, JSON)";
 
 /// A subcommand that fills its options, and says so in `chosen` when it was called.
 template <typename Options>
@@ -52,7 +54,7 @@ void declare_wishes(CLI::App& command, AllocateOptions& options) {
   command.add_flag("--prefer-isolated", options.prefer_isolated,
                    "CPUs under isolcpus and nohz_full first");
   command.add_option("--annotation", options.annotations,
-                     "KEY=VALUE of the pod: kata-affinity.io/cpu-class or /prefer-isolated");
+                     "KEY=VALUE: kata-affinity.io/cpu-class, /prefer-isolated");
   command.add_option("--container", options.container, "container name, for KEY.NAME annotations");
   command.add_option("--numa-affinity", options.numa_affinity, "nodes whose CPUs come first");
   command.add_option("--held", options.held, "resize: the CPUs that the container has");
@@ -93,8 +95,8 @@ void declare_allocate(CLI::App& app, Command& chosen) {
       add_command(app, chosen, options, "allocate", "show which CPUs a container would get");
   CLI::Option& cpus = declare_request(command, *options);
   command.add_flag("--explain", options->explain, "also show steps and scores");
-  const CLI::Option* batch = command.add_option(
-      "--batch", options->batch, "a file of JSON lines, one request each (- for stdin)");
+  const CLI::Option* batch =
+      command.add_option("--batch", options->batch, "JSON lines, one request each (- for stdin)");
   command.callback([options, &cpus, batch, &chosen] {
     if (cpus.empty() && batch->empty()) throw CLI::RequiredError("--cpus or --batch");
     chosen = *options;
@@ -148,9 +150,8 @@ void declare_simulate(CLI::App& app, Command& chosen) {
 
 void declare_doctor(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<DoctorOptions>();
-  CLI::App& command =
-      add_command(app, chosen, options, "doctor",
-                  "check this node's configuration for anything that defeats isolation");
+  CLI::App& command = add_command(app, chosen, options, "doctor",
+                                  "check this node for anything that defeats isolation");
   command.add_option("--root", options->root, "root of the node's file system")
       ->capture_default_str();
 }
@@ -158,11 +159,10 @@ void declare_doctor(CLI::App& app, Command& chosen) {
 void declare_setup(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<SetupOptions>();
   CLI::App& command = add_command(app, chosen, options, "setup",
-                                  "write a drop-in beside Kata's configuration; shows it first");
+                                  "show, or write, a drop-in beside Kata's configuration");
   command.add_flag("--yes", options->yes, "write the files");
   command.add_flag("--undo", options->undo, "remove what setup wrote");
-  command.add_flag("--proxy", options->proxy,
-                   "also create a containerd runtime for the shim proxy");
+  command.add_flag("--proxy", options->proxy, "also create a containerd runtime for the proxy");
   command.add_option("--mode", options->mode, "observe: plan only; follow: place threads")
       ->check(CLI::IsMember({"observe", "follow"}))
       ->capture_default_str();
@@ -175,7 +175,7 @@ void declare_making(CLI::App& command, GuestImageMaking& options) {
   command.add_option("-o,--output", options.made, "the new image")->required();
   command.add_option("--agent", options.agent, "the agent program (default: the installed one)");
   command.add_option("--kata-config", options.kata_config,
-                     "write a drop-in that uses it beside this configuration.toml");
+                     "write the drop-in beside this configuration.toml");
 }
 
 void declare_guest_image(CLI::App& app, Command& chosen) {
@@ -206,6 +206,15 @@ CLI::App& add_about_sandbox(CLI::App& app, Command& chosen, const std::shared_pt
   return command;
 }
 
+/// The help of `allocate` lists these options.
+void hide_request(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (name != "SANDBOX" && name != "--cpus" && option != command.get_help_ptr())
+      option->group("");
+  }
+}
+
 /// Of a sandbox, or, with a number of CPUs, of what `allocate` would choose.
 void declare_explain(CLI::App& app, Command& chosen) {
   const auto sandbox = std::make_shared<ExplainOptions>();
@@ -214,6 +223,8 @@ void declare_explain(CLI::App& app, Command& chosen) {
   CLI::App& command = add_about_sandbox(app, chosen, sandbox, "explain",
                                         "show why threads or CPUs are placed as they are", false);
   CLI::Option& cpus = declare_request(command, *request);
+  hide_request(command);
+  cpus.description("explain a choice of CPUs; takes the options of allocate");
   cpus.excludes(command.get_option("SANDBOX"));
   command.get_option("SANDBOX")->option_text("TEXT");
   command.callback([sandbox, request, &cpus, &chosen] {
@@ -282,10 +293,10 @@ void declare_container(CLI::App& app, Command& chosen) {
   update.add_option("--period", options->period, "CFS period, in microseconds");
   CLI::Option* exclusive = update.add_flag_callback(
       "--exclusive", [options] { options->exclusive = true; },
-      "it owns its CPUs (default: if its quota equals them)");
+      "owns its CPUs (default: if its quota equals them)");
   update
       .add_flag_callback(
-          "--shared", [options] { options->exclusive = false; }, "it shares its CPUs")
+          "--shared", [options] { options->exclusive = false; }, "shares its CPUs")
       ->excludes(exclusive);
   const auto gone = std::make_shared<ContainerRemoveOptions>();
   CLI::App& remove = add_command(group, chosen, gone, "rm", "forget a container");
@@ -299,8 +310,7 @@ void declare_pin(CLI::App& app, Command& chosen, const char* name, const char* r
                  const char* one) {
   const auto options = std::make_shared<PinOptions>();
   options->role = role;
-  const std::string summary =
-      std::string("show where ") + role + " threads run, or pin them by hand";
+  const std::string summary = std::string("show where ") + role + " threads run, or pin them";
   CLI::App& command = add_command(app, chosen, options, name, summary.c_str());
   command.add_option("SANDBOX", options->sandbox, kSandboxHelp)->required();
   CLI::Option* thread = nullptr;
@@ -326,20 +336,20 @@ void declare_pins(CLI::App& app, Command& chosen) {
 }
 
 void declare_commands(CLI::App& app, Command& chosen) {
+  declare_views(app, chosen);
+  declare_actions(app, chosen);
+  declare_pins(app, chosen);
+  declare_sandbox(app, chosen);
+  declare_container(app, chosen);
+  declare_doctor(app, chosen);
+  declare_setup(app, chosen);
+  declare_guest_image(app, chosen);
   declare_topology(app, chosen);
   declare_plan(app, chosen);
   declare_allocate(app, chosen);
   declare_hints(app, chosen);
   declare_merge_hints(app, chosen);
   declare_simulate(app, chosen);
-  declare_views(app, chosen);
-  declare_actions(app, chosen);
-  declare_sandbox(app, chosen);
-  declare_container(app, chosen);
-  declare_pins(app, chosen);
-  declare_doctor(app, chosen);
-  declare_setup(app, chosen);
-  declare_guest_image(app, chosen);
 }
 
 /// Each command's own examples at the end of its help.
@@ -376,6 +386,7 @@ Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream
                "kata-affinityctl");
   app.set_version_flag("--version", std::string("kata-affinityctl ") + version::text());
   app.require_subcommand(1);
+  app.get_formatter()->column_width(kColumn);
   app.failure_message(complaint);
   Invocation invocation;
   app.add_flag("--json", invocation.json, "print one JSON document");

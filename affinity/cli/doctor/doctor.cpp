@@ -30,7 +30,7 @@ std::vector<Symptom> examine_all(const DoctorOptions& options) {
   } else {
     symptoms.push_back({"daemon", Symptom::Level::kNote,
                         "no sandbox was checked: " + sandboxes.error().message,
-                        "run doctor again when the daemon answers",
+                        "run doctor again when the daemon is up",
                         ::geteuid() == 0 ? "systemctl start kata-affinityd" : ""});
   }
   return symptoms;

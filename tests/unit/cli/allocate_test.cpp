@@ -182,8 +182,8 @@ TEST_CASE("merge-hints names what is wrong with its input") {
                             "options":["max-allowable-numa-nodes=7"]})"))
             .find("should not be less than 8") != std::string::npos);
   CHECK(merge(with_option + R"(["max-allowable-numa-nodes=7"]})").exit == Exit::kDone);
-  CHECK(complaint(merge(with_option + R"(["max-allowable-numa-nodes=x"]})")).find("is no number") !=
-        std::string::npos);
+  CHECK(complaint(merge(with_option + R"(["max-allowable-numa-nodes=x"]})"))
+            .find("is not a number") != std::string::npos);
   CHECK(complaint(merge(R"({"policy":"best-effort","numaNodes":[0,1,2,3,4,5,6,7,8],
                             "options":["max-allowable-numa-nodes=8"],"providers":[]})"))
             .find("unsupported on machines with more than 8 NUMA Nodes") != std::string::npos);
