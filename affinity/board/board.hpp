@@ -50,7 +50,7 @@ class Board {
   /// Records how the guest of a sandbox stands, and notifies: when this returns, what the
   /// guest was told is in the state file. Does nothing for a sandbox that is not known.
   void set_guest(const std::string& sandbox, GuestView view);
-  /// Records a guest as it was known before a restart; notifies nobody.
+  /// Records a guest as it was known before a restart; without a notification.
   void restore_guest(const std::string& sandbox, GuestView view);
   /// No agent is spoken to any more, and nothing of ours is left in the guest.
   void clear_guest(const std::string& sandbox);

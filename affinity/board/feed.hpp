@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The feed of notifications: whoever has something to say publishes, any number listen.
+// The feed of notifications: any part publishes, any number of subscribers listen.
 #pragma once
 
 #include <functional>

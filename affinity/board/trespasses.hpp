@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sandboxes that may run on CPUs that belong to other pods: how many CPUs, for how long, and who
-// told us of it. Nothing that we write causes it (I2); it is what was there before we knew.
+// Sandboxes that may run on CPUs that belong to other pods: how many CPUs, for how long, and
+// which source reported it. Nothing that we write causes it (I2); it is what was there before we
+// knew.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@ namespace ka::board {
 
 /// On whose word the line runs, and since when that was known.
 struct Cause {
-  std::string source;  ///< "nri", "kubelet", ...; "drift": nobody told, it was found
+  std::string source;  ///< "nri", "kubelet", ...; "drift": no source reported it, it was found
   std::chrono::steady_clock::time_point since;
 };
 

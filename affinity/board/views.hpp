@@ -23,13 +23,13 @@ struct SourceView {
   bool operator==(const SourceView&) const = default;
 };
 
-/// How a sandbox's guest stands: what was asked of its agent, and what that told last.
+/// How a sandbox's guest stands: what was asked of its agent, and what that reported last.
 struct GuestView {
   std::string address;
   bool connected = false;
-  std::string text;  ///< who answers there, or why nobody does
+  std::string text;  ///< which program answers there, or why none does
   policy::GuestWishes wishes;
-  /// Absent until it told something. It may be older than the wishes.
+  /// Absent until it reported something. It may be older than the wishes.
   std::optional<policy::GuestReport> report;
   bool current = false;  ///< the report is what came of the wishes
   policy::GuestTold told;
@@ -43,7 +43,7 @@ struct GuestView {
   bool operator==(const GuestView&) const = default;
 };
 
-/// Where a VM's memory lay when it was last looked at.
+/// Where a VM's memory lay when it was last read.
 struct MemoryView {
   policy::MemoryFacts facts;
   policy::plan::MemoryPlan plan;

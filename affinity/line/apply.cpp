@@ -60,9 +60,9 @@ WriteResult failed(const policy::plan::Write& write, const base::Error& error,
   return {write.key, Status::kRetry, {}, {ErrorCode::kTransient, error.message, error.number}};
 }
 
-/// The number was somebody else's when it was written to. What that one had before is not known;
-/// all-ones is what the kernel gives a thread that nobody has placed. Where it is seen to be
-/// another thread of the same process it is the sandbox's own, which the next look places. Whether
+/// The number was another thread's when it was written to. What that one had before is not known;
+/// all-ones is what the kernel gives a thread that no program has placed. Where it is seen to be
+/// another thread of the same process it is the sandbox's own, which the next pass places. Whether
 /// there is a process of that number now says nothing: it may have been given away as a whole.
 WriteResult take_back(const policy::plan::Write& write, Holder holder, AffinityCalls& calls) {
   const auto& [pid, tid, start_time] = write.key;

@@ -84,7 +84,7 @@ bool InterruptKeeper::must_leave(const CpuSet& cpus) const {
   });
 }
 
-/// We sent it where it is to go, and somebody else sent it away.
+/// We sent it where it is to go, and another program sent it away.
 bool InterruptKeeper::is_contested(const InterruptView& view) const {
   const auto record = records_.find(view.facts.number);
   return record != records_.end() && record->second.ours == view.wanted && view.drifted();

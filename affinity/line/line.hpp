@@ -53,9 +53,9 @@ class Line {
   /// was last observed, takes something away.
   Outcome narrow(const std::vector<policy::ledger::Event>& events, std::chrono::nanoseconds budget);
 
-  /// The second half: runs for what narrow() left, and for `sandbox` (may be empty), since what it
-  /// was told of has been done by now (Kata plugs vCPUs and writes cgroups meanwhile). The drift
-  /// check does it too, for events that are never finished.
+  /// The second half: runs for what narrow() left, and for `sandbox` (may be empty), since what
+  /// was reported of it has been done by now (Kata plugs vCPUs and writes cgroups meanwhile). The
+  /// drift check does it too, for events that are never finished.
   Outcome finish(std::string_view sandbox);
 
   /// What a monitor (QMP) reported of a sandbox's vCPUs and iothreads; runs for it.

@@ -14,7 +14,7 @@ using policy::ledger::PodRecord;
 
 constexpr std::string_view kInvariant = "others";
 
-/// Pods by their uid, and those of which no source told it.
+/// Pods by their uid, and those of which no source reported it.
 class Pods {
  public:
   explicit Pods(const policy::ledger::Ledger& ledger) {
@@ -27,7 +27,7 @@ class Pods {
     }
   }
 
-  /// The pod of a cgroup, told by the uid in its name, else by an id of the pod's. May be null.
+  /// The pod of a cgroup, found by the uid in its name, else by an id of the pod's. May be null.
   const PodRecord* find(const std::string& uid, const std::filesystem::path& directory) const {
     if (const auto found = by_uid_.find(uid); found != by_uid_.end()) return found->second;
     const auto named = std::ranges::find_if(

@@ -128,7 +128,8 @@ Result<void> check_vmm(const policy::ledger::PodRecord& pod, const fs::path& mou
                                        stranger->cgroup.string() + " does not belong to its VM");
 }
 
-/// A sandbox's helpers are whoever is in its cgroup: another sandbox's vCPUs would be among them.
+/// A sandbox's helpers are the processes in its cgroup: another sandbox's vCPUs would be among
+/// them.
 Result<void> check_others(const policy::ledger::PodRecord& pod, const fs::path& cgroup,
                           const policy::ledger::Ledger& ledger, const vmm::Roots& roots) {
   for (const auto& [id, other] : ledger.pods()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often somebody else's writes are answered: at once, until they come again and again; then
-// after a wait that doubles each time, so that two who want different things do not keep a sandbox
-// from its work.
+// How often writes of other programs are answered: at once, until they come again and again; then
+// after a wait that doubles each time, so that two programs that want different things do not keep
+// a sandbox from its work.
 #pragma once
 
 #include <algorithm>

@@ -99,7 +99,7 @@ base::Result<void> Sandbox::discover(const ProbeContext& context, const vmm::Tar
 }
 
 /// Drops what the monitor reported of threads that have ended since: it reported an unplugged vCPU
-/// before it was unplugged, which contradicts nobody. True when there was any.
+/// before it was unplugged, which is no contradiction. True when there was any.
 bool Sandbox::forget_ended(const vmm::VmmThreads& now) {
   if (!monitor_) return false;
   const auto ended = [&](const auto& reported) {

@@ -64,7 +64,7 @@ struct SandboxView {
   bool released = false;       ///< given back (`release`, `enable = false`): watched, not placed
   bool observed = false;       ///< mode = "observe": planned, nothing is written
   const board::GuestView* guest = nullptr;          ///< null: no agent is known
-  const board::MemoryView* memory = nullptr;        ///< null until it was looked at
+  const board::MemoryView* memory = nullptr;        ///< null until it was read
   const std::vector<policy::DeviceFacts>& devices;  ///< passed through
   const std::vector<InterruptView>& interrupts;     ///< of these
   /// Of each exclusive container that has not exited, by id.

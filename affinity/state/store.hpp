@@ -23,7 +23,7 @@
 
 namespace ka::state {
 
-/// The largest state file. What sources may tell of one sandbox (docs/understand/limits.md) stays
+/// The largest state file. What sources may report of one sandbox (docs/understand/limits.md) stays
 /// below it, and what is above it is not written, since it could not be read.
 inline constexpr std::size_t kMaxFile = std::size_t{64} << 20;
 

@@ -86,7 +86,7 @@ TEST_CASE("what a guest was told is notified of before that the guest changed") 
   scene.board.clear_guest("s1");
   CHECK(order == "ctctc");
   CHECK(scene.board.guest("s1") == nullptr);
-  CHECK(scene.kinds == std::vector<std::string>{"guest-down", "guest-up"});
+  CHECK(scene.kinds == std::vector<std::string>{"guest-up"});
 }
 
 TEST_CASE("nothing is recorded of a sandbox that is not there") {
