@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "affinity/board/board.hpp"
@@ -188,44 +189,28 @@ class Page {
   std::vector<MetricFamily> families_;
 };
 
+/// How each kind of counter is shown.
+struct ShowCounter {
+  Page& page;
+  const board::Counters& counters;
+  const board::CounterInfo& info;
+
+  void operator()(std::uint64_t board::Counters::* member) const {
+    page.counter(info.name, info.help, counters.*member);
+  }
+  void operator()(board::CountsByLabel board::Counters::* member) const {
+    page.labelled(MetricType::Counter, info.name, info.help, info.label, counters.*member);
+  }
+  template <std::size_t kSize>
+  void operator()(board::Histogram<kSize> board::Counters::* member) const {
+    page.histogram(info.name, info.help, counters.*member);
+  }
+};
+
 void add_counters(Page& page, const board::Counters& counters) {
-  page.labelled(MetricType::Counter, "kata_affinity_events_total", "Events received, by source.",
-                "source", counters.events);
-  page.counter("kata_affinity_runs_total", "Planning runs over one or more sandboxes.",
-               counters.runs);
-  page.counter("kata_affinity_writes_total", "sched_setaffinity calls made.", counters.writes);
-  page.counter("kata_affinity_cgroup_writes_total", "Writes to cgroup cpusets.",
-               counters.cgroup_writes);
-  page.counter("kata_affinity_drift_found_total", "Threads that another program had moved.",
-               counters.drift_found);
-  page.counter("kata_affinity_drift_repaired_total",
-               "Threads moved back after another program had moved them.", counters.drift_repaired);
-  page.counter("kata_affinity_interrupt_writes_total",
-               "Affinity changes of passed-through device interrupts.", counters.interrupt_writes);
-  page.counter("kata_affinity_interrupt_drift_found_total",
-               "Interrupts that another program had moved.", counters.interrupt_drift_found);
-  page.counter("kata_affinity_threads_gone_total", "Threads that exited before they were placed.",
-               counters.threads_gone);
-  page.labelled(MetricType::Counter, "kata_affinity_errors_total", "Errors, by kind.", "kind",
-                counters.errors);
-  page.counter("kata_affinity_memory_moved_bytes_total",
-               "Memory migrated to the NUMA nodes of its CPUs.", counters.memory_moved);
-  page.counter("kata_affinity_memory_failed_bytes_total",
-               "Memory that the kernel could not migrate.", counters.memory_failed);
-  page.histogram("kata_affinity_reaction_seconds",
-                 "Time from an event until the last thread was placed and read back.",
-                 counters.reactions);
-  page.histogram("kata_affinity_answer_seconds", "Response time to the container runtime.",
-                 counters.answers);
-  page.histogram("kata_affinity_guest_reaction_seconds",
-                 "Time from a changed plan until the guest confirmed it.",
-                 counters.guest_reactions);
-  page.histogram("kata_affinity_shim_narrowed_seconds",
-                 "Age of a shim when it was narrowed, before its VMM started.",
-                 counters.narrowed_shims);
-  page.counter("kata_affinity_late_total",
-               "Sandboxes narrowed only after the response to the container runtime.",
-               counters.late);
+  for (const board::CounterInfo& info : board::kCounters) {
+    std::visit(ShowCounter{page, counters, info}, info.member);
+  }
 }
 
 void add_build(Page& page) {

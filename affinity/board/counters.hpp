@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters since the start of the daemon; the API turns them into metrics.
+// Counters since the start of the daemon, and in one table how the metrics page shows them: a new
+// one is a member, its row, and the place that counts it (docs/develop/extending.md, "A metric").
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <variant>
 
 #include "affinity/board/outcome.hpp"
 
@@ -28,8 +30,10 @@ struct Histogram {
   }
 };
 
+using CountsByLabel = std::map<std::string, std::uint64_t>;
+
 struct Counters {
-  std::map<std::string, std::uint64_t> events;  ///< by source
+  CountsByLabel events;  ///< by source
   std::uint64_t runs = 0;
   std::uint64_t writes = 0;
   std::uint64_t cgroup_writes = 0;
@@ -41,7 +45,7 @@ struct Counters {
   std::uint64_t memory_moved = 0;   ///< bytes
   std::uint64_t memory_failed = 0;  ///< bytes that were to move and did not
   /// By kind: those of Outcome::Errors, and state files that cannot be written.
-  std::map<std::string, std::uint64_t> errors{
+  CountsByLabel errors{
       {"permission", 0}, {"transient", 0}, {"other", 0}, {"unreadable", 0}, {"state", 0}};
   std::uint64_t late = 0;  ///< sandboxes that were narrowed only after the answer
   /// Runs that wrote something, by time from event to last thread read again.
@@ -58,6 +62,48 @@ struct Counters {
   void record(const Outcome& outcome);
   /// Threads that another program had moved, and how many of them could not be moved back.
   void record_drift(int found, int failed);
+};
+
+/// How the metrics page shows a counter. Names and units follow Prometheus's conventions.
+struct CounterInfo {
+  const char* name;
+  const char* help;
+  std::variant<std::uint64_t Counters::*, CountsByLabel Counters::*, Histogram<8> Counters::*,
+               Histogram<12> Counters::*>
+      member;
+  const char* label = nullptr;  ///< of counts by label: what they are counted by
+};
+
+/// In the order of the page.
+inline constexpr CounterInfo kCounters[] = {
+    {"kata_affinity_events_total", "Events received, by source.", &Counters::events, "source"},
+    {"kata_affinity_runs_total", "Planning runs over one or more sandboxes.", &Counters::runs},
+    {"kata_affinity_writes_total", "sched_setaffinity calls made.", &Counters::writes},
+    {"kata_affinity_cgroup_writes_total", "Writes to cgroup cpusets.", &Counters::cgroup_writes},
+    {"kata_affinity_drift_found_total", "Threads that another program had moved.",
+     &Counters::drift_found},
+    {"kata_affinity_drift_repaired_total",
+     "Threads moved back after another program had moved them.", &Counters::drift_repaired},
+    {"kata_affinity_interrupt_writes_total",
+     "Affinity changes of passed-through device interrupts.", &Counters::interrupt_writes},
+    {"kata_affinity_interrupt_drift_found_total", "Interrupts that another program had moved.",
+     &Counters::interrupt_drift_found},
+    {"kata_affinity_threads_gone_total", "Threads that exited before they were placed.",
+     &Counters::threads_gone},
+    {"kata_affinity_errors_total", "Errors, by kind.", &Counters::errors, "kind"},
+    {"kata_affinity_memory_moved_bytes_total", "Memory migrated to the NUMA nodes of its CPUs.",
+     &Counters::memory_moved},
+    {"kata_affinity_memory_failed_bytes_total", "Memory that the kernel could not migrate.",
+     &Counters::memory_failed},
+    {"kata_affinity_reaction_seconds",
+     "Time from an event until the last thread was placed and read back.", &Counters::reactions},
+    {"kata_affinity_answer_seconds", "Response time to the container runtime.", &Counters::answers},
+    {"kata_affinity_guest_reaction_seconds",
+     "Time from a changed plan until the guest confirmed it.", &Counters::guest_reactions},
+    {"kata_affinity_shim_narrowed_seconds",
+     "Age of a shim when it was narrowed, before its VMM started.", &Counters::narrowed_shims},
+    {"kata_affinity_late_total",
+     "Sandboxes narrowed only after the response to the container runtime.", &Counters::late},
 };
 
 }  // namespace ka::board

@@ -251,8 +251,9 @@ TEST_CASE("passed-through devices are shown with their interrupts, explained and
             "interrupt 46 (vfio-msix[1](0000:01:00.0)) is routed to CPU 0 instead of CPUs 4-5") !=
         std::string::npos);
   const std::string page = api.call("GET", "/metrics").body;
-  for (const char* line : {"kata_affinity_interrupts 2\n", "kata_affinity_drifted_interrupts 1\n",
-                           "kata_affinity_interrupt_writes_total 2\n"}) {
+  for (const char* line :
+       {"kata_affinity_interrupts 2\n", "kata_affinity_drifted_interrupts 1\n",
+        "kata_affinity_unmanaged_interrupts 0\n", "kata_affinity_interrupt_writes_total 2\n"}) {
     CAPTURE(page, line);
     CHECK(page.find(line) != std::string::npos);
   }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every metric by its name and value: tests/packaging/metric_values fails for one that no test
+// asserts.
+#include <chrono>
+
+#include "base/version/version.hpp"
+#include "tests/unit/api/scene.hpp"
+
+using namespace ka;
+using namespace std::chrono_literals;
+using tests::Api;
+
+namespace {
+
+std::string page_of(Api& api) { return '\n' + api.call("GET", "/metrics").body; }
+
+/// What of these lines the page does not have.
+std::string missing(const std::string& page, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) {
+    if (page.find('\n' + line + '\n') == std::string::npos) text += line + '\n';
+  }
+  return text;
+}
+
+policy::MemoryFacts memory_on(int node, std::uint64_t bytes) {
+  policy::MemoryFacts facts;
+  facts.parts = {{.page = 4096, .placed = {{node, bytes}}, .free = {}}};
+  return facts;
+}
+
+}  // namespace
+
+TEST_CASE("each counter is shown under its own name", "[api]") {
+  Api api;
+  board::Counters& counters = api.scene.board().counters();
+  counters.events["nri"] = 10;
+  counters.runs = 11;
+  counters.writes = 12;
+  counters.cgroup_writes = 13;
+  counters.drift_found = 14;
+  counters.drift_repaired = 15;
+  counters.interrupt_writes = 16;
+  counters.interrupt_drift_found = 17;
+  counters.threads_gone = 18;
+  counters.errors["state"] = 19;
+  counters.memory_moved = 20;
+  counters.memory_failed = 21;
+  counters.late = 22;
+  counters.reactions.add(1s);
+  counters.answers.add(2s);
+  counters.guest_reactions.add(3s);
+  counters.narrowed_shims.add(4s);
+  const std::string page = page_of(api);
+  CAPTURE(page);
+  CHECK(missing(page, {"kata_affinity_events_total{source=\"nri\"} 10",
+                       "kata_affinity_runs_total 11",
+                       "kata_affinity_writes_total 12",
+                       "kata_affinity_cgroup_writes_total 13",
+                       "kata_affinity_drift_found_total 14",
+                       "kata_affinity_drift_repaired_total 15",
+                       "kata_affinity_interrupt_writes_total 16",
+                       "kata_affinity_interrupt_drift_found_total 17",
+                       "kata_affinity_threads_gone_total 18",
+                       "kata_affinity_errors_total{kind=\"state\"} 19",
+                       "kata_affinity_memory_moved_bytes_total 20",
+                       "kata_affinity_memory_failed_bytes_total 21",
+                       "kata_affinity_late_total 22",
+                       "kata_affinity_reaction_seconds_sum 1",
+                       "kata_affinity_reaction_seconds_bucket{le=\"1\"} 1",
+                       "kata_affinity_answer_seconds_sum 2",
+                       "kata_affinity_guest_reaction_seconds_sum 3",
+                       "kata_affinity_shim_narrowed_seconds_sum 4",
+                       "kata_affinity_shim_narrowed_seconds_bucket{le=\"1\"} 0",
+                       "kata_affinity_shim_narrowed_seconds_count 1"}) == "");
+}
+
+TEST_CASE("gauges add up all pods and sandboxes", "[api]") {
+  Api api;
+  api.play_pod();
+  api.good("PUT", "/v1/sandboxes/s2", R"({"vmm_pid":200})");
+  api.good("PUT", "/v1/sandboxes/s2/containers/c", R"({"cpus":"6","exclusive":true})");
+  api.good("PUT", "/v1/sandboxes/runc", R"({"pod_name":"shop/db"})");
+  api.good("POST", "/v1/release?id=s2");
+  api.scene.node.schedstat(100, 111, 2'500'000'000);
+  board::MemoryView memory;
+  memory.facts = memory_on(1, 8192);
+  memory.plan.misplaced = 4096;
+  api.scene.board().set_memory("s1", memory);
+  const std::string page = page_of(api);
+  CAPTURE(page);
+  CHECK(missing(page,
+                {"kata_affinity_pods 3", "kata_affinity_sandboxes 2",
+                 "kata_affinity_released_sandboxes 1",
+                 "kata_affinity_vcpu_wait_seconds_total{pod=\"shop/cart\",container=\"app\"} 2.5",
+                 "kata_affinity_exclusive_cpus 3", "kata_affinity_shared_pool_cpus 5",
+                 "kata_affinity_memory_bytes{node=\"1\"} 8192",
+                 "kata_affinity_misplaced_memory_bytes 4096", "kata_affinity_sandboxes_unseen 0",
+                 "kata_affinity_state_lost 0"}) == "");
+  CHECK(missing(page, {std::string("kata_affinity_build_info{version=\"") + version::number() +
+                       "\",commit=\"" + version::commit() + "\"} 1"}) == "");
+}
+
+TEST_CASE("what cannot be placed, seen or read has a gauge", "[api]") {
+  Api api;
+  api.scene.calls.set_faults[112] = {EPERM, 1};
+  api.good("PUT", "/v1/sandboxes/s1", R"({"vmm_pid":100})");
+  api.good("PUT", "/v1/sandboxes/s1/containers/c", R"({"cpus":"2-5","exclusive":true})");
+  const auto tasks = api.scene.node.proc() / "100/task";
+  std::filesystem::rename(tasks, api.scene.node.proc() / "100/hidden");
+  api.scene.node.write("proc/100/task", "");  // ENOTDIR
+  api.scene.line().refresh("s1");
+  api.scene.line().check_drift();
+  const std::string page = page_of(api);
+  CAPTURE(page);
+  CHECK(missing(page, {"kata_affinity_unmanaged_threads 1", "kata_affinity_sandboxes_unseen 1",
+                       "kata_affinity_plan_warnings{code=\"too-few-vcpus\"} 1"}) == "");
+}
+
+TEST_CASE("time on CPUs of other pods is counted by the source that said so", "[api]") {
+  Api api;
+  const auto now = std::chrono::steady_clock::now();
+  const board::Cause cause{"kubelet", now};
+  api.scene.board().trespasses().record("s", {4, 5, 6}, cause, now);
+  CHECK(missing(page_of(api), {"kata_affinity_foreign_cpus 3"}) == "");
+  api.scene.board().trespasses().record("s", {}, cause, now + 2s);
+  const std::string page = page_of(api);
+  CAPTURE(page);
+  CHECK(missing(page, {"kata_affinity_foreign_cpus 0",
+                       "kata_affinity_foreign_cpus_touched_total{source=\"kubelet\"} 3",
+                       "kata_affinity_foreign_cpus_seconds_sum{source=\"kubelet\"} 2"}) == "");
+}
