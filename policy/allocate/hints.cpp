@@ -2,9 +2,9 @@
 #include "policy/allocate/hints.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
-#include <tuple>
+#include <array>
+#include <span>
+#include <utility>
 
 #include "policy/allocate/intersections.hpp"
 
@@ -15,89 +15,93 @@ Mask mask_of(const NodeSet& nodes) { return nodes.empty() ? 0 : nodes.words().fr
 
 NodeSet nodes_of(Mask mask) { return NodeSet::from_words({mask}); }
 
-/// A hint, its nodes as a mask.
-struct MaskHint {
-  Mask nodes = 0;
-  bool anywhere = false;  ///< it names no nodes
-  bool preferred = false;
-};
-
-/// What the hints of one resource come to.
-struct Choices {
-  std::vector<Mask> preferred;  ///< as given, each once, ascending
-  bool prefers_any = false;     ///< a preferred hint without affinity
-  std::vector<Mask> all;        ///< cut to the machine's nodes; without affinity: all of them
+/// What the preferred hints of one resource name.
+struct Preferred {
+  std::vector<Mask> masks;  ///< as given, ascending
+  bool any = false;         ///< one of them names no nodes
 };
 
 /// The order among merged hints, the best first.
-struct Order {
+class Order {
+ public:
   /// The width to come close to, from below if possible; absent: the narrower the better.
   std::optional<int> best_count;
-  const HintProblem* closest = nullptr;  ///< absent: distance does not count
 
-  using Key = std::tuple<int, std::int64_t, Mask>;
+  Order() = default;
+  /// Of equally wide sets, the one whose nodes are the closest together.
+  explicit Order(const HintProblem& closest) : closest_(&closest), ids_(closest.nodes.ids()) {}
 
-  Key key(Mask mask) const {
-    return {width_key(std::popcount(mask)), closest == nullptr ? 0 : spread(mask), mask};
-  }
+  std::optional<Mask> best_of(const std::vector<Mask>& masks) const;
+  bool before(Mask mask, Mask other) const;
 
  private:
-  int width_key(int count) const {
+  int width_key(Mask mask) const {
+    const int count = width(mask);
     if (!best_count) return count;
     return count <= *best_count ? *best_count - count : kMaxHintNodes + count;
   }
+  bool closer(Mask mask, Mask other) const;
+  std::int64_t spread(Mask mask) const;
 
-  /// The sum of all distances: of equally wide sets, the average compares as the sum does.
-  std::int64_t spread(Mask mask) const {
-    std::int64_t sum = 0;
-    const std::vector<int> ids = closest->nodes.ids();
-    for (std::size_t row = 0; row < ids.size(); ++row) {
-      for (std::size_t column = 0; column < ids.size(); ++column) {
-        const Mask pair = Mask{1} << ids[row] | Mask{1} << ids[column];
-        if ((mask & pair) == pair) sum += closest->distances[row][column];
-      }
-    }
-    return sum;
-  }
+  const HintProblem* closest_ = nullptr;
+  std::vector<int> ids_;
 };
 
-std::optional<Mask> best_of(const std::vector<Mask>& masks, const Order& order) {
+std::optional<Mask> Order::best_of(const std::vector<Mask>& masks) const {
   Mask best = 0;
-  Order::Key best_key{};
+  int best_key = 0;
   for (const Mask mask : masks) {
     if (mask == 0) continue;
-    const Order::Key key = order.key(mask);
-    if (best != 0 && key >= best_key) continue;
+    const int key = width_key(mask);
+    if (best != 0 && (key > best_key || (key == best_key && !closer(mask, best)))) continue;
     best = mask;
     best_key = key;
   }
   return best == 0 ? std::nullopt : std::optional(best);
 }
 
-MaskHint mask_hint(const Hint& hint) {
-  return {hint.affinity ? mask_of(*hint.affinity) : 0, !hint.affinity, hint.preferred};
+bool Order::before(Mask mask, Mask other) const {
+  const int key = width_key(mask), other_key = width_key(other);
+  return key != other_key ? key < other_key : closer(mask, other);
+}
+
+/// Of two equally wide sets.
+bool Order::closer(Mask mask, Mask other) const {
+  if (closest_ == nullptr) return mask < other;
+  return std::pair(spread(mask), mask) < std::pair(spread(other), other);
+}
+
+/// The sum of all distances: of equally wide sets, the average compares as the sum does.
+std::int64_t Order::spread(Mask mask) const {
+  std::int64_t sum = 0;
+  for (std::size_t row = 0; row < ids_.size(); ++row) {
+    if ((mask >> ids_[row] & 1) == 0) continue;
+    for (std::size_t column = 0; column < ids_.size(); ++column) {
+      if ((mask >> ids_[column] & 1) != 0) sum += closest_->distances[row][column];
+    }
+  }
+  return sum;
 }
 
 /// filterProvidersHints: a provider or resource without preference accepts anything, a resource
 /// that nothing suits accepts it unwillingly.
-std::vector<MaskHint> hints_of(const ResourceHints& resource) {
-  if (!resource.hints) return {{.anywhere = true, .preferred = true}};
-  if (resource.hints->empty()) return {{.anywhere = true, .preferred = false}};
-  std::vector<MaskHint> hints(resource.hints->size());
-  std::ranges::transform(*resource.hints, hints.begin(), mask_hint);
-  return hints;
+std::span<const Hint> hints_of(const ResourceHints& resource) {
+  static const std::array<Hint, 1> kAnywhere{{{std::nullopt, true}}};
+  static const std::array<Hint, 1> kNowhere{{{std::nullopt, false}}};
+  if (!resource.hints) return kAnywhere;
+  return resource.hints->empty() ? std::span<const Hint>(kNowhere) : *resource.hints;
 }
 
 struct NamedHints {
   std::string_view resource;
-  std::vector<MaskHint> hints;
+  std::span<const Hint> hints;
 };
 
 std::vector<NamedHints> flatten(const std::vector<ProviderHints>& providers) {
   std::vector<NamedHints> resources;
   resources.reserve(providers.size());
   for (const ProviderHints& provider : providers) {
-    if (provider.empty()) resources.push_back({"", {{.anywhere = true, .preferred = true}}});
+    if (provider.empty()) resources.push_back({"", hints_of({})});
     for (const ResourceHints& resource : provider) {
       resources.push_back({resource.resource, hints_of(resource)});
     }
@@ -105,115 +109,132 @@ std::vector<NamedHints> flatten(const std::vector<ProviderHints>& providers) {
   return resources;
 }
 
-/// filterSingleNumaHints.
-void keep_single_nodes(std::vector<MaskHint>& hints) {
-  std::erase_if(hints, [](const MaskHint& hint) {
-    return !hint.preferred || (!hint.anywhere && std::popcount(hint.nodes) != 1);
-  });
-}
-
-Choices choices_of(const std::vector<MaskHint>& hints, Mask nodes) {
-  Choices choices;
-  choices.all.reserve(hints.size());
-  for (const MaskHint& hint : hints) {
-    choices.all.push_back(hint.anywhere ? nodes : hint.nodes & nodes);
-    if (hint.preferred && !hint.anywhere) choices.preferred.push_back(hint.nodes);
-    if (hint.preferred && hint.anywhere) choices.prefers_any = true;
-  }
-  sort_unique(choices.preferred);
-  return choices;
-}
-
-/// The masks that can be preferred by all: a merged hint is preferred when every hint in it is and
-/// all that name nodes name the same.
-std::vector<Mask> preferred_by_all(const std::vector<Choices>& resources, Mask nodes) {
-  std::vector<Mask> common;
-  bool any = true;
-  for (const Choices& resource : resources) {
-    std::vector<Mask> next;
-    std::ranges::set_intersection(common, resource.preferred, std::back_inserter(next));
-    if (resource.prefers_any) next.insert(next.end(), common.begin(), common.end());
-    if (any) next.insert(next.end(), resource.preferred.begin(), resource.preferred.end());
-    any = any && resource.prefers_any;
-    sort_unique(next);
-    common = std::move(next);
-  }
-  for (Mask& mask : common) mask &= nodes;
-  if (any) common.push_back(nodes);
-  return common;
-}
-
-std::optional<int> count_of(const MaskHint& hint) {
-  return hint.anywhere ? std::nullopt : std::optional(std::popcount(hint.nodes));
-}
-
-std::optional<int> count_of(const Hint& hint) {
-  return hint.affinity ? std::optional(hint.affinity->size()) : std::nullopt;
-}
-
 /// 0 where no hint names nodes.
-template <typename AnyHint>
-int narrowest_count(const std::vector<AnyHint>& hints) {
+int narrowest_count(std::span<const Hint> hints) {
   int narrowest = 0;
-  for (const AnyHint& hint : hints) {
-    const std::optional<int> count = count_of(hint);
-    if (count) narrowest = narrowest == 0 ? *count : std::min(narrowest, *count);
+  for (const Hint& hint : hints) {
+    if (!hint.affinity) continue;
+    const int count = hint.affinity->size();
+    narrowest = narrowest == 0 ? count : std::min(narrowest, count);
   }
   return narrowest;
 }
 
-int best_count_of(const std::vector<NamedHints>& resources) {
+/// kubelet's HintMerger, under the policies that merge.
+class Merger {
+ public:
+  explicit Merger(const HintProblem& problem)
+      : problem_(problem),
+        nodes_(mask_of(problem.nodes)),
+        single_(problem.policy == HintPolicy::kSingleNumaNode),
+        resources_(flatten(problem.providers)) {}
+
+  Hint merged() const;
+
+ private:
+  bool counts(const Hint& hint) const;
+  Preferred preferred_of(const NamedHints& resource) const;
+  std::vector<Mask> preferred_by_all() const;
+  int best_count() const;
+  std::vector<Mask> choices_of(const NamedHints& resource, bool preferred) const;
+  std::optional<Mask> best_intersection(const Order& order) const;
+  std::optional<Mask> best_for_cpus(const Order& order) const;
+
+  const HintProblem& problem_;
+  Mask nodes_;
+  bool single_;
+  std::vector<NamedHints> resources_;
+};
+
+Hint Merger::merged() const {
+  Order order = problem_.prefer_closest && !single_ ? Order(problem_) : Order();
+  const auto preferred = order.best_of(preferred_by_all());
+  if (preferred) return {nodes_of(*preferred), true};
+  order.best_count = best_count();
+  std::optional<Mask> best;
+  if (problem_.prefer_cpu_alignment && problem_.policy == HintPolicy::kBestEffort) {
+    best = best_for_cpus(order);
+  }
+  if (!best) best = best_intersection(order);
+  return {nodes_of(best.value_or(nodes_)), false};
+}
+
+/// filterSingleNumaHints.
+bool Merger::counts(const Hint& hint) const {
+  if (!single_) return true;
+  return hint.preferred && (!hint.affinity || hint.affinity->size() == 1);
+}
+
+Preferred Merger::preferred_of(const NamedHints& resource) const {
+  Preferred preferred;
+  for (const Hint& hint : resource.hints) {
+    if (!hint.preferred || !counts(hint)) continue;
+    if (hint.affinity) preferred.masks.push_back(mask_of(*hint.affinity));
+    if (!hint.affinity) preferred.any = true;
+  }
+  std::ranges::sort(preferred.masks);
+  return preferred;
+}
+
+/// The masks that can be preferred by all: a merged hint is preferred when every hint in it is and
+/// all that name nodes name the same.
+std::vector<Mask> Merger::preferred_by_all() const {
+  std::vector<Mask> common;
+  bool any = true;
+  for (const NamedHints& resource : resources_) {
+    const Preferred preferred = preferred_of(resource);
+    const auto is_named = [&](Mask mask) {
+      return std::ranges::binary_search(preferred.masks, mask);
+    };
+    if (!preferred.any) std::erase_if(common, [&](Mask mask) { return !is_named(mask); });
+    if (any) common.insert(common.end(), preferred.masks.begin(), preferred.masks.end());
+    any = any && preferred.any;
+    if (!any && common.empty()) return common;
+  }
+  for (Mask& mask : common) mask &= nodes_;
+  if (any) common.push_back(nodes_);
+  return common;
+}
+
+int Merger::best_count() const {
+  if (single_) return 1;
   int most = 0;
-  for (const NamedHints& resource : resources) {
+  for (const NamedHints& resource : resources_) {
     most = std::max(most, narrowest_count(resource.hints));
   }
   return most;
 }
 
-std::vector<Choices> all_choices(const std::vector<NamedHints>& resources, Mask nodes) {
-  std::vector<Choices> choices;
-  choices.reserve(resources.size());
-  for (const NamedHints& resource : resources) choices.push_back(choices_of(resource.hints, nodes));
+/// The nodes that each hint leaves, or each preferred one.
+std::vector<Mask> Merger::choices_of(const NamedHints& resource, bool preferred) const {
+  std::vector<Mask> choices;
+  choices.reserve(resource.hints.size());
+  for (const Hint& hint : resource.hints) {
+    if (!counts(hint) || (preferred && !hint.preferred)) continue;
+    choices.push_back(hint.affinity ? mask_of(*hint.affinity) & nodes_ : nodes_);
+  }
   return choices;
 }
 
-std::vector<Mask> intersections_of(const std::vector<Choices>& resources, Mask nodes) {
-  std::vector<const std::vector<Mask>*> lists(resources.size());
-  std::ranges::transform(resources, lists.begin(),
-                         [](const Choices& choices) { return &choices.all; });
-  return intersections(lists, nodes);
+std::optional<Mask> Merger::best_intersection(const Order& order) const {
+  std::vector<std::vector<Mask>> choices;
+  choices.reserve(resources_.size());
+  for (const NamedHints& resource : resources_) choices.push_back(choices_of(resource, false));
+  return order.best_of(intersections(std::move(choices), nodes_));
 }
 
 /// The best that keeps CPUs where they are preferred: with the others as far as these go, else
 /// alone.
-std::optional<Mask> best_for_cpus(std::vector<NamedHints> resources, Mask nodes,
-                                  const Order& order) {
-  std::vector<NamedHints> cpus;
-  for (NamedHints& resource : resources) {
-    if (resource.resource != "cpu") continue;
-    std::erase_if(resource.hints, [](const MaskHint& hint) { return !hint.preferred; });
-    cpus.push_back(resource);
+std::optional<Mask> Merger::best_for_cpus(const Order& order) const {
+  std::vector<std::vector<Mask>> all, cpus;
+  for (const NamedHints& resource : resources_) {
+    const bool cpu = resource.resource == "cpu";
+    all.push_back(choices_of(resource, cpu));
+    if (cpu) cpus.push_back(all.back());
   }
   if (cpus.empty()) return std::nullopt;
-  const auto together = best_of(intersections_of(all_choices(resources, nodes), nodes), order);
-  if (together) return together;
-  return best_of(intersections_of(all_choices(cpus, nodes), nodes), order);
-}
-
-Hint merge(const HintProblem& problem, const std::vector<NamedHints>& resources) {
-  const Mask nodes = mask_of(problem.nodes);
-  const bool distances = problem.prefer_closest && problem.policy != HintPolicy::kSingleNumaNode;
-  Order order{.closest = distances ? &problem : nullptr};
-  const std::vector<Choices> choices = all_choices(resources, nodes);
-  const auto preferred = best_of(preferred_by_all(choices, nodes), order);
-  if (preferred) return {nodes_of(*preferred), true};
-  order.best_count = best_count_of(resources);
-  std::optional<Mask> best;
-  if (problem.prefer_cpu_alignment && problem.policy == HintPolicy::kBestEffort) {
-    best = best_for_cpus(resources, nodes, order);
-  }
-  if (!best) best = best_of(intersections_of(choices, nodes), order);
-  return {nodes_of(best.value_or(nodes)), false};
+  const auto together = order.best_of(intersections(std::move(all), nodes_));
+  return together ? together : order.best_of(intersections(std::move(cpus), nodes_));
 }
 
 /// Calls `visit` with the affinity of every hint that names nodes.
@@ -227,6 +248,14 @@ void each_affinity(Problem& problem, const Visit& visit) {
       }
     }
   }
+}
+
+/// Every node has a bit in a mask by its id.
+bool ids_fit(const HintProblem& problem) {
+  std::size_t words = problem.nodes.words().size();
+  each_affinity(problem,
+                [&words](const NodeSet& nodes) { words = std::max(words, nodes.words().size()); });
+  return words <= 1;
 }
 
 NodeSet named_nodes(const HintProblem& problem) {
@@ -249,7 +278,7 @@ NodeSet ids_at(const std::vector<int>& ids, const NodeSet& positions) {
   return nodes;
 }
 
-std::optional<std::string> check_nodes(const HintProblem& problem, const NodeSet& named) {
+std::optional<std::string> check_nodes(const HintProblem& problem) {
   if (problem.nodes.empty()) return "there are no NUMA nodes";
   const int nodes = problem.nodes.size();
   if (problem.max_nodes && *problem.max_nodes < kLeastMaxNodes) {
@@ -260,9 +289,7 @@ std::optional<std::string> check_nodes(const HintProblem& problem, const NodeSet
     return "unsupported on machines with more than " + std::to_string(*problem.max_nodes) +
            " NUMA Nodes";
   }
-  if (named.size() <= kMaxHintNodes) return std::nullopt;
-  return std::to_string(named.size()) + " NUMA nodes are more than " +
-         std::to_string(kMaxHintNodes);
+  return std::nullopt;
 }
 
 std::optional<std::string> check_distances(const HintProblem& problem) {
@@ -289,18 +316,14 @@ bool replaces(const Hint& candidate, const std::optional<Hint>& current, int bes
   if (candidate.preferred != current->preferred) return candidate.preferred;
   Order order;
   if (!candidate.preferred) order.best_count = best_count;
-  return order.key(mask) < order.key(mask_of(current->affinity.value_or(NodeSet{})));
+  return order.before(mask, mask_of(current->affinity.value_or(NodeSet{})));
 }
 
 namespace {
 
 MergedHint merge_checked(const HintProblem& problem) {
-  std::vector<NamedHints> resources = flatten(problem.providers);
+  Hint merged = Merger(problem).merged();
   const bool single = problem.policy == HintPolicy::kSingleNumaNode;
-  if (single) {
-    for (NamedHints& resource : resources) keep_single_nodes(resource.hints);
-  }
-  Hint merged = merge(problem, resources);
   if (single && merged.affinity == problem.nodes) merged.affinity.reset();
   const bool admit = problem.policy == HintPolicy::kBestEffort || merged.preferred;
   return {std::move(merged.affinity), merged.preferred, admit};
@@ -320,11 +343,15 @@ MergedHint merge_by_position(HintProblem problem, const std::vector<int>& ids) {
 
 Expected<MergedHint, std::string> merge_hints(const HintProblem& problem) {
   if (problem.policy == HintPolicy::kNone) return MergedHint{std::nullopt, false, true};
-  const NodeSet named = named_nodes(problem);
-  if (auto wrong = check_nodes(problem, named)) return unexpected(*std::move(wrong));
+  if (auto wrong = check_nodes(problem)) return unexpected(*std::move(wrong));
+  const bool fit = ids_fit(problem);
+  const std::vector<int> ids = fit ? std::vector<int>() : named_nodes(problem).ids();
+  if (ids.size() > kMaxHintNodes) {
+    return unexpected(std::to_string(ids.size()) + " NUMA nodes are more than " +
+                      std::to_string(kMaxHintNodes));
+  }
   if (auto wrong = check_distances(problem)) return unexpected(*std::move(wrong));
-  if (named.last() >= kMaxHintNodes) return merge_by_position(problem, named.ids());
-  return merge_checked(problem);
+  return fit ? merge_checked(problem) : merge_by_position(problem, ids);
 }
 
 }  // namespace ka::policy::allocate

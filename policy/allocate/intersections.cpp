@@ -12,7 +12,7 @@ namespace {
 /// over supersets.
 constexpr std::size_t kPairsPerSet = 8;
 
-using MaskList = const std::vector<Mask>*;
+using MaskLists = std::vector<std::vector<Mask>>;
 
 /// Sets of up to kExactHintNodes nodes as indices of a table: masks without gaps.
 class Dense {
@@ -112,28 +112,29 @@ Sets intersections_by_pairs(const Sets& ours, const Sets& theirs, std::size_t ta
 }
 
 /// All intersections of one mask of each list, pair by pair where the pairs are few.
-std::vector<Mask> all_intersections(const std::vector<MaskList>& lists, Mask nodes) {
+std::vector<Mask> all_intersections(MaskLists lists, Mask nodes) {
   const Dense dense(nodes);
   const std::size_t size = dense.table_size();
   Sets found{size - 1};
-  for (const MaskList& list : lists) {
-    Sets theirs = *list;
-    for (Mask& mask : theirs) mask = dense.index_of(mask);
-    const bool few = found.size() * theirs.size() <= kPairsPerSet * size;
-    found = few ? intersections_by_pairs(found, theirs, size)
-                : intersections_by_sums(found, theirs, size);
+  for (Sets& list : lists) {
+    for (Mask& mask : list) mask = dense.index_of(mask);
+    if (&list == &lists.front()) {
+      found = std::move(list);
+      continue;
+    }
+    const bool few = found.size() * list.size() <= kPairsPerSet * size;
+    found =
+        few ? intersections_by_pairs(found, list, size) : intersections_by_sums(found, list, size);
   }
   for (Mask& set : found) set = dense.mask_of(set);
   return found;
 }
 
-/// std::popcount calls a library where the processor need not have an instruction for it.
-int width(Mask mask) {
-  constexpr Mask kPairs = 0x5555555555555555, kFours = 0x3333333333333333,
-                 kEights = 0x0f0f0f0f0f0f0f0f, kBytes = 0x0101010101010101;
-  mask -= mask >> 1 & kPairs;
-  mask = (mask & kFours) + (mask >> 2 & kFours);
-  return static_cast<int>(((mask + (mask >> 4)) & kEights) * kBytes >> 56);
+/// Ascending, each once.
+void sort_unique(std::vector<Mask>& masks) {
+  std::ranges::sort(masks);
+  const auto repeated = std::ranges::unique(masks);
+  masks.erase(repeated.begin(), repeated.end());
 }
 
 /// The widest sets of all that are added: they can still become anything that lies in them.
@@ -173,13 +174,13 @@ class Widest {
   int least_width_ = 0;
 };
 
-std::vector<Mask> widest_intersections(std::vector<MaskList> lists, Mask nodes) {
-  std::ranges::stable_sort(lists, {}, [](MaskList list) { return list->size(); });
+std::vector<Mask> widest_intersections(MaskLists lists, Mask nodes) {
+  std::ranges::stable_sort(lists, {}, [](const std::vector<Mask>& list) { return list.size(); });
   std::vector<Mask> found{nodes};
-  for (const MaskList list : lists) {
+  for (const std::vector<Mask>& list : lists) {
     Widest next;
     for (const Mask mask : found) {
-      for (const Mask choice : *list) next.add(mask & choice);
+      for (const Mask choice : list) next.add(mask & choice);
     }
     found = next.masks();
   }
@@ -188,15 +189,9 @@ std::vector<Mask> widest_intersections(std::vector<MaskList> lists, Mask nodes) 
 
 }  // namespace
 
-void sort_unique(std::vector<Mask>& masks) {
-  std::ranges::sort(masks);
-  const auto repeated = std::ranges::unique(masks);
-  masks.erase(repeated.begin(), repeated.end());
-}
-
-std::vector<Mask> intersections(const std::vector<const std::vector<Mask>*>& lists, Mask nodes) {
-  return std::popcount(nodes) <= kExactHintNodes ? all_intersections(lists, nodes)
-                                                 : widest_intersections(lists, nodes);
+std::vector<Mask> intersections(std::vector<std::vector<Mask>> lists, Mask nodes) {
+  return std::popcount(nodes) <= kExactHintNodes ? all_intersections(std::move(lists), nodes)
+                                                 : widest_intersections(std::move(lists), nodes);
 }
 
 }  // namespace ka::policy::allocate

@@ -22,8 +22,6 @@ constexpr int kRepeats = 9;
 /// 1024 CPUs in 64 nodes have 8 times the nodes of 256 in 8; the rest is what other work on the
 /// machine makes of it.
 constexpr double kMostGrowth = 8 * 1.5;
-/// fitted compares all ways to divide a request: the square of four times the CPUs.
-constexpr double kMostGrowthOfFitted = 4 * 4 * 1.5;
 constexpr double kMostMergeMicroseconds = 10000;
 
 /// Keeps the answer from being left out.
@@ -70,9 +68,8 @@ Times measure(std::string_view size, const Kind& kind) {
 
 bool grows_linearly(const Kind& kind, const Times& small, const Times& large) {
   const double growth = large.median / small.median;
-  const double most = kind.name == "fitted" ? kMostGrowthOfFitted : kMostGrowth;
   fmt::print("| {} | growth | | {:.1f} | |\n", kind.name, growth);
-  return growth <= most;
+  return growth <= kMostGrowth;
 }
 
 int print_table() {
