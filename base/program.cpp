@@ -147,7 +147,7 @@ Result<Ended> run_program(const Command& command) {
   if (!whole) {
     return fail(ErrorCode::kInvalid, command.file.string() + " prints more than " +
                                          std::to_string(command.most_output) +
-                                         " bytes, and was ended");
+                                         " bytes and was terminated");
   }
   if (streams->errors) ended.errors = read_errors(streams->errors);
   return ended;

@@ -3,8 +3,8 @@
 # The daemon in a directory of its own, for the demo and the integration tests. $programs is where the programs are.
 
 # $1: a directory; then further lines of the [affinity] table. Starts the daemon, sets daemon_pid and api_socket, and
-# returns when it answers. It is told of nothing by the container runtime, the kubelet and the Kata runtimes of this
-# machine: what runs here otherwise is left alone.
+# returns when it answers. It does not follow the container runtime, the kubelet and the Kata runtimes of this
+# machine: what else runs here is left alone.
 daemon_start() {
   local dir=$1
   mkdir -p "$dir"
@@ -25,7 +25,7 @@ daemon_run() {
     kill -0 "$daemon_pid" 2>/dev/null || break
     sleep 0.1
   done
-  say "kata-affinityd does not answer (after $tries tries):" >&2
+  say "no response from kata-affinityd (after $tries tries):" >&2
   tail -n 20 "$1/log" >&2
   return 1
 }

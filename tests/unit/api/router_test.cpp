@@ -201,7 +201,7 @@ TEST_CASE("explain names facts with their sources, rules and results", "[api]") 
     CHECK(all.find(part) != std::string::npos);
   };
   has(facts, R"({"text":"VMM is process 100","source":"api"})");
-  has(facts, R"({"text":"it has vCPUs 0-2","source":"kvm-debugfs, index by thread-names"})");
+  has(facts, R"({"text":"VM has vCPUs 0-2","source":"kvm-debugfs, index by thread-names"})");
   has(facts, R"(container c1 (app) owns CPUs 4-5 exclusively, memory on node 0, CFS quota)");
   has(facts, R"(container c2 shares CPUs 0-1 with others)");
   has(facts, R"(the node's shared pool is CPUs 0-3,6-7)");
@@ -220,8 +220,8 @@ TEST_CASE("explain names facts with their sources, rules and results", "[api]") 
   for (const int tid : {100, 101, 110}) api.scene.calls.own[tid] = policy::CpuSet{7};
   api.good("POST", "/v1/verify");
   const std::string moved = text(api.good("GET", "/v1/explain/s1").at("results"));
-  has(moved, "vCPU 0 is to float on CPUs 0-1");
-  has(moved, "1 iothread thread is to use CPUs 0-1");
+  has(moved, "vCPU 0 should float on CPUs 0-1");
+  has(moved, "1 iothread thread should use CPUs 0-1");
 }
 
 TEST_CASE("passed-through devices are shown with their interrupts, explained and counted",
@@ -246,7 +246,7 @@ TEST_CASE("passed-through devices are shown with their interrupts, explained and
             .find("device 0000:01:00.0 of node 0 is passed through, with 2 "
                   "interrupts") != std::string::npos);
   const std::string results = text(why.at("results"));
-  CHECK(results.find("interrupts of 0000:01:00.0 are to go to CPUs 4-5") != std::string::npos);
+  CHECK(results.find("interrupts of 0000:01:00.0 are planned on CPUs 4-5") != std::string::npos);
   CHECK(results.find(
             "interrupt 46 (vfio-msix[1](0000:01:00.0)) is routed to CPU 0 instead of CPUs 4-5") !=
         std::string::npos);

@@ -74,7 +74,7 @@ TEST_CASE("one thread is placed by hand until that is taken back", "[api]") {
     const auto tid = thread.at("tid").as_int64();
     CHECK(thread.at("by_hand").as_bool() == (tid == 111 || tid == 100));
   }
-  CHECK(text(api.good("GET", "/v1/explain/s1").at("facts")).find("vcpu 1 is to be on CPUs 6-7") !=
+  CHECK(text(api.good("GET", "/v1/explain/s1").at("facts")).find("vcpu 1 is pinned to CPUs 6-7") !=
         std::string::npos);
   CHECK(has_reason(api.good("POST", "/v1/verify"), "pinned-by-hand"));
 

@@ -36,7 +36,7 @@ TEST_CASE("what a program prints is caught, up to a limit") {
 TEST_CASE("a program that prints without end is ended") {
   const auto ran = run_program({.file = "/bin/cat", .words = {"cat", "/dev/zero"}});
   REQUIRE_FALSE(ran);
-  CHECK(ran.error().message == "/bin/cat prints more than 1048576 bytes, and was ended");
+  CHECK(ran.error().message == "/bin/cat prints more than 1048576 bytes and was terminated");
 }
 
 TEST_CASE("input, environment, directory and standard error are as the command says") {

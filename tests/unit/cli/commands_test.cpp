@@ -127,13 +127,13 @@ TEST_CASE("a plan for people has every thread and every warning") {
   virtiofsd                       8
   shim                            9
   helpers                         0
-  - housekeeping runs where the configuration says: CPU 0
+  - housekeeping runs on the configured CPUs: CPU 0
   - 1 vCPU floats on CPU 0
-  - housekeeping of emulator runs where the configuration says: CPU 1
-  - housekeeping of iothread runs where the configuration says: CPU 2
-  - housekeeping of vhost runs where the configuration says: CPU 3
-  - housekeeping of virtiofsd runs where the configuration says: CPU 8
-  - housekeeping of shim runs where the configuration says: CPU 9
+  - housekeeping of emulator runs on the configured CPUs: CPU 1
+  - housekeeping of iothread runs on the configured CPUs: CPU 2
+  - housekeeping of vhost runs on the configured CPUs: CPU 3
+  - housekeeping of virtiofsd runs on the configured CPUs: CPU 8
+  - housekeeping of shim runs on the configured CPUs: CPU 9
   - container c has a dedicated vCPU on each of CPUs 4-5
 
 sandbox t: mask 6-7, mems 0
@@ -144,13 +144,13 @@ sandbox t: mask 6-7, mems 0
   virtiofsd                       8
   shim                            9
   helpers                         0
-  - housekeeping runs where the configuration says: CPU 0
-  - housekeeping of emulator runs where the configuration says: CPU 1
-  - housekeeping of iothread runs where the configuration says: CPU 2
-  - housekeeping of vhost runs where the configuration says: CPU 3
-  - housekeeping of virtiofsd runs where the configuration says: CPU 8
-  - housekeeping of shim runs where the configuration says: CPU 9
-  ! no vCPU is left to float: the guest's kernel and shared containers share vCPU 0
+  - housekeeping runs on the configured CPUs: CPU 0
+  - housekeeping of emulator runs on the configured CPUs: CPU 1
+  - housekeeping of iothread runs on the configured CPUs: CPU 2
+  - housekeeping of vhost runs on the configured CPUs: CPU 3
+  - housekeeping of virtiofsd runs on the configured CPUs: CPU 8
+  - housekeeping of shim runs on the configured CPUs: CPU 9
+  ! no floating vCPU is left: the guest kernel and shared containers use vCPU 0
   ! container d has 1 vCPU for CPUs 6-7: it floats on these as a group
 )");
 }

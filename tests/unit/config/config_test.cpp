@@ -295,7 +295,7 @@ TEST_CASE("config: libvirt is asked only on this node") {
   CHECK(config->libvirt_config);
   CHECK(wrong(set("libvirt_uri", R"("qemu+ssh://node2/system")")).starts_with("2:15: "));
   CHECK(wrong(set("libvirt_domains", R"(["vm1", ""])")).starts_with("2:19: "));
-  CHECK(wrong(set("libvirt_domains", R"(["vm 1"])")).find("\"vm 1\" is no id of a sandbox") !=
+  CHECK(wrong(set("libvirt_domains", R"(["vm 1"])")).find("\"vm 1\" is not a sandbox id") !=
         std::string::npos);
 }
 

@@ -231,7 +231,7 @@ TEST_CASE("the shim proxy is a source, as long as its process is there") {
        policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm), .proxy_pid = 50}});
   scene.source.refresh();
   CHECK(scene.board().sources().at(policy::ledger::Source::kProxy).up);
-  CHECK(scene.text(policy::ledger::Source::kProxy).starts_with("1 sandbox has it before the shim"));
+  CHECK(scene.text(policy::ledger::Source::kProxy).starts_with("1 sandbox behind the shim proxy"));
   scene.node.end_process(50);
   scene.line().refresh("s1");
   scene.source.refresh();

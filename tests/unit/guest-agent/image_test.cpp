@@ -112,7 +112,7 @@ TEST_CASE("random bytes are no image, and say so in one line") {
 }
 
 TEST_CASE("disks are refused for what they are") {
-  CHECK(refusal(disk(8, 200, false).substr(0, 4096)).find("cut off") != std::string::npos);
+  CHECK(refusal(disk(8, 200, false).substr(0, 4096)).find("truncated") != std::string::npos);
   CHECK(refusal(disk(8, 16, false)).find("unknown file system") != std::string::npos);
   CHECK(refusal(disk(0, 16, false)).find("has no first partition") != std::string::npos);
   std::string gpt = disk(1, 16, false);
@@ -124,7 +124,7 @@ TEST_CASE("disks are refused for what they are") {
   std::string long_ext4 = disk(8, 16, false);
   long_ext4.replace(8 * 512 + 1024 + 0x38, 2, "\x53\xef");
   long_ext4[8 * 512 + 1024 + 4] = 100;  // blocks of 1 KiB
-  CHECK(refusal(long_ext4).find("cut off") != std::string::npos);
+  CHECK(refusal(long_ext4).find("truncated") != std::string::npos);
 }
 
 TEST_CASE("programs that are no agent of ours stay out of images") {

@@ -269,7 +269,7 @@ TEST_CASE("a directory that cannot be listed is not empty") {
   const auto lost = store.load().lost;
   REQUIRE(lost.size() == 1);
   CHECK(lost[0].file == scene.path());
-  CHECK(scene.lines.find("cannot be read") != std::string::npos);
+  CHECK(scene.lines.find("cannot read state") != std::string::npos);
   CHECK_FALSE(store.save(sample()));
   std::filesystem::remove(scene.path());
   std::filesystem::rename(away, scene.path());
