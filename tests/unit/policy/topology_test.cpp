@@ -32,6 +32,8 @@ TEST_CASE("a topology groups its online CPUs") {
   CHECK(made->distance(0, 7) == 0);
   CHECK(made->find(2) == nullptr);
   CHECK(made->find(-1) == nullptr);
+  CHECK(made->find(5)->cpu == 5);
+  CHECK(made->find(6) == nullptr);  // the first beyond the last
 }
 
 TEST_CASE("nodes may be sparse, unordered and without CPUs") {
