@@ -231,7 +231,7 @@ void add_memory_result(json::array& results, const line::SandboxView& view) {
   if (!memory.problem.empty()) {
     results.emplace_back("memory: " + memory.problem);
   } else {
-    results.emplace_back(messages::sentence(memory.plan, view.moves_memory()));
+    results.emplace_back("memory: " + messages::sentence(memory.plan, view.moves_memory()));
   }
 }
 

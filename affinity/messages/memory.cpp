@@ -19,9 +19,9 @@ std::string sentence(const policy::plan::MemoryPlan& plan, bool moves) {
   const std::string elsewhere = size_text(plan.misplaced) + " not on " + nodes_text(plan.wanted);
   switch (plan.verdict) {
     case MemoryVerdict::kAnywhere:
-      return "memory may be on any node";
+      return "no preferred node";
     case MemoryVerdict::kInPlace:
-      return "memory is on " + nodes_text(plan.wanted) + ", with its CPUs";
+      return "in place, on " + nodes_text(plan.wanted) + " with its CPUs";
     case MemoryVerdict::kMove:
       return elsewhere + (moves ? ": migrating" : ": not moved, memory is \"follow\"");
     case MemoryVerdict::kDevice:
