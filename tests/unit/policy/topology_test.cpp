@@ -9,8 +9,9 @@ namespace {
 
 Cpu cpu(int number, int core, int socket, int node) { return {number, core, socket, node, node}; }
 
-std::string error_of(std::vector<Cpu> cpus, std::vector<std::vector<int>> distances = {}) {
-  const auto made = Topology::make(std::move(cpus), std::move(distances));
+std::string error_of(std::vector<Cpu> cpus, std::vector<std::vector<int>> distances = {},
+                     std::vector<int> nodes = {}) {
+  const auto made = Topology::make(std::move(cpus), std::move(distances), std::move(nodes));
   return made ? "" : made.error();
 }
 
@@ -61,4 +62,7 @@ TEST_CASE("impossible machines are refused in words") {
   CHECK(error_of({cpu(0, 0, 0, 0)}, {{10, 20}}) != "");
   CHECK(error_of({cpu(0, 0, 0, 0)}, {{-1}}) == "distances: below 0");
   CHECK(error_of({cpu(0, 0, 0, 5)}, {{10}, {10}}) != "");
+  CHECK(error_of({cpu(0, 0, 0, 1)}, {}, {1, 1}) == "nodes: 1 is listed twice");
+  CHECK(error_of({cpu(0, 0, 0, 1)}, {}, {-1}) == "nodes: number is out of bounds");
+  CHECK(error_of({cpu(0, 0, 0, 1)}, {}, {2}) == "cpu 0: its node has no row in distances");
 }
