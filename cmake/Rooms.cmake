@@ -45,8 +45,12 @@ set(KA_EDGES_registry base board log messages policy_facts policy_ledger policy_
 set(KA_EDGES_line base board messages policy_facts policy_plan policy_ledger host registry state vmm_facts vmm vmm_procfs)
 set(KA_EDGES_http base rpc)
 set(KA_EDGES_api base board json version policy_plan policy_ledger line registry documents messages http vmm_address guest_address)
-set(KA_EDGES_daemon base version log policy_facts policy_plan policy_ledger host vmm_facts vmm vmm_monitors config state board registry line api http
-  rpc source nri kubelet kata libvirt_source guest_protocol guest_address guest_host)
+set(KA_EDGES_guests base log policy_plan host vmm_facts vmm board line rpc guest_address guest_host)
+set(KA_EDGES_containers base log policy_facts board line nri guest_protocol)
+set(KA_EDGES_memory base policy_facts policy_plan host board line)
+set(KA_EDGES_watches base log host vmm_facts vmm vmm_monitors board line rpc)
+set(KA_EDGES_daemon guests containers memory watches base version log policy_facts policy_ledger host vmm_facts vmm config state board
+  registry line api http rpc source nri kubelet kata libvirt_source)
 set(KA_EDGES_cli_terminal base json)
 set(KA_EDGES_cli_command_line cli_terminal version policy_facts policy_allocate)
 set(KA_EDGES_cli_client base json http)

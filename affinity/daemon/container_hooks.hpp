@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "affinity/daemon/container_files.hpp"
-#include "affinity/daemon/guests.hpp"
+#include "affinity/containers/container_files.hpp"
+#include "affinity/guests/guests.hpp"
 #include "shim-ext/nri/nri_source.hpp"
 
 namespace ka::daemon {
@@ -15,7 +15,8 @@ namespace ka::daemon {
 class ContainerHooks final : public nri::Containers {
  public:
   /// Both must outlive it.
-  ContainerHooks(Guests& guests, ContainerFiles& files) : guests_(guests), files_(files) {}
+  ContainerHooks(guests::Guests& guests, containers::ContainerFiles& files)
+      : guests_(guests), files_(files) {}
 
   nri::Adjustment adjust(const nri::Creation& creation) override { return files_.adjust(creation); }
   void await_guest(const std::string& sandbox, const std::string& container,
@@ -25,8 +26,8 @@ class ContainerHooks final : public nri::Containers {
   void forget_gone() override { files_.forget_gone(); }
 
  private:
-  Guests& guests_;
-  ContainerFiles& files_;
+  guests::Guests& guests_;
+  containers::ContainerFiles& files_;
 };
 
 }  // namespace ka::daemon

@@ -18,17 +18,14 @@
 #include "affinity/api/router.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/config/config.hpp"
-#include "affinity/daemon/container_files.hpp"
+#include "affinity/containers/container_files.hpp"
 #include "affinity/daemon/container_hooks.hpp"
-#include "affinity/daemon/guests.hpp"
-#include "affinity/daemon/memory_keeper.hpp"
-#include "affinity/daemon/memory_worker.hpp"
 #include "affinity/daemon/service.hpp"
 #include "affinity/daemon/source_node.hpp"
 #include "affinity/daemon/sources.hpp"
 #include "affinity/daemon/start_parts.hpp"
 #include "affinity/daemon/ticker.hpp"
-#include "affinity/daemon/watches.hpp"
+#include "affinity/guests/guests.hpp"
 #include "affinity/host/cpuset_writer.hpp"
 #include "affinity/host/topology.hpp"
 #include "affinity/line/affinity_calls.hpp"
@@ -36,8 +33,11 @@
 #include "affinity/line/node.hpp"
 #include "affinity/line/requests.hpp"
 #include "affinity/line/verifier.hpp"
+#include "affinity/memory/memory_keeper.hpp"
+#include "affinity/memory/memory_worker.hpp"
 #include "affinity/registry/registry.hpp"
 #include "affinity/state/store.hpp"
+#include "affinity/watches/watches.hpp"
 #include "base/clock.hpp"
 #include "base/descriptors.hpp"
 #include "base/files.hpp"
@@ -301,16 +301,16 @@ class Daemon {
   SourceNode source_node_{line_, board_, clock_};
   http::Feed events_;
   api::Router router_;
-  Watches watches_;
-  MemoryWorker memory_worker_;
-  MemoryKeeper memory_;
+  watches::Watches watches_;
+  memory::MemoryWorker memory_worker_;
+  memory::MemoryKeeper memory_;
   Ticker drift_;
   rpc::Timer start_limit_;
   Ticker pins_;
   boost::asio::signal_set signals_;
   Service service_;
-  std::optional<ContainerFiles> files_;
-  std::optional<Guests> guests_;
+  std::optional<containers::ContainerFiles> files_;
+  std::optional<guests::Guests> guests_;
   std::optional<ContainerHooks> hooks_;
   std::optional<Sources> sources_;
   std::optional<http::Server> api_;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who places the containers of one guest: our agent, or kata-agent in its place. A peer sends what
+// the plan means for the guest, and records what came of it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "affinity/board/views.hpp"
+#include "base/clock.hpp"
+#include "guest-agent/address/address.hpp"
+#include "policy/plan/guest_numbers.hpp"
+
+namespace ka::guests {
+
+/// One guest, as its peers know it and change it.
+struct GuestRecord {
+  board::GuestView view;
+  policy::plan::BootFacts boot;
+  policy::plan::GuestNumbers numbers;
+};
+
+/// What a peer reports, from the loop. No handler may destroy the peer.
+struct PeerEvents {
+  /// It answers, for the first time or again. Called before the peer records anything.
+  std::function<void()> connected;
+  /// The view has changed: it is to be shown, and saved, before this returns.
+  std::function<void()> changed;
+  /// What the plan means for the guest is to be worked out again.
+  std::function<void()> outdated;
+  /// It cannot be reached, or does not answer (any more), for a reason in words.
+  std::function<void(const std::string& reason)> lost;
+};
+
+class GuestPeer {
+ public:
+  GuestPeer() = default;
+  GuestPeer(const GuestPeer&) = delete;
+  GuestPeer& operator=(const GuestPeer&) = delete;
+  /// Closes the connection; nothing is reported after that.
+  virtual ~GuestPeer() = default;
+
+  virtual const guest::Address& address() const = 0;
+  /// From now on the record is this peer's: what another one entered is forgotten, but for what the
+  /// guest was told and how its vCPUs were plugged.
+  virtual void take_over() = 0;
+  /// Has the record's wishes carried out, where they are new. `planned`: when they were.
+  virtual void place(base::Clock::Time planned) = 0;
+  /// An answer about containers is to be expected.
+  virtual bool will_answer() const = 0;
+  /// Why it is not confirmed that the container, which the plan keeps apart, is in its place.
+  /// Precondition: connected.
+  virtual std::optional<policy::GuestDoubt> doubt_about(
+      const policy::GuestContainer& container) const = 0;
+  /// The guest has the container where it is to be, or needs not be told.
+  virtual bool is_placed(const std::string& container) const = 0;
+};
+
+/// What the guest said of a container; null: nothing.
+const policy::GuestContainerState* find_state(const GuestRecord& record,
+                                              const std::string& container);
+
+}  // namespace ka::guests

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/guests/guests.hpp"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "affinity/board/board.hpp"
+#include "affinity/host/sandbox_cgroup.hpp"
+#include "affinity/line/line.hpp"
+#include "base/runtime_socket.hpp"
+#include "guest-agent/host/boot.hpp"
+#include "policy/plan/guest.hpp"
+#include "policy/plan/kata_sets.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::guests {
+namespace {
+
+using policy::plan::GuestAgent;
+
+/// For a guest that is let go to give its containers back.
+constexpr std::chrono::seconds kFarewell{1};
+
+/// What is not known to be no systemd's is taken for one: that only ever does less.
+bool is_systemds(const std::string& cgroup) {
+  return cgroup.empty() || host::is_systemd_unit(cgroup);
+}
+
+/// A container of the guest is where it is to be.
+bool has_placed(const board::GuestView& view) {
+  return view.current && view.report &&
+         std::ranges::any_of(view.report->containers, [](const auto& state) {
+           return state.problem == policy::GuestProblem::kNone;
+         });
+}
+
+}  // namespace
+
+GuestPeer* Guests::Guest::peer() const {
+  if (state == State::kOurs) return ours.get();
+  return kata.get();
+}
+
+Guests::Guests(boost::asio::io_context& io, line::Line& line, board::Board& board,
+               const vmm::Roots& roots, const log::Log& log, const base::Clock& clock)
+    : io_(io),
+      line_(line),
+      board_(board),
+      roots_(roots),
+      log_(log),
+      clock_(clock),
+      starts_(io, clock) {
+  plans_ = board_.feed().subscribe(
+      board::NotificationKind::kSandboxPlanned,
+      [this](const board::Notification& planned) { notice(planned.sandbox); });
+  for (const std::string& id : line_.node().sandbox_ids()) notice(id);
+}
+
+/// The line is in the middle of a run: what follows from it is done later, once.
+void Guests::notice(const std::string& sandbox) {
+  if (noticed_.empty()) boost::asio::post(io_, [this] { follow_noticed(); });
+  noticed_.try_emplace(sandbox, clock_.now());
+}
+
+void Guests::follow_noticed() {
+  for (const auto& [sandbox, planned] : std::exchange(noticed_, {})) follow(sandbox, planned);
+}
+
+/// With "none" a guest is left alone, once nothing of ours is in it.
+void Guests::follow(const std::string& sandbox, Time planned) {
+  const auto view = line_.node().view(sandbox);
+  if (!view) return forget(sandbox);
+  const auto through = view->settings.guest.agent;
+  Guest& guest = known(sandbox, *view);
+  GuestRecord& record = guest.record;
+  if (through == GuestAgent::kNone && record.view.told.containers.empty()) return drop(sandbox);
+  const bool is_other = std::exchange(guest.through, through) != through;
+  // Before its VMM is there a sandbox's shim stands for it, which knows no guest.
+  const bool is_other_vmm = std::exchange(guest.vmm, view->pod.vmm) != view->pod.vmm;
+  if (is_other_vmm) record.view = {};  // and another guest was told nothing
+  if (is_other || is_other_vmm || guest.told_address != view->pod.agent) {
+    find_agent(sandbox, guest, *view);
+  }
+  policy::plan::record_vcpus(record.view.plugged, view->vcpus, record.boot);
+  record.numbers = policy::plan::guest_numbers(view->vcpus, record.boot, record.view.plugged);
+  place(sandbox, guest, *view, planned);
+}
+
+/// With what a daemon before this one knew of it.
+Guests::Guest& Guests::known(const std::string& sandbox, const line::SandboxView& view) {
+  const auto [found, is_new] = guests_.try_emplace(sandbox);
+  Guest& guest = found->second;
+  if (!is_new) return guest;
+  guest.vmm = view.pod.vmm;
+  if (view.guest != nullptr) guest.record.view = *view.guest;
+  return guest;
+}
+
+void Guests::find_agent(const std::string& sandbox, Guest& guest, const line::SandboxView& view) {
+  guest.told_address = view.pod.agent;
+  guest.search.reset();
+  guest.ours.reset();
+  guest.kata.reset();
+  guest.state = State::kNobody;
+  GuestRecord& record = guest.record;
+  record.view = {.told = record.view.told, .plugged = record.view.plugged};
+  const auto command_line = command_line_of(view.pod);
+  record.boot = guest::boot_facts(command_line);
+  guest.kernel = guest::kernel_of(command_line);
+  const bool is_named = guest.through == GuestAgent::kNone || !guest.told_address.empty();
+  if (const auto address = known_address(guest, command_line, view.pod)) {
+    use(sandbox, guest, *address);
+  } else if (!is_named) {
+    search(sandbox, guest);
+  }
+}
+
+/// Where something is to be taken back and nothing else is wanted, at whom it was told; else by
+/// what the sources said, or by the VMM's command line.
+std::optional<guest::Address> Guests::known_address(const Guest& guest,
+                                                    const std::vector<std::string>& command_line,
+                                                    const policy::ledger::PodRecord& pod) const {
+  const bool takes_back = guest.through == GuestAgent::kNone;
+  const std::string& named = takes_back ? guest.record.view.told.address : guest.told_address;
+  if (!takes_back && named.empty()) return address_by(command_line, pod);
+  const auto address = guest::parse_address(named);
+  return address ? std::optional(*address) : std::nullopt;
+}
+
+/// Nothing of a program in a container, whose owner chose it.
+std::vector<std::string> Guests::command_line_of(const policy::ledger::PodRecord& pod) const {
+  if (!pod.vmm || vmm::is_contained(roots_, pod.vmm->pid)) return {};
+  return vmm::arguments_of(roots_, *pod.vmm).value_or(std::vector<std::string>{});
+}
+
+/// A socket is believed where an operator answers for the VMM, or a runtime put it.
+std::optional<guest::Address> Guests::address_by(const std::vector<std::string>& command_line,
+                                                 const policy::ledger::PodRecord& pod) const {
+  auto address = guest::address_of(command_line);
+  const bool is_believed = !address || address->kind == guest::Address::Kind::kVsock ||
+                           pod.source == policy::ledger::Source::kApi;
+  if (is_believed) return address;
+  const auto socket = base::runtime_socket(roots_.run, address->path);
+  if (!socket) return std::nullopt;
+  address->path = socket->string();
+  return address;
+}
+
+/// Kata's shim knows.
+void Guests::search(const std::string& sandbox, Guest& guest) {
+  guest.state = State::kSearching;
+  guest.search =
+      std::make_unique<guest::AgentUrl>(io_, clock_, guest::management_sockets(sandbox, roots_.run),
+                                        [this, sandbox](const std::string& url) {
+                                          const auto found = guests_.find(sandbox);
+                                          const auto address = guest::address_beside(url);
+                                          if (found == guests_.end() || !address) return;
+                                          use(sandbox, found->second, *address);
+                                          notice(sandbox);
+                                        });
+}
+
+void Guests::use(const std::string& sandbox, Guest& guest, const guest::Address& address) {
+  const bool is_only_kata = guest.through == GuestAgent::kNone && guest.record.view.told.by_kata;
+  if (guest.through != GuestAgent::kKataAgent && !is_only_kata) {
+    guest.state = State::kOurs;
+    return use_ours(sandbox, guest, address);
+  }
+  guest.state = State::kKata;
+  const bool is_ours = address.port == guest::kPort;
+  const auto beside = is_ours ? guest::kata_agent_beside(address) : address;
+  use_kata(sandbox, guest, beside.value_or(address));
+}
+
+PeerEvents Guests::peer_events(const std::string& sandbox) {
+  return {.connected = [] {},
+          .changed = [this, sandbox] { changed(sandbox); },
+          .outdated = [this, sandbox] { notice(sandbox); },
+          .lost = {}};
+}
+
+void Guests::use_ours(const std::string& sandbox, Guest& guest, const guest::Address& address) {
+  PeerEvents events = peer_events(sandbox);
+  events.connected = [this, sandbox] { ours_answers(sandbox); };
+  events.lost = [this, sandbox](const std::string& reason) { ours_lost(sandbox, reason); };
+  guest.ours = std::make_unique<OurPeer>(
+      io_, clock_, guest.record, address, std::move(events),
+      [this](std::chrono::nanoseconds took) { board_.counters().guest_reactions.add(took); });
+  guest.ours->take_over();
+}
+
+void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address) {
+  const auto view = line_.node().view(sandbox);
+  KataPeer::Events events{peer_events(sandbox), {}, {}};
+  events.lost = [this, sandbox](const std::string& reason) { kata_lost(sandbox, reason); };
+  events.uncertain = [this, sandbox] { warn_of_numbers(sandbox); };
+  events.counted = [this, sandbox] { record_count(sandbox); };
+  guest.kata = std::make_unique<KataPeer>(io_, clock_, guest.record, address,
+                                          !view || is_systemds(view->cgroup), std::move(events));
+  guest.kata->take_over();
+}
+
+void Guests::place(const std::string& sandbox, Guest& guest, const line::SandboxView& view,
+                   Time planned) {
+  if (view.plan.vcpus.empty()) return;
+  board::GuestView& guest_view = guest.record.view;
+  const bool gives_back = view.released || view.observed || guest.through == GuestAgent::kNone;
+  if (view.observed && guest_view.told.containers.empty()) return;
+  auto wishes =
+      policy::plan::guest_wishes(view.plan, view.vcpus, line_.node().topology, view.settings.guest,
+                                 guest.record.boot.may_grow(static_cast<int>(view.vcpus.size())));
+  // Who cannot be named cannot be placed, and to guess would be worse than to wait.
+  if (wishes.vcpus.size() != view.plan.vcpus.size()) return;
+  if (gives_back) wishes = {.move_interrupts = false, .release = true};
+  guest_view.wishes = std::move(wishes);
+  if (GuestPeer* peer = guest.peer()) return peer->place(planned);
+  // Nobody who could be asked; worth a word where there is something to ask.
+  if (view.guest != nullptr || policy::plan::keeps_vcpus_apart(guest_view.wishes)) {
+    show(sandbox, guest);
+  }
+}
+
+/// Kata's, which may have taken its place, is not needed any more, and is not to write again what
+/// it was told.
+void Guests::ours_answers(const std::string& sandbox) {
+  Guest& guest = guests_.at(sandbox);
+  if (guest.record.view.told.by_kata) {
+    bid_farewell(guest.record);
+    guest.record.view.told = {};
+  }
+  guest.missed_a_start = false;
+  if (std::exchange(guest.state, State::kOurs) == State::kOurs) return;
+  guest.kata.reset();
+  guest.ours->take_over();
+  notice(sandbox);
+}
+
+/// Whether it was there before.
+bool Guests::record_lost(const std::string& sandbox, Guest& guest, const std::string& reason) {
+  board::GuestView& view = guest.record.view;
+  const bool was_there = std::exchange(view.connected, false);
+  view.text = reason;
+  view.report.reset();
+  view.current = false;
+  show(sandbox, guest);
+  return was_there;
+}
+
+void Guests::ours_lost(const std::string& sandbox, const std::string& reason) {
+  Guest& guest = guests_.at(sandbox);
+  if (guest.state != State::kOurs) return;  // kata-agent serves, this one is only tried
+  const bool was_there = record_lost(sandbox, guest, reason);
+  if (was_there) {
+    log_.warning("lost connection to guest agent", {{"sandbox", sandbox}, {"reason", reason}});
+  } else if (guest.through == GuestAgent::kOurs) {
+    log_.warning("no response from guest agent", {{"sandbox", sandbox}, {"reason", reason}});
+  }
+  if (!was_there && guest.through == GuestAgent::kAuto) fall_back(sandbox, guest);
+  release_starts(sandbox);
+}
+
+/// Where it was only tried, in place of ours, nobody expected it.
+void Guests::kata_lost(const std::string& sandbox, const std::string& reason) {
+  Guest& guest = guests_.at(sandbox);
+  const bool was_there = record_lost(sandbox, guest, reason);
+  if (was_there || guest.through == GuestAgent::kKataAgent) {
+    log_.warning("kata-agent does not place containers",
+                 {{"sandbox", sandbox}, {"reason", reason}});
+  }
+  release_starts(sandbox);
+}
+
+void Guests::fall_back(const std::string& sandbox, Guest& guest) {
+  const auto address = guest::kata_agent_beside(guest.ours->address());
+  if (!address) return;
+  guest.state = State::kFallback;
+  use_kata(sandbox, guest, *address);
+  notice(sandbox);
+}
+
+/// Guests of the same kernel are all like this.
+void Guests::warn_of_numbers(const std::string& sandbox) {
+  const std::string& kernel = guests_.at(sandbox).kernel;
+  if (std::exchange(kinds_[kernel].numbers_uncertain, true)) return;
+  log_.warning(
+      "containers are not placed inside guests with this kernel: vCPUs were hotplugged, and "
+      "neither "
+      "the kernel's version nor the order of hotplug determines their numbers",
+      {{"sandbox", sandbox}, {"kernel", kernel}});
+}
+
+void Guests::record_count(const std::string& sandbox) {
+  line_.refresh(sandbox);
+  const auto view = line_.node().view(sandbox);
+  const auto found = guests_.find(sandbox);
+  if (!view || found == guests_.end() || !found->second.kata) return;
+  GuestRecord& record = found->second.record;
+  policy::plan::record_vcpus(record.view.plugged, view->vcpus, record.boot);
+  found->second.kata->record_count();
+  notice(sandbox);
+}
+
+void Guests::changed(const std::string& sandbox) {
+  show(sandbox, guests_.at(sandbox));
+  release_starts(sandbox);
+}
+
+/// Enters how it stands, with what is in doubt. A container that is not in the guest (yet) has
+/// nothing that could run elsewhere.
+void Guests::show(const std::string& sandbox, Guest& guest) {
+  board::GuestView& view = guest.record.view;
+  const GuestPeer* peer = guest.peer();
+  if (has_placed(view)) kinds_[guest.kernel].places = true;
+  view.doubts.clear();
+  if (policy::plan::keeps_vcpus_apart(view.wishes)) {
+    for (const policy::GuestContainer& container : view.wishes.containers) {
+      const auto doubt = peer != nullptr && view.connected
+                             ? peer->doubt_about(container)
+                             : std::optional(policy::GuestDoubt::kAgentAway);
+      if (doubt) view.doubts[container.id] = *doubt;
+    }
+  }
+  if (view.address.empty()) view.text = "no agent address is known";
+  board_.set_guest(sandbox, view);
+}
+
+/// Nothing of ours is in the guest.
+void Guests::drop(const std::string& sandbox) {
+  guests_.erase(sandbox);
+  board_.clear_guest(sandbox);
+  release_starts(sandbox);
+}
+
+/// A VM that lives on without us is given its containers' CPUs back.
+void Guests::forget(const std::string& sandbox) {
+  auto gone = guests_.extract(sandbox);
+  if (gone.empty()) return;
+  release_starts(sandbox);
+  if (gone.mapped().record.view.connected) bid_farewell(gone.mapped().record);
+}
+
+/// Whoever would be told of it is not there any more.
+void Guests::bid_farewell(const GuestRecord& record) {
+  const policy::GuestTold& told = record.view.told;
+  const auto address = guest::parse_address(told.address);
+  if (told.containers.empty() || !address) return;
+  Leaving& leaving = leaving_.emplace_back(io_, clock_);
+  if (told.by_kata) {
+    auto& kata = leaving.link.emplace<guest::KataLink>(io_, clock_, *address, false,
+                                                       guest::KataLink::Events{});
+    kata.place(policy::plan::sets_for_kata({.release = true}, record.numbers, told.containers),
+               false);
+  } else {
+    auto& ours = leaving.link.emplace<guest::Link>(io_, clock_, *address, guest::Link::Events{});
+    ours.wish({.move_interrupts = false, .release = true});
+  }
+  leaving.timer.in(kFarewell, [this] { leaving_.pop_front(); });
+}
+
+}  // namespace ka::guests

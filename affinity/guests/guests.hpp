@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The guests: each sandbox's agent is found, sent what the plan means for it, and listened to. None
+// of it is ever waited for but a container's start, and that for a bounded time.
+//
+// What a guest is told is recorded first, and followed until it is taken back, also when nobody
+// wants guests to be placed any more.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "affinity/board/feed.hpp"
+#include "affinity/guests/guest_peer.hpp"
+#include "affinity/guests/held_starts.hpp"
+#include "affinity/guests/kata_peer.hpp"
+#include "affinity/guests/our_peer.hpp"
+#include "affinity/line/views.hpp"
+#include "base/clock.hpp"
+#include "base/log/log.hpp"
+#include "base/rpc/timer.hpp"
+#include "guest-agent/host/agent_url.hpp"
+#include "policy/plan/settings.hpp"
+#include "vmm/facts/facts.hpp"
+
+namespace ka::board {
+class Board;
+}
+namespace ka::line {
+class Line;
+}
+
+namespace ka::guests {
+
+/// Must outlive the running of its io_context.
+class Guests {
+ public:
+  /// All references must outlive it. Subscribes to the runs of the line.
+  Guests(boost::asio::io_context& io, line::Line& line, board::Board& board,
+         const vmm::Roots& roots, const log::Log& log, const base::Clock& clock);
+
+  /// Calls `go_on` when the guest has the container on its vCPUs, or after HeldStarts::kBudget:
+  /// then this guest is not waited for again, nor are others of the same kernel until one of them
+  /// has placed a container. At once where there is no agent.
+  void await(const std::string& sandbox, const std::string& container, std::function<void()> go_on);
+
+ private:
+  using Time = base::Clock::Time;
+
+  /// Who places a guest's containers.
+  ///
+  /// | from       | to         | when                                                          |
+  /// |------------|------------|---------------------------------------------------------------|
+  /// | any        | kNobody    | the setting, the VMM or the address that sources told changed |
+  /// | kNobody    | kSearching | nothing known names an address: Kata's shim is asked          |
+  /// | kNobody,   | kOurs      | an address is known, and our agent may be there               |
+  /// | kSearching | kKata      | the same, and kata-agent is to do it                          |
+  /// | kOurs      | kFallback  | ours does not answer, and the setting is "auto"               |
+  /// | kFallback  | kOurs      | ours answers                                                  |
+  enum class State {
+    kNobody,     ///< no agent's address is known
+    kSearching,  ///< Kata's shim is asked for it
+    kOurs,       ///< our agent
+    kKata,       ///< kata-agent
+    kFallback,   ///< kata-agent, until ours answers
+  };
+
+  struct Guest {
+    GuestRecord record;
+    State state = State::kNobody;
+    std::optional<policy::plan::GuestAgent> through;  ///< absent until it is looked for
+    std::string told_address;              ///< what the sources said of it when it was looked for
+    std::optional<policy::ProcessId> vmm;  ///< whose guest was looked for
+    std::string kernel;                    ///< its image, by which guests that are alike are known
+    bool missed_a_start = false;
+    std::unique_ptr<guest::AgentUrl> search;
+    std::unique_ptr<OurPeer> ours;
+    std::unique_ptr<KataPeer> kata;
+
+    /// Whose word counts; null: nobody's.
+    GuestPeer* peer() const;
+  };
+  /// What is remembered of all guests with one kernel.
+  struct Kind {
+    bool numbers_uncertain = false;  ///< that was logged
+    bool missed_a_start = false;     ///< so was that
+    bool places = false;             ///< one of them has placed a container
+  };
+  /// One that is told to give everything back, and given the time for it.
+  struct Leaving {
+    Leaving(boost::asio::io_context& io, const base::Clock& clock) : timer(io, clock) {}
+    std::variant<std::monostate, guest::Link, guest::KataLink> link;
+    rpc::Timer timer;
+  };
+
+  void notice(const std::string& sandbox);
+  void follow_noticed();
+  void follow(const std::string& sandbox, Time planned);
+  Guest& known(const std::string& sandbox, const line::SandboxView& view);
+  void find_agent(const std::string& sandbox, Guest& guest, const line::SandboxView& view);
+  std::vector<std::string> command_line_of(const policy::ledger::PodRecord& pod) const;
+  std::optional<guest::Address> known_address(const Guest& guest,
+                                              const std::vector<std::string>& command_line,
+                                              const policy::ledger::PodRecord& pod) const;
+  std::optional<guest::Address> address_by(const std::vector<std::string>& command_line,
+                                           const policy::ledger::PodRecord& pod) const;
+  void search(const std::string& sandbox, Guest& guest);
+  void use(const std::string& sandbox, Guest& guest, const guest::Address& address);
+  void use_ours(const std::string& sandbox, Guest& guest, const guest::Address& address);
+  void use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address);
+  PeerEvents peer_events(const std::string& sandbox);
+
+  void place(const std::string& sandbox, Guest& guest, const line::SandboxView& view, Time planned);
+  void ours_answers(const std::string& sandbox);
+  void ours_lost(const std::string& sandbox, const std::string& reason);
+  void kata_lost(const std::string& sandbox, const std::string& reason);
+  bool record_lost(const std::string& sandbox, Guest& guest, const std::string& reason);
+  void fall_back(const std::string& sandbox, Guest& guest);
+  void warn_of_numbers(const std::string& sandbox);
+  void record_count(const std::string& sandbox);
+
+  void changed(const std::string& sandbox);
+  void show(const std::string& sandbox, Guest& guest);
+  void drop(const std::string& sandbox);
+  void forget(const std::string& sandbox);
+  void bid_farewell(const GuestRecord& record);
+
+  bool must_wait(const Guest& guest, const std::string& container) const;
+  void start_is_late(const std::string& sandbox);
+  void release_starts(const std::string& sandbox);
+
+  boost::asio::io_context& io_;
+  line::Line& line_;
+  board::Board& board_;
+  board::Subscription plans_;
+  vmm::Roots roots_;
+  const log::Log& log_;
+  const base::Clock& clock_;
+  /// Sandboxes that are looked at in the loop's next turn, and since when they are to be.
+  std::map<std::string, Time> noticed_;
+  std::map<std::string, Guest> guests_;
+  std::map<std::string, Kind> kinds_;  ///< by the kernel's image
+  HeldStarts starts_;
+  std::list<Leaving> leaving_;
+};
+
+}  // namespace ka::guests

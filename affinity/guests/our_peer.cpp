@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/guests/our_peer.hpp"
+
+#include <utility>
+
+namespace ka::guests {
+namespace {
+
+/// What it is asked, by hardware id. Nothing where it is to give everything back.
+policy::GuestSets told_by(const policy::GuestWishes& wishes) {
+  policy::GuestSets told;
+  for (const policy::GuestContainer& container : wishes.containers) {
+    for (const std::uint64_t id : container.hardware_ids) {
+      told[container.id].add(static_cast<int>(id));
+    }
+  }
+  return told;
+}
+
+}  // namespace
+
+OurPeer::OurPeer(boost::asio::io_context& io, const base::Clock& clock, GuestRecord& record,
+                 const guest::Address& address, PeerEvents events,
+                 std::function<void(std::chrono::nanoseconds)> reacted)
+    : clock_(clock),
+      record_(record),
+      events_(std::move(events)),
+      reacted_(std::move(reacted)),
+      link_(io, clock, address,
+            guest::Link::Events{[this](const std::string& program) { connect(program); },
+                                [this](const guest::News& news) { record_news(news); },
+                                [this](const std::string& reason) { lose(reason); }}) {}
+
+void OurPeer::take_over() {
+  record_.view = {.address = guest::to_string(address()),
+                  .text = "not connected yet",
+                  .wishes = record_.view.wishes,
+                  .told = record_.view.told,
+                  .plugged = record_.view.plugged};
+  asked_.reset();
+}
+
+void OurPeer::connect(const std::string& program) {
+  events_.connected();
+  record_.view.connected = true;
+  record_.view.text = program;
+  events_.changed();
+}
+
+/// What it was told before holds until it answers.
+void OurPeer::place(base::Clock::Time planned) {
+  board::GuestView& view = record_.view;
+  if (asked_ == view.wishes) return events_.changed();
+  asked_ = view.wishes;
+  view.current = false;
+  if (view.connected && !unanswered_since_) unanswered_since_ = planned;
+  view.told.address = guest::to_string(address());
+  for (auto& [container, ids] : told_by(view.wishes)) view.told.containers[container] |= ids;
+  events_.changed();
+  link_.wish(view.wishes);
+}
+
+void OurPeer::record_news(const guest::News& news) {
+  board::GuestView& view = record_.view;
+  view.report = news.report;
+  view.current |= news.answers_wishes;
+  if (news.answers_wishes) {
+    view.told.containers = told_by(view.wishes);
+    // With "none" there is no more to be said.
+    if (view.wishes.release) events_.outdated();
+  }
+  if (news.answers_wishes && unanswered_since_) {
+    view.reaction = clock_.now() - *std::exchange(unanswered_since_, std::nullopt);
+    reacted_(view.reaction);
+  }
+  events_.changed();
+}
+
+void OurPeer::lose(const std::string& reason) {
+  unanswered_since_.reset();
+  events_.lost(reason);
+}
+
+/// A container that is not in the guest (yet) has nothing that could run elsewhere.
+std::optional<policy::GuestDoubt> OurPeer::doubt_about(
+    const policy::GuestContainer& container) const {
+  if (container.waiting) return policy::GuestDoubt::kVcpusMissing;
+  if (!record_.view.report || !record_.view.current) return policy::GuestDoubt::kUnanswered;
+  const auto* state = find_state(record_, container.id);
+  if (state != nullptr && state->problem == policy::GuestProblem::kRefused) {
+    return policy::GuestDoubt::kRefused;
+  }
+  return std::nullopt;
+}
+
+bool OurPeer::is_placed(const std::string& container) const {
+  const auto* state = find_state(record_, container);
+  return record_.view.current && state != nullptr &&
+         state->problem != policy::GuestProblem::kNotFound;
+}
+
+}  // namespace ka::guests

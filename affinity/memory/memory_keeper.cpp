@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/memory/memory_keeper.hpp"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <memory>
+#include <utility>
+
+#include "affinity/board/board.hpp"
+#include "affinity/line/line.hpp"
+
+namespace ka::memory {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kSoonest = std::chrono::seconds(30), kLatest = std::chrono::hours(1);
+constexpr int kShare = 2000;     ///< looking takes one part of the time in so many, for all VMs
+constexpr int kMostDoubled = 7;  ///< 30 s doubled so often is about an hour
+
+nanoseconds until_next_look(nanoseconds took, std::size_t sandboxes, int failures) {
+  const auto share = took * kShare * static_cast<nanoseconds::rep>(sandboxes);
+  return std::clamp(std::max(share, kSoonest * (1 << failures)), kSoonest, kLatest);
+}
+
+}  // namespace
+
+MemoryKeeper::MemoryKeeper(boost::asio::io_context& io, line::Line& line, board::Board& board,
+                           MemoryJobs& jobs, const base::Clock& clock)
+    : io_(io),
+      line_(line),
+      board_(board),
+      jobs_(jobs),
+      clock_(clock),
+      subscription_(board.feed().subscribe(
+          [this](const board::Notification& notification) { handle(notification); })) {}
+
+/// Called from within the line: what follows from it is done later.
+void MemoryKeeper::handle(const board::Notification& notification) {
+  boost::asio::post(io_, [this, id = notification.sandbox] {
+    if (id.empty()) {
+      refresh();
+    } else {
+      follow(id);
+    }
+  });
+}
+
+void MemoryKeeper::look_again(const std::string& id) {
+  const auto found = kept_.find(id);
+  const bool is_busy = found != kept_.end() && found->second.due == base::Clock::Time::max();
+  if (found != kept_.end() && !is_busy) found->second.due = {};
+  follow(id);
+}
+
+void MemoryKeeper::refresh() {
+  for (const std::string& id : line_.node().sandbox_ids()) follow(id);
+}
+
+void MemoryKeeper::follow(const std::string& id) {
+  const auto view = line_.node().view(id);
+  if (!view) {
+    if (kept_.erase(id) > 0) jobs_.cancel(id);
+    return;
+  }
+  if (!view->pod.vmm) return;
+  const Asked asked{*view->pod.vmm, view->plan.mems, view->moves_memory()};
+  const auto found = kept_.find(id);
+  const bool changed = found == kept_.end() || found->second.asked != asked;
+  if (changed) kept_[id] = {asked, {}, 0};
+  if (changed || found->second.due <= clock_.now()) ask(id, asked);
+}
+
+/// One that is busy is not asked again until it has answered, or the wish has changed.
+void MemoryKeeper::ask(const std::string& id, const Asked& asked) {
+  kept_[id].due = base::Clock::Time::max();
+  jobs_.submit({id, asked.vmm, asked.mems, asked.move,
+                std::make_shared<const policy::Topology>(line_.node().topology)});
+}
+
+void MemoryKeeper::record(const std::string& id, board::MemoryView view, nanoseconds took) {
+  const auto found = kept_.find(id);
+  if (found == kept_.end()) return;
+  Kept& kept = found->second;
+  if (!view.moving) {
+    const bool still = kept.asked.move &&
+                       view.plan.verdict != policy::plan::MemoryVerdict::kInPlace &&
+                       view.plan.verdict != policy::plan::MemoryVerdict::kAnywhere;
+    kept.failures = still ? std::min(kept.failures + 1, kMostDoubled) : 0;
+    kept.due = clock_.now() + until_next_look(took, kept_.size(), kept.failures);
+  }
+  board_.set_memory(id, std::move(view));
+}
+
+}  // namespace ka::memory

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says which sandboxes' memory is to be looked at, and when: at once where its nodes changed, else
+// now and then, the rarer the longer a look takes.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "affinity/board/feed.hpp"
+#include "affinity/board/views.hpp"
+#include "affinity/memory/memory_worker.hpp"
+#include "base/clock.hpp"
+
+namespace ka::board {
+class Board;
+}
+namespace ka::line {
+class Line;
+}
+
+namespace ka::memory {
+
+/// Must outlive the running of its io_context.
+class MemoryKeeper {
+ public:
+  /// All references must outlive it. Subscribes to the feed of `board`. Whoever does the jobs
+  /// answers with record().
+  MemoryKeeper(boost::asio::io_context& io, line::Line& line, board::Board& board, MemoryJobs& jobs,
+               const base::Clock& clock);
+
+  /// Looks at one sandbox now: what held its memory may not any more.
+  void look_again(const std::string& id);
+
+  /// Looks at what is due.
+  void refresh();
+
+  /// What came of a job, so far or in the end. `took` is how long reading kept the kernel busy.
+  void record(const std::string& id, board::MemoryView view, std::chrono::nanoseconds took);
+
+ private:
+  /// What was last asked for a sandbox.
+  struct Asked {
+    policy::ProcessId vmm;
+    policy::NodeSet mems;
+    bool move = false;
+
+    bool operator==(const Asked&) const = default;
+  };
+  struct Kept {
+    Asked asked;
+    base::Clock::Time due;
+    int failures = 0;  ///< moves, one after the other, after which memory was still elsewhere
+  };
+
+  void handle(const board::Notification& notification);
+  void follow(const std::string& id);
+  void ask(const std::string& id, const Asked& asked);
+
+  boost::asio::io_context& io_;
+  line::Line& line_;
+  board::Board& board_;
+  MemoryJobs& jobs_;
+  const base::Clock& clock_;
+  std::map<std::string, Kept> kept_;
+  board::Subscription subscription_;
+};
+
+}  // namespace ka::memory

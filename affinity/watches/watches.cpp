@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/watches/watches.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "affinity/board/board.hpp"
+#include "affinity/line/line.hpp"
+#include "vmm/monitors/table.hpp"
+#include "vmm/threads.hpp"
+
+namespace ka::watches {
+namespace {
+
+using boost::system::error_code;
+
+/// After an event: when to look again.
+constexpr std::array<std::chrono::milliseconds, 3> kRechecks{std::chrono::milliseconds(100),
+                                                             std::chrono::milliseconds(500),
+                                                             std::chrono::milliseconds(2000)};
+
+/// Events after which a VM changes by itself.
+bool needs_rechecks(board::NotificationKind kind) {
+  using enum board::NotificationKind;
+  return kind == kSandboxUpdated || kind == kSandboxAdopted || kind == kUnseen ||
+         kind == kContainerUpdated || kind == kContainerExited || kind == kContainerRemoved;
+}
+
+/// glibc 2.36 declares pidfd_open without extern "C".
+int open_pidfd(int pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+
+/// Nothing of a program in a container, whose owner chose it.
+std::vector<std::string> command_line_of(const vmm::Roots& roots, const policy::ProcessId& vmm) {
+  if (vmm::is_contained(roots, vmm.pid)) return {};
+  return vmm::arguments_of(roots, vmm).value_or(std::vector<std::string>{});
+}
+
+}  // namespace
+
+Watches::Watches(boost::asio::io_context& io, line::Line& line, board::Board& board,
+                 vmm::Roots roots, std::function<void()> cgroups_written, const log::Log& log,
+                 const base::Clock& clock)
+    : io_(io),
+      line_(line),
+      roots_(std::move(roots)),
+      cgroups_written_(std::move(cgroups_written)),
+      log_(log),
+      clock_(clock),
+      cgroups_readable_(io),
+      subscription_(board.feed().subscribe(
+          [this](const board::Notification& notification) { handle(notification); })) {
+  auto watch = host::CpusetWatch::open();
+  if (!watch) {
+    log_.warning("cannot watch cgroups; only the drift check reads them",
+                 {{"reason", watch.error().message}});
+    return;
+  }
+  cgroups_.emplace(std::move(*watch));
+  cgroups_readable_.assign(::fcntl(cgroups_->fd(), F_DUPFD_CLOEXEC, 0));
+  wait_for_cgroups();
+}
+
+/// Called from within the line: what follows from it is done later.
+void Watches::handle(const board::Notification& notification) {
+  if (notification.sandbox.empty()) return;
+  const bool rechecks = needs_rechecks(notification.kind);
+  boost::asio::post(io_, [this, id = notification.sandbox, rechecks] {
+    follow(id);
+    if (rechecks) begin_rechecks(id);
+  });
+}
+
+void Watches::refresh() {
+  for (const std::string& id : line_.node().sandbox_ids()) {
+    follow(id);
+    const auto view = line_.node().view(id);
+    const auto found = watches_.find(id);
+    if (!view || found == watches_.end()) continue;
+    if (std::exchange(found->second.threads, view->threads.size()) != view->threads.size()) {
+      if (found->second.monitor) found->second.monitor->refresh();
+    }
+  }
+  follow_cgroups();
+}
+
+void Watches::follow(const std::string& id) {
+  const auto view = line_.node().view(id);
+  if (!view) {
+    if (watches_.erase(id) > 0) follow_cgroups_soon();
+    return;
+  }
+  Watch& watch = watches_.try_emplace(id, io_, clock_).first->second;
+  const policy::ProcessId vmm = view->pod.vmm.value_or(policy::ProcessId{});
+  if (std::exchange(watch.vmm, vmm) != vmm) {
+    error_code ignored;
+    watch.exit.close(ignored);
+    watch.monitor.reset();
+    watch.probe = {.sandbox = id, .command_line = command_line_of(roots_, vmm), .run = roots_.run};
+  }
+  if (!watch.exit.is_open()) follow_exit(id, watch);
+  follow_monitor(id, watch, view->pod);
+  if (std::exchange(watch.cgroup, view->cgroup) != view->cgroup) follow_cgroups_soon();
+}
+
+/// A pidfd stays with its process, which is the VMM if it still has the number once the pidfd is
+/// open. What cannot be had now is asked for again with the next look.
+void Watches::follow_exit(const std::string& id, Watch& watch) {
+  const policy::ProcessId vmm = watch.vmm;
+  base::Fd process(open_pidfd(vmm.pid));
+  const bool ended = !process && errno == ESRCH;
+  if (!process && !ended) return;
+  const auto now = vmm::identify(roots_, vmm.pid);
+  const bool is_other = now && *now != vmm;
+  if (ended || is_other)
+    return boost::asio::post(io_, [this, id, vmm] { line_.vmm_ended(id, vmm); });
+  if (!now && now.error().code != base::ErrorCode::kGone) return;
+  watch.exit.assign(process.release());
+  watch.exit.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                        [this, id, vmm](const error_code& error) {
+                          if (!error) line_.vmm_ended(id, vmm);
+                        });
+}
+
+/// Once for all that change in one turn of the loop: many sandboxes may come at once.
+void Watches::follow_cgroups_soon() {
+  if (std::exchange(cgroups_stale_, true)) return;
+  boost::asio::post(io_, [this] { follow_cgroups(); });
+}
+
+void Watches::follow_cgroups() {
+  cgroups_stale_ = false;
+  if (!cgroups_) return;
+  std::set<std::string> directories;
+  for (const auto& [id, watch] : watches_) {
+    if (!watch.cgroup.empty()) directories.insert(watch.cgroup);
+  }
+  if (const auto followed = cgroups_->follow(directories); !followed) {
+    log_.warning("cannot watch a cgroup; only the drift check reads it",
+                 {{"reason", followed.error().message}});
+  }
+}
+
+void Watches::wait_for_cgroups() {
+  cgroups_readable_.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                               [this](const error_code& error) {
+                                 if (error) return;
+                                 const auto written = cgroups_->drain();
+                                 if (!written) return;
+                                 for (const auto& directory : *written) {
+                                   line_.cgroup_written(directory);
+                                 }
+                                 if (!written->empty()) cgroups_written_();
+                                 wait_for_cgroups();
+                               });
+}
+
+vmm::MonitorHandlers Watches::monitor_handlers(const std::string& id) {
+  return {.facts =
+              [this, id](vmm::MonitorFacts facts) {
+                const auto found = watches_.find(id);
+                if (found != watches_.end()) found->second.failures = 0;
+                line_.set_monitor_facts(id, std::move(facts));
+              },
+          .failed = [this, id](const base::Error& error) { monitor_failed(id, error); }};
+}
+
+/// Its socket may come after the VMM: it is looked for whenever something happens to the sandbox.
+void Watches::follow_monitor(const std::string& id, Watch& watch,
+                             const policy::ledger::PodRecord& pod) {
+  watch.probe.by_operator = pod.source == policy::ledger::Source::kApi;
+  if (watch.probe.named_socket != pod.qmp_socket) {
+    watch.probe.named_socket = pod.qmp_socket;
+    watch.monitor.reset();
+    watch.monitor_refused = false;
+  }
+  if (watch.monitor || watch.monitor_refused) return;
+  const auto found = vmm::find_monitor(watch.probe);
+  if (!found) return;
+  watch.failures = 0;
+  auto monitor = found->kind->start(io_, clock_, {.socket = found->socket}, monitor_handlers(id));
+  if (monitor) {
+    watch.monitor = std::move(*monitor);
+  } else {
+    watch.monitor_refused = true;
+    log_.warning("VMM monitor not used", {{"sandbox", id}, {"reason", monitor.error().message}});
+  }
+}
+
+/// One failure is what the end of a VM looks like. Of more it is said once, until it answers again.
+void Watches::monitor_failed(const std::string& id, const base::Error& error) {
+  const auto found = watches_.find(id);
+  if (found == watches_.end() || ++found->second.failures != 2) return;
+  log_.warning("VMM monitor not responding; identifying vCPUs without it",
+               {{"sandbox", id}, {"reason", error.message}});
+}
+
+void Watches::begin_rechecks(const std::string& id) {
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;
+  found->second.event = clock_.now();
+  found->second.stage = 0;
+  wait_to_recheck(id, found->second);
+}
+
+void Watches::wait_to_recheck(const std::string& id, Watch& watch) {
+  watch.next_recheck.at(watch.event + kRechecks.at(watch.stage), [this, id] { recheck(id); });
+}
+
+void Watches::recheck(const std::string& id) {
+  line_.refresh(id);
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;
+  Watch& watch = found->second;
+  if (watch.monitor) watch.monitor->refresh();
+  if (++watch.stage < kRechecks.size()) wait_to_recheck(id, watch);
+}
+
+}  // namespace ka::watches

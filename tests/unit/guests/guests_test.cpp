@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sandboxes whose guests have the real agent, on a tree of files, behind a unix socket.
+#include "affinity/guests/guests.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+#include <list>
+#include <optional>
+
+#include "guest-agent/agent/session.hpp"
+#include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
+#include "tests/unit/guest-agent/guest_scene.hpp"
+#include "tests/unit/line/scene.hpp"
+
+using namespace ka;
+using namespace std::chrono_literals;
+using Protocol = boost::asio::local::stream_protocol;
+
+namespace {
+
+/// The agent as a program would serve it. One that is mute reads, and never answers.
+class AgentServer {
+ public:
+  AgentServer(boost::asio::io_context& io, const std::filesystem::path& path, agent::Agent& agent)
+      : acceptor_(io, Protocol::endpoint(path.string())), agent_(agent) {
+    accept();
+  }
+
+  void cgroups_changed() {
+    agent_.cgroups_changed();
+    for (Client& client : clients_) client.tell();
+  }
+  bool mute = false;
+
+ private:
+  struct Client {
+    Client(Protocol::socket connected, agent::Agent& agent)
+        : socket(std::move(connected)), session(agent) {}
+    void tell() {
+      std::string out;
+      session.notify(out);
+      send(out);
+    }
+    void send(const std::string& out) {
+      boost::system::error_code ignored;
+      boost::asio::write(socket, boost::asio::buffer(out), ignored);
+    }
+    Protocol::socket socket;
+    agent::Session session;
+    std::array<char, 4096> buffer{};
+  };
+
+  void accept() {
+    acceptor_.async_accept([this](boost::system::error_code error, Protocol::socket socket) {
+      if (error) return;
+      read(clients_.emplace_back(std::move(socket), agent_));
+      accept();
+    });
+  }
+
+  void read(Client& client) {
+    client.socket.async_read_some(
+        boost::asio::buffer(client.buffer),
+        [this, &client](boost::system::error_code error, std::size_t size) {
+          if (error) return;
+          std::string out;
+          if (!mute && client.session.receive({client.buffer.data(), size}, out)) client.send(out);
+          read(client);
+        });
+  }
+
+  Protocol::acceptor acceptor_;
+  agent::Agent& agent_;
+  std::list<Client> clients_;
+};
+
+const std::string kApp(64, 'a');
+
+/// A VM with 3 vCPUs on a machine of 8 CPUs, and a container that owns CPU 5.
+struct Scene {
+  Scene() {
+    guest.cpus({0, 2, 1});
+    agent.cpus_changed();
+    host.boot_vm(100, 3);
+    policy::ledger::PodSeen pod;
+    pod.id = "s1";
+    pod.vmm = tests::process_id(100);
+    pod.agent = "unix://" + (host_dir.path() / "agent").string();
+    REQUIRE(host.requests().submit({policy::ledger::Source::kApi, pod}));
+  }
+
+  void own(int cpu) { REQUIRE(host.container("s1", kApp, policy::CpuSet{cpu}, true)); }
+  const board::GuestView& view() { return *host.line().node().view("s1")->guest; }
+  std::string cpuset() { return guest.read("cgroup/pods/" + kApp + "/cpuset.cpus"); }
+  void run_for(std::chrono::milliseconds time) { tests::run_for(io, host.clock, time); }
+  /// Until the start of the container went on; absent: it did not.
+  std::optional<base::Clock::Time::duration> start() {
+    const auto began = host.clock.now();
+    std::optional<base::Clock::Time::duration> took;
+    guests.await("s1", kApp, [&] { took = host.clock.now() - began; });
+    if (!took) run_for(400ms);
+    return took;
+  }
+
+  /// Before anything is waited for.
+  bool starts_at_once() {
+    bool went_on = false;
+    guests.await("s1", kApp, [&went_on] { went_on = true; });
+    const bool at_once = went_on;
+    if (!at_once) run_for(400ms);
+    return at_once;
+  }
+
+  tests::TempDir host_dir;
+  tests::GuestScene guest;
+  tests::LineScene host;
+  boost::asio::io_context io;
+  log::Log log{log::Level::kError};
+  agent::Agent agent{guest.roots(), guest.threads};
+  AgentServer server{io, host_dir.path() / "agent", agent};
+  vmm::Roots roots{.proc = host.node.proc(),
+                   .debugfs = host.node.debugfs(),
+                   .cgroup = host.node.cgroup(),
+                   .run = host_dir.path()};
+  guests::Guests guests{io, host.line(), host.board(), roots, log, host.clock};
+};
+
+}  // namespace
+
+TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
+  Scene scene;
+  scene.guest.cgroup("pods/" + kApp);
+  scene.own(5);
+  scene.run_for(200ms);
+  REQUIRE(scene.view().connected);
+  CHECK(scene.view().current);
+  const auto& plan = scene.host.line().node().view("s1")->plan;
+  const auto vcpu = std::ranges::find(plan.vcpus, policy::plan::VcpuRole::kDedicated,
+                                      &policy::plan::VcpuPlan::role);
+  const int guest_cpu = vcpu->index == 0 ? 0 : 3 - vcpu->index;  // APIC ids 0, 2, 1
+  CHECK(scene.cpuset() == std::to_string(guest_cpu));
+  CHECK(scene.host.verifier().verify().ok());
+
+  SECTION("and is given back when the sandbox is released") {
+    REQUIRE(scene.host.requests().release("s1"));
+    scene.run_for(200ms);
+    CHECK(scene.cpuset().empty());
+  }
+  SECTION("and when it is forgotten") {
+    REQUIRE(scene.host.remove("s1"));
+    scene.run_for(300ms);
+    CHECK(scene.cpuset().empty());
+  }
+  SECTION("and verify sees when nothing came of the plan, where an agent was promised") {
+    auto silent = scene.view();
+    silent.current = false;
+    scene.host.board().set_guest("s1", silent);
+    CHECK(scene.host.verifier().verify().ok());
+    line::Options options = tests::at_home();
+    options.settings.guest.agent = policy::plan::GuestAgent::kOurs;
+    scene.server.mute = true;
+    scene.host.line().configure(options);
+    const auto report = scene.host.verifier().verify();
+    CHECK(report.verdict() == line::Verdict::kDegraded);
+    CHECK(std::ranges::count(report.findings, "guest", &line::Finding::invariant) == 1);
+  }
+  SECTION("and verify sees when the guest has it elsewhere") {
+    auto lying = scene.view();
+    lying.report->containers[0].actual = {0, 1, 2};
+    scene.host.board().set_guest("s1", lying);
+    const auto findings = scene.host.broken();
+    REQUIRE(findings.size() == 1);
+    CHECK(findings[0].invariant == "I4");
+  }
+}
+
+TEST_CASE("where only a mask is known, the guest's containers may use all that the mask has") {
+  Scene scene;
+  scene.guest.cgroup("pods/" + kApp);
+  REQUIRE(scene.host.container("s1", std::string(policy::plan::kSandboxMask), policy::CpuSet{4, 5},
+                               true));
+  scene.run_for(200ms);
+  REQUIRE(scene.view().connected);
+  CHECK(scene.view().current);
+  CHECK(scene.view().report->containers.empty());
+  CHECK(scene.cpuset() == "0-2");
+  CHECK(scene.host.verifier().verify().ok());
+}
+
+TEST_CASE("a guest is up once its agent answers, and down once it does not any more") {
+  Scene scene;
+  const auto count = [&](const char* kind) {
+    return std::ranges::count(scene.host.notified, std::string(kind));
+  };
+  scene.own(5);
+  CHECK(count("guest-down") == 0);
+  scene.run_for(200ms);
+  CHECK(count("guest-up") == 1);
+  scene.server.mute = true;
+  scene.own(6);
+  scene.run_for(2s);
+  CHECK(count("guest-down") == 1);
+}
+
+TEST_CASE("how long a guest took is counted from the plan on") {
+  Scene scene;
+  scene.guest.cgroup("pods/" + kApp);
+  scene.own(5);
+  scene.run_for(200ms);
+  REQUIRE(scene.view().connected);
+  const board::Counters& counters = scene.host.board().counters();
+  CHECK(scene.view().reaction == 0ns);  // it was not there yet
+
+  scene.own(6);
+  scene.host.clock.advance(2s);
+  scene.run_for(200ms);
+  CHECK(scene.view().reaction >= 2s);
+  CHECK(scene.view().reaction < 3s);
+  CHECK(counters.guest_reactions.sum >= 2);
+}
+
+TEST_CASE("a container's start waits until its guest has it, and not longer than it may") {
+  Scene scene;
+  scene.guest.cgroup("pods");
+  scene.own(5);
+  scene.run_for(200ms);
+  REQUIRE(scene.view().connected);
+
+  SECTION("the cgroup is there: it goes on at once after the guest's answer") {
+    scene.guest.cgroup("pods/" + kApp);
+    scene.server.cgroups_changed();
+    const auto took = scene.start();
+    REQUIRE(took);
+    CHECK(*took < 150ms);
+    CHECK_FALSE(scene.cpuset().empty());
+  }
+  SECTION("the guest says nothing: it goes on late, and is not waited for again") {
+    scene.server.mute = true;
+    CHECK(scene.start() == guests::HeldStarts::kBudget);
+    CHECK(scene.starts_at_once());
+  }
+  SECTION("the guest was in time, but the daemon could not run: it is waited for again") {
+    scene.guest.cgroup("pods/" + kApp);
+    bool went_on = false;
+    scene.guests.await("s1", kApp, [&went_on] { went_on = true; });
+    REQUIRE_FALSE(went_on);
+    scene.server.cgroups_changed();
+    scene.host.clock.advance(300ms);
+    tests::settle(scene.io);
+    CHECK(went_on);
+    scene.server.mute = true;
+    scene.own(6);
+    CHECK(scene.start() == guests::HeldStarts::kBudget);
+  }
+}
+
+TEST_CASE("a start does not wait for a guest that has no agent") {
+  Scene scene;
+  CHECK(scene.starts_at_once());
+  scene.guests.await("unknown", kApp, [] {});
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/memory/memory_keeper.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
+#include "tests/unit/line/scene.hpp"
+
+using namespace ka;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Writes down what is asked, and does nothing.
+class FakeJobs final : public memory::MemoryJobs {
+ public:
+  void submit(memory::MemoryJob job) override { submitted.push_back(std::move(job)); }
+  void cancel(const std::string& sandbox) override { cancelled.push_back(sandbox); }
+
+  std::vector<memory::MemoryJob> submitted;
+  std::vector<std::string> cancelled;
+};
+
+line::Options moving() {
+  line::Options options = tests::at_home();
+  options.settings.move_memory = true;
+  return options;
+}
+
+struct Scene {
+  Scene() {
+    host.boot_vm(100, 2);
+    REQUIRE(host.add("s1", 100));
+    keeper.refresh();
+  }
+
+  /// What was asked since the last call.
+  std::size_t asked() { return std::exchange(jobs.submitted, {}).size(); }
+  void record(policy::plan::MemoryVerdict verdict, std::chrono::nanoseconds took) {
+    board::MemoryView view;
+    view.plan.verdict = verdict;
+    keeper.record("s1", view, took);
+  }
+  /// Until the next look, to a second; nothing may be asked before.
+  std::chrono::seconds until_next() {
+    for (auto passed = 1s; passed <= 2h; ++passed) {
+      host.clock.advance(1s);
+      keeper.refresh();
+      if (asked() > 0) return passed;
+    }
+    return {};
+  }
+
+  tests::LineScene host{8, moving()};
+  boost::asio::io_context io;
+  FakeJobs jobs;
+  memory::MemoryKeeper keeper{io, host.line(), host.board(), jobs, host.clock};
+};
+
+}  // namespace
+
+TEST_CASE("a sandbox's memory is looked at once, and not again before that was answered") {
+  Scene scene;
+  REQUIRE(scene.jobs.submitted.size() == 1);
+  CHECK(scene.jobs.submitted[0].sandbox == "s1");
+  CHECK(scene.jobs.submitted[0].vmm == tests::process_id(100));
+  CHECK(scene.jobs.submitted[0].move);
+  CHECK(scene.asked() == 1);
+  scene.host.clock.advance(2h);
+  scene.keeper.refresh();
+  scene.keeper.look_again("s1");
+  CHECK(scene.asked() == 0);
+}
+
+TEST_CASE("the longer a look takes the rarer it is") {
+  Scene scene;
+  scene.asked();
+  scene.record(policy::plan::MemoryVerdict::kInPlace, 1ms);
+  CHECK(scene.until_next() == 30s);
+  scene.record(policy::plan::MemoryVerdict::kInPlace, 50ms);
+  CHECK(scene.until_next() == 100s);
+  scene.record(policy::plan::MemoryVerdict::kInPlace, 1min);
+  CHECK(scene.until_next() == 1h);
+}
+
+TEST_CASE("memory that could not be moved is tried ever more rarely, until it is in its place") {
+  Scene scene;
+  scene.asked();
+  for (const auto expected : {60s, 120s, 240s}) {
+    scene.record(policy::plan::MemoryVerdict::kNoRoom, 1ms);
+    CHECK(scene.until_next() == expected);
+  }
+  scene.record(policy::plan::MemoryVerdict::kInPlace, 1ms);
+  CHECK(scene.until_next() == 30s);
+}
+
+TEST_CASE("while memory is on its way no next look is set") {
+  Scene scene;
+  scene.asked();
+  board::MemoryView view;
+  view.moving = true;
+  scene.keeper.record("s1", view, 1ms);
+  scene.host.clock.advance(2h);
+  scene.keeper.refresh();
+  CHECK(scene.asked() == 0);
+  CHECK(scene.host.line().node().view("s1")->memory->moving);
+}
+
+TEST_CASE("another wish is asked at once, also while the one before is not answered") {
+  Scene scene;
+  scene.asked();
+  scene.host.line().configure(tests::at_home());
+  REQUIRE(scene.host.line().node().view("s1")->moves_memory() != moving().settings.move_memory);
+  scene.keeper.refresh();
+  REQUIRE(scene.jobs.submitted.size() == 1);
+  CHECK_FALSE(scene.jobs.submitted[0].move);
+}
+
+TEST_CASE("someone who knows that memory may have moved has it looked at before its time") {
+  Scene scene;
+  scene.asked();
+  scene.record(policy::plan::MemoryVerdict::kInPlace, 1ms);
+  scene.keeper.refresh();
+  CHECK(scene.asked() == 0);
+  scene.keeper.look_again("s1");
+  CHECK(scene.asked() == 1);
+}
+
+TEST_CASE("what is published of a sandbox is followed in the loop's next turn, to its end") {
+  Scene scene;
+  scene.asked();
+  REQUIRE(scene.host.remove("s1"));
+  CHECK(scene.jobs.cancelled.empty());
+  tests::settle(scene.io);
+  CHECK(scene.jobs.cancelled == std::vector<std::string>{"s1"});
+  scene.record(policy::plan::MemoryVerdict::kInPlace, 1ms);  // it was too late
+  scene.keeper.refresh();
+  CHECK(scene.asked() == 0);
+}
