@@ -20,6 +20,8 @@ namespace {
 /// Where descriptions begin: options and commands fit before it, lines into 80 columns.
 constexpr std::size_t kColumn = 26;
 constexpr const char* kSandboxHelp = "id, pod, namespace/pod, or a unique prefix of one";
+const std::map<std::string, std::int64_t> kDurations{
+    {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
 constexpr const char* kTopologyHelp = "host, synthetic:DESCRIPTION, or a file (hwloc XML, JSON)";
 
 /// A subcommand that fills its options, and says so in `chosen` when it was called.
@@ -154,6 +156,27 @@ void declare_doctor(CLI::App& app, Command& chosen) {
                                   "check this node for anything that defeats isolation");
   command.add_option("--root", options->root, "root of the node's file system")
       ->capture_default_str();
+}
+
+void declare_selftest(CLI::App& app, Command& chosen) {
+  const auto options = std::make_shared<SelftestOptions>();
+  CLI::App& command = add_command(app, chosen, options, "selftest",
+                                  "start pods on this node and prove that isolation works");
+  CLI::Option* clean =
+      command.add_flag("--clean", options->clean, "only remove what an interrupted self-test left");
+  command.add_option("--handler", options->handler, "Kata handler of containerd (the first)")
+      ->excludes(clean);
+  command.add_option("--runtime-class", options->runtime_class, "its RuntimeClass (same name)")
+      ->excludes(clean);
+  command
+      .add_option("--image", options->image,
+                  "image on the node that runs until it is stopped (pause)")
+      ->excludes(clean);
+  command.add_option("--time-limit", options->time_limit, "duration, as in 90s, 10m (120s)")
+      ->option_text("TIME")
+      ->transform(CLI::AsNumberWithUnit(kDurations))
+      ->check(CLI::PositiveNumber);
+  command.add_option("--report", options->report, "also write the JSON document to this file");
 }
 
 void declare_setup(CLI::App& app, Command& chosen) {
@@ -319,8 +342,7 @@ void declare_pin(CLI::App& app, Command& chosen, const char* name, const char* r
   CLI::Option* remove = command.add_flag("--remove", options->remove, "return to the plan");
   remove->excludes(cpus);
   command.add_option("--for", options->lasts_for, "duration, as in 90s, 10m, 2h (default: no end)")
-      ->transform(CLI::AsNumberWithUnit(
-          std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}}))
+      ->transform(CLI::AsNumberWithUnit(kDurations))
       ->check(CLI::PositiveNumber)
       ->needs(cpus);
   command.add_flag("--force", options->force, "even if it takes a CPU from a dedicated vCPU")
@@ -342,6 +364,7 @@ void declare_commands(CLI::App& app, Command& chosen) {
   declare_sandbox(app, chosen);
   declare_container(app, chosen);
   declare_doctor(app, chosen);
+  declare_selftest(app, chosen);
   declare_setup(app, chosen);
   declare_guest_image(app, chosen);
   declare_topology(app, chosen);

@@ -161,6 +161,16 @@ struct DoctorOptions : Online {
   std::string root = "/";  ///< where the node's file system is; elsewhere no daemon is asked
 };
 
+/// `selftest`: proves with pods of its own that isolation works on this node.
+struct SelftestOptions : Online {
+  std::int64_t time_limit = 120;  ///< seconds, and as many for the removal of the pods
+  std::string handler;            ///< containerd's, for the VM; empty: the first that runs Kata
+  std::string runtime_class;      ///< empty: named as the handler
+  std::string image;              ///< empty: containerd's pause image
+  std::string report;             ///< a file for the JSON document; empty: none
+  bool clean = false;             ///< only remove what an interrupted one left
+};
+
 /// `setup`: our files beside Kata's and containerd's.
 struct SetupOptions {
   std::string root = "/";  ///< where the node's file system is
@@ -198,8 +208,8 @@ using Command =
                  SimulateOptions, StatusOptions, NamesOptions, ExplainOptions, MapOptions,
                  VerifyOptions, ReconcileOptions, ReleaseOptions, SandboxAddOptions,
                  SandboxRemoveOptions, ContainerUpdateOptions, ContainerRemoveOptions, PinOptions,
-                 EventsOptions, DoctorOptions, SetupOptions, GuestImageCheckOptions,
-                 GuestImageAddOptions, GuestImageExtensionOptions>;
+                 EventsOptions, DoctorOptions, SelftestOptions, SetupOptions,
+                 GuestImageCheckOptions, GuestImageAddOptions, GuestImageExtensionOptions>;
 
 struct Invocation {
   bool json = false;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one of the three witnesses says of the node.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ka::cli::selftest {
+
+struct Finding {
+  enum class By {
+    kKubelet,  ///< its cpu_manager_state
+    kKernel,   ///< sched_getaffinity(2), /proc, KVM's debugfs, cgroups
+    kDaemon,   ///< kata-affinityd's API
+  };
+  enum class Level {
+    kHolds,
+    kDegraded,  ///< the pins hold, and the CPUs are not the container's alone
+    kBroken,
+  };
+
+  By by = By::kKernel;
+  Level level = Level::kHolds;
+  std::string text;
+};
+
+using Findings = std::vector<Finding>;
+
+/// "kubelet", "kernel" or "daemon".
+std::string_view witness_name(Finding::By by);
+/// "ok", "degraded" or "broken".
+std::string_view level_name(Finding::Level level);
+
+/// Whether nothing is broken.
+bool all_hold(const Findings& findings);
+
+}  // namespace ka::cli::selftest

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the threads of the self-test's pod are where they must be, witness by witness. Pure.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <string>
+
+#include "affinity/cli/selftest/finding.hpp"
+#include "affinity/cli/selftest/kubelet.hpp"
+#include "affinity/cli/selftest/reader.hpp"
+
+namespace ka::cli::selftest {
+
+/// The pod that is judged.
+struct Subject {
+  std::string uid;
+  int cpus = 0;  ///< that its container asks for
+};
+
+/// What the daemon says: the answers to GET /v1/node, GET /v1/sandboxes and POST /v1/verify.
+struct DaemonWord {
+  boost::json::value node;
+  boost::json::value sandboxes;
+  boost::json::value report;
+};
+
+/// Whether kubelet gave the pod its CPUs and left a shared pool.
+Findings judge_assignment(const Assignments& assignments, const Subject& subject);
+
+/// Whether containerd runs the pod, with vCPUs that KVM knows.
+Findings judge_start(const Reading& reading);
+
+/// Whether the kernel holds the threads of the pod, and of all others, to kubelet's assignment.
+Findings judge_masks(const Assignments& assignments, const Subject& subject,
+                     const Reading& reading);
+
+/// Whether the daemon knows the pod's VM.
+Findings judge_discovery(const Subject& subject, const boost::json::value& sandboxes);
+
+/// Whether the daemon says what kubelet and the kernel say.
+Findings judge_word(const Assignments& assignments, const Subject& subject, const Reading& reading,
+                    const DaemonWord& word);
+
+}  // namespace ka::cli::selftest

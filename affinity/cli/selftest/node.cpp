@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/selftest/node.hpp"
+
+#include <fmt/core.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+#include <optional>
+#include <sstream>
+#include <variant>
+
+#include "affinity/cli/kata/kata_config.hpp"
+#include "affinity/cli/selftest/flags.hpp"
+#include "base/files.hpp"
+#include "base/process.hpp"
+#include "base/version/version.hpp"
+
+namespace ka::cli::selftest {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string line_in(const fs::path& file) { return first_line(base::read_file(file).value_or("")); }
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// The image of pods' pause processes: containerd 1's name of the setting, or 2's.
+std::string configured_image(const fs::path& root) {
+  const auto text = base::read_regular_file(root / "etc/containerd/config.toml");
+  const auto entries = config::parse_whole(text.value_or(""), "config.toml");
+  if (!entries) return {};
+  const std::string first =
+      text_at(*entries, {"plugins", "io.containerd.grpc.v1.cri", "sandbox_image"});
+  if (!first.empty()) return first;
+  return text_at(*entries, {"plugins", "io.containerd.cri.v1.images", "pinned_images", "sandbox"});
+}
+
+std::vector<std::string> handler_names(const fs::path& root) {
+  std::vector<std::string> names;
+  if (const auto containerd = read_containerd(root)) {
+    for (const KataHandler& handler : containerd->handlers) names.push_back(handler.name);
+  }
+  return names;
+}
+
+/// The value of a variable of /etc/os-release.
+std::string distribution(const fs::path& root) {
+  constexpr std::string_view kKey = "PRETTY_NAME=";
+  for (std::string line : lines_of(base::read_file(root / "etc/os-release").value_or(""))) {
+    if (!line.starts_with(kKey)) continue;
+    line.erase(0, kKey.size());
+    std::erase(line, '"');
+    return line;
+  }
+  return {};
+}
+
+json::array kata_versions(const fs::path& root, const RunProgram& run) {
+  json::array found;
+  const std::string deployed = line_in(root / "opt/kata/VERSION");
+  if (!deployed.empty()) found.emplace_back("/opt/kata: " + deployed);
+  const auto shim = run({"containerd-shim-kata-v2", "--version"});
+  if (shim) found.emplace_back("containerd-shim-kata-v2: " + first_line(*shim));
+  return found;
+}
+
+json::value to_json(const config::Value& value) {
+  return std::visit(
+      []<typename T>(const T& one) -> json::value {
+        if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+          return json::array(one.begin(), one.end());
+        } else if constexpr (std::is_same_v<T, config::Unfit>) {
+          return json::value(one.what);
+        } else {
+          return json::value(one);
+        }
+      },
+      value);
+}
+
+/// The file that the daemon was started with.
+std::optional<fs::path> config_of_daemon(const fs::path& root) {
+  const base::ProcFs procfs(root / "proc");
+  for (const int pid : procfs.processes().value_or(std::vector<int>{})) {
+    const auto stat = procfs.stat(pid);
+    if (!stat || stat->comm != "kata-affinityd") continue;
+    const auto words = procfs.cmdline(pid).value_or(std::vector<std::string>{});
+    const std::string file = flag_value(words, "--config");
+    if (!file.empty()) return root / fs::path(file).relative_path();
+  }
+  return std::nullopt;
+}
+
+std::string key_text(const std::vector<std::string>& path) {
+  std::string text;
+  for (auto part = std::next(path.begin()); part != path.end(); ++part) {
+    text += (text.empty() ? "" : ".") + *part;
+  }
+  return text;
+}
+
+/// The [affinity] table that the daemon obeys: of its --config, else of the first file with one.
+json::object settings(const fs::path& root) {
+  std::vector<fs::path> files = find_kata(root);
+  if (const auto given = config_of_daemon(root)) files = {*given};
+  for (const fs::path& file : files) {
+    json::object found;
+    const auto entries = read_merged(file);
+    for (const auto& [path, entry] : entries.value_or(config::Entries{})) {
+      if (path.size() > 1 && path.front() == "affinity") {
+        found[key_text(path)] = to_json(entry.value);
+      }
+    }
+    if (found.empty()) continue;
+    found["file"] = file.native();
+    return found;
+  }
+  return {};
+}
+
+}  // namespace
+
+NodeFacts gather_facts(const fs::path& root, const Kubelet& kubelet, const Assignments& assignments,
+                       const RunProgram& run) {
+  const auto images = run({"ctr", "--namespace", "k8s.io", "images", "list", "--quiet"});
+  return {.kubelet = kubelet,
+          .assignments = assignments,
+          .handlers = handler_names(root),
+          .images = lines_of(images.value_or("")),
+          .sandbox_image = configured_image(root),
+          .has_kvm_debugfs = is_there(root / "sys/kernel/debug/kvm")};
+}
+
+json::object describe_node(const fs::path& root, const RunProgram& run) {
+  const auto version = [&run](const std::string& program) {
+    return first_line(run({program, "--version"}).value_or("not found"));
+  };
+  const auto kubelet = find_kubelet(root);
+  const std::string program = fmt::format("/proc/{}/exe", kubelet ? kubelet->pid : 0);
+  const auto handlers = handler_names(root);
+  const bool v2 = is_there(root / "sys/fs/cgroup/cgroup.controllers");
+  return {{"kata_affinity", version::text()},
+          {"distribution", distribution(root)},
+          {"kernel", line_in(root / "proc/sys/kernel/osrelease")},
+          {"cpus", line_in(root / "sys/devices/system/cpu/online")},
+          {"cgroup", v2 ? "v2" : "v1"},
+          {"kubelet", kubelet ? version(program) : "not found"},
+          {"containerd", version("containerd")},
+          {"kata", kata_versions(root, run)},
+          {"handlers", json::array(handlers.begin(), handlers.end())},
+          {"settings", settings(root)}};
+}
+
+}  // namespace ka::cli::selftest

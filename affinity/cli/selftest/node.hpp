@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the node is: what the pods need, and what a report has to say of it.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "affinity/cli/selftest/pods.hpp"
+#include "base/result.hpp"
+
+namespace ka::cli::selftest {
+
+/// Runs a program, by its path or by its name, and returns what it prints.
+using RunProgram = std::function<base::Result<std::string>(const std::vector<std::string>& words)>;
+
+/// What the choice of the pods depends on. Images are listed by containerd's `ctr`.
+NodeFacts gather_facts(const std::filesystem::path& root, const Kubelet& kubelet,
+                       const Assignments& assignments, const RunProgram& run);
+
+/// Versions, cgroup version, CPUs, Kata's handlers and our settings, as far as they can be read.
+boost::json::object describe_node(const std::filesystem::path& root, const RunProgram& run);
+
+}  // namespace ka::cli::selftest

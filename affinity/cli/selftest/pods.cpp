@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/selftest/pods.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+
+namespace ka::cli::selftest {
+namespace {
+
+namespace json = boost::json;
+using Refusal = std::string;
+
+constexpr int kMostCpus = 2;
+/// containerd's annotation and the handler that it stands for, without a RuntimeClass.
+constexpr std::string_view kUntrusted = "io.kubernetes.cri.untrusted-workload";
+constexpr std::string_view kUntrustedHandler = "untrusted";
+
+bool contains(const std::vector<std::string>& all, std::string_view one) {
+  return std::ranges::find(all, one) != all.end();
+}
+
+/// Two CPUs, one where the pool has no more. kubelet gives no reserved CPU away; where the reserved
+/// ones are not named, it has reserved at least one.
+Expected<int, Refusal> choose_cpus(const NodeFacts& facts) {
+  const auto& pool = facts.assignments.pool;
+  const auto& reserved = facts.kubelet.reserved;
+  const int kept = std::max((pool & reserved).size(), 1);
+  const int available = pool.size() - kept;
+  if (available >= 1) return std::min(available, kMostCpus);
+  return unexpected(
+      fmt::format("the shared pool is {}: one CPU must stay in it, and kubelet has "
+                  "none left to give away. Remove a pod that owns CPUs",
+                  policy::format_list(pool)));
+}
+
+/// Without an API server kubelet resolves no RuntimeClass.
+Expected<std::string, Refusal> choose_untrusted(const NodeFacts& facts, const Wishes& wishes) {
+  if (wishes.handler.empty() && contains(facts.handlers, kUntrustedHandler)) return std::string();
+  return unexpected(
+      std::string("kubelet runs without an API server, and resolves no RuntimeClass. Give "
+                  "containerd a runtime named \"untrusted\" that runs Kata, and leave out "
+                  "--handler"));
+}
+
+/// kata-deploy names a RuntimeClass as its handler.
+Expected<std::string, Refusal> choose_runtime_class(const NodeFacts& facts, const Wishes& wishes) {
+  if (!wishes.runtime_class.empty()) return wishes.runtime_class;
+  if (!wishes.handler.empty() && !contains(facts.handlers, wishes.handler)) {
+    return unexpected(fmt::format("containerd has no Kata handler \"{}\"; it has: {}",
+                                  wishes.handler, fmt::join(facts.handlers, ", ")));
+  }
+  if (!facts.kubelet.has_api_server) return choose_untrusted(facts, wishes);
+  if (!wishes.handler.empty()) return wishes.handler;
+  if (!facts.handlers.empty()) return facts.handlers.front();
+  return unexpected(
+      std::string("containerd's configuration names no handler that runs Kata. Name its "
+                  "RuntimeClass with --runtime-class"));
+}
+
+/// Nothing is pulled: the pause image of the runtime is on every node that ran a pod.
+Expected<std::string, Refusal> choose_image(const NodeFacts& facts, const Wishes& wishes) {
+  if (!wishes.image.empty()) return wishes.image;
+  if (contains(facts.images, facts.sandbox_image)) return facts.sandbox_image;
+  const auto pause = std::ranges::find_if(facts.images, [](const std::string& name) {
+    return name.find("/pause:") != std::string::npos;
+  });
+  if (pause != facts.images.end()) return *pause;
+  return unexpected(
+      std::string("containerd has no pause image. Name one that is on the node with --image; it "
+                  "must run until it is stopped"));
+}
+
+Expected<void, Refusal> check_node(const NodeFacts& facts) {
+  if (facts.kubelet.manifests.empty()) {
+    return unexpected(
+        std::string("kubelet has no staticPodPath. Set one in its configuration and restart it"));
+  }
+  if (!facts.has_kvm_debugfs) {
+    return unexpected(
+        std::string("KVM's debugfs cannot be read, so vCPUs cannot be told from other threads. "
+                    "Run: mount -t debugfs debugfs /sys/kernel/debug"));
+  }
+  return {};
+}
+
+json::object resources(json::object requests, json::object limits) {
+  return {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
+}
+
+std::string manifest(json::object metadata, json::object spec, json::object container) {
+  metadata["namespace"] = "kube-system";
+  metadata["labels"] = {{kLabel, "true"}};
+  container["name"] = "app";
+  container["imagePullPolicy"] = "Never";
+  spec["automountServiceAccountToken"] = false;
+  spec["enableServiceLinks"] = false;
+  spec["terminationGracePeriodSeconds"] = 1;
+  spec["containers"] = json::array{std::move(container)};
+  return json::serialize(json::object{{"apiVersion", "v1"},
+                                      {"kind", "Pod"},
+                                      {"metadata", std::move(metadata)},
+                                      {"spec", std::move(spec)}});
+}
+
+}  // namespace
+
+Expected<Choice, std::string> choose(const NodeFacts& facts, const Wishes& wishes) {
+  if (auto good = check_node(facts); !good) return unexpected(good.error());
+  const auto runtime_class = choose_runtime_class(facts, wishes);
+  if (!runtime_class) return unexpected(runtime_class.error());
+  const auto image = choose_image(facts, wishes);
+  if (!image) return unexpected(image.error());
+  const auto cpus = choose_cpus(facts);
+  if (!cpus) return unexpected(cpus.error());
+  return Choice{*runtime_class, *image, *cpus};
+}
+
+Pod vm_pod(const Choice& choice, const std::string& uid) {
+  const std::string name = std::string(kNamePrefix) + "vm";
+  json::object metadata{{"name", name}, {"uid", uid}};
+  json::object spec;
+  if (choice.runtime_class.empty()) {
+    metadata["annotations"] = {{kUntrusted, "true"}};
+  } else {
+    spec["runtimeClassName"] = choice.runtime_class;
+  }
+  const json::object all{{"cpu", std::to_string(choice.cpus)}, {"memory", "512Mi"}};
+  json::object container{{"image", choice.image}, {"resources", resources(all, all)}};
+  return {name, uid, manifest(std::move(metadata), std::move(spec), std::move(container))};
+}
+
+Pod shared_pod(const Choice& choice, const std::string& uid) {
+  const std::string name = std::string(kNamePrefix) + "shared";
+  json::object container{
+      {"image", choice.image},
+      {"resources", resources({{"cpu", "10m"}, {"memory", "16Mi"}}, {{"memory", "64Mi"}})}};
+  return {name, uid,
+          manifest({{"name", name}, {"uid", uid}}, {{"hostNetwork", true}}, std::move(container))};
+}
+
+}  // namespace ka::cli::selftest

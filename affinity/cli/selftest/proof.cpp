@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/selftest/proof.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "affinity/cli/client/daemon.hpp"
+#include "base/files.hpp"
+
+namespace ka::cli::selftest {
+namespace {
+
+using By = Finding::By;
+using Level = Finding::Level;
+using std::chrono::milliseconds;
+
+/// Readings must not be what keeps the node busy.
+constexpr milliseconds kPause{1000};
+constexpr int kPausePerReading = 3;
+
+Finding finding(By by, bool holds, std::string text) {
+  return {by, holds ? Level::kHolds : Level::kBroken, std::move(text)};
+}
+
+/// The error as a finding against the one who should have answered.
+Findings failed(By by, const base::Error& error) { return {finding(by, false, error.message)}; }
+
+std::string first_broken(const Findings& findings) {
+  const auto found = std::ranges::find(findings, Level::kBroken, &Finding::level);
+  return found == findings.end() ? std::string() : found->text;
+}
+
+std::string first_degraded(const Report& report) {
+  for (const Step& step : report.steps) {
+    const auto found = std::ranges::find(step.findings, Level::kDegraded, &Finding::level);
+    if (found != step.findings.end()) return found->text;
+  }
+  return {};
+}
+
+void append(Findings& to, Findings more) { std::ranges::move(more, std::back_inserter(to)); }
+
+}  // namespace
+
+Proof::Proof(Dependencies dependencies, Kubelet kubelet, Record& record, std::chrono::seconds limit,
+             Report& report)
+    : dependencies_(std::move(dependencies)),
+      kubelet_(std::move(kubelet)),
+      record_(record),
+      limit_(limit),
+      report_(report),
+      began_(dependencies_.clock.now()) {
+  start_timer();
+}
+
+void Proof::start_timer() { deadline_ = dependencies_.clock.now() + limit_; }
+
+double Proof::elapsed() const {
+  return std::chrono::duration<double>(dependencies_.clock.now() - began_).count();
+}
+
+/// The first thing that went wrong decides.
+void Proof::conclude(Verdict verdict, const std::string& reason) {
+  if (!report_.reason.empty()) return;
+  report_.verdict = verdict;
+  report_.reason = reason;
+}
+
+Proof::Outcome Proof::repeat(const Check& check, Findings& findings) const {
+  while (true) {
+    const auto before = dependencies_.clock.now();
+    findings = check();
+    if (all_hold(findings)) return Outcome::kHeld;
+    const auto after = dependencies_.clock.now();
+    if (after > deadline_) return Outcome::kLate;
+    const auto took = std::chrono::duration_cast<milliseconds>(after - before);
+    if (!dependencies_.pause(std::max(kPause, took * kPausePerReading))) {
+      return Outcome::kInterrupted;
+    }
+  }
+}
+
+bool Proof::step(const std::string& text, Verdict otherwise, const Check& check) {
+  dependencies_.announce(text);
+  Step step{text, elapsed(), 0, {}};
+  const Outcome outcome = repeat(check, step.findings);
+  step.seconds = elapsed() - step.began;
+  report_.steps.push_back(step);
+  if (outcome == Outcome::kHeld) return true;
+  if (outcome == Outcome::kInterrupted) {
+    conclude(Verdict::kInterrupted, "interrupted by a signal");
+  } else {
+    conclude(otherwise, first_broken(step.findings));
+  }
+  return false;
+}
+
+bool Proof::place(const Pod& pod) {
+  const auto placed = record_.place(kubelet_.manifests, pod);
+  if (!placed) conclude(Verdict::kCannotRun, placed.error().message);
+  return placed.has_value();
+}
+
+bool Proof::prove(const Choice& choice) {
+  const auto shared_uid = new_uid();
+  const auto uid = new_uid();
+  if (!shared_uid || !uid) {
+    conclude(Verdict::kCannotRun, "the kernel gives no random uuid");
+    return false;
+  }
+  subject_ = {*uid, choice.cpus};
+  return place(shared_pod(choice, *shared_uid)) &&
+         step("a burstable pod starts in the shared pool", Verdict::kCannotRun,
+              [&] { return check_shared_pod(*shared_uid); }) &&
+         place(vm_pod(choice, *uid)) &&
+         step(fmt::format("kubelet gives {} CPUs to a pod in a VM", choice.cpus),
+              Verdict::kCannotRun, [this] { return check_assignment(); }) &&
+         step("its VM starts", Verdict::kCannotRun,
+              [this] { return judge_start(dependencies_.reader.read(subject_.uid)); }) &&
+         step("the daemon finds it", Verdict::kViolated, [this] { return check_discovery(); }) &&
+         step("the kernel confines each thread", Verdict::kViolated,
+              [this] { return check_masks(); }) &&
+         step("the daemon says the same", Verdict::kViolated, [this] { return check_word(); });
+}
+
+void Proof::run(const Choice& choice) {
+  if (prove(choice)) {
+    const std::string reason = first_degraded(report_);
+    if (!reason.empty()) conclude(Verdict::kDegraded, reason);
+  }
+  remove_pods();
+}
+
+void Proof::remove_pods() {
+  start_timer();
+  if (const auto removed = record_.remove_manifests(); !removed) {
+    return conclude(Verdict::kViolated, removed.error().message);
+  }
+  const bool gone = step("the pods go, and their CPUs return to the shared pool",
+                         Verdict::kViolated, [this] { return check_gone_and_forgotten(); });
+  if (!gone) return;
+  if (const auto cleared = record_.clear(); !cleared) {
+    conclude(Verdict::kViolated, cleared.error().message);
+  }
+}
+
+bool Proof::remove_leftovers() {
+  record_.add_leftovers(kubelet_.manifests);
+  if (record_.placed().empty()) return true;
+  if (const auto removed = record_.remove_manifests(); !removed) {
+    conclude(Verdict::kCannotRun, removed.error().message);
+    return false;
+  }
+  if (!step("pods of an interrupted self-test go", Verdict::kCannotRun,
+            [this] { return check_gone(); })) {
+    return false;
+  }
+  const auto cleared = record_.clear();
+  if (!cleared) conclude(Verdict::kCannotRun, cleared.error().message);
+  start_timer();
+  return cleared.has_value();
+}
+
+Findings Proof::check_shared_pod(const std::string& uid) {
+  const bool runs = !dependencies_.reader.read(uid).containers.empty();
+  return {
+      finding(By::kKernel, runs,
+              runs ? "containerd runs its container"
+                   : "containerd does not run the burstable pod's container; see kubelet's log")};
+}
+
+Findings Proof::check_assignment() const {
+  const auto assignments = read_assignments(kubelet_.state);
+  if (!assignments) return failed(By::kKubelet, assignments.error());
+  return judge_assignment(*assignments, subject_);
+}
+
+Findings Proof::check_discovery() const {
+  const auto sandboxes = dependencies_.call("GET", "/v1/sandboxes");
+  if (!sandboxes) return failed(By::kDaemon, sandboxes.error());
+  return judge_discovery(subject_, *sandboxes);
+}
+
+Findings Proof::check_masks() {
+  const auto assignments = read_assignments(kubelet_.state);
+  if (!assignments) return failed(By::kKubelet, assignments.error());
+  const Reading reading = dependencies_.reader.read(subject_.uid);
+  own_ = assignments->of_pod(subject_.uid);
+  sandbox_ = reading.sandbox;
+  return judge_masks(*assignments, subject_, reading);
+}
+
+Findings Proof::check_word() {
+  const auto node = dependencies_.call("GET", "/v1/node");
+  if (!node) return failed(By::kDaemon, node.error());
+  const auto report = dependencies_.call("POST", "/v1/verify");
+  if (!report) return failed(By::kDaemon, report.error());
+  const auto sandboxes = dependencies_.call("GET", "/v1/sandboxes");
+  if (!sandboxes) return failed(By::kDaemon, sandboxes.error());
+  const auto assignments = read_assignments(kubelet_.state);
+  if (!assignments) return failed(By::kKubelet, assignments.error());
+  return judge_word(*assignments, subject_, dependencies_.reader.read(subject_.uid),
+                    {*node, *sandboxes, *report});
+}
+
+Findings Proof::check_gone() {
+  const auto assignments = read_assignments(kubelet_.state);
+  if (!assignments) return failed(By::kKubelet, assignments.error());
+  Findings findings;
+  bool running = !sandbox_.empty() && dependencies_.reader.has_processes(sandbox_);
+  policy::CpuSet held = own_ - assignments->pool;
+  for (const Placed& one : record_.placed()) {
+    running = running || dependencies_.reader.has_tasks(one.uid);
+    held |= assignments->of_pod(one.uid);
+  }
+  findings.push_back(finding(By::kKernel, !running,
+                             running ? "tasks or processes of the self-test's pods still run"
+                                     : "no task or process of the pods is left"));
+  findings.push_back(finding(
+      By::kKubelet, held.empty(),
+      held.empty() ? "the shared pool is " + policy::format_list(assignments->pool)
+                   : "CPUs " + policy::format_list(held) + " are not back in the shared pool"));
+  return findings;
+}
+
+Findings Proof::check_gone_and_forgotten() {
+  Findings findings = check_gone();
+  const auto sandboxes = dependencies_.call("GET", "/v1/sandboxes");
+  if (!sandboxes) {
+    append(findings, failed(By::kDaemon, sandboxes.error()));
+    return findings;
+  }
+  const bool known = all_hold(judge_discovery(subject_, *sandboxes));
+  findings.push_back(finding(By::kDaemon, !known,
+                             known ? "the pod is still among its sandboxes"
+                                   : "the pod is not among its sandboxes any more"));
+  return findings;
+}
+
+base::Result<std::string> new_uid() {
+  auto text = base::read_file("/proc/sys/kernel/random/uuid");
+  if (text && text->ends_with('\n')) text->pop_back();
+  return text;
+}
+
+}  // namespace ka::cli::selftest

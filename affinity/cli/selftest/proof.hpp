@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a self-test: pods come, all three witnesses are heard, pods go.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "affinity/cli/selftest/judgement.hpp"
+#include "affinity/cli/selftest/kubelet.hpp"
+#include "affinity/cli/selftest/pods.hpp"
+#include "affinity/cli/selftest/reader.hpp"
+#include "affinity/cli/selftest/record.hpp"
+#include "affinity/cli/selftest/report.hpp"
+#include "base/clock.hpp"
+#include "base/result.hpp"
+
+namespace ka::cli::selftest {
+
+/// What a proof acts through. References outlive it.
+struct Dependencies {
+  Reader& reader;
+  /// A call of the daemon's API: method and target.
+  std::function<base::Result<boost::json::object>(const char* method, const char* target)> call;
+  const base::Clock& clock;
+  /// False: a signal ended the pause.
+  std::function<bool(std::chrono::milliseconds)> pause;
+  /// A step begins.
+  std::function<void(const std::string&)> announce;
+};
+
+class Proof {
+ public:
+  /// `limit`: for the proof, and once more for the removal of its pods. Fills in the report's
+  /// verdict and steps.
+  Proof(Dependencies dependencies, Kubelet kubelet, Record& record, std::chrono::seconds limit,
+        Report& report);
+
+  /// Removes what earlier self-tests left and waits until it is gone. False: it is not, and the
+  /// report says so.
+  bool remove_leftovers();
+
+  /// Starts the pods, judges, and removes them, whatever came of it.
+  void run(const Choice& choice);
+
+ private:
+  using Check = std::function<Findings()>;
+  enum class Outcome { kHeld, kLate, kInterrupted };
+
+  bool prove(const Choice& choice);
+  void remove_pods();
+  bool place(const Pod& pod);
+  /// Repeats a check until all of it holds. `otherwise`: the verdict where it does not in time.
+  bool step(const std::string& text, Verdict otherwise, const Check& check);
+  Outcome repeat(const Check& check, Findings& findings) const;
+  void conclude(Verdict verdict, const std::string& reason);
+  double elapsed() const;
+  void start_timer();
+
+  Findings check_shared_pod(const std::string& uid);
+  Findings check_assignment() const;
+  Findings check_masks();
+  Findings check_discovery() const;
+  Findings check_word();
+  /// Whether the recorded pods are gone for containerd and kubelet.
+  Findings check_gone();
+  Findings check_gone_and_forgotten();
+
+  Dependencies dependencies_;
+  Kubelet kubelet_;
+  Record& record_;
+  std::chrono::seconds limit_;
+  Report& report_;
+  std::chrono::steady_clock::time_point began_;
+  std::chrono::steady_clock::time_point deadline_;
+  Subject subject_;
+  policy::CpuSet own_;   ///< what kubelet gave the pod
+  std::string sandbox_;  ///< the pod's, once it was seen
+};
+
+/// A random pod uid (RFC 9562), from the kernel.
+base::Result<std::string> new_uid();
+
+}  // namespace ka::cli::selftest

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/selftest/reader.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <cerrno>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "affinity/cli/client/daemon.hpp"
+#include "base/files.hpp"
+#include "base/json/json.hpp"
+
+namespace ka::cli::selftest {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorCode;
+using base::Result;
+using Words = std::vector<std::string>;
+
+constexpr const char* kTasks = "run/containerd/io.containerd.runtime.v2.task/k8s.io";
+constexpr std::size_t kMaxSpec = std::size_t{4} << 20;
+constexpr std::size_t kIdLength = 64;
+constexpr std::string_view kHex = "0123456789abcdef";
+
+/// containerd's ids in a command line or the path of a cgroup.
+Words ids_in(std::string_view text) {
+  Words found;
+  while (!text.empty()) {
+    text.remove_prefix(std::min(text.find_first_of(kHex), text.size()));
+    const auto length = std::min(text.find_first_not_of(kHex), text.size());
+    if (length == kIdLength) found.emplace_back(text.substr(0, length));
+    text.remove_prefix(length);
+  }
+  return found;
+}
+
+std::string joined(const Words& words) {
+  return std::accumulate(
+      words.begin(), words.end(), std::string(),
+      [](std::string all, const std::string& word) { return std::move(all) + ' ' + word; });
+}
+
+std::string base_name(const std::string& program) { return fs::path(program).filename().native(); }
+
+/// A shim's program also starts a shim and cleans up after one; that takes milliseconds.
+bool is_momentary(const Words& words) {
+  return !words.empty() && (words.back() == "start" || words.back() == "delete");
+}
+
+/// "<tid>-<fd>" of KVM's debugfs: the thread that created the VM.
+std::optional<int> creator_of(const std::string& name) {
+  const auto dash = name.find('-');
+  if (dash == std::string::npos) return std::nullopt;
+  const auto tid = base::parse_number(name.substr(0, dash));
+  return tid ? std::optional(static_cast<int>(*tid)) : std::nullopt;
+}
+
+}  // namespace
+
+Result<policy::CpuSet> read_mask(int tid) {
+  constexpr std::size_t kWords = policy::kMaxIds / 64;
+  std::vector<std::uint64_t> words(kWords);
+  const std::size_t bytes = kWords * sizeof(std::uint64_t);
+  if (::sched_getaffinity(tid, bytes, reinterpret_cast<cpu_set_t*>(words.data())) != 0) {
+    return base::fail_errno(errno, "sched_getaffinity");
+  }
+  return policy::CpuSet::from_words(std::move(words));
+}
+
+Reader::Reader(fs::path root, ReadMask read_mask)
+    : root_(std::move(root)), read_mask_(std::move(read_mask)), procfs_(root_ / "proc") {}
+
+Result<Reader::Task> Reader::read_task(const fs::path& directory) const {
+  const auto shim = base::read_file(directory / "shim-binary-path");
+  if (!shim) return unexpected(shim.error());
+  const auto text = base::read_file(directory / "config.json", kMaxSpec);
+  if (!text) return unexpected(text.error());
+  const auto spec = base::parse_json(*text, "config.json");
+  if (!spec) return unexpected(spec.error());
+  const auto* fields = spec->if_object();
+  const auto* notes = fields == nullptr ? nullptr : fields->if_contains("annotations");
+  if (notes == nullptr) return base::fail(ErrorCode::kInvalid, "config.json: no annotations");
+  Task task;
+  task.sandbox = text_of(*notes, "io.kubernetes.cri.sandbox-id");
+  task.pod_uid = text_of(*notes, "io.kubernetes.cri.sandbox-uid");
+  task.container = text_of(*notes, "io.kubernetes.cri.container-name");
+  task.is_vm = base_name(*shim).find("kata") != std::string::npos;
+  return task;
+}
+
+/// The description of a task does not change while it is there.
+void Reader::refresh_tasks() {
+  const auto names = base::list_directory(root_ / kTasks).value_or(Words{});
+  std::erase_if(tasks_, [&names](const auto& known) {
+    return !std::ranges::binary_search(names, known.first);
+  });
+  for (const std::string& id : names) {
+    if (tasks_.contains(id)) continue;
+    if (auto task = read_task(root_ / kTasks / id)) tasks_.emplace(id, std::move(*task));
+  }
+}
+
+const Reader::Task* Reader::find_task(const std::string& text) const {
+  for (const std::string& id : ids_in(text)) {
+    if (const auto found = tasks_.find(id); found != tasks_.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+/// The VM in whose pod's cgroup a process lies; systemd's names have "_" for "-".
+const Reader::Task* Reader::sandbox_of_pod(const std::string& cgroup) const {
+  std::string path = cgroup;
+  std::ranges::replace(path, '_', '-');
+  for (const auto& [id, task] : tasks_) {
+    const bool inside = !task.pod_uid.empty() && path.find(task.pod_uid) != std::string::npos;
+    if (inside && task.is_vm && task.container.empty()) return &task;
+  }
+  return nullptr;
+}
+
+Reader::Membership Reader::member_of_vm(const Task& task, const Words& words) const {
+  const std::string program = words.empty() ? "" : base_name(words.front());
+  if (is_momentary(words)) return {};
+  if (program.starts_with("containerd-shim")) return {&task, "shim"};
+  return {&task, program.starts_with("virtiofsd") ? "virtiofsd" : "helper"};
+}
+
+/// runc's pause process is left out: kubelet assigns it no CPUs.
+Reader::Membership Reader::member(int pid) const {
+  const Words words = procfs_.cmdline(pid).value_or(Words{});
+  if (const Task* task = find_task(joined(words)); task != nullptr && task->is_vm) {
+    return member_of_vm(*task, words);
+  }
+  const auto unified = procfs_.cgroup(pid, "");
+  const std::string cgroup = unified ? *unified : procfs_.cgroup(pid, "cpuset").value_or("");
+  const Task* task = find_task(cgroup);
+  if (task == nullptr) task = sandbox_of_pod(cgroup);
+  if (task == nullptr) return {};
+  if (task->is_vm) return member_of_vm(*task, words);
+  return task->container.empty() ? Membership{} : Membership{task, "container " + task->container};
+}
+
+Reader::Vcpus Reader::read_vcpus() const {
+  Vcpus found;
+  const fs::path kvm = root_ / "sys/kernel/debug/kvm";
+  for (const std::string& name : base::list_directory(kvm).value_or(Words{})) {
+    const auto creator = creator_of(name);
+    if (!creator) continue;
+    for (const std::string& each : base::list_directory(kvm / name).value_or(Words{})) {
+      if (!each.starts_with("vcpu")) continue;
+      const auto text = base::read_file(kvm / name / each / "pid");
+      const auto tid = base::parse_number(text.value_or(""));
+      if (tid) found[*creator].insert(static_cast<int>(*tid));
+    }
+  }
+  return found;
+}
+
+void Reader::add_threads(int pid, const Membership& member, const Vcpus& vcpus,
+                         std::vector<ThreadSeen>& threads, int& unread) const {
+  const auto tids = procfs_.threads(pid);
+  if (!tids) {
+    unread += tids.error().code == ErrorCode::kGone ? 0 : 1;
+    return;
+  }
+  const auto creator = std::ranges::find_if(*tids, [&](int tid) { return vcpus.contains(tid); });
+  const bool is_vmm = creator != tids->end();
+  for (const int tid : *tids) {
+    const auto cpus = read_mask_(tid);
+    if (!cpus) {
+      unread += cpus.error().code == ErrorCode::kGone ? 0 : 1;
+      continue;
+    }
+    const bool is_vcpu = is_vmm && vcpus.at(*creator).contains(tid);
+    threads.push_back({tid, is_vcpu ? "vCPU" : is_vmm ? "VMM" : member.part, *cpus});
+  }
+}
+
+Reading Reader::read(const std::string& pod_uid) {
+  refresh_tasks();
+  Reading reading;
+  for (const auto& [id, task] : tasks_) {
+    if (task.pod_uid == pod_uid) reading.sandbox = task.sandbox;
+  }
+  for (const auto& [id, task] : tasks_) {
+    const bool own = task.sandbox == reading.sandbox && !task.container.empty();
+    if (own) reading.containers.insert(task.container);
+  }
+  const Vcpus vcpus = read_vcpus();
+  for (const int pid : procfs_.processes().value_or(std::vector<int>{})) {
+    const Membership found = member(pid);
+    if (found.task == nullptr) continue;
+    const bool own = found.task->sandbox == reading.sandbox;
+    add_threads(pid, found, vcpus, own ? reading.own : reading.others, reading.unread);
+  }
+  return reading;
+}
+
+bool Reader::has_tasks(const std::string& pod_uid) {
+  refresh_tasks();
+  return std::ranges::any_of(
+      tasks_, [&pod_uid](const auto& known) { return known.second.pod_uid == pod_uid; });
+}
+
+bool Reader::has_processes(const std::string& sandbox) const {
+  const auto pids = procfs_.processes().value_or(std::vector<int>{});
+  return std::ranges::any_of(pids, [this, &sandbox](int pid) {
+    const auto words = procfs_.cmdline(pid);
+    return words && joined(*words).find(sandbox) != std::string::npos;
+  });
+}
+
+}  // namespace ka::cli::selftest

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/selftest/signals.hpp"
+
+#include <cerrno>
+#include <ctime>
+
+namespace ka::cli::selftest {
+
+Signals::Signals() {
+  ::sigemptyset(&awaited_);
+  for (const int one : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&awaited_, one);
+  sigset_t blocked = awaited_;
+  ::sigaddset(&blocked, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+}
+
+Signals::~Signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+bool Signals::pause(std::chrono::milliseconds duration) const {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration);
+  const std::chrono::nanoseconds rest = duration - seconds;
+  const timespec time{seconds.count(), rest.count()};
+  return ::sigtimedwait(&awaited_, nullptr, &time) < 0;
+}
+
+}  // namespace ka::cli::selftest

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ctrl-C and its like, as something to wait for: a self-test removes its pods before it ends.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+
+namespace ka::cli::selftest {
+
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGPIPE in this thread while it lives.
+class Signals {
+ public:
+  Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  ~Signals();
+
+  /// Waits that long. False: SIGINT, SIGTERM or SIGHUP came; each is told once.
+  bool pause(std::chrono::milliseconds duration) const;
+
+ private:
+  sigset_t awaited_{};
+  sigset_t before_{};
+};
+
+}  // namespace ka::cli::selftest

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/selftest/pods.hpp"
+
+#include "affinity/cli/selftest/record.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/cli/selftest/scene.hpp"
+
+using namespace ka;
+using namespace ka::cli::selftest;
+using tests::cpus;
+
+namespace {
+
+NodeFacts good() {
+  NodeFacts facts;
+  facts.kubelet.manifests = "/etc/kubernetes/manifests";
+  facts.kubelet.has_api_server = true;
+  facts.assignments.pool = cpus("0-7");
+  facts.handlers = {"kata-qemu", "kata-clh"};
+  facts.images = {"docker.io/library/app:1", "registry.k8s.io/pause:3.10"};
+  facts.has_kvm_debugfs = true;
+  return facts;
+}
+
+/// What is refused; empty where nothing is.
+std::string refusal(const NodeFacts& facts, const Wishes& wishes = {}) {
+  const auto choice = choose(facts, wishes);
+  return choice ? "" : choice.error();
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("self-test, pods: RuntimeClass, image and CPUs are chosen, or as asked for") {
+  const auto choice = choose(good(), {});
+  REQUIRE(choice);
+  CHECK(choice->runtime_class == "kata-qemu");
+  CHECK(choice->image == "registry.k8s.io/pause:3.10");
+  CHECK(choice->cpus == 2);
+  const auto asked = choose(good(), {"kata-clh", "", "app:1"});
+  REQUIRE(asked);
+  CHECK(asked->runtime_class == "kata-clh");
+  CHECK(asked->image == "app:1");
+  CHECK(choose(good(), {"", "mine", ""})->runtime_class == "mine");
+  NodeFacts configured = good();
+  configured.sandbox_image = configured.images.front();
+  CHECK(choose(configured, {})->image == "docker.io/library/app:1");
+}
+
+TEST_CASE("self-test, pods: a CPU stays in the shared pool") {
+  NodeFacts facts = good();
+  facts.assignments.pool = cpus("4-5");
+  CHECK(choose(facts, {})->cpus == 1);
+  facts.kubelet.reserved = cpus("4-5");
+  CHECK(contains(refusal(facts), "the shared pool is 4-5"));
+  facts.kubelet.reserved = {};
+  facts.assignments.pool = cpus("4");
+  CHECK(contains(refusal(facts), "one CPU must stay in it"));
+}
+
+TEST_CASE("self-test, pods: what a node lacks is named") {
+  NodeFacts facts = good();
+  facts.kubelet.manifests.clear();
+  CHECK(contains(refusal(facts), "staticPodPath"));
+  facts = good();
+  facts.has_kvm_debugfs = false;
+  CHECK(contains(refusal(facts), "mount -t debugfs"));
+  facts = good();
+  facts.images.clear();
+  CHECK(contains(refusal(facts), "no pause image"));
+  facts = good();
+  CHECK(contains(refusal(facts, {"kata-no", "", ""}), "it has: kata-qemu, kata-clh"));
+  facts.handlers.clear();
+  CHECK(contains(refusal(facts), "--runtime-class"));
+}
+
+TEST_CASE("self-test, pods: without an API server only containerd's untrusted runtime serves") {
+  NodeFacts facts = good();
+  facts.kubelet.has_api_server = false;
+  CHECK(contains(refusal(facts), "resolves no RuntimeClass"));
+  facts.handlers.emplace_back("untrusted");
+  const auto choice = choose(facts, {});
+  REQUIRE(choice);
+  CHECK(contains(vm_pod(*choice, "u").manifest, "untrusted-workload\":\"true"));
+  CHECK(contains(refusal(facts, {"kata-qemu", "", ""}), "leave out --handler"));
+}
+
+TEST_CASE("self-test, pods: the VM's is Guaranteed with whole CPUs, the other burstable") {
+  const auto vm = base::parse_json(vm_pod({"kata", "i", 2}, "u").manifest, "vm");
+  REQUIRE(vm);
+  CHECK(vm->at_pointer("/spec/containers/0/resources/requests") ==
+        vm->at_pointer("/spec/containers/0/resources/limits"));
+  CHECK(vm->at_pointer("/spec/containers/0/resources/limits/cpu") == "2");
+  CHECK(vm->at_pointer("/spec/containers/0/imagePullPolicy") == "Never");
+  CHECK(vm->at_pointer("/spec/runtimeClassName") == "kata");
+  CHECK(vm->at_pointer("/metadata/uid") == "u");
+  const auto shared = base::parse_json(shared_pod({"kata", "i", 2}, "u").manifest, "shared");
+  REQUIRE(shared);
+  CHECK(shared->at_pointer("/spec/containers/0/resources/requests") !=
+        shared->at_pointer("/spec/containers/0/resources/limits"));
+  CHECK_FALSE(shared->at("spec").as_object().contains("runtimeClassName"));
+}
+
+TEST_CASE(
+    "self-test, record: a manifest is recorded before it is written, and removed by the next") {
+  const tests::TempDir dir;
+  const auto file = dir.path() / "state/record.json";
+  const auto folder = dir.path() / "manifests";
+  const Pod pod = vm_pod({"kata", "i", 2}, "u1");
+  CHECK_FALSE(Record(file).place(folder, pod));  // there is no such folder
+  REQUIRE(Record(file).placed().size() == 1);
+  CHECK(Record(file).placed()[0] == Placed{folder / (pod.name + ".json"), "u1"});
+
+  std::filesystem::create_directories(folder);
+  CHECK(Record(file).place(folder, pod));
+  CHECK(base::list_directory(folder) == std::vector<std::string>{pod.name + ".json"});
+  dir.write("manifests/." + pod.name + ".json.new", "{\"half");
+  Record next(file);
+  CHECK(next.remove_manifests());
+  CHECK(base::list_directory(folder)->empty());
+  CHECK(next.clear());
+  CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE(
+    "self-test, record: what a lost record left is known by name and label, and nothing else") {
+  const tests::TempDir dir;
+  const Pod pod = vm_pod({"kata", "i", 2}, "u1");
+  dir.write(pod.name + ".json", pod.manifest);
+  dir.write("kata-affinity-selftest-mine.json", R"({"metadata":{"name":"mine","uid":"u2"}})");
+  dir.write("other.json", pod.manifest);
+  Record record(dir.path() / "none");
+  record.add_leftovers(dir.path());
+  CHECK(record.placed() == std::vector<Placed>{{dir.path() / (pod.name + ".json"), "u1"}});
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/selftest/proof.hpp"
+
+#include <boost/json/parse.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/unit/cli/selftest/scene.hpp"
+
+using namespace ka;
+using namespace ka::cli::selftest;
+using tests::SelftestNode;
+
+namespace {
+
+constexpr const char* kVm = "kata-affinity-selftest-vm";
+constexpr const char* kShared = "kata-affinity-selftest-shared";
+
+/// Time passes only while it is waited.
+class WaitedClock : public base::Clock {
+ public:
+  std::chrono::steady_clock::time_point now() const override { return now_; }
+  void pass(std::chrono::milliseconds time) { now_ += time; }
+
+ private:
+  std::chrono::steady_clock::time_point now_;
+};
+
+boost::json::object sandbox_of(const SelftestNode& node, const std::string& uid) {
+  boost::json::array threads;
+  bool isolated = true;
+  for (const int tid : {90, 100, 101, 102, 103}) {
+    const auto& mask = node.masks().at(tid);
+    threads.push_back({{"tid", tid}, {"actual", policy::format_list(mask)}});
+    isolated = isolated && (mask.size() == 1 || !mask.intersects(tests::cpus("2-3")));
+  }
+  boost::json::array containers{{{"exclusive", true},
+                                 {"isolated", isolated},
+                                 {"obstacles", boost::json::array{{{"reason", "housekeeping"}}}}}};
+  boost::json::object sandbox{{"id", "s"}, {"pod_uid", uid}};
+  sandbox["threads"] = std::move(threads);
+  sandbox["vcpus"] = boost::json::array{{{"role", "dedicated"}, {"cpus", "2-3"}}};
+  sandbox["containers"] = std::move(containers);
+  return sandbox;
+}
+
+/// What the daemon says of the node when it is right.
+boost::json::object answer_to(const SelftestNode& node, const std::string& target) {
+  const std::string uid = node.uid_of(kVm);
+  if (target == "/v1/verify") return {{"verdict", "ok"}};
+  if (target == "/v1/node") {
+    return {{"exclusive", uid.empty() ? "" : "2-3"},
+            {"shared_pool", uid.empty() ? "0-7" : "0-1,4-7"}};
+  }
+  boost::json::array sandboxes;
+  if (!uid.empty()) sandboxes.emplace_back(sandbox_of(node, uid));
+  return {{"sandboxes", std::move(sandboxes)}};
+}
+
+/// A self-test on a node where everything follows the manifests within a second.
+struct Scene {
+  SelftestNode node;
+  WaitedClock clock;
+  Reader reader = node.reader();
+  Record record{node.root().path() / "record.json"};
+  Report report;
+  bool kubelet_works = true;
+  std::vector<std::string> vm_masks{"0-1,4-7", "0-1,4-7", "2", "3"};
+  int signal_after = -1;  ///< pauses
+
+  void follow_manifests() {
+    node.stop_all();
+    if (!kubelet_works) return;
+    const std::string uid = node.uid_of(kVm), shared = node.uid_of(kShared);
+    if (!shared.empty()) node.start_runc(shared, uid.empty() ? "0-7" : "0-1,4-7");
+    if (!uid.empty()) node.start_vm(uid, vm_masks);
+    node.write_state(uid);
+  }
+
+  bool pause(std::chrono::milliseconds time) {
+    clock.pass(time);
+    follow_manifests();
+    return signal_after-- != 0;
+  }
+
+  Proof proof() {
+    const Dependencies dependencies{
+        .reader = reader,
+        .call = [this](const char*, const char* target) { return answer_to(node, target); },
+        .clock = clock,
+        .pause = [this](std::chrono::milliseconds time) { return pause(time); },
+        .announce = [](const std::string&) {}};
+    return {dependencies, *find_kubelet(node.root().path()), record, std::chrono::seconds(60),
+            report};
+  }
+
+  void run() { proof().run({"kata", "image", 2}); }
+
+  bool is_clean() const {
+    return base::list_directory(node.root().path() / SelftestNode::kManifests)->empty() &&
+           !std::filesystem::exists(node.root().path() / "record.json");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("self-test: kept, and nothing is left") {
+  Scene scene;
+  scene.run();
+  CHECK(scene.report.reason.empty());
+  CHECK(scene.report.verdict == Verdict::kKept);
+  CHECK(scene.report.steps.size() == 7);
+  CHECK(scene.is_clean());
+}
+
+TEST_CASE("self-test: pinned but shared is degraded") {
+  Scene scene;
+  scene.vm_masks[0] = "2-3";
+  scene.run();
+  CHECK(scene.report.verdict == Verdict::kDegraded);
+  CHECK(scene.report.reason.starts_with("not isolated: 1 other"));
+  CHECK(exit_of(scene.report.verdict) == cli::Exit::kDone);
+  CHECK(scene.is_clean());
+}
+
+TEST_CASE("self-test: a vCPU that is not bound is a violation") {
+  Scene scene;
+  scene.vm_masks[3] = "2-3";
+  scene.run();
+  CHECK(scene.report.verdict == Verdict::kViolated);
+  CHECK(scene.report.reason.starts_with("no vCPU is bound to CPU 3"));
+  CHECK(exit_of(scene.report.verdict) == cli::Exit::kNo);
+  CHECK(scene.is_clean());
+}
+
+TEST_CASE(
+    "self-test: a kubelet that starts nothing is no violation, and costs the time limit twice") {
+  Scene scene;
+  scene.kubelet_works = false;
+  scene.run();
+  CHECK(scene.report.verdict == Verdict::kCannotRun);
+  CHECK(scene.report.reason.find("kubelet's log") != std::string::npos);
+  CHECK(exit_of(scene.report.verdict) == cli::Exit::kWrong);
+  CHECK(scene.clock.now().time_since_epoch() < std::chrono::seconds(125));
+  CHECK(scene.is_clean());
+}
+
+TEST_CASE("self-test: a signal ends it, and its pods are removed") {
+  Scene scene;
+  scene.signal_after = 1;
+  scene.run();
+  CHECK(scene.report.verdict == Verdict::kInterrupted);
+  CHECK(scene.is_clean());
+}
+
+TEST_CASE("self-test: the next one removes what was left by one that was killed") {
+  Scene scene;
+  const Pod pod = vm_pod({"kata", "image", 2}, "left");
+  REQUIRE(scene.record.place(scene.node.root().path() / SelftestNode::kManifests, pod));
+  scene.follow_manifests();
+  CHECK(scene.proof().remove_leftovers());
+  CHECK(scene.report.steps.size() == 1);
+  CHECK(scene.report.reason.empty());
+  CHECK(scene.is_clean());
+}
+
+TEST_CASE("self-test: what does not go stays recorded") {
+  Scene scene;
+  const Pod pod = vm_pod({"kata", "image", 2}, "left");
+  REQUIRE(scene.record.place(scene.node.root().path() / SelftestNode::kManifests, pod));
+  scene.node.write_state("left");
+  scene.kubelet_works = false;
+  CHECK_FALSE(scene.proof().remove_leftovers());
+  CHECK(scene.report.verdict == Verdict::kCannotRun);
+  CHECK(scene.report.reason == "CPUs 2-3 are not back in the shared pool");
+  CHECK(std::filesystem::exists(scene.node.root().path() / "record.json"));
+}
+
+TEST_CASE("self-test: the report has who said what, for machines and for people") {
+  Scene scene;
+  scene.report.node = {{"kernel", "6.12"}};
+  scene.run();
+  const auto document = to_json(scene.report);
+  CHECK(document.at("verdict") == "kept");
+  CHECK(document.at("steps").at(1).at("findings").at(0).at("by") == "kubelet");
+  const std::string text = describe(scene.report);
+  CHECK(text.starts_with("self-test: kept\n"));
+  CHECK(text.find("ok        kubelet  cpu_manager_state gives the pod CPUs 2-3") !=
+        std::string::npos);
+}
