@@ -81,9 +81,9 @@ Expected<void, Refusal> check_node(const NodeFacts& facts) {
         std::string("kubelet has no staticPodPath. Set one in its configuration and restart it"));
   }
   if (!facts.has_kvm_debugfs) {
-    return unexpected(
-        std::string("KVM's debugfs cannot be read, so vCPUs cannot be told from other threads. "
-                    "Run: mount -t debugfs debugfs /sys/kernel/debug"));
+    return unexpected(std::string(
+        "KVM's debugfs cannot be read, so vCPUs cannot be distinguished from other threads. "
+        "Run: mount -t debugfs debugfs /sys/kernel/debug"));
   }
   return {};
 }
