@@ -42,8 +42,7 @@ std::string configured_image(const fs::path& root) {
   const auto text = base::read_regular_file(root / "etc/containerd/config.toml");
   const auto entries = config::parse_whole(text.value_or(""), "config.toml");
   if (!entries) return {};
-  const std::string first =
-      text_at(*entries, {"plugins", "io.containerd.grpc.v1.cri", "sandbox_image"});
+  std::string first = text_at(*entries, {"plugins", "io.containerd.grpc.v1.cri", "sandbox_image"});
   if (!first.empty()) return first;
   return text_at(*entries, {"plugins", "io.containerd.cri.v1.images", "pinned_images", "sandbox"});
 }
