@@ -151,7 +151,7 @@ TEST_CASE("one thread is placed by hand, also over a kill, until that is taken b
   const std::string last = std::to_string(scene.last);
   const auto refused = scene.ctl({"iothreadpin", "s1", "io1", last});
   CHECK(refused.exit == 2);
-  CHECK(contains(refused.out, "from a dedicated vCPU"));
+  CHECK(contains(refused.out, "belongs to a dedicated vCPU"));
   REQUIRE(scene.ctl({"iothreadpin", "s1", "io1", last, "--force"}).exit == 0);
   CHECK(tests::allowed(scene.vm.thread("IO io1")) == CpuSet{scene.last});
   const auto shown = scene.ctl({"iothreadpin", "s1"});
