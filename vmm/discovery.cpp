@@ -260,7 +260,7 @@ void Discovery::forget() {
   state_->kin.renew();
 }
 
-base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor, base::ThreadStats& stats) {
+base::Result<VmmThreads> Discovery::observe(const MonitorFacts* monitor, base::ThreadStats& stats) {
   State& state = *state_;
   base::Trouble trouble;
   auto vmm = state.read_vmm(stats, trouble);
@@ -287,14 +287,14 @@ base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor, base::Thre
   return state.answer;
 }
 
-base::Result<VmmThreads> Discovery::look(const MonitorFacts* monitor) {
+base::Result<VmmThreads> Discovery::observe(const MonitorFacts* monitor) {
   base::ThreadStats stats(state_->roots.proc);
-  return look(monitor, stats);
+  return observe(monitor, stats);
 }
 
 base::Result<VmmThreads> discover(const Roots& roots, const Target& target,
                                   const MonitorFacts* monitor) {
-  return Discovery(roots, target).look(monitor);
+  return Discovery(roots, target).observe(monitor);
 }
 
 }  // namespace ka::vmm

@@ -110,9 +110,9 @@ class Discovery {
   /// now is told as it was read last (VmmThreads::unread, trouble); any other error: nothing is
   /// known yet, or the VMM itself cannot be read.
   /// `stats`: of the pass that looks.
-  base::Result<VmmThreads> look(const MonitorFacts* monitor, base::ThreadStats& stats);
+  base::Result<VmmThreads> observe(const MonitorFacts* monitor, base::ThreadStats& stats);
   /// The same in a pass of its own.
-  base::Result<VmmThreads> look(const MonitorFacts* monitor);
+  base::Result<VmmThreads> observe(const MonitorFacts* monitor);
 
   /// The next look reads everything anew: for `verify`, and after a device was plugged (a vhost
   /// worker of kernels before 6.4 is no thread of the VMM).

@@ -57,8 +57,8 @@ base::Result<policy::ledger::Event> read_pin(const std::string& sandbox, const s
   if (!given) return unexpected(std::move(given.error()));
   const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
-  base::Complaint complaint;
-  base::Fields fields(*document, "", complaint);
+  base::InputError input_error;
+  base::Fields fields(*document, "", input_error);
   policy::ledger::OverrideSet event{
       .sandbox = sandbox, .value = {}, .force = false, .lasts_for = {}};
   fields.require({"cpus"});
@@ -70,7 +70,7 @@ base::Result<policy::ledger::Event> read_pin(const std::string& sandbox, const s
     fields.complain("for", "must be 1 to " + std::to_string(kMaxPinSeconds) + " seconds");
   }
   fields.finish();
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   if (given->cpus.empty()) {
     return base::fail(base::ErrorCode::kInvalid, "cpus: must not be empty");
   }
@@ -95,13 +95,13 @@ base::Result<policy::ledger::Event> read_sandbox(policy::ledger::Source source,
                                                  const std::string& id, std::string_view body) {
   const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
-  base::Complaint complaint;
-  base::Fields fields(*document, "", complaint);
+  base::InputError input_error;
+  base::Fields fields(*document, "", input_error);
   policy::ledger::PodSeen pod{.id = id};
   documents::read_pod_fields(fields, pod);
   if (source == policy::ledger::Source::kProxy) documents::read_proxy_fields(fields, pod);
   fields.finish();
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   if (!pod.qmp_socket.empty()) {
     if (auto good = vmm::check_qmp_socket(pod.qmp_socket); !good) return unexpected(good.error());
   }
@@ -116,14 +116,14 @@ base::Result<policy::ledger::Event> read_container(policy::ledger::Source source
                                                    const std::string& id, std::string_view body) {
   const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
-  base::Complaint complaint;
-  base::Fields fields(*document, "", complaint);
+  base::InputError input_error;
+  base::Fields fields(*document, "", input_error);
   policy::ContainerFacts facts{.id = id};
   documents::read_spec_fields(fields, facts);
   bool exclusive = false;
   const bool is_decided = fields.read("exclusive", exclusive);
   fields.finish();
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   auto report = policy::ledger::whole_report(sandbox, facts);
   if (is_decided) report.exclusive = exclusive;
   return policy::ledger::Event{source, std::move(report)};

@@ -67,7 +67,7 @@ line::Options to_line_options(const config::Config& config) {
 }
 
 /// What must be had before there can be a daemon.
-struct Ground {
+struct Prerequisites {
   config::Config config;
   policy::Topology topology;
   std::string boot_id;
@@ -89,7 +89,7 @@ Result<void> close_to_others(const std::filesystem::path& directory, const log::
   return {};
 }
 
-Result<Ground> prepare(const Options& options) {
+Result<Prerequisites> prepare(const Options& options) {
   StartParts parts;
   auto topology = host::load_topology(options.topology);
   if (!topology) return unexpected(topology.error());
@@ -113,23 +113,23 @@ Result<Ground> prepare(const Options& options) {
       config->metrics_listen.empty() ? base::Fd{} : http::listen_tcp(config->metrics_listen);
   if (!metrics) return unexpected(metrics.error());
   parts.done("sockets");
-  return Ground{std::move(*config),  std::move(*topology),   std::move(*boot_id),
-                state_dir,           std::move(*state_lock), std::move(*api),
-                std::move(*metrics), std::move(parts)};
+  return Prerequisites{std::move(*config),  std::move(*topology),   std::move(*boot_id),
+                       state_dir,           std::move(*state_lock), std::move(*api),
+                       std::move(*metrics), std::move(parts)};
 }
 
 class Daemon {
  public:
-  Daemon(boost::asio::io_context& io, const Options& options, Ground ground)
+  Daemon(boost::asio::io_context& io, const Options& options, Prerequisites prerequisites)
       : io_(io),
         options_(options),
-        ground_(std::move(ground)),
-        log_(ground_.config.log_level),
-        store_(ground_.state_dir, ground_.boot_id, log_),
+        prerequisites_(std::move(prerequisites)),
+        log_(prerequisites_.config.log_level),
+        store_(prerequisites_.state_dir, prerequisites_.boot_id, log_),
         board_(clock_),
         registry_(store_, board_, log_, clock_),
-        node_(ground_.topology, to_line_options(ground_.config), options.roots, {calls_, cpusets_},
-              registry_, board_, clock_),
+        node_(prerequisites_.topology, to_line_options(prerequisites_.config), options.roots,
+              {calls_, cpusets_}, registry_, board_, clock_),
         line_(node_),
         requests_(node_, line_),
         verifier_(node_),
@@ -147,7 +147,7 @@ class Daemon {
                          });
                        }),
         memory_(io, line_, board_, memory_worker_, clock_),
-        drift_(io, clock_, ground_.config.drift_check, [this] { check_drift(); }),
+        drift_(io, clock_, prerequisites_.config.drift_check, [this] { check_drift(); }),
         start_limit_(io, clock_),
         pins_(io, clock_, kPinCheck, [this] { requests_.end_pins(); }),
         signals_(io, SIGTERM, SIGINT, SIGHUP),
@@ -161,12 +161,12 @@ class Daemon {
     hooks_.emplace(*guests_, *files_);
     make_sources();
     line_.adopt();
-    ground_.parts.done("state and first run");
+    prerequisites_.parts.done("state and first run");
     sources_->start();
     runs_ = board_.feed().subscribe(board::NotificationKind::kLineRun, [this](const auto&) {
       sources_->notify(source::Notice::kLineRan);
     });
-    ground_.parts.done("sources");
+    prerequisites_.parts.done("sources");
     line_.finish({});
     start_limit_.in(registry::kStartLimit, [this] { line_.stop_waiting(); });
     serve();
@@ -175,12 +175,12 @@ class Daemon {
     log_.info("ready", {{"socket", options_.socket.string()},
                         {"online", policy::format_list(node_.topology.online())},
                         {"sandboxes", std::to_string(node_.sandbox_ids().size())},
-                        {"start", ground_.parts.text()}});
+                        {"start", prerequisites_.parts.text()}});
   }
 
  private:
   SourceSettings source_settings() const {
-    const config::Config& config = ground_.config;
+    const config::Config& config = prerequisites_.config;
     const std::filesystem::path& run = options_.roots.run;
     return {
         .nri_socket = config.nri_socket,
@@ -204,10 +204,10 @@ class Daemon {
   }
 
   void serve() {
-    api_.emplace(io_, ground_.api.fd(),
+    api_.emplace(io_, prerequisites_.api.fd(),
                  [this](const http::Request& request) { return router_.handle(request); });
-    if (!ground_.metrics) return;
-    metrics_.emplace(io_, ground_.metrics.get(), [this](const http::Request& request) {
+    if (!prerequisites_.metrics) return;
+    metrics_.emplace(io_, prerequisites_.metrics.get(), [this](const http::Request& request) {
       return router_.handle_metrics(request);
     });
   }
@@ -268,13 +268,13 @@ class Daemon {
   }
 
   void apply(config::Config config) {
-    for (const auto name : config::keys_for_next_start(ground_.config, config)) {
+    for (const auto name : config::keys_for_next_start(prerequisites_.config, config)) {
       log_.warning("setting takes effect after a restart", {{"setting", std::string(name)}});
     }
     log_.set_level(config.log_level);
     drift_.set_interval(config.drift_check);
     line_.configure(to_line_options(config));
-    ground_.config = std::move(config);
+    prerequisites_.config = std::move(config);
   }
 
   void stop() {
@@ -286,7 +286,7 @@ class Daemon {
   base::DescriptorReserve reserve_;
   boost::asio::io_context& io_;
   const Options& options_;
-  Ground ground_;
+  Prerequisites prerequisites_;
   log::Log log_;
   base::Clock clock_;
   line::KernelAffinityCalls calls_;
@@ -332,10 +332,10 @@ Result<void> run(const Options& options) {
   if (options.check_config) return check(options);
   ::umask(S_IRWXG | S_IRWXO);
   base::raise_descriptor_limit();
-  auto ground = prepare(options);
-  if (!ground) return unexpected(ground.error());
+  auto prerequisites = prepare(options);
+  if (!prerequisites) return unexpected(prerequisites.error());
   boost::asio::io_context io(1);
-  Daemon daemon(io, options, std::move(*ground));
+  Daemon daemon(io, options, std::move(*prerequisites));
   daemon.start();
   io.run();
   return {};

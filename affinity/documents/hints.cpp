@@ -18,30 +18,30 @@ std::optional<int> small_number(const boost::json::value& value, int below) {
 }
 
 policy::NodeSet read_nodes(const boost::json::value& value, const std::string& path,
-                           base::Complaint& complaint) {
+                           base::InputError& input_error) {
   policy::NodeSet nodes;
   const auto* array = value.if_array();
-  if (array == nullptr) complaint.add(path, "must be an array of node numbers");
+  if (array == nullptr) input_error.add(path, "must be an array of node numbers");
   for (const auto& element : array == nullptr ? boost::json::array() : *array) {
     const auto node = small_number(element, policy::kMaxIds);
     if (node) {
       nodes.add(*node);
     } else {
-      complaint.add(path,
-                    "must hold node numbers from 0 to " + std::to_string(policy::kMaxIds - 1));
+      input_error.add(path,
+                      "must hold node numbers from 0 to " + std::to_string(policy::kMaxIds - 1));
     }
   }
   return nodes;
 }
 
 policy::allocate::Hint read_hint(const boost::json::value& value, const std::string& path,
-                                 base::Complaint& complaint) {
+                                 base::InputError& input_error) {
   policy::allocate::Hint hint;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"affinity", "preferred"});
   const auto* affinity = fields.find("affinity");
   if (affinity != nullptr && !affinity->is_null()) {
-    hint.affinity = read_nodes(*affinity, fields.path("affinity"), complaint);
+    hint.affinity = read_nodes(*affinity, fields.path("affinity"), input_error);
   }
   fields.read("preferred", hint.preferred);
   fields.finish();
@@ -49,71 +49,73 @@ policy::allocate::Hint read_hint(const boost::json::value& value, const std::str
 }
 
 policy::allocate::ResourceHints read_resource(std::string name, const boost::json::value& value,
-                                              const std::string& path, base::Complaint& complaint) {
+                                              const std::string& path,
+                                              base::InputError& input_error) {
   policy::allocate::ResourceHints resource{std::move(name), std::nullopt};
   if (value.is_null()) return resource;
   const auto* array = value.if_array();
   if (array == nullptr) {
-    complaint.add(path, "must be an array of hints, or null");
+    input_error.add(path, "must be an array of hints, or null");
     return resource;
   }
   resource.hints.emplace();
   for (std::size_t i = 0; i < array->size(); ++i) {
     const std::string at = path + '[' + std::to_string(i) + ']';
-    resource.hints->push_back(read_hint((*array)[i], at, complaint));
+    resource.hints->push_back(read_hint((*array)[i], at, input_error));
   }
   return resource;
 }
 
 policy::allocate::ProviderHints read_provider(const boost::json::value& value,
-                                              const std::string& path, base::Complaint& complaint) {
+                                              const std::string& path,
+                                              base::InputError& input_error) {
   policy::allocate::ProviderHints provider;
   if (value.is_null()) return provider;
   const auto* object = value.if_object();
   if (object == nullptr) {
-    complaint.add(path, "must be an object of resources, or null");
+    input_error.add(path, "must be an object of resources, or null");
     return provider;
   }
   for (const auto& [key, hints] : *object) {
     const std::string name(key);
-    provider.push_back(read_resource(name, hints, path + '.' + name, complaint));
+    provider.push_back(read_resource(name, hints, path + '.' + name, input_error));
   }
   return provider;
 }
 
 void read_max_nodes(const std::string& text, policy::allocate::HintProblem& problem,
-                    base::Complaint& complaint) {
+                    base::InputError& input_error) {
   int number = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc{} || stop != end) {
-    complaint.add("options", "max-allowable-numa-nodes: \"" + text + "\" is not a number");
+    input_error.add("options", "max-allowable-numa-nodes: \"" + text + "\" is not a number");
   }
   problem.max_nodes = number;
 }
 
 void read_option(const std::string& option, policy::allocate::HintProblem& problem,
-                 base::Complaint& complaint) {
+                 base::InputError& input_error) {
   const std::string max_nodes = "max-allowable-numa-nodes=";
   if (option == "prefer-closest-numa-nodes") {
     problem.prefer_closest = true;
   } else if (option == "prefer-cpu-alignment") {
     problem.prefer_cpu_alignment = true;
   } else if (option.starts_with(max_nodes)) {
-    read_max_nodes(option.substr(max_nodes.size()), problem, complaint);
+    read_max_nodes(option.substr(max_nodes.size()), problem, input_error);
   } else {
-    complaint.add("options", "unknown option \"" + option + '"');
+    input_error.add("options", "unknown option \"" + option + '"');
   }
 }
 
 std::vector<int> read_row(const boost::json::value& value, const std::string& path,
-                          base::Complaint& complaint) {
+                          base::InputError& input_error) {
   std::vector<int> row;
   const auto* array = value.if_array();
-  if (array == nullptr) complaint.add(path, "must be an array of distances");
+  if (array == nullptr) input_error.add(path, "must be an array of distances");
   for (const auto& element : array == nullptr ? boost::json::array() : *array) {
     const auto distance = small_number(element, 1 << 16);
-    if (!distance) complaint.add(path, "must hold whole numbers from 0 to 65535");
+    if (!distance) input_error.add(path, "must hold whole numbers from 0 to 65535");
     row.push_back(distance.value_or(0));
   }
   return row;
@@ -142,24 +144,24 @@ boost::json::value affinity_to_json(const std::optional<policy::NodeSet>& affini
 base::Result<policy::allocate::HintProblem> hint_problem_from_json(
     const boost::json::value& document) {
   policy::allocate::HintProblem problem;
-  base::Complaint complaint;
-  base::Fields fields(document, "", complaint);
+  base::InputError input_error;
+  base::Fields fields(document, "", input_error);
   fields.require({"policy", "numaNodes", "providers"});
   read_policy(fields, problem);
   if (const auto* nodes = fields.find("numaNodes")) {
-    problem.nodes = read_nodes(*nodes, "numaNodes", complaint);
+    problem.nodes = read_nodes(*nodes, "numaNodes", input_error);
   }
   std::vector<std::string> options;
   fields.read("options", options);
-  for (const std::string& option : options) read_option(option, problem, complaint);
+  for (const std::string& option : options) read_option(option, problem, input_error);
   fields.each("distances", [&](const boost::json::value& row, const std::string& path) {
-    problem.distances.push_back(read_row(row, path, complaint));
+    problem.distances.push_back(read_row(row, path, input_error));
   });
   fields.each("providers", [&](const boost::json::value& provider, const std::string& path) {
-    problem.providers.push_back(read_provider(provider, path, complaint));
+    problem.providers.push_back(read_provider(provider, path, input_error));
   });
   fields.finish();
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   return problem;
 }
 

@@ -45,10 +45,10 @@ boost::json::array sentences(const std::vector<policy::plan::Note>& notes) {
 }
 
 VcpuPlan read_vcpu(const boost::json::value& value, const std::string& path,
-                   base::Complaint& complaint) {
+                   base::InputError& input_error) {
   VcpuPlan vcpu;
   std::string role = "floating";
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"index"});
   fields.read("index", vcpu.index);
   fields.read("cpus", vcpu.cpus);
@@ -64,9 +64,9 @@ VcpuPlan read_vcpu(const boost::json::value& value, const std::string& path,
 }
 
 ContainerPlan read_container(const boost::json::value& value, const std::string& path,
-                             base::Complaint& complaint) {
+                             base::InputError& input_error) {
   ContainerPlan container;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"id"});
   fields.read("id", container.id);
   fields.read("name", container.name);
@@ -85,10 +85,10 @@ boost::json::object to_json(const SetsByName& sets) {
 }
 
 void read_sets(base::Fields& fields, std::string_view name, SetsByName& into,
-               base::Complaint& complaint) {
+               base::InputError& input_error) {
   const auto* value = fields.find(name);
   if (value == nullptr) return;
-  base::Fields sets(*value, fields.path(name), complaint);
+  base::Fields sets(*value, fields.path(name), input_error);
   if (!value->is_object()) return;
   for (const auto& member : value->get_object()) {
     sets.read(member.key(), into[std::string(member.key())]);
@@ -96,9 +96,9 @@ void read_sets(base::Fields& fields, std::string_view name, SetsByName& into,
 }
 
 SandboxPlan read_sandbox(const boost::json::value& value, const std::string& path,
-                         base::Complaint& complaint) {
+                         base::InputError& input_error) {
   SandboxPlan plan;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"id"});
   fields.read("id", plan.id);
   fields.read("pod_uid", plan.pod_uid);
@@ -109,13 +109,13 @@ SandboxPlan read_sandbox(const boost::json::value& value, const std::string& pat
     if (!policy::goes_with_vcpu(info.role)) fields.read(info.plan_field, plan.roles[info.role]);
   }
   fields.read("cgroup_wanted", plan.cgroup);
-  read_sets(fields, "iothreads", plan.iothreads, complaint);
-  read_sets(fields, "interrupts", plan.interrupts, complaint);
+  read_sets(fields, "iothreads", plan.iothreads, input_error);
+  read_sets(fields, "interrupts", plan.interrupts, input_error);
   fields.each("vcpus", [&](const auto& element, const std::string& at) {
-    plan.vcpus.push_back(read_vcpu(element, at, complaint));
+    plan.vcpus.push_back(read_vcpu(element, at, input_error));
   });
   fields.each("containers", [&](const auto& element, const std::string& at) {
-    plan.containers.push_back(read_container(element, at, complaint));
+    plan.containers.push_back(read_container(element, at, input_error));
   });
   std::vector<std::string> ignored;
   fields.read("reasons", ignored);
@@ -164,22 +164,22 @@ boost::json::object to_json(const policy::plan::Plan& plan) {
 }
 
 base::Result<SandboxPlan> sandbox_plan_from_json(const boost::json::value& document) {
-  base::Complaint complaint;
-  SandboxPlan plan = read_sandbox(document, "", complaint);
-  if (!complaint.empty()) return unexpected(complaint.error());
+  base::InputError input_error;
+  SandboxPlan plan = read_sandbox(document, "", input_error);
+  if (!input_error.empty()) return unexpected(input_error.error());
   return plan;
 }
 
 base::Result<policy::plan::Plan> plan_from_json(const boost::json::value& document) {
-  base::Complaint complaint;
+  base::InputError input_error;
   policy::plan::Plan plan;
-  base::Fields fields(document, "", complaint);
+  base::Fields fields(document, "", input_error);
   fields.require({"sandboxes"});
   fields.each("sandboxes", [&](const auto& element, const std::string& path) {
-    plan.sandboxes.push_back(read_sandbox(element, path, complaint));
+    plan.sandboxes.push_back(read_sandbox(element, path, input_error));
   });
   fields.finish();
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   std::ranges::sort(plan.sandboxes, {}, &SandboxPlan::id);
   return plan;
 }

@@ -48,9 +48,9 @@ bool read_manage_cgroup(base::Fields& fields) {
 }
 
 policy::plan::Settings read_settings(const boost::json::value& value, const std::string& path,
-                                     base::Complaint& complaint) {
+                                     base::InputError& input_error) {
   policy::plan::Settings settings;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   std::string pinning;
   if (fields.read("vcpu_pinning", pinning)) {
     const auto parsed = parse_vcpu_pinning(pinning);
@@ -77,9 +77,9 @@ std::vector<VcpuFacts> plain_vcpus(std::int64_t number) {
 }
 
 VcpuFacts read_vcpu(const boost::json::value& value, const std::string& path,
-                    base::Complaint& complaint) {
+                    base::InputError& input_error) {
   VcpuFacts vcpu;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"index"});
   fields.read("index", vcpu.index);
   if (vcpu.index >= policy::kMaxIds) fields.complain("index", "is out of bounds");
@@ -94,7 +94,7 @@ VcpuFacts read_vcpu(const boost::json::value& value, const std::string& path,
   return vcpu;
 }
 
-std::vector<VcpuFacts> read_vcpus(base::Fields& fields, base::Complaint& complaint) {
+std::vector<VcpuFacts> read_vcpus(base::Fields& fields, base::InputError& input_error) {
   const auto* value = fields.find("vcpus");
   if (value == nullptr) return {};
   if (const auto* number = value->if_int64()) {
@@ -106,16 +106,16 @@ std::vector<VcpuFacts> read_vcpus(base::Fields& fields, base::Complaint& complai
   std::vector<VcpuFacts> vcpus;
   if (!value->is_array()) return vcpus;
   fields.each("vcpus", [&](const auto& element, const std::string& path) {
-    vcpus.push_back(read_vcpu(element, path, complaint));
+    vcpus.push_back(read_vcpu(element, path, input_error));
   });
   return vcpus;
 }
 
 /// How many threads of each kind there are changes no set; only iothreads have names.
 std::vector<std::string> read_threads(const boost::json::value& value, const std::string& path,
-                                      base::Complaint& complaint) {
+                                      base::InputError& input_error) {
   std::vector<std::string> iothreads;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   int count = 0;
   for (const policy::RoleInfo& info : policy::kRoles) {
     const bool is_counted = info.role != policy::Role::kIothread;
@@ -141,9 +141,9 @@ void check_container(base::Fields& fields, const ContainerFacts& container,
 }
 
 ContainerFacts read_container(const boost::json::value& value, const std::string& path,
-                              const Topology& topology, base::Complaint& complaint) {
+                              const Topology& topology, base::InputError& input_error) {
   ContainerFacts container;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"id"});
   fields.read("id", container.id);
   fields.read("name", container.name);
@@ -170,9 +170,9 @@ void sort_unique(Elements& elements, Key key, base::Fields& fields, std::string_
 }
 
 policy::DeviceFacts read_device(const boost::json::value& value, const std::string& path,
-                                const Topology& topology, base::Complaint& complaint) {
+                                const Topology& topology, base::InputError& input_error) {
   policy::DeviceFacts device;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"id"});
   fields.read("id", device.id);
   if (fields.read("numa", device.node) && !topology.nodes().contains(device.node)) {
@@ -183,23 +183,23 @@ policy::DeviceFacts read_device(const boost::json::value& value, const std::stri
 }
 
 SandboxFacts read_sandbox(const boost::json::value& value, const std::string& path,
-                          const Topology& topology, base::Complaint& complaint) {
+                          const Topology& topology, base::InputError& input_error) {
   SandboxFacts sandbox;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"id"});
   fields.read("id", sandbox.id);
   fields.read("pod_uid", sandbox.pod_uid);
   CpuSet cgroup;
   if (read_cpus(fields, "cgroup", cgroup, topology)) sandbox.cgroup_cpus = cgroup;
-  sandbox.vcpus = read_vcpus(fields, complaint);
+  sandbox.vcpus = read_vcpus(fields, input_error);
   if (const auto* threads = fields.find("threads")) {
-    sandbox.iothreads = read_threads(*threads, fields.path("threads"), complaint);
+    sandbox.iothreads = read_threads(*threads, fields.path("threads"), input_error);
   }
   fields.each("containers", [&](const auto& element, const std::string& at) {
-    sandbox.containers.push_back(read_container(element, at, topology, complaint));
+    sandbox.containers.push_back(read_container(element, at, topology, input_error));
   });
   fields.each("devices", [&](const auto& element, const std::string& at) {
-    sandbox.devices.push_back(read_device(element, at, topology, complaint));
+    sandbox.devices.push_back(read_device(element, at, topology, input_error));
   });
   fields.finish();
   sort_unique(sandbox.devices, &policy::DeviceFacts::id, fields, "devices");
@@ -211,23 +211,23 @@ SandboxFacts read_sandbox(const boost::json::value& value, const std::string& pa
 }  // namespace
 
 base::Result<Scenario> scenario_from_json(const boost::json::value& document, Topology topology) {
-  base::Complaint complaint;
+  base::InputError input_error;
   Scenario scenario;
-  base::Fields fields(document, "", complaint);
+  base::Fields fields(document, "", input_error);
   read_cpus(fields, "shared_pool", scenario.snapshot.shared_pool, topology);
   read_cpus(fields, "exclusive_elsewhere", scenario.snapshot.exclusive_elsewhere, topology);
   if (const auto* settings = fields.find("settings")) {
-    scenario.settings = read_settings(*settings, "settings", complaint);
+    scenario.settings = read_settings(*settings, "settings", input_error);
   }
   fields.require({"sandboxes"});
   auto& sandboxes = scenario.snapshot.sandboxes;
   fields.each("sandboxes", [&](const auto& element, const std::string& path) {
-    sandboxes.push_back(read_sandbox(element, path, topology, complaint));
+    sandboxes.push_back(read_sandbox(element, path, topology, input_error));
     sandboxes.back().cgroup_writable = scenario.settings.manage_cgroup;
   });
   fields.finish();
   sort_unique(sandboxes, &SandboxFacts::id, fields, "sandboxes");
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   scenario.snapshot.topology = std::move(topology);
   return scenario;
 }

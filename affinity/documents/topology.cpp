@@ -27,9 +27,9 @@ bool has_nodes_without_cpus(const policy::Topology& topology) {
 }
 
 policy::Cpu read_cpu(const boost::json::value& value, const std::string& path,
-                     base::Complaint& complaint) {
+                     base::InputError& input_error) {
   policy::Cpu cpu;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"cpu", "core", "socket", "numa"});
   fields.read("cpu", cpu.cpu);
   fields.read("core", cpu.core);
@@ -46,17 +46,17 @@ policy::Cpu read_cpu(const boost::json::value& value, const std::string& path,
 }
 
 std::vector<int> read_numbers(const boost::json::value& value, const std::string& path,
-                              base::Complaint& complaint) {
+                              base::InputError& input_error) {
   std::vector<int> numbers;
   const auto* array = value.if_array();
   if (array == nullptr) {
-    complaint.add(path, "must be an array of whole numbers");
+    input_error.add(path, "must be an array of whole numbers");
     return numbers;
   }
   for (const auto& element : *array) {
     const auto* number = element.if_int64();
     if (number == nullptr || *number < 0 || *number > policy::kMaxIds) {
-      complaint.add(path, "must hold whole numbers from 0 to " + std::to_string(policy::kMaxIds));
+      input_error.add(path, "must hold whole numbers from 0 to " + std::to_string(policy::kMaxIds));
       return numbers;
     }
     numbers.push_back(static_cast<int>(*number));
@@ -82,21 +82,21 @@ boost::json::object to_json(const policy::Topology& topology) {
 }
 
 base::Result<policy::Topology> topology_from_json(const boost::json::value& document) {
-  base::Complaint complaint;
-  base::Fields fields(document, "", complaint);
+  base::InputError input_error;
+  base::Fields fields(document, "", input_error);
   fields.require({"cpus"});
   std::vector<policy::Cpu> cpus;
   fields.each("cpus", [&](const auto& value, const std::string& path) {
-    cpus.push_back(read_cpu(value, path, complaint));
+    cpus.push_back(read_cpu(value, path, input_error));
   });
   std::vector<std::vector<int>> distances;
   fields.each("distances", [&](const auto& value, const std::string& path) {
-    distances.push_back(read_numbers(value, path, complaint));
+    distances.push_back(read_numbers(value, path, input_error));
   });
   std::vector<int> nodes;
-  if (const auto* value = fields.find("nodes")) nodes = read_numbers(*value, "nodes", complaint);
+  if (const auto* value = fields.find("nodes")) nodes = read_numbers(*value, "nodes", input_error);
   fields.finish();
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   auto topology = policy::Topology::make(std::move(cpus), std::move(distances), std::move(nodes));
   if (!topology) return base::fail(base::ErrorCode::kInvalid, topology.error());
   return std::move(*topology);

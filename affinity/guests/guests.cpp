@@ -342,7 +342,7 @@ void Guests::forget(const std::string& sandbox) {
 
 /// Whoever would be told of it is not there any more.
 void Guests::bid_farewell(const GuestRecord& record) {
-  const policy::GuestTold& told = record.view.told;
+  const policy::GuestWrites& told = record.view.told;
   const auto address = guest::parse_address(told.address);
   if (told.containers.empty() || !address) return;
   Leaving& leaving = leaving_.emplace_back(io_, clock_);

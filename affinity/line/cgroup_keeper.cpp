@@ -39,7 +39,7 @@ bool CgroupKeeper::in_charge() const {
 
 bool CgroupKeeper::accepts(const CpuSet& wanted, Time now) {
   if (!in_charge() || !is_repeated(wanted) || wanted == cpuset_->effective()) return true;
-  if (patience_.may_answer(now)) return true;
+  if (answer_limit_.may_answer(now)) return true;
   state_ = State::kContested;
   problem_ = "another program keeps writing its cpuset; reverted with back-off";
   return false;
@@ -63,7 +63,7 @@ bool CgroupKeeper::narrow(const CpuSet& wanted, Time now, host::CpusetWriter& wr
 
 bool CgroupKeeper::answer(const CpuSet& cpus, const CpuSet& wanted, Time now,
                           host::CpusetWriter& writer) {
-  if (is_repeated(wanted)) patience_.answered(now);
+  if (is_repeated(wanted)) answer_limit_.answered(now);
   if (is_foreign()) theirs_ = cpuset_->configured;
   wanted_ = wanted;
   return write(cpus, writer);
@@ -105,7 +105,7 @@ bool CgroupKeeper::is_unchanged(const std::optional<host::Cgroups>& cgroups, Tim
   if (state_ == State::kUnmanaged || state_ == State::kReturning || !cpuset_) return true;
   const bool waits = state_ == State::kContested || state_ == State::kFailed;
   const auto seen = cgroups->cpuset(directory_);
-  return seen && *seen == *cpuset_ && !(waits && patience_.may_answer(now));
+  return seen && *seen == *cpuset_ && !(waits && answer_limit_.may_answer(now));
 }
 
 std::optional<state::SavedCgroup> CgroupKeeper::saved() const {

@@ -28,7 +28,7 @@
 
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/cpuset_writer.hpp"
-#include "affinity/line/patience.hpp"
+#include "affinity/line/answer_limit.hpp"
 #include "affinity/state/store.hpp"
 #include "policy/plan/cgroup.hpp"
 
@@ -42,7 +42,7 @@ enum class CgroupMode {
 
 class CgroupKeeper {
  public:
-  using Time = Patience::Time;
+  using Time = AnswerLimit::Time;
   using Directory = std::filesystem::path;
 
   enum class State {
@@ -121,7 +121,7 @@ class CgroupKeeper {
   std::optional<policy::CpuSet> theirs_;
   std::optional<policy::CpuSet> ours_;  ///< what we wrote last
   policy::CpuSet wanted_;               ///< what the plan wanted then
-  Patience patience_;
+  AnswerLimit answer_limit_;
 };
 
 }  // namespace ka::line

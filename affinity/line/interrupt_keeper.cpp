@@ -92,7 +92,7 @@ bool InterruptKeeper::is_contested(const InterruptView& view) const {
 
 InterruptWrites InterruptKeeper::place(const vmm::Roots& roots, const CpuSet& foreign, Time now) {
   InterruptWrites writes;
-  const bool in_time = patience_.may_answer(now);
+  const bool in_time = answer_limit_.may_answer(now);
   bool answers = false;
   unanswered_ = false;
   for (InterruptView& view : views_) {
@@ -101,13 +101,13 @@ InterruptWrites InterruptKeeper::place(const vmm::Roots& roots, const CpuSet& fo
     answers |= in_time && is_contested(view);
     if (may_place(view, in_time)) place_one(roots, view, writes);
   }
-  if (answers) patience_.answered(now);
+  if (answers) answer_limit_.answered(now);
   return writes;
 }
 
 InterruptWrites InterruptKeeper::leave(const vmm::Roots& roots, const CpuSet& foreign, Time now) {
   InterruptWrites writes;
-  const bool in_time = patience_.may_answer(now);
+  const bool in_time = answer_limit_.may_answer(now);
   for (InterruptView& view : views_) {
     const bool is_there = view.drifted() && view.facts.cpus.intersects(foreign);
     if (is_there && may_place(view, in_time)) place_one(roots, view, writes);
@@ -179,7 +179,7 @@ void InterruptKeeper::give_back_one(const vmm::Roots& roots, InterruptView& view
 }
 
 bool InterruptKeeper::is_unchanged(const vmm::Roots& roots, int vmm, Time now) const {
-  if (unanswered_ && patience_.may_answer(now)) return false;
+  if (unanswered_ && answer_limit_.may_answer(now)) return false;
   return host::find_passed_through(roots.proc, roots.sys, vmm) == left_;
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/line/patience.hpp"
+#include "affinity/line/answer_limit.hpp"
 #include "affinity/line/views.hpp"
 #include "affinity/state/store.hpp"
 #include "base/result.hpp"
@@ -28,7 +28,7 @@ struct InterruptWrites {
 
 class InterruptKeeper {
  public:
-  using Time = Patience::Time;
+  using Time = AnswerLimit::Time;
 
   /// Reads what the VMM has now. Interrupts come and go with the guest's driver.
   void observe(const vmm::Roots& roots, int vmm);
@@ -84,7 +84,7 @@ class InterruptKeeper {
   std::map<int, state::SavedInterrupt> records_;  ///< by number, of those that we placed
   std::map<int, Refusal> refused_;                ///< by number
   bool unanswered_ = false;  ///< some could be placed and are not: try again when it is time
-  Patience patience_;
+  AnswerLimit answer_limit_;
 };
 
 }  // namespace ka::line

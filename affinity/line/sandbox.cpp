@@ -90,8 +90,8 @@ base::Result<void> Sandbox::observe_all(const ProbeContext& context, const PodRe
 
 base::Result<void> Sandbox::discover(const ProbeContext& context, const vmm::Target& target) {
   if (!discovery_ || discovery_->target() != target) discovery_.emplace(context.roots, target);
-  auto seen = discovery_->look(monitor_ ? &*monitor_ : nullptr, context.stats);
-  if (seen && forget_ended(*seen)) seen = discovery_->look(&*monitor_, context.stats);
+  auto seen = discovery_->observe(monitor_ ? &*monitor_ : nullptr, context.stats);
+  if (seen && forget_ended(*seen)) seen = discovery_->observe(&*monitor_, context.stats);
   if (!seen) return unexpected(std::move(seen.error()));
   seen_ = std::move(*seen);
   trouble_ = seen_.trouble;

@@ -103,8 +103,8 @@ bool MemoryWorker::is_same(const MemoryJob& job) const {
 }
 
 /// Reads where the memory is and what is to become of it; false when nobody is to hear of it.
-bool MemoryWorker::look(const MemoryJob& job, board::MemoryView& view,
-                        std::vector<host::Mapping>& mappings) {
+bool MemoryWorker::observe(const MemoryJob& job, board::MemoryView& view,
+                           std::vector<host::Mapping>& mappings) {
   auto memory = host::read_memory(proc_.root(), sys_, job.vmm.pid);
   if (!is_same(job) || cancelled()) return false;
   if (!memory) {
@@ -121,7 +121,7 @@ void MemoryWorker::run(const MemoryJob& job) {
   board::MemoryView view;
   std::vector<host::Mapping> mappings;
   const auto began = Clock::now();
-  if (!look(job, view, mappings)) return;
+  if (!observe(job, view, mappings)) return;
   view.moving = job.move && !view.plan.moves.empty();
   report_(job.sandbox, view, Clock::now() - began);
   if (view.moving) move(job, std::move(view), std::move(mappings));
@@ -152,7 +152,7 @@ void MemoryWorker::move(const MemoryJob& job, board::MemoryView view,
   }
   const auto began = Clock::now();
   const std::string problem = view.problem;
-  if (!look(job, view, mappings)) return;
+  if (!observe(job, view, mappings)) return;
   if (view.problem.empty()) view.problem = problem;
   view.moving = false;
   report_(job.sandbox, std::move(view), Clock::now() - began);

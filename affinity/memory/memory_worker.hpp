@@ -69,7 +69,7 @@ class MemoryWorker final : public MemoryJobs {
   std::optional<MemoryJob> next();
   void run(const MemoryJob& job);
   void move(const MemoryJob& job, board::MemoryView view, std::vector<host::Mapping> mappings);
-  bool look(const MemoryJob& job, board::MemoryView& view, std::vector<host::Mapping>& mappings);
+  bool observe(const MemoryJob& job, board::MemoryView& view, std::vector<host::Mapping>& mappings);
   bool is_same(const MemoryJob& job) const;
   bool pause(std::chrono::nanoseconds time);
   bool cancelled();

@@ -57,7 +57,7 @@ struct SavedInterrupt {
 
 /// What a guest was told, and what is known of the order of its vCPUs.
 struct SavedGuest {
-  policy::GuestTold told;
+  policy::GuestWrites told;
   policy::plan::PlugHistory plugged;
 
   bool operator==(const SavedGuest&) const = default;

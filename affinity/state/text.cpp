@@ -89,9 +89,9 @@ json::object to_json(const SavedCgroup& cgroup) {
           {"ours", format_list(cgroup.ours)}};
 }
 
-SavedCgroup read_cgroup(const json::value& value, base::Complaint& complaint) {
+SavedCgroup read_cgroup(const json::value& value, base::InputError& input_error) {
   SavedCgroup cgroup;
-  base::Fields fields(value, "cgroup", complaint);
+  base::Fields fields(value, "cgroup", input_error);
   fields.require({"directory"});
   fields.read("directory", cgroup.directory);
   fields.read("theirs", cgroup.theirs);
@@ -112,9 +112,9 @@ json::array to_json(const std::vector<SavedInterrupt>& interrupts) {
 }
 
 SavedInterrupt read_interrupt(const json::value& value, const std::string& path,
-                              base::Complaint& complaint) {
+                              base::InputError& input_error) {
   SavedInterrupt interrupt;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"number", "name"});
   fields.read("number", interrupt.number);
   fields.read("name", interrupt.name);
@@ -124,7 +124,7 @@ SavedInterrupt read_interrupt(const json::value& value, const std::string& path,
   return interrupt;
 }
 
-json::object to_json(const policy::GuestTold& told) {
+json::object to_json(const policy::GuestWrites& told) {
   json::array containers;
   for (const auto& [id, cpus] : told.containers) {
     containers.push_back(json::object{{"id", id}, {"cpus", format_list(cpus)}});
@@ -144,15 +144,15 @@ json::object to_json(const policy::plan::PlugHistory& history) {
           {"groups", std::move(groups)}};
 }
 
-policy::GuestTold read_told(const json::value& value, const std::string& path,
-                            base::Complaint& complaint) {
-  policy::GuestTold told;
-  base::Fields fields(value, path, complaint);
+policy::GuestWrites read_told(const json::value& value, const std::string& path,
+                              base::InputError& input_error) {
+  policy::GuestWrites told;
+  base::Fields fields(value, path, input_error);
   fields.read("address", told.address);
   fields.read("by_kata", told.by_kata);
   fields.each("containers", [&](const json::value& element, const std::string& at) {
     std::string id;
-    base::Fields container(element, at, complaint);
+    base::Fields container(element, at, input_error);
     container.require({"id", "cpus"});
     container.read("id", id);
     container.read("cpus", told.containers[id]);
@@ -163,14 +163,14 @@ policy::GuestTold read_told(const json::value& value, const std::string& path,
 }
 
 policy::plan::PlugHistory read_history(const json::value& value, const std::string& path,
-                                       base::Complaint& complaint) {
+                                       base::InputError& input_error) {
   policy::plan::PlugHistory history;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.read("from_boot", history.from_boot);
   fields.read("is_late", history.is_late);
   fields.read("settled", history.settled);
   fields.each("groups", [&](const json::value& element, const std::string& at) {
-    base::Fields group(element, at, complaint);
+    base::Fields group(element, at, input_error);
     group.read("vcpus", history.groups.emplace_back());
     group.finish();
   });
@@ -178,14 +178,14 @@ policy::plan::PlugHistory read_history(const json::value& value, const std::stri
   return history;
 }
 
-SavedGuest read_guest(const json::value& value, base::Complaint& complaint) {
+SavedGuest read_guest(const json::value& value, base::InputError& input_error) {
   SavedGuest guest;
-  base::Fields fields(value, "guest", complaint);
+  base::Fields fields(value, "guest", input_error);
   if (const json::value* told = fields.find("told")) {
-    guest.told = read_told(*told, fields.path("told"), complaint);
+    guest.told = read_told(*told, fields.path("told"), input_error);
   }
   if (const json::value* plugged = fields.find("plugged")) {
-    guest.plugged = read_history(*plugged, fields.path("plugged"), complaint);
+    guest.plugged = read_history(*plugged, fields.path("plugged"), input_error);
   }
   fields.finish();
   return guest;
@@ -200,10 +200,10 @@ policy::ledger::Source read_source(base::Fields& fields) {
 }
 
 policy::ledger::ContainerRecord read_container(const json::value& value, const std::string& path,
-                                               base::Complaint& complaint) {
+                                               base::InputError& input_error) {
   policy::ledger::ContainerRecord container;
   policy::ContainerFacts& facts = container.facts;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"id"});
   fields.read("id", facts.id);
   documents::read_spec_fields(fields, facts);
@@ -217,11 +217,11 @@ policy::ledger::ContainerRecord read_container(const json::value& value, const s
 }
 
 policy::ledger::Pin read_override(const json::value& value, const std::string& path,
-                                  base::Complaint& complaint) {
+                                  base::InputError& input_error) {
   policy::ledger::Pin by_hand;
   std::string role;
   std::int64_t vcpu = -1, uid = 0, until = 0;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.read("role", role);
   fields.read("vcpu", vcpu);
   fields.read("iothread", by_hand.iothread);
@@ -246,9 +246,9 @@ std::uint64_t read_start_time(base::Fields& fields, std::string_view name) {
   return static_cast<std::uint64_t>(time);
 }
 
-policy::ledger::PodRecord read_pod(const json::value& value, base::Complaint& complaint) {
+policy::ledger::PodRecord read_pod(const json::value& value, base::InputError& input_error) {
   policy::ledger::PodRecord pod;
-  base::Fields fields(value, "pod", complaint);
+  base::Fields fields(value, "pod", input_error);
   fields.require({"id"});
   fields.read("id", pod.id);
   documents::read_pod_fields(fields, pod);
@@ -256,22 +256,22 @@ policy::ledger::PodRecord read_pod(const json::value& value, base::Complaint& co
   if (pod.vmm) pod.vmm->start_time = read_start_time(fields, "vmm_start_time");
   pod.source = read_source(fields);
   fields.each("containers", [&](const json::value& element, const std::string& path) {
-    auto container = read_container(element, path, complaint);
+    auto container = read_container(element, path, input_error);
     const std::string id = container.facts.id;
     pod.containers[id] = std::move(container);
   });
   fields.each("overrides", [&](const json::value& element, const std::string& path) {
-    pod.overrides.push_back(read_override(element, path, complaint));
+    pod.overrides.push_back(read_override(element, path, input_error));
   });
   fields.finish();
   return pod;
 }
 
-void read_original(const json::value& value, const std::string& path, base::Complaint& complaint,
+void read_original(const json::value& value, const std::string& path, base::InputError& input_error,
                    std::map<int, Original>& originals) {
   int pid = 0;
   Original original;
-  base::Fields fields(value, path, complaint);
+  base::Fields fields(value, path, input_error);
   fields.require({"pid"});
   fields.read("pid", pid);
   original.start_time = read_start_time(fields, "start_time");
@@ -303,40 +303,41 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
 base::Result<Saved> from_text(std::string_view text, const std::string& boot_id) {
   const auto document = base::parse_json(text, "state");
   if (!document) return unexpected(document.error());
-  base::Complaint complaint;
+  base::InputError input_error;
   Saved saved;
   int version = 0;
   std::string boot;
-  base::Fields fields(*document, "", complaint);
+  base::Fields fields(*document, "", input_error);
   fields.require({"version", "boot_id", "pod"});
   fields.read("version", version);
   fields.read("boot_id", boot);
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   if (version != kVersion) {
     return fail(ErrorCode::kInvalid, "version " + std::to_string(version) +
                                          ", but this program reads " + std::to_string(kVersion));
   }
   if (boot != boot_id) return fail(ErrorCode::kGone, "from an earlier boot");
-  if (const json::value* pod = fields.find("pod")) saved.pod = read_pod(*pod, complaint);
+  if (const json::value* pod = fields.find("pod")) saved.pod = read_pod(*pod, input_error);
   fields.each("originals", [&](const json::value& element, const std::string& path) {
-    read_original(element, path, complaint, saved.originals);
+    read_original(element, path, input_error, saved.originals);
   });
   fields.read("released", saved.released);
   fields.read("left_alone", saved.left_alone);
   if (const json::value* cgroup = fields.find("cgroup")) {
-    saved.cgroup = read_cgroup(*cgroup, complaint);
+    saved.cgroup = read_cgroup(*cgroup, input_error);
   }
   fields.each("interrupts", [&](const json::value& element, const std::string& path) {
-    saved.interrupts.push_back(read_interrupt(element, path, complaint));
+    saved.interrupts.push_back(read_interrupt(element, path, input_error));
   });
-  if (const json::value* guest = fields.find("guest")) saved.guest = read_guest(*guest, complaint);
+  if (const json::value* guest = fields.find("guest"))
+    saved.guest = read_guest(*guest, input_error);
   if (const json::value* plan = fields.find("plan")) {
     auto read = documents::sandbox_plan_from_json(*plan);
     if (!read) return unexpected(std::move(read.error()));
     saved.plan = std::move(*read);
   }
   fields.finish();
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   return saved;
 }
 

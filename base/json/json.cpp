@@ -67,13 +67,13 @@ Result<boost::json::value> parse_json(std::string_view text, const std::string& 
   return parser.release();
 }
 
-void Complaint::add(const std::string& path, const std::string& what) {
+void InputError::add(const std::string& path, const std::string& what) {
   if (!text_.empty()) return;
   text_ = printable(path.empty() ? what : path + ": " + what, kMaxSentence);
 }
 
-Fields::Fields(const boost::json::value& value, std::string path, Complaint& complaint)
-    : object_(object_or_empty(value)), path_(std::move(path)), complaint_(complaint) {
+Fields::Fields(const boost::json::value& value, std::string path, InputError& input_error)
+    : object_(object_or_empty(value)), path_(std::move(path)), complaint_(input_error) {
   if (!value.is_object()) complaint_.add(path_, "must be an object");
 }
 

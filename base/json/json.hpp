@@ -3,7 +3,7 @@
 // thing that is wrong is told with its path, as in "sandboxes[0].containers[1].cpuz: unknown key".
 //
 // Errors are sticky, as with streams: a reader goes through a document field by field, and asks its
-// Complaint once, at the end, whether all of it made sense.
+// InputError once, at the end, whether all of it made sense.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -25,9 +25,9 @@ namespace ka::base {
 Result<boost::json::value> parse_json(std::string_view text, const std::string& name);
 
 /// The first thing that was found wrong.
-class Complaint {
+class InputError {
  public:
-  /// Keeps "<path>: <what>" unless there was a complaint before.
+  /// Keeps "<path>: <what>" unless there was a input_error before.
   void add(const std::string& path, const std::string& what);
 
   bool empty() const { return text_.empty(); }
@@ -38,13 +38,13 @@ class Complaint {
   std::string text_;
 };
 
-/// One JSON object under a reader's eyes. Holds references to the value and to the complaint, so
+/// One JSON object under a reader's eyes. Holds references to the value and to the input_error, so
 /// it lives shorter than both.
 class Fields {
  public:
   /// Complains when `value` is no object; it then reads as an empty one. `path` is that of the
   /// object, empty for a document.
-  Fields(const boost::json::value& value, std::string path, Complaint& complaint);
+  Fields(const boost::json::value& value, std::string path, InputError& input_error);
 
   /// The value of a key, nullptr where it is absent. The key counts as known from now on.
   const boost::json::value* find(std::string_view name);
@@ -77,7 +77,7 @@ class Fields {
  private:
   const boost::json::object& object_;
   std::string path_;
-  Complaint& complaint_;
+  InputError& complaint_;
   std::vector<std::string_view> known_;
 };
 

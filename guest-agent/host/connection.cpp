@@ -26,17 +26,17 @@ int connect_error(int fd) {
 }  // namespace
 
 Connection::Connection(boost::asio::io_context& io, const base::Clock& clock, Address address,
-                       Events events, Patience patience)
+                       Events events, Timing timing)
     : io_(io),
       clock_(clock),
       address_(std::move(address)),
       events_(std::move(events)),
-      patience_(patience),
+      timing_(timing),
       pause_timer_(io, clock),
       deadline_timer_(io, clock),
       later_timer_(io, clock),
       connecting_(io),
-      backoff_(patience.first_pause, patience.last_pause) {
+      backoff_(timing.first_pause, timing.last_pause) {
   pause_timer_.in({}, [this] { connect(); });
 }
 
@@ -50,7 +50,7 @@ void Connection::connect() {
   auto fd = guest::connect(address_);
   if (!fd) return end(fd.error().message);
   connecting_.assign(boost::asio::local::stream_protocol(), fd->release());
-  deadline_timer_.in(patience_.deadline, [this] { end("no response from the guest"); });
+  deadline_timer_.in(timing_.deadline, [this] { end("no response from the guest"); });
   wait_for_connection();
 }
 
@@ -90,12 +90,12 @@ void Connection::expect(bool owed, std::uint64_t answered) {
     deadline_timer_.cancel();
     return;
   }
-  deadline_timer_.in(patience_.deadline, [this] { be_late(); });
+  deadline_timer_.in(timing_.deadline, [this] { be_late(); });
 }
 
 void Connection::be_late() {
-  if (patience_.longest <= patience_.deadline) return end(kLate);
-  deadline_timer_.in(patience_.longest - patience_.deadline, [this] { end(kLate); });
+  if (timing_.longest <= timing_.deadline) return end(kLate);
+  deadline_timer_.in(timing_.longest - timing_.deadline, [this] { end(kLate); });
   report_loss(kLate);
 }
 
@@ -106,7 +106,7 @@ void Connection::welcome() {
 
 void Connection::end(const std::string& reason) {
   const auto lasted = clock_.now() - began_;
-  if (welcome_ && lasted > patience_.last_pause) backoff_.reset();
+  if (welcome_ && lasted > timing_.last_pause) backoff_.reset();
   close();
   pause_timer_.in(backoff_.next(), [this] { connect(); });
   report_loss(reason);

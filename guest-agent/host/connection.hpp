@@ -22,7 +22,7 @@
 namespace ka::guest {
 
 /// How patient the host is with a guest.
-struct Patience {
+struct Timing {
   std::chrono::milliseconds deadline = kDeadline;  ///< for each answer
   /// When longer than that: an answer is told to be late at `deadline`, and given up only then.
   std::chrono::milliseconds longest{0};
@@ -45,7 +45,7 @@ class Connection {
 
   /// Connects from the loop, not before it runs.
   Connection(boost::asio::io_context& io, const base::Clock& clock, Address address, Events events,
-             Patience patience);
+             Timing timing);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   /// Closes; no event comes after that.
@@ -58,7 +58,7 @@ class Connection {
   /// when it is due, not from each byte of it.
   void expect(bool owed, std::uint64_t answered);
 
-  /// The peer said who it is: the next complaint is news again, and a connection that lasts makes
+  /// The peer said who it is: the next input_error is news again, and a connection that lasts makes
   /// up for the pauses before it.
   void welcome();
 
@@ -84,7 +84,7 @@ class Connection {
   const base::Clock& clock_;
   Address address_;
   Events events_;
-  Patience patience_;
+  Timing timing_;
   rpc::Timer pause_timer_;
   rpc::Timer deadline_timer_;
   rpc::Timer later_timer_;

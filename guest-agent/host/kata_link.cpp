@@ -19,16 +19,16 @@ constexpr int kFirstWrongCpu = 8;
 }  // namespace
 
 KataLink::KataLink(boost::asio::io_context& io, const base::Clock& clock, Address address,
-                   bool host_has_systemd, Events events, Patience patience)
+                   bool host_has_systemd, Events events, Timing timing)
     : host_has_systemd_(host_has_systemd),
       events_(std::move(events)),
-      polls_(kFirstPoll, patience.last_pause),
+      polls_(kFirstPoll, timing.last_pause),
       connection_(io, clock, std::move(address),
                   {.begun = [this] { begin(); },
                    .bytes = [this](std::string_view bytes) { receive(bytes); },
                    .ended = [this] { session_.reset(); },
                    .lost = [this](const std::string& reason) { lose(reason); }},
-                  patience) {}
+                  timing) {}
 
 KataLink::~KataLink() = default;
 

@@ -22,7 +22,7 @@ namespace ka::guest {
 /// for up to 5 s and the making of a container for as long as its hooks take, 10 s each
 /// (kata-containers 4.1, src/agent/src/sandbox.rs, rpc.rs). A call that waits for the lock is
 /// carried out in its turn, so to break off and ask again would only be later.
-inline constexpr Patience kKataPatience{.longest = std::chrono::seconds(30)};
+inline constexpr Timing kKataTiming{.longest = std::chrono::seconds(30)};
 
 class KataLink {
  public:
@@ -44,7 +44,7 @@ class KataLink {
   /// hands kata-agent paths for systemd. kata-agent makes wrong bytes of CPU numbers of 8 and above
   /// for it (rustjail/src/cgroups/systemd/subsystem/cpuset.rs): these are refused here.
   KataLink(boost::asio::io_context& io, const base::Clock& clock, Address address,
-           bool host_has_systemd, Events events, Patience patience = kKataPatience);
+           bool host_has_systemd, Events events, Timing timing = kKataTiming);
   KataLink(const KataLink&) = delete;
   KataLink& operator=(const KataLink&) = delete;
   ~KataLink();

@@ -8,15 +8,15 @@
 namespace ka::guest {
 
 Link::Link(boost::asio::io_context& io, const base::Clock& clock, Address address, Events events,
-           Patience patience)
+           Timing timing)
     : events_(std::move(events)),
-      between_watches_(patience.between_watches),
+      between_watches_(timing.between_watches),
       connection_(io, clock, std::move(address),
                   {.begun = [this] { begin(); },
                    .bytes = [this](std::string_view bytes) { receive(bytes); },
                    .ended = [this] { session_.reset(); },
                    .lost = events_.lost},
-                  patience) {}
+                  timing) {}
 
 Link::~Link() = default;
 

@@ -26,7 +26,7 @@ class Link {
 
   /// Connects from the loop, not before it runs.
   Link(boost::asio::io_context& io, const base::Clock& clock, Address address, Events events,
-       Patience patience = {});
+       Timing timing = {});
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   /// Closes; no event comes after that.

@@ -107,7 +107,7 @@ Result<void> add_to_ext4(const fs::path& image, std::uint64_t offset, const std:
   // debugfs ends well whatever happened: what counts is what is there afterwards.
   const auto read_back = ask(image, offset, std::string("cat ") + kAgentPath);
   if (!read_back || read_back->out != agent) {
-    return base::fail(ErrorCode::kInvalid, "cannot write the agent: " + ended->complaint());
+    return base::fail(ErrorCode::kInvalid, "cannot write the agent: " + ended->input_error());
   }
   return {};
 }

@@ -47,7 +47,7 @@ Result<void> run_well(std::vector<std::string> words, const fs::path& directory,
   auto ended = run({.words = std::move(words), .directory = directory, .input = {}});
   if (!ended) return unexpected(ended.error());
   if (ended->status != 0) {
-    return base::fail(ErrorCode::kInternal, name + ": " + ended->complaint());
+    return base::fail(ErrorCode::kInternal, name + ": " + ended->input_error());
   }
   if (said != nullptr) *said = std::move(ended->out);
   return {};

@@ -76,7 +76,7 @@ Result<std::string> unpack(std::string_view bytes, const Packer& packer) {
       {.words = {packer.program, "-dc"}, .directory = {}, .input = bytes, .most = kMostUnpacked});
   if (!ended) return unexpected(ended.error());
   if (ended->status == 0) return std::move(ended->out);
-  return base::fail(ErrorCode::kInvalid, "it is truncated or damaged: " + ended->complaint());
+  return base::fail(ErrorCode::kInvalid, "it is truncated or damaged: " + ended->input_error());
 }
 
 /// Reads archive after archive; the version of the last agent in them. `depth`: how often it was

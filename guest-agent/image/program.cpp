@@ -24,7 +24,7 @@ std::vector<std::string> environment() {
 
 }  // namespace
 
-std::string Ended::complaint() const {
+std::string Ended::input_error() const {
   const std::size_t end = err.find_last_not_of('\n');
   if (end == std::string::npos) return "it exited with status " + std::to_string(status);
   const std::size_t begin = err.rfind('\n', end);

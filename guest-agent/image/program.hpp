@@ -19,7 +19,7 @@ struct Ended {
   std::string err;  ///< the first 4 KiB
 
   /// The last line of `err`.
-  std::string complaint() const;
+  std::string input_error() const;
 };
 
 struct Call {

@@ -13,7 +13,7 @@ Found find(const Annotations& annotations, std::string_view key, std::string_vie
   return own != annotations.end() ? own : annotations.find(key);
 }
 
-std::string complaint(const Found& found, std::string_view allowed) {
+std::string input_error(const Found& found, std::string_view allowed) {
   return "annotation " + found->first + ": \"" + found->second + "\" is not one of " +
          std::string(allowed);
 }
@@ -32,13 +32,13 @@ Expected<CpuWishes, std::string> read_wishes(const Annotations& annotations,
   const auto kind = find(annotations, kCpuClassAnnotation, container);
   if (kind != annotations.end()) {
     const auto cpu_class = parse_cpu_class(kind->second);
-    if (!cpu_class) return unexpected(complaint(kind, "any, fast, efficient"));
+    if (!cpu_class) return unexpected(input_error(kind, "any, fast, efficient"));
     wishes.cpu_class = *cpu_class;
   }
   const auto isolated = find(annotations, kPreferIsolatedAnnotation, container);
   if (isolated != annotations.end()) {
     const auto flag = parse_flag(isolated->second);
-    if (!flag) return unexpected(complaint(isolated, "true, false"));
+    if (!flag) return unexpected(input_error(isolated, "true, false"));
     wishes.prefer_isolated = *flag;
   }
   return wishes;

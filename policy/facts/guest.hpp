@@ -70,12 +70,12 @@ using GuestSets = std::map<std::string, GuestCpuSet>;
 
 /// What was written into a guest, or is about to be, and was not taken back. It outlives a restart
 /// of the daemon, and the agent that was asked.
-struct GuestTold {
+struct GuestWrites {
   std::string address;   ///< of the agent that was asked last
   bool by_kata = false;  ///< kata-agent was asked, in guest CPU numbers; else ours, in hardware ids
   GuestSets containers;
 
-  bool operator==(const GuestTold&) const = default;
+  bool operator==(const GuestWrites&) const = default;
 };
 
 /// Why it is not confirmed that a container of a guest runs where the plan wants it.

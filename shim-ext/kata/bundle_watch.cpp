@@ -17,10 +17,10 @@ std::vector<std::string> names_in(const fs::path& directory) {
 
 }  // namespace
 
-BundleWatch::BundleWatch(boost::asio::io_context& io, fs::path tasks, Look look)
+BundleWatch::BundleWatch(boost::asio::io_context& io, fs::path tasks, Probe probe)
     : io_(io),
       tasks_(std::move(tasks)),
-      look_(std::move(look)),
+      probe_(std::move(probe)),
       inotify_(io, [this] { refresh(); }) {}
 
 void BundleWatch::refresh() {
@@ -51,7 +51,7 @@ void BundleWatch::begin(const fs::path& directory) {
   known->bundle.directory = directory;
   known->bundle.id = directory.filename();
   const auto entry = bundles_.emplace(directory, std::move(known)).first;
-  if (look(*entry->second, Effort::kBundle)) {
+  if (probe(*entry->second, Effort::kBundle)) {
     entry->second.reset();
   } else if (started_) {
     try_again(*entry->second);
@@ -59,15 +59,15 @@ void BundleWatch::begin(const fs::path& directory) {
 }
 
 /// True: no more is to be done.
-bool BundleWatch::look(Known& known, Effort effort) {
+bool BundleWatch::probe(Known& known, Effort effort) {
   if (!known.is_read) known.is_read = read_bundle(known.bundle).has_value();
-  return known.bundle.is_container || look_(known.bundle, effort);
+  return known.bundle.is_container || probe_(known.bundle, effort);
 }
 
 void BundleWatch::follow(const fs::path& directory, Effort effort) {
   const auto found = bundles_.find(directory);
   if (found == bundles_.end() || !found->second) return;
-  if (look(*found->second, effort)) {
+  if (probe(*found->second, effort)) {
     found->second.reset();
   } else if (effort == Effort::kNode) {
     try_again(*found->second);

@@ -39,10 +39,10 @@ class BundleWatch {
   };
   /// Looks for the shim of a bundle's sandbox, and does what is to be done with it. True: nothing
   /// more is to be done, or it is no shim of ours.
-  using Look = std::function<bool(const Bundle& bundle, Effort effort)>;
+  using Probe = std::function<bool(const Bundle& bundle, Effort effort)>;
 
   /// `tasks`: containerd's folder, which has one for each of its namespaces. Reads nothing yet.
-  BundleWatch(boost::asio::io_context& io, std::filesystem::path tasks, Look look);
+  BundleWatch(boost::asio::io_context& io, std::filesystem::path tasks, Probe probe);
 
   /// Looks at bundles that are new, and at those whose shim has not been found. Those that are
   /// there at the first call are not looked for among processes: their sandboxes run.
@@ -63,13 +63,13 @@ class BundleWatch {
 
   void list(const std::filesystem::path& space, std::set<std::filesystem::path>& there);
   void begin(const std::filesystem::path& directory);
-  bool look(Known& known, Effort effort);
+  bool probe(Known& known, Effort effort);
   void try_again(Known& known);
   void follow(const std::filesystem::path& directory, Effort effort);
 
   boost::asio::io_context& io_;
   std::filesystem::path tasks_;
-  Look look_;
+  Probe probe_;
   watch::Inotify inotify_;
   bool started_ = false, watches_ = false;
   /// By folder; nothing where no more is to be done.

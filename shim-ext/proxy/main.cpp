@@ -57,7 +57,7 @@ int main(int count, char** values) {
   }
   proxy::Settings settings = proxy::read_settings();
   proxy::SharedPool pool(settings.kubelet_state);
-  if (const auto entered = pool.enter(); !entered) settings.complaint = entered.error().message;
+  if (const auto entered = pool.enter(); !entered) settings.input_error = entered.error().message;
   const auto program = proxy::find_program(settings.real_shim);
   if (!program) return refuse(program.error());
   if (!arguments.empty() && arguments.back() == "start") {

@@ -23,7 +23,7 @@ Settings read_settings() {
   Settings settings;
   settings.api_socket = environment("KATA_AFFINITY_SOCKET").value_or(kApiSocket);
   const auto loaded = config::load_config(environment("KATA_AFFINITY_CONFIG"));
-  if (!loaded) settings.complaint = "using defaults: " + loaded.error().message;
+  if (!loaded) settings.input_error = "using defaults: " + loaded.error().message;
   const config::Config config = loaded ? *loaded : config::default_config();
   settings.real_shim = config.real_shim;
   settings.kubelet_state = config.kubelet_state;

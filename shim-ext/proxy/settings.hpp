@@ -13,7 +13,7 @@ struct Settings {
   std::filesystem::path kubelet_state;  ///< empty: not read
   /// What is wrong with the configuration, so that the defaults hold, or with the shared pool;
   /// empty: nothing.
-  std::string complaint;
+  std::string input_error;
 };
 
 /// [affinity] of Kata's configuration. containerd's environment, which a shim inherits, may name

@@ -97,7 +97,7 @@ int start(const std::string& program, const std::vector<std::string>& arguments,
     print(ran->output);
     end_like(ran->status);
   }
-  if (!settings.complaint.empty()) write_shim_log(settings.complaint);
+  if (!settings.input_error.empty()) write_shim_log(settings.input_error);
   const auto answer = put_proxy_before(ran->output, settings, pool);
   if (answer) return print(*answer);
   write_shim_log("containerd talks to the real shim itself: " + answer.error().message);

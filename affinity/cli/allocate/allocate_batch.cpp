@@ -50,8 +50,8 @@ void read_optional(base::Fields& fields, const char* name, std::optional<std::st
 /// What a line names in place of an option. "topology" is not read here.
 base::Result<AllocateOptions> options_of(AllocateOptions options,
                                          const boost::json::value& document) {
-  base::Complaint complaint;
-  base::Fields fields(document, "", complaint);
+  base::InputError input_error;
+  base::Fields fields(document, "", input_error);
   fields.find("topology");
   fields.require({"cpus"});
   fields.read("cpus", options.cpus);
@@ -68,7 +68,7 @@ base::Result<AllocateOptions> options_of(AllocateOptions options,
   read_optional(fields, "held", options.held);
   read_optional(fields, "promised", options.promised);
   fields.finish();
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   return options;
 }
 

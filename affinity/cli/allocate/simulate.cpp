@@ -48,8 +48,8 @@ struct Step {
 
 /// A container without CPUs of its own runs in the shared pool, and is not in the books.
 void read_container(const boost::json::value& value, const std::string& path,
-                    base::Complaint& complaint, Step& step) {
-  base::Fields fields(value, path, complaint);
+                    base::InputError& input_error, Step& step) {
+  base::Fields fields(value, path, input_error);
   policy::allocate::PodContainer container;
   container.request.use = policy::allocate::CpuUse::kExclusive;
   std::string kind = "app";
@@ -72,8 +72,8 @@ void require_of(const std::string& op, base::Fields& fields) {
 }
 
 base::Result<Step> read_step(const boost::json::value& document) {
-  base::Complaint complaint;
-  base::Fields fields(document, "", complaint);
+  base::InputError input_error;
+  base::Fields fields(document, "", input_error);
   Step step;
   fields.require({"op"});
   fields.read("op", step.op);
@@ -81,11 +81,11 @@ base::Result<Step> read_step(const boost::json::value& document) {
   fields.read("container", step.container);
   fields.read("cpus", step.cpus);
   fields.each("containers", [&](const boost::json::value& value, const std::string& path) {
-    read_container(value, path, complaint, step);
+    read_container(value, path, input_error, step);
   });
-  if (complaint.empty()) require_of(step.op, fields);
+  if (input_error.empty()) require_of(step.op, fields);
   fields.finish();
-  if (!complaint.empty()) return unexpected(complaint.error());
+  if (!input_error.empty()) return unexpected(input_error.error());
   return step;
 }
 

@@ -393,7 +393,7 @@ void use_socket(Command& command, const std::string& socket) {
 }
 
 /// What CLI11 says, but for a command that does not exist: that it names.
-std::string complaint(const CLI::App* app, const CLI::Error& error) {
+std::string input_error(const CLI::App* app, const CLI::Error& error) {
   const auto left = app->remaining();
   const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
                        !left.empty() && !left.front().starts_with('-');
@@ -410,7 +410,7 @@ Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream
   app.set_version_flag("--version", std::string("kata-affinityctl ") + version::text());
   app.require_subcommand(1);
   app.get_formatter()->column_width(kColumn);
-  app.failure_message(complaint);
+  app.failure_message(input_error);
   Invocation invocation;
   app.add_flag("--json", invocation.json, "print one JSON document");
   std::string socket;

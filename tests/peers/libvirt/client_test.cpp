@@ -45,9 +45,9 @@ class Ears {
   }
 
   template <typename Holds>
-  bool wait(Holds holds, std::chrono::milliseconds patience = std::chrono::seconds(10)) {
+  bool wait(Holds holds, std::chrono::milliseconds timing = std::chrono::seconds(10)) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, patience, holds);
+    return changed_.wait_for(lock, timing, holds);
   }
 
   std::string connected, refused, failure;

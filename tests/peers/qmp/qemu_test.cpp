@@ -81,8 +81,8 @@ TEST_CASE("without thread names the monitor alone tells vCPUs, also hot-plugged 
   CHECK(vmm::examine({}, qemu.pid(), vmm::Word::kRuntime)->is_vmm);
 
   vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
-  CHECK(discovery.look(nullptr)->vcpus.empty());
-  auto found = discovery.look(&watcher.facts[0]);
+  CHECK(discovery.observe(nullptr)->vcpus.empty());
+  auto found = discovery.observe(&watcher.facts[0]);
   REQUIRE(found);
   CHECK(found->vcpus ==
         std::vector<policy::VcpuFacts>{{.index = 0, .apic_id = 0, .socket = 0, .core = 0},
@@ -95,7 +95,7 @@ TEST_CASE("without thread names the monitor alone tells vCPUs, also hot-plugged 
   REQUIRE(qemu.plug_vcpu(2));
   watcher.client->refresh();
   REQUIRE(watcher.run_until([&] { return watcher.facts.size() == 2; }));
-  found = discovery.look(&watcher.facts[1]);
+  found = discovery.observe(&watcher.facts[1]);
   REQUIRE(found);
   CHECK(indices(found->vcpus) == std::vector{0, 1, 2, 3});
   CHECK(found->vcpus[3] == policy::VcpuFacts{.index = 3, .apic_id = 3, .socket = 3, .core = 3});
@@ -109,8 +109,8 @@ TEST_CASE("thread names and the monitor agree, and a plugged vCPU is seen by its
   Watcher watcher(qemu.socket());
   REQUIRE(watcher.run_until([&] { return watcher.facts.size() == 1; }));
   vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
-  const auto by_name = discovery.look(nullptr);
-  const auto by_both = discovery.look(&watcher.facts[0]);
+  const auto by_name = discovery.observe(nullptr);
+  const auto by_both = discovery.observe(&watcher.facts[0]);
   REQUIRE(by_both);
   CHECK(by_both->conflicts.empty());
   CHECK(by_name->threads == by_both->threads);
@@ -121,7 +121,7 @@ TEST_CASE("thread names and the monitor agree, and a plugged vCPU is seen by its
   REQUIRE(qemu.plug_vcpu(3));
   // The thread names itself a moment after it was born.
   CHECK(watcher.run_until(
-      [&] { return indices(discovery.look(nullptr)->vcpus) == std::vector{0, 1, 3}; }));
+      [&] { return indices(discovery.observe(nullptr)->vcpus) == std::vector{0, 1, 3}; }));
 }
 
 TEST_CASE("an unplugged vCPU is told by QEMU's event") {
@@ -167,8 +167,8 @@ TEST_CASE("a QEMU that ends is gone for discovery and a failure for the client")
   Watcher watcher(qemu->socket());
   REQUIRE(watcher.run_until([&] { return !watcher.facts.empty(); }));
   vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu->pid())});
-  REQUIRE(discovery.look(nullptr));
+  REQUIRE(discovery.observe(nullptr));
   qemu.reset();
-  CHECK(discovery.look(nullptr).error().code == base::ErrorCode::kGone);
+  CHECK(discovery.observe(nullptr).error().code == base::ErrorCode::kGone);
   CHECK(watcher.run_until([&] { return !watcher.failures.empty(); }));
 }

@@ -73,7 +73,7 @@ std::vector<std::string> with_disk(const std::filesystem::path& socket) {
 
 /// The role of a process's threads; absent when it is no part of the sandbox.
 std::optional<Role> role_of(vmm::Discovery& discovery, int pid) {
-  const auto found = discovery.look(nullptr);
+  const auto found = discovery.observe(nullptr);
   REQUIRE(found);
   for (const auto& thread : found->threads) {
     if (thread.key.pid == pid) return thread.role;

@@ -39,7 +39,7 @@ Ended merge(const std::string& problem, bool json = true) {
   return run(cli::MergeHintsOptions{dir.path() / "hints.json"}, json);
 }
 
-std::string complaint(const Ended& ended) {
+std::string input_error(const Ended& ended) {
   CHECK(ended.exit == Exit::kWrong);
   CHECK(ended.out == "");
   return ended.err;
@@ -106,9 +106,10 @@ TEST_CASE("allocate hears a pod's annotations, and the command line over them") 
   given.annotations.push_back("kata-affinity.io/prefer-isolated=true");
   CHECK(run(given, false).out == "2\n");
   given.annotations = {"kata-affinity.io/cpu-class=quick"};
-  CHECK(complaint(run(given)).find("\"quick\" is not one of") != std::string::npos);
+  CHECK(input_error(run(given)).find("\"quick\" is not one of") != std::string::npos);
   given.annotations = {"fast"};
-  CHECK(complaint(run(given)).find("--annotation: \"fast\" is not KEY=VALUE") != std::string::npos);
+  CHECK(input_error(run(given)).find("--annotation: \"fast\" is not KEY=VALUE") !=
+        std::string::npos);
 }
 
 TEST_CASE("every strategy answers, and fitted does not spread") {
@@ -118,26 +119,26 @@ TEST_CASE("every strategy answers, and fitted does not spread") {
     CHECK(run(given).exit == Exit::kDone);
   }
   given.options = {"distribute-cpus-across-numa"};
-  CHECK(complaint(run(given)).find("--strategy fitted takes the fewest nodes") !=
+  CHECK(input_error(run(given)).find("--strategy fitted takes the fewest nodes") !=
         std::string::npos);
 }
 
 TEST_CASE("allocate names the option that is wrong") {
   auto given = options(1);
   given.available = "0-";
-  CHECK(complaint(run(given)).find("--available: \"0-\"") != std::string::npos);
+  CHECK(input_error(run(given)).find("--available: \"0-\"") != std::string::npos);
   given.available = "0-99";
-  CHECK(complaint(run(given)).find("--available: the machine does not have 16-99") !=
+  CHECK(input_error(run(given)).find("--available: the machine does not have 16-99") !=
         std::string::npos);
   given = options(1);
   given.numa_affinity = "5";
-  CHECK(complaint(run(given)).find("--numa-affinity") != std::string::npos);
+  CHECK(input_error(run(given)).find("--numa-affinity") != std::string::npos);
   given = options(1);
   given.options = {"fast"};
-  CHECK(complaint(run(given)).find("unknown CPU Manager Policy option: \"fast\"") !=
+  CHECK(input_error(run(given)).find("unknown CPU Manager Policy option: \"fast\"") !=
         std::string::npos);
   given.options = {"full-pcpus-only", "distribute-cpus-across-cores"};
-  CHECK(complaint(run(given)).find("can not be used at the same time") != std::string::npos);
+  CHECK(input_error(run(given)).find("can not be used at the same time") != std::string::npos);
 }
 
 TEST_CASE("merge-hints reads what providers say, with kubelet's meanings") {
@@ -166,25 +167,25 @@ TEST_CASE("merge-hints reads what providers say, with kubelet's meanings") {
 }
 
 TEST_CASE("merge-hints names what is wrong with its input") {
-  CHECK(complaint(merge("{")).find("hints.json:1:") != std::string::npos);
-  CHECK(complaint(merge(R"({"numaNodes":[0],"providers":[]})")).find("policy: is missing") !=
+  CHECK(input_error(merge("{")).find("hints.json:1:") != std::string::npos);
+  CHECK(input_error(merge(R"({"numaNodes":[0],"providers":[]})")).find("policy: is missing") !=
         std::string::npos);
-  CHECK(complaint(merge(R"({"policy":"best","numaNodes":[0],"providers":[]})")).find("policy:") !=
+  CHECK(input_error(merge(R"({"policy":"best","numaNodes":[0],"providers":[]})")).find("policy:") !=
         std::string::npos);
-  CHECK(complaint(merge(R"({"policy":"none","numaNodes":[8192],"providers":[]})"))
+  CHECK(input_error(merge(R"({"policy":"none","numaNodes":[8192],"providers":[]})"))
             .find("numaNodes: must hold node numbers from 0 to 8191") != std::string::npos);
-  CHECK(complaint(merge(R"({"policy":"none","numaNodes":[0],"providers":[{"cpu":[{}]}]})"))
+  CHECK(input_error(merge(R"({"policy":"none","numaNodes":[0],"providers":[{"cpu":[{}]}]})"))
             .find("providers[0].cpu[0].affinity: is missing") != std::string::npos);
   const std::string with_option = R"({"policy":"none","numaNodes":[0],"providers":[],"options":)";
-  CHECK(complaint(merge(with_option + R"(["fast"]})")).find("unknown option \"fast\"") !=
+  CHECK(input_error(merge(with_option + R"(["fast"]})")).find("unknown option \"fast\"") !=
         std::string::npos);
-  CHECK(complaint(merge(R"({"policy":"restricted","numaNodes":[0],"providers":[],
+  CHECK(input_error(merge(R"({"policy":"restricted","numaNodes":[0],"providers":[],
                             "options":["max-allowable-numa-nodes=7"]})"))
             .find("should not be less than 8") != std::string::npos);
   CHECK(merge(with_option + R"(["max-allowable-numa-nodes=7"]})").exit == Exit::kDone);
-  CHECK(complaint(merge(with_option + R"(["max-allowable-numa-nodes=x"]})"))
+  CHECK(input_error(merge(with_option + R"(["max-allowable-numa-nodes=x"]})"))
             .find("is not a number") != std::string::npos);
-  CHECK(complaint(merge(R"({"policy":"best-effort","numaNodes":[0,1,2,3,4,5,6,7,8],
+  CHECK(input_error(merge(R"({"policy":"best-effort","numaNodes":[0,1,2,3,4,5,6,7,8],
                             "options":["max-allowable-numa-nodes=8"],"providers":[]})"))
             .find("unsupported on machines with more than 8 NUMA Nodes") != std::string::npos);
 }
@@ -249,7 +250,7 @@ TEST_CASE("the kubelet's version decides where kubelets differ") {
   CHECK(newest == "{\"cpus\":\"0-3,5\"}\n");
   CHECK(before != newest);
   given.kubelet_version = "2";
-  CHECK(complaint(run(given)).find("--kubelet-version: \"2\"") != std::string::npos);
+  CHECK(input_error(run(given)).find("--kubelet-version: \"2\"") != std::string::npos);
 }
 
 TEST_CASE("simulate lets pods come and go by kubelet's rules or ours") {
@@ -281,6 +282,6 @@ TEST_CASE("simulate names the line of a trace that makes no sense") {
   for (const char* line : {"{\"op\":\"ad\"}", "{\"op\":\"add\",\"pod\":\"p\"}", "{", "[]",
                            "{\"op\":\"remove\",\"pod\":\"p\",\"cpu\":1}"}) {
     dir.write("trace", std::string("{\"op\":\"restart\"}\n") + line + '\n');
-    CHECK(complaint(run(options)).find("trace, line 2") != std::string::npos);
+    CHECK(input_error(run(options)).find("trace, line 2") != std::string::npos);
   }
 }

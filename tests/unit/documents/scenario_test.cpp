@@ -26,7 +26,7 @@ base::Result<documents::Scenario> read(std::string_view text) {
   return documents::scenario_from_json(*document, machine());
 }
 
-/// The complaint about one sandbox with these further fields.
+/// The input_error about one sandbox with these further fields.
 std::string wrong_sandbox(const std::string& fields) {
   const auto scenario = read(R"({"sandboxes":[{"id":"s1",)" + fields + "}]}");
   return scenario ? "" : scenario.error().message;

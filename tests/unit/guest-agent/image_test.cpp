@@ -132,12 +132,12 @@ TEST_CASE("programs that are no agent of ours stay out of images") {
   files.write("image", base_archive());
   files.write("other", "#!/bin/sh\n");
   files.write("agent", kAgent);
-  for (const auto& [name, complaint] : {std::pair{"other", "is not a kata-affinity-agent"},
-                                        std::pair{"agent", "is not a static program"}}) {
+  for (const auto& [name, input_error] : {std::pair{"other", "is not a kata-affinity-agent"},
+                                          std::pair{"agent", "is not a static program"}}) {
     const auto made =
         image::add_agent(files.path() / "image", files.path() / "new", files.path() / name);
     REQUIRE_FALSE(made);
-    CHECK(made.error().message.find(complaint) != std::string::npos);
+    CHECK(made.error().message.find(input_error) != std::string::npos);
   }
   CHECK_FALSE(std::filesystem::exists(files.path() / "new"));
 }

@@ -53,17 +53,17 @@ class Peer {
   std::list<Protocol::socket> held_;
 };
 
-constexpr guest::Patience kLittle{
+constexpr guest::Timing kLittle{
     .deadline = 50ms, .first_pause = 10ms, .last_pause = 80ms, .between_watches = 5ms};
 
 struct Scene {
-  Scene(std::string words, bool hangs_up, guest::Patience patience = kLittle)
+  Scene(std::string words, bool hangs_up, guest::Timing timing = kLittle)
       : peer(io, temp.path() / "agent", std::move(words), hangs_up),
         link(io, clock, *guest::parse_address("unix://" + (temp.path() / "agent").string()),
              {[this](const std::string& program) { connected.push_back(program); },
               [this](const guest::News& one) { news.push_back(one); },
               [this](const std::string& reason) { lost.push_back(reason); }},
-             patience) {}
+             timing) {}
 
   void run_for(std::chrono::milliseconds time) { tests::run_for(io, clock, time); }
 
@@ -98,7 +98,7 @@ TEST_CASE("an agent that hangs up is asked less and less often") {
   CHECK(scene.peer.connections <= 10);
 }
 
-TEST_CASE("a storm of 1000 connections leaves nothing behind, and is one complaint") {
+TEST_CASE("a storm of 1000 connections leaves nothing behind, and is one input_error") {
   const auto descriptors = [] {
     const std::filesystem::directory_iterator open("/proc/self/fd");
     return std::distance(begin(open), end(open));

@@ -16,10 +16,10 @@ std::string parse_error(std::string_view text) {
 
 /// What a reader that knows "n", "s", "cpus" and "list" complains about.
 std::string complaint_about(std::string_view text) {
-  Complaint complaint;
+  InputError input_error;
   const auto document = parse_json(text, "in.json");
   REQUIRE(document);
-  Fields fields(*document, "top[3]", complaint);
+  Fields fields(*document, "top[3]", input_error);
   int number = 0;
   std::string string;
   ka::policy::CpuSet cpus;
@@ -30,7 +30,7 @@ std::string complaint_about(std::string_view text) {
   fields.read("cpus", cpus);
   fields.read("list", list);
   fields.finish();
-  return complaint.empty() ? "" : complaint.error().message;
+  return input_error.empty() ? "" : input_error.error().message;
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ TEST_CASE("the first thing wrong is told with its path") {
   CHECK(complaint_about("[]") == "top[3]: must be an object");
 }
 
-TEST_CASE("text that cannot be shown is refused, and shown in the complaint") {
+TEST_CASE("text that cannot be shown is refused, and shown in the input_error") {
   CHECK(complaint_about(R"({"n":1,"s":"a\u001bb"})") == "top[3].s: has control characters");
   CHECK(complaint_about(R"({"n":1,"s":"\u009b31m"})") == "top[3].s: has control characters");
   CHECK(complaint_about(R"({"n":1,"s":"\u202etxt"})") == "top[3].s: has control characters");

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "affinity/line/patience.hpp"
+#include "affinity/line/answer_limit.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/line/scene.hpp"
 
@@ -78,7 +78,7 @@ TEST_CASE("a device that is plugged later is found, and one that is unplugged fo
 TEST_CASE(
     "who moves interrupts is answered and counted, and when it does not end ever more rarely") {
   Passed scene;
-  for (int i = 1; i <= line::Patience::kAtOnce; ++i) {
+  for (int i = 1; i <= line::AnswerLimit::kAtOnce; ++i) {
     scene.node.send_interrupt(45, "0-7");
     scene.line().check_drift();
     CHECK(scene.sent(45) == "2-3");
@@ -94,14 +94,14 @@ TEST_CASE(
   scene.line().check_drift();
   CHECK(scene.sent(47) == "2-3");  // nobody has touched this one
 
-  scene.clock.advance(line::Patience::kShortest);
+  scene.clock.advance(line::AnswerLimit::kShortest);
   scene.line().check_drift();
   CHECK(scene.sent(45) == "2-3");
 }
 
 TEST_CASE("a new plan is followed also while others' writes are not answered") {
   Passed scene;
-  for (int i = 0; i <= line::Patience::kAtOnce; ++i) {
+  for (int i = 0; i <= line::AnswerLimit::kAtOnce; ++i) {
     scene.node.send_interrupt(45, "0-7");
     scene.line().check_drift();
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "affinity/line/patience.hpp"
+#include "affinity/line/answer_limit.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/line/scene.hpp"
 
@@ -154,7 +154,7 @@ TEST_CASE("a cgroup cannot have what the one above it refuses") {
 
 TEST_CASE("others' writes are answered, and when they do not end ever more rarely") {
   Managed scene;
-  for (int i = 0; i < line::Patience::kAtOnce; ++i) {
+  for (int i = 0; i < line::AnswerLimit::kAtOnce; ++i) {
     scene.kata_overwrites({2, 3});
     CHECK(scene.cgroup() == "0-7");
   }
@@ -165,21 +165,21 @@ TEST_CASE("others' writes are answered, and when they do not end ever more rarel
   CHECK(scene.view().cgroup_problem.find("keeps writing") != std::string::npos);
   CHECK(scene.verifier().verify().ok());
 
-  scene.clock.advance(line::Patience::kShortest);
+  scene.clock.advance(line::AnswerLimit::kShortest);
   CHECK(scene.line().check_drift().planned == 1);
   CHECK(scene.cgroup() == "0-7");
   scene.kata_overwrites({2, 3});
-  scene.clock.advance(line::Patience::kShortest);
+  scene.clock.advance(line::AnswerLimit::kShortest);
   scene.line().check_drift();
   CHECK(scene.cgroup() == "2-3");
-  scene.clock.advance(line::Patience::kShortest);
+  scene.clock.advance(line::AnswerLimit::kShortest);
   scene.line().check_drift();
   CHECK(scene.cgroup() == "0-7");
 }
 
 TEST_CASE("a new plan is written also while others' writes are not answered") {
   Managed scene;
-  for (int i = 0; i <= line::Patience::kAtOnce; ++i) scene.kata_overwrites({2, 3});
+  for (int i = 0; i <= line::AnswerLimit::kAtOnce; ++i) scene.kata_overwrites({2, 3});
   REQUIRE(scene.cgroup() == "2-3");
   scene.boot_vm(200, 2);
   REQUIRE(scene.add("s2", 200));

@@ -83,10 +83,10 @@ TEST_CASE("a vCPU that is plugged below others leaves their indices as they are"
   node.kvm_vcpu("4000-12", 4, 4002);
   node.kvm_vcpu("4000-12", 3, 4003);
   vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
-  CHECK(roles(*discovery.look(nullptr))[4003] == "vcpu 3");
+  CHECK(roles(*discovery.observe(nullptr))[4003] == "vcpu 3");
   node.thread(kVmm, 4004, "qemu-system-x86");
   node.kvm_vcpu("4000-12", 2, 4004);
-  const auto found = discovery.look(nullptr);
+  const auto found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(roles(*found)[4001] == "vcpu 0");
   CHECK(roles(*found)[4002] == "vcpu 4");
@@ -131,12 +131,12 @@ TEST_CASE("a vCPU that never ran is waited for, and found as soon as it ran") {
   node.kvm_vcpu("4000-12", 0, 4001);
   node.kvm_vcpu("4000-12", 1, 0);
   vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
-  auto found = discovery.look(nullptr);
+  auto found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0");
   CHECK_FALSE(found->settled);
   node.kvm_vcpu("4000-12", 1, 4002);
-  found = discovery.look(nullptr);
+  found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0 1:1");
   CHECK(found->settled);
@@ -148,11 +148,11 @@ TEST_CASE("a plugged vCPU's thread that was seen before KVM had the vCPU is look
   node.thread(kVmm, 4001, "qemu-system-x86");
   node.kvm_vcpu("4000-12", 0, 4001);
   vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
-  CHECK(discovery.look(nullptr)->settled);
+  CHECK(discovery.observe(nullptr)->settled);
   node.thread(kVmm, 4002, "qemu-system-x86");
-  CHECK_FALSE(discovery.look(nullptr)->settled);
+  CHECK_FALSE(discovery.observe(nullptr)->settled);
   node.kvm_vcpu("4000-12", 1, 4002);
-  const auto found = discovery.look(nullptr);
+  const auto found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0 1:1");
   CHECK(found->settled);
@@ -162,10 +162,10 @@ TEST_CASE("a new thread that nobody claims is one of the emulator's at the secon
   const FakeNode node;
   qemu(node);
   vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
-  CHECK(discovery.look(nullptr)->settled);
+  CHECK(discovery.observe(nullptr)->settled);
   node.thread(kVmm, 4002, "worker");
-  CHECK_FALSE(discovery.look(nullptr)->settled);
-  CHECK(discovery.look(nullptr)->settled);
+  CHECK_FALSE(discovery.observe(nullptr)->settled);
+  CHECK(discovery.observe(nullptr)->settled);
 }
 
 TEST_CASE("a VMM with several VMs has the vCPUs of all") {
@@ -189,13 +189,13 @@ TEST_CASE("without debugfs and names the open vCPUs tell, once their threads sle
   node.in_kvm_run(kVmm, 4001, 21);
   node.syscall(kVmm, 4002, "running\n");
   vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
-  auto found = discovery.look(nullptr);
+  auto found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "2:2");
   CHECK(found->vcpu_source == "kvm-fd, index by APIC id");
   CHECK_FALSE(found->settled);
   node.in_kvm_run(kVmm, 4002, 20);
-  found = discovery.look(nullptr);
+  found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0 2:2");
   CHECK(roles(*found)[4001] == "vcpu 2");
@@ -360,11 +360,11 @@ TEST_CASE("a VMM that is gone, a zombie, or another process by now") {
   CHECK(look(node).error().code == base::ErrorCode::kGone);
   qemu(node);
   vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
-  REQUIRE(discovery.look(nullptr));
+  REQUIRE(discovery.observe(nullptr));
   node.thread(kVmm, kVmm, "bash", 1, 777);
-  CHECK(discovery.look(nullptr).error().code == base::ErrorCode::kGone);
+  CHECK(discovery.observe(nullptr).error().code == base::ErrorCode::kGone);
   node.thread(kVmm, kVmm, "qemu-system-x86", 1, 0, 'Z');
-  CHECK(discovery.look(nullptr).error().code == base::ErrorCode::kGone);
+  CHECK(discovery.observe(nullptr).error().code == base::ErrorCode::kGone);
 }
 
 TEST_CASE("what changes between two looks is seen") {
@@ -375,29 +375,29 @@ TEST_CASE("what changes between two looks is seen") {
   const std::string cgroup = node.cgroup_procs("kata_s", "4000\n");
   vmm::Discovery discovery(roots_of(node),
                            {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup});
-  const auto before = discovery.look(nullptr);
+  const auto before = discovery.observe(nullptr);
   REQUIRE(before);
-  CHECK(*discovery.look(nullptr) == *before);
+  CHECK(*discovery.observe(nullptr) == *before);
   SECTION("a thread is born") {
     node.thread(kVmm, 4002, "CPU 1/KVM");
-    CHECK(vcpus(*discovery.look(nullptr)) == "0:- 1:-");
+    CHECK(vcpus(*discovery.observe(nullptr)) == "0:- 1:-");
   }
   SECTION("a thread takes its name") {
     node.thread(kVmm, 4001, "IO io1");
-    CHECK(roles(*discovery.look(nullptr))[4001] == "iothread io1");
+    CHECK(roles(*discovery.observe(nullptr))[4001] == "iothread io1");
   }
   SECTION("a thread dies and its number comes back") {
     node.thread(kVmm, 4001, "CPU 0/KVM", 1, 5);
-    CHECK(discovery.look(nullptr)->threads[1].key.start_time == 5);
+    CHECK(discovery.observe(nullptr)->threads[1].key.start_time == 5);
   }
   SECTION("a process joins the cgroup") {
     node.cgroup_procs("kata_s", "4000\n3200\n");
-    CHECK(roles(*discovery.look(nullptr))[3200] == "helper");
+    CHECK(roles(*discovery.observe(nullptr))[3200] == "helper");
   }
   SECTION("the monitor answers") {
     const vmm::MonitorFacts monitor{.source = "qmp", .vcpus = {told(0, 6, 4001)}, .iothreads = {}};
-    CHECK(vcpus(*discovery.look(&monitor)) == "0:6");
-    CHECK(vcpus(*discovery.look(nullptr)) == "0:-");
+    CHECK(vcpus(*discovery.observe(&monitor)) == "0:6");
+    CHECK(vcpus(*discovery.observe(nullptr)) == "0:-");
   }
 }
 
@@ -405,14 +405,14 @@ TEST_CASE("a device plugged on an old kernel is seen after forget") {
   const FakeNode node;
   qemu(node);
   vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
-  CHECK(roles(*discovery.look(nullptr)).size() == 1);
+  CHECK(roles(*discovery.observe(nullptr)).size() == 1);
   node.fd(kVmm, 30, "/dev/vhost-vsock");
   node.process(2, 0, "kthreadd", "");
   node.process(5050, 2, "vhost-4000", "");
   node.children(2, "5050 ");
-  CHECK(roles(*discovery.look(nullptr)).size() == 1);
+  CHECK(roles(*discovery.observe(nullptr)).size() == 1);
   discovery.forget();
-  CHECK(roles(*discovery.look(nullptr))[5050] == "vhost");
+  CHECK(roles(*discovery.observe(nullptr))[5050] == "vhost");
 }
 
 TEST_CASE("a libvirt domain is the one VMM with its UUID") {

@@ -9,7 +9,7 @@
 
 namespace ka::line {
 
-class Patience {
+class AnswerLimit {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
