@@ -113,7 +113,8 @@ Result<Streams> open_streams(const Command& command) {
 /// Its pid.
 Result<int> start(const Command& command, const Streams& streams, const Fd& output) {
   const auto arguments = pointers(command.words);
-  const auto environment = pointers(command.environment.value_or(std::vector<std::string>{}));
+  const auto environment =
+      command.environment ? pointers(*command.environment) : std::vector<char*>{};
   const Child child{.file = command.file.c_str(),
                     .directory = command.directory.empty() ? nullptr : command.directory.c_str(),
                     .arguments = arguments.data(),
