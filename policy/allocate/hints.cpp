@@ -51,7 +51,8 @@ std::optional<Mask> Order::best_of(const std::vector<Mask>& masks) const {
   Mask best = 0;
   int best_key = 0;
   for (const Mask mask : masks) {
-    if (mask == 0) continue;
+    const bool no_better = best != 0 && best_key <= 0 && closest_ == nullptr && mask > best;
+    if (mask == 0 || no_better) continue;
     const int key = width_key(mask);
     if (best != 0 && (key > best_key || (key == best_key && !closer(mask, best)))) continue;
     best = mask;
@@ -113,8 +114,9 @@ std::vector<NamedHints> flatten(const std::vector<ProviderHints>& providers) {
 int narrowest_count(std::span<const Hint> hints) {
   int narrowest = 0;
   for (const Hint& hint : hints) {
+    if (narrowest == 1) break;
     if (!hint.affinity) continue;
-    const int count = hint.affinity->size();
+    const int count = width(mask_of(*hint.affinity));
     narrowest = narrowest == 0 ? count : std::min(narrowest, count);
   }
   return narrowest;

@@ -190,6 +190,7 @@ std::vector<Mask> widest_intersections(MaskLists lists, Mask nodes) {
 }  // namespace
 
 std::vector<Mask> intersections(std::vector<std::vector<Mask>> lists, Mask nodes) {
+  if (lists.size() == 1) return std::move(lists.front());
   return std::popcount(nodes) <= kExactHintNodes ? all_intersections(std::move(lists), nodes)
                                                  : widest_intersections(std::move(lists), nodes);
 }
