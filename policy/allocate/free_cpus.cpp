@@ -8,25 +8,38 @@ namespace ka::policy::allocate {
 
 FreeCpus::FreeCpus(const Machine& machine, const CpuSet& cpus)
     : machine_(&machine), cpus_(cpus & machine.cpus()) {
+  std::size_t all = 0;
   for (std::size_t i = 0; i < kCpuLevels; ++i) {
-    counts_[i].assign(machine.groups(static_cast<CpuLevel>(i)).size(), 0);
+    starts_[i] = all;
+    all += machine.groups(static_cast<CpuLevel>(i)).size();
   }
-  count(cpus_, 1);
+  counts_.resize(all);
+  groups_.resize(all);
+  for (const int cpu : cpus_) add(cpu);
+}
+
+void FreeCpus::add(int cpu) {
+  for (std::size_t i = 0; i < kCpuLevels; ++i) {
+    const int group = machine_->group_of(static_cast<CpuLevel>(i), cpu);
+    std::uint16_t& free = counts_[starts_[i] + static_cast<std::size_t>(group)];
+    if (free++ == 0) groups_[starts_[i] + used_[i]++] = static_cast<std::uint16_t>(group);
+  }
 }
 
 void FreeCpus::take(const CpuSet& cpus) {
   const CpuSet taken = cpus & cpus_;
   cpus_ -= taken;
-  count(taken, -1);
-}
-
-void FreeCpus::count(const CpuSet& cpus, int each) {
-  for (const int cpu : cpus) {
+  for (const int cpu : taken) {
     for (std::size_t i = 0; i < kCpuLevels; ++i) {
       const int group = machine_->group_of(static_cast<CpuLevel>(i), cpu);
-      counts_[i][static_cast<std::size_t>(group)] += each;
+      --counts_[starts_[i] + static_cast<std::size_t>(group)];
     }
   }
+}
+
+std::span<const std::uint16_t> FreeCpus::groups(CpuLevel level) const {
+  const auto i = static_cast<std::size_t>(level);
+  return std::span(groups_).subspan(starts_[i], used_[i]);
 }
 
 std::vector<int> FreeCpus::order(CpuLevel level) const {
@@ -39,9 +52,14 @@ std::vector<int> FreeCpus::cpus_by_number() const {
 }
 
 std::vector<int> FreeCpus::whole_groups(CpuLevel level) const {
+  if (!any_whole(level)) return {};
   std::vector<int> groups = order(level);
   std::erase_if(groups, [&](int group) { return !whole(level, group); });
   return groups;
+}
+
+bool FreeCpus::any_whole(CpuLevel level) const {
+  return std::ranges::any_of(groups(level), [&](int group) { return whole(level, group); });
 }
 
 std::vector<int> FreeCpus::nested(CpuLevel outer, CpuLevel inner) const {
@@ -67,15 +85,15 @@ std::vector<int> FreeCpus::sorted(CpuLevel level, const Place& place_of) const {
     auto operator<=>(const Entry&) const = default;
   };
   std::vector<Entry> entries;
-  const int all = static_cast<int>(machine_->groups(level).size());
-  for (int group = 0; group < all; ++group) {
+  entries.reserve(groups(level).size());
+  for (const int group : groups(level)) {
     const int free = count(level, group);
     if (free > 0) entries.push_back({place_of(group), free, group});
   }
   std::ranges::sort(entries);
-  std::vector<int> groups(entries.size());
-  std::ranges::transform(entries, groups.begin(), &Entry::group);
-  return groups;
+  std::vector<int> ordered(entries.size());
+  std::ranges::transform(entries, ordered.begin(), &Entry::group);
+  return ordered;
 }
 
 }  // namespace ka::policy::allocate

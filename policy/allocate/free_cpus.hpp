@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "policy/allocate/machine.hpp"
@@ -17,7 +19,7 @@ class FreeCpus {
 
   const CpuSet& cpus() const { return cpus_; }
   int count(CpuLevel level, int group) const {
-    return counts_[static_cast<std::size_t>(level)][static_cast<std::size_t>(group)];
+    return counts_[starts_[static_cast<std::size_t>(level)] + static_cast<std::size_t>(group)];
   }
   /// All CPUs of the group are free.
   bool whole(CpuLevel level, int group) const {
@@ -39,14 +41,22 @@ class FreeCpus {
   std::vector<int> whole_groups(CpuLevel level) const;
 
  private:
-  void count(const CpuSet& cpus, int each);
+  void add(int cpu);
+  std::span<const std::uint16_t> groups(CpuLevel level) const;
+  bool any_whole(CpuLevel level) const;
   std::vector<int> nested(CpuLevel outer, CpuLevel inner) const;
   template <typename Place>
   std::vector<int> sorted(CpuLevel level, const Place& place_of) const;
 
   const Machine* machine_;
   CpuSet cpus_;
-  std::array<std::vector<int>, kCpuLevels> counts_;
+  std::array<std::size_t, kCpuLevels> starts_{};
+  std::array<std::size_t, kCpuLevels> used_{};  ///< how many of groups_ each level has
+  // Groups and counts are below kMaxIds; with half an int each, both stay in malloc's fast path.
+  std::vector<std::uint16_t> counts_;  ///< of all levels, one behind the other
+  /// The groups that a CPU was free in at first, of all levels, one behind the other: on a full
+  /// machine these are far fewer than all.
+  std::vector<std::uint16_t> groups_;
 };
 
 }  // namespace ka::policy::allocate

@@ -117,6 +117,7 @@ void take_split(Cycle& cycle) {
     cycle.take(cpus);
     taken |= cpus;
   }
+  if (!cycle.request.explain) return;
   cycle.note(
       {.what = Finding::What::kChosen, .cpus = taken, .shares = best.shares, .score = best.score});
 }
