@@ -27,6 +27,7 @@ class Board {
   explicit Board(const base::Clock& clock) : clock_(clock) {}
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
+  ~Board() = default;
 
   Feed& feed() { return feed_; }
   Counters& counters() { return counters_; }

@@ -36,7 +36,7 @@ Line::Line(Node& node) : node_(node) {
 
 // --- running it
 
-Outcome Line::run(Affected sandboxes, Extent extent) {
+Outcome Line::run(const Affected& sandboxes, Extent extent) {
   const auto start = node_.clock.now();
   Pass pass(node_, extent);
   pass.run(sandboxes);
@@ -65,8 +65,8 @@ void Line::conclude(Sandbox& sandbox, Extent extent) {
   node_.board.notify(NotificationKind::kSandboxPlanned, id, {});
 }
 
-Outcome Line::run_and_follow_up(Affected sandboxes, Extent extent) {
-  Outcome outcome = run(std::move(sandboxes), extent);
+Outcome Line::run_and_follow_up(const Affected& sandboxes, Extent extent) {
+  Outcome outcome = run(sandboxes, extent);
   outcome += follow_up();
   return outcome;
 }
@@ -147,7 +147,7 @@ Outcome Line::cgroup_written(const std::string& directory) {
   for (Sandbox* sandbox : node_.sandboxes.all()) {
     if (sandbox->cgroup() == directory) inside.push_back(sandbox);
   }
-  return repair(std::move(inside));
+  return repair(inside);
 }
 
 Outcome Line::check_drift() {
@@ -157,17 +157,17 @@ Outcome Line::check_drift() {
   for (Sandbox* sandbox : node_.sandboxes.all()) {
     if (!sandbox->is_unchanged(node_.probe(stats), node_.clock.now())) drifted.push_back(sandbox);
   }
-  Outcome outcome = repair(std::move(drifted));
+  Outcome outcome = repair(drifted);
   if (map_changed_ || node_.registry.has_opened() || !unfinished_.empty()) outcome += finish({});
   return outcome;
 }
 
 /// Runs for sandboxes in which something changed that no event reported, and counts the threads
 /// whose mask another program had changed.
-Outcome Line::repair(Affected sandboxes) {
+Outcome Line::repair(const Affected& sandboxes) {
   if (sandboxes.empty()) return {};
   const int found = report_drift(sandboxes);
-  Outcome outcome = run_and_follow_up(std::move(sandboxes));
+  Outcome outcome = run_and_follow_up(sandboxes);
   node_.board.counters().record_drift(found, outcome.failed);
   return outcome;
 }

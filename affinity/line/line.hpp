@@ -28,6 +28,7 @@ class Line {
   explicit Line(Node& node);
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
+  ~Line() = default;
 
   /// For those who only look.
   const Node& node() const { return node_; }
@@ -100,13 +101,13 @@ class Line {
   };
 
   // Running it (line.cpp).
-  Outcome run(Affected sandboxes, Extent extent = Extent::kAll);
+  Outcome run(const Affected& sandboxes, Extent extent = Extent::kAll);
   void conclude(Sandbox& sandbox, Extent extent);
-  Outcome run_and_follow_up(Affected sandboxes, Extent extent = Extent::kAll);
+  Outcome run_and_follow_up(const Affected& sandboxes, Extent extent = Extent::kAll);
   Outcome follow_up();
   Outcome end_dead_sandboxes();
   Outcome level();
-  Outcome repair(Affected sandboxes);
+  Outcome repair(const Affected& sandboxes);
   int report_drift(const Affected& sandboxes);
   void follow_record(const std::string& pod);
 

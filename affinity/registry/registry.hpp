@@ -34,6 +34,7 @@ class Registry {
   Registry(state::Store& store, board::Board& board, const log::Log& log, const base::Clock& clock);
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
+  ~Registry() = default;
 
   const policy::ledger::Ledger& ledger() const { return ledger_; }
   /// Null: not known. Valid until the next change.
