@@ -23,8 +23,8 @@ class FakeCalls final : public line::AffinityCalls {
   bool exists(int, int tid) override { return !gone.contains(tid); }
 
   base::Result<CpuSet> get(int tid) override {
-    if (const auto fault = get_faults.find(tid); fault != get_faults.end()) {
-      return base::fail_errno(fault->second, "get");
+    if (const int number = next_fault(get_faults, tid); number != 0) {
+      return base::fail_errno(number, "get");
     }
     return effective(tid);
   }
@@ -32,9 +32,7 @@ class FakeCalls final : public line::AffinityCalls {
   base::Result<void> set(int tid, const CpuSet& cpus) override {
     if (before_write) before_write(tid);
     writes.emplace_back(tid, cpus);
-    if (const auto fault = set_faults.find(tid); fault != set_faults.end()) {
-      const int number = fault->second.first;
-      if (--fault->second.second == 0) set_faults.erase(fault);
+    if (const int number = next_fault(set_faults, tid); number != 0) {
       return base::fail_errno(number, "set");
     }
     if (!cpus.intersects(allowed(tid))) return base::fail_errno(EINVAL, "set");
@@ -58,15 +56,25 @@ class FakeCalls final : public line::AffinityCalls {
 
   CpuSet allowed(int tid) const { return cgroup_of ? cgroup_of(tid) & machine_ : machine_; }
 
-  std::map<int, CpuSet> own;                      ///< masks that were set
-  std::map<int, std::pair<int, int>> set_faults;  ///< by tid: errno, how often
-  std::map<int, int> get_faults;                  ///< by tid: errno
+  using Faults = std::map<int, std::pair<int, int>>;  ///< by tid: errno, how often
+
+  std::map<int, CpuSet> own;  ///< masks that were set
+  Faults set_faults, get_faults;
   std::set<int> gone;
   std::vector<std::pair<int, CpuSet>> writes;
   std::function<CpuSet(int)> cgroup_of;
   std::function<void(int)> before_write, after_write;
 
  private:
+  /// The errno of a call that is to fail; 0: it is to succeed.
+  static int next_fault(Faults& faults, int tid) {
+    const auto fault = faults.find(tid);
+    if (fault == faults.end()) return 0;
+    const int number = fault->second.first;
+    if (--fault->second.second == 0) faults.erase(fault);
+    return number;
+  }
+
   CpuSet machine_;
 };
 

@@ -16,6 +16,7 @@ using base::ErrorCode;
 using board::NotificationKind;
 
 constexpr int kMaxPasses = 3;  ///< plan again this often when something changed under a run
+constexpr int kMaxReads = 2;   ///< read a sandbox this often when something of it cannot be read
 
 int& error_of(Outcome& outcome, ErrorCode code) {
   switch (code) {
@@ -75,8 +76,7 @@ Affected Pass::observe(Affected sandboxes) {
 
 bool Pass::observe_one(Sandbox& sandbox) {
   const bool was_seen = sandbox.trouble().empty();
-  const auto seen =
-      sandbox.observe(node_.probe(stats_), node_.pod_of(sandbox), cgroup_mode(node_, sandbox));
+  const auto seen = look_at(sandbox);
   if (!seen && has_ended(node_, sandbox, seen.error())) {
     ended_.insert(sandbox.id());
     return false;
@@ -85,6 +85,18 @@ bool Pass::observe_one(Sandbox& sandbox) {
   report_trouble(sandbox, was_seen);
   if (seen) record_trespass(node_, sandbox);
   return seen.has_value();
+}
+
+/// What cannot be read is asked for again at once: a thread that was not seen is not written to,
+/// and would stay where it is until the next pass.
+base::Result<void> Pass::look_at(Sandbox& sandbox) {
+  base::Result<void> seen;
+  for (int attempt = 0; attempt < kMaxReads; ++attempt) {
+    seen = sandbox.observe(node_.probe(stats_), node_.pod_of(sandbox), cgroup_mode(node_, sandbox));
+    const bool is_gone = !seen && seen.error().code == ErrorCode::kGone;
+    if (is_gone || sandbox.trouble().empty()) break;
+  }
+  return seen;
 }
 
 /// Once when it begins and once when it ends.

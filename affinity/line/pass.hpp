@@ -41,6 +41,7 @@ class Pass {
  private:
   Affected observe(Affected sandboxes);
   bool observe_one(Sandbox& sandbox);
+  base::Result<void> look_at(Sandbox& sandbox);
   void report_trouble(const Sandbox& sandbox, bool was_seen);
   bool takes_something_away(Sandbox& sandbox);
 

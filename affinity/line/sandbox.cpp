@@ -157,11 +157,15 @@ ThreadView Sandbox::read_thread(const policy::ThreadFacts& facts, base::Result<C
   return view;
 }
 
-/// Of a thread that was read in this pass: another one's would be of no use.
+/// Of a thread that was read in this pass: another one's would be of no use. "No such process" is
+/// not believed of a thread that the kernel still knows.
 base::Result<CpuSet> Sandbox::read_mask(AffinityCalls& calls, const policy::ThreadKey& key) const {
   const bool was_read = std::ranges::find(seen_.unread, key) == seen_.unread.end();
-  if (was_read) return calls.get(key.tid);
-  return base::fail(base::ErrorCode::kTransient, seen_.trouble);
+  if (!was_read) return base::fail(base::ErrorCode::kTransient, seen_.trouble);
+  auto mask = calls.get(key.tid);
+  const bool is_said_gone = !mask && mask.error().code == base::ErrorCode::kGone;
+  if (!is_said_gone || !calls.exists(key.pid, key.tid)) return mask;
+  return base::fail(base::ErrorCode::kTransient, mask.error().message);
 }
 
 void Sandbox::remember_originals() {

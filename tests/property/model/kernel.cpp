@@ -47,7 +47,7 @@ void Kernel::bury(int pid, int tid) {
   node.end_thread(pid, tid);
   calls.gone.insert(tid);
   calls.own.erase(tid);
-  calls.get_faults[tid] = ESRCH;
+  calls.get_faults[tid] = {ESRCH, kForGood};
   calls.set_faults[tid] = {ESRCH, kForGood};
   faulty_.erase(tid);
 }
@@ -126,7 +126,7 @@ void Kernel::set_online(const CpuSet& online) {
 
 void Kernel::fail_calls(int tid, int number) {
   if (number == EPERM) {
-    calls.get_faults[tid] = number;
+    calls.get_faults[tid] = {number, kForGood};
   } else {
     calls.set_faults[tid] = {number, 2};
   }

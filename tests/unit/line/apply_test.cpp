@@ -124,7 +124,7 @@ TEST_CASE("a thread that /proc shows has not gone, whatever a call says") {
   scene.calls.set_faults[11] = {ESRCH, 1};
   CHECK(scene.write({2}).status == Status::kRetry);
   CHECK(scene.write({2}).status == Status::kDone);
-  scene.calls.get_faults[11] = ESRCH;
+  scene.calls.get_faults[11] = {ESRCH, 100};
   CHECK(scene.write({3}).status == Status::kRetry);
 }
 
@@ -160,6 +160,13 @@ TEST_CASE("the errno table: anything else is told in its own words and not tried
   CHECK(applied.error.code == base::ErrorCode::kInternal);
   CHECK(applied.error.message.find("Bad address") != std::string::npos);
   CHECK(scene.calls.writes.size() == 1);
+}
+
+TEST_CASE("a write whose result cannot be read is not taken for a refused one") {
+  Scene scene;
+  scene.calls.get_faults[11] = {EPERM, 1};
+  CHECK(scene.write({2}).status == Status::kRetry);
+  CHECK(scene.cpus() == "2");
 }
 
 TEST_CASE("a mask that the cgroup cut down is to be planned again") {

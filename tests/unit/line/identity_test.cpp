@@ -128,7 +128,7 @@ TEST_CASE("threads that cannot be seen keep what was known of them, and the othe
   const auto line = scene.node.proc() / "100/task/111/stat";
   std::filesystem::rename(line, scene.node.proc() / "line");
   std::filesystem::create_directory(line);  // EISDIR
-  scene.calls.get_faults[112] = EIO;
+  scene.calls.get_faults[112] = {EIO, 100};
   scene.calls.own[110] = {5};
   scene.line().refresh("a");
   CHECK(seen(110) == std::pair(true, policy::Role::kVcpu));

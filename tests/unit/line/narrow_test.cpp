@@ -2,6 +2,7 @@
 // The line in two halves: narrow() before a container runtime is answered, finish() when it has
 // done its part.
 #include <algorithm>
+#include <cerrno>
 
 #include "affinity/line/line.hpp"
 #include "tests/catch.hpp"
@@ -42,6 +43,19 @@ TEST_CASE("narrow: a neighbour leaves CPUs that became exclusive, nobody is let 
   CHECK(scene.cpus(111) == "4");
   CHECK(scene.cpus(112) == "5");
   CHECK(scene.line().finish({}).planned == 0);
+}
+
+TEST_CASE("narrow: a mask that one call could not read is narrowed all the same") {
+  for (const int number : {EPERM, ESRCH}) {
+    LineScene scene;
+    for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
+    REQUIRE(scene.add("s1", 100));
+    REQUIRE(scene.add("s2", 200));
+    REQUIRE(scene.container("s2", "shared", CpuSet::range(0, 7), false));
+    scene.calls.get_faults[210] = {number, 1};
+    scene.line().narrow({container("s1", "app", {4, 5}, true)}, 50ms);
+    CHECK(scene.cpus(210) == "0-3,6-7");
+  }
 }
 
 TEST_CASE("narrow: what only widens is not even looked at, and waits for finish") {

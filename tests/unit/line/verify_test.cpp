@@ -87,7 +87,7 @@ TEST_CASE("verify is not good about a thread whose mask it could not read") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("a", 100));
-  scene.calls.get_faults[111] = EPERM;
+  scene.calls.get_faults[111] = {EPERM, 100};
   const auto report = scene.verifier().verify();
   CHECK(report.verdict() == line::Verdict::kUnknown);
   CHECK_FALSE(report.ok());
@@ -95,7 +95,8 @@ TEST_CASE("verify is not good about a thread whose mask it could not read") {
   CHECK(report.known.threads == 5);
   CHECK(has_unread(report, "a", "vcpu 1 (thread 111)"));
 
-  scene.calls.get_faults[111] = ESRCH;  // it ended: there is nothing to be read
+  scene.calls.get_faults[111] = {ESRCH, 100};
+  scene.calls.gone.insert(111);  // it ended: there is nothing to be read
   CHECK(scene.verifier().verify().known.threads == 4);
   CHECK(scene.verifier().verify().verdict() == line::Verdict::kOk);
 }
