@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   const int words = hook ? 1 : 0;
   const auto options = parse(argc - words, argv + words);
   if (!options) {
-    std::fputs("kata-affinity-agent: invalid arguments (see --help)\n", stderr);
+    std::fprintf(stderr, "kata-affinity-agent: %s (see --help)\n", options.error().c_str());
     return 2;
   }
   return hook ? run_hook(*hook, *options) : run(*options);

@@ -2,34 +2,35 @@
 // The agent's command line.
 #pragma once
 
-#include <optional>
+#include <string>
 
 #include "guest-agent/agent/program.hpp"
+#include "policy/facts/expected.hpp"
 
 namespace ka::agent {
 
 inline constexpr const char* kUsage =
     "Confines the containers of this VM to the vCPUs that the host assigns to them.\n"
     "\n"
-    "It listens on vsock, on a virtio-serial port and on a unix socket, as far as the VM has "
-    "them.\n"
+    "It listens on vsock, a virtio-serial port and a unix socket, if present.\n"
     "As the VM's first program (rdinit=, init=) it also starts the real init.\n"
     "\n"
     "Options:\n"
-    "  --port N            of vsock (1031)\n"
-    "  --serial-port NAME  of virtio-serial (org.kata-affinity.agent.0)\n"
-    "  --socket PATH       of the unix socket (kata-affinity/agent.sock below --run)\n"
-    "  --proc DIR          where proc is mounted (/proc)\n"
-    "  --sys DIR           where sysfs is mounted (/sys)\n"
-    "  --run DIR           where cpus.json and the socket are put (/run)\n"
-    "  --help              this text\n"
-    "  --version           its version\n"
+    "  --port N            vsock port (default: 1031)\n"
+    "  --serial-port NAME  virtio-serial port (default: org.kata-affinity.agent.0)\n"
+    "  --socket PATH       unix socket (default: kata-affinity/agent.sock in --run)\n"
+    "  --proc DIR          where proc is mounted (default: /proc)\n"
+    "  --sys DIR           where sysfs is mounted (default: /sys)\n"
+    "  --run DIR           directory of cpus.json and the socket (default: /run)\n"
+    "  --help              show this help and exit\n"
+    "  --version           show the version and exit\n"
     "\n"
     "Examples:\n"
     "  systemctl enable --now kata-affinity-agent    in a guest with systemd\n"
-    "  kata-affinity-agent prestart                  as a hook of kata-agent; poststop too\n";
+    "  kata-affinity-agent prestart                  as a hook of kata-agent\n"
+    "  kata-affinity-agent poststop                  the same, when a container ends\n";
 
-/// Absent: the arguments are wrong.
-std::optional<Options> parse(int argc, const char* const* argv);
+/// The error says which argument is wrong, and how.
+Expected<Options, std::string> parse(int argc, const char* const* argv);
 
 }  // namespace ka::agent

@@ -76,7 +76,7 @@ constexpr auto kExamples = std::to_array<Example>({
     {"setup", "setup --undo --yes", "remove what setup wrote"},
     {"guest-image", "guest-image check kata.img", "is the agent in it?"},
     {"guest-image", "guest-image add kata.img -o new.img", "a copy with the agent"},
-    {"guest-image check", "guest-image check kata.img", "exit status 1 without the agent"},
+    {"guest-image check", "guest-image check kata.img", "exit status 1 without it"},
     {"guest-image add", "guest-image add kata.img -o new.img", "kata.img stays as it is"},
     {"guest-image extension", "guest-image extension -o ext.img", "for Kata 4"},
 });

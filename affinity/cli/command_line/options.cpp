@@ -4,12 +4,14 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <variant>
 
 #include "affinity/cli/command_line/examples.hpp"
+#include "base/usage/usage.hpp"
 #include "base/version/version.hpp"
 #include "policy/allocate/allocate.hpp"
 #include "policy/facts/id_set.hpp"
@@ -17,12 +19,8 @@
 namespace ka::cli {
 namespace {
 
-/// Where descriptions begin: options and commands fit before it, lines into 80 columns.
-constexpr std::size_t kColumn = 26;
 constexpr const char* kSandboxHelp = "id, pod, namespace/pod, or a unique prefix of one";
-const std::map<std::string, std::int64_t> kDurations{
-    {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
-constexpr const char* kTopologyHelp = "host, synthetic:DESCRIPTION, or a file (hwloc XML, JSON)";
+constexpr const char* kCpusHelp = "cpuset, as in 0-3,8";
 
 /// A subcommand that fills its options, and says so in `chosen` when it was called.
 template <typename Options>
@@ -34,33 +32,66 @@ CLI::App& add_command(CLI::App& app, Command& chosen, const std::shared_ptr<Opti
   return *command;
 }
 
+/// An option whose value is a `type`: a word of the help, as in "--report FILE".
+template <typename Value>
+CLI::Option* add_value(CLI::App& command, const char* name, const char* type, Value& value,
+                       const char* meaning) {
+  return command.add_option(name, value, meaning)->type_name(type);
+}
+
+void add_root(CLI::App& command, std::string& root) {
+  add_value(command, "--root", "DIR", root, "root of the node's file system")
+      ->capture_default_str();
+}
+
 void declare_topology(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<TopologyOptions>();
   CLI::App& command = add_command(app, chosen, options, "topology", "show a machine");
-  command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
+  usage::add_topology(command, options->topology);
 }
 
 void declare_plan(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<PlanOptions>();
   CLI::App& command =
       add_command(app, chosen, options, "plan", "show what the daemon would do, without one");
-  command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
-  command.add_option("--scenario", options->scenario, "what-if scenario, JSON (- for stdin)")
+  usage::add_topology(command, options->topology);
+  add_value(command, "--scenario", "FILE", options->scenario,
+            "what-if scenario, JSON (- for stdin)")
       ->required();
-  command.add_option("--previous", options->previous, "an earlier output of plan --json");
+  add_value(command, "--previous", "FILE", options->previous, "an earlier output of plan --json");
 }
 
-void declare_wishes(CLI::App& command, AllocateOptions& options) {
-  command.add_option("--class", options.cpu_class, "CPU class on hybrid machines (any)")
+void declare_preferences(CLI::App& command, AllocateOptions& options) {
+  command.add_option("--class", options.cpu_class, "CPU class on hybrid machines (default: any)")
       ->check(CLI::IsMember({"any", "fast", "efficient"}));
   command.add_flag("--prefer-isolated", options.prefer_isolated,
                    "CPUs under isolcpus and nohz_full first");
-  command.add_option("--annotation", options.annotations,
-                     "KEY=VALUE: kata-affinity.io/cpu-class, /prefer-isolated");
-  command.add_option("--container", options.container, "container name, for KEY.NAME annotations");
-  command.add_option("--numa-affinity", options.numa_affinity, "nodes whose CPUs come first");
-  command.add_option("--held", options.held, "resize: the CPUs that the container has");
-  command.add_option("--promised", options.promised, "resize: those it was admitted with");
+  add_value(command, "--annotation", "KEY=VALUE", options.annotations,
+            "kata-affinity.io/cpu-class or prefer-isolated");
+  add_value(command, "--container", "NAME", options.container, "for annotations KEY.NAME");
+  add_value(command, "--numa-affinity", "NODES", options.numa_affinity,
+            "nodes whose CPUs come first");
+  add_value(command, "--held", "CPUS", options.held, "resize: CPUs that the container has");
+  add_value(command, "--promised", "CPUS", options.promised,
+            "resize: CPUs that it was admitted with");
+}
+
+void add_available(CLI::App& command, std::optional<std::string>& available) {
+  add_value(command, "--available", "CPUS", available, "the shared pool (default: all online)");
+}
+
+template <typename Value>
+void add_reserved(CLI::App& command, Value& reserved) {
+  add_value(command, "--reserved", "CPUS", reserved, "CPUs that are never allocated");
+}
+
+void add_policy_options(CLI::App& command, std::vector<std::string>& options) {
+  add_value(command, "--option", "NAME", options, "an option of kubelet's static policy");
+}
+
+CLI::Option* add_cpu_count(CLI::App& command, int& cpus) {
+  return add_value(command, "--cpus", "N", cpus, "how many CPUs the container gets")
+      ->check(CLI::Range(0, policy::kMaxIds));
 }
 
 std::vector<std::string> strategies() {
@@ -71,36 +102,34 @@ std::vector<std::string> strategies() {
 }
 
 /// What a request for CPUs consists of; the number of CPUs comes back.
-CLI::Option& declare_request(CLI::App& command, AllocateOptions& options) {
-  command.add_option("--topology", options.topology, kTopologyHelp)->capture_default_str();
-  command.add_option("--available", options.available, "the shared pool (all online CPUs)");
-  command.add_option("--reserved", options.reserved, "CPUs that are never allocated");
+CLI::Option* declare_request(CLI::App& command, AllocateOptions& options) {
+  usage::add_topology(command, options.topology);
+  add_available(command, options.available);
+  add_reserved(command, options.reserved);
   command.add_option("--strategy", options.strategy, "how CPUs are chosen")
       ->check(CLI::IsMember(strategies()))
       ->capture_default_str();
-  command.add_option("--group-size", options.group_size, "distributed: split in multiples of this")
-      ->option_text("N=1")
+  add_value(command, "--group-size", "N", options.group_size,
+            "distributed: split in multiples of this")
       ->check(CLI::Range(1, policy::kMaxIds))
       ->capture_default_str();
-  command.add_option("--option", options.options, "an option of kubelet's static policy");
-  command.add_option("--kubelet-version", options.kubelet_version,
-                     "1.N, where versions differ (the newest known)");
-  declare_wishes(command, options);
-  return *command.add_option("--cpus", options.cpus, "how many CPUs the container gets")
-              ->option_text("N")
-              ->check(CLI::Range(0, policy::kMaxIds));
+  add_policy_options(command, options.options);
+  add_value(command, "--kubelet-version", "1.N", options.kubelet_version,
+            "where versions differ (default: newest known)");
+  declare_preferences(command, options);
+  return add_cpu_count(command, options.cpus);
 }
 
 void declare_allocate(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<AllocateOptions>();
   CLI::App& command =
       add_command(app, chosen, options, "allocate", "show which CPUs a container would get");
-  CLI::Option& cpus = declare_request(command, *options);
+  CLI::Option* cpus = declare_request(command, *options);
   command.add_flag("--explain", options->explain, "also show steps and scores");
-  const CLI::Option* batch =
-      command.add_option("--batch", options->batch, "JSON lines, one request each (- for stdin)");
-  command.callback([options, &cpus, batch, &chosen] {
-    if (cpus.empty() && batch->empty()) throw CLI::RequiredError("--cpus or --batch");
+  const CLI::Option* batch = add_value(command, "--batch", "FILE", options->batch,
+                                       "JSON lines, one request each (- for stdin)");
+  command.callback([options, cpus, batch, &chosen] {
+    if (cpus->empty() && batch->empty()) throw CLI::RequiredError("--cpus or --batch");
     chosen = *options;
   });
 }
@@ -109,21 +138,20 @@ void declare_hints(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<HintsOptions>();
   CLI::App& command = add_command(app, chosen, options, "hints",
                                   "list the topology hints of kubelet's CPU manager");
-  command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
-  command.add_option("--available", options->available, "the shared pool (all online CPUs)");
-  command.add_option("--reserved", options->reserved, "CPUs that are never allocated");
-  command.add_option("--reusable", options->reusable, "CPUs of the pod's finished init containers");
-  command.add_option("--option", options->options, "an option of kubelet's static policy");
-  command.add_option("--cpus", options->cpus, "how many CPUs the container gets")
-      ->check(CLI::Range(0, policy::kMaxIds))
-      ->required();
+  usage::add_topology(command, options->topology);
+  add_available(command, options->available);
+  add_reserved(command, options->reserved);
+  add_value(command, "--reusable", "CPUS", options->reusable,
+            "CPUs of the pod's finished init containers");
+  add_policy_options(command, options->options);
+  add_cpu_count(command, options->cpus)->required();
 }
 
 void declare_merge_hints(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<MergeHintsOptions>();
   CLI::App& command = add_command(app, chosen, options, "merge-hints",
                                   "merge topology hints, JSON from standard input");
-  command.add_option("--input", options->input, "a file instead (- for stdin)")
+  add_value(command, "--input", "FILE", options->input, "a file instead (- for stdin)")
       ->capture_default_str();
   command.add_flag("--batch", options->batch, "JSON lines: one problem each");
 }
@@ -132,16 +160,16 @@ void declare_simulate(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<SimulateOptions>();
   CLI::App& command =
       add_command(app, chosen, options, "simulate", "simulate pods that come and go on a machine");
-  command.add_option("--topology", options->topology, kTopologyHelp)->capture_default_str();
-  command.add_option("--trace", options->trace, "trace of events, JSON lines (- for stdin)")
+  usage::add_topology(command, options->topology);
+  add_value(command, "--trace", "FILE", options->trace, "events, JSON lines (- for stdin)")
       ->required();
   std::vector<std::string> names = strategies();
   names.insert(names.begin(), "kubelet");
   command.add_option("--strategy", options->strategy, "kubelet's allocator, or one of ours")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
-  command.add_option("--option", options->options, "an option of kubelet's static policy");
-  command.add_option("--reserved", options->reserved, "CPUs that are never allocated");
+  add_policy_options(command, options->options);
+  add_reserved(command, options->reserved);
   command.add_option("--policy", options->policy, "topology manager policy")
       ->check(CLI::IsMember({"none", "best-effort", "restricted", "single-numa-node"}))
       ->capture_default_str();
@@ -154,8 +182,7 @@ void declare_doctor(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App& command = add_command(app, chosen, options, "doctor",
                                   "check this node for anything that defeats isolation");
-  command.add_option("--root", options->root, "root of the node's file system")
-      ->capture_default_str();
+  add_root(command, options->root);
 }
 
 void declare_selftest(CLI::App& app, Command& chosen) {
@@ -163,20 +190,19 @@ void declare_selftest(CLI::App& app, Command& chosen) {
   CLI::App& command = add_command(app, chosen, options, "selftest",
                                   "start pods on this node and prove that isolation works");
   CLI::Option* clean =
-      command.add_flag("--clean", options->clean, "only remove what an interrupted self-test left");
-  command.add_option("--handler", options->handler, "Kata handler of containerd (the first)")
+      command.add_flag("--clean", options->clean, "only remove what an interrupted run left");
+  add_value(command, "--handler", "NAME", options->handler,
+            "Kata handler in containerd (default: the first)")
       ->excludes(clean);
-  command.add_option("--runtime-class", options->runtime_class, "its RuntimeClass (same name)")
+  add_value(command, "--runtime-class", "NAME", options->runtime_class,
+            "its RuntimeClass (default: the handler's name)")
       ->excludes(clean);
-  command
-      .add_option("--image", options->image,
-                  "image on the node that runs until it is stopped (pause)")
+  add_value(command, "--image", "NAME", options->image,
+            "image that runs until stopped (default: pause)")
       ->excludes(clean);
-  command.add_option("--time-limit", options->time_limit, "duration, as in 90s, 10m (120s)")
-      ->option_text("TIME")
-      ->transform(CLI::AsNumberWithUnit(kDurations))
-      ->check(CLI::PositiveNumber);
-  command.add_option("--report", options->report, "also write the JSON document to this file");
+  usage::add_duration(command, "--time-limit", options->time_limit,
+                      "for the proof, and again for removal (default: 120s)");
+  add_value(command, "--report", "FILE", options->report, "also write the JSON document here");
 }
 
 void declare_setup(CLI::App& app, Command& chosen) {
@@ -189,20 +215,22 @@ void declare_setup(CLI::App& app, Command& chosen) {
   command.add_option("--mode", options->mode, "observe: plan only; follow: place threads")
       ->check(CLI::IsMember({"observe", "follow"}))
       ->capture_default_str();
-  command.add_option("--kata-config", options->kata_configs, "configuration.toml elsewhere");
-  command.add_option("--root", options->root, "root of the node's file system")
-      ->capture_default_str();
+  add_value(command, "--kata-config", "FILE", options->kata_configs,
+            "configuration.toml in another place");
+  add_root(command, options->root);
 }
 
 void declare_making(CLI::App& command, GuestImageMaking& options) {
-  command.add_option("-o,--output", options.made, "the new image")->required();
-  command.add_option("--agent", options.agent, "the agent program (default: the installed one)");
-  command.add_option("--kata-config", options.kata_config,
-                     "write the drop-in beside this configuration.toml");
+  add_value(command, "-o,--output", "FILE", options.made, "the new image")->required();
+  add_value(command, "--agent", "FILE", options.agent,
+            "the agent program (default: the installed one)");
+  add_value(command, "--kata-config", "FILE", options.kata_config,
+            "write the drop-in beside this configuration.toml");
 }
 
 void declare_guest_image(CLI::App& app, Command& chosen) {
-  CLI::App& group = *app.add_subcommand("guest-image", "put the agent into images for guests");
+  CLI::App& group =
+      *app.add_subcommand("guest-image", "check guest images, and add the agent to them");
   group.require_subcommand(1)->fallthrough();
   const auto check = std::make_shared<GuestImageCheckOptions>();
   add_command(group, chosen, check, "check", "show which agent is in an image")
@@ -245,14 +273,13 @@ void declare_explain(CLI::App& app, Command& chosen) {
   request->explain = true;
   CLI::App& command = add_about_sandbox(app, chosen, sandbox, "explain",
                                         "show why threads or CPUs are placed as they are", false);
-  CLI::Option& cpus = declare_request(command, *request);
+  CLI::Option* cpus = declare_request(command, *request);
   hide_request(command);
-  cpus.description("explain a choice of CPUs; takes the options of allocate");
-  cpus.excludes(command.get_option("SANDBOX"));
-  command.get_option("SANDBOX")->option_text("TEXT");
-  command.callback([sandbox, request, &cpus, &chosen] {
-    if (cpus.empty() && sandbox->sandbox.empty()) throw CLI::RequiredError("SANDBOX or --cpus");
-    chosen = cpus.empty() ? Command(*sandbox) : Command(*request);
+  cpus->description("explain a choice of CPUs; with the options of allocate");
+  cpus->excludes(command.get_option("SANDBOX"));
+  command.callback([sandbox, request, cpus, &chosen] {
+    if (cpus->empty() && sandbox->sandbox.empty()) throw CLI::RequiredError("SANDBOX or --cpus");
+    chosen = cpus->empty() ? Command(*sandbox) : Command(*request);
   });
 }
 
@@ -267,7 +294,8 @@ void declare_views(CLI::App& app, Command& chosen) {
   declare_explain(app, chosen);
   const auto map = std::make_shared<MapOptions>();
   add_command(app, chosen, map, "map", "show who owns which CPU")
-      .add_option("--svg", map->svg, "write an SVG picture to this file (- for stdout)");
+      .add_option("--svg", map->svg, "write an SVG picture (- for stdout)")
+      ->type_name("FILE");
   const auto verify = std::make_shared<VerifyOptions>();
   add_command(app, chosen, verify, "verify", "re-read the kernel and check the invariants")
       .add_flag("--strict", verify->strict, "also exit with 1 when degraded");
@@ -288,16 +316,21 @@ void declare_sandbox(CLI::App& app, Command& chosen) {
   CLI::App& add =
       add_command(group, chosen, options, "add", "add a sandbox that no source reports");
   add.add_option("ID", options->sandbox, "id of the new sandbox")->required();
-  CLI::Option_group& vm = *add.add_option_group("the VM");
-  vm.require_option(1);
-  vm.add_option("--vmm-pid", options->vmm_pid, "pid of the VMM");
-  vm.add_option("--domain", options->domain, "libvirt domain of the VM");
-  add.add_option("--qmp", options->qmp, "QMP socket for kata-affinity's own use");
-  add.add_option("--agent", options->agent, "address of the guest agent");
-  add.add_option("--cgroup", options->cgroup, "cgroup of the sandbox, below the cgroup mount");
-  add.add_option("--pod-uid", options->pod_uid, "the pod's uid");
-  add.add_option("--pod-name", options->pod_name, "NAMESPACE/NAME");
-  add.add_option("--handler", options->handler, "runtime handler");
+  CLI::Option* pid = add_value(add, "--vmm-pid", "PID", options->vmm_pid, "process of the VMM")
+                         ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+  CLI::Option* domain =
+      add_value(add, "--domain", "NAME", options->domain, "libvirt domain, in place of --vmm-pid")
+          ->excludes(pid);
+  add_value(add, "--qmp", "PATH", options->qmp, "QMP socket for kata-affinity's own use");
+  add_value(add, "--agent", "ADDRESS", options->agent, "address of the guest agent");
+  add_value(add, "--cgroup", "PATH", options->cgroup, "its cgroup, below the cgroup mount");
+  add_value(add, "--pod-uid", "UID", options->pod_uid, "the pod's uid");
+  add_value(add, "--pod-name", "NAME", options->pod_name, "NAMESPACE/NAME");
+  add_value(add, "--handler", "NAME", options->handler, "runtime handler");
+  add.callback([options, pid, domain, &chosen] {
+    if (pid->empty() && domain->empty()) throw CLI::RequiredError("--vmm-pid or --domain");
+    chosen = *options;
+  });
   add_about_sandbox(group, chosen, std::make_shared<SandboxRemoveOptions>(), "rm",
                     "forget a sandbox and release its threads", true);
 }
@@ -309,17 +342,17 @@ void declare_container(CLI::App& app, Command& chosen) {
   CLI::App& update = add_command(group, chosen, options, "update", "set a container's whole spec");
   update.add_option("SANDBOX", options->sandbox, kSandboxHelp)->required();
   update.add_option("ID", options->container, "container id")->required();
-  update.add_option("--name", options->name, "name in the pod");
-  update.add_option("--cpus", options->cpus, "cpuset, as in 0-3,8");
-  update.add_option("--mems", options->mems, "NUMA nodes");
-  update.add_option("--quota", options->quota, "CFS quota per period, in microseconds");
-  update.add_option("--period", options->period, "CFS period, in microseconds");
+  add_value(update, "--name", "NAME", options->name, "name in the pod");
+  add_value(update, "--cpus", "CPUS", options->cpus, kCpusHelp);
+  add_value(update, "--mems", "NODES", options->mems, "NUMA nodes");
+  add_value(update, "--quota", "N", options->quota, "CFS quota per period, in microseconds");
+  add_value(update, "--period", "N", options->period, "CFS period, in microseconds");
   CLI::Option* exclusive = update.add_flag_callback(
       "--exclusive", [options] { options->exclusive = true; },
-      "owns its CPUs (default: if its quota equals them)");
+      "it owns its CPUs (default: if its quota equals them)");
   update
       .add_flag_callback(
-          "--shared", [options] { options->exclusive = false; }, "shares its CPUs")
+          "--shared", [options] { options->exclusive = false; }, "it shares its CPUs")
       ->excludes(exclusive);
   const auto gone = std::make_shared<ContainerRemoveOptions>();
   CLI::App& remove = add_command(group, chosen, gone, "rm", "forget a container");
@@ -330,20 +363,19 @@ void declare_container(CLI::App& app, Command& chosen) {
 
 /// `one` names a thread of the role; empty: the role is placed as a whole.
 void declare_pin(CLI::App& app, Command& chosen, const char* name, const char* role,
-                 const char* one) {
+                 const char* threads, const char* one) {
   const auto options = std::make_shared<PinOptions>();
   options->role = role;
-  const std::string summary = std::string("show where ") + role + " threads run, or pin them";
+  const std::string summary = std::string("show where ") + threads + " run, or pin them";
   CLI::App& command = add_command(app, chosen, options, name, summary.c_str());
   command.add_option("SANDBOX", options->sandbox, kSandboxHelp)->required();
   CLI::Option* thread = nullptr;
-  if (*one != 0) thread = command.add_option(one, options->thread, "which one");
-  CLI::Option* cpus = command.add_option("CPUS", options->cpus, "cpuset, as in 0-3,8");
+  if (*one != 0) thread = command.add_option(one, options->thread, "which one (default: all)");
+  CLI::Option* cpus = command.add_option("CPUS", options->cpus, kCpusHelp);
   CLI::Option* remove = command.add_flag("--remove", options->remove, "return to the plan");
   remove->excludes(cpus);
-  command.add_option("--for", options->lasts_for, "duration, as in 90s, 10m, 2h (default: no end)")
-      ->transform(CLI::AsNumberWithUnit(kDurations))
-      ->check(CLI::PositiveNumber)
+  usage::add_duration(command, "--for", options->lasts_for,
+                      "end the pin after 90s, 10m, 2h (default: never)")
       ->needs(cpus);
   command.add_flag("--force", options->force, "even if it takes a CPU from a dedicated vCPU")
       ->needs(cpus);
@@ -351,10 +383,10 @@ void declare_pin(CLI::App& app, Command& chosen, const char* name, const char* r
 }
 
 void declare_pins(CLI::App& app, Command& chosen) {
-  declare_pin(app, chosen, "vcpupin", "vcpu", "VCPU");
-  declare_pin(app, chosen, "emulatorpin", "emulator", "");
-  declare_pin(app, chosen, "iothreadpin", "iothread", "IOTHREAD");
-  declare_pin(app, chosen, "vhostpin", "vhost", "");
+  declare_pin(app, chosen, "vcpupin", "vcpu", "vCPUs", "VCPU");
+  declare_pin(app, chosen, "emulatorpin", "emulator", "emulator threads", "");
+  declare_pin(app, chosen, "iothreadpin", "iothread", "iothreads", "IOTHREAD");
+  declare_pin(app, chosen, "vhostpin", "vhost", "vhost workers", "");
 }
 
 void declare_commands(CLI::App& app, Command& chosen) {
@@ -392,29 +424,18 @@ void use_socket(Command& command, const std::string& socket) {
       command);
 }
 
-/// What CLI11 says, but for a command that does not exist: that it names.
-std::string input_error(const CLI::App* app, const CLI::Error& error) {
-  const auto left = app->remaining();
-  const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
-                       !left.empty() && !left.front().starts_with('-');
-  const std::string what = unknown ? "unknown command \"" + left.front() + '"' : error.what();
-  return app->get_name() + ": " + what + " (see --help)\n";
-}
-
 }  // namespace
 
 Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream& out,
                                  std::ostream& err) {
   CLI::App app("Show and control which CPUs the threads of VM sandboxes run on.",
                "kata-affinityctl");
-  app.set_version_flag("--version", std::string("kata-affinityctl ") + version::text());
+  usage::apply_style(app, std::string("kata-affinityctl ") + version::text());
   app.require_subcommand(1);
-  app.get_formatter()->column_width(kColumn);
-  app.failure_message(input_error);
   Invocation invocation;
   app.add_flag("--json", invocation.json, "print one JSON document");
   std::string socket;
-  app.add_option("--socket", socket, "the daemon's socket")->default_str(Online{}.socket);
+  add_value(app, "--socket", "PATH", socket, "the daemon's socket")->default_str(Online{}.socket);
   declare_commands(app, invocation.command);
   add_examples(app, "");
   try {

@@ -136,7 +136,9 @@ TEST_CASE("a command that does not exist is named") {
         "kata-affinityctl: unknown command \"topologie\" (see --help)\n");
   CHECK(parse({"sandbox", "remove", "s1"}).err.find("unknown command \"remove\"") !=
         std::string::npos);
-  CHECK(parse({}).err.find("A subcommand is required") != std::string::npos);
+  CHECK(parse({}).err == "kata-affinityctl: no command given (see --help)\n");
+  CHECK(parse({"--foo"}).err == "kata-affinityctl: unknown option \"--foo\" (see --help)\n");
+  CHECK(parse({"map", "a"}).err == "kata-affinityctl: unexpected argument \"a\" (see --help)\n");
 }
 
 TEST_CASE("a number out of range is refused with the range") {
