@@ -204,12 +204,20 @@ class Daemon {
   }
 
   void serve() {
-    api_.emplace(io_, prerequisites_.api.fd(),
-                 [this](const http::Request& request) { return router_.handle(request); });
+    api_.emplace(
+        io_, prerequisites_.api.fd(),
+        [this](const http::Request& request) { return router_.handle(request); }, warns_of("API"));
     if (!prerequisites_.metrics) return;
-    metrics_.emplace(io_, prerequisites_.metrics.get(), [this](const http::Request& request) {
-      return router_.handle_metrics(request);
-    });
+    metrics_.emplace(
+        io_, prerequisites_.metrics.get(),
+        [this](const http::Request& request) { return router_.handle_metrics(request); },
+        warns_of("metrics"));
+  }
+
+  http::OnTrouble warns_of(std::string_view server) {
+    return [this, server](const std::string& trouble) {
+      log_.warning(std::string(server) + ": " + trouble, {{"kind", "server-trouble"}});
+    };
   }
 
   void report(const board::Notification& notification) {

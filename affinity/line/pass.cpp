@@ -87,8 +87,8 @@ bool Pass::observe_one(Sandbox& sandbox) {
   return seen.has_value();
 }
 
-/// What cannot be read is asked for again at once: a thread that was not seen is not written to, and
-/// would stay where it is until the next pass.
+/// What cannot be read is asked for again at once: a thread that was not seen is not written to,
+/// and would stay where it is until the next pass.
 base::Result<void> Pass::look_at(Sandbox& sandbox) {
   base::Result<void> seen;
   for (int attempt = 0; attempt < kMaxReads; ++attempt) {

@@ -43,6 +43,14 @@ bool is_parse_error(const error_code& error) {
   return error.category() == http::make_error_code(http::error::bad_method).category();
 }
 
+/// The client went away, or was cut off: nothing is wrong on this side.
+bool is_of_client(const error_code& error) {
+  return error == asio::error::eof || error == asio::error::operation_aborted ||
+         error == asio::error::connection_reset || error == asio::error::broken_pipe ||
+         error == beast::error::timeout || error == http::error::end_of_stream ||
+         error == http::error::partial_message;
+}
+
 Response refusal(const error_code& error, const Limits& limits) {
   if (error == http::error::body_limit) {
     return error_response(413, "the body is larger than " + std::to_string(limits.body) + " bytes");
@@ -69,6 +77,7 @@ class Connection;
 /// that has waited for longest first.
 struct Shared {
   Handler handler;
+  OnTrouble on_trouble;
   Limits limits;
   std::list<Connection*> reading;
   std::list<Connection*> busy;
@@ -99,6 +108,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
         [self = shared_from_this()](error_code error, std::size_t) { self->on_header(error); });
   }
 
+  void fail(const error_code& error) {
+    if (!is_of_client(error)) shared_->on_trouble("cannot serve a client: " + error.message());
+    close();
+  }
+
   /// Everything that waits for this client ends with an error, and with the last such handler the
   /// connection itself.
   void close() {
@@ -119,7 +133,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     asio::async_write(stream_, asio::buffer(kContinue),
                       [self = shared_from_this()](error_code error, std::size_t) {
-                        if (!error) self->read_body();
+                        if (error) return self->fail(error);
+                        self->read_body();
                       });
   }
 
@@ -146,10 +161,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// A client that went away or was too slow needs no answer; one that sent nonsense gets one.
   void on_read_error(error_code error) {
-    if (!is_parse_error(error) || error == http::error::end_of_stream ||
-        error == http::error::partial_message) {
-      return close();
-    }
+    if (!is_parse_error(error) || is_of_client(error)) return fail(error);
     set_reading(false);
     keep_alive_ = false;
     respond(refusal(error, shared_->limits));
@@ -169,7 +181,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void on_written(error_code error) {
     answer_.reset();
-    if (error) return close();
+    if (error) return fail(error);
     if (keep_alive_) return read();
     stream_.socket().shutdown(asio::socket_base::shutdown_send, error);
     drain();
@@ -200,7 +212,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     stream_.expires_never();
     stream_.async_read_some(asio::buffer(scrap_),
                             [self = shared_from_this()](error_code error, std::size_t) {
-                              if (error) return self->close();
+                              if (error) return self->fail(error);
                               self->watch_for_end();
                             });
   }
@@ -221,7 +233,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     stream_.expires_after(shared_->limits.write);
     asio::async_write(stream_, asio::buffer(*queue_->front()),
                       [self = shared_from_this()](error_code error, std::size_t) {
-                        if (error) return self->close();
+                        if (error) return self->fail(error);
                         self->queue_->pop_front();
                         if (!self->queue_->empty()) self->write_next();
                       });
@@ -260,10 +272,12 @@ Protocol protocol_of(int fd) {
 
 class Server::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& io, int listener, Handler handler, const Limits& limits)
+  Impl(asio::io_context& io, int listener, Handler handler, OnTrouble on_trouble,
+       const Limits& limits)
       : acceptor_(io, protocol_of(listener), ::fcntl(listener, F_DUPFD_CLOEXEC, 0)),
         pause_(io),
-        shared_(std::make_shared<Shared>(Shared{std::move(handler), limits, {}, {}, 0})) {}
+        shared_(std::make_shared<Shared>(
+            Shared{std::move(handler), std::move(on_trouble), limits, {}, {}, 0})) {}
 
   void accept() {
     acceptor_.async_accept(
@@ -285,7 +299,10 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
 
   void on_accept(error_code error, Stream::socket_type socket) {
     if (!acceptor_.is_open()) return;
-    if (error) return wait_and_accept();
+    if (error) {
+      shared_->on_trouble("cannot accept a connection: " + error.message());
+      return wait_and_accept();
+    }
     if (make_room()) std::make_shared<Connection>(std::move(socket), shared_)->read();
     accept();
   }
@@ -311,8 +328,10 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   std::shared_ptr<Shared> shared_;
 };
 
-Server::Server(asio::io_context& io, int listener, Handler handler, Limits limits)
-    : impl_(std::make_shared<Impl>(io, listener, std::move(handler), limits)) {
+Server::Server(asio::io_context& io, int listener, Handler handler, OnTrouble on_trouble,
+               Limits limits)
+    : impl_(
+          std::make_shared<Impl>(io, listener, std::move(handler), std::move(on_trouble), limits)) {
   impl_->accept();
 }
 

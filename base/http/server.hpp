@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "base/http/message.hpp"
 
@@ -27,12 +28,16 @@ struct Limits {
 };
 
 using Handler = std::function<Response(const Request&)>;
+/// What keeps the server from serving, in words: want of descriptors or of memory. It is called for
+/// each failed attempt.
+using OnTrouble = std::function<void(const std::string& trouble)>;
 
 class Server {
  public:
   /// Serves `listener`, a listening and non-blocking socket (unix or TCP), which stays the
   /// caller's and must stay open as long as the Server lives.
-  Server(boost::asio::io_context& io, int listener, Handler handler, Limits limits = {});
+  Server(boost::asio::io_context& io, int listener, Handler handler, OnTrouble on_trouble,
+         Limits limits = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   /// Closes every connection.

@@ -34,7 +34,7 @@ struct Bench {
     std::filesystem::remove(path);
     auto listening = base::listen_unix(path);
     tests::require(listening.has_value());
-    server = std::make_unique<http::Server>(io, listening->release(), answer);
+    server = std::make_unique<http::Server>(io, listening->release(), answer, [](const auto&) {});
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;

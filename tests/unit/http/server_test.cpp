@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,7 +74,7 @@ struct Fixture {
     listener.emplace(http::UnixListener::open(path()).value());
     server.emplace(
         io, listener->fd(), [this](const http::Request& request) { return answer(request); },
-        limits);
+        [this](const std::string& trouble) { troubles.insert(trouble); }, limits);
   }
 
   std::filesystem::path path() const { return dir.path() / "sub" / "api.sock"; }
@@ -116,8 +118,25 @@ struct Fixture {
   http::Feed feed;
   int requests = 0;
   std::optional<http::Peer> peer;
+  std::set<std::string> troubles;
   std::optional<http::UnixListener> listener;
   std::optional<http::Server> server;
+};
+
+/// While it lives this process gets no more descriptors.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
 };
 
 }  // namespace
@@ -128,6 +147,30 @@ TEST_CASE("a request says which process sent it", "[http]") {
   REQUIRE(f.peer);
   CHECK(f.peer->pid == ::getpid());
   CHECK(f.peer->uid == ::getuid());
+}
+
+TEST_CASE("a server out of descriptors says so, and serves when there are some again", "[http]") {
+  Fixture f;
+  Client client(f.path());
+  client.send("GET /a HTTP/1.1\r\n\r\n");
+  {
+    const NoDescriptors none;
+    REQUIRE(f.run_until([&] { return !f.troubles.empty(); }));
+  }
+  CHECK(*f.troubles.begin() == "cannot accept a connection: Too many open files");
+  CHECK(f.run_until([&] {
+    client.receive();
+    return contains(client.received, "GET /a ");
+  }));
+}
+
+TEST_CASE("a client that goes away is no trouble", "[http]") {
+  Fixture f;
+  Client client(f.path());
+  client.send("GET /a HTT");
+  client.hang_up();
+  CHECK(f.works());
+  CHECK(f.troubles.empty());
 }
 
 TEST_CASE("a request is answered, and the connection kept for the next", "[http]") {
