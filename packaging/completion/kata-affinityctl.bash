@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash completion for kata-affinityctl, kata-affinityd and kata-affinity-agent: it asks the program itself, and so offers what that has.
+# bash completion for kata-affinityctl, kata-affinityd and kata-affinity-agent, from their --help.
 
 _kata_affinity() {
   local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} previous="" word help names
@@ -9,7 +9,7 @@ _kata_affinity() {
     previous=$word
     [[ $word == -* ]] && continue
     help=$("$program" "${path[@]}" --help 2>/dev/null)
-    # A word that is no command is a value, or an id.
+    # A word that is not a command is a value or an id.
     grep -qE "^  $word( |$)" <<<"$(sed -n '/^Subcommands:/,/^$/p' <<<"$help")" && path+=("$word")
   done
   help=$("$program" "${path[@]}" --help 2>/dev/null)
