@@ -30,6 +30,11 @@ std::string unpin_text(const std::string& subject, const std::string& sandbox) {
   return "kata-affinityctl " + role + "pin " + sandbox + thread + " --remove";
 }
 
+/// A setting, and the command that writes it.
+std::string with_profile(const std::string& setting) {
+  return setting + " (kata-affinityctl setup --profile isolated --yes)";
+}
+
 }  // namespace
 
 std::string obstacle_text(const policy::plan::NotIsolated& obstacle) {
@@ -72,15 +77,15 @@ std::string remedy_text(const policy::plan::NotIsolated& obstacle, const std::st
     case Remedy::kReconcile:
       return "kata-affinityctl reconcile " + sandbox;
     case Remedy::kFollow:
-      return "mode = \"follow\"";
+      return with_profile("mode = \"follow\"");
     case Remedy::kPinning:
       return "vcpu_pinning = \"dedicated\"";
     case Remedy::kMoreVcpus:
       return "raise Kata's default_vcpus (or default_maxvcpus): one vCPU per owned CPU, plus one";
     case Remedy::kSharedPool:
-      return "housekeeping = \"shared-pool\"";
+      return with_profile("housekeeping = \"shared-pool\"");
     case Remedy::kManageCgroup:
-      return "cgroup = \"manage\"";
+      return with_profile("cgroup = \"manage\"");
     case Remedy::kIsolate:
       return "housekeeping = \"isolate\", and one more core for the pod";
     case Remedy::kCgroupCpus:

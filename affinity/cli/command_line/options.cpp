@@ -212,9 +212,8 @@ void declare_setup(CLI::App& app, Command& chosen) {
   command.add_flag("--yes", options->yes, "write the files");
   command.add_flag("--undo", options->undo, "remove what setup wrote");
   command.add_flag("--proxy", options->proxy, "also create a containerd runtime for the proxy");
-  command.add_option("--mode", options->mode, "observe: plan only; follow: place threads")
-      ->check(CLI::IsMember({"observe", "follow"}))
-      ->capture_default_str();
+  command.add_option("--profile", options->profile, "what to set (default: as it is, or isolated)")
+      ->check(CLI::IsMember({"watch", "isolated", "default"}));
   add_value(command, "--kata-config", "FILE", options->kata_configs,
             "configuration.toml in another place");
   add_root(command, options->root);

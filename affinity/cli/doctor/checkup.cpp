@@ -7,9 +7,10 @@
 #include <sstream>
 
 #include "affinity/cli/kata/kata_config.hpp"
+#include "affinity/cli/kata/profile.hpp"
+#include "affinity/cli/node/node.hpp"
 #include "affinity/config/entries.hpp"
 #include "base/files.hpp"
-#include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::cli {
 namespace {
@@ -122,6 +123,24 @@ Symptom examine_kubelet(const fs::path& root) {
           "set cpuManagerPolicy: static in kubelet's configuration"};
 }
 
+/// Exclusive containers on a node without a profile are degraded: nothing isolates them.
+Symptom examine_profile(const fs::path& root) {
+  const auto profile = profile_of_node(root);
+  if (profile == Profile::kIsolated) {
+    return {"profile", Level::kGood, "the profile isolates exclusive containers", {}};
+  }
+  const char* text =
+      !profile ? "no profile is set, exclusive containers are degraded: other threads of their VM "
+                 "run on their CPUs"
+      : profile == Profile::kWatch
+          ? "profile watch: nothing is written, exclusive containers are degraded"
+          : "profile default, exclusive containers are degraded: vCPUs are pinned, other threads "
+            "of their VM run on the same CPUs";
+  return {"profile", Level::kNote, text,
+          "isolate exclusive containers; `kata-affinityctl setup` shows first what it writes",
+          kIsolateCommand};
+}
+
 }  // namespace
 
 std::string_view level_name(Symptom::Level level) {
@@ -136,16 +155,10 @@ std::string_view level_name(Symptom::Level level) {
   return "bad";
 }
 
-base::Result<watch::KubeletState> read_kubelet_state(const fs::path& root) {
-  const auto text =
-      base::read_regular_file(root / "var/lib/kubelet/cpu_manager_state", watch::kMaxKubeletState);
-  if (!text) return unexpected(text.error());
-  return watch::parse_kubelet_state(*text);
-}
-
 std::vector<Symptom> examine(const fs::path& root) {
   Symptoms symptoms{examine_nri(root)};
   std::ranges::move(examine_kata(root), std::back_inserter(symptoms));
+  if (!find_kata(root).empty()) symptoms.push_back(examine_profile(root));
   symptoms.push_back(examine_debugfs(root));
   symptoms.push_back(examine_kubelet(root));
   std::ranges::move(examine_machine(root), std::back_inserter(symptoms));

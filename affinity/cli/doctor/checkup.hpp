@@ -7,12 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
-
-namespace ka::watch {
-struct KubeletState;
-}
-
 namespace ka::cli {
 
 struct Symptom {
@@ -42,9 +36,6 @@ std::string describe_checkup(const std::vector<Symptom>& symptoms);
 std::string coloured(const std::string& text);
 /// The document of `doctor --json`.
 boost::json::object to_json(const std::vector<Symptom>& symptoms);
-
-/// What kubelet's CPU manager has written below `root`; kInvalid: what it wrote makes no sense.
-base::Result<watch::KubeletState> read_kubelet_state(const std::filesystem::path& root);
 
 /// How Kata is configured; never nothing.
 std::vector<Symptom> examine_kata(const std::filesystem::path& root);

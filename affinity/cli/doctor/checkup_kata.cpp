@@ -6,9 +6,10 @@
 
 #include "affinity/cli/doctor/checkup.hpp"
 #include "affinity/cli/kata/kata_config.hpp"
+#include "affinity/cli/kata/profile.hpp"
+#include "affinity/cli/node/node.hpp"
 #include "base/files.hpp"
 #include "policy/facts/id_set.hpp"
-#include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::cli {
 namespace {
@@ -20,36 +21,20 @@ using Symptoms = std::vector<Symptom>;
 /// The two runtimes have different defaults.
 bool is_rust(const fs::path& file) { return file.native().find("runtime-rs") != std::string::npos; }
 
-int online_cpus(const fs::path& root) {
-  const auto text = base::read_file(root / "sys/devices/system/cpu/online");
-  const auto cpus = policy::parse_list<policy::CpuTag>(text.value_or(""));
-  return cpus ? cpus->size() : 0;
-}
-
 /// What the node is like around Kata.
-struct Node {
-  int cpus = 0;
-  policy::CpuSet pool;  ///< kubelet's; empty: no container owns CPUs
-  bool cgroup_v1 = false;
-  bool managed = false;  ///< kata-affinity keeps the cpusets of sandboxes (cgroup = "manage")
+struct Surroundings {
+  NodeFacts node;
+  /// kata-affinity keeps the cpusets of sandboxes (cgroup = "manage", cgroup v2).
+  bool managed = false;
   /// kubelet's slices of version 2 whose pods have no cpuset.
   std::vector<std::string> without_cpuset;
+
+  bool is_cgroup_v1() const { return !node.cgroup_v2 && node.has_cpusets; }
 };
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
-/// As the daemon reads it: the first of Kata's files that has an [affinity] table.
 bool manages_cgroups(const fs::path& root) {
-  for (const fs::path& file : find_kata(root)) {
-    const auto entries = read_merged(file);
-    const auto is_ours = [](const auto& entry) { return entry.first.front() == "affinity"; };
-    if (!entries || std::ranges::none_of(*entries, is_ours)) continue;
-    return text_at(*entries, {"affinity", "cgroup"}) == "manage";
-  }
-  return false;
+  const auto entries = read_affinity(root);
+  return entries && text_at(*entries, {"affinity", "cgroup"}) == "manage";
 }
 
 std::vector<std::string> slices_without_cpuset(const fs::path& root) {
@@ -65,23 +50,17 @@ std::vector<std::string> slices_without_cpuset(const fs::path& root) {
   return found;
 }
 
-Node read_node(const fs::path& root) {
-  Node node;
-  node.cpus = online_cpus(root);
-  const auto state = read_kubelet_state(root);
-  if (state) node.pool = state->seen.shared_pool.value_or(policy::CpuSet{});
-  const fs::path cgroups = root / "sys/fs/cgroup";
-  node.cgroup_v1 = is_there(cgroups / "cpuset") && !is_there(cgroups / "cgroup.controllers");
-  node.managed = !node.cgroup_v1 && manages_cgroups(root);
-  node.without_cpuset = slices_without_cpuset(root);
-  return node;
+Surroundings read_surroundings(const fs::path& root) {
+  Surroundings found{read_node(root), false, slices_without_cpuset(root)};
+  found.managed = !found.is_cgroup_v1() && manages_cgroups(root);
+  return found;
 }
 
 /// One configuration file, with what is merged over it.
 class KataFile {
  public:
-  KataFile(const fs::path& file, const Node& node, Symptoms& symptoms)
-      : file_(file), node_(node), symptoms_(symptoms) {}
+  KataFile(const fs::path& file, const Surroundings& around, Symptoms& symptoms)
+      : file_(file), around_(around), symptoms_(symptoms) {}
 
   void examine() {
     auto entries = read_merged(file_);
@@ -117,28 +96,30 @@ class KataFile {
   /// containers' cpuset keeps housekeeping there: with version 1 only the vCPUs do, unless all is
   /// to.
   void examine_cgroups() {
-    if (node_.managed || (node_.cgroup_v1 && !is_sandbox_only())) return;
+    if (around_.managed || (around_.is_cgroup_v1() && !is_sandbox_only())) return;
     add(Level::kNote,
         is_sandbox_only()
             ? "sandbox_cgroup_only is on: shim, VMM and virtiofsd are confined to the containers' "
               "cpuset, and so is housekeeping"
             : "sandbox_cgroup_only is off: the VMM and its housekeeping are confined to the "
               "containers' cpuset; shim and virtiofsd are not",
-        node_.cgroup_v1 ? "set sandbox_cgroup_only = false in [runtime]: only vCPUs stay inside"
-                        : "set cgroup = \"manage\" in [affinity]: housekeeping moves to the shared "
-                          "pool");
+        around_.is_cgroup_v1()
+            ? "set sandbox_cgroup_only = false in [runtime]: only vCPUs stay inside"
+            : "set cgroup = \"manage\" in [affinity]: housekeeping moves to the shared "
+              "pool",
+        around_.is_cgroup_v1() ? "" : kIsolateCommand);
   }
 
   /// Kata makes the pod's own cgroup only where all of the sandbox goes there; and a slice loses
   /// the controller with the last pod of runc's that has it.
   void examine_pod_cgroups() {
-    if (is_sandbox_only() || node_.without_cpuset.empty()) return;
+    if (is_sandbox_only() || around_.without_cpuset.empty()) return;
     add(Level::kBad,
         fmt::format(
             "sandbox_cgroup_only is off, and {} does not delegate cpuset to its pods: a Kata "
             "pod without a runc pod beside it has no cgroup for kubelet, which kills that "
             "pod at each sync",
-            fmt::join(node_.without_cpuset, ", ")),
+            fmt::join(around_.without_cpuset, ", ")),
         "set sandbox_cgroup_only = true in [runtime], or keep a runc pod of that QoS class on the "
         "node (a DaemonSet)");
   }
@@ -147,19 +128,20 @@ class KataFile {
   /// and kubelet's static policy gives such a container the whole pool.
   void examine_unlimited() {
     if (is_rust(file_) || runtime_flag("static_sandbox_resource_mgmt", false)) return;
-    if (node_.pool.size() < 2) return;
+    const policy::CpuSet& pool = around_.node.shared_pool;
+    if (!around_.node.assigns_cpus() || pool.size() < 2) return;
     const auto limits = hypervisor_numbers(entries_, "default_maxvcpus");
     const double told = limits.empty() ? 0 : *std::ranges::min_element(limits);
-    const double most = told >= 1 ? told : node_.cpus;
-    const bool too_many = most > 0 && node_.pool.size() + 1 > most;
+    const double most = told >= 1 ? told : around_.node.cpus;
+    const bool too_many = most > 0 && pool.size() + 1 > most;
     add(too_many ? Level::kBad : Level::kNote,
         fmt::format("a burstable container without a CPU limit gets the whole shared pool ({}) as "
                     "its cpuset, and Kata hotplugs {} vCPUs for it{}",
-                    policy::format_list(node_.pool), node_.pool.size(),
+                    policy::format_list(pool), pool.size(),
                     too_many
                         ? fmt::format(": more than default_maxvcpus ({:.0f}), so the pod fails "
                                       "with \"Cannot hotplug {} CPUs\"",
-                                      most, node_.pool.size())
+                                      most, pool.size())
                         : ""),
         "give such containers a CPU limit, or set static_sandbox_resource_mgmt = true in "
         "[runtime]");
@@ -175,7 +157,7 @@ class KataFile {
           "set static_sandbox_resource_mgmt = true in [runtime]");
     }
     for (const double most : hypervisor_numbers(entries_, "default_maxvcpus")) {
-      if (most >= 1 && most < node_.cpus) examine_most(most);
+      if (most >= 1 && most < around_.node.cpus) examine_most(most);
     }
     if (!is_static || !is_rust(file_)) return;
     const auto overheads = hypervisor_numbers(entries_, "overhead_vcpus");
@@ -196,7 +178,7 @@ class KataFile {
   }
 
   const fs::path& file_;
-  const Node& node_;
+  const Surroundings& around_;
   Symptoms& symptoms_;
   config::Entries entries_;
 };
@@ -204,13 +186,11 @@ class KataFile {
 /// runtime-rs (CpuInfo::adjust_config()) and the Go runtime before 3.10 (defaultMaxVCPUs()) count
 /// the CPUs that their shim may use, and the proxy has moved to the shared pool before it starts
 /// the shim. Since 3.10 the Go runtime counts what /proc/cpuinfo has.
-void examine_proxy(const fs::path& root, int cpus_of_node, Symptoms& symptoms) {
+void examine_proxy(const fs::path& root, const NodeFacts& node, Symptoms& symptoms) {
   const auto containerd = read_containerd(root);
-  if (!containerd || containerd->proxied.empty()) return;
-  const auto state = read_kubelet_state(root);
-  if (!state || !state->seen.shared_pool) return;
-  const auto& pool = *state->seen.shared_pool;
-  if (pool.empty() || pool.size() >= cpus_of_node) return;
+  if (!containerd || containerd->proxied.empty() || !node.assigns_cpus()) return;
+  const policy::CpuSet& pool = node.shared_pool;
+  if (pool.empty() || pool.size() >= node.cpus) return;
   symptoms.push_back(
       {"kata", Level::kNote,
        fmt::format(
@@ -225,13 +205,13 @@ void examine_proxy(const fs::path& root, int cpus_of_node, Symptoms& symptoms) {
 
 Symptoms examine_kata(const fs::path& root) {
   Symptoms symptoms;
-  const Node node = read_node(root);
-  for (const fs::path& file : find_kata(root)) KataFile(file, node, symptoms).examine();
+  const Surroundings around = read_surroundings(root);
+  for (const fs::path& file : find_kata(root)) KataFile(file, around, symptoms).examine();
   if (symptoms.empty()) {
     symptoms.push_back(
         {"kata", Level::kNote, "no Kata configuration in the default locations", {}});
   }
-  examine_proxy(root, node.cpus, symptoms);
+  examine_proxy(root, around.node, symptoms);
   return symptoms;
 }
 

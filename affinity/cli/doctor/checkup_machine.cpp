@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include "affinity/cli/doctor/checkup.hpp"
+#include "affinity/cli/node/node.hpp"
 #include "base/files.hpp"
 #include "policy/facts/id_set.hpp"
-#include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::cli {
 namespace {
@@ -16,31 +16,16 @@ namespace fs = std::filesystem;
 using Level = Symptom::Level;
 using Symptoms = std::vector<Symptom>;
 
-/// The first line of a file; empty where it cannot be read.
-std::string line_of(const fs::path& file) {
-  const std::string text = base::read_file(file).value_or("");
-  return text.substr(0, text.find('\n'));
-}
-
-bool has_word(const std::string& line, const std::string& word) {
-  return (' ' + line + ' ').find(' ' + word + ' ') != std::string::npos;
-}
-
 /// Without the cpuset controller kubelet's decisions reach no cgroup, and none can be read.
-void examine_cpusets(const fs::path& root, Symptoms& symptoms) {
-  const fs::path cgroups = root / "sys/fs/cgroup";
-  const std::string controllers = line_of(cgroups / "cgroup.controllers");
-  std::error_code absent;
-  const bool there = controllers.empty() ? fs::exists(cgroups / "cpuset", absent)
-                                         : has_word(controllers, "cpuset");
-  if (there) return;
+void examine_cpusets(const NodeFacts& node, Symptoms& symptoms) {
+  if (node.has_cpusets) return;
   symptoms.push_back({"cgroup", Level::kBad,
                       "the kernel has no cpuset controller: containers' CPUs cannot be followed",
                       "boot without cgroup_disable=cpuset, and mount cgroups at /sys/fs/cgroup"});
 }
 
 void examine_isolation(const fs::path& root, Symptoms& symptoms) {
-  const std::string isolated = line_of(root / "sys/devices/system/cpu/isolated");
+  const std::string isolated = first_line_of(root / "sys/devices/system/cpu/isolated");
   if (isolated.empty()) return;
   symptoms.push_back({"isolcpus", Level::kNote,
                       "CPUs " + isolated +
@@ -50,7 +35,7 @@ void examine_isolation(const fs::path& root, Symptoms& symptoms) {
 }
 
 void examine_smt(const fs::path& root, Symptoms& symptoms) {
-  const std::string control = line_of(root / "sys/devices/system/cpu/smt/control");
+  const std::string control = first_line_of(root / "sys/devices/system/cpu/smt/control");
   if (control != "off" && control != "forceoff") return;
   symptoms.push_back({"smt", Level::kNote,
                       "SMT is off: kubelet must have been started after SMT was turned off",
@@ -61,7 +46,7 @@ void examine_smt(const fs::path& root, Symptoms& symptoms) {
 bool runs(const fs::path& root, const std::string& program) {
   const auto pids = base::list_numbers(root / "proc");
   return pids && std::ranges::any_of(*pids, [&](int pid) {
-           return line_of(root / "proc" / std::to_string(pid) / "comm") == program;
+           return first_line_of(root / "proc" / std::to_string(pid) / "comm") == program;
          });
 }
 
@@ -95,7 +80,7 @@ policy::CpuSet owned_cpus(const fs::path& root) {
   policy::CpuSet owned;
   const auto state = read_kubelet_state(root);
   if (!state || !state->seen.claims) return owned;
-  for (const policy::ledger::Claim& claim : *state->seen.claims) owned |= claim.cpus;
+  for (const auto& claim : *state->seen.claims) owned |= claim.cpus;
   return owned;
 }
 
@@ -104,7 +89,7 @@ void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
   if (!runs(root, "irqbalance")) return;
   const auto banned = banned_cpus(base::read_file(root / "etc/default/irqbalance").value_or(""));
   const auto isolated =
-      policy::parse_list<policy::CpuTag>(line_of(root / "sys/devices/system/cpu/isolated"))
+      policy::parse_list<policy::CpuTag>(first_line_of(root / "sys/devices/system/cpu/isolated"))
           .value_or(policy::CpuSet{});
   const auto owned = owned_cpus(root);
   const auto open = owned - banned.value_or(policy::CpuSet{}) - isolated;
@@ -121,7 +106,7 @@ void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
 
 /// Lockdown for confidentiality closes debugfs (kernel_lockdown(7)).
 void examine_lockdown(const fs::path& root, Symptoms& symptoms) {
-  const std::string modes = line_of(root / "sys/kernel/security/lockdown");
+  const std::string modes = first_line_of(root / "sys/kernel/security/lockdown");
   if (modes.find("[confidentiality]") == std::string::npos) return;
   symptoms.push_back({"debugfs", Level::kNote,
                       "kernel lockdown closes debugfs: vCPU threads are identified by descriptors "
@@ -133,7 +118,7 @@ void examine_lockdown(const fs::path& root, Symptoms& symptoms) {
 
 std::vector<Symptom> examine_machine(const fs::path& root) {
   Symptoms symptoms;
-  examine_cpusets(root, symptoms);
+  examine_cpusets(read_node(root), symptoms);
   examine_isolation(root, symptoms);
   examine_smt(root, symptoms);
   examine_irqbalance(root, symptoms);

@@ -140,4 +140,13 @@ std::vector<fs::path> find_kata(const fs::path& root) {
   return found;
 }
 
+std::optional<config::Entries> read_affinity(const fs::path& root) {
+  for (const fs::path& file : find_kata(root)) {
+    auto entries = read_merged(file);
+    const auto is_ours = [](const auto& entry) { return entry.first.front() == "affinity"; };
+    if (entries && std::ranges::any_of(*entries, is_ours)) return std::move(*entries);
+  }
+  return std::nullopt;
+}
+
 }  // namespace ka::cli

@@ -50,4 +50,8 @@ base::Result<Containerd> read_containerd(const std::filesystem::path& root);
 /// are followed, and each file is named once.
 std::vector<std::filesystem::path> find_kata(const std::filesystem::path& root);
 
+/// Kata's configuration with the [affinity] table that the daemon reads, unless it is started with
+/// --config: of the first file that has one, in itself or in a drop-in. Absent: no file has one.
+std::optional<config::Entries> read_affinity(const std::filesystem::path& root);
+
 }  // namespace ka::cli

@@ -51,8 +51,7 @@ Result<void> check_daemon(const Daemon& daemon) {
   if (flag_of(*node, "observe")) {
     return base::fail(ErrorCode::kConflict,
                       "the daemon's mode is \"observe\": it places no thread. Run: "
-                      "kata-affinityctl setup --mode follow --yes; systemctl reload "
-                      "kata-affinityd");
+                      "kata-affinityctl setup --profile isolated --yes");
   }
   if (flag_of(*node, "enabled")) return {};
   return base::fail(ErrorCode::kConflict,

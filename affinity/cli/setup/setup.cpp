@@ -4,11 +4,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
 #include "affinity/cli/kata/kata_config.hpp"
+#include "affinity/cli/setup/reload.hpp"
+#include "affinity/cli/setup/setup_text.hpp"
 #include "base/files.hpp"
 
 namespace ka::cli {
@@ -59,11 +60,20 @@ KataHandler behind_proxy(const Containerd& containerd) {
                                      : containerd.handlers.front();
 }
 
-Result<std::string> drop_in_text(const fs::path& main, const SetupOptions& options,
-                                 const std::string& real_shim) {
+/// The one that was asked for; else the one that is set, so that a second run changes nothing.
+Profile chosen_profile(const SetupOptions& options) {
+  return parse_profile(options.profile)
+      .value_or(profile_of_node(options.root).value_or(Profile::kIsolated));
+}
+
+/// `real_shim` is kept from an earlier setup where it is empty.
+Result<std::string> drop_in_text(const fs::path& main, const ProfileSettings& settings,
+                                 std::string real_shim) {
   const auto merged = read_merged(main);
   if (!merged) return unexpected(merged.error());
-  std::string text = fmt::format("{}[affinity]\nmode = \"{}\"\n", kMark, options.mode);
+  std::string text = std::string(kMark) + "[affinity]\n";
+  for (const auto& [key, value] : settings.keys) text += fmt::format("{} = \"{}\"\n", key, value);
+  if (real_shim.empty()) real_shim = text_at(*merged, {"affinity", "real_shim"});
   if (!real_shim.empty()) text += fmt::format("real_shim = \"{}\"\n", real_shim);
   // A drop-in of ours that is there already has turned it off: it must not come back on.
   const auto own = read_present(main.parent_path() / kDropIn);
@@ -137,6 +147,34 @@ std::vector<fs::path> one_a_directory(std::vector<fs::path> files) {
   return kept;
 }
 
+Result<std::vector<fs::path>> present_files(const SetupOptions& options) {
+  auto files = kata_files(options);
+  if (!files || !files->empty()) return files;
+  return base::fail(ErrorCode::kNotFound,
+                    "no configuration of Kata is where Kata looks for it (--kata-config names one "
+                    "that is elsewhere)");
+}
+
+std::vector<std::pair<Profile, ProfileText>> choice(const NodeFacts& node) {
+  std::vector<std::pair<Profile, ProfileText>> profiles;
+  for (const Profile one : {Profile::kWatch, Profile::kIsolated, Profile::kDefault}) {
+    profiles.emplace_back(one, text_of(one, node));
+  }
+  return profiles;
+}
+
+Result<void> add_drop_ins(const std::vector<fs::path>& files, const ProfileSettings& settings,
+                          const std::string& real_shim, SetupPlan& plan) {
+  for (const fs::path& main : one_a_directory(files)) {
+    auto text = drop_in_text(main, settings, real_shim);
+    if (!text) return unexpected(text.error());
+    auto change = change_to(main.parent_path() / kDropIn, std::move(*text));
+    if (!change) return unexpected(change.error());
+    plan.changes.push_back(std::move(*change));
+  }
+  return {};
+}
+
 void add_removal(const fs::path& file, SetupPlan& plan) {
   const auto present = read_present(file);
   if (!present || present->empty()) return;
@@ -166,34 +204,15 @@ Result<void> write(const fs::path& file, const std::string& text) {
   return {};
 }
 
-boost::json::object to_json(const SetupPlan& plan, bool done) {
-  boost::json::array changes;
-  for (const Change& change : plan.changes) {
-    changes.push_back({{"change", change_name(change.kind)},
-                       {"file", change.file.native()},
-                       {"text", change.text}});
+void note_reload(SetupPlan& plan) {
+  const auto reloaded = reload_daemon();
+  if (!reloaded) {
+    plan.notes.push_back(reloaded.error().message);
+  } else if (*reloaded) {
+    plan.notes.emplace_back("kata-affinityd was reloaded");
+  } else {
+    plan.notes.emplace_back("kata-affinityd is not running: systemctl enable --now kata-affinityd");
   }
-  boost::json::array notes(plan.notes.begin(), plan.notes.end());
-  return {{"done", done}, {"changes", std::move(changes)}, {"notes", std::move(notes)}};
-}
-
-bool is_open(const Change& change) { return change.kind != Kind::kKeep; }
-
-std::string describe(const SetupPlan& plan, bool done) {
-  std::string text;
-  for (const Change& change : plan.changes) {
-    text += fmt::format("{:<8} {}\n", change_name(change.kind), change.file.native());
-    std::string_view rest = is_open(change) ? std::string_view(change.text) : "";
-    while (!rest.empty()) {
-      const auto end = rest.find('\n');
-      text += fmt::format("{:9}| {}\n", "", rest.substr(0, end));
-      rest.remove_prefix(end + 1);
-    }
-  }
-  for (const std::string& note : plan.notes) text += "note     " + note + '\n';
-  if (std::ranges::none_of(plan.changes, is_open)) return text + "Nothing is left to change.\n";
-  return text + (done ? "Done. A running daemon reads it with systemctl reload kata-affinityd.\n"
-                      : "Nothing was changed yet; --yes does it.\n");
 }
 
 }  // namespace
@@ -213,29 +232,24 @@ std::string change_name(Kind kind) {
 }
 
 Result<SetupPlan> plan_setup(const SetupOptions& options) {
-  const auto files = kata_files(options);
+  const auto files = present_files(options);
   if (!files) return unexpected(files.error());
-  if (files->empty()) {
-    return base::fail(ErrorCode::kNotFound,
-                      "no configuration of Kata is where Kata looks for it (--kata-config names "
-                      "one that is elsewhere)");
-  }
-  auto containerd = read_containerd(options.root);
-  if (!containerd && options.proxy) return unexpected(containerd.error());
-  const std::string real_shim =
-      options.proxy ? shim_of(behind_proxy(*containerd).runtime_type) : std::string();
-  SetupPlan plan;
-  for (const fs::path& main : one_a_directory(*files)) {
-    auto text = drop_in_text(main, options, real_shim);
-    if (!text) return unexpected(text.error());
-    auto change = change_to(main.parent_path() / kDropIn, std::move(*text));
-    if (!change) return unexpected(change.error());
-    plan.changes.push_back(std::move(*change));
-  }
+  const NodeFacts node = read_node(options.root);
+  const Profile profile = chosen_profile(options);
+  const auto settings = settings_of(profile, node);
+  if (!settings) return unexpected(settings.error());
+  SetupPlan plan{.profile = profile, .profiles = choice(node), .notes = settings->notes};
+  std::string real_shim;
   if (options.proxy) {
+    const auto containerd = read_containerd(options.root);
+    if (!containerd) return unexpected(containerd.error());
+    real_shim = shim_of(behind_proxy(*containerd).runtime_type);
     if (auto added = add_snippet(*containerd, options.root, plan); !added) {
       return unexpected(added.error());
     }
+  }
+  if (auto added = add_drop_ins(*files, *settings, real_shim, plan); !added) {
+    return unexpected(added.error());
   }
   return plan;
 }
@@ -263,13 +277,14 @@ Result<void> carry_out(const SetupPlan& plan) {
 }
 
 Exit run(const SetupOptions& options, Output& output) {
-  const auto plan = options.undo ? plan_undo(options) : plan_setup(options);
+  auto plan = options.undo ? plan_undo(options) : plan_setup(options);
   if (!plan) {
     const Exit failed = output.fail(plan.error());
     return plan.error().code == ErrorCode::kNotFound ? Exit::kNo : failed;
   }
   if (options.yes) {
     if (const auto done = carry_out(*plan); !done) return output.fail(done.error());
+    if (options.root == "/" && !options.undo) note_reload(*plan);
   }
   output.show(to_json(*plan, options.yes), [&] { return describe(*plan, options.yes); });
   return Exit::kDone;

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "affinity/cli/command_line/options.hpp"
+#include "affinity/cli/setup/profile_settings.hpp"
 #include "affinity/cli/terminal/output.hpp"
 #include "base/result.hpp"
 
@@ -22,15 +25,17 @@ struct Change {
 };
 
 struct SetupPlan {
-  std::vector<Change> changes;
-  std::vector<std::string> notes;  ///< what is left for a person to do
+  std::optional<Profile> profile = {};  ///< that is written; absent: setup is undone
+  std::vector<std::pair<Profile, ProfileText>> profiles = {};  ///< the choice
+  std::vector<Change> changes = {};
+  std::vector<std::string> notes = {};  ///< what is left for a person to do
 };
 
 /// "create", "replace", "remove", "keep".
 std::string change_name(Change::Kind kind);
 
 /// What has to change; nothing is written. kInvalid: a file cannot be understood; kConflict: a file
-/// in the way was not written by setup; kNotFound: Kata is not there.
+/// in the way was not written by setup; kNotFound: Kata, or what isolates, is not there.
 base::Result<SetupPlan> plan_setup(const SetupOptions& options);
 
 /// The way back: every file that setup wrote is to go.

@@ -88,7 +88,7 @@ def install() -> None:
     (KATA / "configuration.toml").write_text("[runtime]\nenable_vcpus_pinning = false\n")
     run("kata-affinityctl", "setup")
     check.true("setup without --yes writes nothing", not DROP_IN.exists())
-    run("kata-affinityctl", "setup", "--mode", "follow", "--yes")
+    run("kata-affinityctl", "setup", "--profile", "default", "--yes")
     check.true("setup --yes writes the drop-in", DROP_IN.exists())
     run("systemctl", "enable", "--now", UNIT)
     check.equal("the unit, once it said that it is ready", state(UNIT), "active")

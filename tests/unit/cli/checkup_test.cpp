@@ -48,8 +48,36 @@ TEST_CASE("doctor: a node where all is well") {
   root.write("sys/kernel/debug/kvm/1-2/vcpu0/pid", "3");
   root.write("var/lib/kubelet/cpu_manager_state", R"({"policyName":"static"})");
   root.write("etc/kata-containers/runtime-rs/configuration.toml", "[runtime]\nname = \"x\"\n");
-  CHECK(levels(root) == Lines{"good nri", "note kata", "good debugfs", "good kubelet"});
+  CHECK(levels(root) ==
+        Lines{"good nri", "note kata", "note profile", "good debugfs", "good kubelet"});
   CHECK(says(root, "sandbox_cgroup_only is on"));
+}
+
+TEST_CASE("doctor: the profile, and the command that isolates") {
+  const tests::TempDir root;
+  const std::string main = "etc/kata-containers/configuration.toml";
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
+  const auto command = [&root] {
+    for (const cli::Symptom& symptom : cli::examine(root.path())) {
+      if (symptom.check == "profile") return symptom.command;
+    }
+    return std::string("no line");
+  };
+  CHECK(command() == "no line");  // of a node without Kata
+  root.write(main, "[runtime]\n");
+  CHECK(says(root, "no profile is set"));
+  CHECK(command() == "kata-affinityctl setup --profile isolated --yes");
+  root.write(main, "[affinity]\nmode = \"observe\"\ncgroup = \"manage\"\n");
+  CHECK(says(root, "profile watch"));
+  root.write(main, "[affinity]\nmode = \"follow\"\n");
+  CHECK(says(root, "profile default"));
+  root.write(main, "[affinity]\ncgroup = \"manage\"\nhousekeeping = \"sandbox\"\n");
+  CHECK(says(root, "profile default"));
+  for (const char* keys : {"cgroup = \"manage\"", "housekeeping = \"isolate\""}) {
+    root.write(main, std::string("[affinity]\n") + keys + '\n');
+    CHECK(says(root, "the profile isolates"));
+    CHECK(command().empty());
+  }
 }
 
 TEST_CASE("doctor: debugfs without KVM") {

@@ -30,7 +30,19 @@ Said setup(const cli::SetupOptions& options) {
   return {exit, out.str() + err.str()};
 }
 
-cli::SetupOptions at(const tests::TempDir& root) { return {.root = root.path().string()}; }
+cli::SetupOptions at(const tests::TempDir& root, const std::string& profile = "watch") {
+  return {.root = root.path().string(), .profile = profile};
+}
+
+/// Cgroups of version 2, four CPUs, the static policy with CPUs 0-1 as shared pool, and NRI.
+void write_node(const tests::TempDir& root) {
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory\n");
+  root.write("sys/devices/system/cpu/online", "0-3\n");
+  root.write("sys/devices/system/node/has_cpu", "0\n");
+  root.write("var/lib/kubelet/cpu_manager_state",
+             R"({"policyName":"static","defaultCpuSet":"0-1","checksum":1})");
+  root.write("run/nri/nri.sock", "");
+}
 
 cli::SetupOptions doing(cli::SetupOptions options) {
   options.yes = true;
@@ -74,15 +86,105 @@ TEST_CASE("setup: shows first, does with --yes, takes back with --undo") {
   CHECK(text(root, kGo) == kata);
 }
 
-TEST_CASE("setup: from observe to follow, Kata's pinning stays off") {
+TEST_CASE("setup: from watch to isolated, Kata's pinning stays off, and the real shim is kept") {
   const tests::TempDir root;
+  write_node(root);
   root.write(kGo, "[runtime]\nenable_vcpus_pinning = true\n");
-  setup(doing(at(root)));
-  auto follow = doing(at(root));
-  follow.mode = "follow";
-  CHECK(contains(setup(follow).text, "replace"));
-  CHECK(contains(text(root, kGoDropIn), "mode = \"follow\""));
-  CHECK(contains(text(root, kGoDropIn), "enable_vcpus_pinning = false"));
+  root.write(kContainerd, "version = 2\n");
+  auto watch = doing(at(root));
+  watch.proxy = true;
+  setup(watch);
+  CHECK(contains(setup(doing(at(root, "isolated"))).text, "replace"));
+  const std::string written = text(root, kGoDropIn);
+  CHECK(contains(written, "mode = \"follow\""));
+  CHECK(contains(written, "real_shim = \"containerd-shim-kata-v2\""));
+  CHECK(contains(written, "enable_vcpus_pinning = false"));
+}
+
+namespace {
+
+/// What an isolated profile writes for a node that differs from write_node() by one file.
+std::string isolated_with(const std::string& file, const std::string& content) {
+  const tests::TempDir root;
+  write_node(root);
+  root.write(kGo, "");
+  if (!file.empty()) root.write(file, content);
+  CHECK(setup(doing(at(root, "isolated"))).exit == cli::Exit::kDone);
+  const auto config = config::load_config(std::nullopt, root.path());
+  REQUIRE(config);
+  CHECK(config->mode == config::Mode::kFollow);
+  return text(root, kGoDropIn);
+}
+
+constexpr const char* kPoolKeys = "housekeeping = \"shared-pool\"\ncgroup = \"manage\"\n";
+constexpr const char* kIsolateKeys = "housekeeping = \"isolate\"\n";
+
+}  // namespace
+
+TEST_CASE("setup: the isolated profile uses the shared pool where it may, else a core of the pod") {
+  CHECK(contains(isolated_with("", ""), kPoolKeys));
+  CHECK_FALSE(contains(isolated_with("", ""), "memory"));
+  CHECK(
+      contains(isolated_with("sys/devices/system/node/has_cpu", "0-1\n"), "memory = \"migrate\""));
+  CHECK(contains(isolated_with("sys/fs/cgroup/kubepods.slice/cpuset.cpus", ""), kIsolateKeys));
+  CHECK(contains(isolated_with("var/lib/kubelet/cpu_manager_state",
+                               R"({"policyName":"static","defaultCpuSet":"","checksum":1})"),
+                 kIsolateKeys));
+  const tests::TempDir root;
+  write_node(root);
+  root.write(kGo, "");
+  root.write("sys/fs/cgroup/kubepods.slice/cpuset.cpus", "");
+  root.write("run/systemd/private", "");
+  setup(doing(at(root, "isolated")));
+  CHECK(contains(text(root, kGoDropIn), kPoolKeys));
+}
+
+TEST_CASE("setup: cgroup v1 sets a core aside; without cpusets nothing isolates") {
+  const tests::TempDir root;
+  write_node(root);
+  root.write(kGo, "");
+  std::filesystem::remove(root.path() / "sys/fs/cgroup/cgroup.controllers");
+  const auto refused = setup(at(root, "isolated"));
+  CHECK(refused.exit == cli::Exit::kNo);
+  CHECK(contains(refused.text, "no cpuset controller"));
+  CHECK(setup(at(root, "watch")).exit == cli::Exit::kDone);
+
+  root.write("sys/fs/cgroup/cpuset/cpuset.cpus", "0-3\n");
+  const auto said = setup(doing(at(root, "isolated")));
+  CHECK(contains(said.text, "cgroup v1"));
+  CHECK(contains(said.text, "Costs one core of each pod"));
+  CHECK(contains(text(root, kGoDropIn), kIsolateKeys));
+  CHECK_FALSE(contains(text(root, kGoDropIn), "cgroup ="));
+}
+
+TEST_CASE("setup: isolated is proposed, and what is set stays without --profile") {
+  const tests::TempDir root;
+  write_node(root);
+  root.write(kGo, "");
+  const auto said = setup(at(root, ""));
+  CHECK(contains(said.text, "* isolated"));
+  CHECK(contains(said.text, "shared pool (CPUs 0-1)"));
+  CHECK(contains(said.text, kPoolKeys) == false);  // lines are indented
+  CHECK(contains(said.text, "| cgroup = \"manage\""));
+  CHECK(contains(said.text, "\n  watch "));
+  CHECK(contains(said.text, "\n  default "));
+  setup(doing(at(root, "watch")));
+  CHECK(contains(setup(doing(at(root, ""))).text, "Nothing is left"));
+  setup(doing(at(root, "default")));
+  CHECK(text(root, kGoDropIn).ends_with("[affinity]\nmode = \"follow\"\n"));
+  CHECK(contains(setup(doing(at(root, ""))).text, "* default"));
+}
+
+TEST_CASE("setup: an isolated profile says what the node still lacks") {
+  const tests::TempDir root;
+  write_node(root);
+  root.write(kGo, "");
+  CHECK_FALSE(contains(setup(at(root, "isolated")).text, "note "));
+  root.write("var/lib/kubelet/cpu_manager_state", R"({"policyName":"none","defaultCpuSet":""})");
+  CHECK(contains(setup(at(root, "isolated")).text, "cpuManagerPolicy: static"));
+  CHECK_FALSE(contains(setup(at(root, "watch")).text, "cpuManagerPolicy: static"));
+  std::filesystem::remove(root.path() / "run/nri/nri.sock");
+  CHECK(contains(setup(at(root, "isolated")).text, "no NRI socket"));
 }
 
 TEST_CASE("setup: every place where Kata looks, once, and through symbolic links") {
