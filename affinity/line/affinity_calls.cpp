@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace ka::line {
@@ -31,12 +32,12 @@ base::Result<policy::CpuSet> KernelAffinityCalls::get(int tid) {
   const long bytes = ::syscall(SYS_sched_getaffinity, tid, sizeof words, words.data());
   if (bytes < 0) return base::fail_errno(errno, "sched_getaffinity " + std::to_string(tid));
   const auto used = static_cast<std::size_t>(bytes) / sizeof(std::uint64_t);
-  return policy::CpuSet::from_words(
-      std::vector<std::uint64_t>(words.begin(), words.begin() + static_cast<long>(used)));
+  return policy::CpuSet::from_words(std::span(words).first(used));
 }
 
 base::Result<void> KernelAffinityCalls::set(int tid, const policy::CpuSet& cpus) {
-  return write_mask(tid, cpus.words().data(), cpus.words().size());
+  const std::vector<std::uint64_t> words = cpus.words();
+  return write_mask(tid, words.data(), words.size());
 }
 
 base::Result<void> KernelAffinityCalls::set_everywhere(int tid) {

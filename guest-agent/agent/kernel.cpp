@@ -7,7 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace ka::agent {
 namespace {
@@ -20,13 +20,12 @@ std::optional<policy::GuestCpuSet> Calls::affinity(int tid) const {
   std::array<std::uint64_t, kWords> words{};
   const long size = ::syscall(SYS_sched_getaffinity, tid, sizeof words, words.data());
   if (size < 0) return std::nullopt;
-  const auto used = static_cast<std::ptrdiff_t>((static_cast<std::size_t>(size) + 7) / 8);
-  return policy::GuestCpuSet::from_words(
-      std::vector<std::uint64_t>(words.begin(), words.begin() + used));
+  const std::size_t used = (static_cast<std::size_t>(size) + 7) / 8;
+  return policy::GuestCpuSet::from_words(std::span(words).first(used));
 }
 
 int Calls::set_affinity(int tid, const policy::GuestCpuSet& cpus) const {
-  const auto& words = cpus.words();
+  const auto words = cpus.words();
   const long done =
       ::syscall(SYS_sched_setaffinity, tid, words.size() * sizeof(words[0]), words.data());
   return done == 0 ? 0 : errno;

@@ -11,9 +11,9 @@
 namespace ka::policy::allocate {
 namespace {
 
-Mask mask_of(const NodeSet& nodes) { return nodes.empty() ? 0 : nodes.words().front(); }
+Mask mask_of(const NodeSet& nodes) { return nodes.first_word(); }
 
-NodeSet nodes_of(Mask mask) { return NodeSet::from_words({mask}); }
+NodeSet nodes_of(Mask mask) { return NodeSet::from_words(std::array{mask}); }
 
 /// What the preferred hints of one resource name.
 struct Preferred {
@@ -254,10 +254,9 @@ void each_affinity(Problem& problem, const Visit& visit) {
 
 /// Every node has a bit in a mask by its id.
 bool ids_fit(const HintProblem& problem) {
-  std::size_t words = problem.nodes.words().size();
-  each_affinity(problem,
-                [&words](const NodeSet& nodes) { words = std::max(words, nodes.words().size()); });
-  return words <= 1;
+  bool fit = problem.nodes.fits_word();
+  each_affinity(problem, [&fit](const NodeSet& nodes) { fit = fit && nodes.fits_word(); });
+  return fit;
 }
 
 NodeSet named_nodes(const HintProblem& problem) {

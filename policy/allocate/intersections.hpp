@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "policy/facts/bits.hpp"
+
 namespace ka::policy::allocate {
 
 /// Nodes by id, bit by bit: kubelet compares masks of equal width as numbers.
@@ -16,15 +18,7 @@ inline constexpr int kExactHintNodes = 16;
 /// With more nodes, at most so many are kept after each list: the widest.
 inline constexpr std::size_t kKeptIntersections = 1024;
 
-/// How many nodes. std::popcount calls a library where the processor need not have an instruction
-/// for it.
-inline int width(Mask mask) {
-  constexpr Mask kPairs = 0x5555555555555555, kFours = 0x3333333333333333,
-                 kEights = 0x0f0f0f0f0f0f0f0f, kBytes = 0x0101010101010101;
-  mask -= mask >> 1 & kPairs;
-  mask = (mask & kFours) + (mask >> 2 & kFours);
-  return static_cast<int>(((mask + (mask >> 4)) & kEights) * kBytes >> 56);
-}
+inline int width(Mask mask) { return bit_count(mask); }
 
 /// The intersections of one mask of each list with `nodes`, in any order. The empty one
 /// may be missing.

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <optional>
 
+#include "policy/facts/bits.hpp"
+
 namespace ka::policy {
 namespace {
 
@@ -115,29 +117,33 @@ IdSet<Tag> IdSet<Tag>::range(int first, int last) {
 template <typename Tag>
 int IdSet<Tag>::size() const {
   int count = 0;
-  for (const std::uint64_t word : words_) count += std::popcount(word);
+  for (const std::uint64_t word : low_) count += bit_count(word);
+  for (const std::uint64_t word : high_) count += bit_count(word);
   return count;
 }
 
 template <typename Tag>
 bool IdSet<Tag>::contains(int id) const {
-  return id >= 0 && word_of(id) < words_.size() && (words_[word_of(id)] & bit_of(id)) != 0;
+  return id >= 0 && word_of(id) < end_word() && (word(word_of(id)) & bit_of(id)) != 0;
 }
 
 template <typename Tag>
 int IdSet<Tag>::last() const {
-  if (words_.empty()) return -1;
-  const int top = kWordBits - 1 - std::countl_zero(words_.back());
-  return static_cast<int>(words_.size() - 1) * kWordBits + top;
+  for (std::size_t at = end_word(); at-- > 0;) {
+    if (word(at) == 0) continue;
+    return static_cast<int>(at) * kWordBits + kWordBits - 1 - std::countl_zero(word(at));
+  }
+  return -1;
 }
 
 template <typename Tag>
 int IdSet<Tag>::next(int from) const {
   if (from < 0) from = 0;
-  for (std::size_t i = word_of(from); i < words_.size(); ++i) {
-    std::uint64_t word = words_[i];
-    if (i == word_of(from)) word &= ~std::uint64_t{0} << (static_cast<unsigned>(from) % kWordBits);
-    if (word != 0) return static_cast<int>(i) * kWordBits + std::countr_zero(word);
+  std::uint64_t above = ~std::uint64_t{0} << (static_cast<unsigned>(from) % kWordBits);
+  for (std::size_t at = word_of(from); at < end_word(); ++at) {
+    const std::uint64_t members = word(at) & above;
+    if (members != 0) return static_cast<int>(at) * kWordBits + std::countr_zero(members);
+    above = ~std::uint64_t{0};
   }
   return -1;
 }
@@ -145,70 +151,81 @@ int IdSet<Tag>::next(int from) const {
 template <typename Tag>
 void IdSet<Tag>::add(int id) {
   assert(id >= 0 && id < kMaxIds);
-  if (word_of(id) >= words_.size()) words_.resize(word_of(id) + 1);
-  words_[word_of(id)] |= bit_of(id);
+  if (word_of(id) >= end_word()) high_.resize(word_of(id) + 1 - kLowWords);
+  word(word_of(id)) |= bit_of(id);
 }
 
 template <typename Tag>
 void IdSet<Tag>::remove(int id) {
   if (!contains(id)) return;
-  words_[word_of(id)] &= ~bit_of(id);
+  word(word_of(id)) &= ~bit_of(id);
   trim();
 }
 
 template <typename Tag>
 bool IdSet<Tag>::subset_of(const IdSet& other) const {
-  if (words_.size() > other.words_.size()) return false;
-  for (std::size_t i = 0; i < words_.size(); ++i) {
-    if ((words_[i] & ~other.words_[i]) != 0) return false;
+  if (high_.size() > other.high_.size()) return false;
+  for (std::size_t at = 0; at < end_word(); ++at) {
+    if ((word(at) & ~other.word(at)) != 0) return false;
   }
   return true;
 }
 
 template <typename Tag>
 bool IdSet<Tag>::intersects(const IdSet& other) const {
-  const std::size_t common = std::min(words_.size(), other.words_.size());
-  for (std::size_t i = 0; i < common; ++i) {
-    if ((words_[i] & other.words_[i]) != 0) return true;
+  const std::size_t common = std::min(end_word(), other.end_word());
+  for (std::size_t at = 0; at < common; ++at) {
+    if ((word(at) & other.word(at)) != 0) return true;
   }
   return false;
 }
 
 template <typename Tag>
 IdSet<Tag>& IdSet<Tag>::operator|=(const IdSet& other) {
-  if (other.words_.size() > words_.size()) words_.resize(other.words_.size());
-  for (std::size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
+  for (std::size_t i = 0; i < kLowWords; ++i) low_[i] |= other.low_[i];
+  if (other.high_.size() > high_.size()) high_.resize(other.high_.size());
+  for (std::size_t i = 0; i < other.high_.size(); ++i) high_[i] |= other.high_[i];
   return *this;
 }
 
 template <typename Tag>
 IdSet<Tag>& IdSet<Tag>::operator&=(const IdSet& other) {
-  if (words_.size() > other.words_.size()) words_.resize(other.words_.size());
-  for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
+  for (std::size_t i = 0; i < kLowWords; ++i) low_[i] &= other.low_[i];
+  if (high_.size() > other.high_.size()) high_.resize(other.high_.size());
+  for (std::size_t i = 0; i < high_.size(); ++i) high_[i] &= other.high_[i];
   trim();
   return *this;
 }
 
 template <typename Tag>
 IdSet<Tag>& IdSet<Tag>::operator-=(const IdSet& other) {
-  const std::size_t common = std::min(words_.size(), other.words_.size());
-  for (std::size_t i = 0; i < common; ++i) words_[i] &= ~other.words_[i];
+  for (std::size_t i = 0; i < kLowWords; ++i) low_[i] &= ~other.low_[i];
+  const std::size_t common = std::min(high_.size(), other.high_.size());
+  for (std::size_t i = 0; i < common; ++i) high_[i] &= ~other.high_[i];
   trim();
   return *this;
 }
 
 template <typename Tag>
-IdSet<Tag> IdSet<Tag>::from_words(std::vector<std::uint64_t> words) {
+std::vector<std::uint64_t> IdSet<Tag>::words() const {
+  std::vector<std::uint64_t> words(static_cast<std::size_t>(last() + kWordBits) / kWordBits);
+  for (std::size_t at = 0; at < words.size(); ++at) words[at] = word(at);
+  return words;
+}
+
+template <typename Tag>
+IdSet<Tag> IdSet<Tag>::from_words(std::span<const std::uint64_t> words) {
   IdSet set;
-  set.words_ = std::move(words);
-  if (set.words_.size() > kMaxIds / kWordBits) set.words_.resize(kMaxIds / kWordBits);
+  words = words.first(std::min<std::size_t>(words.size(), kMaxIds / kWordBits));
+  if (words.size() > kLowWords) set.high_.assign(words.begin() + kLowWords, words.end());
+  std::ranges::copy(words.first(std::min(words.size(), kLowWords)), set.low_.begin());
   set.trim();
   return set;
 }
 
 template <typename Tag>
 void IdSet<Tag>::trim() {
-  while (!words_.empty() && words_.back() == 0) words_.pop_back();
+  while (!high_.empty() && high_.back() == 0) high_.pop_back();
 }
 
 template <typename Tag>
@@ -261,8 +278,9 @@ std::string format_mask(const IdSet<Tag>& set) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   if (set.empty()) return "0";
   std::string text;
+  const auto words = set.words();
   for (int nibble = set.last() / 4; nibble >= 0; --nibble) {
-    const std::uint64_t word = set.words()[static_cast<std::size_t>(nibble) / 16];
+    const std::uint64_t word = words[static_cast<std::size_t>(nibble) / 16];
     text += kDigits[(word >> (static_cast<unsigned>(nibble) % 16 * 4)) & 0xf];
     if (nibble > 0 && nibble % 8 == 0) text += ',';
   }

@@ -2,16 +2,19 @@
 // Sets of small non-negative numbers: host CPUs, NUMA nodes, guest vCPUs. One template, a type of
 // its own for each meaning, so that a vCPU index is never taken for a CPU number.
 //
-// There is no maximum of CPU_SETSIZE: a set grows to what it holds, up to kMaxIds. Text forms are
-// the kernel's: the list ("0-3,8", Documentation/admin-guide/cputopology.rst) and the hex mask of
-// /proc ("ff,00000001", lib/bitmap.c).
+// There is no maximum of CPU_SETSIZE: a set grows to what it holds, up to kMaxIds. Ids below 256,
+// all that most machines have, need no memory beside the object. Text forms are the kernel's: the
+// list ("0-3,8", Documentation/admin-guide/cputopology.rst) and the hex mask of /proc
+// ("ff,00000001", lib/bitmap.c).
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +45,7 @@ class IdSet {
   /// {first, ..., last}; empty when last < first.
   static IdSet range(int first, int last);
 
-  bool empty() const { return words_.empty(); }
+  bool empty() const { return low_ == Low{} && high_.empty(); }
   int size() const;
   bool contains(int id) const;
   /// Smallest and largest member, -1 when empty.
@@ -74,9 +77,13 @@ class IdSet {
 
   /// The raw words, least significant first, no trailing zero word: the layout of the kernel's
   /// affinity system calls.
-  const std::vector<std::uint64_t>& words() const { return words_; }
+  std::vector<std::uint64_t> words() const;
+  /// The members below 64, bit by bit.
+  std::uint64_t first_word() const { return low_.front(); }
+  /// There are no others.
+  bool fits_word() const { return (low_[1] | low_[2] | low_[3]) == 0 && high_.empty(); }
   /// Takes such words; ids at or above kMaxIds are dropped.
-  static IdSet from_words(std::vector<std::uint64_t> words);
+  static IdSet from_words(std::span<const std::uint64_t> words);
 
   class Iterator {
    public:
@@ -106,9 +113,19 @@ class IdSet {
   };
 
  private:
+  static constexpr std::size_t kLowWords = 4;
+  using Low = std::array<std::uint64_t, kLowWords>;
+
+  /// How many words lie before the last that may have a member.
+  std::size_t end_word() const { return kLowWords + high_.size(); }
+  std::uint64_t word(std::size_t at) const {
+    return at < kLowWords ? low_[at] : high_[at - kLowWords];
+  }
+  std::uint64_t& word(std::size_t at) { return at < kLowWords ? low_[at] : high_[at - kLowWords]; }
   void trim();
 
-  std::vector<std::uint64_t> words_;
+  Low low_{};
+  std::vector<std::uint64_t> high_;  ///< the words above, no trailing zero word
 };
 
 struct CpuTag;

@@ -16,7 +16,7 @@ namespace ka::proxy {
 namespace {
 
 base::Result<void> stay_on(const policy::CpuSet& cpus) {
-  const auto& words = cpus.words();
+  const auto words = cpus.words();
   const auto bytes = words.size() * sizeof(std::uint64_t);
   if (::syscall(SYS_sched_setaffinity, 0, bytes, words.data()) == 0) return {};
   return base::fail_errno(errno, "the shared pool, " + policy::format_list(cpus));
@@ -27,7 +27,7 @@ policy::CpuSet own_mask() {
   std::vector<std::uint64_t> words(policy::kMaxIds / 64);
   const auto size = words.size() * sizeof(std::uint64_t);
   if (::syscall(SYS_sched_getaffinity, 0, size, words.data()) < 0) return {};
-  return policy::CpuSet::from_words(std::move(words));
+  return policy::CpuSet::from_words(words);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ Result<policy::CpuSet> read_mask(int tid) {
   if (::sched_getaffinity(tid, bytes, reinterpret_cast<cpu_set_t*>(words.data())) != 0) {
     return base::fail_errno(errno, "sched_getaffinity");
   }
-  return policy::CpuSet::from_words(std::move(words));
+  return policy::CpuSet::from_words(words);
 }
 
 Reader::Reader(fs::path root, ReadMask read_mask)

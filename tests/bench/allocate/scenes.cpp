@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/allocate/scenes.hpp"
 
+#include <array>
 #include <random>
 
 #include "policy/allocate/allocate.hpp"
@@ -70,7 +71,7 @@ std::vector<Hint> random_hints(int nodes, Random& random) {
   std::vector<Hint> hints(static_cast<std::size_t>(10 + below(random, 300)));
   for (Hint& hint : hints) {
     const std::uint64_t bits = std::uint64_t{random()} << 32 | random();
-    hint = {NodeSet::from_words({bits >> (64 - nodes)}), below(random, 20) == 0};
+    hint = {NodeSet::from_words(std::array{bits >> (64 - nodes)}), below(random, 20) == 0};
   }
   return hints;
 }

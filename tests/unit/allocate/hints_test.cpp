@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/allocate/hints.hpp"
 
+#include <array>
+
 #include "policy/allocate/cpu_hints.hpp"
 #include "tests/catch.hpp"
 #include "tests/machines.hpp"
@@ -138,7 +140,7 @@ TEST_CASE("64 nodes with more intersections than are kept still have an answer")
   std::uint64_t state = 1;
   for (int i = 0; i < 200; ++i) {
     state = state * 6364136223846793005U + 1442695040888963407U;
-    hints.push_back(possible(NodeSet::from_words({state | state >> 21 | 1})));
+    hints.push_back(possible(NodeSet::from_words(std::array{state | state >> 21 | 1})));
   }
   const HintProblem problem{.nodes = NodeSet::range(0, 63),
                             .providers = {says("cpu", hints), says("gpu", hints),

@@ -107,3 +107,34 @@ TEST_CASE("set algebra keeps one representation of equal sets") {
   CHECK(a == CpuSet::range(0, 2));
   CHECK(CpuSet::range(3, 2).empty());
 }
+
+TEST_CASE("ids on both sides of 256 are members alike") {
+  CpuSet set{3, 255, 256, 700};
+  CHECK(set.size() == 4);
+  CHECK(set.ids() == std::vector<int>{3, 255, 256, 700});
+  CHECK(set.last() == 700);
+  CHECK(set.next(257) == 700);
+  CHECK(CpuSet{256}.first() == 256);
+  CHECK_FALSE(CpuSet{256}.empty());
+  CHECK_FALSE(set.fits_word());
+  CHECK(CpuSet{3, 63}.fits_word());
+  CHECK(CpuSet::from_words(set.words()) == set);
+  set.remove(700);
+  set -= CpuSet{256};
+  CHECK(set == CpuSet{3, 255});
+  CHECK(set.words().size() == 4);
+}
+
+TEST_CASE("set algebra on both sides of 256 is that of its members") {
+  const CpuSet low = CpuSet::range(200, 255), high = CpuSet::range(256, 320);
+  const CpuSet both = low | high;
+  CHECK(both == CpuSet::range(200, 320));
+  CHECK((both & low) == low);
+  CHECK((both - low) == high);
+  CHECK((both - high) == low);
+  CHECK(low.subset_of(both));
+  CHECK_FALSE(both.subset_of(low));
+  CHECK(both.intersects(high));
+  CHECK_FALSE(low.intersects(high));
+  CHECK((CpuSet{1} < CpuSet{1, 300}));
+}
