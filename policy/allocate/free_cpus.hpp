@@ -14,7 +14,9 @@ namespace ka::policy::allocate {
 
 class FreeCpus {
  public:
-  /// `machine` must outlive this. CPUs that it does not know are left out.
+  /// No CPU is free, and nothing is counted. `machine` must outlive this.
+  explicit FreeCpus(const Machine& machine) : machine_(&machine) {}
+  /// CPUs that the machine does not know are left out.
   FreeCpus(const Machine& machine, const CpuSet& cpus);
 
   const CpuSet& cpus() const { return cpus_; }

@@ -6,83 +6,12 @@
 #include <span>
 #include <utility>
 
+#include "policy/allocate/hint_order.hpp"
 #include "policy/allocate/intersections.hpp"
+#include "policy/allocate/node_masks.hpp"
 
 namespace ka::policy::allocate {
 namespace {
-
-Mask mask_of(const NodeSet& nodes) { return nodes.first_word(); }
-
-NodeSet nodes_of(Mask mask) { return NodeSet::from_words(std::array{mask}); }
-
-/// What the preferred hints of one resource name.
-struct Preferred {
-  std::vector<Mask> masks;  ///< as given, ascending
-  bool any = false;         ///< one of them names no nodes
-};
-
-/// The order among merged hints, the best first.
-class Order {
- public:
-  /// The width to come close to, from below if possible; absent: the narrower the better.
-  std::optional<int> best_count;
-
-  Order() = default;
-  /// Of equally wide sets, the one whose nodes are the closest together.
-  explicit Order(const HintProblem& closest) : closest_(&closest), ids_(closest.nodes.ids()) {}
-
-  std::optional<Mask> best_of(const std::vector<Mask>& masks) const;
-  bool before(Mask mask, Mask other) const;
-
- private:
-  int width_key(Mask mask) const {
-    const int count = width(mask);
-    if (!best_count) return count;
-    return count <= *best_count ? *best_count - count : kMaxHintNodes + count;
-  }
-  bool closer(Mask mask, Mask other) const;
-  std::int64_t spread(Mask mask) const;
-
-  const HintProblem* closest_ = nullptr;
-  std::vector<int> ids_;
-};
-
-std::optional<Mask> Order::best_of(const std::vector<Mask>& masks) const {
-  Mask best = 0;
-  int best_key = 0;
-  for (const Mask mask : masks) {
-    const bool no_better = best != 0 && best_key <= 0 && closest_ == nullptr && mask > best;
-    if (mask == 0 || no_better) continue;
-    const int key = width_key(mask);
-    if (best != 0 && (key > best_key || (key == best_key && !closer(mask, best)))) continue;
-    best = mask;
-    best_key = key;
-  }
-  return best == 0 ? std::nullopt : std::optional(best);
-}
-
-bool Order::before(Mask mask, Mask other) const {
-  const int key = width_key(mask), other_key = width_key(other);
-  return key != other_key ? key < other_key : closer(mask, other);
-}
-
-/// Of two equally wide sets.
-bool Order::closer(Mask mask, Mask other) const {
-  if (closest_ == nullptr) return mask < other;
-  return std::pair(spread(mask), mask) < std::pair(spread(other), other);
-}
-
-/// The sum of all distances: of equally wide sets, the average compares as the sum does.
-std::int64_t Order::spread(Mask mask) const {
-  std::int64_t sum = 0;
-  for (std::size_t row = 0; row < ids_.size(); ++row) {
-    if ((mask >> ids_[row] & 1) == 0) continue;
-    for (std::size_t column = 0; column < ids_.size(); ++column) {
-      if ((mask >> ids_[column] & 1) != 0) sum += closest_->distances[row][column];
-    }
-  }
-  return sum;
-}
 
 /// filterProvidersHints: a provider or resource without preference accepts anything, a resource
 /// that nothing suits accepts it unwillingly.
@@ -110,72 +39,116 @@ std::vector<NamedHints> flatten(const std::vector<ProviderHints>& providers) {
   return resources;
 }
 
-/// 0 where no hint names nodes.
-int narrowest_count(std::span<const Hint> hints) {
-  int narrowest = 0;
-  for (const Hint& hint : hints) {
-    if (narrowest == 1) break;
-    if (!hint.affinity) continue;
-    const int count = width(mask_of(*hint.affinity));
-    narrowest = narrowest == 0 ? count : std::min(narrowest, count);
+/// A hint as far as the merge looks at it.
+struct Choice {
+  Mask mask = 0;  ///< of a hint that names no nodes: all of them
+  bool names_nodes = false;
+  bool preferred = false;
+};
+
+struct Resource {
+  std::string_view name;
+  std::span<const Choice> choices;
+};
+
+/// The nodes that the preferred choices name.
+struct Preferred {
+  std::vector<Mask> masks;
+  bool any = false;  ///< one of them names no nodes
+};
+
+Preferred preferred_of(const Resource& resource) {
+  Preferred preferred;
+  for (const Choice& choice : resource.choices) {
+    if (!choice.preferred) continue;
+    if (!choice.names_nodes) preferred.any = true;
+    if (!choice.names_nodes) continue;
+    if (preferred.masks.empty()) preferred.masks.reserve(resource.choices.size());
+    preferred.masks.push_back(choice.mask);
   }
-  return narrowest;
+  return preferred;
 }
+
+/// The narrowest of the hints that name nodes; 0 where none does.
+class Narrowest {
+ public:
+  void add(Mask mask) {
+    const int wide = width(mask);
+    count_ = count_ == 0 ? wide : std::min(count_, wide);
+  }
+  int count() const { return count_; }
+
+ private:
+  int count_ = 0;
+};
 
 /// kubelet's HintMerger, under the policies that merge.
 class Merger {
  public:
-  explicit Merger(const HintProblem& problem)
-      : problem_(problem),
-        nodes_(mask_of(problem.nodes)),
-        single_(problem.policy == HintPolicy::kSingleNumaNode),
-        resources_(flatten(problem.providers)) {}
+  Merger(const HintProblem& problem, const NodeMasks& masks);
 
-  Hint merged() const;
+  /// Absent: no intersection of hints names a node.
+  struct Merged {
+    std::optional<Mask> mask;
+    bool preferred = false;
+  };
+  Merged merged() const;
 
  private:
-  bool counts(const Hint& hint) const;
-  Preferred preferred_of(const NamedHints& resource) const;
+  void add(const NamedHints& hints, const NodeMasks& masks);
+  bool counts(const Choice& choice) const;
   std::vector<Mask> preferred_by_all() const;
   int best_count() const;
-  std::vector<Mask> choices_of(const NamedHints& resource, bool preferred) const;
-  std::optional<Mask> best_intersection(const Order& order) const;
-  std::optional<Mask> best_for_cpus(const Order& order) const;
+  std::vector<Mask> choices_of(const Resource& resource, bool preferred) const;
+  std::optional<Mask> best_intersection(const HintOrder& order) const;
+  std::optional<Mask> best_for_cpus(const HintOrder& order) const;
 
   const HintProblem& problem_;
   Mask nodes_;
   bool single_;
-  std::vector<NamedHints> resources_;
+  std::vector<Choice> choices_;  ///< of all resources, one behind the other
+  std::vector<Resource> resources_;
 };
 
-Hint Merger::merged() const {
-  Order order = problem_.prefer_closest && !single_ ? Order(problem_) : Order();
+Merger::Merger(const HintProblem& problem, const NodeMasks& masks)
+    : problem_(problem),
+      nodes_(masks.mask_of(problem.nodes)),
+      single_(problem.policy == HintPolicy::kSingleNumaNode) {
+  const std::vector<NamedHints> all = flatten(problem.providers);
+  std::size_t choices = 0;
+  for (const NamedHints& resource : all) choices += resource.hints.size();
+  choices_.reserve(choices);
+  resources_.reserve(all.size());
+  for (const NamedHints& resource : all) add(resource, masks);
+}
+
+void Merger::add(const NamedHints& resource, const NodeMasks& masks) {
+  const std::size_t first = choices_.size();
+  for (const Hint& hint : resource.hints) {
+    const Mask mask = hint.affinity ? masks.mask_of(*hint.affinity) : nodes_;
+    const Choice choice{mask, hint.affinity.has_value(), hint.preferred};
+    if (counts(choice)) choices_.push_back(choice);
+  }
+  resources_.push_back({resource.resource, std::span(choices_).subspan(first)});
+}
+
+/// filterSingleNumaHints.
+bool Merger::counts(const Choice& choice) const {
+  return !single_ || (choice.preferred && (!choice.names_nodes || width(choice.mask) == 1));
+}
+
+Merger::Merged Merger::merged() const {
+  HintOrder order;
+  if (problem_.prefer_closest && !single_) order.closeness.emplace(nodes_, problem_.distances);
   const auto preferred = order.best_of(preferred_by_all());
-  if (preferred) return {nodes_of(*preferred), true};
+  if (preferred) return {preferred, true};
   order.best_count = best_count();
   std::optional<Mask> best;
   if (problem_.prefer_cpu_alignment && problem_.policy == HintPolicy::kBestEffort) {
     best = best_for_cpus(order);
   }
   if (!best) best = best_intersection(order);
-  return {nodes_of(best.value_or(nodes_)), false};
-}
-
-/// filterSingleNumaHints.
-bool Merger::counts(const Hint& hint) const {
-  if (!single_) return true;
-  return hint.preferred && (!hint.affinity || hint.affinity->size() == 1);
-}
-
-Preferred Merger::preferred_of(const NamedHints& resource) const {
-  Preferred preferred;
-  for (const Hint& hint : resource.hints) {
-    if (!hint.preferred || !counts(hint)) continue;
-    if (hint.affinity) preferred.masks.push_back(mask_of(*hint.affinity));
-    if (!hint.affinity) preferred.any = true;
-  }
-  std::ranges::sort(preferred.masks);
-  return preferred;
+  return {best, false};
 }
 
 /// The masks that can be preferred by all: a merged hint is preferred when every hint in it is and
@@ -183,12 +156,14 @@ Preferred Merger::preferred_of(const NamedHints& resource) const {
 std::vector<Mask> Merger::preferred_by_all() const {
   std::vector<Mask> common;
   bool any = true;
-  for (const NamedHints& resource : resources_) {
-    const Preferred preferred = preferred_of(resource);
-    const auto is_named = [&](Mask mask) {
-      return std::ranges::binary_search(preferred.masks, mask);
-    };
-    if (!preferred.any) std::erase_if(common, [&](Mask mask) { return !is_named(mask); });
+  for (const Resource& resource : resources_) {
+    Preferred preferred = preferred_of(resource);
+    if (!preferred.any && !common.empty()) {
+      std::ranges::sort(preferred.masks);
+      std::erase_if(common, [&preferred](Mask mask) {
+        return !std::ranges::binary_search(preferred.masks, mask);
+      });
+    }
     if (any) common.insert(common.end(), preferred.masks.begin(), preferred.masks.end());
     any = any && preferred.any;
     if (!any && common.empty()) return common;
@@ -201,82 +176,45 @@ std::vector<Mask> Merger::preferred_by_all() const {
 int Merger::best_count() const {
   if (single_) return 1;
   int most = 0;
-  for (const NamedHints& resource : resources_) {
-    most = std::max(most, narrowest_count(resource.hints));
+  for (const Resource& resource : resources_) {
+    Narrowest narrowest;
+    for (const Choice& choice : resource.choices) {
+      if (choice.names_nodes) narrowest.add(choice.mask);
+    }
+    most = std::max(most, narrowest.count());
   }
   return most;
 }
 
 /// The nodes that each hint leaves, or each preferred one.
-std::vector<Mask> Merger::choices_of(const NamedHints& resource, bool preferred) const {
+std::vector<Mask> Merger::choices_of(const Resource& resource, bool preferred) const {
   std::vector<Mask> choices;
-  choices.reserve(resource.hints.size());
-  for (const Hint& hint : resource.hints) {
-    if (!counts(hint) || (preferred && !hint.preferred)) continue;
-    choices.push_back(hint.affinity ? mask_of(*hint.affinity) & nodes_ : nodes_);
+  choices.reserve(resource.choices.size());
+  for (const Choice& choice : resource.choices) {
+    if (!preferred || choice.preferred) choices.push_back(choice.mask & nodes_);
   }
   return choices;
 }
 
-std::optional<Mask> Merger::best_intersection(const Order& order) const {
+std::optional<Mask> Merger::best_intersection(const HintOrder& order) const {
   std::vector<std::vector<Mask>> choices;
   choices.reserve(resources_.size());
-  for (const NamedHints& resource : resources_) choices.push_back(choices_of(resource, false));
+  for (const Resource& resource : resources_) choices.push_back(choices_of(resource, false));
   return order.best_of(intersections(std::move(choices), nodes_));
 }
 
 /// The best that keeps CPUs where they are preferred: with the others as far as these go, else
 /// alone.
-std::optional<Mask> Merger::best_for_cpus(const Order& order) const {
+std::optional<Mask> Merger::best_for_cpus(const HintOrder& order) const {
   std::vector<std::vector<Mask>> all, cpus;
-  for (const NamedHints& resource : resources_) {
-    const bool cpu = resource.resource == "cpu";
+  for (const Resource& resource : resources_) {
+    const bool cpu = resource.name == "cpu";
     all.push_back(choices_of(resource, cpu));
     if (cpu) cpus.push_back(all.back());
   }
   if (cpus.empty()) return std::nullopt;
   const auto together = order.best_of(intersections(std::move(all), nodes_));
   return together ? together : order.best_of(intersections(std::move(cpus), nodes_));
-}
-
-/// Calls `visit` with the affinity of every hint that names nodes.
-template <typename Problem, typename Visit>
-void each_affinity(Problem& problem, const Visit& visit) {
-  for (auto& provider : problem.providers) {
-    for (auto& resource : provider) {
-      if (!resource.hints) continue;
-      for (auto& hint : *resource.hints) {
-        if (hint.affinity) visit(*hint.affinity);
-      }
-    }
-  }
-}
-
-/// Every node has a bit in a mask by its id.
-bool ids_fit(const HintProblem& problem) {
-  bool fit = problem.nodes.fits_word();
-  each_affinity(problem, [&fit](const NodeSet& nodes) { fit = fit && nodes.fits_word(); });
-  return fit;
-}
-
-NodeSet named_nodes(const HintProblem& problem) {
-  NodeSet named = problem.nodes;
-  each_affinity(problem, [&named](const NodeSet& nodes) { named |= nodes; });
-  return named;
-}
-
-NodeSet positions_in(const std::vector<int>& ids, const NodeSet& nodes) {
-  NodeSet positions;
-  for (const int node : nodes) {
-    positions.add(static_cast<int>(std::ranges::lower_bound(ids, node) - ids.begin()));
-  }
-  return positions;
-}
-
-NodeSet ids_at(const std::vector<int>& ids, const NodeSet& positions) {
-  NodeSet nodes;
-  for (const int position : positions) nodes.add(ids[static_cast<std::size_t>(position)]);
-  return nodes;
 }
 
 std::optional<std::string> check_nodes(const HintProblem& problem) {
@@ -302,57 +240,51 @@ std::optional<std::string> check_distances(const HintProblem& problem) {
   return "prefer-closest-numa-nodes needs distances with a row and a column for each node";
 }
 
+MergedHint merge_checked(const HintProblem& problem, const NodeMasks& masks) {
+  const auto [mask, preferred] = Merger(problem, masks).merged();
+  const bool single = problem.policy == HintPolicy::kSingleNumaNode;
+  std::optional<NodeSet> nodes = mask ? masks.nodes_of(*mask) : problem.nodes;
+  if (single && nodes == problem.nodes) nodes.reset();
+  const bool admit = problem.policy == HintPolicy::kBestEffort || preferred;
+  return {std::move(nodes), preferred, admit};
+}
+
 }  // namespace
 
 int best_affinity_count(const std::vector<std::vector<Hint>>& resources) {
   int most = 0;
-  for (const std::vector<Hint>& hints : resources) most = std::max(most, narrowest_count(hints));
+  for (const std::vector<Hint>& hints : resources) {
+    Narrowest narrowest;
+    for (const Hint& hint : hints) {
+      if (hint.affinity) narrowest.add(hint.affinity->first_word());
+    }
+    most = std::max(most, narrowest.count());
+  }
   return most;
 }
 
 bool replaces(const Hint& candidate, const std::optional<Hint>& current, int best_count) {
-  const Mask mask = mask_of(candidate.affinity.value_or(NodeSet{}));
-  if (mask == 0) return false;
+  const auto mask_of = [](const Hint& hint) {
+    return hint.affinity.value_or(NodeSet{}).first_word();
+  };
+  if (mask_of(candidate) == 0) return false;
   if (!current) return true;
   if (candidate.preferred != current->preferred) return candidate.preferred;
-  Order order;
+  HintOrder order;
   if (!candidate.preferred) order.best_count = best_count;
-  return order.before(mask, mask_of(current->affinity.value_or(NodeSet{})));
+  return order.before(mask_of(candidate), mask_of(*current));
 }
-
-namespace {
-
-MergedHint merge_checked(const HintProblem& problem) {
-  Hint merged = Merger(problem).merged();
-  const bool single = problem.policy == HintPolicy::kSingleNumaNode;
-  if (single && merged.affinity == problem.nodes) merged.affinity.reset();
-  const bool admit = problem.policy == HintPolicy::kBestEffort || merged.preferred;
-  return {std::move(merged.affinity), merged.preferred, admit};
-}
-
-/// Masks have a bit a node. Where ids do not fit, nodes go by their positions in `ids`: the order
-/// stays, and with it the answer.
-MergedHint merge_by_position(HintProblem problem, const std::vector<int>& ids) {
-  problem.nodes = positions_in(ids, problem.nodes);
-  each_affinity(problem, [&ids](NodeSet& nodes) { nodes = positions_in(ids, nodes); });
-  MergedHint merged = merge_checked(problem);
-  if (merged.affinity) merged.affinity = ids_at(ids, *merged.affinity);
-  return merged;
-}
-
-}  // namespace
 
 Expected<MergedHint, std::string> merge_hints(const HintProblem& problem) {
   if (problem.policy == HintPolicy::kNone) return MergedHint{std::nullopt, false, true};
   if (auto wrong = check_nodes(problem)) return unexpected(*std::move(wrong));
-  const bool fit = ids_fit(problem);
-  const std::vector<int> ids = fit ? std::vector<int>() : named_nodes(problem).ids();
-  if (ids.size() > kMaxHintNodes) {
-    return unexpected(std::to_string(ids.size()) + " NUMA nodes are more than " +
+  const NodeMasks masks(problem);
+  if (masks.count() > kMaxHintNodes) {
+    return unexpected(std::to_string(masks.count()) + " NUMA nodes are more than " +
                       std::to_string(kMaxHintNodes));
   }
   if (auto wrong = check_distances(problem)) return unexpected(*std::move(wrong));
-  return fit ? merge_checked(problem) : merge_by_position(problem, ids);
+  return merge_checked(problem, masks);
 }
 
 }  // namespace ka::policy::allocate

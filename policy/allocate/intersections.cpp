@@ -2,7 +2,6 @@
 #include "policy/allocate/intersections.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <tuple>
 
 namespace ka::policy::allocate {
@@ -22,7 +21,7 @@ class Dense {
     for (; nodes != 0; nodes &= nodes - 1) bits_.push_back(nodes & -nodes);
   }
 
-  std::size_t table_size() const { return std::size_t{1} << std::popcount(nodes_); }
+  std::size_t table_size() const { return std::size_t{1} << width(nodes_); }
 
   Mask index_of(Mask mask) const {
     if (!gaps_) return mask & nodes_;
@@ -55,19 +54,19 @@ class Collected {
  public:
   /// `most`: so many are added at most.
   Collected(std::size_t table_size, std::size_t most) : seen_(table_size) {
-    seen_.front() = 1;
+    seen_.front() = true;
     sets_.reserve(std::min(table_size, most));
   }
 
   void add(Mask set) {
-    if (seen_[set] != 0) return;
-    seen_[set] = 1;
+    if (seen_[set]) return;
+    seen_[set] = true;
     sets_.push_back(set);
   }
   Sets sets() { return std::move(sets_); }
 
  private:
-  std::vector<std::uint8_t> seen_;
+  std::vector<bool> seen_;
   Sets sets_;
 };
 
@@ -190,9 +189,11 @@ std::vector<Mask> widest_intersections(MaskLists lists, Mask nodes) {
 }  // namespace
 
 std::vector<Mask> intersections(std::vector<std::vector<Mask>> lists, Mask nodes) {
+  // A list of nothing but all nodes leaves the others as they are.
+  std::erase_if(lists, [&](const Sets& list) { return list.size() == 1 && list.front() == nodes; });
   if (lists.size() == 1) return std::move(lists.front());
-  return std::popcount(nodes) <= kExactHintNodes ? all_intersections(std::move(lists), nodes)
-                                                 : widest_intersections(std::move(lists), nodes);
+  return width(nodes) <= kExactHintNodes ? all_intersections(std::move(lists), nodes)
+                                         : widest_intersections(std::move(lists), nodes);
 }
 
 }  // namespace ka::policy::allocate

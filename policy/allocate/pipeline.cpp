@@ -35,7 +35,7 @@ Cycle::Cycle(const Machine& the_machine, const CpuRequest& the_request)
       request(the_request),
       needed(the_request.cpus - the_request.held.size()),
       pools{(the_request.available & the_machine.cpus()) - the_request.held},
-      free(the_machine, {}) {}
+      free(the_machine) {}
 
 void Cycle::take(const CpuSet& cpus) {
   taken |= cpus;
@@ -56,16 +56,16 @@ void Cycle::remove(const CpuSet& cpus) {
 
 void Cycle::prefer(const CpuSet& cpus) {
   if (cpus.empty()) return;
-  std::vector<CpuSet> split;
+  std::vector<CpuSet> parts;
   CpuSet preferred;
   for (const CpuSet& pool : pools) {
     preferred |= pool & cpus;
-    split.push_back(pool & cpus);
-    split.push_back(pool - cpus);
+    parts.push_back(pool & cpus);
+    parts.push_back(pool - cpus);
   }
-  std::erase_if(split, [](const CpuSet& pool) { return pool.empty(); });
-  if (split.empty()) return;
-  pools = std::move(split);
+  std::erase_if(parts, [](const CpuSet& pool) { return pool.empty(); });
+  if (parts.empty()) return;
+  pools = std::move(parts);
   if (!preferred.empty()) note({.what = Finding::What::kPreferred, .cpus = preferred});
 }
 

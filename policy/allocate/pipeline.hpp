@@ -13,6 +13,7 @@
 
 #include "policy/allocate/free_cpus.hpp"
 #include "policy/allocate/request.hpp"
+#include "policy/allocate/split.hpp"
 #include "policy/facts/expected.hpp"
 
 namespace ka::policy::allocate {
@@ -32,6 +33,7 @@ struct Cycle {
   Stage stage = Stage::kCpus;  ///< whose turn it is
   std::vector<Candidate> candidates;
   std::optional<Refusal> refusal;  ///< set by a step: the request ends here
+  SplitProblem split;              ///< what kSplits shares out, from its Select on
   std::vector<int> l3_order;       ///< in which order kPartOfL3 looks at L3 caches
 
   /// Moves CPUs of the first pool to `taken`.

@@ -218,12 +218,15 @@ bool on_one_socket(const SplitProblem& problem, const std::vector<int>& combinat
 Split best_split(const SplitProblem& problem, const std::vector<int>& combination) {
   const int share = even_share(problem, combination);
   Rest rest;
+  rest.free.reserve(problem.rooms.size());
   for (const Share& room : problem.rooms) {
     rest.free.push_back(room.cpus);
     rest.squares += std::int64_t{room.cpus} * room.cpus;
   }
   Split split;
+  split.shares.reserve(combination.size());
   std::vector<int> open;
+  open.reserve(combination.size());
   for (const int position : combination) {
     rest.take(position, share);
     split.shares.push_back({problem.rooms[static_cast<std::size_t>(position)].node, share});

@@ -62,11 +62,12 @@ std::vector<int> combination_of(const SplitProblem& problem, const Candidate& ca
   return combination;
 }
 
-void list_splits(Cycle& cycle, const SplitProblem& problem, int nodes) {
-  for (const std::vector<int>& combination : even_combinations(problem, nodes)) {
+void list_splits(Cycle& cycle, int nodes) {
+  for (const std::vector<int>& combination : even_combinations(cycle.split, nodes)) {
     Candidate candidate;
+    candidate.shares.reserve(combination.size());
     for (const int position : combination) {
-      candidate.shares.push_back({problem.rooms[static_cast<std::size_t>(position)].node, 0});
+      candidate.shares.push_back({cycle.split.rooms[static_cast<std::size_t>(position)].node, 0});
     }
     cycle.candidates.push_back(std::move(candidate));
   }
@@ -76,11 +77,11 @@ void list_splits(Cycle& cycle, const SplitProblem& problem, int nodes) {
 
 void even_splits(Cycle& cycle) {
   if (cycle.stage != Stage::kSplits) return;
-  const SplitProblem problem = problem_of(cycle);
-  if (problem.cpus % problem.group != 0) return;
-  const NodeRange range = node_range(cycle, problem);
+  cycle.split = problem_of(cycle);
+  if (cycle.split.cpus % cycle.split.group != 0) return;
+  const NodeRange range = node_range(cycle, cycle.split);
   for (int nodes = range.least; nodes <= range.most && cycle.candidates.empty(); ++nodes) {
-    list_splits(cycle, problem, nodes);
+    list_splits(cycle, nodes);
   }
   cycle.note({.what = Finding::What::kListed, .number = static_cast<int>(cycle.candidates.size())});
 }
@@ -88,18 +89,17 @@ void even_splits(Cycle& cycle) {
 /// No balance is worse than the nodes' CPUs are many.
 void one_socket(Cycle& cycle) {
   if (cycle.stage != Stage::kSplits || !aligns_by_socket(cycle)) return;
-  const SplitProblem problem = problem_of(cycle);
   const double worst = cycle.machine.cpus().size();
   for (Candidate& candidate : cycle.candidates) {
-    if (!on_one_socket(problem, combination_of(problem, candidate))) candidate.score += worst;
+    const std::vector<int> combination = combination_of(cycle.split, candidate);
+    if (!on_one_socket(cycle.split, combination)) candidate.score += worst;
   }
 }
 
 void balance(Cycle& cycle) {
   if (cycle.stage != Stage::kSplits) return;
-  const SplitProblem problem = problem_of(cycle);
   for (Candidate& candidate : cycle.candidates) {
-    Split split = best_split(problem, combination_of(problem, candidate));
+    Split split = best_split(cycle.split, combination_of(cycle.split, candidate));
     candidate.shares = std::move(split.shares);
     candidate.score += split.balance;
     if (!cycle.request.explain) continue;

@@ -88,6 +88,7 @@ void cpu_class(Cycle& cycle) {
 void numa_affinity(Cycle& cycle) { cycle.prefer(aligned_cpus(cycle)); }
 
 void near_held(Cycle& cycle) {
+  if (cycle.request.held.empty()) return;
   for (const CpuLevel level :
        {CpuLevel::kSocket, CpuLevel::kNode, CpuLevel::kL3, CpuLevel::kCore}) {
     CpuSet near;
