@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import check, claims, containerd, evictions, intruders, kernel, kubelet_service, product, witness
+from lab import check, claims, containerd, evictions, intruders, kernel, kubelet_service, product, selftest, witness
 from lab.evictions import Evictions
 from lab.intruders import Intruders
 from lab.kubelet_service import Kubelet
@@ -145,6 +145,17 @@ def go(node: Node) -> None:
     node.pods.settle("an empty node")
 
 
+def self_test(node: Node) -> None:
+    """the self-test, which is then killed in the middle and run again"""
+    selftest.expect_success(selftest.run())
+    node.pods.settle("nothing is left of it")
+    selftest.kill_in_the_middle()
+    report = selftest.run()
+    selftest.expect_success(report)
+    check.equal("its first step", report["steps"][0]["step"], "pods of an interrupted self-test go")
+    node.pods.settle("nothing is left of either")
+
+
 Step = Callable[[Node], None]
 
 ALL: tuple[Step, ...] = (
@@ -160,8 +171,9 @@ ALL: tuple[Step, ...] = (
     daemon_restarts,
     full,
     go,
+    self_test,
 )
-MAIN: tuple[Step, ...] = (come, two_containers, init_container, kubelet_restarts, daemon_restarts, full, go)
+MAIN: tuple[Step, ...] = (come, two_containers, init_container, kubelet_restarts, daemon_restarts, full, go, self_test)
 
 
 def killed_within(step: Step) -> Step:

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kata-affinityctl selftest` on the node, run to its end or killed in the middle."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from lab import check, claims
+
+_LIMIT = "240s"
+_RECORD = Path("/var/lib/kata-affinity/selftest.json")
+
+
+def run() -> dict:
+    """Runs it to its end; its report."""
+    began = time.monotonic()
+    file = Path(os.environ["LAB_OUT"]) / f"selftest-{began:.0f}.json"
+    ended = subprocess.run(["kata-affinityctl", "selftest", "--time-limit", _LIMIT, "--report", str(file)], capture_output=True, text=True, check=False)
+    print(ended.stdout, flush=True)
+    check.equal(f"exit status of the self-test, after {time.monotonic() - began:.0f} s", ended.returncode, 0)
+    return json.loads(file.read_text())
+
+
+def expect_success(report: dict) -> None:
+    """Checks what a report of success must say, and that nothing is recorded as left."""
+    check.true(f"the verdict is {report['verdict']}", report["verdict"] in ("kept", "degraded"))
+    findings = [each for step in report["steps"] for each in step["findings"]]
+    check.equal("witnesses", {each["by"] for each in findings}, {"kubelet", "kernel", "daemon"})
+    check.equal("broken findings", [each["text"] for each in findings if each["level"] == "broken"], [])
+    check.equal("the record is left", _RECORD.exists(), False)
+
+
+def kill_in_the_middle() -> None:
+    """Kills it once kubelet has given its pod CPUs."""
+    before = claims.read().owned.keys()
+    process = subprocess.Popen(["kata-affinityctl", "selftest", "--time-limit", _LIMIT], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    check.eventually("kubelet gave its pod CPUs", lambda: bool(claims.read().owned.keys() - before), True, seconds=240)
+    process.kill()
+    process.wait()
+    check.true("what it placed is recorded", _RECORD.exists())
