@@ -20,8 +20,13 @@ KubeletSource::KubeletSource(boost::asio::io_context& io, std::filesystem::path 
   refresh();
 }
 
+/// A CPU that has become exclusive may be in use by every sandbox of the node: each is narrowed by
+/// what is known of it, one after the other, before any is read as a whole.
 void KubeletSource::refresh() {
-  if (auto seen = watch_.poll()) node_.handle({{ledger::Source::kKubelet, std::move(*seen)}});
+  auto seen = watch_.poll();
+  if (!seen) return;
+  node_.narrow({{ledger::Source::kKubelet, std::move(*seen)}}, base::Deadline::none());
+  node_.finish({});
 }
 
 void KubeletSource::catch_up(const base::Deadline& deadline) {

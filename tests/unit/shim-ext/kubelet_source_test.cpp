@@ -34,14 +34,14 @@ TEST_CASE("kubelet's state is reported when the source is made, and once for eac
   Scene scene;
   scene.write("0-3");
   kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
-  CHECK(scene.node.take() == Lines{"handle: kubelet"});
+  CHECK(scene.node.take() == Lines{"narrow within no deadline: kubelet", "finish "});
   CHECK(scene.node.statuses[Source::kKubelet].up);
   source.refresh();
   source.catch_up(base::Deadline::none());
   CHECK(scene.node.take().empty());
   scene.write("0-5");
   source.refresh();
-  CHECK(scene.node.take() == Lines{"handle: kubelet"});
+  CHECK(scene.node.take() == Lines{"narrow within no deadline: kubelet", "finish "});
 }
 
 TEST_CASE("while a client of another source waits, kubelet's state only narrows") {
