@@ -35,6 +35,8 @@ constexpr Row kKinds[] = {
     {Kind::kDrift, "drift", Severity::kWarning},
     {Kind::kLate, "late", Severity::kWarning},
     {Kind::kUnmanaged, "unmanaged", Severity::kWarning},
+    {Kind::kUnplaced, "unplaced", Severity::kWarning},
+    {Kind::kPlaced, "placed", Severity::kInfo},
     {Kind::kTakenBack, "taken-back", Severity::kInfo},
     {Kind::kReleased, "released", Severity::kInfo},
     {Kind::kCgroupWritten, "cgroup-written", Severity::kInfo},

@@ -29,6 +29,8 @@ enum class NotificationKind {
   kDrift,
   kLate,
   kUnmanaged,
+  kUnplaced,
+  kPlaced,
   kTakenBack,
   kReleased,
   kCgroupWritten,

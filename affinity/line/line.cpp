@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/line/line.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "affinity/line/planning.hpp"
 #include "affinity/line/sandbox.hpp"
 #include "affinity/messages/events.hpp"
+#include "affinity/messages/terms.hpp"
 
 namespace ka::line {
 namespace {
@@ -58,11 +60,30 @@ void Line::conclude(Sandbox& sandbox, Extent extent) {
   sandbox.remember();
   if (extent == Extent::kAll) {
     if (!is_dead) update_isolation(node_, sandbox);
+    report_unplaced(sandbox);
     unfinished_.erase(id);
     sandbox.set_left_alone(may_be_left_alone(node_, sandbox));
   }
   if (!is_dead) node_.save(node_.pod_of(sandbox), &sandbox);
   node_.board.notify(NotificationKind::kSandboxPlanned, id, {});
+}
+
+/// Once when it begins and once when it ends: the next runs try again.
+void Line::report_unplaced(const Sandbox& sandbox) {
+  const std::string& id = sandbox.id();
+  const auto is_unplaced = [](const ThreadView& thread) {
+    return thread.drifted() && !thread.problem.empty();
+  };
+  const auto count = std::ranges::count_if(sandbox.threads(), is_unplaced);
+  if (count == 0) {
+    if (unplaced_.erase(id) == 0) return;
+    node_.board.notify(NotificationKind::kPlaced, id, "all threads are where they should be again");
+  } else if (unplaced_.insert(id).second) {
+    const std::string& reason = std::ranges::find_if(sandbox.threads(), is_unplaced)->problem;
+    node_.board.notify(
+        NotificationKind::kUnplaced, id,
+        messages::counted(count, "thread") + " cannot be placed yet, retrying: " + reason, reason);
+  }
 }
 
 Outcome Line::run_and_follow_up(const Affected& sandboxes, Extent extent) {
@@ -114,6 +135,7 @@ void Line::follow_record(const std::string& pod) {
     node_.sandboxes.add(*record);
   } else {
     node_.sandboxes.remove(pod);
+    unplaced_.erase(pod);
   }
 }
 
@@ -155,7 +177,9 @@ Outcome Line::check_drift() {
   Affected drifted;
   base::ThreadStats stats(node_.proc.root());
   for (Sandbox* sandbox : node_.sandboxes.all()) {
-    if (!sandbox->is_unchanged(node_.probe(stats), node_.clock.now())) drifted.push_back(sandbox);
+    const bool is_placed = !unplaced_.contains(sandbox->id());
+    const bool is_as_left = sandbox->is_unchanged(node_.probe(stats), node_.clock.now());
+    if (!is_placed || !is_as_left) drifted.push_back(sandbox);
   }
   Outcome outcome = repair(drifted);
   if (map_changed_ || node_.registry.has_opened() || !unfinished_.empty()) outcome += finish({});

@@ -103,6 +103,7 @@ class Line {
   // Running it (line.cpp).
   Outcome run(const Affected& sandboxes, Extent extent = Extent::kAll);
   void conclude(Sandbox& sandbox, Extent extent);
+  void report_unplaced(const Sandbox& sandbox);
   Outcome run_and_follow_up(const Affected& sandboxes, Extent extent = Extent::kAll);
   Outcome follow_up();
   Outcome end_dead_sandboxes();
@@ -128,6 +129,7 @@ class Line {
   Ids unfinished_;            ///< pods for which finish() has work
   bool map_changed_ = false;  ///< and it has to look whose plans another map of owners changed
   Ids dead_;                  ///< sandboxes whose VMM was found gone, to be ended
+  Ids unplaced_;              ///< sandboxes with threads that could not be placed, as notified
 };
 
 }  // namespace ka::line

@@ -284,6 +284,26 @@ TEST_CASE("a thread that may not be touched is left alone, said once, and not tr
   CHECK(scene.cpus(100) == "2");
 }
 
+TEST_CASE("threads that cannot be placed for a while are said once, and said again when they are") {
+  LineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("s1", 100));
+  std::string text;
+  const auto subscription = scene.board().feed().subscribe(
+      board::NotificationKind::kUnplaced,
+      [&](const board::Notification& notification) { text = notification.text; });
+  for (const int tid : {110, 111}) scene.calls.set_faults[tid] = {EBUSY, 1000};
+  REQUIRE(scene.container("s1", "c", {2, 3}, false));
+  scene.line().check_drift();
+  CHECK(std::ranges::count(scene.notified, "unplaced") == 1);
+  CHECK(text == "2 threads cannot be placed yet, retrying: set: Device or resource busy");
+  CHECK(std::ranges::count(scene.notified, "placed") == 0);
+  scene.calls.set_faults.clear();
+  scene.line().check_drift();
+  CHECK(std::ranges::count(scene.notified, "placed") == 1);
+  CHECK(scene.cpus(111) == "2-3");
+}
+
 TEST_CASE("threads that stay in the way of the line are counted one by one") {
   LineScene scene;
   scene.boot_vm(100, 2);
