@@ -3,7 +3,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -196,7 +196,7 @@ def _kill(daemon: Daemon) -> None:
     daemon.start()
 
 
-def run(steps: tuple[Step, ...], driver: str = "systemd") -> None:
+def run(steps: Iterable[Step], driver: str = "systemd") -> None:
     """Does `steps` on a node whose cgroups are made by `driver`, and shows how soon threads left CPUs that kubelet gave away."""
     kernel.stop_numa_balancing()
     containerd.start("go", driver)
@@ -206,9 +206,11 @@ def run(steps: tuple[Step, ...], driver: str = "systemd") -> None:
             check.eventually(f"the daemon hears {source}", lambda name=source: product.is_heard(name), True)
         node = Node(StaticPods(), kubelet, daemon)
         watch, scheduler = Evictions(), Intruders()
-        for do in steps:
+        count = 0
+        for count, do in enumerate(steps, start=1):
             check.step(f"{do.__doc__} ({kernel.free_memory_mib()} MiB free)")
             do(node)
+        check.step(f"{count} steps, {node.pods.looks} looks at every thread, {len(node.pods.failures)} steps after which something did not hold")
         check.step("how soon threads left CPUs that kubelet gave away, by a watcher of its file and of the kernel's masks")
         evictions.show(watch.stop())
         check.step("who ran on CPUs of other pods, by the kernel's scheduler")

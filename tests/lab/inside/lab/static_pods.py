@@ -23,6 +23,7 @@ class StaticPods:
         self._by = by
         self._wanted: dict[str, dict] = {}
         self.failures: list[str] = []
+        self.looks = 0
 
     def put(self, *manifests: dict) -> None:
         """Gives kubelet pods, or changed manifests of those that it has."""
@@ -65,6 +66,7 @@ class StaticPods:
 
     def problems(self) -> list[str]:
         """What does not hold now; the first of it."""
+        self.looks += 1
         said, pods = claims.read(), witness.pods()
         seen = witness.threads(pods)
         found = self._not_there(said, pods) + witness.orphans(pods) + witness.wrong(said, pods, seen)
