@@ -128,7 +128,7 @@ void Kernel::fail_calls(int tid, int number) {
   if (number == EPERM) {
     calls.get_faults[tid] = {number, kForGood};
   } else {
-    calls.set_faults[tid] = {number, 2};
+    calls.set_faults[tid] = {number, number == EINTR ? 2 : kForGood};
   }
   faulty_.insert(tid);
 }
