@@ -11,6 +11,9 @@ namespace {
 /// over supersets.
 constexpr std::size_t kPairsPerSet = 8;
 
+/// Of longer lists than make so many pairs with what is found so far, the widest sets count.
+constexpr std::size_t kMostPairs = kKeptIntersections * kKeptIntersections;
+
 using MaskLists = std::vector<std::vector<Mask>>;
 
 /// Sets of up to kExactHintNodes nodes as indices of a table: masks without gaps.
@@ -136,6 +139,19 @@ void sort_unique(std::vector<Mask>& masks) {
   masks.erase(repeated.begin(), repeated.end());
 }
 
+bool wider(Mask a, Mask b) {
+  const int wide = width(a), than = width(b);
+  return wide != than ? wide > than : a < b;
+}
+
+/// Leaves each set once, and of more than `count` the widest, the last of them at the end.
+void keep_widest(Sets& sets, std::size_t count) {
+  sort_unique(sets);
+  if (sets.size() < count) return;
+  std::ranges::nth_element(sets, sets.begin() + static_cast<std::ptrdiff_t>(count) - 1, wider);
+  sets.resize(count);
+}
+
 /// The widest sets of all that are added: they can still become anything that lies in them.
 class Widest {
  public:
@@ -152,19 +168,11 @@ class Widest {
   }
 
  private:
-  static bool wider(Mask a, Mask b) {
-    const int wide = width(a), than = width(b);
-    return wide != than ? wide > than : a < b;
-  }
-
   void cut() {
-    sort_unique(masks_);
+    keep_widest(masks_, kKeptIntersections);
     if (masks_.size() < kKeptIntersections) return;
-    const auto last = masks_.begin() + kKeptIntersections - 1;
-    std::ranges::nth_element(masks_, last, wider);
-    least_ = *last;
+    least_ = masks_.back();
     least_width_ = width(least_);
-    masks_.resize(kKeptIntersections);
   }
 
   std::vector<Mask> masks_;
@@ -176,7 +184,9 @@ class Widest {
 std::vector<Mask> widest_intersections(MaskLists lists, Mask nodes) {
   std::ranges::stable_sort(lists, {}, [](const std::vector<Mask>& list) { return list.size(); });
   std::vector<Mask> found{nodes};
-  for (const std::vector<Mask>& list : lists) {
+  for (std::vector<Mask>& list : lists) {
+    if (found.empty()) break;
+    keep_widest(list, kMostPairs / found.size());
     Widest next;
     for (const Mask mask : found) {
       for (const Mask choice : list) next.add(mask & choice);

@@ -15,7 +15,8 @@ using Mask = std::uint64_t;
 
 /// Up to so many nodes, all distinct intersections are found.
 inline constexpr int kExactHintNodes = 16;
-/// With more nodes, at most so many are kept after each list: the widest.
+/// With more nodes, at most so many are kept after each list, the widest; and of a list so long
+/// that it makes more pairs with them than the square of this, the widest sets count.
 inline constexpr std::size_t kKeptIntersections = 1024;
 
 inline int width(Mask mask) { return bit_count(mask); }

@@ -133,6 +133,8 @@ TEST_CASE("64 nodes are merged") {
                       .providers = {says("cpu", pairs), says("memory", runs), says("gpu", runs)}};
   problem.providers.push_back(says("nic", {possible(NodeSet::range(40, 45))}));
   CHECK(text(merge_hints(problem)) == "40-41 admitted");
+  problem.policy = HintPolicy::kSingleNumaNode;
+  CHECK(text(merge_hints(problem)) == "any");
 }
 
 TEST_CASE("64 nodes with more intersections than are kept still have an answer") {
