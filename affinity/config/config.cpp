@@ -159,6 +159,7 @@ base::Result<Config> load_config(const std::optional<fs::path>& file, const fs::
   }
   Config config = make_config(merged->entries);
   config.files = std::move(merged->files);
+  config.has_table = merged->has_affinity;
   return config;
 }
 

@@ -45,6 +45,7 @@ struct Config {
   /// What was read: the main file and its drop-ins, in the order of merging. Empty: no file has an
   /// [affinity] table and the defaults hold.
   std::vector<std::filesystem::path> files;
+  bool has_table = false;  ///< one of `files` has an [affinity] table
 
   /// Whether pods may set this key by an annotation.
   bool allows(std::string_view annotation) const {

@@ -330,7 +330,7 @@ Result<void> check(const Options& options) {
   const auto config = config::load_config(options.config);
   if (!config) return unexpected(config.error());
   for (const auto& file : config->files) std::printf("%s: OK\n", file.c_str());
-  if (config->files.empty()) std::puts("no file has an [affinity] table, using defaults");
+  if (!config->has_table) std::puts("no [affinity] table found; using defaults");
   return {};
 }
 

@@ -18,8 +18,8 @@ class StartParts {
     last_ = now;
   }
 
-  /// "topology 41.2 ms, configuration 0.8 ms, 42.0 ms in all"
-  std::string text() const { return text_ + milliseconds(last_ - begin_) + " in all"; }
+  /// "topology 41.2 ms, configuration 0.8 ms, 42.0 ms total"
+  std::string text() const { return text_ + milliseconds(last_ - begin_) + " total"; }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "affinity/host/sandbox_cgroup.hpp"
+#include "affinity/messages/terms.hpp"
 
 namespace ka::line {
 namespace {
@@ -106,8 +107,8 @@ Finding host_finding(const Trespass& sum) {
           {},
           sum.cpus,
           "host: " + std::to_string(sum.threads) +
-              " threads of services and the kernel may run on exclusive CPUs " +
-              policy::format_list(sum.cpus),
+              " threads of services and the kernel may run on exclusive " +
+              messages::cpus_text(sum.cpus),
           "host-threads",
           "isolcpus=, or CPUAffinity= in systemd's system.conf"};
 }

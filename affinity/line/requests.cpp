@@ -9,6 +9,7 @@
 #include "affinity/line/planning.hpp"
 #include "affinity/line/sandbox.hpp"
 #include "affinity/messages/events.hpp"
+#include "affinity/messages/terms.hpp"
 #include "affinity/registry/admission.hpp"
 #include "policy/plan/overrides.hpp"
 
@@ -86,8 +87,8 @@ Result<void> Requests::check_taken(const policy::Override& given, const Sandbox&
   const policy::CpuSet taken = policy::plan::taken_by_hand(given, unpinned);
   if (taken.empty()) return {};
   return fail(ErrorCode::kConflict,
-              "cpus: " + policy::format_list(taken) +
-                  " belongs to a dedicated vCPU, and its container would lose isolation "
+              "cpus: " + messages::cpus_text(taken) + (taken.size() == 1 ? " belongs" : " belong") +
+                  " to a dedicated vCPU, and its container would lose isolation "
                   "(--force overrides)");
 }
 

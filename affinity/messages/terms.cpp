@@ -13,6 +13,12 @@ std::string cpus_text(const policy::CpuSet& cpus) {
   return (cpus.size() == 1 ? "CPU " : "CPUs ") + policy::format_list(cpus);
 }
 
+std::string cpus_text(std::string_view list) {
+  if (list.empty()) return "no CPU";
+  const bool one = list.find_first_of(",-") == std::string_view::npos;
+  return (one ? "CPU " : "CPUs ") + std::string(list);
+}
+
 std::string nodes_text(const policy::NodeSet& nodes) {
   return (nodes.size() == 1 ? "node " : "nodes ") + policy::format_list(nodes);
 }

@@ -154,7 +154,7 @@ void Registry::step_gate(const std::function<void()>& step) {
   }
   opened_ = true;
   store_.dismiss_damaged();
-  board_.notify(NotificationKind::kStartComplete, {}, "threads may be widened from now on");
+  board_.notify(NotificationKind::kStartComplete, {}, "start complete: threads may be widened");
 }
 
 bool Registry::take_opened() { return std::exchange(opened_, false); }

@@ -15,9 +15,9 @@ namespace ka::base {
 namespace {
 
 /// "<line>:<column>" of a byte offset, both from 1.
-std::string line_and_column(std::string_view text, std::size_t offset) {
+std::string line_and_column(std::string_view text, std::size_t offset, int first_line) {
   const std::string_view before = text.substr(0, offset);
-  const auto line = std::ranges::count(before, '\n') + 1;
+  const auto line = std::ranges::count(before, '\n') + first_line;
   const std::size_t start = before.rfind('\n');
   const std::size_t column = start == std::string_view::npos ? offset + 1 : offset - start;
   return std::to_string(line) + ':' + std::to_string(column);
@@ -51,18 +51,20 @@ std::string wrong_text(const boost::json::value& value, std::size_t limit) {
 
 }  // namespace
 
-Result<boost::json::value> parse_json(std::string_view text, const std::string& name) {
+Result<boost::json::value> parse_json(std::string_view text, const std::string& name,
+                                      int first_line) {
   boost::json::parser parser;
   boost::system::error_code wrong;
   const std::size_t consumed = parser.write_some(text.data(), text.size(), wrong);
   if (!wrong && consumed < text.size()) wrong = boost::json::error::extra_data;
   if (wrong) {
-    return fail(ErrorCode::kInvalid,
-                name + ':' + line_and_column(text, consumed) + ": not JSON: " + wrong.message());
+    return fail(ErrorCode::kInvalid, name + ':' + line_and_column(text, consumed, first_line) +
+                                         ": not JSON: " + wrong.message());
   }
   if (const auto doubled = find_doubled_key(text)) {
-    return fail(ErrorCode::kInvalid, name + ':' + line_and_column(text, doubled->end) + ": \"" +
-                                         printable(doubled->key) + "\" is a duplicate key");
+    return fail(ErrorCode::kInvalid, name + ':' + line_and_column(text, doubled->end, first_line) +
+                                         ": \"" + printable(doubled->key) +
+                                         "\" is a duplicate key");
   }
   return parser.release();
 }
@@ -88,7 +90,7 @@ std::string Fields::path(std::string_view name) const {
 
 void Fields::require(std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
-    if (find(name) == nullptr) complain(name, "is missing");
+    if (find(name) == nullptr) complain(name, "missing");
   }
 }
 

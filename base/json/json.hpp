@@ -21,8 +21,10 @@
 namespace ka::base {
 
 /// Parses one JSON document (at most 32 levels deep, no key twice in an object). Errors are
-/// kInvalid and begin with "<name>:<line>:<column>: ".
-Result<boost::json::value> parse_json(std::string_view text, const std::string& name);
+/// kInvalid and begin with "<name>:<line>:<column>: "; `first_line` is where in the input `text`
+/// begins.
+Result<boost::json::value> parse_json(std::string_view text, const std::string& name,
+                                      int first_line = 1);
 
 /// The first thing that was found wrong.
 class InputError {

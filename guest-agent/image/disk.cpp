@@ -83,7 +83,7 @@ Result<void> check_size(std::string_view begin, FileSystem file_system, std::uin
   const std::uint64_t shift = little(super.substr(0x18, 4));
   const std::uint64_t blocks = little(super.substr(0x04, 4));
   if (shift > 6) return invalid("its ext4 file system is damaged");
-  if (blocks << (10 + shift) > room) return invalid("it is truncated: its file system is larger");
+  if (blocks << (10 + shift) > room) return invalid("truncated: its file system is larger");
   return {};
 }
 
@@ -105,15 +105,14 @@ Result<Disk> read_disk(const std::filesystem::path& path) {
   const std::uint64_t size = image.size();
   if (file_system_of(first) != FileSystem::kUnknown) return finish(image, Disk{}, size);
   if (first.size() < kSector || little(std::string_view(first).substr(510, 2)) != 0xaa55) {
-    return invalid("it is neither an initrd nor a disk image");
+    return invalid("neither an initrd nor a disk image");
   }
   const Partition root = partition(first, 0);
   if (root.type == kGptType) {
-    return invalid("it has a GUID partition table; Kata's images have a DOS partition table");
+    return invalid("GUID partition table; Kata's images have a DOS partition table");
   }
-  if (root.begin == 0 || root.size == 0) return invalid("it has no first partition");
-  if (root.begin + root.size > size)
-    return invalid("it is truncated: its first partition is larger");
+  if (root.begin == 0 || root.size == 0) return invalid("no first partition");
+  if (root.begin + root.size > size) return invalid("truncated: its first partition is larger");
   const Disk disk{.offset = root.begin, .has_hashes = partition(first, 1).size != 0};
   return finish(image, disk, root.size);
 }

@@ -37,10 +37,10 @@ auto refuse(const std::string& why) { return base::fail(ErrorCode::kInvalid, why
 
 Result<bool> begins_as_initrd(const fs::path& image) {
   const base::Fd fd(::open(image.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return base::fail_errno(errno, "it cannot be opened");
+  if (!fd) return base::fail_errno(errno, "cannot open");
   std::string begin(16, '\0');
   const ssize_t got = ::read(fd.get(), begin.data(), begin.size());
-  if (got < 0) return base::fail_errno(errno, "it cannot be read");
+  if (got < 0) return base::fail_errno(errno, "cannot read");
   begin.resize(static_cast<std::size_t>(got));
   return is_initrd(begin);
 }
@@ -109,8 +109,7 @@ Result<Report> make_initrd(const fs::path& image, const fs::path& made, std::str
 Result<Disk> changeable_disk(const fs::path& image) {
   auto disk = read_disk(image);
   if (!disk) return disk;
-  if (disk->has_hashes)
-    return refuse("it is protected by dm-verity, which rejects a changed image");
+  if (disk->has_hashes) return refuse("protected by dm-verity, which rejects a changed image");
   switch (disk->file_system) {
     case FileSystem::kExt4:
     case FileSystem::kXfs:
@@ -131,7 +130,7 @@ Result<Report> make_disk(const fs::path& image, const fs::path& made, const std:
   const fs::path copy = work.path() / "image";
   std::error_code wrong;
   fs::copy_file(image, copy, wrong);
-  if (wrong) return base::fail_errno(wrong.value(), "it cannot be copied");
+  if (wrong) return base::fail_errno(wrong.value(), "cannot copy");
   fs::permissions(copy, static_cast<fs::perms>(kForEveryone), wrong);
   const auto added = disk->file_system == FileSystem::kXfs ? add_to_xfs(copy, disk->offset, agent)
                                                            : add_to_ext4(copy, disk->offset, agent);

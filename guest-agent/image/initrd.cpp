@@ -76,15 +76,14 @@ Result<std::string> unpack(std::string_view bytes, const Packer& packer) {
       {.words = {packer.program, "-dc"}, .directory = {}, .input = bytes, .most = kMostUnpacked});
   if (!ended) return unexpected(ended.error());
   if (ended->status == 0) return std::move(ended->out);
-  return base::fail(ErrorCode::kInvalid, "it is truncated or damaged: " + ended->input_error());
+  return base::fail(ErrorCode::kInvalid, "truncated or damaged: " + ended->input_error());
 }
 
 /// Reads archive after archive; the version of the last agent in them. `depth`: how often it was
 /// unpacked to get here.
 Result<std::string> read_parts(std::string_view bytes, int depth = 0) {
   constexpr int kDeepest = 4;
-  if (depth > kDeepest)
-    return base::fail(ErrorCode::kInvalid, "it has too many layers of compression");
+  if (depth > kDeepest) return base::fail(ErrorCode::kInvalid, "too many layers of compression");
   std::string version;
   const auto see = [&version](const std::vector<Member>& members) {
     std::string found = version_in(members);
@@ -101,15 +100,14 @@ Result<std::string> read_parts(std::string_view bytes, int depth = 0) {
       const auto unpacked = unpack(bytes, *packer);
       if (!unpacked) return unexpected(unpacked.error());
       if (!is_archive(*unpacked)) {
-        return base::fail(ErrorCode::kInvalid, "it does not contain a cpio archive");
+        return base::fail(ErrorCode::kInvalid, "no cpio archive in it");
       }
       auto inner = read_parts(*unpacked, depth + 1);
       if (!inner) return inner;
       // Nothing is known of where it ends; all that follows belongs to it.
       return inner->empty() ? std::move(version) : std::move(*inner);
     } else {
-      return base::fail(ErrorCode::kInvalid,
-                        "it is damaged: data after an archive is not an archive");
+      return base::fail(ErrorCode::kInvalid, "damaged: data after an archive is not an archive");
     }
   }
   return version;

@@ -26,7 +26,7 @@ std::vector<std::string> environment() {
 
 std::string Ended::input_error() const {
   const std::size_t end = err.find_last_not_of('\n');
-  if (end == std::string::npos) return "it exited with status " + std::to_string(status);
+  if (end == std::string::npos) return "exit status " + std::to_string(status);
   const std::size_t begin = err.rfind('\n', end);
   const std::size_t from = begin == std::string::npos ? 0 : begin + 1;
   return err.substr(from, end + 1 - from);
@@ -45,7 +45,7 @@ Result<Ended> run(const Call& call) {
                                   .most_output = call.most});
   if (!ended && ended.error().code == ErrorCode::kInvalid) {
     return base::fail(ErrorCode::kInvalid,
-                      "it unpacks to more than " + std::to_string(call.most >> 20) + " MiB");
+                      "unpacks to more than " + std::to_string(call.most >> 20) + " MiB");
   }
   if (!ended) return unexpected(std::move(ended.error()));
   const int status = ended->status;

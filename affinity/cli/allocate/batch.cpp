@@ -24,9 +24,10 @@ std::optional<boost::json::value> take_id(boost::json::value& document) {
   return id;
 }
 
-base::Result<boost::json::object> answer_line(const std::string& line, const AnswerLine& answer,
+base::Result<boost::json::object> answer_line(const std::string& line, const std::string& name,
+                                              int number, const AnswerLine& answer,
                                               std::optional<boost::json::value>& id) {
-  auto document = base::parse_json(line, "line");
+  auto document = base::parse_json(line, name, number);
   if (!document) return unexpected(std::move(document.error()));
   id = take_id(*document);
   return answer(*document);
@@ -38,7 +39,8 @@ Exit run_batch(const std::string& input, Output& output, const AnswerLine& answe
   std::ifstream file;
   if (input != "-") {
     file.open(input);
-    if (!file) return output.fail({base::ErrorCode::kInvalid, input + ": cannot be read", 0});
+    if (!file)
+      return output.fail({base::ErrorCode::kInvalid, base::system_error(errno, input).message, 0});
   }
   std::istream& lines = input == "-" ? std::cin : file;
   Exit end = Exit::kDone;
@@ -46,7 +48,7 @@ Exit run_batch(const std::string& input, Output& output, const AnswerLine& answe
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     std::optional<boost::json::value> id;
-    auto answered = answer_line(line, answer, id);
+    auto answered = answer_line(line, display_name(input), number, answer, id);
     boost::json::object document;
     if (id) document["id"] = std::move(*id);
     if (answered) {

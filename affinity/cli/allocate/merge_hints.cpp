@@ -31,7 +31,7 @@ Exit run(const MergeHintsOptions& options, Output& output) {
   const auto document = read_json_input(options.input);
   if (!document) return output.fail(document.error());
   const auto problem = documents::hint_problem_from_json(*document);
-  if (!problem) return output.fail(problem.error());
+  if (!problem) return output.fail(about_input(options.input, problem.error()));
   const auto merged = policy::allocate::merge_hints(*problem);
   if (!merged) return output.fail({base::ErrorCode::kInvalid, merged.error(), 0});
   output.show(documents::to_json(*merged), [&merged] { return describe(*merged); });

@@ -181,12 +181,12 @@ base::Result<boost::json::array> run_trace(const std::string& name, const std::s
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string where = name + ", line " + std::to_string(number);
-    const auto document = base::parse_json(line, where);
+    const auto document = base::parse_json(line, display_name(name), number);
     if (!document) return unexpected(document.error());
     const auto step = read_step(*document);
     if (!step) {
-      return base::fail(base::ErrorCode::kInvalid, where + ": " + step.error().message);
+      return unexpected(
+          about_input(display_name(name) + ':' + std::to_string(number), step.error()));
     }
     answers.push_back(answer(node, *step));
     broken.last = node.broken();

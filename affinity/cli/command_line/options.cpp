@@ -188,7 +188,7 @@ void declare_doctor(CLI::App& app, Command& chosen) {
 void declare_selftest(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<SelftestOptions>();
   CLI::App& command = add_command(app, chosen, options, "selftest",
-                                  "start pods on this node and prove that isolation works");
+                                  "start two pods and check that they are isolated");
   CLI::Option* clean =
       command.add_flag("--clean", options->clean, "only remove what an interrupted run left");
   add_value(command, "--handler", "NAME", options->handler,

@@ -57,7 +57,10 @@ Exit show(const PinOptions& options, Output& output) {
         {base::ErrorCode::kNotFound,
          "sandbox \"" + options.sandbox + "\" has no " + options.role + ' ' + options.thread, 0});
   }
-  output.show(document, [&document] { return describe_threads(document); });
+  output.show(document, [&] {
+    const std::string threads = describe_threads(document);
+    return threads.empty() ? "no " + options.role + " threads\n" : threads;
+  });
   return Exit::kDone;
 }
 

@@ -37,8 +37,9 @@ Result<fs::path> agent_of(const GuestImageMaking& options) {
   fs::path installed = here.parent_path() / "libexec/kata-affinity/kata-affinity-agent";
   std::error_code none;
   if (fs::exists(installed, none)) return installed;
-  return base::fail(ErrorCode::kInvalid,
-                    installed.native() + " is not there: name the agent with --agent");
+  return base::fail(
+      ErrorCode::kInvalid,
+      installed.native() + " not found: install kata-affinity-guest, or use --agent FILE");
 }
 
 /// The one table [hypervisor.NAME] that Kata's configuration has.
@@ -68,7 +69,7 @@ Result<void> write_drop_in(const fs::path& file, const std::string& text) {
   const auto present = base::read_file(file);
   if (present && !image::is_drop_in(*present)) {
     return base::fail(ErrorCode::kConflict,
-                      file.native() + " is there and was not written by guest-image");
+                      file.native() + " exists and was not written by guest-image");
   }
   std::error_code wrong;
   fs::create_directories(file.parent_path(), wrong);

@@ -20,8 +20,8 @@ constexpr std::size_t kWidth = 80;
 constexpr std::size_t kTextAt = 20;
 
 constexpr const char* kHowToRead =
-    "Each bracket is a core, the numbers in it its CPUs. A letter says who owns a CPU\n"
-    "(below); none: it is in the shared pool. \"!\": two own it. \"x\": offline.\n\n";
+    "[0 1] is a core with its CPUs. A letter names the owner of a CPU (see below);\n"
+    "CPUs without one are in the shared pool. !: two owners. x: offline.\n\n";
 
 template <typename Visit>
 void each_cache(const NodeMap& map, Visit visit) {
@@ -92,7 +92,7 @@ std::string legend(const NodeMap& map) {
                       (owner.isolation.empty() ? "" : ", " + owner.isolation));
     if (owner.vcpus.empty()) continue;
     const std::string line = std::string(kTextAt, ' ') + owner.vcpus;
-    text += wrapped(line, kWidth, kTextAt) + (map.observe ? " (only planned)\n" : "\n");
+    text += wrapped(line, kWidth, kTextAt) + (map.observe ? " (planned only)\n" : "\n");
   }
   return text;
 }
@@ -112,7 +112,7 @@ std::string loads(const NodeMap& map) {
   });
   std::string text;
   for (const auto& [threads, cpus] : groups) text += entry("", policy::format_list(cpus), threads);
-  return text.empty() ? text : "\nthreads of sandboxes that may run on each CPU\n" + text;
+  return text.empty() ? text : "\nsandbox threads that may run on each CPU\n" + text;
 }
 
 }  // namespace

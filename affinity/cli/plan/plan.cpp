@@ -19,18 +19,13 @@
 namespace ka::cli {
 namespace {
 
-base::Error in(const std::string& file, base::Error error) {
-  error.message = (file == "-" ? "standard input" : file) + ": " + error.message;
-  return error;
-}
-
 base::Result<documents::Scenario> read_scenario(const PlanOptions& options) {
   auto topology = host::load_topology(options.topology);
   if (!topology) return unexpected(std::move(topology.error()));
   const auto document = read_json_input(options.scenario);
   if (!document) return unexpected(document.error());
   auto scenario = documents::scenario_from_json(*document, std::move(*topology));
-  if (!scenario) return unexpected(in(options.scenario, std::move(scenario.error())));
+  if (!scenario) return unexpected(about_input(options.scenario, std::move(scenario.error())));
   return scenario;
 }
 
@@ -39,7 +34,7 @@ base::Result<std::optional<policy::plan::Plan>> read_previous(const std::string&
   const auto document = read_json_input(file);
   if (!document) return unexpected(document.error());
   auto plan = documents::plan_from_json(*document);
-  if (!plan) return unexpected(in(file, std::move(plan.error())));
+  if (!plan) return unexpected(about_input(file, std::move(plan.error())));
   return std::move(*plan);
 }
 

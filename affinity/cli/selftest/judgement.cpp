@@ -124,8 +124,9 @@ const json::value* find_sandbox(const json::value& list, const std::string& uid)
 }
 
 Finding compare(const std::string& what, const std::string& said, const std::string& wanted) {
-  if (said == wanted) return holds(By::kDaemon, fmt::format("{} {}, as kubelet", what, said));
-  return broken(By::kDaemon, fmt::format("{} {}; kubelet's file says {}", what, said, wanted));
+  if (said == wanted)
+    return holds(By::kDaemon, fmt::format("{} {}, as in kubelet's state", what, said));
+  return broken(By::kDaemon, fmt::format("{} {}; kubelet's state has {}", what, said, wanted));
 }
 
 /// A thread that came after the daemon's answer is none that it got wrong.
@@ -140,7 +141,7 @@ Finding compare_masks(const json::value& sandbox, const Threads& threads) {
   });
   if (!differing.empty()) {
     return broken(By::kDaemon,
-                  "status has no or another mask than the kernel for " + names_of(differing));
+                  "status has no mask, or not the kernel's, for " + names_of(differing));
   }
   return holds(By::kDaemon,
                fmt::format("status has the kernel's mask for all {} threads", threads.size()));
@@ -156,7 +157,7 @@ Finding compare_dedication(const json::value& sandbox, const CpuSet& seen) {
     return holds(By::kDaemon, fmt::format("vCPUs are dedicated to CPUs {}", text(said)));
   }
   return broken(By::kDaemon,
-                fmt::format("vCPUs are dedicated to CPUs {}; the kernel has some bound to {}",
+                fmt::format("vCPUs are dedicated to CPUs {}; the kernel has vCPUs bound to {}",
                             text(said), text(seen)));
 }
 
@@ -184,9 +185,9 @@ Finding compare_isolation(const json::value& sandbox, bool shared) {
             "the container is not isolated: " + obstacles_of(sandbox)};
   }
   if (shared) {
-    return broken(By::kDaemon,
-                  "the container is isolated; the kernel lets other threads of the "
-                  "VM run on its CPUs");
+    return broken(
+        By::kDaemon,
+        "the container is isolated; but the kernel allows other threads of the VM on its CPUs");
   }
   return holds(By::kDaemon, "the container is isolated");
 }
@@ -209,25 +210,24 @@ Finding repeat_verdict(const json::value& report) {
 Findings judge_assignment(const Assignments& assignments, const Subject& subject) {
   const CpuSet own = assignments.of_pod(subject.uid);
   if (own.size() != subject.cpus) {
-    return {broken(By::kKubelet, fmt::format("cpu_manager_state gives the pod {} CPUs, asked for "
-                                             "{}",
-                                             own.size(), subject.cpus))};
+    return {broken(By::kKubelet,
+                   fmt::format("cpu_manager_state assigns {} CPUs to the pod; it requested {}",
+                               own.size(), subject.cpus))};
   }
   return {holds(By::kKubelet,
-                fmt::format("cpu_manager_state gives the pod CPUs {}, and leaves {} in the shared "
-                            "pool",
+                fmt::format("cpu_manager_state assigns CPUs {} to the pod; the shared pool is {}",
                             text(own), text(assignments.pool)))};
 }
 
 Findings judge_start(const Reading& reading) {
-  if (reading.sandbox.empty()) return {broken(By::kKernel, "containerd has no task of the pod")};
+  if (reading.sandbox.empty()) return {broken(By::kKernel, "containerd has no task for the pod")};
   const auto vcpus = std::ranges::count_if(reading.own, is_vcpu);
-  if (vcpus == 0) return {broken(By::kKernel, "KVM has no vCPU of the pod's VM")};
+  if (vcpus == 0) return {broken(By::kKernel, "KVM has no vCPU for the pod's VM")};
   if (reading.containers.empty()) {
-    return {broken(By::kKernel, "containerd has no task of the pod's container")};
+    return {broken(By::kKernel, "containerd has no task for the pod's container")};
   }
-  return {holds(By::kKernel, fmt::format("the pod's VM runs: {} vCPUs, {} threads in all", vcpus,
-                                         reading.own.size()))};
+  return {holds(By::kKernel,
+                fmt::format("the pod's VM has {} vCPUs, {} threads", vcpus, reading.own.size()))};
 }
 
 Findings judge_masks(const Assignments& assignments, const Subject& subject,
@@ -249,8 +249,8 @@ Findings judge_masks(const Assignments& assignments, const Subject& subject,
 
 Findings judge_discovery(const Subject& subject, const json::value& sandboxes) {
   const json::value* sandbox = find_sandbox(sandboxes, subject.uid);
-  if (sandbox == nullptr) return {broken(By::kDaemon, "the pod is not among its sandboxes")};
-  return {holds(By::kDaemon, fmt::format("it knows the pod as sandbox {}, from source {}",
+  if (sandbox == nullptr) return {broken(By::kDaemon, "does not report the pod")};
+  return {holds(By::kDaemon, fmt::format("reports the pod as sandbox {}, source {}",
                                          text_of(*sandbox, "id"), text_of(*sandbox, "source")))};
 }
 

@@ -33,8 +33,8 @@ Expected<int, Refusal> choose_cpus(const NodeFacts& facts) {
   const int available = pool.size() - kept;
   if (available >= 1) return std::min(available, kMostCpus);
   return unexpected(
-      fmt::format("the shared pool is {}: one CPU must stay in it, and kubelet has "
-                  "none left to give away. Remove a pod that owns CPUs",
+      fmt::format("kubelet has no CPU left to assign: the shared pool is {}, and one CPU "
+                  "stays in it. Remove a pod that owns CPUs",
                   policy::format_list(pool)));
 }
 
@@ -42,9 +42,8 @@ Expected<int, Refusal> choose_cpus(const NodeFacts& facts) {
 Expected<std::string, Refusal> choose_untrusted(const NodeFacts& facts, const Wishes& wishes) {
   if (wishes.handler.empty() && contains(facts.handlers, kUntrustedHandler)) return std::string();
   return unexpected(
-      std::string("kubelet runs without an API server, and resolves no RuntimeClass. Give "
-                  "containerd a runtime named \"untrusted\" that runs Kata, and leave out "
-                  "--handler"));
+      std::string("kubelet runs without an API server and resolves no RuntimeClass. Configure "
+                  "a containerd runtime named \"untrusted\" that runs Kata, and omit --handler"));
 }
 
 /// kata-deploy names a RuntimeClass as its handler.
@@ -58,8 +57,7 @@ Expected<std::string, Refusal> choose_runtime_class(const NodeFacts& facts, cons
   if (!wishes.handler.empty()) return wishes.handler;
   if (!facts.handlers.empty()) return facts.handlers.front();
   return unexpected(
-      std::string("containerd's configuration names no handler that runs Kata. Name its "
-                  "RuntimeClass with --runtime-class"));
+      std::string("no Kata handler in containerd's configuration. Use --runtime-class NAME"));
 }
 
 /// Nothing is pulled: the pause image of the runtime is on every node that ran a pod.
@@ -71,8 +69,8 @@ Expected<std::string, Refusal> choose_image(const NodeFacts& facts, const Wishes
   });
   if (pause != facts.images.end()) return *pause;
   return unexpected(
-      std::string("containerd has no pause image. Name one that is on the node with --image; it "
-                  "must run until it is stopped"));
+      std::string("no pause image on this node. Use --image NAME with an image that is on the "
+                  "node and runs until stopped"));
 }
 
 Expected<void, Refusal> check_node(const NodeFacts& facts) {

@@ -108,7 +108,7 @@ bool Proof::prove(const Choice& choice) {
   const auto shared_uid = new_uid();
   const auto uid = new_uid();
   if (!shared_uid || !uid) {
-    conclude(Verdict::kCannotRun, "the kernel gives no random uuid");
+    conclude(Verdict::kCannotRun, "cannot read /proc/sys/kernel/random/uuid");
     return false;
   }
   subject_ = {*uid, choice.cpus};
@@ -116,14 +116,15 @@ bool Proof::prove(const Choice& choice) {
          step("a burstable pod starts in the shared pool", Verdict::kCannotRun,
               [&] { return check_shared_pod(*shared_uid); }) &&
          place(vm_pod(choice, *uid)) &&
-         step(fmt::format("kubelet gives {} CPUs to a pod in a VM", choice.cpus),
+         step(fmt::format("kubelet assigns {} CPUs to a pod in a VM", choice.cpus),
               Verdict::kCannotRun, [this] { return check_assignment(); }) &&
          step("its VM starts", Verdict::kCannotRun,
               [this] { return judge_start(dependencies_.reader.read(subject_.uid)); }) &&
-         step("the daemon finds it", Verdict::kViolated, [this] { return check_discovery(); }) &&
+         step("the daemon reports the pod", Verdict::kViolated,
+              [this] { return check_discovery(); }) &&
          step("the kernel confines each thread", Verdict::kViolated,
               [this] { return check_masks(); }) &&
-         step("the daemon says the same", Verdict::kViolated, [this] { return check_word(); });
+         step("the daemon agrees", Verdict::kViolated, [this] { return check_word(); });
 }
 
 void Proof::run(const Choice& choice) {
@@ -139,7 +140,7 @@ void Proof::remove_pods() {
   if (const auto removed = record_.remove_manifests(); !removed) {
     return conclude(Verdict::kViolated, removed.error().message);
   }
-  const bool gone = step("the pods go, and their CPUs return to the shared pool",
+  const bool gone = step("the pods end, and their CPUs return to the shared pool",
                          Verdict::kViolated, [this] { return check_gone_and_forgotten(); });
   if (!gone) return;
   if (const auto cleared = record_.clear(); !cleared) {
@@ -154,7 +155,7 @@ bool Proof::remove_leftovers() {
     conclude(Verdict::kCannotRun, removed.error().message);
     return false;
   }
-  if (!step("pods of an interrupted self-test go", Verdict::kCannotRun,
+  if (!step("pods of an interrupted self-test end", Verdict::kCannotRun,
             [this] { return check_gone(); })) {
     return false;
   }
@@ -234,9 +235,8 @@ Findings Proof::check_gone_and_forgotten() {
     return findings;
   }
   const bool known = all_hold(judge_discovery(subject_, *sandboxes));
-  findings.push_back(finding(By::kDaemon, !known,
-                             known ? "the pod is still among its sandboxes"
-                                   : "the pod is not among its sandboxes any more"));
+  findings.push_back(
+      finding(By::kDaemon, !known, known ? "still reports the pod" : "no longer reports the pod"));
   return findings;
 }
 

@@ -40,7 +40,8 @@ std::string step_lines(const Step& step) {
 /// A string as it is, anything else as JSON.
 std::string plain(const json::value& value) {
   const auto* text = value.if_string();
-  return text == nullptr ? json::serialize(value) : std::string(std::string_view(*text));
+  const std::string plain = text == nullptr ? json::serialize(value) : std::string(*text);
+  return plain == "[]" || plain == "{}" ? "none" : plain;
 }
 
 std::string node_lines(const json::object& node) {

@@ -67,7 +67,7 @@ Result<base::Fd> lock() {
 Result<selftest::Kubelet> find_kubelet() {
   if (::geteuid() != 0) {
     return base::fail(ErrorCode::kPermission,
-                      "not root: the self-test gives kubelet a pod. Run the command with sudo");
+                      "not root: the self-test writes static pods for kubelet. Run it with sudo");
   }
   return selftest::find_kubelet(kRoot);
 }

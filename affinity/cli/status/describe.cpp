@@ -32,10 +32,13 @@ std::string list_notes(const json::array& notes, const char* mark) {
 }
 
 std::string describe_legend() {
-  return "mask: the CPUs of all its containers. WANTED: where a thread is to run;\n"
-         "ACTUAL: where the kernel lets it. dedicated: a vCPU with a CPU to itself;\n"
-         "floating: it runs on any of those named. \"100 +2\": two more threads like it.\n"
-         "! is a warning. `kata-affinityctl explain ID` says why it is so.\n";
+  return "  mask       CPUs of all containers of the sandbox\n"
+         "  WANTED     planned CPUs\n"
+         "  ACTUAL     CPUs that the kernel allows\n"
+         "  dedicated  has one CPU of an exclusive container to itself\n"
+         "  floating   may run on any of these CPUs\n"
+         "  TID +2     two more threads with the same CPUs\n"
+         "  !          warning; `kata-affinityctl explain ID` gives the reasons\n";
 }
 
 std::string describe_sources(const json::value& list) {
@@ -80,7 +83,7 @@ std::string describe_reasons(const json::value& explanation) {
 
 std::string describe_event(const json::value& event) {
   const std::string sandbox = text_of(event, "sandbox");
-  return fmt::format("{}  {:<18} {}{}\n", text_of(event, "time"), text_of(event, "kind"),
+  return fmt::format("{}  {:<22} {}{}\n", text_of(event, "time"), text_of(event, "kind"),
                      sandbox.empty() ? "" : sandbox + ": ", text_of(event, "text"));
 }
 

@@ -85,10 +85,10 @@ std::string obstacle_lines(const json::value& container) {
 std::string container_line(const json::value& container) {
   const std::string cpus = text_of(container, "cpus");
   std::string text = "  container " + name_of(container) + ": ";
-  text += cpus.empty() ? "no cpuset" : "CPUs " + cpus;
+  text += cpus.empty() ? "no cpuset" : messages::cpus_text(cpus);
   if (flag_of(container, "exclusive")) text += " exclusive";
   const std::string vcpus = text_of(container, "vcpus");
-  if (!vcpus.empty()) text += ", vCPUs " + vcpus;
+  if (!vcpus.empty()) text += ", v" + messages::cpus_text(vcpus);
   if (flag_of(container, "dedicated")) text += " dedicated";
   if (flag_of(container, "exited")) text += ", exited";
   if (flag_of(container, "isolated")) text += ", isolated";
@@ -148,7 +148,7 @@ std::string device_lines(const json::value& sandbox) {
     const std::vector<InterruptRow> rows = interrupt_rows(device);
     if (rows.empty()) text += name + "no interrupts\n";
     for (const InterruptRow& row : rows) {
-      text += name + counted(row.number, "interrupt") + " on CPUs " + row.actual +
+      text += name + counted(row.number, "interrupt") + " on " + messages::cpus_text(row.actual) +
               (row.remark.empty() ? "" : "  <- " + row.remark) + '\n';
     }
   }
@@ -172,7 +172,8 @@ std::string cgroup_line(const json::value& sandbox) {
 std::string pin_lines(const json::value& sandbox) {
   std::string text;
   for (const json::value& pin : array_of(sandbox, "overrides")) {
-    text += fmt::format("  by hand: {} on CPUs {}", text_of(pin, "thread"), text_of(pin, "cpus"));
+    text += fmt::format("  by hand: {} on {}", text_of(pin, "thread"),
+                        messages::cpus_text(text_of(pin, "cpus")));
     if (number_of(pin, "pid") > 0) {
       text += fmt::format(", by uid {} (process {})", number_of(pin, "uid"), number_of(pin, "pid"));
     }
@@ -224,7 +225,7 @@ std::string describe_sandbox(const json::value& sandbox) {
       pod.empty() ? "" : " (" + pod + ")", or_none(text_of(sandbox, "mask")),
       or_none(text_of(sandbox, "mems")), number_of(sandbox, "vmm_pid"), state_of(sandbox));
   if (const std::string trouble = text_of(sandbox, "trouble"); !trouble.empty()) {
-    text += "  ? cannot be read, this is what was known before: " + trouble + '\n';
+    text += "  ? cannot be read; last known state shown: " + trouble + '\n';
   }
   text += describe_threads(sandbox) + guest_line(sandbox);
   for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);

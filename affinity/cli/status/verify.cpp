@@ -40,7 +40,7 @@ std::string scope_of(const json::value& report) {
     scope = counted(interrupts, "interrupt") + ", " + scope;
   }
   if (const long long released = number_of(report, "released"); released > 0) {
-    scope += fmt::format(" ({} released, held to no invariant)", released);
+    scope += fmt::format(" ({} released, not checked)", released);
   }
   return scope;
 }

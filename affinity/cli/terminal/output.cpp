@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = 64u << 20;
 
-std::string display_name(const std::string& name) { return name == "-" ? "standard input" : name; }
-
 }  // namespace
 
 void Output::show(const boost::json::value& document, const std::function<std::string()>& text) {
@@ -37,6 +35,13 @@ void Output::note(const std::string& line) { err_ << line << '\n'; }
 Exit Output::fail(const base::Error& error) {
   note("kata-affinityctl: " + error.message);
   return error.code == base::ErrorCode::kUnavailable ? Exit::kUnreachable : Exit::kWrong;
+}
+
+std::string display_name(const std::string& name) { return name == "-" ? "standard input" : name; }
+
+base::Error about_input(const std::string& name, base::Error error) {
+  error.message = display_name(name) + ": " + error.message;
+  return error;
 }
 
 base::Result<std::string> read_input(const std::string& name) {

@@ -122,7 +122,7 @@ std::string distances(const Topology& topology) {
 }  // namespace
 
 std::string draw(const Topology& topology) {
-  std::string text = summary(topology) + "Each bracket is a core, the numbers in it its CPUs.\n";
+  std::string text = summary(topology) + "[0 1] is a core with its CPUs.\n";
   for (const auto& [socket, cpus] : group(topology, topology.online(), &Cpu::socket)) {
     text += draw_socket(topology, socket, cpus);
   }

@@ -277,7 +277,7 @@ TEST_CASE("a cgroup that someone else writes is followed at once") {
   REQUIRE(cgroup.write("cpuset.cpus", std::to_string(scene.first)));
   CHECK(eventually([&] {
     return contains(scene.ctl({"status"}).out,
-                    "CPUs " + std::to_string(scene.last) + " exclusive, vCPUs");
+                    "CPU " + std::to_string(scene.last) + " exclusive, vCPU");
   }));
   REQUIRE(
       cgroup.write("cpuset.cpus", std::to_string(scene.first) + ',' + std::to_string(scene.last)));

@@ -188,7 +188,7 @@ TEST_CASE("the log says how long each part of the start took") {
   tests::DaemonScene scene;
   scene.start();
   for (const char* part :
-       {"topology ", "configuration ", "state and first run ", "sources ", " ms in all"}) {
+       {"topology ", "configuration ", "state and first run ", "sources ", " ms total"}) {
     CHECK(tests::eventually([&] { return scene.log().find(part) != std::string::npos; }));
   }
 }

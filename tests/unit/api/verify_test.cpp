@@ -120,8 +120,7 @@ TEST_CASE("a set by hand that cannot be is refused and changes nothing", "[api]"
   CHECK(put("emulator", "40") == "400 cpus: this machine has no CPU 40 (it has 0-7)");
   CHECK(put("emulator", "") == "400 cpus: must not be empty");
   CHECK(put("emulator", "1-").starts_with("400 cpus: "));
-  CHECK(api.bad("PUT", "/v1/sandboxes/s1/pins/emulator", R"({"cpu":"1"})") ==
-        "400 cpus: is missing");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1/pins/emulator", R"({"cpu":"1"})") == "400 cpus: missing");
   CHECK(api.bad("PUT", "/v1/sandboxes/none/pins/emulator", R"({"cpus":"1"})").starts_with("404 "));
   CHECK(api.bad("PUT", "/v1/sandboxes/runc/pins/emulator", R"({"cpus":"1"})") ==
         "400 \"runc\" is not a VM sandbox: it has no threads to place");

@@ -47,7 +47,7 @@ constexpr const char* kSandboxText =
   emulator      100 +1     0-1         0-1
   shim          120        -           0-7         <- EPERM
   container c1 (app): CPUs 4-5 exclusive, vCPUs 1-2 dedicated
-  container c2: no cpuset, vCPUs 0, exited
+  container c2: no cpuset, vCPU 0, exited
   ! not isolated: CPU 4 also carries housekeeping
   ? qmp and kvm-debugfs disagree
 )";
@@ -70,7 +70,7 @@ TEST_CASE("status shows devices with where their interrupts go", "[cli]") {
   CHECK(text.find("VM 0, 1 interrupt NOT as planned\n"
                   "  device 0000:01:00.0: 2 interrupts on CPUs 2-3\n"
                   "  device 0000:01:00.0: 1 interrupt on CPUs 0-7  <- wanted on 2-3\n"
-                  "  device 0000:01:00.0: 1 interrupt on CPUs 0  <- cannot be moved\n"
+                  "  device 0000:01:00.0: 1 interrupt on CPU 0  <- cannot be moved\n"
                   "  device 0000:02:00.0: no interrupts\n") != std::string::npos);
 }
 
@@ -129,8 +129,8 @@ TEST_CASE("verify begins with its verdict and says how much of what there is was
         "ok: 7 of 7 threads in 1 of 1 sandbox read, no violation found\n");
   CHECK(cli::describe_report(parse(R"({"verdict":"ok","ok":true,"released":1,
       "seen":{"sandboxes":2,"threads":9},"known":{"sandboxes":2,"threads":9},"findings":[]})")) ==
-        "ok: 9 of 9 threads in 2 of 2 sandboxes read (1 released, held to no invariant), no "
-        "violation found\n");
+        "ok: 9 of 9 threads in 2 of 2 sandboxes read (1 released, not checked), no violation "
+        "found\n");
   CHECK(cli::describe_report(parse(R"({"verdict":"violated","ok":false,
       "seen":{"sandboxes":1,"threads":9},"known":{"sandboxes":2,"threads":11},"findings":[
       {"severity":"violated","invariant":"I4","sandbox":"s1","text":"emulator may run on CPU 4"},
@@ -178,8 +178,8 @@ TEST_CASE("the map shows owners by letters", "[cli]") {
                         {"cpu":2,"core":0,"socket":0,"numa":0,"l3":0},
                         {"cpu":3,"core":2,"socket":1,"numa":1,"l3":1},
                         {"cpu":4,"core":3,"socket":1,"numa":1,"l3":1,"online":false}]}})")) ==
-        "Each bracket is a core, the numbers in it its CPUs. A letter says who owns a CPU\n"
-        "(below); none: it is in the shared pool. \"!\": two own it. \"x\": offline.\n"
+        "[0 1] is a core with its CPUs. A letter names the owner of a CPU (see below);\n"
+        "CPUs without one are in the shared pool. !: two owners. x: offline.\n"
         "\n"
         "socket 0\n"
         "  node 0\n"
@@ -193,7 +193,7 @@ TEST_CASE("the map shows owners by letters", "[cli]") {
         "  B   1             shop/cart, container app (VM)\n"
         "                    vCPU 3 on 1\n"
         "\n"
-        "threads of sandboxes that may run on each CPU\n"
+        "sandbox threads that may run on each CPU\n"
         "      0,2           2 emulator, 1 vcpu\n"
         "      1             1 vcpu\n");
 }

@@ -23,7 +23,7 @@ TEST_CASE("a machine is drawn socket by socket") {
   REQUIRE(topology);
   CHECK(cli::draw(*topology) == R"(7 CPUs on 4 cores, 2 sockets, 3 NUMA nodes, 2 L3 caches
 
-Each bracket is a core, the numbers in it its CPUs.
+[0 1] is a core with its CPUs.
 socket 0
   node 0
     L3 0: [0 4] [1 5]

@@ -72,7 +72,7 @@ TEST_CASE("a broken previous plan is refused with a path") {
   const auto error = [](std::string_view json) {
     return documents::plan_from_json(*base::parse_json(json, "p")).error().message;
   };
-  CHECK(error("{}") == "sandboxes: is missing");
+  CHECK(error("{}") == "sandboxes: missing");
   CHECK(error(R"({"sandboxes":[{"id":"s","vcpus":[{"index":0,"role":"x"}]}]})") ==
         "sandboxes[0].vcpus[0].role: \"x\" is not one of \"dedicated\", \"floating\"");
   CHECK(error(R"({"sandboxes":[{"id":"s","iothreads":{"io1":"9-"}}]})") ==

@@ -121,10 +121,10 @@ TEST_CASE("what is wrong with a scenario is told with its path") {
   CHECK(wrong_sandbox(R"("vcpus":-1)") == "sandboxes[0].vcpus: must be from 0 to 8191");
   CHECK(wrong_sandbox(R"("vcpus":[{"index":1},{"index":1}])") ==
         "sandboxes[0].vcpus: an id or index is listed twice");
-  CHECK(wrong_sandbox(R"("vcpus":[{"apic_id":1}])") == "sandboxes[0].vcpus[0].index: is missing");
+  CHECK(wrong_sandbox(R"("vcpus":[{"apic_id":1}])") == "sandboxes[0].vcpus[0].index: missing");
   CHECK(wrong_sandbox(R"("threads":{"iothread":1})") ==
         "sandboxes[0].threads.iothread: unknown key");
-  CHECK(read(R"({"sandboxes":[{}]})").error().message == "sandboxes[0].id: is missing");
+  CHECK(read(R"({"sandboxes":[{}]})").error().message == "sandboxes[0].id: missing");
   CHECK(read(R"({"sandboxes":[{"id":"a"},{"id":"a"}]})").error().message ==
         "sandboxes: an id or index is listed twice");
   CHECK(read(R"({"settings":{"mode":"follow"},"sandboxes":[]})").error().message ==

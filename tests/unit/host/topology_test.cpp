@@ -161,7 +161,7 @@ TEST_CASE("what is no machine is refused with its name") {
   dir.write("bad.xml", "<topology");
   const auto path = [&dir](const char* name) { return (dir.path() / name).string(); };
   CHECK(error_of(host::load_topology(path("bad.json"))) ==
-        path("bad.json") + ": cpus[0].numa: is missing");
+        path("bad.json") + ": cpus[0].numa: missing");
   CHECK(error_of(host::load_topology(path("bad.xml"))).starts_with(path("bad.xml") + ": "));
   CHECK(error_of(host::load_topology(path("none"))).starts_with(path("none") + ": "));
   CHECK(error_of(host::load_topology(dir.path())).find("has no sys/devices/system/cpu") !=

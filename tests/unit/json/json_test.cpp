@@ -55,7 +55,7 @@ TEST_CASE("a key that an object has twice is refused where it stands") {
 TEST_CASE("the first thing wrong is told with its path") {
   CHECK(complaint_about(R"({"n":1,"s":"x","cpus":"0-3","list":["a"]})") == "");
   CHECK(complaint_about(R"({"n":1,"cpuz":1})") == "top[3].cpuz: unknown key");
-  CHECK(complaint_about(R"({"s":"x"})") == "top[3].n: is missing");
+  CHECK(complaint_about(R"({"s":"x"})") == "top[3].n: missing");
   CHECK(complaint_about(R"({"n":-1})") == "top[3].n: must be a whole number, 0 or more");
   CHECK(complaint_about(R"({"n":1.5})") == "top[3].n: must be a whole number, 0 or more");
   CHECK(complaint_about(R"({"n":4294967296})") == "top[3].n: must be a whole number, 0 or more");

@@ -73,7 +73,7 @@ TEST_CASE("self-test, judgement: all is as it must be") {
 
 TEST_CASE("self-test, judgement: kubelet gave another number of CPUs") {
   CHECK(contains(amiss(judge_assignment(assigned(), {"u", 3})), "broken kubelet"));
-  CHECK(contains(amiss(judge_assignment(assigned(), {"other", 2})), "gives the pod 0 CPUs"));
+  CHECK(contains(amiss(judge_assignment(assigned(), {"other", 2})), "assigns 0 CPUs to the pod"));
 }
 
 TEST_CASE("self-test, judgement: a thread may leave the pod's CPUs and the pool") {
@@ -101,8 +101,8 @@ TEST_CASE("self-test, judgement: pinned, but not alone") {
   DaemonWord word = agreeing();
   auto& sandbox = word.sandboxes.at("sandboxes").at(0);
   sandbox.at_pointer("/threads/3/actual") = "2-3";
-  CHECK(
-      contains(word_amiss(word, reading), "broken daemon: the container is isolated; the kernel"));
+  CHECK(contains(word_amiss(word, reading),
+                 "broken daemon: the container is isolated; but the kernel"));
   sandbox.at_pointer("/containers/0/isolated") = false;
   sandbox.at_pointer("/containers/0/obstacles") =
       boost::json::parse(R"([{"reason":"housekeeping"}])");
@@ -124,23 +124,23 @@ TEST_CASE("self-test, judgement: what could not be read is not good") {
   reading = right();
   reading.own.erase(reading.own.begin(), reading.own.begin() + 3);
   CHECK(contains(masks_amiss(reading), "KVM has no vCPU"));
-  CHECK(contains(masks_amiss({}), "containerd has no task of the pod"));
+  CHECK(contains(masks_amiss({}), "containerd has no task for the pod"));
 }
 
 TEST_CASE("self-test, judgement: the daemon says something else") {
   DaemonWord word = agreeing();
   word.node.at_pointer("/exclusive") = "2";
-  CHECK(contains(word_amiss(word), "exclusive CPUs 2; kubelet's file says 2-3"));
+  CHECK(contains(word_amiss(word), "exclusive CPUs 2; kubelet's state has 2-3"));
   word = agreeing();
   word.sandboxes.at_pointer("/sandboxes/0/threads/1/actual") = "4";
-  CHECK(contains(word_amiss(word), "another mask than the kernel for vCPU 11 on 2"));
+  CHECK(contains(word_amiss(word), "not the kernel's, for vCPU 11 on 2"));
   word = agreeing();
   word.sandboxes.at_pointer("/sandboxes/0/vcpus/2/role") = "floating";
-  CHECK(contains(word_amiss(word), "dedicated to CPUs 2; the kernel has some bound to 2-3"));
+  CHECK(contains(word_amiss(word), "dedicated to CPUs 2; the kernel has vCPUs bound to 2-3"));
   word = agreeing();
   word.report = object(R"({"verdict":"violated","findings":[
       {"severity":"violated","invariant":"I2","sandbox":"t","text":"no"}]})");
   CHECK(contains(word_amiss(word), "verify: violated: I2 t: no"));
   word.sandboxes = object(R"({"sandboxes":[]})");
-  CHECK(contains(word_amiss(word), "the pod is not among its sandboxes"));
+  CHECK(contains(word_amiss(word), "does not report the pod"));
 }

@@ -58,7 +58,7 @@ TEST_CASE("self-test, pods: a CPU stays in the shared pool") {
   CHECK(contains(refusal(facts), "the shared pool is 4-5"));
   facts.kubelet.reserved = {};
   facts.assignments.pool = cpus("4");
-  CHECK(contains(refusal(facts), "one CPU must stay in it"));
+  CHECK(contains(refusal(facts), "one CPU stays in it"));
 }
 
 TEST_CASE("self-test, pods: what a node lacks is named") {
@@ -85,7 +85,7 @@ TEST_CASE("self-test, pods: without an API server only containerd's untrusted ru
   const auto choice = choose(facts, {});
   REQUIRE(choice);
   CHECK(contains(vm_pod(*choice, "u").manifest, "untrusted-workload\":\"true"));
-  CHECK(contains(refusal(facts, {"kata-qemu", "", ""}), "leave out --handler"));
+  CHECK(contains(refusal(facts, {"kata-qemu", "", ""}), "omit --handler"));
 }
 
 TEST_CASE("self-test, pods: the VM's is Guaranteed with whole CPUs, the other burstable") {

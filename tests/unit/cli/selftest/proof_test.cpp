@@ -184,6 +184,6 @@ TEST_CASE("self-test: the report has who said what, for machines and for people"
   CHECK(document.at("steps").at(1).at("findings").at(0).at("by") == "kubelet");
   const std::string text = describe(scene.report);
   CHECK(text.starts_with("self-test: kept\n"));
-  CHECK(text.find("ok        kubelet  cpu_manager_state gives the pod CPUs 2-3") !=
+  CHECK(text.find("ok        kubelet  cpu_manager_state assigns CPUs 2-3 to the pod") !=
         std::string::npos);
 }
