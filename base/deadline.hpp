@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The moment by which somebody who waits must have an answer, where somebody waits.
+// The time by which a waiting client must have its answer, if one waits.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace ka::base {
 
 class Deadline {
  public:
-  /// Nobody waits: it never passes.
+  /// No client waits: it never passes.
   static Deadline none() { return Deadline(std::nullopt); }
   static Deadline in(const Clock& clock, std::chrono::nanoseconds budget) {
     return Deadline(clock.now() + budget);

@@ -32,8 +32,8 @@ Result<std::string_view> read_record(const std::filesystem::path& path, std::spa
 /// Writes `text` with one write(2), as kernel files want it. The file must exist.
 Result<void> write_kernel_file(const std::filesystem::path& path, const std::string& text);
 
-/// Replaces a file so that whoever looks, also after a crash of ours, finds the old or the new
-/// content, whole: temporary file in the same directory, rename. Not meant to outlive a reboot. The
+/// Replaces a file so that a reader, also after a crash of ours, finds the complete old or the new
+/// content: temporary file in the same directory, rename. Not meant to outlive a reboot. The
 /// umask has no say in its mode.
 Result<void> write_atomically(const std::filesystem::path& path, const std::string& text,
                               mode_t mode = 0600);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories that nobody else may write: what is in them is believed at the next start.
+// Directories that no other user may write: the next start trusts their content.
 #pragma once
 
 #include <filesystem>

@@ -17,7 +17,7 @@ enum class ErrorCode {
   kTransient,    ///< may work later (EINVAL of a race, EBUSY, EAGAIN, ENOSPC, EINTR)
   kPermission,   ///< never will (EPERM, EACCES, EROFS)
   kUnavailable,  ///< a peer or a facility of the kernel is not there
-  kInternal,     ///< a defect, or an errno that nobody expected
+  kInternal,     ///< a defect, or an unexpected errno
 };
 
 struct Error {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets that are named by somebody who may not be believed.
+// Sockets named by an untrusted party.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from outside: names of threads, pods, containers and domains, annotations, words of peers.
-// Whoever wrote it may be hostile. It is made ours here, where it enters, and from then on may
-// stand anywhere: in JSON, on a terminal, in a log, in metrics, in a picture, in a state file.
+// Text from outside: names of threads, pods, containers and domains, annotations, peers' messages.
+// Its author may be hostile. It is sanitized here, where it enters, and is then safe
+// everywhere: in JSON, on a terminal, in a log, in metrics, in a picture, in a state file.
 #pragma once
 
 #include <cstddef>

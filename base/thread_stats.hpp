@@ -12,8 +12,8 @@
 
 namespace ka::base {
 
-/// What was read once stays open, at most kMostOpen files: to read it again costs a third, and an
-/// open file belongs to its thread, whoever gets the number later. Meant to live as long as a pass.
+/// Files stay open after the first read, at most kMostOpen: reading again costs a third, and an
+/// open file belongs to its thread even if the tid is reused. Meant to live as long as a pass.
 class ThreadStats {
  public:
   static constexpr std::size_t kMostOpen = 512;

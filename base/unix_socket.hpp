@@ -17,8 +17,8 @@ inline constexpr int kBacklog = 128;
 /// kInvalid where the path is empty or too long for a socket.
 Result<sockaddr_un> unix_address(const std::filesystem::path& path);
 
-/// Connects to who listens at `path`. `flags`: 0 or SOCK_NONBLOCK. kGone: nobody listens there;
-/// kTransient: too many wait there (only with SOCK_NONBLOCK, else it waits with them).
+/// Connects to the server at `path`. `flags`: 0 or SOCK_NONBLOCK. kGone: no server listens there;
+/// kTransient: its backlog is full (only with SOCK_NONBLOCK, otherwise the call waits).
 Result<Fd> connect_unix(const std::filesystem::path& path, int flags);
 
 /// Listens at `path`, non-blocking, for its owner only (mode 0600). kConflict: something is there.

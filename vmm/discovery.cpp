@@ -99,7 +99,7 @@ void name_beside(VmmThreads& result, const SeenProcess& process, Role role) {
 }
 
 /// QEMU starts the thread of a plugged vCPU before KVM has the vCPU (accel/kvm/kvm-accel-ops.c,
-/// kvm_vcpu_thread_fn): a new thread that nobody claims may be one.
+/// kvm_vcpu_thread_fn): a new, unclaimed thread may be one.
 bool has_unclaimed_newcomer(const SeenProcess& before, const VmmThreads& answer) {
   return std::ranges::any_of(answer.threads, [&](const policy::ThreadFacts& thread) {
     return thread.role == Role::kEmulator &&
@@ -142,7 +142,7 @@ base::Result<SeenProcess> Discovery::State::read_vmm(base::ThreadStats& stats,
   return vmm;
 }
 
-/// Everything is in the root cgroup: it is nobody's own.
+/// The root cgroup has every process, so it is no sandbox's own.
 std::vector<int> Discovery::State::members(base::Trouble& trouble) const {
   if (target.cgroup.empty() || target.cgroup == roots.cgroup) return {};
   return cgroup_members(target.cgroup, trouble);
@@ -154,7 +154,7 @@ bool Discovery::State::was_beside(const SeenProcess& process) const {
          });
 }
 
-/// virtiofsd serves one VM, whoever started it. Another back-end may be the node's (SPDK, Open
+/// virtiofsd serves one VM, whatever started it. Another back-end may be the node's (SPDK, Open
 /// vSwitch), which places it itself: it counts only inside the sandbox's cgroup.
 std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats,
                                                        base::Trouble& trouble) const {

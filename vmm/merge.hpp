@@ -28,7 +28,7 @@ class Merge {
   /// first).
   void complete_indices();
 
-  /// What is known of a thread; null for one that nobody claimed.
+  /// The claim on a thread; null if no backend claims it.
   const Claim* find(int tid) const;
 
   const std::vector<std::string>& conflicts() const { return conflicts_; }

@@ -87,7 +87,7 @@ std::optional<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::P
     found.reset();
   }
   if (!found) found = vmm_at(roots, shim.pid);
-  // A VMM of the process that has the shim's number by now is another sandbox's, or nobody's.
+  // If the shim's pid has been reused, a VMM found there belongs to another sandbox or to none.
   const auto after = identify(roots, shim.pid);
   return after && *after == shim ? found : std::nullopt;
 }

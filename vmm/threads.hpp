@@ -19,7 +19,7 @@ namespace ka::vmm {
 
 /// Who names a process, and so what the name of its program is worth.
 enum class Word {
-  kTenant,    ///< a container's process: whoever made its image chose the program
+  kTenant,    ///< a container's process: the image's author chose the program
   kRuntime,   ///< the process that a container runtime, Kata or libvirt has for the sandbox itself
   kOperator,  ///< a process that a person names, who answers for it
 };
@@ -84,8 +84,8 @@ FoundShim shim_in_bundle(const Roots& roots, const std::filesystem::path& bundle
 /// By the command lines of all processes of the node (`-id`).
 FoundShim shim_by_command(const Roots& roots, const std::string& sandbox);
 
-/// The VMM that a shim has started: a child of it, or (Dragonball) the shim itself. Asks nobody
-/// else.
+/// The VMM that a shim has started: a child of it, or (Dragonball) the shim itself. Uses no
+/// source.
 std::optional<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::ProcessId& shim);
 
 /// The threads of one sandbox, looked at again and again. It remembers what cannot have changed:

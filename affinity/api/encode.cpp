@@ -137,7 +137,7 @@ void add_guest_state(json::object& object, const line::SandboxView& view,
                           {told.by_kata ? "cpus" : "apic_ids", policy::format_list(cpus->second)}};
 }
 
-/// The guest's number of a vCPU; absent where it is not online there, or nobody told.
+/// The guest's number of a vCPU; absent if it is not online there, or not known.
 std::optional<int> guest_cpu(const line::SandboxView& view, const policy::VcpuFacts& vcpu) {
   if (view.guest == nullptr || !view.guest->report || !vcpu.apic_id) return std::nullopt;
   for (const policy::GuestCpu& cpu : view.guest->report->cpus) {

@@ -25,12 +25,12 @@ boost::json::object to_json(const line::SandboxView& view);
 boost::json::object to_json(const board::Outcome& outcome);
 boost::json::object to_json(const line::VerifyReport& report);
 boost::json::object to_json(const board::Notification& notification);
-/// The sources of events: which are heard, and how far they see.
+/// The sources: which are connected, and what they report.
 boost::json::array sources_to_json(const board::Board& board);
 
 /// What may be written since the start, what that waits for, and which state is not on disk.
 boost::json::object start_to_json(const line::Node& node);
-/// The same as sentences, for whoever changes something now; none where all is well.
+/// The same as sentences, for responses to changes; none if there is nothing to report.
 boost::json::array start_warnings(const line::Node& node);
 
 /// The node as `map` draws it: the machine, who owns which CPU, which vCPU is dedicated to it and

@@ -28,8 +28,8 @@ struct Call {
   std::string role;       ///< of threads, where the path names one
   std::string thread;     ///< of that role, where the path names one
   std::string only;       ///< ?id=; empty: all sandboxes
-  /// ?source=proxy: the shim proxy passes on what containerd asked its shim for. Else whoever calls
-  /// speaks for himself.
+  /// ?source=proxy: the shim proxy reports what containerd asked its shim for. Otherwise the client
+  /// is the source.
   policy::ledger::Source source = policy::ledger::Source::kApi;
   std::string_view body;
   std::optional<http::Peer> peer;  ///< who calls, where that is known

@@ -18,7 +18,7 @@ namespace ka::board {
 /// How a source of events stands.
 struct SourceView {
   bool up = false;
-  std::string text;  ///< who it is and how far it sees, or why it is not heard
+  std::string text;  ///< what it is and what it reports, or why it is down
 
   bool operator==(const SourceView&) const = default;
 };

@@ -24,7 +24,7 @@ base::Result<Config> load_config(const std::optional<std::filesystem::path>& fil
                                  const std::filesystem::path& root = "/",
                                  const policy::CpuSet& machine = {});
 
-/// What holds where nobody configures anything.
+/// The defaults.
 Config default_config();
 
 /// The keys whose new value the daemon follows only from its next start on.

@@ -24,7 +24,7 @@ struct Location {
 /// kInvalid: "<file>:<line>:<column>: <what>".
 base::Error error_at(const Location& where, const std::string& what);
 
-/// A value of a type that nobody reads: what it is, in words ("a date or time").
+/// A value of a type that no key uses, by its name in messages ("a date or time").
 struct Unfit {
   std::string what;
   bool is_empty_table = false;
@@ -49,7 +49,7 @@ using Entries = std::map<std::vector<std::string>, Entry>;
 /// where it is no TOML, or `affinity` is no table. `file` is the name for errors.
 base::Result<std::optional<Entries>> parse_toml(const std::string& text, const std::string& file);
 
-/// Every value of a TOML file, whoever it is for: {"plugins", "io.containerd.nri.v1.nri",
+/// Every value of a TOML file, of any table: {"plugins", "io.containerd.nri.v1.nri",
 /// "disable"}.
 base::Result<Entries> parse_whole(const std::string& text, const std::string& file);
 

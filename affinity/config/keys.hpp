@@ -84,7 +84,7 @@ using Target = std::variant<bool Config::*, std::string Config::*, std::filesyst
 struct Key {
   std::string_view name;
   Type type;
-  std::string_view fallback;  ///< the value where nobody sets one
+  std::string_view fallback;  ///< the default
   std::string_view allowed;   ///< of a choice: the values, separated by blanks
   Reload reload;
   Target target;

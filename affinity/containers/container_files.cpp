@@ -84,7 +84,7 @@ base::Result<void> ContainerFiles::make_folder(const fs::path& folder) const {
                 : base::Result<void>{};
 }
 
-/// While nobody answers in the guest, containers are where they were.
+/// While no agent answers in the guest, containers stay where they were.
 void ContainerFiles::follow(const std::string& sandbox) {
   const auto told = told_.find(sandbox);
   const auto view = line_.node().view(sandbox);

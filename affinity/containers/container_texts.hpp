@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a container is told of where it runs, in words.
+// The content of the files that tell a container its CPUs.
 #pragma once
 
 #include <map>

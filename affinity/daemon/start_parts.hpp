@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the parts of the daemon's start took: while it starts nobody guards the node.
+// How long each part of the daemon's start took: until it is up, nothing follows kubelet.
 #pragma once
 
 #include <chrono>

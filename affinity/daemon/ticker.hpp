@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Something that is to be done again and again.
+// A task that is repeated at an interval.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings that decide a plan, in words: as configuration, scenarios and annotations write
+// The settings that decide a plan, as text: as configuration, scenarios and annotations write
 // them.
 #pragma once
 

@@ -215,7 +215,7 @@ void Guests::place(const std::string& sandbox, Guest& guest, const line::Sandbox
   if (gives_back) wishes = {.move_interrupts = false, .release = true};
   guest_view.wishes = std::move(wishes);
   if (GuestPeer* peer = guest.peer()) return peer->place(planned);
-  // Nobody who could be asked; worth a word where there is something to ask.
+  // No agent is connected; report it if there is something to request.
   if (view.guest != nullptr || policy::plan::keeps_vcpus_apart(guest_view.wishes)) {
     show(sandbox, guest);
   }
@@ -260,7 +260,7 @@ void Guests::ours_lost(const std::string& sandbox, const std::string& reason) {
   release_starts(sandbox);
 }
 
-/// Where it was only tried, in place of ours, nobody expected it.
+/// Where kata-agent was only a fallback for our agent, its absence is no warning.
 void Guests::kata_lost(const std::string& sandbox, const std::string& reason) {
   Guest& guest = guests_.at(sandbox);
   const bool was_there = record_lost(sandbox, guest, reason);
@@ -340,7 +340,7 @@ void Guests::forget(const std::string& sandbox) {
   if (gone.mapped().record.view.connected) bid_farewell(gone.mapped().record);
 }
 
-/// Whoever would be told of it is not there any more.
+/// The sandbox is gone, so nothing reports the result.
 void Guests::bid_farewell(const GuestRecord& record) {
   const policy::GuestWrites& told = record.view.told;
   const auto address = guest::parse_address(told.address);

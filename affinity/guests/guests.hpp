@@ -2,8 +2,8 @@
 // The guests: each sandbox's agent is found, sent what the plan means for it, and listened to. None
 // of it is ever waited for but a container's start, and that for a bounded time.
 //
-// What a guest is told is recorded first, and followed until it is taken back, also when nobody
-// wants guests to be placed any more.
+// Each request to a guest is recorded before it is sent, and followed until it is undone, also
+// after guests are no longer to be placed.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -83,7 +83,7 @@ class Guests {
     std::unique_ptr<OurPeer> ours;
     std::unique_ptr<KataPeer> kata;
 
-    /// Whose word counts; null: nobody's.
+    /// The agent in charge; null: none.
     GuestPeer* peer() const;
   };
   /// What is remembered of all guests with one kernel.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// kata-agent in place of our agent: it takes guest CPU numbers, and tells no more than that it took
-// them. A container that it was once told about is told again whenever vCPUs come or go, also when
-// nobody wants guests to be placed any more, since it cannot clear a cpuset.
+// kata-agent in place of our agent: it takes guest CPU numbers and reports only that it took them.
+// A container once requested is requested again whenever vCPUs come or go, also after guests are
+// no longer to be placed, since kata-agent cannot clear a cpuset.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -20,7 +20,7 @@ class MemoryMover {
   bool done() const { return at_ == mappings_.size() || moves_.empty(); }
 
   /// Goes on by at most `bytes` of address space (one page at least) and moves what of it is in the
-  /// wrong place. A page that somebody touches meanwhile waits until the kernel has copied what it
+  /// wrong place. A vCPU that touches a moving page waits until the kernel has copied what it
   /// copies at once (512 small pages at most); others do not wait.
   ///
   /// kGone when the process is; kPermission when it may not be touched. Pages that cannot be moved

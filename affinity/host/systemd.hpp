@@ -18,7 +18,7 @@ namespace ka::host {
 std::vector<std::uint8_t> to_cpu_mask(const policy::CpuSet& cpus);
 
 /// Sets AllowedCPUs of a unit until it stops (SetUnitProperties, runtime); empty: no limit of its
-/// own. systemd writes the cgroup right after its answer. kUnavailable: nobody answers at `socket`;
+/// own. systemd writes the cgroup right after its answer. kUnavailable: no answer at `socket`;
 /// kNotFound: systemd has no such unit; kTransient: no answer within half a second.
 base::Result<void> set_allowed_cpus(const std::filesystem::path& socket, const std::string& unit,
                                     const policy::CpuSet& cpus);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a cgroup that a person names for a sandbox is the sandbox's own. Whoever is in it counts
-// as part of the sandbox and is placed with it.
+// Whether a cgroup that an operator names for a sandbox is the sandbox's own. Its processes count
+// as part of the sandbox and are placed with it.
 #pragma once
 
 #include <string>

@@ -25,8 +25,8 @@ namespace ka::memory {
 /// Must outlive the running of its io_context.
 class MemoryKeeper {
  public:
-  /// All references must outlive it. Subscribes to the feed of `board`. Whoever does the jobs
-  /// answers with record().
+  /// All references must outlive it. Subscribes to the feed of `board`. The worker that runs
+  /// the jobs answers with record().
   MemoryKeeper(boost::asio::io_context& io, line::Line& line, board::Board& board, MemoryJobs& jobs,
                const base::Clock& clock);
 

@@ -15,8 +15,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 /// A step is to take about this long: the kernel stops all CPUs' page caches for a moment at the
-/// beginning of each (lru_cache_disable() in mm/swap.c), so they must not be many; and whoever
-/// wants the VM's mappings changed waits for one step.
+/// beginning of each (lru_cache_disable() in mm/swap.c), so steps must be few; and a change
+/// of the VM's mappings waits for one step.
 constexpr nanoseconds kStep = std::chrono::milliseconds(10);
 constexpr std::uint64_t kSmallestStep = 1 << 20, kLargestStep = 64 << 20;
 /// A vCPU that touches what is on its way waits until the step has moved it: after each step the VM
@@ -102,7 +102,7 @@ bool MemoryWorker::is_same(const MemoryJob& job) const {
   return stat && stat->start_time == job.vmm.start_time;
 }
 
-/// Reads where the memory is and what is to become of it; false when nobody is to hear of it.
+/// Reads where the memory is and what to do with it; false if there is nothing to report.
 bool MemoryWorker::observe(const MemoryJob& job, board::MemoryView& view,
                            std::vector<host::Mapping>& mappings) {
   auto memory = host::read_memory(proc_.root(), sys_, job.vmm.pid);

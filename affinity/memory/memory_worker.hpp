@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks where memory lies and moves it, on a thread of its own: reading takes the kernel long, and
-// moving takes as long as there is memory. Nobody waits for it.
+// Reads where memory lies and moves it, on a separate thread: reading is slow in the kernel, and
+// moving takes time in proportion to the memory. Nothing waits for it.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phrases of which messages consist.
+// Phrases that messages are made of.
 #pragma once
 
 #include <cstdint>

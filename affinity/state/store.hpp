@@ -104,9 +104,9 @@ class Store {
   Store(std::filesystem::path directory, std::string boot_id, const log::Log& log);
 
   /// Reads every file that was not read before. What is damaged or of a newer version is renamed to
-  /// "<name>.unreadable" and said so; what belongs to another boot is removed. What an earlier
-  /// daemon set aside, and nobody has dealt with, is lost too. To be called again while something
-  /// is lost: reading may only have failed for the moment.
+  /// "<name>.unreadable" and logged; what belongs to another boot is removed. Files that an earlier
+  /// daemon set aside, and that are not resolved yet, are lost too. Call again while something is
+  /// lost: reading may only have failed for the moment.
   Loaded load();
 
   bool has_lost() const { return !lost_.empty(); }

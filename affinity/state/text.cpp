@@ -238,7 +238,7 @@ policy::ledger::Pin read_override(const json::value& value, const std::string& p
   return by_hand;
 }
 
-/// A number of a process without its start time names nobody: it is reused.
+/// A pid without its start time identifies no process: pids are reused.
 std::uint64_t read_start_time(base::Fields& fields, std::string_view name) {
   std::int64_t time = 0;
   fields.require({name});

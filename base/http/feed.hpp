@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines for whoever listens right now. Nothing is kept: who comes later has missed it.
+// Lines for the clients that listen now. Nothing is kept for later ones.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
-/// True when somebody accepts connections there.
+/// True if a server accepts connections there.
 bool answers(const fs::path& path) {
   const auto probe = base::connect_unix(path, SOCK_NONBLOCK);
   return probe || probe.error().code == ErrorCode::kTransient;  // its backlog is full

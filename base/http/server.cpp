@@ -315,7 +315,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     });
   }
 
-  /// False when everyone is being served and nobody can be asked to leave.
+  /// False if every connection is being served and none can be closed.
   bool make_room() {
     if (shared_->reading.size() + shared_->busy.size() < shared_->limits.connections) return true;
     if (shared_->reading.empty()) return false;

@@ -73,7 +73,7 @@ class Fields {
   void each(std::string_view name, const Visit& visit);
 
   void complain(std::string_view name, const std::string& what) const;
-  /// Complains about keys that nobody asked for.
+  /// Reports keys that no call has read.
   void finish() const;
 
  private:

@@ -56,7 +56,7 @@ std::string prefixed(Level level, std::string_view text, Fields fields) {
   return std::string{'<', priority_of(level), '>'} + to_line(text, fields) + '\n';
 }
 
-/// With one write(2), so that lines of several threads do not mix. Nobody is told when it fails.
+/// With one write(2), so that lines of several threads do not mix. A failure is not reported.
 void write_to_stderr(Level level, std::string_view text, Fields fields) {
   const std::string line = prefixed(level, text, fields);
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());

@@ -2,7 +2,7 @@
 // The log: one line an event that matters, with fields. To standard error with sd-daemon priority
 // prefixes ("<6>..."), or to journald, field by field, where standard error is journald's.
 //
-// A Log is passed to those who speak; there is no global one. What is broken for hours does not
+// A Log is passed to its users; there is no global one. A fault that lasts for hours does not
 // fill a disk: of lines that are alike (the same `kind`, or text, and the same `sandbox`) the first
 // ones are written, and then one a minute that tells how many were left out; of warnings and errors
 // that are alike but for their sandbox, so too, at ten a minute. Debug lines are all written.

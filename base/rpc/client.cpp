@@ -50,7 +50,7 @@ void Client::close(const std::string& reason) {
 
 void Client::receive(std::string_view bytes) {
   decoder_.feed(bytes);
-  const std::weak_ptr<bool> alive = alive_;  // whoever waits for an answer may end the connection
+  const std::weak_ptr<bool> alive = alive_;  // a callback may end the connection
   while (!alive.expired()) {
     const auto frame = decoder_.next();
     if (!frame) return;

@@ -45,7 +45,7 @@ std::optional<Response> decode_response(std::string_view data);
 
 /// A whole frame. Absent when it would be larger than ttrpc allows.
 std::optional<std::string> encode_request(std::uint32_t stream, const Request& request);
-/// A whole frame. An answer that is too large becomes one that says so.
+/// A whole frame. An answer that is too large is replaced by an error.
 std::string encode_response(std::uint32_t stream, const Response& response);
 
 }  // namespace ka::rpc

@@ -20,7 +20,7 @@ class Socket {
 
   struct Events {
     std::function<void(std::string_view)> bytes;
-    /// The connection ended, once, for a reason in words. Never called from within send().
+    /// The connection ended, with the reason. Called once, and never from within send().
     std::function<void(const std::string&)> closed;
   };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls and answers as ttrpc wraps them (containerd/ttrpc, request.proto; google.rpc.Status), for
-// everybody who speaks it: the daemon, the shim proxy, the guest's agent.
+// ttrpc's requests and responses (containerd/ttrpc, request.proto; google.rpc.Status), for all
+// users of the protocol: the daemon, the shim proxy, the guest's agent.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 //   0..3  length of the data, big-endian     8  type
 //   4..7  stream id, big-endian              9  flags
 //
-// Frames of types that nobody knows pass like all others: what to do with them is for those who
-// use the codec.
+// Frames of unknown types pass like all others: their treatment is up to the user of the
+// codec.
 #pragma once
 
 #include <cstddef>

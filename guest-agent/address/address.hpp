@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a guest's agent is to be reached.
+// The address of a guest's agent.
 #pragma once
 
 #include <cstdint>

@@ -147,7 +147,7 @@ bool Agent::run_background() {
   return placing;
 }
 
-/// A container that the host has not named yet is a stranger, whoever else told of it.
+/// A container is unknown until the host names it, even if a hook has reported it.
 void Agent::walk_tree() {
   const auto wished = ids_of(wishes_);
   auto ids = wished;

@@ -33,13 +33,13 @@ class Agent {
   void record_container(const std::string& container, bool stopped);
   /// Cgroups came or went, or someone else wrote a cpuset.
   void cgroups_changed();
-  /// Whether the cpusets of these cgroups are as they were given: whoever wrote them last changed
-  /// nothing, and most likely it was we.
+  /// Whether the cpusets of these cgroups are as the agent wrote them: then the last write changed
+  /// nothing, and most likely was the agent's own.
   bool has_given(const std::vector<std::filesystem::path>& cgroups) const;
-  /// Does a little of what nobody waits for: writes cpus.json for workloads, moves interrupts,
-  /// kernel threads and kata-agent to where they are to be, reads containers' processes for people.
-  /// True: there is more, and it is to be called again when whoever asked something meanwhile has
-  /// been answered.
+  /// Does a part of the background work: writes cpus.json for workloads, moves interrupts, kernel
+  /// threads and kata-agent to their CPUs, reads containers' processes for status.
+  /// True: there is more to do; call again after requests that have arrived meanwhile have been
+  /// answered.
   bool run_background();
   /// Looks for threads that were born since. Cheap, and nothing where cgroups hold them.
   void poll();

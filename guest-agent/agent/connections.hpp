@@ -59,7 +59,7 @@ class SerialLine {
 class Connections {
  public:
   /// One more takes the place of the one that was silent for longest, of those that have not said
-  /// hello where there are any: whoever only sits there keeps no host out.
+  /// hello where there are any: an idle peer cannot keep the host out.
   static constexpr std::size_t kMost = 8;
 
   /// All must outlive it. `spoke` is called after a host was heard.
@@ -68,7 +68,7 @@ class Connections {
   void listen(base::Fd listener);
   void use_serial(base::Fd port);
   bool has_serial() const { return serial_ != nullptr; }
-  /// The agent has news for whoever waits for it.
+  /// Sends the new report to peers that wait for one.
   void notify();
 
  private:

@@ -35,7 +35,7 @@ policy::GuestMethod method_of(const Hierarchy& hierarchy) {
 }
 
 /// A container that was as it is asked for, and nothing says that it is not any more. A quota that
-/// is lifted may be back: of cgroup v1's no one tells.
+/// is lifted may be back: no event reports that on cgroup v1.
 bool holds(const policy::GuestContainerState& state, const policy::GuestContainer& wish,
            const GuestCpuSet& wanted) {
   return state.wanted == wanted && state.actual == wanted && state.outside == 0 &&

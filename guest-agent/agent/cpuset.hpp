@@ -22,7 +22,7 @@ int set_cpuset(const Hierarchy& hierarchy, const std::filesystem::path& director
 int clear_cpuset(const Hierarchy& hierarchy, const std::filesystem::path& directory,
                  const policy::GuestCpuSet& online);
 
-/// What was last written to the cgroup's cpuset, by whomever; absent when it cannot be read.
+/// What was last written to the cgroup's cpuset, by any process; absent if it cannot be read.
 std::optional<policy::GuestCpuSet> given_cpus(const std::filesystem::path& directory);
 
 /// What the cgroup allows its threads, also by its ancestors.

@@ -43,7 +43,7 @@ bool looks_like_container(std::string_view cgroup);
 /// The cgroups of a hierarchy that matter.
 struct Tree {
   std::map<std::string, std::filesystem::path> containers;  ///< by id
-  std::vector<std::filesystem::path> strangers;             ///< of containers that nobody asked for
+  std::vector<std::filesystem::path> strangers;             ///< of containers that no host named
   std::vector<std::filesystem::path> branches;  ///< in which a new container would appear
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's one loop: sleeps until a descriptor has something, then calls whoever waits for it.
+// The agent's event loop: sleeps until a descriptor is ready, then calls its handler.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class Loop {
   void remove(int fd);
 
   enum class Wait { kLong, kNot };
-  /// Sleeps until something is ready (or not at all), and calls whoever waits for what is. False:
-  /// epoll is broken.
+  /// Sleeps until a descriptor is ready (or not at all), and calls the handlers of those that are.
+  /// False: epoll failed.
   bool turn(Wait wait);
 
  private:

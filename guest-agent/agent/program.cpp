@@ -105,7 +105,7 @@ class Program {
   base::Fd uevents_;
   base::Fd timer_;
   bool polling_ = false;
-  bool busy_ = false;  ///< there is work that nobody waits for
+  bool busy_ = false;  ///< there is background work
   std::uint64_t reported_ = 0;
   std::vector<std::filesystem::path> places_;
 };

@@ -22,7 +22,7 @@ namespace {
 
 using base::Fd;
 
-constexpr int kWaiting = 16;  ///< connections that nobody accepted yet
+constexpr int kWaiting = 16;  ///< backlog: connections not yet accepted
 constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 constexpr int kUeventBuffer = 1 << 20;
 

@@ -13,7 +13,7 @@ namespace ka::agent {
 
 /// Listens on vsock, for any of the guest's own CIDs.
 base::Fd listen_vsock(std::uint32_t port);
-/// Listens on a unix socket that only root may connect to; one that nobody listens on is replaced.
+/// Listens on a unix socket that only root may connect to; a stale socket is replaced.
 base::Fd listen_unix(const std::filesystem::path& path);
 /// The next connection; empty when there is none, or when it comes from elsewhere than the host
 /// (CID 2) or this guest's root.

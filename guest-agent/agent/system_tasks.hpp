@@ -26,7 +26,7 @@ class SystemTasks {
              const policy::GuestCpuSet& online, bool interrupts);
   /// begin() left work to do.
   bool is_placing() const { return placing_; }
-  /// Looks at a few tasks, in a time that whoever asks the agent something can wait. It is all done
+  /// Places a few tasks, in a time for which a request to the agent can wait. All of them are done
   /// when is_placing() is false.
   void place_some();
   /// Gives kata-agent's cgroup again what it was given, where that is among `cgroups`: systemd

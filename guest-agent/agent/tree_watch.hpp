@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inotify on the cgroups that matter: a container's appears, goes, or somebody writes its cpuset.
+// inotify on relevant cgroups: a container's appears or goes, or a process writes its cpuset.
 #pragma once
 
 #include <sys/inotify.h>
@@ -16,15 +16,15 @@ namespace ka::agent {
 /// What was heard of cgroups that are watched.
 struct CgroupNews {
   bool changed = false;  ///< cgroups or processes came or went, or what was written is not known
-  std::vector<std::filesystem::path> cpusets;  ///< of which somebody wrote the CPUs, perhaps we
+  std::vector<std::filesystem::path> cpusets;  ///< cpusets written, perhaps by the agent
 };
 
 class TreeWatch {
  public:
   TreeWatch();
 
-  /// Watches these directories and no others. True when one of them was not watched before: nobody
-  /// told what was made there until now.
+  /// Watches these directories and no others. True if one of them was not watched before: no event
+  /// has reported what was created there until now.
   bool follow(const std::vector<std::filesystem::path>& directories);
   int fd() const { return inotify_.get(); }
   /// Reads all that is there.

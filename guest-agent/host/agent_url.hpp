@@ -19,8 +19,8 @@ namespace ka::guest {
 std::vector<std::filesystem::path> management_sockets(const std::string& sandbox,
                                                       const std::filesystem::path& run);
 
-/// One question. Asks from the loop; says nothing when nobody answers within a second. `found` may
-/// destroy it.
+/// One request, sent from the loop. Without an answer within a second, `found` is not called.
+/// `found` may destroy it.
 class AgentUrl {
  public:
   AgentUrl(boost::asio::io_context& io, const base::Clock& clock,

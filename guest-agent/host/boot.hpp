@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a VMM's command line tells of how its guest was started.
+// What a VMM's command line shows about the start of its guest.
 #pragma once
 
 #include <string>

@@ -56,7 +56,7 @@ void KataLink::receive(std::string_view bytes) {
   follow_deadline();
 }
 
-/// Whoever is told may end this link. One that refuses to count is not asked again for as many.
+/// The callback may end this link. A guest that refuses to count is not asked again for as many.
 void KataLink::record_count() {
   refuses_to_count_ = session_->most_online() == 0;
   if (is_counting()) poll_later();
@@ -89,7 +89,7 @@ void KataLink::ask_count() {
   follow_deadline();
 }
 
-/// Whoever is told may end this link.
+/// The callback may end this link.
 void KataLink::record(const std::vector<KataAnswer>& answers) {
   bool absent = false;
   for (const KataAnswer& answer : answers) {
@@ -122,7 +122,7 @@ bool KataLink::is_refused(const policy::GuestCpuSet& cpus) const {
          cpus.last() >= kFirstWrongCpu;
 }
 
-/// Whoever loses CPUs goes first: nobody is to meet him on them.
+/// Containers that lose CPUs come first, so that no two containers share one in between.
 void KataLink::send_wanted() {
   if (!session_ || !session_->ready()) return;
   std::vector<const Sets::value_type*> order;
@@ -166,7 +166,7 @@ bool KataLink::is_current() const {
   });
 }
 
-/// Its next answer is told as a beginning. Whoever is told may end this link.
+/// The next answer counts as a new connection. The callback may end this link.
 void KataLink::lose(const std::string& reason) {
   told_connected_ = false;
   if (events_.lost) events_.lost(reason);

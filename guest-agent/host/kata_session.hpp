@@ -2,7 +2,7 @@
 // A conversation with kata-agent itself, without I/O: ttrpc, the service grpc.AgentService, of
 // which three calls are needed (kata-containers, src/libs/protocols/protos/agent.proto and
 // oci.proto; the messages are written by their field numbers). Its guest is as hostile as ours: one
-// call at a time, a bound for each answer, and an answer that nobody asked for ends it.
+// call at a time, a bound for each answer, and an unsolicited answer ends it.
 #pragma once
 
 #include <cstdint>

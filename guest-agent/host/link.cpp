@@ -47,7 +47,7 @@ void Link::receive(std::string_view bytes) {
   notify(news);
 }
 
-/// Whoever is told may end this link.
+/// The callback may end this link.
 void Link::notify(const std::vector<News>& news) {
   const std::weak_ptr<bool> alive = alive_;
   if (session_->ready() && !std::exchange(told_connected_, true)) {

@@ -8,7 +8,7 @@
 
 namespace ka::guest {
 
-/// The versions of the protocol that this build speaks.
+/// The versions of the protocol that this build supports.
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint32_t kOldestVersion = 1;
 

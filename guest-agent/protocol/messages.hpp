@@ -30,7 +30,7 @@ struct ContainerNews {
   bool operator==(const ContainerNews&) const = default;
 };
 
-/// The newest version that both speak; absent where there is none.
+/// The newest version that both support; absent if there is none.
 std::optional<std::uint32_t> common_version(const Hello& ours, const Hello& theirs);
 
 std::string encode(const Hello& hello);

@@ -81,7 +81,7 @@ struct GuestWrites {
 /// Why it is not confirmed that a container of a guest runs where the plan wants it.
 enum class GuestDoubt {
   kAgentAway,         ///< no agent answers
-  kNumbersUncertain,  ///< nobody tells which guest CPU each vCPU is: it keeps all of them
+  kNumbersUncertain,  ///< the guest CPU of each vCPU is not known: it keeps all of them
   kVcpusMissing,      ///< vCPUs of its own are not plugged yet: it keeps what is in common
   kUnanswered,        ///< the agent was asked and has not said that it is done
   kRefused            ///< the agent or the guest's kernel refuses it
@@ -96,7 +96,7 @@ enum class GuestMethod {
   kCgroupV2,
   kCgroupV1,
   kAffinity,
-  kKataAgent  ///< kata-agent was told, and nobody reads again what came of it
+  kKataAgent  ///< requested from kata-agent, which reports no result
 };
 
 /// "none", "cgroup-v2", "cgroup-v1", "affinity", "kata-agent".

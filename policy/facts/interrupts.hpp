@@ -23,7 +23,7 @@ struct InterruptFacts {
   int number = 0;           ///< the kernel's (/proc/irq/<number>); reused when it was freed
   std::string device;       ///< id
   std::string name;         ///< who handles it: "vfio-msix[3](0000:01:00.0)"
-  std::string shared_with;  ///< others who handle it too, by their names; empty: nobody
+  std::string shared_with;  ///< names of other handlers of it; empty: none
   CpuSet cpus;              ///< to which of them the kernel may send it
 
   bool operator==(const InterruptFacts&) const = default;

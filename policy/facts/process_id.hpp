@@ -7,7 +7,7 @@
 
 namespace ka::policy {
 
-/// A process that cannot be mistaken for a later one with the same number. The third part of an
+/// The identity of a process, not shared by a later one with the same pid. The third part of an
 /// identity is the boot: a daemon lives in one, and each state file names its own.
 struct ProcessId {
   int pid = 0;                   ///< of the thread group

@@ -43,7 +43,7 @@ struct VcpuFacts {
   bool operator==(const VcpuFacts&) const = default;
 };
 
-/// A thread that cannot be mistaken for a later one with the same number.
+/// The identity of a thread, which a later thread with the same tid does not share.
 struct ThreadKey {
   int pid = 0;  ///< thread group
   int tid = 0;
@@ -71,7 +71,7 @@ struct Override {
   bool operator==(const Override&) const = default;
 };
 
-/// Everything plan() is told of one sandbox.
+/// plan()'s input for one sandbox.
 struct SandboxFacts {
   std::string id;
   std::string pod_uid;  ///< may be empty: then the id takes its place

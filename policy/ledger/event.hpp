@@ -29,7 +29,7 @@ struct PodSeen {
   std::string qmp_socket;  ///< a QMP socket that is ours alone
   std::string agent;       ///< address of the guest agent
   std::string domain;      ///< name of the libvirt domain that the VM is, where it is one
-  /// The same, as the pod itself asks for it: to be granted by whoever knows what is allowed.
+  /// The same, as requested by the pod: granted only where the configuration allows it.
   std::string domain_wish;
   /// The shim proxy that stands before its shim; 0: none is known.
   int proxy_pid = 0;

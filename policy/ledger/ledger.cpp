@@ -153,7 +153,7 @@ CpuSet Ledger::shared_pool(const CpuSet& online) const {
 bool Ledger::fold(const PodSeen& event, Source source) {
   const bool known = pods_.contains(event.id);
   PodRecord& pod = record(event.id, source);
-  // Whoever knows more of its containers may not have seen the pod first.
+  // The source that knows most of its containers may not have reported the pod first.
   const bool is_newborn = pod.source == Source::kBundle;
   if (is_newborn || traits_of(source).rank > traits_of(pod.source).rank) pod.source = source;
   bool changed = !known;
@@ -238,8 +238,8 @@ bool Ledger::outranks(const ContainerRecord& known, Source source) const {
   return counts && traits.rank > traits_of(source).rank;
 }
 
-/// Whether a container owns its CPUs. A person's `exclusive` decides; then kubelet's claims,
-/// whoever reported the container, for the pods that are kubelet's; then what was judged before a
+/// Whether a container owns its CPUs. An operator's `exclusive` decides; then kubelet's claims, for
+/// kubelet's pods, whichever source reported the container; then the decision from before a
 /// restart; then quota and disjointness: the very set of another pod's container is a pool that
 /// they share. (A set that merely overlaps others' proves nothing: kubelet rewrites those up to 10
 /// s late.)
@@ -313,7 +313,7 @@ void Ledger::touch(const PodRecord& pod, Touched& touched) const {
   }
 }
 
-/// Whoever may own what kubelet's first format gives to a container by its id alone.
+/// Possible owners of what kubelet's first format assigns to a container by its id alone.
 void Ledger::touch_holders(const std::string& container, Touched& touched) const {
   touched.owners.insert(container);
   const auto found = index_.by_container.find(container);
@@ -336,7 +336,7 @@ void Ledger::touch_claims(const KubeletSeen& before, Touched& touched) const {
   for (const auto& [owner, pods] : index_.by_owner) touched.owners.insert(owner);
 }
 
-/// Judges again whoever an event may have made something else, and finds who owns what then.
+/// Decides again about the containers that an event may have changed, and updates the owners.
 void Ledger::settle(Touched touched, Change& change) {
   for (const std::string& id : pods_of(touched)) {
     PodRecord& pod = pods_.at(id);

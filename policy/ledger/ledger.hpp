@@ -59,7 +59,7 @@ struct Change {
   bool any = false;
   std::string sandbox;         ///< the pod concerned; empty for node-wide events
   bool exclusive_map = false;  ///< who owns which CPU changed: every sandbox is planned again
-  CpuSet taken;                ///< CPUs that somebody owns now who did not own them before
+  CpuSet taken;                ///< CPUs with a new owner
 };
 
 class Ledger {
@@ -79,7 +79,7 @@ class Ledger {
   const std::map<std::string, PodRecord, std::less<>>& pods() const { return pods_; }
 
   /// CPUs that containers of pods other than `id` own exclusively. A CPU that two pods claim is in
-  /// the answer for both: nobody may use it until the claim is settled.
+  /// the result for both: neither may use it until one gives it up.
   CpuSet exclusive_to_others(std::string_view id) const;
   /// CPUs that the pod `id` owns, as kubelet's claims have it also before its containers are known.
   CpuSet exclusive_to(std::string_view id) const;

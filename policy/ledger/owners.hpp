@@ -23,7 +23,7 @@ class Owners {
   Moved give(const std::string& owner, const CpuSet& cpus);
 
   const CpuSet& of(const std::string& owner) const;
-  /// CPUs that anybody owns.
+  /// CPUs that have an owner.
   const CpuSet& all() const { return all_; }
   /// CPUs that more than one owns.
   const CpuSet& contested() const { return contested_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may be written after a start. The daemon then knows what its state files say; who owns which
-// CPU may have changed since, and a file may be lost. Until the node's sources have spoken threads
-// only lose CPUs: a CPU whose owner is not known is nobody's to be let onto.
+// CPU may have changed since, and a file may be lost. Until the node's sources report, threads
+// only lose CPUs: no thread may get a CPU whose owner is unknown.
 //
 //   phase    event                                                next phase
 //   -------  ---------------------------------------------------  --------------------------------

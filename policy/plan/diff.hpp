@@ -32,7 +32,7 @@ struct Write {
   bool trespassing = false;  ///< as in its placement
   CpuSet cpus;               ///< what the kernel must give back afterwards
   /// The thread may use all of its cgroup: an all-ones mask is written, so that it follows later
-  /// changes of the cgroup also when nobody is there to write it again.
+  /// changes of the cgroup also while no daemon runs.
   bool everywhere = false;
 
   bool operator==(const Write&) const = default;
@@ -47,7 +47,7 @@ std::vector<ThreadPlacement> narrowed(std::vector<ThreadPlacement> placements);
 /// them where it is to have others. None of the masks written is all ones.
 std::vector<ThreadPlacement> shrunk(std::vector<ThreadPlacement> placements);
 
-/// The writes in the order in which they are to be made; stable within a kind.
+/// The writes in execution order; stable within a kind.
 std::vector<Write> diff(const std::vector<ThreadPlacement>& placements);
 
 }  // namespace ka::policy::plan

@@ -60,7 +60,7 @@ struct DomainPins {
 /// What libvirt is to record for a plan. Domains call their iothreads "iothreadN".
 DomainPins domain_pins(const SandboxPlan& plan);
 
-/// Where a domain's memory is to be.
+/// The memory nodes of a domain.
 struct DomainMemory {
   NodeSet nodes;
   /// The memory lies there: what libvirt allows may shrink to these nodes. Before, it only grows.

@@ -28,7 +28,7 @@ bool lacks_vcpus(const SandboxPlan& plan, std::string_view container) {
   });
 }
 
-/// A vCPU that serves no exclusive container, or one that nobody can tell from the others, or one
+/// A vCPU that serves no exclusive container, or one that is indistinguishable from others, or one
 /// that waits for more, or the one that has to carry the rest as well.
 bool is_common(const SandboxPlan& plan, const VcpuPlan& vcpu, bool may_grow) {
   if (vcpu.container.empty() || vcpu.container == kSandboxMask) return true;

@@ -84,7 +84,7 @@ std::vector<std::vector<std::uint64_t>> unordered_groups(const std::vector<VcpuF
   return unordered;
 }
 
-/// Of a group of unknown order that lost a vCPU nobody knows which number was lost.
+/// If a group of unknown order lost a vCPU, the number that it had is unknown.
 bool are_groups_whole(const VcpuSet& present, const PlugHistory& history) {
   return std::ranges::all_of(history.groups, [&present](const VcpuSet& group) {
     return group.size() < 2 || group.subset_of(present) || !group.intersects(present);

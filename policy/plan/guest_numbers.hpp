@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which number a guest's kernel gives a vCPU, where nobody in the guest can be asked. The VMM's
+// Which number a guest's kernel gives a vCPU, where no agent in the guest reports it. The VMM's
 // index, KVM's id and the guest's number differ after hot-plug; what is left is how the VM was
 // started, how its kernel counts, and in which order vCPUs were plugged.
 #pragma once
@@ -45,7 +45,7 @@ struct BootFacts {
 /// The vCPUs that were ever plugged into a VM, as far as it was watched.
 struct PlugHistory {
   bool from_boot = false;  ///< it was seen before anything was plugged: nothing is missing
-  bool is_late = false;    ///< it was not: numbers may be given away that nobody saw
+  bool is_late = false;    ///< it was not: numbers may have been assigned unseen
   /// In order, by index. Of one group the order is not known: a guest takes those that were plugged
   /// at once from the lowest up.
   std::vector<VcpuSet> groups;

@@ -12,7 +12,7 @@ void add_once(std::vector<Note>& notes, Note note) {
   if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
 }
 
-/// For a sandbox that may use none of its own CPUs: anything that is nobody's.
+/// For a sandbox that may use none of its own CPUs: CPUs without an owner.
 CpuSet fallback(const NodeView& node, const Bounds& bounds) {
   CpuSet pool = node.shared_pool & bounds.reachable;
   return pool.empty() ? bounds.reachable : pool;

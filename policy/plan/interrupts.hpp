@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the interrupts of passed-through devices are to go.
+// Which CPUs get the interrupts of passed-through devices.
 //
 // The handler of such an interrupt only signals an eventfd, upon which KVM gives the guest its own
 // interrupt (drivers/vfio/pci/vfio_pci_intrs.c, vfio_msihandler(); virt/kvm/eventfd.c,

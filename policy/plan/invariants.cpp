@@ -196,7 +196,7 @@ void Checker::check_closeness(const std::vector<Placement>& placements) {
 }
 
 void Checker::check_seats(const std::vector<Seat>& seats) {
-  // A vCPU moved by hand has left a gap that is nobody's fault.
+  // A manual pin has left a gap that the plan did not cause.
   if (std::ranges::any_of(sandbox_.vcpus, [&](const auto& v) { return by_hand(v.index); })) return;
   const Closeness closeness(seats);
   if (!closeness.matters()) return;

@@ -39,7 +39,7 @@ struct Violation {
   std::string sandbox;
   /// "vcpu 3", "iothread io1", "emulator", "interrupts of 0000:01:00.0", or a container's id
   std::string subject;
-  CpuSet cpus;  ///< the CPUs that are wrong; of kNotDedicated: those that nobody serves
+  CpuSet cpus;  ///< the CPUs that are wrong; of kNotDedicated: those without a vCPU
   int tid = 0;  ///< the thread it was found at; 0: none, or only planned
 
   bool operator==(const Violation&) const = default;

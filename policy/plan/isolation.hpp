@@ -54,7 +54,7 @@ enum class Remedy {
   kSharedPool,    ///< housekeeping = "shared-pool"
   kManageCgroup,  ///< cgroup = "manage"
   kIsolate,       ///< housekeeping = "isolate", and one core more
-  kCgroupCpus,    ///< whoever writes its cgroup, or took the CPUs offline
+  kCgroupCpus,    ///< the cgroup, or CPUs that were taken offline
   kOneOwner,      ///< kubelet's state: one of the pods must give the CPUs up
   kUnpin,         ///< remove the pin
   kGuestAgent,    ///< our agent in the guest image

@@ -145,7 +145,7 @@ void Matcher::keep_pairs(const SandboxPlan& previous) {
   }
 }
 
-/// A vCPU stays with those that it served: if it can, with all of them and nobody else.
+/// A vCPU stays with those that it served: if possible, with exactly these.
 void Matcher::keep_members(bool exactly) {
   for (Slot& slot : slots_) {
     if (slot.vcpu != kNoVcpu) continue;

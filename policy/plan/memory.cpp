@@ -16,7 +16,7 @@ int distance_to(const Topology& topology, const NodeSet& nodes, int node) {
   return nearest;
 }
 
-/// Nobody but who asked for them gets huge pages; small ones are everybody's.
+/// Huge pages are reserved for VMs that use them; small pages are for all.
 NodeBytes room_of(const MemoryPart& part) {
   NodeBytes room = part.free;
   for (auto& [node, bytes] : room) {

@@ -289,7 +289,7 @@ void Planner::place_interrupts() {
 }
 
 /// A container owns CPUs of which it may use none when its cgroup follows later. Until then the
-/// vCPUs that served it float, and nobody else gets them: in the guest it stays where it is.
+/// vCPUs that served it float, and no other container gets them: in the guest it stays put.
 void Planner::hold_vcpus() {
   if (!pins() || previous_ == nullptr) return;
   const VcpuSet common = common_vcpus();

@@ -74,7 +74,7 @@ struct VcpuPlan {
   /// The exclusive container it serves, alone (dedicated) or in a group (floating), or is held for
   /// (floating) while that may use none of its CPUs; else empty.
   std::string container;
-  /// False with vcpu_pinning = "none": `cpus` is what it may use, and nobody writes it.
+  /// False with vcpu_pinning = "none": `cpus` is what it may use, and is not written.
   bool placed = true;
 
   bool operator==(const VcpuPlan&) const = default;

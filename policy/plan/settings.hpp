@@ -32,7 +32,7 @@ struct Housekeeping {
   bool operator==(const Housekeeping&) const = default;
 };
 
-/// Through whom a guest is told which vCPUs its containers have.
+/// The agent that applies container cpusets in the guest.
 enum class GuestAgent {
   kAuto,       ///< ours, where it is
   kOurs,       ///< ours, which must be there
@@ -45,7 +45,7 @@ struct GuestSettings {
   GuestAgent agent = GuestAgent::kAuto;
   bool move_interrupts = true;             ///< off dedicated vCPUs
   bool lift_quota = false;                 ///< no CFS quota for exclusive containers
-  bool environment = false;                ///< containers are told where they run
+  bool environment = false;                ///< containers get a list of their CPUs
   bool environment_by_annotation = false;  ///< a pod that says whether it wants that, has it so
 
   bool operator==(const GuestSettings&) const = default;

@@ -34,7 +34,7 @@ std::optional<policy::ProcessId> vmm_at(const vmm::Roots& roots, int pid) {
 
 bool has_mask(const ledger::PodRecord& pod) { return pod.containers.contains(kMask); }
 
-/// Whether somebody tells of the containers themselves (the shim proxy, a person).
+/// Whether another source reports the containers themselves (the shim proxy, the API).
 bool has_others(const ledger::PodRecord& pod) {
   return std::ranges::any_of(pod.containers,
                              [](const auto& container) { return container.first != kMask; });

@@ -92,7 +92,7 @@ void LibvirtSource::follow_domains(Client& client) {
   client.follow(followed_);
 }
 
-/// A sandbox that was forgotten while its domain runs: its pins go back, and nobody follows that.
+/// A sandbox that was forgotten while its domain runs: its pins are reset, without a check.
 void LibvirtSource::give_back_forgotten(Client& client) {
   for (auto& [domain, order] : ordered_) {
     const std::string* sandbox = sandbox_of(domain);

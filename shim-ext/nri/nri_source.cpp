@@ -89,7 +89,7 @@ void NriSource::after(const Events& events, const std::string& sandbox) {
   with_.node.finish(sandbox);
 }
 
-/// Of a whole node, and nobody waits: the line runs once.
+/// Events of a whole node, and the runtime does not wait: the line runs once.
 void NriSource::synchronized(const Events& events) {
   with_.peers.catch_up(Deadline::none());
   Events all = events;

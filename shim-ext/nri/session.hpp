@@ -47,7 +47,7 @@ class Session {
   /// Registers at once. `basic_events`: subscribe only to what every version of NRI knows.
   Session(SessionContext context, const Identity& identity, bool basic_events, rpc::Send send);
 
-  /// False: the peer does not speak NRI, the connection is of no use any more.
+  /// False: the peer does not speak NRI; close the connection.
   bool receive(std::string_view bytes);
 
   Stage stage() const { return stage_; }

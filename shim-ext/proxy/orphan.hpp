@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real shim whose proxy was killed.
 //
-// containerd sees its connection end, takes the shim for dead and calls `delete`, which is written
-// to clean up after a dead shim. The real one lives, and nobody would ever end it.
+// containerd sees its connection end, considers the shim dead and calls `delete`, which is written
+// to clean up after a dead shim. But the real one is alive, and nothing else would ever end it.
 #pragma once
 
 #include <filesystem>

@@ -22,7 +22,7 @@ class Outbox final : public Watch {
  public:
   /// More reports than this are not kept: the oldest go.
   static constexpr std::size_t kMost = 256;
-  /// A daemon that has not answered by then is taken for absent.
+  /// A daemon that has not answered by then counts as absent.
   static constexpr std::chrono::seconds kPatience{5};
   /// Pauses between two tries grow from the one up to the other.
   static constexpr std::chrono::milliseconds kShortestPause{500};

@@ -82,7 +82,7 @@ class Relay {
   Loop::Time next_look_;  ///< at the pool
   Connections connections_;
   Connections over_;  ///< they may still have an event in this turn
-  /// Set while nobody is taken in, for want of descriptors.
+  /// Set while no connection is accepted, for lack of descriptors.
   std::optional<Loop::Time> listen_again_;
   bool shim_gone_ = false;
   std::array<char, std::size_t{64} << 10> block_;

@@ -20,12 +20,12 @@ namespace {
 
 constexpr int kFirstFree = 3;
 
-// It ends when the shim does, and at nobody else's wish: its end would be taken for the shim's.
+// The proxy ends only with the shim: containerd would take its end for the shim's.
 void ignore_signals() {
   for (const int signal : {SIGPIPE, SIGHUP, SIGINT, SIGTERM}) ::signal(signal, SIG_IGN);
 }
 
-// Whoever reads the output of `start` waits until nobody holds it.
+// containerd reads the output of `start` until every process has closed it.
 void let_go_of_standard_streams() {
   const base::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return;

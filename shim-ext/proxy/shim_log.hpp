@@ -6,7 +6,7 @@
 
 namespace ka::proxy {
 
-/// Writes a warning as one line. Never waits; nobody may be there to read.
+/// Writes a warning as one line. Never waits, since there may be no reader.
 void write_shim_log(const std::string& text);
 
 }  // namespace ka::proxy

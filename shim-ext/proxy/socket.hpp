@@ -12,7 +12,7 @@
 
 namespace ka::proxy {
 
-/// Connects at once or not at all. kGone: nobody listens there; kTransient: too many wait there.
+/// Connects at once or not at all. kGone: no server listens there; kTransient: its backlog is full.
 base::Result<base::Fd> connect_to(const std::string& path);
 
 /// Makes the caller the one whom a listening socket names to those who connect.

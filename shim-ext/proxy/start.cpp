@@ -35,7 +35,7 @@ Result<void> rename_files(const std::string& own, const std::string& other) {
   return {};
 }
 
-// A socket on which nobody listens is what a proxy left that was killed.
+// A killed proxy leaves a socket on which no process listens.
 Result<base::Fd> listen_anew(const std::string& path) {
   auto listener = base::listen_unix(path);
   if (listener || listener.error().code != ErrorCode::kConflict) return listener;

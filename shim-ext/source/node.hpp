@@ -63,8 +63,8 @@ class Node {
   /// Reads one sandbox again, and runs the line for it. Nothing for one that is not known.
   virtual void observe(std::string_view sandbox) = 0;
 
-  /// A source has reported all that it has: whoever waits for it at a start waits no longer. What
-  /// may be widened by that waits for finish().
+  /// A source has reported everything: the start no longer waits for it. What may be widened
+  /// because of that waits for finish().
   virtual void spoke(policy::ledger::Source source) = 0;
 
   virtual void set_status(policy::ledger::Source source, Status status) = 0;

@@ -15,8 +15,8 @@ namespace ka::watch {
 /// Must outlive the running of its io_context.
 class Inotify {
  public:
-  /// `changed` is called after changes; many that come together are one. Where the kernel has no
-  /// inotify to give, it never is: whoever watches looks by himself now and then.
+  /// `changed` is called after changes; many that come together are one. Without inotify
+  /// (out of instances) it is never called: users of this class poll as well.
   Inotify(boost::asio::io_context& io, std::function<void()> changed);
 
   /// Also for a directory that is watched already. Fails as the system call does, kGone where there

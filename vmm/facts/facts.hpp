@@ -26,7 +26,7 @@ struct Roots {
 struct Target {
   policy::ProcessId vmm;
   std::string sandbox_id;
-  /// Absolute directory of the sandbox cgroup; empty: none known. Whoever is in it counts as part
+  /// Absolute directory of the sandbox cgroup; empty: none known. Its processes count as part
   /// of the sandbox, so it must be the sandbox's own.
   std::string cgroup;
   /// Our proxy before the sandbox's shim, which is not above the VMM; 0: none is known.

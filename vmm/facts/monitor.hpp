@@ -40,7 +40,7 @@ struct MonitorOptions {
 struct MonitorHandlers {
   /// After the start, after each refresh(), and when the VMM itself reports a change.
   std::function<void(MonitorFacts)> facts;
-  /// kUnavailable (nobody there, no VM yet, no answer in time), kGone (no such socket), kInvalid
+  /// kUnavailable (no server, no VM yet, no answer in time), kGone (no such socket), kInvalid
   /// (it speaks something else). The monitor goes on by itself.
   std::function<void(const base::Error&)> failed;
 };

@@ -170,7 +170,7 @@ void Client::Worker::connect() {
   shared_->tell(shared_->handlers.connection, true, shared_->options.uri);
 }
 
-/// Lifecycle: started, stopped, ... Tunable: somebody changed pins.
+/// Lifecycle: started, stopped, ... Tunable: pins were changed.
 void Client::Worker::listen() {
   const virConnectDomainEventCallback lifecycle = [](virConnectPtr, virDomainPtr domain, int, int,
                                                      void* worker) {
@@ -200,7 +200,7 @@ void Client::Worker::touch(virDomainPtr domain) {
   found->second.due = found->second.order.has_value();
 }
 
-/// Each callback keeps its connection, which would go on calling whoever has ended by then
+/// Each callback keeps its connection, which would call into objects that no longer exist
 /// (virObjectEventStateRegisterID() in libvirt's src/conf/object_event.c).
 void Client::Worker::close() {
   for (const int callback : std::exchange(callbacks_, {})) {
@@ -235,7 +235,7 @@ void Client::Worker::look(const std::string& name, Work& work) {
   auto seen = see(name);
   if (!seen) return;  // the next round finds the connection dead, or asks again
   if (!touched && work.told == *seen) return;
-  // Before the threads of a new run are pinned, somebody is to see what they had without that.
+  // Read the masks of a new run's threads before they are pinned.
   const bool outdated = work.told && is_another_run(*work.told, *seen);
   if (outdated && work.order && !work.order->give_back) work.order.reset();
   const bool started = seen->runs && (!work.told || work.told->uuid != seen->uuid ||

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Follows domains of one libvirt daemon, and keeps its record of their pins as ordered.
 //
-// libvirt's calls block, for as long as its daemon likes: a thread of its own makes them, and
-// orders wait in a queue that holds the newest for each domain. Nobody ever waits for that thread.
+// libvirt's calls block for an unbounded time, so a separate thread makes them. Orders wait in a
+// queue that holds the newest for each domain. Nothing ever waits for that thread.
 #pragma once
 
 #include <chrono>
@@ -58,11 +58,11 @@ struct ClientOptions {
 struct ClientHandlers {
   /// Whether libvirt is heard; and who it is, or why not.
   std::function<void(bool up, const std::string& text)> connection;
-  /// A followed domain started or stopped, has another number of vCPUs, or somebody changed its
-  /// pins; and each one once after a connection.
+  /// A followed domain started or stopped, has another number of vCPUs, or another program
+  /// changed its pins; and each one once after a connection.
   std::function<void(const DomainSeen&)> domain;
   /// An order was carried out with so many calls, or why it was not. It is tried again until it is,
-  /// and repeated when somebody else changes pins; told only when that is news.
+  /// and repeated when another program changes pins; reported only when the result changes.
   std::function<void(const std::string& domain, const base::Result<int>& calls)> pinned;
 };
 

@@ -30,7 +30,7 @@ class Record {
   /// Makes the record equal to `wanted`; gives the number of calls that this took. Stops at the
   /// first failure.
   base::Result<int> write(const Pins& wanted, Scope scope) const;
-  /// The record of a domain that nobody has pinned: every CPU of the node, for all it has.
+  /// The record of an unpinned domain: every CPU of the node, for each thread.
   base::Result<Pins> unpinned() const;
 
  private:

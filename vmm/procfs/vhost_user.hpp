@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that serve devices of a VM over unix sockets: vhost-user back-ends (virtiofsd, SPDK,
-// DPDK, qemu-storage-daemon). Nobody tells of them; they are whom the VMM is connected to and who
-// has the VM's memory mapped, as vhost-user wants it.
+// DPDK, qemu-storage-daemon). No source reports them: they are the peers of the VMM's sockets that
+// have the VM's memory mapped, as vhost-user requires.
 #pragma once
 
 #include <filesystem>
@@ -15,9 +15,9 @@
 
 namespace ka::vmm {
 
-/// Processes at the other ends of unix sockets that `pid` has open as `descriptors`: whoever called
-/// connect(2), or listen(2) (SO_PEERCRED). Ascending, without `pid` itself; 64 at most. Nothing
-/// where `proc` is no procfs (its pids are nobody's), on kernels before 5.6, or for want of
+/// Processes at the other ends of unix sockets that `pid` has open as `descriptors`: those that
+/// called connect(2), or listen(2) (SO_PEERCRED). Ascending, without `pid` itself; 64 at most.
+/// Empty if `proc` is no procfs (its pids name no processes), on kernels before 5.6, or without
 /// CAP_SYS_PTRACE (pidfd_getfd(2)).
 std::vector<int> unix_peers(const std::filesystem::path& proc, int pid,
                             std::span<const int> descriptors, base::Trouble& trouble);

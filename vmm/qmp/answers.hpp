@@ -51,7 +51,7 @@ base::Result<std::vector<vmm::MonitorFacts::Iothread>> read_iothreads(
 base::Result<int> read_apic_id(const boost::json::value& answer);
 
 /// Puts the answers together. Cores are numbered through the whole machine, over all slots, so
-/// that a number stays when vCPUs come and go. A vCPU whose place nobody told is a core of its own
+/// that a number stays when vCPUs come and go. A vCPU without a reported place is a core of its own
 /// with its index for a number. `apic_ids` goes by qom path.
 vmm::MonitorFacts compose(const std::vector<Cpu>& cpus, const std::vector<Slot>& slots,
                           const std::map<std::string, int>& apic_ids,

@@ -145,7 +145,7 @@ void Client::Connection::refresh() {
   wanted_.cancel();
 }
 
-/// Ends the connection; whoever waits for an answer is told so.
+/// Ends the connection; pending requests fail.
 void Client::Connection::close() {
   error_code ignored;
   socket_.close(ignored);
@@ -185,7 +185,7 @@ asio::awaitable<void> Client::Connection::serve(std::shared_ptr<Connection> self
   }
 }
 
-/// A QEMU that serves somebody else accepts the connection and then says nothing.
+/// A QEMU that serves another client accepts the connection and sends nothing.
 void Client::Connection::begin_greeting_deadline() {
   late_.clear();
   greeting_deadline_.expires_after(options_.deadline);

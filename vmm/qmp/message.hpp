@@ -14,7 +14,7 @@
 
 namespace ka::qmp {
 
-/// The first thing a QMP server says. One that serves somebody else says nothing.
+/// A QMP server's first message. A server busy with another client sends none.
 struct Greeting {
   std::string version;  ///< "7.2.22"
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One QMP connection as a state machine: greeting, capabilities, commands matched by id, events.
-// Bytes in, bytes and news out; the socket is somebody else's (client.hpp, tests, the fuzzer).
+// Bytes in, bytes and events out; the caller owns the socket (client.hpp, tests, the fuzzer).
 #pragma once
 
 #include <set>
@@ -32,8 +32,8 @@ class Session {
     std::string to_send;
   };
 
-  /// Takes what came from the server. An error ends the session: the server does not speak QMP,
-  /// refuses its negotiation, or answers what nobody asked.
+  /// Processes bytes from the server. An error ends the session: the server does not speak QMP,
+  /// refuses the negotiation, or sends an unsolicited answer.
   base::Result<Received> feed(std::string_view bytes);
 
   bool ready() const { return state_ == State::kReady; }

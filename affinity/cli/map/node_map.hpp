@@ -55,7 +55,7 @@ NodeMap read_map(const boost::json::value& node);
 /// " (VM)", " (no VM)", " (not reported by the runtime yet)": what follows an owner's name.
 std::string_view owner_kind(const MapOwner& owner);
 
-/// "4A", "9" where nobody owns it, "5AB!" where two do, "7x" offline.
+/// "4A", "9" without an owner, "5AB!" with two owners, "7x" offline.
 std::string sign_of(const NodeMap& map, const MapCpu& cpu);
 
 }  // namespace ka::cli

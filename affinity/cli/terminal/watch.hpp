@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page that is shown again and again until somebody interrupts it.
+// A page that is refreshed until the user interrupts it.
 #pragma once
 
 #include <functional>
