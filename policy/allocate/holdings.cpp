@@ -9,6 +9,8 @@ namespace {
 
 Refusal unknown() { return {.reason = Refusal::Reason::kUnknown}; }
 
+Refusal duplicate() { return {.reason = Refusal::Reason::kDuplicate}; }
+
 Step preferring(std::string_view name, std::string_view summary, CpuSet cpus) {
   return {Phase::kFilter, name, summary,
           [cpus = std::move(cpus)](Cycle& cycle) { cycle.prefer(cpus); }};
@@ -28,7 +30,7 @@ Holdings::Holdings(const Machine& machine, CpuSet reserved, OptionSet options, P
       alignment_(alignment) {}
 
 Expected<Moved, Refusal> Holdings::add(const std::string& id, const HoldingRequest& request) {
-  if (holdings_.contains(id)) return unexpected(unknown());
+  if (holdings_.contains(id)) return unexpected(duplicate());
   auto cpus = choose(request, {}, false);
   if (!cpus) return unexpected(cpus.error());
   Holdings next = *this;

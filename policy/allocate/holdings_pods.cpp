@@ -65,7 +65,7 @@ Expected<Moved, Refusal> Holdings::add_pod(const std::string& pod,
                                            std::span<const PodContainer> containers) {
   const auto there = [&](const auto& entry) { return entry.second.pod == pod; };
   if (pod.empty() || std::ranges::any_of(holdings_, there)) {
-    return unexpected(refused(Refusal::Reason::kUnknown));
+    return unexpected(refused(Refusal::Reason::kDuplicate));
   }
   Holdings next = *this;
   Admission admission{pod, {}, {}};
@@ -100,7 +100,7 @@ std::optional<Refusal> Holdings::align(int cpus, Admission& admission) const {
 
 std::optional<Refusal> Holdings::place(const PodContainer& container, Admission& admission) {
   const std::string id = admission.pod + '/' + container.name;
-  if (holdings_.contains(id)) return refused(Refusal::Reason::kUnknown);
+  if (holdings_.contains(id)) return refused(Refusal::Reason::kDuplicate);
   if (!alignment_.pod_scope) {
     if (auto refusal = align(own_cpus(container), admission)) return refusal;
   }

@@ -20,7 +20,9 @@ std::string refusal_text(const Refusal& refusal) {
     case Refusal::Reason::kNothingLeft:
       return "requested=" + requested + " would leave no cpu to containers that share";
     case Refusal::Reason::kUnknown:
-      return "no such container, or it is there already";
+      return "no such container";
+    case Refusal::Reason::kDuplicate:
+      return "exists already";
     case Refusal::Reason::kNotAligned:
       return "Resources cannot be allocated with Topology locality";
   }

@@ -43,7 +43,8 @@ struct Refusal {
     kNotWholeCores,        ///< full-pcpus-only: not a multiple of a core's threads
     kNotEnoughWholeCores,  ///< full-pcpus-only: fewer CPUs on whole cores than asked for
     kNothingLeft,          ///< containers that share would be left without a CPU
-    kUnknown,              ///< no such container or pod, or one with that id is there already
+    kUnknown,              ///< no such container or pod
+    kDuplicate,            ///< a container or pod with that id is there already
     kNotAligned,           ///< the topology manager's policy does not admit the merged hint
   };
   Reason reason = Reason::kNotEnough;

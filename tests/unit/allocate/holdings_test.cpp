@@ -140,8 +140,8 @@ TEST_CASE("isolated CPUs are for exclusive containers") {
 TEST_CASE("unknown and repeated names are refused") {
   Books books;
   books->add("a", {});
-  CHECK(!books->add("a", {}));
+  CHECK(text(books->add("a", {})) == "exists already");
   CHECK(!books->remove("b"));
-  CHECK(!books->resize("b", 1));
-  CHECK(text(books->change("b", {})) == "no such container, or it is there already");
+  CHECK(text(books->resize("b", 1)) == "no such container");
+  CHECK(text(books->change("b", {})) == "no such container");
 }
