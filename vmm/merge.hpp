@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the claims of all backends together: the first that speaks is believed, later ones fill in
-// what is not known yet, and whatever contradicts is named and dropped.
+// Merges the claims of all backends: the first claim wins, later ones fill in what is
+// missing, and contradictions are named and dropped.
 #pragma once
 
 #include <map>

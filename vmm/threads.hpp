@@ -107,7 +107,7 @@ class Discovery {
   /// helper). `monitor` may be
   /// null. Threads that die while they are looked at are left out. kGone when the VMM is (see
   /// read_process), also when its pid belongs to another process by now. What cannot be read for
-  /// now is told as it was read last (VmmThreads::unread, trouble); any other error: nothing is
+  /// now is listed as last read (VmmThreads::unread, trouble); any other error: nothing is
   /// known yet, or the VMM itself cannot be read.
   /// `stats`: of the pass that looks.
   base::Result<VmmThreads> observe(const MonitorFacts* monitor, base::ThreadStats& stats);

@@ -48,8 +48,8 @@ class Board {
   /// It is gone, and everything recorded of it.
   void remove_sandbox(std::string_view id);
 
-  /// Records how the guest of a sandbox stands, and notifies: when this returns, what the
-  /// guest was told is in the state file. Does nothing for a sandbox that is not known.
+  /// Records the state of a sandbox's guest, and notifies: when this returns, the requests to the
+  /// guest are in the state file. Does nothing for an unknown sandbox.
   void set_guest(const std::string& sandbox, GuestView view);
   /// Records a guest as it was known before a restart; without a notification.
   void restore_guest(const std::string& sandbox, GuestView view);

@@ -50,7 +50,7 @@ struct MemoryView {
   bool moving = false;       ///< on its way: `facts` are from before, `moved` is how far it is
   std::uint64_t moved = 0;   ///< bytes, of this time
   std::uint64_t failed = 0;  ///< bytes that the kernel would not move
-  std::string problem;       ///< why it cannot be read or moved, in words; empty when it can
+  std::string problem;       ///< why it cannot be read or moved; empty if it can
 };
 
 }  // namespace ka::board

@@ -8,9 +8,9 @@
 
 namespace ka::config {
 
-/// Checks every entry: its key is known and stands where it may, its value has the right type and
-/// is one that this build can follow. The first thing wrong, in the order of the paths, is told
-/// with its place and with what is allowed.
+/// Checks every entry: its key is known and allowed in its table, its value has the right type and
+/// is supported by this build. The error is the first in the order of the paths, with its location
+/// and the allowed values.
 base::Result<void> check(const Entries& entries);
 
 /// Checks that each cpuset among the values, all of them good ones, lies within `machine`.

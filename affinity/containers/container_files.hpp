@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What containers are told of where they run: each that is to know has a folder of its own on the
-// host, which NRI mounts into it, and in which a few files are kept true.
+// Files that tell containers their CPUs: each container that requests it has a directory on the
+// host, which NRI mounts into it, and whose files are kept up to date.
 #pragma once
 
 #include <filesystem>
@@ -34,8 +34,8 @@ class ContainerFiles {
   ContainerFiles(std::filesystem::path directory, line::Line& line, board::Board& board,
                  const log::Log& log);
 
-  /// Makes the folder of a container that is about to be created, where it is to be told. What NRI
-  /// is to add to the container; nothing for one that is not to be told, or cannot be.
+  /// Makes the directory of a container that is about to be created, if it requests one. Returns
+  /// what NRI adds to the container; empty without a request, or if there is no directory.
   nri::Adjustment adjust(const nri::Creation& creation);
 
   /// The ledger has all containers that there are: the files of others go.

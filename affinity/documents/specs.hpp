@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sources tell of pods and containers, in the fields that every JSON form of it shares: the
+// Specs of pods and containers, in the fields that all JSON forms share: the
 // API's bodies and the state files.
 #pragma once
 

@@ -26,11 +26,11 @@ struct GuestRecord {
 struct PeerEvents {
   /// It answers, for the first time or again. Called before the peer records anything.
   std::function<void()> connected;
-  /// The view has changed: it is to be shown, and saved, before this returns.
+  /// The view has changed: show and save it before returning.
   std::function<void()> changed;
-  /// What the plan means for the guest is to be worked out again.
+  /// The guest's part of the plan must be computed again.
   std::function<void()> outdated;
-  /// It cannot be reached, or does not answer (any more), for a reason in words.
+  /// It cannot be reached, or does not answer (any more); with the reason.
   std::function<void(const std::string& reason)> lost;
 };
 
@@ -43,18 +43,18 @@ class GuestPeer {
   virtual ~GuestPeer() = default;
 
   virtual const guest::Address& address() const = 0;
-  /// From now on the record is this peer's: what another one entered is forgotten, but for what the
-  /// guest was told and how its vCPUs were plugged.
+  /// This peer takes over the record: entries of another peer are dropped, except requests to the
+  /// guest and the order in which its vCPUs were plugged.
   virtual void take_over() = 0;
-  /// Has the record's wishes carried out, where they are new. `planned`: when they were.
+  /// Requests the record's wishes from the guest, if new. `planned`: when they were planned.
   virtual void place(base::Clock::Time planned) = 0;
-  /// An answer about containers is to be expected.
+  /// Whether an answer about containers is pending.
   virtual bool will_answer() const = 0;
   /// Why it is not confirmed that the container, which the plan keeps apart, is in its place.
   /// Precondition: connected.
   virtual std::optional<policy::GuestDoubt> doubt_about(
       const policy::GuestContainer& container) const = 0;
-  /// The guest has the container where it is to be, or needs not be told.
+  /// The guest has placed the container, or does not need to.
   virtual bool is_placed(const std::string& container) const = 0;
 };
 

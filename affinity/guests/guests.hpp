@@ -92,7 +92,7 @@ class Guests {
     bool missed_a_start = false;     ///< so was that
     bool places = false;             ///< one of them has placed a container
   };
-  /// One that is told to give everything back, and given the time for it.
+  /// A guest that is being released, with the time that it has for it.
   struct Leaving {
     Leaving(boost::asio::io_context& io, const base::Clock& clock) : timer(io, clock) {}
     std::variant<std::monostate, guest::Link, guest::KataLink> link;
@@ -142,7 +142,7 @@ class Guests {
   vmm::Roots roots_;
   const log::Log& log_;
   const base::Clock& clock_;
-  /// Sandboxes that are looked at in the loop's next turn, and since when they are to be.
+  /// Sandboxes to process in the loop's next turn, with the time of the request.
   std::map<std::string, Time> noticed_;
   std::map<std::string, Guest> guests_;
   std::map<std::string, Kind> kinds_;  ///< by the kernel's image

@@ -14,7 +14,7 @@ namespace ka::host {
 
 class MemoryMover {
  public:
-  /// `mappings` by address; `moves` is what of them is to go where.
+  /// `mappings` by address; `moves` says which part goes to which node.
   MemoryMover(int pid, std::vector<Mapping> mappings, std::vector<policy::plan::MemoryMove> moves);
 
   bool done() const { return at_ == mappings_.size() || moves_.empty(); }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that are passed through to a VM, and their interrupts.
 //
-// What a VMM has is told by its open files: VFIO's groups ("/dev/vfio/12") or, by iommufd, its
-// devices ("/dev/vfio/devices/vfio0"; Documentation/driver-api/vfio.rst). Which interrupts a device
-// has is told by sysfs, and whether VFIO handles one by the name of its handler
+// A VMM's open files show its devices: VFIO's groups ("/dev/vfio/12") or, with iommufd, the
+// devices ("/dev/vfio/devices/vfio0"; Documentation/driver-api/vfio.rst). sysfs lists a device's
+// interrupts, and the name of the handler shows whether VFIO handles one
 // (drivers/vfio/pci/vfio_pci_intrs.c): "vfio-msix[3](0000:01:00.0)", "vfio-msi[0](...)",
-// "vfio-intx(...)". They come when the guest's driver asks for them, of which nothing tells.
+// "vfio-intx(...)". They appear when the guest's driver requests them, without an event.
 #pragma once
 
 #include <filesystem>

@@ -47,7 +47,7 @@ class CgroupKeeper {
 
   enum class State {
     kUnmanaged,  ///< planned within what it allows
-    kReturning,  ///< what we wrote there is to be taken back
+    kReturning,  ///< our writes are being reverted
     kWatched,    ///< planned within its bound, not written
     kManaged,    ///< planned within its bound, written to follow the plan
     kOpen,       ///< the same, between the two writes of an update
@@ -56,8 +56,8 @@ class CgroupKeeper {
     kRefused,    ///< the kernel will never let us write it
   };
 
-  /// Reads the cgroup. `why_not`: what stands against managing it, in words; empty: nothing, and
-  /// then it is one of version 2.
+  /// Reads the cgroup. `why_not`: why it cannot be managed; empty: it can, and then it is a
+  /// cgroup v2.
   void observe(const std::optional<host::Cgroups>& cgroups, const Directory& directory,
                CgroupMode mode, const std::string& why_not);
 
@@ -73,7 +73,7 @@ class CgroupKeeper {
   /// Precondition: in_charge().
   const policy::plan::Cpuset& cpuset() const { return *cpuset_; }
   const Directory& directory() const { return directory_; }
-  /// Why it is not managed although it is to be; empty when it is.
+  /// Why it is not managed although it should be; empty if it is.
   const std::string& problem() const { return problem_; }
   /// Others have written there since we did.
   bool is_overwritten() const { return ours_ && cpuset_ && cpuset_->configured != *ours_; }

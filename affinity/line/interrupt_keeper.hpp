@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interrupts of the devices that are passed through to one sandbox: where each goes, where it
-// is to go, where it went before we came.
+// The interrupts of the devices that are passed through to one sandbox: actual, planned and
+// original CPUs of each.
 //
-// irqbalance and others may write them too, and are answered with growing patience.
+// irqbalance and others may write them too; such writes are reverted with growing delays.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ namespace ka::line {
 struct InterruptWrites {
   int done = 0;
   int failed = 0;                    ///< for now
-  std::vector<std::string> refused;  ///< in words, for each that will never be moved
+  std::vector<std::string> refused;  ///< the reason, for each that can never be moved
 };
 
 class InterruptKeeper {

@@ -60,7 +60,7 @@ class Node {
   const policy::plan::Settings& settings_for(const policy::ledger::PodRecord& pod) const;
   /// CPUs that the sandbox must not use: containers of other pods own them.
   policy::CpuSet foreign_to(const Sandbox& sandbox) const;
-  /// Its threads are to have what they would have without us.
+  /// Its threads get the masks they would have without us.
   bool is_given_back(const Sandbox& sandbox) const;
   ProbeContext probe(base::ThreadStats& stats) const;
   /// Saves what a restart must know of a pod; `sandbox` may be null.

@@ -11,7 +11,7 @@
 
 namespace ka::line {
 
-/// `pod` has the id, the cgroup and the VMM (if any) that the sandbox is to have. kInvalid: there
+/// `pod` has the requested id, cgroup and VMM (if any) of the sandbox. kInvalid: there
 /// is no such cgroup, it holds the whole machine, the VMM is not in it, or cgroups below it hold
 /// processes that neither the VMM nor its shim has started. kConflict: it holds the cgroup of
 /// another sandbox.

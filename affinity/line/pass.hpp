@@ -66,7 +66,7 @@ class Pass {
   Ids ended_;
 };
 
-/// How the cgroup of a sandbox is to be treated.
+/// How to treat the cgroup of a sandbox.
 CgroupMode cgroup_mode(const Node& node, const Sandbox& sandbox);
 
 /// Whether the VMM of a sandbox is gone, by what came of observing it. "No such file" alone is not

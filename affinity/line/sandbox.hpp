@@ -63,13 +63,13 @@ class Sandbox {
 
   /// The facts for plan(), as last observed.
   policy::SandboxFacts facts(const policy::ledger::PodRecord& pod) const;
-  /// Works out what each thread and interrupt is to have.
+  /// Computes the CPUs of each thread and interrupt.
   void set_plan(policy::plan::SandboxPlan plan);
   /// Null: not planned yet.
   const policy::plan::SandboxPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
-  /// What diff() compares: each thread is to have what the plan gives it.
+  /// Input of diff(): each thread with its planned CPUs.
   std::vector<policy::plan::ThreadPlacement> placements() const;
-  /// Each thread is to have what it would have without us.
+  /// Input of diff(): each thread with the mask it would have without us.
   std::vector<policy::plan::ThreadPlacement> placements_of_originals() const;
   /// Every thread has what it would have without us.
   bool has_originals() const;
@@ -82,8 +82,8 @@ class Sandbox {
 
   const std::vector<ThreadView>& threads() const { return threads_; }
   const vmm::VmmThreads& seen() const { return seen_; }
-  /// What could not be read when it was last observed, in words; empty: all of it was. Threads
-  /// that were not seen then say so themselves.
+  /// What could not be read at the last observation; empty: everything was. Threads that were
+  /// not seen then are marked.
   const std::string& trouble() const { return trouble_; }
   const std::string& cgroup() const { return cgroups_.directory(); }
   const std::optional<policy::CpuSet>& cgroup_cpus() const { return cgroups_.cpus(); }

@@ -27,7 +27,7 @@ struct ThreadView {
   /// False when it could not be read when it was last observed: `actual` is from before, and it is
   /// not written to.
   bool seen = true;
-  std::string problem;  ///< why it is not as wanted, in words; empty when all is well
+  std::string problem;  ///< why it is not as wanted; empty if it is
 
   bool drifted() const { return seen && managed && !wanted.empty() && wanted != actual; }
 };
@@ -38,7 +38,7 @@ struct InterruptView {
   policy::CpuSet wanted;  ///< where the plan sends it; empty: left where it is
   /// False when the kernel refused for good, others share it, or the plan leaves it alone.
   bool managed = false;
-  std::string problem;  ///< why it does not go as wanted, in words; empty when all is well
+  std::string problem;  ///< why it is not routed as wanted; empty if it is
 
   bool drifted() const { return managed && wanted != facts.cpus; }
   /// "interrupt 24 (vfio-msix[0](0000:01:00.0))", for people.
@@ -59,7 +59,7 @@ struct SandboxView {
   std::optional<policy::CpuSet> cgroup_cpus;    ///< what that cgroup allows
   bool cgroup_managed = false;                  ///< cgroup = "manage", and nothing is in its way
   std::optional<policy::CpuSet> cgroup_theirs;  ///< what others wrote there, under what we wrote
-  std::string cgroup_problem;  ///< why it is not managed although it is to be, in words
+  std::string cgroup_problem;                   ///< why it is not managed although it should be
   const std::string& trouble;  ///< what cannot be read of it now; empty: it is seen
   bool released = false;       ///< given back (`release`, `enable = false`): watched, not placed
   bool observed = false;       ///< mode = "observe": planned, nothing is written

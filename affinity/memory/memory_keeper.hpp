@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says which sandboxes' memory is to be looked at, and when: at once where its nodes changed, else
-// now and then, the rarer the longer a look takes.
+// Schedules the reading of sandboxes' memory: at once when the nodes change, otherwise
+// periodically, less often the longer a reading takes.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

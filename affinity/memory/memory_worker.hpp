@@ -29,7 +29,7 @@ struct MemoryJob {
   std::string sandbox;
   policy::ProcessId vmm;  ///< another process with its number is not touched
   policy::NodeSet mems;   ///< where its memory should be
-  bool move = false;      ///< and is to be brought
+  bool move = false;      ///< and move it there
   std::shared_ptr<const policy::Topology> topology;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of each pod on disk, as it is to be found by the next daemon: saved when it changes,
-// tried again when it could not be written.
+// The state of each pod on disk, for the next daemon: saved when it changes,
+// retried when it could not be written.
 #pragma once
 
 #include <map>
@@ -16,10 +16,10 @@ class StateFiles {
   /// Both must outlive it.
   StateFiles(state::Store& store, board::Board& board) : store_(store), board_(board) {}
 
-  /// What is to be saved of a pod, with what its guest was told. Notifies once for each reason that
-  /// it cannot be written.
+  /// Saves a pod, with the requests to its guest. Notifies once for each reason that it cannot be
+  /// written.
   void save(state::Saved saved);
-  /// Saves a pod again, since what its guest was told has changed.
+  /// Saves a pod again after the requests to its guest have changed.
   void save_guest(const std::string& pod);
   void remove(const std::string& pod);
   /// Tries again what could not be written or removed.

@@ -29,7 +29,7 @@ inline constexpr std::size_t kMaxFile = std::size_t{64} << 20;
 
 /// The mask that a process would have without us, as its first thread had it when we first saw it.
 struct Original {
-  std::uint64_t start_time = 0;  ///< of the process, so that a reused pid is not taken for it
+  std::uint64_t start_time = 0;  ///< of the process: tells a reused pid from it
   bool everywhere = true;        ///< it could use all that its cgroup allowed
   policy::CpuSet cpus;           ///< else
 
@@ -55,7 +55,7 @@ struct SavedInterrupt {
   bool operator==(const SavedInterrupt&) const = default;
 };
 
-/// What a guest was told, and what is known of the order of its vCPUs.
+/// Requests to a guest, and the known order of its vCPUs.
 struct SavedGuest {
   policy::GuestWrites told;
   policy::plan::PlugHistory plugged;

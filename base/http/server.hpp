@@ -28,8 +28,8 @@ struct Limits {
 };
 
 using Handler = std::function<Response(const Request&)>;
-/// What keeps the server from serving, in words: want of descriptors or of memory. It is called for
-/// each failed attempt.
+/// Why the server cannot accept connections: out of descriptors or of memory. Called for each
+/// failed attempt.
 using OnTrouble = std::function<void(const std::string& trouble)>;
 
 class Server {

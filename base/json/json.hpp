@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strict reading of JSON: every key must be known, every value of the right type, and the first
-// thing that is wrong is told with its path, as in "sandboxes[0].containers[1].cpuz: unknown key".
+// Strict reading of JSON: every key must be known, every value of the right type. The first
+// error is reported with its path, as in "sandboxes[0].containers[1].cpuz: unknown key".
 //
 // Errors are sticky, as with streams: a reader goes through a document field by field, and asks its
 // InputError once, at the end, whether all of it made sense.

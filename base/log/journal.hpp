@@ -20,7 +20,7 @@ namespace ka::log {
 
 class Journal {
  public:
-  /// Where `fd` (standard error) goes to the journal: systemd says so in JOURNAL_STREAM.
+  /// Whether `fd` (standard error) is connected to the journal, by systemd's JOURNAL_STREAM.
   static bool is_behind(int fd, const char* journal_stream);
 
   explicit Journal(std::filesystem::path socket = "/run/systemd/journal/socket");

@@ -17,7 +17,7 @@ class Limiter {
   /// For each key `burst` lines, and one more every `refill`.
   Limiter(int burst, std::chrono::seconds refill);
 
-  /// Nothing: it is to be left out. Else how many of this key were left out since the last one.
+  /// Empty: suppress the line. Otherwise the number of this key suppressed since the last one.
   std::optional<std::uint64_t> admit(const std::string& key, Time now);
 
  private:

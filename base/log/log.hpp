@@ -31,7 +31,7 @@ std::optional<Level> parse_level(std::string_view name);
 using Field = std::pair<std::string_view, std::string>;
 using Fields = std::span<const Field>;
 
-/// Takes what is to be written.
+/// Writes one line.
 using Sink = std::function<void(Level level, std::string_view text, Fields fields)>;
 using Now = std::function<std::chrono::steady_clock::time_point()>;
 

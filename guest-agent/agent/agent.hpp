@@ -29,7 +29,7 @@ class Agent {
 
   /// CPUs were plugged, or went: everything is mapped anew.
   void cpus_changed();
-  /// A hook tells of a container that was made, or that is gone: it is placed before this returns.
+  /// A hook reports a container as created or stopped; a new one is placed before this returns.
   void record_container(const std::string& container, bool stopped);
   /// Cgroups came or went, or someone else wrote a cpuset.
   void cgroups_changed();

@@ -21,8 +21,8 @@ class Containers {
 
   using States = std::vector<policy::GuestContainerState>;
 
-  /// Places every container that the host asked for, and those of which it did not speak on the
-  /// CPUs in common: first what leaves CPUs, then what enters them. Returns what the kernel has
+  /// Places every container that the host named, and all others on the common CPUs: first those
+  /// that leave CPUs, then those that enter them. Returns what the kernel has
   /// then, by id; read_processes() adds the rest. `known`: what this returned the last time,
   /// nothing where CPUs or cgroups came or went or were written since. Of these, containers of
   /// which nothing else is asked are not looked at again.

@@ -19,8 +19,8 @@ class Session {
   /// `agent` must outlive it.
   explicit Session(Agent& agent) : agent_(agent) {}
 
-  /// False: the peer does not speak our language; the connection is to be closed once `out` is
-  /// written. Answers are appended to `out`.
+  /// False: the peer does not speak the protocol; close the connection after `out` is written.
+  /// Answers are appended to `out`.
   bool receive(std::string_view bytes, std::string& out);
 
   /// It said hello.

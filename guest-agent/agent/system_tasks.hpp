@@ -54,8 +54,8 @@ class SystemTasks {
   policy::GuestCpuSet common_;
   std::vector<policy::GuestCpuSet> earlier_;  ///< before that, since all was in its place last
   std::set<std::filesystem::path> services_;  ///< cgroups of kata-agent's
-  std::vector<int> tasks_;                    ///< to be looked at
-  policy::GuestReport done_;                  ///< of which record() copies its part
+  std::vector<int> tasks_;                    ///< not placed yet
+  policy::GuestReport done_;                  ///< record() copies its part of it
 };
 
 }  // namespace ka::agent

@@ -13,7 +13,7 @@
 
 namespace ka::agent {
 
-/// What was heard of cgroups that are watched.
+/// Events of watched cgroups.
 struct CgroupNews {
   bool changed = false;  ///< cgroups or processes came or went, or what was written is not known
   std::vector<std::filesystem::path> cpusets;  ///< cpusets written, perhaps by the agent

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lasting connection to one port in a guest. It never blocks and never gives up by itself: a
-// guest that does not answer costs its own connection and a pause that grows. What is said over it
-// is not its business (session.hpp, kata_session.hpp).
+// guest that does not answer loses its connection, with a growing delay. The protocol is elsewhere
+// (session.hpp, kata_session.hpp).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -24,7 +24,7 @@ namespace ka::guest {
 /// How patient the host is with a guest.
 struct Timing {
   std::chrono::milliseconds deadline = kDeadline;  ///< for each answer
-  /// When longer than that: an answer is told to be late at `deadline`, and given up only then.
+  /// If longer than `deadline`: an answer is late after `deadline`, and given up after this.
   std::chrono::milliseconds longest{0};
   std::chrono::milliseconds first_pause{100};  ///< between connections; doubled each time
   std::chrono::milliseconds last_pause{10000};

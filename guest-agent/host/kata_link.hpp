@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest without our agent: its containers' CPUs are told to kata-agent. It never blocks, and a
-// guest that does not answer costs its own connection and a pause that grows.
+// A guest without our agent: its containers' CPUs are requested from kata-agent. It never blocks;
+// a guest that does not answer loses its connection, with a growing delay.
 #pragma once
 
 #include <chrono>
@@ -49,9 +49,9 @@ class KataLink {
   KataLink& operator=(const KataLink&) = delete;
   ~KataLink();
 
-  /// What containers are to have. What is narrowed is sent first, what is as it was is not sent,
-  /// but when `again`: kata-agent has the guest's vCPUs brought online, and then writes cpusets
-  /// anew.
+  /// The planned sets of containers. Sets that narrow are sent first; unchanged ones are sent only
+  /// with `again`: kata-agent brings the guest's vCPUs online, and then writes cpusets
+  /// again.
   void place(const Sets& wanted, bool again);
 
   /// Asks how many CPUs the guest has online, with pauses that grow, until it has this many.

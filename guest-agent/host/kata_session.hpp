@@ -33,8 +33,8 @@ class KataSession {
 
   /// What to send first.
   std::string start();
-  /// What came; appends answers, and to `out` what is to be sent. False: it is over, failure() says
-  /// why.
+  /// Processes bytes; appends answers, and bytes to send to `out`. False: it is over, failure()
+  /// has the reason.
   bool receive(std::string_view bytes, std::vector<KataAnswer>& answers, std::string& out);
   /// Sends UpdateContainer with these guest CPUs, in its turn.
   void update(const std::string& container, const policy::GuestCpuSet& cpus, std::string& out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lasting connection to one guest's agent: it is told what the guest is to do, and listened to no
-// more often than we want.
+// A lasting connection to one guest's agent: sends it the guest's part of the plan, and reads
+// updates at a bounded rate.
 #pragma once
 
 #include <functional>

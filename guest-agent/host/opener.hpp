@@ -29,7 +29,7 @@ class Opener {
   /// Takes what came before ttrpc off `bytes`. True once it begins: what is left belongs to it.
   bool consume(std::string_view& bytes);
 
-  /// Why it never will, in words of ours; empty while it may.
+  /// Why it failed for good, without text from the peer; empty while it may succeed.
   std::string_view failure() const { return failure_; }
 
  private:

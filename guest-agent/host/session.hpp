@@ -32,8 +32,8 @@ class Session {
   /// What to send first.
   std::string start();
 
-  /// What came; appends to `news` and, what is to be sent, to `out`. False: the conversation is
-  /// over, failure() says why, in words of ours only.
+  /// Processes bytes; appends to `news`, and bytes to send to `out`. False: the session is over,
+  /// failure() has the reason, without text from the peer.
   bool receive(std::string_view bytes, std::vector<News>& news, std::string& out);
 
   /// What the guest is to do: sent at once, or when the answer to the wishes before has come. Only
@@ -42,7 +42,7 @@ class Session {
   /// Asks to be told what is new; nothing while that was asked already.
   void watch(std::string& out);
 
-  /// The agent said hello, in a version that we speak.
+  /// The agent said hello, in a version that this build supports.
   bool ready() const { return stage_ == Stage::kReady; }
   /// An answer is due: it has to come within kDeadline.
   bool is_owed() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpio archives of the format "newc", of which an initramfs consists (Linux,
+// cpio archives of the format "newc", the format of an initramfs (Linux,
 // Documentation/driver-api/early-userspace/buffer-format.rst).
 #pragma once
 

@@ -21,7 +21,7 @@ struct KataSettings {
   std::string guest_hook_path;
 };
 
-/// What is to be used.
+/// The image to use.
 struct Use {
   Report::Kind kind = Report::Kind::kInitrd;
   std::string path;           ///< of the image, absolute

@@ -26,7 +26,7 @@ struct Report {
 /// "initrd", "disk", "disk without systemd", "extension".
 std::string kind_name(Report::Kind kind);
 
-/// kInvalid, with what is wrong in words: it is no guest image, cut off, or damaged. kUnavailable:
+/// kInvalid, with the reason: it is no guest image, truncated, or damaged. kUnavailable:
 /// a program that reads it is not installed. kPermission: it is xfs, which only root may mount.
 base::Result<Report> check_image(const std::filesystem::path& image);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of small non-negative numbers: host CPUs, NUMA nodes, guest vCPUs. One template, a type of
-// its own for each meaning, so that a vCPU index is never taken for a CPU number.
+// Sets of small non-negative numbers: host CPUs, NUMA nodes, guest vCPUs. One template, with a
+// distinct type for each meaning, so that a vCPU index cannot pass as a CPU number.
 //
 // There is no maximum of CPU_SETSIZE: a set grows to what it holds, up to kMaxIds. Ids below 256,
 // all that most machines have, need no memory beside the object. Text forms are the kernel's: the

@@ -83,7 +83,7 @@ struct SandboxFacts {
   /// The cgroup's cpuset is ours to write: `cgroup_cpus` is what it can be made to allow.
   bool cgroup_writable = false;
   std::vector<VcpuFacts> vcpus;            ///< by ascending index
-  std::set<Role> roles;                    ///< of which it has threads; empty: not known
+  std::set<Role> roles;                    ///< of its threads; empty: unknown
   std::vector<std::string> iothreads;      ///< ids, sorted
   std::vector<ContainerFacts> containers;  ///< by ascending id
   std::vector<Override> overrides;

@@ -90,7 +90,7 @@ class Ledger {
   /// admitted and not yet there, or not yet gone from the file.
   std::vector<Claim> unreported_claims() const;
 
-  /// kubelet's shared pool where it was told, else `online` minus every exclusive CPU.
+  /// kubelet's shared pool if it was reported, else `online` minus every exclusive CPU.
   CpuSet shared_pool(const CpuSet& online) const;
   const std::optional<CpuSet>& told_shared_pool() const { return kubelet_.shared_pool; }
 
@@ -135,7 +135,7 @@ class Ledger {
 
   std::map<std::string, PodRecord, std::less<>> pods_;
   Index index_;
-  KubeletSeen kubelet_;  ///< what it said last
+  KubeletSeen kubelet_;  ///< its last report
   Owners owners_;        ///< by a pod's uid, or where it has none its id
   std::set<Source> connected_;
 };

@@ -5,16 +5,16 @@
 //
 //   phase    event                                                next phase
 //   -------  ---------------------------------------------------  --------------------------------
-//   open     a source is to be awaited (before the first event)   waiting
+//   open     a source is awaited (before the first event)         waiting
 //   open     state cannot be read, no source is awaited           blind
-//   waiting  the last awaited source speaks, no state is lost     open
-//   waiting  the last awaited source speaks, state is lost        open when one of those that spoke
+//   waiting  the last awaited source reports, no state is lost    open
+//   waiting  the last awaited source reports, state is lost       open if one of the sources
 //                                                                 knows every pod's CPUs, else
 //                                                                 blind
 //   waiting  the time is up, no state is lost                     open, without the silent sources
 //   waiting  the time is up, state is lost                        blind
-//   blind    the last awaited source speaks                       as in waiting
-//   blind    a source that knows every pod's CPUs speaks, and
+//   blind    the last awaited source reports                      as in waiting
+//   blind    a source that knows every pod's CPUs reports, and
 //            no source is awaited                                 open
 //   blind    nothing is lost any more: the files could be read,
 //            or sources told of each of the pods                  open
@@ -49,8 +49,8 @@ class StartGate {
 
   /// A source that this node has is awaited. Before the first event.
   void expect(Source source);
-  /// The state that cannot be read, all of it, as often as it is looked for. Pods that were told of
-  /// in the meantime are not counted again.
+  /// All state that cannot be read; called after each attempt. Pods that sources have reported in
+  /// the meantime are not counted again.
   void set_lost(const std::vector<LostState>& lost);
 
   /// A source has told all that it has.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cgroup = "manage": what the cpuset of a sandbox's cgroup is to be, and by which writes it gets
+// cgroup = "manage": the planned cpuset of a sandbox's cgroup, and the writes that lead
 // there.
 //
 // The order is part of the meaning: first the cgroup is widened by what the plan needs, then the
@@ -31,8 +31,8 @@ struct Cpuset {
 /// the plan puts a thread that is inside. Empty where it puts none.
 CpuSet cgroup_cpus(const SandboxPlan& plan, const SandboxFacts& sandbox, const Bounds& bounds);
 
-/// The set to be written before threads are placed; absent when they can go where they are to go,
-/// and none of them onto CPUs that are exclusive to other pods (`foreign`).
+/// The set to write before threads are placed; absent if the cgroup already allows their planned
+/// CPUs, and none that is exclusive to other pods (`foreign`).
 std::optional<CpuSet> widened(const Cpuset& cpuset, const CpuSet& wanted, const CpuSet& foreign);
 
 /// The set to be written when the cgroup is not managed any more: what others had written

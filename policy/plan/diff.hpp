@@ -38,13 +38,13 @@ struct Write {
   bool operator==(const Write&) const = default;
 };
 
-/// What of the placements cannot wait: each thread keeps those of its CPUs that it is to have, and
-/// gets no others. Only one that would be left without any and is trespassing is moved now; all
-/// else stays where it is.
+/// The urgent part of the placements: each thread keeps those of its CPUs that are planned for it,
+/// and gets no others. A thread that would be left without any is moved now only if it is
+/// trespassing; otherwise it stays where it is.
 std::vector<ThreadPlacement> narrowed(std::vector<ThreadPlacement> placements);
 
-/// The same without any move: each thread keeps those of its CPUs that it is to have, or all of
-/// them where it is to have others. None of the masks written is all ones.
+/// The same without moves: each thread keeps those of its CPUs that are planned for it, or all of
+/// them if none is. None of the masks written is all ones.
 std::vector<ThreadPlacement> shrunk(std::vector<ThreadPlacement> placements);
 
 /// The writes in execution order; stable within a kind.

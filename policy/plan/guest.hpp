@@ -17,12 +17,12 @@
 
 namespace ka::policy::plan {
 
-/// The one container of a sandbox of which only the mask is known. No guest has it.
+/// The one container of a sandbox whose mask alone is known. No guest has it.
 inline constexpr std::string_view kSandboxMask = "sandbox-mask";
 
-/// What a guest is asked, by the plan of its sandbox. vCPUs without a known APIC id are left out:
-/// they cannot be named. `may_grow`: the VM may get more vCPUs, so that a container with fewer than
-/// it is to have waits for them, on those in common.
+/// The request to a guest, by the plan of its sandbox. vCPUs without a known APIC id are left out:
+/// they cannot be named. `may_grow`: the VM may get more vCPUs, so a container with fewer than
+/// planned waits for them, on the common ones.
 GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& vcpus,
                          const Topology& topology, const GuestSettings& settings, bool may_grow);
 
@@ -35,7 +35,7 @@ struct GuestPlacement {
   GuestCpuSet online;
   GuestCpuSet common;  ///< never empty while a CPU is online
   std::map<std::string, GuestCpuSet> containers;
-  /// Containers of which some (or all) vCPUs are not online.
+  /// Containers with some (or all) vCPUs offline.
   std::map<std::string, GuestProblem> problems;
 
   bool operator==(const GuestPlacement&) const = default;

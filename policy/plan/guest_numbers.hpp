@@ -29,7 +29,7 @@ enum class Numbering {
 /// ones of a distribution that takes much of later kernels over (".el").
 Numbering numbering_of(std::string_view release);
 
-/// What the VMM's command line and the kernel that it names tell of the guest.
+/// Facts about the guest from the VMM's command line and the kernel that it names.
 struct BootFacts {
   std::optional<int> cold_vcpus;  ///< with which the VM was started
   std::optional<int> max_vcpus;   ///< that it may ever have
@@ -62,7 +62,7 @@ void record_vcpus(PlugHistory& history, const std::vector<VcpuFacts>& vcpus, con
 
 struct GuestNumbers {
   bool certain = false;
-  /// All vCPUs, taken for online; by number. Empty where they are not certain.
+  /// All vCPUs, assumed online; by number. Empty if they are not certain.
   std::vector<GuestCpu> cpus;
   /// vCPUs (hardware ids) that have their numbers among themselves in an order that is not known.
   std::vector<std::vector<std::uint64_t>> unordered;

@@ -12,11 +12,11 @@ namespace ka::policy::plan {
 /// certain, or where their order is not known it does not matter.
 bool can_place_by_numbers(const GuestWishes& wishes, const GuestNumbers& numbers);
 
-/// The sets that containers are to have, by what is wished and what they were told before. A
-/// container that may use every CPU and was never told otherwise is not in it: it gets what is
-/// plugged later, too. One that was told something is, for as long as the guest has it; with all
-/// CPUs where the plan does not know it (any more), where the numbers are not certain, and to give
-/// everything back.
+/// The sets to request for containers, by the wishes and earlier requests. A container that may
+/// use every CPU, without an earlier request, is left out, so that it also gets CPUs that are
+/// plugged later. One with an earlier request is in it for as long as the guest has it: with all
+/// CPUs if the plan does not know it (any more), if the numbers are not certain, and on
+/// release.
 GuestSets sets_for_kata(const GuestWishes& wishes, const GuestNumbers& numbers,
                         const GuestSets& told);
 

@@ -108,7 +108,7 @@ struct SandboxPlan {
   bool operator==(const SandboxPlan&) const = default;
 
   const VcpuPlan* find_vcpu(int index) const;
-  /// The set that a thread is to have; nullptr for a vCPU that the plan does not know or leaves
+  /// The planned set of a thread; nullptr for a vCPU that the plan does not know or leaves
   /// alone.
   const CpuSet* cpus_for(const ThreadFacts& thread) const;
 };
@@ -131,7 +131,7 @@ struct NodeView {
 /// CPU, so that a container keeps its vCPUs when others come and go.
 ///
 /// An empty set in the result means that the sandbox has no CPU on which that thread may run
-/// without trespassing: it is left where it is, and a warning says so.
+/// without trespassing: it is left where it is, with a warning.
 SandboxPlan plan_sandbox(const NodeView& node, const SandboxFacts& sandbox,
                          const Settings& settings, const SandboxPlan* previous);
 

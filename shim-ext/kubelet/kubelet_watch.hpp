@@ -21,7 +21,7 @@ class KubeletWatch {
   struct Handlers {
     /// The file may have changed: to be polled.
     std::function<void()> changed;
-    /// How it stands with the file: whether what it says counts, and in words.
+    /// Status of the file: whether its content is in use, and a text.
     std::function<void(bool up, const std::string& text)> status;
   };
 
@@ -29,9 +29,9 @@ class KubeletWatch {
   KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Handlers handlers,
                const log::Log& log);
 
-  /// What the file says, when it is not the file that was read last; costs one stat when it is. A
-  /// file that went away takes back what it said; one that cannot be read says nothing new, and is
-  /// tried again each time unless it is damaged.
+  /// The content of the file, if it differs from the one read last; otherwise costs one stat. A
+  /// removed file withdraws its content; one that cannot be read changes nothing, and is read
+  /// again each time unless it is damaged.
   std::optional<policy::ledger::KubeletSeen> poll();
 
  private:

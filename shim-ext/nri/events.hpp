@@ -56,8 +56,8 @@ std::optional<Event> event_of(std::string_view method);
 inline constexpr std::int32_t kBasicMask = 0x7ff;
 
 /// The events to subscribe to: all basic ones, and since NRI 0.10 the resize of a pod.
-/// `nri_version` is told since 0.12 ("v0.12.0"); before, the runtime's own name and version tell
-/// (pkg/api/version.go). Unknown runtimes get what all know.
+/// `nri_version` is reported since 0.12 ("v0.12.0"); before, the runtime's name and version decide
+/// (pkg/api/version.go). Unknown runtimes get the events that all versions know.
 std::int32_t event_mask(std::string_view nri_version, std::string_view runtime,
                         std::string_view runtime_version);
 

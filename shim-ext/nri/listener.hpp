@@ -44,7 +44,7 @@ class Listener {
   /// no thread may run where the event forbids it. What lets threads onto more CPUs can wait.
   virtual void before(const std::vector<policy::ledger::Event>& events) = 0;
 
-  /// The runtime is about to create a container: before(), and what is to be added to it.
+  /// The runtime is about to create a container: before(), and the adjustment of the container.
   virtual Adjustment creating(const std::vector<policy::ledger::Event>& events,
                               const Creation& creation) {
     (void)creation;
@@ -65,17 +65,17 @@ class Listener {
     go_on();
   }
 
-  /// The runtime has done this, and does not wait: the sandbox is to be as planned.
+  /// The runtime has done this, and does not wait: place the sandbox as planned.
   virtual void after(const std::vector<policy::ledger::Event>& events,
                      const std::string& sandbox) = 0;
 
-  /// All pods and containers that the runtime has: others, of which it told once, are gone.
+  /// All pods and containers that the runtime has: others that it reported before are gone.
   virtual void synchronized(const std::vector<policy::ledger::Event>& events) = 0;
 
   /// An event was answered after `took`.
   virtual void answered(std::string_view method, std::chrono::nanoseconds took) = 0;
 
-  /// The runtime took us in, or there is no connection (`reason` says why, and is told once).
+  /// The runtime has accepted the plugin, or there is no connection (`reason`, reported once).
   virtual void connected(const std::string& runtime) = 0;
   virtual void disconnected(const std::string& reason) = 0;
 };

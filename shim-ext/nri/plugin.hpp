@@ -34,7 +34,7 @@ class Plugin {
   Plugin& operator=(const Plugin&) = delete;
   ~Plugin() = default;
 
-  /// Looks for pods that ended or became VMs without a word, and tells of them.
+  /// Checks for pods that ended or became VMs without an event, and reports them.
   void poll();
 
   /// The runtime took us in and told all that it has.

@@ -62,9 +62,9 @@ class Translator {
   /// understood.
   std::optional<bool> wants_environment(const proto::nri::PodSandbox& pod) const;
 
-  /// Probes the processes of pods that are no VM sandboxes: one that ended without a word
-  /// ends its pod (a runtime does not tell of the end of pods that are older than its last
-  /// restart), one that has become a VMM makes it a sandbox. What nobody told of is in the answer.
+  /// Probes the processes of pods that are no VM sandboxes: one that ended without an event
+  /// ends its pod (a runtime does not report the end of pods that are older than its last
+  /// restart), one that has become a VMM makes it a sandbox. Returns these changes as events.
   std::vector<policy::ledger::Event> poll();
 
   void forget(const std::string& pod);

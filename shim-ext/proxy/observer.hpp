@@ -48,8 +48,8 @@ class Observer {
   // Few bytes are only noted: who waits for them is not to wait for us.
   void from_containerd(std::string_view bytes);
   void from_shim(std::string_view bytes);
-  /// Reads what was noted, in a quiet moment. Of what came since the last time, questions are told
-  /// before answers.
+  /// Decodes what was recorded, when the relay is idle. Requests that arrived since the last time
+  /// are reported before responses.
   void digest();
 
  private:

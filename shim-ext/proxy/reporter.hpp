@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon is told of the calls that pass: requests of its API (docs/use/api.md).
+// Reports the calls that pass to the daemon, as requests of its API (docs/use/api.md).
 //
-// A spec is told when containerd asks for it, before the shim has done it, so that what it takes
-// from others is taken in time; when the shim has answered, what is true then is told again.
+// A spec is reported when containerd requests it, before the shim acts, so that other sandboxes
+// leave its CPUs in time; after the shim's response, the actual state is reported again.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Cloud Hypervisor's API tells of a VM (vmm/src/api/openapi/cloud-hypervisor.yaml: VmInfo):
+// What Cloud Hypervisor's API reports of a VM (vmm/src/api/openapi/cloud-hypervisor.yaml: VmInfo):
 // how many vCPUs it has and how the guest sees them. It never names a thread; their names do.
 #pragma once
 

@@ -66,14 +66,14 @@ struct VmmThreads {
   /// index: "kvm-debugfs", "kvm-debugfs, index by thread-names", "kvm-fd, index by APIC id".
   /// Empty without vCPUs.
   std::string vcpu_source;
-  /// Where backends contradicted each other, in words. The more trustworthy one was believed.
+  /// Contradictions between backends, as sentences. The more trustworthy backend wins.
   std::vector<std::string> conflicts;
-  /// False while there are vCPUs whose thread cannot be told yet, because it has not run or does
-  /// not sleep just now: look again soon.
+  /// False while there are vCPUs whose thread is not identified yet, because it has not run or
+  /// does not sleep at this moment: probe again soon.
   bool settled = true;
-  /// Threads that were not seen in this look and are told as they were seen last; by key.
+  /// Threads that were not seen this time and are listed as last seen; by key.
   std::vector<policy::ThreadKey> unread;
-  /// What could not be read, in words; empty: all was. Then whatever was known before stays so.
+  /// What could not be read; empty: everything was. Otherwise facts known before stay.
   std::string trouble;
 
   bool operator==(const VmmThreads&) const = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VMM's monitor, whatever it speaks: found by a probe, started, asked again, answering with facts
+// A VMM's monitor, of any protocol: found by a probe, started, refreshed; it reports facts
 // or failures. The kinds are listed in vmm/monitors/table.hpp.
 #pragma once
 
@@ -41,7 +41,7 @@ struct MonitorHandlers {
   /// After the start, after each refresh(), and when the VMM itself reports a change.
   std::function<void(MonitorFacts)> facts;
   /// kUnavailable (no server, no VM yet, no answer in time), kGone (no such socket), kInvalid
-  /// (it speaks something else). The monitor goes on by itself.
+  /// (another protocol). The monitor retries by itself.
   std::function<void(const base::Error&)> failed;
 };
 

@@ -54,9 +54,9 @@ struct ClientOptions {
   std::chrono::milliseconds interval{1000};
 };
 
-/// Called on the client's thread: to be handed over, quickly. An empty function is not called.
+/// Called on the client's thread: hand over to the loop, and return. Empty functions are skipped.
 struct ClientHandlers {
-  /// Whether libvirt is heard; and who it is, or why not.
+  /// Whether libvirt is connected; with its name, or the reason.
   std::function<void(bool up, const std::string& text)> connection;
   /// A followed domain started or stopped, has another number of vCPUs, or another program
   /// changed its pins; and each one once after a connection.

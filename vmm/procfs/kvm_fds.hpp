@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the open files of a process tell of its VM: which VMs and vCPUs it holds, whether it uses
+// What the open files of a process show of its VM: which VMs and vCPUs it has, whether it uses
 // vhost, and which thread runs which vCPU.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a self-test: pods come, all three witnesses are heard, pods go.
+// The steps of a self-test: start pods, compare the three witnesses, remove the pods.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -38,8 +38,8 @@ class Proof {
   Proof(Dependencies dependencies, Kubelet kubelet, Record& record, std::chrono::seconds limit,
         Report& report);
 
-  /// Removes what earlier self-tests left and waits until it is gone. False: it is not, and the
-  /// report says so.
+  /// Removes what earlier self-tests left and waits until it is gone. False: something is left,
+  /// and the report names it.
   bool remove_leftovers();
 
   /// Starts the pods, judges, and removes them, whatever came of it.

@@ -13,7 +13,7 @@
 namespace ka::cli::selftest {
 
 enum class Verdict {
-  kKept,         ///< the container has its CPUs to itself, and the daemon says so
+  kKept,         ///< the container has its CPUs to itself, and the daemon agrees
   kDegraded,     ///< pinned, but not isolated
   kViolated,     ///< the kernel, kubelet and the daemon do not agree
   kCannotRun,    ///< this node does not run the self-test's pods

@@ -15,7 +15,7 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
   ~Signals();
 
-  /// Waits that long. False: SIGINT, SIGTERM or SIGHUP came; each is told once.
+  /// Waits that long. False: SIGINT, SIGTERM or SIGHUP arrived; each is reported once.
   bool pause(std::chrono::milliseconds duration) const;
 
  private:
