@@ -64,8 +64,8 @@ set(KA_EDGES_cli_topology policy_facts host cli_command_line cli_terminal docume
 set(KA_EDGES_cli_plan json policy_plan host cli_command_line cli_terminal documents messages)
 set(KA_EDGES_cli_allocate base json policy_allocate host cli_command_line cli_terminal documents messages)
 set(KA_EDGES_cli_doctor base policy_facts host config cli_command_line cli_terminal cli_client cli_kata cli_node)
-set(KA_EDGES_cli_setup base cli_command_line cli_terminal cli_kata cli_node)
-set(KA_EDGES_cli_selftest base json version policy_facts policy_ledger cli_command_line cli_terminal cli_client cli_kata watch)
+set(KA_EDGES_cli_setup base config cli_command_line cli_terminal cli_kata cli_node)
+set(KA_EDGES_cli_selftest base json version config policy_facts policy_ledger cli_command_line cli_terminal cli_client cli_kata watch)
 set(KA_EDGES_cli_guest_image base cli_command_line cli_terminal cli_kata guest_image)
 set(KA_EDGES_cli cli_command_line cli_terminal cli_status cli_control cli_map cli_topology cli_plan cli_allocate
   cli_doctor cli_setup cli_selftest cli_guest_image)

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "affinity/config/keys.hpp"
+#include "affinity/config/near_miss.hpp"
 #include "affinity/documents/settings.hpp"
 #include "affinity/messages/terms.hpp"
 #include "base/text.hpp"
@@ -186,7 +187,10 @@ std::string unknown_key(const Path& path) {
   if (path.size() == 3 && path[0] == "handler" && find_key(path[2]) != nullptr) {
     return "is node-wide and cannot be set per handler; per handler: " + quoted(sandbox_keys());
   }
-  return "unknown key";
+  const std::string_view meant = nearest_key(path.back());
+  return meant.empty() || meant == path.back()
+             ? "unknown key"
+             : "unknown key; did you mean " + std::string(meant) + '?';
 }
 
 }  // namespace

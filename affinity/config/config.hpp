@@ -16,9 +16,10 @@
 
 namespace ka::config {
 
-/// Reads `file` and its drop-ins; without one, the first in Kata's search order that has an
-/// [affinity] table, in itself or in a drop-in. `root` is put before the absolute paths of that
-/// order. Cpusets must lie within `machine`, unless that is empty. Errors are kInvalid, one line:
+/// Reads `file` and its drop-ins; without one, the first of candidates() that has an [affinity]
+/// table, in itself or in a drop-in. What is nearly one is an error. `root` is put before the
+/// absolute paths of that order. Cpusets must lie within `machine`, unless that is empty. Errors
+/// are kInvalid, one line:
 /// "<file>:<line>:<column>: ..."; those of files that cannot be read name the file.
 base::Result<Config> load_config(const std::optional<std::filesystem::path>& file,
                                  const std::filesystem::path& root = "/",

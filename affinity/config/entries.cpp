@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "affinity/config/near_miss.hpp"
 #include "affinity/config/nesting.hpp"
 #include "base/text.hpp"
 
@@ -61,7 +62,20 @@ base::Result<void> check_nesting(std::string_view text, const std::string& file)
                              "nests deeper than " + std::to_string(kMaxNesting) + " levels"));
 }
 
+base::Result<void> check_top(const toml::table& root, const std::string& file) {
+  for (const auto& [key, node] : root) {
+    const std::string meant = meant_at_top(key.str(), node.is_table());
+    if (meant.empty()) continue;
+    return unexpected(
+        error_at(location(key.source(), file), std::string(key.str()) + ": Kata has no such " +
+                                                   (node.is_table() ? "table" : "key") +
+                                                   "; did you mean " + meant + '?'));
+  }
+  return {};
+}
+
 base::Result<std::optional<Entries>> affinity_of(const toml::table& root, const std::string& file) {
+  if (auto good = check_top(root, file); !good) return unexpected(std::move(good.error()));
   const toml::node* affinity = root.get("affinity");
   if (affinity == nullptr) return std::nullopt;
   const auto* table = affinity->as_table();

@@ -46,7 +46,8 @@ struct Entry {
 using Entries = std::map<std::vector<std::string>, Entry>;
 
 /// Parses the text of a TOML file. Nothing where it has no [affinity]; an error with its place
-/// where it is no TOML, or `affinity` is no table. `file` is the name for errors.
+/// where it is no TOML, `affinity` is no table, or a name at the top is nearly one of ours. `file`
+/// is the name for errors.
 base::Result<std::optional<Entries>> parse_toml(const std::string& text, const std::string& file);
 
 /// Every value of a TOML file, of any table: {"plugins", "io.containerd.nri.v1.nri",

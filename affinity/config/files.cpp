@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "affinity/config/handlers.hpp"
 #include "base/files.hpp"
 
 namespace ka::config {
@@ -11,29 +12,61 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Where kata-deploy puts the files that it hands to each shim:
-/// runtimes/<shim>/configuration-<shim>.toml.
-std::vector<fs::path> deployed(const fs::path& runtimes) {
-  std::vector<fs::path> files;
-  const auto shims = base::list_directory(runtimes);
-  if (!shims) return files;
-  for (const std::string& shim : *shims) {
-    files.push_back(runtimes / shim / ("configuration-" + shim + ".toml"));
+constexpr const char* kRelease = "opt/kata/share/defaults/kata-containers";
+
+std::vector<std::string> names_in(const fs::path& directory) {
+  return base::list_directory(directory).value_or(std::vector<std::string>{});
+}
+
+void add_standard(const fs::path& directory, std::vector<fs::path>& files) {
+  files.push_back(directory / "runtime-rs/configuration.toml");
+  files.push_back(directory / "configuration.toml");
+}
+
+/// The folder of each shim or custom runtime holds one configuration-<shim>.toml.
+void add_deployed(const fs::path& runtimes, std::vector<fs::path>& files) {
+  for (const std::string& runtime : names_in(runtimes)) {
+    for (const std::string& name : names_in(runtimes / runtime)) {
+      if (name.starts_with("configuration") && name.ends_with(".toml")) {
+        files.push_back(runtimes / runtime / name);
+      }
+    }
   }
-  return files;
+}
+
+/// kata-deploy's installations: /opt/kata, then those with a suffix (MULTI_INSTALL_SUFFIX).
+std::vector<fs::path> installations(const fs::path& root) {
+  std::vector<fs::path> found;
+  for (const std::string& name : names_in(root / "opt")) {
+    if (name == "kata" || name.starts_with("kata-")) {
+      found.push_back(root / "opt" / name / "share/defaults/kata-containers");
+    }
+  }
+  return found;
 }
 
 }  // namespace
 
 std::vector<fs::path> candidates(const fs::path& root) {
-  std::vector<fs::path> files;
-  for (const char* directory : {"etc/kata-containers", "usr/share/defaults/kata-containers",
-                                "opt/kata/share/defaults/kata-containers"}) {
-    files.push_back(root / directory / "runtime-rs" / "configuration.toml");
-    files.push_back(root / directory / "configuration.toml");
+  std::vector<fs::path> files = standard(root);
+  for (const fs::path& defaults : installations(root)) {
+    if (defaults != root / kRelease) add_standard(defaults, files);
+    for (const char* runtimes : {"runtime-rs/runtimes", "runtimes", "custom-runtimes"}) {
+      add_deployed(defaults / runtimes, files);
+    }
   }
-  const auto more = deployed(root / "opt/kata/share/defaults/kata-containers/runtimes");
-  files.insert(files.end(), more.begin(), more.end());
+  for (const Handler& handler : read_handlers(root)) {
+    if (handler.config.is_absolute()) files.push_back(root / handler.config.relative_path());
+  }
+  return files;
+}
+
+std::vector<fs::path> standard(const fs::path& root) {
+  std::vector<fs::path> files;
+  for (const char* directory :
+       {"etc/kata-containers", "usr/share/defaults/kata-containers", kRelease}) {
+    add_standard(root / directory, files);
+  }
   return files;
 }
 

@@ -15,6 +15,11 @@ inline constexpr std::size_t kMaxFile = std::size_t{1} << 20;
 /// Kata's search order below `root`: the administrator's place first, and runtime-rs, the default
 /// runtime, before the Go runtime (kata-types' default.rs; katautils' config-settings.go). Files
 /// that are not there are among them.
+std::vector<std::filesystem::path> standard(const std::filesystem::path& root);
+
+/// All places where Kata may be configured: the search order, what kata-deploy hands to each shim
+/// and custom runtime (its artifacts/install.rs) of each of its installations, and the files that
+/// handlers of containerd and CRI-O name. A file may be among them twice, by a symbolic link.
 std::vector<std::filesystem::path> candidates(const std::filesystem::path& root);
 
 /// The files of config.d beside the file that a symbolic link leads to, in name order: Kata merges

@@ -214,6 +214,8 @@ void declare_setup(CLI::App& app, Command& chosen) {
   command.add_flag("--proxy", options->proxy, "also create a containerd runtime for the proxy");
   command.add_option("--profile", options->profile, "what to set (default: as it is, or isolated)")
       ->check(CLI::IsMember({"watch", "isolated", "default"}));
+  add_value(command, "--handler", "NAME", options->handlers,
+            "only for this runtime handler (default: every Kata)");
   add_value(command, "--kata-config", "FILE", options->kata_configs,
             "configuration.toml in another place");
   add_root(command, options->root);

@@ -175,6 +175,7 @@ struct SelftestOptions : Online {
 struct SetupOptions {
   std::string root = "/";  ///< where the node's file system is
   std::string profile;     ///< "watch", "isolated", "default"; empty: as it is, else isolated
+  std::vector<std::string> handlers;      ///< runtime handlers; empty: all
   std::vector<std::string> kata_configs;  ///< further configuration files of Kata
   bool proxy = false;                     ///< also what containerd needs to start our shim
   bool yes = false;                       ///< do it

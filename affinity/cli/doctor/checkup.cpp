@@ -9,6 +9,7 @@
 #include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/kata/profile.hpp"
 #include "affinity/cli/node/node.hpp"
+#include "affinity/config/config.hpp"
 #include "affinity/config/entries.hpp"
 #include "base/files.hpp"
 
@@ -123,6 +124,16 @@ Symptom examine_kubelet(const fs::path& root) {
           "set cpuManagerPolicy: static in kubelet's configuration"};
 }
 
+/// What stops the daemon from starting, or a reload from being followed.
+void examine_settings(const fs::path& root, Symptoms& symptoms) {
+  for (const fs::path& file : find_kata(root)) {
+    const auto config = config::load_config(file);
+    if (config || !read_merged(file)) continue;  // what is no TOML is told by examine_kata()
+    symptoms.push_back({"config", Level::kBad, config.error().message,
+                        "correct that file, and reload the daemon"});
+  }
+}
+
 /// Exclusive containers on a node without a profile are degraded: nothing isolates them.
 Symptom examine_profile(const fs::path& root) {
   const auto profile = profile_of_node(root);
@@ -158,6 +169,7 @@ std::string_view level_name(Symptom::Level level) {
 std::vector<Symptom> examine(const fs::path& root) {
   Symptoms symptoms{examine_nri(root)};
   std::ranges::move(examine_kata(root), std::back_inserter(symptoms));
+  examine_settings(root, symptoms);
   if (!find_kata(root).empty()) symptoms.push_back(examine_profile(root));
   symptoms.push_back(examine_debugfs(root));
   symptoms.push_back(examine_kubelet(root));

@@ -8,6 +8,7 @@
 #include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/kata/profile.hpp"
 #include "affinity/cli/node/node.hpp"
+#include "affinity/config/handlers.hpp"
 #include "base/files.hpp"
 #include "policy/facts/id_set.hpp"
 
@@ -17,9 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using Level = Symptom::Level;
 using Symptoms = std::vector<Symptom>;
-
-/// The two runtimes have different defaults.
-bool is_rust(const fs::path& file) { return file.native().find("runtime-rs") != std::string::npos; }
 
 /// What the node is like around Kata.
 struct Surroundings {
@@ -187,8 +185,11 @@ class KataFile {
 /// the CPUs that their shim may use, and the proxy has moved to the shared pool before it starts
 /// the shim. Since 3.10 the Go runtime counts what /proc/cpuinfo has.
 void examine_proxy(const fs::path& root, const NodeFacts& node, Symptoms& symptoms) {
-  const auto containerd = read_containerd(root);
-  if (!containerd || containerd->proxied.empty() || !node.assigns_cpus()) return;
+  std::vector<std::string> proxied;
+  for (const config::Handler& handler : config::read_handlers(root)) {
+    if (handler.is_proxy()) proxied.push_back(handler.name);
+  }
+  if (proxied.empty() || !node.assigns_cpus()) return;
   const policy::CpuSet& pool = node.shared_pool;
   if (pool.empty() || pool.size() >= node.cpus) return;
   symptoms.push_back(
@@ -197,7 +198,7 @@ void examine_proxy(const fs::path& root, const NodeFacts& node, Symptoms& sympto
            "handler {} is behind the shim proxy: a VM started in the shared pool ({}) gets at "
            "most {} vCPUs from runtime-rs, or from the Go runtime before 3.10: these count "
            "the CPUs of their shim",
-           fmt::join(containerd->proxied, ", "), policy::format_list(pool), pool.size()),
+           fmt::join(proxied, ", "), policy::format_list(pool), pool.size()),
        "use NRI (containerd 1.7 or later) instead of the proxy"});
 }
 

@@ -22,7 +22,7 @@ constexpr auto kGroups = std::to_array<std::pair<std::string_view, std::string_v
     {"node", "root debugfs cgroup isolcpus smt irq"},
     {"kubelet", "kubelet"},
     {"runtime", "nri"},
-    {"Kata", "kata profile"},
+    {"Kata", "kata config profile"},
     {"sandboxes", "daemon vcpus memory quota guest"},
 });
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "affinity/config/files.hpp"
+#include "affinity/config/handlers.hpp"
 #include "base/files.hpp"
 
 namespace ka::cli {
@@ -18,55 +19,30 @@ const T* find_value(const config::Entries& entries, const KeyPath& path) {
   return found == entries.end() ? nullptr : std::get_if<T>(&found->second.value);
 }
 
-constexpr const char* kOurType = "io.containerd.kata-affinity.";
-
-/// The value of "plugins.*.containerd.runtimes.NAME.runtime_type", in each version of containerd's
-/// format; empty for any other key.
-std::string runtime_type(const KeyPath& path, const config::Value& value) {
-  const auto* type = std::get_if<std::string>(&value);
-  const bool is_one = type != nullptr && path.size() >= 3 && path.back() == "runtime_type" &&
-                      path[path.size() - 3] == "runtimes";
-  return is_one ? *type : std::string();
-}
-
-KataHandler handler_at(const config::Entries& entries, KeyPath path) {
-  KataHandler handler{path[path.size() - 2], text_at(entries, path), {}};
-  path.back() = "options";
-  path.emplace_back("ConfigPath");
-  handler.config_path = text_at(entries, path);
-  return handler;
-}
-
-void add_handlers(const config::Entries& entries, Containerd& containerd) {
-  for (const auto& [path, entry] : entries) {
-    const std::string type = runtime_type(path, entry.value);
-    if (type.starts_with(kOurType)) {
-      containerd.proxied.push_back(path[path.size() - 2]);
-    } else if (type.starts_with("io.containerd.kata")) {
-      containerd.handlers.push_back(handler_at(entries, path));
-    }
-  }
-}
-
-bool imports_conf_d(const config::Entries& entries) {
-  const auto* imports = find_value<std::vector<std::string>>(entries, {"imports"});
-  return imports != nullptr && std::ranges::any_of(*imports, [](const std::string& pattern) {
-           return pattern == "/etc/containerd/conf.d/*.toml" || pattern == "conf.d/*.toml";
-         });
-}
-
 base::Result<config::Entries> read_entries(const fs::path& file) {
   const auto text = base::read_regular_file(file);
   if (!text) return unexpected(text.error());
   return config::parse_whole(*text, file);
 }
 
-void add_imported_handlers(const fs::path& folder, Containerd& containerd) {
-  const auto names = base::list_directory(folder);
-  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
-    if (!name.ends_with(".toml")) continue;
-    if (const auto entries = read_entries(folder / name)) add_handlers(*entries, containerd);
+/// The file itself; empty: it is not there.
+fs::path real_path(const fs::path& file) {
+  std::error_code absent;
+  fs::path real = fs::canonical(file, absent);
+  return absent ? fs::path() : real;
+}
+
+fs::path first_present(const std::vector<fs::path>& files) {
+  for (const fs::path& file : files) {
+    if (fs::path real = real_path(file); !real.empty()) return real;
   }
+  return {};
+}
+
+/// The file that Kata reads for a handler.
+fs::path config_of(const config::Handler& handler, const fs::path& root) {
+  if (handler.config.is_absolute()) return real_path(root / handler.config.relative_path());
+  return first_present(config::standard(root));
 }
 
 }  // namespace
@@ -107,37 +83,32 @@ base::Result<config::Entries> read_merged(const fs::path& main) {
   return merged;
 }
 
-base::Result<Containerd> read_containerd(const fs::path& root) {
-  const fs::path folder = root / "etc/containerd";
-  const auto entries = read_entries(folder / "config.toml");
-  if (!entries) return unexpected(entries.error());
-  Containerd found;
-  if (const auto* version = find_value<std::int64_t>(*entries, {"version"})) {
-    found.version = static_cast<int>(*version);
+std::vector<fs::path> find_kata(const fs::path& root) {
+  std::vector<fs::path> found;
+  for (const fs::path& path : config::candidates(root)) {
+    fs::path real = real_path(path);
+    const bool known = std::ranges::find(found, real) != found.end();
+    if (!real.empty() && !known) found.push_back(std::move(real));
   }
-  found.imports_conf_d = imports_conf_d(*entries);
-  add_handlers(*entries, found);
-  if (found.imports_conf_d) add_imported_handlers(folder / "conf.d", found);
   return found;
 }
 
-std::vector<fs::path> find_kata(const fs::path& root) {
-  std::vector<fs::path> wanted;
-  if (const auto containerd = read_containerd(root)) {
-    for (const KataHandler& handler : containerd->handlers) {
-      const fs::path path = handler.config_path;
-      if (path.is_absolute()) wanted.push_back(root / path.relative_path());
-    }
+std::vector<Installation> find_installations(const fs::path& root) {
+  std::vector<Installation> installations;
+  for (fs::path& file : find_kata(root)) installations.push_back({std::move(file), {}});
+  for (const config::Handler& handler : config::read_handlers(root)) {
+    const auto used =
+        std::ranges::find(installations, config_of(handler, root), &Installation::config);
+    if (used != installations.end()) used->handlers.push_back(handler.name);
   }
-  const auto standard = config::candidates(root);
-  wanted.insert(wanted.end(), standard.begin(), standard.end());
-  std::vector<fs::path> found;
-  for (const fs::path& path : wanted) {
-    std::error_code absent;
-    const fs::path real = fs::canonical(path, absent);
-    if (!absent && std::ranges::find(found, real) == found.end()) found.push_back(real);
-  }
-  return found;
+  return installations;
+}
+
+bool is_rust(const fs::path& config) {
+  const std::string name = config.filename().native();
+  return config.native().find("runtime-rs") != std::string::npos ||
+         name.find("dragonball") != std::string::npos ||
+         name.find("cloud-hypervisor") != std::string::npos;
 }
 
 std::optional<config::Entries> read_affinity(const fs::path& root) {

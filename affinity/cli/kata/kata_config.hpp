@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kata's and containerd's configuration as `doctor` and `setup` read it.
+// Kata's configuration as `doctor` and `setup` read it.
 #pragma once
 
 #include <filesystem>
@@ -25,30 +25,23 @@ std::vector<double> hypervisor_numbers(const config::Entries& entries, const std
 /// Values of a file and of the drop-ins that Kata merges over it.
 base::Result<config::Entries> read_merged(const std::filesystem::path& main);
 
-/// A runtime handler of containerd that starts Kata's shim.
-struct KataHandler {
-  std::string name;          ///< "kata-qemu"
-  std::string runtime_type;  ///< "io.containerd.kata-qemu.v2"
-  std::string config_path;   ///< of its options; empty: Kata's search order
-};
-
-/// What containerd's config.toml below `root` says, and the files of conf.d that it imports. No
-/// version reads conf.d unasked: 2.2 and later only write the import into what `containerd config
-/// default` prints.
-struct Containerd {
-  int version = 2;  ///< of the format; 3 since containerd 2.0
-  bool imports_conf_d = false;
-  std::vector<KataHandler> handlers;  ///< those of config.toml first
-  std::vector<std::string> proxied;   ///< names of handlers that start our proxy
-};
-
-/// kGone where there is no config.toml. A file of conf.d that cannot be read names no handlers.
-base::Result<Containerd> read_containerd(const std::filesystem::path& root);
-
-/// The configuration files of Kata that are there: of containerd's handlers first, as Kata's
-/// runtimes obey their option ConfigPath first, then those of Kata's search order. Symbolic links
-/// are followed, and each file is named once.
+/// The configuration files of Kata that are there, of all installations and in the order in which
+/// the daemon looks for [affinity] (config::candidates()). Symbolic links are followed, and each
+/// file is named once.
 std::vector<std::filesystem::path> find_kata(const std::filesystem::path& root);
+
+/// A configuration file of Kata, and who uses it.
+struct Installation {
+  std::filesystem::path config;
+  std::vector<std::string> handlers;  ///< of containerd and CRI-O, by name; may be empty
+};
+
+/// The same files, with their handlers. A handler that names no file has the first of Kata's search
+/// order that is there.
+std::vector<Installation> find_installations(const std::filesystem::path& root);
+
+/// The two runtimes have different defaults: by the path of a configuration file.
+bool is_rust(const std::filesystem::path& config);
 
 /// Kata's configuration with the [affinity] table that the daemon reads, unless it is started with
 /// --config: of the first file that has one, in itself or in a drop-in. Absent: no file has one.

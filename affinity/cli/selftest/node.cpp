@@ -11,6 +11,7 @@
 
 #include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/selftest/flags.hpp"
+#include "affinity/config/handlers.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
 #include "base/version/version.hpp"
@@ -49,8 +50,8 @@ std::string configured_image(const fs::path& root) {
 
 std::vector<std::string> handler_names(const fs::path& root) {
   std::vector<std::string> names;
-  if (const auto containerd = read_containerd(root)) {
-    for (const KataHandler& handler : containerd->handlers) names.push_back(handler.name);
+  for (const config::Handler& handler : config::read_handlers(root)) {
+    if (!handler.is_proxy()) names.push_back(handler.name);
   }
   return names;
 }

@@ -7,9 +7,10 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
-#include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/setup/reload.hpp"
+#include "affinity/cli/setup/selection.hpp"
 #include "affinity/cli/setup/setup_text.hpp"
+#include "affinity/config/config.hpp"
 #include "base/files.hpp"
 
 namespace ka::cli {
@@ -18,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorCode;
 using base::Result;
+using config::Containerd;
+using config::Handler;
 using Kind = Change::Kind;
 
 constexpr const char* kMark = "# Written by kata-affinityctl setup; `setup --undo` removes it.\n";
@@ -46,20 +49,6 @@ Result<Change> change_to(const fs::path& file, std::string text) {
   return Change{*present == text ? Kind::kKeep : Kind::kReplace, file, std::move(text)};
 }
 
-/// "io.containerd.kata-qemu.v2" -> "containerd-shim-kata-qemu-v2", as containerd does it.
-std::string shim_of(const std::string& runtime_type) {
-  const auto last = runtime_type.rfind('.');
-  const auto middle = runtime_type.rfind('.', last - 1);
-  return "containerd-shim-" + runtime_type.substr(middle + 1, last - middle - 1) + '-' +
-         runtime_type.substr(last + 1);
-}
-
-/// Which of Kata's handlers the proxy stands before: the first, or what Kata installs.
-KataHandler behind_proxy(const Containerd& containerd) {
-  return containerd.handlers.empty() ? KataHandler{"kata", "io.containerd.kata.v2", {}}
-                                     : containerd.handlers.front();
-}
-
 /// The one that was asked for; else the one that is set, so that a second run changes nothing.
 Profile chosen_profile(const SetupOptions& options) {
   return parse_profile(options.profile)
@@ -85,8 +74,7 @@ Result<std::string> drop_in_text(const fs::path& main, const ProfileSettings& se
   return text;
 }
 
-std::string snippet_text(const Containerd& containerd) {
-  const KataHandler handler = behind_proxy(containerd);
+std::string snippet_text(const Containerd& containerd, const Handler& handler) {
   const std::string table = fmt::format(
       "plugins.\"{}\".containerd.runtimes.{}-affinity",
       containerd.version >= 3 ? "io.containerd.cri.v1.runtime" : "io.containerd.grpc.v1.cri",
@@ -97,18 +85,20 @@ std::string snippet_text(const Containerd& containerd) {
       "[{}]\n  runtime_type = \"io.containerd.kata-affinity.v2\"\n"
       "  privileged_without_host_devices = true\n  pod_annotations = [\"io.katacontainers.*\"]\n",
       table);
-  if (!handler.config_path.empty()) {
-    text += fmt::format("  [{}.options]\n    ConfigPath = \"{}\"\n", table, handler.config_path);
+  if (!handler.config.empty()) {
+    text +=
+        fmt::format("  [{}.options]\n    ConfigPath = \"{}\"\n", table, handler.config.native());
   }
   return text;
 }
 
 /// Before 2.0 containerd drops all settings of its CRI plugin for those of an imported file
 /// (containerd pull request 9982), so there the snippet has to be pasted.
-Result<void> add_snippet(const Containerd& containerd, const fs::path& root, SetupPlan& plan) {
+Result<void> add_snippet(const Containerd& containerd, const Handler& handler, const fs::path& root,
+                         SetupPlan& plan) {
   const bool imports = containerd.version >= 3;
   const fs::path file = root / (imports ? kImported : kToPaste);
-  auto change = change_to(file, snippet_text(containerd));
+  auto change = change_to(file, snippet_text(containerd, handler));
   if (!change) return unexpected(change.error());
   plan.changes.push_back(std::move(*change));
   if (!imports) {
@@ -121,38 +111,24 @@ Result<void> add_snippet(const Containerd& containerd, const fs::path& root, Set
         "(2.2 and later print it by `containerd config default`)");
   }
   plan.notes.push_back("restart containerd, and make a RuntimeClass with handler \"" +
-                       behind_proxy(containerd).name + "-affinity\"");
+                       handler.name + "-affinity\"");
   return {};
 }
 
-Result<std::vector<fs::path>> kata_files(const SetupOptions& options) {
-  std::vector<fs::path> files = find_kata(options.root);
-  for (const std::string& name : options.kata_configs) {
-    std::error_code wrong;
-    const fs::path real = fs::canonical(name, wrong);
-    if (wrong) return base::fail_errno(wrong.value(), name);
-    files.push_back(real);
-  }
-  return files;
+fs::path drop_in_of(const Installation& installation) {
+  return installation.config.parent_path() / kDropIn;
 }
 
-/// Kata's files have one drop-in folder a directory.
-std::vector<fs::path> one_a_directory(std::vector<fs::path> files) {
+/// A drop-in counts for all files in its directory: each once.
+std::vector<fs::path> one_a_directory(const std::vector<Installation>& installations) {
   std::vector<fs::path> kept;
-  for (fs::path& file : files) {
-    const bool known = std::ranges::any_of(
-        kept, [&file](const fs::path& other) { return other.parent_path() == file.parent_path(); });
-    if (!known) kept.push_back(std::move(file));
+  for (const Installation& one : installations) {
+    const bool known = std::ranges::any_of(kept, [&one](const fs::path& other) {
+      return other.parent_path() == one.config.parent_path();
+    });
+    if (!known) kept.push_back(one.config);
   }
   return kept;
-}
-
-Result<std::vector<fs::path>> present_files(const SetupOptions& options) {
-  auto files = kata_files(options);
-  if (!files || !files->empty()) return files;
-  return base::fail(ErrorCode::kNotFound,
-                    "no configuration of Kata is where Kata looks for it (--kata-config names one "
-                    "that is elsewhere)");
 }
 
 std::vector<std::pair<Profile, ProfileText>> choice(const NodeFacts& node) {
@@ -163,9 +139,11 @@ std::vector<std::pair<Profile, ProfileText>> choice(const NodeFacts& node) {
   return profiles;
 }
 
-Result<void> add_drop_ins(const std::vector<fs::path>& files, const ProfileSettings& settings,
-                          const std::string& real_shim, SetupPlan& plan) {
-  for (const fs::path& main : one_a_directory(files)) {
+/// Of the installations that the plan is about, each checked before.
+Result<void> add_drop_ins(const ProfileSettings& settings, const std::string& real_shim,
+                          SetupPlan& plan) {
+  for (const fs::path& main : one_a_directory(plan.installations)) {
+    if (const auto good = config::load_config(main); !good) return unexpected(good.error());
     auto text = drop_in_text(main, settings, real_shim);
     if (!text) return unexpected(text.error());
     auto change = change_to(main.parent_path() / kDropIn, std::move(*text));
@@ -183,6 +161,27 @@ void add_removal(const fs::path& file, SetupPlan& plan) {
   } else {
     plan.notes.push_back(file.native() + " was not written by setup and stays");
   }
+}
+
+/// The daemon reads one table: none of ours may be left beside Katas that were not chosen.
+void remove_others(const std::vector<Installation>& all, SetupPlan& plan) {
+  for (const fs::path& main : one_a_directory(all)) {
+    const fs::path file = main.parent_path() / kDropIn;
+    const bool chosen = std::ranges::any_of(
+        plan.installations, [&file](const Installation& one) { return drop_in_of(one) == file; });
+    const auto present = read_present(file);
+    if (!chosen && present && is_ours(*present)) plan.changes.push_back({Kind::kRemove, file, {}});
+  }
+}
+
+Result<std::string> add_proxy(const SetupOptions& options, SetupPlan& plan) {
+  const auto containerd = config::read_containerd(options.root);
+  if (!containerd) return unexpected(containerd.error());
+  const auto handler = handler_behind_proxy(*containerd, options);
+  if (!handler) return unexpected(handler.error());
+  auto added = add_snippet(*containerd, *handler, options.root, plan);
+  if (!added) return unexpected(added.error());
+  return handler->shim;
 }
 
 Result<void> take_away(const fs::path& file) {
@@ -232,33 +231,30 @@ std::string change_name(Kind kind) {
 }
 
 Result<SetupPlan> plan_setup(const SetupOptions& options) {
-  const auto files = present_files(options);
-  if (!files) return unexpected(files.error());
+  auto chosen = chosen_installations(options);
+  if (!chosen) return unexpected(chosen.error());
   const NodeFacts node = read_node(options.root);
   const Profile profile = chosen_profile(options);
   const auto settings = settings_of(profile, node);
   if (!settings) return unexpected(settings.error());
-  SetupPlan plan{.profile = profile, .profiles = choice(node), .notes = settings->notes};
-  std::string real_shim;
-  if (options.proxy) {
-    const auto containerd = read_containerd(options.root);
-    if (!containerd) return unexpected(containerd.error());
-    real_shim = shim_of(behind_proxy(*containerd).runtime_type);
-    if (auto added = add_snippet(*containerd, options.root, plan); !added) {
-      return unexpected(added.error());
-    }
-  }
-  if (auto added = add_drop_ins(*files, *settings, real_shim, plan); !added) {
+  SetupPlan plan{.installations = std::move(*chosen),
+                 .profile = profile,
+                 .profiles = choice(node),
+                 .notes = settings->notes};
+  auto real_shim = options.proxy ? add_proxy(options, plan) : Result<std::string>();
+  if (!real_shim) return unexpected(real_shim.error());
+  if (auto added = add_drop_ins(*settings, *real_shim, plan); !added) {
     return unexpected(added.error());
   }
+  if (const auto all = all_installations(options)) remove_others(*all, plan);
   return plan;
 }
 
 Result<SetupPlan> plan_undo(const SetupOptions& options) {
-  const auto files = kata_files(options);
-  if (!files) return unexpected(files.error());
+  const auto all = all_installations(options);
+  if (!all) return unexpected(all.error());
   SetupPlan plan;
-  for (const fs::path& main : one_a_directory(*files)) {
+  for (const fs::path& main : one_a_directory(*all)) {
     add_removal(main.parent_path() / kDropIn, plan);
   }
   add_removal(fs::path(options.root) / kImported, plan);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "affinity/cli/command_line/options.hpp"
+#include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/setup/profile_settings.hpp"
 #include "affinity/cli/terminal/output.hpp"
 #include "base/result.hpp"
@@ -25,7 +26,8 @@ struct Change {
 };
 
 struct SetupPlan {
-  std::optional<Profile> profile = {};  ///< that is written; absent: setup is undone
+  std::vector<Installation> installations = {};  ///< that get a drop-in
+  std::optional<Profile> profile = {};           ///< that is written; absent: setup is undone
   std::vector<std::pair<Profile, ProfileText>> profiles = {};  ///< the choice
   std::vector<Change> changes = {};
   std::vector<std::string> notes = {};  ///< what is left for a person to do

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cli/setup/setup_text.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/json/array.hpp>
@@ -25,6 +25,22 @@ std::string describe_profiles(const SetupPlan& plan) {
   return text + '\n';
 }
 
+/// What uses a configuration: "Go runtime, handlers kata-qemu, kata".
+std::string users_of(const Installation& installation) {
+  const char* runtime = is_rust(installation.config) ? "runtime-rs" : "Go runtime";
+  if (installation.handlers.empty()) return fmt::format("{}, no handler names it", runtime);
+  return fmt::format("{}, handler{} {}", runtime, installation.handlers.size() > 1 ? "s" : "",
+                     fmt::join(installation.handlers, ", "));
+}
+
+std::string describe_installations(const SetupPlan& plan) {
+  std::string text = plan.installations.empty() ? "" : "Kata configurations:\n";
+  for (const Installation& one : plan.installations) {
+    text += fmt::format("  {}\n{:12}{}\n", one.config.native(), "", users_of(one));
+  }
+  return text.empty() ? text : text + '\n';
+}
+
 std::string describe_change(const Change& change) {
   std::string text = fmt::format("{:<8} {}\n", change_name(change.kind), change.file.native());
   std::string_view rest = is_open(change) ? std::string_view(change.text) : "";
@@ -46,6 +62,13 @@ const char* next_step(const SetupPlan& plan, bool done) {
 }  // namespace
 
 boost::json::object to_json(const SetupPlan& plan, bool done) {
+  boost::json::array installations;
+  for (const Installation& one : plan.installations) {
+    installations.push_back(
+        {{"config", one.config.native()},
+         {"runtime", is_rust(one.config) ? "runtime-rs" : "go"},
+         {"handlers", boost::json::array(one.handlers.begin(), one.handlers.end())}});
+  }
   boost::json::array changes;
   for (const Change& change : plan.changes) {
     changes.push_back({{"change", change_name(change.kind)},
@@ -55,12 +78,13 @@ boost::json::object to_json(const SetupPlan& plan, bool done) {
   boost::json::array notes(plan.notes.begin(), plan.notes.end());
   boost::json::object document{
       {"done", done}, {"changes", std::move(changes)}, {"notes", std::move(notes)}};
+  document["installations"] = std::move(installations);
   if (plan.profile) document["profile"] = profile_name(*plan.profile);
   return document;
 }
 
 std::string describe(const SetupPlan& plan, bool done) {
-  std::string text = describe_profiles(plan);
+  std::string text = describe_profiles(plan) + describe_installations(plan);
   for (const Change& change : plan.changes) text += describe_change(change);
   for (const std::string& note : plan.notes) text += "note     " + note + '\n';
   const bool nothing = std::ranges::none_of(plan.changes, is_open);

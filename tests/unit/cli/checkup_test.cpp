@@ -53,6 +53,17 @@ TEST_CASE("doctor: a node where all is well") {
   CHECK(says(root, "sandbox_cgroup_only is on"));
 }
 
+TEST_CASE("doctor: a setting that stops the daemon, and a name that is nearly one") {
+  const tests::TempDir root;
+  const std::string main = "etc/kata-containers/configuration.toml";
+  root.write(main, "[affinity]\nmode = \"observe\"\n");
+  CHECK_FALSE(says(root, "toml:1:"));
+  root.write("etc/kata-containers/config.d/60.toml", "mode = \"follow\"\n");
+  CHECK(says(root, "60.toml:1:1: mode: Kata has no such key"));
+  root.write("etc/kata-containers/config.d/60.toml", "[affinity]\ncgroup = \"maybe\"\n");
+  CHECK(says(root, "60.toml:2:10: affinity.cgroup"));
+}
+
 TEST_CASE("doctor: the profile, and the command that isolates") {
   const tests::TempDir root;
   const std::string main = "etc/kata-containers/configuration.toml";

@@ -213,6 +213,100 @@ TEST_CASE("setup: every place where Kata looks, once, and through symbolic links
   CHECK_FALSE(is_there(root, opt + "runtimes/clh/config.d"));
 }
 
+namespace {
+
+constexpr const char* kDefaults = "opt/kata/share/defaults/kata-containers/";
+
+/// kata-deploy's layout: a Go and a Rust shim, a custom runtime, and a file of containerd's that
+/// config.toml imports.
+void write_deployed(const tests::TempDir& root) {
+  const std::string go = std::string(kDefaults) + "runtimes/qemu/configuration-qemu.toml";
+  const std::string rust =
+      std::string(kDefaults) + "runtime-rs/runtimes/clh-runtime-rs/configuration-clh.toml";
+  const std::string custom = std::string(kDefaults) + "custom-runtimes/gpu/configuration-qemu.toml";
+  for (const std::string& file : {go, rust, custom}) root.write(file, "[runtime]\n");
+  const auto runtime = [](const std::string& name, const std::string& shim,
+                          const std::string& file) {
+    const std::string table = "plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes." + name;
+    return '[' + table + "]\nruntime_type = 'io.containerd." + name + ".v2'\nruntime_path = '" +
+           shim + "'\n[" + table + ".options]\nConfigPath = '/" + file + "'\n";
+  };
+  const std::string rust_shim = "/opt/kata/runtime-rs/bin/containerd-shim-kata-v2";
+  root.write("opt/kata/containerd/config.d/kata-deploy.toml",
+             runtime("kata-qemu", "/opt/kata/bin/containerd-shim-kata-v2", go) +
+                 runtime("kata-clh-runtime-rs", rust_shim, rust) +
+                 runtime("gpu", "/opt/kata/bin/containerd-shim-kata-v2", custom));
+  root.write(kContainerd,
+             "version = 3\nimports = ['/opt/kata/containerd/config.d/kata-deploy.toml']\n");
+}
+
+std::string drop_in(const std::string& folder) {
+  return std::string(kDefaults) + folder + "/config.d/50-affinity.toml";
+}
+
+cli::SetupOptions with_handler(cli::SetupOptions options, const std::string& name) {
+  options.handlers = {name};
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("setup: lists what kata-deploy installed, by handler, and what is written for each") {
+  const tests::TempDir root;
+  write_deployed(root);
+  const auto said = setup(doing(at(root)));
+  CHECK(said.exit == cli::Exit::kDone);
+  CHECK(contains(said.text, "runtimes/qemu/configuration-qemu.toml\n"));
+  CHECK(contains(said.text, "Go runtime, handler kata-qemu"));
+  CHECK(contains(said.text, "runtime-rs, handler kata-clh-runtime-rs"));
+  CHECK(contains(said.text, "Go runtime, handler gpu"));
+  for (const char* folder :
+       {"runtimes/qemu", "runtime-rs/runtimes/clh-runtime-rs", "custom-runtimes/gpu"}) {
+    CHECK(contains(said.text, "create   " + (root.path() / drop_in(folder)).native()));
+    CHECK(is_there(root, drop_in(folder)));
+  }
+}
+
+TEST_CASE("setup --handler: only for that handler, and no other table of ours is left") {
+  const tests::TempDir root;
+  write_deployed(root);
+  setup(doing(at(root)));
+  CHECK(contains(setup(doing(with_handler(at(root), "gpu"))).text, "remove "));
+  CHECK(is_there(root, drop_in("custom-runtimes/gpu")));
+  CHECK_FALSE(is_there(root, drop_in("runtimes/qemu")));
+  const auto wrong = setup(with_handler(at(root), "kata-fc"));
+  CHECK(wrong.exit == cli::Exit::kWrong);
+  CHECK(contains(wrong.text, "there are: gpu, kata-clh-runtime-rs, kata-qemu"));
+  std::filesystem::remove_all(root.path() / kDefaults / "runtimes/qemu");
+  CHECK(
+      contains(setup(with_handler(at(root), "kata-qemu")).text, "configuration-qemu.toml is not"));
+}
+
+TEST_CASE("setup --proxy: the chosen handler's shim, by its path") {
+  const tests::TempDir root;
+  write_deployed(root);
+  auto options = doing(at(root));
+  options.proxy = true;
+  const auto unclear = setup(options);
+  CHECK(unclear.exit == cli::Exit::kWrong);
+  CHECK(contains(unclear.text, "--proxy needs one --handler"));
+  CHECK(setup(with_handler(options, "kata-clh-runtime-rs")).exit == cli::Exit::kDone);
+  CHECK(contains(text(root, drop_in("runtime-rs/runtimes/clh-runtime-rs")),
+                 "real_shim = \"/opt/kata/runtime-rs/bin/containerd-shim-kata-v2\""));
+  CHECK(contains(text(root, "etc/containerd/conf.d/50-kata-affinity.toml"),
+                 "runtimes.kata-clh-runtime-rs-affinity]"));
+}
+
+TEST_CASE("setup: a name that is nearly ours is told before anything is written") {
+  const tests::TempDir root;
+  root.write(kGo, "[runtime]\n");
+  root.write("etc/kata-containers/config.d/60-mine.toml", "[affinnity]\ncgroup = \"manage\"\n");
+  const auto said = setup(doing(at(root)));
+  CHECK(said.exit == cli::Exit::kWrong);
+  CHECK(contains(said.text, "60-mine.toml:1:2: affinnity"));
+  CHECK_FALSE(is_there(root, kGoDropIn));
+}
+
 TEST_CASE("setup: a file that somebody else wrote is neither replaced nor removed") {
   const tests::TempDir root;
   root.write(kGo, "[runtime]\n");

@@ -200,7 +200,8 @@ TEST_CASE("a value that is not offered is refused") {
 
 TEST_CASE("unknown keys below [affinity] are errors, everything else is Kata's business") {
   CHECK(wrong("[hypervisor.qemu]\npath = \"x\"\nfoo = 1.5\n[affinity]\nvhost = \"1\"\n") == "");
-  CHECK(wrong("[affinity]\n\n  vhosts = \"1\"\n") == "3:3: affinity.vhosts: unknown key");
+  CHECK(wrong("[affinity]\n\n  vhosts = \"1\"\n") ==
+        "3:3: affinity.vhosts: unknown key; did you mean vhost?");
   CHECK(wrong("[affinity.vhost]\na = 1\n") == "2:1: affinity.vhost.a: unknown key");
   CHECK(wrong("[affinity.handler]\nvhost = \"1\"\n") == "2:1: affinity.handler.vhost: unknown key");
   CHECK(wrong("[affinity.handler.k]\nfoo = \"1\"\n") == "2:1: affinity.handler.k.foo: unknown key");

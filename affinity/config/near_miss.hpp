@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names that are nearly ours: a table or key that is misspelt, or stands in the wrong place.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ka::config {
+
+/// What a key at the top of Kata's file was meant to be: "[affinity]", "mode in [affinity]". Kata
+/// has tables only there, with other names. Empty: it is not ours.
+std::string meant_at_top(std::string_view name, bool is_table);
+
+/// The key of ours that an unknown one below [affinity] nearly is; empty: there is none.
+std::string_view nearest_key(std::string_view name);
+
+}  // namespace ka::config
