@@ -66,12 +66,21 @@ Symptom examine_nri_socket(const fs::path& root) {
       disabled ? kTurnNriOn : "start the container runtime with NRI enabled", kRestartContainerd};
 }
 
+/// CRI-O has NRI since 1.26, and on by default since 1.30.
+Symptom without_crio_nri() {
+  return {
+      "nri", Level::kBad, "no NRI socket; CRI-O before 1.30 has NRI disabled by default",
+      "set enable_nri = true in [crio.nri] of a file in /etc/crio/crio.conf.d and restart CRI-O",
+      "systemctl restart crio"};
+}
+
 Symptom examine_nri(const fs::path& root) {
   if (is_there(root / "run/nri/nri.sock") || is_there(root / "var/run/nri/nri.sock")) {
     return examine_nri_socket(root);
   }
   const fs::path file = root / "etc/containerd/config.toml";
   const auto text = base::read_file(file);
+  if (!text && is_there(root / "etc/crio")) return without_crio_nri();
   if (!text) {
     return {"nri", Level::kBad,
             "no NRI socket, and no /etc/containerd/config.toml that enables NRI", kTurnNriOn};
@@ -174,6 +183,7 @@ std::vector<Symptom> examine(const fs::path& root) {
   symptoms.push_back(examine_debugfs(root));
   symptoms.push_back(examine_kubelet(root));
   std::ranges::move(examine_machine(root), std::back_inserter(symptoms));
+  std::ranges::move(examine_agents(root), std::back_inserter(symptoms));
   return symptoms;
 }
 

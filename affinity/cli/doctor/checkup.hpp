@@ -5,6 +5,7 @@
 #include <boost/json/fwd.hpp>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ka::cli {
@@ -42,6 +43,12 @@ std::vector<Symptom> examine_kata(const std::filesystem::path& root);
 
 /// What is wrong with the kernel's settings and irqbalance; nothing where all is well.
 std::vector<Symptom> examine_machine(const std::filesystem::path& root);
+
+/// Other programs on the node that move threads or assign CPUs; nothing where there is none.
+std::vector<Symptom> examine_agents(const std::filesystem::path& root);
+
+/// Whether a process has this comm.
+bool runs(const std::filesystem::path& root, std::string_view program);
 
 /// All of the above. Reads files below `root` and changes nothing.
 std::vector<Symptom> examine(const std::filesystem::path& root);

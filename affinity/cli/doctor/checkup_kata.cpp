@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "affinity/cli/doctor/checkup.hpp"
+#include "affinity/cli/doctor/sizing.hpp"
 #include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/kata/profile.hpp"
 #include "affinity/cli/node/node.hpp"
@@ -22,6 +23,7 @@ using Symptoms = std::vector<Symptom>;
 /// What the node is like around Kata.
 struct Surroundings {
   NodeFacts node;
+  QuotaOfExclusive quota;
   /// kata-affinity keeps the cpusets of sandboxes (cgroup = "manage", cgroup v2).
   bool managed = false;
   /// kubelet's slices of version 2 whose pods have no cpuset.
@@ -49,7 +51,7 @@ std::vector<std::string> slices_without_cpuset(const fs::path& root) {
 }
 
 Surroundings read_surroundings(const fs::path& root) {
-  Surroundings found{read_node(root), false, slices_without_cpuset(root)};
+  Surroundings found{read_node(root), quota_of_exclusive(root), false, slices_without_cpuset(root)};
   found.managed = !found.is_cgroup_v1() && manages_cgroups(root);
   return found;
 }
@@ -148,7 +150,9 @@ class KataFile {
   /// A VM wants one vCPU for each CPU that its containers own, and one more.
   void examine_sizing() {
     const bool is_static = runtime_flag("static_sandbox_resource_mgmt", is_rust(file_));
-    if (!is_static) {
+    const bool needs_quota = is_rust(file_) && loses_quota(around_.node, around_.quota);
+    if (is_static && needs_quota) examine_quota();
+    if (!is_static && !needs_quota) {
       add(Level::kNote,
           "static_sandbox_resource_mgmt is off: vCPUs are hotplugged while containers start, and "
           "pinned only after that",
@@ -165,6 +169,16 @@ class KataFile {
         "containers "
         "run on a container's vCPU",
         "set overhead_vcpus = 0.2 in [hypervisor.*]: it is rounded up to one more vCPU");
+  }
+
+  /// CpuInfo of runtime-rs counts the annotated quota; without one only overhead_vcpus is left.
+  void examine_quota() {
+    add(around_.quota.is_known ? Level::kBad : Level::kNote,
+        std::string(kQuotaSizing) + ", and " + around_.quota.kubelet +
+            " sets none on pods with exclusive CPUs: such a VM gets 1 vCPU",
+        "set static_sandbox_resource_mgmt = false in [runtime]: vCPUs are then hotplugged for the "
+        "cpuset; or the feature gate DisableCPUQuotaWithExclusiveCPUs: false in kubelet's "
+        "configuration");
   }
 
   void examine_most(double most) {

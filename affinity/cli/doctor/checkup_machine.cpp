@@ -34,6 +34,21 @@ void examine_isolation(const fs::path& root, Symptoms& symptoms) {
                       "reserve them for exclusive containers, or boot without isolcpus"});
 }
 
+/// The tick stops on a CPU while one thread wants it: floating threads in the pool share theirs.
+void examine_nohz(const fs::path& root, Symptoms& symptoms) {
+  const auto quiet =
+      policy::parse_list<policy::CpuTag>(first_line_of(root / "sys/devices/system/cpu/nohz_full"));
+  const NodeFacts node = read_node(root);
+  const auto shared = node.shared_pool & quiet.value_or(policy::CpuSet{});
+  if (!node.assigns_cpus() || shared.empty()) return;
+  symptoms.push_back({"nohz", Level::kNote,
+                      "CPUs " + policy::format_list(shared) +
+                          " of the shared pool are under nohz_full: threads that share a CPU keep "
+                          "its tick, and kernel housekeeping avoids it",
+                      "list only CPUs that containers may own in nohz_full, and put the others "
+                      "into kubelet's reservedSystemCPUs"});
+}
+
 void examine_smt(const fs::path& root, Symptoms& symptoms) {
   const std::string control = first_line_of(root / "sys/devices/system/cpu/smt/control");
   if (control != "off" && control != "forceoff") return;
@@ -41,13 +56,6 @@ void examine_smt(const fs::path& root, Symptoms& symptoms) {
                       "SMT is off: kubelet must have been started after SMT was turned off",
                       "after a change of SMT, remove kubelet's cpu_manager_state and restart it",
                       "rm /var/lib/kubelet/cpu_manager_state && systemctl restart kubelet"});
-}
-
-bool runs(const fs::path& root, const std::string& program) {
-  const auto pids = base::list_numbers(root / "proc");
-  return pids && std::ranges::any_of(*pids, [&](int pid) {
-           return first_line_of(root / "proc" / std::to_string(pid) / "comm") == program;
-         });
 }
 
 /// What a file of shell variables says last of one; absent where it does not.
@@ -120,6 +128,7 @@ std::vector<Symptom> examine_machine(const fs::path& root) {
   Symptoms symptoms;
   examine_cpusets(read_node(root), symptoms);
   examine_isolation(root, symptoms);
+  examine_nohz(root, symptoms);
   examine_smt(root, symptoms);
   examine_irqbalance(root, symptoms);
   examine_lockdown(root, symptoms);

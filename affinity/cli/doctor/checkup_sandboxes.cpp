@@ -12,6 +12,7 @@
 
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/doctor/checkup.hpp"
+#include "affinity/cli/doctor/sizing.hpp"
 #include "affinity/host/cfs_quota.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
@@ -30,6 +31,10 @@ std::string head_of(const json::value& sandbox) {
   return "sandbox " + text_of(sandbox, "id") + (pod.empty() ? "" : " (" + pod + ")") + ": ";
 }
 
+int count_vcpus(const json::value& sandbox) {
+  return static_cast<int>(array_of(sandbox, "vcpus").size());
+}
+
 constexpr const char* kMoreVcpus =
     "a VM needs a vCPU for each CPU that its containers own, and one more: raise Kata's "
     "default_maxvcpus (and overhead_vcpus with runtime-rs), and recreate the pod";
@@ -37,14 +42,15 @@ constexpr const char* kOneMoreVcpu =
     "add one vCPU for the guest's own work: overhead_vcpus above 0 with runtime-rs, default_vcpus "
     "of at least 1 with the Go runtime";
 
-void examine_vcpus(const json::value& sandbox, Symptoms& symptoms) {
+void examine_vcpus(const json::value& sandbox, const fs::path& root, Symptoms& symptoms) {
   const json::array& codes = array_of(sandbox, "warning_codes");
   const json::array& texts = array_of(sandbox, "warnings");
   for (std::size_t i = 0; i < std::min(codes.size(), texts.size()); ++i) {
     const bool few = codes[i] == "too-few-vcpus" || codes[i] == "vcpu-shared";
     if ((!few && codes[i] != "no-floating-vcpu") || !texts[i].is_string()) continue;
     symptoms.push_back({"vcpus", few ? Level::kBad : Level::kNote,
-                        head_of(sandbox) + std::string(std::string_view(texts[i].get_string())),
+                        head_of(sandbox) + std::string(std::string_view(texts[i].get_string())) +
+                            (few ? causes_of_few_vcpus(count_vcpus(sandbox), root) : ""),
                         few ? kMoreVcpus : kOneMoreVcpu});
   }
 }
@@ -169,7 +175,7 @@ void examine_memory_limit(const json::value& sandbox, const fs::path& root, Symp
 Symptoms examine_sandboxes(const json::value& list, const fs::path& root) {
   Symptoms symptoms;
   for (const json::value& sandbox : array_of(list, "sandboxes")) {
-    examine_vcpus(sandbox, symptoms);
+    examine_vcpus(sandbox, root, symptoms);
     examine_memory(sandbox, symptoms);
     examine_quota(sandbox, root, symptoms);
     examine_guest(sandbox, symptoms);

@@ -19,7 +19,7 @@ using Level = Symptom::Level;
 
 /// Groups in the order in which they are shown, and the checks of each.
 constexpr auto kGroups = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"node", "root debugfs cgroup isolcpus smt irq"},
+    {"node", "root debugfs cgroup isolcpus nohz smt irq agents"},
     {"kubelet", "kubelet"},
     {"runtime", "nri"},
     {"Kata", "kata config profile"},

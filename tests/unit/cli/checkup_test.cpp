@@ -47,6 +47,7 @@ TEST_CASE("doctor: a node where all is well") {
   root.write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
   root.write("sys/kernel/debug/kvm/1-2/vcpu0/pid", "3");
   root.write("var/lib/kubelet/cpu_manager_state", R"({"policyName":"static"})");
+  root.write("var/lib/kubelet/config.yaml", "  DisableCPUQuotaWithExclusiveCPUs: false\n");
   root.write("etc/kata-containers/runtime-rs/configuration.toml", "[runtime]\nname = \"x\"\n");
   CHECK(levels(root) ==
         Lines{"good nri", "note kata", "note profile", "good debugfs", "good kubelet"});

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `doctor` looks at in other programs that write affinity masks or cpusets.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "affinity/cli/doctor/checkup.hpp"
+#include "affinity/cli/node/node.hpp"
+#include "base/files.hpp"
+
+namespace ka::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Level = Symptom::Level;
+using Symptoms = std::vector<Symptom>;
+
+/// A program by its comm, of which the kernel keeps 15 characters.
+struct Agent {
+  std::string_view comm;
+  Level level;
+  std::string_view text;
+  std::string_view advice;
+  std::string_view command;
+};
+
+constexpr auto kAgents = std::to_array<Agent>({
+    {"numad", Level::kBad, "numad is running and moves VMMs between NUMA nodes, and their masks",
+     "disable numad", "systemctl disable --now numad"},
+    {"nri-resource-po", Level::kBad,
+     "an NRI resource policy (balloons or topology-aware) is running: it assigns CPUs beside "
+     "kubelet, and its unsolicited updates can deadlock a container runtime with NRI before 0.12.1",
+     "run either its CPU allocation or kubelet's static policy", ""},
+    {"dracpu", Level::kBad,
+     "the DRA driver for CPUs is running: it assigns CPUs beside kubelet, and kata-affinity does "
+     "not read its claims",
+     "run either the driver or kubelet's static policy", ""},
+});
+
+void examine_running(const fs::path& root, Symptoms& symptoms) {
+  for (const Agent& agent : kAgents) {
+    if (!runs(root, agent.comm)) continue;
+    symptoms.push_back({"agents", agent.level, std::string(agent.text), std::string(agent.advice),
+                        std::string(agent.command)});
+  }
+}
+
+/// Profiles whose [scheduler] moves every thread off the isolated cores, but for a list of names.
+void examine_tuned(const fs::path& root, Symptoms& symptoms) {
+  const std::string profiles = first_line_of(root / "etc/tuned/active_profile");
+  const bool moves = profiles.find("cpu-partitioning") != std::string::npos ||
+                     profiles.find("realtime") != std::string::npos;
+  if (!moves || !runs(root, "tuned")) return;
+  symptoms.push_back({"agents", Level::kNote,
+                      "tuned is running with the profile " + profiles +
+                          ", which moves threads off its isolated cores",
+                      "add the VMM and virtiofsd to ps_blacklist in [scheduler] of the profile, or "
+                      "choose another profile"});
+}
+
+/// Plugins that the container runtime itself starts.
+void examine_nri_plugins(const fs::path& root, Symptoms& symptoms) {
+  const auto names = base::list_directory(root / "opt/nri/plugins");
+  if (!names || names->empty()) return;
+  std::string list;
+  for (const std::string& name : *names) list += (list.empty() ? "" : ", ") + name;
+  symptoms.push_back({"agents", Level::kNote,
+                      "the container runtime starts other NRI plugins: " + list +
+                          "; one that changes cpusets competes with kubelet",
+                      "remove from /opt/nri/plugins what changes cpusets"});
+}
+
+}  // namespace
+
+bool runs(const fs::path& root, std::string_view program) {
+  const auto pids = base::list_numbers(root / "proc");
+  return pids && std::ranges::any_of(*pids, [&](int pid) {
+           return first_line_of(root / "proc" / std::to_string(pid) / "comm") == program;
+         });
+}
+
+Symptoms examine_agents(const fs::path& root) {
+  Symptoms symptoms;
+  examine_running(root, symptoms);
+  examine_tuned(root, symptoms);
+  examine_nri_plugins(root, symptoms);
+  return symptoms;
+}
+
+}  // namespace ka::cli

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What defeats isolation in practice: each finding, and the node without it.
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+
+#include "affinity/cli/doctor/checkup.hpp"
+#include "affinity/cli/doctor/sizing.hpp"
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+
+namespace {
+
+bool says(const tests::TempDir& root, std::string_view words) {
+  return std::ranges::any_of(cli::examine(root.path()), [words](const cli::Symptom& symptom) {
+    CHECK((symptom.level == cli::Symptom::Level::kGood || !symptom.advice.empty() ||
+           symptom.check == "kata"));
+    return symptom.text.find(words) != std::string::npos;
+  });
+}
+
+/// A kubelet with the static policy, and a runtime-rs that sizes VMs before they start.
+void write_static_rust(const tests::TempDir& root) {
+  root.write("var/lib/kubelet/cpu_manager_state",
+             R"({"policyName":"static","defaultCpuSet":"0-1","checksum":1})");
+  root.write("etc/kata-containers/runtime-rs/configuration.toml", "[runtime]\n");
+}
+
+constexpr const char* kQuotaSizing = cli::kQuotaSizing;
+
+}  // namespace
+
+TEST_CASE("doctor: runtime-rs sizes by quota, and kubelet 1.33 sets none on exclusive CPUs") {
+  const tests::TempDir root;
+  write_static_rust(root);
+  CHECK(says(root, kQuotaSizing));
+  CHECK(says(root, "kubelet 1.33 and later"));
+  const auto kubelet = [&root](const std::string& version) {
+    root.write("var/lib/dpkg/status",
+               "Package: kubectl\nVersion: 1.20.0-1\n\nPackage: kubelet\nStatus: install ok "
+               "installed\nVersion: " +
+                   version + "\n");
+  };
+  kubelet("1.32.4-1.1");
+  CHECK_FALSE(says(root, kQuotaSizing));
+  kubelet("1.35.0-1.1");
+  CHECK(says(root, "kubelet 1.35"));
+  root.write("var/lib/kubelet/config.yaml",
+             "featureGates:\n  DisableCPUQuotaWithExclusiveCPUs: false\n");
+  CHECK_FALSE(says(root, kQuotaSizing));
+}
+
+TEST_CASE("doctor: sizing by quota matters to runtime-rs with static sizing alone") {
+  const tests::TempDir root;
+  write_static_rust(root);
+  const std::string rust = "etc/kata-containers/runtime-rs/configuration.toml";
+  root.write(rust, "[runtime]\nstatic_sandbox_resource_mgmt = false\n");
+  CHECK_FALSE(says(root, kQuotaSizing));
+  CHECK_FALSE(says(root, "static_sandbox_resource_mgmt is off"));  // it is the remedy here
+  std::filesystem::remove(root.path() / rust);
+  root.write("etc/kata-containers/configuration.toml",
+             "[runtime]\nstatic_sandbox_resource_mgmt = true\n");
+  CHECK_FALSE(says(root, kQuotaSizing));
+  write_static_rust(root);
+  root.write("var/lib/kubelet/cpu_manager_state", R"({"policyName":"none","defaultCpuSet":""})");
+  CHECK_FALSE(says(root, kQuotaSizing));
+}
+
+TEST_CASE("doctor: nohz_full, where it covers the shared pool") {
+  const tests::TempDir root;
+  write_static_rust(root);
+  CHECK_FALSE(says(root, "nohz_full"));
+  root.write("sys/devices/system/cpu/nohz_full", "2-7\n");
+  CHECK_FALSE(says(root, "nohz_full"));
+  root.write("sys/devices/system/cpu/nohz_full", "1-7\n");
+  CHECK(says(root, "CPUs 1 of the shared pool are under nohz_full"));
+  root.write("sys/devices/system/cpu/nohz_full", " (null)\n");
+  CHECK_FALSE(says(root, "nohz_full"));
+}
+
+TEST_CASE("doctor: other programs that write masks") {
+  const tests::TempDir root;
+  const auto has = [&root] { return !cli::examine_agents(root.path()).empty(); };
+  root.write("proc/31/comm", "containerd\n");
+  CHECK_FALSE(has());
+  for (const char* comm : {"numad", "nri-resource-po", "dracpu"}) {
+    root.write("proc/32/comm", std::string(comm) + '\n');
+    CHECK(has());
+  }
+  root.write("proc/32/comm", "tuned\n");
+  CHECK_FALSE(has());
+  root.write("etc/tuned/active_profile", "throughput-performance\n");
+  CHECK_FALSE(has());
+  root.write("etc/tuned/active_profile", "cpu-partitioning\n");
+  CHECK(says(root, "moves threads off its isolated cores"));
+  std::filesystem::remove(root.path() / "proc/32/comm");
+  CHECK_FALSE(has());
+  std::filesystem::create_directories(root.path() / "opt/nri/plugins");
+  CHECK_FALSE(has());
+  root.write("opt/nri/plugins/10-balloons", "");
+  CHECK(says(root, "other NRI plugins: 10-balloons"));
+}
+
+TEST_CASE("doctor: NRI of CRI-O") {
+  const tests::TempDir root;
+  CHECK_FALSE(says(root, "CRI-O"));
+  root.write("etc/crio/crio.conf.d/99-kata-deploy", "");
+  CHECK(says(root, "CRI-O before 1.30 has NRI disabled"));
+  root.write("run/nri/nri.sock", "");
+  CHECK_FALSE(says(root, "CRI-O"));
+}
+
+TEST_CASE("doctor: too few vCPUs, with the setting that may be the cause") {
+  const tests::TempDir root;
+  const auto list = boost::json::parse(
+      R"({"sandboxes":[{"id":"s1","vcpus":[{"index":0},{"index":1}],
+         "warning_codes":["too-few-vcpus"],"warnings":["c has 2 of 4"]}]})");
+  const auto found = [&] { return cli::examine_sandboxes(list, root.path()).at(0).text; };
+  CHECK(found() == "sandbox s1: c has 2 of 4");
+  const std::string main = "etc/kata-containers/configuration.toml";
+  root.write(main, "[hypervisor.qemu]\ndefault_maxvcpus = 2\n");
+  CHECK(found().ends_with("default_maxvcpus is 2"));
+  root.write(main, "[hypervisor.qemu]\ndefault_maxvcpus = 8\n");
+  CHECK(found() == "sandbox s1: c has 2 of 4");
+  std::filesystem::remove(root.path() / main);
+  write_static_rust(root);
+  CHECK(found().find(kQuotaSizing) != std::string::npos);
+}
