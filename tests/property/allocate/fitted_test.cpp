@@ -50,6 +50,18 @@ Machine small_machine(Random& random) {
   }
 }
 
+/// Cores lie in nodes and L3 caches at random: most caches lie in two nodes.
+Machine overlapping_machine(Random& random) {
+  std::vector<Cpu> cpus;
+  for (int core = 0; core < kSmall / 2; ++core) {
+    const int node = random.between(0, 1), l3 = random.between(0, 2);
+    for (const int cpu : {core, core + kSmall / 2}) {
+      cpus.push_back({.cpu = cpu, .core = core, .numa = node, .l3 = l3});
+    }
+  }
+  return Machine(Topology::make(std::move(cpus)).value());
+}
+
 CpuSet some_of(Random& random, CpuSet cpus, int most) {
   while (cpus.size() > most) {
     const std::vector<int> ids = cpus.ids();
@@ -92,9 +104,9 @@ void check_request(const Machine& machine, CpuRequest request) {
 
 TEST_CASE("no choice of CPUs is spread less than that of fitted") {
   const unsigned seed = ka::test::first_seed() + 20000;
-  for (unsigned i = 0; i < 400; ++i) {
+  for (unsigned i = 0; i < 800; ++i) {
     Random random(seed + i);
-    const Machine machine = small_machine(random);
+    const Machine machine = i % 2 == 0 ? small_machine(random) : overlapping_machine(random);
     CpuRequest request{.available = some_of(random, machine.cpus(), kSmall)};
     request.cpus = random.between(1, request.available.size());
     const CpuSet ours = taken(machine, request, fitted_policy());

@@ -11,9 +11,11 @@ namespace {
 
 using Containers = std::vector<PodContainer>;
 
-Containers app(int cpus) {
-  return {{.name = "c", .request = {.use = CpuUse::kExclusive, .cpus = cpus}}};
+PodContainer container(const std::string& name, PodPart part, int cpus) {
+  return {name, part, {.use = CpuUse::kExclusive, .cpus = cpus}};
 }
+
+Containers app(int cpus) { return {container("c", PodPart::kApp, cpus)}; }
 
 /// Two nodes of two cores with two threads each.
 Machine two_nodes() { return Machine(ka::test::grid_machine({.sockets = 2, .cores_per_node = 2})); }
@@ -42,6 +44,27 @@ TEST_CASE("the topology manager's policy decides on a pod that no node holds") {
   CHECK(refusal_of(HintPolicy::kRestricted, 5) == "admitted");
   CHECK(refusal_of(HintPolicy::kSingleNumaNode, 5) == locality);
   CHECK(refusal_of(HintPolicy::kSingleNumaNode, 4) == "admitted");
+}
+
+TEST_CASE(
+    "in pod scope one node holds sidecars and apps, or the larger of init containers and these") {
+  const Machine machine = two_nodes();
+  const auto admits = [&machine](int init, int sidecar, int app) {
+    Life life(machine,
+              Holdings(machine, {}, {}, packed_policy(),
+                       {.policy = HintPolicy::kSingleNumaNode, .pod_scope = true}),
+              Life::InitCpus::kFreed);
+    Containers pod;
+    if (init > 0) pod.push_back(container("i", PodPart::kInit, init));
+    if (sidecar > 0) pod.push_back(container("s", PodPart::kSidecar, sidecar));
+    pod.push_back(container("c", PodPart::kApp, app));
+    return life.add("p", pod).has_value();
+  };
+  CHECK(admits(4, 0, 3));
+  CHECK(admits(0, 1, 3));
+  CHECK(admits(4, 1, 3));
+  CHECK_FALSE(admits(0, 2, 3));
+  CHECK_FALSE(admits(5, 0, 1));
 }
 
 TEST_CASE("a container is counted as split where an empty machine would not have split it") {
