@@ -147,7 +147,7 @@ void LibvirtSource::log_refusals() {
     if (text.empty()) continue;
     const auto logged = refusals_.find(pod.id);
     if (logged == refusals_.end() || logged->second != text) {
-      log_.warning("pod rejected as the libvirt domain it names",
+      log_.warning("pod does not get the libvirt domain that it names",
                    {{"sandbox", pod.id},
                     {"domain", pod.domain.empty() ? pod.wish : pod.domain},
                     {"reason", text}});
@@ -224,7 +224,7 @@ void LibvirtSource::domain_changed(const DomainSeen& domain) {
 void LibvirtSource::domain_runs(const std::string& sandbox, const DomainSeen& domain) {
   const auto vmm = find_vmm(sandbox, domain.uuid);
   if (!vmm) {
-    log_.warning("libvirt domain not followed",
+    log_.warning("libvirt domain ignored",
                  {{"sandbox", sandbox}, {"domain", domain.name}, {"reason", vmm.error().message}});
     return;
   }

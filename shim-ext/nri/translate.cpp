@@ -61,7 +61,7 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
                                                      bool afresh) {
   if (!base::is_id(pod.id()) ||
       (pods_.size() >= policy::kMaxSandboxes && !pods_.contains(pod.id()))) {
-    log_.warning("pod not followed",
+    log_.warning("pod ignored",
                  {{"sandbox", base::printable(pod.id())},
                   {"reason", base::is_id(pod.id()) ? "too many pods" : "invalid id"}});
     return std::nullopt;

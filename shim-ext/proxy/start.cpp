@@ -100,7 +100,8 @@ int start(const std::string& program, const std::vector<std::string>& arguments,
   if (!settings.input_error.empty()) write_shim_log(settings.input_error);
   const auto answer = put_proxy_before(ran->output, settings, pool);
   if (answer) return print(*answer);
-  write_shim_log("containerd talks to the real shim itself: " + answer.error().message);
+  write_shim_log("proxy not in use, containerd is connected to the real shim: " +
+                 answer.error().message);
   return print(ran->output);
 }
 

@@ -104,9 +104,9 @@ boost::json::object to_json(const Made& made) {
 std::string describe(const Made& made) {
   const std::string where =
       made.written_to.empty()
-          ? std::string("Kata uses it with this beside its configuration.toml, as ") +
+          ? std::string("To use it, put this drop-in beside Kata's configuration.toml, as ") +
                 image::kDropInName
-          : "Kata uses it from now on, by " + made.written_to;
+          : "New sandboxes use it, by " + made.written_to;
   return fmt::format("{}: {} with kata-affinity-agent {}\n{}:\n\n{}", made.image, made.kind,
                      made.agent, where, made.drop_in);
 }
