@@ -11,9 +11,6 @@ namespace {
 /// over supersets.
 constexpr std::size_t kPairsPerSet = 8;
 
-/// Of longer lists than make so many pairs with what is found so far, the widest sets count.
-constexpr std::size_t kMostPairs = kKeptIntersections * kKeptIntersections;
-
 using MaskLists = std::vector<std::vector<Mask>>;
 
 /// Sets of up to kExactHintNodes nodes as indices of a table: masks without gaps.

@@ -135,6 +135,10 @@ TEST_CASE("isolated CPUs are for exclusive containers") {
   REQUIRE(books.add("owns", wanting(CpuUse::kExclusive)));
   CHECK(books.cpus_of("shares") == CpuSet{0});
   CHECK(books.cpus_of("owns") == CpuSet{3});
+
+  Holdings others(machine, {}, {});
+  REQUIRE(others.add("owns", exclusive(1)));
+  CHECK(others.cpus_of("owns") == CpuSet{0});
 }
 
 TEST_CASE("unknown and repeated names are refused") {
