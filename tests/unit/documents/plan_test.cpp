@@ -6,6 +6,7 @@
 #include <boost/json/value.hpp>
 #include <set>
 
+#include "affinity/messages/isolation.hpp"
 #include "affinity/messages/notes.hpp"
 #include "base/json/json.hpp"
 #include "tests/catch.hpp"
@@ -86,6 +87,20 @@ TEST_CASE("every code has a sentence of its own") {
     CHECK_FALSE(said.empty());
     CHECK(seen.insert(said).second);
   }
+}
+
+TEST_CASE("a remedy that a profile brings names the command") {
+  using policy::plan::Remedy;
+  const auto names_it = [](Remedy remedy) {
+    const std::string text =
+        messages::remedy_text({.subject = {}, .cpus = {}, .remedy = remedy}, "s1");
+    return text.find("(kata-affinityctl setup --profile isolated --yes)") != std::string::npos;
+  };
+  for (const Remedy remedy : {Remedy::kFollow, Remedy::kSharedPool, Remedy::kManageCgroup}) {
+    CHECK(names_it(remedy));
+  }
+  CHECK_FALSE(names_it(Remedy::kReconcile));
+  CHECK_FALSE(names_it(Remedy::kMoreVcpus));
 }
 
 TEST_CASE("sentences are plain English") {
