@@ -11,7 +11,7 @@ namespace ka::base {
 namespace {
 
 /// The next space-separated field; an empty view at the end.
-std::string_view take_field(std::string_view& text) {
+std::string_view next_field(std::string_view& text) {
   const std::size_t start = text.find_first_not_of(' ');
   if (start == std::string_view::npos) return {};
   text.remove_prefix(start);
@@ -49,11 +49,11 @@ Result<ThreadStat> parse_thread_stat(std::string_view text) {
   if (!read_field(text.substr(0, open), stat.tid)) return malformed;
   stat.comm = printable(text.substr(open + 2, close - open - 2));
   std::string_view rest = text.substr(close + 2);
-  const std::string_view state = take_field(rest);
-  if (state.size() != 1 || !read_field(take_field(rest), stat.ppid)) return malformed;
+  const std::string_view state = next_field(rest);
+  if (state.size() != 1 || !read_field(next_field(rest), stat.ppid)) return malformed;
   stat.state = state[0];
-  for (int i = 0; i < kFieldsBetweenPpidAndStart; ++i) take_field(rest);
-  if (!read_field(take_field(rest), stat.start_time)) return malformed;
+  for (int i = 0; i < kFieldsBetweenPpidAndStart; ++i) next_field(rest);
+  if (!read_field(next_field(rest), stat.start_time)) return malformed;
   return stat;
 }
 

@@ -73,7 +73,7 @@ std::string hex(std::uint32_t value, std::size_t digits) {
 }
 
 /// The first character as it is shown; takes it from `text`.
-std::string take_shown(std::string_view& text) {
+std::string next_shown(std::string_view& text) {
   const Character character = first_character(text);
   const std::string_view bytes = text.substr(0, std::max<std::size_t>(character.size, 1));
   text.remove_prefix(bytes.size());
@@ -92,7 +92,7 @@ std::string printable(std::string_view raw, std::size_t limit) {
   std::string text;
   std::size_t whole = 0;  ///< of `text`, what leaves room for kCut
   while (!raw.empty()) {
-    const std::string shown = take_shown(raw);
+    const std::string shown = next_shown(raw);
     if (text.size() + shown.size() > limit) return text.substr(0, whole).append(kCut);
     text += shown;
     if (text.size() + kCut.size() <= limit) whole = text.size();

@@ -12,7 +12,7 @@ namespace ka::base {
 class Trouble {
  public:
   /// An error that says that something has ended is none.
-  void note(const Error& error) {
+  void record(const Error& error) {
     if (error.code == ErrorCode::kGone) return;
     if (error.code == ErrorCode::kPermission) {
       keep(refused_, error);
@@ -21,11 +21,11 @@ class Trouble {
     }
   }
   template <typename T>
-  void note(const Result<T>& result) {
-    if (!result) note(result.error());
+  void record(const Result<T>& result) {
+    if (!result) record(result.error());
   }
   /// Of what must be read, whatever the error.
-  void note_unread(const Error& error) { keep(passing_, error); }
+  void record_unread(const Error& error) { keep(passing_, error); }
 
   bool none() const { return !passing_ && !refused_; }
   /// The first error that may pass: want of descriptors or of memory, a signal, a device's error.

@@ -70,7 +70,7 @@ class NriRuntime {
 
   /// Waits for the plugin; `all` is what there is, in parts where it is more than one message
   /// holds. Seconds until the part was answered that took longest.
-  double take_in(std::vector<proto::nri::SynchronizeRequest> all = {{}}) {
+  double accept(std::vector<proto::nri::SynchronizeRequest> all = {{}}) {
     plugin_ = ttrpc::Decoder();
     runtime_ = ttrpc::Decoder();
     demux_ = nri::Demux();
@@ -81,11 +81,11 @@ class NriRuntime {
     proto::nri::ConfigureRequest configure;
     configure.set_runtime_name("containerd");
     configure.set_runtime_version("v2.3.0");
-    ask("Configure", configure);
+    call("Configure", configure);
     double longest = 0;
     for (auto& part : all) {
       part.set_more(&part != &all.back());
-      longest = std::max(longest, ask("Synchronize", part));
+      longest = std::max(longest, call("Synchronize", part));
     }
     return longest / 1e6;
   }
@@ -94,7 +94,7 @@ class NriRuntime {
   void hang_up() { fd_.reset(); }
 
   /// Microseconds until the answer is there.
-  double ask(const std::string& method, const google::protobuf::MessageLite& message) {
+  double call(const std::string& method, const google::protobuf::MessageLite& message) {
     using Clock = std::chrono::steady_clock;
     stream_ += 2;
     const auto frame = rpc::encode_request(

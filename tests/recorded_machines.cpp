@@ -14,7 +14,7 @@ namespace ka::test {
 namespace fs = std::filesystem;
 
 fs::path recorded_machines_directory() {
-  if (const char* told = std::getenv("KATA_AFFINITY_MACHINES")) return told;
+  if (const char* text = std::getenv("KATA_AFFINITY_MACHINES")) return text;
   for (fs::path above = KA_SOURCE_DIR; above != above.root_path(); above = above.parent_path()) {
     if (fs::is_directory(above / "shared/machines")) return above / "shared/machines";
   }

@@ -9,7 +9,7 @@
 namespace ka::tests {
 
 /// Runs what can be run now.
-inline void settle(boost::asio::io_context& io) {
+inline void run_ready(boost::asio::io_context& io) {
   io.restart();
   while (io.poll() > 0) {
   }
@@ -18,10 +18,10 @@ inline void settle(boost::asio::io_context& io) {
 /// Lets `time` pass on the clock, in steps short enough for the timers of the product.
 inline void run_for(boost::asio::io_context& io, TestClock& clock, base::Clock::Time::duration time,
                     base::Clock::Time::duration step = std::chrono::milliseconds(5)) {
-  settle(io);
+  run_ready(io);
   for (auto passed = step; passed <= time; passed += step) {
     clock.advance(step);
-    settle(io);
+    run_ready(io);
   }
 }
 

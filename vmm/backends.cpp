@@ -76,7 +76,7 @@ Claims from_vcpu_fds(const ProbeContext& context) {
   for (const SeenThread& thread : context.vmm.threads) {
     if (is_made_by_kernel(thread.comm)) continue;
     const auto line = base::read_file(tasks / std::to_string(thread.key.tid) / "syscall");
-    context.trouble.note(line);
+    context.trouble.record(line);
     const auto fd = line ? kvm_run_fd(*line) : std::nullopt;
     const auto vcpu = fd ? context.fds.kvm_vcpus.find(*fd) : context.fds.kvm_vcpus.end();
     if (vcpu == context.fds.kvm_vcpus.end()) continue;

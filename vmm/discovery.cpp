@@ -43,9 +43,10 @@ Merge merge_claims(const ProbeContext& context, std::size_t& vcpus_there) {
 policy::VcpuFacts vcpu_facts(const Claim& claim, const MonitorFacts* monitor) {
   policy::VcpuFacts facts{.index = *claim.index, .apic_id = claim.apic_id, .core = *claim.index};
   if (monitor == nullptr) return facts;
-  for (const MonitorFacts::Vcpu& told : monitor->vcpus) {
-    if ((told.tid != claim.tid && told.tid != 0) || told.facts.index != facts.index) continue;
-    facts = told.facts;
+  for (const MonitorFacts::Vcpu& reported : monitor->vcpus) {
+    if ((reported.tid != claim.tid && reported.tid != 0) || reported.facts.index != facts.index)
+      continue;
+    facts = reported.facts;
     facts.apic_id = claim.apic_id;
   }
   return facts;
@@ -85,7 +86,7 @@ void name_vmm_threads(VmmThreads& result, const ProbeContext& context) {
     result.threads.push_back(std::move(thread));
   }
   std::ranges::sort(result.vcpus, {}, &policy::VcpuFacts::index);
-  result.settled = result.vcpus.size() >= vcpus_there;
+  result.complete = result.vcpus.size() >= vcpus_there;
   result.vcpu_source = merge.vcpu_source();
   result.conflicts = merge.conflicts();
 }
@@ -138,7 +139,7 @@ base::Result<SeenProcess> Discovery::State::read_vmm(base::ThreadStats& stats,
     return base::fail(base::ErrorCode::kGone, "process " + std::to_string(target.vmm.pid) +
                                                   " has been replaced by another");
   }
-  if (!vmm->unread.empty()) trouble.note_unread(vmm->why_unread);
+  if (!vmm->unread.empty()) trouble.record_unread(vmm->why_unread);
   return vmm;
 }
 
@@ -167,10 +168,10 @@ std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats,
     if (pid == target.vmm.pid) continue;
     auto process = read_process(stats, pid);
     if (!process) {
-      trouble.note(process.error());
+      trouble.record(process.error());
       continue;
     }
-    if (!process->unread.empty()) trouble.note_unread(process->why_unread);
+    if (!process->unread.empty()) trouble.record_unread(process->why_unread);
     bool counts = kin.has(*process) || was_beside(*process);
     // It may have got the number of a member that ended since the members were listed.
     if (!counts && std::ranges::binary_search(own, pid)) {
@@ -215,7 +216,7 @@ VmmThreads Discovery::State::kept(const Observation& now, const base::Error& why
     if (!is_read) result.unread.push_back(thread.key);
   }
   result.trouble = why.message;
-  result.settled = false;
+  result.complete = false;
   return result;
 }
 
@@ -231,7 +232,7 @@ VmmThreads Discovery::State::name_all(const Observation& seen, const OpenFds& fd
     if (role == Role::kHelper && kin.serves(process)) role = Role::kVhost;
     name_beside(result, process, role);
   }
-  if (kin.is_incomplete()) result.settled = false;
+  if (kin.is_incomplete()) result.complete = false;
   std::ranges::sort(result.threads, {}, &policy::ThreadFacts::key);
   return result;
 }
@@ -268,33 +269,23 @@ base::Result<VmmThreads> Discovery::observe(const MonitorFacts* monitor, base::T
   Observation now{
       .vmm = std::move(*vmm), .beside = state.read_beside(stats, trouble), .monitor = {}};
   if (monitor != nullptr) now.monitor = *monitor;
-  if (trouble.none() && state.answer.settled && state.last == now) return state.answer;
+  if (trouble.none() && state.answer.complete && state.last == now) return state.answer;
 
   const Kin before = state.kin;
   const auto fds = read_fds(state.roots.proc, state.target.vmm.pid);
-  trouble.note(fds);
+  trouble.record(fds);
   VmmThreads answer = state.read_anew(now, fds.value_or(OpenFds{}), stats, trouble);
   if (const base::Error* why = state.blindness(trouble)) {
     state.kin = before;
     if (!state.named) return unexpected(*why);
     return state.kept(now, *why);
   }
-  if (state.last && has_unclaimed_newcomer(state.last->vmm, answer)) answer.settled = false;
+  if (state.last && has_unclaimed_newcomer(state.last->vmm, answer)) answer.complete = false;
   state.named = true;
   state.is_refused = trouble.refused().has_value();
   state.answer = std::move(answer);
   state.last = std::move(now);
   return state.answer;
-}
-
-base::Result<VmmThreads> Discovery::observe(const MonitorFacts* monitor) {
-  base::ThreadStats stats(state_->roots.proc);
-  return observe(monitor, stats);
-}
-
-base::Result<VmmThreads> discover(const Roots& roots, const Target& target,
-                                  const MonitorFacts* monitor) {
-  return Discovery(roots, target).observe(monitor);
 }
 
 }  // namespace ka::vmm

@@ -103,7 +103,7 @@ void Kin::find_serving(const Roots& roots, const SeenProcess& vmm, const OpenFds
   Processes start_times, serving;
   for (const int peer : peers) {
     const auto stat = base::ProcFs(roots.proc).stat(peer);
-    trouble.note(stat);
+    trouble.record(stat);
     if (stat) start_times.emplace(peer, stat->start_time);
   }
   for (const int process : back_ends(roots.proc, vmm.pid, peers, trouble)) {

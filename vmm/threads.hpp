@@ -111,8 +111,6 @@ class Discovery {
   /// known yet, or the VMM itself cannot be read.
   /// `stats`: of the pass that looks.
   base::Result<VmmThreads> observe(const MonitorFacts* monitor, base::ThreadStats& stats);
-  /// The same in a pass of its own.
-  base::Result<VmmThreads> observe(const MonitorFacts* monitor);
 
   /// The next look reads everything anew: for `verify`, and after a device was plugged (a vhost
   /// worker of kernels before 6.4 is no thread of the VMM).
@@ -122,9 +120,5 @@ class Discovery {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-/// One look without a memory, in a pass of its own.
-base::Result<VmmThreads> discover(const Roots& roots, const Target& target,
-                                  const MonitorFacts* monitor);
 
 }  // namespace ka::vmm

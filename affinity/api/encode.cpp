@@ -130,11 +130,12 @@ void add_guest_state(json::object& object, const line::SandboxView& view,
   if (doubt != view.guest->doubts.end()) {
     object["guest_doubt"] = policy::guest_doubt_name(doubt->second);
   }
-  const auto& told = view.guest->told;
-  const auto cpus = told.containers.find(container);
-  if (cpus == told.containers.end()) return;
-  object["guest_told"] = {{"by", told.by_kata ? "kata-agent" : "agent"},
-                          {told.by_kata ? "cpus" : "apic_ids", policy::format_list(cpus->second)}};
+  const auto& writes = view.guest->writes;
+  const auto cpus = writes.containers.find(container);
+  if (cpus == writes.containers.end()) return;
+  object["guest_told"] = {
+      {"by", writes.by_kata ? "kata-agent" : "agent"},
+      {writes.by_kata ? "cpus" : "apic_ids", policy::format_list(cpus->second)}};
 }
 
 /// The guest's number of a vCPU; absent if it is not online there, or not known.

@@ -32,7 +32,7 @@ class Facts {
   void add(std::string_view text, std::string_view source) {
     facts_.push_back({{"text", text}, {"source", source}});
   }
-  json::array take() { return std::move(facts_); }
+  json::array release() { return std::move(facts_); }
 
  private:
   json::array facts_;
@@ -122,7 +122,7 @@ void add_node_facts(Facts& facts, const line::Node& node, const line::SandboxVie
         "ledger");
   }
   facts.add("the node's shared pool is " + cpus_text(ledger.shared_pool(node.topology.online())),
-            ledger.told_shared_pool() ? "kubelet" : "CPUs without an exclusive owner");
+            ledger.reported_shared_pool() ? "kubelet" : "CPUs without an exclusive owner");
 }
 
 void add_source_facts(Facts& facts, const board::Board& board) {
@@ -266,7 +266,7 @@ json::object explain(const line::Node& node, const line::SandboxView& view) {
   add_source_facts(facts, node.board);
   add_setting_facts(facts, node.options, view.settings);
   return {{"id", view.pod.id},
-          {"facts", facts.take()},
+          {"facts", facts.release()},
           {"rules", notes_to_json(view.plan.reasons)},
           {"results", results_of(view)},
           {"warnings", notes_to_json(view.plan.warnings)}};

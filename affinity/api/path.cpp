@@ -31,18 +31,18 @@ base::Result<std::string> decode(std::string_view text) {
   return decoded;
 }
 
-/// Calls `take` for each part between separators.
-template <typename Take>
-base::Result<void> split(std::string_view text, char separator, const Take& take) {
+/// Calls `read` for each part between separators.
+template <typename Read>
+base::Result<void> split(std::string_view text, char separator, const Read& read) {
   for (;;) {
     const auto end = text.find(separator);
-    if (auto taken = take(text.substr(0, end)); !taken) return taken;
+    if (auto done = read(text.substr(0, end)); !done) return done;
     if (end == std::string_view::npos) return {};
     text.remove_prefix(end + 1);
   }
 }
 
-base::Result<void> take_part(std::string_view part, Path& path) {
+base::Result<void> read_part(std::string_view part, Path& path) {
   auto decoded = decode(part);
   if (!decoded) return unexpected(decoded.error());
   if (decoded->empty()) return fail(ErrorCode::kInvalid, "empty path segment in the target");
@@ -50,7 +50,7 @@ base::Result<void> take_part(std::string_view part, Path& path) {
   return {};
 }
 
-base::Result<void> take_query(std::string_view field, Path& path) {
+base::Result<void> read_query(std::string_view field, Path& path) {
   const auto equals = field.find('=');
   const auto name = decode(field.substr(0, equals));
   if (!name) return unexpected(name.error());
@@ -72,11 +72,11 @@ base::Result<Path> parse_target(std::string_view target) {
   Path path;
   const auto question = target.find('?');
   const auto parts = split(target.substr(1, question - 1), '/',
-                           [&](std::string_view part) { return take_part(part, path); });
+                           [&](std::string_view part) { return read_part(part, path); });
   if (!parts) return unexpected(parts.error());
   if (question == std::string_view::npos) return path;
   const auto query = split(target.substr(question + 1), '&',
-                           [&](std::string_view field) { return take_query(field, path); });
+                           [&](std::string_view field) { return read_query(field, path); });
   if (!query) return unexpected(query.error());
   return path;
 }

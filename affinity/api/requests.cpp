@@ -67,7 +67,7 @@ base::Result<policy::ledger::Event> read_pin(const std::string& sandbox, const s
   std::int64_t seconds = 0;
   if (fields.read("for", seconds)) event.lasts_for = seconds;
   if (event.lasts_for && (seconds < 1 || seconds > kMaxPinSeconds)) {
-    fields.complain("for", "must be 1 to " + std::to_string(kMaxPinSeconds) + " seconds");
+    fields.reject("for", "must be 1 to " + std::to_string(kMaxPinSeconds) + " seconds");
   }
   fields.finish();
   if (!input_error.empty()) return unexpected(input_error.error());

@@ -98,7 +98,7 @@ std::string& part_of(Call& call, std::string_view what) {
   return what == "thread" ? call.thread : call.sandbox;
 }
 
-base::Result<void> take_ids(const Route& route, const Path& path, Call& call) {
+base::Result<void> read_ids(const Route& route, const Path& path, Call& call) {
   for (std::size_t i = 0; i < route.parts.size(); ++i) {
     if (!route.parts[i].starts_with(':')) continue;
     const std::string what(route.parts[i].substr(1));
@@ -109,7 +109,7 @@ base::Result<void> take_ids(const Route& route, const Path& path, Call& call) {
   return {};
 }
 
-base::Result<void> take_source(const std::string& name, Call& call) {
+base::Result<void> read_source(const std::string& name, Call& call) {
   if (name != policy::ledger::source_name(policy::ledger::Source::kProxy)) {
     return base::fail(ErrorCode::kInvalid, "source: must be \"proxy\"");
   }
@@ -117,14 +117,14 @@ base::Result<void> take_source(const std::string& name, Call& call) {
   return {};
 }
 
-base::Result<void> take_query(const Route& route, const Path& path, Call& call) {
+base::Result<void> read_query(const Route& route, const Path& path, Call& call) {
   for (const auto& [name, value] : path.query) {
     if (name != route.query) {
       return base::fail(ErrorCode::kInvalid,
                         "unknown query parameter \"" + base::printable(name) + '"');
     }
     if (name == "source") {
-      if (auto taken = take_source(value, call); !taken) return taken;
+      if (auto done = read_source(value, call); !done) return done;
       continue;
     }
     auto id = checked_id("sandbox", value);
@@ -183,8 +183,8 @@ Response Router::handle(const http::Request& request) {
   for (const Route& route : kRoutes) {
     if (route.method != request.method || !matches(route, *path)) continue;
     Call call{.body = request.body, .peer = request.peer};
-    if (const auto ids = take_ids(route, *path, call); !ids) return refuse(ids.error());
-    if (const auto query = take_query(route, *path, call); !query) return refuse(query.error());
+    if (const auto ids = read_ids(route, *path, call); !ids) return refuse(ids.error());
+    if (const auto query = read_query(route, *path, call); !query) return refuse(query.error());
     return (this->*route.answer)(call);
   }
   return wrong_method(*path, request.method);
@@ -196,7 +196,8 @@ Response Router::handle_metrics(const http::Request& request) {
 }
 
 void Router::publish(const board::Notification& notification) {
-  if (events_.heard()) events_.publish(boost::json::serialize(to_json(notification)) + "\n");
+  if (events_.has_listeners())
+    events_.publish(boost::json::serialize(to_json(notification)) + "\n");
 }
 
 Response Router::list(const Call&) {

@@ -38,8 +38,8 @@ void Board::set_guest(const std::string& sandbox, GuestView view) {
   if (entry == nullptr) return;
   const GuestView before = std::exchange(entry->guest, std::move(view)).value_or(GuestView{});
   const GuestView& now = *entry->guest;
-  if (before.told != now.told || before.plugged != now.plugged)
-    notify(Kind::kGuestTold, sandbox, {});
+  if (before.writes != now.writes || before.plugged != now.plugged)
+    notify(Kind::kGuestWritten, sandbox, {});
   notify(Kind::kGuestChanged, sandbox, {});
   // One whose agent has not answered yet is not down: each VM that boots is like that.
   if (before.connected == now.connected) return;
@@ -54,7 +54,7 @@ void Board::restore_guest(const std::string& sandbox, GuestView view) {
 void Board::clear_guest(const std::string& sandbox) {
   Entry* entry = find(sandbox);
   if (entry == nullptr || !std::exchange(entry->guest, std::nullopt)) return;
-  notify(Kind::kGuestTold, sandbox, {});
+  notify(Kind::kGuestWritten, sandbox, {});
   notify(Kind::kGuestChanged, sandbox, {});
 }
 

@@ -54,7 +54,7 @@ constexpr Row kKinds[] = {
     {Kind::kStateUnsaved, "state-unsaved", Severity::kWarning},
     {Kind::kConfigured, "configured", Severity::kInfo},
     {Kind::kTopologyChanged, "topology-changed", Severity::kInfo},
-    {Kind::kGuestTold, "guest-told", Severity::kInternal},
+    {Kind::kGuestWritten, "guest-told", Severity::kInternal},
     {Kind::kGuestChanged, "guest-changed", Severity::kInternal},
     {Kind::kSandboxPlanned, "sandbox-planned", Severity::kInternal},
     {Kind::kLineRun, "line-run", Severity::kInternal},

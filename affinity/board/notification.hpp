@@ -48,7 +48,7 @@ enum class NotificationKind {
   kStateUnsaved,
   kConfigured,
   kTopologyChanged,
-  kGuestTold,       ///< internal: the saved state of the sandbox's guest changed
+  kGuestWritten,    ///< internal: the saved state of the sandbox's guest changed
   kGuestChanged,    ///< internal: the board has another view of the sandbox's guest
   kSandboxPlanned,  ///< internal: a run of the line included the sandbox
   kLineRun,         ///< internal: a run of the line has ended

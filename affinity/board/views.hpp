@@ -32,7 +32,7 @@ struct GuestView {
   /// Absent until it reported something. It may be older than the wishes.
   std::optional<policy::GuestReport> report;
   bool current = false;  ///< the report is what came of the wishes
-  policy::GuestWrites told;
+  policy::GuestWrites writes;
   /// By container, of those that the plan keeps apart inside the guest: why it is not confirmed
   /// that they are where it wants them. One that is not in it is confirmed, as far as a guest can.
   std::map<std::string, policy::GuestDoubt> doubts;

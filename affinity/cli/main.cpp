@@ -25,6 +25,6 @@ int main(int argc, char** argv) {
   const Exit end = std::visit([&output](const auto& options) { return run(options, output); },
                               invocation->command);
   if (std::cout) return static_cast<int>(end);
-  output.note("kata-affinityctl: standard output cannot be written");
+  output.print_message("kata-affinityctl: standard output cannot be written");
   return static_cast<int>(Exit::kWrong);
 }

@@ -21,11 +21,11 @@ constexpr mode_t kForEveryone = 0644;  // a container's program may be any user'
 constexpr fs::perms kOpen = fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                             fs::perms::others_read | fs::perms::others_exec;
 
-bool is_to_be_told(const line::SandboxView& view, std::optional<bool> asked) {
+bool wants_files(const line::SandboxView& view, std::optional<bool> requested) {
   const policy::plan::GuestSettings& guest = view.settings.guest;
   if (view.observed || view.released || guest.agent == policy::plan::GuestAgent::kNone)
     return false;
-  return guest.environment_by_annotation && asked ? *asked : guest.environment;
+  return guest.environment_by_annotation && requested ? *requested : guest.environment;
 }
 
 const policy::ContainerFacts* find(const policy::ledger::PodRecord& pod,
@@ -50,7 +50,7 @@ ContainerFiles::ContainerFiles(fs::path directory, line::Line& line, board::Boar
 void ContainerFiles::adopt() {
   const std::vector<std::string> none;
   for (const std::string& sandbox : base::list_directory(directory_).value_or(none)) {
-    Containers& containers = told_[sandbox];
+    Containers& containers = files_[sandbox];
     for (const std::string& container : base::list_directory(directory_ / sandbox).value_or(none)) {
       containers[container];
     }
@@ -58,9 +58,9 @@ void ContainerFiles::adopt() {
 }
 
 nri::Adjustment ContainerFiles::adjust(const nri::Creation& creation) {
-  const auto& [sandbox, container, asked] = creation;
+  const auto& [sandbox, container, requested] = creation;
   const auto view = line_.node().view(sandbox);
-  if (!view || !is_to_be_told(*view, asked)) return {};
+  if (!view || !wants_files(*view, requested)) return {};
   const policy::ContainerFacts* facts = find(view->pod, container);
   if (facts == nullptr || !base::is_id(sandbox) || !base::is_id(container)) return {};
   const fs::path folder = folder_of(sandbox, container);
@@ -70,7 +70,7 @@ nri::Adjustment ContainerFiles::adjust(const nri::Creation& creation) {
         {{"sandbox", sandbox}, {"container", container}, {"reason", made.error().message}});
     return {};
   }
-  write(*view, container, told_[sandbox][container]);
+  write(*view, container, files_[sandbox][container]);
   const std::string seen_at(kSeenAt);
   return {{{folder.string(), seen_at}},
           container_variables(*facts, line_.node().topology, seen_at)};
@@ -86,10 +86,10 @@ base::Result<void> ContainerFiles::make_folder(const fs::path& folder) const {
 
 /// While no agent answers in the guest, containers stay where they were.
 void ContainerFiles::follow(const std::string& sandbox) {
-  const auto told = told_.find(sandbox);
+  const auto found = files_.find(sandbox);
   const auto view = line_.node().view(sandbox);
-  if (told == told_.end() || !view || !view->guest || !view->guest->report) return;
-  for (auto& [container, written] : told->second) write(*view, container, written);
+  if (found == files_.end() || !view || !view->guest || !view->guest->report) return;
+  for (auto& [container, written] : found->second) write(*view, container, written);
 }
 
 void ContainerFiles::write(const line::SandboxView& view, const std::string& container,
@@ -120,7 +120,7 @@ void ContainerFiles::handle(const board::Notification& notification) {
 
 void ContainerFiles::forget_gone() {
   std::vector<std::pair<std::string, std::string>> gone;
-  for (const auto& [sandbox, containers] : told_) {
+  for (const auto& [sandbox, containers] : files_) {
     const policy::ledger::PodRecord* pod = line_.node().ledger().find(sandbox);
     if (pod == nullptr) gone.emplace_back(sandbox, "");
     for (const auto& [container, written] : containers) {
@@ -132,13 +132,13 @@ void ContainerFiles::forget_gone() {
 
 /// Without a container: all of the sandbox.
 void ContainerFiles::forget(const std::string& sandbox, const std::string& container) {
-  const auto told = told_.find(sandbox);
-  if (told == told_.end()) return;
-  if (!container.empty() && told->second.erase(container) == 0) return;
+  const auto found = files_.find(sandbox);
+  if (found == files_.end()) return;
+  if (!container.empty() && found->second.erase(container) == 0) return;
   std::error_code ignored;
   fs::remove_all(folder_of(sandbox, container), ignored);
   if (!container.empty()) return;
-  told_.erase(told);
+  files_.erase(found);
 }
 
 fs::path ContainerFiles::folder_of(const std::string& sandbox, const std::string& container) const {

@@ -56,7 +56,7 @@ class ContainerFiles {
   std::filesystem::path directory_;
   line::Line& line_;
   const log::Log& log_;
-  std::map<std::string, Containers> told_;  ///< by sandbox
+  std::map<std::string, Containers> files_;  ///< by sandbox
   board::Subscription changes_, guests_;
 };
 

@@ -141,10 +141,11 @@ class Daemon {
             },
             log_, clock_),
         memory_worker_(base::ProcFs(options.roots.proc), kSys,
-                       [this](const std::string& id, board::MemoryView view, auto took) {
-                         boost::asio::post(io_, [this, id, view = std::move(view), took]() mutable {
-                           memory_.record(id, std::move(view), took);
-                         });
+                       [this](const std::string& id, board::MemoryView view, auto elapsed) {
+                         boost::asio::post(io_,
+                                           [this, id, view = std::move(view), elapsed]() mutable {
+                                             memory_.record(id, std::move(view), elapsed);
+                                           });
                        }),
         memory_(io, line_, board_, memory_worker_, clock_),
         drift_(io, clock_, prerequisites_.config.drift_check, [this] { check_drift(); }),
@@ -192,13 +193,14 @@ class Daemon {
   }
 
   void make_sources() {
-    const SourceContext context{io_,
-                                source_node_,
-                                *hooks_,
-                                [this](const std::string& sandbox) { memory_.look_again(sandbox); },
-                                options_.roots,
-                                log_,
-                                clock_};
+    const SourceContext context{
+        io_,
+        source_node_,
+        *hooks_,
+        [this](const std::string& sandbox) { memory_.refresh_now(sandbox); },
+        options_.roots,
+        log_,
+        clock_};
     sources_.emplace(source_settings(), context,
                      [this](policy::ledger::Source source) { line_.expect(source); });
   }

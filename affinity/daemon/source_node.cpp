@@ -53,8 +53,8 @@ void SourceNode::set_status(policy::ledger::Source source, source::Status status
   board_.set_source(source, {status.up, std::move(status.text)});
 }
 
-void SourceNode::count_answer(std::chrono::nanoseconds took) {
-  board_.counters().answers.add(took);
+void SourceNode::count_answer(std::chrono::nanoseconds elapsed) {
+  board_.counters().answers.add(elapsed);
 }
 
 void SourceNode::count_narrowed_shim(const std::string& sandbox, std::chrono::nanoseconds age) {

@@ -30,7 +30,7 @@ class SourceNode final : public source::Node {
   void observe(std::string_view sandbox) override;
   void spoke(policy::ledger::Source source) override;
   void set_status(policy::ledger::Source source, source::Status status) override;
-  void count_answer(std::chrono::nanoseconds took) override;
+  void count_answer(std::chrono::nanoseconds elapsed) override;
   void count_narrowed_shim(const std::string& sandbox, std::chrono::nanoseconds age) override;
   const policy::ledger::Ledger& ledger() const override;
   const policy::Topology& topology() const override;

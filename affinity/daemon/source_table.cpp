@@ -52,7 +52,7 @@ Made make_kubelet(const SourceSettings& settings, const SourceContext& with, sou
 Made make_kata(const SourceSettings& settings, const SourceContext& with, source::Peers&) {
   using Runtime = kata::KataSource::Runtime;
   return std::make_unique<kata::KataSource>(
-      with.io, with.node, with.roots, settings.kata,
+      with.io, with.clock, with.node, with.roots, settings.kata,
       has_runtime(settings) ? Runtime::kReports : Runtime::kNone, with.log);
 }
 

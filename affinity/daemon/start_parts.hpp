@@ -24,10 +24,10 @@ class StartParts {
  private:
   using Clock = std::chrono::steady_clock;
 
-  static std::string milliseconds(Clock::duration took) {
+  static std::string milliseconds(Clock::duration elapsed) {
     char text[32];
     std::snprintf(text, sizeof text, "%.1f ms",
-                  std::chrono::duration<double, std::milli>(took).count());
+                  std::chrono::duration<double, std::milli>(elapsed).count());
     return text;
   }
 

@@ -44,7 +44,7 @@ boost::json::array shares_json(const policy::allocate::Finding& finding,
   return shares;
 }
 
-bool tells_stage(What what) {
+bool names_stage(What what) {
   return what == What::kOrdered || what == What::kListed || what == What::kScored ||
          what == What::kChosen;
 }
@@ -56,7 +56,7 @@ boost::json::object to_json(const policy::allocate::Finding& finding,
   boost::json::object object{{"phase", policy::allocate::phase_name(finding.phase)},
                              {"step", finding.step},
                              {"what", what_name(finding.what)}};
-  if (tells_stage(finding.what)) object["stage"] = policy::allocate::stage_name(finding.stage);
+  if (names_stage(finding.what)) object["stage"] = policy::allocate::stage_name(finding.stage);
   if (!finding.cpus.empty()) object["cpus"] = policy::format_list(finding.cpus);
   if (finding.what == What::kListed) object["candidates"] = finding.number;
   if (finding.what == What::kChosen || finding.what == What::kScored) {

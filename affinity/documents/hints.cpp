@@ -127,7 +127,7 @@ void read_policy(base::Fields& fields, policy::allocate::HintProblem& problem) {
   if (const auto policy = policy::allocate::parse_hint_policy(name)) {
     problem.policy = *policy;
   } else {
-    fields.complain("policy", "must be none, best-effort, restricted or single-numa-node");
+    fields.reject("policy", "must be none, best-effort, restricted or single-numa-node");
   }
 }
 

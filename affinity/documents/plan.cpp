@@ -57,7 +57,7 @@ VcpuPlan read_vcpu(const boost::json::value& value, const std::string& path,
   fields.read("placed", vcpu.placed);
   fields.finish();
   if (role != "dedicated" && role != "floating") {
-    fields.complain("role", '"' + role + "\" is not one of \"dedicated\", \"floating\"");
+    fields.reject("role", '"' + role + "\" is not one of \"dedicated\", \"floating\"");
   }
   if (role == "dedicated") vcpu.role = VcpuRole::kDedicated;
   return vcpu;

@@ -25,7 +25,7 @@ bool read_cpus(base::Fields& fields, std::string_view name, CpuSet& into,
                const Topology& topology) {
   if (!fields.read(name, into)) return false;
   const CpuSet strange = into - topology.all();
-  if (!strange.empty()) fields.complain(name, "the machine has no " + messages::cpus_text(strange));
+  if (!strange.empty()) fields.reject(name, "the machine has no " + messages::cpus_text(strange));
   return true;
 }
 
@@ -34,7 +34,7 @@ void read_housekeeping(base::Fields& fields, std::string_view name,
   std::string text;
   if (!fields.read(name, text)) return;
   auto housekeeping = parse_housekeeping(text);
-  if (!housekeeping) return fields.complain(name, housekeeping.error().message);
+  if (!housekeeping) return fields.reject(name, housekeeping.error().message);
   into = std::move(*housekeeping);
 }
 
@@ -42,7 +42,7 @@ bool read_manage_cgroup(base::Fields& fields) {
   std::string text = "obey";
   fields.read("cgroup", text);
   if (text != "obey" && text != "manage") {
-    fields.complain("cgroup", '"' + text + "\" is not one of \"obey\", \"manage\"");
+    fields.reject("cgroup", '"' + text + "\" is not one of \"obey\", \"manage\"");
   }
   return text == "manage";
 }
@@ -55,7 +55,7 @@ policy::plan::Settings read_settings(const boost::json::value& value, const std:
   if (fields.read("vcpu_pinning", pinning)) {
     const auto parsed = parse_vcpu_pinning(pinning);
     if (parsed) settings.vcpu_pinning = *parsed;
-    if (!parsed) fields.complain("vcpu_pinning", parsed.error().message);
+    if (!parsed) fields.reject("vcpu_pinning", parsed.error().message);
   }
   read_housekeeping(fields, "housekeeping", settings.housekeeping);
   settings.manage_cgroup = read_manage_cgroup(fields);
@@ -82,7 +82,7 @@ VcpuFacts read_vcpu(const boost::json::value& value, const std::string& path,
   base::Fields fields(value, path, input_error);
   fields.require({"index"});
   fields.read("index", vcpu.index);
-  if (vcpu.index >= policy::kMaxIds) fields.complain("index", "is out of bounds");
+  if (vcpu.index >= policy::kMaxIds) fields.reject("index", "is out of bounds");
   int apic_id = 0;
   if (fields.read("apic_id", apic_id)) vcpu.apic_id = apic_id;
   vcpu.core = vcpu.index;
@@ -99,10 +99,10 @@ std::vector<VcpuFacts> read_vcpus(base::Fields& fields, base::InputError& input_
   if (value == nullptr) return {};
   if (const auto* number = value->if_int64()) {
     if (*number >= 0 && *number < policy::kMaxIds) return plain_vcpus(*number);
-    fields.complain("vcpus", "must be from 0 to " + std::to_string(policy::kMaxIds - 1));
+    fields.reject("vcpus", "must be from 0 to " + std::to_string(policy::kMaxIds - 1));
     return {};
   }
-  if (!value->is_array()) fields.complain("vcpus", "must be a number or an array");
+  if (!value->is_array()) fields.reject("vcpus", "must be a number or an array");
   std::vector<VcpuFacts> vcpus;
   if (!value->is_array()) return vcpus;
   fields.each("vcpus", [&](const auto& element, const std::string& path) {
@@ -125,7 +125,7 @@ std::vector<std::string> read_threads(const boost::json::value& value, const std
   fields.finish();
   std::ranges::sort(iothreads);
   if (std::ranges::adjacent_find(iothreads) != iothreads.end()) {
-    fields.complain("iothreads", "an id is listed twice");
+    fields.reject("iothreads", "an id is listed twice");
   }
   return iothreads;
 }
@@ -133,10 +133,10 @@ std::vector<std::string> read_threads(const boost::json::value& value, const std
 void check_container(base::Fields& fields, const ContainerFacts& container,
                      const Topology& topology) {
   const CpuSet offline = (container.cpus & topology.all()) - topology.online();
-  if (!offline.empty()) fields.complain("cpus", messages::cpus_text(offline) + ": offline");
+  if (!offline.empty()) fields.reject("cpus", messages::cpus_text(offline) + ": offline");
   const policy::NodeSet strange = container.mems - topology.nodes();
   if (!strange.empty()) {
-    fields.complain("mems", "the machine has no node " + policy::format_list(strange));
+    fields.reject("mems", "the machine has no node " + policy::format_list(strange));
   }
 }
 
@@ -165,7 +165,7 @@ template <typename Elements, typename Key>
 void sort_unique(Elements& elements, Key key, base::Fields& fields, std::string_view name) {
   std::ranges::sort(elements, {}, key);
   if (std::ranges::adjacent_find(elements, {}, key) != elements.end()) {
-    fields.complain(name, "an id or index is listed twice");
+    fields.reject(name, "an id or index is listed twice");
   }
 }
 
@@ -176,7 +176,7 @@ policy::DeviceFacts read_device(const boost::json::value& value, const std::stri
   fields.require({"id"});
   fields.read("id", device.id);
   if (fields.read("numa", device.node) && !topology.nodes().contains(device.node)) {
-    fields.complain("numa", "the machine has no node " + std::to_string(device.node));
+    fields.reject("numa", "the machine has no node " + std::to_string(device.node));
   }
   fields.finish();
   return device;

@@ -66,8 +66,8 @@ base::Result<Housekeeping> parse_housekeeping(std::string_view text) {
   }
   constexpr std::string_view kAllowed =
       "is not one of \"sandbox\", \"shared-pool\", \"isolate\" or a cpuset";
-  const bool looks_like_cpus = !text.empty() && text.front() >= '0' && text.front() <= '9';
-  if (!looks_like_cpus) {
+  const bool is_cpu_list = !text.empty() && text.front() >= '0' && text.front() <= '9';
+  if (!is_cpu_list) {
     return base::fail(base::ErrorCode::kInvalid,
                       '"' + std::string(text) + "\" " + std::string(kAllowed));
   }

@@ -45,7 +45,7 @@ class GuestPeer {
   virtual const guest::Address& address() const = 0;
   /// This peer takes over the record: entries of another peer are dropped, except requests to the
   /// guest and the order in which its vCPUs were plugged.
-  virtual void take_over() = 0;
+  virtual void adopt() = 0;
   /// Requests the record's wishes from the guest, if new. `planned`: when they were planned.
   virtual void place(base::Clock::Time planned) = 0;
   /// Whether an answer about containers is pending.

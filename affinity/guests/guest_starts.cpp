@@ -8,7 +8,7 @@ namespace ka::guests {
 
 void Guests::await(const std::string& sandbox, const std::string& container,
                    std::function<void()> go_on) {
-  follow(sandbox, clock_.now());
+  update(sandbox, clock_.now());
   const auto found = guests_.find(sandbox);
   if (found == guests_.end() || !must_wait(found->second, container)) return go_on();
   starts_.hold(sandbox, container, std::move(go_on), [this, sandbox] { start_is_late(sandbox); });

@@ -53,33 +53,33 @@ Guests::Guests(boost::asio::io_context& io, line::Line& line, board::Board& boar
       starts_(io, clock) {
   plans_ = board_.feed().subscribe(
       board::NotificationKind::kSandboxPlanned,
-      [this](const board::Notification& planned) { notice(planned.sandbox); });
-  for (const std::string& id : line_.node().sandbox_ids()) notice(id);
+      [this](const board::Notification& planned) { queue(planned.sandbox); });
+  for (const std::string& id : line_.node().sandbox_ids()) queue(id);
 }
 
 /// The line is in the middle of a run: what follows from it is done later, once.
-void Guests::notice(const std::string& sandbox) {
-  if (noticed_.empty()) boost::asio::post(io_, [this] { follow_noticed(); });
-  noticed_.try_emplace(sandbox, clock_.now());
+void Guests::queue(const std::string& sandbox) {
+  if (queued_.empty()) boost::asio::post(io_, [this] { update_queued(); });
+  queued_.try_emplace(sandbox, clock_.now());
 }
 
-void Guests::follow_noticed() {
-  for (const auto& [sandbox, planned] : std::exchange(noticed_, {})) follow(sandbox, planned);
+void Guests::update_queued() {
+  for (const auto& [sandbox, planned] : std::exchange(queued_, {})) update(sandbox, planned);
 }
 
 /// With "none" a guest is left alone, once nothing of ours is in it.
-void Guests::follow(const std::string& sandbox, Time planned) {
+void Guests::update(const std::string& sandbox, Time planned) {
   const auto view = line_.node().view(sandbox);
   if (!view) return forget(sandbox);
   const auto through = view->settings.guest.agent;
   Guest& guest = known(sandbox, *view);
   GuestRecord& record = guest.record;
-  if (through == GuestAgent::kNone && record.view.told.containers.empty()) return drop(sandbox);
+  if (through == GuestAgent::kNone && record.view.writes.containers.empty()) return drop(sandbox);
   const bool is_other = std::exchange(guest.through, through) != through;
   // Before its VMM is there a sandbox's shim stands for it, which knows no guest.
   const bool is_other_vmm = std::exchange(guest.vmm, view->pod.vmm) != view->pod.vmm;
   if (is_other_vmm) record.view = {};  // and another guest was told nothing
-  if (is_other || is_other_vmm || guest.told_address != view->pod.agent) {
+  if (is_other || is_other_vmm || guest.named_address != view->pod.agent) {
     find_agent(sandbox, guest, *view);
   }
   policy::plan::record_vcpus(record.view.plugged, view->vcpus, record.boot);
@@ -98,17 +98,17 @@ Guests::Guest& Guests::known(const std::string& sandbox, const line::SandboxView
 }
 
 void Guests::find_agent(const std::string& sandbox, Guest& guest, const line::SandboxView& view) {
-  guest.told_address = view.pod.agent;
+  guest.named_address = view.pod.agent;
   guest.search.reset();
   guest.ours.reset();
   guest.kata.reset();
   guest.state = State::kNobody;
   GuestRecord& record = guest.record;
-  record.view = {.told = record.view.told, .plugged = record.view.plugged};
+  record.view = {.writes = record.view.writes, .plugged = record.view.plugged};
   const auto command_line = command_line_of(view.pod);
   record.boot = guest::boot_facts(command_line);
   guest.kernel = guest::kernel_of(command_line);
-  const bool is_named = guest.through == GuestAgent::kNone || !guest.told_address.empty();
+  const bool is_named = guest.through == GuestAgent::kNone || !guest.named_address.empty();
   if (const auto address = known_address(guest, command_line, view.pod)) {
     use(sandbox, guest, *address);
   } else if (!is_named) {
@@ -121,9 +121,9 @@ void Guests::find_agent(const std::string& sandbox, Guest& guest, const line::Sa
 std::optional<guest::Address> Guests::known_address(const Guest& guest,
                                                     const std::vector<std::string>& command_line,
                                                     const policy::ledger::PodRecord& pod) const {
-  const bool takes_back = guest.through == GuestAgent::kNone;
-  const std::string& named = takes_back ? guest.record.view.told.address : guest.told_address;
-  if (!takes_back && named.empty()) return address_by(command_line, pod);
+  const bool gives_back = guest.through == GuestAgent::kNone;
+  const std::string& named = gives_back ? guest.record.view.writes.address : guest.named_address;
+  if (!gives_back && named.empty()) return address_by(command_line, pod);
   const auto address = guest::parse_address(named);
   return address ? std::optional(*address) : std::nullopt;
 }
@@ -157,12 +157,12 @@ void Guests::search(const std::string& sandbox, Guest& guest) {
                                           const auto address = guest::address_beside(url);
                                           if (found == guests_.end() || !address) return;
                                           use(sandbox, found->second, *address);
-                                          notice(sandbox);
+                                          queue(sandbox);
                                         });
 }
 
 void Guests::use(const std::string& sandbox, Guest& guest, const guest::Address& address) {
-  const bool is_only_kata = guest.through == GuestAgent::kNone && guest.record.view.told.by_kata;
+  const bool is_only_kata = guest.through == GuestAgent::kNone && guest.record.view.writes.by_kata;
   if (guest.through != GuestAgent::kKataAgent && !is_only_kata) {
     guest.state = State::kOurs;
     return use_ours(sandbox, guest, address);
@@ -176,7 +176,7 @@ void Guests::use(const std::string& sandbox, Guest& guest, const guest::Address&
 PeerEvents Guests::peer_events(const std::string& sandbox) {
   return {.connected = [] {},
           .changed = [this, sandbox] { changed(sandbox); },
-          .outdated = [this, sandbox] { notice(sandbox); },
+          .outdated = [this, sandbox] { queue(sandbox); },
           .lost = {}};
 }
 
@@ -186,8 +186,8 @@ void Guests::use_ours(const std::string& sandbox, Guest& guest, const guest::Add
   events.lost = [this, sandbox](const std::string& reason) { ours_lost(sandbox, reason); };
   guest.ours = std::make_unique<OurPeer>(
       io_, clock_, guest.record, address, std::move(events),
-      [this](std::chrono::nanoseconds took) { board_.counters().guest_reactions.add(took); });
-  guest.ours->take_over();
+      [this](std::chrono::nanoseconds elapsed) { board_.counters().guest_reactions.add(elapsed); });
+  guest.ours->adopt();
 }
 
 void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address) {
@@ -198,7 +198,7 @@ void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Add
   events.counted = [this, sandbox] { record_count(sandbox); };
   guest.kata = std::make_unique<KataPeer>(io_, clock_, guest.record, address,
                                           !view || is_systemds(view->cgroup), std::move(events));
-  guest.kata->take_over();
+  guest.kata->adopt();
 }
 
 void Guests::place(const std::string& sandbox, Guest& guest, const line::SandboxView& view,
@@ -206,7 +206,7 @@ void Guests::place(const std::string& sandbox, Guest& guest, const line::Sandbox
   if (view.plan.vcpus.empty()) return;
   board::GuestView& guest_view = guest.record.view;
   const bool gives_back = view.released || view.observed || guest.through == GuestAgent::kNone;
-  if (view.observed && guest_view.told.containers.empty()) return;
+  if (view.observed && guest_view.writes.containers.empty()) return;
   auto wishes =
       policy::plan::guest_wishes(view.plan, view.vcpus, line_.node().topology, view.settings.guest,
                                  guest.record.boot.may_grow(static_cast<int>(view.vcpus.size())));
@@ -225,15 +225,15 @@ void Guests::place(const std::string& sandbox, Guest& guest, const line::Sandbox
 /// it was told.
 void Guests::ours_answers(const std::string& sandbox) {
   Guest& guest = guests_.at(sandbox);
-  if (guest.record.view.told.by_kata) {
+  if (guest.record.view.writes.by_kata) {
     bid_farewell(guest.record);
-    guest.record.view.told = {};
+    guest.record.view.writes = {};
   }
   guest.missed_a_start = false;
   if (std::exchange(guest.state, State::kOurs) == State::kOurs) return;
   guest.kata.reset();
-  guest.ours->take_over();
-  notice(sandbox);
+  guest.ours->adopt();
+  queue(sandbox);
 }
 
 /// Whether it was there before.
@@ -276,7 +276,7 @@ void Guests::fall_back(const std::string& sandbox, Guest& guest) {
   if (!address) return;
   guest.state = State::kFallback;
   use_kata(sandbox, guest, *address);
-  notice(sandbox);
+  queue(sandbox);
 }
 
 /// Guests of the same kernel are all like this.
@@ -298,7 +298,7 @@ void Guests::record_count(const std::string& sandbox) {
   GuestRecord& record = found->second.record;
   policy::plan::record_vcpus(record.view.plugged, view->vcpus, record.boot);
   found->second.kata->record_count();
-  notice(sandbox);
+  queue(sandbox);
 }
 
 void Guests::changed(const std::string& sandbox) {
@@ -342,14 +342,14 @@ void Guests::forget(const std::string& sandbox) {
 
 /// The sandbox is gone, so nothing reports the result.
 void Guests::bid_farewell(const GuestRecord& record) {
-  const policy::GuestWrites& told = record.view.told;
-  const auto address = guest::parse_address(told.address);
-  if (told.containers.empty() || !address) return;
+  const policy::GuestWrites& writes = record.view.writes;
+  const auto address = guest::parse_address(writes.address);
+  if (writes.containers.empty() || !address) return;
   Leaving& leaving = leaving_.emplace_back(io_, clock_);
-  if (told.by_kata) {
+  if (writes.by_kata) {
     auto& kata = leaving.link.emplace<guest::KataLink>(io_, clock_, *address, false,
                                                        guest::KataLink::Events{});
-    kata.place(policy::plan::sets_for_kata({.release = true}, record.numbers, told.containers),
+    kata.place(policy::plan::sets_for_kata({.release = true}, record.numbers, writes.containers),
                false);
   } else {
     auto& ours = leaving.link.emplace<guest::Link>(io_, clock_, *address, guest::Link::Events{});

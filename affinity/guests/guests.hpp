@@ -75,7 +75,7 @@ class Guests {
     GuestRecord record;
     State state = State::kNobody;
     std::optional<policy::plan::GuestAgent> through;  ///< absent until it is looked for
-    std::string told_address;              ///< what the sources said of it when it was looked for
+    std::string named_address;             ///< what the sources said of it when it was looked for
     std::optional<policy::ProcessId> vmm;  ///< whose guest was looked for
     std::string kernel;                    ///< its image, by which guests that are alike are known
     bool missed_a_start = false;
@@ -99,9 +99,9 @@ class Guests {
     rpc::Timer timer;
   };
 
-  void notice(const std::string& sandbox);
-  void follow_noticed();
-  void follow(const std::string& sandbox, Time planned);
+  void queue(const std::string& sandbox);
+  void update_queued();
+  void update(const std::string& sandbox, Time planned);
   Guest& known(const std::string& sandbox, const line::SandboxView& view);
   void find_agent(const std::string& sandbox, Guest& guest, const line::SandboxView& view);
   std::vector<std::string> command_line_of(const policy::ledger::PodRecord& pod) const;
@@ -143,7 +143,7 @@ class Guests {
   const log::Log& log_;
   const base::Clock& clock_;
   /// Sandboxes to process in the loop's next turn, with the time of the request.
-  std::map<std::string, Time> noticed_;
+  std::map<std::string, Time> queued_;
   std::map<std::string, Guest> guests_;
   std::map<std::string, Kind> kinds_;  ///< by the kernel's image
   HeldStarts starts_;

@@ -13,7 +13,7 @@ namespace {
 /// The order of plugging decides, and was seen from the boot on: kata-agent's count completes it.
 bool is_counting(const policy::plan::BootFacts& boot, const policy::plan::PlugHistory& plugged) {
   return boot.numbering == policy::plan::Numbering::kByPlugging && plugged.from_boot &&
-         !plugged.settled;
+         !plugged.complete;
 }
 
 bool names(const policy::GuestWishes& wishes, const std::string& container) {
@@ -32,11 +32,11 @@ KataPeer::KataPeer(boost::asio::io_context& io, const base::Clock& clock, GuestR
                                     [this] { record_answers(); }, [this] { events_.counted(); },
                                     [this](const std::string& reason) { events_.lost(reason); }}) {}
 
-void KataPeer::take_over() {
+void KataPeer::adopt() {
   record_.view = {.address = guest::to_string(address()),
                   .text = "kata-agent is not connected yet",
                   .wishes = record_.view.wishes,
-                  .told = record_.view.told,
+                  .writes = record_.view.writes,
                   .plugged = record_.view.plugged};
 }
 
@@ -55,18 +55,18 @@ void KataPeer::place(base::Clock::Time /*planned*/) {
   if (!view.connected) return events_.changed();
   places_ = policy::plan::can_place_by_numbers(view.wishes, record_.numbers);
   view.text = name_;
-  if (!places_ && policy::plan::keeps_vcpus_apart(view.wishes)) complain_of_numbers();
-  sets_ = policy::plan::sets_for_kata(view.wishes, record_.numbers, view.told.containers);
-  if (!sets_.empty()) view.told = {guest::to_string(address()), true, sets_};
+  if (!places_ && policy::plan::keeps_vcpus_apart(view.wishes)) reject_numbers();
+  sets_ = policy::plan::sets_for_kata(view.wishes, record_.numbers, view.writes.containers);
+  if (!sets_.empty()) view.writes = {guest::to_string(address()), true, sets_};
   // It has vCPUs brought online, and then writes the cpusets anew that it knew before.
-  const bool again = std::exchange(asked_numbers_, record_.numbers) != record_.numbers;
+  const bool again = std::exchange(sent_numbers_, record_.numbers) != record_.numbers;
   events_.changed();
   link_.place(sets_, again);
   record_answers();
 }
 
 /// A number that is wrong would put a container onto another one's vCPU.
-void KataPeer::complain_of_numbers() {
+void KataPeer::reject_numbers() {
   record_.view.text =
       "guest CPU numbers are not certain without kata-affinity-agent in the guest: containers may "
       "use all of its CPUs";
@@ -91,13 +91,13 @@ void KataPeer::record_answers() {
 void KataPeer::forget_gone() {
   for (const auto& state : link_.states()) {
     if (state.problem != policy::GuestProblem::kNotFound) continue;
-    if (!names(record_.view.wishes, state.id)) record_.view.told.containers.erase(state.id);
+    if (!names(record_.view.wishes, state.id)) record_.view.writes.containers.erase(state.id);
   }
 }
 
 void KataPeer::record_count() {
   policy::plan::PlugHistory& plugged = record_.view.plugged;
-  plugged.settled |= plugged.from_boot && link_.most_online() == plugged.size(record_.boot);
+  plugged.complete |= plugged.from_boot && link_.most_online() == plugged.size(record_.boot);
 }
 
 std::optional<policy::GuestDoubt> KataPeer::doubt_about(

@@ -28,7 +28,7 @@ class KataPeer final : public GuestPeer {
            const guest::Address& address, bool host_has_systemd, Events events);
 
   const guest::Address& address() const override { return link_.address(); }
-  void take_over() override;
+  void adopt() override;
   void place(base::Clock::Time planned) override;
   bool will_answer() const override { return places_; }
   std::optional<policy::GuestDoubt> doubt_about(
@@ -43,14 +43,14 @@ class KataPeer final : public GuestPeer {
   void connect(const std::string& version);
   void record_answers();
   void forget_gone();
-  void complain_of_numbers();
+  void reject_numbers();
 
   GuestRecord& record_;
   Events events_;
-  std::string name_;                          ///< what it calls itself
-  policy::plan::GuestNumbers asked_numbers_;  ///< those of when it was asked last
-  policy::GuestSets sets_;                    ///< what it was asked then
-  bool places_ = false;                       ///< the numbers allow to place containers
+  std::string name_;                         ///< what it calls itself
+  policy::plan::GuestNumbers sent_numbers_;  ///< those of when it was asked last
+  policy::GuestSets sets_;                   ///< what it was asked then
+  bool places_ = false;                      ///< the numbers allow to place containers
   guest::KataLink link_;
 };
 

@@ -7,14 +7,14 @@ namespace ka::guests {
 namespace {
 
 /// What it is asked, by hardware id. Nothing where it is to give everything back.
-policy::GuestSets told_by(const policy::GuestWishes& wishes) {
-  policy::GuestSets told;
+policy::GuestSets writes_of(const policy::GuestWishes& wishes) {
+  policy::GuestSets writes;
   for (const policy::GuestContainer& container : wishes.containers) {
     for (const std::uint64_t id : container.hardware_ids) {
-      told[container.id].add(static_cast<int>(id));
+      writes[container.id].add(static_cast<int>(id));
     }
   }
-  return told;
+  return writes;
 }
 
 }  // namespace
@@ -31,13 +31,13 @@ OurPeer::OurPeer(boost::asio::io_context& io, const base::Clock& clock, GuestRec
                                 [this](const guest::News& news) { record_news(news); },
                                 [this](const std::string& reason) { lose(reason); }}) {}
 
-void OurPeer::take_over() {
+void OurPeer::adopt() {
   record_.view = {.address = guest::to_string(address()),
                   .text = "not connected yet",
                   .wishes = record_.view.wishes,
-                  .told = record_.view.told,
+                  .writes = record_.view.writes,
                   .plugged = record_.view.plugged};
-  asked_.reset();
+  sent_.reset();
 }
 
 void OurPeer::connect(const std::string& program) {
@@ -50,12 +50,12 @@ void OurPeer::connect(const std::string& program) {
 /// What it was told before holds until it answers.
 void OurPeer::place(base::Clock::Time planned) {
   board::GuestView& view = record_.view;
-  if (asked_ == view.wishes) return events_.changed();
-  asked_ = view.wishes;
+  if (sent_ == view.wishes) return events_.changed();
+  sent_ = view.wishes;
   view.current = false;
   if (view.connected && !unanswered_since_) unanswered_since_ = planned;
-  view.told.address = guest::to_string(address());
-  for (auto& [container, ids] : told_by(view.wishes)) view.told.containers[container] |= ids;
+  view.writes.address = guest::to_string(address());
+  for (auto& [container, ids] : writes_of(view.wishes)) view.writes.containers[container] |= ids;
   events_.changed();
   link_.wish(view.wishes);
 }
@@ -65,7 +65,7 @@ void OurPeer::record_news(const guest::News& news) {
   view.report = news.report;
   view.current |= news.answers_wishes;
   if (news.answers_wishes) {
-    view.told.containers = told_by(view.wishes);
+    view.writes.containers = writes_of(view.wishes);
     // With "none" there is no more to be said.
     if (view.wishes.release) events_.outdated();
   }

@@ -21,9 +21,9 @@ class OurPeer final : public GuestPeer {
           std::function<void(std::chrono::nanoseconds)> reacted);
 
   const guest::Address& address() const override { return link_.address(); }
-  void take_over() override;
+  void adopt() override;
   void place(base::Clock::Time planned) override;
-  bool will_answer() const override { return asked_.has_value(); }
+  bool will_answer() const override { return sent_.has_value(); }
   std::optional<policy::GuestDoubt> doubt_about(
       const policy::GuestContainer& container) const override;
   bool is_placed(const std::string& container) const override;
@@ -37,7 +37,7 @@ class OurPeer final : public GuestPeer {
   GuestRecord& record_;
   PeerEvents events_;
   std::function<void(std::chrono::nanoseconds)> reacted_;
-  std::optional<policy::GuestWishes> asked_;
+  std::optional<policy::GuestWishes> sent_;
   std::optional<base::Clock::Time>
       unanswered_since_;  ///< when what it has not answered was planned
   guest::Link link_;

@@ -61,7 +61,8 @@ base::Result<void> CpusetWatch::follow(const std::set<std::string>& directories)
   return result;
 }
 
-void CpusetWatch::take(int watch, unsigned mask, const char* name, std::set<std::string>& written) {
+void CpusetWatch::record(int watch, unsigned mask, const char* name,
+                         std::set<std::string>& written) {
   if ((mask & IN_Q_OVERFLOW) != 0) {
     for (const auto& [directory, ignored] : watches_) written.insert(directory);
     return;
@@ -88,7 +89,7 @@ base::Result<std::set<std::string>> CpusetWatch::drain() {
       inotify_event event{};
       std::memcpy(&event, buffer.data() + at, sizeof(event));
       const char* name = event.len == 0 ? "" : buffer.data() + at + sizeof(event);
-      take(event.wd, event.mask, name, written);
+      record(event.wd, event.mask, name, written);
       at += sizeof(event) + event.len;
     }
   }

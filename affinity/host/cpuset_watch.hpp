@@ -41,7 +41,7 @@ class CpusetWatch {
 
   base::Result<void> add(const std::string& directory);
   void drop(const std::string& directory, int watch);
-  void take(int watch, unsigned mask, const char* name, std::set<std::string>& written);
+  void record(int watch, unsigned mask, const char* name, std::set<std::string>& written);
 
   base::Fd inotify_;
   std::map<std::string, int> watches_;      ///< by directory

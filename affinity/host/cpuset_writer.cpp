@@ -18,8 +18,8 @@ using base::ErrorCode;
 using base::Result;
 
 /// systemd answers before it has written: how often, and how long in all, its work is waited for.
-constexpr std::chrono::milliseconds kLook(1);
-constexpr int kLooks = 100;
+constexpr std::chrono::milliseconds kPollInterval(1);
+constexpr int kPolls = 100;
 
 bool is_unit(const std::filesystem::path& directory) {
   const auto kind = directory.extension();
@@ -37,9 +37,9 @@ bool has(const std::filesystem::path& directory, const policy::CpuSet& cpus) {
 }
 
 Result<void> wait_until_has(const std::filesystem::path& directory, const policy::CpuSet& cpus) {
-  for (int look = 0; look < kLooks; ++look) {
+  for (int poll = 0; poll < kPolls; ++poll) {
     if (has(directory, cpus)) return {};
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kPollInterval);
   }
   return base::fail(ErrorCode::kTransient,
                     "systemd has not written " + directory.string() + "/cpuset.cpus yet");
@@ -50,13 +50,14 @@ Result<void> wait_until_has(const std::filesystem::path& directory, const policy
 Result<void> KernelCpusetWriter::write(const std::filesystem::path& directory,
                                        const policy::CpuSet& cpus) {
   if (!is_unit(directory)) return write_file(directory, cpus);
-  auto asked = set_allowed_cpus(systemd_, directory.filename(), cpus);
-  if (asked) return wait_until_has(directory, cpus);
+  auto requested = set_allowed_cpus(systemd_, directory.filename(), cpus);
+  if (requested) return wait_until_has(directory, cpus);
   // No systemd, or no unit of that name: a cgroup that happens to be called so.
-  if (asked.error().code == ErrorCode::kUnavailable || asked.error().code == ErrorCode::kNotFound) {
+  if (requested.error().code == ErrorCode::kUnavailable ||
+      requested.error().code == ErrorCode::kNotFound) {
     return write_file(directory, cpus);
   }
-  return asked;
+  return requested;
 }
 
 }  // namespace ka::host

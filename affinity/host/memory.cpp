@@ -21,7 +21,7 @@ constexpr std::size_t kMostText = std::size_t{64} << 20;
 constexpr std::uint64_t kKib = 1024;
 
 /// Takes the text up to `separator` off the front.
-std::string_view take(std::string_view& text, char separator) {
+std::string_view split_off(std::string_view& text, char separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view part = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
@@ -52,13 +52,13 @@ bool names_nodes(std::string_view policy) { return policy != "default" && policy
 std::optional<std::pair<int, std::uint64_t>> parse_node(std::string_view word) {
   if (!word.starts_with('N')) return std::nullopt;
   word.remove_prefix(1);
-  const auto node = number<int>(take(word, '='));
+  const auto node = number<int>(split_off(word, '='));
   const auto pages = number<std::uint64_t>(word);
   if (!node || !pages || *node < 0 || *node >= policy::kMaxIds) return std::nullopt;
   return std::pair(*node, *pages);
 }
 
-void take_word(std::string_view word, Mapping& mapping, bool& has_file) {
+void read_word(std::string_view word, Mapping& mapping, bool& has_file) {
   constexpr std::string_view kFile = "file=", kPage = "kernelpagesize_kB=";
   if (const auto node = parse_node(word)) {
     mapping.bytes[node->first] += node->second;
@@ -75,13 +75,13 @@ void take_word(std::string_view word, Mapping& mapping, bool& has_file) {
 
 std::optional<Mapping> parse_line(std::string_view line) {
   Mapping mapping;
-  const auto start = number<std::uint64_t>(take(line, ' '), 16);
-  const std::string_view policy = take(line, ' ');
+  const auto start = number<std::uint64_t>(split_off(line, ' '), 16);
+  const std::string_view policy = split_off(line, ' ');
   if (!start || policy.empty()) return std::nullopt;
   mapping.start = *start;
   mapping.bound = names_nodes(policy);
   bool has_file = false;
-  while (!line.empty()) take_word(take(line, ' '), mapping, has_file);
+  while (!line.empty()) read_word(split_off(line, ' '), mapping, has_file);
   if (!has_file) mapping.own = true;
   for (auto& [node, bytes] : mapping.bytes) {
     if (bytes > UINT64_MAX / mapping.page) return std::nullopt;
@@ -92,12 +92,12 @@ std::optional<Mapping> parse_line(std::string_view line) {
 
 /// Ends by /proc/<pid>/maps, which has the same mappings. One that came or went between the two
 /// reads is left out.
-void take_ends(std::string_view maps, std::vector<Mapping>& mappings) {
+void read_ends(std::string_view maps, std::vector<Mapping>& mappings) {
   auto mapping = mappings.begin();
   while (!maps.empty() && mapping != mappings.end()) {
-    std::string_view range = take(maps, '\n');
-    range = take(range, ' ');
-    const auto start = number<std::uint64_t>(take(range, '-'), 16);
+    std::string_view range = split_off(maps, '\n');
+    range = split_off(range, ' ');
+    const auto start = number<std::uint64_t>(split_off(range, '-'), 16);
     const auto end = number<std::uint64_t>(range, 16);
     if (!start || !end) continue;
     while (mapping != mappings.end() && mapping->start < *start) ++mapping;
@@ -123,7 +123,7 @@ policy::NodeSet allowed_nodes(const fs::path& process) {
   const std::size_t at = status->find(kKey);
   if (at == std::string::npos) return {};
   std::string_view rest = std::string_view(*status).substr(at + kKey.size());
-  auto nodes = policy::parse_list<policy::NodeTag>(take(rest, '\n'));
+  auto nodes = policy::parse_list<policy::NodeTag>(split_off(rest, '\n'));
   return nodes ? std::move(*nodes) : policy::NodeSet{};
 }
 
@@ -135,7 +135,7 @@ std::uint64_t free_small(const fs::path& node) {
   if (at == std::string::npos) return 0;
   std::string_view rest = std::string_view(*text).substr(at + kKey.size());
   rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-  return number<std::uint64_t>(take(rest, ' ')).value_or(0) * kKib;
+  return number<std::uint64_t>(split_off(rest, ' ')).value_or(0) * kKib;
 }
 
 std::uint64_t free_huge(const fs::path& node, std::uint64_t page) {
@@ -177,7 +177,7 @@ policy::MemoryPart& part_of(policy::MemoryFacts& facts, std::uint64_t page) {
 Result<std::vector<Mapping>> parse_numa_maps(std::string_view text) {
   std::vector<Mapping> mappings;
   for (int line = 1; !text.empty(); ++line) {
-    auto mapping = parse_line(take(text, '\n'));
+    auto mapping = parse_line(split_off(text, '\n'));
     if (!mapping) {
       return base::fail(ErrorCode::kInvalid, "numa_maps: line " + std::to_string(line));
     }
@@ -195,7 +195,7 @@ Result<ProcessMemory> read_memory(const fs::path& proc, const fs::path& sys, int
   auto mappings = parse_numa_maps(*text);
   if (!mappings) return unexpected(std::move(mappings.error()));
   ProcessMemory memory;
-  take_ends(*maps, *mappings);
+  read_ends(*maps, *mappings);
   for (Mapping& mapping : *mappings) {
     if (!mapping.own || mapping.bytes.empty()) continue;
     if (mapping.bound) {

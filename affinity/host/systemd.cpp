@@ -15,7 +15,7 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
-constexpr std::uint64_t kPatience = 500000;  ///< microseconds
+constexpr std::uint64_t kCallTimeout = 500000;  ///< microseconds
 constexpr std::string_view kNoSuchUnit = "org.freedesktop.systemd1.NoSuchUnit";
 
 struct BusCloser {
@@ -35,7 +35,7 @@ Result<Bus> connect(const std::filesystem::path& socket) {
   }
   Bus bus(made);
   int failed = sd_bus_set_address(made, ("unix:path=" + socket.string()).c_str());
-  if (failed >= 0) failed = sd_bus_set_method_call_timeout(made, kPatience);
+  if (failed >= 0) failed = sd_bus_set_method_call_timeout(made, kCallTimeout);
   if (failed >= 0) failed = sd_bus_start(made);
   if (failed >= 0) return bus;
   return base::fail(ErrorCode::kUnavailable, base::system_error(-failed, "systemd").message);
@@ -93,7 +93,7 @@ Result<void> set_allowed_cpus(const std::filesystem::path& socket, const std::st
   const auto call = make_call(bus->get(), unit, cpus);
   if (!call) return unexpected(call.error());
   sd_bus_error error{};
-  const int failed = sd_bus_call(bus->get(), call->get(), kPatience, &error, nullptr);
+  const int failed = sd_bus_call(bus->get(), call->get(), kCallTimeout, &error, nullptr);
   Result<void> result;
   if (failed < 0) result = unexpected(to_error(failed, error, unit));
   sd_bus_error_free(&error);

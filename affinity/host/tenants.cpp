@@ -44,7 +44,7 @@ class Walk {
   Walk(const Cgroups& cgroups, const CpuSet& cpus)
       : mount_(cgroups.mount()), version_(cgroups.version()), cpus_(cpus) {}
 
-  Tenants take() {
+  Tenants release() {
     enter(mount_, cpus_);
     std::ranges::sort(tenants_.list, {}, &Tenant::directory);
     return std::move(tenants_);
@@ -54,7 +54,7 @@ class Walk {
   void enter(const fs::path& directory, const CpuSet& above);
   CpuSet allowed(const fs::path& directory, const CpuSet& above);
   void add_threads(const fs::path& directory, const CpuSet& cpus);
-  void note(const base::Error& error);
+  void record(const base::Error& error);
 
   const fs::path& mount_;
   int version_;
@@ -76,7 +76,7 @@ void Walk::enter(const fs::path& directory, const CpuSet& above) {
       enter(entries->path(), cpus);
     }
   }
-  if (error) note(base::system_error(error.value(), directory.string()));
+  if (error) record(base::system_error(error.value(), directory.string()));
 }
 
 /// One without files of its own (version 2) has what the one above it has.
@@ -87,7 +87,7 @@ CpuSet Walk::allowed(const fs::path& directory, const CpuSet& above) {
     text = base::read_file(directory / "cpuset.cpus");
   }
   if (!text) {
-    if (text.error().code != ErrorCode::kGone) note(text.error());
+    if (text.error().code != ErrorCode::kGone) record(text.error());
     return above;
   }
   ++tenants_.cgroups;
@@ -99,21 +99,21 @@ void Walk::add_threads(const fs::path& directory, const CpuSet& cpus) {
   const auto text = base::read_file(directory / (version_ == 2 ? "cgroup.threads" : "tasks"));
   // A threaded domain that is invalid holds none (EOPNOTSUPP, kernel/cgroup/cgroup.c).
   if (!text && text.error().number == EOPNOTSUPP) return;
-  if (!text) return note(text.error());
+  if (!text) return record(text.error());
   auto threads = parse_numbers(*text);
   if (threads.empty()) return;
   const fs::path below = directory == mount_ ? fs::path() : directory.lexically_relative(mount_);
   tenants_.list.push_back({below, cpus, std::move(threads)});
 }
 
-void Walk::note(const base::Error& error) {
+void Walk::record(const base::Error& error) {
   if (error.code != ErrorCode::kGone) tenants_.unread.push_back(error.message);
 }
 
 }  // namespace
 
 Tenants tenants_of(const Cgroups& cgroups, const CpuSet& cpus) {
-  return Walk(cgroups, cpus).take();
+  return Walk(cgroups, cpus).release();
 }
 
 }  // namespace ka::host

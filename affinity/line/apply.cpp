@@ -64,7 +64,7 @@ WriteResult failed(const policy::plan::Write& write, const base::Error& error,
 /// all-ones is what the kernel gives a thread that no program has placed. Where it is seen to be
 /// another thread of the same process it is the sandbox's own, which the next pass places. Whether
 /// there is a process of that number now says nothing: it may have been given away as a whole.
-WriteResult take_back(const policy::plan::Write& write, Holder holder, AffinityCalls& calls) {
+WriteResult revert(const policy::plan::Write& write, Holder holder, AffinityCalls& calls) {
   const auto& [pid, tid, start_time] = write.key;
   if (holder == Holder::kOther && pid != tid) {
     return {write.key, Status::kRetry, {}, {ErrorCode::kTransient, "its thread id was reused", 0}};
@@ -72,7 +72,7 @@ WriteResult take_back(const policy::plan::Write& write, Holder holder, AffinityC
   WriteResult gone{write.key, Status::kGone, {}, {}};
   const auto now = calls.get(tid);
   const bool has_ours = now && !write.everywhere && *now == write.cpus;
-  gone.taken_back = has_ours && calls.set_everywhere(tid).has_value();
+  gone.reverted = has_ours && calls.set_everywhere(tid).has_value();
   return gone;
 }
 
@@ -95,7 +95,7 @@ WriteResult read_again(const policy::plan::Write& write, AffinityCalls& calls,
       break;
     case Holder::kNobody:
     case Holder::kOther:
-      return take_back(write, holder, calls);
+      return revert(write, holder, calls);
     case Holder::kUnknown:
       return {
           write.key, Status::kRetry, {}, {ErrorCode::kTransient, "cannot verify its identity", 0}};

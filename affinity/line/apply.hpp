@@ -26,7 +26,7 @@ struct WriteResult {
   policy::CpuSet actual;  ///< read again after the write; for kDone and kRetry
   base::Error error;      ///< for kRetry and kRefused
   /// For kGone: its number was another process's by then, which got the all-ones mask back.
-  bool taken_back = false;
+  bool reverted = false;
 };
 
 /// Makes the writes in their order. The keys are those of threads that were seen just before, in

@@ -139,7 +139,7 @@ Affected Line::pressed_by(const Changes& changes) const {
 
 Outcome Line::finish(std::string_view sandbox) {
   Ids pods = std::exchange(unfinished_, {});
-  if (node_.registry.take_opened()) {
+  if (node_.registry.consume_opened()) {
     for (const auto& [id, known] : node_.sandboxes) pods.insert(id);
   }
   pods.emplace(sandbox);

@@ -83,9 +83,9 @@ std::string container_text(const host::Tenant& tenant, const std::string& uid,
 
 Finding container_finding(const host::Tenant& tenant, const std::string& uid, const PodRecord* pod,
                           const Trespass& trespass, const OthersContext& context) {
-  const bool settled = trespass.cpus.intersects(context.settled);
+  const bool past_grace = trespass.cpus.intersects(context.past_grace);
   const std::string owner = owner_of(context.ledger, trespass.cpus);
-  return {settled ? Severity::kDegraded : Severity::kNote,
+  return {past_grace ? Severity::kDegraded : Severity::kNote,
           std::string(kInvariant),
           owner,
           tenant.directory.string(),
@@ -93,7 +93,7 @@ Finding container_finding(const host::Tenant& tenant, const std::string& uid, co
           trespass.cpus,
           "other pod: " + container_text(tenant, uid, pod) + " may run on " +
               policy::format_list(trespass.cpus) + ", which another container owns" +
-              (settled ? "" : " (kubelet has 15 s to narrow it)"),
+              (past_grace ? "" : " (kubelet has 15 s to narrow it)"),
           "other-container",
           "kubelet should narrow its cpuset: check cpu_manager_state, and who else writes " +
               tenant.directory.string()};

@@ -26,7 +26,7 @@ struct OthersContext {
   const policy::ledger::Ledger& ledger;
   AffinityCalls& calls;
   const std::set<int>& ours;  ///< threads of all sandboxes
-  policy::CpuSet settled;     ///< CPUs that have been owned for longer than kGraceOfOthers
+  policy::CpuSet past_grace;  ///< CPUs that have been owned for longer than kGraceOfOthers
 };
 
 /// The CPUs that exclusive containers of VM sandboxes own.

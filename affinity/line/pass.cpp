@@ -53,14 +53,14 @@ void Pass::run(Affected sandboxes) {
 }
 
 void Pass::narrow(Sandbox& sandbox) {
-  if (!takes_something_away(sandbox) || !observe_one(sandbox)) return;
+  if (!narrows(sandbox) || !observe_one(sandbox)) return;
   plan(node_, sandbox);
   ++outcome_.planned;
   apply_to({&sandbox});
   record_trespass(node_, sandbox);
 }
 
-bool Pass::takes_something_away(Sandbox& sandbox) {
+bool Pass::narrows(Sandbox& sandbox) {
   if (sandbox.plan() == nullptr) return true;
   plan(node_, sandbox);
   return interrupts_must_leave(sandbox) ||
@@ -76,7 +76,7 @@ Affected Pass::observe(Affected sandboxes) {
 
 bool Pass::observe_one(Sandbox& sandbox) {
   const bool was_seen = sandbox.trouble().empty();
-  const auto seen = look_at(sandbox);
+  const auto seen = observe_fully(sandbox);
   if (!seen && has_ended(node_, sandbox, seen.error())) {
     ended_.insert(sandbox.id());
     return false;
@@ -89,7 +89,7 @@ bool Pass::observe_one(Sandbox& sandbox) {
 
 /// What cannot be read is asked for again at once: a thread that was not seen is not written to,
 /// and would stay where it is until the next pass.
-base::Result<void> Pass::look_at(Sandbox& sandbox) {
+base::Result<void> Pass::observe_fully(Sandbox& sandbox) {
   base::Result<void> seen;
   for (int attempt = 0; attempt < kMaxReads; ++attempt) {
     seen = sandbox.observe(node_.probe(stats_), node_.pod_of(sandbox), cgroup_mode(node_, sandbox));
@@ -180,7 +180,7 @@ void Pass::record(Sandbox& sandbox, const WriteResult& result) {
       break;
     case WriteResult::Status::kGone:
       ++outcome_.gone;
-      if (result.taken_back) {
+      if (result.reverted) {
         node_.board.notify(NotificationKind::kTakenBack, sandbox.id(),
                            thread +
                                " was reused by another process while it was placed: that process "

@@ -41,9 +41,9 @@ class Pass {
  private:
   Affected observe(Affected sandboxes);
   bool observe_one(Sandbox& sandbox);
-  base::Result<void> look_at(Sandbox& sandbox);
+  base::Result<void> observe_fully(Sandbox& sandbox);
   void report_trouble(const Sandbox& sandbox, bool was_seen);
-  bool takes_something_away(Sandbox& sandbox);
+  bool narrows(Sandbox& sandbox);
 
   // Threads (pass.cpp).
   Affected apply_all(const Affected& sandboxes);

@@ -71,20 +71,20 @@ Result<void> Requests::check_pin(const OverrideSet& event) const {
                 '"' + event.sandbox + "\" is not a VM sandbox: it has no threads to place");
   }
   auto good = check_override(event.value, *sandbox, node_.pod_of(*sandbox), node_.ledger());
-  const bool is_taken_back = event.value.cpus.empty();
-  if (!good || event.force || is_taken_back) return good;
-  return check_taken(event.value, *sandbox);
+  const bool is_withdrawn = event.value.cpus.empty();
+  if (!good || event.force || is_withdrawn) return good;
+  return check_lost(event.value, *sandbox);
 }
 
 /// What a pin takes from exclusive containers is theirs by the plan without any pins: those that
 /// are in force have taken something already.
-Result<void> Requests::check_taken(const policy::Override& given, const Sandbox& sandbox) const {
+Result<void> Requests::check_lost(const policy::Override& given, const Sandbox& sandbox) const {
   const policy::ledger::PodRecord& pod = node_.pod_of(sandbox);
   policy::SandboxFacts facts = sandbox.facts(pod);
   facts.overrides.clear();
   const auto unpinned = policy::plan::plan_sandbox(node_view(node_, sandbox), facts,
                                                    node_.settings_for(pod), sandbox.plan());
-  const policy::CpuSet taken = policy::plan::taken_by_hand(given, unpinned);
+  const policy::CpuSet taken = policy::plan::lost_by_pin(given, unpinned);
   if (taken.empty()) return {};
   return fail(ErrorCode::kConflict,
               "cpus: " + messages::cpus_text(taken) + (taken.size() == 1 ? " belongs" : " belong") +

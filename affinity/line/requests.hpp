@@ -32,7 +32,7 @@ class Requests {
   base::Result<policy::ledger::Event> identified(policy::ledger::Event event) const;
   base::Result<void> check_removal(const std::string& id) const;
   base::Result<void> check_pin(const policy::ledger::OverrideSet& event) const;
-  base::Result<void> check_taken(const policy::Override& given, const Sandbox& sandbox) const;
+  base::Result<void> check_lost(const policy::Override& given, const Sandbox& sandbox) const;
   void stamp(policy::ledger::OverrideSet& event) const;
 
   const Node& node_;

@@ -186,7 +186,7 @@ void Sandbox::remember() {
 }
 
 bool Sandbox::is_unchanged(const ProbeContext& context, CgroupKeeper::Time now) const {
-  if (!trouble_.empty() || !seen_.settled || !keeper_.is_unchanged(context.cgroups, now) ||
+  if (!trouble_.empty() || !seen_.complete || !keeper_.is_unchanged(context.cgroups, now) ||
       !interrupts_.is_unchanged(context.roots, seen_.vmm_pid, now)) {
     return false;
   }

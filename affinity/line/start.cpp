@@ -17,7 +17,7 @@ Outcome Line::adopt() {
     node_.board.notify(NotificationKind::kStartWaiting, {},
                        messages::waiting_text(registry.gate()));
   }
-  registry.take_opened();
+  registry.consume_opened();
   unfinished_.clear();
   return run_and_follow_up(node_.sandboxes.all());
 }

@@ -142,10 +142,10 @@ void Verifier::check_others() {
   for (const auto& [id, sandbox] : node_.sandboxes) {
     for (const auto& thread : sandbox->seen().threads) ours.insert(thread.key.tid);
   }
-  const auto settled =
+  const auto past_grace =
       node_.registry.ownership().older_than(owned, kGraceOfOthers, node_.clock.now());
   for (Finding& finding : evaluate_others(host::tenants_of(*node_.cgroups, owned),
-                                          {node_.ledger(), node_.calls, ours, settled})) {
+                                          {node_.ledger(), node_.calls, ours, past_grace})) {
     report_.findings.push_back(std::move(finding));
   }
 }

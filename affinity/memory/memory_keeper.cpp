@@ -18,8 +18,8 @@ constexpr nanoseconds kSoonest = std::chrono::seconds(30), kLatest = std::chrono
 constexpr int kShare = 2000;     ///< looking takes one part of the time in so many, for all VMs
 constexpr int kMostDoubled = 7;  ///< 30 s doubled so often is about an hour
 
-nanoseconds until_next_look(nanoseconds took, std::size_t sandboxes, int failures) {
-  const auto share = took * kShare * static_cast<nanoseconds::rep>(sandboxes);
+nanoseconds until_next_reading(nanoseconds elapsed, std::size_t sandboxes, int failures) {
+  const auto share = elapsed * kShare * static_cast<nanoseconds::rep>(sandboxes);
   return std::clamp(std::max(share, kSoonest * (1 << failures)), kSoonest, kLatest);
 }
 
@@ -46,7 +46,7 @@ void MemoryKeeper::handle(const board::Notification& notification) {
   });
 }
 
-void MemoryKeeper::look_again(const std::string& id) {
+void MemoryKeeper::refresh_now(const std::string& id) {
   const auto found = kept_.find(id);
   const bool is_busy = found != kept_.end() && found->second.due == base::Clock::Time::max();
   if (found != kept_.end() && !is_busy) found->second.due = {};
@@ -64,30 +64,30 @@ void MemoryKeeper::follow(const std::string& id) {
     return;
   }
   if (!view->pod.vmm) return;
-  const Asked asked{*view->pod.vmm, view->plan.mems, view->moves_memory()};
+  const Request request{*view->pod.vmm, view->plan.mems, view->moves_memory()};
   const auto found = kept_.find(id);
-  const bool changed = found == kept_.end() || found->second.asked != asked;
-  if (changed) kept_[id] = {asked, {}, 0};
-  if (changed || found->second.due <= clock_.now()) ask(id, asked);
+  const bool changed = found == kept_.end() || found->second.request != request;
+  if (changed) kept_[id] = {request, {}, 0};
+  if (changed || found->second.due <= clock_.now()) submit(id, request);
 }
 
 /// One that is busy is not asked again until it has answered, or the wish has changed.
-void MemoryKeeper::ask(const std::string& id, const Asked& asked) {
+void MemoryKeeper::submit(const std::string& id, const Request& request) {
   kept_[id].due = base::Clock::Time::max();
-  jobs_.submit({id, asked.vmm, asked.mems, asked.move,
+  jobs_.submit({id, request.vmm, request.mems, request.move,
                 std::make_shared<const policy::Topology>(line_.node().topology)});
 }
 
-void MemoryKeeper::record(const std::string& id, board::MemoryView view, nanoseconds took) {
+void MemoryKeeper::record(const std::string& id, board::MemoryView view, nanoseconds elapsed) {
   const auto found = kept_.find(id);
   if (found == kept_.end()) return;
   Kept& kept = found->second;
   if (!view.moving) {
-    const bool still = kept.asked.move &&
+    const bool still = kept.request.move &&
                        view.plan.verdict != policy::plan::MemoryVerdict::kInPlace &&
                        view.plan.verdict != policy::plan::MemoryVerdict::kAnywhere;
     kept.failures = still ? std::min(kept.failures + 1, kMostDoubled) : 0;
-    kept.due = clock_.now() + until_next_look(took, kept_.size(), kept.failures);
+    kept.due = clock_.now() + until_next_reading(elapsed, kept_.size(), kept.failures);
   }
   board_.set_memory(id, std::move(view));
 }

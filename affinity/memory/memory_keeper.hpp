@@ -31,32 +31,32 @@ class MemoryKeeper {
                const base::Clock& clock);
 
   /// Looks at one sandbox now: what held its memory may not any more.
-  void look_again(const std::string& id);
+  void refresh_now(const std::string& id);
 
   /// Looks at what is due.
   void refresh();
 
-  /// What came of a job, so far or in the end. `took` is how long reading kept the kernel busy.
-  void record(const std::string& id, board::MemoryView view, std::chrono::nanoseconds took);
+  /// What came of a job, so far or in the end. `elapsed` is how long reading kept the kernel busy.
+  void record(const std::string& id, board::MemoryView view, std::chrono::nanoseconds elapsed);
 
  private:
   /// What was last asked for a sandbox.
-  struct Asked {
+  struct Request {
     policy::ProcessId vmm;
     policy::NodeSet mems;
     bool move = false;
 
-    bool operator==(const Asked&) const = default;
+    bool operator==(const Request&) const = default;
   };
   struct Kept {
-    Asked asked;
+    Request request;
     base::Clock::Time due;
     int failures = 0;  ///< moves, one after the other, after which memory was still elsewhere
   };
 
   void handle(const board::Notification& notification);
   void follow(const std::string& id);
-  void ask(const std::string& id, const Asked& asked);
+  void submit(const std::string& id, const Request& request);
 
   boost::asio::io_context& io_;
   line::Line& line_;

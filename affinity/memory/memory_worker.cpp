@@ -22,11 +22,11 @@ constexpr std::uint64_t kSmallestStep = 1 << 20, kLargestStep = 64 << 20;
 /// A vCPU that touches what is on its way waits until the step has moved it: after each step the VM
 /// has this many times as long to itself.
 constexpr int kRest = 3;
-constexpr nanoseconds kTell = std::chrono::seconds(1);  ///< between two reports of one move
+constexpr nanoseconds kReportPeriod = std::chrono::seconds(1);  ///< between two reports of one move
 
-std::uint64_t next_size(std::uint64_t size, nanoseconds took) {
-  if (took > kStep) size /= 2;
-  if (took < kStep / 2) size *= 2;
+std::uint64_t next_size(std::uint64_t size, nanoseconds elapsed) {
+  if (elapsed > kStep) size /= 2;
+  if (elapsed < kStep / 2) size *= 2;
   return std::clamp(size, kSmallestStep, kLargestStep);
 }
 
@@ -131,7 +131,7 @@ void MemoryWorker::move(const MemoryJob& job, board::MemoryView view,
                         std::vector<host::Mapping> mappings) {
   host::MemoryMover mover(job.vmm.pid, mappings, view.plan.moves);
   std::uint64_t size = kSmallestStep;
-  auto told = Clock::now();
+  auto reported = Clock::now();
   while (!mover.done()) {
     const auto began = Clock::now();
     if (!is_same(job)) return;
@@ -140,15 +140,15 @@ void MemoryWorker::move(const MemoryJob& job, board::MemoryView view,
       view.problem = "cannot be moved: " + done.error().message;
       break;
     }
-    const auto took = Clock::now() - began;
-    size = next_size(size, took);
+    const auto elapsed = Clock::now() - began;
+    size = next_size(size, elapsed);
     view.moved = mover.moved();
     view.failed = mover.failed();
-    if (Clock::now() - told > kTell) {
-      told = Clock::now();
+    if (Clock::now() - reported > kReportPeriod) {
+      reported = Clock::now();
       report_(job.sandbox, view, nanoseconds(0));
     }
-    if (!pause(took * kRest)) break;
+    if (!pause(elapsed * kRest)) break;
   }
   const auto began = Clock::now();
   const std::string problem = view.problem;

@@ -50,10 +50,10 @@ class MemoryJobs {
 class MemoryWorker final : public MemoryJobs {
  public:
   /// Called on the worker's thread: once when memory was read, then now and then while it is moved,
-  /// and at the end (`moving` false). `took` is how long reading kept the kernel busy. Nothing is
-  /// told of a process that is gone; of a job that was cancelled a last word may still come.
+  /// and at the end (`moving` false). `elapsed` is how long reading kept the kernel busy. Nothing
+  /// is told of a process that is gone; of a job that was cancelled a last word may still come.
   using Report = std::function<void(const std::string& sandbox, board::MemoryView view,
-                                    std::chrono::nanoseconds took)>;
+                                    std::chrono::nanoseconds elapsed)>;
 
   MemoryWorker(base::ProcFs proc, std::filesystem::path sys, Report report);
   MemoryWorker(const MemoryWorker&) = delete;

@@ -56,8 +56,8 @@ void Registry::subscribe() {
   };
   on(NotificationKind::kSourceUp, follow_sources);
   on(NotificationKind::kSourceDown, follow_sources);
-  on(NotificationKind::kGuestTold,
-     [this](const board::Notification& told) { files_.save_guest(told.sandbox); });
+  on(NotificationKind::kGuestWritten,
+     [this](const board::Notification& writes) { files_.save_guest(writes.sandbox); });
 }
 
 Change Registry::fold(const Event& event) {
@@ -120,7 +120,7 @@ void Registry::follow_record(const std::string& pod) {
 void Registry::follow_gate(const Event& event) {
   if (gate_.may_widen()) return;
   if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
-    step_gate([&] { gate_.told_of(seen->sandbox); });
+    step_gate([&] { gate_.pod_reported(seen->sandbox); });
   }
   if (std::holds_alternative<policy::ledger::KubeletSeen>(event.body)) source_spoke(event.source);
 }
@@ -157,7 +157,7 @@ void Registry::step_gate(const std::function<void()>& step) {
   board_.notify(NotificationKind::kStartComplete, {}, "start complete: threads may be widened");
 }
 
-bool Registry::take_opened() { return std::exchange(opened_, false); }
+bool Registry::consume_opened() { return std::exchange(opened_, false); }
 
 // --- the state of an earlier daemon
 
@@ -187,9 +187,9 @@ bool Registry::restore(const state::Saved& saved) {
   if (!saved.pod.vmm) return true;
   board_.add_sandbox(id);
   if (!(saved.guest == state::SavedGuest())) {
-    board_.restore_guest(id, {.address = saved.guest.told.address,
+    board_.restore_guest(id, {.address = saved.guest.writes.address,
                               .text = "not connected since the start",
-                              .told = saved.guest.told,
+                              .writes = saved.guest.writes,
                               .plugged = saved.guest.plugged});
   }
   return true;

@@ -60,7 +60,7 @@ class Registry {
   /// The gate has opened, and the whole node has not been run since.
   bool has_opened() const { return opened_; }
   /// The same, once.
-  bool take_opened();
+  bool consume_opened();
 
   /// Reads the state files that were not read before, and hands each to `adopt`.
   void load(const std::function<void(const state::Saved&)>& adopt);

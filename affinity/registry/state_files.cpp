@@ -23,7 +23,7 @@ void StateFiles::write(const std::string& pod) {
   state::Saved& saved = saved_.at(pod);
   const board::GuestView* guest = board_.guest(pod);
   saved.guest =
-      guest == nullptr ? state::SavedGuest{} : state::SavedGuest{guest->told, guest->plugged};
+      guest == nullptr ? state::SavedGuest{} : state::SavedGuest{guest->writes, guest->plugged};
   record(pod, store_.save(saved));
 }
 

@@ -57,7 +57,7 @@ struct SavedInterrupt {
 
 /// Requests to a guest, and the known order of its vCPUs.
 struct SavedGuest {
-  policy::GuestWrites told;
+  policy::GuestWrites writes;
   policy::plan::PlugHistory plugged;
 
   bool operator==(const SavedGuest&) const = default;

@@ -31,7 +31,7 @@ json::object to_json(const policy::ledger::ContainerRecord& container) {
                       {"period", facts.period},
                       {"exited", facts.exited},
                       {"source", policy::ledger::source_name(container.source)}};
-  if (container.told_exclusive) object["told_exclusive"] = *container.told_exclusive;
+  if (container.stated_exclusive) object["told_exclusive"] = *container.stated_exclusive;
   return object;
 }
 
@@ -124,13 +124,14 @@ SavedInterrupt read_interrupt(const json::value& value, const std::string& path,
   return interrupt;
 }
 
-json::object to_json(const policy::GuestWrites& told) {
+json::object to_json(const policy::GuestWrites& writes) {
   json::array containers;
-  for (const auto& [id, cpus] : told.containers) {
+  for (const auto& [id, cpus] : writes.containers) {
     containers.push_back(json::object{{"id", id}, {"cpus", format_list(cpus)}});
   }
-  return {
-      {"address", told.address}, {"by_kata", told.by_kata}, {"containers", std::move(containers)}};
+  return {{"address", writes.address},
+          {"by_kata", writes.by_kata},
+          {"containers", std::move(containers)}};
 }
 
 json::object to_json(const policy::plan::PlugHistory& history) {
@@ -140,26 +141,26 @@ json::object to_json(const policy::plan::PlugHistory& history) {
   }
   return {{"from_boot", history.from_boot},
           {"is_late", history.is_late},
-          {"settled", history.settled},
+          {"settled", history.complete},
           {"groups", std::move(groups)}};
 }
 
-policy::GuestWrites read_told(const json::value& value, const std::string& path,
-                              base::InputError& input_error) {
-  policy::GuestWrites told;
+policy::GuestWrites read_writes(const json::value& value, const std::string& path,
+                                base::InputError& input_error) {
+  policy::GuestWrites writes;
   base::Fields fields(value, path, input_error);
-  fields.read("address", told.address);
-  fields.read("by_kata", told.by_kata);
+  fields.read("address", writes.address);
+  fields.read("by_kata", writes.by_kata);
   fields.each("containers", [&](const json::value& element, const std::string& at) {
     std::string id;
     base::Fields container(element, at, input_error);
     container.require({"id", "cpus"});
     container.read("id", id);
-    container.read("cpus", told.containers[id]);
+    container.read("cpus", writes.containers[id]);
     container.finish();
   });
   fields.finish();
-  return told;
+  return writes;
 }
 
 policy::plan::PlugHistory read_history(const json::value& value, const std::string& path,
@@ -168,7 +169,7 @@ policy::plan::PlugHistory read_history(const json::value& value, const std::stri
   base::Fields fields(value, path, input_error);
   fields.read("from_boot", history.from_boot);
   fields.read("is_late", history.is_late);
-  fields.read("settled", history.settled);
+  fields.read("settled", history.complete);
   fields.each("groups", [&](const json::value& element, const std::string& at) {
     base::Fields group(element, at, input_error);
     group.read("vcpus", history.groups.emplace_back());
@@ -181,8 +182,8 @@ policy::plan::PlugHistory read_history(const json::value& value, const std::stri
 SavedGuest read_guest(const json::value& value, base::InputError& input_error) {
   SavedGuest guest;
   base::Fields fields(value, "guest", input_error);
-  if (const json::value* told = fields.find("told")) {
-    guest.told = read_told(*told, fields.path("told"), input_error);
+  if (const json::value* writes = fields.find("told")) {
+    guest.writes = read_writes(*writes, fields.path("told"), input_error);
   }
   if (const json::value* plugged = fields.find("plugged")) {
     guest.plugged = read_history(*plugged, fields.path("plugged"), input_error);
@@ -195,7 +196,7 @@ policy::ledger::Source read_source(base::Fields& fields) {
   std::string name = "state";
   fields.read("source", name);
   const auto source = policy::ledger::parse_source(name);
-  if (!source) fields.complain("source", "unknown source");
+  if (!source) fields.reject("source", "unknown source");
   return source.value_or(policy::ledger::Source::kState);
 }
 
@@ -209,8 +210,8 @@ policy::ledger::ContainerRecord read_container(const json::value& value, const s
   documents::read_spec_fields(fields, facts);
   fields.read("exclusive", facts.exclusive);
   fields.read("exited", facts.exited);
-  bool told = false;
-  if (fields.read("told_exclusive", told)) container.told_exclusive = told;
+  bool writes = false;
+  if (fields.read("told_exclusive", writes)) container.stated_exclusive = writes;
   container.source = read_source(fields);
   fields.finish();
   return container;
@@ -232,7 +233,7 @@ policy::ledger::Pin read_override(const json::value& value, const std::string& p
   if (fields.read("until", until)) by_hand.until = until;
   fields.finish();
   const auto known = policy::parse_role(role);
-  if (!known) fields.complain("role", "unknown role");
+  if (!known) fields.reject("role", "unknown role");
   by_hand.role = known.value_or(policy::Role::kEmulator);
   by_hand.vcpu_index = static_cast<int>(vcpu);
   return by_hand;
@@ -293,7 +294,7 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
   if (saved.cgroup) document["cgroup"] = to_json(*saved.cgroup);
   if (!saved.interrupts.empty()) document["interrupts"] = to_json(saved.interrupts);
   if (!(saved.guest == SavedGuest())) {
-    document["guest"] = json::object{{"told", to_json(saved.guest.told)},
+    document["guest"] = json::object{{"told", to_json(saved.guest.writes)},
                                      {"plugged", to_json(saved.guest.plugged)}};
   }
   if (saved.plan) document["plan"] = documents::placements_to_json(*saved.plan);

@@ -18,7 +18,7 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
-constexpr int kPatience = 60;  // seconds
+constexpr int kTimeout = 60;  // seconds
 constexpr ResponseLimits kLimits{.head = 64u << 10, .body = 256u << 20};
 
 /// What goes wrong with a daemon that is there.
@@ -49,7 +49,7 @@ class Connection {
     return {};
   }
 
-  void set_patience(int seconds) {
+  void set_timeout(int seconds) {
     const timeval time{.tv_sec = seconds, .tv_usec = 0};
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
   }
@@ -76,13 +76,13 @@ class Connection {
   Response response() { return {.status = reader_.status(), .body = std::move(reader_.body())}; }
 
  private:
-  explicit Connection(base::Fd fd) : fd_(std::move(fd)) { set_patience(kPatience); }
+  explicit Connection(base::Fd fd) : fd_(std::move(fd)) { set_timeout(kTimeout); }
 
   base::Fd fd_;
   ResponseReader reader_{kLimits};
 };
 
-Result<Connection> ask(const std::filesystem::path& socket, const Request& request) {
+Result<Connection> send_request(const std::filesystem::path& socket, const Request& request) {
   auto connection = Connection::open(socket);
   if (!connection) return connection;
   if (auto sent = connection->send(format_request(request)); !sent) {
@@ -103,7 +103,7 @@ bool hand_over(std::string& text, const std::function<bool(std::string_view line
 }  // namespace
 
 Result<Response> call(const std::filesystem::path& socket, const Request& request) {
-  auto connection = ask(socket, request);
+  auto connection = send_request(socket, request);
   if (!connection) return unexpected(connection.error());
   for (;;) {
     const auto whole = connection->receive();
@@ -114,7 +114,7 @@ Result<Response> call(const std::filesystem::path& socket, const Request& reques
 
 Result<Response> follow(const std::filesystem::path& socket, const std::string& target,
                         const std::function<bool(std::string_view line)>& handle) {
-  auto connection = ask(socket, {"GET", target, {}});
+  auto connection = send_request(socket, {"GET", target, {}});
   if (!connection) return unexpected(connection.error());
   const ResponseReader& reader = connection->reader();
   for (;;) {
@@ -122,7 +122,7 @@ Result<Response> follow(const std::filesystem::path& socket, const std::string& 
     if (!whole) return unexpected(whole.error());
     const bool is_stream = reader.has_head() && reader.is_chunked();
     if (is_stream) {
-      connection->set_patience(0);
+      connection->set_timeout(0);
       if (!hand_over(connection->reader().body(), handle)) return Response{};
     }
     if (*whole) return is_stream ? Response{} : connection->response();

@@ -31,7 +31,7 @@ class Feed {
   /// Says one line ("\n" at its end) to all. A listener may end its own subscription meanwhile.
   void publish(std::string line);
 
-  bool heard() const { return !listeners_.empty(); }
+  bool has_listeners() const { return !listeners_.empty(); }
 
  private:
   std::map<std::uint64_t, Listener> listeners_;

@@ -31,7 +31,7 @@ bool answers(const fs::path& path) {
 }
 
 /// Two daemons that start at once must not both take a dead socket for theirs to replace.
-Result<Fd> take_lock(const fs::path& path) {
+Result<Fd> lock_socket(const fs::path& path) {
   auto lock = base::lock_file(path.native() + ".lock");
   if (!lock && lock.error().code == ErrorCode::kConflict) {
     return fail(ErrorCode::kConflict, "another daemon serves " + path.native());
@@ -73,7 +73,7 @@ Result<UnixListener> UnixListener::open(const fs::path& path) {
   std::error_code error;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
   if (error) return fail_errno(error.value(), "cannot create " + path.parent_path().native());
-  auto lock = take_lock(path);
+  auto lock = lock_socket(path);
   if (!lock) return unexpected(lock.error());
   if (const auto clear = clear_the_way(path); !clear) {
     return unexpected(clear.error());

@@ -75,8 +75,8 @@ void InputError::add(const std::string& path, const std::string& what) {
 }
 
 Fields::Fields(const boost::json::value& value, std::string path, InputError& input_error)
-    : object_(object_or_empty(value)), path_(std::move(path)), complaint_(input_error) {
-  if (!value.is_object()) complaint_.add(path_, "must be an object");
+    : object_(object_or_empty(value)), path_(std::move(path)), errors_(input_error) {
+  if (!value.is_object()) errors_.add(path_, "must be an object");
 }
 
 const boost::json::value* Fields::find(std::string_view name) {
@@ -90,7 +90,7 @@ std::string Fields::path(std::string_view name) const {
 
 void Fields::require(std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
-    if (find(name) == nullptr) complain(name, "missing");
+    if (find(name) == nullptr) reject(name, "missing");
   }
 }
 
@@ -99,7 +99,7 @@ bool Fields::read(std::string_view name, int& into) {
   if (value == nullptr) return false;
   std::int64_t number = 0;
   if (!to_integer(*value, number) || number < 0 || number > std::numeric_limits<int>::max()) {
-    complain(name, "must be a whole number, 0 or more");
+    reject(name, "must be a whole number, 0 or more");
     return false;
   }
   into = static_cast<int>(number);
@@ -110,7 +110,7 @@ bool Fields::read(std::string_view name, std::int64_t& into) {
   const auto* value = find(name);
   if (value == nullptr) return false;
   if (to_integer(*value, into)) return true;
-  complain(name, "must be a whole number");
+  reject(name, "must be a whole number");
   return false;
 }
 
@@ -118,7 +118,7 @@ bool Fields::read(std::string_view name, bool& into) {
   const auto* value = find(name);
   if (value == nullptr) return false;
   if (!value->is_bool()) {
-    complain(name, "must be true or false");
+    reject(name, "must be true or false");
     return false;
   }
   into = value->get_bool();
@@ -129,7 +129,7 @@ bool Fields::read(std::string_view name, std::string& into, std::size_t limit) {
   const auto* value = find(name);
   if (value == nullptr) return false;
   if (const std::string wrong = wrong_text(*value, limit); !wrong.empty()) {
-    complain(name, wrong);
+    reject(name, wrong);
     return false;
   }
   into = std::string(std::string_view(value->get_string()));
@@ -141,12 +141,12 @@ bool Fields::read(std::string_view name, std::vector<std::string>& into) {
   into.clear();
   each(name, [&](const boost::json::value& element, const std::string& path) {
     if (const std::string wrong = wrong_text(element, kMaxPath); !wrong.empty()) {
-      complaint_.add(path, wrong);
+      errors_.add(path, wrong);
     } else {
       into.emplace_back(std::string_view(element.get_string()));
     }
   });
-  return complaint_.empty();
+  return errors_.empty();
 }
 
 template <typename Tag>
@@ -155,7 +155,7 @@ bool Fields::read(std::string_view name, policy::IdSet<Tag>& into) {
   if (!read(name, text, kMaxSetText)) return false;
   auto set = parse_set<Tag>(text);
   if (!set) {
-    complain(name, set.error().message);
+    reject(name, set.error().message);
     return false;
   }
   into = std::move(*set);
@@ -171,20 +171,20 @@ void Fields::each(std::string_view name, const Visit& visit) {
   const auto* value = find(name);
   if (value == nullptr) return;
   const auto* elements = value->if_array();
-  if (elements == nullptr) return complain(name, "must be an array");
+  if (elements == nullptr) return reject(name, "must be an array");
   for (std::size_t i = 0; i < elements->size(); ++i) {
     visit((*elements)[i], path(name) + '[' + std::to_string(i) + ']');
   }
 }
 
-void Fields::complain(std::string_view name, const std::string& what) const {
-  complaint_.add(path(name), what);
+void Fields::reject(std::string_view name, const std::string& what) const {
+  errors_.add(path(name), what);
 }
 
 void Fields::finish() const {
   for (const auto& member : object_) {
     if (std::ranges::find(known_, std::string_view(member.key())) == known_.end()) {
-      complain(member.key(), "unknown key");
+      reject(member.key(), "unknown key");
     }
   }
 }

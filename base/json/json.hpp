@@ -72,14 +72,14 @@ class Fields {
   /// Visits the elements of an array; nothing where the key is absent.
   void each(std::string_view name, const Visit& visit);
 
-  void complain(std::string_view name, const std::string& what) const;
+  void reject(std::string_view name, const std::string& what) const;
   /// Reports keys that no call has read.
   void finish() const;
 
  private:
   const boost::json::object& object_;
   std::string path_;
-  InputError& complaint_;
+  InputError& errors_;
   std::vector<std::string_view> known_;
 };
 

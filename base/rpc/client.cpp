@@ -12,40 +12,17 @@ Client::~Client() = default;
 
 std::uint32_t Client::call(const Request& request, Done done) {
   const std::uint32_t stream = std::exchange(next_stream_, next_stream_ + 2);
-  Call& call = calls_[stream];
-  call.done = std::move(done);
+  calls_[stream] = std::move(done);
   auto frame = encode_request(stream, request);
-  if (!frame) {
-    end_soon(stream, {Code::kResourceExhausted, "the request is larger than ttrpc allows", {}});
+  if (frame) {
+    send_(std::move(*frame));
     return stream;
   }
-  if (request.timeout.count() > 0) start_deadline(stream, call, request.timeout);
-  send_(std::move(*frame));
+  boost::asio::post(io_, [this, stream, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
+    end(stream, {Code::kResourceExhausted, "the request is larger than ttrpc allows", {}});
+  });
   return stream;
-}
-
-void Client::start_deadline(std::uint32_t stream, Call& call, std::chrono::nanoseconds timeout) {
-  call.deadline = std::make_unique<boost::asio::steady_timer>(io_, timeout);
-  call.deadline->async_wait(
-      [this, stream, alive = std::weak_ptr<bool>(alive_)](const boost::system::error_code& error) {
-        if (error || alive.expired()) return;
-        end(stream, {Code::kDeadlineExceeded, "no response in time", {}});
-      });
-}
-
-void Client::end_soon(std::uint32_t stream, Response response) {
-  boost::asio::post(
-      io_, [this, stream, response = std::move(response), alive = std::weak_ptr<bool>(alive_)] {
-        if (!alive.expired()) end(stream, response);
-      });
-}
-
-void Client::cancel(std::uint32_t stream) {
-  end_soon(stream, {Code::kCancelled, "cancelled by the caller", {}});
-}
-
-void Client::close(const std::string& reason) {
-  for (const auto& [stream, call] : calls_) end_soon(stream, {Code::kUnavailable, reason, {}});
 }
 
 void Client::receive(std::string_view bytes) {
@@ -54,11 +31,11 @@ void Client::receive(std::string_view bytes) {
   while (!alive.expired()) {
     const auto frame = decoder_.next();
     if (!frame) return;
-    take(*frame);
+    handle(*frame);
   }
 }
 
-void Client::take(const ttrpc::Frame& frame) {
+void Client::handle(const ttrpc::Frame& frame) {
   if (frame.header.type != ttrpc::kResponse) return;
   const std::uint32_t stream = frame.header.stream;
   if (frame.header.oversized()) {
@@ -70,8 +47,7 @@ void Client::take(const ttrpc::Frame& frame) {
 
 void Client::end(std::uint32_t stream, const Response& response) {
   const auto call = calls_.extract(stream);
-  if (call.empty()) return;  // it timed out or was cancelled
-  call.mapped().done(response);
+  if (!call.empty()) call.mapped()(response);
 }
 
 }  // namespace ka::rpc

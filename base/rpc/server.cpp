@@ -14,12 +14,12 @@ Server::~Server() = default;
 
 void Server::receive(std::string_view bytes) {
   decoder_.feed(bytes);
-  while (const auto frame = decoder_.next()) take(*frame);
+  while (const auto frame = decoder_.next()) handle(*frame);
 }
 
 /// The rules about stream ids are those of ttrpc's server.go: odd, and each higher than the last.
 /// Data of streams is not ours (we offer unary calls only), and unknown types are to be ignored.
-void Server::take(const ttrpc::Frame& frame) {
+void Server::handle(const ttrpc::Frame& frame) {
   const auto& [length, stream, type, flags] = frame.header;
   if (type != ttrpc::kRequest) return;
   if (stream % 2 != 1 || stream <= last_stream_) {

@@ -37,7 +37,7 @@ class Server {
  private:
   struct Lane;
 
-  void take(const ttrpc::Frame& frame);
+  void handle(const ttrpc::Frame& frame);
   void refuse(std::uint32_t stream, Code code, std::string message);
 
   std::shared_ptr<Lane> lane_;  ///< replies hold it weakly

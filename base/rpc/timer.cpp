@@ -5,31 +5,35 @@
 
 namespace ka::rpc {
 
-Timer::Timer(boost::asio::io_context& io, const base::Clock& clock) : clock_(clock), timer_(io) {
-  clock_.attach(*this);
-}
+Timer::Timer(boost::asio::io_context& io, const base::Clock& clock) : clock_(clock), timer_(io) {}
 
-Timer::~Timer() { clock_.detach(*this); }
+Timer::~Timer() { end(); }
 
 void Timer::in(base::Clock::Time::duration delay, std::function<void()> then) {
   at(clock_.now() + delay, std::move(then));
 }
 
 void Timer::at(base::Clock::Time due, std::function<void()> then) {
+  end();
   due_ = due;
   then_ = std::move(then);
+  clock_.attach(*this);
   wait();
 }
 
 void Timer::cancel() {
   ++*turn_;
-  then_ = {};
+  end();
   timer_.cancel();
 }
 
-void Timer::clock_advanced() {
-  if (then_) wait();
+/// The function that is no longer to be called.
+std::function<void()> Timer::end() {
+  if (then_) clock_.detach(*this);
+  return std::exchange(then_, {});
 }
+
+void Timer::clock_advanced() { wait(); }
 
 void Timer::wait() {
   ++*turn_;
@@ -44,7 +48,7 @@ void Timer::wait() {
 /// A clock that is put forward by hand may be behind Asio's.
 void Timer::expire() {
   if (clock_.now() < due_) return wait();
-  const auto then = std::exchange(then_, {});
+  const auto then = end();
   then();
 }
 

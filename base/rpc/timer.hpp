@@ -18,7 +18,7 @@ namespace ka::rpc {
 /// This one does not.
 class Timer final : private base::Clock::Observer {
  public:
-  /// Both must outlive it.
+  /// `io` must outlive it, `clock` every wait.
   Timer(boost::asio::io_context& io, const base::Clock& clock);
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
@@ -35,6 +35,7 @@ class Timer final : private base::Clock::Observer {
   void clock_advanced() override;
   void wait();
   void expire();
+  std::function<void()> end();
 
   const base::Clock& clock_;
   boost::asio::steady_timer timer_;

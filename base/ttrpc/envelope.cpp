@@ -32,7 +32,7 @@ bool read_status(std::string_view data, Answer& answer) {
 }
 
 /// False where the field makes no sense.
-bool take(const Field& field, Call& call) {
+bool read(const Field& field, Call& call) {
   if (!field.is_bytes) {
     if (field.number == 4) call.timeout_nano = static_cast<std::int64_t>(field.value);
     return true;
@@ -49,7 +49,7 @@ std::optional<Call> read_call(std::string_view data) {
   Call call;
   Reader reader(data);
   while (const auto field = reader.next()) {
-    if (!take(*field, call)) return std::nullopt;
+    if (!read(*field, call)) return std::nullopt;
   }
   if (!reader.good()) return std::nullopt;
   return call;
@@ -77,9 +77,9 @@ std::string write_call(std::uint32_t stream, const Call& call) {
     Writer entry;
     entry.text(1, key);
     entry.text(2, value);
-    writer.message(5, entry.take());
+    writer.message(5, entry.release());
   }
-  return encode(stream, kRequest, 0, writer.take());
+  return encode(stream, kRequest, 0, writer.release());
 }
 
 std::string write_answer(std::uint32_t stream, const Answer& answer) {
@@ -88,10 +88,10 @@ std::string write_answer(std::uint32_t stream, const Answer& answer) {
     Writer status;
     status.number(1, static_cast<std::uint64_t>(static_cast<std::int64_t>(answer.code)));
     status.text(2, answer.message);
-    writer.message(1, status.take());
+    writer.message(1, status.release());
   }
   writer.text(2, answer.payload);
-  return encode(stream, kResponse, 0, writer.take());
+  return encode(stream, kResponse, 0, writer.release());
 }
 
 }  // namespace ka::ttrpc

@@ -12,7 +12,7 @@ constexpr std::uint32_t kBytes = 2;
 constexpr std::uint32_t kFixed32 = 5;
 
 /// Takes a varint off `rest`: at most ten bytes, of the tenth only one bit.
-std::optional<std::uint64_t> take_varint(std::string_view& rest) {
+std::optional<std::uint64_t> read_varint(std::string_view& rest) {
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 64 && !rest.empty(); shift += 7) {
     const auto byte = static_cast<std::uint8_t>(rest.front());
@@ -40,7 +40,7 @@ std::optional<Field> Reader::fail() {
 
 std::optional<Field> Reader::next() {
   while (!rest_.empty()) {
-    const auto key = take_varint(rest_);
+    const auto key = read_varint(rest_);
     if (!key || *key >> 3 == 0 || *key > std::numeric_limits<std::uint32_t>::max()) return fail();
     Field field{.number = static_cast<std::uint32_t>(*key >> 3)};
     const auto type = static_cast<std::uint32_t>(*key & 7);
@@ -49,7 +49,7 @@ std::optional<Field> Reader::next() {
       continue;
     }
     if (type != kVarint && type != kBytes) return fail();
-    const auto value = take_varint(rest_);
+    const auto value = read_varint(rest_);
     if (!value) return fail();
     field.value = *value;
     if (type == kVarint) return field;
@@ -79,7 +79,7 @@ void Writer::message(std::uint32_t field, std::string_view bytes) {
 
 std::optional<std::uint64_t> PackedReader::next() {
   if (rest_.empty()) return std::nullopt;
-  const auto value = take_varint(rest_);
+  const auto value = read_varint(rest_);
   if (!value) {
     good_ = false;
     rest_ = {};

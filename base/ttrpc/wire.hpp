@@ -50,7 +50,7 @@ class Writer {
   /// Also when it is empty.
   void message(std::uint32_t field, std::string_view bytes);
 
-  std::string take() { return std::move(out_); }
+  std::string release() { return std::move(out_); }
 
  private:
   void varint(std::uint64_t value);

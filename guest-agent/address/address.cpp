@@ -26,7 +26,7 @@ std::optional<std::uint32_t> parse_u32(std::string_view text) {
 }
 
 /// Takes ":PORT" off the end, where there is one.
-bool take_port(std::string_view& text, std::uint32_t& port) {
+bool read_port(std::string_view& text, std::uint32_t& port) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return true;
   const auto number = parse_u32(text.substr(colon + 1));
@@ -38,7 +38,7 @@ bool take_port(std::string_view& text, std::uint32_t& port) {
 
 bool read_vsock(std::string_view text, Address& address) {
   address.kind = Address::Kind::kVsock;
-  if (!take_port(text, address.port)) return false;
+  if (!read_port(text, address.port)) return false;
   const auto cid = parse_u32(text);
   // 0 to 2 are the hypervisor, the local machine and the host: no guest.
   if (!cid || *cid <= VMADDR_CID_HOST || *cid == VMADDR_CID_ANY) return false;
@@ -107,7 +107,7 @@ base::Result<Address> parse_address(std::string_view text) {
     good = read_vsock(text, address);
   } else if (is("hvsock://")) {
     address.kind = Address::Kind::kHybrid;
-    good = take_port(text, address.port) && read_path(text, address);
+    good = read_port(text, address.port) && read_path(text, address);
   } else if (is("serial://")) {
     address.kind = Address::Kind::kSerial;
     good = read_path(text, address);

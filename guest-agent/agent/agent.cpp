@@ -48,7 +48,7 @@ const policy::GuestReport& Agent::apply(policy::GuestWishes wishes) {
   stale_.mark_if(ids_of(wishes) != ids_of(wishes_), Stale::kTree);
   stale_.mark_if(wishes.move_interrupts != wishes_.move_interrupts, Stale::kSystem);
   wishes_ = std::move(wishes);
-  asked_ = true;
+  requested_ = true;
   run();
   return report_;
 }
@@ -86,7 +86,7 @@ void Agent::poll() {
 }
 
 void Agent::run() {
-  if (!asked_) return;
+  if (!requested_) return;
   observe_mounts();
   const bool is_other = stale_.clear(Stale::kTree);
   if (is_other) walk_tree();
@@ -127,7 +127,7 @@ void Agent::keep_processes(policy::GuestReport& report) const {
 
 bool Agent::run_background() {
   if (stale_.clear(Stale::kNotice)) write_notice();
-  if (asked_ && stale_.clear(Stale::kSystem)) {
+  if (requested_ && stale_.clear(Stale::kSystem)) {
     system_tasks_.begin(hierarchy_, report_.common, online(), wishes_.move_interrupts);
     calls_.set_affinity(::getpid(), report_.common);
     return true;

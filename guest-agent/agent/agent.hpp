@@ -70,7 +70,7 @@ class Agent {
   /// Containers that a hook told of. Their cgroups need not have names that look like containers'.
   std::set<std::string> reported_;
   Stale stale_;
-  bool asked_ = false;  ///< the host asked for something
+  bool requested_ = false;  ///< the host asked for something
   policy::GuestWishes wishes_;
   policy::GuestReport report_;
 };

@@ -221,14 +221,14 @@ void Containers::read_back(const Hierarchy& hierarchy, const Path& directory,
 
 policy::GuestProcess Containers::read_process(int pid) const {
   const Path process = roots_.proc / std::to_string(pid);
-  policy::GuestProcess told{.pid = pid, .name = read_text(process / "comm").value_or("")};
+  policy::GuestProcess process_facts{.pid = pid, .name = read_text(process / "comm").value_or("")};
   for (const int tid : list_numbers(process / "task")) {
     const auto cpus = calls_.affinity(tid);
     if (!cpus) continue;
-    ++told.threads;
-    told.cpus |= *cpus;
+    ++process_facts.threads;
+    process_facts.cpus |= *cpus;
   }
-  return told;
+  return process_facts;
 }
 
 }  // namespace ka::agent

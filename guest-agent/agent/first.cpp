@@ -17,11 +17,11 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A guest without cgroups is served as well, only later.
-constexpr auto kPatience = 60s;
+constexpr auto kTimeout = 60s;
 
 /// kata-agent and systemd mount /proc, /sys and /run before the cgroups.
 void wait_for_mounts(const Options& options) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + kTimeout;
   while (find_hierarchy(options.roots).kind == CgroupKind::kNone &&
          std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(20ms);

@@ -72,7 +72,7 @@ class Walker {
       const fs::path below = directory / name;
       if (const std::string* id = find(name)) {
         tree_.containers.emplace(*id, below);
-      } else if (looks_like_container(name)) {
+      } else if (is_container_name(name)) {
         tree_.strangers.push_back(below);
       } else {
         visit(below, depth + 1);
@@ -121,7 +121,7 @@ bool names_container(std::string_view cgroup, std::string_view id) {
          cgroup[cgroup.size() - id.size() - 1] == '-';
 }
 
-bool looks_like_container(std::string_view cgroup) {
+bool is_container_name(std::string_view cgroup) {
   const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   constexpr std::string_view kScope = ".scope";
   if (cgroup.ends_with(kScope)) cgroup.remove_suffix(kScope.size());

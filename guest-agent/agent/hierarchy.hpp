@@ -38,7 +38,7 @@ Hierarchy find_hierarchy(const Roots& roots);
 bool names_container(std::string_view cgroup, std::string_view id);
 
 /// Whether it is that of some container, as container runtimes name them: 64 hex digits.
-bool looks_like_container(std::string_view cgroup);
+bool is_container_name(std::string_view cgroup);
 
 /// The cgroups of a hierarchy that matter.
 struct Tree {

@@ -30,7 +30,7 @@ constexpr std::size_t kMostState = std::size_t{1} << 20;
 constexpr auto kStartTime = 5s;    ///< for an agent to begin to listen
 constexpr timeval kAnswerTime{3};  ///< for its answer
 
-int complain(const char* what) {
+int fail(const char* what) {
   std::fprintf(stderr, "kata-affinity-agent: %s\n", what);
   return 1;
 }
@@ -81,7 +81,7 @@ Fd connect_to_agent(const Options& options) {
 }
 
 /// One call on a connection that was just made: the agent answered, and well.
-bool tell(const Fd& agent, const guest::ContainerNews& news) {
+bool send(const Fd& agent, const guest::ContainerNews& news) {
   const std::string bytes =
       ttrpc::write_call(1, {.service = guest::kService,
                             .method = "Hello",
@@ -117,11 +117,11 @@ std::optional<Hook> hook_named(std::string_view name) {
 int run_hook(Hook hook, const Options& options) {
   const auto text = read_input();
   const auto id = text ? id_in_state(*text) : std::nullopt;
-  if (!id) return complain("no container state on standard input");
+  if (!id) return fail("no container state on standard input");
   const Fd agent = connect_to_agent(options);
-  if (!agent) return complain("no agent is running, and none could be started");
+  if (!agent) return fail("no agent is running, and none could be started");
   const guest::ContainerNews news{.id = *id, .stopped = hook == Hook::kPoststop};
-  return tell(agent, news) ? 0 : complain("no response from the agent");
+  return send(agent, news) ? 0 : fail("no response from the agent");
 }
 
 std::filesystem::path socket_of(const Options& options) {

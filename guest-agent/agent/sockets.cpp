@@ -38,7 +38,7 @@ bool comes_from_host(int fd, const sockaddr_storage& peer) {
          (who.uid == 0 || who.uid == ::geteuid());
 }
 
-void judge(std::string_view message, Uevents& news) {
+void read_uevent(std::string_view message, Uevents& news) {
   news.cpus |= message.find("/devices/system/cpu/cpu") != std::string_view::npos;
   news.ports |= message.find("/virtio-ports/") != std::string_view::npos;
 }
@@ -104,7 +104,7 @@ Uevents read_uevents(int fd) {
         ::recvfrom(fd, buffer.data(), buffer.size(), 0, reinterpret_cast<sockaddr*>(&from), &size);
     if (got < 0 && errno == ENOBUFS) return {.cpus = true, .ports = true};
     if (got <= 0) return news;
-    if (from.nl_pid == 0) judge({buffer.data(), static_cast<std::size_t>(got)}, news);
+    if (from.nl_pid == 0) read_uevent({buffer.data(), static_cast<std::size_t>(got)}, news);
   }
 }
 

@@ -14,7 +14,7 @@ class Scanner {
   explicit Scanner(std::string_view text) : rest_(text) {}
 
   /// Skips blanks; whether `c` comes next, and if so takes it.
-  bool take(char c) {
+  bool accept(char c) {
     rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size()));
     if (rest_.empty() || rest_.front() != c) return false;
     rest_.remove_prefix(1);
@@ -23,7 +23,7 @@ class Scanner {
 
   /// A string as it stands between its quotes.
   bool string(std::string_view& raw) {
-    if (!take('"')) return false;
+    if (!accept('"')) return false;
     for (std::size_t i = 0; i < rest_.size(); ++i) {
       if (rest_[i] == '\\') {
         ++i;
@@ -41,8 +41,8 @@ class Scanner {
     constexpr int kDeepest = 64;
     if (depth > kDeepest) return false;
     std::string_view ignored;
-    if (take('{')) return skip_list('}', true, depth);
-    if (take('[')) return skip_list(']', false, depth);
+    if (accept('{')) return skip_list('}', true, depth);
+    if (accept('[')) return skip_list(']', false, depth);
     // Blanks are gone by now.
     if (rest_.starts_with('"')) return string(ignored);
     const std::size_t end = rest_.find_first_of(",]} \t\r\n");
@@ -53,13 +53,13 @@ class Scanner {
 
  private:
   bool skip_list(char end, bool has_keys, int depth) {
-    if (take(end)) return true;
+    if (accept(end)) return true;
     std::string_view key;
     do {
-      if (has_keys && !(string(key) && take(':'))) return false;
+      if (has_keys && !(string(key) && accept(':'))) return false;
       if (!skip(depth + 1)) return false;
-    } while (take(','));
-    return take(end);
+    } while (accept(','));
+    return accept(end);
   }
 
   std::string_view rest_;
@@ -78,12 +78,12 @@ std::optional<std::string> id_in_state(std::string_view text) {
   Scanner scanner(text);
   std::string_view key;
   std::string_view id;
-  if (!scanner.take('{') || scanner.take('}')) return std::nullopt;
+  if (!scanner.accept('{') || scanner.accept('}')) return std::nullopt;
   do {
-    if (!scanner.string(key) || !scanner.take(':')) return std::nullopt;
+    if (!scanner.string(key) || !scanner.accept(':')) return std::nullopt;
     if (key == "id" ? !scanner.string(id) : !scanner.skip()) return std::nullopt;
-  } while (scanner.take(','));
-  if (!scanner.take('}') || !is_id(id)) return std::nullopt;
+  } while (scanner.accept(','));
+  if (!scanner.accept('}') || !is_id(id)) return std::nullopt;
   return std::string(id);
 }
 

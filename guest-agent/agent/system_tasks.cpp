@@ -49,9 +49,8 @@ std::string cgroup_of(const std::filesystem::path& process, CgroupKind kind) {
 
 /// Any program may call itself kata-agent: one that is in a container is that container's.
 bool is_in_container(const std::filesystem::path& cgroup) {
-  return std::ranges::any_of(cgroup, [](const std::filesystem::path& part) {
-    return looks_like_container(part.native());
-  });
+  return std::ranges::any_of(
+      cgroup, [](const std::filesystem::path& part) { return is_container_name(part.native()); });
 }
 
 }  // namespace

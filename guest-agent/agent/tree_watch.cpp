@@ -17,7 +17,7 @@ constexpr std::uint32_t kEvents =
     IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_MODIFY | IN_ONLYDIR;
 
 /// The files that tell something when they are written; others change all the time.
-bool tells(std::string_view name) {
+bool is_relevant(std::string_view name) {
   return name == "cpu.max" || name == "cgroup.procs" || name == "cgroup.subtree_control";
 }
 
@@ -65,7 +65,7 @@ CgroupNews TreeWatch::drain() {
 void TreeWatch::handle(const inotify_event& event, std::string_view name, CgroupNews& news) const {
   const bool written = (event.mask & IN_MODIFY) != 0;
   news.changed |= (event.mask & (IN_ISDIR | IN_Q_OVERFLOW | IN_IGNORED)) != 0;
-  news.changed |= written && tells(name);
+  news.changed |= written && is_relevant(name);
   if (!written || name != "cpuset.cpus") return;
   const auto watched =
       std::ranges::find(watches_, event.wd, [](const auto& it) { return it.second; });

@@ -12,7 +12,7 @@ namespace ka::guest {
 namespace {
 
 /// The number at the beginning of `text`, which is removed from it.
-std::optional<int> take_number(std::string_view& text) {
+std::optional<int> read_number(std::string_view& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || number < 0) return std::nullopt;
@@ -31,7 +31,7 @@ std::optional<int> option(std::string_view list, std::string_view key, bool is_f
     } else if (!first) {
       continue;
     }
-    const auto number = take_number(part);
+    const auto number = read_number(part);
     if (number && part.empty()) return number;
   }
   return std::nullopt;

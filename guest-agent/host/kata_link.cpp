@@ -34,7 +34,7 @@ KataLink::~KataLink() = default;
 
 /// A guest that was connected before may have been started anew: all is told again.
 void KataLink::begin() {
-  told_connected_ = false;
+  reported_connected_ = false;
   refuses_to_count_ = false;
   done_.clear();
   session_.emplace(opening_of(address()), address().port);
@@ -45,12 +45,12 @@ void KataLink::begin() {
 void KataLink::receive(std::string_view bytes) {
   std::vector<KataAnswer> answers;
   std::string out;
-  const bool was_asked = session_->is_asked_online();
+  const bool was_awaiting = session_->awaits_online();
   const bool good = session_->receive(bytes, answers, out);
   if (good) connection_.send(std::move(out));
   const std::weak_ptr<bool> alive = alive_;
   record(answers);
-  if (!alive.expired() && was_asked && session_ && !session_->is_asked_online()) record_count();
+  if (!alive.expired() && was_awaiting && session_ && !session_->awaits_online()) record_count();
   if (alive.expired()) return;
   if (!good) return end();
   follow_deadline();
@@ -70,7 +70,7 @@ bool KataLink::is_counting() const {
 void KataLink::poll_later() {
   connection_.later(polls_.next(), [this] {
     send_wanted();
-    ask_count();
+    request_count();
   });
 }
 
@@ -78,13 +78,13 @@ void KataLink::count_online(int wanted) {
   if (std::exchange(wanted_online_, wanted) == wanted) return;
   refuses_to_count_ = false;
   polls_.reset();
-  ask_count();
+  request_count();
 }
 
-void KataLink::ask_count() {
-  if (!is_counting() || !session_->ready() || session_->is_asked_online()) return;
+void KataLink::request_count() {
+  if (!is_counting() || !session_->ready() || session_->awaits_online()) return;
   std::string out;
-  session_->ask_online(out);
+  session_->request_online(out);
   connection_.send(std::move(out));
   follow_deadline();
 }
@@ -98,14 +98,14 @@ void KataLink::record(const std::vector<KataAnswer>& answers) {
   }
   if (absent) poll_later();
   const std::weak_ptr<bool> alive = alive_;
-  if (session_->ready() && !std::exchange(told_connected_, true)) {
+  if (session_->ready() && !std::exchange(reported_connected_, true)) {
     connection_.welcome();
     // What is only late is on its way.
     if (session_->answered() == 1) send_wanted();
-    ask_count();
+    request_count();
     if (events_.connected) events_.connected(session_->version());
   }
-  if (!alive.expired() && !answers.empty() && events_.told) events_.told();
+  if (!alive.expired() && !answers.empty() && events_.answered) events_.answered();
 }
 
 void KataLink::place(const Sets& wanted, bool again) {
@@ -150,11 +150,11 @@ void KataLink::follow_deadline() { connection_.expect(session_->is_owed(), sessi
 
 std::vector<policy::GuestContainerState> KataLink::states() const {
   std::vector<policy::GuestContainerState> states;
-  for (const auto& [id, told] : done_) {
+  for (const auto& [id, placed] : done_) {
     states.push_back({.id = id,
-                      .wanted = told.cpus,
+                      .wanted = placed.cpus,
                       .method = policy::GuestMethod::kKataAgent,
-                      .problem = told.problem});
+                      .problem = placed.problem});
   }
   return states;
 }
@@ -168,7 +168,7 @@ bool KataLink::is_current() const {
 
 /// The next answer counts as a new connection. The callback may end this link.
 void KataLink::lose(const std::string& reason) {
-  told_connected_ = false;
+  reported_connected_ = false;
   if (events_.lost) events_.lost(reason);
 }
 

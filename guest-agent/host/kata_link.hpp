@@ -33,7 +33,7 @@ class KataLink {
     /// It answers (again).
     std::function<void(const std::string& version)> connected;
     /// What is known of all containers that were asked for, whenever that changed.
-    std::function<void()> told;
+    std::function<void()> answered;
     /// It counted the guest's CPUs.
     std::function<void()> counted;
     /// There is no connection (any more), or an answer is late: told once for each reason.
@@ -66,7 +66,7 @@ class KataLink {
   const Address& address() const { return connection_.address(); }
 
  private:
-  struct Told {
+  struct Placed {
     policy::GuestCpuSet cpus;
     policy::GuestProblem problem = policy::GuestProblem::kNone;
   };
@@ -77,7 +77,7 @@ class KataLink {
   void send_wanted();
   void record_count();
   bool is_counting() const;
-  void ask_count();
+  void request_count();
   void poll_later();
   bool is_refused(const policy::GuestCpuSet& cpus) const;
   void follow_deadline();
@@ -87,11 +87,11 @@ class KataLink {
   bool host_has_systemd_;
   Events events_;
   base::Backoff polls_;
-  bool told_connected_ = false;
+  bool reported_connected_ = false;
   int wanted_online_ = 0;  ///< 0: it is not asked
   bool refuses_to_count_ = false;
   Sets wanted_;
-  std::map<std::string, Told> done_;
+  std::map<std::string, Placed> done_;
   std::optional<KataSession> session_;
   Connection connection_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

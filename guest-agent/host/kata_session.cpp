@@ -22,11 +22,11 @@ std::string update_request(const KataAnswer& update) {
   Writer cpu;
   cpu.text(6, policy::format_list(update.cpus));
   Writer resources;
-  resources.message(3, cpu.take());
+  resources.message(3, cpu.release());
   Writer request;
   request.text(1, update.container);
-  request.message(2, resources.take());
-  return request.take();
+  request.message(2, resources.release());
+  return request.release();
 }
 
 /// kata-agent answers INVALID_ARGUMENT for a container that it does not have, and PERMISSION_DENIED
@@ -64,11 +64,11 @@ KataSession::KataSession(Opening opening, std::uint32_t port) : opener_(opening,
 
 std::string KataSession::start() {
   std::string out = opener_.first();
-  if (out.empty()) ask_details(out);
+  if (out.empty()) request_details(out);
   return out;
 }
 
-void KataSession::ask_details(std::string& out) {
+void KataSession::request_details(std::string& out) {
   open_ = true;
   call_ = Call::kDetails;
   send("GetGuestDetails", {}, out);
@@ -95,7 +95,7 @@ bool KataSession::open(std::string_view& bytes, std::string& out) {
   if (!opener_.consume(bytes)) {
     return opener_.failure().empty() ? false : fail(std::string(opener_.failure()));
   }
-  ask_details(out);
+  request_details(out);
   return true;
 }
 
@@ -119,8 +119,8 @@ void KataSession::update(const std::string& container, const policy::GuestCpuSet
   send_next(out);
 }
 
-void KataSession::ask_online(std::string& out) {
-  ask_online_ = true;
+void KataSession::request_online(std::string& out) {
+  online_requested_ = true;
   send_next(out);
 }
 
@@ -129,7 +129,7 @@ void KataSession::send_next(std::string& out) {
   if (!updates_.empty() && !forbidden_) {
     call_ = Call::kUpdate;
     send("UpdateContainer", update_request(updates_.front()), out);
-  } else if (ask_online_) {
+  } else if (online_requested_) {
     call_ = Call::kMetrics;
     send("GetMetrics", {}, out);
   }
@@ -181,7 +181,7 @@ bool KataSession::handle_update(Code code, std::vector<KataAnswer>& answers) {
 
 /// Metrics{metrics 1}. One that refuses has said nothing.
 bool KataSession::handle_metrics(const ttrpc::Answer& answer) {
-  ask_online_ = false;
+  online_requested_ = false;
   if (answer.code != Code::kOk) return true;
   Reader response(answer.payload);
   while (const auto field = response.next()) {

@@ -40,7 +40,7 @@ class KataSession {
   void update(const std::string& container, const policy::GuestCpuSet& cpus, std::string& out);
 
   /// Asks how many CPUs the guest has online, in its turn.
-  void ask_online(std::string& out);
+  void request_online(std::string& out);
 
   /// It told who it is.
   bool ready() const { return ready_; }
@@ -55,15 +55,15 @@ class KataSession {
   /// the lines of /proc/stat, and never takes one back (src/agent/src/metrics.rs). 0: it did not
   /// say.
   int most_online() const { return most_online_; }
-  /// ask_online() was not answered yet.
-  bool is_asked_online() const { return ask_online_; }
+  /// request_online() was not answered yet.
+  bool awaits_online() const { return online_requested_; }
   /// Its policy forbids the call: no use to try again.
   bool is_forbidden() const { return forbidden_; }
   const std::string& failure() const { return failure_; }
 
  private:
   bool fail(std::string reason);
-  void ask_details(std::string& out);
+  void request_details(std::string& out);
   bool open(std::string_view& bytes, std::string& out);
   bool handle(const ttrpc::Frame& frame, std::vector<KataAnswer>& answers, std::string& out);
   bool handle_details(std::string_view payload);
@@ -86,7 +86,7 @@ class KataSession {
   std::uint32_t next_stream_ = 1;
   std::uint32_t stream_ = 0;    ///< of the call that is not answered; 0: none
   Call call_ = Call::kDetails;  ///< that one
-  bool ask_online_ = false;
+  bool online_requested_ = false;
   int most_online_ = 0;
   std::uint64_t answered_ = 0;
   std::deque<KataAnswer> updates_;  ///< the first of them is on its way once we are ready

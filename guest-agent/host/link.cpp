@@ -21,7 +21,7 @@ Link::Link(boost::asio::io_context& io, const base::Clock& clock, Address addres
 Link::~Link() = default;
 
 void Link::begin() {
-  told_connected_ = false;
+  reported_connected_ = false;
   session_.emplace(opening_of(address()), address().port);
   connection_.send(session_->start());
   if (wishes_) wish(*wishes_);
@@ -50,7 +50,7 @@ void Link::receive(std::string_view bytes) {
 /// The callback may end this link.
 void Link::notify(const std::vector<News>& news) {
   const std::weak_ptr<bool> alive = alive_;
-  if (session_->ready() && !std::exchange(told_connected_, true)) {
+  if (session_->ready() && !std::exchange(reported_connected_, true)) {
     connection_.welcome();
     watch_soon();
     if (events_.connected) events_.connected(session_->program());

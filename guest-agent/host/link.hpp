@@ -46,7 +46,7 @@ class Link {
 
   Events events_;
   std::chrono::milliseconds between_watches_;
-  bool told_connected_ = false;
+  bool reported_connected_ = false;
   std::optional<policy::GuestWishes> wishes_;
   std::optional<Session> session_;
   Connection connection_;

@@ -26,7 +26,7 @@ bool Opener::consume(std::string_view& bytes) {
 }
 
 bool Opener::read_connected(std::string_view& bytes) {
-  switch (connect_.take(bytes)) {
+  switch (connect_.consume(bytes)) {
     case ConnectAnswer::State::kMore:
       return false;
     case ConnectAnswer::State::kNonsense:

@@ -104,8 +104,8 @@ bool Session::handle(const ttrpc::Frame& frame, std::vector<News>& news, std::st
   if (frame.header.type != ttrpc::kResponse) return fail("the agent sent a malformed response");
   if (frame.skipped()) return fail("the agent's response exceeds the limit");
   const std::uint32_t stream = frame.header.stream;
-  const bool asked = stream != 0 && (stream == hello_ || stream == apply_ || stream == watch_);
-  if (!asked) return fail("the agent sent an unsolicited response");
+  const bool solicited = stream != 0 && (stream == hello_ || stream == apply_ || stream == watch_);
+  if (!solicited) return fail("the agent sent an unsolicited response");
   const auto answer = ttrpc::read_answer(frame.data);
   if (!answer) return fail("cannot parse the agent's response");
   if (answer->code != ttrpc::Code::kOk) {
@@ -141,7 +141,7 @@ bool Session::handle_report(std::string_view payload, bool applied, std::vector<
   if (!report) return fail("cannot parse the agent's report");
   if (auto wrong = check(*report); !wrong.empty()) return fail(std::move(wrong));
   generation_ = report->generation;
-  if (applied) told_ids_ = sent_ids_;
+  if (applied) applied_ids_ = sent_ids_;
   // What was wished meanwhile is not answered yet.
   news.push_back({std::move(*report), applied && !next_wishes_});
   return true;
@@ -154,7 +154,7 @@ std::string Session::check(const policy::GuestReport& report) const {
   for (const policy::GuestCpu& cpu : report.cpus) known.add(cpu.number);
   bool possible = report.common.subset_of(known);
   for (const policy::GuestContainerState& state : report.containers) {
-    if (!sent_ids_.contains(state.id) && !told_ids_.contains(state.id)) {
+    if (!sent_ids_.contains(state.id) && !applied_ids_.contains(state.id)) {
       return "the agent reports a container that is not its own";
     }
     possible &= state.wanted.subset_of(known) && state.actual.subset_of(known);

@@ -77,8 +77,8 @@ class Session {
   std::uint32_t watch_ = 0;
   std::uint64_t generation_ = 0;  ///< of the last report
   std::optional<policy::GuestWishes> next_wishes_;
-  std::set<std::string> told_ids_;  ///< containers of the wishes that were answered
-  std::set<std::string> sent_ids_;  ///< and of those that were sent last
+  std::set<std::string> applied_ids_;  ///< containers of the wishes that were answered
+  std::set<std::string> sent_ids_;     ///< and of those that were sent last
 };
 
 }  // namespace ka::guest

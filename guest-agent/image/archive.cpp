@@ -34,27 +34,27 @@ bool read_numbers(std::string_view header, Numbers& numbers) {
 }
 
 /// Takes `size` bytes, and those up to the next multiple of four (counted in `taken`).
-bool take(std::string_view& rest, std::size_t size, std::size_t& taken, std::string_view& bytes) {
-  const std::size_t padding = (4 - (taken + size) % 4) % 4;
+bool read(std::string_view& rest, std::size_t size, std::size_t& offset, std::string_view& bytes) {
+  const std::size_t padding = (4 - (offset + size) % 4) % 4;
   if (size > rest.size() || padding > rest.size() - size) return false;
   bytes = rest.substr(0, size);
   rest.remove_prefix(size + padding);
-  taken += size + padding;
+  offset += size + padding;
   return true;
 }
 
-bool take_member(std::string_view& rest, Member& member) {
+bool read_member(std::string_view& rest, Member& member) {
   Numbers numbers{};
   if (!is_archive(rest) || rest.size() < kHeader || !read_numbers(rest, numbers)) return false;
   rest.remove_prefix(kHeader);
-  std::size_t taken = kHeader;
+  std::size_t offset = kHeader;
   if (numbers[kNameSize] == 0 || numbers[kNameSize] > kLongestName) return false;
   std::string_view name;
-  if (!take(rest, numbers[kNameSize], taken, name)) return false;
+  if (!read(rest, numbers[kNameSize], offset, name)) return false;
   if (name.find('\0') != name.size() - 1) return false;
   name.remove_suffix(1);
   member = {name, {}, numbers[kMode], numbers[kInode]};
-  return take(rest, numbers[kSize], taken, member.data);
+  return read(rest, numbers[kSize], offset, member.data);
 }
 
 std::uint32_t mode_of(const Item& item) {
@@ -90,11 +90,11 @@ bool is_archive(std::string_view bytes) {
   return bytes.starts_with(kMagic) || bytes.starts_with(kMagicWithSums);
 }
 
-base::Result<std::vector<Member>> take_archive(std::string_view& bytes) {
+base::Result<std::vector<Member>> read_archive(std::string_view& bytes) {
   std::vector<Member> members;
   for (;;) {
     Member member;
-    if (!take_member(bytes, member)) {
+    if (!read_member(bytes, member)) {
       return base::fail(ErrorCode::kInvalid, "its cpio archive is truncated or damaged");
     }
     if (member.name == kTrailer && member.data.empty()) return members;

@@ -25,7 +25,7 @@ struct Member {
 bool is_archive(std::string_view bytes);
 
 /// Takes one whole archive off `bytes`, with its trailer. kInvalid: it is cut off or damaged.
-base::Result<std::vector<Member>> take_archive(std::string_view& bytes);
+base::Result<std::vector<Member>> read_archive(std::string_view& bytes);
 
 /// Packs items, in their order. What is hard-linked carries its data with the first name.
 std::string pack(const std::vector<Item>& items);

@@ -26,7 +26,7 @@ std::string target(const fs::path& image, std::uint64_t offset) {
 }
 
 /// One command that only reads.
-Result<Ended> ask(const fs::path& image, std::uint64_t offset, const std::string& command) {
+Result<Ended> run_debugfs(const fs::path& image, std::uint64_t offset, const std::string& command) {
   return run({.words = {"debugfs", "-R", command, target(image, offset)},
               .directory = fs::absolute(image).parent_path(),
               .input = {},
@@ -75,12 +75,12 @@ int names_of(const std::vector<Item>& items, const Item& file) {
 
 Result<Contents> read_ext4(const fs::path& image, std::uint64_t offset) {
   if (auto whole = check(image, offset); !whole) return unexpected(whole.error());
-  const auto agent = ask(image, offset, std::string("cat ") + kAgentPath);
+  const auto agent = run_debugfs(image, offset, std::string("cat ") + kAgentPath);
   if (!agent) return unexpected(agent.error());
   if (agent->status != 0) {
     return base::fail(ErrorCode::kInvalid, "its ext4 file system cannot be read");
   }
-  const auto systemd = ask(image, offset, "stat /usr/lib/systemd/systemd");
+  const auto systemd = run_debugfs(image, offset, "stat /usr/lib/systemd/systemd");
   if (!systemd) return unexpected(systemd.error());
   return Contents{agent_version(agent->out),
                   systemd->out.find("Type: regular") != std::string::npos};
@@ -105,7 +105,7 @@ Result<void> add_to_ext4(const fs::path& image, std::uint64_t offset, const std:
                           .input = script});
   if (!ended) return unexpected(ended.error());
   // debugfs ends well whatever happened: what counts is what is there afterwards.
-  const auto read_back = ask(image, offset, std::string("cat ") + kAgentPath);
+  const auto read_back = run_debugfs(image, offset, std::string("cat ") + kAgentPath);
   if (!read_back || read_back->out != agent) {
     return base::fail(ErrorCode::kInvalid, "cannot write the agent: " + ended->input_error());
   }

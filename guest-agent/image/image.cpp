@@ -45,7 +45,7 @@ Result<bool> begins_as_initrd(const fs::path& image) {
   return is_initrd(begin);
 }
 
-Result<Report> look_into_initrd(const fs::path& image) {
+Result<Report> inspect_initrd(const fs::path& image) {
   const auto bytes = base::read_file(image, kMostInitrd);
   if (!bytes) return unexpected(bytes.error());
   auto initrd = read_initrd(*bytes);
@@ -55,7 +55,7 @@ Result<Report> look_into_initrd(const fs::path& image) {
 
 /// Other people's programs have ideas of their own about some names of files, so they get to see a
 /// name of ours.
-Result<Report> look_into_root(const fs::path& image, const Disk& disk) {
+Result<Report> inspect_root(const fs::path& image, const Disk& disk) {
   const WorkDirectory work(fs::temp_directory_path());
   if (!work.good()) return unexpected(work.error());
   const fs::path link = work.path() / "image";
@@ -68,31 +68,31 @@ Result<Report> look_into_root(const fs::path& image, const Disk& disk) {
 }
 
 /// EROFS that is not compressed, as ours is, has the program in one piece.
-Result<Report> look_into_erofs(const fs::path& image, const Disk& disk) {
+Result<Report> inspect_erofs(const fs::path& image, const Disk& disk) {
   const auto bytes = base::read_file(image, kMostExtension);
   if (!bytes) return unexpected(bytes.error());
   return Report{Kind::kExtension, agent_version(*bytes), disk.has_hashes};
 }
 
-Result<Report> look_into_disk(const fs::path& image) {
+Result<Report> inspect_disk(const fs::path& image) {
   const auto disk = read_disk(image);
   if (!disk) return unexpected(disk.error());
   switch (disk->file_system) {
     case FileSystem::kExt4:
     case FileSystem::kXfs:
-      return look_into_root(image, *disk);
+      return inspect_root(image, *disk);
     case FileSystem::kErofs:
-      return look_into_erofs(image, *disk);
+      return inspect_erofs(image, *disk);
     case FileSystem::kUnknown:
       break;
   }
   return base::fail(ErrorCode::kInvalid, "unknown file system in its first partition");
 }
 
-Result<Report> look_into(const fs::path& image) {
+Result<Report> inspect(const fs::path& image) {
   const auto initrd = begins_as_initrd(image);
   if (!initrd) return unexpected(initrd.error());
-  return *initrd ? look_into_initrd(image) : look_into_disk(image);
+  return *initrd ? inspect_initrd(image) : inspect_disk(image);
 }
 
 Result<Report> make_initrd(const fs::path& image, const fs::path& made, std::string agent) {
@@ -135,7 +135,7 @@ Result<Report> make_disk(const fs::path& image, const fs::path& made, const std:
   const auto added = disk->file_system == FileSystem::kXfs ? add_to_xfs(copy, disk->offset, agent)
                                                            : add_to_ext4(copy, disk->offset, agent);
   if (!added) return unexpected(added.error());
-  auto report = look_into_root(copy, *disk);
+  auto report = inspect_root(copy, *disk);
   if (!report) return report;
   fs::rename(copy, made, wrong);
   if (wrong) return base::fail_errno(wrong.value(), made.native());
@@ -159,7 +159,7 @@ std::string kind_name(Kind kind) {
 }
 
 Result<Report> check_image(const fs::path& image) {
-  auto report = look_into(image);
+  auto report = inspect(image);
   if (!report) return naming(image, report.error());
   return report;
 }

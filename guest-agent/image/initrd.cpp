@@ -66,7 +66,7 @@ std::optional<std::size_t> size_before(std::string_view bytes) {
   const auto [end, error] = std::from_chars(data.data(), data.data() + data.size(), size);
   if (error != std::errc{} || size >= mark) return std::nullopt;
   std::string_view ours = bytes.substr(aligned(size));
-  const auto members = take_archive(ours);
+  const auto members = read_archive(ours);
   if (!members || members->empty() || members->back().name != kMark) return std::nullopt;
   return size;
 }
@@ -91,7 +91,7 @@ Result<std::string> read_parts(std::string_view bytes, int depth = 0) {
   };
   while (!bytes.empty()) {
     if (is_archive(bytes)) {
-      const auto members = take_archive(bytes);
+      const auto members = read_archive(bytes);
       if (!members) return unexpected(members.error());
       see(*members);
     } else if (bytes.front() == '\0') {
@@ -123,7 +123,7 @@ Result<Initrd> read_initrd(std::string_view bytes) {
   if (!agent) return unexpected(agent.error());
   if (!before) return Initrd{bytes.size(), std::move(*agent)};
   std::string_view ours = bytes.substr(aligned(*before));
-  return Initrd{*before, version_in(*take_archive(ours))};
+  return Initrd{*before, version_in(*read_archive(ours))};
 }
 
 Result<std::string> add_to_initrd(std::string image, std::string agent) {

@@ -13,7 +13,7 @@ constexpr std::size_t kLongestLine = 32;
 
 std::string connect_line(std::uint32_t port) { return "CONNECT " + std::to_string(port) + '\n'; }
 
-ConnectAnswer::State ConnectAnswer::take(std::string_view& bytes) {
+ConnectAnswer::State ConnectAnswer::consume(std::string_view& bytes) {
   const std::size_t end = bytes.find('\n');
   line_ += bytes.substr(0, std::min(end, kLongestLine + 1));
   if (line_.size() > kLongestLine) return State::kNonsense;

@@ -17,7 +17,7 @@ class ConnectAnswer {
   enum class State { kMore, kOpen, kRefused, kNonsense };
 
   /// Takes it off `bytes`; what is left after kOpen is the guest's.
-  State take(std::string_view& bytes);
+  State consume(std::string_view& bytes);
 
  private:
   std::string line_;

@@ -72,12 +72,12 @@ bool read_enum(const Field& field, Enum& into, Enum last) {
   return true;
 }
 
-/// Reads a message: `take` says of each field whether it is good.
-template <typename Take>
-bool read_fields(std::string_view bytes, Take take) {
+/// Reads a message: `read_field` says of each field whether it is good.
+template <typename Read>
+bool read_fields(std::string_view bytes, Read read_field) {
   Reader reader(bytes);
   while (const auto field = reader.next()) {
-    if (!take(*field)) return false;
+    if (!read_field(*field)) return false;
   }
   return reader.good();
 }
@@ -266,7 +266,7 @@ std::string encode(const GuestVcpu& vcpu) {
   out.text(4, format_list(vcpu.nodes));
   out.number(5, vcpu.dedicated ? 1 : 0);
   out.number(6, vcpu.common ? 1 : 0);
-  return out.take();
+  return out.release();
 }
 
 std::string encode(const GuestContainer& container) {
@@ -276,7 +276,7 @@ std::string encode(const GuestContainer& container) {
   for (const std::uint64_t id : container.hardware_ids) out.present(3, id);
   out.number(4, container.dedicated ? 1 : 0);
   out.number(5, container.lift_quota ? 1 : 0);
-  return out.take();
+  return out.release();
 }
 
 std::string encode(const GuestCpu& cpu) {
@@ -288,7 +288,7 @@ std::string encode(const GuestCpu& cpu) {
   out.number(5, number_of(cpu.thread));
   out.number(6, number_of(cpu.node));
   out.number(7, cpu.online ? 1 : 0);
-  return out.take();
+  return out.release();
 }
 
 std::string encode(const GuestProcess& process) {
@@ -297,7 +297,7 @@ std::string encode(const GuestProcess& process) {
   out.text(2, plain(process.name, kMaxName));
   out.number(3, number_of(process.threads));
   out.text(4, format_list(process.cpus));
-  return out.take();
+  return out.release();
 }
 
 std::string encode(const GuestContainerState& state) {
@@ -311,7 +311,7 @@ std::string encode(const GuestContainerState& state) {
   out.number(7, number_of(state.outside));
   for (const GuestProcess& process : state.processes) out.message(8, encode(process));
   out.number(9, state.quota_lifted ? 1 : 0);
-  return out.take();
+  return out.release();
 }
 
 }  // namespace
@@ -327,7 +327,7 @@ std::string encode(const Hello& hello) {
   out.number(1, hello.version);
   out.number(2, hello.oldest);
   out.text(3, plain(hello.program, kMaxName));
-  return out.take();
+  return out.release();
 }
 
 std::string encode(const GuestWishes& wishes) {
@@ -336,7 +336,7 @@ std::string encode(const GuestWishes& wishes) {
   for (const GuestContainer& container : wishes.containers) out.message(2, encode(container));
   out.number(3, wishes.move_interrupts ? 1 : 0);
   out.number(4, wishes.release ? 1 : 0);
-  return out.take();
+  return out.release();
 }
 
 std::string encode(const GuestReport& report) {
@@ -350,20 +350,20 @@ std::string encode(const GuestReport& report) {
   out.number(7, number_of(report.kernel_threads_moved));
   out.number(8, number_of(report.kernel_threads_stuck));
   out.number(9, report.services_moved ? 1 : 0);
-  return out.take();
+  return out.release();
 }
 
 std::string encode(const ContainerNews& news) {
   Writer writer;
   writer.text(1, news.id);
   writer.number(2, news.stopped ? 1 : 0);
-  return writer.take();
+  return writer.release();
 }
 
 std::string encode_watch(std::uint64_t generation) {
   Writer out;
   out.number(1, generation);
-  return out.take();
+  return out.release();
 }
 
 std::optional<Hello> decode_hello(std::string_view bytes) {

@@ -43,7 +43,7 @@ Expected<Moved, Refusal> Holdings::add(const std::string& id, const HoldingReque
 Expected<Moved, Refusal> Holdings::remove(const std::string& id) {
   Holdings next = *this;
   if (next.holdings_.erase(id) == 0) return unexpected(unknown());
-  next.settle();
+  next.update();
   return commit(std::move(next));
 }
 
@@ -145,7 +145,7 @@ CpuSet Holdings::bound() const {
 std::optional<Refusal> Holdings::put(const std::string& id, Holding holding) {
   const int requested = holding.request.cpus;
   holdings_[id] = std::move(holding);
-  settle();
+  update();
   const bool anyone_shares = std::ranges::any_of(
       holdings_, [](const auto& entry) { return entry.second.request.use != CpuUse::kExclusive; });
   if (anyone_shares && shared_pool().empty()) {
@@ -154,7 +154,7 @@ std::optional<Refusal> Holdings::put(const std::string& id, Holding holding) {
   return std::nullopt;
 }
 
-void Holdings::settle() {
+void Holdings::update() {
   exclusive_ = {};
   for (const auto& [id, holding] : holdings_) {
     if (holding.request.use == CpuUse::kExclusive) exclusive_ |= holding.cpus;
@@ -163,13 +163,13 @@ void Holdings::settle() {
   for (auto& [id, holding] : holdings_) {
     const bool shares = holding.request.use == CpuUse::kShare;
     const bool full = holding.cpus.size() == holding.request.cpus;
-    if (shares && !(full && holding.cpus.subset_of(pool))) resettle(holding, pool);
+    if (shares && !(full && holding.cpus.subset_of(pool))) move_sharer(holding, pool);
   }
 }
 
 /// A sharer whose CPUs became exclusive to another gets others for them; all of the pool, where it
 /// is too small for what was asked for.
-void Holdings::resettle(Holding& holding, const CpuSet& pool) const {
+void Holdings::move_sharer(Holding& holding, const CpuSet& pool) const {
   holding.cpus &= pool;
   holding.promised &= pool;
   const auto chosen = choose(holding.request, holding, true);

@@ -124,8 +124,8 @@ class Holdings {
   Pipeline pipeline_for(CpuUse use, const CpuSet& liked) const;
   std::optional<Refusal> put(const std::string& id, Holding holding);
   /// Brings `exclusive_` and the sharers up to date after a change.
-  void settle();
-  void resettle(Holding& holding, const CpuSet& pool) const;
+  void update();
+  void move_sharer(Holding& holding, const CpuSet& pool) const;
   CpuSet bound() const;
 
   const Machine* machine_;

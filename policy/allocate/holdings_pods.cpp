@@ -119,7 +119,7 @@ bool Holdings::drop(const std::string& pod, const Gone& gone) {
   const auto erased = std::erase_if(holdings_, [&](const auto& entry) {
     return !pod.empty() && entry.second.pod == pod && gone(entry.second);
   });
-  settle();
+  update();
   return erased > 0;
 }
 

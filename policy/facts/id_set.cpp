@@ -32,7 +32,7 @@ struct Cursor {
   std::size_t at = 0;
 
   bool done() const { return at == text.size(); }
-  bool take(char wanted) {
+  bool accept(char wanted) {
     if (done() || text[at] != wanted) return false;
     ++at;
     return true;
@@ -61,7 +61,7 @@ Expected<IdRange, ParseError> read_range(Cursor& cursor) {
   const std::size_t start = cursor.at;
   const auto first = read_id(cursor);
   if (!first) return unexpected(first.error());
-  if (!cursor.take('-')) return IdRange{*first, *first};
+  if (!cursor.accept('-')) return IdRange{*first, *first};
   const auto last = read_id(cursor);
   if (!last) return unexpected(last.error());
   if (*last < *first) return fail(start, "range runs backwards");
@@ -237,7 +237,7 @@ Expected<IdSet<Tag>, ParseError> parse_list(std::string_view text) {
     const auto range = read_range(cursor);
     if (!range) return unexpected(range.error());
     for (int id = range->last; id >= range->first; --id) set.add(id);
-  } while (cursor.take(','));
+  } while (cursor.accept(','));
   if (!cursor.done()) return fail(cursor.at, "expected ',' or the end");
   return set;
 }

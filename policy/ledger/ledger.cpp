@@ -14,16 +14,16 @@ bool is_by_hand(const PodRecord& pod, const ContainerRecord& container) {
 }
 
 /// Takes over a value that says something; true when that changed anything.
-bool take(std::string& known, const std::string& told) {
-  if (told.empty() || told == known) return false;
-  known = told;
+bool merge(std::string& known, const std::string& seen) {
+  if (seen.empty() || seen == known) return false;
+  known = seen;
   return true;
 }
 
 template <typename T>
-bool take(std::optional<T>& known, const std::optional<T>& told) {
-  if (!told || told == known) return false;
-  known = told;
+bool merge(std::optional<T>& known, const std::optional<T>& seen) {
+  if (!seen || seen == known) return false;
+  known = seen;
   return true;
 }
 
@@ -92,14 +92,14 @@ Change Ledger::apply(const Event& event) {
   if (!change.any) return change;
   if (by_kubelet) touch_claims(before, touched);
   change.exclusive_map = by_kubelet;
-  settle(std::move(touched), change);
+  finish(std::move(touched), change);
   return change;
 }
 
 void Ledger::restore(PodRecord pod) {
   // What was judged before a restart holds until its source speaks again.
   for (auto& [id, container] : pod.containers) {
-    container.judged_before = container.facts.exclusive;
+    container.exclusive_before = container.facts.exclusive;
   }
   const std::string id = pod.id;
   Touched touched;
@@ -107,7 +107,7 @@ void Ledger::restore(PodRecord pod) {
   pods_[id] = std::move(pod);
   enter(id, touched);
   Change ignored;
-  settle(std::move(touched), ignored);
+  finish(std::move(touched), ignored);
 }
 
 void Ledger::set_connected(Source source, bool connected) {
@@ -154,19 +154,19 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   const bool known = pods_.contains(event.id);
   PodRecord& pod = record(event.id, source);
   // The source that knows most of its containers may not have reported the pod first.
-  const bool is_newborn = pod.source == Source::kBundle;
-  if (is_newborn || traits_of(source).rank > traits_of(pod.source).rank) pod.source = source;
+  const bool is_starting = pod.source == Source::kBundle;
+  if (is_starting || traits_of(source).rank > traits_of(pod.source).rank) pod.source = source;
   bool changed = !known;
-  changed |= take(pod.pod_uid, event.pod_uid);
-  changed |= take(pod.pod_name, event.pod_name);
-  changed |= take(pod.handler, event.handler);
-  changed |= take(pod.cgroup, event.cgroup);
-  changed |= take(pod.qmp_socket, event.qmp_socket);
-  changed |= take(pod.agent, event.agent);
-  changed |= take(pod.domain, event.domain);
-  changed |= take(pod.domain_wish, event.domain_wish);
-  changed |= take(pod.vmm, event.vmm);
-  changed |= take(pod.original_cpus, event.original_cpus);
+  changed |= merge(pod.pod_uid, event.pod_uid);
+  changed |= merge(pod.pod_name, event.pod_name);
+  changed |= merge(pod.handler, event.handler);
+  changed |= merge(pod.cgroup, event.cgroup);
+  changed |= merge(pod.qmp_socket, event.qmp_socket);
+  changed |= merge(pod.agent, event.agent);
+  changed |= merge(pod.domain, event.domain);
+  changed |= merge(pod.domain_wish, event.domain_wish);
+  changed |= merge(pod.vmm, event.vmm);
+  changed |= merge(pod.original_cpus, event.original_cpus);
   if (event.proxy_pid > 0)
     changed |= std::exchange(pod.proxy_pid, event.proxy_pid) != event.proxy_pid;
   return changed;
@@ -183,7 +183,7 @@ bool Ledger::fold(const ContainerSeen& event, Source source) {
   merged.facts.id = event.id;
   if (added) merge(event.before, merged.facts);
   merge(event.spec, merged.facts);
-  merged.facts.exclusive = judge(pod, merged);
+  merged.facts.exclusive = is_exclusive(pod, merged);
   const bool changed = known.facts != merged.facts;
   known = std::move(merged);
   return changed;
@@ -232,7 +232,7 @@ PodRecord& Ledger::record(const std::string& id, Source source) {
 /// Whether a report of `source` leaves what is known of a container as it is. A person always
 /// overrides, and what is known from before a restart gives way to any report.
 bool Ledger::outranks(const ContainerRecord& known, Source source) const {
-  if (source == Source::kApi || known.judged_before) return false;
+  if (source == Source::kApi || known.exclusive_before) return false;
   const SourceTraits& traits = traits_of(known.source);
   const bool counts = traits.outlives_connection || connected_.contains(known.source);
   return counts && traits.rank > traits_of(source).rank;
@@ -243,15 +243,15 @@ bool Ledger::outranks(const ContainerRecord& known, Source source) const {
 /// restart; then quota and disjointness: the very set of another pod's container is a pool that
 /// they share. (A set that merely overlaps others' proves nothing: kubelet rewrites those up to 10
 /// s late.)
-bool Ledger::judge(const PodRecord& pod, const ContainerRecord& container) const {
-  if (container.told_exclusive) return *container.told_exclusive;
+bool Ledger::is_exclusive(const PodRecord& pod, const ContainerRecord& container) const {
+  if (container.stated_exclusive) return *container.stated_exclusive;
   const bool by_hand = is_by_hand(pod, container);
   const bool kubelet_knows = kubelet_.claims && !by_hand;
   if (kubelet_knows && container.source == Source::kCgroup) {
     return owns_mask(*kubelet_.claims, pod, container.facts.cpus);
   }
   if (kubelet_knows) return listed(pod, container.facts);
-  if (container.judged_before) return *container.judged_before;
+  if (container.exclusive_before) return *container.exclusive_before;
   return exclusive_by_quota(container.facts) &&
          (by_hand || !shared_with_another_pod(pod, container.facts.cpus));
 }
@@ -337,10 +337,10 @@ void Ledger::touch_claims(const KubeletSeen& before, Touched& touched) const {
 }
 
 /// Decides again about the containers that an event may have changed, and updates the owners.
-void Ledger::settle(Touched touched, Change& change) {
+void Ledger::finish(Touched touched, Change& change) {
   for (const std::string& id : pods_of(touched)) {
     PodRecord& pod = pods_.at(id);
-    if (!judge_all_of(pod)) continue;
+    if (!update_exclusive(pod)) continue;
     change.exclusive_map = true;
     touched.owners.insert(key_of(pod));
   }
@@ -369,10 +369,10 @@ std::set<std::string> Ledger::pods_of(const Touched& touched) const {
   return pods;
 }
 
-bool Ledger::judge_all_of(PodRecord& pod) const {
+bool Ledger::update_exclusive(PodRecord& pod) const {
   bool changed = false;
   for (auto& [id, container] : pod.containers) {
-    const bool exclusive = judge(pod, container);
+    const bool exclusive = is_exclusive(pod, container);
     changed |= std::exchange(container.facts.exclusive, exclusive) != exclusive;
   }
   return changed;

@@ -22,11 +22,11 @@ namespace ka::policy::ledger {
 
 struct ContainerRecord {
   ContainerFacts facts;
-  Source source = Source::kApi;        ///< who reported the facts
-  std::optional<bool> told_exclusive;  ///< a person's word; absent: facts.exclusive is judged
+  Source source = Source::kApi;          ///< who reported the facts
+  std::optional<bool> stated_exclusive;  ///< a person's word; absent: facts.exclusive is judged
   /// Restored from the state file: what was judged before the restart. Absent once a source has
   /// reported the container again.
-  std::optional<bool> judged_before;
+  std::optional<bool> exclusive_before;
 
   bool operator==(const ContainerRecord&) const = default;
 };
@@ -92,7 +92,7 @@ class Ledger {
 
   /// kubelet's shared pool if it was reported, else `online` minus every exclusive CPU.
   CpuSet shared_pool(const CpuSet& online) const;
-  const std::optional<CpuSet>& told_shared_pool() const { return kubelet_.shared_pool; }
+  const std::optional<CpuSet>& reported_shared_pool() const { return kubelet_.shared_pool; }
 
  private:
   bool fold(const PodSeen& event, Source source);
@@ -123,10 +123,10 @@ class Ledger {
   void touch(const PodRecord& pod, Touched& touched) const;
   void touch_holders(const std::string& container, Touched& touched) const;
   void touch_claims(const KubeletSeen& before, Touched& touched) const;
-  void settle(Touched touched, Change& change);
+  void finish(Touched touched, Change& change);
   std::set<std::string> pods_of(const Touched& touched) const;
-  bool judge_all_of(PodRecord& pod) const;
-  bool judge(const PodRecord& pod, const ContainerRecord& container) const;
+  bool update_exclusive(PodRecord& pod) const;
+  bool is_exclusive(const PodRecord& pod, const ContainerRecord& container) const;
   bool outranks(const ContainerRecord& known, Source source) const;
   bool listed(const PodRecord& pod, const ContainerFacts& container) const;
   bool shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const;

@@ -12,20 +12,20 @@ void StartGate::expect(Source source) {
 
 void StartGate::set_lost(const std::vector<LostState>& lost) {
   lost_ = lost;
-  std::erase_if(lost_, [&](const LostState& one) { return told_.contains(one.pod); });
+  std::erase_if(lost_, [&](const LostState& one) { return reported_pods_.contains(one.pod); });
   if (!lost_.empty()) close();
   step();
 }
 
 void StartGate::spoke(Source source) {
   silent_.erase(source);
-  heard_.insert(source);
+  reported_.insert(source);
   step();
 }
 
-void StartGate::told_of(std::string_view pod) {
+void StartGate::pod_reported(std::string_view pod) {
   if (may_widen() || pod.empty()) return;
-  told_.emplace(pod);
+  reported_pods_.emplace(pod);
   std::erase_if(lost_, [&](const LostState& one) { return one.pod == pod; });
   step();
 }
@@ -56,7 +56,7 @@ void StartGate::step() {
 bool StartGate::is_accounted_for() const {
   if (lost_.empty() || dismissed_) return true;
   const auto knows_all = [](Source source) { return traits_of(source).knows_every_pod; };
-  return silent_.empty() && std::ranges::any_of(heard_, knows_all);
+  return silent_.empty() && std::ranges::any_of(reported_, knows_all);
 }
 
 }  // namespace ka::policy::ledger

@@ -56,7 +56,7 @@ class StartGate {
   /// A source has told all that it has.
   void spoke(Source source);
   /// A source told of a container of this pod.
-  void told_of(std::string_view pod);
+  void pod_reported(std::string_view pod);
   /// No source is waited for any longer.
   void expire();
   /// An operator says that what is lost does not matter.
@@ -75,8 +75,8 @@ class StartGate {
 
   Phase phase_ = Phase::kOpen;
   bool was_closed_ = false, expired_ = false, dismissed_ = false;
-  std::set<Source> silent_, heard_;
-  std::set<std::string, std::less<>> told_;  ///< pods
+  std::set<Source> silent_, reported_;
+  std::set<std::string, std::less<>> reported_pods_;  ///< pods
   std::vector<LostState> lost_;
 };
 

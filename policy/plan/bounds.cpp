@@ -27,8 +27,8 @@ Bounds bounds_of(const NodeView& node, const SandboxFacts& sandbox, Role role) {
   bounds.reachable = cgroup == nullptr ? bounds.unclaimed : bounds.unclaimed & *cgroup;
   bounds.permitted = bounds.unconstrained ? bounds.reachable : bounds.mask & bounds.reachable;
   const CpuSet near = birthplace(node) & bounds.reachable;
-  bounds.newborn = sandbox.containers.empty() && !node.owned.empty() && !near.empty();
-  if (bounds.newborn) bounds.permitted = near;
+  bounds.starting = sandbox.containers.empty() && !node.owned.empty() && !near.empty();
+  if (bounds.starting) bounds.permitted = near;
   return bounds;
 }
 

@@ -13,7 +13,7 @@ struct Bounds {
   CpuSet mask;  ///< the plain OR of the cpusets of containers that have not exited
   /// No container is known yet, and kubelet has given CPUs to the pod: a VM that touches its memory
   /// on the nodes of these has it there.
-  bool newborn = false;
+  bool starting = false;
   bool unconstrained = false;  ///< no such container has a cpuset
   CpuSet unclaimed;            ///< online, not exclusive to others: all that a cgroup could give
   CpuSet reachable;            ///< what of it the cgroup allows: nothing may be placed elsewhere

@@ -10,7 +10,7 @@ namespace ka::policy::plan {
 namespace {
 
 /// The number at the beginning of `text`, which is removed from it.
-std::optional<int> take_number(std::string_view& text) {
+std::optional<int> read_number(std::string_view& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || number < 0) return std::nullopt;
@@ -42,7 +42,8 @@ std::optional<Numbers> numbers_by_index(const std::vector<VcpuFacts>& vcpus,
 }
 
 std::optional<Numbers> numbers_by_plugging(const BootFacts& boot, const PlugHistory& history) {
-  if (boot.numbering != Numbering::kByPlugging || !history.from_boot || !history.settled) return {};
+  if (boot.numbering != Numbering::kByPlugging || !history.from_boot || !history.complete)
+    return {};
   Numbers numbers;
   for (int index = 0; index < *boot.cold_vcpus; ++index) numbers[index] = index;
   for (const VcpuSet& group : history.groups) {
@@ -95,14 +96,14 @@ bool are_groups_whole(const VcpuSet& present, const PlugHistory& history) {
 
 Numbering numbering_of(std::string_view release) {
   std::string_view rest = release;
-  const auto major = take_number(rest);
+  const auto major = read_number(rest);
   if (!major || !rest.starts_with('.')) return Numbering::kUnknown;
   rest.remove_prefix(1);
-  const auto minor = take_number(rest);
+  const auto minor = read_number(rest);
   if (!minor) return Numbering::kUnknown;
   if (*major > 6 || (*major == 6 && *minor >= 10)) return Numbering::kByApicId;
-  const bool is_taken_over = *major == 6 && *minor == 9;
-  const bool is_old = !is_taken_over && rest.find(".el") == std::string_view::npos;
+  const bool is_backported = *major == 6 && *minor == 9;
+  const bool is_old = !is_backported && rest.find(".el") == std::string_view::npos;
   return is_old ? Numbering::kByPlugging : Numbering::kUnknown;
 }
 
@@ -117,13 +118,13 @@ void record_vcpus(PlugHistory& history, const std::vector<VcpuFacts>& vcpus,
   if (history.is_late || !boot.cold_vcpus) return;
   if (!history.from_boot) {
     history.is_late = indices_of(vcpus).last() >= *boot.cold_vcpus;
-    history.from_boot = history.settled = are_those_of_boot(vcpus, boot);
+    history.from_boot = history.complete = are_those_of_boot(vcpus, boot);
     return;
   }
   VcpuSet fresh = indices_of(vcpus) - VcpuSet::range(0, *boot.cold_vcpus - 1);
   for (const VcpuSet& group : history.groups) fresh -= group;
   if (fresh.empty()) return;
-  if (std::exchange(history.settled, false) || history.groups.empty()) {
+  if (std::exchange(history.complete, false) || history.groups.empty()) {
     history.groups.emplace_back();
   }
   history.groups.back() |= fresh;

@@ -50,7 +50,7 @@ struct PlugHistory {
   /// at once from the lowest up.
   std::vector<VcpuSet> groups;
   /// The guest was seen to have all of them online at once: what comes later has later numbers.
-  bool settled = false;
+  bool complete = false;
 
   /// With those that were there at boot.
   int size(const BootFacts& boot) const;

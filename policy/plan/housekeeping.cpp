@@ -95,7 +95,7 @@ void Notes::warn(Note note) { add_once(warnings, std::move(note)); }
 Region resolve_housekeeping(const NodeView& node, const Bounds& bounds,
                             const Assignment& assignment, const Housekeeping& wanted,
                             const std::string& subject, Notes& notes) {
-  if (bounds.newborn) {
+  if (bounds.starting) {
     notes.reason({Code::kBornNear, {}, bounds.permitted, 0});
     return {bounds.permitted, {}};
   }

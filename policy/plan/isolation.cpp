@@ -73,10 +73,10 @@ class Obstacles {
   std::map<Obstacle, Entry> entries_;
 };
 
-class Judge {
+class Checker {
  public:
-  Judge(const NodeView& node, const SandboxFacts& sandbox, const Settings& settings,
-        const SandboxPlan& plan)
+  Checker(const NodeView& node, const SandboxFacts& sandbox, const Settings& settings,
+          const SandboxPlan& plan)
       : node_(node),
         sandbox_(sandbox),
         settings_(settings),
@@ -110,8 +110,8 @@ class Judge {
   CpuSet set_aside_;
 };
 
-void Judge::check_host(const ContainerFacts& owner, const std::vector<ActualThread>& threads,
-                       Obstacles& found) const {
+void Checker::check_host(const ContainerFacts& owner, const std::vector<ActualThread>& threads,
+                         Obstacles& found) const {
   check_cpus(owner, found);
   const auto planned = std::ranges::find(plan_.containers, owner.id, &ContainerPlan::id);
   if (planned == plan_.containers.end()) return;
@@ -121,15 +121,15 @@ void Judge::check_host(const ContainerFacts& owner, const std::vector<ActualThre
   for (const ActualThread& thread : threads) check_thread(owner, *planned, thread, found);
 }
 
-void Judge::check_cpus(const ContainerFacts& owner, Obstacles& found) const {
+void Checker::check_cpus(const ContainerFacts& owner, Obstacles& found) const {
   const CpuSet contested = owner.cpus & node_.exclusive_to_others;
   const CpuSet refused = owner.cpus - bounds_.permitted - contested;
   if (!contested.empty()) found.add(Obstacle::kCpusContested, Remedy::kOneOwner, {}, contested);
   if (!refused.empty()) found.add(Obstacle::kCpusUnusable, Remedy::kCgroupCpus, {}, refused);
 }
 
-void Judge::check_vcpus(const ContainerFacts& owner, const ContainerPlan& planned,
-                        Obstacles& found) const {
+void Checker::check_vcpus(const ContainerFacts& owner, const ContainerPlan& planned,
+                          Obstacles& found) const {
   CpuSet missing = (owner.cpus & bounds_.permitted) - set_aside_;
   bool moved = false;
   for (const int index : planned.vcpus) {
@@ -147,7 +147,7 @@ void Judge::check_vcpus(const ContainerFacts& owner, const ContainerPlan& planne
 
 /// Containers without CPUs of their own, and the guest's kernel, run on the vCPUs that float. Where
 /// none does, they run on one that is dedicated to an owner.
-void Judge::check_sharers(const ContainerPlan& planned, Obstacles& found) const {
+void Checker::check_sharers(const ContainerPlan& planned, Obstacles& found) const {
   if (!pins(settings_)) return;
   for (const Note& note : plan_.warnings) {
     if (note.code != Code::kNoFloatingVcpu || !planned.vcpus.contains(note.number)) continue;
@@ -163,7 +163,7 @@ void Judge::check_sharers(const ContainerPlan& planned, Obstacles& found) const 
 }
 
 /// A vCPU of its own that a pin took off its CPU.
-void Judge::check_pins(const ContainerPlan& planned, Obstacles& found) const {
+void Checker::check_pins(const ContainerPlan& planned, Obstacles& found) const {
   for (const Override& given : sandbox_.overrides) {
     if (given.role != Role::kVcpu || !planned.vcpus.contains(given.vcpu_index)) continue;
     const VcpuPlan* vcpu = plan_.find_vcpu(given.vcpu_index);
@@ -172,8 +172,8 @@ void Judge::check_pins(const ContainerPlan& planned, Obstacles& found) const {
   }
 }
 
-void Judge::check_thread(const ContainerFacts& owner, const ContainerPlan& planned,
-                         const ActualThread& thread, Obstacles& found) const {
+void Checker::check_thread(const ContainerFacts& owner, const ContainerPlan& planned,
+                           const ActualThread& thread, Obstacles& found) const {
   const CpuSet touched = (owner.cpus - set_aside_) & bounds_.permitted & thread.cpus;
   if (touched.empty() || serves(owner, planned, thread.thread)) return;
   const std::string subject = subject_of(thread.thread);
@@ -189,8 +189,8 @@ void Judge::check_thread(const ContainerFacts& owner, const ContainerPlan& plann
 
 /// A vCPU that serves this container, or one that owns the same CPUs legitimately (an init
 /// container and its app); KVM's timer goes with its vCPU.
-bool Judge::serves(const ContainerFacts& owner, const ContainerPlan& planned,
-                   const ThreadFacts& thread) const {
+bool Checker::serves(const ContainerFacts& owner, const ContainerPlan& planned,
+                     const ThreadFacts& thread) const {
   if (!goes_with_vcpu(thread.role)) return false;
   const VcpuPlan* vcpu = plan_.find_vcpu(thread.vcpu_index);
   if (vcpu == nullptr) return false;
@@ -201,7 +201,7 @@ bool Judge::serves(const ContainerFacts& owner, const ContainerPlan& planned,
 }
 
 /// The word for one iothread counts more than that for all of them, and comes after it.
-const Override* Judge::pin_of(const ThreadFacts& thread) const {
+const Override* Checker::pin_of(const ThreadFacts& thread) const {
   const Override* pin = nullptr;
   for (const Override& given : sandbox_.overrides) {
     if (is_for(given, thread) && given.cpus.intersects(bounds_.reachable)) pin = &given;
@@ -209,12 +209,12 @@ const Override* Judge::pin_of(const ThreadFacts& thread) const {
   return pin;
 }
 
-const ContainerFacts* Judge::facts_of(const std::string& container) const {
+const ContainerFacts* Checker::facts_of(const std::string& container) const {
   const auto found = std::ranges::find(sandbox_.containers, container, &ContainerFacts::id);
   return found == sandbox_.containers.end() ? nullptr : &*found;
 }
 
-Remedy Judge::housekeeping_remedy() const {
+Remedy Checker::housekeeping_remedy() const {
   if (has_warning(plan_, Code::kHousekeepingConfined)) {
     return settings_.manage_cgroup ? Remedy::kIsolate : Remedy::kManageCgroup;
   }
@@ -223,8 +223,8 @@ Remedy Judge::housekeeping_remedy() const {
                                                                      : Remedy::kIsolate;
 }
 
-void Judge::check_guest(const ContainerFacts& owner, const GuestSide& guest,
-                        Obstacles& found) const {
+void Checker::check_guest(const ContainerFacts& owner, const GuestSide& guest,
+                          Obstacles& found) const {
   if (settings_.guest.agent == GuestAgent::kNone) return;
   if (const auto doubt = left_wide(guest, owner.id)) {
     return found.add(Obstacle::kGuestUnconfirmed, Remedy::kGuestAgent,
@@ -293,7 +293,7 @@ std::vector<ContainerIsolation> isolation_of(const NodeView& node, const Sandbox
                                              const Settings& settings, const SandboxPlan& plan,
                                              const std::vector<ActualThread>& threads,
                                              const GuestSide& guest, Placing placing) {
-  const Judge judge(node, sandbox, settings, plan);
+  const Checker checker(node, sandbox, settings, plan);
   std::vector<ContainerIsolation> list;
   for (const ContainerFacts& owner : sandbox.containers) {
     if (!owns_cpus(owner)) continue;
@@ -303,8 +303,8 @@ std::vector<ContainerIsolation> isolation_of(const NodeView& node, const Sandbox
     } else if (placing == Placing::kObserved) {
       found.add(Obstacle::kObserved, Remedy::kFollow, {}, owner.cpus);
     } else {
-      judge.check_host(owner, threads, found);
-      judge.check_guest(owner, guest, found);
+      checker.check_host(owner, threads, found);
+      checker.check_guest(owner, guest, found);
     }
     list.push_back({owner.id, owner.name, owner.cpus, settings.guest.agent == GuestAgent::kNone,
                     found.obstacles()});

@@ -40,13 +40,13 @@ bool can_place_by_numbers(const GuestWishes& wishes, const GuestNumbers& numbers
 }
 
 GuestSets sets_for_kata(const GuestWishes& wishes, const GuestNumbers& numbers,
-                        const GuestSets& told) {
+                        const GuestSets& writes) {
   GuestSets sets;
-  for (const auto& [container, before] : told) sets[container] = numbers.widest;
+  for (const auto& [container, before] : writes) sets[container] = numbers.widest;
   if (wishes.release || !can_place_by_numbers(wishes, numbers)) return sets;
   const GuestPlacement placement = place_in_guest(wishes, numbers.cpus);
   for (const auto& [container, cpus] : placement.containers) {
-    if (cpus != placement.online || told.contains(container)) sets[container] = cpus;
+    if (cpus != placement.online || writes.contains(container)) sets[container] = cpus;
   }
   return sets;
 }

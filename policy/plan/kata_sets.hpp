@@ -18,6 +18,6 @@ bool can_place_by_numbers(const GuestWishes& wishes, const GuestNumbers& numbers
 /// CPUs if the plan does not know it (any more), if the numbers are not certain, and on
 /// release.
 GuestSets sets_for_kata(const GuestWishes& wishes, const GuestNumbers& numbers,
-                        const GuestSets& told);
+                        const GuestSets& writes);
 
 }  // namespace ka::policy::plan

@@ -58,8 +58,9 @@ class Mover {
     for (const auto& [distance, nodes] : choices) {
       std::vector<int> by_room = nodes;  // what the fullest cannot take, the others still can
       std::ranges::stable_sort(by_room, {}, [this](int node) { return room_[node]; });
-      std::uint64_t takers = by_room.size();
-      for (const int node : by_room) take(from, node, left, rounded_up(left / page_, takers--));
+      std::uint64_t remaining = by_room.size();
+      for (const int node : by_room)
+        assign(from, node, left, rounded_up(left / page_, remaining--));
     }
   }
 
@@ -68,7 +69,7 @@ class Mover {
     return (number + parts - 1) / parts;
   }
 
-  void take(int from, int to, std::uint64_t& left, std::uint64_t pages) {
+  void assign(int from, int to, std::uint64_t& left, std::uint64_t pages) {
     const std::uint64_t bytes = std::min(pages * page_, room_[to]);
     if (bytes == 0) return;
     moves_.push_back({page_, from, to, bytes});

@@ -116,8 +116,8 @@ std::vector<NodeView> node_views(const Snapshot& snapshot) {
     contested |= exclusive & claims.back();
     exclusive |= claims.back();
   }
-  const bool told = !snapshot.shared_pool.empty();
-  const CpuSet pool = (told ? snapshot.shared_pool : snapshot.topology.online()) - exclusive;
+  const bool reported = !snapshot.shared_pool.empty();
+  const CpuSet pool = (reported ? snapshot.shared_pool : snapshot.topology.online()) - exclusive;
   std::vector<NodeView> views;
   views.reserve(claims.size());
   for (const CpuSet& own : claims) {

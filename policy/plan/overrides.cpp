@@ -72,7 +72,7 @@ void apply_overrides(const NodeView& node, const SandboxFacts& sandbox, SandboxP
   }
 }
 
-CpuSet taken_by_hand(const Override& given, const SandboxPlan& unpinned) {
+CpuSet lost_by_pin(const Override& given, const SandboxPlan& unpinned) {
   CpuSet taken;
   for (const VcpuPlan& vcpu : unpinned.vcpus) {
     if (vcpu.role != VcpuRole::kDedicated) continue;

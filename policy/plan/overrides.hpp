@@ -18,7 +18,7 @@ void apply_overrides(const NodeView& node, const SandboxFacts& sandbox, SandboxP
 /// The CPUs that exclusive containers would lose to a pin, by a plan without pins: those of
 /// dedicated vCPUs that it names for another thread, and that of a dedicated vCPU that it takes
 /// off its CPU or gives others beside it. Empty: it takes nothing away.
-CpuSet taken_by_hand(const Override& given, const SandboxPlan& unpinned);
+CpuSet lost_by_pin(const Override& given, const SandboxPlan& unpinned);
 
 /// Whether it names this thread: an iothread by its id, or as one of all.
 bool is_for(const Override& given, const ThreadFacts& thread);

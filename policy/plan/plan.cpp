@@ -40,9 +40,9 @@ class Planner {
   bool owned_by(const Slot& slot, std::size_t container) const;
 
   void describe();
-  void note_bounds();
-  void note_owned(std::size_t container);
-  void note_kept();
+  void record_bounds();
+  void record_owned(std::size_t container);
+  void record_kept();
   void place_owned_vcpus();
   void place_floating_vcpus();
   std::vector<CpuSet> floating_sets(std::size_t count);
@@ -52,7 +52,7 @@ class Planner {
   CpuSet thread_set(Role role);
   Region region_of(Role role);
   void confine(std::string_view who, const Region& region);
-  void note_confined();
+  void record_confined();
   CpuSet single_set(const CpuSet& region);
   void place_interrupts();
   void hold_vcpus();
@@ -61,7 +61,7 @@ class Planner {
   VcpuSet vcpus_held_for(std::size_t container) const;
   VcpuSet common_vcpus() const;
   bool is_dedicated(std::size_t container) const;
-  void note_vcpus(const ContainerPlan& plan, std::size_t container);
+  void record_vcpus(const ContainerPlan& plan, std::size_t container);
 
   const NodeView& node_;
   const SandboxFacts& sandbox_;
@@ -90,12 +90,12 @@ Planner::Planner(const NodeView& node, const SandboxFacts& sandbox, const Settin
 
 SandboxPlan Planner::run() {
   describe();
-  note_bounds();
+  record_bounds();
   if (pins()) {
     assignment_ = assign(node_.topology, sandbox_, bounds_, wants_isolate(settings_));
     slots_ = match(node_.topology, sandbox_, assignment_, previous_);
     lowest_owned_ = lowest_owned_vcpu(assignment_, slots_);
-    note_kept();
+    record_kept();
   }
   common_ = resolve_housekeeping(node_, bounds_, assignment_, settings_.housekeeping,
                                  "housekeeping", notes_);
@@ -103,7 +103,7 @@ SandboxPlan Planner::run() {
   place_owned_vcpus();
   place_floating_vcpus();
   place_threads();
-  note_confined();
+  record_confined();
   hold_vcpus();
   place_containers();
   apply_overrides(node_, sandbox_, plan_, notes_);
@@ -126,10 +126,10 @@ void Planner::describe() {
   for (const VcpuFacts& vcpu : sandbox_.vcpus) plan_.vcpus.push_back({.index = vcpu.index});
 }
 
-void Planner::note_bounds() {
+void Planner::record_bounds() {
   if (bounds_.permitted.empty()) {
     notes_.warn({Code::kNoUsableCpu, sandbox_.id, bounds_.mask, 0});
-  } else if (bounds_.unconstrained && !bounds_.newborn) {
+  } else if (bounds_.unconstrained && !bounds_.starting) {
     notes_.reason({Code::kUnconstrained, sandbox_.id, bounds_.permitted, 0});
   }
   CpuSet foreign = bounds_.mask & node_.exclusive_to_others;
@@ -150,7 +150,7 @@ bool Planner::owned_by(const Slot& slot, std::size_t container) const {
 
 /// Only what the previous plan really decided is worth a word; so applying a plan twice also says
 /// the same twice.
-void Planner::note_kept() {
+void Planner::record_kept() {
   if (previous_ == nullptr) return;
   const std::vector<Slot> fresh = match(node_.topology, sandbox_, assignment_, nullptr);
   if (fresh == slots_) return;
@@ -264,7 +264,7 @@ void Planner::confine(std::string_view who, const Region& region) {
   confined_ += (confined_.empty() ? "" : ", ") + std::string(who);
 }
 
-void Planner::note_confined() {
+void Planner::record_confined() {
   if (confined_.empty()) return;
   notes_.warn({Code::kHousekeepingConfined, confined_, refused_, sandbox_.cgroup_writable ? 1 : 0});
 }
@@ -312,7 +312,7 @@ void Planner::place_containers() {
     ContainerPlan plan{container.id, container.name, vcpus_of(i), is_dedicated(i)};
     if (plan.vcpus.empty()) plan.vcpus = vcpus_held_for(i);
     if (plan.vcpus.empty()) plan.vcpus = common;
-    note_vcpus(plan, i);
+    record_vcpus(plan, i);
     plan_.containers.push_back(std::move(plan));
   }
 }
@@ -355,7 +355,7 @@ bool Planner::is_dedicated(std::size_t container) const {
 }
 
 /// Why this container got what it got.
-void Planner::note_vcpus(const ContainerPlan& plan, std::size_t container) {
+void Planner::record_vcpus(const ContainerPlan& plan, std::size_t container) {
   const ContainerFacts& facts = sandbox_.containers[container];
   if (!pins() || !owns_cpus(facts)) {
     const bool any_floats = std::ranges::any_of(

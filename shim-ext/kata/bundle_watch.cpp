@@ -17,14 +17,16 @@ std::vector<std::string> names_in(const fs::path& directory) {
 
 }  // namespace
 
-BundleWatch::BundleWatch(boost::asio::io_context& io, fs::path tasks, Probe probe)
+BundleWatch::BundleWatch(boost::asio::io_context& io, const base::Clock& clock, fs::path tasks,
+                         Probe probe)
     : io_(io),
+      clock_(clock),
       tasks_(std::move(tasks)),
       probe_(std::move(probe)),
       inotify_(io, [this] { refresh(); }) {}
 
 void BundleWatch::refresh() {
-  watches_ = inotify_.watch_nearest(tasks_);
+  inotify_.watch_nearest(tasks_);
   std::set<fs::path> there;
   for (const std::string& space : names_in(tasks_)) list(tasks_ / space, there);
   std::erase_if(bundles_, [&](const auto& entry) { return !there.contains(entry.first); });
@@ -47,21 +49,21 @@ void BundleWatch::list(const fs::path& space, std::set<fs::path>& there) {
 void BundleWatch::begin(const fs::path& directory) {
   // Watched before it is looked at: what is written in between is seen by one or the other.
   if (!inotify_.watch(directory)) return;
-  auto known = std::make_unique<Known>(io_);
-  known->bundle.directory = directory;
-  known->bundle.id = directory.filename();
-  const auto entry = bundles_.emplace(directory, std::move(known)).first;
-  if (probe(*entry->second, Effort::kBundle)) {
-    entry->second.reset();
+  auto made = std::make_unique<Entry>(io_, clock_);
+  made->bundle.directory = directory;
+  made->bundle.id = directory.filename();
+  auto& entry = bundles_.emplace(directory, std::move(made)).first->second;
+  if (probe(*entry, Effort::kBundle)) {
+    entry.reset();
   } else if (started_) {
-    try_again(*entry->second);
+    try_again(*entry);
   }
 }
 
 /// True: no more is to be done.
-bool BundleWatch::probe(Known& known, Effort effort) {
-  if (!known.is_read) known.is_read = read_bundle(known.bundle).has_value();
-  return known.bundle.is_container || probe_(known.bundle, effort);
+bool BundleWatch::probe(Entry& entry, Effort effort) {
+  if (!entry.is_read) entry.is_read = read_bundle(entry.bundle).has_value();
+  return entry.bundle.is_container || probe_(entry.bundle, effort);
 }
 
 void BundleWatch::follow(const fs::path& directory, Effort effort) {
@@ -74,13 +76,10 @@ void BundleWatch::follow(const fs::path& directory, Effort effort) {
   }
 }
 
-void BundleWatch::try_again(Known& known) {
-  if (known.looks == kLooks.size()) return;
-  known.again.expires_after(kLooks[known.looks++]);
-  known.again.async_wait(
-      [this, directory = known.bundle.directory](const boost::system::error_code& error) {
-        if (!error) follow(directory, Effort::kNode);
-      });
+void BundleWatch::try_again(Entry& entry) {
+  if (entry.searches == kSearches.size()) return;
+  entry.again.in(kSearches[entry.searches++],
+                 [this, directory = entry.bundle.directory] { follow(directory, Effort::kNode); });
 }
 
 }  // namespace ka::kata

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -19,6 +18,8 @@
 #include <set>
 #include <string>
 
+#include "base/clock.hpp"
+#include "base/rpc/timer.hpp"
 #include "shim-ext/kata/bundle.hpp"
 #include "shim-ext/watch/inotify.hpp"
 
@@ -29,7 +30,7 @@ class BundleWatch {
  public:
   /// What happens in a folder is looked at at once. A shim that leaves no pid there is looked for
   /// among all processes, this long after the folder was seen and then after each look.
-  static constexpr std::array<std::chrono::milliseconds, 5> kLooks{
+  static constexpr std::array<std::chrono::milliseconds, 5> kSearches{
       std::chrono::milliseconds(10), std::chrono::milliseconds(30), std::chrono::milliseconds(100),
       std::chrono::milliseconds(300), std::chrono::milliseconds(1000)};
 
@@ -41,39 +42,39 @@ class BundleWatch {
   /// more is to be done, or it is no shim of ours.
   using Probe = std::function<bool(const Bundle& bundle, Effort effort)>;
 
-  /// `tasks`: containerd's folder, which has one for each of its namespaces. Reads nothing yet.
-  BundleWatch(boost::asio::io_context& io, std::filesystem::path tasks, Probe probe);
+  /// `clock` must outlive it. `tasks`: containerd's folder, which has one for each of its
+  /// namespaces. Reads nothing yet.
+  BundleWatch(boost::asio::io_context& io, const base::Clock& clock, std::filesystem::path tasks,
+              Probe probe);
 
   /// Looks at bundles that are new, and at those whose shim has not been found. Those that are
   /// there at the first call are not looked for among processes: their sandboxes run.
   void refresh();
 
-  /// Whether a new bundle will be noticed.
-  bool watches() const { return watches_; }
-
  private:
-  struct Known {
-    explicit Known(boost::asio::io_context& io) : again(io) {}
+  struct Entry {
+    Entry(boost::asio::io_context& io, const base::Clock& clock) : again(io, clock) {}
 
     Bundle bundle;
     bool is_read = false;  ///< its config.json
-    std::size_t looks = 0;
-    boost::asio::steady_timer again;
+    std::size_t searches = 0;
+    rpc::Timer again;
   };
 
   void list(const std::filesystem::path& space, std::set<std::filesystem::path>& there);
   void begin(const std::filesystem::path& directory);
-  bool probe(Known& known, Effort effort);
-  void try_again(Known& known);
+  bool probe(Entry& entry, Effort effort);
+  void try_again(Entry& entry);
   void follow(const std::filesystem::path& directory, Effort effort);
 
   boost::asio::io_context& io_;
+  const base::Clock& clock_;
   std::filesystem::path tasks_;
   Probe probe_;
   watch::Inotify inotify_;
-  bool started_ = false, watches_ = false;
+  bool started_ = false;
   /// By folder; nothing where no more is to be done.
-  std::map<std::filesystem::path, std::unique_ptr<Known>> bundles_;
+  std::map<std::filesystem::path, std::unique_ptr<Entry>> bundles_;
 };
 
 }  // namespace ka::kata

@@ -46,11 +46,11 @@ bool is_outdated(const source::SandboxState& sandbox, const policy::CpuSet& mask
   const auto& containers = sandbox.pod.containers;
   const bool by_runtime = std::ranges::all_of(
       containers, [](const auto& entry) { return entry.second.source == ledger::Source::kNri; });
-  policy::CpuSet told;
+  policy::CpuSet reported;
   for (const auto& [id, container] : containers) {
-    if (!container.facts.exited) told |= container.facts.cpus;
+    if (!container.facts.exited) reported |= container.facts.cpus;
   }
-  return by_runtime && !sandbox.cgroup_managed && !mask.empty() && mask != told;
+  return by_runtime && !sandbox.cgroup_managed && !mask.empty() && mask != reported;
 }
 
 /// How long ago a process was started that has this start time in /proc/<pid>/stat.
@@ -66,14 +66,15 @@ std::chrono::nanoseconds age_of(std::uint64_t start_time) {
 
 }  // namespace
 
-KataSource::KataSource(boost::asio::io_context& io, source::Node& node, vmm::Roots roots,
-                       const KataWatch::Folders& folders, Runtime runtime, const log::Log& log)
+KataSource::KataSource(boost::asio::io_context& io, const base::Clock& clock, source::Node& node,
+                       vmm::Roots roots, const KataWatch::Folders& folders, Runtime runtime,
+                       const log::Log& log)
     : node_(node),
       roots_(std::move(roots)),
       runtime_(runtime),
-      watch_(io, folders,
+      watch_(io, clock, folders,
              {.report = [this](const Events& events) { report(events); },
-              .born = [this](const ledger::Event& event) { narrow_shim(event); },
+              .starting = [this](const ledger::Event& event) { narrow_shim(event); },
               .vmm_at = [this](int pid) { return vmm_at(roots_, pid); },
               .shim_by_bundle =
                   [this](const auto& tasks, const std::string& id) {
@@ -82,7 +83,7 @@ KataSource::KataSource(boost::asio::io_context& io, source::Node& node, vmm::Roo
               .find_shims = [this] { return vmm::find_shims(roots_); },
               .vmm_of_shim = [this](const auto& shim) { return vmm::vmm_of_shim(roots_, shim); }},
              log),
-      bundles_(io, folders.tasks,
+      bundles_(io, clock, folders.tasks,
                [this](const auto& bundle, auto effort) { return observe_bundle(bundle, effort); }) {
 }
 
@@ -97,9 +98,9 @@ void KataSource::refresh() {
 void KataSource::notify(source::Notice notice) {
   switch (notice) {
     case source::Notice::kRuntimeConnected:
-      return rest(true);
+      return set_paused(true);
     case source::Notice::kRuntimeDisconnected:
-      return rest(false);
+      return set_paused(false);
     case source::Notice::kRuntimeReported:
     case source::Notice::kCgroupWritten:
       return follow_masks();
@@ -109,9 +110,9 @@ void KataSource::notify(source::Notice notice) {
 }
 
 /// Reports nothing of containers while another source does.
-void KataSource::rest(bool rests) {
-  rests_ = rests;
-  watch_.rest(rests);
+void KataSource::set_paused(bool paused) {
+  paused_ = paused;
+  watch_.set_paused(paused);
   show_extent();
 }
 
@@ -130,15 +131,15 @@ bool KataSource::observe_bundle(const Bundle& bundle, BundleWatch::Effort effort
     shim = vmm::shim_by_command(roots_, bundle.id);
   }
   if (shim.kind != vmm::ShimKind::kKata) return shim.kind == vmm::ShimKind::kOther;
-  return vmm::vmm_of_shim(roots_, shim.id) || narrow_newborn(bundle, shim);
+  return vmm::vmm_of_shim(roots_, shim.id) || narrow_starting(bundle, shim);
 }
 
 /// The shim stands for its VMM, which will be born with what it may use. False: a process that is
 /// still becoming its program was not believed, or not narrowed, and is to be looked at again.
-bool KataSource::narrow_newborn(const Bundle& bundle, const vmm::FoundShim& shim) {
+bool KataSource::narrow_starting(const Bundle& bundle, const vmm::FoundShim& shim) {
   const ledger::PodRecord* known = node_.ledger().find(bundle.id);
   if (known == nullptr || !known->vmm) {
-    report_newborn(bundle, shim);
+    report_starting(bundle, shim);
   } else if (known->vmm == shim.id) {
     node_.observe(bundle.id);
   } else {
@@ -152,7 +153,7 @@ bool KataSource::narrow_newborn(const Bundle& bundle, const vmm::FoundShim& shim
   return is_placed || is_left_alone;
 }
 
-void KataSource::report_newborn(const Bundle& bundle, const vmm::FoundShim& shim) {
+void KataSource::report_starting(const Bundle& bundle, const vmm::FoundShim& shim) {
   ledger::PodSeen pod;
   pod.id = bundle.id;
   pod.pod_uid = base::printable(bundle.pod_uid);
@@ -171,7 +172,7 @@ void KataSource::narrow_shim(const ledger::Event& event) {
 /// Reads the masks of sandboxes of which nothing else is known.
 void KataSource::follow_masks() {
   drop_masks();
-  if (rests_) return;
+  if (paused_) return;
   Events news;
   for (const std::string& id : node_.sandbox_ids()) {
     if (const auto sandbox = node_.sandbox(id)) follow_mask(*sandbox, news);
@@ -216,20 +217,20 @@ void KataSource::follow_mask(const source::SandboxState& sandbox, Events& news) 
 
 void KataSource::show_extent() {
   const auto extent = watch_.extent();
-  const std::string rests = "idle while NRI reports the pods";
+  const std::string paused = "idle while NRI reports the pods";
   const auto sandboxes = [](int number, const char* whose) {
     return std::to_string(number) + (number == 1 ? " sandbox of " : " sandboxes of ") + whose;
   };
   node_.set_status(ledger::Source::kPersist,
-                   {true, rests_ ? rests
-                                 : sandboxes(extent.go,
-                                             "Kata's Go runtime: containers, but not their "
-                                             "exits")});
+                   {true, paused_ ? paused
+                                  : sandboxes(extent.go,
+                                              "Kata's Go runtime: containers, but not their "
+                                              "exits")});
   node_.set_status(ledger::Source::kCgroup,
-                   {true, rests_ ? rests
-                                 : sandboxes(extent.rust,
-                                             "Kata's runtime-rs: sandbox masks, no "
-                                             "containers")});
+                   {true, paused_ ? paused
+                                  : sandboxes(extent.rust,
+                                              "Kata's runtime-rs: sandbox masks, no "
+                                              "containers")});
   show_proxies();
 }
 

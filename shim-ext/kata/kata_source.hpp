@@ -26,9 +26,10 @@ class KataSource final : public source::Source {
   /// one reported once counts until a sandbox's mask shows that it is not so any more.
   enum class Runtime { kNone, kReports };
 
-  /// `node` and `log` must outlive it.
-  KataSource(boost::asio::io_context& io, source::Node& node, vmm::Roots roots,
-             const KataWatch::Folders& folders, Runtime runtime, const log::Log& log);
+  /// What is passed by reference must outlive it.
+  KataSource(boost::asio::io_context& io, const base::Clock& clock, source::Node& node,
+             vmm::Roots roots, const KataWatch::Folders& folders, Runtime runtime,
+             const log::Log& log);
 
   void start() override { refresh(); }
   void refresh() override;
@@ -36,11 +37,11 @@ class KataSource final : public source::Source {
 
  private:
   bool observe_bundle(const Bundle& bundle, BundleWatch::Effort effort);
-  bool narrow_newborn(const Bundle& bundle, const vmm::FoundShim& shim);
-  void report_newborn(const Bundle& bundle, const vmm::FoundShim& shim);
+  bool narrow_starting(const Bundle& bundle, const vmm::FoundShim& shim);
+  void report_starting(const Bundle& bundle, const vmm::FoundShim& shim);
   void narrow_shim(const policy::ledger::Event& event);
   void report(const std::vector<policy::ledger::Event>& events);
-  void rest(bool rests);
+  void set_paused(bool paused);
   void follow_masks();
   void follow_mask(const source::SandboxState& sandbox, std::vector<policy::ledger::Event>& news);
   void drop_masks();
@@ -50,7 +51,7 @@ class KataSource final : public source::Source {
   source::Node& node_;
   vmm::Roots roots_;
   Runtime runtime_;
-  bool rests_ = false;  ///< the container runtime is connected
+  bool paused_ = false;  ///< the container runtime is connected
   bool shows_proxies_ = false;
   std::set<std::string> masks_;  ///< sandboxes whose mask was reported
   KataWatch watch_;

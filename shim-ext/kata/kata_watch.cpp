@@ -19,7 +19,8 @@ Source source_of(bool rust) { return rust ? Source::kCgroup : Source::kPersist; 
 
 }  // namespace
 
-KataWatch::KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks, const log::Log& log)
+KataWatch::KataWatch(boost::asio::io_context& io, const base::Clock& clock, Folders folders,
+                     Hooks hooks, const log::Log& log)
     : folders_(std::move(folders)),
       hooks_(std::move(hooks)),
       log_(log),
@@ -28,7 +29,7 @@ KataWatch::KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks, 
                  tries_ = 0;
                  refresh();
                }),
-      again_(io) {}
+      again_(io, clock) {}
 
 void KataWatch::refresh() {
   std::set<std::string> there;
@@ -37,19 +38,19 @@ void KataWatch::refresh() {
   const std::vector<std::string> rust = list(folders_.rust, true, there);
   fresh.insert(fresh.end(), rust.begin(), rust.end());
   find_shims(fresh);
-  report_births(fresh);
+  report_starting(fresh);
   Events events;
   incomplete_ = false;
-  for (auto& [id, known] : sandboxes_) {
-    if (!rests_ && there.contains(id)) incomplete_ |= !read(id, known, events);
+  for (auto& [id, sandbox] : sandboxes_) {
+    if (!paused_ && there.contains(id)) incomplete_ |= !read(id, sandbox, events);
   }
   drop_gone(there, events);
   if (!events.empty()) hooks_.report(events);
   if (incomplete_) try_again();
 }
 
-void KataWatch::rest(bool rests) {
-  if (std::exchange(rests_, rests) == rests) return;
+void KataWatch::set_paused(bool paused) {
+  if (std::exchange(paused_, paused) == paused) return;
   sandboxes_.clear();
   tries_ = 0;
   refresh();
@@ -57,8 +58,8 @@ void KataWatch::rest(bool rests) {
 
 KataWatch::Extent KataWatch::extent() const {
   Extent extent;
-  for (const auto& [id, known] : sandboxes_) {
-    if (known.read) ++(known.rust ? extent.rust : extent.go);
+  for (const auto& [id, sandbox] : sandboxes_) {
+    if (sandbox.read) ++(sandbox.rust ? extent.rust : extent.go);
   }
   return extent;
 }
@@ -90,60 +91,60 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
 void KataWatch::keep(bool rust, std::set<std::string>& there, const base::Error& error) {
   listed_ = false;
   log_.warning("cannot list Kata's sandboxes", {{"reason", error.message}});
-  for (const auto& [id, known] : sandboxes_) {
-    if (known.rust == rust) there.insert(id);
+  for (const auto& [id, sandbox] : sandboxes_) {
+    if (sandbox.rust == rust) there.insert(id);
   }
 }
 
 void KataWatch::find_shims(const std::vector<std::string>& fresh) {
   std::optional<std::map<std::string, policy::ProcessId>> all;
   for (const std::string& id : fresh) {
-    Known& known = sandboxes_[id];
-    known.shim = hooks_.shim_by_bundle(folders_.tasks, id);
-    if (known.shim) continue;
+    Sandbox& sandbox = sandboxes_[id];
+    sandbox.shim = hooks_.shim_by_bundle(folders_.tasks, id);
+    if (sandbox.shim) continue;
     if (!all) all = hooks_.find_shims();
-    if (const auto found = all->find(id); found != all->end()) known.shim = found->second;
+    if (const auto found = all->find(id); found != all->end()) sandbox.shim = found->second;
   }
 }
 
 /// Of sandboxes that have a shim and no VMM yet.
-void KataWatch::report_births(const std::vector<std::string>& fresh) {
+void KataWatch::report_starting(const std::vector<std::string>& fresh) {
   for (const std::string& id : fresh) {
-    const Known& known = sandboxes_[id];
-    if (!known.shim || hooks_.vmm_of_shim(*known.shim)) continue;
+    const Sandbox& sandbox = sandboxes_[id];
+    if (!sandbox.shim || hooks_.vmm_of_shim(*sandbox.shim)) continue;
     policy::ledger::PodSeen pod;
     pod.id = id;
-    pod.vmm = known.shim;
-    hooks_.born({source_of(known.rust), std::move(pod)});
+    pod.vmm = sandbox.shim;
+    hooks_.starting({source_of(sandbox.rust), std::move(pod)});
   }
 }
 
 /// False: there is more to come.
-bool KataWatch::read(const std::string& id, Known& known, Events& events) {
-  return known.rust ? read_rust(id, known, events) : read_go(id, known, events);
+bool KataWatch::read(const std::string& id, Sandbox& sandbox, Events& events) {
+  return sandbox.rust ? read_rust(id, sandbox, events) : read_go(id, sandbox, events);
 }
 
 /// False: the file is not there yet, or not all of it.
-bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
+bool KataWatch::read_go(const std::string& id, Sandbox& sandbox, Events& events) {
   const fs::path file = folders_.go / id / "persist.json";
   const auto stamp = watch::stamp_of(file);
   if (!stamp || *stamp == watch::Stamp{}) return false;
-  if (known.read == stamp) return true;
+  if (sandbox.read == stamp) return true;
   const auto text = base::read_regular_file(file, kMaxSize);
-  auto sandbox = text ? parse_persist(*text, id) : unexpected(text.error());
-  if (!sandbox) {
+  auto persisted = text ? parse_persist(*text, id) : unexpected(text.error());
+  if (!persisted) {
     log_.debug("persist.json not usable yet",
-               {{"sandbox", id}, {"reason", sandbox.error().message}});
+               {{"sandbox", id}, {"reason", persisted.error().message}});
     return false;
   }
-  sandbox->pod.vmm = hooks_.vmm_at(sandbox->vmm_pid);
-  if (!sandbox->pod.vmm) return false;
-  known.read = stamp;
-  events.push_back({Source::kPersist, std::move(sandbox->pod)});
-  auto before = std::exchange(known.containers, {});
-  for (policy::ledger::ContainerSeen& seen : sandbox->containers) {
+  persisted->pod.vmm = hooks_.vmm_at(persisted->vmm_pid);
+  if (!persisted->pod.vmm) return false;
+  sandbox.read = stamp;
+  events.push_back({Source::kPersist, std::move(persisted->pod)});
+  auto before = std::exchange(sandbox.containers, {});
+  for (policy::ledger::ContainerSeen& seen : persisted->containers) {
     before.erase(seen.id);
-    known.containers.insert(seen.id);
+    sandbox.containers.insert(seen.id);
     events.push_back({Source::kPersist, std::move(seen)});
   }
   for (const std::string& gone : before) {
@@ -153,23 +154,23 @@ bool KataWatch::read_go(const std::string& id, Known& known, Events& events) {
 }
 
 /// False: there is no VMM yet.
-bool KataWatch::read_rust(const std::string& id, Known& known, Events& events) const {
-  if (known.read) return true;
+bool KataWatch::read_rust(const std::string& id, Sandbox& sandbox, Events& events) const {
+  if (sandbox.read) return true;
   policy::ledger::PodSeen pod;
   pod.id = id;
-  if (known.shim) pod.vmm = hooks_.vmm_of_shim(*known.shim);
+  if (sandbox.shim) pod.vmm = hooks_.vmm_of_shim(*sandbox.shim);
   if (!pod.vmm) return false;
-  known.read = watch::Stamp{};
+  sandbox.read = watch::Stamp{};
   events.push_back({Source::kCgroup, std::move(pod)});
   return true;
 }
 
 void KataWatch::drop_gone(const std::set<std::string>& there, Events& events) {
   std::erase_if(sandboxes_, [&](const auto& entry) {
-    const auto& [id, known] = entry;
+    const auto& [id, sandbox] = entry;
     if (there.contains(id)) return false;
-    if (known.read) {
-      events.push_back({source_of(known.rust), policy::ledger::PodGone{id}});
+    if (sandbox.read) {
+      events.push_back({source_of(sandbox.rust), policy::ledger::PodGone{id}});
     }
     return true;
   });
@@ -177,10 +178,7 @@ void KataWatch::drop_gone(const std::set<std::string>& there, Events& events) {
 
 void KataWatch::try_again() {
   if (++tries_ > kTries) return;
-  again_.expires_after(kPause);
-  again_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) refresh();
-  });
+  again_.in(kPause, [this] { refresh(); });
 }
 
 }  // namespace ka::kata

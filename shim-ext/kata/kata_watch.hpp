@@ -10,7 +10,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -19,8 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/log/log.hpp"
 #include "base/result.hpp"
+#include "base/rpc/timer.hpp"
 #include "policy/ledger/event.hpp"
 #include "shim-ext/watch/inotify.hpp"
 #include "shim-ext/watch/stamp.hpp"
@@ -55,7 +56,7 @@ class KataWatch {
     /// What one look found.
     std::function<void(const std::vector<policy::ledger::Event>&)> report;
     /// A sandbox has a shim and no VMM yet; the event names the shim in the VMM's place.
-    std::function<void(const policy::ledger::Event&)> born;
+    std::function<void(const policy::ledger::Event&)> starting;
     /// The process of this number, where it is a VMM at this moment.
     std::function<std::optional<policy::ProcessId>(int pid)> vmm_at;
     /// The shim of a sandbox by what it has left in `tasks`: quick, while its VMM is on its way.
@@ -68,20 +69,21 @@ class KataWatch {
     std::function<std::optional<policy::ProcessId>(const policy::ProcessId& shim)> vmm_of_shim;
   };
 
-  /// `log` must outlive it. Reads nothing yet.
-  KataWatch(boost::asio::io_context& io, Folders folders, Hooks hooks, const log::Log& log);
+  /// `clock` and `log` must outlive it. Reads nothing yet.
+  KataWatch(boost::asio::io_context& io, const base::Clock& clock, Folders folders, Hooks hooks,
+            const log::Log& log);
 
-  /// Reads what changed. While it rests only the birth of sandboxes is told; what else there was is
-  /// told afterwards.
+  /// Reads what changed. While paused it reports only that sandboxes start; the rest is reported
+  /// afterwards.
   void refresh();
-  void rest(bool rests);
+  void set_paused(bool paused);
 
   Extent extent() const;
   /// The last look could list the folders.
   bool listed() const { return listed_; }
 
  private:
-  struct Known {
+  struct Sandbox {
     bool rust = false;
     std::optional<policy::ProcessId> shim;
     std::optional<watch::Stamp>
@@ -94,22 +96,22 @@ class KataWatch {
                                 std::set<std::string>& there);
   void keep(bool rust, std::set<std::string>& there, const base::Error& error);
   void find_shims(const std::vector<std::string>& fresh);
-  void report_births(const std::vector<std::string>& fresh);
-  bool read(const std::string& id, Known& known, Events& events);
-  bool read_go(const std::string& id, Known& known, Events& events);
-  bool read_rust(const std::string& id, Known& known, Events& events) const;
+  void report_starting(const std::vector<std::string>& fresh);
+  bool read(const std::string& id, Sandbox& sandbox, Events& events);
+  bool read_go(const std::string& id, Sandbox& sandbox, Events& events);
+  bool read_rust(const std::string& id, Sandbox& sandbox, Events& events) const;
   void drop_gone(const std::set<std::string>& there, Events& events);
   void try_again();
 
   Folders folders_;
   Hooks hooks_;
   const log::Log& log_;
-  bool rests_ = false, listed_ = false;
+  bool paused_ = false, listed_ = false;
   bool incomplete_ = false;  ///< something could not be read in the last look
   int tries_ = 0;
-  std::map<std::string, Known> sandboxes_;
+  std::map<std::string, Sandbox> sandboxes_;
   watch::Inotify inotify_;
-  boost::asio::steady_timer again_;
+  rpc::Timer again_;
 };
 
 }  // namespace ka::kata

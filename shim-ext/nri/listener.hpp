@@ -72,8 +72,8 @@ class Listener {
   /// All pods and containers that the runtime has: others that it reported before are gone.
   virtual void synchronized(const std::vector<policy::ledger::Event>& events) = 0;
 
-  /// An event was answered after `took`.
-  virtual void answered(std::string_view method, std::chrono::nanoseconds took) = 0;
+  /// An event was answered within `elapsed`.
+  virtual void answered(std::string_view method, std::chrono::nanoseconds elapsed) = 0;
 
   /// The runtime has accepted the plugin, or there is no connection (`reason`, reported once).
   virtual void connected(const std::string& runtime) = 0;

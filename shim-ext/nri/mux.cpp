@@ -38,7 +38,7 @@ bool Demux::feed(std::string_view bytes, const Sink& sink) {
       const std::string_view part = bytes.substr(0, kHeaderSize - header_.size());
       header_ += part;
       bytes.remove_prefix(part.size());
-      if (header_.size() == kHeaderSize && !take_header()) return false;
+      if (header_.size() == kHeaderSize && !read_header()) return false;
       continue;
     }
     const std::string_view payload = bytes.substr(0, left_);
@@ -49,7 +49,7 @@ bool Demux::feed(std::string_view bytes, const Sink& sink) {
   return true;
 }
 
-bool Demux::take_header() {
+bool Demux::read_header() {
   lane_ = get_u32(header_);
   left_ = get_u32(std::string_view(header_).substr(4));
   header_.clear();

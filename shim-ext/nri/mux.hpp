@@ -36,7 +36,7 @@ class Demux {
   bool feed(std::string_view bytes, const Sink& sink);
 
  private:
-  bool take_header();
+  bool read_header();
 
   std::string header_;
   std::uint32_t lane_ = 0;

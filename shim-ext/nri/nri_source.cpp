@@ -102,10 +102,10 @@ void NriSource::synchronized(const Events& events) {
   with_.peers.notify(source::Notice::kRuntimeReported);
 }
 
-void NriSource::answered(std::string_view method, std::chrono::nanoseconds took) {
-  with_.node.count_answer(took);
-  if (took <= kBudget) return;
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+void NriSource::answered(std::string_view method, std::chrono::nanoseconds elapsed) {
+  with_.node.count_answer(elapsed);
+  if (elapsed <= kBudget) return;
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(elapsed).count();
   with_.log.warning("NRI response exceeded its budget",
                     {{"call", std::string(method)},
                      {"milliseconds", std::to_string(milliseconds)},

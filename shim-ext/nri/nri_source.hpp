@@ -69,7 +69,7 @@ class NriSource final : public source::Source, public Listener {
                 const std::string& container, std::function<void()> go_on) override;
   void after(const std::vector<policy::ledger::Event>& events, const std::string& sandbox) override;
   void synchronized(const std::vector<policy::ledger::Event>& events) override;
-  void answered(std::string_view method, std::chrono::nanoseconds took) override;
+  void answered(std::string_view method, std::chrono::nanoseconds elapsed) override;
   void connected(const std::string& runtime) override;
   void disconnected(const std::string& reason) override;
 

@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kFirstPause{100};
 
 /// From the connection to the end of Synchronize. The runtime takes in one plugin after another,
 /// and gives a stuck one 5 s.
-constexpr std::chrono::seconds kTakenInWithin{30};
+constexpr std::chrono::seconds kRegistrationTimeout{30};
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void Plugin::connect() {
   session_ = std::make_unique<Session>(
       SessionContext{io_, translator_, listener_, log_, clock_}, identity_, basic_events_,
       [this](std::string bytes) { socket_->send(std::move(bytes)); });
-  timer_.in(kTakenInWithin, [this] { end("the runtime rejected the registration"); });
+  timer_.in(kRegistrationTimeout, [this] { end("the runtime rejected the registration"); });
 }
 
 void Plugin::receive(std::string_view bytes) {

@@ -18,7 +18,7 @@ constexpr std::size_t kLargestRead = std::size_t{64} << 10;
 // A decoder keeps the room that it once needed, so it is fed in small pieces.
 constexpr std::size_t kPiece = 4096;
 // More than this is not left for a quiet moment.
-constexpr std::size_t kMostNoted = std::size_t{16} << 10;
+constexpr std::size_t kMostBuffered = std::size_t{16} << 10;
 // containerd asks one such question at a time for a container; those it gave up stay unanswered.
 constexpr std::size_t kMostOpen = 256;
 
@@ -70,19 +70,19 @@ std::optional<Call> read_call(const rpc::Request& request) {
   return read_process(*verb, request.payload);
 }
 
-Answer read_answer(const ttrpc::Frame& frame) {
+Response read_response(const ttrpc::Frame& frame) {
   const auto response = rpc::decode_response(frame.data);
   if (!response || response->code != rpc::Code::kOk) return {};
   const auto message = parse<wire::PidResponse>(response->payload);
   return {true, message ? static_cast<int>(message->pid()) : 0};
 }
 
-template <typename Take>
-void decode(ttrpc::Decoder& decoder, std::string_view bytes, Take take) {
+template <typename Handle>
+void decode(ttrpc::Decoder& decoder, std::string_view bytes, Handle handle) {
   while (!bytes.empty()) {
     decoder.feed(bytes.substr(0, kPiece));
     bytes.remove_prefix(std::min(kPiece, bytes.size()));
-    while (const auto frame = decoder.next()) take(*frame);
+    while (const auto frame = decoder.next()) handle(*frame);
   }
 }
 
@@ -92,26 +92,26 @@ Observer::Observer(Events events)
     : events_(std::move(events)), requests_(kLargestRead), responses_(kLargestRead) {}
 
 void Observer::from_containerd(std::string_view bytes) {
-  if (!note(asked_, bytes)) read_requests(bytes);
+  if (!append(request_bytes_, bytes)) read_requests(bytes);
 }
 
 void Observer::from_shim(std::string_view bytes) {
-  if (!note(answered_, bytes)) read_responses(bytes);
+  if (!append(response_bytes_, bytes)) read_responses(bytes);
 }
 
 // A part of a large message is mostly skipped: that costs less than keeping it.
-bool Observer::note(std::string& noted, std::string_view bytes) {
+bool Observer::append(std::string& buffer, std::string_view bytes) {
   const bool small = bytes.size() <= kPiece;
-  if (small) noted += bytes;
-  if (!small || noted.size() >= kMostNoted) digest();
+  if (small) buffer += bytes;
+  if (!small || buffer.size() >= kMostBuffered) digest();
   return small;
 }
 
 void Observer::digest() {
-  read_requests(asked_);
-  read_responses(answered_);
-  asked_.clear();
-  answered_.clear();
+  read_requests(request_bytes_);
+  read_responses(response_bytes_);
+  request_bytes_.clear();
+  response_bytes_.clear();
 }
 
 void Observer::read_requests(std::string_view bytes) {
@@ -127,16 +127,16 @@ void Observer::request(const ttrpc::Frame& frame) {
   const auto request = rpc::decode_request(frame.data);
   const auto call = request ? read_call(*request) : std::nullopt;
   if (!call || call->container.empty()) return;
-  events_.asked(*call);
+  events_.on_request(*call);
   if (open_.size() >= kMostOpen) open_.erase(open_.begin());
   open_.insert_or_assign(frame.header.stream, *call);
 }
 
 void Observer::response(const ttrpc::Frame& frame) {
   if (frame.header.type != ttrpc::kResponse) return;
-  auto asked = open_.extract(frame.header.stream);
-  if (asked.empty()) return;
-  events_.answered(asked.mapped(), read_answer(frame));
+  auto requested = open_.extract(frame.header.stream);
+  if (requested.empty()) return;
+  events_.on_response(requested.mapped(), read_response(frame));
 }
 
 }  // namespace ka::proxy

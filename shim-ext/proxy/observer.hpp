@@ -28,19 +28,19 @@ struct Call {
   bool operator==(const Call&) const = default;
 };
 
-struct Answer {
+struct Response {
   bool good = false;
   int pid = 0;  ///< of kCreate and kStart: the VMM's, with Kata
 
-  bool operator==(const Answer&) const = default;
+  bool operator==(const Response&) const = default;
 };
 
 /// One connection.
 class Observer {
  public:
   struct Events {
-    std::function<void(const Call&)> asked;
-    std::function<void(const Call&, const Answer&)> answered;
+    std::function<void(const Call&)> on_request;
+    std::function<void(const Call&, const Response&)> on_response;
   };
 
   explicit Observer(Events events);
@@ -53,15 +53,15 @@ class Observer {
   void digest();
 
  private:
-  bool note(std::string& noted, std::string_view bytes);
+  bool append(std::string& buffer, std::string_view bytes);
   void read_requests(std::string_view bytes);
   void read_responses(std::string_view bytes);
   void request(const ttrpc::Frame& frame);
   void response(const ttrpc::Frame& frame);
 
   Events events_;
-  std::string asked_;
-  std::string answered_;
+  std::string request_bytes_;
+  std::string response_bytes_;
   ttrpc::Decoder requests_;
   ttrpc::Decoder responses_;
   std::map<std::uint32_t, Call> open_;  ///< by stream

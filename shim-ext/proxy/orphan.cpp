@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestTable = std::size_t{64} << 20;
 constexpr unsigned long kListens = 1UL << 16;  // __SO_ACCEPTCON
-constexpr int kPatience = 2000;                // milliseconds
+constexpr int kExitTimeout = 2000;             // milliseconds
 
 std::optional<std::string> own_path(const fs::path& bundle) {
   for (const char* file : {"bootstrap.json", "address"}) {
@@ -67,7 +67,7 @@ void kill_holder(const fs::path& proc, int pid, const std::string& socket) {
   if (!process || !holds(proc / std::to_string(pid), socket)) return;
   ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
   pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
-  ::poll(&ended, 1, kPatience);
+  ::poll(&ended, 1, kExitTimeout);
 }
 
 std::vector<int> holders(const fs::path& proc, const std::string& socket) {

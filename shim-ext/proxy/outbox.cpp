@@ -62,7 +62,7 @@ void Outbox::begin() {
   auto connected = connect_to(socket_);
   if (!connected) return fail();
   connection_ = std::move(*connected);
-  deadline_ = steady_clock::now() + kPatience;
+  deadline_ = steady_clock::now() + kTimeout;
   unsent_ = to_http(waiting_.front());
   answer_ = http::ResponseReader();
   loop_.add(connection_.get(), EPOLLIN | EPOLLOUT, *this);

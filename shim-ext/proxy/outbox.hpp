@@ -23,7 +23,7 @@ class Outbox final : public Watch {
   /// More reports than this are not kept: the oldest go.
   static constexpr std::size_t kMost = 256;
   /// A daemon that has not answered by then counts as absent.
-  static constexpr std::chrono::seconds kPatience{5};
+  static constexpr std::chrono::seconds kTimeout{5};
   /// Pauses between two tries grow from the one up to the other.
   static constexpr std::chrono::milliseconds kShortestPause{500};
   static constexpr std::chrono::seconds kLongestPause{30};

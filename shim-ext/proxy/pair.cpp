@@ -43,7 +43,7 @@ void Pair::on_ready(Side& side, std::uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) side.closed = true;
   if ((events & EPOLLOUT) != 0) flush(side);
   if (!side.ended && other(side).drained()) pump(side, other(side));
-  settle();
+  advance();
 }
 
 // One block a turn, so that no pair keeps the others waiting. Precondition: `to` is drained.
@@ -83,14 +83,14 @@ std::size_t Pair::write(std::string_view bytes, Side& to) {
   return put;
 }
 
-void Pair::settle() {
+void Pair::advance() {
   for (Side* side : {&client_, &shim_}) {
     // What a closed side was to be told is lost, as it is in a socket's own buffer.
     if (side->closed) side->drop_unwritten();
   }
   if (is_over()) return end();
-  tell_end(client_, shim_);
-  tell_end(shim_, client_);
+  forward_end(client_, shim_);
+  forward_end(shim_, client_);
   watch(client_);
   watch(shim_);
 }
@@ -104,9 +104,9 @@ bool Pair::is_over() const {
          (shim_done && shim_.closed);
 }
 
-void Pair::tell_end(const Side& from, Side& to) {
-  if (!from.ended || !to.drained() || to.told) return;
-  to.told = true;
+void Pair::forward_end(const Side& from, Side& to) {
+  if (!from.ended || !to.drained() || to.end_forwarded) return;
+  to.end_forwarded = true;
   ::shutdown(to.fd.get(), SHUT_WR);
 }
 

@@ -42,11 +42,11 @@ class Pair {
 
     Pair& pair;
     base::Fd fd;
-    std::string unwritten;    ///< read from the other side, to be written to this one
-    std::size_t written = 0;  ///< of `unwritten`
-    bool ended = false;       ///< it sends nothing more
-    bool closed = false;      ///< it takes nothing more
-    bool told = false;        ///< it knows that the other side ended
+    std::string unwritten;       ///< read from the other side, to be written to this one
+    std::size_t written = 0;     ///< of `unwritten`
+    bool ended = false;          ///< it sends nothing more
+    bool closed = false;         ///< it takes nothing more
+    bool end_forwarded = false;  ///< it knows that the other side ended
     std::uint32_t watched_for = 0;
     bool watched = false;
 
@@ -63,9 +63,9 @@ class Pair {
   void pass_on(std::string_view bytes, Side& to);
   void flush(Side& to);
   std::size_t write(std::string_view bytes, Side& to);
-  void settle();
+  void advance();
   bool is_over() const;
-  void tell_end(const Side& from, Side& to);
+  void forward_end(const Side& from, Side& to);
   void watch(Side& side);
   void end();
 

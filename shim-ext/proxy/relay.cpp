@@ -41,7 +41,7 @@ Relay::Relay(Sockets sockets, std::string api_socket, std::filesystem::path bund
       outbox_(loop_, std::move(api_socket)),
       reporter_(std::move(bundles), {::getpid(), pool.before()}),
       pool_(std::move(pool)),
-      next_look_(steady_clock::now() + pool_.period()) {
+      next_pool_check_(steady_clock::now() + pool_.period()) {
   loop_.add(sockets_.listener.get(), EPOLLIN, listener_);
   loop_.add(sockets_.guard.get(), EPOLLIN | EPOLLRDHUP, guard_);
 }
@@ -65,16 +65,16 @@ void Relay::turn(Loop::Time limit) {
   if (undigested_ && (quiet || now >= passed_at_ + kLatest)) digest();
   outbox_.on_time(now);
   if (listen_again_ && now >= *listen_again_) listen();
-  if (now < next_look_) return;
-  next_look_ = now + pool_.period();
+  if (now < next_pool_check_) return;
+  next_pool_check_ = now + pool_.period();
   // A pool that cannot be read now is one to look at again.
   (void)pool_.leave_others();
 }
 
 Loop::Time Relay::next_time(Loop::Time now) const {
   const Loop::Time quiet = undigested_ ? now + kQuiet : kNever;
-  return std::min(
-      {quiet, next_look_, outbox_.deadline().value_or(kNever), listen_again_.value_or(kNever)});
+  return std::min({quiet, next_pool_check_, outbox_.deadline().value_or(kNever),
+                   listen_again_.value_or(kNever)});
 }
 
 // The shim's side first: whom there is no descriptor for stays in the queue, where containerd
@@ -102,9 +102,10 @@ void Relay::listen() {
 void Relay::splice(base::Fd client, base::Fd shim) {
   const auto connection = connections_.emplace(connections_.end());
   connection->observer = std::make_unique<Observer>(Observer::Events{
-      .asked = [this](const Call& call) { tell(reporter_.asked(call)); },
-      .answered = [this](const Call& call,
-                         const Answer& answer) { tell(reporter_.answered(call, answer)); }});
+      .on_request = [this](const Call& call) { post(reporter_.on_request(call)); },
+      .on_response = [this](
+                         const Call& call,
+                         const Response& answer) { post(reporter_.on_response(call, answer)); }});
   Observer& observer = *connection->observer;
   connection->pair =
       std::make_unique<Pair>(loop_, std::move(client), std::move(shim), block_,
@@ -153,7 +154,7 @@ void Relay::digest() {
   for (const Connection& connection : connections_) connection.observer->digest();
 }
 
-void Relay::tell(const std::vector<Report>& reports) {
+void Relay::post(const std::vector<Report>& reports) {
   for (const Report& report : reports) outbox_.post(report);
 }
 

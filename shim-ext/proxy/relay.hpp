@@ -66,7 +66,7 @@ class Relay {
   void check_shim();
   void passed();
   void digest();
-  void tell(const std::vector<Report>& reports);
+  void post(const std::vector<Report>& reports);
   void turn(Loop::Time limit);
   Loop::Time next_time(Loop::Time now) const;
 
@@ -79,7 +79,7 @@ class Relay {
   Outbox outbox_;
   Reporter reporter_;
   SharedPool pool_;
-  Loop::Time next_look_;  ///< at the pool
+  Loop::Time next_pool_check_;  ///< at the pool
   Connections connections_;
   Connections over_;  ///< they may still have an event in this turn
   /// Set while no connection is accepted, for lack of descriptors.

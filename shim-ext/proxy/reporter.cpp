@@ -39,17 +39,17 @@ Report container_report(const Spec& spec, const std::string& container,
 
 }  // namespace
 
-Reporter::Known* Reporter::find(const std::string& container) {
-  const auto found = known_.find(container);
-  return found != known_.end() ? &found->second : learn(container, bundles_ / container);
+Reporter::Container* Reporter::find(const std::string& container) {
+  const auto found = containers_.find(container);
+  return found != containers_.end() ? &found->second : add(container, bundles_ / container);
 }
 
-Reporter::Known* Reporter::learn(const std::string& container,
-                                 const std::filesystem::path& bundle) {
-  if (known_.size() >= kMostContainers && !known_.contains(container)) return nullptr;
+Reporter::Container* Reporter::add(const std::string& container,
+                                   const std::filesystem::path& bundle) {
+  if (containers_.size() >= kMostContainers && !containers_.contains(container)) return nullptr;
   auto spec = read_spec(bundle, container);
   if (!spec) return nullptr;
-  return &known_.insert_or_assign(container, Known{std::move(*spec), {}}).first->second;
+  return &containers_.insert_or_assign(container, Container{std::move(*spec), {}}).first->second;
 }
 
 /// `vmm_pid` 0: not known yet.
@@ -64,55 +64,56 @@ Report Reporter::sandbox_report(const Spec& spec, int vmm_pid) const {
   return {"PUT", sandbox_path(spec), json::serialize(body)};
 }
 
-std::vector<Report> Reporter::asked(const Call& call) {
+std::vector<Report> Reporter::on_request(const Call& call) {
   if (call.verb == Verb::kCreate) {
-    const Known* known = learn(call.container, call.bundle);
-    if (known == nullptr) return {};
-    std::vector<Report> reports{sandbox_report(known->spec, 0)};
-    if (!known->spec.is_pause) {
-      reports.push_back(container_report(known->spec, call.container, known->spec.resources));
+    const Container* container = add(call.container, call.bundle);
+    if (container == nullptr) return {};
+    std::vector<Report> reports{sandbox_report(container->spec, 0)};
+    if (!container->spec.is_pause) {
+      reports.push_back(
+          container_report(container->spec, call.container, container->spec.resources));
     }
     return reports;
   }
   if (call.verb != Verb::kUpdate) return {};
-  Known* known = find(call.container);
-  if (known == nullptr || known->spec.is_pause) return {};
-  const auto wanted = updated(known->spec.resources, call.resources);
+  Container* container = find(call.container);
+  if (container == nullptr || container->spec.is_pause) return {};
+  const auto wanted = updated(container->spec.resources, call.resources);
   if (!wanted) return {};
-  known->wanted = *wanted;
-  return {container_report(known->spec, call.container, *wanted)};
+  container->wanted = *wanted;
+  return {container_report(container->spec, call.container, *wanted)};
 }
 
-std::vector<Report> Reporter::answered(const Call& call, const Answer& answer) {
+std::vector<Report> Reporter::on_response(const Call& call, const Response& response) {
   if (call.verb == Verb::kDelete) {
-    return answer.good ? gone(call.container) : std::vector<Report>();
+    return response.good ? gone(call.container) : std::vector<Report>();
   }
-  if (call.verb == Verb::kCreate && !answer.good) return gone(call.container);
-  if (call.verb == Verb::kCreate || call.verb == Verb::kStart) return created(call, answer);
-  Known* known = find(call.container);
-  if (known == nullptr || !known->wanted) return {};
-  const auto wanted = *std::exchange(known->wanted, std::nullopt);
-  if (answer.good) known->spec.resources = wanted;
-  return {container_report(known->spec, call.container, known->spec.resources)};
+  if (call.verb == Verb::kCreate && !response.good) return gone(call.container);
+  if (call.verb == Verb::kCreate || call.verb == Verb::kStart) return created(call, response);
+  Container* container = find(call.container);
+  if (container == nullptr || !container->wanted) return {};
+  const auto wanted = *std::exchange(container->wanted, std::nullopt);
+  if (response.good) container->spec.resources = wanted;
+  return {container_report(container->spec, call.container, container->spec.resources)};
 }
 
 // Every task of a pod VM has the VMM's pid. runc's have their own, of which the sandbox's counts.
-std::vector<Report> Reporter::created(const Call& call, const Answer& answer) {
-  const Known* known = find(call.container);
-  if (known == nullptr || !answer.good) return {};
-  const bool of_sandbox = known->spec.sandbox == call.container;
-  std::vector<Report> reports{sandbox_report(known->spec, of_sandbox ? answer.pid : 0)};
-  if (!known->spec.is_pause) {
-    reports.push_back(container_report(known->spec, call.container, known->spec.resources));
+std::vector<Report> Reporter::created(const Call& call, const Response& response) {
+  const Container* container = find(call.container);
+  if (container == nullptr || !response.good) return {};
+  const bool of_sandbox = container->spec.sandbox == call.container;
+  std::vector<Report> reports{sandbox_report(container->spec, of_sandbox ? response.pid : 0)};
+  if (!container->spec.is_pause) {
+    reports.push_back(container_report(container->spec, call.container, container->spec.resources));
   }
   return reports;
 }
 
 std::vector<Report> Reporter::gone(const std::string& container) {
-  const Known* known = find(container);
+  const Container* known = find(container);
   if (known == nullptr) return {};
   const Spec spec = known->spec;
-  known_.erase(container);
+  containers_.erase(container);
   if (spec.sandbox == container) return {{"DELETE", sandbox_path(spec), {}}};
   return {{"DELETE", container_path(spec, container), {}}};
 }

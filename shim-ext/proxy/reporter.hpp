@@ -38,25 +38,25 @@ class Reporter {
   explicit Reporter(std::filesystem::path bundles, Self self = {})
       : bundles_(std::move(bundles)), self_(std::move(self)) {}
 
-  std::vector<Report> asked(const Call& call);
-  std::vector<Report> answered(const Call& call, const Answer& answer);
+  std::vector<Report> on_request(const Call& call);
+  std::vector<Report> on_response(const Call& call, const Response& response);
 
  private:
-  struct Known {
+  struct Container {
     Spec spec;
     std::optional<Resources> wanted;  ///< an Update that the shim has not answered yet
   };
 
   /// Of a container that was created before us, its bundle tells. nullptr: it is not known.
-  Known* find(const std::string& container);
-  Known* learn(const std::string& container, const std::filesystem::path& bundle);
-  std::vector<Report> created(const Call& call, const Answer& answer);
+  Container* find(const std::string& container);
+  Container* add(const std::string& container, const std::filesystem::path& bundle);
+  std::vector<Report> created(const Call& call, const Response& response);
   std::vector<Report> gone(const std::string& container);
   Report sandbox_report(const Spec& spec, int vmm_pid) const;
 
   std::filesystem::path bundles_;
   Self self_;
-  std::map<std::string, Known> known_;
+  std::map<std::string, Container> containers_;
 };
 
 }  // namespace ka::proxy

@@ -69,8 +69,8 @@ class Node {
 
   virtual void set_status(policy::ledger::Source source, Status status) = 0;
 
-  /// A client that waited has its answer, after `took`.
-  virtual void count_answer(std::chrono::nanoseconds took) = 0;
+  /// A client that waited has its answer, after `elapsed`.
+  virtual void count_answer(std::chrono::nanoseconds elapsed) = 0;
   /// A shim was narrowed before its VMM existed, at this age.
   virtual void count_narrowed_shim(const std::string& sandbox, std::chrono::nanoseconds age) = 0;
 

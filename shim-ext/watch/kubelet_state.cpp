@@ -102,7 +102,7 @@ class Claims {
     }
   }
 
-  base::Result<std::vector<policy::ledger::Claim>> take() {
+  base::Result<std::vector<policy::ledger::Claim>> release() {
     if (!bad_.empty()) return broken(bad_);
     std::ranges::sort(claims_);
     return std::move(claims_);
@@ -123,7 +123,7 @@ base::Result<policy::ledger::KubeletSeen> to_facts(const Checkpoint& checkpoint)
     for (const auto& [name, cpus] : containers) collected.add(uid, name, cpus);
   }
   for (const auto& [uid, cpus] : checkpoint.pods) collected.add(uid, {}, cpus);
-  auto claims = collected.take();
+  auto claims = collected.release();
   if (!claims) return unexpected(std::move(claims.error()));
   return policy::ledger::KubeletSeen{std::move(*pool), std::move(*claims)};
 }

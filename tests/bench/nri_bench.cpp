@@ -70,34 +70,34 @@ int main(int argc, char** argv) {
   const int sandboxes = argc > 4 ? std::atoi(argv[4]) : 8;
   ka::bench::NriDaemon daemon(argv[1]);
   ka::tests::NriRuntime& runtime = daemon.runtime();
-  runtime.take_in();
+  runtime.accept();
   std::deque<ka::bench::Child> vmms;
   const auto pod = [](int i) { return "pod" + std::to_string(i); };
   for (int i = 0; i < sandboxes; ++i) {
     vmms.emplace_back(std::vector<std::string>{argv[2], "4", "4"}).wait_output();
-    runtime.ask("UpdateContainer", update(pod(i), vmms.back().pid(), "0"));
-    runtime.ask("PostUpdateContainer", post(pod(i), vmms.back().pid(), "0"));
+    runtime.call("UpdateContainer", update(pod(i), vmms.back().pid(), "0"));
+    runtime.call("PostUpdateContainer", post(pod(i), vmms.back().pid(), "0"));
   }
   std::vector<double> bare, same, runc, owner, wider, narrower;
-  const auto told = [&](const std::string& name, int pid, const std::string& cpus) {
-    return runtime.ask("UpdateContainer", update(name, pid, cpus));
+  const auto container_seen = [&](const std::string& name, int pid, const std::string& cpus) {
+    return runtime.call("UpdateContainer", update(name, pid, cpus));
   };
   const auto afterwards = [&](const std::string& name, int pid, const std::string& cpus,
                               bool owned = false) {
-    runtime.ask("PostUpdateContainer", post(name, pid, cpus, owned));
-    runtime.ask("Shutdown", wire::Empty());  // what follows an answer is done by now
+    runtime.call("PostUpdateContainer", post(name, pid, cpus, owned));
+    runtime.call("Shutdown", wire::Empty());  // what follows an answer is done by now
   };
   for (int i = 0; i < rounds; ++i) {
     const int n = i % sandboxes;
     const int pid = vmms[static_cast<std::size_t>(n)].pid();
-    bare.push_back(runtime.ask("Shutdown", wire::Empty()));
-    same.push_back(told(pod(n), pid, "0"));
-    runc.push_back(told("runc", 1, i % 2 == 0 ? "0" : "0-1"));
-    owner.push_back(runtime.ask("UpdateContainer", update("owner", 1, "1", i % 2 == 0)));
+    bare.push_back(runtime.call("Shutdown", wire::Empty()));
+    same.push_back(container_seen(pod(n), pid, "0"));
+    runc.push_back(container_seen("runc", 1, i % 2 == 0 ? "0" : "0-1"));
+    owner.push_back(runtime.call("UpdateContainer", update("owner", 1, "1", i % 2 == 0)));
     afterwards("owner", 1, "1", i % 2 == 0);
-    wider.push_back(told(pod(n), pid, "0-1"));
+    wider.push_back(container_seen(pod(n), pid, "0-1"));
     afterwards(pod(n), pid, "0-1");
-    narrower.push_back(told(pod(n), pid, "0"));
+    narrower.push_back(container_seen(pod(n), pid, "0"));
     afterwards(pod(n), pid, "0");
   }
   std::printf("%d rounds, %d sandboxes of 9 threads\n", rounds, sandboxes);

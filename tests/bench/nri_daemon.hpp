@@ -12,7 +12,7 @@ namespace ka::bench {
 
 class NriDaemon {
  public:
-  /// `program`: the daemon. It has connected once runtime().take_in() returns.
+  /// `program`: the daemon. It has connected once runtime().accept() returns.
   explicit NriDaemon(const std::string& program)
       : runtime_(files_.path("nri.sock")),
         daemon_(files_.command(program, "kubelet_state = \"" + files_.path("kubelet") +

@@ -211,7 +211,7 @@ struct Way {
   std::vector<double> all{};
   double best = 0;  ///< of the rounds' medians
 
-  void take(const std::vector<double>& round) {
+  void add(const std::vector<double>& round) {
     const double median = percentile(round, 0.5);
     best = all.empty() ? median : std::min(best, median);
     all.insert(all.end(), round.begin(), round.end());
@@ -228,7 +228,7 @@ double measure(std::vector<Way>& ways, const char* what, const std::string& requ
       for (int i = 0; i < calls; ++i) {
         times.push_back(round_trip(way.client.get(), request, block));
       }
-      way.take(times);
+      way.add(times);
     }
   }
   std::printf("%s, %zu bytes each way, %d calls\n", what, request.size(), kRounds * calls);

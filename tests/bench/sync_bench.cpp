@@ -45,15 +45,15 @@ int main(int argc, char** argv) {
   const int pods = argc > 2 ? std::atoi(argv[2]) : 3000;
   ka::bench::NriDaemon daemon(argv[1]);
   ka::tests::NriRuntime& runtime = daemon.runtime();
-  const double longest = runtime.take_in(ka::tests::many_pods(pods));
-  const double first = runtime.ask("Shutdown", wire::Empty()) / 1e6;
+  const double longest = runtime.accept(ka::tests::many_pods(pods));
+  const double first = runtime.call("Shutdown", wire::Empty()) / 1e6;
   std::printf(
       "%d pods: a part of Synchronize answered after %.3f s at most, the next call after %.3f s\n",
       pods, longest, first);
   std::vector<double> times;
   for (int i = 0; i < kEvents; ++i) {
-    times.push_back(runtime.ask("UpdateContainer", update(pods - 1, i % 2 == 0 ? "1" : "0")));
-    runtime.ask("PostUpdateContainer", update(pods - 1, {}));
+    times.push_back(runtime.call("UpdateContainer", update(pods - 1, i % 2 == 0 ? "1" : "0")));
+    runtime.call("PostUpdateContainer", update(pods - 1, {}));
   }
   std::ranges::sort(times);
   std::printf("an update of one container: median %.1f us, p99 %.1f us\n", times[kEvents / 2],

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path find_directory() {
-  if (const char* told = std::getenv("KATA_AFFINITY_CONFORMANCE")) return told;
+  if (const char* text = std::getenv("KATA_AFFINITY_CONFORMANCE")) return text;
   for (fs::path at = KA_SOURCE_DIR; at != at.parent_path(); at = at.parent_path()) {
     if (fs::exists(at / "shared" / "conformance")) return at / "shared" / "conformance";
   }

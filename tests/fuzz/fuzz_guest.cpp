@@ -50,7 +50,7 @@ void read_alone(std::string_view bytes) {
 }
 
 /// The same bytes in kata-agent's place: no word about a container that was not asked for.
-void hear_kata(guest::Opening opening, std::string_view bytes) {
+void receive_kata(guest::Opening opening, std::string_view bytes) {
   if (opening == guest::Opening::kMark) return;
   guest::KataSession session(opening, 1024);
   std::vector<guest::KataAnswer> answers;
@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto opening = static_cast<guest::Opening>(data[0] % 3);
   std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
   read_alone(rest);
-  hear_kata(opening, rest);
+  receive_kata(opening, rest);
   guest::Session session(opening);
   (void)session.start();
   std::vector<guest::News> news;

@@ -15,7 +15,7 @@ using namespace ka;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   std::string_view rest = bytes;
-  if (const auto members = image::take_archive(rest)) {
+  if (const auto members = image::read_archive(rest)) {
     tests::require(rest.size() < bytes.size());
     for (const image::Member& member : *members) {
       tests::require(member.data.size() <= size && member.name.size() <= size);

@@ -30,19 +30,19 @@ void rename_there_and_back(std::string_view answer) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   rename_there_and_back(bytes);
-  int asked = 0, answered = 0;
+  int on_request = 0, on_response = 0;
   proxy::Observer observer(
-      {.asked =
+      {.on_request =
            [&](const proxy::Call& call) {
              tests::require(!call.container.empty());
-             ++asked;
+             ++on_request;
              (void)proxy::updated({}, call.resources);
            },
-       .answered = [&](const proxy::Call&, const proxy::Answer&) { ++answered; }});
+       .on_response = [&](const proxy::Call&, const proxy::Response&) { ++on_response; }});
   observer.from_containerd(bytes);
   observer.from_shim(bytes);
   observer.digest();
-  tests::require(answered <= asked);
+  tests::require(on_response <= on_request);
   (void)proxy::updated({"0-1", "0", 1, 2}, bytes);
   return 0;
 }

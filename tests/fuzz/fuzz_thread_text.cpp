@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)ka::vmm::read_thread_name(text);
   if (const auto fd = ka::vmm::kvm_run_fd(text)) ka::tests::require(*fd >= 0);
   ka::vmm::OpenFds fds;
-  ka::vmm::note_fd(fds, 3, text);
+  ka::vmm::add_fd(fds, 3, text);
   for (const auto& [number, vcpu] : fds.kvm_vcpus) ka::tests::require(vcpu >= 0);
   for (const auto& file : ka::vmm::shared_files(text)) ka::tests::require(!file.empty());
   return 0;

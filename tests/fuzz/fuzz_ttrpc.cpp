@@ -43,12 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                        reply(rpc::unimplemented(request));
                      });
   server.receive(bytes);
-  int ended = 0;
   rpc::Client client(io, [](const std::string&) {});
-  for (int i = 0; i < 3; ++i) client.call({}, [&](const rpc::Response&) { ++ended; });
+  for (int i = 0; i < 3; ++i) client.call({}, [](const rpc::Response&) {});
   client.receive(bytes);
-  client.close("the end");
   io.run();
-  tests::require(ended == 3);
   return 0;
 }

@@ -38,9 +38,9 @@ Event any_container() {
   facts.exited = any(5) == 0;
   const Source source = one_of<Source>({Source::kNri, Source::kNri, Source::kApi, Source::kProxy,
                                         Source::kPersist, Source::kCgroup});
-  std::optional<bool> told;
-  if (any(5) == 0) told = any(2) == 0;
-  ContainerSeen seen = whole_report(one_of(kIds), facts, told);
+  std::optional<bool> stated;
+  if (any(5) == 0) stated = any(2) == 0;
+  ContainerSeen seen = whole_report(one_of(kIds), facts, stated);
   if (any(4) == 0) seen.spec.cpus.reset();
   if (any(4) == 0) seen.spec.quota.reset();
   if (any(4) == 0) seen.spec.exited.reset();
@@ -112,7 +112,7 @@ struct Slow {
   }
 
   bool owns(const PodRecord& pod, const ContainerRecord& container) const {
-    if (container.told_exclusive) return *container.told_exclusive;
+    if (container.stated_exclusive) return *container.stated_exclusive;
     const bool by_hand = container.source == Source::kApi && pod.pod_uid.empty();
     if (kubelet.claims && !by_hand) {
       return container.source == Source::kCgroup ? is_whole(pod, container.facts.cpus)
@@ -243,21 +243,21 @@ void report(Ledger& ledger, const Truth::Pod& pod, Source source) {
 }
 
 /// All that is so, by sources and in an order that chance decides.
-Ledger told_by_chance(const Truth& truth) {
+Ledger fold_in_random_order(const Truth& truth) {
   const std::vector<Source> sources = {Source::kNri, Source::kProxy, Source::kPersist,
                                        Source::kApi};
   Ledger ledger;
-  std::vector<Truth::Pod> untold = truth.pods;
-  bool kubelet_told = false;
-  while (!untold.empty() || !kubelet_told) {
+  std::vector<Truth::Pod> left = truth.pods;
+  bool kubelet_reported = false;
+  while (!left.empty() || !kubelet_reported) {
     ledger.set_connected(Source::kNri, any(2) == 0);
     if (any(4) == 0) {
       ledger.apply({Source::kKubelet, KubeletSeen{std::nullopt, truth.claims}});
-      kubelet_told = true;
+      kubelet_reported = true;
     }
     const Truth::Pod pod = one_of(truth.pods);
     report(ledger, pod, one_of(sources));
-    std::erase_if(untold, [&](const Truth::Pod& other) { return other.id == pod.id; });
+    std::erase_if(left, [&](const Truth::Pod& other) { return other.id == pod.id; });
   }
   return ledger;
 }
@@ -270,7 +270,7 @@ TEST_CASE("the same facts give the same owners, whoever reports them and in whic
     Ledger by_nri;
     by_nri.apply({Source::kKubelet, KubeletSeen{std::nullopt, truth.claims}});
     for (const Truth::Pod& pod : truth.pods) report(by_nri, pod, Source::kNri);
-    const Ledger mixed = told_by_chance(truth);
+    const Ledger mixed = fold_in_random_order(truth);
     RC_ASSERT(mixed.exclusive() == by_nri.exclusive());
     for (const auto& [id, pod] : by_nri.pods()) {
       RC_ASSERT(mixed.exclusive_to_others(id) == by_nri.exclusive_to_others(id));

@@ -65,7 +65,7 @@ struct Node : LineScene {
     RC_ASSERT(requests().submit({policy::ledger::Source::kApi, other}).has_value());
   }
 
-  void take(const Step& step) {
+  void apply(const Step& step) {
     if (!step.cpus.empty()) {
       RC_ASSERT(container(step.pod, step.container, step.cpus, step.exclusive).has_value());
     } else {
@@ -91,12 +91,12 @@ struct ManagedNode : LineScene {
       for (int vcpu = 0; vcpu < 2 + static_cast<int>(i); ++vcpu) tids.push_back(pid + 10 + vcpu);
       RC_ASSERT(add(kSandboxes[i], pid).has_value());
     }
-    calls.before_write = [this](int) { look(); };
-    calls.after_write = [this](int tid) { judge("thread " + std::to_string(tid)); };
-    cpusets.before_write = [this](const std::string&) { look(); };
+    calls.before_write = [this](int) { record_masks(); };
+    calls.after_write = [this](int tid) { check("thread " + std::to_string(tid)); };
+    cpusets.before_write = [this](const std::string&) { record_masks(); };
     cpusets.after_write = [this, forgets](const std::string& name) {
       if (forgets) forget(name);
-      judge(name);
+      check(name);
     };
   }
 
@@ -106,7 +106,7 @@ struct ManagedNode : LineScene {
     return options;
   }
 
-  void take(const Step& step) {
+  void apply(const Step& step) {
     containers[{step.pod, step.container}] = step.cpus;
     CpuSet all;
     for (const auto& [key, cpus] : containers) {
@@ -132,12 +132,12 @@ struct ManagedNode : LineScene {
     std::erase_if(calls.own, [&](const auto& entry) { return entry.first / 100 == number; });
   }
 
-  void look() {
+  void record_masks() {
     before.clear();
     for (const int tid : tids) before[tid] = calls.effective(tid);
   }
 
-  void judge(const std::string& write) {
+  void check(const std::string& write) {
     for (const int tid : tids) {
       const auto& sandbox = kSandboxes[static_cast<std::size_t>(tid / 100 - 1)];
       const CpuSet gained = calls.effective(tid) - before[tid];
@@ -188,7 +188,7 @@ TEST_CASE("no write lets a thread onto CPUs of another pod, and none is left to 
     for (int i = 0; i < steps; ++i) {
       const Step step = any_step();
       RC_LOG() << step << '\n';
-      node.take(step);
+      node.apply(step);
       RC_ASSERT(broken == std::vector<std::string>{});
       RC_ASSERT(node.line().reconcile_all().writes == 0);
       const bool room = node.line().node().ledger().exclusive() != CpuSet::range(0, kCpus - 1);
@@ -204,7 +204,7 @@ TEST_CASE("no write to a managed cgroup lets a thread onto CPUs of another pod")
     for (int i = 0; i < steps; ++i) {
       const Step step = any_step();
       RC_LOG() << step << '\n';
-      node.take(step);
+      node.apply(step);
       RC_ASSERT(node.broken == std::vector<std::string>{});
       node.cpusets.writes.clear();
       RC_ASSERT(node.line().reconcile_all().writes == 0);
@@ -218,13 +218,13 @@ TEST_CASE("no write to a managed cgroup lets a thread onto CPUs of another pod")
 TEST_CASE("the order, repetition and loss of events change only which vCPU it is") {
   property::holds("I7 over histories that end alike", [] {
     const line::Options options = any_options();
-    Node lived(options), told(options);
+    Node continuous(options), reported(options);
     std::map<Key, Step> last;
     const int steps = *rc::gen::inRange(1, 12);
     for (int i = 0; i < steps; ++i) {
       const Step step = any_step();
       RC_LOG() << step << '\n';
-      lived.take(step);
+      continuous.apply(step);
       last[{step.pod, step.container}] = step;
     }
     std::vector<Step> others;
@@ -236,10 +236,10 @@ TEST_CASE("the order, repetition and loss of events change only which vCPU it is
     std::vector<std::size_t> shuffled(others.size());
     for (std::size_t i = 0; i < shuffled.size(); ++i) shuffled[i] = i;
     std::ranges::sort(shuffled, {}, [&](std::size_t i) { return order[i]; });
-    for (const std::size_t i : shuffled) told.take(others[i]);
+    for (const std::size_t i : shuffled) reported.apply(others[i]);
     for (const std::string& id : kSandboxes) {
-      RC_ASSERT(outline(lived.line().node().view(id)->plan) ==
-                outline(told.line().node().view(id)->plan));
+      RC_ASSERT(outline(continuous.line().node().view(id)->plan) ==
+                outline(reported.line().node().view(id)->plan));
     }
   });
 }

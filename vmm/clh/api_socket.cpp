@@ -41,7 +41,7 @@ bool is_cloud_hypervisor(const std::vector<std::string>& command_line) {
          fs::path(command_line[0]).filename().native().starts_with(kProgram);
 }
 
-bool can_be_asked(const fs::path& path) {
+bool accepts_requests(const fs::path& path) {
   std::error_code ignored;
   return path.is_absolute() && path.native().size() < sizeof(sockaddr_un::sun_path) &&
          base::is_printable(path.native(), base::kMaxPath) && fs::is_socket(path, ignored);
@@ -51,11 +51,11 @@ bool can_be_asked(const fs::path& path) {
 
 std::optional<fs::path> find_socket(const vmm::Probe& probe) {
   if (!is_cloud_hypervisor(probe.command_line)) return std::nullopt;
-  fs::path told = socket_of(probe.command_line);
-  if (!probe.by_operator) told = base::runtime_socket(probe.run, told).value_or(fs::path());
-  for (const fs::path& path : {told, probe.run / "vc/vm" / probe.sandbox / "clh-api.sock",
+  fs::path reported = socket_of(probe.command_line);
+  if (!probe.by_operator) reported = base::runtime_socket(probe.run, reported).value_or(fs::path());
+  for (const fs::path& path : {reported, probe.run / "vc/vm" / probe.sandbox / "clh-api.sock",
                                probe.run / "kata" / probe.sandbox / "ch-api.sock"}) {
-    if (can_be_asked(path)) return path;
+    if (accepts_requests(path)) return path;
   }
   return std::nullopt;
 }

@@ -46,14 +46,14 @@ Client::Client(boost::asio::io_context& io, const base::Clock& clock, vmm::Monit
 
 /// The pause after a failure is not cut short.
 void Client::refresh() {
-  if (!std::exchange(wanted_, true) && !query_) ask_in({});
+  if (!std::exchange(wanted_, true) && !query_) query_in({});
 }
 
-void Client::ask_in(std::chrono::milliseconds pause) {
-  next_.in(pause, [this] { ask(); });
+void Client::query_in(std::chrono::milliseconds pause) {
+  next_.in(pause, [this] { query(); });
 }
 
-void Client::ask() {
+void Client::query() {
   wanted_ = false;
   auto connected = base::connect_unix(options_.socket, SOCK_NONBLOCK);
   if (!connected) return fail(connected.error());
@@ -72,14 +72,14 @@ void Client::record(const base::Result<http::Response>& response) {
     return fail(error);
   }
   backoff_.reset();
-  if (wanted_) ask_in({});
-  const auto told = handlers_.facts;
-  if (told) told(std::move(*facts));
+  if (wanted_) query_in({});
+  const auto on_facts = handlers_.facts;
+  if (on_facts) on_facts(std::move(*facts));
 }
 
 void Client::fail(const base::Error& error) {
   wanted_ = true;
-  ask_in(backoff_.next());
+  query_in(backoff_.next());
   const auto failed = handlers_.failed;
   if (failed) failed(error);
 }

@@ -34,8 +34,8 @@ class Client final : public vmm::Monitor {
   void refresh() override;
 
  private:
-  void ask_in(std::chrono::milliseconds pause);
-  void ask();
+  void query_in(std::chrono::milliseconds pause);
+  void query();
   void record(const base::Result<http::Response>& response);
   void fail(const base::Error& error);
 

@@ -70,7 +70,7 @@ struct VmmThreads {
   std::vector<std::string> conflicts;
   /// False while there are vCPUs whose thread is not identified yet, because it has not run or
   /// does not sleep at this moment: probe again soon.
-  bool settled = true;
+  bool complete = true;
   /// Threads that were not seen this time and are listed as last seen; by key.
   std::vector<policy::ThreadKey> unread;
   /// What could not be read; empty: everything was. Otherwise facts known before stay.

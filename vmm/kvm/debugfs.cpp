@@ -45,13 +45,13 @@ std::optional<int> vcpu_id(std::string_view name) {
 std::vector<KvmVcpu> read_vm(const std::filesystem::path& directory, base::Trouble& trouble) {
   std::vector<KvmVcpu> vcpus;
   const auto names = base::list_directory(directory);
-  trouble.note(names);
+  trouble.record(names);
   if (!names) return vcpus;
   for (const std::string& name : *names) {
     const auto id = vcpu_id(name);
     if (!id) continue;
     const auto text = base::read_file(directory / name / "pid");
-    trouble.note(text);
+    trouble.record(text);
     if (!text) continue;
     const auto tid = base::parse_number(*text);
     if (tid) vcpus.push_back({.id = *id, .tid = static_cast<int>(*tid)});
@@ -67,7 +67,7 @@ std::vector<KvmVcpu> read_kvm_vcpus(const std::filesystem::path& debugfs,
   std::vector<KvmVcpu> vcpus;
   const std::filesystem::path kvm = debugfs / "kvm";
   const auto names = base::list_directory(kvm);
-  trouble.note(names);
+  trouble.record(names);
   if (!names) return vcpus;
   for (const std::string& name : *names) {
     const auto tid = creator(name);

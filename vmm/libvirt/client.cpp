@@ -54,7 +54,7 @@ struct Client::Shared {
   }
 
   template <typename Handler, typename... Arguments>
-  void tell(const Handler& handler, const Arguments&... arguments) {
+  void notify(const Handler& handler, const Arguments&... arguments) {
     const std::lock_guard lock(mutex);
     if (!stopped && handler) handler(arguments...);
   }
@@ -73,19 +73,19 @@ class Client::Worker {
 
   /// What is to be done for one domain.
   struct Work {
-    std::optional<DomainSeen> told;
+    std::optional<DomainSeen> reported;
     bool touched = false;  ///< there was an event
     std::optional<Order> order;
     bool due = false;  ///< the order has to be carried out
     std::optional<base::Error> failure;
   };
 
-  bool take_mail();
+  bool drain_events();
   void connect();
   void disconnect(const std::string& why);
   void close();
   void serve();
-  void look(const std::string& name, Work& work);
+  void refresh(const std::string& name, Work& work);
   Result<DomainSeen> see(const std::string& name);
   void carry_out(const std::string& name, const Order& order, Work& work);
   Result<int> obey(const Order& order);
@@ -102,10 +102,10 @@ class Client::Worker {
   const Library& library_;
   Connection connection_{nullptr, nullptr};
   std::vector<int> callbacks_;  ///< of the connection, by libvirt's numbers
-  bool complained_ = false;
+  bool logged_ = false;
   int host_cpus_ = 0;
   std::map<std::string, Work> work_;
-  Clock::time_point next_look_;
+  Clock::time_point next_refresh_;
 };
 
 void Client::Worker::run() {
@@ -115,12 +115,12 @@ void Client::Worker::run() {
       shared_->wake.get(), VIR_EVENT_HANDLE_READABLE,
       [](int, int fd, int, void*) {
         std::uint64_t count = 0;
-        [[maybe_unused]] const ssize_t taken = ::read(fd, &count, sizeof count);
+        [[maybe_unused]] const ssize_t drained = ::read(fd, &count, sizeof count);
       },
       nullptr, nullptr);
   const int timer = library_.event_add_timeout(
       static_cast<int>(shared_->options.interval.count()), [](int, void*) {}, nullptr, nullptr);
-  while (take_mail()) {
+  while (drain_events()) {
     if (!connection_) connect();
     if (connection_) serve();
     library_.event_run_default_impl();
@@ -131,7 +131,7 @@ void Client::Worker::run() {
 }
 
 /// Takes over what was asked; false when the end has come.
-bool Client::Worker::take_mail() {
+bool Client::Worker::drain_events() {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->stopped) return false;
   std::erase_if(work_, [&](const auto& entry) { return !shared_->followed.contains(entry.first); });
@@ -146,13 +146,13 @@ bool Client::Worker::take_mail() {
 }
 
 void Client::Worker::connect() {
-  if (Clock::now() < next_look_) return;
-  next_look_ = Clock::now() + shared_->options.interval;
+  if (Clock::now() < next_refresh_) return;
+  next_refresh_ = Clock::now() + shared_->options.interval;
   connection_ = {library_.connect_open(shared_->options.uri.c_str()), library_.connect_close};
   if (!connection_) {
-    if (!std::exchange(complained_, true)) {
-      shared_->tell(shared_->handlers.connection, false,
-                    library_.error(shared_->options.uri).message);
+    if (!std::exchange(logged_, true)) {
+      shared_->notify(shared_->handlers.connection, false,
+                      library_.error(shared_->options.uri).message);
     }
     return;
   }
@@ -161,13 +161,13 @@ void Client::Worker::connect() {
   host_cpus_ = library_.node_get_cpu_map(connection_.get(), nullptr, nullptr, 0);
   if (host_cpus_ <= 0) return disconnect(library_.error("virNodeGetCPUMap").message);
   listen();
-  complained_ = false;
-  next_look_ = {};
+  logged_ = false;
+  next_refresh_ = {};
   for (auto& [name, work] : work_) {
-    work.told.reset();
+    work.reported.reset();
     work.due = work.order.has_value();
   }
-  shared_->tell(shared_->handlers.connection, true, shared_->options.uri);
+  shared_->notify(shared_->handlers.connection, true, shared_->options.uri);
 }
 
 /// Lifecycle: started, stopped, ... Tunable: pins were changed.
@@ -211,38 +211,38 @@ void Client::Worker::close() {
 
 void Client::Worker::disconnect(const std::string& why) {
   close();
-  complained_ = true;
-  shared_->tell(shared_->handlers.connection, false, why);
+  logged_ = true;
+  shared_->notify(shared_->handlers.connection, false, why);
 }
 
 void Client::Worker::serve() {
   if (library_.connect_is_alive(connection_.get()) != 1) {
     return disconnect(shared_->options.uri + ": the connection is lost");
   }
-  const bool is_time = Clock::now() >= next_look_;
-  if (is_time) next_look_ = Clock::now() + shared_->options.interval;
+  const bool is_time = Clock::now() >= next_refresh_;
+  if (is_time) next_refresh_ = Clock::now() + shared_->options.interval;
   for (auto& [name, work] : work_) {
-    if (is_time || work.touched || !work.told) look(name, work);
+    if (is_time || work.touched || !work.reported) refresh(name, work);
     const bool retry = is_time || !work.failure;
-    if (work.order && work.due && retry && work.told && work.told->runs) {
+    if (work.order && work.due && retry && work.reported && work.reported->runs) {
       carry_out(name, *work.order, work);
     }
   }
 }
 
-void Client::Worker::look(const std::string& name, Work& work) {
+void Client::Worker::refresh(const std::string& name, Work& work) {
   const bool touched = std::exchange(work.touched, false);
   auto seen = see(name);
   if (!seen) return;  // the next round finds the connection dead, or asks again
-  if (!touched && work.told == *seen) return;
+  if (!touched && work.reported == *seen) return;
   // Read the masks of a new run's threads before they are pinned.
-  const bool outdated = work.told && is_another_run(*work.told, *seen);
+  const bool outdated = work.reported && is_another_run(*work.reported, *seen);
   if (outdated && work.order && !work.order->give_back) work.order.reset();
-  const bool started = seen->runs && (!work.told || work.told->uuid != seen->uuid ||
-                                      !work.told->runs || work.told->vcpus != seen->vcpus);
+  const bool started = seen->runs && (!work.reported || work.reported->uuid != seen->uuid ||
+                                      !work.reported->runs || work.reported->vcpus != seen->vcpus);
   if (started || outdated) work.due = work.order.has_value();
-  work.told = std::move(*seen);
-  shared_->tell(shared_->handlers.domain, *work.told);
+  work.reported = std::move(*seen);
+  shared_->notify(shared_->handlers.domain, *work.reported);
 }
 
 Result<DomainSeen> Client::Worker::see(const std::string& name) {
@@ -274,7 +274,7 @@ void Client::Worker::carry_out(const std::string& name, const Order& order, Work
   const bool is_news = done ? *done > 0 || work.failure : work.failure != failure;
   work.failure = failure;
   work.due = !done;
-  if (is_news) shared_->tell(shared_->handlers.pinned, name, done);
+  if (is_news) shared_->notify(shared_->handlers.pinned, name, done);
 }
 
 Result<int> Client::Worker::obey(const Order& order) {

@@ -30,9 +30,9 @@ bool is_bound(int mode) {
 Result<Numatune::Now> Numatune::now(Scope scope) const {
   std::array<virTypedParameter, kMostParameters> parameters{};
   int count = kMostParameters;
-  const int told =
+  const int got =
       library_.domain_get_numa_parameters(domain_, parameters.data(), &count, flags_of(scope));
-  if (told < 0) {
+  if (got < 0) {
     const base::Error error = library_.error("virDomainGetNumaParameters");
     if (error.code == ErrorCode::kUnavailable) return Now{};
     return unexpected(error);

@@ -53,10 +53,10 @@ Result<Sets> Record::read_vcpus(unsigned flags) const {
   if (count < 0) return unless_unsupported<Sets>(library_.error("virDomainGetVcpusFlags"));
   const int length = VIR_CPU_MAPLEN(host_cpus_);
   Bytes maps(static_cast<std::size_t>(count * length));
-  const int told = library_.domain_get_vcpu_pin_info(domain_, count, maps.data(), length, flags);
-  if (told < 0) return unless_unsupported<Sets>(library_.error("virDomainGetVcpuPinInfo"));
+  const int got = library_.domain_get_vcpu_pin_info(domain_, count, maps.data(), length, flags);
+  if (got < 0) return unless_unsupported<Sets>(library_.error("virDomainGetVcpuPinInfo"));
   Sets sets;
-  for (int i = 0; i < told; ++i)
+  for (int i = 0; i < got; ++i)
     sets[i] = to_set(maps.data() + std::ptrdiff_t{i} * length, length, host_cpus_);
   if (flags != VIR_DOMAIN_AFFECT_LIVE) return sets;
 
@@ -75,8 +75,8 @@ Result<Sets> Record::read_vcpus(unsigned flags) const {
 Result<CpuSet> Record::read_emulator(unsigned flags) const {
   Bytes map = to_bytes({}, host_cpus_);
   const int length = VIR_CPU_MAPLEN(host_cpus_);
-  const int told = library_.domain_get_emulator_pin_info(domain_, map.data(), length, flags);
-  if (told < 0) return unless_unsupported<CpuSet>(library_.error("virDomainGetEmulatorPinInfo"));
+  const int got = library_.domain_get_emulator_pin_info(domain_, map.data(), length, flags);
+  if (got < 0) return unless_unsupported<CpuSet>(library_.error("virDomainGetEmulatorPinInfo"));
   return to_set(map.data(), length, host_cpus_);
 }
 

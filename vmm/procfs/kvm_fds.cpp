@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned long long kKvmRun = 0xae80;
 
 /// The next word; an empty view at the end.
-std::string_view take_word(std::string_view& text) {
+std::string_view next_word(std::string_view& text) {
   const std::size_t start = std::min(text.find_first_not_of(" \n"), text.size());
   text.remove_prefix(start);
   const std::size_t length = std::min(text.find_first_of(" \n"), text.size());
@@ -36,7 +36,7 @@ std::optional<unsigned long long> read_hex(std::string_view text) {
 
 }  // namespace
 
-void note_fd(OpenFds& fds, int number, std::string_view link_target) {
+void add_fd(OpenFds& fds, int number, std::string_view link_target) {
   constexpr std::string_view kVcpu = "anon_inode:kvm-vcpu:";
   if (link_target == "anon_inode:kvm-vm") ++fds.kvm_vms;
   if (link_target == "/dev/vhost-net" || link_target == "/dev/vhost-vsock" ||
@@ -59,16 +59,16 @@ base::Result<OpenFds> read_fds(const std::filesystem::path& proc, int pid) {
     if (!target && target.error().code != base::ErrorCode::kGone) {
       return unexpected(target.error());
     }
-    if (target) note_fd(fds, number, *target);
+    if (target) add_fd(fds, number, *target);
   }
   return fds;
 }
 
 std::optional<int> kvm_run_fd(std::string_view syscall_line) {
-  const auto number = read_number<int>(take_word(syscall_line), 10);
+  const auto number = read_number<int>(next_word(syscall_line), 10);
   if (!number || *number < 0) return std::nullopt;
-  const auto fd = read_hex(take_word(syscall_line));
-  const auto request = read_hex(take_word(syscall_line));
+  const auto fd = read_hex(next_word(syscall_line));
+  const auto request = read_hex(next_word(syscall_line));
   // The call's number differs between architectures; a vCPU's descriptor with this request does
   // not.
   if (!fd || !request || *request != kKvmRun || *fd > 0x7fffffff) return std::nullopt;

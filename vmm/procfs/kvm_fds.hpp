@@ -21,7 +21,7 @@ struct OpenFds {
 };
 
 /// Adds what the target of one descriptor's link says.
-void note_fd(OpenFds& fds, int number, std::string_view link_target);
+void add_fd(OpenFds& fds, int number, std::string_view link_target);
 
 /// Reads the links of /proc/<pid>/fd.
 base::Result<OpenFds> read_fds(const std::filesystem::path& proc, int pid);

@@ -52,7 +52,7 @@ std::vector<int> children_of_thread(const std::filesystem::path& proc, int pid, 
                                     base::Trouble& trouble) {
   const auto text =
       base::read_file(proc / std::to_string(pid) / "task" / std::to_string(tid) / "children");
-  trouble.note(text);
+  trouble.record(text);
   return text ? read_numbers(*text) : std::vector<int>{};
 }
 
@@ -85,13 +85,13 @@ std::vector<policy::ProcessId> kernel_threads(const std::filesystem::path& proc,
   const bool by_age = !candidates.empty();
   if (!by_age) {
     const auto processes = procfs.processes();
-    trouble.note(processes);
+    trouble.record(processes);
     candidates = processes.value_or(std::vector<int>{});
   }
   std::vector<policy::ProcessId> found;
   for (const int pid : std::views::reverse(candidates)) {
     const auto stat = procfs.stat(pid);
-    trouble.note(stat);
+    trouble.record(stat);
     if (!stat || stat->ppid != kKthreadd) continue;
     const bool is_older = stat->start_time < vmm.start_time;
     if (is_older && by_age) break;
@@ -160,7 +160,7 @@ bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm) 
 std::vector<int> children(const std::filesystem::path& proc, int pid, base::Trouble& trouble) {
   std::vector<int> found;
   const auto tids = base::list_numbers(proc / std::to_string(pid) / "task");
-  trouble.note(tids);
+  trouble.record(tids);
   if (!tids) return found;
   for (const int tid : *tids) {
     const auto of_thread = children_of_thread(proc, pid, tid, trouble);
@@ -184,7 +184,7 @@ std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Troub
     const std::filesystem::path next = std::move(open.back());
     open.pop_back();
     const auto text = base::read_file(next / "cgroup.procs");
-    trouble.note(text);
+    trouble.record(text);
     if (text) {
       const auto pids = read_numbers(*text);
       members.insert(members.end(), pids.begin(), pids.end());
@@ -206,8 +206,8 @@ std::vector<policy::ProcessId> shim_ancestors(const std::filesystem::path& proc,
   for (int level = 0; pid > 1 && level < kMaxAncestors; ++level) {
     const auto stat = procfs.stat(pid);
     const auto of_child = procfs.stat(child);
-    trouble.note(stat);
-    trouble.note(of_child);
+    trouble.record(stat);
+    trouble.record(of_child);
     if (!stat || !of_child || of_child->ppid != pid) break;
     if (is_shim(proc, pid, stat->comm)) shims.push_back({pid, stat->start_time});
     child = std::exchange(pid, stat->ppid);
@@ -226,7 +226,7 @@ std::vector<policy::ProcessId> virtiofsd_children(const std::filesystem::path& p
     open.pop_back();
     for (const int child : children(proc, parent, trouble)) {
       const auto stat = base::ProcFs(proc).stat(child);
-      trouble.note(stat);
+      trouble.record(stat);
       if (!stat || stat->ppid != parent) continue;
       if (role_of_program(proc, child, stat->comm) != Role::kVirtiofsd) continue;
       found.push_back({child, stat->start_time});

@@ -13,7 +13,7 @@
 namespace ka::vmm {
 namespace {
 
-void take(SeenProcess& process, base::ThreadStat&& stat) {
+void add(SeenProcess& process, base::ThreadStat&& stat) {
   const bool dead = stat.state == 'Z' || stat.state == 'X';
   if (stat.tid == process.pid) {
     process.ppid = stat.ppid;
@@ -31,7 +31,7 @@ bool has_ended(const base::Error& error, int pid, int tid) {
   return ::syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH;
 }
 
-void note_unread(SeenProcess& process, int tid, const base::Error& error) {
+void record_unread(SeenProcess& process, int tid, const base::Error& error) {
   if (process.unread.empty()) process.why_unread = error;
   process.unread.push_back(tid);
 }
@@ -50,9 +50,9 @@ base::Result<SeenProcess> read_process(base::ThreadStats& stats, int pid) {
   for (const int tid : *tids) {
     auto stat = stats.read(pid, tid);
     if (stat) {
-      take(process, std::move(*stat));
+      add(process, std::move(*stat));
     } else if (!has_ended(stat.error(), pid, tid)) {
-      note_unread(process, tid, stat.error());
+      record_unread(process, tid, stat.error());
     }
   }
   const std::string name = "process " + std::to_string(pid);

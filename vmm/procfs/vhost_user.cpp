@@ -29,9 +29,9 @@ base::Fd copy_descriptor(int pidfd, int number) {
 }
 
 /// A descriptor that was closed meanwhile (EBADF), and a kernel without the call, are no trouble.
-void note_errno(base::Trouble& trouble) {
+void record_errno(base::Trouble& trouble) {
   if (errno == EBADF || errno == ENOSYS || errno == EINVAL) return;
-  trouble.note(base::system_error(errno, "sockets of a VMM"));
+  trouble.record(base::system_error(errno, "sockets of a VMM"));
 }
 
 bool is_procfs(const std::filesystem::path& proc) {
@@ -53,7 +53,7 @@ int peer_of(int socket) {
 }
 
 /// The next word of a line; an empty view at its end.
-std::string_view take_word(std::string_view& line) {
+std::string_view next_word(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   const std::string_view word = line.substr(0, line.find(' '));
   line.remove_prefix(word.size());
@@ -62,11 +62,11 @@ std::string_view take_word(std::string_view& line) {
 
 /// "7f00-7f10 rw-s 00000000 00:01 1029 /memfd:ram (deleted)"
 std::optional<std::string> shared_file(std::string_view line) {
-  take_word(line);
-  const std::string_view rights = take_word(line);
-  take_word(line);
-  const std::string_view device = take_word(line), inode = take_word(line);
-  const std::string_view path = take_word(line);
+  next_word(line);
+  const std::string_view rights = next_word(line);
+  next_word(line);
+  const std::string_view device = next_word(line), inode = next_word(line);
+  const std::string_view path = next_word(line);
   if (rights != "rw-s" || inode == "0" || !path.starts_with('/')) return std::nullopt;
   return std::string(device) + ' ' + std::string(inode);
 }
@@ -74,7 +74,7 @@ std::optional<std::string> shared_file(std::string_view line) {
 std::set<std::string> shared_files_of(const std::filesystem::path& proc, int pid,
                                       base::Trouble& trouble) {
   const auto maps = base::read_file(proc / std::to_string(pid) / "maps", kMostMaps);
-  trouble.note(maps);
+  trouble.record(maps);
   return maps ? shared_files(*maps) : std::set<std::string>{};
 }
 
@@ -85,13 +85,13 @@ std::vector<int> unix_peers(const std::filesystem::path& proc, int pid,
   if (descriptors.empty() || !is_procfs(proc)) return {};
   const base::Fd process = open_pidfd(pid);
   if (!process) {
-    note_errno(trouble);
+    record_errno(trouble);
     return {};
   }
   std::set<int> peers;
   for (const int number : descriptors) {
     const base::Fd copy = copy_descriptor(process.get(), number);
-    if (!copy) note_errno(trouble);
+    if (!copy) record_errno(trouble);
     const int peer = copy ? peer_of(copy.get()) : 0;
     if (peer > 0 && peer != pid) peers.insert(peer);
     if (peers.size() == kMostPeers) break;

@@ -19,6 +19,8 @@
 #include <utility>
 
 #include "base/backoff.hpp"
+#include "base/rpc/timer.hpp"
+#include "base/rpc/wait.hpp"
 #include "vmm/address/qmp_socket.hpp"
 #include "vmm/qmp/answers.hpp"
 #include "vmm/qmp/intake.hpp"
@@ -55,7 +57,6 @@ base::Error closed_error() { return {base::ErrorCode::kUnavailable, "QMP connect
 
 }  // namespace
 
-/// Coroutines wait on timers of Asio; only the rate of reading goes by the clock.
 /// Two coroutines share it, and with it the state of one connection: `serve` connects and reads,
 /// `keep_facts` asks. Only keep_facts writes once the session is ready.
 class Client::Connection : public std::enable_shared_from_this<Connection> {
@@ -67,11 +68,11 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
         options_(std::move(options)),
         handlers_(std::move(handlers)),
         socket_(io),
-        pause_(io),
-        greeting_deadline_(io),
-        intake_pause_(io),
+        pause_(io, clock),
+        greeting_deadline_(io, clock),
+        intake_pause_(io, clock),
         wanted_(io),
-        round_(io) {}
+        round_(io, clock) {}
 
   void start();
   void stop();
@@ -79,12 +80,12 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
   bool connected() const { return session_ && session_->ready() && socket_.is_open(); }
 
  private:
-  /// A command under way. Its timer is both the deadline and, cancelled, the word that the answer
-  /// came or the connection broke.
+  /// A command under way. Its wait ends with the deadline, with the response, or with the
+  /// connection.
   struct Pending {
-    explicit Pending(asio::io_context& io) : timer(io) {}
+    Pending(asio::io_context& io, const base::Clock& clock) : response(io, clock) {}
 
-    asio::steady_timer timer;
+    rpc::Wait response;
     std::string bytes;
     std::optional<base::Result<json::value>> result;
   };
@@ -94,9 +95,9 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
 
   asio::awaitable<base::Error> talk();
   asio::awaitable<base::Error> receive();
-  asio::awaitable<base::Result<json::value>> ask(std::string_view name, json::object arguments);
-  asio::awaitable<base::Result<std::map<std::string, int>>> ask_apic_ids(std::vector<Cpu> cpus);
-  asio::awaitable<base::Result<vmm::MonitorFacts>> ask_facts();
+  asio::awaitable<base::Result<json::value>> execute(std::string_view name, json::object arguments);
+  asio::awaitable<base::Result<std::map<std::string, int>>> query_apic_ids(std::vector<Cpu> cpus);
+  asio::awaitable<base::Result<vmm::MonitorFacts>> query_facts();
 
   void begin_greeting_deadline();
   void handle(News&& news);
@@ -111,19 +112,19 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
   bool stopped_ = false;
 
   asio::local::stream_protocol::socket socket_;
-  asio::steady_timer pause_;
-  asio::steady_timer greeting_deadline_;
-  asio::steady_timer intake_pause_;  ///< of a server that sends too much
-  std::string late_;                 ///< what the server did not say in time
+  rpc::Wait pause_;
+  rpc::Timer greeting_deadline_;
+  rpc::Wait intake_pause_;  ///< of a server that sends too much
+  std::string late_;        ///< what the server did not say in time
   std::optional<Session> session_;
   std::map<std::string, std::shared_ptr<Pending>> pending_;
   /// APIC ids by qom path, with the thread that they were asked for: they never change while it
   /// lives.
   std::map<std::string, std::pair<int, int>> apic_ids_;
 
-  asio::steady_timer wanted_;  ///< keep_facts sleeps on it
+  asio::steady_timer wanted_;  ///< never runs out: cancelled, it resumes keep_facts
   bool refresh_wanted_ = false;
-  asio::steady_timer round_;  ///< when the next round may begin
+  rpc::Wait round_;  ///< when the next round may begin
 };
 
 void Client::Connection::start() {
@@ -153,7 +154,7 @@ void Client::Connection::close() {
   intake_pause_.cancel();
   session_.reset();
   apic_ids_.clear();
-  for (auto& [id, pending] : pending_) pending->timer.cancel();
+  for (auto& [id, pending] : pending_) pending->response.cancel();
   pending_.clear();
 }
 
@@ -180,18 +181,17 @@ asio::awaitable<void> Client::Connection::serve(std::shared_ptr<Connection> self
     self->close();
     self->report(error);
     if (self->stopped_) break;
-    self->pause_.expires_after(backoff.next());
-    co_await self->pause_.async_wait(kAwait);
+    self->pause_.set(backoff.next());
+    co_await self->pause_.wait();
   }
 }
 
 /// A QEMU that serves another client accepts the connection and sends nothing.
 void Client::Connection::begin_greeting_deadline() {
   late_.clear();
-  greeting_deadline_.expires_after(options_.deadline);
-  greeting_deadline_.async_wait([self = shared_from_this()](const error_code& error) {
-    if (error || self->connected()) return;
-    self->give_up("no greeting (QEMU serves one client per socket, and may have one already)");
+  greeting_deadline_.in(options_.deadline, [this] {
+    if (connected()) return;
+    give_up("no greeting (QEMU serves one client per socket, and may have one already)");
   });
 }
 
@@ -232,8 +232,8 @@ asio::awaitable<base::Error> Client::Connection::receive() {
     }
     const auto pause = intake.spend(size, clock_.now());
     if (pause == Intake::Clock::duration::zero() || !session_) continue;
-    intake_pause_.expires_after(pause);
-    co_await intake_pause_.async_wait(kAwait);
+    intake_pause_.set(pause);
+    co_await intake_pause_.wait();
   }
   co_return closed_error();
 }
@@ -243,7 +243,7 @@ void Client::Connection::handle(News&& news) {
     const auto entry = pending_.find(answer->id);
     if (entry == pending_.end()) return;
     entry->second->result = std::move(answer->result);
-    entry->second->timer.cancel();
+    entry->second->response.cancel();
     pending_.erase(entry);
   } else if (const auto* event = std::get_if<Event>(&news)) {
     if (std::ranges::find(kVcpuEvents, event->name) != kVcpuEvents.end()) refresh();
@@ -254,17 +254,17 @@ void Client::Connection::handle(News&& news) {
 }
 
 /// A server that misses the deadline loses the connection: whatever it still says would be late.
-asio::awaitable<base::Result<json::value>> Client::Connection::ask(std::string_view name,
-                                                                   json::object arguments) {
+asio::awaitable<base::Result<json::value>> Client::Connection::execute(std::string_view name,
+                                                                       json::object arguments) {
   if (!connected()) co_return unexpected(closed_error());
   Session::Command command = session_->command(name, arguments);
-  const auto pending = std::make_shared<Pending>(io_);
+  const auto pending = std::make_shared<Pending>(io_, clock_);
   pending->bytes = std::move(command.bytes);
-  pending->timer.expires_after(options_.deadline);
+  pending->response.set(options_.deadline);
   pending_.emplace(command.id, pending);
   asio::async_write(socket_, asio::buffer(pending->bytes),
                     [pending](const error_code&, std::size_t) {});
-  co_await pending->timer.async_wait(kAwait);
+  co_await pending->response.wait();
   if (pending->result) co_return std::move(*pending->result);
   if (pending_.erase(command.id) == 0) co_return unexpected(closed_error());
   give_up("no response to " + std::string(name) + " in time");
@@ -272,14 +272,14 @@ asio::awaitable<base::Result<json::value>> Client::Connection::ask(std::string_v
 }
 
 /// Machines whose vCPUs have no such property (not x86) refuse: those have no APIC ids.
-asio::awaitable<base::Result<std::map<std::string, int>>> Client::Connection::ask_apic_ids(
+asio::awaitable<base::Result<std::map<std::string, int>>> Client::Connection::query_apic_ids(
     std::vector<Cpu> cpus) {
   std::map<std::string, int> found;
   for (const Cpu& cpu : cpus) {
     const auto known = apic_ids_.find(cpu.qom_path);
     if (known == apic_ids_.end() || known->second.first != cpu.tid) {
       const json::object arguments{{"path", cpu.qom_path}, {"property", "apic-id"}};
-      const auto answer = co_await ask("qom-get", arguments);
+      const auto answer = co_await execute("qom-get", arguments);
       if (!connected()) co_return unexpected(answer.error());
       const auto id = answer ? read_apic_id(*answer) : unexpected(answer.error());
       if (!id) continue;
@@ -290,22 +290,22 @@ asio::awaitable<base::Result<std::map<std::string, int>>> Client::Connection::as
   co_return found;
 }
 
-asio::awaitable<base::Result<vmm::MonitorFacts>> Client::Connection::ask_facts() {
+asio::awaitable<base::Result<vmm::MonitorFacts>> Client::Connection::query_facts() {
   const json::object none;
-  const auto cpus_answer = co_await ask("query-cpus-fast", none);
+  const auto cpus_answer = co_await execute("query-cpus-fast", none);
   if (!cpus_answer) co_return unexpected(cpus_answer.error());
   const auto cpus = read_cpus(*cpus_answer);
   if (!cpus) co_return unexpected(cpus.error());
-  const auto iothreads_answer = co_await ask("query-iothreads", none);
+  const auto iothreads_answer = co_await execute("query-iothreads", none);
   if (!iothreads_answer) co_return unexpected(iothreads_answer.error());
   auto iothreads = read_iothreads(*iothreads_answer);
   if (!iothreads) co_return unexpected(iothreads.error());
   // Machines that cannot plug vCPUs (microvm, none) refuse: they have no more slots than vCPUs.
-  const auto slots_answer = co_await ask("query-hotpluggable-cpus", none);
+  const auto slots_answer = co_await execute("query-hotpluggable-cpus", none);
   if (!slots_answer && !connected()) co_return unexpected(slots_answer.error());
   const auto slots = slots_answer ? read_slots(*slots_answer) : std::vector<Slot>{};
   if (!slots) co_return unexpected(slots.error());
-  const auto apic_ids = co_await ask_apic_ids(*cpus);
+  const auto apic_ids = co_await query_apic_ids(*cpus);
   if (!apic_ids) co_return unexpected(apic_ids.error());
   co_return compose(*cpus, *slots, *apic_ids, std::move(*iothreads));
 }
@@ -317,18 +317,18 @@ asio::awaitable<void> Client::Connection::keep_facts(std::shared_ptr<Connection>
       co_await self->wanted_.async_wait(kAwait);
       continue;
     }
-    co_await self->round_.async_wait(kAwait);
+    co_await self->round_.wait();
     if (!self->connected()) continue;
-    self->round_.expires_after(kBetweenRounds);
+    self->round_.set(kBetweenRounds);
     self->refresh_wanted_ = false;
-    auto facts = co_await self->ask_facts();
+    auto facts = co_await self->query_facts();
     if (!facts) {
       // A broken connection is reported by `serve`, which knows why.
       if (self->connected()) self->report(facts.error());
       continue;
     }
-    const auto told = self->handlers_.facts;
-    if (told) told(std::move(*facts));
+    const auto on_facts = self->handlers_.facts;
+    if (on_facts) on_facts(std::move(*facts));
   }
 }
 

@@ -58,8 +58,8 @@ base::Result<void> read_wishes(const AllocateOptions& options,
   }
   const auto wishes = policy::allocate::read_wishes(annotations, options.container);
   if (!wishes) return base::fail(ErrorCode::kInvalid, wishes.error());
-  const auto told = policy::allocate::parse_cpu_class(options.cpu_class.value_or(""));
-  request.cpu_class = told.value_or(wishes->cpu_class);
+  const auto given = policy::allocate::parse_cpu_class(options.cpu_class.value_or(""));
+  request.cpu_class = given.value_or(wishes->cpu_class);
   request.prefer_isolated = options.prefer_isolated || wishes->prefer_isolated;
   return {};
 }

@@ -14,7 +14,7 @@ namespace ka::cli {
 namespace {
 
 /// Takes "id" out of a document, since what reads the rest knows no such key.
-std::optional<boost::json::value> take_id(boost::json::value& document) {
+std::optional<boost::json::value> extract_id(boost::json::value& document) {
   auto* object = document.if_object();
   if (object == nullptr) return std::nullopt;
   const auto found = object->find("id");
@@ -29,7 +29,7 @@ base::Result<boost::json::object> answer_line(const std::string& line, const std
                                               std::optional<boost::json::value>& id) {
   auto document = base::parse_json(line, name, number);
   if (!document) return unexpected(std::move(document.error()));
-  id = take_id(*document);
+  id = extract_id(*document);
   return answer(*document);
 }
 

@@ -59,7 +59,7 @@ void read_container(const boost::json::value& value, const std::string& path,
   fields.read("cpus", container.request.cpus);
   fields.finish();
   const auto part = policy::allocate::parse_pod_part(kind);
-  if (!part) fields.complain("kind", "must be init, sidecar or app");
+  if (!part) fields.reject("kind", "must be init, sidecar or app");
   container.part = part.value_or(policy::allocate::PodPart::kApp);
   if (container.request.cpus > 0) step.containers.push_back(std::move(container));
 }
@@ -68,7 +68,7 @@ void require_of(const std::string& op, base::Fields& fields) {
   if (op == "add") return fields.require({"pod", "containers"});
   if (op == "remove") return fields.require({"pod"});
   if (op == "resize") return fields.require({"pod", "container", "cpus"});
-  if (op != "restart") fields.complain("op", "must be add, remove, resize or restart");
+  if (op != "restart") fields.reject("op", "must be add, remove, resize or restart");
 }
 
 base::Result<Step> read_step(const boost::json::value& document) {

@@ -23,8 +23,8 @@ class Daemon {
                                         const boost::json::object& body) const;
   base::Result<boost::json::object> remove(const std::string& target) const;
 
-  /// Hands over each event, one line of JSON, until `take` returns false or the daemon ends.
-  base::Result<void> follow_events(const std::function<bool(std::string_view line)>& take) const;
+  /// Hands over each event, one line of JSON, until `handle` returns false or the daemon ends.
+  base::Result<void> follow_events(const std::function<bool(std::string_view line)>& handle) const;
 
  private:
   base::Result<boost::json::object> call(const std::string& method, const std::string& target,

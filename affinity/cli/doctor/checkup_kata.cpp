@@ -131,8 +131,8 @@ class KataFile {
     const policy::CpuSet& pool = around_.node.shared_pool;
     if (!around_.node.assigns_cpus() || pool.size() < 2) return;
     const auto limits = hypervisor_numbers(entries_, "default_maxvcpus");
-    const double told = limits.empty() ? 0 : *std::ranges::min_element(limits);
-    const double most = told >= 1 ? told : around_.node.cpus;
+    const double limit = limits.empty() ? 0 : *std::ranges::min_element(limits);
+    const double most = limit >= 1 ? limit : around_.node.cpus;
     const bool too_many = most > 0 && pool.size() + 1 > most;
     add(too_many ? Level::kBad : Level::kNote,
         fmt::format("a burstable container without a CPU limit gets the whole shared pool ({}) as "

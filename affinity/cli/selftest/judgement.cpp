@@ -62,7 +62,7 @@ CpuSet dedicated_cpus(const Threads& threads, const CpuSet& own) {
   return cpus;
 }
 
-Finding judge_bounds(const Threads& threads, const CpuSet& own, const CpuSet& pool) {
+Finding check_bounds(const Threads& threads, const CpuSet& own, const CpuSet& pool) {
   const CpuSet allowed = own | pool;
   const Threads astray =
       those(threads, [&](const ThreadSeen& one) { return !one.cpus.subset_of(allowed); });
@@ -77,7 +77,7 @@ Finding judge_bounds(const Threads& threads, const CpuSet& own, const CpuSet& po
                            threads.size(), text(own), text(pool)));
 }
 
-Finding judge_dedication(const Threads& threads, const CpuSet& own) {
+Finding check_dedication(const Threads& threads, const CpuSet& own) {
   const CpuSet missing = own - dedicated_cpus(threads, own);
   if (missing.empty()) {
     return holds(By::kKernel, fmt::format("each of CPUs {} has a vCPU bound to it", text(own)));
@@ -94,7 +94,7 @@ Threads sharers(const Threads& threads, const CpuSet& own) {
   return those(threads, [&own](const ThreadSeen& one) { return shares(one, own); });
 }
 
-Finding judge_isolation(const Threads& threads, const CpuSet& own) {
+Finding check_isolation(const Threads& threads, const CpuSet& own) {
   const Threads found = sharers(threads, own);
   if (found.empty()) {
     return holds(By::kKernel,
@@ -105,7 +105,7 @@ Finding judge_isolation(const Threads& threads, const CpuSet& own) {
                       found.size(), text(own), names_of(found))};
 }
 
-Finding judge_others(const Threads& others, const CpuSet& own) {
+Finding check_others(const Threads& others, const CpuSet& own) {
   const Threads found =
       those(others, [&own](const ThreadSeen& one) { return one.cpus.intersects(own); });
   if (found.empty()) {
@@ -207,7 +207,7 @@ Finding repeat_verdict(const json::value& report) {
 
 }  // namespace
 
-Findings judge_assignment(const Assignments& assignments, const Subject& subject) {
+Findings check_assignment(const Assignments& assignments, const Subject& subject) {
   const CpuSet own = assignments.of_pod(subject.uid);
   if (own.size() != subject.cpus) {
     return {broken(By::kKubelet,
@@ -219,7 +219,7 @@ Findings judge_assignment(const Assignments& assignments, const Subject& subject
                             text(own), text(assignments.pool)))};
 }
 
-Findings judge_start(const Reading& reading) {
+Findings check_start(const Reading& reading) {
   if (reading.sandbox.empty()) return {broken(By::kKernel, "containerd has no task for the pod")};
   const auto vcpus = std::ranges::count_if(reading.own, is_vcpu);
   if (vcpus == 0) return {broken(By::kKernel, "KVM has no vCPU for the pod's VM")};
@@ -230,15 +230,15 @@ Findings judge_start(const Reading& reading) {
                 fmt::format("the pod's VM has {} vCPUs, {} threads", vcpus, reading.own.size()))};
 }
 
-Findings judge_masks(const Assignments& assignments, const Subject& subject,
+Findings check_masks(const Assignments& assignments, const Subject& subject,
                      const Reading& reading) {
   const CpuSet own = assignments.of_pod(subject.uid);
-  Findings findings = judge_start(reading);
+  Findings findings = check_start(reading);
   if (!all_hold(findings)) return findings;
-  findings.push_back(judge_bounds(reading.own, own, assignments.pool));
-  findings.push_back(judge_dedication(reading.own, own));
-  findings.push_back(judge_isolation(reading.own, own));
-  findings.push_back(judge_others(reading.others, own));
+  findings.push_back(check_bounds(reading.own, own, assignments.pool));
+  findings.push_back(check_dedication(reading.own, own));
+  findings.push_back(check_isolation(reading.own, own));
+  findings.push_back(check_others(reading.others, own));
   if (reading.unread > 0) {
     findings.push_back(
         broken(By::kKernel,
@@ -247,16 +247,16 @@ Findings judge_masks(const Assignments& assignments, const Subject& subject,
   return findings;
 }
 
-Findings judge_discovery(const Subject& subject, const json::value& sandboxes) {
+Findings check_discovery(const Subject& subject, const json::value& sandboxes) {
   const json::value* sandbox = find_sandbox(sandboxes, subject.uid);
   if (sandbox == nullptr) return {broken(By::kDaemon, "does not report the pod")};
   return {holds(By::kDaemon, fmt::format("reports the pod as sandbox {}, source {}",
                                          text_of(*sandbox, "id"), text_of(*sandbox, "source")))};
 }
 
-Findings judge_word(const Assignments& assignments, const Subject& subject, const Reading& reading,
-                    const DaemonWord& word) {
-  Findings findings = judge_discovery(subject, word.sandboxes);
+Findings check_report(const Assignments& assignments, const Subject& subject,
+                      const Reading& reading, const DaemonWord& word) {
+  Findings findings = check_discovery(subject, word.sandboxes);
   findings.push_back(compare("exclusive CPUs", text_of(word.node, "exclusive"),
                              policy::format_list(assignments.all())));
   findings.push_back(compare("shared pool", text_of(word.node, "shared_pool"),

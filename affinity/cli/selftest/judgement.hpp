@@ -25,20 +25,20 @@ struct DaemonWord {
 };
 
 /// Whether kubelet gave the pod its CPUs and left a shared pool.
-Findings judge_assignment(const Assignments& assignments, const Subject& subject);
+Findings check_assignment(const Assignments& assignments, const Subject& subject);
 
 /// Whether containerd runs the pod, with vCPUs that KVM knows.
-Findings judge_start(const Reading& reading);
+Findings check_start(const Reading& reading);
 
 /// Whether the kernel holds the threads of the pod, and of all others, to kubelet's assignment.
-Findings judge_masks(const Assignments& assignments, const Subject& subject,
+Findings check_masks(const Assignments& assignments, const Subject& subject,
                      const Reading& reading);
 
 /// Whether the daemon knows the pod's VM.
-Findings judge_discovery(const Subject& subject, const boost::json::value& sandboxes);
+Findings check_discovery(const Subject& subject, const boost::json::value& sandboxes);
 
 /// Whether the daemon says what kubelet and the kernel say.
-Findings judge_word(const Assignments& assignments, const Subject& subject, const Reading& reading,
-                    const DaemonWord& word);
+Findings check_report(const Assignments& assignments, const Subject& subject,
+                      const Reading& reading, const DaemonWord& word);
 
 }  // namespace ka::cli::selftest

@@ -58,7 +58,7 @@ Proof::Proof(Dependencies dependencies, Kubelet kubelet, Record& record, std::ch
 
 void Proof::start_timer() { deadline_ = dependencies_.clock.now() + limit_; }
 
-double Proof::elapsed() const {
+double Proof::seconds() const {
   return std::chrono::duration<double>(dependencies_.clock.now() - began_).count();
 }
 
@@ -76,8 +76,8 @@ Proof::Outcome Proof::repeat(const Check& check, Findings& findings) const {
     if (all_hold(findings)) return Outcome::kHeld;
     const auto after = dependencies_.clock.now();
     if (after > deadline_) return Outcome::kLate;
-    const auto took = std::chrono::duration_cast<milliseconds>(after - before);
-    if (!dependencies_.pause(std::max(kPause, took * kPausePerReading))) {
+    const auto elapsed = std::chrono::duration_cast<milliseconds>(after - before);
+    if (!dependencies_.pause(std::max(kPause, elapsed * kPausePerReading))) {
       return Outcome::kInterrupted;
     }
   }
@@ -85,9 +85,9 @@ Proof::Outcome Proof::repeat(const Check& check, Findings& findings) const {
 
 bool Proof::step(const std::string& text, Verdict otherwise, const Check& check) {
   dependencies_.announce(text);
-  Step step{text, elapsed(), 0, {}};
+  Step step{text, seconds(), 0, {}};
   const Outcome outcome = repeat(check, step.findings);
-  step.seconds = elapsed() - step.began;
+  step.seconds = seconds() - step.began;
   report_.steps.push_back(step);
   if (outcome == Outcome::kHeld) return true;
   if (outcome == Outcome::kInterrupted) {
@@ -119,7 +119,7 @@ bool Proof::prove(const Choice& choice) {
          step(fmt::format("kubelet assigns {} CPUs to a pod in a VM", choice.cpus),
               Verdict::kCannotRun, [this] { return check_assignment(); }) &&
          step("its VM starts", Verdict::kCannotRun,
-              [this] { return judge_start(dependencies_.reader.read(subject_.uid)); }) &&
+              [this] { return check_start(dependencies_.reader.read(subject_.uid)); }) &&
          step("the daemon reports the pod", Verdict::kViolated,
               [this] { return check_discovery(); }) &&
          step("the kernel confines each thread", Verdict::kViolated,
@@ -176,13 +176,13 @@ Findings Proof::check_shared_pod(const std::string& uid) {
 Findings Proof::check_assignment() const {
   const auto assignments = read_assignments(kubelet_.state);
   if (!assignments) return failed(By::kKubelet, assignments.error());
-  return judge_assignment(*assignments, subject_);
+  return selftest::check_assignment(*assignments, subject_);
 }
 
 Findings Proof::check_discovery() const {
   const auto sandboxes = dependencies_.call("GET", "/v1/sandboxes");
   if (!sandboxes) return failed(By::kDaemon, sandboxes.error());
-  return judge_discovery(subject_, *sandboxes);
+  return selftest::check_discovery(subject_, *sandboxes);
 }
 
 Findings Proof::check_masks() {
@@ -191,7 +191,7 @@ Findings Proof::check_masks() {
   const Reading reading = dependencies_.reader.read(subject_.uid);
   own_ = assignments->of_pod(subject_.uid);
   sandbox_ = reading.sandbox;
-  return judge_masks(*assignments, subject_, reading);
+  return selftest::check_masks(*assignments, subject_, reading);
 }
 
 Findings Proof::check_word() {
@@ -203,8 +203,8 @@ Findings Proof::check_word() {
   if (!sandboxes) return failed(By::kDaemon, sandboxes.error());
   const auto assignments = read_assignments(kubelet_.state);
   if (!assignments) return failed(By::kKubelet, assignments.error());
-  return judge_word(*assignments, subject_, dependencies_.reader.read(subject_.uid),
-                    {*node, *sandboxes, *report});
+  return check_report(*assignments, subject_, dependencies_.reader.read(subject_.uid),
+                      {*node, *sandboxes, *report});
 }
 
 Findings Proof::check_gone() {
@@ -234,7 +234,7 @@ Findings Proof::check_gone_and_forgotten() {
     append(findings, failed(By::kDaemon, sandboxes.error()));
     return findings;
   }
-  const bool known = all_hold(judge_discovery(subject_, *sandboxes));
+  const bool known = all_hold(selftest::check_discovery(subject_, *sandboxes));
   findings.push_back(
       finding(By::kDaemon, !known, known ? "still reports the pod" : "no longer reports the pod"));
   return findings;

@@ -56,7 +56,7 @@ class Proof {
   bool step(const std::string& text, Verdict otherwise, const Check& check);
   Outcome repeat(const Check& check, Findings& findings) const;
   void conclude(Verdict verdict, const std::string& reason);
-  double elapsed() const;
+  double seconds() const;
   void start_timer();
 
   Findings check_shared_pod(const std::string& uid);

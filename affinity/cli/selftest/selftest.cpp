@@ -121,7 +121,7 @@ class Selftest {
                 },
             .clock = clock_,
             .pause = [this](std::chrono::milliseconds time) { return signals_.pause(time); },
-            .announce = [this](const std::string& step) { output_.note("... " + step); }};
+            .announce = [this](const std::string& step) { output_.print_message("... " + step); }};
   }
 
   const SelftestOptions& options_;

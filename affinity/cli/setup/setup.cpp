@@ -184,7 +184,7 @@ Result<std::string> add_proxy(const SetupOptions& options, SetupPlan& plan) {
   return handler->shim;
 }
 
-Result<void> take_away(const fs::path& file) {
+Result<void> remove_file(const fs::path& file) {
   std::error_code wrong;
   fs::remove(file, wrong);
   if (wrong) return base::fail_errno(wrong.value(), file.native());
@@ -266,7 +266,7 @@ Result<void> carry_out(const SetupPlan& plan) {
   for (const Change& change : plan.changes) {
     if (change.kind == Kind::kKeep) continue;
     const auto done =
-        change.kind == Kind::kRemove ? take_away(change.file) : write(change.file, change.text);
+        change.kind == Kind::kRemove ? remove_file(change.file) : write(change.file, change.text);
     if (!done) return done;
   }
   return {};

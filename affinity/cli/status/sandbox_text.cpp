@@ -58,8 +58,8 @@ std::string guest_doubt_words(const json::value& container) {
   const std::string doubt = text_of(container, "guest_doubt");
   if (doubt.empty()) return {};
   std::string text = ", in the guest NOT confirmed (" + doubt + ")";
-  const json::value* told = container.as_object().if_contains("guest_told");
-  const std::string cpus = told == nullptr ? "" : text_of(*told, "cpus");
+  const json::value* known = container.as_object().if_contains("guest_told");
+  const std::string cpus = known == nullptr ? "" : text_of(*known, "cpus");
   return cpus.empty() ? text : text + ", kata-agent was asked for CPUs " + cpus;
 }
 

@@ -50,11 +50,11 @@ std::string summary_of(const json::value& report) {
   const auto& all = array_of(report, "findings");
   const long long notes = std::ranges::count_if(
       all, [](const json::value& one) { return text_of(one, "severity") == "note"; });
-  const std::string noted = notes == 0 ? "" : ", " + counted(notes, "note");
+  const std::string remarks = notes == 0 ? "" : ", " + counted(notes, "note");
   const long long findings = static_cast<long long>(all.size()) - notes;
-  if (findings > 0) return counted(findings, "finding") + noted;
-  if (extent_of(report, "known", "sandboxes") == 0) return "no sandbox is known" + noted;
-  return "no violation found" + noted;
+  if (findings > 0) return counted(findings, "finding") + remarks;
+  if (extent_of(report, "known", "sandboxes") == 0) return "no sandbox is known" + remarks;
+  return "no violation found" + remarks;
 }
 
 /// "  violated  I4    s1: emulator may run on CPU 4", and what mends it.

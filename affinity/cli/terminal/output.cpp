@@ -30,10 +30,10 @@ void Output::print(const std::string& text) {
   out_.flush();
 }
 
-void Output::note(const std::string& line) { err_ << line << '\n'; }
+void Output::print_message(const std::string& line) { err_ << line << '\n'; }
 
 Exit Output::fail(const base::Error& error) {
-  note("kata-affinityctl: " + error.message);
+  print_message("kata-affinityctl: " + error.message);
   return error.code == base::ErrorCode::kUnavailable ? Exit::kUnreachable : Exit::kWrong;
 }
 

@@ -39,7 +39,7 @@ class Output {
   /// Prints a part of an answer that has no end.
   void print(const std::string& text);
   /// A line about what goes on, to standard error.
-  void note(const std::string& line);
+  void print_message(const std::string& line);
   /// Says what went wrong on standard error: kUnreachable for ErrorCode::kUnavailable, else kWrong.
   Exit fail(const base::Error& error);
 

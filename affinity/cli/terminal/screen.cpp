@@ -37,8 +37,8 @@ bool wants_colours() {
 Screen screen_of(int fd) {
   if (::isatty(fd) == 0) return {};
   winsize size{};
-  const bool told = ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
-  return {told ? size.ws_col : std::size_t{80}, told ? size.ws_row : std::size_t{24},
+  const bool known = ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
+  return {known ? size.ws_col : std::size_t{80}, known ? size.ws_row : std::size_t{24},
           wants_colours()};
 }
 

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
 constexpr int kBirths = 40;
-constexpr auto kPatience = std::chrono::seconds(5);
+constexpr auto kTimeout = std::chrono::seconds(5);
 
 bool may_use(int pid, int cpu) {
   cpu_set_t mask;
@@ -90,18 +90,18 @@ struct Scene : DaemonScene {
     const auto before = steady_clock::now();
     const auto shim = start_shim("containerd-shim-kata-v2", id);
     if (leaves_pid) leave_pid(bundle, shim->pid());
-    while (may_use(shim->pid(), foreign) && steady_clock::now() - before < kPatience) {
+    while (may_use(shim->pid(), foreign) && steady_clock::now() - before < kTimeout) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
-    const Milliseconds took = steady_clock::now() - before;
-    if (took < kPatience) CHECK(tests::eventually([&] { return narrowed() > counted_; }));
+    const Milliseconds elapsed = steady_clock::now() - before;
+    if (elapsed < kTimeout) CHECK(tests::eventually([&] { return narrowed() > counted_; }));
     counted_ = narrowed();
     // What was not found is found by Kata's own folder.
     fs::create_directories(path("vc/sbs") / id);
     CHECK(tests::eventually([&] { return !may_use(shim->pid(), foreign); }));
     fs::remove_all(path("vc/sbs") / id);
     fs::remove_all(bundle);
-    return took;
+    return elapsed;
   }
 
   double narrowed() const { return metric("kata_affinity_shim_narrowed_seconds_count"); }
@@ -112,22 +112,23 @@ struct Scene : DaemonScene {
   double counted_ = 0;
 };
 
-void print(const char* what, std::vector<Milliseconds> took) {
-  std::ranges::sort(took);
+void print(const char* what, std::vector<Milliseconds> elapsed) {
+  std::ranges::sort(elapsed);
   const auto at = [&](double part) {
-    return took[static_cast<std::size_t>(part * static_cast<double>(took.size() - 1))].count();
+    return elapsed[static_cast<std::size_t>(part * static_cast<double>(elapsed.size() - 1))]
+        .count();
   };
   std::printf(
       "%s: shims narrowed after their start, of %zu: p50 %.1f ms, p99 %.1f ms, max %.1f ms\n", what,
-      took.size(), at(0.5), at(0.99), at(1));
+      elapsed.size(), at(0.5), at(0.99), at(1));
 }
 
 std::vector<Milliseconds> births(Scene& scene, const std::string& prefix, bool leaves_pid) {
-  std::vector<Milliseconds> took;
+  std::vector<Milliseconds> elapsed;
   for (int i = 0; i < kBirths; ++i) {
-    took.push_back(scene.birth(prefix + std::to_string(i), leaves_pid));
+    elapsed.push_back(scene.birth(prefix + std::to_string(i), leaves_pid));
   }
-  return took;
+  return elapsed;
 }
 
 }  // namespace
@@ -136,9 +137,9 @@ TEST_CASE("a shim leaves another pod's CPU before Kata has made its folder") {
   if (!tests::has_two_cpus()) return;
   Scene scene;
   for (const bool leaves_pid : {true, false}) {
-    const auto took = births(scene, leaves_pid ? "a" : "b", leaves_pid);
-    print(leaves_pid ? "with shim.pid" : "by its command line", took);
-    CHECK(std::ranges::none_of(took, [](const auto& t) { return t >= kPatience; }));
+    const auto elapsed = births(scene, leaves_pid ? "a" : "b", leaves_pid);
+    print(leaves_pid ? "with shim.pid" : "by its command line", elapsed);
+    CHECK(std::ranges::none_of(elapsed, [](const auto& t) { return t >= kTimeout; }));
   }
   CHECK(scene.narrowed() == 2 * kBirths);
 }

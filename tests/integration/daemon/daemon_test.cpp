@@ -71,7 +71,7 @@ struct Scene : DaemonScene {
 
   /// The daemon looks again for two seconds after an event; what is to be found without that must
   /// wait for its end.
-  static void settle() { std::this_thread::sleep_for(std::chrono::milliseconds(2300)); }
+  static void wait_for_debounce() { std::this_thread::sleep_for(std::chrono::milliseconds(2300)); }
 
   void give_back(int tid) const {
     cpu_set_t all;
@@ -206,7 +206,7 @@ TEST_CASE("drift is seen by verify, repaired by the drift check, and counted") {
   Scene scene("drift_check = 5\n");
   scene.start();
   scene.add();
-  Scene::settle();
+  Scene::wait_for_debounce();
   const int tid = scene.vm.thread("CPU 1/TCG");
   scene.give_back(tid);
   const auto report = scene.ctl({"verify"});
@@ -254,7 +254,7 @@ TEST_CASE("a VMM that dies ends its sandbox at once") {
   Scene scene("drift_check = 3600\n");
   scene.start();
   scene.add();
-  Scene::settle();
+  Scene::wait_for_debounce();
   scene.vm.kill();
   CHECK(eventually([&] { return contains(scene.log(), "sandbox-ended"); }, Seconds(4)));
   CHECK(scene.ctl({"status"}).out.starts_with("no VM sandboxes\n"));
@@ -272,7 +272,7 @@ TEST_CASE("a cgroup that someone else writes is followed at once") {
   }
   scene.start();
   scene.add();
-  Scene::settle();
+  Scene::wait_for_debounce();
   // The kernel now gives every thread the first CPU only, and forgets or keeps their own masks.
   REQUIRE(cgroup.write("cpuset.cpus", std::to_string(scene.first)));
   CHECK(eventually([&] {

@@ -31,7 +31,7 @@ struct Scene : DaemonScene {
     both = tests::allowed(static_cast<int>(::getpid()));
     both = CpuSet{both.first(), both.last()};
     start();
-    runtime.take_in();
+    runtime.accept();
   }
 
   wire::PodSandbox pod() const {
@@ -66,10 +66,10 @@ struct Scene : DaemonScene {
   void begin() {
     wire::PodRequest request;
     *request.mutable_pod() = pod();
-    runtime.ask("RunPodSandbox", request);
-    runtime.ask("CreateContainer", container(both));
-    runtime.ask("StartContainer", container(both));
-    runtime.ask("PostStartContainer", container(both));
+    runtime.call("RunPodSandbox", request);
+    runtime.call("CreateContainer", container(both));
+    runtime.call("StartContainer", container(both));
+    runtime.call("PostStartContainer", container(both));
   }
 
   /// Whether no thread of the VM may run outside `cpus`.
@@ -102,12 +102,12 @@ TEST_CASE("what narrows is done before the runtime is answered, what widens afte
   const CpuSet first{scene.both.first()};
   CHECK(contains(scene.ctl({"status"}).out, "sandbox s1 (shop/cart)"));
   CHECK(contains(scene.ctl({"status"}).out, "+ nri: containerd v2.3.0"));
-  scene.runtime.ask("UpdateContainer", scene.update(first));
+  scene.runtime.call("UpdateContainer", scene.update(first));
   CHECK(scene.inside(first));
-  scene.runtime.ask("PostUpdateContainer", scene.container(first));
-  scene.runtime.ask("UpdateContainer", scene.update(scene.both));
+  scene.runtime.call("PostUpdateContainer", scene.container(first));
+  scene.runtime.call("UpdateContainer", scene.update(scene.both));
   CHECK(scene.inside(first));
-  scene.runtime.ask("PostUpdateContainer", scene.container(scene.both));
+  scene.runtime.call("PostUpdateContainer", scene.container(scene.both));
   CHECK(eventually([&] { return tests::allowed(scene.vm.pid()) == scene.both; }));
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("a pod that may ask for it has its containers told where they run") {
     auto request = scene.container(scene.both);
     request.mutable_container()->set_id(id);
     (*request.mutable_pod()->mutable_annotations())["kata-affinity.io/environment"] = wish;
-    scene.runtime.ask("CreateContainer", request);
+    scene.runtime.call("CreateContainer", request);
     wire::CreateContainerResponse response;
     REQUIRE(response.ParseFromString(scene.runtime.answer().payload));
     return response;
@@ -132,7 +132,7 @@ TEST_CASE("a pod that may ask for it has its containers told where they run") {
   REQUIRE(adjust.env_size() == 4);
   CHECK(adjust.env(1).value() == policy::format_list(scene.both));
 
-  scene.runtime.ask("RemoveContainer", [&] {
+  scene.runtime.call("RemoveContainer", [&] {
     auto request = scene.container(scene.both);
     request.mutable_container()->set_id("c2");
     return request;
@@ -148,7 +148,7 @@ TEST_CASE("a CPU that kubelet gives to another pod is left at once, and before a
   scene.admit(last);
   CHECK(eventually([&] { return scene.inside(first); }, tests::Seconds(2)));
   scene.admit(first);
-  scene.runtime.ask("StartContainer", scene.container(scene.both));
+  scene.runtime.call("StartContainer", scene.container(scene.both));
   CHECK(scene.inside(last));
 }
 
@@ -162,11 +162,11 @@ TEST_CASE("a runtime that restarts is found again, and what it no longer has is 
   wire::SynchronizeRequest all;
   *all.add_pods() = scene.pod();
   *all.add_containers() = scene.container(scene.both).container();
-  scene.runtime.take_in({all});
+  scene.runtime.accept({all});
   CHECK(eventually([&] { return contains(scene.ctl({"status"}).out, "+ nri: "); }));
   CHECK(contains(scene.ctl({"status"}).out, "container c1 (app)"));
   scene.runtime.hang_up();
-  scene.runtime.take_in();
+  scene.runtime.accept();
   CHECK(eventually([&] { return scene.ctl({"status"}).out.starts_with("no VM sandbox"); }));
 }
 
@@ -184,9 +184,9 @@ TEST_CASE("a node of three thousand pods is taken in, and the next event is answ
       policy::format_list(CpuSet{scene.both.last()}));
   // A runtime throws a plugin out that has not answered within 2 s.
   constexpr double kMost = 2.0 * KA_TEST_SLOWNESS;
-  CHECK(scene.runtime.take_in(std::move(all)) < kMost);
+  CHECK(scene.runtime.accept(std::move(all)) < kMost);
   const CpuSet first{scene.both.first()};
-  CHECK(scene.runtime.ask("StartContainer", scene.container(scene.both)) < kMost * 1e6);
+  CHECK(scene.runtime.call("StartContainer", scene.container(scene.both)) < kMost * 1e6);
   CHECK(scene.inside(first));
   CHECK(scene.metric("kata_affinity_source_up{source=\"nri\"}") == 1);
 }

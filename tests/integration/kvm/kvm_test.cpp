@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "tests/catch.hpp"
+#include "tests/discovery.hpp"
 #include "tests/temp_dir.hpp"
 #include "vmm/threads.hpp"
 
@@ -65,13 +66,13 @@ bool mount_debugfs(const tests::TempDir& dir) {
 }
 
 /// vCPUs sleep in KVM_RUN a moment after they were started.
-vmm::VmmThreads look(const vmm::Roots& roots, int pid) {
+vmm::VmmThreads observe(const vmm::Roots& roots, int pid) {
   base::Result<vmm::VmmThreads> found = base::fail(base::ErrorCode::kGone, "");
   for (int i = 0; i < 100; ++i) {
-    found = vmm::discover(
+    found = tests::discover(
         roots, {.vmm = *vmm::identify(roots, pid), .sandbox_id = "tiny", .cgroup = {}}, nullptr);
     REQUIRE(found);
-    if (found->settled && found->vcpus.size() == 3) break;
+    if (found->complete && found->vcpus.size() == 3) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return *found;
@@ -96,11 +97,12 @@ TEST_CASE("the vCPUs of a program that is no known VMM are found") {
   const vmm::Roots by_files{.proc = "/proc", .debugfs = "/not/really"};
   CHECK(vmm::examine(by_files, vm.pid(), vmm::Word::kTenant)->is_vmm);
   CHECK_FALSE(vmm::examine(by_files, static_cast<int>(::getpid()), vmm::Word::kOperator)->is_vmm);
-  const auto told = look(by_files, vm.pid());
-  CHECK(vcpus_of(told) == vm.vcpus());
-  CHECK(told.vcpu_source.starts_with("kvm-fd"));
-  const auto pit = std::ranges::find(told.threads, policy::Role::kPit, &policy::ThreadFacts::role);
-  REQUIRE(pit != told.threads.end());
+  const auto by_files_only = observe(by_files, vm.pid());
+  CHECK(vcpus_of(by_files_only) == vm.vcpus());
+  CHECK(by_files_only.vcpu_source.starts_with("kvm-fd"));
+  const auto pit =
+      std::ranges::find(by_files_only.threads, policy::Role::kPit, &policy::ThreadFacts::role);
+  REQUIRE(pit != by_files_only.threads.end());
   CHECK(pit->name == "kvm-pit/" + std::to_string(vm.pid()));
 
   const tests::TempDir dir;
@@ -108,7 +110,7 @@ TEST_CASE("the vCPUs of a program that is no known VMM are found") {
     std::cout << "without debugfs: it cannot be mounted here\n";
     return;
   }
-  const auto found = look({.proc = "/proc", .debugfs = dir.path()}, vm.pid());
+  const auto found = observe({.proc = "/proc", .debugfs = dir.path()}, vm.pid());
   CHECK(vcpus_of(found) == vm.vcpus());
   CHECK(found.vcpu_source.starts_with("kvm-debugfs"));
   CHECK(found.conflicts.empty());

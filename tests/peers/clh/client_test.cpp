@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "tests/catch.hpp"
+#include "tests/discovery.hpp"
 #include "tests/fake_node.hpp"
 #include "tests/peers/clh/scripted_api.hpp"
 #include "tests/run_loop.hpp"
@@ -109,27 +110,27 @@ TEST_CASE("who asks for more while it fails does not cut its pauses short") {
   const auto client =
       *clh::Client::start(io, clock, {.socket = dir.path() / "nothing"},
                           {.facts = {}, .failed = [&](const base::Error&) { ++failures; }});
-  tests::settle(io);
+  tests::run_ready(io);
   client->refresh();
-  tests::settle(io);
+  tests::run_ready(io);
   CHECK(failures == 1);
   clock.advance(100ms);
-  tests::settle(io);
+  tests::run_ready(io);
   CHECK(failures == 2);
 }
 
 TEST_CASE("a handler may destroy the client") {
   Bench bench;
   ScriptedApi api(bench.socket(), {http_answer(200, vm_info(2))});
-  bool told = false;
+  bool reported = false;
   bench.client = *clh::Client::start(bench.io, bench.clock, {.socket = bench.socket()},
                                      {.facts =
                                           [&](const vmm::MonitorFacts&) {
-                                            told = true;
+                                            reported = true;
                                             bench.client.reset();
                                           },
                                       .failed = {}});
-  REQUIRE(bench.run_until([&] { return told; }));
+  REQUIRE(bench.run_until([&] { return reported; }));
   bench.io.run_for(20ms);
 }
 
@@ -172,18 +173,18 @@ TEST_CASE("a vCPU that the API tells of and no thread runs yet is waited for") {
   const vmm::Roots roots{.proc = node.proc(), .debugfs = node.debugfs(), .cgroup = node.cgroup()};
   node.process(42, 1, "cloud-hyperviso", "/opt/kata/bin/cloud-hypervisor");
   node.thread(42, 50, "vcpu0");
-  vmm::MonitorFacts told{.source = "cloud-hypervisor"};
-  told.vcpus = {{.facts = {.index = 0}},
-                {.facts = {.index = 1, .socket = 1, .core = 1, .numa = 1}}};
+  vmm::MonitorFacts reported{.source = "cloud-hypervisor"};
+  reported.vcpus = {{.facts = {.index = 0}},
+                    {.facts = {.index = 1, .socket = 1, .core = 1, .numa = 1}}};
   const vmm::Target target{tests::process_id(42), "s1", ""};
-  auto found = vmm::discover(roots, target, &told);
+  auto found = tests::discover(roots, target, &reported);
   REQUIRE(found);
-  CHECK_FALSE(found->settled);
+  CHECK_FALSE(found->complete);
   CHECK(found->conflicts.empty());
   node.thread(42, 51, "vcpu1");
-  found = vmm::discover(roots, target, &told);
+  found = tests::discover(roots, target, &reported);
   REQUIRE(found);
-  CHECK(found->settled);
+  CHECK(found->complete);
   REQUIRE(found->vcpus.size() == 2);
   CHECK(found->vcpus[1].socket == 1);
   CHECK(found->vcpus[1].numa == 1);

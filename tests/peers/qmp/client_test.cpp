@@ -6,6 +6,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/peers/qmp/scripted_qemu.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 #include "vmm/address/qmp_socket.hpp"
 #include "vmm/qmp/intake.hpp"
@@ -26,6 +27,11 @@ namespace {
 const std::string kGreeting =
     R"({"QMP": {"version": {"qemu": {"micro": 22, "minor": 2, "major": 7}}, "capabilities": []}})"
     "\r\n";
+
+constexpr auto kDeadline = 200ms;
+constexpr auto kPause = 5ms;
+/// Between two rounds of questions.
+constexpr auto kRound = 50ms;
 
 std::string cpu(int index, int tid) {
   return R"({"cpu-index": )" + std::to_string(index) + R"(, "thread-id": )" + std::to_string(tid) +
@@ -50,7 +56,7 @@ std::vector<Step> queries(const std::string& cpus) {
 struct Bench {
   tests::TempDir dir;
   boost::asio::io_context io{1};
-  base::Clock clock;
+  tests::TestClock clock;
   std::vector<vmm::MonitorFacts> facts;
   std::vector<base::Error> failures;
   std::unique_ptr<vmm::Monitor> client;
@@ -59,13 +65,15 @@ struct Bench {
 
   void start() {
     auto started = Client::start(
-        io, clock, {.socket = socket(), .deadline = 200ms, .first_pause = 5ms, .last_pause = 20ms},
-        {.facts = [this](vmm::MonitorFacts told) { facts.push_back(std::move(told)); },
+        io, clock,
+        {.socket = socket(), .deadline = kDeadline, .first_pause = kPause, .last_pause = 20ms},
+        {.facts = [this](vmm::MonitorFacts report) { facts.push_back(std::move(report)); },
          .failed = [this](const base::Error& error) { failures.push_back(error); }});
     REQUIRE(started);
     client = std::move(*started);
   }
 
+  /// The peer is a thread: it is waited for, while the clock stands still.
   template <typename Condition>
   bool run_until(Condition condition) {
     const auto end = std::chrono::steady_clock::now() + 10s;
@@ -73,9 +81,15 @@ struct Bench {
     return condition();
   }
 
+  void pass(base::Clock::Time::duration time) {
+    tests::run_ready(io);
+    clock.advance(time);
+    tests::run_ready(io);
+  }
+
   void stop() {
     client.reset();
-    io.run_for(50ms);
+    tests::run_ready(io);
   }
 };
 
@@ -108,6 +122,7 @@ TEST_CASE("a refresh asks again, for the APIC ids only of vCPUs with a new threa
   REQUIRE(bench.run_until([&] { return bench.facts.size() == 1; }));
   bench.client->refresh();
   bench.client->refresh();
+  bench.pass(kRound);
   REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
   CHECK(bench.facts[1].vcpus[1].facts.index == 3);
   CHECK(bench.facts[1].vcpus[0].facts.apic_id == 0);
@@ -125,6 +140,8 @@ TEST_CASE("events that mean other vCPUs ask again, others do not") {
                                         "\r\n")} +
                         queries("") + std::vector{wait()});
   bench.start();
+  REQUIRE(bench.run_until([&] { return bench.facts.size() == 1; }));
+  bench.pass(kRound);
   REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
   CHECK(bench.facts[1].vcpus.empty());
   bench.stop();
@@ -152,6 +169,8 @@ TEST_CASE("a lost connection is made again") {
                                         queries(cpu(0, 60)) +
                                         std::vector{answer("qom-get", "0"), wait()});
   bench.start();
+  REQUIRE(bench.run_until([&] { return !bench.failures.empty(); }));
+  bench.pass(kRound);
   REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
   CHECK(bench.facts[1].vcpus.size() == 1);
   CHECK(bench.failures.size() == 1);
@@ -165,6 +184,9 @@ TEST_CASE("a server that misses a deadline is told of and left") {
   SECTION("no greeting: it serves somebody else") {
     ScriptedQemu qemu(bench.socket(), {wait()});
     bench.start();
+    bench.pass(kDeadline - 1ms);
+    CHECK(bench.failures.empty());
+    bench.pass(1ms);
     REQUIRE(bench.run_until([&] { return !bench.failures.empty(); }));
     CHECK(bench.failures[0].message.find("no greeting") != std::string::npos);
     bench.stop();
@@ -174,6 +196,10 @@ TEST_CASE("a server that misses a deadline is told of and left") {
     ScriptedQemu qemu(bench.socket(), hello() + std::vector{expect("query-cpus-fast", ""), wait()} +
                                           hello() + queries("") + std::vector{wait()});
     bench.start();
+    REQUIRE(bench.run_until([&] { return qemu.steps() == 3; }));
+    bench.pass(kDeadline);
+    REQUIRE(bench.run_until([&] { return !bench.failures.empty(); }));
+    bench.pass(kRound);
     REQUIRE(bench.run_until([&] { return !bench.facts.empty(); }));
     REQUIRE(bench.failures.size() == 1);
     CHECK(bench.failures[0].message.find("no response to query-cpus-fast") != std::string::npos);
@@ -188,6 +214,8 @@ TEST_CASE("a server that does not speak QMP is told of, and tried again") {
                                         std::vector{answer("query-cpus-fast", "7")} +
                                         std::vector{wait()});
   bench.start();
+  REQUIRE(bench.run_until([&] { return bench.failures.size() == 1; }));
+  bench.pass(kPause);
   REQUIRE(bench.run_until([&] { return bench.failures.size() == 2; }));
   CHECK(bench.failures[0].code == base::ErrorCode::kInvalid);
   CHECK(bench.failures[1].message.find("query-cpus-fast") != std::string::npos);
@@ -198,23 +226,30 @@ TEST_CASE("a server that does not speak QMP is told of, and tried again") {
 TEST_CASE("nobody there is a failure that is told, with pauses that grow") {
   Bench bench;
   bench.start();
-  bench.io.run_for(100ms);
-  REQUIRE_FALSE(bench.failures.empty());
+  bench.pass(0ms);
+  REQUIRE(bench.failures.size() == 1);
   CHECK(bench.failures[0].code == base::ErrorCode::kGone);
-  CHECK(bench.failures.size() <= 8);  // 5 + 10 + 20 + 20 ... ms
+  for (const auto pause : {5ms, 10ms, 20ms, 20ms}) {
+    const std::size_t before = bench.failures.size();
+    bench.pass(pause - 1ms);
+    CHECK(bench.failures.size() == before);
+    bench.pass(1ms);
+    CHECK(bench.failures.size() == before + 1);
+  }
   bench.stop();
 }
 
 TEST_CASE("a handler may destroy the client") {
   Bench bench;
   const auto run = [&bench](vmm::MonitorHandlers handlers) {
-    auto started = Client::start(bench.io, bench.clock,
-                                 {.socket = bench.socket(), .deadline = 200ms, .first_pause = 5ms},
-                                 std::move(handlers));
+    auto started =
+        Client::start(bench.io, bench.clock,
+                      {.socket = bench.socket(), .deadline = kDeadline, .first_pause = kPause},
+                      std::move(handlers));
     REQUIRE(started);
     bench.client = std::move(*started);
     CHECK(bench.run_until([&] { return bench.client == nullptr; }));
-    bench.io.run_for(20ms);
+    tests::run_ready(bench.io);
   };
   SECTION("when it fails") {
     run({.facts = {}, .failed = [&bench](const base::Error&) { bench.client.reset(); }});
@@ -290,6 +325,8 @@ TEST_CASE("events that ask for a refresh are answered with few rounds of questio
                                         std::vector{answer("qom-get", "0"), say(resets)} +
                                         queries(cpu(0, 50)) + std::vector{wait()});
   bench.start();
+  REQUIRE(bench.run_until([&] { return bench.facts.size() == 1 && qemu.steps() == 7; }));
+  bench.pass(kRound);
   REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
   bench.stop();
   CHECK(qemu.failure() == "");

@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kQemu = "/usr/bin/qemu-system-x86_64";
-constexpr int kPatience = 10000;  // milliseconds
+constexpr int kTimeout = 10000;  // milliseconds
 
 [[noreturn]] void become(std::vector<std::string> arguments) {
   std::vector<char*> pointers;
@@ -86,7 +86,7 @@ void QemuProcess::send(const std::string& bytes) const {
 qmp::Session::Received QemuProcess::receive() {
   std::array<char, 65536> chunk{};
   pollfd entry{.fd = fd_, .events = POLLIN, .revents = 0};
-  const bool came = ::poll(&entry, 1, kPatience) == 1;
+  const bool came = ::poll(&entry, 1, kTimeout) == 1;
   const ssize_t got = came ? ::read(fd_, chunk.data(), chunk.size()) : 0;
   if (got <= 0) {
     ::close(fd_);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tests/catch.hpp"
+#include "tests/discovery.hpp"
 #include "tests/peers/qmp/qemu_process.hpp"
 #include "vmm/qmp/client.hpp"
 #include "vmm/threads.hpp"
@@ -28,7 +29,7 @@ struct Watcher {
   explicit Watcher(const std::filesystem::path& socket) {
     auto started = qmp::Client::start(
         io, clock, {.socket = socket},
-        {.facts = [this](vmm::MonitorFacts told) { facts.push_back(std::move(told)); },
+        {.facts = [this](vmm::MonitorFacts report) { facts.push_back(std::move(report)); },
          .failed = [this](const base::Error& error) { failures.push_back(error); }});
     REQUIRE(started);
     client = std::move(*started);
@@ -80,7 +81,7 @@ TEST_CASE("without thread names the monitor alone tells vCPUs, also hot-plugged 
   REQUIRE(watcher.run_until([&] { return watcher.facts.size() == 1; }));
   CHECK(vmm::examine({}, qemu.pid(), vmm::Word::kRuntime)->is_vmm);
 
-  vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
+  tests::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
   CHECK(discovery.observe(nullptr)->vcpus.empty());
   auto found = discovery.observe(&watcher.facts[0]);
   REQUIRE(found);
@@ -108,7 +109,7 @@ TEST_CASE("thread names and the monitor agree, and a plugged vCPU is seen by its
   QemuProcess qemu({"-S", "-name", "t,debug-threads=on", "-object", "iothread,id=io1"});
   Watcher watcher(qemu.socket());
   REQUIRE(watcher.run_until([&] { return watcher.facts.size() == 1; }));
-  vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
+  tests::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
   const auto by_name = discovery.observe(nullptr);
   const auto by_both = discovery.observe(&watcher.facts[0]);
   REQUIRE(by_both);
@@ -142,7 +143,7 @@ TEST_CASE("an unplugged vCPU is told by QEMU's event") {
   REQUIRE(watcher.run_until([&] { return watcher.facts.back().vcpus.size() == 3; }));
   CHECK(indices(watcher.facts.back()) == std::vector{0, 1, 3});
   const auto found =
-      vmm::discover({}, {.vmm = *vmm::identify({}, qemu.pid())}, &watcher.facts.back());
+      tests::discover({}, {.vmm = *vmm::identify({}, qemu.pid())}, &watcher.facts.back());
   REQUIRE(found);
   CHECK(indices(found->vcpus) == std::vector{0, 1, 3});
   CHECK(found->conflicts.empty());
@@ -166,7 +167,7 @@ TEST_CASE("a QEMU that ends is gone for discovery and a failure for the client")
   auto qemu = std::make_unique<QemuProcess>(std::vector<std::string>{"-S"});
   Watcher watcher(qemu->socket());
   REQUIRE(watcher.run_until([&] { return !watcher.facts.empty(); }));
-  vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu->pid())});
+  tests::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu->pid())});
   REQUIRE(discovery.observe(nullptr));
   qemu.reset();
   CHECK(discovery.observe(nullptr).error().code == base::ErrorCode::kGone);

@@ -14,11 +14,11 @@
 namespace ka::tests {
 namespace {
 
-constexpr int kPatience = 10000;  // milliseconds
+constexpr int kTimeout = 10000;  // milliseconds
 
 bool readable(int fd) {
   pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
-  return ::poll(&entry, 1, kPatience) == 1;
+  return ::poll(&entry, 1, kTimeout) == 1;
 }
 
 void close_fd(int& fd) {
@@ -57,6 +57,7 @@ void ScriptedQemu::run() {
   for (const Step& step : script_) {
     if (client_ < 0 && !accept()) return;
     if (!play(step)) return;
+    ++steps_;
   }
 }
 

@@ -41,6 +41,8 @@ class ScriptedQemu {
   ScriptedQemu& operator=(const ScriptedQemu&) = delete;
   ~ScriptedQemu();
 
+  /// How many steps of the script have been played.
+  std::size_t steps() const { return steps_; }
   /// Waits for the end of the script; empty, or what went against it.
   std::string failure();
 
@@ -57,6 +59,7 @@ class ScriptedQemu {
   int client_ = -1;
   std::string buffer_;
   std::string failure_;
+  std::atomic<std::size_t> steps_ = 0;
   std::thread thread_;
 };
 

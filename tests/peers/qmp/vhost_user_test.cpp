@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "tests/catch.hpp"
+#include "tests/discovery.hpp"
 #include "tests/peers/qmp/qemu_process.hpp"
 #include "tests/temp_dir.hpp"
 #include "vmm/procfs/kvm_fds.hpp"
@@ -72,7 +73,7 @@ std::vector<std::string> with_disk(const std::filesystem::path& socket) {
 }
 
 /// The role of a process's threads; absent when it is no part of the sandbox.
-std::optional<Role> role_of(vmm::Discovery& discovery, int pid) {
+std::optional<Role> role_of(tests::Discovery& discovery, int pid) {
   const auto found = discovery.observe(nullptr);
   REQUIRE(found);
   for (const auto& thread : found->threads) {
@@ -108,13 +109,13 @@ TEST_CASE("a back-end in the sandbox's cgroup is placed as vhost, elsewhere it i
   };
   REQUIRE(eventually(serves));
 
-  vmm::Discovery alone({}, {.vmm = *vmm::identify({}, qemu.pid())});
+  tests::Discovery alone({}, {.vmm = *vmm::identify({}, qemu.pid())});
   CHECK_FALSE(role_of(alone, server.pid()));
   dir.write("cgroup/cgroup.procs",
             std::to_string(server.pid()) + '\n' + std::to_string(::getpid()));
-  vmm::Discovery together({}, {.vmm = *vmm::identify({}, qemu.pid()),
-                               .sandbox_id = "s",
-                               .cgroup = (dir.path() / "cgroup").string()});
+  tests::Discovery together({}, {.vmm = *vmm::identify({}, qemu.pid()),
+                                 .sandbox_id = "s",
+                                 .cgroup = (dir.path() / "cgroup").string()});
   CHECK(role_of(together, server.pid()) == Role::kVhost);
   CHECK(role_of(together, ::getpid()) == Role::kHelper);
 }
@@ -128,7 +129,7 @@ TEST_CASE("virtiofsd is found wherever it runs, once the guest uses it") {
   std::optional<Program> server(std::in_place, serve_disk(program, dir.path() / "disk"));
   REQUIRE(eventually([&] { return std::filesystem::exists(dir.path() / "disk"); }));
   const QemuProcess qemu(with_disk(dir.path() / "disk"));
-  vmm::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
+  tests::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
   const int pid = server->pid();
   REQUIRE(eventually([&] {
     discovery.forget();

@@ -18,8 +18,8 @@ constexpr int kSmall = 12;
 
 /// Requests that are compared with kubelet's: as many as $KATA_AFFINITY_REQUESTS says.
 int requests() {
-  const char* told = std::getenv("KATA_AFFINITY_REQUESTS");
-  return told == nullptr ? 2000 : std::stoi(told);
+  const char* text = std::getenv("KATA_AFFINITY_REQUESTS");
+  return text == nullptr ? 2000 : std::stoi(text);
 }
 
 std::string text(const Spread& spread) {

@@ -15,8 +15,8 @@ namespace ka::test {
 
 /// $KATA_AFFINITY_SEED, else a fixed one.
 inline unsigned first_seed() {
-  const char* told = std::getenv("KATA_AFFINITY_SEED");
-  return told == nullptr ? 20240611U : static_cast<unsigned>(std::strtoul(told, nullptr, 10));
+  const char* text = std::getenv("KATA_AFFINITY_SEED");
+  return text == nullptr ? 20240611U : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
 }
 
 class Random {

@@ -72,7 +72,7 @@ void Kernel::end(const Pod& pod, bool reused) {
 /// Its threads have a hundred numbers.
 bool Kernel::may_plug(int pid) const {
   const Vm& vm = vms_.at(pid);
-  return vm.born < 80 && vm.vcpus.size() < 6 && !hidden_.contains(pid);
+  return vm.plugged < 80 && vm.vcpus.size() < 6 && !hidden_.contains(pid);
 }
 
 bool Kernel::may_unplug(int pid) const {
@@ -82,7 +82,7 @@ bool Kernel::may_unplug(int pid) const {
 void Kernel::plug_one(const Pod& pod) {
   Vm& vm = vms_.at(pod.pid);
   const int index = static_cast<int>(vm.vcpus.size());
-  const int tid = pod.pid + 10 + vm.born++;
+  const int tid = pod.pid + 10 + vm.plugged++;
   node.thread(pod.pid, tid, "CPU " + std::to_string(index) + "/KVM");
   node.kvm_vcpu(std::to_string(pod.pid) + "-9", index, tid);
   if (const auto own = calls.own.find(pod.pid); own != calls.own.end())

@@ -59,7 +59,7 @@ class Kernel : public tests::LineScene {
   struct Vm {
     std::string pod;
     std::vector<int> vcpus;  ///< thread ids by index
-    int born = 0;            ///< vCPUs, so far
+    int plugged = 0;         ///< vCPUs, so far
     policy::CpuSet allowed;
   };
 

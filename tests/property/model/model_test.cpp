@@ -23,7 +23,7 @@ std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
 }
 
 struct Played {
-  std::string complaint;  ///< empty: nothing is wrong
+  std::string failure;    ///< empty: nothing is wrong
   std::size_t steps = 0;  ///< as many as that took
   std::uint64_t writes = 0;
 };
@@ -31,8 +31,8 @@ struct Played {
 Played play(const model::Setup& setup, const std::vector<model::Step>& steps) {
   model::Play play(setup);
   Played played;
-  while (played.steps < steps.size() && played.complaint.empty()) {
-    played.complaint = play.take(steps[played.steps++]);
+  while (played.steps < steps.size() && played.failure.empty()) {
+    played.failure = play.perform(steps[played.steps++]);
   }
   played.writes = play.writes();
   return played;
@@ -41,11 +41,11 @@ Played play(const model::Setup& setup, const std::vector<model::Step>& steps) {
 /// The shortest history of that kind, for people.
 std::string explained(const model::Setup& setup, std::vector<model::Step> steps) {
   steps = model::shortest(std::move(steps), [&](const std::vector<model::Step>& fewer) {
-    return !play(setup, fewer).complaint.empty();
+    return !play(setup, fewer).failure.empty();
   });
   std::ostringstream text;
   for (const model::Step& step : steps) text << "\n  " << step;
-  text << "\n" << play(setup, steps).complaint;
+  text << "\n" << play(setup, steps).failure;
   return text.str();
 }
 
@@ -62,7 +62,7 @@ TEST_CASE(
     const Played played = play(setup, steps);
     done += played.steps;
     writes += played.writes;
-    if (played.complaint.empty()) continue;
+    if (played.failure.empty()) continue;
     steps.resize(played.steps);
     FAIL_CHECK("seed " << seed << ", " << played.steps
                        << " steps, the shortest:" << explained(setup, steps));

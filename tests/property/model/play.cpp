@@ -41,38 +41,38 @@ Setup any_setup(std::uint64_t seed) {
 Play::Play(const Setup& setup)
     : setup_(setup),
       world_(setup.has_nri ? Source::kNri : Source::kProxy),
-      told_(sources_of(setup)),
+      knowledge_(sources_of(setup)),
       kernel_(setup) {
   kernel_.calls.before_write = [this](int tid) {
     before_ = kernel_.calls.effective(tid);
     if (writes_until_kill_ > 0 && --writes_until_kill_ == 0) throw Killed{};
   };
-  kernel_.calls.after_write = [this](int tid) { judge_write(tid); };
+  kernel_.calls.after_write = [this](int tid) { check_write(tid); };
   restart({}, true);
   synchronize();
 }
 
-std::string Play::take(const Step& step) {
-  happen(step);
-  judge();
+std::string Play::perform(const Step& step) {
+  change(step);
+  check();
   std::string text;
-  for (const std::string& complaint : std::exchange(complaints_, {})) text += complaint + "; ";
+  for (const std::string& failure : std::exchange(failures_, {})) text += failure + "; ";
   return text;
 }
 
-void Play::happen(const Step& step) {
+void Play::change(const Step& step) {
   static constexpr std::array kCalm = {What::kAdmit,     What::kRunPod,     What::kRunContainer,
                                        What::kRemovePod, What::kForget,     What::kReconcile,
                                        What::kTick,      What::kKubeletFile};
-  if (std::ranges::find(kCalm, step.what) == kCalm.end() && step.what != What::kSettle) {
+  if (std::ranges::find(kCalm, step.what) == kCalm.end() && step.what != What::kQuiesce) {
     is_calm_ = false;
   }
-  happen_to_pods(step);
-  happen_to_machine(step);
-  hear(step);
+  change_pods(step);
+  change_machine(step);
+  record(step);
 }
 
-void Play::happen_to_pods(const Step& step) {
+void Play::change_pods(const Step& step) {
   switch (step.what) {
     case What::kAdmit:
       world_.admit(step.choice);
@@ -102,7 +102,7 @@ void Play::happen_to_pods(const Step& step) {
   }
 }
 
-void Play::happen_to_machine(const Step& step) {
+void Play::change_machine(const Step& step) {
   switch (step.what) {
     case What::kVmmEnds:
       end_vmm(step.choice);
@@ -138,7 +138,7 @@ void Play::run_pod(std::uint32_t choice) {
   pod->runs = true;
   if (pod->is_vm) kernel_.boot(*pod);
   dirty_.insert(pod->id);
-  tell({world_.seen(*pod)}, pod->id);
+  report({world_.seen(*pod)}, pod->id);
 }
 
 /// Kata plugs vCPUs and writes its cgroup while the runtime makes the container.
@@ -151,7 +151,7 @@ void Play::run_container(std::uint32_t choice) {
   if (!container.owns) container.cpus = world_.pool();
   const std::string id = pod->id;
   const policy::ledger::Event seen = world_.seen(*pod, container);
-  tell({seen}, id, [this, id, choice] {
+  report({seen}, id, [this, id, choice] {
     const Pod& same = *world_.find(id);
     if (same.pid == 0) return;
     dirty_.insert(id);
@@ -172,7 +172,7 @@ void Play::exit_container(std::uint32_t choice) {
   if (pod == nullptr) return;
   Container& container = *std::ranges::find_if(pod->containers, can_exit);
   container.exited = true;
-  tell({{world_.runtime(), policy::ledger::ContainerExited{pod->id, container.id}}}, pod->id);
+  report({{world_.runtime(), policy::ledger::ContainerExited{pod->id, container.id}}}, pod->id);
 }
 
 void Play::remove_pod(std::uint32_t choice) {
@@ -182,7 +182,7 @@ void Play::remove_pod(std::uint32_t choice) {
   const std::string id = pod->id;
   end_process_of(*pod, choice % 3 == 0);
   if (choice % 2 == 0) world_.forget(*pod);
-  tell({{world_.runtime(), policy::ledger::PodGone{id}}}, id);
+  report({{world_.runtime(), policy::ledger::PodGone{id}}}, id);
 }
 
 /// Late, and one after the other.
@@ -193,7 +193,7 @@ void Play::give_shared_the_pool() {
       if (!runs(pod) || !container.runs || container.owns || container.cpus == world_.pool())
         continue;
       container.cpus = world_.pool();
-      tell({world_.seen(pod, container)}, pod.id, [this, &pod] {
+      report({world_.seen(pod, container)}, pod.id, [this, &pod] {
         dirty_.insert(pod.id);
         kernel_.confine(pod);
       });
@@ -208,7 +208,7 @@ Pod* Play::any_vm(std::uint32_t choice) {
 void Play::end_process_of(Pod& pod, bool reused) {
   if (pod.pid == 0) return;
   kernel_.end(pod, reused);
-  told_.doubt(pod.id);
+  knowledge_.doubt(pod.id);
   pod.pid = 0;
 }
 

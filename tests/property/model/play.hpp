@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "tests/property/model/kernel.hpp"
+#include "tests/property/model/knowledge.hpp"
 #include "tests/property/model/steps.hpp"
-#include "tests/property/model/told.hpp"
 #include "tests/property/model/world.hpp"
 
 namespace ka::model {
@@ -25,7 +25,7 @@ class Play {
   explicit Play(const Setup& setup);
 
   /// What is wrong after it; empty: nothing.
-  std::string take(const Step& step);
+  std::string perform(const Step& step);
 
   /// Masks that were written until now, each judged.
   std::uint64_t writes() const { return writes_; }
@@ -35,9 +35,9 @@ class Play {
   using Act = std::function<void()>;
 
   // What happens (play.cpp).
-  void happen(const Step& step);
-  void happen_to_pods(const Step& step);
-  void happen_to_machine(const Step& step);
+  void change(const Step& step);
+  void change_pods(const Step& step);
+  void change_machine(const Step& step);
   void run_pod(std::uint32_t choice);
   void run_container(std::uint32_t choice);
   void exit_container(std::uint32_t choice);
@@ -52,8 +52,8 @@ class Play {
   Pod* any_vm(std::uint32_t choice);
 
   // What the daemon hears of it (hearing.cpp).
-  void hear(const Step& step);
-  void tell(const Events& events, const std::string& pod, const Act& meanwhile = {});
+  void record(const Step& step);
+  void report(const Events& events, const std::string& pod, const Act& meanwhile = {});
   void guarded(const std::set<std::string>& concerned, const Act& act);
   void handle(const Events& events);
   void read_kubelet();
@@ -62,22 +62,22 @@ class Play {
   void restart(const std::set<std::string>& damaged, bool kubelet_first);
   void damage(std::uint32_t choice);
   void tick();
-  void run_out_of_patience();
+  void time_out();
 
   // Whether that is right (judge.cpp).
-  void judge_write(int tid);
-  void judge();
-  void judge_pod(const std::string& id, const ToldPod& pod);
-  void settle();
-  void judge_settled();
-  void judge_alone(const Pod& pod);
-  void judge_stable();
-  void judge_restart();
-  void complain(std::string text) { complaints_.push_back(std::move(text)); }
+  void check_write(int tid);
+  void check();
+  void check_pod(const std::string& id, const KnownPod& pod);
+  void quiesce();
+  void check_quiescent();
+  void check_alone(const Pod& pod);
+  void check_stable();
+  void check_restart();
+  void report_failure(std::string text) { failures_.push_back(std::move(text)); }
 
   Setup setup_;
   World world_;
-  Told told_;
+  Knowledge knowledge_;
   Kernel kernel_;
   std::deque<policy::ledger::Event> mail_;  ///< under way, where the runtime does not wait
   bool runtime_is_up_ = false;
@@ -85,11 +85,11 @@ class Play {
   std::set<std::string> unfinished_;  ///< pods whose last word may not be in the state files
   /// Pods of which something changed that no event told of: the drift check finds it.
   std::set<std::string> dirty_;
-  bool is_calm_ = false;  ///< since the last kSettle nothing but pods came and went
-  std::map<std::string, std::map<int, policy::CpuSet>> settled_;  ///< masks by pod, then
-  policy::CpuSet before_;                                         ///< the mask being written
+  bool is_calm_ = false;  ///< since the last kQuiesce nothing but pods came and went
+  std::map<std::string, std::map<int, policy::CpuSet>> quiescent_;  ///< masks by pod, then
+  policy::CpuSet before_;                                           ///< the mask being written
   std::uint64_t writes_ = 0;
-  std::vector<std::string> complaints_;
+  std::vector<std::string> failures_;
 };
 
 }  // namespace ka::model

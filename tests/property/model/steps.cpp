@@ -28,8 +28,8 @@ constexpr std::array kKinds = {
     Kind{What::kLose, "lose", 1},         Kind{What::kRuntimeAway, "runtime-away", 2},
     Kind{What::kRuntimeBack, "back", 8},  Kind{What::kKill, "kill", 2},
     Kind{What::kKillInWrite, "cut", 2},   Kind{What::kDamage, "damage", 1},
-    Kind{What::kTick, "tick", 12},        Kind{What::kPatience, "patience", 2},
-    Kind{What::kSettle, "settle", 3},
+    Kind{What::kTick, "tick", 12},        Kind{What::kTimeout, "patience", 2},
+    Kind{What::kQuiesce, "settle", 3},
 };
 
 unsigned sum_of_weights() {
@@ -63,7 +63,7 @@ std::vector<Step> any_steps(std::uint64_t seed, std::size_t count) {
     const auto weight = static_cast<unsigned>(random() % weights);
     steps.push_back({kind_at(weight), static_cast<std::uint32_t>(random() % 1000)});
   }
-  steps.push_back({What::kSettle, 0});
+  steps.push_back({What::kQuiesce, 0});
   return steps;
 }
 

@@ -35,8 +35,8 @@ enum class What {
   kKillInWrite,   ///< the same in the middle of what it does next
   kDamage,        ///< a state file is damaged, the daemon killed
   kTick,          ///< the drift check
-  kPatience,      ///< time passes; sources that are silent after a start are done without
-  kSettle,        ///< all that was lost is told, all faults have ended
+  kTimeout,       ///< time passes; sources that are silent after a start are done without
+  kQuiesce,       ///< all that was lost is told, all faults have ended
 };
 
 struct Step {
@@ -48,7 +48,7 @@ struct Step {
 
 std::ostream& operator<<(std::ostream& out, const Step& step);
 
-/// The same ones for the same seed. They end with kSettle.
+/// The same ones for the same seed. They end with kQuiesce.
 std::vector<Step> any_steps(std::uint64_t seed, std::size_t count);
 
 /// The shortest list that `fails` finds by leaving steps out of one that does fail.

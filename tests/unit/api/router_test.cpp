@@ -306,18 +306,19 @@ TEST_CASE("events are said to those who listen, a line each", "[api]") {
   Api api;
   const http::Response response = api.call("GET", "/v1/events");
   REQUIRE(response.feed == &api.feed);
-  std::string heard;
+  std::string received;
   const http::Feed::Subscription listener(*response.feed,
-                                          [&](const http::Feed::Line& line) { heard += *line; });
+                                          [&](const http::Feed::Line& line) { received += *line; });
   api.router.publish(
       {.sequence = 7,
        .time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1500)),
        .kind = board::NotificationKind::kDrift,
        .sandbox = "s1",
        .text = "moved \"back\""});
-  CHECK(heard == R"({"sequence":7,"time":"1970-01-01T00:00:01.500Z","kind":"drift","sandbox":"s1",)"
-                 R"("container":"","reason":"","text":"moved \"back\""})"
-                 "\n");
+  CHECK(received ==
+        R"({"sequence":7,"time":"1970-01-01T00:00:01.500Z","kind":"drift","sandbox":"s1",)"
+        R"("container":"","reason":"","text":"moved \"back\""})"
+        "\n");
 }
 
 TEST_CASE("what the shim proxy passes on is not a person's word") {

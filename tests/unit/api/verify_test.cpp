@@ -46,12 +46,12 @@ TEST_CASE("of several threads with one name verify tells the mask of the wrong o
   api.scene.node.thread(100, 105, "rcu");
   api.play_pod();
   api.scene.calls.own[105] = policy::CpuSet{0, 4};
-  bool told = false;
+  bool reported = false;
   const json::object report = api.good("POST", "/v1/verify");
   for (const auto& finding : report.at("findings").as_array()) {
-    told = told || (finding.at("invariant") == "I4" && finding.at("actual") == "0,4");
+    reported = reported || (finding.at("invariant") == "I4" && finding.at("actual") == "0,4");
   }
-  CHECK(told);
+  CHECK(reported);
 }
 
 TEST_CASE("one thread is placed by hand until that is taken back", "[api]") {
@@ -202,6 +202,7 @@ TEST_CASE("isolation is told in status, node, explain, metrics and events alike"
   CHECK(has("kata_affinity_containers_isolated 1\n"));
   CHECK(has("kata_affinity_containers_not_isolated{reason=\"pinned-by-hand\"} 0\n"));
   CHECK(std::ranges::count(api.scene.notified, "container-isolated") == 1);
+  CHECK(has_reason(api.good("POST", "/v1/verify"), "guest-none"));
 
   api.scene.notified.clear();
   api.good("PUT", "/v1/sandboxes/s1/pins/emulator", R"({"cpus":"4","force":true})");

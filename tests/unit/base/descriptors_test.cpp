@@ -31,12 +31,12 @@ struct FewDescriptors {
 };
 
 /// Takes all that are left, as clients would.
-std::vector<Fd> take_all() {
-  std::vector<Fd> taken;
+std::vector<Fd> open_all() {
+  std::vector<Fd> opened;
   for (Fd fd(::open("/dev/null", O_RDONLY)); fd; fd = Fd(::open("/dev/null", O_RDONLY))) {
-    taken.push_back(std::move(fd));
+    opened.push_back(std::move(fd));
   }
-  return taken;
+  return opened;
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ TEST_CASE("files can be opened although there are no descriptors left") {
   const FewDescriptors few;
   DescriptorReserve reserve;
   CHECK(reserve.size() == DescriptorReserve::kSize);
-  std::vector<Fd> taken = take_all();
+  std::vector<Fd> opened = open_all();
   std::vector<Fd> files;
   for (std::size_t i = 0; i < DescriptorReserve::kSize; ++i) {
     files.push_back(open_file("/dev/null", O_RDONLY));
@@ -54,7 +54,7 @@ TEST_CASE("files can be opened although there are no descriptors left") {
   CHECK(reserve.size() == 0);
   CHECK_FALSE(open_file("/dev/null", O_RDONLY));
   CHECK(errno == EMFILE);
-  taken.clear();
+  opened.clear();
   reserve.refill();
   CHECK(reserve.size() == DescriptorReserve::kSize);
 }

@@ -73,13 +73,13 @@ TEST_CASE("what a guest was told is notified of before that the guest changed") 
   std::string order;
   const auto changed = scene.board.feed().subscribe(NotificationKind::kGuestChanged,
                                                     [&](const auto&) { order += 'c'; });
-  const auto told = scene.board.feed().subscribe(NotificationKind::kGuestTold,
-                                                 [&](const auto&) { order += 't'; });
+  const auto subscription = scene.board.feed().subscribe(NotificationKind::kGuestWritten,
+                                                         [&](const auto&) { order += 't'; });
   board::GuestView guest;
   guest.address = "vsock:3";
   scene.board.set_guest("s1", guest);
   CHECK(order == "c");
-  guest.told.address = "vsock:3";
+  guest.writes.address = "vsock:3";
   guest.connected = true;
   scene.board.set_guest("s1", guest);
   CHECK(order == "ctc");

@@ -149,15 +149,15 @@ TEST_CASE("a number out of range is refused with the range") {
 }
 
 TEST_CASE("whether a container owns its CPUs is told only where the call says so") {
-  const auto told = [](std::vector<const char*> flags) {
+  const auto exclusive = [](std::vector<const char*> flags) {
     flags.insert(flags.begin(), {"container", "update", "s1", "c1", "--cpus", "1"});
     const auto parsed = parse(flags);
     REQUIRE(parsed.invocation);
     return std::get<cli::ContainerUpdateOptions>(parsed.invocation->command).exclusive;
   };
-  CHECK(told({}) == std::nullopt);
-  CHECK(told({"--exclusive"}) == true);
-  CHECK(told({"--shared"}) == false);
+  CHECK(exclusive({}) == std::nullopt);
+  CHECK(exclusive({"--exclusive"}) == true);
+  CHECK(exclusive({"--shared"}) == false);
   CHECK_FALSE(parse({"container", "update", "s1", "c1", "--exclusive", "--shared"}).invocation);
 }
 

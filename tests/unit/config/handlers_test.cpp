@@ -149,7 +149,7 @@ TEST_CASE("config: Kata's search order comes first, then installations, then han
 namespace {
 
 /// The message of a file that is read; empty: it is good.
-std::string complaint(const std::string& text) {
+std::string problem(const std::string& text) {
   const tests::TempDir dir;
   dir.write("c.toml", text);
   const auto config = config::load_config(dir.path() / "c.toml");
@@ -160,23 +160,23 @@ std::string complaint(const std::string& text) {
 }  // namespace
 
 TEST_CASE("config: a name that is nearly ours is told, with its line") {
-  CHECK(complaint("[runtime]\n[affinnity]\nmode = \"observe\"\n") ==
+  CHECK(problem("[runtime]\n[affinnity]\nmode = \"observe\"\n") ==
         ":2:2: affinnity: Kata has no such table; did you mean [affinity]?");
-  CHECK(complaint("[Affinity]\n").ends_with("did you mean [affinity]?"));
-  CHECK(complaint("[kata-affinity]\n").ends_with("did you mean [affinity]?"));
-  CHECK(complaint("\nmode = \"observe\"\n") ==
+  CHECK(problem("[Affinity]\n").ends_with("did you mean [affinity]?"));
+  CHECK(problem("[kata-affinity]\n").ends_with("did you mean [affinity]?"));
+  CHECK(problem("\nmode = \"observe\"\n") ==
         ":2:1: mode: Kata has no such key; did you mean mode in [affinity]?");
-  CHECK(complaint("housekeping = \"isolate\"\n")
-            .ends_with("did you mean housekeeping in [affinity]?"));
-  CHECK(complaint("[handler.kata-qemu]\n").ends_with("did you mean [affinity.handler]?"));
-  CHECK(complaint("[affinity]\nhousekeping = \"isolate\"\n") ==
+  CHECK(
+      problem("housekeping = \"isolate\"\n").ends_with("did you mean housekeeping in [affinity]?"));
+  CHECK(problem("[handler.kata-qemu]\n").ends_with("did you mean [affinity.handler]?"));
+  CHECK(problem("[affinity]\nhousekeping = \"isolate\"\n") ==
         ":2:1: affinity.housekeping: unknown key; did you mean housekeeping?");
-  CHECK(complaint("[affinity]\nspeed = 3\n") == ":2:1: affinity.speed: unknown key");
+  CHECK(problem("[affinity]\nspeed = 3\n") == ":2:1: affinity.speed: unknown key");
 }
 
 TEST_CASE("config: Kata's own tables are nothing of ours") {
-  CHECK(complaint("[hypervisor.qemu]\n[agent.kata]\n[runtime]\n[factory]\n[image]\n[netmon]\n"
-                  "[shim.kata]\n[proxy]\n")
+  CHECK(problem("[hypervisor.qemu]\n[agent.kata]\n[runtime]\n[factory]\n[image]\n[netmon]\n"
+                "[shim.kata]\n[proxy]\n")
             .empty());
 }
 

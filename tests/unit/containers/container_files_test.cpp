@@ -19,7 +19,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-line::Options told(bool environment, bool by_annotation = false) {
+line::Options guest_options(bool environment, bool by_annotation = false) {
   line::Options options = tests::at_home();
   options.settings.guest.environment = environment;
   options.settings.guest.environment_by_annotation = by_annotation;
@@ -28,7 +28,7 @@ line::Options told(bool environment, bool by_annotation = false) {
 
 /// A VM of 3 vCPUs with two containers, of which `app` owns CPUs 4 and 5.
 struct Scene : tests::LineScene {
-  explicit Scene(const line::Options& options = told(true)) : LineScene(8, options) {
+  explicit Scene(const line::Options& options = guest_options(true)) : LineScene(8, options) {
     begin();
     boot_vm(100, 3);
     REQUIRE(add("s1", 100));
@@ -49,11 +49,12 @@ struct Scene : tests::LineScene {
   std::string environment(const std::string& container) const {
     return base::read_file(file(container).parent_path() / "environment").value();
   }
-  nri::Adjustment create(const std::string& container, std::optional<bool> asked = std::nullopt) {
-    return files->adjust({"s1", container, asked});
+  nri::Adjustment create(const std::string& container,
+                         std::optional<bool> requested = std::nullopt) {
+    return files->adjust({"s1", container, requested});
   }
-  bool is_told(std::optional<bool> asked = std::nullopt) {
-    const auto adjustment = create("app", asked);
+  bool has_files(std::optional<bool> requested = std::nullopt) {
+    const auto adjustment = create("app", requested);
     CHECK(adjustment.mounts.empty() == adjustment.environment.empty());
     return !adjustment.mounts.empty();
   }
@@ -155,26 +156,26 @@ TEST_CASE("any user in the container may read it, whatever the daemon's own mask
 }
 
 TEST_CASE("nobody is told who is not to be, or of whom nothing can be known") {
-  SECTION("by default") { CHECK_FALSE(Scene(told(false)).is_told()); }
+  SECTION("by default") { CHECK_FALSE(Scene(guest_options(false)).has_files()); }
   SECTION("a pod's wish counts only where it is allowed") {
-    CHECK_FALSE(Scene(told(false)).is_told(true));
-    CHECK(Scene(told(true)).is_told(false));
-    CHECK(Scene(told(false, true)).is_told(true));
-    CHECK_FALSE(Scene(told(false, true)).is_told());
-    CHECK_FALSE(Scene(told(true, true)).is_told(false));
-    CHECK(Scene(told(true, true)).is_told());
+    CHECK_FALSE(Scene(guest_options(false)).has_files(true));
+    CHECK(Scene(guest_options(true)).has_files(false));
+    CHECK(Scene(guest_options(false, true)).has_files(true));
+    CHECK_FALSE(Scene(guest_options(false, true)).has_files());
+    CHECK_FALSE(Scene(guest_options(true, true)).has_files(false));
+    CHECK(Scene(guest_options(true, true)).has_files());
   }
   SECTION("guests are left alone") {
-    auto options = told(true);
+    auto options = guest_options(true);
     options.settings.guest.agent = policy::plan::GuestAgent::kNone;
-    CHECK_FALSE(Scene(options).is_told());
+    CHECK_FALSE(Scene(options).has_files());
   }
   SECTION("nothing is written at all") {
-    auto options = told(true);
+    auto options = guest_options(true);
     options.observe = true;
-    CHECK_FALSE(Scene(options).is_told());
+    CHECK_FALSE(Scene(options).has_files());
     options.observe = options.enable = false;
-    CHECK_FALSE(Scene(options).is_told());
+    CHECK_FALSE(Scene(options).has_files());
   }
   SECTION("it is no container of a VM") {
     Scene scene;

@@ -8,6 +8,7 @@
 
 #include "affinity/daemon/source_node.hpp"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/unit/line/scene.hpp"
 
 using namespace ka;
@@ -22,7 +23,7 @@ constexpr const char* kUid = "0a1b2c3d-0000-4000-8000-00000000000f";
 
 struct Scene : tests::LineScene {
   explicit Scene(Runtime runtime = Runtime::kReports)
-      : source(io, source_node, {node.proc(), node.debugfs(), node.cgroup()},
+      : source(io, clock, source_node, {node.proc(), node.debugfs(), node.cgroup()},
                {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"}, runtime, log) {
     source.refresh();
   }
@@ -77,10 +78,8 @@ struct Scene : tests::LineScene {
     line().handle({policy::ledger::Source::kNri, policy::ledger::whole_report("s1", facts)});
   }
 
-  void settle() {
-    io.restart();
-    io.run_for(std::chrono::milliseconds(150));
-  }
+  /// Longer than the pauses between two tries.
+  void run_ready() { tests::run_for(io, clock, std::chrono::milliseconds(150)); }
 
   std::string text(policy::ledger::Source which) { return board().sources().at(which).text; }
 
@@ -98,13 +97,13 @@ TEST_CASE("a shim leaves others' CPUs when its sandbox's folder is born, and its
   scene.admit("other", CpuSet{4, 5});
   scene.start_shim();
   std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
-  scene.settle();
+  scene.run_ready();
   CHECK(scene.cpus(kShim) == "0-3,6-7");
 
   scene.start_vmm();
   scene.write_persist(CpuSet{2, 3});
   scene.admit(kUid, CpuSet{2, 3});
-  scene.settle();
+  scene.run_ready();
   const std::set<std::string> vcpus{scene.cpus(kVmm + 10), scene.cpus(kVmm + 11),
                                     scene.cpus(kVmm + 12)};
   CHECK(vcpus == std::set<std::string>{"2", "3"});
@@ -120,10 +119,10 @@ TEST_CASE("a VMM that was born narrowed is given back all that its shim had") {
   scene.admit("other", CpuSet{4, 5});
   scene.start_shim();
   std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
-  scene.settle();
+  scene.run_ready();
   scene.start_vmm();
   scene.write_persist(CpuSet{2, 3});
-  scene.settle();
+  scene.run_ready();
   CHECK(scene.cpus(kVmm) == "2-3");
   scene.line().release_all();
   CHECK(scene.cpus(kVmm) == "0-7");
@@ -133,10 +132,10 @@ TEST_CASE("of runtime-rs the mask is followed, and is owned when the pod's claim
   Scene scene;
   scene.start_shim();
   std::filesystem::create_directories(scene.dir.path() / "kata/s1");
-  scene.settle();
+  scene.run_ready();
   scene.start_vmm();
   scene.write_mask(CpuSet{2, 3});
-  scene.settle();
+  scene.run_ready();
   scene.admit(kUid, CpuSet{2, 3});
   CHECK(scene.line().node().ledger().exclusive() == CpuSet{2, 3});
   CHECK(scene.text(policy::ledger::Source::kCgroup).starts_with("1 sandbox of Kata's runtime-rs"));
@@ -154,10 +153,10 @@ TEST_CASE("a mask goes when the container runtime tells of the containers") {
   Scene scene;
   scene.start_shim();
   std::filesystem::create_directories(scene.dir.path() / "kata/s1");
-  scene.settle();
+  scene.run_ready();
   scene.start_vmm();
   scene.write_mask(CpuSet{2, 3});
-  scene.settle();
+  scene.run_ready();
   REQUIRE(scene.line().node().view("s1")->pod.containers.contains("sandbox-mask"));
   scene.source.notify(Notice::kRuntimeConnected);
   scene.by_runtime(CpuSet{2, 3});
@@ -205,7 +204,7 @@ TEST_CASE("while the container runtime tells, a shim is narrowed and nothing els
   scene.admit("other", CpuSet{4, 5});
   scene.start_shim();
   scene.write_persist(CpuSet{2, 3});
-  scene.settle();
+  scene.run_ready();
   CHECK(scene.cpus(kShim) == "0-3,6-7");
   CHECK(scene.line().node().view("s1")->pod.containers.empty());
 

@@ -15,7 +15,7 @@ struct Scene {
   /// Without a turn of the loop in between.
   void pass(std::chrono::milliseconds time) {
     clock.advance(time);
-    tests::settle(io);
+    tests::run_ready(io);
   }
 
   boost::asio::io_context io;

@@ -109,9 +109,9 @@ TEST_CASE("ids are matched whole: a longer name that ends alike is another conta
   CHECK(agent::names_container("ab", "ab"));
   CHECK_FALSE(agent::names_container("cri-containerd-xab.scope", "ab"));
   CHECK_FALSE(agent::names_container("-xab", "ab"));
-  CHECK(agent::looks_like_container(kId));
-  CHECK(agent::looks_like_container("crio-" + kId + ".scope"));
-  CHECK_FALSE(agent::looks_like_container("a" + kId));
+  CHECK(agent::is_container_name(kId));
+  CHECK(agent::is_container_name("crio-" + kId + ".scope"));
+  CHECK_FALSE(agent::is_container_name("a" + kId));
 }
 
 TEST_CASE("version 1: ancestors hold what a container needs, and what is below follows") {
@@ -216,7 +216,7 @@ TEST_CASE("without cpusets every thread is placed, also one that is born meanwhi
   scene.process(101, "pod/" + kId, "helper");
   scene.process(102, "pod/" + kId, "late");
   scene.threads.cpus.erase(102);
-  scene.threads.born_by_next = 102;
+  scene.threads.appears_on_next = 102;
   agent::Agent agent(scene.roots(), scene.threads);
   const auto& report = agent.apply(wishes_of(4, {2, 3}, kId));
   for (const int tid : {100, 101, 102}) CHECK(scene.threads.cpus[tid] == GuestCpuSet{2, 3});

@@ -26,12 +26,12 @@ class FakeThreads final : public agent::Calls {
   int set_affinity(int tid, const policy::GuestCpuSet& to) const override {
     if (!cpus.contains(tid)) return ESRCH;
     cpus[tid] = to;
-    if (born_by_next) cpus[std::exchange(born_by_next, 0)] = policy::GuestCpuSet::range(0, 3);
+    if (appears_on_next) cpus[std::exchange(appears_on_next, 0)] = policy::GuestCpuSet::range(0, 3);
     return 0;
   }
 
   mutable std::map<int, policy::GuestCpuSet> cpus;
-  mutable int born_by_next = 0;
+  mutable int appears_on_next = 0;
 };
 
 class GuestScene {

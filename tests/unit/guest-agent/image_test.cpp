@@ -26,7 +26,7 @@ std::string base_archive() {
 }
 
 std::vector<image::Member> members_of(std::string_view bytes) {
-  auto members = image::take_archive(bytes);
+  auto members = image::read_archive(bytes);
   REQUIRE(members);
   return std::move(*members);
 }

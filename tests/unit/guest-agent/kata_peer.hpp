@@ -21,26 +21,26 @@ class KataPeer {
   std::string version = "4.1.0";
   std::map<std::string, ttrpc::Code> refusals;               ///< by container
   std::vector<std::pair<std::string, std::string>> updates;  ///< containers and cpus, as they came
-  int details_asked = 0;
+  int details_requests = 0;
   int online = 0;  ///< CPUs that it counts; 0: it refuses to
 
   /// What it answers to these bytes.
   std::string receive(std::string_view bytes) {
     decoder_.feed(bytes);
     std::string out;
-    while (const auto frame = decoder_.next()) out += take(*frame);
+    while (const auto frame = decoder_.next()) out += handle(*frame);
     return out;
   }
 
  private:
-  std::string take(const ttrpc::Frame& frame) {
+  std::string handle(const ttrpc::Frame& frame) {
     const auto call = ttrpc::read_call(frame.data);
     REQUIRE(call);
     CHECK(call->service == "grpc.AgentService");
     ttrpc::Answer answer;
     std::string payload;
     if (call->method == "GetGuestDetails") {
-      ++details_asked;
+      ++details_requests;
       kata_agent_subset::GuestDetailsResponse response;
       response.mutable_agent_details()->set_version(version);
       response.mutable_agent_details()->set_init_daemon(init_daemon);

@@ -26,7 +26,7 @@ struct Scene {
   explicit Scene(Opening opening = Opening::kNone) : session(opening, 1024) {}
 
   /// Carries bytes until both ends are silent.
-  bool settle(std::string to_peer) {
+  bool deliver(std::string to_peer) {
     while (!to_peer.empty()) {
       std::string out;
       if (!session.receive(peer.receive(to_peer), answers, out)) return false;
@@ -37,7 +37,7 @@ struct Scene {
   bool update(const std::string& container, const policy::GuestCpuSet& cpus) {
     std::string out;
     session.update(container, cpus, out);
-    return settle(std::move(out));
+    return deliver(std::move(out));
   }
 
   tests::KataPeer peer;
@@ -59,7 +59,7 @@ TEST_CASE("kata-agent is told the CPUs of containers, one after the other, in it
   scene.session.update("c1", {3}, out);
   scene.session.update("c2", {0, 1, 2}, out);
   scene.session.update("c2", {0, 1}, out);  // only the last word counts
-  REQUIRE(scene.settle(out));
+  REQUIRE(scene.deliver(out));
   CHECK(scene.peer.updates == Updates{{"c1", "3"}, {"c2", "0-1"}});
   CHECK(scene.answers.size() == 2);
   CHECK((scene.session.ready() && !scene.session.is_owed()));
@@ -68,7 +68,7 @@ TEST_CASE("kata-agent is told the CPUs of containers, one after the other, in it
 
 TEST_CASE("a container that kata-agent does not have, and one that it refuses, are told apart") {
   Scene scene;
-  REQUIRE(scene.settle(scene.session.start()));
+  REQUIRE(scene.deliver(scene.session.start()));
   scene.peer.refusals = {{"absent", ttrpc::Code::kInvalidArgument},
                          {"broken", ttrpc::Code::kInternal}};
   REQUIRE(scene.update("absent", {1}));
@@ -80,7 +80,7 @@ TEST_CASE("a container that kata-agent does not have, and one that it refuses, a
 
 TEST_CASE("a policy that forbids the call ends it for good") {
   Scene scene;
-  REQUIRE(scene.settle(scene.session.start()));
+  REQUIRE(scene.deliver(scene.session.start()));
   scene.peer.refusals = {{"c1", ttrpc::Code::kPermissionDenied}};
   CHECK_FALSE(scene.update("c1", {1}));
   CHECK(scene.session.is_forbidden());
@@ -94,7 +94,7 @@ TEST_CASE("a hybrid vsock is opened first") {
   REQUIRE(scene.session.receive("OK 10737", scene.answers, out));
   CHECK(out.empty());
   REQUIRE(scene.session.receive("41824\n", scene.answers, out));
-  CHECK(scene.settle(out));
+  CHECK(scene.deliver(out));
   CHECK(scene.session.ready());
   KataSession refused(Opening::kConnect, 1024);
   CHECK_FALSE(refused.receive("\n", scene.answers, out));
@@ -130,21 +130,21 @@ TEST_CASE("kata-agent is asked how many CPUs are online, between what it is told
   Scene scene;
   std::string out = scene.session.start();
   scene.peer.online = 3;
-  REQUIRE(scene.settle(out));
+  REQUIRE(scene.deliver(out));
   out.clear();
-  scene.session.ask_online(out);
+  scene.session.request_online(out);
   scene.session.update("a", {1}, out);
-  CHECK(scene.session.is_asked_online());
-  REQUIRE(scene.settle(out));
-  CHECK_FALSE(scene.session.is_asked_online());
+  CHECK(scene.session.awaits_online());
+  REQUIRE(scene.deliver(out));
+  CHECK_FALSE(scene.session.awaits_online());
   CHECK(scene.session.most_online() == 3);
   CHECK(scene.answers.size() == 1);
 
   SECTION("one that refuses has said nothing, and may still be told") {
     scene.peer.online = 0;
     out.clear();
-    scene.session.ask_online(out);
-    REQUIRE(scene.settle(out));
+    scene.session.request_online(out);
+    REQUIRE(scene.deliver(out));
     CHECK(scene.session.failure().empty());
     CHECK(scene.session.most_online() == 3);
   }
@@ -156,11 +156,11 @@ using policy::plan::Numbering;
 
 /// What is known of a VM after it was seen with each of these vCPUs.
 policy::plan::PlugHistory watched(const policy::plan::BootFacts& boot,
-                                  const std::vector<std::vector<int>>& looks, bool counted) {
+                                  const std::vector<std::vector<int>>& readings, bool counted) {
   policy::plan::PlugHistory history;
-  for (const auto& look : looks) {
-    policy::plan::record_vcpus(history, vcpus(look), boot);
-    history.settled = counted;
+  for (const auto& reading : readings) {
+    policy::plan::record_vcpus(history, vcpus(reading), boot);
+    history.complete = counted;
   }
   return history;
 }

@@ -107,16 +107,16 @@ TEST_CASE("a storm of 1000 connections leaves nothing behind, and is one input_e
   boost::asio::io_context io;
   const tests::TestClock clock;
   Peer peer(io, temp.path() / "agent", {}, true);
-  int complaints = 0;
+  int reports = 0;
   const guest::Link link(io, clock,
                          *guest::parse_address("unix://" + (temp.path() / "agent").string()),
-                         {{}, {}, [&complaints](const std::string&) { ++complaints; }},
+                         {{}, {}, [&reports](const std::string&) { ++reports; }},
                          {.first_pause = 0ms, .last_pause = 0ms});
   while (peer.connections < 10) io.run_one();
   const auto before = descriptors();
   while (peer.connections < 1000) io.run_one();
   CHECK(descriptors() <= before + 2);
-  CHECK(complaints <= 2);  // a socket may say in two ways that it was closed
+  CHECK(reports <= 2);  // a socket may say in two ways that it was closed
 }
 
 TEST_CASE("an agent that says hello and then rubbish is lost with a reason, and never believed") {
@@ -143,17 +143,17 @@ TEST_CASE("a daemon that could not run for a while does not listen to a connecti
   scene.link.wish({});
   while (scene.connected.empty()) scene.io.run_one();
   scene.clock.advance(150ms);
-  tests::settle(scene.io);
+  tests::run_ready(scene.io);
   CHECK(scene.lost == std::vector<std::string>{"no response from the agent in time"});
 }
 
 TEST_CASE("a daemon that could not run for a while takes the answer that came meanwhile") {
   Scene scene({}, false, {.deadline = 500ms});
   while (scene.peer.connections == 0) scene.io.run_one();
-  tests::settle(scene.io);
+  tests::run_ready(scene.io);
   scene.peer.say(hello());
   scene.clock.advance(700ms);
-  tests::settle(scene.io);
+  tests::run_ready(scene.io);
   CHECK(scene.connected == std::vector<std::string>{"agent"});
   CHECK(scene.lost.empty());
 }

@@ -77,7 +77,7 @@ TEST_CASE("fields of a later version are skipped") {
   ttrpc::Writer later;
   later.number(90, 5);
   later.text(91, "what is new");
-  CHECK(guest::decode_report(guest::encode(rich_report()) + later.take()) == rich_report());
+  CHECK(guest::decode_report(guest::encode(rich_report()) + later.release()) == rich_report());
 }
 
 TEST_CASE("what is out of bounds is refused as a whole") {
@@ -98,7 +98,7 @@ TEST_CASE("what is out of bounds is refused as a whole") {
   }));
   ttrpc::Writer backwards;
   backwards.text(3, "5-2");
-  CHECK_FALSE(guest::decode_report(backwards.take()));
+  CHECK_FALSE(guest::decode_report(backwards.release()));
   CHECK_FALSE(guest::decode_report("\x08"));
   CHECK_FALSE(guest::decode_report(std::string("\x12\x05\x08", 3)));
   CHECK_FALSE(guest::decode_report("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"));

@@ -30,7 +30,7 @@ class AgentServer {
 
   void cgroups_changed() {
     agent_.cgroups_changed();
-    for (Client& client : clients_) client.tell();
+    for (Client& client : clients_) client.report_all();
   }
   bool mute = false;
 
@@ -38,7 +38,7 @@ class AgentServer {
   struct Client {
     Client(Protocol::socket connected, agent::Agent& agent)
         : socket(std::move(connected)), session(agent) {}
-    void tell() {
+    void report_all() {
       std::string out;
       session.notify(out);
       send(out);
@@ -98,10 +98,10 @@ struct Scene {
   /// Until the start of the container went on; absent: it did not.
   std::optional<base::Clock::Time::duration> start() {
     const auto began = host.clock.now();
-    std::optional<base::Clock::Time::duration> took;
-    guests.await("s1", kApp, [&] { took = host.clock.now() - began; });
-    if (!took) run_for(400ms);
-    return took;
+    std::optional<base::Clock::Time::duration> elapsed;
+    guests.await("s1", kApp, [&] { elapsed = host.clock.now() - began; });
+    if (!elapsed) run_for(400ms);
+    return elapsed;
   }
 
   /// Before anything is waited for.
@@ -231,9 +231,9 @@ TEST_CASE("a container's start waits until its guest has it, and not longer than
   SECTION("the cgroup is there: it goes on at once after the guest's answer") {
     scene.guest.cgroup("pods/" + kApp);
     scene.server.cgroups_changed();
-    const auto took = scene.start();
-    REQUIRE(took);
-    CHECK(*took < 150ms);
+    const auto elapsed = scene.start();
+    REQUIRE(elapsed);
+    CHECK(*elapsed < 150ms);
     CHECK_FALSE(scene.cpuset().empty());
   }
   SECTION("the guest says nothing: it goes on late, and is not waited for again") {
@@ -248,7 +248,7 @@ TEST_CASE("a container's start waits until its guest has it, and not longer than
     REQUIRE_FALSE(went_on);
     scene.server.cgroups_changed();
     scene.host.clock.advance(300ms);
-    tests::settle(scene.io);
+    tests::run_ready(scene.io);
     CHECK(went_on);
     scene.server.mute = true;
     scene.own(6);

@@ -121,26 +121,26 @@ struct Scene {
     host.line().configure(through(agent));
     host.line().adopt();
     begin();
-    settle();
+    advance();
   }
 
   void run_for(std::chrono::milliseconds time) { tests::run_for(io, host.clock, time); }
-  void settle() { run_for(300ms); }
+  void advance() { run_for(300ms); }
   /// They are created, and nothing else happens.
   void run_containers(policy::CpuSet own = {5}) {
     REQUIRE(host.container("s1", kWeb, policy::CpuSet{0, 1, 2, 3}, false));
     REQUIRE(host.container("s1", kApp, std::move(own), true));
-    settle();
+    advance();
   }
   void plug(int vcpu) {
     host.plug(100, vcpu);
     host.line().reconcile_all();
-    settle();
+    advance();
   }
   void unplug(int vcpu) {
     host.node.end_thread(100, 110 + vcpu);
     host.line().reconcile_all();
-    settle();
+    advance();
   }
   /// A start that is held until the guest has placed the container.
   bool starts_at_once(const std::string& container, const std::string& sandbox = "s1") {
@@ -152,7 +152,7 @@ struct Scene {
     return static_cast<std::size_t>(std::ranges::count(log_lines, '\n'));
   }
   const board::GuestView& view() { return *host.line().node().view("s1")->guest; }
-  Updates told() const { return server.peer.updates; }
+  Updates writes() const { return server.peer.updates; }
   /// What a container was told last.
   std::string last(const std::string& container) {
     std::string cpus;
@@ -201,7 +201,7 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
   SECTION("what has not changed is not told again") {
     const auto before = scene.server.peer.updates.size();
     scene.host.line().reconcile_all();
-    scene.settle();
+    scene.advance();
     CHECK(scene.server.peer.updates.size() == before);
   }
   SECTION("a plugged vCPU makes the numbers uncertain, and who was narrowed gets all of them") {
@@ -221,24 +221,24 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
   }
   SECTION("a release writes all CPUs: a cpuset cannot be cleared") {
     REQUIRE(scene.host.requests().release("s1"));
-    scene.settle();
+    scene.advance();
     CHECK(scene.last(kApp) == "0-2");
     CHECK(scene.last(kWeb) == "0-2");
     CHECK(scene.host.verifier().verify().ok());
   }
   SECTION("and so does the sandbox's end") {
     REQUIRE(scene.host.remove("s1"));
-    scene.settle();
+    scene.advance();
     CHECK(scene.last(kApp) == "0-2");
   }
   SECTION("without guests to place, what was narrowed is widened, and followed") {
     scene.host.line().configure(through(policy::plan::GuestAgent::kNone));
-    scene.settle();
+    scene.advance();
     CHECK(scene.last(kApp) == "0-2");
     CHECK(scene.last(kWeb) == "0-2");
     scene.plug(3);
     CHECK(scene.last(kApp) == "0-3");
-    CHECK(scene.view().told.containers.size() == 2);
+    CHECK(scene.view().writes.containers.size() == 2);
   }
   SECTION("and by a daemon that is started anew, too") {
     scene.restart(policy::plan::GuestAgent::kNone);
@@ -248,7 +248,7 @@ TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers a
   SECTION("a container that left the plan gets all CPUs") {
     REQUIRE(scene.host.requests().submit(
         {policy::ledger::Source::kApi, policy::ledger::ContainerGone{"s1", kApp}}));
-    scene.settle();
+    scene.advance();
     CHECK(scene.last(kApp) == "0-2");
     CHECK(scene.last(kWeb) == "0-2");
   }
@@ -266,7 +266,7 @@ TEST_CASE("no container is narrowed before the vCPUs are there that it waits for
   CAPTURE(row.kernel, row.counted);
   Scene scene(1, row.kernel);
   scene.run_containers({4, 5});
-  CHECK(scene.told().empty());
+  CHECK(scene.writes().empty());
   CHECK(scene.doubt(kApp) == policy::GuestDoubt::kVcpusMissing);
   CHECK(scene.starts_at_once(kApp));
   scene.plug(7);
@@ -285,9 +285,9 @@ TEST_CASE("no container is narrowed before the vCPUs are there that it waits for
 TEST_CASE("where every container may use every vCPU a guest is told nothing") {
   Scene scene;
   REQUIRE(scene.host.container("s1", kWeb, policy::CpuSet{0, 1, 2, 3}, false));
-  scene.settle();
+  scene.advance();
   scene.plug(7);
-  CHECK(scene.told().empty());
+  CHECK(scene.writes().empty());
   CHECK(scene.view().doubts.empty());
 }
 
@@ -305,14 +305,14 @@ TEST_CASE("a container that kata-agent does not have yet is asked for again") {
 
 TEST_CASE("a kata-agent that is busy is said to be late, and not asked twice") {
   Scene scene;
-  scene.settle();
+  scene.advance();
   scene.server.hold();
   scene.run_containers();
   scene.run_for(1200ms);
   CHECK_FALSE(scene.view().connected);
   CHECK(scene.view().text == "no response from the agent in time");
   scene.server.go_on();
-  scene.settle();
+  scene.advance();
   CHECK(scene.view().connected);
   CHECK(scene.view().text == "kata-agent 4.1.0");
   CHECK(scene.view().current);
@@ -381,7 +381,7 @@ TEST_CASE("a guest is looked for again when the VMM takes the place of its shim"
   pod.id = "s1";
   pod.vmm = tests::process_id(200);
   REQUIRE(scene.host.requests().submit({policy::ledger::Source::kApi, pod}));
-  scene.settle();
+  scene.advance();
   CHECK(scene.view().text == "kata-agent 4.1.0");
   CHECK(scene.last(kApp) == scene.own_vcpu());
 }
@@ -389,7 +389,7 @@ TEST_CASE("a guest is looked for again when the VMM takes the place of its shim"
 TEST_CASE("a guest like one that missed a start is not waited for, until one of them has placed") {
   Scene scene(3, "6.12.48");
   scene.boot_pod("s2", 200, 3, "6.12.48");
-  scene.settle();
+  scene.advance();
   REQUIRE(scene.host.line().node().view("s2")->guest->connected);
   scene.server.hold();
   REQUIRE(scene.host.container("s1", kApp, policy::CpuSet{5}, true));
@@ -401,7 +401,7 @@ TEST_CASE("a guest like one that missed a start is not waited for, until one of 
   CHECK(scene.warnings() == 1);
 
   scene.server.go_on();
-  scene.settle();
+  scene.advance();
   scene.server.hold();
   const std::string next(64, 'c');
   REQUIRE(scene.host.container("s2", next, policy::CpuSet{7}, true));
@@ -411,15 +411,15 @@ TEST_CASE("a guest like one that missed a start is not waited for, until one of 
 TEST_CASE("that a kernel's numbers are uncertain is said once for all guests that boot it") {
   Scene scene;
   scene.boot_pod("s2", 200, 3, "");
-  scene.settle();
+  scene.advance();
   REQUIRE(scene.host.container("s1", kApp, policy::CpuSet{5}, true));
   REQUIRE(scene.host.container("s2", kWeb, policy::CpuSet{6}, true));
-  scene.settle();
+  scene.advance();
   scene.plug(7);
   CHECK(scene.warnings() == 1);
   scene.host.plug(200, 7);
   scene.host.line().reconcile_all();
-  scene.settle();
+  scene.advance();
   CHECK(scene.host.line().node().view("s2")->guest->doubts.at(kWeb) ==
         policy::GuestDoubt::kNumbersUncertain);
   CHECK(scene.warnings() == 1);

@@ -44,7 +44,7 @@ class Systemd {
 
   std::string path() const { return dir_.path() / "private"; }
   /// What was asked for, once a call has returned.
-  std::string heard;
+  std::string called;
 
  private:
   void serve() {
@@ -59,7 +59,7 @@ class Systemd {
     sd_bus_add_filter(
         bus, nullptr,
         [](sd_bus_message* message, void* self, sd_bus_error*) {
-          return static_cast<Systemd*>(self)->take(message);
+          return static_cast<Systemd*>(self)->handle(message);
         },
         this);
     sd_bus_start(bus);
@@ -68,7 +68,7 @@ class Systemd {
     sd_bus_close_unref(bus);
   }
 
-  int take(sd_bus_message* message) {
+  int handle(sd_bus_message* message) {
     const char *unit = nullptr, *property = nullptr;
     int runtime = 0;
     const void* bytes = nullptr;
@@ -83,9 +83,9 @@ class Systemd {
     sd_bus_message_read(message, "s", &property);
     sd_bus_message_enter_container(message, 'v', "ay");
     sd_bus_message_read_array(message, 'y', &bytes, &size);
-    heard = std::string(unit) + (runtime != 0 ? " runtime " : " ") + property;
+    called = std::string(unit) + (runtime != 0 ? " runtime " : " ") + property;
     for (std::size_t i = 0; i < size; ++i) {
-      heard += ' ' + std::to_string(static_cast<const unsigned char*>(bytes)[i]);
+      called += ' ' + std::to_string(static_cast<const unsigned char*>(bytes)[i]);
     }
     if (answer_ == Answer::kDone) sd_bus_reply_method_return(message, "");
     if (answer_ == Answer::kNoSuchUnit) {
@@ -112,7 +112,7 @@ TEST_CASE("a set is one bit a CPU, the lowest first") {
 TEST_CASE("systemd is asked for a unit's CPUs") {
   Systemd systemd(Systemd::Answer::kDone);
   REQUIRE(host::set_allowed_cpus(systemd.path(), "cri-containerd-1.scope", {0, 9}));
-  CHECK(systemd.heard == "cri-containerd-1.scope runtime AllowedCPUs 1 2");
+  CHECK(systemd.called == "cri-containerd-1.scope runtime AllowedCPUs 1 2");
 }
 
 TEST_CASE("a unit that systemd does not know is told apart from a systemd that is not there") {

@@ -96,8 +96,9 @@ TEST_CASE("3,000 containers beside exclusive CPUs are passed over quickly") {
   const auto cgroups = host::Cgroups::find(node.proc());
   const auto start = std::chrono::steady_clock::now();
   const auto tenants = host::tenants_of(*cgroups, CpuSet::range(32, 63));
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  std::cout << "cpusets of " << tenants.cgroups << " cgroups in " << took.count() << " ms\n";
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - start;
+  std::cout << "cpusets of " << tenants.cgroups << " cgroups in " << elapsed.count() << " ms\n";
   CHECK(tenants.list.empty());
   CHECK(tenants.cgroups == 3 * kPods);
 }

@@ -40,7 +40,7 @@ class OneAnswer {
   std::thread thread_;
 };
 
-base::Result<http::Response> ask(const std::string& answer) {
+base::Result<http::Response> get(const std::string& answer) {
   const OneAnswer server(answer);
   return http::call(server.path(), {"GET", "/", ""});
 }
@@ -48,7 +48,7 @@ base::Result<http::Response> ask(const std::string& answer) {
 }  // namespace
 
 TEST_CASE("an answer is read by its length", "[http]") {
-  const auto answer = ask("HTTP/1.1 404 Not Found\r\nServer: x\r\ncontent-length:  5\r\n\r\nhello");
+  const auto answer = get("HTTP/1.1 404 Not Found\r\nServer: x\r\ncontent-length:  5\r\n\r\nhello");
   REQUIRE(answer.has_value());
   CHECK(answer->status == 404);
   CHECK(answer->body == "hello");
@@ -71,7 +71,7 @@ TEST_CASE("an answer that is cut off or no HTTP is an error", "[http]") {
                                 "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
                                 "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n");
   CAPTURE(answer);
-  const auto got = ask(answer);
+  const auto got = get(answer);
   REQUIRE_FALSE(got.has_value());
   CHECK(got.error().code == ErrorCode::kUnavailable);
 }

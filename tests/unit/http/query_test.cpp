@@ -28,7 +28,7 @@ TEST_CASE("a query on the loop ends with the answer, its absence, or its time", 
                 });
   const auto say = [&](std::string_view text) {
     ::send(server.get(), text.data(), text.size(), MSG_NOSIGNAL);
-    tests::settle(io);
+    tests::run_ready(io);
   };
   say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n");
   CHECK_FALSE(got);
@@ -39,16 +39,16 @@ TEST_CASE("a query on the loop ends with the answer, its absence, or its time", 
   }
   SECTION("cut off") {
     server.reset();
-    tests::settle(io);
+    tests::run_ready(io);
     REQUIRE(got);
     CHECK(got->error().code == ErrorCode::kUnavailable);
   }
   SECTION("late") {
     clock.advance(999ms);
-    tests::settle(io);
+    tests::run_ready(io);
     CHECK_FALSE(got);
     clock.advance(1ms);
-    tests::settle(io);
+    tests::run_ready(io);
     REQUIRE(got);
     CHECK(got->error().message == "no response in time");
   }

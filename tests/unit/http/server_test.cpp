@@ -286,7 +286,7 @@ TEST_CASE("a client that hangs up in the middle harms nobody", "[http]") {
     client.hang_up();
   }
   CHECK(f.works());
-  CHECK(f.run_until([&] { return !f.feed.heard(); }));
+  CHECK(f.run_until([&] { return !f.feed.has_listeners(); }));
 }
 
 TEST_CASE("when there are too many clients, the most silent ones make room", "[http]") {
@@ -307,7 +307,7 @@ TEST_CASE("a feed's lines come as chunks", "[http]") {
   Fixture f;
   Client client(f.path());
   client.send("GET /feed HTTP/1.1\r\n\r\n");
-  REQUIRE(f.run_until([&] { return f.feed.heard(); }));
+  REQUIRE(f.run_until([&] { return f.feed.has_listeners(); }));
   f.feed.publish("{\"a\":1}\n");
   f.feed.publish("{\"b\":2}\n");
   CHECK(f.run_until([&] {
@@ -321,12 +321,12 @@ TEST_CASE("a listener that does not read is dropped instead of remembered", "[ht
   Fixture f({.lines_behind = 100});
   Client lazy(f.path());
   lazy.send("GET /feed HTTP/1.1\r\n\r\n");
-  REQUIRE(f.run_until([&] { return f.feed.heard(); }));
+  REQUIRE(f.run_until([&] { return f.feed.has_listeners(); }));
   const std::string line(10'000, 'x');
   int published = 0;
   CHECK(f.run_until([&] {
     f.feed.publish(line);
-    return ++published > 10'000 || !f.feed.heard();
+    return ++published > 10'000 || !f.feed.has_listeners();
   }));
   CHECK(published < 1000);
   CHECK(f.works());
@@ -353,9 +353,9 @@ TEST_CASE("a server that ends takes its connections along", "[http]") {
   Fixture f;
   Client reader(f.path()), listener(f.path());
   listener.send("GET /feed HTTP/1.1\r\n\r\n");
-  REQUIRE(f.run_until([&] { return f.feed.heard(); }));
+  REQUIRE(f.run_until([&] { return f.feed.has_listeners(); }));
   f.server.reset();
-  CHECK_FALSE(f.feed.heard());
+  CHECK_FALSE(f.feed.has_listeners());
   CHECK(f.run_until([&] {
     reader.receive();
     listener.receive();

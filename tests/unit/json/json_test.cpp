@@ -15,7 +15,7 @@ std::string parse_error(std::string_view text) {
 }
 
 /// What a reader that knows "n", "s", "cpus" and "list" complains about.
-std::string complaint_about(std::string_view text) {
+std::string error_in(std::string_view text) {
   InputError input_error;
   const auto document = parse_json(text, "in.json");
   REQUIRE(document);
@@ -53,36 +53,34 @@ TEST_CASE("a key that an object has twice is refused where it stands") {
 }
 
 TEST_CASE("the first thing wrong is told with its path") {
-  CHECK(complaint_about(R"({"n":1,"s":"x","cpus":"0-3","list":["a"]})") == "");
-  CHECK(complaint_about(R"({"n":1,"cpuz":1})") == "top[3].cpuz: unknown key");
-  CHECK(complaint_about(R"({"s":"x"})") == "top[3].n: missing");
-  CHECK(complaint_about(R"({"n":-1})") == "top[3].n: must be a whole number, 0 or more");
-  CHECK(complaint_about(R"({"n":1.5})") == "top[3].n: must be a whole number, 0 or more");
-  CHECK(complaint_about(R"({"n":4294967296})") == "top[3].n: must be a whole number, 0 or more");
-  CHECK(complaint_about(R"({"n":"1"})") == "top[3].n: must be a whole number, 0 or more");
-  CHECK(complaint_about(R"({"n":1,"s":2})") == "top[3].s: must be a string");
-  CHECK(complaint_about(R"({"n":1,"cpus":"0-"})") ==
+  CHECK(error_in(R"({"n":1,"s":"x","cpus":"0-3","list":["a"]})") == "");
+  CHECK(error_in(R"({"n":1,"cpuz":1})") == "top[3].cpuz: unknown key");
+  CHECK(error_in(R"({"s":"x"})") == "top[3].n: missing");
+  CHECK(error_in(R"({"n":-1})") == "top[3].n: must be a whole number, 0 or more");
+  CHECK(error_in(R"({"n":1.5})") == "top[3].n: must be a whole number, 0 or more");
+  CHECK(error_in(R"({"n":4294967296})") == "top[3].n: must be a whole number, 0 or more");
+  CHECK(error_in(R"({"n":"1"})") == "top[3].n: must be a whole number, 0 or more");
+  CHECK(error_in(R"({"n":1,"s":2})") == "top[3].s: must be a string");
+  CHECK(error_in(R"({"n":1,"cpus":"0-"})") ==
         "top[3].cpus: \"0-\": expected a number (position 2)");
-  CHECK(complaint_about(R"({"n":1,"list":["a",7]})") == "top[3].list[1]: must be a string");
-  CHECK(complaint_about(R"({"n":1,"list":"a"})") == "top[3].list: must be an array");
-  CHECK(complaint_about("[]") == "top[3]: must be an object");
+  CHECK(error_in(R"({"n":1,"list":["a",7]})") == "top[3].list[1]: must be a string");
+  CHECK(error_in(R"({"n":1,"list":"a"})") == "top[3].list: must be an array");
+  CHECK(error_in("[]") == "top[3]: must be an object");
 }
 
 TEST_CASE("text that cannot be shown is refused, and shown in the input_error") {
-  CHECK(complaint_about(R"({"n":1,"s":"a\u001bb"})") == "top[3].s: has control characters");
-  CHECK(complaint_about(R"({"n":1,"s":"\u009b31m"})") == "top[3].s: has control characters");
-  CHECK(complaint_about(R"({"n":1,"s":"\u202etxt"})") == "top[3].s: has control characters");
-  CHECK(complaint_about(R"({"n":1,"list":["a","b\n"]})") ==
-        "top[3].list[1]: has control characters");
-  CHECK(complaint_about(R"({"n":1,"\u001b[2J":2})") == "top[3].\\x1b[2J: unknown key");
-  CHECK(complaint_about(R"({"n":1,"cpus":"0\n"})") == "top[3].cpus: has control characters");
+  CHECK(error_in(R"({"n":1,"s":"a\u001bb"})") == "top[3].s: has control characters");
+  CHECK(error_in(R"({"n":1,"s":"\u009b31m"})") == "top[3].s: has control characters");
+  CHECK(error_in(R"({"n":1,"s":"\u202etxt"})") == "top[3].s: has control characters");
+  CHECK(error_in(R"({"n":1,"list":["a","b\n"]})") == "top[3].list[1]: has control characters");
+  CHECK(error_in(R"({"n":1,"\u001b[2J":2})") == "top[3].\\x1b[2J: unknown key");
+  CHECK(error_in(R"({"n":1,"cpus":"0\n"})") == "top[3].cpus: has control characters");
   CHECK(parse_error(R"({"\u202e":1,"\u202e":1})").find(R"("\u{202e}" is a duplicate)") !=
         std::string::npos);
 }
 
 TEST_CASE("text has a largest size") {
   const std::string longest(4096, 'x');
-  CHECK(complaint_about(R"({"n":1,"s":")" + longest + "\"}") == "");
-  CHECK(complaint_about(R"({"n":1,"s":")" + longest + "x\"}") ==
-        "top[3].s: is longer than 4096 bytes");
+  CHECK(error_in(R"({"n":1,"s":")" + longest + "\"}") == "");
+  CHECK(error_in(R"({"n":1,"s":")" + longest + "x\"}") == "top[3].s: is longer than 4096 bytes");
 }

@@ -67,7 +67,7 @@ TEST_CASE("a stranger that got the number during the write does not keep the mas
     };
     const WriteResult applied = scene.write({2});
     CHECK(applied.status == Status::kGone);
-    CHECK(applied.taken_back);
+    CHECK(applied.reverted);
     CHECK(scene.cpus() == "0-7");
   }
 }
@@ -78,7 +78,7 @@ TEST_CASE("a process that got the VMM's number during the write does not keep th
   base::ThreadStats stats(scene.node.proc());
   const Write write{
       {10, 10, tests::process_id(10).start_time}, Write::Kind::kMove, false, {2}, false};
-  CHECK(line::apply({write}, scene.calls, stats).front().taken_back);
+  CHECK(line::apply({write}, scene.calls, stats).front().reverted);
   CHECK(policy::format_list(scene.calls.effective(10)) == "0-7");
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("a stranger that has placed itself since is left as it is") {
     scene.calls.gone.insert(11);
     scene.calls.own[11] = {5};
   };
-  CHECK_FALSE(scene.write({2}).taken_back);
+  CHECK_FALSE(scene.write({2}).reverted);
   CHECK(scene.cpus() == "5");
 }
 

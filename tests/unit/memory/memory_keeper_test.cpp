@@ -34,18 +34,18 @@ struct Scene {
   }
 
   /// What was asked since the last call.
-  std::size_t asked() { return std::exchange(jobs.submitted, {}).size(); }
-  void record(policy::plan::MemoryVerdict verdict, std::chrono::nanoseconds took) {
+  std::size_t submissions() { return std::exchange(jobs.submitted, {}).size(); }
+  void record(policy::plan::MemoryVerdict verdict, std::chrono::nanoseconds elapsed) {
     board::MemoryView view;
     view.plan.verdict = verdict;
-    keeper.record("s1", view, took);
+    keeper.record("s1", view, elapsed);
   }
   /// Until the next look, to a second; nothing may be asked before.
   std::chrono::seconds until_next() {
     for (auto passed = 1s; passed <= 2h; ++passed) {
       host.clock.advance(1s);
       keeper.refresh();
-      if (asked() > 0) return passed;
+      if (submissions() > 0) return passed;
     }
     return {};
   }
@@ -64,16 +64,16 @@ TEST_CASE("a sandbox's memory is looked at once, and not again before that was a
   CHECK(scene.jobs.submitted[0].sandbox == "s1");
   CHECK(scene.jobs.submitted[0].vmm == tests::process_id(100));
   CHECK(scene.jobs.submitted[0].move);
-  CHECK(scene.asked() == 1);
+  CHECK(scene.submissions() == 1);
   scene.host.clock.advance(2h);
   scene.keeper.refresh();
-  scene.keeper.look_again("s1");
-  CHECK(scene.asked() == 0);
+  scene.keeper.refresh_now("s1");
+  CHECK(scene.submissions() == 0);
 }
 
 TEST_CASE("the longer a look takes the rarer it is") {
   Scene scene;
-  scene.asked();
+  scene.submissions();
   scene.record(policy::plan::MemoryVerdict::kInPlace, 1ms);
   CHECK(scene.until_next() == 30s);
   scene.record(policy::plan::MemoryVerdict::kInPlace, 50ms);
@@ -84,7 +84,7 @@ TEST_CASE("the longer a look takes the rarer it is") {
 
 TEST_CASE("memory that could not be moved is tried ever more rarely, until it is in its place") {
   Scene scene;
-  scene.asked();
+  scene.submissions();
   for (const auto expected : {60s, 120s, 240s}) {
     scene.record(policy::plan::MemoryVerdict::kNoRoom, 1ms);
     CHECK(scene.until_next() == expected);
@@ -95,19 +95,19 @@ TEST_CASE("memory that could not be moved is tried ever more rarely, until it is
 
 TEST_CASE("while memory is on its way no next look is set") {
   Scene scene;
-  scene.asked();
+  scene.submissions();
   board::MemoryView view;
   view.moving = true;
   scene.keeper.record("s1", view, 1ms);
   scene.host.clock.advance(2h);
   scene.keeper.refresh();
-  CHECK(scene.asked() == 0);
+  CHECK(scene.submissions() == 0);
   CHECK(scene.host.line().node().view("s1")->memory->moving);
 }
 
 TEST_CASE("another wish is asked at once, also while the one before is not answered") {
   Scene scene;
-  scene.asked();
+  scene.submissions();
   scene.host.line().configure(tests::at_home());
   REQUIRE(scene.host.line().node().view("s1")->moves_memory() != moving().settings.move_memory);
   scene.keeper.refresh();
@@ -117,22 +117,22 @@ TEST_CASE("another wish is asked at once, also while the one before is not answe
 
 TEST_CASE("someone who knows that memory may have moved has it looked at before its time") {
   Scene scene;
-  scene.asked();
+  scene.submissions();
   scene.record(policy::plan::MemoryVerdict::kInPlace, 1ms);
   scene.keeper.refresh();
-  CHECK(scene.asked() == 0);
-  scene.keeper.look_again("s1");
-  CHECK(scene.asked() == 1);
+  CHECK(scene.submissions() == 0);
+  scene.keeper.refresh_now("s1");
+  CHECK(scene.submissions() == 1);
 }
 
 TEST_CASE("what is published of a sandbox is followed in the loop's next turn, to its end") {
   Scene scene;
-  scene.asked();
+  scene.submissions();
   REQUIRE(scene.host.remove("s1"));
   CHECK(scene.jobs.cancelled.empty());
-  tests::settle(scene.io);
+  tests::run_ready(scene.io);
   CHECK(scene.jobs.cancelled == std::vector<std::string>{"s1"});
   scene.record(policy::plan::MemoryVerdict::kInPlace, 1ms);  // it was too late
   scene.keeper.refresh();
-  CHECK(scene.asked() == 0);
+  CHECK(scene.submissions() == 0);
 }

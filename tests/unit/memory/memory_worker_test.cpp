@@ -16,7 +16,7 @@ using memory::MemoryWorker;
 
 namespace {
 
-struct Told {
+struct Report {
   std::string sandbox;
   board::MemoryView view;
 };
@@ -24,10 +24,10 @@ struct Told {
 /// A worker on the machine's own /proc; the first thing that it tells.
 class Scene {
  public:
-  Told first() {
-    auto told = told_.get_future();
-    REQUIRE(told.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
-    return told.get();
+  Report first() {
+    auto report = report_.get_future();
+    REQUIRE(report.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
+    return report.get();
   }
 
   static MemoryJob job(const std::string& sandbox) {
@@ -41,14 +41,14 @@ class Scene {
   }
 
  private:
-  std::promise<Told> told_;
+  std::promise<Report> report_;
   bool is_first_ = true;  // the worker's thread alone uses it
 
  public:
   MemoryWorker worker{base::ProcFs(), "/sys",
                       [this](const std::string& sandbox, board::MemoryView view, auto) {
                         if (std::exchange(is_first_, false)) {
-                          told_.set_value({sandbox, std::move(view)});
+                          report_.set_value({sandbox, std::move(view)});
                         }
                       }};
 };
@@ -61,12 +61,12 @@ TEST_CASE("where a process's memory lies is told") {
   if (!kHasNumaMaps) return;  // a kernel without NUMA
   Scene scene;
   scene.worker.submit(Scene::job("s1"));
-  const Told told = scene.first();
-  CHECK(told.sandbox == "s1");
-  CHECK(told.view.problem.empty());
-  REQUIRE(told.view.facts.parts.size() > 0);
+  const Report report = scene.first();
+  CHECK(report.sandbox == "s1");
+  CHECK(report.view.problem.empty());
+  REQUIRE(report.view.facts.parts.size() > 0);
   std::uint64_t bytes = 0;
-  for (const auto& [node, number] : told.view.facts.parts[0].placed) bytes += number;
+  for (const auto& [node, number] : report.view.facts.parts[0].placed) bytes += number;
   CHECK(bytes > 100 * 1024);
 }
 

@@ -49,13 +49,13 @@ std::string line_of(const std::vector<ContainerIsolation>& containers) {
   return line;
 }
 
-std::vector<ContainerIsolation> judged(const Case& c, const Guest& guest,
-                                       Placing placing = Placing::kWritten) {
+std::vector<ContainerIsolation> isolation(const Case& c, const Guest& guest,
+                                          Placing placing = Placing::kWritten) {
   const SandboxPlan plan = c.plan();
   return isolation_of(c.view(), c.facts, c.settings, plan, as_planned(plan), guest.side(), placing);
 }
 
-std::string judge(const Case& c) { return line_of(judged(c, confirming(c.facts))); }
+std::string isolation_line(const Case& c) { return line_of(isolation(c, confirming(c.facts))); }
 
 Override by_hand(Role role, const std::string& list, int vcpu = -1) {
   return {.role = role, .vcpu_index = vcpu, .cpus = cpus(list)};
@@ -72,8 +72,8 @@ const Case kGood{.facts = sandbox(3, {owner("a", "2-3"), shared("z", "0-1")}),
 }  // namespace
 
 TEST_CASE("a container with dedicated vCPUs and nothing beside them is isolated") {
-  CHECK(judge(kGood) == "a:");
-  CHECK(judged(kGood, confirming(kGood.facts)).front().isolated());
+  CHECK(isolation_line(kGood) == "a:");
+  CHECK(isolation(kGood, confirming(kGood.facts)).front().isolated());
 }
 
 TEST_CASE("what shares the CPUs of an exclusive container is named") {
@@ -119,7 +119,7 @@ TEST_CASE("what shares the CPUs of an exclusive container is named") {
   };
   for (const Row& row : rows) {
     INFO(row.what);
-    CHECK(judge(row.c) == row.expected);
+    CHECK(isolation_line(row.c) == row.expected);
   }
 }
 
@@ -133,11 +133,13 @@ TEST_CASE("a floating vCPU that the kernel lets onto an exclusive CPU is named, 
 }
 
 TEST_CASE("what is pinned by hand is an obstacle where it takes something away") {
-  CHECK(judge(with_pin(kGood, by_hand(Role::kEmulator, "0"))) == "a:");
-  CHECK(judge(with_pin(kGood, by_hand(Role::kEmulator, "0-2"))) ==
+  CHECK(isolation_line(with_pin(kGood, by_hand(Role::kEmulator, "0"))) == "a:");
+  CHECK(isolation_line(with_pin(kGood, by_hand(Role::kEmulator, "0-2"))) ==
         "a: pinned-by-hand 2 [emulator]");
-  CHECK(judge(with_pin(kGood, by_hand(Role::kVcpu, "3", 0))) == "a: pinned-by-hand 3 [vcpu 0]");
-  CHECK(judge(with_pin(kGood, by_hand(Role::kVcpu, "0-1", 1))) == "a: pinned-by-hand 0-1 [vcpu 1]");
+  CHECK(isolation_line(with_pin(kGood, by_hand(Role::kVcpu, "3", 0))) ==
+        "a: pinned-by-hand 3 [vcpu 0]");
+  CHECK(isolation_line(with_pin(kGood, by_hand(Role::kVcpu, "0-1", 1))) ==
+        "a: pinned-by-hand 0-1 [vcpu 1]");
 }
 
 TEST_CASE("the guest's side counts as far as it is confirmed") {
@@ -145,7 +147,7 @@ TEST_CASE("the guest's side counts as far as it is confirmed") {
     Guest guest = confirming(kGood.facts);
     Case c = kGood;
     change(guest, c);
-    return line_of(judged(c, guest));
+    return line_of(isolation(c, guest));
   };
   const auto state = [](Guest& guest) -> GuestContainerState& {
     return guest.report.containers.front();
@@ -165,18 +167,18 @@ TEST_CASE("the guest's side counts as far as it is confirmed") {
         }) == "a:");
   Case none = kGood;
   none.settings.guest.agent = GuestAgent::kNone;
-  CHECK(judged(none, {}).front().guest_by_configuration);
+  CHECK(isolation(none, {}).front().guest_by_configuration);
 }
 
 TEST_CASE("nothing is isolated where nothing is written") {
   const Guest guest = confirming(kGood.facts);
-  CHECK(line_of(judged(kGood, guest, Placing::kReleased)) == "a: released 2-3");
-  CHECK(line_of(judged(kGood, guest, Placing::kObserved)) == "a: observed 2-3");
+  CHECK(line_of(isolation(kGood, guest, Placing::kReleased)) == "a: released 2-3");
+  CHECK(line_of(isolation(kGood, guest, Placing::kObserved)) == "a: observed 2-3");
 }
 
 TEST_CASE("each obstacle comes with what takes it away") {
   const auto remedy = [](const Case& c) {
-    return judged(c, confirming(c.facts)).front().obstacles.front().remedy;
+    return isolation(c, confirming(c.facts)).front().obstacles.front().remedy;
   };
   Case crowded{.facts = sandbox(3, {owner("a", "2-3")}), .settings = keeping_house(Kind::kSandbox)};
   CHECK(remedy(crowded) == Remedy::kSharedPool);
@@ -206,6 +208,6 @@ TEST_CASE("a pin is in conflict where it takes a dedicated vCPU's CPU or the vCP
   };
   for (const Row& row : rows) {
     INFO(override_subject(row.given) << " on " << format_list(row.given.cpus));
-    CHECK(format_list(taken_by_hand(row.given, plan)) == row.taken);
+    CHECK(format_list(lost_by_pin(row.given, plan)) == row.taken);
   }
 }

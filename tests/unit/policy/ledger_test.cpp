@@ -19,7 +19,7 @@ Event seen(const std::string& sandbox, const std::string& id, CpuSet cpus, bool 
 }
 
 /// As a container runtime tells it: nothing about exclusive or shared.
-Event told(const std::string& sandbox, const std::string& name, CpuSet cpus, int quota_cpus) {
+Event reported(const std::string& sandbox, const std::string& name, CpuSet cpus, int quota_cpus) {
   ContainerFacts facts;
   facts.id = sandbox + '-' + name;
   facts.name = name;
@@ -106,8 +106,8 @@ TEST_CASE(
     "kubelet's list decides, whatever the quota says, also for pods of which nobody told yet") {
   Ledger ledger;
   for (const char* id : {"a", "b"}) ledger.apply(pod(id));
-  ledger.apply(told("a", "app", {4, 5}, 0));
-  ledger.apply(told("a", "side", {0, 1}, 2));
+  ledger.apply(reported("a", "app", {4, 5}, 0));
+  ledger.apply(reported("a", "side", {0, 1}, 2));
   CHECK_FALSE(exclusive(ledger, "a", "app"));
   CHECK(exclusive(ledger, "a", "side"));
   const Change change =
@@ -120,14 +120,14 @@ TEST_CASE(
   CHECK(ledger.exclusive_to_others("a") == CpuSet{6, 7});
   ledger.apply(pod("new"));
   CHECK(ledger.exclusive_to_others("new") == CpuSet{4, 5});
-  CHECK_FALSE(ledger.apply(told("new", "app", {6, 7}, 0)).exclusive_map);
+  CHECK_FALSE(ledger.apply(reported("new", "app", {6, 7}, 0)).exclusive_map);
   CHECK(exclusive(ledger, "new", "app"));
 }
 
 TEST_CASE("what kubelet no longer lists is free, a container that exited included") {
   Ledger ledger;
   ledger.apply(pod("a"));
-  ledger.apply(told("a", "init", {4}, 1));
+  ledger.apply(reported("a", "init", {4}, 1));
   ledger.apply(kubelet({{"uid-a", "init", {4}}}));
   ledger.apply({Source::kNri, ContainerExited{"a", "a-init"}});
   CHECK(ledger.exclusive() == CpuSet{4});
@@ -140,8 +140,8 @@ TEST_CASE("an init container's CPUs stay its pod's when another container gets t
   Ledger ledger;
   ledger.apply(pod("a"));
   ledger.apply(kubelet({{"uid-a", "app", {4, 5, 6}}, {"uid-a", "init", {4, 5}}}));
-  ledger.apply(told("a", "init", {4, 5}, 2));
-  ledger.apply(told("a", "app", {4, 5, 6}, 3));
+  ledger.apply(reported("a", "init", {4, 5}, 2));
+  ledger.apply(reported("a", "app", {4, 5, 6}, 3));
   CHECK(ledger.exclusive_to_others("a").empty());
   CHECK_FALSE(ledger.apply({Source::kNri, ContainerGone{"a", "a-init"}}).exclusive_map);
   CHECK(ledger.exclusive() == CpuSet{4, 5, 6});
@@ -150,7 +150,7 @@ TEST_CASE("an init container's CPUs stay its pod's when another container gets t
 TEST_CASE("a pod that owns CPUs as a whole shares them among its containers only") {
   Ledger ledger;
   ledger.apply(pod("a"));
-  ledger.apply(told("a", "one", {4, 5}, 2));
+  ledger.apply(reported("a", "one", {4, 5}, 2));
   ledger.apply(kubelet({{"uid-a", "", {4, 5}}}));
   CHECK_FALSE(exclusive(ledger, "a", "one"));
   CHECK(ledger.exclusive_to_others("b") == CpuSet{4, 5});
@@ -176,7 +176,7 @@ TEST_CASE("a sandbox of which only the mask is known owns it where its pod's cla
 TEST_CASE("kubelet's first format names containers by id") {
   Ledger ledger;
   ledger.apply(pod("a"));
-  ledger.apply(told("a", "app", {4}, 0));
+  ledger.apply(reported("a", "app", {4}, 0));
   ledger.apply(kubelet({{"", "a-app", {4}}}));
   CHECK(exclusive(ledger, "a", "app"));
   CHECK(ledger.exclusive_to_others("a").empty());
@@ -184,16 +184,16 @@ TEST_CASE("kubelet's first format names containers by id") {
 
 TEST_CASE("without kubelet's list a set that another pod has too is a pool, not somebody's own") {
   Ledger ledger;
-  ledger.apply(told("a", "one", {0, 1, 2}, 3));
+  ledger.apply(reported("a", "one", {0, 1, 2}, 3));
   CHECK(exclusive(ledger, "a", "one"));
-  CHECK(ledger.apply(told("b", "two", {0, 1, 2}, 0)).exclusive_map);
+  CHECK(ledger.apply(reported("b", "two", {0, 1, 2}, 0)).exclusive_map);
   CHECK_FALSE(exclusive(ledger, "a", "one"));
   // Containers of one pod may well share what the pod owns.
-  ledger.apply(told("c", "init", {4}, 1));
-  ledger.apply(told("c", "app", {4}, 1));
+  ledger.apply(reported("c", "init", {4}, 1));
+  ledger.apply(reported("c", "app", {4}, 1));
   CHECK(exclusive(ledger, "c", "app"));
   // A wider set of the pool, not rewritten yet, says nothing against an owner.
-  ledger.apply(told("d", "late", {3, 4, 5}, 0));
+  ledger.apply(reported("d", "late", {3, 4, 5}, 0));
   CHECK(exclusive(ledger, "c", "app"));
 }
 
@@ -210,8 +210,8 @@ TEST_CASE("kubelet's list decides whoever reports the container") {
     Ledger ledger;
     ledger.apply({source, PodSeen{.id = "a", .pod_uid = "uid-a"}});
     // kubelet >= 1.33 gives a Guaranteed container no quota; a burstable one's may equal the pool.
-    Event guaranteed = told("a", "app", {4, 5}, 0);
-    Event burstable = told("a", "side", {0, 1}, 2);
+    Event guaranteed = reported("a", "app", {4, 5}, 0);
+    Event burstable = reported("a", "side", {0, 1}, 2);
     guaranteed.source = burstable.source = source;
     ledger.apply(guaranteed);
     ledger.apply(burstable);
@@ -225,7 +225,7 @@ TEST_CASE("kubelet's list decides whoever reports the container") {
 TEST_CASE("a source that knows more is not overwritten while it is connected") {
   Ledger ledger;
   const auto report = [&](Source source, CpuSet cpus) {
-    Event event = told("a", "app", std::move(cpus), 0);
+    Event event = reported("a", "app", std::move(cpus), 0);
     event.source = source;
     return ledger.apply(event).any;
   };
@@ -251,11 +251,11 @@ TEST_CASE("a source that knows more is not overwritten while it is connected") {
 TEST_CASE("what is known from before a restart gives way to any report") {
   Ledger before;
   before.apply(pod("a"));
-  before.apply(told("a", "app", {4}, 0));
+  before.apply(reported("a", "app", {4}, 0));
   Ledger after;
   after.restore(*before.find("a"));
   after.set_connected(Source::kNri, true);
-  Event late = told("a", "app", {5}, 0);
+  Event late = reported("a", "app", {5}, 0);
   late.source = Source::kPersist;
   CHECK(after.apply(late).any);
   CHECK(after.find("a")->containers.at("a-app").facts.cpus == CpuSet{5});
@@ -275,13 +275,13 @@ TEST_CASE("what was judged before a restart holds until its source speaks again"
   Ledger before;
   before.apply(pod("a"));
   before.apply(kubelet({{"uid-a", "app", {4}}}));
-  before.apply(told("a", "app", {4}, 0));
+  before.apply(reported("a", "app", {4}, 0));
   Ledger after;
   after.restore(*before.find("a"));
   CHECK(after.exclusive() == CpuSet{4});
-  after.apply(told("b", "x", {0}, 0));
+  after.apply(reported("b", "x", {0}, 0));
   CHECK(exclusive(after, "a", "app"));
-  after.apply(told("a", "app", {4}, 0));
+  after.apply(reported("a", "app", {4}, 0));
   CHECK_FALSE(exclusive(after, "a", "app"));
 }
 
@@ -374,11 +374,11 @@ TEST_CASE("three thousand pods are no burden to an event about one") {
   for (int i = 0; i < 3000; ++i) {
     const std::string id = "pod" + std::to_string(i);
     ledger.apply(pod(id));
-    ledger.apply(told(id, "app", i % 2 == 0 ? CpuSet{0, 1} : CpuSet{0, 1, 2}, 2));
-    ledger.apply(told(id, "side", {i % 100 + 4}, 1));
+    ledger.apply(reported(id, "app", i % 2 == 0 ? CpuSet{0, 1} : CpuSet{0, 1, 2}, 2));
+    ledger.apply(reported(id, "side", {i % 100 + 4}, 1));
   }
   ledger.apply(kubelet({{"uid-pod7", "app", {2, 3}}}));
-  for (int i = 0; i < 3000; ++i) ledger.apply(told("pod7", "app", {2, 3, i % 60}, 0));
+  for (int i = 0; i < 3000; ++i) ledger.apply(reported("pod7", "app", {2, 3, i % 60}, 0));
   CHECK(exclusive(ledger, "pod7", "app"));
   CHECK(ledger.exclusive_to_others("pod8").contains(3));
   // Looking at every pod for every event took minutes.

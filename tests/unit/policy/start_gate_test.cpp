@@ -63,9 +63,9 @@ TEST_CASE("a source that does not know every pod does not make up for lost state
   CHECK(gate.phase() == Phase::kBlind);
   SECTION("one that does, does") { gate.spoke(Source::kKubelet); }
   SECTION("neither does one container of another pod") {
-    gate.told_of("s2");
+    gate.pod_reported("s2");
     CHECK(gate.phase() == Phase::kBlind);
-    gate.told_of("s1");
+    gate.pod_reported("s1");
   }
   SECTION("it can be read after all") { gate.set_lost({}); }
   SECTION("an operator goes on") { gate.dismiss_lost(); }
@@ -75,7 +75,7 @@ TEST_CASE("a source that does not know every pod does not make up for lost state
 TEST_CASE("a pod that was told of is not counted as lost again") {
   StartGate gate;
   gate.set_lost({kFile, kFolder});
-  gate.told_of("s1");
+  gate.pod_reported("s1");
   CHECK(gate.phase() == Phase::kBlind);
   gate.set_lost({kFile});
   CHECK(gate.may_widen());

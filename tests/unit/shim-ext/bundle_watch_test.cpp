@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 
 using namespace ka;
@@ -23,7 +24,7 @@ std::string config(const std::string& type) {
 
 struct Scene {
   Scene()
-      : watch(io, dir.path() / "tasks", [this](const kata::Bundle& bundle, auto effort) {
+      : watch(io, clock, dir.path() / "tasks", [this](const kata::Bundle& bundle, auto effort) {
           const bool whole_node = effort == BundleWatch::Effort::kNode;
           const std::string pod = bundle.pod_uid.empty() ? "" : ' ' + bundle.pod_name;
           if (whole_node) ++walks;
@@ -31,14 +32,14 @@ struct Scene {
           return found.contains(bundle.id);
         }) {}
 
-  Lines take() {
-    io.restart();
-    io.run_for(std::chrono::milliseconds(150));
+  Lines drain() {
+    tests::run_for(io, clock, std::chrono::milliseconds(150));
     return std::exchange(lines, {});
   }
 
   tests::TempDir dir;
   boost::asio::io_context io;
+  tests::TestClock clock;
   std::set<std::string> found;  ///< ids of sandboxes whose shim is known
   int walks = 0;                ///< over the processes of the node
   Lines lines;
@@ -50,20 +51,18 @@ struct Scene {
 TEST_CASE("a bundle is looked at when it is made, and when something is written there") {
   Scene scene;
   scene.watch.refresh();
-  CHECK_FALSE(scene.watch.watches());
   std::filesystem::create_directories(scene.dir.path() / "tasks/k8s.io/s1");
-  CHECK_FALSE(scene.take().empty());
-  CHECK(scene.watch.watches());
+  CHECK_FALSE(scene.drain().empty());
   scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox").substr(0, 90));
-  CHECK(scene.take().back() == "s1");
+  CHECK(scene.drain().back() == "s1");
   scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
-  CHECK(scene.take().back() == "s1 shop/cart");
+  CHECK(scene.drain().back() == "s1 shop/cart");
   scene.found = {"s1"};
   scene.dir.write("tasks/k8s.io/s1/shim.pid", "10");
-  CHECK(scene.take() == Lines{"s1 shop/cart"});
+  CHECK(scene.drain() == Lines{"s1 shop/cart"});
   const int walks = scene.walks;
   scene.dir.write("tasks/k8s.io/s1/address", "unix:///s");
-  CHECK(scene.take().empty());
+  CHECK(scene.drain().empty());
   CHECK(scene.walks == walks);
 }
 
@@ -71,9 +70,10 @@ TEST_CASE("a shim that leaves no pid is looked for among all processes, a few ti
   Scene scene;
   scene.watch.refresh();
   scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
-  scene.take();
-  CHECK(scene.walks >= 1);
-  CHECK(scene.walks <= static_cast<int>(BundleWatch::kLooks.size()));
+  tests::run_for(scene.io, scene.clock, std::chrono::milliseconds(140));
+  CHECK(scene.walks == 3);  // after 10, 40 and 140 ms
+  tests::run_for(scene.io, scene.clock, std::chrono::seconds(3));
+  CHECK(scene.walks == static_cast<int>(BundleWatch::kSearches.size()));
 }
 
 TEST_CASE("the containers of a sandbox have no shim of their own") {
@@ -82,7 +82,7 @@ TEST_CASE("the containers of a sandbox have no shim of their own") {
   scene.watch.refresh();
   scene.dir.write("fresh/config.json", config("container"));
   std::filesystem::rename(scene.dir.path() / "fresh", scene.dir.path() / "tasks/k8s.io/c1");
-  CHECK(scene.take().empty());
+  CHECK(scene.drain().empty());
   CHECK(scene.walks == 0);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("bundles that were there before are looked at by what they tell") {
   Scene scene;
   scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
   scene.watch.refresh();
-  CHECK(scene.take() == Lines{"s1 shop/cart"});
+  CHECK(scene.drain() == Lines{"s1 shop/cart"});
   CHECK(scene.walks == 0);
 }
 
@@ -99,9 +99,9 @@ TEST_CASE("a sandbox that is made again under its old name is looked at again") 
   scene.found = {"s1"};
   scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
   scene.watch.refresh();
-  CHECK(scene.take().size() == 1);
+  CHECK(scene.drain().size() == 1);
   std::filesystem::remove_all(scene.dir.path() / "tasks/k8s.io/s1");
-  CHECK(scene.take().empty());
+  CHECK(scene.drain().empty());
   scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
-  CHECK_FALSE(scene.take().empty());
+  CHECK_FALSE(scene.drain().empty());
 }

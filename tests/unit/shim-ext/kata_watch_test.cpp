@@ -8,6 +8,7 @@
 
 #include "shim-ext/kata/persist.hpp"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 
 using namespace ka;
@@ -52,12 +53,12 @@ policy::ProcessId process(int pid) { return {pid, 1}; }
 
 struct Scene {
   Scene()
-      : watch(io, {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"},
+      : watch(io, clock, {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"},
               {.report =
                    [this](const std::vector<policy::ledger::Event>& events) {
                      for (const auto& event : events) lines.push_back(words(event));
                    },
-               .born = [this](const auto& event) { lines.push_back("born " + words(event)); },
+               .starting = [this](const auto& event) { lines.push_back("born " + words(event)); },
                .vmm_at =
                    [this](int pid) {
                      return vmms.contains(pid) ? std::optional(process(pid)) : std::nullopt;
@@ -73,9 +74,8 @@ struct Scene {
     watch.refresh();
   }
 
-  Lines take() {
-    io.restart();
-    io.run_for(std::chrono::milliseconds(150));
+  Lines drain() {
+    tests::run_for(io, clock, std::chrono::milliseconds(150));
     return std::exchange(lines, {});
   }
 
@@ -88,6 +88,7 @@ struct Scene {
   std::string log_lines;
   log::Log log{log::Level::kDebug, log_lines};
   boost::asio::io_context io;
+  tests::TestClock clock;
   std::set<int> vmms{100};
   std::map<std::string, policy::ProcessId> shims;
   std::optional<policy::ProcessId> quick_shim;
@@ -128,64 +129,64 @@ TEST_CASE("persist.json: every part of it is refused, and so is a list that cann
 
 TEST_CASE("Go's sandboxes are followed: born, half written, rewritten, ended") {
   Scene scene;
-  CHECK(scene.take().empty());
+  CHECK(scene.drain().empty());
   const std::string whole = persist(100, container("c1", "2-3"));
   scene.dir.write("vc/sbs/s1/persist.json", whole.substr(0, 200));
-  CHECK(scene.take().empty());
+  CHECK(scene.drain().empty());
   scene.dir.write("vc/sbs/s1/persist.json", whole);
-  CHECK(scene.take() == Lines{"persist.json: s1 vm 100", "persist.json: c1 2-3"});
+  CHECK(scene.drain() == Lines{"persist.json: s1 vm 100", "persist.json: c1 2-3"});
   CHECK(scene.watch.extent() == kata::KataWatch::Extent{1, 0});
   scene.watch.refresh();
-  CHECK(scene.take().empty());
+  CHECK(scene.drain().empty());
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c2", "4")));
-  CHECK(scene.take() ==
+  CHECK(scene.drain() ==
         Lines{"persist.json: s1 vm 100", "persist.json: c2 4", "persist.json: gone c1"});
   std::filesystem::remove_all(scene.dir.path() / "vc/sbs/s1");
-  CHECK(scene.take() == Lines{"persist.json: gone s1"});
+  CHECK(scene.drain() == Lines{"persist.json: gone s1"});
 }
 
 TEST_CASE("a VMM that is not there yet is waited for; a number that is no VMM is nobody's") {
   Scene scene;
   scene.vmms.clear();
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, ""));
-  CHECK(scene.take().empty());
+  CHECK(scene.drain().empty());
   scene.vmms.insert(100);
-  CHECK(scene.take() == Lines{"persist.json: s1 vm 100"});
+  CHECK(scene.drain() == Lines{"persist.json: s1 vm 100"});
 }
 
 TEST_CASE("a sandbox of runtime-rs is known once its VMM is found") {
   Scene scene;
   scene.shims["s2"] = process(20);
   scene.dir.write("kata/s2/state.json", "{}");
-  CHECK(scene.take() == Lines{"born cgroup: s2 vm 20"});
+  CHECK(scene.drain() == Lines{"born cgroup: s2 vm 20"});
   scene.vmm_by_shim[20] = 200;
-  CHECK(scene.take() == Lines{"cgroup: s2 vm 200"});
+  CHECK(scene.drain() == Lines{"cgroup: s2 vm 200"});
   CHECK(scene.watch.extent() == kata::KataWatch::Extent{0, 1});
-  CHECK(scene.take().empty());
+  CHECK(scene.drain().empty());
   std::filesystem::remove_all(scene.dir.path() / "kata/s2");
-  CHECK(scene.take() == Lines{"cgroup: gone s2"});
+  CHECK(scene.drain() == Lines{"cgroup: gone s2"});
 }
 
 TEST_CASE("while it rests nothing is told; afterwards everything is told anew") {
   Scene scene;
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "2-3")));
-  CHECK(scene.take().size() == 2);
-  scene.watch.rest(true);
+  CHECK(scene.drain().size() == 2);
+  scene.watch.set_paused(true);
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "4")));
-  CHECK(scene.take().empty());
-  scene.watch.rest(false);
-  CHECK(scene.take() == Lines{"persist.json: s1 vm 100", "persist.json: c1 4"});
+  CHECK(scene.drain().empty());
+  scene.watch.set_paused(false);
+  CHECK(scene.drain() == Lines{"persist.json: s1 vm 100", "persist.json: c1 4"});
 }
 
 TEST_CASE("until its VMM is there a sandbox's shim stands for it, and is looked for once") {
   Scene scene;
   scene.shims["s1"] = process(10);
   std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
-  CHECK(scene.take() == Lines{"born persist.json: s1 vm 10"});
-  scene.take();
+  CHECK(scene.drain() == Lines{"born persist.json: s1 vm 10"});
+  scene.drain();
   CHECK(scene.walks == 1);
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, ""));
-  CHECK(scene.take() == Lines{"persist.json: s1 vm 100"});
+  CHECK(scene.drain() == Lines{"persist.json: s1 vm 100"});
   CHECK(scene.walks == 1);
 }
 
@@ -193,7 +194,7 @@ TEST_CASE("a shim that has left its pid is found without a walk over the node") 
   Scene scene;
   scene.quick_shim = process(10);
   std::filesystem::create_directories(scene.dir.path() / "kata/s2");
-  CHECK(scene.take() == Lines{"born cgroup: s2 vm 10"});
+  CHECK(scene.drain() == Lines{"born cgroup: s2 vm 10"});
   CHECK(scene.walks == 0);
 }
 
@@ -202,13 +203,13 @@ TEST_CASE("a sandbox that has its VMM when it is first seen is not born") {
   scene.shims["s2"] = process(20);
   scene.vmm_by_shim[20] = 200;
   std::filesystem::create_directories(scene.dir.path() / "kata/s2");
-  CHECK(scene.take() == Lines{"cgroup: s2 vm 200"});
+  CHECK(scene.drain() == Lines{"cgroup: s2 vm 200"});
 }
 
 TEST_CASE("births are told also while somebody else tells of containers") {
   Scene scene;
-  scene.watch.rest(true);
+  scene.watch.set_paused(true);
   scene.shims["s1"] = process(10);
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "2-3")));
-  CHECK(scene.take() == Lines{"born persist.json: s1 vm 10"});
+  CHECK(scene.drain() == Lines{"born persist.json: s1 vm 10"});
 }

@@ -34,38 +34,38 @@ TEST_CASE("kubelet's state is reported when the source is made, and once for eac
   Scene scene;
   scene.write("0-3");
   kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
-  CHECK(scene.node.take() == Lines{"narrow within no deadline: kubelet", "finish "});
+  CHECK(scene.node.drain() == Lines{"narrow within no deadline: kubelet", "finish "});
   CHECK(scene.node.statuses[Source::kKubelet].up);
   source.refresh();
   source.catch_up(base::Deadline::none());
-  CHECK(scene.node.take().empty());
+  CHECK(scene.node.drain().empty());
   scene.write("0-5");
   source.refresh();
-  CHECK(scene.node.take() == Lines{"narrow within no deadline: kubelet", "finish "});
+  CHECK(scene.node.drain() == Lines{"narrow within no deadline: kubelet", "finish "});
 }
 
 TEST_CASE("while a client of another source waits, kubelet's state only narrows") {
   Scene scene;
   scene.write("0-3");
   kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
-  scene.node.take();
+  scene.node.drain();
   scene.write("0-2");
   const auto deadline = base::Deadline::in(scene.clock, std::chrono::milliseconds(50));
   scene.clock.time += std::chrono::milliseconds(20);
   source.catch_up(deadline);
-  CHECK(scene.node.take() == Lines{"narrow within 30 ms: kubelet"});
+  CHECK(scene.node.drain() == Lines{"narrow within 30 ms: kubelet"});
   source.refresh();
-  CHECK(scene.node.take().empty());
+  CHECK(scene.node.drain().empty());
 }
 
 TEST_CASE("kubelet's state that cannot be parsed reports nothing, and says so") {
   Scene scene;
   scene.write("0-3");
   kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
-  scene.node.take();
+  scene.node.drain();
   scene.write("3-0");
   source.refresh();
-  CHECK(scene.node.take().empty());
+  CHECK(scene.node.drain().empty());
   CHECK_FALSE(scene.node.statuses[Source::kKubelet].up);
   CHECK(scene.log_lines.find("keeping the last good state") != std::string::npos);
 }

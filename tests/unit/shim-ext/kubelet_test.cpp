@@ -97,7 +97,7 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
   boost::asio::io_context io;
   std::string lines;
   const log::Log log(log::Level::kWarning, lines);
-  std::vector<policy::ledger::KubeletSeen> told;
+  std::vector<policy::ledger::KubeletSeen> reported;
   std::string stands;
   std::function<void()> poll;
   kubelet::KubeletWatch watch(
@@ -107,47 +107,47 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
                      const std::string& text) { stands = (up ? "up: " : "down: ") + text; }},
       log);
   poll = [&] {
-    if (auto seen = watch.poll()) told.push_back(std::move(*seen));
+    if (auto seen = watch.poll()) reported.push_back(std::move(*seen));
   };
-  const auto settle = [&] {
+  const auto run_ready = [&] {
     io.restart();
     io.run_for(std::chrono::milliseconds(50));
   };
   poll();
-  CHECK(told.empty());
+  CHECK(reported.empty());
   CHECK(stands.ends_with(" does not exist"));
   dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "0}");
   poll();
-  REQUIRE(told.size() == 1);
+  REQUIRE(reported.size() == 1);
   CHECK(stands == R"(up: CPU manager policy "static")");
   poll();
-  settle();
-  CHECK(told.size() == 1);
+  run_ready();
+  CHECK(reported.size() == 1);
 
   dir.write("kubelet/.tmp", R"({"policyName":"static","defaultCpuSet":"0"})");
   std::filesystem::rename(dir.path() / "kubelet/.tmp", dir.path() / "kubelet/cpu_manager_state");
-  settle();
-  REQUIRE(told.size() == 2);
-  CHECK(told[1].shared_pool == CpuSet{0});
+  run_ready();
+  REQUIRE(reported.size() == 2);
+  CHECK(reported[1].shared_pool == CpuSet{0});
 
   dir.write("kubelet/cpu_manager_state", R"({"policyName":"sta)");
-  settle();
-  CHECK(told.size() == 2);
+  run_ready();
+  CHECK(reported.size() == 2);
   CHECK(lines.find("keeping the last good state") != std::string::npos);
   CHECK(stands.starts_with("down: "));
 
   std::filesystem::remove_all(dir.path() / "kubelet");
-  settle();
-  REQUIRE(told.size() == 3);
-  CHECK(told[2] == policy::ledger::KubeletSeen{});
+  run_ready();
+  REQUIRE(reported.size() == 3);
+  CHECK(reported[2] == policy::ledger::KubeletSeen{});
 
   dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "1}");
   poll();
-  REQUIRE(told.size() == 4);
+  REQUIRE(reported.size() == 4);
   CHECK(lines.find("checksum") != std::string::npos);
   CHECK(stands.find("checksum mismatch") != std::string::npos);
   dir.write("kubelet/cpu_manager_state", R"({"policyName":"none"})");
-  settle();
-  CHECK(told.size() == 5);
+  run_ready();
+  CHECK(reported.size() == 5);
   CHECK(stands == R"(up: CPU manager policy "none": no container owns CPUs)");
 }

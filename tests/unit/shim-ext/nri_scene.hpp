@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container runtime's side of NRI, played over a real socket: takes the plugin in as
-// pkg/adaptation does, then asks what a test wants asked.
+// pkg/adaptation does, then sends the calls of a test.
 #pragma once
 
 #include <sys/socket.h>
@@ -54,7 +54,7 @@ class NriPeer {
   NriPeer(boost::asio::io_context& io, int fd, const rpc::Response& registration)
       : runtime_([this](std::string bytes) { send(nri::kRuntimeLane, bytes); },
                  [this, registration](const rpc::Request& request, const rpc::Reply& reply) {
-                   asked.push_back(request);
+                   requests.push_back(request);
                    reply(registration);
                  }),
         plugin_(io, [this](std::string bytes) { send(nri::kPluginLane, bytes); }),
@@ -70,7 +70,7 @@ class NriPeer {
 
   void send_raw(const std::string& bytes) { socket_->send(bytes); }
 
-  std::vector<rpc::Request> asked;
+  std::vector<rpc::Request> requests;
   std::vector<rpc::Response> answers;
   std::size_t longest_frame = 0;
   bool closed = false;
@@ -119,7 +119,7 @@ class NriDiary final : public nri::Listener {
   void connected(const std::string& runtime) override { lines.push_back("connected " + runtime); }
   void disconnected(const std::string&) override { lines.push_back("disconnected"); }
 
-  std::vector<std::string> take() { return std::exchange(lines, {}); }
+  std::vector<std::string> drain() { return std::exchange(lines, {}); }
 
   std::vector<std::string> lines, methods;
   std::string created;
@@ -177,7 +177,7 @@ class NriScene {
         io_, path_, nri::Identity{},
         [this](int pid, nri::Origin origin) -> base::Result<nri::Process> {
           ++vmm_questions;
-          asked_of.push_back(origin);
+          answer_to.push_back(origin);
           if (ended_pids.contains(pid)) return base::fail(base::ErrorCode::kGone, "it ended");
           return nri::Process{vmm_pids.contains(pid), {pid, reused_pids.contains(pid) ? 2U : 1U}};
         },
@@ -203,12 +203,12 @@ class NriScene {
       return fd >= 0;
     });
     peer_ = std::make_unique<NriPeer>(io_, fd, registration);
-    run_until([&] { return !peer_->asked.empty(); });
+    run_until([&] { return !peer_->requests.empty(); });
     return *peer_;
   }
 
   /// Calls and waits for the answer.
-  rpc::Response ask(const std::string& method, const google::protobuf::MessageLite& message) {
+  rpc::Response call(const std::string& method, const google::protobuf::MessageLite& message) {
     const std::size_t before = peer_->answers.size();
     peer_->call(method, message);
     run_until([&] { return peer_->answers.size() > before; });
@@ -223,16 +223,16 @@ class NriScene {
     request.set_runtime_version(version);
     request.set_nri_version(nri_version);
     wire::ConfigureResponse response;
-    REQUIRE(response.ParseFromString(ask("Configure", request).payload));
+    REQUIRE(response.ParseFromString(call("Configure", request).payload));
     return response.events();
   }
 
   /// All of the handshake, with a runtime that has nothing.
-  NriPeer& take_in() {
+  NriPeer& handshake() {
     accept();
     configure("containerd", "v1.7.24");
-    ask("Synchronize", wire::SynchronizeRequest());
-    diary.take();
+    call("Synchronize", wire::SynchronizeRequest());
+    diary.drain();
     return *peer_;
   }
 
@@ -244,7 +244,7 @@ class NriScene {
   rpc::Response registration;  ///< what the next RegisterPlugin is answered with
   std::set<int> vmm_pids, ended_pids, reused_pids;
   int vmm_questions = 0;
-  std::vector<nri::Origin> asked_of;
+  std::vector<nri::Origin> answer_to;
   std::string log_lines;
 
  private:

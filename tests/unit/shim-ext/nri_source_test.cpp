@@ -51,7 +51,7 @@ struct Scene final : nri::Containers {
 TEST_CASE("before the answer other sources catch up and threads are narrowed, within the budget") {
   Scene scene;
   scene.source.before({pod("s1"), container("s1", "c1")});
-  CHECK(scene.node.take() ==
+  CHECK(scene.node.drain() ==
         Lines{"catch up within 50 ms", "narrow within 50 ms: pod s1, container s1/c1"});
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("a container is adjusted after its sandbox was narrowed") {
   Scene scene;
   const auto adjustment = scene.source.creating({container("s1", "c1")}, {"s1", "c1", {}});
   CHECK(adjustment.mounts.size() == 1);
-  CHECK(scene.node.take() ==
+  CHECK(scene.node.drain() ==
         Lines{"catch up within 50 ms", "narrow within 50 ms: container s1/c1", "adjust c1"});
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("a start waits for the guest, and goes on when that says so") {
   Scene scene;
   bool started = false;
   scene.source.starting({container("s1", "c1")}, "s1", "c1", [&] { started = true; });
-  CHECK(scene.node.take().back() == "await s1/c1");
+  CHECK(scene.node.drain().back() == "await s1/c1");
   CHECK_FALSE(started);
   scene.go_on();
   CHECK(started);
@@ -76,7 +76,7 @@ TEST_CASE("a start waits for the guest, and goes on when that says so") {
 TEST_CASE("afterwards nobody waits: there is no deadline, and the sandbox is finished") {
   Scene scene;
   scene.source.after({container("s1", "c1")}, "s1");
-  CHECK(scene.node.take() == Lines{"narrow within no deadline: container s1/c1", "finish s1"});
+  CHECK(scene.node.drain() == Lines{"narrow within no deadline: container s1/c1", "finish s1"});
 }
 
 TEST_CASE("what the runtime no longer has is gone, what other sources reported is not") {
@@ -88,10 +88,10 @@ TEST_CASE("what the runtime no longer has is gone, what other sources reported i
   scene.node.known.apply(container("stays", "stays-c2"));
   scene.node.known.apply({Source::kPersist, policy::ledger::PodSeen{.id = "kata's"}});
   scene.source.synchronized({pod("stays"), container("stays", "stays-c1")});
-  CHECK(scene.node.take() == Lines{"catch up within no deadline",
-                                   "handle: pod stays, container stays/stays-c1, pod gone gone, "
-                                   "container gone stays/stays-c2",
-                                   "spoke nri", "finish ", "forget gone"});
+  CHECK(scene.node.drain() == Lines{"catch up within no deadline",
+                                    "handle: pod stays, container stays/stays-c1, pod gone gone, "
+                                    "container gone stays/stays-c2",
+                                    "spoke nri", "finish ", "forget gone"});
   CHECK(scene.node.notices == std::vector{Notice::kRuntimeReported});
 }
 

@@ -37,10 +37,10 @@ TEST_CASE("the plugin registers, subscribes and takes in what is there") {
   scene.vmm_pids = {100};
   scene.start();
   NriPeer& peer = scene.accept();
-  CHECK(peer.asked[0].service == "nri.pkg.api.v1alpha1.Runtime");
-  CHECK(peer.asked[0].method == "RegisterPlugin");
+  CHECK(peer.requests[0].service == "nri.pkg.api.v1alpha1.Runtime");
+  CHECK(peer.requests[0].method == "RegisterPlugin");
   wire::RegisterPluginRequest registration;
-  REQUIRE(registration.ParseFromString(peer.asked[0].payload));
+  REQUIRE(registration.ParseFromString(peer.requests[0].payload));
   CHECK(registration.plugin_name() == "kata-affinity");
   CHECK(registration.plugin_idx() == "90");
   CHECK(scene.configure("containerd", "v2.3.1", "v0.12.0") == 0x17ff);
@@ -50,17 +50,17 @@ TEST_CASE("the plugin registers, subscribes and takes in what is there") {
   *part.add_pods() = nri_pod("s2", 200);
   part.set_more(true);
   wire::SynchronizeResponse answer;
-  REQUIRE(answer.ParseFromString(scene.ask("Synchronize", part).payload));
+  REQUIRE(answer.ParseFromString(scene.call("Synchronize", part).payload));
   CHECK(answer.more());
-  CHECK(scene.diary.take().empty());
+  CHECK(scene.diary.drain().empty());
   wire::SynchronizeRequest rest;
   *rest.add_containers() = nri_container("s1", "c1", "4-5");
   wire::Container stopped = nri_container("s2", "c2", "6");
   stopped.set_state(4);
   *rest.add_containers() = stopped;
-  REQUIRE(answer.ParseFromString(scene.ask("Synchronize", rest).payload));
+  REQUIRE(answer.ParseFromString(scene.call("Synchronize", rest).payload));
   CHECK_FALSE(answer.more());
-  CHECK(scene.diary.take() ==
+  CHECK(scene.diary.drain() ==
         Lines{"connected containerd v2.3.1",
               "all(pod s1 vm 100; pod s2; container s1/c1 4-5; container s2/c2 6 exited)"});
   CHECK(scene.vmm_questions == 2);
@@ -70,58 +70,58 @@ TEST_CASE("the life of a container, told by calls of its own") {
   NriScene scene;
   scene.vmm_pids = {100};
   scene.start();
-  scene.take_in();
+  scene.handshake();
   const auto pod = nri_pod("s1", 100);
   const auto container = nri_container("s1", "c1", "4-5");
-  scene.ask("RunPodSandbox", about(pod));
-  CHECK(scene.diary.take() == Lines{"before(pod s1 vm 100)", "after s1(pod s1 vm 100)"});
-  scene.ask("CreateContainer", about(pod, container));
-  CHECK(scene.diary.take() == Lines{"before(container s1/c1 4-5)"});
-  scene.ask("PostCreateContainer", about(pod, container));
-  CHECK(scene.diary.take() == Lines{"after s1(container s1/c1 4-5)"});
-  scene.ask("StartContainer", about(pod, container));
-  CHECK(scene.diary.take() == Lines{"before(container s1/c1 4-5)"});
-  scene.ask("PostStartContainer", about(pod, container));
-  CHECK(scene.diary.take() == Lines{"after s1(container s1/c1 4-5)"});
-  scene.ask("UpdateContainer", update(pod, container, "6-7"));
-  CHECK(scene.diary.take() == Lines{"before(container s1/c1 6-7)"});
-  scene.ask("PostUpdateContainer", about(pod, nri_container("s1", "c1", "6-7")));
-  CHECK(scene.diary.take() == Lines{"after s1(container s1/c1 6-7)"});
-  scene.ask("StopContainer", about(pod, container));
-  CHECK(scene.diary.take() == Lines{"after s1(exited c1)"});
-  scene.ask("RemoveContainer", about(pod, container));
-  CHECK(scene.diary.take() == Lines{"after s1(gone c1)"});
-  scene.ask("StopPodSandbox", about(pod));
-  CHECK(scene.diary.take().empty());
-  scene.ask("RemovePodSandbox", about(pod));
-  CHECK(scene.diary.take() == Lines{"after s1(gone s1)"});
+  scene.call("RunPodSandbox", about(pod));
+  CHECK(scene.diary.drain() == Lines{"before(pod s1 vm 100)", "after s1(pod s1 vm 100)"});
+  scene.call("CreateContainer", about(pod, container));
+  CHECK(scene.diary.drain() == Lines{"before(container s1/c1 4-5)"});
+  scene.call("PostCreateContainer", about(pod, container));
+  CHECK(scene.diary.drain() == Lines{"after s1(container s1/c1 4-5)"});
+  scene.call("StartContainer", about(pod, container));
+  CHECK(scene.diary.drain() == Lines{"before(container s1/c1 4-5)"});
+  scene.call("PostStartContainer", about(pod, container));
+  CHECK(scene.diary.drain() == Lines{"after s1(container s1/c1 4-5)"});
+  scene.call("UpdateContainer", update(pod, container, "6-7"));
+  CHECK(scene.diary.drain() == Lines{"before(container s1/c1 6-7)"});
+  scene.call("PostUpdateContainer", about(pod, nri_container("s1", "c1", "6-7")));
+  CHECK(scene.diary.drain() == Lines{"after s1(container s1/c1 6-7)"});
+  scene.call("StopContainer", about(pod, container));
+  CHECK(scene.diary.drain() == Lines{"after s1(exited c1)"});
+  scene.call("RemoveContainer", about(pod, container));
+  CHECK(scene.diary.drain() == Lines{"after s1(gone c1)"});
+  scene.call("StopPodSandbox", about(pod));
+  CHECK(scene.diary.drain().empty());
+  scene.call("RemovePodSandbox", about(pod));
+  CHECK(scene.diary.drain() == Lines{"after s1(gone s1)"});
   CHECK(scene.diary.methods.size() == 11);
 }
 
 TEST_CASE("a pod may say which libvirt domain it is") {
   NriScene scene;
   scene.start();
-  scene.take_in();
-  auto told = [&scene, number = 0](const std::string& value) mutable {
+  scene.handshake();
+  auto pod_with = [&scene, number = 0](const std::string& value) mutable {
     auto pod = nri_pod("s" + std::to_string(++number), 0);
     (*pod.mutable_annotations())["kata-affinity.io/libvirt_domain"] = value;
     (*pod.mutable_annotations())["kata-affinity.io/housekeeping"] = "0-7";
-    scene.ask("RunPodSandbox", about(pod));
-    return scene.diary.take().at(0);
+    scene.call("RunPodSandbox", about(pod));
+    return scene.diary.drain().at(0);
   };
-  CHECK(told("vm1") == "before(pod s1 domain vm1)");
-  CHECK(told("") == "before(pod s2)");
-  CHECK(told("vm1\nno line of ours") == "before(pod s3)");
-  CHECK(told(std::string(256, 'x')) == "before(pod s4)");
+  CHECK(pod_with("vm1") == "before(pod s1 domain vm1)");
+  CHECK(pod_with("") == "before(pod s2)");
+  CHECK(pod_with("vm1\nno line of ours") == "before(pod s3)");
+  CHECK(pod_with(std::string(256, 'x')) == "before(pod s4)");
 }
 
 TEST_CASE("a container that is created can be given something, where its pod may ask for it") {
   NriScene scene;
   scene.start();
-  scene.take_in();
+  scene.handshake();
   auto pod = nri_pod("s1", 100);
   const auto create = [&] {
-    const auto answer = scene.ask("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
+    const auto answer = scene.call("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
     wire::CreateContainerResponse response;
     CHECK(answer.code == rpc::Code::kOk);
     REQUIRE(response.ParseFromString(answer.payload));
@@ -156,22 +156,22 @@ TEST_CASE("the same by StateChange, as runtimes before 0.12 tell it") {
   NriScene scene;
   scene.vmm_pids = {100};
   scene.start();
-  scene.take_in();
-  const auto tell = [&](int number, const std::string& cpus) {
+  scene.handshake();
+  const auto state_change = [&](int number, const std::string& cpus) {
     wire::StateChangeEvent event;
     event.set_event(number);
     *event.mutable_pod() = nri_pod("s1", 100);
     if (!cpus.empty()) *event.mutable_container() = nri_container("s1", "c1", cpus);
-    CHECK(scene.ask("StateChange", event).code == rpc::Code::kOk);
-    return scene.diary.take();
+    CHECK(scene.call("StateChange", event).code == rpc::Code::kOk);
+    return scene.diary.drain();
   };
-  CHECK(tell(1, "") == Lines{"before(pod s1 vm 100)", "after s1(pod s1 vm 100)"});
-  CHECK(tell(5, "4-5") == Lines{"after s1(container s1/c1 4-5)"});
-  CHECK(tell(6, "4-5") == Lines{"before(container s1/c1 4-5)"});
-  CHECK(tell(9, "6") == Lines{"after s1(container s1/c1 6)"});
-  CHECK(tell(11, "6") == Lines{"after s1(gone c1)"});
-  CHECK(tell(3, "") == Lines{"after s1(gone s1)"});
-  CHECK(tell(99, "").empty());
+  CHECK(state_change(1, "") == Lines{"before(pod s1 vm 100)", "after s1(pod s1 vm 100)"});
+  CHECK(state_change(5, "4-5") == Lines{"after s1(container s1/c1 4-5)"});
+  CHECK(state_change(6, "4-5") == Lines{"before(container s1/c1 4-5)"});
+  CHECK(state_change(9, "6") == Lines{"after s1(container s1/c1 6)"});
+  CHECK(state_change(11, "6") == Lines{"after s1(gone c1)"});
+  CHECK(state_change(3, "") == Lines{"after s1(gone s1)"});
+  CHECK(state_change(99, "").empty());
 }
 
 namespace {
@@ -201,16 +201,16 @@ Lines speak(NriScene& scene, const Dialect& dialect, nri::Event event, const std
   const auto pod = nri_pod("s1", 100);
   const auto container = nri_container("s1", "c1", cpus);
   if (dialect.by_name) {
-    CHECK(scene.ask(std::string(nri::rule_of(event)->method), about(pod, container)).code ==
+    CHECK(scene.call(std::string(nri::rule_of(event)->method), about(pod, container)).code ==
           rpc::Code::kOk);
-    return scene.diary.take();
+    return scene.diary.drain();
   }
   wire::StateChangeEvent message;
   message.set_event(static_cast<int>(event));
   *message.mutable_pod() = pod;
   *message.mutable_container() = container;
-  CHECK(scene.ask("StateChange", message).code == rpc::Code::kOk);
-  return scene.diary.take();
+  CHECK(scene.call("StateChange", message).code == rpc::Code::kOk);
+  return scene.diary.drain();
 }
 
 }  // namespace
@@ -223,28 +223,28 @@ TEST_CASE("every version of NRI from 0.3 to 0.12 tells the same") {
     scene.start();
     scene.accept();
     CHECK(scene.configure(dialect.runtime, dialect.version, dialect.nri) == dialect.mask);
-    scene.ask("Synchronize", wire::SynchronizeRequest());
-    scene.diary.take();
+    scene.call("Synchronize", wire::SynchronizeRequest());
+    scene.diary.drain();
     const auto pod = nri_pod("s1", 100);
     const auto container = nri_container("s1", "c1", "4-5");
     using nri::Event;
     CHECK(speak(scene, dialect, Event::kRunPodSandbox, "").size() == 2);
-    scene.ask("CreateContainer", about(pod, container));
-    CHECK(scene.diary.take() == Lines{"before(container s1/c1 4-5)"});
+    scene.call("CreateContainer", about(pod, container));
+    CHECK(scene.diary.drain() == Lines{"before(container s1/c1 4-5)"});
     CHECK(speak(scene, dialect, Event::kPostCreateContainer, "4-5").size() == 1);
     CHECK(speak(scene, dialect, Event::kStartContainer, "4-5") ==
           Lines{"before(container s1/c1 4-5)"});
     if (dialect.pods_resize) {
-      CHECK(scene.ask("UpdatePodSandbox", about(pod)).code == rpc::Code::kOk);
-      scene.diary.take();
+      CHECK(scene.call("UpdatePodSandbox", about(pod)).code == rpc::Code::kOk);
+      scene.diary.drain();
       CHECK(speak(scene, dialect, Event::kPostUpdatePodSandbox, "") == Lines{"after s1()"});
     }
-    scene.ask("UpdateContainer", update(pod, container, "6-7"));
-    CHECK(scene.diary.take() == Lines{"before(container s1/c1 6-7)"});
+    scene.call("UpdateContainer", update(pod, container, "6-7"));
+    CHECK(scene.diary.drain() == Lines{"before(container s1/c1 6-7)"});
     CHECK(speak(scene, dialect, Event::kPostUpdateContainer, "6-7") ==
           Lines{"after s1(container s1/c1 6-7)"});
-    scene.ask("StopContainer", about(pod, container));
-    CHECK(scene.diary.take() == Lines{"after s1(exited c1)"});
+    scene.call("StopContainer", about(pod, container));
+    CHECK(scene.diary.drain() == Lines{"after s1(exited c1)"});
     CHECK(speak(scene, dialect, Event::kRemoveContainer, "6-7") == Lines{"after s1(gone c1)"});
     CHECK(speak(scene, dialect, Event::kRemovePodSandbox, "") == Lines{"after s1(gone s1)"});
   }
@@ -253,25 +253,25 @@ TEST_CASE("every version of NRI from 0.3 to 0.12 tells the same") {
 TEST_CASE("an empty set of CPUs is not reported: it means unchanged") {
   NriScene scene;
   scene.start();
-  scene.take_in();
+  scene.handshake();
   const auto pod = nri_pod("s1", 0);
-  scene.ask("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
-  scene.diary.take();
-  scene.ask("UpdateContainer", update(pod, nri_container("s1", "c1", "0-3"), ""));
-  CHECK(scene.diary.take() == Lines{"before(container s1/c1 unchanged)"});
+  scene.call("CreateContainer", about(pod, nri_container("s1", "c1", "4-5")));
+  scene.diary.drain();
+  scene.call("UpdateContainer", update(pod, nri_container("s1", "c1", "0-3"), ""));
+  CHECK(scene.diary.drain() == Lines{"before(container s1/c1 unchanged)"});
   // Of a container that is new to the ledger, the old spec is what there is.
   CHECK(scene.diary.reports["c1"].before.cpus == policy::CpuSet{0, 1, 2, 3});
-  scene.ask("PostUpdateContainer", about(pod, nri_container("s1", "c1", "")));
-  CHECK(scene.diary.take() == Lines{"after s1(container s1/c1 unchanged)"});
+  scene.call("PostUpdateContainer", about(pod, nri_container("s1", "c1", "")));
+  CHECK(scene.diary.drain() == Lines{"after s1(container s1/c1 unchanged)"});
 }
 
 TEST_CASE("quota and period come with the spec, and an update reports what it changes") {
   NriScene scene;
   scene.start();
-  scene.take_in();
+  scene.handshake();
   const auto pod = nri_pod("s1", 0);
   auto container = nri_container("s1", "c1", "4-5");
-  scene.ask("CreateContainer", about(pod, container));
+  scene.call("CreateContainer", about(pod, container));
   const auto& report = scene.diary.reports["c1"];
   CHECK(report.spec.quota == 200000);
   CHECK(report.spec.period == 100000);
@@ -280,7 +280,7 @@ TEST_CASE("quota and period come with the spec, and an update reports what it ch
   auto request = update(pod, container, "4-6");
   request.mutable_linux_resources()->mutable_cpu()->mutable_quota()->set_value(300000);
   request.mutable_linux_resources()->mutable_cpu()->set_mems("1");
-  scene.ask("UpdateContainer", request);
+  scene.call("UpdateContainer", request);
   CHECK(report.spec.quota == 300000);
   CHECK_FALSE(report.spec.period);
   CHECK(report.spec.mems == policy::NodeSet{1});
@@ -288,20 +288,20 @@ TEST_CASE("quota and period come with the spec, and an update reports what it ch
   CHECK(report.before.period == 100000);
   // 0 is how the CRI leaves a value as it is.
   request.mutable_linux_resources()->mutable_cpu()->mutable_quota()->set_value(0);
-  scene.ask("UpdateContainer", request);
+  scene.call("UpdateContainer", request);
   CHECK_FALSE(report.spec.quota);
   // A whole spec without a quota has none.
   container.mutable_linux()->mutable_resources()->mutable_cpu()->clear_quota();
-  scene.ask("PostUpdateContainer", about(pod, container));
+  scene.call("PostUpdateContainer", about(pod, container));
   CHECK(report.spec.quota == 0);
 }
 
 TEST_CASE("a list that cannot be read changes nothing and is logged") {
   NriScene scene;
   scene.start();
-  scene.take_in();
+  scene.handshake();
   const auto pod = nri_pod("s1", 0);
-  scene.ask("PostUpdateContainer", about(pod, nri_container("s1", "c1", "5-4")));
+  scene.call("PostUpdateContainer", about(pod, nri_container("s1", "c1", "5-4")));
   CHECK_FALSE(scene.diary.reports["c1"].spec.cpus);
   CHECK(scene.log_lines.find("5-4") != std::string::npos);
 }
@@ -310,54 +310,54 @@ TEST_CASE("a pod whose pid comes late is a VM once its process is known to be on
   NriScene scene;
   scene.vmm_pids = {100};
   scene.start();
-  scene.take_in();
-  scene.ask("RunPodSandbox", about(nri_pod("s1", 0)));
-  CHECK(scene.diary.take() == Lines{"before(pod s1)", "after s1(pod s1)"});
+  scene.handshake();
+  scene.call("RunPodSandbox", about(nri_pod("s1", 0)));
+  CHECK(scene.diary.drain() == Lines{"before(pod s1)", "after s1(pod s1)"});
   auto container = nri_container("s1", "c1", "4");
-  scene.ask("CreateContainer", about(nri_pod("s1", 0), container));
-  CHECK(scene.diary.take() == Lines{"before(container s1/c1 4)"});
+  scene.call("CreateContainer", about(nri_pod("s1", 0), container));
+  CHECK(scene.diary.drain() == Lines{"before(container s1/c1 4)"});
   container.set_pid(100);
-  scene.ask("PostStartContainer", about(nri_pod("s1", 0), container));
-  CHECK(scene.diary.take() == Lines{"after s1(pod s1 vm 100; container s1/c1 4)"});
+  scene.call("PostStartContainer", about(nri_pod("s1", 0), container));
+  CHECK(scene.diary.drain() == Lines{"after s1(pod s1 vm 100; container s1/c1 4)"});
 }
 
 TEST_CASE("whose process is looked at is told: a pod's own, or what a tenant chose") {
   NriScene scene;
   scene.start();
-  scene.take_in();
+  scene.handshake();
   auto container = nri_container("s2", "c1", "4");
   container.set_pid(200);
   auto runc = nri_pod("s3", 300);
   runc.set_runtime_handler("runc");
-  scene.ask("RunPodSandbox", about(nri_pod("s1", 100)));
-  scene.ask("PostStartContainer", about(nri_pod("s2", 0), container));
-  scene.ask("RunPodSandbox", about(runc));
+  scene.call("RunPodSandbox", about(nri_pod("s1", 100)));
+  scene.call("PostStartContainer", about(nri_pod("s2", 0), container));
+  scene.call("RunPodSandbox", about(runc));
   using enum nri::Origin;
-  CHECK(scene.asked_of == std::vector{kPod, kContainer, kContainer});
+  CHECK(scene.answer_to == std::vector{kPod, kContainer, kContainer});
 }
 
 TEST_CASE("a process that was not yet started when its pod was told is looked at again") {
   NriScene scene;
   scene.start();
-  scene.take_in();
-  scene.ask("RunPodSandbox", about(nri_pod("s1", 100)));
-  scene.diary.take();
+  scene.handshake();
+  scene.call("RunPodSandbox", about(nri_pod("s1", 100)));
+  scene.diary.drain();
   scene.vmm_pids = {100};
-  scene.ask("CreateContainer", about(nri_pod("s1", 100), nri_container("s1", "c1", "4")));
-  CHECK(scene.diary.take() == Lines{"before(pod s1 vm 100; container s1/c1 4)"});
-  const int asked = scene.vmm_questions;
-  scene.ask("StartContainer", about(nri_pod("s1", 100), nri_container("s1", "c1", "4")));
-  CHECK(scene.vmm_questions == asked);
+  scene.call("CreateContainer", about(nri_pod("s1", 100), nri_container("s1", "c1", "4")));
+  CHECK(scene.diary.drain() == Lines{"before(pod s1 vm 100; container s1/c1 4)"});
+  const int before = scene.vmm_questions;
+  scene.call("StartContainer", about(nri_pod("s1", 100), nri_container("s1", "c1", "4")));
+  CHECK(scene.vmm_questions == before);
 }
 
 TEST_CASE("what the plugin does not know it says so, and goes on") {
   NriScene scene;
   scene.start();
-  scene.take_in();
-  const auto unknown = scene.ask("ValidateContainerAdjustment", wire::Empty());
+  scene.handshake();
+  const auto unknown = scene.call("ValidateContainerAdjustment", wire::Empty());
   CHECK(unknown.code == rpc::Code::kUnimplemented);
-  CHECK(scene.ask("Shutdown", wire::Empty()).code == rpc::Code::kOk);
-  CHECK(scene.ask("UpdatePodSandbox", about(nri_pod("s1", 0))).code == rpc::Code::kOk);
+  CHECK(scene.call("Shutdown", wire::Empty()).code == rpc::Code::kOk);
+  CHECK(scene.call("UpdatePodSandbox", about(nri_pod("s1", 0))).code == rpc::Code::kOk);
 }
 
 TEST_CASE("a runtime that refuses the mask is asked again with the basic one") {
@@ -373,87 +373,87 @@ TEST_CASE("a runtime that refuses the mask is asked again with the basic one") {
 TEST_CASE("the plugin comes back after the runtime restarted, was away or refused it") {
   NriScene scene;
   scene.start();
-  scene.take_in();
+  scene.handshake();
   scene.hang_up();
   scene.run_until([&] { return !scene.diary.lines.empty(); });
-  CHECK(scene.diary.take() == Lines{"disconnected"});
+  CHECK(scene.diary.drain() == Lines{"disconnected"});
   scene.listen();
   scene.registration = {rpc::Code::kInternal, "no", ""};
   const NriPeer& peer = scene.accept();
   scene.run_until([&] { return peer.closed; });
   scene.registration = {};
-  scene.take_in();
-  scene.ask("CreateContainer", about(nri_pod("s1", 0), nri_container("s1", "c1", "1")));
-  CHECK(scene.diary.take() == Lines{"before(pod s1; container s1/c1 1)"});
+  scene.handshake();
+  scene.call("CreateContainer", about(nri_pod("s1", 0), nri_container("s1", "c1", "1")));
+  CHECK(scene.diary.drain() == Lines{"before(pod s1; container s1/c1 1)"});
 }
 
 TEST_CASE("a pod that ends without a word is collected, a VM and one without a pid are not") {
   NriScene scene;
   scene.vmm_pids = {100};
   scene.start();
-  scene.take_in();
-  scene.ask("RunPodSandbox", about(nri_pod("vm", 100)));
-  scene.ask("RunPodSandbox", about(nri_pod("runc", 200)));
-  scene.ask("RunPodSandbox", about(nri_pod("nameless", 0)));
-  scene.diary.take();
+  scene.handshake();
+  scene.call("RunPodSandbox", about(nri_pod("vm", 100)));
+  scene.call("RunPodSandbox", about(nri_pod("runc", 200)));
+  scene.call("RunPodSandbox", about(nri_pod("nameless", 0)));
+  scene.diary.drain();
   scene.plugin().poll();
-  CHECK(scene.diary.take().empty());
+  CHECK(scene.diary.drain().empty());
   scene.ended_pids = {100, 200};
   scene.plugin().poll();
-  CHECK(scene.diary.take() == Lines{"after (gone runc)"});
+  CHECK(scene.diary.drain() == Lines{"after (gone runc)"});
   scene.plugin().poll();
-  CHECK(scene.diary.take().empty());
+  CHECK(scene.diary.drain().empty());
 }
 
 TEST_CASE("a process that got an ended one's number is another one, one may become a VMM") {
   NriScene scene;
   scene.start();
-  scene.take_in();
-  scene.ask("RunPodSandbox", about(nri_pod("ended", 200)));
-  scene.ask("RunPodSandbox", about(nri_pod("late", 300)));
-  scene.diary.take();
+  scene.handshake();
+  scene.call("RunPodSandbox", about(nri_pod("ended", 200)));
+  scene.call("RunPodSandbox", about(nri_pod("late", 300)));
+  scene.diary.drain();
   scene.reused_pids = {200};
   scene.vmm_pids = {300};
   scene.plugin().poll();
-  CHECK(scene.diary.take() == Lines{"after (gone ended; pod late vm 300)"});
+  CHECK(scene.diary.drain() == Lines{"after (gone ended; pod late vm 300)"});
   scene.plugin().poll();
-  CHECK(scene.diary.take().empty());
+  CHECK(scene.diary.drain().empty());
 }
 
 TEST_CASE("after a restart of the runtime every pod is told again") {
   NriScene scene;
   scene.start();
-  scene.take_in();
-  scene.ask("RunPodSandbox", about(nri_pod("s1", 0)));
+  scene.handshake();
+  scene.call("RunPodSandbox", about(nri_pod("s1", 0)));
   scene.hang_up();
   scene.accept();
   scene.configure("containerd", "v1.7.24");
-  scene.diary.take();
+  scene.diary.drain();
   wire::SynchronizeRequest all;
   *all.add_pods() = nri_pod("s1", 0);
-  scene.ask("Synchronize", all);
-  CHECK(scene.diary.take() == Lines{"connected containerd v1.7.24", "all(pod s1)"});
+  scene.call("Synchronize", all);
+  CHECK(scene.diary.drain() == Lines{"connected containerd v1.7.24", "all(pod s1)"});
 }
 
 TEST_CASE("large requests are taken in pieces, answers go out in frames that Go can read") {
   NriScene scene;
   scene.start();
-  NriPeer& peer = scene.take_in();
+  NriPeer& peer = scene.handshake();
   wire::ConfigureRequest large;
   large.set_config(std::string(3 << 20, 'x'));
-  CHECK(scene.ask("Configure", large).code == rpc::Code::kOk);
-  CHECK(scene.ask(std::string(20000, 'm'), wire::Empty()).code == rpc::Code::kUnimplemented);
+  CHECK(scene.call("Configure", large).code == rpc::Code::kOk);
+  CHECK(scene.call(std::string(20000, 'm'), wire::Empty()).code == rpc::Code::kUnimplemented);
   CHECK(peer.longest_frame == nri::kMaxSent);
 }
 
 TEST_CASE("who does not speak NRI is left, and tried again") {
   NriScene scene;
   scene.start();
-  NriPeer& peer = scene.take_in();
+  NriPeer& peer = scene.handshake();
   peer.send_raw("HTTP/1.1 400 Bad Request");
   scene.run_until([&] { return peer.closed; });
-  CHECK(scene.diary.take() == Lines{"disconnected"});
-  scene.take_in();
+  CHECK(scene.diary.drain() == Lines{"disconnected"});
+  scene.handshake();
 }
 
 TEST_CASE("a runtime that tells of pods without end is given up, and can come back") {
@@ -468,29 +468,29 @@ TEST_CASE("a runtime that tells of pods without end is given up, and can come ba
   for (std::size_t i = 0; i < kEach; ++i) {
     *part.add_containers() = nri_container("s1", "c" + std::to_string(i), "1");
   }
-  for (std::size_t told = 0; told < kAll; told += kEach) scene.ask("Synchronize", part);
+  for (std::size_t sent = 0; sent < kAll; sent += kEach) scene.call("Synchronize", part);
   CHECK_FALSE(peer.closed);
   wire::SynchronizeRequest more;
   *more.add_containers() = nri_container("s1", "c", "1");
   peer.call("Synchronize", more);
   scene.run_until([&] { return peer.closed; });
-  CHECK(scene.diary.take() == Lines{"disconnected"});
-  scene.take_in();
+  CHECK(scene.diary.drain() == Lines{"disconnected"});
+  scene.handshake();
 }
 
 TEST_CASE(
     "names of pods and containers are shown, not obeyed; ids that are none are not followed") {
   NriScene scene;
   scene.start();
-  scene.take_in();
+  scene.handshake();
   wire::PodSandbox pod = nri_pod("s1", 0);
   auto container = nri_container("s1", "c1", "4-5\n");
   container.set_name("a\x1b[2J\xe2\x80\xae");
-  scene.ask("CreateContainer", about(pod, container));
+  scene.call("CreateContainer", about(pod, container));
   CHECK(scene.diary.reports["c1"].spec.name == "a\\x1b[2J\\u{202e}");
   CHECK_FALSE(scene.diary.reports["c1"].spec.cpus);
-  scene.diary.take();
-  scene.ask("RunPodSandbox", about(nri_pod("s\r\n1", 0)));
-  CHECK(scene.diary.take() == Lines{"before()", "after s\r\n1()"});
+  scene.diary.drain();
+  scene.call("RunPodSandbox", about(nri_pod("s\r\n1", 0)));
+  CHECK(scene.diary.drain() == Lines{"before()", "after s\r\n1()"});
   CHECK(scene.log_lines.find("s\\x0d\\x0a1") != std::string::npos);
 }

@@ -53,7 +53,7 @@ class RecordingNode final : public source::Node, public source::Peers {
   void set_status(policy::ledger::Source source, source::Status status) override {
     statuses[source] = std::move(status);
   }
-  void count_answer(std::chrono::nanoseconds took) override { answers.push_back(took); }
+  void count_answer(std::chrono::nanoseconds elapsed) override { answers.push_back(elapsed); }
   void count_narrowed_shim(const std::string&, std::chrono::nanoseconds) override {}
   const policy::ledger::Ledger& ledger() const override { return known; }
   const policy::Topology& topology() const override { return topology_; }
@@ -68,7 +68,7 @@ class RecordingNode final : public source::Node, public source::Peers {
   }
   void notify(source::Notice notice) override { notices.push_back(notice); }
 
-  std::vector<std::string> take() { return std::exchange(lines_, {}); }
+  std::vector<std::string> drain() { return std::exchange(lines_, {}); }
   void add(std::string line) { lines_.push_back(std::move(line)); }
 
   policy::ledger::Ledger known;  ///< what is applied to it

@@ -51,8 +51,8 @@ Saved sample() {
   saved.released = true;
   saved.cgroup = {"/sys/fs/cgroup/pods/s1", {2, 3}, {0, 1, 2, 3}};
   saved.interrupts = {{45, "vfio-msix[0](0000:01:00.0)", {0, 1, 2, 3}, {2, 3}}};
-  saved.guest.told = {"vsock://3:1024", true, {{"c1", {1, 2}}}};
-  saved.guest.plugged = {.from_boot = true, .groups = {{6, 7}, {5}}, .settled = true};
+  saved.guest.writes = {"vsock://3:1024", true, {{"c1", {1, 2}}}};
+  saved.guest.plugged = {.from_boot = true, .groups = {{6, 7}, {5}}, .complete = true};
   return saved;
 }
 

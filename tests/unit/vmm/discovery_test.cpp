@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The VMMs that Kata starts, as /proc and debugfs show them, and what discovery makes of each.
+#include "tests/discovery.hpp"
 #include "policy/plan/plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/vmm/fixture.hpp"
@@ -18,14 +19,15 @@ const std::string kQemu = "/opt/kata/bin/qemu-system-x86_64";
 
 void qemu(const FakeNode& node) { node.process(kVmm, 1, "qemu-system-x86", kQemu); }
 
-base::Result<vmm::VmmThreads> look(const FakeNode& node, const vmm::MonitorFacts* monitor = nullptr,
-                                   const std::string& cgroup = {}) {
-  return vmm::discover(roots_of(node),
-                       {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup},
-                       monitor);
+base::Result<vmm::VmmThreads> observe(const FakeNode& node,
+                                      const vmm::MonitorFacts* monitor = nullptr,
+                                      const std::string& cgroup = {}) {
+  return tests::discover(roots_of(node),
+                         {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup},
+                         monitor);
 }
 
-vmm::MonitorFacts::Vcpu told(int index, int apic_id, int tid) {
+vmm::MonitorFacts::Vcpu reported(int index, int apic_id, int tid) {
   return {.facts = {.index = index, .apic_id = apic_id, .socket = index}, .tid = tid};
 }
 
@@ -40,7 +42,7 @@ TEST_CASE("QEMU with thread names") {
   node.thread(kVmm, 4004, "CPU 0/KVM");
   node.thread(kVmm, 4005, "CPU 1/KVM");
   node.thread(kVmm, 4006, "vhost-4000");
-  const auto found = look(node);
+  const auto found = observe(node);
   REQUIRE(found);
   CHECK(roles(*found) == Roles{{4000, "emulator"},
                                {4001, "emulator"},
@@ -52,7 +54,7 @@ TEST_CASE("QEMU with thread names") {
   CHECK(vcpus(*found) == "0:- 1:-");
   CHECK(found->vcpu_source == "thread-names");
   CHECK(found->conflicts.empty());
-  CHECK(found->settled);
+  CHECK(found->complete);
   CHECK(found->threads[4].key == policy::ThreadKey{4000, 4004, 104004});
 }
 
@@ -64,7 +66,7 @@ TEST_CASE("QEMU without thread names, by debugfs: indices are the APIC ids") {
   node.kvm_vcpu("4000-12", 8, 4001);
   node.kvm_vcpu("4000-12", 16, 4004);
   node.kvm_vcpu("4999-12", 0, 4003);  // somebody else's VM
-  const auto found = look(node);
+  const auto found = observe(node);
   REQUIRE(found);
   CHECK(roles(*found) == Roles{{4000, "emulator"},
                                {4001, "vcpu 8"},
@@ -82,7 +84,7 @@ TEST_CASE("a vCPU that is plugged below others leaves their indices as they are"
   node.kvm_vcpu("4000-12", 0, 4001);
   node.kvm_vcpu("4000-12", 4, 4002);
   node.kvm_vcpu("4000-12", 3, 4003);
-  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   CHECK(roles(*discovery.observe(nullptr))[4003] == "vcpu 3");
   node.thread(kVmm, 4004, "qemu-system-x86");
   node.kvm_vcpu("4000-12", 2, 4004);
@@ -101,7 +103,7 @@ TEST_CASE("debugfs and names together give both numbers") {
   node.thread(kVmm, 4002, "CPU 2/KVM");
   node.kvm_vcpu("4000-12", 0, 4001);
   node.kvm_vcpu("4000-12", 4, 4002);
-  const auto found = look(node);
+  const auto found = observe(node);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0 2:4");
   CHECK(found->vcpu_source == "kvm-debugfs, index by thread-names");
@@ -116,11 +118,11 @@ TEST_CASE("an unplugged vCPU, which QEMU keeps, has no thread") {
   node.kvm_vcpu("4000-12", 0, 4001);
   node.kvm_vcpu("4000-12", 1, 4002);
   node.kvm_vcpu("4000-12", 2, 4003);
-  const auto found = look(node);
+  const auto found = observe(node);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0 2:2");
   CHECK(found->conflicts.empty());
-  CHECK(found->settled);
+  CHECK(found->complete);
 }
 
 TEST_CASE("a vCPU that never ran is waited for, and found as soon as it ran") {
@@ -130,16 +132,16 @@ TEST_CASE("a vCPU that never ran is waited for, and found as soon as it ran") {
   node.thread(kVmm, 4002, "qemu-system-x86");
   node.kvm_vcpu("4000-12", 0, 4001);
   node.kvm_vcpu("4000-12", 1, 0);
-  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   auto found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0");
-  CHECK_FALSE(found->settled);
+  CHECK_FALSE(found->complete);
   node.kvm_vcpu("4000-12", 1, 4002);
   found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0 1:1");
-  CHECK(found->settled);
+  CHECK(found->complete);
 }
 
 TEST_CASE("a plugged vCPU's thread that was seen before KVM had the vCPU is looked at again") {
@@ -147,25 +149,25 @@ TEST_CASE("a plugged vCPU's thread that was seen before KVM had the vCPU is look
   qemu(node);
   node.thread(kVmm, 4001, "qemu-system-x86");
   node.kvm_vcpu("4000-12", 0, 4001);
-  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
-  CHECK(discovery.observe(nullptr)->settled);
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  CHECK(discovery.observe(nullptr)->complete);
   node.thread(kVmm, 4002, "qemu-system-x86");
-  CHECK_FALSE(discovery.observe(nullptr)->settled);
+  CHECK_FALSE(discovery.observe(nullptr)->complete);
   node.kvm_vcpu("4000-12", 1, 4002);
   const auto found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0 1:1");
-  CHECK(found->settled);
+  CHECK(found->complete);
 }
 
 TEST_CASE("a new thread that nobody claims is one of the emulator's at the second look") {
   const FakeNode node;
   qemu(node);
-  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
-  CHECK(discovery.observe(nullptr)->settled);
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  CHECK(discovery.observe(nullptr)->complete);
   node.thread(kVmm, 4002, "worker");
-  CHECK_FALSE(discovery.observe(nullptr)->settled);
-  CHECK(discovery.observe(nullptr)->settled);
+  CHECK_FALSE(discovery.observe(nullptr)->complete);
+  CHECK(discovery.observe(nullptr)->complete);
 }
 
 TEST_CASE("a VMM with several VMs has the vCPUs of all") {
@@ -175,7 +177,7 @@ TEST_CASE("a VMM with several VMs has the vCPUs of all") {
   node.thread(kVmm, 4002, "x");
   node.kvm_vcpu("4000-9", 0, 4001);
   node.kvm_vcpu("4000-12", 1, 4002);
-  CHECK(vcpus(*look(node)) == "0:0 1:1");
+  CHECK(vcpus(*observe(node)) == "0:0 1:1");
 }
 
 TEST_CASE("without debugfs and names the open vCPUs tell, once their threads sleep in KVM_RUN") {
@@ -188,18 +190,18 @@ TEST_CASE("without debugfs and names the open vCPUs tell, once their threads sle
   node.fd(kVmm, 21, "anon_inode:kvm-vcpu:2");
   node.in_kvm_run(kVmm, 4001, 21);
   node.syscall(kVmm, 4002, "running\n");
-  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   auto found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "2:2");
   CHECK(found->vcpu_source == "kvm-fd, index by APIC id");
-  CHECK_FALSE(found->settled);
+  CHECK_FALSE(found->complete);
   node.in_kvm_run(kVmm, 4002, 20);
   found = discovery.observe(nullptr);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0 2:2");
   CHECK(roles(*found)[4001] == "vcpu 2");
-  CHECK(found->settled);
+  CHECK(found->complete);
 }
 
 TEST_CASE("a thread of the kernel's that keeps a vCPU's registers is not taken for it") {
@@ -210,7 +212,7 @@ TEST_CASE("a thread of the kernel's that keeps a vCPU's registers is not taken f
   node.thread(kVmm, 4002, "kvm-nx-lpage-re");
   node.thread(kVmm, 4003, "vhost-4000");
   for (const int tid : {4001, 4002, 4003}) node.in_kvm_run(kVmm, tid, 20);
-  const auto found = look(node);
+  const auto found = observe(node);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0");
   CHECK(found->conflicts.empty());
@@ -220,7 +222,7 @@ TEST_CASE("QEMU under TCG with neither names nor a monitor: no vCPU can be told"
   const FakeNode node;
   qemu(node);
   node.thread(kVmm, 4001, "qemu-system-x86");
-  const auto found = look(node);
+  const auto found = observe(node);
   REQUIRE(found);
   CHECK(found->vcpus.empty());
   CHECK(found->vcpu_source.empty());
@@ -232,9 +234,9 @@ TEST_CASE("QEMU under TCG, by a monitor") {
   qemu(node);
   for (int tid = 4001; tid <= 4003; ++tid) node.thread(kVmm, tid, "qemu-system-x86");
   const vmm::MonitorFacts monitor{.source = "qmp",
-                                  .vcpus = {told(0, 0, 4002), told(1, 4, 4001)},
+                                  .vcpus = {reported(0, 0, 4002), reported(1, 4, 4001)},
                                   .iothreads = {{.id = "indep_iothread_0", .tid = 4003}}};
-  const auto found = look(node, &monitor);
+  const auto found = observe(node, &monitor);
   REQUIRE(found);
   CHECK(roles(*found) == Roles{{4000, "emulator"},
                                {4001, "vcpu 1"},
@@ -254,7 +256,7 @@ TEST_CASE("Cloud Hypervisor: the VM belongs to the thread that made it") {
   node.thread(kVmm, 4004, "vcpu1");
   node.kvm_vcpu("4001-8", 0, 4003);
   node.kvm_vcpu("4001-8", 1, 4004);
-  const auto found = look(node);
+  const auto found = observe(node);
   REQUIRE(found);
   CHECK(vcpus(*found) == "0:0 1:1");
   CHECK(roles(*found)[4002] == "iothread net1_qp0");
@@ -266,7 +268,7 @@ TEST_CASE("Firecracker and OpenVMM, by their names") {
   node.thread(kVmm, 4001, "fc_api");
   node.thread(kVmm, 4002, "fc_vcpu 0");
   node.thread(kVmm, 4003, "vp-1");
-  CHECK(roles(*look(node)) ==
+  CHECK(roles(*observe(node)) ==
         Roles{{4000, "emulator"}, {4001, "emulator"}, {4002, "vcpu 0"}, {4003, "vcpu 1"}});
 }
 
@@ -279,7 +281,7 @@ TEST_CASE("Dragonball runs in the shim, and Kata names one of its threads") {
   node.kvm_vcpu("4000-30", 0, 4001);
   const auto vmm = vmm::identify(roots_of(node), kVmm);
   REQUIRE(vmm);
-  const auto found = vmm::discover(roots_of(node), {.vmm = *vmm, .sandbox_id = "s"}, nullptr);
+  const auto found = tests::discover(roots_of(node), {.vmm = *vmm, .sandbox_id = "s"}, nullptr);
   REQUIRE(found);
   CHECK(found->vmm_pid == 3990);
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}});
@@ -301,7 +303,7 @@ TEST_CASE("the shim and virtiofsd are found by descent, and helpers by the cgrou
   node.process(3300, 1, "virtiofsd", "/usr/lib/virtiofsd");
   const std::string cgroup = node.cgroup_procs("kata_s", "4000\n3200\n");
   node.cgroup_procs("kata_s/below", "3300\n");
-  const auto found = look(node, nullptr, cgroup);
+  const auto found = observe(node, nullptr, cgroup);
   REQUIRE(found);
   CHECK(roles(*found) == Roles{{3000, "shim"},
                                {3001, "shim"},
@@ -317,7 +319,7 @@ TEST_CASE("runc's shim above a VMM is not the sandbox's") {
   const FakeNode node;
   node.process(3000, 1, "containerd-shim", "/usr/bin/containerd-shim-runc-v2");
   node.process(kVmm, 3000, "qemu-system-x86", kQemu);
-  CHECK(roles(*look(node)) == Roles{{4000, "emulator"}});
+  CHECK(roles(*observe(node)) == Roles{{4000, "emulator"}});
 }
 
 TEST_CASE("the root cgroup makes nobody a helper") {
@@ -326,7 +328,7 @@ TEST_CASE("the root cgroup makes nobody a helper") {
   node.process(3200, 1, "sshd", "/usr/sbin/sshd");
   const std::string below = node.cgroup_procs("x", "");
   node.cgroup_procs(".", "4000\n3200\n");
-  CHECK(roles(*look(node, nullptr, node.cgroup().string())) == Roles{{4000, "emulator"}});
+  CHECK(roles(*observe(node, nullptr, node.cgroup().string())) == Roles{{4000, "emulator"}});
 }
 
 TEST_CASE("vhost workers of older kernels are kernel threads of their own") {
@@ -339,9 +341,9 @@ TEST_CASE("vhost workers of older kernels are kernel threads of their own") {
   node.process(5052, 1, "vhost-4000", "/tmp/pretender");
   SECTION("listed as kthreadd's children") { node.children(2, "300 5050 5051 "); }
   SECTION("on a kernel that lists no children") {}
-  CHECK(roles(*look(node)) == Roles{{4000, "emulator"}});  // no vhost device is open
+  CHECK(roles(*observe(node)) == Roles{{4000, "emulator"}});  // no vhost device is open
   node.fd(kVmm, 30, "/dev/vhost-net");
-  CHECK(roles(*look(node)) == Roles{{4000, "emulator"}, {5050, "vhost"}});
+  CHECK(roles(*observe(node)) == Roles{{4000, "emulator"}, {5050, "vhost"}});
 }
 
 TEST_CASE("threads that are dying are left out") {
@@ -350,16 +352,16 @@ TEST_CASE("threads that are dying are left out") {
   node.thread(kVmm, 4001, "CPU 0/KVM");
   node.thread(kVmm, 4002, "CPU 1/KVM", 1, 0, 'Z');
   std::filesystem::create_directories(node.proc() / "4000/task/4003");  // between open and read
-  const auto found = look(node);
+  const auto found = observe(node);
   REQUIRE(found);
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}});
 }
 
 TEST_CASE("a VMM that is gone, a zombie, or another process by now") {
   const FakeNode node;
-  CHECK(look(node).error().code == base::ErrorCode::kGone);
+  CHECK(observe(node).error().code == base::ErrorCode::kGone);
   qemu(node);
-  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   REQUIRE(discovery.observe(nullptr));
   node.thread(kVmm, kVmm, "bash", 1, 777);
   CHECK(discovery.observe(nullptr).error().code == base::ErrorCode::kGone);
@@ -373,8 +375,8 @@ TEST_CASE("what changes between two looks is seen") {
   node.process(3200, 1, "passt", "/usr/bin/passt");
   node.thread(kVmm, 4001, "CPU 0/KVM");
   const std::string cgroup = node.cgroup_procs("kata_s", "4000\n");
-  vmm::Discovery discovery(roots_of(node),
-                           {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup});
+  tests::Discovery discovery(roots_of(node),
+                             {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup});
   const auto before = discovery.observe(nullptr);
   REQUIRE(before);
   CHECK(*discovery.observe(nullptr) == *before);
@@ -395,7 +397,8 @@ TEST_CASE("what changes between two looks is seen") {
     CHECK(roles(*discovery.observe(nullptr))[3200] == "helper");
   }
   SECTION("the monitor answers") {
-    const vmm::MonitorFacts monitor{.source = "qmp", .vcpus = {told(0, 6, 4001)}, .iothreads = {}};
+    const vmm::MonitorFacts monitor{
+        .source = "qmp", .vcpus = {reported(0, 6, 4001)}, .iothreads = {}};
     CHECK(vcpus(*discovery.observe(&monitor)) == "0:6");
     CHECK(vcpus(*discovery.observe(nullptr)) == "0:-");
   }
@@ -404,7 +407,7 @@ TEST_CASE("what changes between two looks is seen") {
 TEST_CASE("a device plugged on an old kernel is seen after forget") {
   const FakeNode node;
   qemu(node);
-  vmm::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
   CHECK(roles(*discovery.observe(nullptr)).size() == 1);
   node.fd(kVmm, 30, "/dev/vhost-vsock");
   node.process(2, 0, "kthreadd", "");
@@ -440,7 +443,7 @@ TEST_CASE("KVM's timer is a kernel thread that goes with vCPU 0") {
   node.process(5001, 2, "kvm-pit/400", "");
   node.process(5002, 1, "kvm-pit/4000", "/bin/liar");
   node.children(2, "5000 5001 ");
-  const auto found = look(node);
+  const auto found = observe(node);
   REQUIRE(found);
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4004, "vcpu 0"}, {5000, "kvm-pit"}});
   policy::plan::SandboxPlan plan;

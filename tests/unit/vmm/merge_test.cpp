@@ -4,6 +4,7 @@
 #include "vmm/merge.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/discovery.hpp"
 #include "tests/unit/vmm/fixture.hpp"
 
 using namespace ka;
@@ -114,7 +115,8 @@ TEST_CASE("discovery reports what its backends disagree about") {
   const vmm::MonitorFacts monitor{.source = "qmp",
                                   .vcpus = {{.facts = {.index = 0, .apic_id = 0}, .tid = 41}},
                                   .iothreads = {}};
-  const auto found = vmm::discover(tests::roots_of(node), {.vmm = tests::process_id(40)}, &monitor);
+  const auto found =
+      tests::discover(tests::roots_of(node), {.vmm = tests::process_id(40)}, &monitor);
   REQUIRE(found);
   CHECK(found->conflicts ==
         std::vector<std::string>{

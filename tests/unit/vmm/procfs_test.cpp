@@ -60,7 +60,7 @@ TEST_CASE("links of open files") {
        {"anon_inode:kvm-vm", "anon_inode:kvm-vcpu:12", "anon_inode:kvm-vcpu:", "/dev/vhost-net",
         "anon_inode:kvm-vcpu:-1", "anon_inode:kvm-vcpu:1x", "/dev/vhost-vsock", "/dev/kvm",
         "/dev/vhost-vdpa-0", "socket:[1]", "anon_inode:kvm-vm (deleted)"}) {
-    vmm::note_fd(fds, number++, target);
+    vmm::add_fd(fds, number++, target);
   }
   CHECK(fds.kvm_vms == 1);
   CHECK(fds.kvm_vcpus == std::map<int, int>{{4, 12}});

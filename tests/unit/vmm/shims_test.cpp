@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
+#include "tests/discovery.hpp"
 #include "tests/unit/vmm/fixture.hpp"
 #include "vmm/threads.hpp"
 
@@ -81,7 +82,7 @@ TEST_CASE("a shim that has no VM yet is looked at as a shim") {
   shim(node, 10, kKata, {"-id", "s1"});
   node.thread(10, 11, "tokio-runtime-w");
   const auto found =
-      vmm::discover(roots_of(node), {.vmm = process_id(10), .sandbox_id = "s1"}, nullptr);
+      tests::discover(roots_of(node), {.vmm = process_id(10), .sandbox_id = "s1"}, nullptr);
   REQUIRE(found);
   REQUIRE(found->threads.size() == 2);
   for (const auto& thread : found->threads) CHECK(thread.role == policy::Role::kShim);

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/catch.hpp"
+#include "tests/discovery.hpp"
 #include "tests/unit/vmm/fixture.hpp"
 
 using namespace ka;
@@ -79,12 +80,12 @@ TEST_CASE("every VMM that Kata starts is read right, by debugfs and by names alo
   const auto process = vmm::examine(roots_of(tree.node), tree.vmm, vmm::Word::kRuntime);
   REQUIRE(process);
   REQUIRE(process->is_vmm);
-  const auto found = vmm::discover(roots_of(tree.node),
-                                   {.vmm = process->id, .sandbox_id = "s", .cgroup = {}}, nullptr);
+  const auto found = tests::discover(
+      roots_of(tree.node), {.vmm = process->id, .sandbox_id = "s", .cgroup = {}}, nullptr);
   REQUIRE(found);
   CHECK(roles(*found) == tree.expected);
   CHECK(found->conflicts.empty());
-  CHECK(found->settled);
+  CHECK(found->complete);
   CHECK(found->vcpu_source.starts_with(with_debugfs ? "kvm-debugfs" : "thread-names"));
   for (const auto& thread : found->threads) CHECK_FALSE(tree.strangers.contains(thread.key.tid));
 }

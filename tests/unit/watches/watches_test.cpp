@@ -91,7 +91,7 @@ struct Scene {
   }
   void notify(board::NotificationKind kind) {
     host.board().notify(kind, "s1", {});
-    tests::settle(io);
+    tests::run_ready(io);
   }
   void be_cloud_hypervisor() const {
     host.node.arguments(vmm.pid, {"/opt/kata/bin/cloud-hypervisor"});
@@ -99,7 +99,7 @@ struct Scene {
   bool knows(int vcpu) { return host.line().node().view("s1")->vcpus.size() > std::size_t(vcpu); }
   void pass(std::chrono::milliseconds time) {
     host.clock.advance(time);
-    tests::settle(io);
+    tests::run_ready(io);
   }
 
   Sleeper vmm;
@@ -132,7 +132,7 @@ TEST_CASE("a VMM that ends takes its sandbox with it") {
     scene.vmm.end();
     scene.notify(board::NotificationKind::kUnseen);
   }
-  tests::settle(scene.io);
+  tests::run_ready(scene.io);
   CHECK_FALSE(scene.host.line().node().view("s1"));
 }
 
@@ -201,15 +201,15 @@ TEST_CASE("a monitor is asked again when the number of its VMM's threads has cha
   scene.add();
   scene.pass(1h);
   scene.watches.refresh();
-  tests::settle(scene.io);
+  tests::run_ready(scene.io);
   const int before = api.connections;
   scene.watches.refresh();
-  tests::settle(scene.io);
+  tests::run_ready(scene.io);
   CHECK(api.connections == before);
   scene.host.plug(scene.vmm.pid, 2);
   scene.host.line().refresh("s1");
   scene.watches.refresh();
-  tests::settle(scene.io);
+  tests::run_ready(scene.io);
   CHECK(api.connections == before + 1);
 }
 

@@ -56,31 +56,31 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 std::string masks_amiss(const Reading& reading) {
-  return amiss(judge_masks(assigned(), kSubject, reading));
+  return amiss(check_masks(assigned(), kSubject, reading));
 }
 
 std::string word_amiss(const DaemonWord& word, const Reading& reading = right()) {
-  return amiss(judge_word(assigned(), kSubject, reading, word));
+  return amiss(check_report(assigned(), kSubject, reading, word));
 }
 
 }  // namespace
 
 TEST_CASE("self-test, judgement: all is as it must be") {
-  CHECK(amiss(judge_assignment(assigned(), kSubject)).empty());
+  CHECK(amiss(check_assignment(assigned(), kSubject)).empty());
   CHECK(masks_amiss(right()).empty());
   CHECK(word_amiss(agreeing()).empty());
 }
 
 TEST_CASE("self-test, judgement: kubelet gave another number of CPUs") {
-  CHECK(contains(amiss(judge_assignment(assigned(), {"u", 3})), "broken kubelet"));
-  CHECK(contains(amiss(judge_assignment(assigned(), {"other", 2})), "assigns 0 CPUs to the pod"));
+  CHECK(contains(amiss(check_assignment(assigned(), {"u", 3})), "broken kubelet"));
+  CHECK(contains(amiss(check_assignment(assigned(), {"other", 2})), "assigns 0 CPUs to the pod"));
 }
 
 TEST_CASE("self-test, judgement: a thread may leave the pod's CPUs and the pool") {
   Assignments assignments = assigned();
   assignments.claims.push_back({"v", "app", cpus("7")});
   assignments.pool = cpus("0-1,4-6");
-  const auto text = amiss(judge_masks(assignments, kSubject, right()));
+  const auto text = amiss(check_masks(assignments, kSubject, right()));
   CHECK(contains(text, "broken kernel: may run outside the pod's CPUs 2-3"));
   CHECK(contains(text, "VMM 13 on 0-1,4-7"));
 }

@@ -40,10 +40,10 @@ TEST_CASE("self-test, pods: RuntimeClass, image and CPUs are chosen, or as asked
   CHECK(choice->runtime_class == "kata-qemu");
   CHECK(choice->image == "registry.k8s.io/pause:3.10");
   CHECK(choice->cpus == 2);
-  const auto asked = choose(good(), {"kata-clh", "", "app:1"});
-  REQUIRE(asked);
-  CHECK(asked->runtime_class == "kata-clh");
-  CHECK(asked->image == "app:1");
+  const auto chosen = choose(good(), {"kata-clh", "", "app:1"});
+  REQUIRE(chosen);
+  CHECK(chosen->runtime_class == "kata-clh");
+  CHECK(chosen->image == "app:1");
   CHECK(choose(good(), {"", "mine", ""})->runtime_class == "mine");
   NodeFacts configured = good();
   configured.sandbox_image = configured.images.front();

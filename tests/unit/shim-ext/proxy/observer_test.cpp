@@ -12,13 +12,13 @@ namespace {
 
 struct Seen {
   Call call;
-  std::optional<Answer> answer;
+  std::optional<Response> answer;
 
   bool operator==(const Seen&) const = default;
 };
 
 struct Scene {
-  void asks(std::string_view bytes) {
+  void requests(std::string_view bytes) {
     observer.from_containerd(bytes);
     observer.digest();
   }
@@ -28,13 +28,14 @@ struct Scene {
   }
 
   std::vector<Seen> seen;
-  Observer observer{{.asked = [this](const Call& call) { seen.push_back({call, {}}); },
-                     .answered = [this](const Call& call,
-                                        const Answer& answer) { seen.push_back({call, answer}); }}};
+  Observer observer{
+      {.on_request = [this](const Call& call) { seen.push_back({call, {}}); },
+       .on_response = [this](const Call& call,
+                             const Response& answer) { seen.push_back({call, answer}); }}};
 };
 
-std::string ask(std::uint32_t stream, const std::string& method, const std::string& payload,
-                const std::string& service = "containerd.task.v2.Task") {
+std::string call(std::uint32_t stream, const std::string& method, const std::string& payload,
+                 const std::string& service = "containerd.task.v2.Task") {
   return *rpc::encode_request(stream, {service, method, payload, {}, {}});
 }
 
@@ -77,28 +78,28 @@ const Call kDeleted{Verb::kDelete, "c1", {}, {}};
 }  // namespace
 
 TEST_CASE("calls about containers are seen with their answers, however the bytes come") {
-  const std::string asked = ask(1, "Create", create("c1", "/b/c1")) +
-                            ask(3, "Wait", process("c1")) + ask(5, "Start", process("c1")) +
-                            ask(7, "Update", update("c1", kUpdated.resources)) +
-                            ask(9, "Delete", process("c1"), "containerd.task.v3.Task");
-  const std::string answered = answer(1, pid(77)) + answer(9, pid(77)) + answer(3, "") +
-                               rpc::encode_response(7, {rpc::Code::kUnknown, "no", ""}) +
-                               answer(5, pid(77));
+  const std::string requested = call(1, "Create", create("c1", "/b/c1")) +
+                                call(3, "Wait", process("c1")) + call(5, "Start", process("c1")) +
+                                call(7, "Update", update("c1", kUpdated.resources)) +
+                                call(9, "Delete", process("c1"), "containerd.task.v3.Task");
+  const std::string on_response = answer(1, pid(77)) + answer(9, pid(77)) + answer(3, "") +
+                                  rpc::encode_response(7, {rpc::Code::kUnknown, "no", ""}) +
+                                  answer(5, pid(77));
   const std::vector<Seen> expected{{kCreated, {}},
                                    {kStarted, {}},
                                    {kUpdated, {}},
                                    {kDeleted, {}},
-                                   {kCreated, Answer{true, 77}},
-                                   {kDeleted, Answer{true, 77}},
-                                   {kUpdated, Answer{false, 0}},
-                                   {kStarted, Answer{true, 77}}};
+                                   {kCreated, Response{true, 77}},
+                                   {kDeleted, Response{true, 77}},
+                                   {kUpdated, Response{false, 0}},
+                                   {kStarted, Response{true, 77}}};
   for (const std::size_t piece : {std::size_t{1}, std::size_t{13}, std::size_t{100000}}) {
     Scene scene;
-    for (std::size_t at = 0; at < asked.size(); at += piece) {
-      scene.asks(std::string_view(asked).substr(at, piece));
+    for (std::size_t at = 0; at < requested.size(); at += piece) {
+      scene.requests(std::string_view(requested).substr(at, piece));
     }
-    for (std::size_t at = 0; at < answered.size(); at += piece) {
-      scene.answers(std::string_view(answered).substr(at, piece));
+    for (std::size_t at = 0; at < on_response.size(); at += piece) {
+      scene.answers(std::string_view(on_response).substr(at, piece));
     }
     CHECK(scene.seen == expected);
   }
@@ -106,45 +107,46 @@ TEST_CASE("calls about containers are seen with their answers, however the bytes
 
 TEST_CASE("what is executed in a container is not the container") {
   Scene scene;
-  scene.asks(ask(1, "Start", process("c1", "shell")) + ask(3, "Delete", process("c1", "shell")));
+  scene.requests(call(1, "Start", process("c1", "shell")) +
+                 call(3, "Delete", process("c1", "shell")));
   scene.answers(answer(1, pid(5)) + answer(3, pid(5)));
   CHECK(scene.seen.empty());
 }
 
 TEST_CASE("other services, large messages and nonsense are passed over") {
   Scene scene;
-  scene.asks(ask(1, "Create", create("c1", "/b"), "somebody.else.Task"));
-  scene.asks(ask(3, "Update", update("c1", std::string(4000000, ' '))));
-  scene.asks(ttrpc::encode(5, ttrpc::kRequest, 0, "\xff\xff\xff"));
-  scene.asks(ask(7, "Create", "\xff\xff"));
-  scene.asks(ask(9, "Start", process("")));
+  scene.requests(call(1, "Create", create("c1", "/b"), "somebody.else.Task"));
+  scene.requests(call(3, "Update", update("c1", std::string(4000000, ' '))));
+  scene.requests(ttrpc::encode(5, ttrpc::kRequest, 0, "\xff\xff\xff"));
+  scene.requests(call(7, "Create", "\xff\xff"));
+  scene.requests(call(9, "Start", process("")));
   scene.answers(answer(1, pid(5)) + answer(99, "") + ttrpc::encode(11, ttrpc::kData, 0, "stream"));
   CHECK(scene.seen.empty());
-  scene.asks(ask(11, "Start", process("c1")));
+  scene.requests(call(11, "Start", process("c1")));
   scene.answers(ttrpc::encode(11, ttrpc::kResponse, 0, "\xff\xff"));
-  CHECK(scene.seen == std::vector<Seen>{{kStarted, {}}, {kStarted, Answer{false, 0}}});
+  CHECK(scene.seen == std::vector<Seen>{{kStarted, {}}, {kStarted, Response{false, 0}}});
 }
 
 TEST_CASE("calls that are never answered do not keep later ones from being seen") {
   Scene scene;
   for (std::uint32_t i = 0; i < 1000; ++i) {
-    scene.asks(ask(2 * i + 1, "Start", process("c1")));
+    scene.requests(call(2 * i + 1, "Start", process("c1")));
   }
   scene.seen.clear();
   scene.answers(answer(1, pid(1)) + answer(1999, pid(1)));
-  CHECK(scene.seen == std::vector<Seen>{{kStarted, Answer{true, 1}}});
+  CHECK(scene.seen == std::vector<Seen>{{kStarted, Response{true, 1}}});
 }
 
 TEST_CASE("what was noted waits for a quiet moment, but not for ever") {
   Scene scene;
   scene.observer.from_shim(answer(1, pid(7)));
-  scene.observer.from_containerd(ask(1, "Start", process("c1")));
+  scene.observer.from_containerd(call(1, "Start", process("c1")));
   CHECK(scene.seen.empty());
   scene.observer.digest();
-  CHECK(scene.seen == std::vector<Seen>{{kStarted, {}}, {kStarted, Answer{true, 7}}});
+  CHECK(scene.seen == std::vector<Seen>{{kStarted, {}}, {kStarted, Response{true, 7}}});
   scene.seen.clear();
   for (std::uint32_t i = 0; i < 5000; ++i) {
-    scene.observer.from_containerd(ask(2 * i + 3, "Start", process("c1")));
+    scene.observer.from_containerd(call(2 * i + 3, "Start", process("c1")));
   }
   CHECK(scene.seen.size() > 4000);
 }

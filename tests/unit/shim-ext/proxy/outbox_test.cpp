@@ -123,7 +123,7 @@ TEST_CASE("a daemon that hangs, hangs up or talks nonsense is tried again later"
   scene.turn();
   const base::Fd hung = scene.accept();
   REQUIRE(hung);
-  scene.pass(Outbox::kPatience + seconds(1));
+  scene.pass(Outbox::kTimeout + seconds(1));
   CHECK(scene.outbox.idle());
   scene.pass(seconds(31));
   CHECK(scene.serve("") == "PUT /a");

@@ -45,8 +45,8 @@ struct Scene {
 
 TEST_CASE("of a pod's own container the sandbox is told, and the VMM once there is one") {
   Scene scene;
-  CHECK(scene.reporter.asked(scene.create("p1")) == Reports{{"PUT", kPod, kPodBody}});
-  CHECK(scene.reporter.answered(scene.create("p1"), {true, 42}) ==
+  CHECK(scene.reporter.on_request(scene.create("p1")) == Reports{{"PUT", kPod, kPodBody}});
+  CHECK(scene.reporter.on_response(scene.create("p1"), {true, 42}) ==
         Reports{{"PUT", kPod,
                  R"({"vmm_pid":42,"pod_uid":"u-1","pod_name":"web/app-0","handler":"kata"})"}});
 }
@@ -54,53 +54,54 @@ TEST_CASE("of a pod's own container the sandbox is told, and the VMM once there 
 TEST_CASE("a container's CPUs are told before the shim makes it, and again when it is there") {
   Scene scene;
   const Reports both{{"PUT", kPod, kPodBody}, {"PUT", kApp, kAppBody}};
-  CHECK(scene.reporter.asked(scene.create("c1")) == both);
-  CHECK(scene.reporter.answered(scene.create("c1"), {true, 42}) == both);
-  CHECK(scene.reporter.answered({Verb::kStart, "c1", {}, {}}, {true, 42}) == both);
+  CHECK(scene.reporter.on_request(scene.create("c1")) == both);
+  CHECK(scene.reporter.on_response(scene.create("c1"), {true, 42}) == both);
+  CHECK(scene.reporter.on_response({Verb::kStart, "c1", {}, {}}, {true, 42}) == both);
 }
 
 TEST_CASE("a container that could not be made is gone") {
   Scene scene;
-  scene.reporter.asked(scene.create("c1"));
-  CHECK(scene.reporter.answered(scene.create("c1"), {false, 0}) == Reports{{"DELETE", kApp, ""}});
+  scene.reporter.on_request(scene.create("c1"));
+  CHECK(scene.reporter.on_response(scene.create("c1"), {false, 0}) ==
+        Reports{{"DELETE", kApp, ""}});
 }
 
 TEST_CASE("an update is told at once, and taken back when the shim refuses it") {
   Scene scene;
-  scene.reporter.asked(scene.create("c1"));
+  scene.reporter.on_request(scene.create("c1"));
   const Call update = Scene::update(R"({"cpu":{"cpus":"4-5","quota":-1}})");
   const Reports wanted{{"PUT", kApp, R"({"name":"app","cpus":"4-5","mems":"0","period":100000})"}};
-  CHECK(scene.reporter.asked(update) == wanted);
-  CHECK(scene.reporter.answered(update, {false, 0}) == Reports{{"PUT", kApp, kAppBody}});
-  CHECK(scene.reporter.asked(update) == wanted);
-  CHECK(scene.reporter.answered(update, {true, 0}) == wanted);
+  CHECK(scene.reporter.on_request(update) == wanted);
+  CHECK(scene.reporter.on_response(update, {false, 0}) == Reports{{"PUT", kApp, kAppBody}});
+  CHECK(scene.reporter.on_request(update) == wanted);
+  CHECK(scene.reporter.on_response(update, {true, 0}) == wanted);
 }
 
 TEST_CASE("what an update leaves out or empty stays") {
   Scene scene;
-  scene.reporter.asked(scene.create("c1"));
+  scene.reporter.on_request(scene.create("c1"));
   for (const char* json : {R"({"memory":{"limit":1}})", R"({"cpu":{"shares":2,"cpus":""}})"}) {
-    CHECK(scene.reporter.asked(Scene::update(json)) == Reports{{"PUT", kApp, kAppBody}});
+    CHECK(scene.reporter.on_request(Scene::update(json)) == Reports{{"PUT", kApp, kAppBody}});
   }
   for (const char* json : {"", "[]", "{", "7"}) {
-    CHECK(scene.reporter.asked(Scene::update(json)).empty());
+    CHECK(scene.reporter.on_request(Scene::update(json)).empty());
   }
 }
 
 TEST_CASE("what is deleted is gone, a sandbox with all it has") {
   Scene scene;
-  scene.reporter.asked(scene.create("c1"));
+  scene.reporter.on_request(scene.create("c1"));
   const Call container{Verb::kDelete, "c1", {}, {}};
   const Call sandbox{Verb::kDelete, "p1", {}, {}};
-  CHECK(scene.reporter.asked(container).empty());
-  CHECK(scene.reporter.answered(container, {false, 0}).empty());
-  CHECK(scene.reporter.answered(container, {true, 0}) == Reports{{"DELETE", kApp, ""}});
-  CHECK(scene.reporter.answered(sandbox, {true, 0}) == Reports{{"DELETE", kPod, ""}});
+  CHECK(scene.reporter.on_request(container).empty());
+  CHECK(scene.reporter.on_response(container, {false, 0}).empty());
+  CHECK(scene.reporter.on_response(container, {true, 0}) == Reports{{"DELETE", kApp, ""}});
+  CHECK(scene.reporter.on_response(sandbox, {true, 0}) == Reports{{"DELETE", kPod, ""}});
 }
 
 TEST_CASE("a container that is older than the proxy is known by its bundle") {
   Scene scene;
-  CHECK(scene.reporter.asked(Scene::update(R"({"cpu":{"cpus":"6"}})")) ==
+  CHECK(scene.reporter.on_request(Scene::update(R"({"cpu":{"cpus":"6"}})")) ==
         Reports{{"PUT", kApp,
                  R"({"name":"app","cpus":"6","mems":"0","quota":200000,"period":100000})"}});
 }
@@ -108,25 +109,25 @@ TEST_CASE("a container that is older than the proxy is known by its bundle") {
 TEST_CASE("a container outside a pod is a sandbox of its own") {
   Scene scene;
   scene.dir.write("x/config.json", R"({"linux":{"resources":{"cpu":{"cpus":"1"}}}})");
-  CHECK(scene.reporter.asked(scene.create("x")) ==
+  CHECK(scene.reporter.on_request(scene.create("x")) ==
         Reports{{"PUT", "/v1/sandboxes/x?source=proxy", "{}"},
                 {"PUT", "/v1/sandboxes/x/containers/x?source=proxy", R"({"cpus":"1"})"}});
-  CHECK(scene.reporter.answered(scene.create("x"), {true, 9})[0].body == R"({"vmm_pid":9})");
+  CHECK(scene.reporter.on_response(scene.create("x"), {true, 9})[0].body == R"({"vmm_pid":9})");
 }
 
 TEST_CASE("without a bundle that can be read nothing is told") {
   Scene scene;
   scene.dir.write("bad/config.json", "{\"annotations\":");
-  CHECK(scene.reporter.asked(scene.create("none")).empty());
-  CHECK(scene.reporter.asked(scene.create("bad")).empty());
+  CHECK(scene.reporter.on_request(scene.create("none")).empty());
+  CHECK(scene.reporter.on_request(scene.create("bad")).empty());
   scene.dir.write("odd/config.json", R"({"annotations":[1],"linux":{"resources":7}})");
-  CHECK(scene.reporter.asked(scene.create("odd")).size() == 2);
+  CHECK(scene.reporter.on_request(scene.create("odd")).size() == 2);
 }
 
 TEST_CASE("the proxy reports itself with its sandbox, and what it could use before it narrowed") {
   Scene scene;
   Reporter reporter(scene.dir.path(), {77, policy::CpuSet::range(0, 7)});
-  CHECK(reporter.asked(scene.create("p1")) ==
+  CHECK(reporter.on_request(scene.create("p1")) ==
         Reports{{"PUT", kPod,
                  R"({"pod_uid":"u-1","pod_name":"web/app-0","handler":"kata","proxy_pid":77,)"
                  R"("original_cpus":"0-7"})"}});
@@ -140,15 +141,17 @@ TEST_CASE("ids that could be more than an id are never part of a request") {
   };
   const std::string longest(128, 'a');
   write_spec("c2", longest);
-  CHECK(
-      scene.reporter.asked(scene.create("c2")).at(0).path.starts_with("/v1/sandboxes/" + longest));
+  CHECK(scene.reporter.on_request(scene.create("c2"))
+            .at(0)
+            .path.starts_with("/v1/sandboxes/" + longest));
   for (const std::string& sandbox :
        {std::string(R"(p1 HTTP/1.1\r\n\r\nDELETE /v1/sandboxes/p1)"), std::string("../node"),
         std::string(".."), std::string("a/b"), longest + 'a'}) {
     CAPTURE(sandbox);
     write_spec("c3", sandbox);
-    CHECK(scene.reporter.asked(scene.create("c3")).empty());
+    CHECK(scene.reporter.on_request(scene.create("c3")).empty());
   }
-  CHECK(scene.reporter.asked(scene.create("../" + scene.dir.path().filename().string() + "/c1"))
-            .empty());
+  CHECK(
+      scene.reporter.on_request(scene.create("../" + scene.dir.path().filename().string() + "/c1"))
+          .empty());
 }

@@ -14,27 +14,27 @@
 
 namespace ka::model {
 
-struct ToldContainer {
+struct KnownContainer {
   policy::ContainerFacts facts;
   std::optional<bool> owned_before;  ///< a restart: what was known then
 
-  bool operator==(const ToldContainer&) const = default;
+  bool operator==(const KnownContainer&) const = default;
 };
 
-struct ToldPod {
+struct KnownPod {
   std::string uid;
   std::optional<policy::ProcessId> vmm;
-  std::map<std::string, ToldContainer> containers;
+  std::map<std::string, KnownContainer> containers;
   /// Whether the daemon still has it, or has it already, depends on where it was interrupted.
   bool unsure = false;
 };
 
-class Told {
+class Knowledge {
  public:
   /// The sources that the node has.
-  explicit Told(std::set<policy::ledger::Source> sources) : sources_(std::move(sources)) {}
+  explicit Knowledge(std::set<policy::ledger::Source> sources) : sources_(std::move(sources)) {}
 
-  void hear(const policy::ledger::Event& event);
+  void record(const policy::ledger::Event& event);
   void spoke(policy::ledger::Source source);
   void time_is_up();
   void dismiss();
@@ -48,20 +48,20 @@ class Told {
   bool owners_are_known();
   /// CPUs that others own.
   policy::CpuSet foreign_to(const std::string& pod) const;
-  bool owns(const ToldPod& pod, const ToldContainer& container) const;
+  bool owns(const KnownPod& pod, const KnownContainer& container) const;
 
-  const std::map<std::string, ToldPod>& pods() const { return pods_; }
+  const std::map<std::string, KnownPod>& pods() const { return pods_; }
   /// The pod, where it is certain that the daemon has it.
-  const ToldPod* find(const std::string& id) const;
+  const KnownPod* find(const std::string& id) const;
 
  private:
-  bool is_listed(const ToldPod& pod, const std::string& container) const;
-  bool is_shared(const ToldPod& pod, const policy::CpuSet& cpus) const;
+  bool is_listed(const KnownPod& pod, const std::string& container) const;
+  bool is_shared(const KnownPod& pod, const policy::CpuSet& cpus) const;
 
-  std::set<policy::ledger::Source> sources_, silent_, heard_;
+  std::set<policy::ledger::Source> sources_, silent_, reported_;
   std::optional<std::vector<policy::ledger::Claim>> claims_;
-  std::map<std::string, ToldPod> pods_;
-  std::set<std::string> lost_, retold_;  ///< pods whose state is damaged; told of since
+  std::map<std::string, KnownPod> pods_;
+  std::set<std::string> lost_, reported_again_;  ///< pods whose state is damaged; told of since
   bool expired_ = false, known_ = true;
 };
 

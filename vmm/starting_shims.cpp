@@ -22,7 +22,7 @@ bool names_sandbox(const std::vector<std::string>& arguments, const std::string&
 
 /// What a process is to the sandbox. Kata's `start` and our proxy come before Kata's shim itself;
 /// that of another runtime says by its `start` already that there is none to come.
-FoundShim judge(const Roots& roots, int pid, const std::string& sandbox) {
+FoundShim examine(const Roots& roots, int pid, const std::string& sandbox) {
   const base::ProcFs proc(roots.proc);
   const auto stat = proc.stat(pid);
   if (!stat || !stat->comm.starts_with(kAnyShim) || is_contained(roots, pid)) return {};
@@ -41,13 +41,13 @@ FoundShim shim_in_bundle(const Roots& roots, const std::filesystem::path& bundle
                          const std::string& sandbox) {
   const auto text = base::read_file(bundle / "shim.pid", 64);
   const auto pid = base::parse_number(text.value_or(""));
-  return pid && *pid > 0 ? judge(roots, static_cast<int>(*pid), sandbox) : FoundShim{};
+  return pid && *pid > 0 ? examine(roots, static_cast<int>(*pid), sandbox) : FoundShim{};
 }
 
 FoundShim shim_by_command(const Roots& roots, const std::string& sandbox) {
   const auto processes = base::ProcFs(roots.proc).processes();
   for (const int pid : processes.value_or(std::vector<int>{})) {
-    const FoundShim found = judge(roots, pid, sandbox);
+    const FoundShim found = examine(roots, pid, sandbox);
     if (found.kind != ShimKind::kNone) return found;
   }
   return {};

@@ -20,47 +20,47 @@ int vmm_of(int tid) { return tid / 100 * 100; }
 }  // namespace
 
 /// I2, and that nothing is widened while it is not known who owns what.
-void Play::judge_write(int tid) {
+void Play::check_write(int tid) {
   ++writes_;
   const CpuSet gained = kernel_.calls.effective(tid) - before_;
   if (gained.empty()) return;
   const std::string what = "thread " + std::to_string(tid) + " was let onto " + list(gained);
-  if (!told_.owners_are_known()) complain(what + ", and who owns that is not known");
+  if (!knowledge_.owners_are_known()) report_failure(what + ", and who owns that is not known");
   const Pod* pod = world_.by_pid(vmm_of(tid));
-  const ToldPod* known = pod == nullptr ? nullptr : told_.find(pod->id);
+  const KnownPod* known = pod == nullptr ? nullptr : knowledge_.find(pod->id);
   if (known == nullptr || !known->vmm || known->vmm->pid != pod->pid) return;
-  const CpuSet foreign = gained & told_.foreign_to(pod->id);
-  if (!foreign.empty()) complain(what + ", and " + list(foreign) + " is another pod's (I2)");
+  const CpuSet foreign = gained & knowledge_.foreign_to(pod->id);
+  if (!foreign.empty()) report_failure(what + ", and " + list(foreign) + " is another pod's (I2)");
 }
 
-void Play::judge() {
+void Play::check() {
   for (const int pid : kernel_.strangers()) {
     const auto own = kernel_.calls.own.find(pid);
     if (own == kernel_.calls.own.end() || kernel_.machine.subset_of(own->second)) continue;
-    complain("process " + std::to_string(pid) + ", which is no VMM, was placed (I9)");
+    report_failure("process " + std::to_string(pid) + ", which is no VMM, was placed (I9)");
   }
   const auto ids = kernel_.line().node().sandbox_ids();
-  for (const auto& [id, pod] : told_.pods()) {
+  for (const auto& [id, pod] : knowledge_.pods()) {
     if (pod.unsure || !pod.vmm || !kernel_.is_alive(pod.vmm->pid)) continue;
-    if (std::ranges::find(ids, id) == ids.end()) complain("sandbox " + id + " is forgotten");
-    judge_pod(id, pod);
+    if (std::ranges::find(ids, id) == ids.end()) report_failure("sandbox " + id + " is forgotten");
+    check_pod(id, pod);
   }
 }
 
 /// Whoever was on a CPU that is another's by now has left it, where he could.
-void Play::judge_pod(const std::string& id, const ToldPod& pod) {
-  if (dirty_.contains(id) || !told_.owners_are_known()) return;
-  const CpuSet foreign = told_.foreign_to(id);
+void Play::check_pod(const std::string& id, const KnownPod& pod) {
+  if (dirty_.contains(id) || !knowledge_.owners_are_known()) return;
+  const CpuSet foreign = knowledge_.foreign_to(id);
   for (const int tid : kernel_.threads_of(pod.vmm->pid)) {
     const CpuSet on = kernel_.calls.effective(tid) & foreign;
     if (on.empty() || kernel_.allowed(tid).subset_of(foreign)) continue;
-    complain("thread " + std::to_string(tid) + " of " + id + " stays on " + list(on) +
-             ", which is another pod's (I2)");
+    report_failure("thread " + std::to_string(tid) + " of " + id + " stays on " + list(on) +
+                   ", which is another pod's (I2)");
   }
 }
 
 /// Everything that was lost is told, everything that failed is mended, and time passes.
-void Play::settle() {
+void Play::quiesce() {
   writes_until_kill_ = 0;
   kernel_.mend();
   kernel_.set_online(kernel_.machine);
@@ -70,7 +70,7 @@ void Play::settle() {
   synchronize();
   if (!setup_.has_nri) {
     Events events = world_.all();
-    for (const auto& [id, pod] : std::map(told_.pods())) {
+    for (const auto& [id, pod] : std::map(knowledge_.pods())) {
       const Pod* there = world_.find(id);
       const bool is_there =
           there != nullptr && there->runs && !there->gone && (!there->is_vm || there->pid != 0);
@@ -78,36 +78,36 @@ void Play::settle() {
     }
     handle(events);
   }
-  if (!told_.owners_are_known()) {
-    told_.dismiss();
+  if (!knowledge_.owners_are_known()) {
+    knowledge_.dismiss();
     kernel_.line().reconcile_all();
   }
   for (int i = 0; i < 2; ++i) {
     kernel_.clock.advance(std::chrono::seconds(60));
     tick();
   }
-  judge_settled();
+  check_quiescent();
 }
 
-void Play::judge_settled() {
-  if (!told_.owners_are_known()) complain("it waits for nobody knows what");
-  if (!kernel_.line().node().gate().may_widen()) complain("it widens nothing for ever");
+void Play::check_quiescent() {
+  if (!knowledge_.owners_are_known()) report_failure("it waits for nobody knows what");
+  if (!kernel_.line().node().gate().may_widen()) report_failure("it widens nothing for ever");
   for (const auto& finding : kernel_.broken()) {
-    complain("verify: " + finding.invariant + ": " + finding.sandbox + ": " + finding.text);
+    report_failure("verify: " + finding.invariant + ": " + finding.sandbox + ": " + finding.text);
   }
   for (const Pod& pod : world_.pods()) {
-    if (pod.pid != 0 && pod.runs && !pod.gone) judge_alone(pod);
+    if (pod.pid != 0 && pod.runs && !pod.gone) check_alone(pod);
   }
   kernel_.calls.writes.clear();
   kernel_.line().reconcile_all();
-  if (!kernel_.calls.writes.empty()) complain("the same plan is written twice (I6)");
-  judge_stable();
-  judge_restart();
+  if (!kernel_.calls.writes.empty()) report_failure("the same plan is written twice (I6)");
+  check_stable();
+  check_restart();
 }
 
 /// I2 to I4 and I8 by the node as it is: an exclusive container's CPUs carry a vCPU each, and
 /// nothing else of its sandbox where that may be elsewhere.
-void Play::judge_alone(const Pod& pod) {
+void Play::check_alone(const Pod& pod) {
   const CpuSet foreign = setup_.has_kubelet ? world_.foreign_to(pod) : CpuSet{};
   CpuSet own;
   for (const Container& container : pod.containers) {
@@ -124,24 +124,24 @@ void Play::judge_alone(const Pod& pod) {
     if (is_vcpu && mask.size() == 1 && mask.subset_of(own)) {
       ++served[mask.first()];
     } else if (has_enough && may_leave && mask.intersects(own)) {
-      complain("thread " + std::to_string(tid) + " of " + pod.id + " may run on " +
-               list(mask & own) + " beside a dedicated vCPU (I4)");
+      report_failure("thread " + std::to_string(tid) + " of " + pod.id + " may run on " +
+                     list(mask & own) + " beside a dedicated vCPU (I4)");
     }
     if (mask.intersects(foreign) && !kernel_.allowed(tid).subset_of(foreign)) {
-      complain("thread " + std::to_string(tid) + " of " + pod.id + " is on " +
-               list(mask & foreign) + " in the end (I2)");
+      report_failure("thread " + std::to_string(tid) + " of " + pod.id + " is on " +
+                     list(mask & foreign) + " in the end (I2)");
     }
   }
   if (!has_enough || !may_leave) return;
   for (const int cpu : own) {
     if (served[cpu] == 1) continue;
-    complain("CPU " + std::to_string(cpu) + " of " + pod.id + " has " +
-             std::to_string(served[cpu]) + " dedicated vCPUs (I3, I4)");
+    report_failure("CPU " + std::to_string(cpu) + " of " + pod.id + " has " +
+                   std::to_string(served[cpu]) + " dedicated vCPUs (I3, I4)");
   }
 }
 
 /// I6: what has not changed keeps its CPUs when others come and go.
-void Play::judge_stable() {
+void Play::check_stable() {
   std::map<std::string, std::map<int, CpuSet>> now;
   for (const Pod& pod : world_.pods()) {
     if (pod.pid == 0 || pod.owned().empty()) continue;
@@ -149,18 +149,18 @@ void Play::judge_stable() {
       const CpuSet mask = kernel_.calls.effective(tid);
       if (mask.subset_of(pod.owned())) now[pod.id][tid] = mask;
     }
-    const auto before = settled_.find(pod.id);
-    if (!is_calm_ || before == settled_.end() || before->second.empty()) continue;
+    const auto before = quiescent_.find(pod.id);
+    if (!is_calm_ || before == quiescent_.end() || before->second.empty()) continue;
     if (before->second.size() == now[pod.id].size() && before->second != now[pod.id]) {
-      complain("the vCPUs of " + pod.id + " changed places while only others changed (I6)");
+      report_failure("the vCPUs of " + pod.id + " changed places while only others changed (I6)");
     }
   }
-  settled_ = std::move(now);
+  quiescent_ = std::move(now);
   is_calm_ = true;
 }
 
 /// I7: the same facts and the same plan before give the same plan, also to the next daemon.
-void Play::judge_restart() {
+void Play::check_restart() {
   const auto masks = kernel_.masks();
   kernel_.calls.writes.clear();
   restart({}, false);
@@ -168,8 +168,8 @@ void Play::judge_restart() {
   synchronize();
   if (!setup_.has_nri) handle(world_.all());
   tick();
-  if (kernel_.masks() != masks) complain("a restart changes masks (I7)");
-  if (!kernel_.calls.writes.empty()) complain("a restart writes what is so (I7)");
+  if (kernel_.masks() != masks) report_failure("a restart changes masks (I7)");
+  if (!kernel_.calls.writes.empty()) report_failure("a restart writes what is so (I7)");
 }
 
 }  // namespace ka::model

@@ -43,7 +43,7 @@ std::vector<policy::ledger::Event> gone_since(const policy::ledger::Ledger& ledg
 
 }  // namespace
 
-void Play::hear(const Step& step) {
+void Play::record(const Step& step) {
   switch (step.what) {
     case What::kKubeletFile:
       return read_kubelet();
@@ -67,10 +67,10 @@ void Play::hear(const Step& step) {
       return damage(step.choice);
     case What::kTick:
       return tick();
-    case What::kPatience:
-      return run_out_of_patience();
-    case What::kSettle:
-      return settle();
+    case What::kTimeout:
+      return time_out();
+    case What::kQuiesce:
+      return quiesce();
     default:
       return;
   }
@@ -81,31 +81,31 @@ void Play::guarded(const std::set<std::string>& concerned, const Act& act) {
   try {
     act();
   } catch (const Killed&) {
-    for (const std::string& pod : concerned) told_.doubt(pod);
+    for (const std::string& pod : concerned) knowledge_.doubt(pod);
     restart({}, false);
   }
 }
 
 void Play::handle(const Events& events) {
   guarded(subjects(events), [&] {
-    for (const policy::ledger::Event& event : events) told_.hear(event);
+    for (const policy::ledger::Event& event : events) knowledge_.record(event);
     kernel_.line().handle(events);
   });
 }
 
 /// NRI asks before and after; elsewhere word of it is under way.
-void Play::tell(const Events& events, const std::string& pod, const Act& meanwhile) {
-  const bool asks = setup_.has_nri && runtime_is_up_;
-  if (asks) {
+void Play::report(const Events& events, const std::string& pod, const Act& meanwhile) {
+  const bool waits_for_plugin = setup_.has_nri && runtime_is_up_;
+  if (waits_for_plugin) {
     unfinished_.insert(pod);
     guarded(subjects(events), [&] {
-      for (const policy::ledger::Event& event : events) told_.hear(event);
+      for (const policy::ledger::Event& event : events) knowledge_.record(event);
       kernel_.line().narrow(events, kNoHurry);
     });
   }
   if (meanwhile) meanwhile();
   if (!setup_.has_nri) mail_.insert(mail_.end(), events.begin(), events.end());
-  if (!asks || !runtime_is_up_) return;
+  if (!waits_for_plugin || !runtime_is_up_) return;
   guarded(subjects(events), [&] {
     kernel_.line().narrow(events, kNoHurry);
     kernel_.line().finish(pod);
@@ -134,19 +134,19 @@ void Play::synchronize() {
   for (auto& gone : gone_since(kernel_.line().node().ledger(), world_))
     events.push_back(std::move(gone));
   guarded(subjects(events), [&] {
-    for (const policy::ledger::Event& event : events) told_.hear(event);
+    for (const policy::ledger::Event& event : events) knowledge_.record(event);
     kernel_.line().handle(events);
-    told_.spoke(Source::kNri);
+    knowledge_.spoke(Source::kNri);
     kernel_.line().source_spoke(Source::kNri);
     kernel_.line().finish({});
   });
 }
 
 void Play::restart(const std::set<std::string>& damaged, bool kubelet_first) {
-  for (const std::string& pod : std::exchange(unfinished_, {})) told_.doubt(pod);
-  told_.restart(damaged);
-  for (const auto& [id, pod] : std::map(told_.pods())) {
-    if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) told_.forget(id);
+  for (const std::string& pod : std::exchange(unfinished_, {})) knowledge_.doubt(pod);
+  knowledge_.restart(damaged);
+  for (const auto& [id, pod] : std::map(knowledge_.pods())) {
+    if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) knowledge_.forget(id);
   }
   mail_.clear();
   runtime_is_up_ = false;
@@ -158,14 +158,14 @@ void Play::restart(const std::set<std::string>& damaged, bool kubelet_first) {
   if (setup_.has_kubelet) line.expect(Source::kKubelet);
   if (kubelet_first) read_kubelet();
   line.adopt();
-  told_.spoke(Source::kPersist);
+  knowledge_.spoke(Source::kPersist);
   line.source_spoke(Source::kPersist);
   line.finish({});
 }
 
 void Play::damage(std::uint32_t choice) {
   std::vector<std::string> saved;
-  for (const auto& [id, pod] : told_.pods()) {
+  for (const auto& [id, pod] : knowledge_.pods()) {
     if (std::filesystem::exists(kernel_.state_dir() / (id + ".json"))) saved.push_back(id);
   }
   if (saved.empty()) return;
@@ -182,15 +182,15 @@ void Play::tick() {
     }
     kernel_.line().check_drift();
   });
-  for (const auto& [id, pod] : std::map(told_.pods())) {
-    if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) told_.forget(id);
+  for (const auto& [id, pod] : std::map(knowledge_.pods())) {
+    if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) knowledge_.forget(id);
   }
   if (kernel_.is_seen()) dirty_.clear();
 }
 
-void Play::run_out_of_patience() {
+void Play::time_out() {
   kernel_.clock.advance(std::chrono::seconds(11));
-  told_.time_is_up();
+  knowledge_.time_is_up();
   guarded({}, [&] { kernel_.line().stop_waiting(); });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/property/model/told.hpp"
+#include "tests/property/model/knowledge.hpp"
 
 #include <algorithm>
 
@@ -16,15 +16,15 @@ bool has_whole_cpus(const policy::ContainerFacts& facts) {
 
 }  // namespace
 
-void Told::hear(const policy::ledger::Event& event) {
+void Knowledge::record(const policy::ledger::Event& event) {
   if (const auto* seen = std::get_if<policy::ledger::PodSeen>(&event.body)) {
-    ToldPod& pod = pods_[seen->id];
+    KnownPod& pod = pods_[seen->id];
     if (!seen->pod_uid.empty()) pod.uid = seen->pod_uid;
     if (seen->vmm) pod.vmm = seen->vmm;
     pod.unsure = false;
   } else if (const auto* container = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
-    retold_.insert(container->sandbox);
-    ToldContainer& known = pods_[container->sandbox].containers[container->id];
+    reported_again_.insert(container->sandbox);
+    KnownContainer& known = pods_[container->sandbox].containers[container->id];
     known.owned_before.reset();
     known.facts.id = container->id;
     if (!container->spec.name.empty()) known.facts.name = container->spec.name;
@@ -48,16 +48,16 @@ void Told::hear(const policy::ledger::Event& event) {
   }
 }
 
-void Told::spoke(Source source) {
+void Knowledge::spoke(Source source) {
   silent_.erase(source);
-  heard_.insert(source);
+  reported_.insert(source);
 }
 
-void Told::time_is_up() { expired_ = true; }
+void Knowledge::time_is_up() { expired_ = true; }
 
-void Told::dismiss() { lost_.clear(); }
+void Knowledge::dismiss() { lost_.clear(); }
 
-void Told::restart(const std::set<std::string>& damaged) {
+void Knowledge::restart(const std::set<std::string>& damaged) {
   for (auto& [id, pod] : pods_) {
     for (auto& [name, container] : pod.containers) container.owned_before = owns(pod, container);
   }
@@ -65,27 +65,27 @@ void Told::restart(const std::set<std::string>& damaged) {
   lost_.insert(damaged.begin(), damaged.end());
   claims_.reset();
   silent_ = sources_;
-  heard_.clear();
-  retold_.clear();
+  reported_.clear();
+  reported_again_.clear();
   expired_ = known_ = false;
 }
 
-void Told::doubt(const std::string& pod) {
+void Knowledge::doubt(const std::string& pod) {
   const auto found = pods_.find(pod);
   if (found != pods_.end()) found->second.unsure = true;
 }
 
-bool Told::owners_are_known() {
+bool Knowledge::owners_are_known() {
   if (known_) return true;
   if (!silent_.empty() && !expired_) return false;
-  const bool all_told = std::ranges::includes(retold_, lost_);
-  const bool knows_all = heard_.contains(Source::kNri) || heard_.contains(Source::kKubelet);
-  known_ = all_told || (silent_.empty() && knows_all);
+  const bool all_reported = std::ranges::includes(reported_again_, lost_);
+  const bool knows_all = reported_.contains(Source::kNri) || reported_.contains(Source::kKubelet);
+  known_ = all_reported || (silent_.empty() && knows_all);
   if (known_) lost_.clear();
   return known_;
 }
 
-CpuSet Told::foreign_to(const std::string& id) const {
+CpuSet Knowledge::foreign_to(const std::string& id) const {
   const auto own = pods_.find(id);
   const std::string uid = own == pods_.end() ? "" : own->second.uid;
   CpuSet foreign;
@@ -102,25 +102,25 @@ CpuSet Told::foreign_to(const std::string& id) const {
   return foreign;
 }
 
-const ToldPod* Told::find(const std::string& id) const {
+const KnownPod* Knowledge::find(const std::string& id) const {
   const auto found = pods_.find(id);
   return found == pods_.end() || found->second.unsure ? nullptr : &found->second;
 }
 
-bool Told::owns(const ToldPod& pod, const ToldContainer& container) const {
+bool Knowledge::owns(const KnownPod& pod, const KnownContainer& container) const {
   if (claims_) return is_listed(pod, container.facts.name);
   if (container.owned_before) return *container.owned_before;
   return has_whole_cpus(container.facts) && !is_shared(pod, container.facts.cpus);
 }
 
-bool Told::is_listed(const ToldPod& pod, const std::string& container) const {
+bool Knowledge::is_listed(const KnownPod& pod, const std::string& container) const {
   return std::ranges::any_of(*claims_, [&](const policy::ledger::Claim& claim) {
     return !pod.uid.empty() && claim.pod_uid == pod.uid && claim.container == container;
   });
 }
 
 /// Another pod uses the very same CPUs.
-bool Told::is_shared(const ToldPod& pod, const CpuSet& cpus) const {
+bool Knowledge::is_shared(const KnownPod& pod, const CpuSet& cpus) const {
   return std::ranges::any_of(pods_, [&](const auto& entry) {
     return &entry.second != &pod &&
            std::ranges::any_of(entry.second.containers, [&](const auto& container) {
