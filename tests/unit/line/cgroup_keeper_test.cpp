@@ -77,6 +77,7 @@ TEST_CASE("what we wrote is taken back where it is not to be managed any more") 
   CHECK(scene.observe(CgroupMode::kObey) == State::kReturning);
   CHECK(scene.widen({}));
   CHECK(scene.keeper.state() == State::kUnmanaged);
+  CHECK_FALSE(scene.keeper.saved());
   CHECK(scene.cpusets.configured("s1") == CpuSet{2, 3});
 }
 

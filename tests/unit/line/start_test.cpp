@@ -155,6 +155,7 @@ TEST_CASE("state that cannot be written is told once, tried again, and written")
   std::filesystem::create_directory(file);
   scene.notified.clear();
   REQUIRE(scene.add("s1", 100));
+  CHECK(std::ranges::count(scene.notified, "state-unsaved") == 1);
   REQUIRE(scene.container("s1", "app", {3}, true));
   CHECK(scene.line().node().registry.unsaved().contains("s1"));
   CHECK(std::ranges::count(scene.notified, "state-unsaved") == 1);

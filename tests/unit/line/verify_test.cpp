@@ -162,6 +162,11 @@ TEST_CASE("others on exclusive CPUs are named, and never a violation") {
   CHECK(others()[1].severity == line::Severity::kNote);
   CHECK(scene.verifier().verify().ok());
 
+  // A pod that is named by its id, as no source reported its uid.
+  REQUIRE(scene.requests().submit({policy::ledger::Source::kApi,
+                                   policy::ledger::PodSeen{.id = "c9", .pod_name = "shop/cart"}}));
+  CHECK(others()[0].text.starts_with("other pod: container c9 of pod shop/cart"));
+
   scene.calls.own[4711] = {1};  // narrowed by itself, though its cgroup allows more
   REQUIRE(others().size() == 1);
   CHECK(others()[0].reason == "host-threads");
