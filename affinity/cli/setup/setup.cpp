@@ -139,6 +139,21 @@ std::vector<std::pair<Profile, ProfileText>> choice(const NodeFacts& node) {
   return profiles;
 }
 
+/// Files that Kata merges after our drop-in keep the last word.
+void note_overrides(const fs::path& main, const ProfileSettings& settings, SetupPlan& plan) {
+  const auto merged = read_merged(main);
+  const fs::path ours = main.parent_path() / kDropIn;
+  if (!merged) return;
+  for (const auto& [key, value] : settings.keys) {
+    const auto set = merged->find({"affinity", key});
+    if (set == merged->end()) continue;
+    const fs::path file = set->second.key_at.file;
+    if (file.parent_path() != ours.parent_path() || file.filename() <= ours.filename()) continue;
+    plan.notes.push_back(file.native() + " is read later and sets " + key +
+                         ": see that it is what you want");
+  }
+}
+
 /// Of the installations that the plan is about, each checked before.
 Result<void> add_drop_ins(const ProfileSettings& settings, const std::string& real_shim,
                           SetupPlan& plan) {
@@ -149,6 +164,7 @@ Result<void> add_drop_ins(const ProfileSettings& settings, const std::string& re
     auto change = change_to(main.parent_path() / kDropIn, std::move(*text));
     if (!change) return unexpected(change.error());
     plan.changes.push_back(std::move(*change));
+    note_overrides(main, settings, plan);
   }
   return {};
 }

@@ -297,6 +297,16 @@ TEST_CASE("setup --proxy: the chosen handler's shim, by its path") {
                  "runtimes.kata-clh-runtime-rs-affinity]"));
 }
 
+TEST_CASE("setup: a file that is read after setup's and sets the same key is named") {
+  const tests::TempDir root;
+  root.write("etc/kata-containers/config.d/60-mine.toml", "[affinity]\nmode = \"follow\"\n");
+  root.write(kGo, "[affinity]\nmode = \"follow\"\n");
+  CHECK(contains(setup(at(root)).text, "60-mine.toml is read later and sets mode"));
+  std::filesystem::remove(root.path() / "etc/kata-containers/config.d/60-mine.toml");
+  root.write("etc/kata-containers/config.d/40-mine.toml", "[affinity]\nmode = \"follow\"\n");
+  CHECK_FALSE(contains(setup(at(root)).text, "is read later"));
+}
+
 TEST_CASE("setup: a name that is nearly ours is told before anything is written") {
   const tests::TempDir root;
   root.write(kGo, "[runtime]\n");
