@@ -82,3 +82,18 @@ TEST_CASE("a container is counted as split where an empty machine would not have
   CHECK_FALSE(life.add("late", app(1)));
   CHECK(life.toll().refused == 1);
 }
+
+TEST_CASE("a pod is admitted once, and needs a name") {
+  const Machine machine = two_nodes();
+  Life life = life_on(machine, HintPolicy::kNone);
+  const auto got = life.add("p", app(2));
+  REQUIRE(got);
+  CHECK(got->at("c").size() == 2);
+  const auto again = life.add("p", app(1));
+  REQUIRE_FALSE(again);
+  CHECK(refusal_text(again.error()) == "exists already");
+  CHECK_FALSE(life.add("", app(1)));
+  CHECK(life.remove("p"));
+  CHECK_FALSE(life.remove("p"));
+  CHECK(life.add("p", app(1)));
+}
