@@ -102,6 +102,10 @@ std::string bars(const Strategy& strategy, const Day& day, int row) {
          bar(y + 22, percent(toll.split_l3s, toll.containers), "#7fb2d9");
 }
 
+constexpr const char* kStyle =
+    "<style>text{fill:#1f2328}"
+    "@media(prefers-color-scheme:dark){text{fill:#f0f6fc}}</style>\n";
+
 constexpr const char* kLegend =
     "<g font-size='12'><rect x='190' y='14' width='9' height='9' fill='#d62728'/>"
     "<text x='204' y='23'>pods refused</text>"
@@ -114,10 +118,9 @@ void draw(const char* file, const std::string& rows, int count) {
   const int height = 50 + 40 * count;
   std::ofstream(file) << fmt::format(
                              "<svg xmlns='http://www.w3.org/2000/svg' width='960' height='{}' "
-                             "font-family='sans-serif' font-size='12'>\n"
-                             "<rect width='960' height='{}' fill='white'/>\n",
-                             height, height)
-                      << kLegend << rows << "</svg>\n";
+                             "font-family='sans-serif' font-size='12'>\n",
+                             height)
+                      << kStyle << kLegend << rows << "</svg>\n";
 }
 
 }  // namespace
