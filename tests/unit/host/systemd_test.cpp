@@ -123,12 +123,10 @@ TEST_CASE("a unit that systemd does not know is told apart from a systemd that i
         ErrorCode::kUnavailable);
 }
 
-TEST_CASE("a systemd that does not answer is waited for half a second") {
+TEST_CASE("a systemd that does not answer is given up, and may be asked again") {
   const Systemd systemd(Systemd::Answer::kNone);
-  const auto start = std::chrono::steady_clock::now();
   CHECK(host::set_allowed_cpus(systemd.path(), "x.scope", {0}).error().code ==
         ErrorCode::kTransient);
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
 }
 
 TEST_CASE("a cgroup that is no unit of systemd's is written directly") {
