@@ -152,7 +152,7 @@ def self_test(node: Node) -> None:
     selftest.kill_in_the_middle()
     report = selftest.run()
     selftest.expect_success(report)
-    check.equal("its first step", report["steps"][0]["step"], "pods of an interrupted self-test go")
+    check.equal("its first step", report["steps"][0]["step"], "pods of an interrupted self-test end")
     node.pods.settle("nothing is left of either")
 
 
