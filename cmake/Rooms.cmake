@@ -63,7 +63,7 @@ set(KA_EDGES_cli_map policy_facts cli_command_line cli_terminal cli_client messa
 set(KA_EDGES_cli_topology policy_facts host cli_command_line cli_terminal documents messages)
 set(KA_EDGES_cli_plan json policy_plan host cli_command_line cli_terminal documents messages)
 set(KA_EDGES_cli_allocate base json policy_allocate host cli_command_line cli_terminal documents messages)
-set(KA_EDGES_cli_doctor base policy_facts host config cli_command_line cli_terminal cli_client cli_kata cli_node)
+set(KA_EDGES_cli_doctor base policy_facts host config messages cli_command_line cli_terminal cli_client cli_kata cli_node)
 set(KA_EDGES_cli_setup base config cli_command_line cli_terminal cli_kata cli_node)
 set(KA_EDGES_cli_selftest base json version config policy_facts policy_ledger cli_command_line cli_terminal cli_client cli_kata watch)
 set(KA_EDGES_cli_guest_image base cli_command_line cli_terminal cli_kata guest_image)

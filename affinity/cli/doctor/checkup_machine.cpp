@@ -6,6 +6,7 @@
 
 #include "affinity/cli/doctor/checkup.hpp"
 #include "affinity/cli/node/node.hpp"
+#include "affinity/messages/terms.hpp"
 #include "base/files.hpp"
 #include "policy/facts/id_set.hpp"
 
@@ -42,9 +43,9 @@ void examine_nohz(const fs::path& root, Symptoms& symptoms) {
   const auto shared = node.shared_pool & quiet.value_or(policy::CpuSet{});
   if (!node.assigns_cpus() || shared.empty()) return;
   symptoms.push_back({"nohz", Level::kNote,
-                      "CPUs " + policy::format_list(shared) +
-                          " of the shared pool are under nohz_full: threads that share a CPU keep "
-                          "its tick, and kernel housekeeping avoids it",
+                      "nohz_full covers " + messages::cpus_text(shared) +
+                          " of the shared pool: threads that share a CPU keep its tick, and "
+                          "kernel housekeeping avoids it",
                       "list only CPUs that containers may own in nohz_full, and put the others "
                       "into kubelet's reservedSystemCPUs"});
 }
@@ -102,9 +103,8 @@ void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
   const auto owned = owned_cpus(root);
   const auto open = owned - banned.value_or(policy::CpuSet{}) - isolated;
   if (open.empty() && (banned || !owned.empty())) return;
-  const std::string where = open.empty()
-                                ? "exclusive CPUs"
-                                : "CPUs " + policy::format_list(open) + ", which containers own";
+  const std::string where =
+      open.empty() ? "exclusive CPUs" : messages::cpus_text(open) + ", which containers own";
   symptoms.push_back({"irq", Level::kBad,
                       "irqbalance is running and may move interrupts onto " + where,
                       "set IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance to the CPUs that "

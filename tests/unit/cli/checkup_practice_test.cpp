@@ -75,7 +75,7 @@ TEST_CASE("doctor: nohz_full, where it covers the shared pool") {
   root.write("sys/devices/system/cpu/nohz_full", "2-7\n");
   CHECK_FALSE(says(root, "nohz_full"));
   root.write("sys/devices/system/cpu/nohz_full", "1-7\n");
-  CHECK(says(root, "CPUs 1 of the shared pool are under nohz_full"));
+  CHECK(says(root, "nohz_full covers CPU 1 of the shared pool"));
   root.write("sys/devices/system/cpu/nohz_full", " (null)\n");
   CHECK_FALSE(says(root, "nohz_full"));
 }

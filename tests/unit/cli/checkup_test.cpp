@@ -170,13 +170,13 @@ TEST_CASE("doctor: irqbalance, unless it was told which CPUs to spare") {
   root.write("var/lib/kubelet/cpu_manager_state",
              R"({"policyName":"static","defaultCpuSet":"0-2,6-7",)"
              R"("entries":{"u":{"c":"3-5"}},"checksum":1})");
-  CHECK(says(root, "interrupts onto CPUs 3, which containers own"));
+  CHECK(says(root, "interrupts onto CPU 3, which containers own"));
   root.write("sys/devices/system/cpu/isolated", "3\n");
   CHECK_FALSE(says(root, "irqbalance is running"));
   root.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPUS=\"00000030\"\n");
   CHECK_FALSE(says(root, "irqbalance is running"));
   root.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPUS=10\n");
-  CHECK(says(root, "interrupts onto CPUs 5, which containers own"));
+  CHECK(says(root, "interrupts onto CPU 5, which containers own"));
   std::filesystem::remove(root.path() / "etc/default/irqbalance");
   root.write("sys/devices/system/cpu/isolated", "3-5\n");
   CHECK_FALSE(says(root, "irqbalance is running"));
