@@ -53,6 +53,12 @@ bool names_containers_by_id(const std::vector<Claim>& claims) {
   return !claims.empty() && claims.front().pod_uid.empty();
 }
 
+/// kubelet updates no container that exited. Where its file gives others in place of the CPUs that
+/// one ran on, as after kubelet lost its state, those are what stays reserved.
+bool is_outdated(const ContainerFacts& container, const CpuSet& claimed) {
+  return container.exited && !container.cpus.subset_of(claimed);
+}
+
 template <typename Key>
 void leave(std::map<Key, std::set<std::string>>& index, const Key& key, const std::string& id) {
   const auto found = index.find(key);
@@ -250,21 +256,24 @@ bool Ledger::is_exclusive(const PodRecord& pod, const ContainerRecord& container
   if (kubelet_knows && container.source == Source::kCgroup) {
     return owns_mask(*kubelet_.claims, pod, container.facts.cpus);
   }
-  if (kubelet_knows) return listed(pod, container.facts);
+  if (kubelet_knows) return is_claimed(pod, container.facts);
   if (container.exclusive_before) return *container.exclusive_before;
   return exclusive_by_quota(container.facts) &&
          (by_hand || !shared_with_another_pod(pod, container.facts.cpus));
 }
 
-bool Ledger::listed(const PodRecord& pod, const ContainerFacts& container) const {
+/// Whether kubelet's file lists the container; one that exited, with the CPUs that it ran on.
+bool Ledger::is_claimed(const PodRecord& pod, const ContainerFacts& container) const {
   using Key = std::pair<std::string_view, std::string_view>;
-  const auto lists = [&](const Key& key) {
-    return std::ranges::binary_search(*kubelet_.claims, key, {}, [](const Claim& claim) {
+  const auto gives = [&](const Key& key) {
+    const auto claims = std::ranges::equal_range(*kubelet_.claims, key, {}, [](const Claim& claim) {
       return Key(claim.pod_uid, claim.container);
     });
+    return std::ranges::any_of(
+        claims, [&](const Claim& claim) { return !is_outdated(container, claim.cpus); });
   };
-  const bool by_name = !pod.pod_uid.empty() && lists({pod.pod_uid, container.name});
-  return by_name || lists({{}, container.id});
+  return (!pod.pod_uid.empty() && gives({pod.pod_uid, container.name})) ||
+         gives({{}, container.id});
 }
 
 bool Ledger::shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const {

@@ -128,7 +128,7 @@ class Ledger {
   bool update_exclusive(PodRecord& pod) const;
   bool is_exclusive(const PodRecord& pod, const ContainerRecord& container) const;
   bool outranks(const ContainerRecord& known, Source source) const;
-  bool listed(const PodRecord& pod, const ContainerFacts& container) const;
+  bool is_claimed(const PodRecord& pod, const ContainerFacts& container) const;
   bool shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const;
   CpuSet owned_by(const std::string& owner) const;
   std::string owner_of(const Claim& claim) const;

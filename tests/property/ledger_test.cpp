@@ -97,6 +97,7 @@ struct Slow {
 
   bool claimed(const PodRecord& pod, const ContainerFacts& container) const {
     return std::ranges::any_of(*kubelet.claims, [&](const Claim& claim) {
+      if (container.exited && !container.cpus.subset_of(claim.cpus)) return false;
       return claim.pod_uid.empty()
                  ? claim.container == container.id
                  : claim.pod_uid == pod.pod_uid && claim.container == container.name;

@@ -136,6 +136,23 @@ TEST_CASE("what kubelet no longer lists is free, a container that exited include
   CHECK_FALSE(ledger.apply(kubelet({})).any);
 }
 
+TEST_CASE("an exited container keeps what kubelet's file gives it, not what it ran on") {
+  Ledger ledger;
+  for (const char* id : {"a", "b"}) ledger.apply(pod(id));
+  ledger.apply(kubelet({{"uid-a", "app", {2, 3}}, {"uid-a", "init", {2, 3}}}));
+  ledger.apply(reported("a", "init", {2, 3}, 2));
+  ledger.apply({Source::kNri, ContainerExited{"a", "a-init"}});
+  ledger.apply(reported("a", "app", {2, 3}, 2));
+  // kubelet lost its file, and gives the CPUs anew.
+  ledger.apply(
+      kubelet({{"uid-a", "app", {4, 5}}, {"uid-a", "init", {4, 5}}, {"uid-b", "app", {2, 3}}}));
+  ledger.apply(reported("b", "app", {2, 3}, 2));
+  ledger.apply(reported("a", "app", {4, 5}, 2));
+  CHECK_FALSE(exclusive(ledger, "a", "init"));
+  CHECK(ledger.exclusive_to_others("a") == CpuSet{2, 3});
+  CHECK(ledger.exclusive_to_others("b") == CpuSet{4, 5});
+}
+
 TEST_CASE("an init container's CPUs stay its pod's when another container gets them") {
   Ledger ledger;
   ledger.apply(pod("a"));
