@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A throw-away node at work, with its log and its results brought out."""
 
+import re
 import subprocess
 import tarfile
 import tempfile
@@ -20,6 +21,8 @@ LOST = "lost to emulation"
 
 _UP = "node up"
 _STARTS = 2
+_LAST_LINES = 15
+_KERNEL_LINE = re.compile(r"\[ *\d+\.\d+\] ")
 _GUEST_LOST = 75  # inside/lab/vm.py
 
 
@@ -50,10 +53,10 @@ def run_scenario(shape: Shape, scenario: Scenario, timeout: float, out: Path, ex
             (out / "log").unlink(missing_ok=True)
             ended = _run_for(command, timeout, out)
             status = _unpack(work / "out.tar", out)
-            lost = _lost(out, status)
+            lost = _lost(out, status, ended)
             if not lost or start == _STARTS:
                 break
-            print(f"{scenario.name}: {LOST}: {lost}: it begins again", flush=True)
+            print(f"{scenario.name}: {LOST}: {lost}: it begins again\n{_last_words(out)}", flush=True)
             _put_aside(out, work / "out.tar")
     seconds = time.monotonic() - began
     return Outcome(status, seconds, "" if status is not None else _problem(out, ended, timeout), start - 1)
@@ -86,11 +89,24 @@ def _run_for(command: list[str], timeout: float, out: Path) -> bool:
             machine.kill()
 
 
-def _lost(out: Path, status: int | None) -> str:
+def _lost(out: Path, status: int | None, ended: bool) -> str:
     """What an emulated CPU does once in a while, and no program in the node or in its guests can help; else nothing."""
     if status == _GUEST_LOST:
         return "a guest hangs or its VM ended by itself (see log.lost)"
-    return "" if _was_up(out) else "the node hangs while it starts"
+    if not _was_up(out):
+        return "the node hangs while it starts"
+    # It switches off after it has sent its status: without one, its kernel or QEMU failed.
+    return "the node's kernel or its QEMU ended by itself (see console.lost)" if ended and status is None else ""
+
+
+def _last_words(out: Path) -> str:
+    """The end of what the node's kernel and QEMU printed."""
+    kernel = [line for line in _lines(out / "console") if _KERNEL_LINE.match(line)]
+    return "\n".join(f"    {line}" for line in (kernel + _lines(out / "qemu"))[-_LAST_LINES:])
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(errors="replace").splitlines() if file.exists() else []
 
 
 def _put_aside(out: Path, archive: Path) -> None:
@@ -117,4 +133,4 @@ def _problem(out: Path, ended: bool, timeout: float) -> str:
     if not _was_up(out):
         return f"the node did not start: see {out}"
     how = "ended" if ended else f"was ended after {timeout:.0f} s"
-    return f"the node {how} before the scenario did"
+    return f"the node {how} before the scenario did\n{_last_words(out)}"
