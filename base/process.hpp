@@ -15,7 +15,7 @@
 
 namespace ka::base {
 
-/// What one line of /proc/<pid>/task/<tid>/stat tells (proc(5)).
+/// The fields of /proc/<pid>/task/<tid>/stat that are used (proc(5)).
 struct ThreadStat {
   int tid = 0;
   std::string comm;  ///< may hold spaces and parentheses

@@ -30,7 +30,7 @@ struct Claim {
 struct Claims {
   std::vector<Claim> list;
   std::string source;           ///< how the backend is called in messages
-  std::size_t vcpus_there = 0;  ///< vCPUs that the VM has, told a thread or not; 0: cannot say
+  std::size_t vcpus_there = 0;  ///< vCPUs that the VM has, with known threads or not; 0: unknown
 };
 
 /// What a backend may look at. The monitor may be null.

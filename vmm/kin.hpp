@@ -64,7 +64,7 @@ class Kin {
   Search vhost_{.most = 5};
   int vhost_devices_ = 0;
   /// Processes that serve devices of the VM by vhost-user. One begins with the guest's driver, of
-  /// which nothing tells: while the VMM is connected to others they are looked for a few times.
+  /// which nothing reports: while the VMM is connected to others they are looked for a few times.
   Search serving_{.most = 10};
   bool serving_wanted_ = false;
   Search pit_;  ///< looked for once there are vCPUs: it is made before them

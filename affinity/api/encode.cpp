@@ -113,7 +113,7 @@ json::object guest_container(const policy::GuestContainerState& state) {
           {"processes", std::move(processes)}};
 }
 
-/// What the guest tells of a container; null where it tells nothing.
+/// What the guest reports about a container; null where it reports nothing.
 json::value guest_of(const line::SandboxView& view, const std::string& container) {
   if (view.guest == nullptr || !view.guest->report) return nullptr;
   for (const auto& state : view.guest->report->containers) {

@@ -53,7 +53,7 @@ class Board {
   void set_guest(const std::string& sandbox, GuestView view);
   /// Records a guest as it was known before a restart; without a notification.
   void restore_guest(const std::string& sandbox, GuestView view);
-  /// No agent is spoken to any more, and nothing of ours is left in the guest.
+  /// No agent is connected any more, and nothing of ours is left in the guest.
   void clear_guest(const std::string& sandbox);
   /// Null: no agent is known. Valid until the next change.
   const GuestView* guest(std::string_view sandbox) const;

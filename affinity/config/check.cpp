@@ -62,7 +62,7 @@ std::vector<std::string_view> sandbox_keys() {
   return names;
 }
 
-// Each of these says what is wrong with a value, in words; empty when nothing is.
+// Each of these returns what is wrong with a value; empty when nothing is.
 
 std::string must_be(const char* wanted, const Value& value) {
   return std::string("must be ") + wanted + ", not " + type_name(value);

@@ -15,7 +15,7 @@ namespace ka::containers {
 
 /// The files that a container can read, by name: `cpus.json`, which says of it alone what its
 /// guest's own says of all, and `environment`, the same for shells (KATA_AFFINITY_CPUS="6-7").
-/// Values are empty until its guest has told.
+/// Values are empty until its guest has reported.
 std::map<std::string, std::string> container_texts(const line::SandboxView& view,
                                                    const std::string& container);
 

@@ -43,7 +43,7 @@ struct SourceContext {
 
 struct SourceRegistration {
   policy::ledger::Source source;
-  /// Whether this node has it, so that nothing is widened after a start before it has spoken (or a
+  /// Whether this node has it, so that nothing is widened after a start before it reports (or a
   /// stated time has passed).
   bool (*is_awaited)(const SourceSettings& settings);
   /// Null where the settings say that there is none. No function: another row makes it, or its

@@ -78,7 +78,7 @@ void Guests::update(const std::string& sandbox, Time planned) {
   const bool is_other = std::exchange(guest.through, through) != through;
   // Before its VMM is there a sandbox's shim stands for it, which knows no guest.
   const bool is_other_vmm = std::exchange(guest.vmm, view->pod.vmm) != view->pod.vmm;
-  if (is_other_vmm) record.view = {};  // and another guest was told nothing
+  if (is_other_vmm) record.view = {};  // and another guest got nothing
   if (is_other || is_other_vmm || guest.named_address != view->pod.agent) {
     find_agent(sandbox, guest, *view);
   }
@@ -116,7 +116,7 @@ void Guests::find_agent(const std::string& sandbox, Guest& guest, const line::Sa
   }
 }
 
-/// Where something is to be taken back and nothing else is wanted, at whom it was told; else by
+/// Where something is to be taken back and nothing else is wanted, who got it; else by
 /// what the sources said, or by the VMM's command line.
 std::optional<guest::Address> Guests::known_address(const Guest& guest,
                                                     const std::vector<std::string>& command_line,
@@ -222,7 +222,7 @@ void Guests::place(const std::string& sandbox, Guest& guest, const line::Sandbox
 }
 
 /// Kata's, which may have taken its place, is not needed any more, and is not to write again what
-/// it was told.
+/// it got.
 void Guests::ours_answers(const std::string& sandbox) {
   Guest& guest = guests_.at(sandbox);
   if (guest.record.view.writes.by_kata) {

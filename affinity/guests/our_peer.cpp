@@ -47,7 +47,7 @@ void OurPeer::connect(const std::string& program) {
   events_.changed();
 }
 
-/// What it was told before holds until it answers.
+/// What it got before holds until it responds.
 void OurPeer::place(base::Clock::Time planned) {
   board::GuestView& view = record_.view;
   if (sent_ == view.wishes) return events_.changed();

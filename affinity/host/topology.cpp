@@ -251,7 +251,7 @@ int linked_node(const std::filesystem::path& cpu_directory) {
   return -1;
 }
 
-/// Moves offline CPUs to their nodes, and what goes with a node, where the kernel tells them.
+/// Moves offline CPUs to their nodes, and what goes with a node, where the kernel has them.
 void place_offline(const std::filesystem::path& system_cpu, Parts& parts) {
   for (Cpu& cpu : parts.cpus) {
     if (cpu.online) continue;

@@ -16,7 +16,7 @@ namespace ka::host {
 
 /// The machine described by the kernel's trees (sys/, proc/) below `root`: "/" is the one we run
 /// on, any other a recorded one, as hwloc-gather-topology makes them. Offline CPUs are in it,
-/// each as a core of its own, since the kernel tells nothing else of them but the node.
+/// each as a core of its own, since of them the kernel reports only the node.
 ///
 /// hwloc takes a root only from the environment (HWLOC_FSROOT), which is set for the time of the
 /// call: not to be called while other threads use the environment. It never runs a thread of ours
@@ -30,7 +30,7 @@ base::Result<policy::Topology> read_synthetic(const std::string& description);
 base::Result<policy::Topology> read_xml(const std::filesystem::path& file);
 
 /// What `--topology` takes: "host", "synthetic:<description>", the directory of a recorded machine,
-/// or a file of hwloc XML or of JSON (told apart by their first character).
+/// or a file of hwloc XML or of JSON (recognized by the first character).
 base::Result<policy::Topology> load_topology(const std::string& where);
 
 }  // namespace ka::host

@@ -40,7 +40,7 @@ class Line {
   /// A source has reported all that it has (kubelet does so with each event). What may be widened
   /// by that waits for finish().
   void source_spoke(policy::ledger::Source source) { node_.registry.source_spoke(source); }
-  /// The sources that have not spoken are not waited for any longer; runs where that allows more.
+  /// The sources that have not reported are not waited for any longer; runs where that allows more.
   Outcome stop_waiting();
 
   /// Handles what a source reports: it is so already and cannot be refused. However many events

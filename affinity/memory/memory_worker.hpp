@@ -51,7 +51,7 @@ class MemoryWorker final : public MemoryJobs {
  public:
   /// Called on the worker's thread: once when memory was read, then now and then while it is moved,
   /// and at the end (`moving` false). `elapsed` is how long reading kept the kernel busy. Nothing
-  /// is told of a process that is gone; of a job that was cancelled a last word may still come.
+  /// reports a process that is gone; a job that was cancelled may still report once.
   using Report = std::function<void(const std::string& sandbox, board::MemoryView view,
                                     std::chrono::nanoseconds elapsed)>;
 

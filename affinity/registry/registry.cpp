@@ -46,7 +46,7 @@ Registry::Registry(state::Store& store, board::Board& board, const log::Log& log
   subscribe();
 }
 
-/// What was told to a guest is on disk before anything follows from it.
+/// What a guest got is on disk before anything follows from it.
 void Registry::subscribe() {
   const auto on = [this](NotificationKind kind, auto handle) {
     subscriptions_.push_back(board_.feed().subscribe(kind, std::move(handle)));

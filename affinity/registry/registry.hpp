@@ -47,11 +47,11 @@ class Registry {
   /// The VMM of a sandbox has ended: forgets it, and its state on disk.
   policy::ledger::Change end(const std::string& sandbox);
 
-  /// A source that this node has: nothing is widened until it has spoken. Before load().
+  /// A source that this node has: nothing is widened until it has reported. Before load().
   void expect(policy::ledger::Source source) { gate_.expect(source); }
   /// A source has reported all that it has.
   void source_spoke(policy::ledger::Source source);
-  /// The sources that have not spoken are not waited for any longer. False: none was waited for.
+  /// The sources that have not reported are not waited for any longer. False: none was waited for.
   bool stop_waiting();
   /// State of before the start that cannot be read is not waited for any longer.
   void dismiss_lost_state();

@@ -29,7 +29,7 @@ inline constexpr std::size_t kMaxFile = std::size_t{64} << 20;
 
 /// The mask that a process would have without us, as its first thread had it when we first saw it.
 struct Original {
-  std::uint64_t start_time = 0;  ///< of the process: tells a reused pid from it
+  std::uint64_t start_time = 0;  ///< of the process: distinguishes it from a reused pid
   bool everywhere = true;        ///< it could use all that its cgroup allowed
   policy::CpuSet cpus;           ///< else
 

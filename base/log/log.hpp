@@ -4,7 +4,7 @@
 //
 // A Log is passed to its users; there is no global one. A fault that lasts for hours does not
 // fill a disk: of lines that are alike (the same `kind`, or text, and the same `sandbox`) the first
-// ones are written, and then one a minute that tells how many were left out; of warnings and errors
+// ones are written, and then one a minute with the number of those left out; of warnings and errors
 // that are alike but for their sandbox, so too, at ten a minute. Debug lines are all written.
 #pragma once
 

@@ -23,7 +23,7 @@ class Agent {
   /// Both must outlive it. Reads the CPUs; places nothing.
   Agent(const Roots& roots, const Calls& calls);
 
-  /// Takes what the host asks for, does it, and tells what came of it: for containers. What else
+  /// Takes what the host asks for, does it, and returns the result: for containers. What else
   /// runs in the guest is many times as much, and waits for run_background().
   const policy::GuestReport& apply(policy::GuestWishes wishes);
 
@@ -67,7 +67,7 @@ class Agent {
   SystemTasks system_tasks_;
   Hierarchy hierarchy_;
   Tree tree_;
-  /// Containers that a hook told of. Their cgroups need not have names that look like containers'.
+  /// Containers that a hook reported. Their cgroups need not have names that look like containers'.
   std::set<std::string> reported_;
   Stale stale_;
   bool requested_ = false;  ///< the host asked for something

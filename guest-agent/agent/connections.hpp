@@ -62,7 +62,7 @@ class Connections {
   /// hello where there are any: an idle peer cannot keep the host out.
   static constexpr std::size_t kMost = 8;
 
-  /// All must outlive it. `spoke` is called after each request of a host.
+  /// All must outlive it. `spoke` runs after each request of a host.
   Connections(Loop& loop, Agent& agent, std::function<void()> spoke);
 
   void listen(base::Fd listener);

@@ -46,7 +46,7 @@ class Containers {
   using Path = std::filesystem::path;
   struct Given {
     policy::GuestCpuSet cpus;
-    bool is_alone = false;  ///< no cgroup below it needs to be told as well
+    bool is_alone = false;  ///< no cgroup below it needs the same
     bool is_back = false;   ///< it was given back: `cpus` is all that was online then
   };
 

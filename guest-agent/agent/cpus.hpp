@@ -11,7 +11,7 @@
 
 namespace ka::agent {
 
-/// Remembers the hardware ids of CPUs that were online once: the kernel tells those of x86 only in
+/// Remembers the hardware ids of CPUs that were online once: the kernel has those of x86 only in
 /// /proc/cpuinfo, which leaves out what is offline.
 class CpuReader {
  public:

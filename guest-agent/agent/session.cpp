@@ -58,7 +58,7 @@ bool Session::handle(const ttrpc::Frame& frame, std::string& out) {
   return true;
 }
 
-/// A host that is too old or too new is told what we speak, and can say so.
+/// A host that is too old or too new gets our version, and can report it.
 bool Session::hello(std::uint32_t stream, std::string_view payload, std::string& out) {
   const auto theirs = guest::decode_hello(payload);
   if (!theirs) return false;

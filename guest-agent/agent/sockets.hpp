@@ -24,7 +24,7 @@ base::Fd open_serial(const Roots& roots, const std::string& name);
 
 /// The kernel's messages about devices (NETLINK_KOBJECT_UEVENT).
 base::Fd open_uevents();
-/// What one read of it tells: CPUs came, went or changed; a serial port came.
+/// What one read of it reports: CPUs came, went or changed; a serial port came.
 struct Uevents {
   bool cpus = false;
   bool ports = false;

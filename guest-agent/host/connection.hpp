@@ -39,7 +39,7 @@ class Connection {
     std::function<void()> begun;  ///< connected: whatever was said before is forgotten
     std::function<void(std::string_view)> bytes;
     std::function<void()> ended;  ///< what `begun` began, and what could not begin
-    /// There is no connection (any more), or an answer is late: told once for each reason.
+    /// There is no connection (any more), or a response is late: reported once per reason.
     std::function<void(const std::string& reason)> lost;
   };
 

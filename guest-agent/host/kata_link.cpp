@@ -32,7 +32,7 @@ KataLink::KataLink(boost::asio::io_context& io, const base::Clock& clock, Addres
 
 KataLink::~KataLink() = default;
 
-/// A guest that was connected before may have been started anew: all is told again.
+/// A guest that was connected before may have been started anew: all is sent again.
 void KataLink::begin() {
   reported_connected_ = false;
   refuses_to_count_ = false;

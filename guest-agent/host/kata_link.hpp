@@ -36,7 +36,7 @@ class KataLink {
     std::function<void()> answered;
     /// It counted the guest's CPUs.
     std::function<void()> counted;
-    /// There is no connection (any more), or an answer is late: told once for each reason.
+    /// There is no connection (any more), or a response is late: reported once per reason.
     std::function<void(const std::string& reason)> lost;
   };
 

@@ -42,7 +42,7 @@ class KataSession {
   /// Asks how many CPUs the guest has online, in its turn.
   void request_online(std::string& out);
 
-  /// It told who it is.
+  /// It has identified itself.
   bool ready() const { return ready_; }
   /// An answer is due.
   bool is_owed() const { return stream_ != 0 || !ready_; }

@@ -20,7 +20,7 @@ class Link {
   struct Events {
     std::function<void(const std::string& program)> connected;
     std::function<void(const News&)> news;
-    /// There is no connection (any more): told once for each reason.
+    /// There is no connection (any more): reported once per reason.
     std::function<void(const std::string& reason)> lost;
   };
 

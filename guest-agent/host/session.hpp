@@ -18,7 +18,7 @@
 
 namespace ka::guest {
 
-/// Something that the agent told.
+/// A report of the agent.
 struct News {
   policy::GuestReport report;
   bool answers_wishes = false;  ///< it is what came of the last wishes
@@ -39,7 +39,7 @@ class Session {
   /// What the guest is to do: sent at once, or when the answer to the wishes before has come. Only
   /// the last ones count.
   void wish(policy::GuestWishes wishes, std::string& out);
-  /// Asks to be told what is new; nothing while that was asked already.
+  /// Asks for changes; nothing while a request for them is pending.
   void watch(std::string& out);
 
   /// The agent said hello, in a version that this build supports.

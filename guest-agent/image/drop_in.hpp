@@ -31,7 +31,7 @@ struct Use {
 /// Whether a text is a drop-in of ours.
 bool is_drop_in(const std::string& text);
 
-/// Its text. kConflict: Kata's settings are in the way, and the message tells which.
+/// Its text. kConflict: Kata's settings are in the way, and the message names them.
 base::Result<std::string> drop_in(const KataSettings& kata, const Use& use);
 
 }  // namespace ka::image

@@ -31,7 +31,7 @@ std::string kind_name(Report::Kind kind);
 base::Result<Report> check_image(const std::filesystem::path& image);
 
 /// Makes `made` of `image`, with the agent of the file `agent` in it. Also kInvalid: dm-verity
-/// protects the image, or its file system is read-only; the message tells the other way.
+/// protects the image, or its file system is read-only; the message names the alternative.
 base::Result<Report> add_agent(const std::filesystem::path& image,
                                const std::filesystem::path& made,
                                const std::filesystem::path& agent);

@@ -34,7 +34,7 @@ constexpr std::array kPackers{
     Packer{"\x28\xb5\x2f\xfd", "zstd"},
 };
 
-/// The last entry of what we append tells how long the image was before.
+/// The last entry of what we append has the image's original length.
 constexpr std::string_view kMark = "usr/libexec/kata-affinity/image-before";
 
 const Packer* packer_of(std::string_view bytes) {

@@ -10,7 +10,7 @@ std::optional<std::size_t> LineScanner::find(std::string_view bytes) {
   tail_ += bytes;
   const std::size_t at = tail_.rfind(kLineMark);
   std::optional<std::size_t> behind;
-  // A mark that ended in an earlier piece was told then: the tail is shorter than a mark.
+  // A mark that ended in an earlier piece was found then: the tail is shorter than a mark.
   if (at != std::string::npos) behind = at + kLineMark.size() - before;
   const std::size_t keep = behind ? bytes.size() - *behind : tail_.size();
   tail_.erase(0, tail_.size() - std::min(keep, kLineMark.size() - 1));

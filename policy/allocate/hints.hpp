@@ -67,7 +67,7 @@ struct MergedHint {
 Expected<MergedHint, std::string> merge_hints(const HintProblem& problem);
 
 /// Among all resources, the most nodes that the narrowest hint of one has: what a merged hint that
-/// nobody prefers should come close to (kubelet's maxOfMinAffinityCounts).
+/// no provider prefers should come close to (kubelet's maxOfMinAffinityCounts).
 int best_affinity_count(const std::vector<std::vector<Hint>>& resources);
 
 /// kubelet's order of preference between merged hints with equally close nodes: does `candidate`

@@ -17,7 +17,7 @@ namespace ka::policy::allocate {
 
 /// The classes of Crane's cpuset manager.
 enum class CpuUse {
-  kExclusive,  ///< CPUs of its own, which nobody else may use
+  kExclusive,  ///< CPUs of its own, which no other container may use
   kShare,      ///< bound to CPUs that others may use as well
   kNone,       ///< runs anywhere in the shared pool
 };
@@ -106,7 +106,7 @@ class Holdings {
   /// Where a container may run; empty for an unknown one.
   CpuSet cpus_of(const std::string& id) const;
   const CpuSet& exclusive() const { return exclusive_; }
-  /// The online CPUs that nobody holds exclusively; with strict-cpu-reservation without the
+  /// The online CPUs that no container holds exclusively; with strict-cpu-reservation without the
   /// reserved ones.
   CpuSet shared_pool() const;
 

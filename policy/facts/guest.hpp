@@ -14,7 +14,7 @@
 
 namespace ka::policy {
 
-/// One CPU of the guest. The number is the guest kernel's; who it is tells the hardware id alone
+/// One CPU of the guest. The number is the guest kernel's; only the hardware id identifies it
 /// (x86: APIC id; arm64: MPIDR): kernels number plugged CPUs differently.
 struct GuestCpu {
   int number = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened, as any source tells it: the API, NRI, the shim proxy, watchers. The ledger folds
+// What happened, as any source reports it: the API, NRI, the shim proxy, watchers. The ledger folds
 // events and does not care who sent them.
 #pragma once
 

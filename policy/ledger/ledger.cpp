@@ -48,7 +48,7 @@ std::string subject(const EventBody& body) {
   return std::visit(Visitor{}, body);
 }
 
-/// kubelet's first format tells no pods, and claims are sorted.
+/// kubelet's first format has no pods, and claims are sorted.
 bool names_containers_by_id(const std::vector<Claim>& claims) {
   return !claims.empty() && claims.front().pod_uid.empty();
 }
@@ -393,7 +393,7 @@ CpuSet Ledger::owned_by(const std::string& owner) const {
     for (const std::string& id : pods->second) cpus |= pods_.at(id).exclusive_cpus();
   }
   if (!kubelet_.claims) return cpus;
-  // kubelet's first format tells no pod: such claims stand first.
+  // kubelet's first format has no pod: such claims stand first.
   for (const std::string& uid : {std::string(), owner}) {
     for (const Claim& claim :
          std::ranges::equal_range(*kubelet_.claims, uid, {}, &Claim::pod_uid)) {

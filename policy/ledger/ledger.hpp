@@ -41,7 +41,7 @@ struct PodRecord {
   std::string qmp_socket;
   std::string agent;
   std::string domain;
-  std::string domain_wish;  ///< of the pod itself (PodSeen); told anew after a restart
+  std::string domain_wish;  ///< of the pod itself (PodSeen); reported anew after a restart
   int proxy_pid = 0;
   std::optional<CpuSet> original_cpus;
   Source source = Source::kApi;

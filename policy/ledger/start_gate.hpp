@@ -17,11 +17,11 @@
 //   blind    a source that knows every pod's CPUs reports, and
 //            no source is awaited                                 open
 //   blind    nothing is lost any more: the files could be read,
-//            or sources told of each of the pods                  open
+//            or sources reported each of the pods                 open
 //   blind    an operator says that it may go on                   open
 //   open     anything, once it was waiting or blind               open
 //
-// In `waiting` an operator's word and told pods count too: they take effect when it ends.
+// In `waiting` an operator's word and reported pods count too: they take effect when it ends.
 #pragma once
 
 #include <set>
@@ -53,9 +53,9 @@ class StartGate {
   /// the meantime are not counted again.
   void set_lost(const std::vector<LostState>& lost);
 
-  /// A source has told all that it has.
+  /// A source has reported all that it has.
   void spoke(Source source);
-  /// A source told of a container of this pod.
+  /// A source reported a container of this pod.
   void pod_reported(std::string_view pod);
   /// No source is waited for any longer.
   void expire();
@@ -64,7 +64,7 @@ class StartGate {
 
   bool may_widen() const { return phase_ == Phase::kOpen; }
   Phase phase() const { return phase_; }
-  /// Sources that have not spoken, also after the time was up.
+  /// Sources that have not reported, also after the time was up.
   const std::set<Source>& silent() const { return silent_; }
   const std::vector<LostState>& lost() const { return lost_; }
 

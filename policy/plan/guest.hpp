@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last piece of the chain container -> vCPU -> CPU: a plan's vCPUs, told by hardware id, and
+// The last piece of the chain container -> vCPU -> CPU: a plan's vCPUs, by hardware id, and
 // what they come to in a guest's own numbers. The host asks with the first half, the guest agent
 // works by the second, and the host checks its answer with it.
 #pragma once
@@ -54,8 +54,8 @@ struct GuestBreach {
   bool operator==(const GuestBreach&) const = default;
 };
 
-/// Holds what a guest told against what it was asked (I4). A container that is not there (yet) has
-/// no processes, and breaks nothing.
+/// Compares what a guest reports with what it was asked (I4). A container that is not there (yet)
+/// has no processes, and breaks nothing.
 std::vector<GuestBreach> check_guest(const GuestWishes& wishes, const GuestReport& report);
 
 }  // namespace ka::policy::plan

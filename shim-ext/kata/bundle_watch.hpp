@@ -35,7 +35,7 @@ class BundleWatch {
       std::chrono::milliseconds(300), std::chrono::milliseconds(1000)};
 
   enum class Effort {
-    kBundle,  ///< what the folder tells
+    kBundle,  ///< what the directory has
     kNode,    ///< all processes of the node, too: dear
   };
   /// Looks for the shim of a bundle's sandbox, and does what is to be done with it. True: nothing

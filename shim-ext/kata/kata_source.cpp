@@ -40,7 +40,7 @@ bool has_others(const ledger::PodRecord& pod) {
                              [](const auto& container) { return container.first != kMask; });
 }
 
-/// All that is known was told by a container runtime that tells no more, and the mask is another
+/// All that is known came from a container runtime that reports no more, and the mask is another
 /// one.
 bool is_outdated(const source::SandboxState& sandbox, const policy::CpuSet& mask) {
   const auto& containers = sandbox.pod.containers;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows the folders that Kata's two runtimes keep of their sandboxes, for nodes where nobody else
-// tells of containers. The Go runtime's persist.json has the containers with their CPUs; runtime-rs
-// writes none of that: there is the sandbox, its VMM has to be found, and its cgroup tells the
-// mask.
+// Follows the folders that Kata's two runtimes keep of their sandboxes, for nodes where no other
+// source reports containers. The Go runtime's persist.json has the containers with their CPUs;
+// runtime-rs writes none of that: there is the sandbox, its VMM has to be found, and its cgroup has
+// the mask.
 //
 // Both make a sandbox's folder before they start its VMM. From then until the VMM is there the shim
-// stands for it: what the shim may use, the VMM is born with. That is told also while somebody else
-// tells of containers, since nobody else tells it.
+// stands for it: what the shim may use, the VMM is born with. That is reported also while another
+// source reports containers, since only this one knows it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -87,7 +87,7 @@ class KataWatch {
     bool rust = false;
     std::optional<policy::ProcessId> shim;
     std::optional<watch::Stamp>
-        read;  ///< the persist.json that was told; of runtime-rs: its VMM was
+        read;  ///< the persist.json that was reported; of runtime-rs: its VMM was
     std::set<std::string> containers;
   };
   using Events = std::vector<policy::ledger::Event>;

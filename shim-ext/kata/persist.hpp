@@ -14,7 +14,7 @@ namespace ka::kata {
 
 struct PersistedSandbox {
   policy::ledger::PodSeen pod;
-  int vmm_pid = 0;  ///< 0: not told; which process that is now is for the reader to find out
+  int vmm_pid = 0;  ///< 0: absent; which process that is now is for the reader to find out
   std::vector<policy::ledger::ContainerSeen> containers;  ///< without the pod's own (pause)
 };
 

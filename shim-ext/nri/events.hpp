@@ -49,7 +49,7 @@ struct EventRule {
 /// Null for a number that is no event of ours.
 const EventRule* rule_of(Event event);
 
-/// The event that a method of the Plugin service tells by its name.
+/// The event that a method of the Plugin service reports by its name.
 std::optional<Event> event_of(std::string_view method);
 
 /// What every version of NRI knows; more than a runtime knows makes it refuse the plugin.

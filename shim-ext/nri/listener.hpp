@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plugin tells, and whom.
+// What the plugin reports, and to whom.
 #pragma once
 
 #include <chrono>

@@ -65,7 +65,7 @@ void Plugin::end(const std::string& reason) {
   learn_from_end();
   session_.reset();
   socket_.reset();
-  ::malloc_trim(0);  // a runtime that told of too much has left a heap behind
+  ::malloc_trim(0);  // a runtime that reported too much has left a heap behind
   if (std::exchange(logged_, reason) != reason) listener_.disconnected(reason);
   timer_.in(backoff_.next(), [this] { connect(); });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The NRI plugin: keeps a connection to the runtime, for ever. When it ends (a restart of the
 // runtime, a plugin thrown out for being slow), pods run on, and the next connection's Synchronize
-// tells what was missed.
+// reports what was missed.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -37,7 +37,7 @@ class Plugin {
   /// Checks for pods that ended or became VMs without an event, and reports them.
   void poll();
 
-  /// The runtime took us in and told all that it has.
+  /// The runtime registered us and reported all that it has.
   bool synchronized() const {
     return session_ != nullptr && session_->stage() == Session::Stage::kSynchronized;
   }

@@ -56,7 +56,7 @@ int pid_of(const wire::PodSandbox& pod, const wire::Container& container) {
 
 }  // namespace
 
-/// Of what an event tells.
+/// Of what an event reports.
 struct Session::Subject {
   const wire::PodSandbox& pod;
   const wire::Container& container;
@@ -127,7 +127,7 @@ void Session::configure(const rpc::Request& request, const rpc::Reply& reply) {
 }
 
 /// The parts of a Synchronize are kept until the last one is there: a runtime for which there is
-/// none is given up, and what it told is forgotten.
+/// none is given up, and what it reported is forgotten.
 bool Session::has_room_for(int more) {
   if (parts_.size() + static_cast<std::size_t>(more) <= kMostSynchronized) return true;
   stage_ = Stage::kFailed;

@@ -3,7 +3,7 @@
 // answers what the runtime asks. Bytes are handed in and given out: the socket is the plugin's.
 //
 // Order (containerd/nri, pkg/adaptation): we send RegisterPlugin while we already serve our lane;
-// the runtime answers, calls Configure, then Synchronize (in parts since 0.8), then tells events.
+// the runtime answers, calls Configure, then Synchronize (in parts since 0.8), then sends events.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -44,10 +44,10 @@ class Translator {
   /// `log` must outlive it.
   Translator(Probe probe, const log::Log& log);
 
-  /// A pod, with its VMM where it has one. A pod that has just been told in the same words yields
+  /// A pod, with its VMM where it has one. A pod that has just been reported the same way yields
   /// nothing. `pid` is the pod's, or where the runtime does not tell it a container's: Kata's
   /// runtimes give the VMM's for every task. `afresh`: it may be another program by now (a runtime
-  /// tells of a pod whose process it has made and not yet started).
+  /// reports a pod whose process it has made and not yet started).
   std::optional<policy::ledger::Event> pod(const proto::nri::PodSandbox& pod, int pid,
                                            bool afresh = false);
 

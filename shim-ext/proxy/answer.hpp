@@ -24,7 +24,7 @@ std::optional<std::string> socket_path(std::string_view address);
 std::string unix_address(std::string_view path);
 
 /// Where the proxy of a shim listens: beside the shim's own socket, so that the other's path can
-/// be told from each. Absent when the name would be longer than a socket's may be.
+/// be distinguished from each. Absent when the name would be longer than a socket's may be.
 std::optional<std::string> proxy_path(const std::string& shim_path);
 /// Absent when the path is none of a proxy.
 std::optional<std::string> shim_path(std::string_view proxy_path);

@@ -85,7 +85,7 @@ std::size_t Pair::write(std::string_view bytes, Side& to) {
 
 void Pair::advance() {
   for (Side* side : {&client_, &shim_}) {
-    // What a closed side was to be told is lost, as it is in a socket's own buffer.
+    // What was to be sent to a closed side is lost, as it is in a socket's own buffer.
     if (side->closed) side->drop_unwritten();
   }
   if (is_over()) return end();
@@ -114,7 +114,7 @@ void Pair::watch(Side& side) {
   std::uint32_t events = 0;
   if (!side.ended && other(side).drained()) events |= EPOLLIN;
   if (!side.drained()) events |= EPOLLOUT;
-  // epoll tells of a closed socket whether it was asked or not: ask for nothing only of one that
+  // epoll reports a closed socket whether it was asked or not: ask for nothing only of one that
   // has not been closed.
   const bool wanted = events != 0 || (side.ended && !side.closed);
   if (wanted && !side.watched) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proxy at work: containerd's connections to it, each spliced to one of its own to the real
-// shim, for as long as the shim lives; and what it saw, told to the daemon.
+// shim, for as long as the shim lives; and reports what it saw to the daemon.
 #pragma once
 
 #include <array>

@@ -47,7 +47,7 @@ class Reporter {
     std::optional<Resources> wanted;  ///< an Update that the shim has not answered yet
   };
 
-  /// Of a container that was created before us, its bundle tells. nullptr: it is not known.
+  /// Of a container that was created before us, from its bundle. nullptr: it is not known.
   Container* find(const std::string& container);
   Container* add(const std::string& container, const std::filesystem::path& bundle);
   std::vector<Report> created(const Call& call, const Response& response);

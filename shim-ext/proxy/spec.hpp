@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a container may use, as containerd tells a shim: config.json in the container's bundle, and
-// the resources of an Update.
+// What a container may use, as containerd passes it to a shim: config.json in the container's
+// bundle, and the resources of an Update.
 #pragma once
 
 #include <cstdint>

@@ -76,7 +76,7 @@ class Node {
 
   virtual const policy::ledger::Ledger& ledger() const = 0;
   virtual const policy::Topology& topology() const = 0;
-  /// False after a start, until the sources that are awaited have spoken.
+  /// False after a start, until the sources that are awaited have reported.
   virtual bool may_widen() const = 0;
   /// Ids of VM sandboxes, ascending.
   virtual std::vector<std::string> sandbox_ids() const = 0;

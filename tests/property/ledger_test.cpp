@@ -172,7 +172,7 @@ TEST_CASE("what one event changes is what looking at all pods again would find")
   });
 }
 
-TEST_CASE("what becomes foreign to a pod is told") {
+TEST_CASE("what becomes foreign to a pod is reported") {
   property::holds("taken", [] {
     Ledger ledger;
     const int events = any(40);

@@ -26,7 +26,7 @@ struct VmInfo {
 /// of bounds.
 base::Result<VmInfo> read_vm_info(std::string_view body);
 
-/// Threads are not told (tid 0). vCPU N is thread N % t of core N / t, as its APIC id is made
+/// Threads are not in it (tid 0). vCPU N is thread N % t of core N / t, as its APIC id is made
 /// (CpuManager in vmm/src/cpu.rs).
 vmm::MonitorFacts to_facts(const VmInfo& info);
 

@@ -35,12 +35,12 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
-/// What a monitor of the VMM (QMP, libvirt, an HTTP API) told about it. Such answers arrive when
+/// What a monitor of the VMM (QMP, libvirt, an HTTP API) reported. Such answers arrive when
 /// they arrive; discovery uses the last ones.
 struct MonitorFacts {
   struct Vcpu {
     policy::VcpuFacts facts;
-    int tid = 0;  ///< 0: not told; the vCPU with that index, whatever its thread
+    int tid = 0;  ///< 0: unknown; the vCPU with that index, whatever its thread
 
     bool operator==(const Vcpu&) const = default;
   };
@@ -62,7 +62,7 @@ struct VmmThreads {
   int vmm_pid = 0;
   std::vector<policy::ThreadFacts> threads;  ///< by (pid, tid)
   std::vector<policy::VcpuFacts> vcpus;      ///< by index; each has a thread
-  /// Which backend told vCPU threads from others, and, where that is another one, which gave the
+  /// Which backend identified the vCPU threads, and, where that is another one, which gave the
   /// index: "kvm-debugfs", "kvm-debugfs, index by thread-names", "kvm-fd, index by APIC id".
   /// Empty without vCPUs.
   std::string vcpu_source;

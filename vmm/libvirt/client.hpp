@@ -18,7 +18,7 @@
 
 namespace ka::libvirt {
 
-/// A domain as libvirt told of it last.
+/// A domain as libvirt last reported it.
 struct DomainSeen {
   std::string name;
   std::string uuid;  ///< as in QEMU's argument -uuid; empty where there is no such domain

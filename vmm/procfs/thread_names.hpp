@@ -30,8 +30,8 @@ std::optional<NameMeaning> read_thread_name(std::string_view comm);
 /// recovery of huge pages since 6.13).
 bool is_made_by_kernel(std::string_view comm);
 
-/// Of a thread that nothing else tells, in a process that is more than a VMM: whether it works for
-/// the VM. Dragonball's "vmm_master", and what the kernel makes for it.
+/// Of a thread that nothing else identifies, in a process that is more than a VMM: whether it works
+/// for the VM. Dragonball's "vmm_master", and what the kernel makes for it.
 bool belongs_to_vm(std::string_view comm);
 
 }  // namespace ka::vmm

@@ -40,7 +40,7 @@ int place_number(const json::object& props, std::string_view name) {
   return number_of(props, name, policy::kMaxIds).value_or(-1);
 }
 
-/// The place that "props" tells; nothing without a core.
+/// The place in "props"; nothing without a core.
 std::optional<Place> read_place(const json::object& object) {
   const json::value* value = object.if_contains("props");
   const json::object* props = value == nullptr ? nullptr : value->if_object();

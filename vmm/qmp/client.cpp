@@ -158,7 +158,7 @@ void Client::Connection::close() {
   pending_.clear();
 }
 
-/// Breaks the connection, so that `talk` ends and tells `reason`.
+/// Breaks the connection, so that `talk` ends with `reason`.
 void Client::Connection::give_up(std::string reason) {
   late_ = std::move(reason);
   error_code ignored;

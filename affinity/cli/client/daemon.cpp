@@ -51,7 +51,7 @@ Result<boost::json::object> interpret(const http::Response& answer) {
   return base::fail(code_of(answer.status), text_of(*document, "error"));
 }
 
-/// An error of the connection, in words that say what to do; any other as it is.
+/// An error of the connection, with what to do about it; any other as it is.
 base::Error explained(const std::string& socket, base::Error error) {
   if (error.code != ErrorCode::kUnavailable || error.number == 0) return error;
   error.message = connect_advice(socket, error.number, ::geteuid() == 0);

@@ -137,7 +137,7 @@ Symptom examine_kubelet(const fs::path& root) {
 void examine_settings(const fs::path& root, Symptoms& symptoms) {
   for (const fs::path& file : find_kata(root)) {
     const auto config = config::load_config(file);
-    if (config || !read_merged(file)) continue;  // what is no TOML is told by examine_kata()
+    if (config || !read_merged(file)) continue;  // examine_kata() reports what is no TOML
     symptoms.push_back({"config", Level::kBad, config.error().message,
                         "correct that file, and reload the daemon"});
   }

@@ -54,7 +54,7 @@ bool runs(const std::filesystem::path& root, std::string_view program);
 std::vector<Symptom> examine(const std::filesystem::path& root);
 
 /// What is wrong with the sandboxes that run: too few vCPUs, memory on other nodes, CFS quotas.
-/// `list` is what GET /v1/sandboxes tells; quotas are read below `root`.
+/// `list` is the response to GET /v1/sandboxes; quotas are read below `root`.
 std::vector<Symptom> examine_sandboxes(const boost::json::value& list,
                                        const std::filesystem::path& root);
 

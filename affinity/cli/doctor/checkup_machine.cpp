@@ -84,7 +84,7 @@ std::optional<policy::CpuSet> banned_cpus(const std::string& settings) {
   return *set;
 }
 
-/// What containers own now, as kubelet's state tells.
+/// What containers own now, by kubelet's state.
 policy::CpuSet owned_cpus(const fs::path& root) {
   policy::CpuSet owned;
   const auto state = read_kubelet_state(root);

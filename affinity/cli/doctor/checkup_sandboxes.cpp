@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `doctor` looks at in the sandboxes that run, as the daemon tells of them.
+// What `doctor` checks in the running sandboxes, as the daemon reports them.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node as `map` draws it: what GET /v1/node tells, put in order.
+// The node as `map` draws it: the response to GET /v1/node, put in order.
 #pragma once
 
 #include <boost/json/fwd.hpp>

@@ -12,7 +12,7 @@
 
 namespace ka::cli {
 
-/// What the program's exit status tells.
+/// The meaning of the program's exit status.
 enum class Exit {
   kDone = 0,
   kNo = 1,           ///< the answer is no: drift found, not enough CPUs, a check failed
@@ -24,7 +24,7 @@ enum class Exit {
 /// data. Keeps references to the streams.
 class Output {
  public:
-  /// `screen` tells what `out` goes to, whenever it is asked: a window may change its size.
+  /// `screen` says what `out` is, at each call: a window may change its size.
   Output(
       std::ostream& out, std::ostream& err, bool json,
       std::function<Screen()> screen = [] { return Screen{}; })

@@ -86,7 +86,7 @@ struct Scene : DaemonScene {
 
 }  // namespace
 
-TEST_CASE("containers told by hand are placed, shown, explained and verified") {
+TEST_CASE("containers reported by hand are placed, shown, explained and verified") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();
@@ -185,7 +185,7 @@ TEST_CASE("one thread is placed by hand, also over a kill, until that is taken b
   CHECK(eventually([&] { return scene.as_promised(); }, Seconds(8)));
 }
 
-TEST_CASE("a monitor that is none is told of once, and the VM is placed without it") {
+TEST_CASE("a monitor that is none is reported once, and the VM is placed without it") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();
@@ -373,7 +373,7 @@ TEST_CASE("what cannot be is refused with exit status 2 and changes nothing") {
   CHECK(scene.ctl({"status", "--json"}).out == before);
 }
 
-TEST_CASE("events are told as they happen") {
+TEST_CASE("events are reported as they happen") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();

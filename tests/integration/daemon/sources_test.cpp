@@ -111,7 +111,7 @@ TEST_CASE("what narrows is done before the runtime is answered, what widens afte
   CHECK(eventually([&] { return tests::allowed(scene.vm.pid()) == scene.both; }));
 }
 
-TEST_CASE("a pod that may ask for it has its containers told where they run") {
+TEST_CASE("a pod that may ask for it gets files that say where its containers run") {
   if (!Vm::possible()) return;
   Scene scene("allow_annotations = [\"environment\"]\n");
   const auto create = [&scene](const char* id, const std::string& wish) {

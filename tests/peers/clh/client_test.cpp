@@ -53,7 +53,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("it is asked at the start and whenever somebody wants to know") {
+TEST_CASE("it is asked at the start and on each request") {
   Bench bench;
   ScriptedApi api(bench.socket(), {http_answer(200, vm_info(2)), http_answer(200, vm_info(3))});
   bench.start();
@@ -168,7 +168,7 @@ TEST_CASE("the API's socket is where the command line says, or where Kata has pu
   }
 }
 
-TEST_CASE("a vCPU that the API tells of and no thread runs yet is waited for") {
+TEST_CASE("a vCPU that the API reports and no thread runs yet is waited for") {
   const tests::FakeNode node;
   const vmm::Roots roots{.proc = node.proc(), .debugfs = node.debugfs(), .cgroup = node.cgroup()};
   node.process(42, 1, "cloud-hyperviso", "/opt/kata/bin/cloud-hypervisor");

@@ -108,7 +108,7 @@ TEST_CASE("libvirt: only a daemon of this machine is asked") {
   }
 }
 
-TEST_CASE("libvirt: a followed domain is told, and its vCPUs are pinned as ordered, once") {
+TEST_CASE("libvirt: a followed domain is reported, and its vCPUs are pinned as ordered, once") {
   Ears ears;
   Client client = start("test:///default", ears);
   client.follow({"test", "nobody"});
@@ -157,7 +157,7 @@ TEST_CASE("libvirt: a domain that is started anew is left as it is until an orde
   CHECK(ears.pinned[1] == 1);
 }
 
-TEST_CASE("libvirt: a client that has ended hears nothing more, while another goes on") {
+TEST_CASE("libvirt: a client that has ended gets nothing more, while another goes on") {
   const TestDriver driver;
   {
     Ears ears;
@@ -230,7 +230,7 @@ TEST_CASE("libvirt: nodes are ordered with the pins, and go back with them") {
   CHECK(driver.configured() == NodeSet{0, 1});
 }
 
-TEST_CASE("libvirt: a daemon that is not there is told once, and nobody waits for it") {
+TEST_CASE("libvirt: an absent daemon is reported once, and nothing waits for it") {
   Ears ears;
   {
     Client client = start("qemu:///system?socket=/not/really/libvirt-sock", ears);

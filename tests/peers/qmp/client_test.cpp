@@ -95,7 +95,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("a client connects, asks and tells") {
+TEST_CASE("a client connects, asks and reports") {
   Bench bench;
   ScriptedQemu qemu(bench.socket(),
                     hello() + queries(cpu(0, 50) + ',' + cpu(1, 51)) +
@@ -148,7 +148,7 @@ TEST_CASE("events that mean other vCPUs ask again, others do not") {
   CHECK(qemu.failure() == "");
 }
 
-TEST_CASE("machines without APIC ids or pluggable vCPUs are told without them") {
+TEST_CASE("machines without APIC ids or pluggable vCPUs are reported without them") {
   Bench bench;
   const std::string refused = R"({"error": {"class": "GenericError", "desc": "no"}, "id": $ID})";
   ScriptedQemu qemu(bench.socket(),
@@ -179,7 +179,7 @@ TEST_CASE("a lost connection is made again") {
   CHECK(qemu.failure() == "");
 }
 
-TEST_CASE("a server that misses a deadline is told of and left") {
+TEST_CASE("a server that misses a deadline is reported and left") {
   Bench bench;
   SECTION("no greeting: it serves somebody else") {
     ScriptedQemu qemu(bench.socket(), {wait()});
@@ -208,7 +208,7 @@ TEST_CASE("a server that misses a deadline is told of and left") {
   }
 }
 
-TEST_CASE("a server that does not speak QMP is told of, and tried again") {
+TEST_CASE("a server that does not speak QMP is reported, and tried again") {
   Bench bench;
   ScriptedQemu qemu(bench.socket(), std::vector{say("HTTP/1.1 400\r\n"), wait()} + hello() +
                                         std::vector{answer("query-cpus-fast", "7")} +
@@ -223,7 +223,7 @@ TEST_CASE("a server that does not speak QMP is told of, and tried again") {
   CHECK(qemu.failure() == "");
 }
 
-TEST_CASE("nobody there is a failure that is told, with pauses that grow") {
+TEST_CASE("a refused connection is reported, and tried again with growing pauses") {
   Bench bench;
   bench.start();
   bench.pass(0ms);

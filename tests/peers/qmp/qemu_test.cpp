@@ -74,7 +74,7 @@ bool skip() {
 
 }  // namespace
 
-TEST_CASE("without thread names the monitor alone tells vCPUs, also hot-plugged ones") {
+TEST_CASE("without thread names the monitor alone identifies vCPUs, also hot-plugged ones") {
   if (skip()) return;
   QemuProcess qemu({"-S", "-object", "iothread,id=long_iothread_name"});
   Watcher watcher(qemu.socket());
@@ -125,7 +125,7 @@ TEST_CASE("thread names and the monitor agree, and a plugged vCPU is seen by its
       [&] { return indices(discovery.observe(nullptr)->vcpus) == std::vector{0, 1, 3}; }));
 }
 
-TEST_CASE("an unplugged vCPU is told by QEMU's event") {
+TEST_CASE("QEMU's event reports an unplugged vCPU") {
   if (skip()) return;
   const tests::TempDir dir;
   dir.write("disk", tests::ejecting_guest());
@@ -150,7 +150,7 @@ TEST_CASE("an unplugged vCPU is told by QEMU's event") {
 }
 
 TEST_CASE(
-    "QEMU serves one client a socket: the second is told so, and served when the first left") {
+    "QEMU serves one client a socket: the second is reported so, and served when the first left") {
   if (skip()) return;
   QemuProcess qemu({"-S"});
   auto first = std::make_unique<Watcher>(qemu.socket());

@@ -41,7 +41,7 @@ TEST_CASE("verify reads the kernel afresh and names each breach", "[api]") {
   CHECK(api.scene.cpus(111) == "0-1");  // nothing was written
 }
 
-TEST_CASE("of several threads with one name verify tells the mask of the wrong one", "[api]") {
+TEST_CASE("of several threads with one name verify reports the mask of the wrong one", "[api]") {
   Api api;
   api.scene.node.thread(100, 105, "rcu");
   api.play_pod();
@@ -185,7 +185,7 @@ TEST_CASE("a pin says who set it and when, and ends when its time has come", "[a
                  .at("overrides")) == "[]");
 }
 
-TEST_CASE("isolation is told in status, node, explain, metrics and events alike", "[api]") {
+TEST_CASE("isolation is reported in status, node, explain, metrics and events alike", "[api]") {
   Api api;
   line::Options options;
   options.settings.guest.agent = policy::plan::GuestAgent::kNone;

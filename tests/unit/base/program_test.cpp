@@ -53,7 +53,7 @@ TEST_CASE("input, environment, directory and standard error are as the command s
   CHECK(ran->errors == "trouble\n");
 }
 
-TEST_CASE("how a program ended is told, also when it could not begin") {
+TEST_CASE("how a program ended is reported, also when it could not begin") {
   CHECK(WTERMSIG(run_program(shell("kill -TERM $$"))->status) == SIGTERM);
   CHECK(WEXITSTATUS(run_program({.file = "/nowhere", .words = {"x"}})->status) == 127);
   Command command = shell("true");

@@ -67,7 +67,7 @@ TEST_CASE("a source is notified of when it changes") {
   CHECK(scene.board.sources().at(source).up);
 }
 
-TEST_CASE("what a guest was told is notified of before that the guest changed") {
+TEST_CASE("what a guest got is notified before the guest's change") {
   Scene scene;
   scene.board.add_sandbox("s1");
   std::string order;

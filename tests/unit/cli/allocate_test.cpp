@@ -89,7 +89,7 @@ TEST_CASE("allocate explains itself") {
         std::string::npos);
 }
 
-TEST_CASE("allocate hears a pod's annotations, and the command line over them") {
+TEST_CASE("allocate applies a pod's annotations, and the command line over them") {
   const tests::TempDir dir;
   dir.write("hybrid.json", R"({"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0,"kind":1},
     {"cpu":1,"core":0,"socket":0,"numa":0,"kind":1},

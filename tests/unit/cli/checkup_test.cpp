@@ -160,7 +160,7 @@ TEST_CASE("doctor: isolcpus, SMT, lockdown") {
   CHECK(says(root, "lockdown"));
 }
 
-TEST_CASE("doctor: irqbalance, unless it was told which CPUs to spare") {
+TEST_CASE("doctor: irqbalance, unless its configuration names CPUs to spare") {
   const tests::TempDir root;
   root.write("proc/31/comm", "irqbalance\n");
   root.write("etc/default/irqbalance", "#IRQBALANCE_BANNED_CPULIST=\n");
@@ -318,7 +318,7 @@ TEST_CASE("doctor: a CFS quota that stops dedicated vCPUs") {
             .empty());
 }
 
-TEST_CASE("doctor: what a daemon of another version tells is no reason to fail") {
+TEST_CASE("doctor: a response of a daemon of another version is no reason to fail") {
   const tests::TempDir root;
   for (const char* text : {"3", "{}", R"({"warnings":3,"warning_codes":["too-few-vcpus"],
                                          "memory":7,"vcpus":[4],"threads":{}})"}) {

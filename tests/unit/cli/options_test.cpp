@@ -95,7 +95,7 @@ TEST_CASE("each command's help fits a screen and has its own examples") {
   }
 }
 
-TEST_CASE("the version is told") {
+TEST_CASE("--version prints the version") {
   const auto parsed = parse({"--version"});
   CHECK(parsed.invocation.error() == Exit::kDone);
   CHECK(parsed.out.starts_with("kata-affinityctl "));
@@ -148,7 +148,7 @@ TEST_CASE("a number out of range is refused with the range") {
   CHECK(parsed.err.size() < 100);
 }
 
-TEST_CASE("whether a container owns its CPUs is told only where the call says so") {
+TEST_CASE("whether a container owns its CPUs is sent only where the call says so") {
   const auto exclusive = [](std::vector<const char*> flags) {
     flags.insert(flags.begin(), {"container", "update", "s1", "c1", "--cpus", "1"});
     const auto parsed = parse(flags);

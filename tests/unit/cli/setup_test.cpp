@@ -307,7 +307,7 @@ TEST_CASE("setup: a file that is read after setup's and sets the same key is nam
   CHECK_FALSE(contains(setup(at(root)).text, "is read later"));
 }
 
-TEST_CASE("setup: a name that is nearly ours is told before anything is written") {
+TEST_CASE("setup: a name that is nearly ours is reported before anything is written") {
   const tests::TempDir root;
   root.write(kGo, "[runtime]\n");
   root.write("etc/kata-containers/config.d/60-mine.toml", "[affinnity]\ncgroup = \"manage\"\n");
@@ -317,7 +317,7 @@ TEST_CASE("setup: a name that is nearly ours is told before anything is written"
   CHECK_FALSE(is_there(root, kGoDropIn));
 }
 
-TEST_CASE("setup: a file that somebody else wrote is neither replaced nor removed") {
+TEST_CASE("setup: a file of another author is neither replaced nor removed") {
   const tests::TempDir root;
   root.write(kGo, "[runtime]\n");
   root.write(kGoDropIn, "[affinity]\nmode = \"follow\"\n");

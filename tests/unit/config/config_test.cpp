@@ -158,7 +158,7 @@ TEST_CASE("cpusets are held against the machine where it is known") {
       "c.toml:4:8: affinity.handler.kata.shim: the machine has no CPU 8"));
 }
 
-TEST_CASE("values that are not allowed are told with those that are") {
+TEST_CASE("values that are not allowed are reported with those that are") {
   CHECK(wrong(set("mode", "\"manged\"")) ==
         R"(2:8: affinity.mode: "manged" is not one of "follow", "observe")");
   CHECK(wrong(set("enable", "\"yes\"")) ==

@@ -159,7 +159,7 @@ std::string problem(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("config: a name that is nearly ours is told, with its line") {
+TEST_CASE("config: a name that is nearly ours is reported, with its line") {
   CHECK(problem("[runtime]\n[affinnity]\nmode = \"observe\"\n") ==
         ":2:2: affinnity: Kata has no such table; did you mean [affinity]?");
   CHECK(problem("[Affinity]\n").ends_with("did you mean [affinity]?"));

@@ -107,7 +107,7 @@ TEST_CASE("a container that is created is given its folder, and variables") {
   CHECK(scene.environment("app").starts_with("KATA_AFFINITY_CPUS=\"\"\n"));
 }
 
-TEST_CASE("its file follows what the guest tells, and tells of nobody else") {
+TEST_CASE("its file follows the guest's report, and has nothing of others") {
   Scene scene;
   scene.create("app");
   scene.answer();
@@ -155,7 +155,7 @@ TEST_CASE("any user in the container may read it, whatever the daemon's own mask
   CHECK(mode_of(scene.directory()) == 0700);
 }
 
-TEST_CASE("nobody is told who is not to be, or of whom nothing can be known") {
+TEST_CASE("no file is written where none is wanted, or nothing can be known") {
   SECTION("by default") { CHECK_FALSE(Scene(guest_options(false)).has_files()); }
   SECTION("a pod's wish counts only where it is allowed") {
     CHECK_FALSE(Scene(guest_options(false)).has_files(true));

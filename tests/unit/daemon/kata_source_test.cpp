@@ -149,7 +149,7 @@ TEST_CASE("of runtime-rs the mask is followed, and is owned when the pod's claim
   CHECK((containers.size() == 1 && containers.contains("c1")));
 }
 
-TEST_CASE("a mask goes when the container runtime tells of the containers") {
+TEST_CASE("a mask goes when the container runtime reports the containers") {
   Scene scene;
   scene.start_shim();
   std::filesystem::create_directories(scene.dir.path() / "kata/s1");
@@ -198,7 +198,7 @@ TEST_CASE("without a runtime, what one reported once is given up when the mask i
   }
 }
 
-TEST_CASE("while the container runtime tells, a shim is narrowed and nothing else is said") {
+TEST_CASE("while the container runtime reports, a shim is narrowed and nothing else is reported") {
   Scene scene;
   scene.source.notify(Notice::kRuntimeConnected);
   scene.admit("other", CpuSet{4, 5});

@@ -115,7 +115,7 @@ TEST_CASE("libvirt: a pod with a VM of its own keeps it, whatever it says") {
   CHECK(scene.vmm_of("pod1") == 300);
 }
 
-TEST_CASE("libvirt: a VMM that is somebody's sandbox already becomes no second one") {
+TEST_CASE("libvirt: a VMM that has a sandbox already gets no second one") {
   Scene scene(true);
   scene.boot_domain();
   REQUIRE(scene.add("by-hand", kVmm));

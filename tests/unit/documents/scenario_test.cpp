@@ -103,7 +103,7 @@ TEST_CASE("a container that does not say so is exclusive by its quota") {
   CHECK_FALSE(scenario->snapshot.sandboxes[0].containers[1].exclusive);
 }
 
-TEST_CASE("what is wrong with a scenario is told with its path") {
+TEST_CASE("an error in a scenario is reported with its path") {
   CHECK(wrong_sandbox(R"("containers":[{"id":"a"},{"id":"b","cpuz":"1"}])") ==
         "sandboxes[0].containers[1].cpuz: unknown key");
   CHECK(wrong_sandbox(R"("containers":[{"id":"a","cpus":"5-2"}])") ==

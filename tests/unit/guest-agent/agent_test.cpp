@@ -77,7 +77,7 @@ TEST_CASE("the cpuset controller is enabled on the way down to a container, also
   CHECK(state(report, kId).method == policy::GuestMethod::kCgroupV2);
 }
 
-TEST_CASE("a container that nobody spoke of is kept off the vCPUs of others, others are left") {
+TEST_CASE("an unreported container is kept off the vCPUs of others, others are left") {
   GuestScene scene;
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("kubepods/" + kId);

@@ -32,7 +32,7 @@ TEST_CASE("hooks are known by kata-agent's names") {
 }
 
 TEST_CASE(
-    "a container that a hook tells of is kept off others' vCPUs, whatever its cgroup is called") {
+    "a container that a hook reports is kept off others' vCPUs, whatever its cgroup is called") {
   tests::GuestScene scene;
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("app");

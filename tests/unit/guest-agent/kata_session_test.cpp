@@ -53,7 +53,7 @@ std::vector<policy::VcpuFacts> vcpus(const std::vector<int>& indices) {
 
 }  // namespace
 
-TEST_CASE("kata-agent is told the CPUs of containers, one after the other, in its own messages") {
+TEST_CASE("kata-agent gets the CPUs of containers, one after the other, in its own messages") {
   Scene scene;
   std::string out = scene.session.start();
   scene.session.update("c1", {3}, out);
@@ -66,7 +66,7 @@ TEST_CASE("kata-agent is told the CPUs of containers, one after the other, in it
   CHECK((scene.session.version() == "4.1.0" && scene.session.is_init()));
 }
 
-TEST_CASE("a container that kata-agent does not have, and one that it refuses, are told apart") {
+TEST_CASE("a container that kata-agent does not have, and one that it refuses, are distinguished") {
   Scene scene;
   REQUIRE(scene.deliver(scene.session.start()));
   scene.peer.refusals = {{"absent", ttrpc::Code::kInvalidArgument},
@@ -126,7 +126,7 @@ TEST_CASE("whatever a guest says in kata-agent's place ends its own connection o
   CHECK(after_start(answer(1, "").substr(0, 5)).empty());  // the rest may come
 }
 
-TEST_CASE("kata-agent is asked how many CPUs are online, between what it is told") {
+TEST_CASE("kata-agent is asked how many CPUs are online, between updates") {
   Scene scene;
   std::string out = scene.session.start();
   scene.peer.online = 3;
@@ -227,7 +227,7 @@ TEST_CASE("without a kernel's version every number that may be is known") {
   CHECK(widest(policy::plan::guest_numbers(vcpus({0, 6, 7}), boot, {})) == "0-2,6-7");
 }
 
-TEST_CASE("a kernel's release tells how it numbers vCPUs") {
+TEST_CASE("a kernel's release says how it numbers vCPUs") {
   using policy::plan::numbering_of;
   CHECK(numbering_of("6.12.36-157") == Numbering::kByApicId);
   CHECK(numbering_of("7.0") == Numbering::kByApicId);
@@ -239,7 +239,7 @@ TEST_CASE("a kernel's release tells how it numbers vCPUs") {
   CHECK(numbering_of("") == Numbering::kUnknown);
 }
 
-TEST_CASE("a VMM's command line tells how its guest was started") {
+TEST_CASE("a VMM's command line says how its guest was started") {
   using guest::boot_facts;
   const auto smp = [](const char* value) { return boot_facts({"qemu", "-smp", value}); };
   CHECK(smp("1,cores=1,threads=1,sockets=8,maxcpus=8").cold_vcpus == 1);
@@ -262,7 +262,7 @@ TEST_CASE("a VMM's command line tells how its guest was started") {
   CHECK(numbering("/x/vmlinux-six") == Numbering::kUnknown);
 }
 
-TEST_CASE("a kernel's image tells its release where its name does not") {
+TEST_CASE("a kernel's image has its release where its name does not") {
   const tests::TempDir files;
   const auto written = [&files](const std::string& name, const std::string& bytes) {
     std::ofstream(files.path() / name, std::ios::binary) << bytes;

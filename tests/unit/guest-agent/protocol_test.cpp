@@ -104,7 +104,7 @@ TEST_CASE("what is out of bounds is refused as a whole") {
   CHECK_FALSE(guest::decode_report("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"));
 }
 
-TEST_CASE("a process may call itself what it likes: the name that is told is plain") {
+TEST_CASE("a process may call itself what it likes: the reported name is plain") {
   auto report = rich_report();
   report.containers[0].processes[0].name = "\x1b[2Jx";
   const auto read = guest::decode_report(guest::encode(report));

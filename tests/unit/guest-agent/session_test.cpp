@@ -54,7 +54,7 @@ std::string call(std::uint32_t stream, std::string_view method, std::string_view
 
 }  // namespace
 
-TEST_CASE("host and agent place a container, and the host hears of the next one") {
+TEST_CASE("host and agent place a container, and the agent reports the next one") {
   GuestScene scene;
   scene.cpus({0, 1});
   scene.cgroup("pods/" + kId);
@@ -154,7 +154,7 @@ TEST_CASE("half an answer is owed, however long the other half takes") {
   CHECK(host.session.is_owed());
 }
 
-TEST_CASE("versions that do not meet are told in words") {
+TEST_CASE("versions that do not overlap are an error that names both") {
   Host host;
   CHECK_FALSE(
       host.answer(1, guest::encode(guest::Hello{.version = 9, .oldest = 5, .program = {}})));
@@ -162,7 +162,7 @@ TEST_CASE("versions that do not meet are told in words") {
         "the agent speaks versions 5-9 of the protocol, and this daemon 1-1");
 }
 
-TEST_CASE("hybrid vsock: the VMM says OK before the agent is heard") {
+TEST_CASE("hybrid vsock: the VMM says OK before the agent's first byte") {
   Host host(Opening::kConnect);
   CHECK(host.out == "CONNECT 1031\n");
   host.out.clear();

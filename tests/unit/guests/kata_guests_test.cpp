@@ -188,7 +188,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("kata-agent is told the guest CPUs of containers where their numbers are certain") {
+TEST_CASE("kata-agent gets the guest CPUs of containers where their numbers are certain") {
   Scene scene;
   scene.run_containers();
   REQUIRE(scene.view().connected);
@@ -282,7 +282,7 @@ TEST_CASE("no container is narrowed before the vCPUs are there that it waits for
   CHECK(scene.starts_at_once(kApp));
 }
 
-TEST_CASE("where every container may use every vCPU a guest is told nothing") {
+TEST_CASE("where every container may use every vCPU a guest gets no update") {
   Scene scene;
   REQUIRE(scene.host.container("s1", kWeb, policy::CpuSet{0, 1, 2, 3}, false));
   scene.advance();
@@ -351,7 +351,8 @@ TEST_CASE("CPU numbers of 8 and above are refused where kata-agent drives system
   }
 }
 
-TEST_CASE("who loses CPUs is told before who gets them, and all is told again when asked") {
+TEST_CASE(
+    "containers that lose CPUs are updated before those that get them, and all again on request") {
   boost::asio::io_context io;
   tests::TestClock clock;
   const tests::TempDir files;

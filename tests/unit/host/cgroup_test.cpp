@@ -49,7 +49,7 @@ TEST_CASE("version 2 is used where it controls cpusets, else version 1") {
   CHECK(host::Cgroups::find(node.proc()).error().code == base::ErrorCode::kUnavailable);
 }
 
-TEST_CASE("a process's version 2 cgroup tells its effective set") {
+TEST_CASE("a process's version 2 cgroup has its effective set") {
   const Node node;
   node.mounts(node.v2_mount());
   node.write("v2/cgroup.controllers", "cpuset");
@@ -101,7 +101,7 @@ TEST_CASE("what is gone or makes no sense is an error of its kind") {
   CHECK(cgroups->of_task(42).error().code == base::ErrorCode::kInvalid);
 }
 
-TEST_CASE("the watch tells which directories were written, and only those it follows") {
+TEST_CASE("the watch reports which directories were written, and only those it follows") {
   const Node node;
   for (const char* name : {"a", "b", "c"}) {
     node.write(std::string(name) + "/cpuset.cpus", "0-3");

@@ -67,7 +67,7 @@ class Tree {
 
 }  // namespace
 
-TEST_CASE("numa_maps tells the VM's own memory from mapped files") {
+TEST_CASE("numa_maps distinguishes the VM's own memory from mapped files") {
   const auto mappings = host::parse_numa_maps(kNumaMaps);
   REQUIRE(mappings);
   REQUIRE(mappings->size() == 9);

@@ -71,7 +71,7 @@ TEST_CASE("a device of iommufd is found by its own name") {
   CHECK(found.interrupts.size() == 1);
 }
 
-TEST_CASE("INTx is found by the device's own file, and who shares it is told") {
+TEST_CASE("INTx is found by the device's own file, and who shares it is reported") {
   const Node node;
   node.vfio_device(kDevice, 12, "vfio0");
   node.write("sys/bus/pci/devices/0000:01:00.0/irq", "16\n");

@@ -45,7 +45,7 @@ TEST_CASE("what bounds a libvirt domain is above the cgroups of its threads") {
   }
 }
 
-TEST_CASE("a cgroup of systemd is told by its units") {
+TEST_CASE("a cgroup of systemd is recognized by its units") {
   CHECK(host::is_systemd_unit("/sys/fs/cgroup/kubepods.slice/cri-containerd-s1.scope"));
   CHECK(host::is_systemd_unit("/sys/fs/cgroup/kubepods.slice/s1"));
   CHECK_FALSE(host::is_systemd_unit("/sys/fs/cgroup/kubepods/pod1/s1"));

@@ -115,7 +115,7 @@ TEST_CASE("systemd is asked for a unit's CPUs") {
   CHECK(systemd.called == "cri-containerd-1.scope runtime AllowedCPUs 1 2");
 }
 
-TEST_CASE("a unit that systemd does not know is told apart from a systemd that is not there") {
+TEST_CASE("an unknown unit is distinguished from an absent systemd") {
   const Systemd systemd(Systemd::Answer::kNoSuchUnit);
   CHECK(host::set_allowed_cpus(systemd.path(), "x.scope", {0}).error().code ==
         ErrorCode::kNotFound);

@@ -53,7 +53,7 @@ TEST_CASE("a cgroup without a cpuset of its own has what the one above it allows
   CHECK(line_of(host::tenants_of(*cgroups, CpuSet{3, 4})) == "a/b 3 x1");
 }
 
-TEST_CASE("a cgroup that cannot be read is told") {
+TEST_CASE("a cgroup that cannot be read is reported") {
   const tests::FakeNode node;
   node.cgroup_v2();
   node.tenant("a", "2-3", "7\n");

@@ -132,7 +132,7 @@ TEST_CASE("a list of isolated CPUs that makes no sense is an error") {
   CHECK(error_of(host::read_machine(kernel.root())).find("cpu/isolated: ") != std::string::npos);
 }
 
-TEST_CASE("files are told apart by their first character") {
+TEST_CASE("files are recognized by their first character") {
   const tests::TempDir dir;
   dir.write("m.json", R"( {"cpus":[{"cpu":4,"core":0,"socket":0,"numa":0}]})");
   dir.write("m.xml", R"(<?xml version="1.0" encoding="UTF-8"?>

@@ -34,7 +34,7 @@ TEST_CASE("a socket is for its owner only, and goes with the listener", "[http]"
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
-TEST_CASE("a second daemon is told that there is one", "[http]") {
+TEST_CASE("a second daemon refuses to start beside the first", "[http]") {
   const tests::TempDir dir;
   const auto path = dir.path() / "api.sock";
   const auto first = UnixListener::open(path);

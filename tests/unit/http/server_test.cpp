@@ -165,7 +165,7 @@ TEST_CASE("a request is answered, and the connection kept for the next", "[http]
   CHECK(f.requests == 2);
 }
 
-TEST_CASE("a client that asks first whether to send its body is told to", "[http]") {
+TEST_CASE("a client that expects 100-continue gets it", "[http]") {
   Fixture f;
   Client client(f.path());
   client.send("PUT /b HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
@@ -254,7 +254,7 @@ TEST_CASE("a byte now and then does not buy more time", "[http]") {
   }));
 }
 
-TEST_CASE("a client that hangs up in the middle harms nobody", "[http]") {
+TEST_CASE("a client that hangs up in the middle harms no other", "[http]") {
   Fixture f;
   for (const char* beginning : {"GET /a HT", "PUT /a HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf",
                                 "GET /whole HTTP/1.1\r\n\r\n", "GET /feed HTTP/1.1\r\n\r\n"}) {

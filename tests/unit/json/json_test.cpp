@@ -35,7 +35,7 @@ std::string error_in(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("broken JSON is told with line and column") {
+TEST_CASE("broken JSON is reported with line and column") {
   CHECK(parse_error("{\"a\": 1}\n") == "");
   CHECK(parse_error("{\"a\": 1,\n  b}").starts_with("in.json:2:3: not JSON"));
   CHECK(parse_error("{\"a\": 1} x").starts_with("in.json:1:10: not JSON"));
@@ -52,7 +52,7 @@ TEST_CASE("a key that an object has twice is refused where it stands") {
   CHECK(parse_error(R"([{"a":1},{"a":2,"b":{"a":3}}])") == "");
 }
 
-TEST_CASE("the first thing wrong is told with its path") {
+TEST_CASE("the first error is reported with its path") {
   CHECK(error_in(R"({"n":1,"s":"x","cpus":"0-3","list":["a"]})") == "");
   CHECK(error_in(R"({"n":1,"cpuz":1})") == "top[3].cpuz: unknown key");
   CHECK(error_in(R"({"s":"x"})") == "top[3].n: missing");

@@ -152,7 +152,7 @@ TEST_CASE("the errno table: what will never work is given up at once") {
   }
 }
 
-TEST_CASE("the errno table: anything else is told in its own words and not tried again") {
+TEST_CASE("the errno table: any other error is reported by its name and not tried again") {
   Scene scene;
   scene.calls.set_faults[11] = {EFAULT, 100};
   const WriteResult applied = scene.write({2});

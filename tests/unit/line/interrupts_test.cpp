@@ -167,7 +167,7 @@ TEST_CASE("an interrupt leaves CPUs that come to belong to another pod before th
   CHECK(scene.verifier().verify().ok());
 }
 
-TEST_CASE("an interrupt that cannot be moved is told of once, and tried when it may help") {
+TEST_CASE("an interrupt that cannot be moved is reported once, and tried when it may help") {
   Passed scene;
   scene.node.nail_interrupt(45);
   REQUIRE(scene.container("s1", "app", {4, 5}, true));
@@ -200,7 +200,7 @@ TEST_CASE("a number that belongs to another device by now is not given back") {
   CHECK(scene.sent(46) == "0-7");
 }
 
-TEST_CASE("observe tells where interrupts would go, and writes nothing") {
+TEST_CASE("observe reports where interrupts would go, and writes nothing") {
   line::Options options = tests::at_home();
   options.observe = true;
   Passed scene(options);

@@ -139,7 +139,7 @@ TEST_CASE("what someone changed right after an event is counted too") {
   CHECK(scene.board().counters().drift_found == 1);
 }
 
-TEST_CASE("what a monitor told of an unplugged vCPU contradicts nobody") {
+TEST_CASE("a monitor's last report of an unplugged vCPU is no contradiction") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -373,7 +373,7 @@ TEST_CASE("bad input is refused with a reason and changes nothing") {
   CHECK(scene.line().node().sandbox_ids().size() == 1);
 }
 
-TEST_CASE("an event whose ids are none is not taken, whoever tells it") {
+TEST_CASE("an event with invalid ids is refused, whichever source reports it") {
   LineScene scene;
   for (const std::string& id : {std::string("a\r\nDELETE /v1/sandboxes/s1 HTTP/1.1"),
                                 std::string("../s1"), std::string(), std::string(129, 'a')}) {

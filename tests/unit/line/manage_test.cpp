@@ -251,7 +251,7 @@ TEST_CASE("observe plans as if the cgroup were managed, and writes nothing") {
   CHECK(policy::format_list(threads.front().wanted) == "0-1,4-7");
 }
 
-TEST_CASE("a cgroup that is all that tells of the containers is left as Kata wrote it") {
+TEST_CASE("a cgroup that is the only report of the containers is left as Kata wrote it") {
   LineScene scene(8, managed(policy::plan::Housekeeping::Kind::kSharedPool));
   scene.boot_pod("s1", 100, 3);
   scene.cpusets.make(kCgroup, {2, 3});

@@ -156,7 +156,7 @@ TEST_CASE("narrow: in observe mode nothing is written") {
   CHECK(scene.calls.writes.empty());
 }
 
-TEST_CASE("many events at once are one run, and end as if told one by one") {
+TEST_CASE("many events at once are one run, and end as if reported one by one") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
   policy::ledger::PodSeen first{.id = "s1", .vmm = tests::process_id(100)},

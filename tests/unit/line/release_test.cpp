@@ -45,7 +45,7 @@ TEST_CASE("release gives back what a thread would have without us, until reconci
   CHECK(scene.cpus(111) == "4");
 }
 
-TEST_CASE("what somebody does with threads that were given back is left alone, until reconcile") {
+TEST_CASE("what others do with released threads is left alone, until reconcile") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));

@@ -43,7 +43,7 @@ struct Restart : LineScene {
 
 }  // namespace
 
-TEST_CASE("before an awaited source has spoken threads only lose CPUs") {
+TEST_CASE("before an awaited source has reported threads only lose CPUs") {
   Restart scene;
   scene.line().expect(Source::kNri);
   scene.calls.own[210] = {1};           // less than the plan wants
@@ -148,7 +148,7 @@ TEST_CASE("state that cannot be read for a moment is read later, and nothing of 
   CHECK(scene.cpus(110) == "3");
 }
 
-TEST_CASE("state that cannot be written is told once, tried again, and written") {
+TEST_CASE("state that cannot be written is reported once, tried again, and written") {
   LineScene scene;
   scene.boot_vm(100, 1);
   const auto file = scene.state_dir() / "s1.json";

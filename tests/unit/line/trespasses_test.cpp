@@ -77,7 +77,7 @@ TEST_CASE("what is narrowed in time ends before the answer") {
   CHECK(finished(scene.board().trespasses(), "nri") == 1);
 }
 
-TEST_CASE("a mask that somebody else widened is found without a source") {
+TEST_CASE("a mask that another program widened is found without a source") {
   LineScene scene;
   boot_shared_vm(scene);
   scene.line().handle(owner_appears(policy::ledger::Source::kNri, {2, 3}));

@@ -15,7 +15,7 @@
 
 using namespace ka::log;
 
-TEST_CASE("a log line has a priority, a text and fields that can be told apart") {
+TEST_CASE("a log line has a priority, a text and fields that can be separated") {
   std::string lines;
   const Log log(Level::kInfo, lines);
   log.warning("thread cannot be placed", {{"sandbox", "s1"}, {"reason", "say \"no\"\nplease"}});
@@ -90,7 +90,7 @@ TEST_CASE("one that is broken does not silence the others, nor what else it has 
   CHECK(scene.lines.back() == "w kind=drift sandbox=s1 left_out=980");
 }
 
-TEST_CASE("a node that starts thousands of pods at once tells of each") {
+TEST_CASE("a node that starts thousands of pods at once reports each") {
   Scene scene;
   for (int pod = 0; pod < 3000; ++pod) {
     scene.log.info("VMM is process 7",

@@ -105,7 +105,7 @@ TEST_CASE("while memory is on its way no next look is set") {
   CHECK(scene.host.line().node().view("s1")->memory->moving);
 }
 
-TEST_CASE("another wish is asked at once, also while the one before is not answered") {
+TEST_CASE("a new target is requested at once, also while the last request is pending") {
   Scene scene;
   scene.submissions();
   scene.host.line().configure(tests::at_home());

@@ -57,7 +57,7 @@ const bool kHasNumaMaps = std::filesystem::exists("/proc/self/numa_maps");
 
 }  // namespace
 
-TEST_CASE("where a process's memory lies is told") {
+TEST_CASE("where a process's memory lies is reported") {
   if (!kHasNumaMaps) return;  // a kernel without NUMA
   Scene scene;
   scene.worker.submit(Scene::job("s1"));
@@ -70,7 +70,7 @@ TEST_CASE("where a process's memory lies is told") {
   CHECK(bytes > 100 * 1024);
 }
 
-TEST_CASE("of another process, and of one that is gone, nothing is told") {
+TEST_CASE("of another process, and of one that is gone, nothing is reported") {
   if (!kHasNumaMaps) return;
   Scene scene;
   MemoryJob reused = Scene::job("reused");

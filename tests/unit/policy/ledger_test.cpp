@@ -199,7 +199,7 @@ TEST_CASE("kubelet's first format names containers by id") {
   CHECK(ledger.exclusive_to_others("a").empty());
 }
 
-TEST_CASE("without kubelet's list a set that another pod has too is a pool, not somebody's own") {
+TEST_CASE("without kubelet's list a set that another pod has too is a pool, not exclusive") {
   Ledger ledger;
   ledger.apply(reported("a", "one", {0, 1, 2}, 3));
   CHECK(exclusive(ledger, "a", "one"));
@@ -402,7 +402,7 @@ TEST_CASE("three thousand pods are no burden to an event about one") {
   CHECK((std::clock() - start) / CLOCKS_PER_SEC < 10);
 }
 
-TEST_CASE("a change tells which CPUs somebody owns who did not before") {
+TEST_CASE("a change has the CPUs that got a new owner") {
   Ledger ledger;
   CHECK(ledger.apply(seen("a", "a1", {2, 3}, true)).taken == CpuSet{2, 3});
   CHECK(ledger.apply(seen("a", "a1", {3, 4}, true)).taken == CpuSet{4});

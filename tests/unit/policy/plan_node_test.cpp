@@ -56,7 +56,7 @@ TEST_CASE("the CPUs of an exited container stay reserved to its pod") {
   CHECK(vcpu_line(*plan::plan(snapshot, at_home(), nullptr).find("s2")) == "0:0-1,3");
 }
 
-TEST_CASE("a told shared pool is not stretched over exclusive CPUs") {
+TEST_CASE("a reported shared pool is not stretched over exclusive CPUs") {
   Snapshot snapshot = node({named("s1", "u1", sandbox(2, {owner("a", "2")}))});
   snapshot.shared_pool = cpus("0-2");
   CHECK(format_list(node_views(snapshot)[0].shared_pool) == "0-1");

@@ -132,7 +132,7 @@ TEST_CASE("with too few vCPUs a container keeps to a group on its own CPUs") {
   });
 }
 
-TEST_CASE("nobody is said to share floating vCPUs where none floats") {
+TEST_CASE("no container is said to share floating vCPUs where none floats") {
   const auto says = [](int vcpus) {
     return reasons(Case{.facts = sandbox(vcpus, {owner("a", "2-3"), shared("b", "0-1")})}.plan())
                .find("shared-container") != std::string::npos;

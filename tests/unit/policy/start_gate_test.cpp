@@ -72,7 +72,7 @@ TEST_CASE("a source that does not know every pod does not make up for lost state
   CHECK(gate.may_widen());
 }
 
-TEST_CASE("a pod that was told of is not counted as lost again") {
+TEST_CASE("a reported pod is not counted as lost again") {
   StartGate gate;
   gate.set_lost({kFile, kFolder});
   gate.pod_reported("s1");

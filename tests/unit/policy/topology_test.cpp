@@ -54,7 +54,7 @@ TEST_CASE("without distances the ACPI defaults hold") {
   CHECK(made->distance(0, 3) == 20);
 }
 
-TEST_CASE("impossible machines are refused in words") {
+TEST_CASE("impossible machines are refused with the reason") {
   CHECK(error_of({}) == "no CPU");
   CHECK(error_of({cpu(0, 0, 0, 0), cpu(0, 1, 0, 0)}) == "cpu 0: listed twice");
   CHECK(error_of({cpu(0, 0, 0, 0), cpu(1, 0, 1, 0)}) == "core 0: lies on two sockets");

@@ -66,7 +66,7 @@ TEST_CASE("four mebibytes of data pass") {
 }
 
 TEST_CASE(
-    "of a frame that is too large the header is told at once, and the stream goes on behind") {
+    "of a frame that is too large the header is reported at once, and the stream goes on behind") {
   Decoder decoder;
   const std::size_t size = kMaxData + 1;
   decoder.feed(bytes({0, 0x40, 0, 1, 0, 0, 0, 9, 1, 0}));

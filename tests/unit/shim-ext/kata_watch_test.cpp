@@ -167,7 +167,7 @@ TEST_CASE("a sandbox of runtime-rs is known once its VMM is found") {
   CHECK(scene.drain() == Lines{"cgroup: gone s2"});
 }
 
-TEST_CASE("while it rests nothing is told; afterwards everything is told anew") {
+TEST_CASE("while it is idle nothing is reported; afterwards everything is reported anew") {
   Scene scene;
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "2-3")));
   CHECK(scene.drain().size() == 2);
@@ -206,7 +206,7 @@ TEST_CASE("a sandbox that has its VMM when it is first seen is not born") {
   CHECK(scene.drain() == Lines{"cgroup: s2 vm 200"});
 }
 
-TEST_CASE("births are told also while somebody else tells of containers") {
+TEST_CASE("births are reported also while another source reports containers") {
   Scene scene;
   scene.watch.set_paused(true);
   scene.shims["s1"] = process(10);

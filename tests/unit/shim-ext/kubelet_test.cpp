@@ -65,7 +65,7 @@ TEST_CASE("kubelet's state, version 4: only the text in data counts") {
   CHECK(state.seen.claims->size() == 2);
 }
 
-TEST_CASE("a checksum that does not fit is told, and the content taken; 0 means none") {
+TEST_CASE("a wrong checksum is reported, and the content used; 0 means none") {
   CHECK_FALSE(parse(std::string(kSecond) + "1}").checksum_fits);
   CHECK(parse(std::string(kSecond) + "0}").checksum_fits);
   CHECK(parse(std::string(kSecond) + "1}").seen.claims->size() == 2);

@@ -66,7 +66,7 @@ TEST_CASE("the plugin registers, subscribes and takes in what is there") {
   CHECK(scene.vmm_questions == 2);
 }
 
-TEST_CASE("the life of a container, told by calls of its own") {
+TEST_CASE("the life of a container, reported by calls of its own") {
   NriScene scene;
   scene.vmm_pids = {100};
   scene.start();
@@ -215,7 +215,7 @@ Lines speak(NriScene& scene, const Dialect& dialect, nri::Event event, const std
 
 }  // namespace
 
-TEST_CASE("every version of NRI from 0.3 to 0.12 tells the same") {
+TEST_CASE("every version of NRI from 0.3 to 0.12 reports the same") {
   for (const Dialect& dialect : kDialects) {
     CAPTURE(dialect.runtime, dialect.version);
     NriScene scene;
@@ -321,7 +321,7 @@ TEST_CASE("a pod whose pid comes late is a VM once its process is known to be on
   CHECK(scene.diary.drain() == Lines{"after s1(pod s1 vm 100; container s1/c1 4)"});
 }
 
-TEST_CASE("whose process is looked at is told: a pod's own, or what a tenant chose") {
+TEST_CASE("whether a pod's process is its own or a tenant's choice is reported") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -336,7 +336,7 @@ TEST_CASE("whose process is looked at is told: a pod's own, or what a tenant cho
   CHECK(scene.answer_to == std::vector{kPod, kContainer, kContainer});
 }
 
-TEST_CASE("a process that was not yet started when its pod was told is looked at again") {
+TEST_CASE("a process that was not yet started when its pod was reported is examined again") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -420,7 +420,7 @@ TEST_CASE("a process that got an ended one's number is another one, one may beco
   CHECK(scene.diary.drain().empty());
 }
 
-TEST_CASE("after a restart of the runtime every pod is told again") {
+TEST_CASE("after a restart of the runtime every pod is reported again") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -456,7 +456,7 @@ TEST_CASE("who does not speak NRI is left, and tried again") {
   scene.handshake();
 }
 
-TEST_CASE("a runtime that tells of pods without end is given up, and can come back") {
+TEST_CASE("a runtime that reports pods without end is disconnected, and can come back") {
   NriScene scene;
   scene.start();
   NriPeer& peer = scene.accept();

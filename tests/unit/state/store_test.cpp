@@ -79,7 +79,7 @@ TEST_CASE("what was saved is what is loaded") {
   CHECK(loaded.lost.empty());
 }
 
-TEST_CASE("a VMM without its start time is nobody's identity: the file is not believed") {
+TEST_CASE("a VMM without its start time has no identity: the file is not believed") {
   std::string text = state::to_text(sample(), kBoot);
   constexpr std::string_view kField = "\"vmm_start_time\":99,";
   REQUIRE(text.find(kField) != std::string::npos);
@@ -198,7 +198,7 @@ TEST_CASE("a state file that is no regular file is set aside, not waited for") {
   CHECK(scene.lines.find("is not a regular file") != std::string::npos);
 }
 
-TEST_CASE("no two pods share a file, and its name tells whose it is") {
+TEST_CASE("no two pods share a file, and its name says whose it is") {
   const std::string ids[] = {"s1", "S1", "a/b", "a_b", "a%2Fb", "..", "", "\xff\n", "s1.json"};
   std::set<std::string> names;
   for (const std::string& id : ids) {
@@ -220,7 +220,7 @@ TEST_CASE("a file that an earlier version named otherwise gets its own name") {
   CHECK(scene.files() == std::vector<std::string>{"a%2Fb.json"});
 }
 
-TEST_CASE("a damaged file is lost until somebody deals with it, also over a restart") {
+TEST_CASE("a damaged file stays lost until it is handled, also over a restart") {
   const Scene scene;
   Store store = scene.store();
   scene.dir.write("state/s1.json", "{");

@@ -218,7 +218,7 @@ TEST_CASE("a thread of the kernel's that keeps a vCPU's registers is not taken f
   CHECK(found->conflicts.empty());
 }
 
-TEST_CASE("QEMU under TCG with neither names nor a monitor: no vCPU can be told") {
+TEST_CASE("QEMU under TCG with neither names nor a monitor: no vCPU can be identified") {
   const FakeNode node;
   qemu(node);
   node.thread(kVmm, 4001, "qemu-system-x86");

@@ -67,7 +67,7 @@ TEST_CASE("links of open files") {
   CHECK(fds.vhost_devices == 2);
 }
 
-TEST_CASE("a thread in KVM_RUN is told by its system call") {
+TEST_CASE("a thread in KVM_RUN is identified by its system call") {
   CHECK(vmm::kvm_run_fd("16 0x1b 0xae80 0x0 0x0 0x0 0x0 0x7ffc 0x7f00\n") == 0x1b);
   CHECK(vmm::kvm_run_fd("29 0x5 0xae80 0x0") == 5);  // arm64
   for (const std::string line :

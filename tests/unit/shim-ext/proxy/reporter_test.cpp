@@ -43,7 +43,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("of a pod's own container the sandbox is told, and the VMM once there is one") {
+TEST_CASE("of a pod's own container the sandbox is reported, and the VMM once there is one") {
   Scene scene;
   CHECK(scene.reporter.on_request(scene.create("p1")) == Reports{{"PUT", kPod, kPodBody}});
   CHECK(scene.reporter.on_response(scene.create("p1"), {true, 42}) ==
@@ -51,7 +51,7 @@ TEST_CASE("of a pod's own container the sandbox is told, and the VMM once there 
                  R"({"vmm_pid":42,"pod_uid":"u-1","pod_name":"web/app-0","handler":"kata"})"}});
 }
 
-TEST_CASE("a container's CPUs are told before the shim makes it, and again when it is there") {
+TEST_CASE("a container's CPUs are reported before the shim makes it, and again when it is there") {
   Scene scene;
   const Reports both{{"PUT", kPod, kPodBody}, {"PUT", kApp, kAppBody}};
   CHECK(scene.reporter.on_request(scene.create("c1")) == both);
@@ -66,7 +66,7 @@ TEST_CASE("a container that could not be made is gone") {
         Reports{{"DELETE", kApp, ""}});
 }
 
-TEST_CASE("an update is told at once, and taken back when the shim refuses it") {
+TEST_CASE("an update is reported at once, and taken back when the shim refuses it") {
   Scene scene;
   scene.reporter.on_request(scene.create("c1"));
   const Call update = Scene::update(R"({"cpu":{"cpus":"4-5","quota":-1}})");
@@ -115,7 +115,7 @@ TEST_CASE("a container outside a pod is a sandbox of its own") {
   CHECK(scene.reporter.on_response(scene.create("x"), {true, 9})[0].body == R"({"vmm_pid":9})");
 }
 
-TEST_CASE("without a bundle that can be read nothing is told") {
+TEST_CASE("without a bundle that can be read nothing is reported") {
   Scene scene;
   scene.dir.write("bad/config.json", "{\"annotations\":");
   CHECK(scene.reporter.on_request(scene.create("none")).empty());
