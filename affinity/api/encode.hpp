@@ -25,6 +25,8 @@ boost::json::object to_json(const line::SandboxView& view);
 boost::json::object to_json(const board::Outcome& outcome);
 boost::json::object to_json(const line::VerifyReport& report);
 boost::json::object to_json(const board::Notification& notification);
+/// How long each thread has waited for a CPU; one that cannot be read is left out.
+boost::json::object waits_to_json(const line::Node& node);
 /// The sources: which are connected, and what they report.
 boost::json::array sources_to_json(const board::Board& board);
 

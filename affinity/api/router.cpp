@@ -6,6 +6,7 @@
 #include <boost/json/serialize.hpp>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "affinity/api/encode.hpp"
 #include "affinity/api/explain.hpp"
@@ -44,6 +45,8 @@ constexpr std::string_view kVerify[] = {"v1", "verify"};
 constexpr std::string_view kReconcile[] = {"v1", "reconcile"};
 constexpr std::string_view kRelease[] = {"v1", "release"};
 constexpr std::string_view kEvents[] = {"v1", "events"};
+constexpr std::string_view kDrifts[] = {"v1", "drifts"};
+constexpr std::string_view kWaits[] = {"v1", "waits"};
 constexpr std::string_view kMetrics[] = {"metrics"};
 
 constexpr Route kRoutes[] = {
@@ -63,6 +66,8 @@ constexpr Route kRoutes[] = {
     {"POST", kReconcile, &Router::reconcile, "id"},
     {"POST", kRelease, &Router::release, "id"},
     {"GET", kEvents, &Router::events},
+    {"GET", kDrifts, &Router::drifts},
+    {"GET", kWaits, &Router::waits},
     {"GET", kMetrics, &Router::metrics},
 };
 
@@ -196,6 +201,7 @@ Response Router::handle_metrics(const http::Request& request) {
 }
 
 void Router::publish(const board::Notification& notification) {
+  drifts_.record(notification);
   if (events_.has_listeners())
     events_.publish(boost::json::serialize(to_json(notification)) + "\n");
 }
@@ -233,6 +239,14 @@ Response Router::metrics(const Call&) {
 Response Router::events(const Call&) {
   return {.content_type = "application/x-ndjson", .feed = &events_};
 }
+
+Response Router::drifts(const Call&) {
+  boost::json::array drifts;
+  for (const board::Notification& drift : drifts_.all()) drifts.push_back(to_json(drift));
+  return answer({{"drifts", std::move(drifts)}});
+}
+
+Response Router::waits(const Call&) { return answer(waits_to_json(line_.node())); }
 
 Response Router::verify(const Call&) { return answer(to_json(verifier_.verify())); }
 

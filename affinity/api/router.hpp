@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "affinity/board/drifts.hpp"
 #include "affinity/board/notification.hpp"
 #include "affinity/board/outcome.hpp"
 #include "affinity/line/vcpu_waits.hpp"
@@ -46,7 +47,7 @@ class Router {
   /// The same for the metrics listener, which offers nothing else.
   http::Response handle_metrics(const http::Request& request);
 
-  /// Sends a notification to the listeners of /v1/events.
+  /// Sends a notification to the listeners of /v1/events; GET /v1/drifts shows those of drift.
   void publish(const board::Notification& notification);
 
   http::Response list(const Call& call);
@@ -55,6 +56,8 @@ class Router {
   http::Response node(const Call& call);
   http::Response metrics(const Call& call);
   http::Response events(const Call& call);
+  http::Response drifts(const Call& call);
+  http::Response waits(const Call& call);
   http::Response verify(const Call& call);
   http::Response reconcile(const Call& call);
   http::Response release(const Call& call);
@@ -74,6 +77,7 @@ class Router {
   line::Verifier& verifier_;
   http::Feed& events_;
   line::VcpuWaits waits_;
+  board::Drifts drifts_;
 };
 
 }  // namespace ka::api

@@ -2,7 +2,6 @@
 #include "affinity/line/vcpu_waits.hpp"
 
 #include <charconv>
-#include <optional>
 #include <utility>
 
 #include "affinity/line/sandbox.hpp"
@@ -22,14 +21,14 @@ std::optional<std::uint64_t> second_number(std::string_view text) {
   return value;
 }
 
-std::optional<std::uint64_t> waited(const std::filesystem::path& proc,
-                                    const policy::ThreadKey& key) {
+}  // namespace
+
+std::optional<std::uint64_t> thread_wait(const std::filesystem::path& proc,
+                                         const policy::ThreadKey& key) {
   const auto text = base::read_file(proc / std::to_string(key.pid) / "task" /
                                     std::to_string(key.tid) / "schedstat");
   return text ? second_number(*text) : std::nullopt;
 }
-
-}  // namespace
 
 const VcpuWaits::Sums& VcpuWaits::read() {
   const auto is_gone = [this](const auto& entry) {
@@ -51,7 +50,7 @@ void VcpuWaits::read(const std::string& id, const Sandbox& sandbox) {
     if (thread.facts.role != policy::Role::kVcpu) continue;
     const auto known = before.find(thread.facts.key);
     const std::uint64_t from = known == before.end() ? 0 : known->second;
-    const std::uint64_t now = waited(node_.roots.proc, thread.facts.key).value_or(from);
+    const std::uint64_t now = thread_wait(node_.roots.proc, thread.facts.key).value_or(from);
     const policy::plan::VcpuPlan* vcpu = sandbox.plan()->find_vcpu(thread.facts.vcpu_index);
     sums[vcpu == nullptr ? "" : vcpu->container] += now > from ? now - from : 0;
     last[thread.facts.key] = now;

@@ -360,3 +360,30 @@ TEST_CASE("a CPU that kubelet has given away is owned before the runtime reports
   CHECK(cpus[4].at("owners").as_array().size() == 1);
   CHECK(cpus[4].at("owners").at(0).at("pod") == "s1");
 }
+
+TEST_CASE("the last 256 drifts are kept, and nothing else", "[api]") {
+  Api api;
+  board::Notification notification{.kind = board::NotificationKind::kSeen, .text = "no drift"};
+  api.router.publish(notification);
+  notification.kind = board::NotificationKind::kDrift;
+  for (std::uint64_t number = 1; number <= 300; ++number) {
+    notification.sequence = number;
+    api.router.publish(notification);
+  }
+  const json::array drifts = api.good("GET", "/v1/drifts").at("drifts").as_array();
+  REQUIRE(drifts.size() == 256);
+  CHECK(drifts.front().at("sequence") == 45);
+  CHECK(drifts.back().at("sequence") == 300);
+  CHECK(drifts.back().at("kind") == "drift");
+}
+
+TEST_CASE("waits are those of threads that can be read", "[api]") {
+  Api api;
+  api.play_pod();
+  for (const char* tid : {"100", "110", "112", "120"}) {
+    std::filesystem::remove(api.scene.node.proc() / "100/task" / tid / "schedstat");
+  }
+  api.scene.node.schedstat(100, 111, 2'500'000'000);
+  CHECK(text(api.good("GET", "/v1/waits")) ==
+        R"({"threads":[{"sandbox":"s1","pid":100,"tid":111,"nanoseconds":2500000000}]})");
+}
