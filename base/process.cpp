@@ -39,8 +39,10 @@ bool lists_controller(std::string_view controllers, std::string_view wanted) {
 }  // namespace
 
 Result<ThreadStat> parse_thread_stat(std::string_view text) {
-  constexpr int kFieldsBetweenPpidAndStart = 17;  // fields 5..21 of proc(5)
-  constexpr std::size_t kLongestName = 64;        // of a workqueue's thread (fs/proc/array.c)
+  constexpr int kFieldsBetweenPpidAndFlags = 4;    // fields 5..8 of proc(5)
+  constexpr int kFieldsBetweenFlagsAndStart = 12;  // fields 10..21
+  constexpr std::uint32_t kNoSetAffinity = 0x04000000;
+  constexpr std::size_t kLongestName = 64;  // of a workqueue's thread (fs/proc/array.c)
   const auto malformed = fail(ErrorCode::kInvalid, "malformed /proc stat line");
   const std::size_t open = std::min(text.find(" ("), text.size());
   const std::size_t close = text.rfind(") ", open + 2 + kLongestName);
@@ -52,7 +54,11 @@ Result<ThreadStat> parse_thread_stat(std::string_view text) {
   const std::string_view state = next_field(rest);
   if (state.size() != 1 || !read_field(next_field(rest), stat.ppid)) return malformed;
   stat.state = state[0];
-  for (int i = 0; i < kFieldsBetweenPpidAndStart; ++i) next_field(rest);
+  for (int i = 0; i < kFieldsBetweenPpidAndFlags; ++i) next_field(rest);
+  std::uint32_t flags = 0;
+  if (!read_field(next_field(rest), flags)) return malformed;
+  stat.movable = (flags & kNoSetAffinity) == 0;
+  for (int i = 0; i < kFieldsBetweenFlagsAndStart; ++i) next_field(rest);
   if (!read_field(next_field(rest), stat.start_time)) return malformed;
   return stat;
 }

@@ -21,6 +21,8 @@ struct ThreadStat {
   std::string comm;  ///< may hold spaces and parentheses
   char state = '?';
   int ppid = 0;
+  /// False: PF_NO_SETAFFINITY, the kernel refuses every mask (include/linux/sched.h).
+  bool movable = true;
   std::uint64_t start_time = 0;
 };
 

@@ -45,14 +45,12 @@ class FakeNode {
   /// One more thread; also one that changes its name or, with another start time, is a new one.
   void thread(int pid, int tid, const std::string& comm, int ppid = 1, int start_time = 0,
               char state = 'S') const {
-    const std::string stat = std::to_string(tid) + " (" + comm + ") " + state + ' ' +
-                             std::to_string(ppid) + " 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 " +
-                             std::to_string(start_time == 0 ? 100000 + tid : start_time) +
-                             " 2 3 18446744073709551615 0\n";
-    const std::string tgid = "Name:\t" + comm + "\nUmask:\t0022\nTgid:\t" + std::to_string(pid) +
-                             "\nNgid:\t0\nPid:\t" + std::to_string(tid) + '\n';
-    dir_.write(task(pid, tid) + "/stat", stat);
-    dir_.write("proc/" + std::to_string(tid) + "/status", tgid);
+    write_thread(pid, tid, comm, ppid, start_time, state, 0x00400100);
+  }
+
+  /// A thread that the kernel binds (PF_NO_SETAFFINITY).
+  void bound_thread(int pid, int tid, const std::string& comm) const {
+    write_thread(pid, tid, comm, 1, 0, 'S', 0x04400100);
   }
 
   /// What /proc/<pid>/task/<tid>/schedstat shows: nanoseconds that it ran and waited.
@@ -175,6 +173,19 @@ class FakeNode {
   void write(const std::string& file, const std::string& text) const { dir_.write(file, text); }
 
  private:
+  void write_thread(int pid, int tid, const std::string& comm, int ppid, int start_time, char state,
+                    unsigned flags) const {
+    const std::string stat = std::to_string(tid) + " (" + comm + ") " + state + ' ' +
+                             std::to_string(ppid) + " 1 1 0 -1 " + std::to_string(flags) +
+                             " 1 0 0 0 0 0 0 0 20 0 1 0 " +
+                             std::to_string(start_time == 0 ? 100000 + tid : start_time) +
+                             " 2 3 18446744073709551615 0\n";
+    const std::string tgid = "Name:\t" + comm + "\nUmask:\t0022\nTgid:\t" + std::to_string(pid) +
+                             "\nNgid:\t0\nPid:\t" + std::to_string(tid) + '\n';
+    dir_.write(task(pid, tid) + "/stat", stat);
+    dir_.write("proc/" + std::to_string(tid) + "/status", tgid);
+  }
+
   static std::string affinity_of(int number) {
     return "proc/irq/" + std::to_string(number) + "/smp_affinity_list";
   }

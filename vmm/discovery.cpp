@@ -63,6 +63,14 @@ bool has_vm(const ProbeContext& context, const Merge& merge) {
          });
 }
 
+/// What is claimed of a thread. A worker that io_uring made for an iothread is one with it.
+const Claim* claim_for(const SeenThread& seen, const Merge& merge) {
+  if (const Claim* claim = merge.find(seen.key.tid)) return claim;
+  const auto submitter = io_uring_submitter(seen.comm);
+  const Claim* claim = submitter ? merge.find(*submitter) : nullptr;
+  return claim != nullptr && claim->role == Role::kIothread ? claim : nullptr;
+}
+
 void name_vmm_threads(VmmThreads& result, const ProbeContext& context) {
   std::size_t vcpus_there = 0;
   const Merge merge = merge_claims(context, vcpus_there);
@@ -72,9 +80,10 @@ void name_vmm_threads(VmmThreads& result, const ProbeContext& context) {
   const bool shared = in_shim && has_vm(context, merge);
   const Role other = in_shim && !shared ? Role::kShim : Role::kEmulator;
   for (const SeenThread& seen : context.vmm.threads) {
-    const Claim* claim = merge.find(seen.key.tid);
+    const Claim* claim = claim_for(seen, merge);
     if (shared && claim == nullptr && !belongs_to_vm(seen.comm)) continue;
-    policy::ThreadFacts thread{.key = seen.key, .role = other, .name = seen.comm};
+    policy::ThreadFacts thread{
+        .key = seen.key, .role = other, .name = seen.comm, .movable = seen.movable};
     if (claim != nullptr) {
       thread.role = claim->role;
       if (!claim->iothread.empty()) thread.name = claim->iothread;
@@ -94,8 +103,11 @@ void name_vmm_threads(VmmThreads& result, const ProbeContext& context) {
 void name_beside(VmmThreads& result, const SeenProcess& process, Role role) {
   for (const SeenThread& seen : process.threads) {
     const int vcpu = role == Role::kPit ? 0 : -1;
-    result.threads.push_back(
-        {.key = seen.key, .role = role, .vcpu_index = vcpu, .name = seen.comm});
+    result.threads.push_back({.key = seen.key,
+                              .role = role,
+                              .vcpu_index = vcpu,
+                              .name = seen.comm,
+                              .movable = seen.movable});
   }
 }
 
@@ -103,7 +115,7 @@ void name_beside(VmmThreads& result, const SeenProcess& process, Role role) {
 /// kvm_vcpu_thread_fn): a new, unclaimed thread may be one.
 bool has_unclaimed_newcomer(const SeenProcess& before, const VmmThreads& answer) {
   return std::ranges::any_of(answer.threads, [&](const policy::ThreadFacts& thread) {
-    return thread.role == Role::kEmulator &&
+    return thread.role == Role::kEmulator && thread.key.pid == before.pid &&
            std::ranges::find(before.threads, thread.key, &SeenThread::key) == before.threads.end();
   });
 }

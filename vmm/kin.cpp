@@ -38,7 +38,7 @@ void Kin::find(const Roots& roots, const Target& target, const SeenProcess& vmm,
                base::Trouble& trouble) {
   find_relatives(roots, target, vmm, trouble);
   find_vhost(roots, vmm, fds, trouble);
-  find_pit(roots, vmm, fds, trouble);
+  find_kvm_threads(roots, vmm, fds, trouble);
   find_serving(roots, vmm, fds, trouble);
 }
 
@@ -48,7 +48,7 @@ void Kin::renew() {
 }
 
 bool Kin::has(const SeenProcess& process) const {
-  return std::ranges::any_of(std::array{&relatives_, &vhost_.found, &pit_.found},
+  return std::ranges::any_of(std::array{&relatives_, &vhost_.found, &kvm_threads_.found},
                              [&](const auto* some) { return has_process(*some, process); });
 }
 
@@ -56,7 +56,7 @@ bool Kin::serves(const SeenProcess& process) const { return has_process(serving_
 
 std::set<int> Kin::pids() const {
   std::set<int> pids;
-  for (const auto* some : {&relatives_, &vhost_.found, &pit_.found, &serving_.found}) {
+  for (const auto* some : {&relatives_, &vhost_.found, &kvm_threads_.found, &serving_.found}) {
     for (const auto& [pid, start_time] : *some) pids.insert(pid);
   }
   return pids;
@@ -87,10 +87,10 @@ void Kin::find_vhost(const Roots& roots, const SeenProcess& vmm, const OpenFds& 
   vhost_.record(by_pid(vhost_kernel_threads(roots.proc, vmm, trouble)));
 }
 
-void Kin::find_pit(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
-                   base::Trouble& trouble) {
-  if (fds.kvm_vcpus.empty() || !pit_.due()) return;
-  pit_.record(by_pid(pit_kernel_threads(roots.proc, vmm, trouble)));
+void Kin::find_kvm_threads(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
+                           base::Trouble& trouble) {
+  if (fds.kvm_vcpus.empty() || !kvm_threads_.due()) return;
+  kvm_threads_.record(by_pid(kvm_kernel_threads(roots.proc, vmm, trouble)));
 }
 
 /// Who a process is is read before what it has mapped: if that was another one's, it is not there

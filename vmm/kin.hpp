@@ -53,8 +53,8 @@ class Kin {
                       base::Trouble& trouble);
   void find_vhost(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
                   base::Trouble& trouble);
-  void find_pit(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
-                base::Trouble& trouble);
+  void find_kvm_threads(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
+                        base::Trouble& trouble);
   void find_serving(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
                     base::Trouble& trouble);
 
@@ -67,7 +67,7 @@ class Kin {
   /// which nothing reports: while the VMM is connected to others they are looked for a few times.
   Search serving_{.most = 10};
   bool serving_wanted_ = false;
-  Search pit_;  ///< looked for once there are vCPUs: it is made before them
+  Search kvm_threads_;  ///< looked for once there are vCPUs: KVM makes them before
 };
 
 }  // namespace ka::vmm

@@ -91,6 +91,29 @@ void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& th
   }
 }
 
+void collect_immovable(const std::string& sandbox, const std::vector<ThreadView>& threads,
+                       const policy::CpuSet& foreign, VerifyReport& report) {
+  for (const ThreadView& thread : threads) {
+    if (thread.facts.movable || !thread.seen) continue;
+    const policy::CpuSet touched = thread.actual & foreign;
+    const std::string name = thread_title(thread.facts);
+    std::string text = name + " \"" + thread.facts.name + "\" is bound by the kernel to " +
+                       policy::format_list(thread.actual);
+    if (!touched.empty()) {
+      text += ", and may run on " + policy::format_list(touched) + ", which another pod owns";
+    }
+    report.findings.push_back({touched.empty() ? Severity::kNote : Severity::kDegraded,
+                               "others",
+                               sandbox,
+                               name,
+                               thread.wanted,
+                               thread.actual,
+                               std::move(text),
+                               "kernel-thread",
+                               {}});
+  }
+}
+
 void collect_interrupts(const std::string& sandbox, const std::vector<InterruptView>& interrupts,
                         VerifyReport& report) {
   for (const InterruptView& view : interrupts) {

@@ -29,6 +29,11 @@ Finding unread(const std::string& sandbox, const std::string& subject, std::stri
 void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
                    VerifyReport& report);
 
+/// Threads that the kernel binds, with their CPUs: degraded where some of them are in `foreign`,
+/// CPUs that are exclusive to other pods.
+void collect_immovable(const std::string& sandbox, const std::vector<ThreadView>& threads,
+                       const policy::CpuSet& foreign, VerifyReport& report);
+
 /// Interrupts that go elsewhere than the plan sends them.
 void collect_interrupts(const std::string& sandbox, const std::vector<InterruptView>& interrupts,
                         VerifyReport& report);

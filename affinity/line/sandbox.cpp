@@ -257,6 +257,8 @@ policy::SandboxFacts Sandbox::facts(const PodRecord& pod) const {
     if (thread.role == Role::kIothread) facts.iothreads.push_back(thread.name);
   }
   std::ranges::sort(facts.iothreads);
+  const auto repeated = std::ranges::unique(facts.iothreads);
+  facts.iothreads.erase(repeated.begin(), repeated.end());
   return facts;
 }
 
@@ -287,6 +289,10 @@ void Sandbox::clip(ThreadView& thread) const {
       thread.problem = "its cgroup allows only " + policy::format_list(allowed);
     }
   }
+  if (!thread.facts.movable) {
+    thread.managed = false;
+    thread.problem = "bound by the kernel (PF_NO_SETAFFINITY)";
+  }
   if (const std::string* refusal = masks_.refusal(thread.facts.key)) {
     thread.managed = false;
     thread.problem = *refusal;
@@ -315,7 +321,9 @@ CpuSet Sandbox::wanted_now(const ThreadView& thread) const {
 std::vector<policy::plan::ThreadPlacement> Sandbox::placements_of_originals() const {
   std::vector<policy::plan::ThreadPlacement> placements;
   for (const ThreadView& thread : threads_) {
-    if (masks_.refusal(thread.facts.key) != nullptr || !thread.seen) continue;
+    if (masks_.refusal(thread.facts.key) != nullptr || !thread.seen || !thread.facts.movable) {
+      continue;
+    }
     const CpuSet& allowed = allowed_for(thread.facts);
     placements.push_back({thread.facts.key, masks_.original_of(thread.facts.key.pid, allowed),
                           thread.actual, allowed});

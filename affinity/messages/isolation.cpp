@@ -58,6 +58,8 @@ std::string obstacle_text(const policy::plan::NotIsolated& obstacle) {
     case Obstacle::kHousekeeping:
     case Obstacle::kFloatingVcpu:
       return carries(obstacle) + subject;
+    case Obstacle::kKernelThread:
+      return carries(obstacle) + "threads that the kernel binds: " + subject;
     case Obstacle::kSharedContainer:
       return carries(obstacle) + "containers without CPUs of their own: " + subject;
     case Obstacle::kPinnedByHand:
@@ -92,6 +94,9 @@ std::string remedy_text(const policy::plan::NotIsolated& obstacle, const std::st
       return "bring the CPUs online, or recreate the pod";
     case Remedy::kOneOwner:
       return "restart one of the two pods: kubelet assigns it other CPUs";
+    case Remedy::kNewerKernel:
+      return "Linux 6.3 or newer lets io_uring's workers be moved; or configure the VMM without "
+             "io_uring";
     case Remedy::kUnpin:
       return unpin_text(obstacle.subject, sandbox);
     case Remedy::kGuestAgent:

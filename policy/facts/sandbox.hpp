@@ -57,6 +57,7 @@ struct ThreadFacts {
   Role role = Role::kEmulator;
   int vcpu_index = -1;  ///< of a vCPU thread, and of what goes with a vCPU; else -1
   std::string name;     ///< an iothread's id where it is known, else the thread's name (comm)
+  bool movable = true;  ///< false: the kernel refuses every mask for it (PF_NO_SETAFFINITY)
 
   bool operator==(const ThreadFacts&) const = default;
 };

@@ -359,7 +359,7 @@ std::vector<Violation> check_actual(const NodeView& node, const SandboxFacts& sa
   std::vector<Placement> placements;
   for (const ActualThread& actual : threads) {
     const ThreadFacts& thread = actual.thread;
-    if (plan.cpus_for(thread) == nullptr) continue;
+    if (!thread.movable || plan.cpus_for(thread) == nullptr) continue;
     const CpuSet* cgroup = sandbox.cgroup_of(thread.role);
     CpuSet running = actual.cpus & node.topology.online();
     if (cgroup != nullptr) running &= *cgroup;

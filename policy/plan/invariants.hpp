@@ -70,7 +70,8 @@ std::vector<Violation> check_plan(const NodeView& node, const SandboxFacts& sand
                                   const Settings& settings, const SandboxPlan& plan);
 
 /// I1 to I5 and I8 for what the threads of a sandbox really may do: their affinity within what the
-/// cgroup allows and what is online.
+/// cgroup allows and what is online. Threads that the kernel binds are not held to them
+/// (isolation_of() names those).
 std::vector<Violation> check_actual(const NodeView& node, const SandboxFacts& sandbox,
                                     const Settings& settings, const SandboxPlan& plan,
                                     const std::vector<ActualThread>& threads);

@@ -177,7 +177,10 @@ void Checker::check_thread(const ContainerFacts& owner, const ContainerPlan& pla
   const CpuSet touched = (owner.cpus - set_aside_) & bounds_.permitted & thread.cpus;
   if (touched.empty() || serves(owner, planned, thread.thread)) return;
   const std::string subject = subject_of(thread.thread);
-  if (const Override* pin = pin_of(thread.thread); pin != nullptr) {
+  if (!thread.thread.movable) {
+    found.add(Obstacle::kKernelThread, Remedy::kNewerKernel,
+              subject + " \"" + thread.thread.name + '"', touched);
+  } else if (const Override* pin = pin_of(thread.thread); pin != nullptr) {
     found.add(Obstacle::kPinnedByHand, Remedy::kUnpin, override_subject(*pin), touched);
   } else if (thread.thread.role == Role::kVcpu) {
     const Remedy remedy = pins(settings_) ? housekeeping_remedy() : Remedy::kPinning;
@@ -273,6 +276,8 @@ std::string_view obstacle_name(Obstacle obstacle) {
       return "cpus-contested";
     case Obstacle::kHousekeeping:
       return "housekeeping";
+    case Obstacle::kKernelThread:
+      return "kernel-thread";
     case Obstacle::kFloatingVcpu:
       return "floating-vcpu";
     case Obstacle::kSharedContainer:

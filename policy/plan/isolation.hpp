@@ -27,6 +27,7 @@ enum class Obstacle {
   kCpusUnusable,      ///< `cpus` are offline, or its cgroup does not allow them
   kCpusContested,     ///< another pod claims `cpus` as well
   kHousekeeping,      ///< threads that serve no container may run on `cpus`: roles in `subject`
+  kKernelThread,      ///< threads that the kernel binds may run on `cpus`: named in `subject`
   kFloatingVcpu,      ///< vCPUs of others may run on `cpus`: named in `subject`
   kSharedContainer,   ///< containers without CPUs of their own use its vCPUs: ids in `subject`
   kPinnedByHand,      ///< pins by hand, named in `subject`
@@ -39,11 +40,11 @@ enum class Obstacle {
 std::string_view obstacle_name(Obstacle obstacle);
 
 inline constexpr Obstacle kObstacles[] = {
-    Obstacle::kReleased,         Obstacle::kObserved,       Obstacle::kNotPinned,
-    Obstacle::kTooFewVcpus,      Obstacle::kNoFloatingVcpu, Obstacle::kCpusUnusable,
-    Obstacle::kCpusContested,    Obstacle::kHousekeeping,   Obstacle::kFloatingVcpu,
-    Obstacle::kSharedContainer,  Obstacle::kPinnedByHand,   Obstacle::kGuestSilent,
-    Obstacle::kGuestUnconfirmed, Obstacle::kGuestElsewhere};
+    Obstacle::kReleased,      Obstacle::kObserved,         Obstacle::kNotPinned,
+    Obstacle::kTooFewVcpus,   Obstacle::kNoFloatingVcpu,   Obstacle::kCpusUnusable,
+    Obstacle::kCpusContested, Obstacle::kHousekeeping,     Obstacle::kKernelThread,
+    Obstacle::kFloatingVcpu,  Obstacle::kSharedContainer,  Obstacle::kPinnedByHand,
+    Obstacle::kGuestSilent,   Obstacle::kGuestUnconfirmed, Obstacle::kGuestElsewhere};
 
 /// What would take an obstacle away.
 enum class Remedy {
@@ -56,6 +57,7 @@ enum class Remedy {
   kIsolate,       ///< housekeeping = "isolate", and one core more
   kCgroupCpus,    ///< the cgroup, or CPUs that were taken offline
   kOneOwner,      ///< kubelet's state: one of the pods must give the CPUs up
+  kNewerKernel,   ///< a kernel that does not bind the thread, or a VMM without it
   kUnpin,         ///< remove the pin
   kGuestAgent,    ///< our agent in the guest image
 };

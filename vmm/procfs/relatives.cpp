@@ -66,12 +66,21 @@ bool works_for(std::string_view comm, std::span<const SeenThread> vmm_threads) {
   return meaning && meaning->role == Role::kVhost && is_thread_of(vmm_threads, meaning->number);
 }
 
-/// The timer is named after the process that made it: any of its threads would do.
-bool is_pit_of(std::string_view comm, std::span<const SeenThread> vmm_threads) {
-  constexpr std::string_view kPrefix = "kvm-pit/";
-  if (!comm.starts_with(kPrefix)) return false;
-  const auto pid = base::parse_number(comm.substr(kPrefix.size()));
+/// arch/x86/kvm/i8254.c; virt/kvm/kvm_main.c, kvm_vm_create_worker_thread() before 6.13
+constexpr std::string_view kPit = "kvm-pit/";
+constexpr std::string_view kHugePageRecovery = "kvm-nx-lpage-recovery-";
+
+/// KVM names its kernel threads after the process that made them: any of its threads would do.
+bool is_kvm_thread_of(std::string_view prefix, std::string_view comm,
+                      std::span<const SeenThread> vmm_threads) {
+  if (!comm.starts_with(prefix)) return false;
+  const auto pid = base::parse_number(comm.substr(prefix.size()));
   return pid && is_thread_of(vmm_threads, static_cast<int>(*pid));
+}
+
+bool works_for_kvm(std::string_view comm, std::span<const SeenThread> vmm_threads) {
+  return is_kvm_thread_of(kPit, comm, vmm_threads) ||
+         is_kvm_thread_of(kHugePageRecovery, comm, vmm_threads);
 }
 
 /// Kernel threads that are not older than the VMM, whose they are by their names. kthreadd's
@@ -172,7 +181,10 @@ std::vector<int> children(const std::filesystem::path& proc, int pid, base::Trou
 Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
                      std::span<const SeenThread> vmm_threads) {
   if (process.ppid == kKthreadd && works_for(process.comm, vmm_threads)) return Role::kVhost;
-  if (process.ppid == kKthreadd && is_pit_of(process.comm, vmm_threads)) return Role::kPit;
+  if (process.ppid == kKthreadd && is_kvm_thread_of(kPit, process.comm, vmm_threads)) {
+    return Role::kPit;
+  }
+  if (process.ppid == kKthreadd && is_huge_page_recovery(process.comm)) return Role::kEmulator;
   if (is_shim(proc, process.pid, process.comm)) return Role::kShim;
   return role_of_program(proc, process.pid, process.comm);
 }
@@ -243,9 +255,9 @@ std::vector<policy::ProcessId> vhost_kernel_threads(const std::filesystem::path&
   return kernel_threads(proc, vmm, works_for, trouble);
 }
 
-std::vector<policy::ProcessId> pit_kernel_threads(const std::filesystem::path& proc,
+std::vector<policy::ProcessId> kvm_kernel_threads(const std::filesystem::path& proc,
                                                   const SeenProcess& vmm, base::Trouble& trouble) {
-  return kernel_threads(proc, vmm, is_pit_of, trouble);
+  return kernel_threads(proc, vmm, works_for_kvm, trouble);
 }
 
 }  // namespace ka::vmm

@@ -23,7 +23,8 @@ std::string program_name(const std::filesystem::path& proc, int pid);
 
 /// kShim for containerd-shim-* (not runc's: above a VMM it is the shim of the container that the
 /// VMM runs in), that of its program (virtiofsd), kVhost for a vhost kernel thread that works for
-/// one of `vmm_threads`, kPit for KVM's timer of its VM, else kHelper.
+/// one of `vmm_threads`, kPit for KVM's timer of its VM, kEmulator for KVM's recovery of huge
+/// pages, else kHelper.
 policy::Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
                              std::span<const SeenThread> vmm_threads);
 
@@ -58,9 +59,10 @@ std::vector<policy::ProcessId> virtiofsd_children(const std::filesystem::path& p
 std::vector<policy::ProcessId> vhost_kernel_threads(const std::filesystem::path& proc,
                                                     const SeenProcess& vmm, base::Trouble& trouble);
 
-/// Kernel threads "kvm-pit/N", N the VMM: KVM's timer for a VM that has one
-/// (arch/x86/kvm/i8254.c). Asks every kernel thread younger than the VMM for its name.
-std::vector<policy::ProcessId> pit_kernel_threads(const std::filesystem::path& proc,
+/// Kernel threads "kvm-pit/N" and "kvm-nx-lpage-recovery-N", N the VMM: KVM's timer for a VM that
+/// has one, and its recovery of huge pages before 6.13. Asks every kernel thread younger than the
+/// VMM for its name.
+std::vector<policy::ProcessId> kvm_kernel_threads(const std::filesystem::path& proc,
                                                   const SeenProcess& vmm, base::Trouble& trouble);
 
 }  // namespace ka::vmm

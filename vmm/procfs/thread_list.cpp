@@ -21,8 +21,9 @@ void add(SeenProcess& process, base::ThreadStat&& stat) {
     process.comm = stat.comm;
   }
   if (dead) return;
-  process.threads.push_back(
-      {.key = {process.pid, stat.tid, stat.start_time}, .comm = std::move(stat.comm)});
+  process.threads.push_back({.key = {process.pid, stat.tid, stat.start_time},
+                             .comm = std::move(stat.comm),
+                             .movable = stat.movable});
 }
 
 /// "No such file" is believed where the kernel knows no such thread either.

@@ -16,6 +16,7 @@ namespace ka::vmm {
 struct SeenThread {
   policy::ThreadKey key;
   std::string comm;  ///< at most 15 bytes; a thread may change its own at any time
+  bool movable = true;
 
   bool operator==(const SeenThread&) const = default;
 };

@@ -14,6 +14,8 @@ using policy::Role;
 constexpr int kPidMax = 4 * 1024 * 1024 + 1;
 // drivers/vhost/vhost.c
 constexpr VcpuName kVhost{"vhost-"};
+// io_uring/io-wq.c, io_uring/sqpoll.c
+constexpr VcpuName kIoUring[] = {{"iou-wrk-"}, {"iou-sqp-"}};
 
 /// A decimal without sign or leading zeros, below `limit`; -1 for anything else.
 int read_number(std::string_view text, int limit) {
@@ -52,11 +54,20 @@ NameMeaning iothread(std::string_view id) {
 }  // namespace
 
 bool is_made_by_kernel(std::string_view comm) {
-  return comm.starts_with("vhost-") || comm.starts_with("kvm-nx-lpage-");
+  return comm.starts_with("vhost-") || is_huge_page_recovery(comm) || io_uring_submitter(comm);
+}
+
+bool is_huge_page_recovery(std::string_view comm) { return comm.starts_with("kvm-nx-lpage-"); }
+
+std::optional<int> io_uring_submitter(std::string_view comm) {
+  for (const VcpuName& form : kIoUring) {
+    if (const int tid = number_in(form, comm, kPidMax); tid >= 0) return tid;
+  }
+  return std::nullopt;
 }
 
 bool belongs_to_vm(std::string_view comm) {
-  return comm == "vmm_master" || is_made_by_kernel(comm);
+  return comm == "vmm_master" || (is_made_by_kernel(comm) && !io_uring_submitter(comm).has_value());
 }
 
 std::optional<NameMeaning> read_thread_name(std::string_view comm) {

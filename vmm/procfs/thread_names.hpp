@@ -27,8 +27,16 @@ struct NameMeaning {
 std::optional<NameMeaning> read_thread_name(std::string_view comm);
 
 /// Threads that the kernel makes inside the VMM (vhost_task_create: vhost workers since 6.4, KVM's
-/// recovery of huge pages since 6.13).
+/// recovery of huge pages since 6.13; create_io_thread: io_uring's).
 bool is_made_by_kernel(std::string_view comm);
+
+/// The thread for which io_uring made one of this name: "iou-wrk-N" (io_uring/io-wq.c) and
+/// "iou-sqp-N" (io_uring/sqpoll.c). Nothing for any other name.
+std::optional<int> io_uring_submitter(std::string_view comm);
+
+/// KVM's recovery of huge pages: "kvm-nx-lpage-recovery-PID" as a kernel thread before 6.13,
+/// "kvm-nx-lpage-re" in the VMM since then.
+bool is_huge_page_recovery(std::string_view comm);
 
 /// Of a thread that nothing else identifies, in a process that is more than a VMM: whether it works
 /// for the VM. Dragonball's "vmm_master", and what the kernel makes for it.

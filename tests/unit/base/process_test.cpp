@@ -26,6 +26,15 @@ TEST_CASE("a stat line is read whatever the thread is called") {
   }
 }
 
+TEST_CASE("a thread that the kernel binds is seen by its flags") {
+  const auto movable = [](const std::string& flags) {
+    return parse_thread_stat("41 (x) S 40 1 1 0 -1 " + flags + " 1 0 0 0 0 0 0 0 20 0 1 0 7 2 3\n")
+        ->movable;
+  };
+  CHECK(movable("4194560"));
+  CHECK_FALSE(movable("71303424"));  // with 0x04000000
+}
+
 TEST_CASE("a malformed stat line is an error") {
   for (const std::string& text :
        std::vector<std::string>{"", "41", "41 (x", "x (y)" + kTail, "41 (x) S 1 2 3"}) {

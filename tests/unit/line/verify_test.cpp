@@ -54,6 +54,32 @@ TEST_CASE("verify names each thread that is on a dedicated vCPU's CPU") {
                               "emulator (thread 102) may run on the CPU of a dedicated vCPU: 5"});
 }
 
+TEST_CASE("a thread that the kernel binds is left alone, and degrades who owns its CPUs") {
+  LineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
+  scene.node.bound_thread(100, 102, "iou-wrk-100");
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.add("b", 200));
+  REQUIRE(scene.container("a", "app", {4, 5}, true));
+  REQUIRE(scene.container("b", "other", {6}, true));
+  CHECK(scene.cpus(102) == "0-7");
+  const line::VerifyReport report = scene.verifier().verify();
+  CHECK(report.verdict() == line::Verdict::kDegraded);
+  const auto text_of = [&](const std::string& invariant) {
+    const auto found = std::ranges::find_if(report.findings, [&](const line::Finding& finding) {
+      return finding.sandbox == "a" && finding.reason == "kernel-thread" &&
+             finding.invariant == invariant;
+    });
+    return found == report.findings.end() ? std::string() : found->text;
+  };
+  CHECK(text_of("isolation") ==
+        "container app is not isolated: CPUs 4-5 also carry threads that the kernel binds: "
+        "emulator \"iou-wrk-100\"");
+  CHECK(text_of("others") ==
+        "emulator (thread 102) \"iou-wrk-100\" is bound by the kernel to 0-7, and may run on 6, "
+        "which another pod owns");
+}
+
 TEST_CASE("verify reads the kernel and names what is wrong") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 3);

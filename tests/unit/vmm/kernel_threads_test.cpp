@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that the kernel makes for a VMM, and those that a VMM makes only at times.
+#include <linux/io_uring.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "base/fd.hpp"
+#include "tests/catch.hpp"
+#include "tests/discovery.hpp"
+#include "tests/unit/vmm/fixture.hpp"
+#include "vmm/procfs/thread_list.hpp"
+#include "vmm/procfs/thread_names.hpp"
+
+using namespace ka;
+using ka::tests::FakeNode;
+using ka::tests::Roles;
+using ka::tests::roles;
+using ka::tests::roots_of;
+using ka::tests::vcpus;
+
+namespace {
+
+constexpr int kVmm = 4000;
+
+void qemu(const FakeNode& node) {
+  node.process(kVmm, 1, "qemu-system-x86", "/opt/kata/bin/qemu-system-x86_64");
+}
+
+base::Result<vmm::VmmThreads> observe(const FakeNode& node, const std::string& cgroup = {}) {
+  return tests::discover(roots_of(node),
+                         {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup});
+}
+
+/// A ring whose submissions a thread of the kernel's polls for.
+base::Fd polled_ring() {
+  io_uring_params parameters{};
+  parameters.flags = IORING_SETUP_SQPOLL;
+  return base::Fd(static_cast<int>(::syscall(SYS_io_uring_setup, 4, &parameters)));
+}
+
+std::optional<vmm::SeenThread> find_io_uring_thread() {
+  base::ThreadStats stats("/proc");
+  const auto self = vmm::read_process(stats, ::getpid());
+  if (!self) return std::nullopt;
+  const auto made = std::ranges::find_if(self->threads, [](const vmm::SeenThread& thread) {
+    return vmm::io_uring_submitter(thread.comm).has_value();
+  });
+  return made == self->threads.end() ? std::nullopt : std::optional(*made);
+}
+
+/// It names itself once it runs, which may be after the ring is there.
+std::optional<vmm::SeenThread> thread_of_ring() {
+  constexpr int kTries = 3000;
+  auto made = find_io_uring_thread();
+  for (int i = 0; i < kTries && !made; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    made = find_io_uring_thread();
+  }
+  return made;
+}
+
+/// Whether the kernel accepts the mask that the thread has.
+bool accepts_mask(int tid) {
+  cpu_set_t cpus;
+  return ::sched_getaffinity(tid, sizeof cpus, &cpus) == 0 &&
+         ::sched_setaffinity(tid, sizeof cpus, &cpus) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("a real thread of io_uring names its submitter, and is movable if the kernel says so") {
+  const base::Fd ring = polled_ring();
+  if (!ring) {
+    WARN("this kernel offers no io_uring");
+    return;
+  }
+  const auto made = thread_of_ring();
+  REQUIRE(made);
+  CHECK(vmm::io_uring_submitter(made->comm) == ::gettid());
+  CHECK(made->movable == accepts_mask(made->key.tid));
+}
+
+TEST_CASE("a worker of io_uring goes with the iothread that it was made for") {
+  const FakeNode node;
+  qemu(node);
+  node.fd(kVmm, 20, "anon_inode:kvm-vcpu:0");
+  node.thread(kVmm, 4001, "CPU 0/KVM");
+  node.thread(kVmm, 4002, "IO io1");
+  node.thread(kVmm, 4003, "iou-wrk-4002");
+  node.thread(kVmm, 4004, "iou-sqp-4002");
+  node.thread(kVmm, 4005, "iou-wrk-4000");
+  node.bound_thread(kVmm, 4006, "iou-wrk-4001");
+  for (const int tid : {4001, 4006}) node.in_kvm_run(kVmm, tid, 20);
+  const auto found = observe(node);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "0:0");
+  CHECK(found->conflicts.empty());
+  CHECK(roles(*found) == Roles{{4000, "emulator"},
+                               {4001, "vcpu 0"},
+                               {4002, "iothread io1"},
+                               {4003, "iothread io1"},
+                               {4004, "iothread io1"},
+                               {4005, "emulator"},
+                               {4006, "emulator"}});
+  for (const auto& thread : found->threads) CHECK(thread.movable == (thread.key.tid != 4006));
+}
+
+TEST_CASE("threads that QEMU starts for a migration or a snapshot are emulator threads") {
+  const FakeNode node;
+  qemu(node);
+  const char* names[] = {"multifdsend_0", "mig/src/send_1", "mig/dst/recv_0", "bg_snapshot"};
+  Roles expected{{4000, "emulator"}};
+  int tid = kVmm;
+  for (const char* name : names) {
+    node.thread(kVmm, ++tid, name);
+    expected[tid] = "emulator";
+  }
+  const auto found = observe(node);
+  REQUIRE(found);
+  CHECK(roles(*found) == expected);
+}
+
+TEST_CASE(
+    "KVM's recovery of huge pages is an emulator thread, also as a kernel thread of its own") {
+  const FakeNode node;
+  qemu(node);
+  node.process(2, 0, "kthreadd", "");
+  node.fd(kVmm, 20, "anon_inode:kvm-vcpu:0");
+  node.thread(kVmm, 4001, "CPU 0/KVM");
+  node.process(5000, 2, "kvm-nx-lpage-recovery-4000", "");
+  node.process(5001, 2, "kvm-nx-lpage-recovery-400", "");
+  node.process(5002, 1, "kvm-nx-lpage-recovery-4000", "/bin/liar");
+  node.children(2, "5000 5001");
+  const auto found = observe(node);
+  REQUIRE(found);
+  CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}, {5000, "emulator"}});
+}
+
+TEST_CASE("what serves a VM's network or TPM in the sandbox's cgroup is a helper") {
+  const FakeNode node;
+  qemu(node);
+  node.process(3100, 1, "passt", "/usr/bin/passt");
+  node.process(3200, 1, "slirp4netns", "/usr/bin/slirp4netns");
+  node.process(3300, 1, "swtpm", "/usr/bin/swtpm");
+  const auto found = observe(node, node.cgroup_procs("kata_s", "4000\n3100\n3200\n3300\n"));
+  REQUIRE(found);
+  CHECK(roles(*found) ==
+        Roles{{4000, "emulator"}, {3100, "helper"}, {3200, "helper"}, {3300, "helper"}});
+}
