@@ -2,6 +2,7 @@
 // containerd-shim-kata-affinity-v2: containerd's runtime_type "io.containerd.kata-affinity.v2".
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "shim-ext/proxy/program.hpp"
 #include "shim-ext/proxy/settings.hpp"
 #include "shim-ext/proxy/shared_pool.hpp"
+#include "shim-ext/proxy/spec.hpp"
 #include "shim-ext/proxy/start.hpp"
 
 using namespace ka;
@@ -57,12 +59,13 @@ int main(int count, char** values) {
   }
   proxy::Settings settings = proxy::read_settings();
   proxy::SharedPool pool(settings.kubelet_state);
-  if (const auto entered = pool.enter(); !entered) settings.input_error = entered.error().message;
+  const bool starts = !arguments.empty() && arguments.back() == "start";
+  if (starts) pool.set_pod(proxy::pod_of_bundle(std::filesystem::current_path()));
+  const auto entered = starts ? pool.enter_with_own() : pool.enter();
+  if (!entered) settings.input_error = entered.error().message;
   const auto program = proxy::find_program(settings.real_shim);
   if (!program) return refuse(program.error());
-  if (!arguments.empty() && arguments.back() == "start") {
-    return proxy::start(*program, arguments, settings, pool);
-  }
+  if (starts) return proxy::start(*program, arguments, settings, pool);
   if (!arguments.empty() && arguments.back() == "delete") {
     proxy::end_orphan(bundle_of(arguments));
   }

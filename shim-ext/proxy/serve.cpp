@@ -13,7 +13,6 @@
 
 #include "shim-ext/proxy/relay.hpp"
 #include "shim-ext/proxy/socket.hpp"
-#include "shim-ext/proxy/spec.hpp"
 
 namespace ka::proxy {
 namespace {
@@ -63,11 +62,9 @@ void raise_file_limit() {
   const FileId own = file_id(place.own_path);
   const FileId shim = file_id(place.shim_path);
   const std::filesystem::path bundle = std::filesystem::current_path();
-  SharedPool pool = place.pool;
-  if (const auto spec = read_spec(bundle, bundle.filename())) pool.set_pod(spec->pod_uid);
   const auto relay = std::make_unique<Relay>(
       Relay::Sockets{std::move(listener), std::move(guard), place.shim_path}, place.api_socket,
-      bundle.parent_path(), std::move(pool));
+      bundle.parent_path(), place.pool);
   relay->run();
   remove_socket(place.own_path, own);
   // A shim that is killed leaves its socket; one that ends well removes what "address" names.

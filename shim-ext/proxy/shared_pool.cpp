@@ -36,9 +36,15 @@ SharedPool::SharedPool(std::filesystem::path kubelet_state, std::chrono::millise
     : file_(std::move(kubelet_state)), period_(period), before_(own_mask()) {}
 
 base::Result<void> SharedPool::enter() {
-  const auto now = read_changed();
+  const auto now = read();
   if (!now) return unexpected(now.error());
   return now->pool.empty() ? base::Result<void>{} : stay_on(now->pool);
+}
+
+base::Result<void> SharedPool::enter_with_own() {
+  const auto now = read();
+  if (!now) return unexpected(now.error());
+  return now->pool.empty() ? base::Result<void>{} : stay_on(now->pool | now->own);
 }
 
 base::Result<void> SharedPool::leave_others() {
@@ -52,8 +58,13 @@ base::Result<void> SharedPool::leave_others() {
 }
 
 base::Result<SharedPool::Partition> SharedPool::read_changed() {
+  const auto stamp = watch::stamp_of(file_);
+  return stamp && *stamp != seen_ ? read() : Partition{};
+}
+
+base::Result<SharedPool::Partition> SharedPool::read() {
   const watch::Stamp stamp = watch::stamp_of(file_).value_or(watch::Stamp{});
-  if (stamp == watch::Stamp{} || stamp == seen_) return Partition{};
+  if (stamp == watch::Stamp{}) return Partition{};
   const auto text = base::read_regular_file(file_, watch::kMaxKubeletState);
   if (!text) return unexpected(text.error());
   const auto state = watch::parse_kubelet_state(*text);

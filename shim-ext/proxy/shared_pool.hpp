@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shared pool: the CPUs that belong to no container alone, as kubelet's CPU manager says. The
-// proxy starts the real shim from there, so that the VMM is born there. Afterwards the daemon
-// places the proxy as it places the shim; while the daemon is away the proxy only leaves CPUs.
+// proxy runs there. It starts the real shim there and on the pod's own CPUs, so that the VMM is
+// born on no CPU of another pod. Afterwards the daemon places the proxy as it places the shim;
+// while the daemon is away the proxy only leaves CPUs.
 #pragma once
 
 #include <chrono>
@@ -30,9 +31,13 @@ class SharedPool {
   /// The pod that the proxy works for, whose own CPUs it need not leave.
   void set_pod(std::string pod_uid) { pod_uid_ = std::move(pod_uid); }
 
-  /// Puts this thread onto the pool where the file has changed since the last time. What it may
-  /// use stays as it is where there is no pool, or none that our cgroup allows.
+  /// Puts this thread onto the pool. What it may use stays as it is where there is no pool, or none
+  /// that our cgroup allows.
   base::Result<void> enter();
+  /// The same, onto the pool and the pod's own CPUs: the place to start the real shim, because
+  /// runtime-rs (CpuInfo::adjust_config()) and the Go runtime before 3.10 (defaultMaxVCPUs()) give
+  /// a VM no more vCPUs than its shim has CPUs.
+  base::Result<void> enter_with_own();
   /// Takes this thread off CPUs that kubelet has given to other pods since the last time; where
   /// that leaves none, onto the pool. It never widens: that is for the daemon.
   base::Result<void> leave_others();
@@ -43,7 +48,9 @@ class SharedPool {
     policy::CpuSet own;  ///< CPUs of the proxy's own pod
   };
 
-  /// Of a file that has changed; an empty pool: nothing to follow.
+  /// An empty pool: nothing to follow.
+  base::Result<Partition> read();
+  /// The same, where the file has changed since it was last read; else an empty pool.
   base::Result<Partition> read_changed();
 
   std::filesystem::path file_;

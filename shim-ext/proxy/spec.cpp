@@ -79,6 +79,11 @@ base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::str
   return base::fail(base::ErrorCode::kInvalid, file.string() + ": not a sandbox id");
 }
 
+std::string pod_of_bundle(const std::filesystem::path& bundle) {
+  const auto spec = read_spec(bundle, bundle.filename());
+  return spec ? spec->pod_uid : std::string();
+}
+
 base::Result<Resources> updated(Resources now, std::string_view json) {
   const auto document = base::parse_json(json, "resources");
   if (!document) return unexpected(document.error());

@@ -40,6 +40,9 @@ struct Spec {
 /// it becomes part of a request.
 base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::string& id);
 
+/// The uid of the pod whose sandbox or container has this bundle; empty where it names none.
+std::string pod_of_bundle(const std::filesystem::path& bundle);
+
 /// `now` with what an Update says. What it leaves out, or leaves empty, stays: runc and Kata take
 /// an empty cpuset for "unchanged". kInvalid: this is no such JSON.
 ///

@@ -87,8 +87,10 @@ int print(const std::string& text) {
 }  // namespace
 
 int start(const std::string& program, const std::vector<std::string>& arguments,
-          const Settings& settings, const SharedPool& pool) {
+          const Settings& settings, SharedPool& pool) {
   const auto ran = run(program, arguments);
+  // Where that fails, what we may use holds no CPU of another pod: the relay looks again.
+  (void)pool.enter();
   if (!ran) {
     std::fprintf(stderr, "%s\n", ran.error().message.c_str());
     return 1;

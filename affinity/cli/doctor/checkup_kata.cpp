@@ -9,7 +9,6 @@
 #include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/kata/profile.hpp"
 #include "affinity/cli/node/node.hpp"
-#include "affinity/config/handlers.hpp"
 #include "base/files.hpp"
 #include "policy/facts/id_set.hpp"
 
@@ -195,27 +194,6 @@ class KataFile {
   config::Entries entries_;
 };
 
-/// runtime-rs (CpuInfo::adjust_config()) and the Go runtime before 3.10 (defaultMaxVCPUs()) count
-/// the CPUs that their shim may use, and the proxy has moved to the shared pool before it starts
-/// the shim. Since 3.10 the Go runtime counts what /proc/cpuinfo has.
-void examine_proxy(const fs::path& root, const NodeFacts& node, Symptoms& symptoms) {
-  std::vector<std::string> proxied;
-  for (const config::Handler& handler : config::read_handlers(root)) {
-    if (handler.is_proxy()) proxied.push_back(handler.name);
-  }
-  if (proxied.empty() || !node.assigns_cpus()) return;
-  const policy::CpuSet& pool = node.shared_pool;
-  if (pool.empty() || pool.size() >= node.cpus) return;
-  symptoms.push_back(
-      {"kata", Level::kNote,
-       fmt::format(
-           "handler {} is behind the shim proxy: a VM started in the shared pool ({}) gets at "
-           "most {} vCPUs from runtime-rs, or from the Go runtime before 3.10: these count "
-           "the CPUs of their shim",
-           fmt::join(proxied, ", "), policy::format_list(pool), pool.size()),
-       "use NRI (containerd 1.7 or later) instead of the proxy"});
-}
-
 }  // namespace
 
 Symptoms examine_kata(const fs::path& root) {
@@ -226,7 +204,6 @@ Symptoms examine_kata(const fs::path& root) {
     symptoms.push_back(
         {"kata", Level::kNote, "no Kata configuration in the default locations", {}});
   }
-  examine_proxy(root, around.node, symptoms);
   return symptoms;
 }
 

@@ -213,39 +213,6 @@ TEST_CASE("doctor: the Go runtime has no overhead, and runtime-rs none where vCP
   CHECK_FALSE(says(root, "overhead_vcpus is 0"));
 }
 
-TEST_CASE("doctor: behind the proxy Kata counts the CPUs of the shared pool") {
-  const tests::TempDir root;
-  root.write("sys/devices/system/cpu/online", "0-7\n");
-  root.write("etc/kata-containers/configuration.toml", "[runtime]\n");
-  root.write("var/lib/kubelet/cpu_manager_state",
-             R"({"policyName":"static","defaultCpuSet":"0-2,6","checksum":1})");
-  CHECK_FALSE(says(root, "behind the shim proxy"));
-  const std::string table =
-      "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.kata-affinity]\n"
-      "runtime_type = \"io.containerd.kata-affinity.v2\"\n";
-  const std::string found =
-      "handler kata-affinity is behind the shim proxy: a VM started in the shared pool (0-2,6) "
-      "gets at "
-      "most 4 vCPUs";
-  root.write("etc/containerd/conf.d/kata-affinity.toml", "version = 3\n" + table);
-  CHECK_FALSE(says(root, "behind the shim proxy"));
-  root.write("etc/containerd/config.toml", "version = 3\n");
-  CHECK_FALSE(says(root, "behind the shim proxy"));
-  root.write("etc/containerd/config.toml", "version = 3\nimports = [\"conf.d/*.toml\"]\n");
-  CHECK(says(root, found));
-  root.write("etc/containerd/conf.d/a.toml", "version = \n");
-  CHECK(says(root, found));
-  std::filesystem::remove(root.path() / "etc/containerd/conf.d/kata-affinity.toml");
-  CHECK_FALSE(says(root, "behind the shim proxy"));
-  root.write("etc/containerd/config.toml", table);
-  CHECK(says(root, found));
-  std::filesystem::remove(root.path() / "etc/kata-containers/configuration.toml");
-  CHECK(says(root, "no Kata configuration in the default locations"));
-  CHECK(says(root, found));
-  root.write("sys/devices/system/cpu/online", "0-3\n");
-  CHECK_FALSE(says(root, "behind the shim proxy"));
-}
-
 namespace {
 
 /// "bad vcpus: sandbox s1 (shop/cart): ..." for each finding about what runs.

@@ -90,6 +90,23 @@ TEST_CASE("the pool is entered, and entered again when kubelet has changed it") 
   });
 }
 
+TEST_CASE("a shim is started on the pool and its own pod's CPUs, and on no other pod's") {
+  const Scene scene;
+  if (!scene.possible()) return;
+  scene.pool(scene.first, scene.last);
+  apart([&] {
+    SharedPool pool(scene.file());
+    pool.set_pod("u2");
+    CHECK(pool.enter_with_own());
+    CHECK(own_mask() == scene.first);
+    pool.set_pod("u1");
+    CHECK(pool.enter_with_own());
+    CHECK(own_mask() == (scene.first | scene.last));
+    CHECK(pool.enter());
+    CHECK(own_mask() == scene.first);
+  });
+}
+
 TEST_CASE("a file that is half written or names no pool of ours changes nothing") {
   const Scene scene;
   if (!scene.possible()) return;
