@@ -11,6 +11,7 @@
 #include "affinity/cli/guest_image/guest_image.hpp"
 #include "affinity/cli/map/map.hpp"
 #include "affinity/cli/plan/plan.hpp"
+#include "affinity/cli/report/report.hpp"
 #include "affinity/cli/selftest/selftest.hpp"
 #include "affinity/cli/setup/setup.hpp"
 #include "affinity/cli/status/status.hpp"

@@ -19,7 +19,6 @@ constexpr std::string_view kProgram = "\n  kata-affinityctl ";
 constexpr auto kExamples = std::to_array<Example>({
     {"", "doctor", "check this node's configuration"},
     {"", "status --watch", "live view of sandboxes and threads"},
-    {"", "explain shop/cart", "why its threads run where they do"},
     {"", "verify", "exit status 1 when violated or unknown"},
     {"topology", "topology", "this machine"},
     {"topology", "topology --topology 'synthetic:pack:2 core:8 pu:2'", "a synthetic machine"},
@@ -38,6 +37,8 @@ constexpr auto kExamples = std::to_array<Example>({
     {"explain", "explain --cpus 4 --available 0-15", "why these CPUs"},
     {"map", "map", "in the terminal"},
     {"map", "map --svg node.svg", "as a picture"},
+    {"report", "report --html node.html", "verdict, CPUs, threads, drift"},
+    {"report", "report --html -", "on standard output"},
     {"verify", "verify", "0: ok or degraded, 1: violated or unknown"},
     {"verify", "verify --strict || logger 'pinning broken'", "for monitoring"},
     {"events", "events", "until Ctrl-C"},

@@ -297,6 +297,10 @@ void declare_views(CLI::App& app, Command& chosen) {
   add_command(app, chosen, map, "map", "show who owns which CPU")
       .add_option("--svg", map->svg, "write an SVG picture (- for stdout)")
       ->type_name("FILE");
+  const auto report = std::make_shared<ReportOptions>();
+  add_value(add_command(app, chosen, report, "report", "write a page about the node"), "--html",
+            "FILE", report->html, "the HTML page (- for stdout)")
+      ->required();
   const auto verify = std::make_shared<VerifyOptions>();
   add_command(app, chosen, verify, "verify", "re-read the kernel and check the invariants")
       .add_flag("--strict", verify->strict, "also exit with 1 when degraded");

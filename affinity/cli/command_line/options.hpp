@@ -101,6 +101,11 @@ struct MapOptions : Online {
   std::string svg;  ///< a file for the picture; empty: drawn in the terminal
 };
 
+/// `report`: the node as a page.
+struct ReportOptions : Online {
+  std::string html;  ///< a file, or "-"
+};
+
 /// `verify`: does the kernel hold what was promised?
 struct VerifyOptions : Online {
   bool strict = false;  ///< degraded is a failure as well
@@ -207,7 +212,7 @@ struct GuestImageExtensionOptions : GuestImageMaking {
 using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, HintsOptions, MergeHintsOptions,
                  SimulateOptions, StatusOptions, NamesOptions, ExplainOptions, MapOptions,
-                 VerifyOptions, ReconcileOptions, ReleaseOptions, SandboxAddOptions,
+                 ReportOptions, VerifyOptions, ReconcileOptions, ReleaseOptions, SandboxAddOptions,
                  SandboxRemoveOptions, ContainerUpdateOptions, ContainerRemoveOptions, PinOptions,
                  EventsOptions, DoctorOptions, SelftestOptions, SetupOptions,
                  GuestImageCheckOptions, GuestImageAddOptions, GuestImageExtensionOptions>;
