@@ -28,6 +28,8 @@ constexpr Row kKinds[] = {
     {Kind::kContainerIsolated, "container-isolated", Severity::kInfo},
     {Kind::kContainerNotIsolated, "container-not-isolated", Severity::kWarning},
     {Kind::kKubeletChanged, "kubelet-changed", Severity::kInfo},
+    {Kind::kCpusContested, "cpus-contested", Severity::kWarning},
+    {Kind::kCpusUncontested, "cpus-uncontested", Severity::kInfo},
     {Kind::kOverrideChanged, "override-changed", Severity::kInfo},
     {Kind::kVmmRefused, "vmm-refused", Severity::kInfo},
     {Kind::kSeen, "seen", Severity::kInfo},

@@ -22,6 +22,8 @@ enum class NotificationKind {
   kContainerIsolated,
   kContainerNotIsolated,
   kKubeletChanged,
+  kCpusContested,
+  kCpusUncontested,
   kOverrideChanged,
   kVmmRefused,
   kSeen,

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "affinity/messages/contests.hpp"
 #include "affinity/messages/events.hpp"
 #include "affinity/messages/isolation.hpp"
+#include "affinity/messages/terms.hpp"
 #include "affinity/messages/violations.hpp"
+#include "policy/ledger/contests.hpp"
 #include "policy/plan/guest.hpp"
 
 namespace ka::line {
@@ -157,6 +160,21 @@ void collect_promise(const std::string& sandbox, const policy::plan::Settings& s
                              "guest containers are not placed: " + why,
                              "guest-silent",
                              {}});
+}
+
+void collect_contests(const policy::ledger::Ledger& ledger, VerifyReport& report) {
+  for (const policy::ledger::Contest& contest : policy::ledger::contests_of(ledger)) {
+    const auto vm = std::ranges::find_if(contest.contenders, &policy::ledger::Contender::is_vm);
+    report.findings.push_back({Severity::kDegraded,
+                               "owners",
+                               vm == contest.contenders.end() ? std::string() : vm->sandbox,
+                               messages::cpus_text(contest.cpus),
+                               {},
+                               contest.cpus,
+                               messages::sentence(contest),
+                               "cpus-contested",
+                               "restart one of these pods: kubelet assigns it other CPUs"});
+  }
 }
 
 void collect_isolation(const std::string& sandbox,

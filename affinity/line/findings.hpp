@@ -29,6 +29,9 @@ Finding unread(const std::string& sandbox, const std::string& subject, std::stri
 void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
                    VerifyReport& report);
 
+/// CPUs that more than one pod owns, of any runtime.
+void collect_contests(const policy::ledger::Ledger& ledger, VerifyReport& report);
+
 /// Threads that the kernel binds, with their CPUs: degraded where some of them are in `foreign`,
 /// CPUs that are exclusive to other pods.
 void collect_immovable(const std::string& sandbox, const std::vector<ThreadView>& threads,

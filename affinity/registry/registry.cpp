@@ -4,7 +4,9 @@
 #include <utility>
 #include <variant>
 
+#include "affinity/messages/contests.hpp"
 #include "affinity/messages/events.hpp"
+#include "affinity/messages/terms.hpp"
 #include "affinity/registry/admission.hpp"
 
 namespace ka::registry {
@@ -70,6 +72,7 @@ Change Registry::fold(const Event& event) {
   }
   ++board_.counters().events[std::string(source_name(event.source))];
   if (!is_admitted(event)) return {};
+  const policy::CpuSet contested = ledger_.contested();
   Change change = ledger_.apply(event);
   follow_gate(event);
   if (!change.any) return change;
@@ -77,7 +80,22 @@ Change Registry::fold(const Event& event) {
   follow_record(change.sandbox);
   board_.notify(board::kind_of(event.body), change.sandbox, messages::event_text(event, ledger_),
                 std::string(source_name(event.source)), board::container_of(event.body));
+  report_contests(contested);
   return change;
+}
+
+/// `before`: the CPUs that more than one pod owned before the last event.
+void Registry::report_contests(const policy::CpuSet& before) {
+  const policy::CpuSet& now = ledger_.contested();
+  if (now == before) return;
+  if (const policy::CpuSet ended = before - now; !ended.empty()) {
+    board_.notify(NotificationKind::kCpusUncontested, {},
+                  messages::cpus_text(ended) + " no longer assigned to more than one pod");
+  }
+  for (const auto& contest : policy::ledger::contests_of(ledger_)) {
+    if (contest.cpus.subset_of(before)) continue;
+    board_.notify(NotificationKind::kCpusContested, {}, messages::sentence(contest));
+  }
 }
 
 bool Registry::is_admitted(const Event& event) const {

@@ -81,6 +81,7 @@ class Registry {
                   policy::ledger::Source source);
   void follow_gate(const policy::ledger::Event& event);
   void step_gate(const std::function<void()>& step);
+  void report_contests(const policy::CpuSet& before);
   void follow_record(const std::string& pod);
 
   state::Store& store_;

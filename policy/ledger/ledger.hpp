@@ -85,6 +85,8 @@ class Ledger {
   CpuSet exclusive_to(std::string_view id) const;
   /// All CPUs that any pod owns exclusively.
   const CpuSet& exclusive() const { return owners_.all(); }
+  /// CPUs that more than one pod owns exclusively.
+  const CpuSet& contested() const { return owners_.contested(); }
 
   /// kubelet's claims on CPUs that no container owns which a source has reported: of pods that are
   /// admitted and not yet there, or not yet gone from the file.

@@ -93,8 +93,8 @@ TEST_CASE("gauges add up all pods and sandboxes", "[api]") {
                 {"kata_affinity_pods 3", "kata_affinity_sandboxes 2",
                  "kata_affinity_released_sandboxes 1",
                  "kata_affinity_vcpu_wait_seconds_total{pod=\"shop/cart\",container=\"app\"} 2.5",
-                 "kata_affinity_exclusive_cpus 3", "kata_affinity_shared_pool_cpus 5",
-                 "kata_affinity_memory_bytes{node=\"1\"} 8192",
+                 "kata_affinity_exclusive_cpus 3", "kata_affinity_contested_cpus 0",
+                 "kata_affinity_shared_pool_cpus 5", "kata_affinity_memory_bytes{node=\"1\"} 8192",
                  "kata_affinity_misplaced_memory_bytes 4096", "kata_affinity_sandboxes_unseen 0",
                  "kata_affinity_state_lost 0"}) == "");
   CHECK(missing(page, {std::string("kata_affinity_build_info{version=\"") + version::number() +
@@ -115,6 +115,15 @@ TEST_CASE("what cannot be placed, seen or read has a gauge", "[api]") {
   CAPTURE(page);
   CHECK(missing(page, {"kata_affinity_unmanaged_threads 1", "kata_affinity_sandboxes_unseen 1",
                        "kata_affinity_plan_warnings{code=\"too-few-vcpus\"} 1"}) == "");
+}
+
+TEST_CASE("a CPU that two pods own counts as contested", "[api]") {
+  Api api;
+  for (const std::string pod : {"s1", "s2"}) {
+    api.good("PUT", "/v1/sandboxes/" + pod, "{}");
+    api.good("PUT", "/v1/sandboxes/" + pod + "/containers/c", R"({"cpus":"2","exclusive":true})");
+  }
+  CHECK(missing(page_of(api), {"kata_affinity_contested_cpus 1"}) == "");
 }
 
 TEST_CASE("time on CPUs of other pods is counted by the source that said so", "[api]") {

@@ -80,6 +80,30 @@ TEST_CASE("a thread that the kernel binds is left alone, and degrades who owns i
         "which another pod owns");
 }
 
+TEST_CASE("a CPU that two pods own is a finding that names both, and is notified once") {
+  LineScene scene;
+  scene.boot_vm(100, 4);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.container("a", "app", {4, 5}, true));
+  policy::ledger::PodSeen runc;
+  runc.id = "runc";
+  REQUIRE(scene.requests().submit({policy::ledger::Source::kApi, runc}));
+  REQUIRE(scene.container("runc", "db", {5, 6}, true));
+  REQUIRE(scene.container("runc", "db", {5, 6, 7}, true));
+  for (const int tid : {110, 111, 112, 113}) {
+    CHECK(scene.cpus(tid).find('5') == std::string::npos);
+  }
+  CHECK(std::ranges::count(scene.notified, "cpus-contested") == 1);
+  const line::VerifyReport report = scene.verifier().verify();
+  const auto found = std::ranges::find(report.findings, "owners", &line::Finding::invariant);
+  REQUIRE(found != report.findings.end());
+  CHECK(found->sandbox == "a");
+  CHECK(found->text ==
+        "CPU 5 is assigned to more than one pod: container app of pod a, container db of pod runc");
+  REQUIRE(scene.container("runc", "db", {6, 7}, true));
+  CHECK(std::ranges::count(scene.notified, "cpus-uncontested") == 1);
+}
+
 TEST_CASE("verify reads the kernel and names what is wrong") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 3);

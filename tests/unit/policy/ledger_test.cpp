@@ -4,6 +4,7 @@
 #include <ctime>
 #include <string>
 
+#include "policy/ledger/contests.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka::policy;
@@ -61,6 +62,23 @@ TEST_CASE("a CPU that two pods claim is foreign to both until one lets go") {
   CHECK(ledger.exclusive_to_others("b") == CpuSet{2, 3});
   ledger.apply(seen("a", "a1", {2}, true));
   CHECK(ledger.exclusive_to_others("b") == CpuSet{2});
+}
+
+TEST_CASE("a contest names its pods, also one that only kubelet has reported") {
+  Ledger ledger;
+  ledger.apply(seen("a", "a1", {2, 3, 4}, true));
+  ledger.apply(seen("b", "b1", {3, 4}, true));
+  ledger.apply(
+      {Source::kKubelet, KubeletSeen{CpuSet{0, 1}, std::vector<Claim>{{"u", "db", {4, 5}}}}});
+  const auto contests = contests_of(ledger);
+  REQUIRE(contests.size() == 2);
+  CHECK(contests[0].cpus == CpuSet{4});
+  CHECK(contests[0].contenders ==
+        std::vector<Contender>{{"", "u", "db"}, {"a", "a", "a1"}, {"b", "b", "b1"}});
+  CHECK(contests[1].cpus == CpuSet{3});
+  ledger.apply({Source::kApi, PodGone{"b"}});
+  ledger.apply({Source::kKubelet, KubeletSeen{}});
+  CHECK(contests_of(ledger).empty());
 }
 
 TEST_CASE("two containers of one pod may share exclusive CPUs") {
