@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/version/version.hpp"
@@ -60,7 +61,8 @@ int main(int count, char** values) {
   proxy::Settings settings = proxy::read_settings();
   proxy::SharedPool pool(settings.kubelet_state);
   const bool starts = !arguments.empty() && arguments.back() == "start";
-  if (starts) pool.set_pod(proxy::pod_of_bundle(std::filesystem::current_path()));
+  std::error_code no_directory;  // then the pod is not known
+  if (starts) pool.set_pod(proxy::pod_of_bundle(std::filesystem::current_path(no_directory)));
   const auto entered = starts ? pool.enter_with_own() : pool.enter();
   if (!entered) settings.input_error = entered.error().message;
   const auto program = proxy::find_program(settings.real_shim);
