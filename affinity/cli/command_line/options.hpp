@@ -173,6 +173,7 @@ struct SelftestOptions : Online {
   std::string runtime_class;      ///< empty: named as the handler
   std::string image;              ///< empty: containerd's pause image
   std::string report;             ///< a file for the JSON document; empty: none
+  bool demo = false;              ///< also measure waiting, released and placed
   bool clean = false;             ///< only remove what an interrupted one left
 };
 

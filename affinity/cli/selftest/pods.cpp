@@ -86,6 +86,16 @@ Expected<void, Refusal> check_node(const NodeFacts& facts) {
   return {};
 }
 
+/// A released thread may run wherever it could without us.
+Expected<void, Refusal> check_demo(const NodeFacts& facts) {
+  const policy::CpuSet owned = facts.assignments.all();
+  if (owned.empty()) return {};
+  return unexpected(
+      fmt::format("CPUs {} belong to other pods, and --demo releases the threads of its own pod, "
+                  "which may then run there. Omit --demo, or use a node where no pod owns CPUs",
+                  policy::format_list(owned)));
+}
+
 json::object resources(json::object requests, json::object limits) {
   return {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
 }
@@ -109,6 +119,9 @@ std::string manifest(json::object metadata, json::object spec, json::object cont
 
 Expected<Choice, std::string> choose(const NodeFacts& facts, const Wishes& wishes) {
   if (auto good = check_node(facts); !good) return unexpected(good.error());
+  if (wishes.demo) {
+    if (auto good = check_demo(facts); !good) return unexpected(good.error());
+  }
   const auto runtime_class = choose_runtime_class(facts, wishes);
   if (!runtime_class) return unexpected(runtime_class.error());
   const auto image = choose_image(facts, wishes);

@@ -31,6 +31,7 @@ struct Wishes {
   std::string handler;
   std::string runtime_class;
   std::string image;
+  bool demo = false;  ///< the pod's VM is released for a while
 };
 
 struct Choice {

@@ -20,6 +20,7 @@ using std::chrono::milliseconds;
 /// Readings must not be what keeps the node busy.
 constexpr milliseconds kPause{1000};
 constexpr int kPausePerReading = 3;
+constexpr std::chrono::seconds kPeriod{10};
 
 Finding finding(By by, bool holds, std::string text) {
   return {by, holds ? Level::kHolds : Level::kBroken, std::move(text)};
@@ -127,8 +128,70 @@ bool Proof::prove(const Choice& choice) {
          step("the daemon agrees", Verdict::kViolated, [this] { return check_word(); });
 }
 
-void Proof::run(const Choice& choice) {
-  if (prove(choice)) {
+bool Proof::request(const std::string& text, const std::string& target) {
+  return step(text, Verdict::kViolated, [&]() -> Findings {
+    const auto answer = dependencies_.call("POST", target.c_str());
+    if (!answer) return failed(By::kDaemon, answer.error());
+    return {finding(By::kDaemon, true, "POST " + target)};
+  });
+}
+
+std::vector<Sample> Proof::sample() {
+  std::vector<Sample> samples;
+  for (const ThreadSeen& thread : dependencies_.reader.read(subject_.uid).own) {
+    const auto time = dependencies_.reader.time_of(thread.tid);
+    if (time) samples.push_back({thread, *time});
+  }
+  return samples;
+}
+
+bool Proof::wait_period() {
+  for (auto left = kPeriod; left.count() > 0; left -= std::chrono::seconds(1)) {
+    if (!dependencies_.pause(std::chrono::seconds(1))) {
+      conclude(Verdict::kInterrupted, "interrupted by a signal");
+      return false;
+    }
+    const auto assignments = read_assignments(kubelet_.state);
+    if (assignments && assignments->all() == own_) continue;
+    conclude(Verdict::kCannotRun, "kubelet assigned CPUs to another pod during the demonstration");
+    return false;
+  }
+  return true;
+}
+
+bool Proof::measure(const policy::CpuSet& busy, std::vector<Sample>& samples) {
+  const auto load = dependencies_.occupy(busy);
+  const std::vector<Sample> begin = sample();
+  if (!wait_period()) return false;
+  samples = elapsed(begin, sample());
+  return true;
+}
+
+bool Proof::measure_released(Demonstration& shown) {
+  const std::string id = "?id=" + sandbox_;
+  if (!request("the daemon releases the VM's threads", "/v1/release" + id)) return false;
+  const bool measured = measure(shown.busy, shown.before);
+  return request("the daemon places them again", "/v1/reconcile" + id) && measured;
+}
+
+bool Proof::demonstrate() {
+  start_timer();
+  const auto assignments = read_assignments(kubelet_.state);
+  if (!assignments) {
+    conclude(Verdict::kCannotRun, assignments.error().message);
+    return false;
+  }
+  Demonstration shown{.period = kPeriod, .busy = assignments->pool, .before = {}, .after = {}};
+  const bool measured = measure_released(shown) &&
+                        step("the kernel confines each thread again", Verdict::kViolated,
+                             [this] { return check_masks(); }) &&
+                        measure(shown.busy, shown.after);
+  if (measured) report_.demo = std::move(shown);
+  return measured;
+}
+
+void Proof::run(const Choice& choice, bool demo) {
+  if (prove(choice) && (!demo || demonstrate())) {
     const std::string reason = first_degraded(report_);
     if (!reason.empty()) conclude(Verdict::kDegraded, reason);
   }

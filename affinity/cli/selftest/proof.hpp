@@ -5,6 +5,7 @@
 #include <boost/json/object.hpp>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Dependencies {
   const base::Clock& clock;
   /// False: a signal ended the pause.
   std::function<bool(std::chrono::milliseconds)> pause;
+  /// Keeps CPUs busy until what it returns is destroyed.
+  std::function<std::shared_ptr<void>(const policy::CpuSet&)> occupy;
   /// A step begins.
   std::function<void(const std::string&)> announce;
 };
@@ -42,14 +45,26 @@ class Proof {
   /// and the report names it.
   bool remove_leftovers();
 
-  /// Starts the pods, judges, and removes them, whatever came of it.
-  void run(const Choice& choice);
+  /// Starts the pods, judges, and removes them, whatever came of it. `demo`: also measures how long
+  /// the VM's threads wait, released and placed.
+  void run(const Choice& choice, bool demo);
 
  private:
   using Check = std::function<Findings()>;
   enum class Outcome { kHeld, kLate, kInterrupted };
 
   bool prove(const Choice& choice);
+  /// The time limit applies to it again.
+  bool demonstrate();
+  /// A step: asks the daemon to do something with the pod's sandbox.
+  bool request(const std::string& text, const std::string& target);
+  /// Whatever comes of it, the VM's threads are placed again.
+  bool measure_released(Demonstration& shown);
+  /// The VM's threads during a period in which `busy` are busy. False: not completed.
+  bool measure(const policy::CpuSet& busy, std::vector<Sample>& samples);
+  std::vector<Sample> sample();
+  /// False: a signal, or another pod was assigned CPUs, on which released threads could run.
+  bool wait_period();
   void remove_pods();
   bool place(const Pod& pod);
   /// Repeats a check until all of it holds. `otherwise`: the verdict where it does not in time.

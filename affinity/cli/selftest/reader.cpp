@@ -203,6 +203,18 @@ Reading Reader::read(const std::string& pod_uid) {
   return reading;
 }
 
+/// The kernel has a directory for each thread, and lists those of processes.
+Result<ThreadTime> Reader::time_of(int tid) const {
+  const auto text = base::read_file(procfs_.root() / std::to_string(tid) / "schedstat");
+  if (!text) return unexpected(text.error());
+  const auto space = text->find(' ');
+  const auto ran = base::parse_number(text->substr(0, space));
+  const std::string rest = space == std::string::npos ? "" : text->substr(space + 1);
+  const auto waited = base::parse_number(rest.substr(0, rest.find(' ')));
+  if (!ran || !waited) return base::fail(ErrorCode::kInvalid, "schedstat: not two numbers");
+  return ThreadTime{std::chrono::nanoseconds(*ran), std::chrono::nanoseconds(*waited)};
+}
+
 bool Reader::has_tasks(const std::string& pod_uid) {
   refresh_tasks();
   return std::ranges::any_of(

@@ -4,6 +4,7 @@
 // here, so that a mistake of its own does not hide itself.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -29,6 +30,13 @@ struct ThreadSeen {
   policy::CpuSet cpus;
 };
 
+/// What a thread has had of CPUs since it started: /proc/<tid>/schedstat (proc_pid_schedstat() in
+/// fs/proc/base.c).
+struct ThreadTime {
+  std::chrono::nanoseconds ran{};
+  std::chrono::nanoseconds waited{};  ///< runnable without a CPU
+};
+
 /// Of one pod, the threads of its VM; of all others, those of their VMs and containers.
 struct Reading {
   std::string sandbox;               ///< id; empty: containerd does not run the pod
@@ -45,6 +53,9 @@ class Reader {
 
   /// Reads every process of the node.
   Reading read(const std::string& pod_uid);
+
+  /// An error where the thread has ended.
+  base::Result<ThreadTime> time_of(int tid) const;
 
   /// Whether containerd has a task of the pod.
   bool has_tasks(const std::string& pod_uid);

@@ -87,10 +87,12 @@ Exit exit_of(Verdict verdict) {
 json::object to_json(const Report& report) {
   json::array steps;
   for (const Step& step : report.steps) steps.push_back(to_json(step));
-  return {{"verdict", verdict_name(report.verdict)},
-          {"reason", report.reason},
-          {"node", report.node},
-          {"steps", std::move(steps)}};
+  json::object document{{"verdict", verdict_name(report.verdict)},
+                        {"reason", report.reason},
+                        {"node", report.node},
+                        {"steps", std::move(steps)}};
+  if (report.demo) document["demo"] = to_json(*report.demo);
+  return document;
 }
 
 std::string describe(const Report& report) {
@@ -98,6 +100,7 @@ std::string describe(const Report& report) {
                                  report.reason.empty() ? "" : ": ", report.reason);
   text += node_lines(report.node);
   for (const Step& step : report.steps) text += step_lines(step);
+  if (report.demo) text += describe(*report.demo);
   return text;
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "affinity/cli/selftest/demonstration.hpp"
 #include "affinity/cli/selftest/finding.hpp"
 #include "affinity/cli/terminal/output.hpp"
 
@@ -39,6 +41,7 @@ struct Report {
   std::string reason;        ///< why it is not kKept; empty where it is
   boost::json::object node;  ///< versions and settings
   std::vector<Step> steps;
+  std::optional<Demonstration> demo;  ///< absent: not requested, or not completed
 };
 
 /// The document of `selftest --json`.

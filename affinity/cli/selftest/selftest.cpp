@@ -6,10 +6,12 @@
 #include <array>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/selftest/load.hpp"
 #include "affinity/cli/selftest/node.hpp"
 #include "affinity/cli/selftest/proof.hpp"
 #include "affinity/cli/selftest/signals.hpp"
@@ -104,24 +106,28 @@ class Selftest {
     const auto assignments = selftest::read_assignments(kubelet.state);
     if (!assignments) return unexpected(assignments.error());
     const auto facts = selftest::gather_facts(kRoot, kubelet, *assignments, run_program);
-    const auto choice =
-        selftest::choose(facts, {options_.handler, options_.runtime_class, options_.image});
+    const auto choice = selftest::choose(facts, {.handler = options_.handler,
+                                                 .runtime_class = options_.runtime_class,
+                                                 .image = options_.image,
+                                                 .demo = options_.demo});
     if (!choice) return base::fail(ErrorCode::kConflict, choice.error());
     report_.node = selftest::describe_node(kRoot, run_program);
-    proof.run(*choice);
+    proof.run(*choice, options_.demo);
     return report_;
   }
 
   selftest::Dependencies dependencies() {
-    return {.reader = reader_,
-            .call =
-                [this](const char* method, const char* target) {
-                  const bool post = std::string_view(method) == "POST";
-                  return post ? daemon_.post(target) : daemon_.get(target);
-                },
-            .clock = clock_,
-            .pause = [this](std::chrono::milliseconds time) { return signals_.pause(time); },
-            .announce = [this](const std::string& step) { output_.print_message("... " + step); }};
+    return {
+        .reader = reader_,
+        .call =
+            [this](const char* method, const char* target) {
+              const bool post = std::string_view(method) == "POST";
+              return post ? daemon_.post(target) : daemon_.get(target);
+            },
+        .clock = clock_,
+        .pause = [this](std::chrono::milliseconds time) { return signals_.pause(time); },
+        .occupy = [](const policy::CpuSet& cpus) { return std::make_shared<selftest::Load>(cpus); },
+        .announce = [this](const std::string& step) { output_.print_message("... " + step); }};
   }
 
   const SelftestOptions& options_;
@@ -136,7 +142,7 @@ class Selftest {
 
 /// A refusal is a report, too.
 Report refused(const base::Error& error) {
-  Report report{Verdict::kCannotRun, error.message, {}, {}};
+  Report report{Verdict::kCannotRun, error.message, {}, {}, {}};
   report.node = selftest::describe_node(kRoot, run_program);
   return report;
 }

@@ -61,6 +61,15 @@ TEST_CASE("self-test, pods: a CPU stays in the shared pool") {
   CHECK(contains(refusal(facts), "one CPU stays in it"));
 }
 
+TEST_CASE("self-test, pods: threads are not released where other pods own CPUs") {
+  NodeFacts facts = good();
+  facts.assignments.claims = {};
+  CHECK(choose(facts, {.demo = true}));
+  facts.assignments.claims = {{"uid", "app", cpus("2-3")}};
+  CHECK(choose(facts, {}));
+  CHECK(contains(refusal(facts, {.demo = true}), "CPUs 2-3 belong to other pods"));
+}
+
 TEST_CASE("self-test, pods: what a node lacks is named") {
   NodeFacts facts = good();
   facts.kubelet.manifests.clear();

@@ -65,35 +65,71 @@ struct Scene {
   Report report;
   bool kubelet_works = true;
   std::vector<std::string> vm_masks{"0-1,4-7", "0-1,4-7", "2", "3"};
-  int signal_after = -1;  ///< pauses
+  int signal_after = -1;          ///< pauses
+  bool signal_in_period = false;  ///< while CPUs are busy
+  policy::CpuSet busy;
+  std::vector<std::string> occupied;
+  std::vector<std::string> posts;
+  bool released = false;
+  std::chrono::nanoseconds ran{}, waited{};  ///< of each thread
 
   void follow_manifests() {
     node.stop_all();
     if (!kubelet_works) return;
     const std::string uid = node.uid_of(kVm), shared = node.uid_of(kShared);
     if (!shared.empty()) node.start_runc(shared, uid.empty() ? "0-7" : "0-1,4-7");
-    if (!uid.empty()) node.start_vm(uid, vm_masks);
+    if (!uid.empty()) start_vm(uid);
     node.write_state(uid);
+  }
+
+  /// Each thread waits for 3 ms of a second while it may leave the pod's CPUs, else for 1 ms.
+  void start_vm(const std::string& uid) {
+    const std::vector<std::string> free(vm_masks.size(), "0-7");
+    node.start_vm(uid, released ? free : vm_masks);
+    for (const int tid : {90, 100, 101, 102, 103}) {
+      node.root().write(fmt::format("proc/{}/schedstat", tid),
+                        fmt::format("{} {} 7\n", ran.count(), waited.count()));
+    }
   }
 
   bool pause(std::chrono::milliseconds time) {
     clock.pass(time);
+    ran += time / 10;
+    waited += time / 1000 * (released ? 3 : 1);
     follow_manifests();
+    if (signal_in_period && !busy.empty()) return false;
     return signal_after-- != 0;
+  }
+
+  boost::json::object call(const std::string& method, const std::string& target) {
+    const bool changes = method == "POST" && target != "/v1/verify";
+    if (!changes) return answer_to(node, target);
+    posts.push_back(target);
+    released = target.starts_with("/v1/release");
+    follow_manifests();
+    return {};
   }
 
   Proof proof() {
     const Dependencies dependencies{
         .reader = reader,
-        .call = [this](const char*, const char* target) { return answer_to(node, target); },
+        .call = [this](const char* method, const char* target) { return call(method, target); },
         .clock = clock,
         .pause = [this](std::chrono::milliseconds time) { return pause(time); },
+        .occupy = [this](const policy::CpuSet& cpus) { return occupy(cpus); },
         .announce = [](const std::string&) {}};
     return {dependencies, *find_kubelet(node.root().path()), record, std::chrono::seconds(60),
             report};
   }
 
-  void run() { proof().run({"kata", "image", 2}); }
+  /// Remembers which CPUs are busy until the handle is destroyed.
+  std::shared_ptr<void> occupy(const policy::CpuSet& cpus) {
+    busy = cpus;
+    occupied.push_back(policy::format_list(cpus));
+    return {nullptr, [this](void*) { busy = {}; }};
+  }
+
+  void run(bool demo = false) { proof().run({"kata", "image", 2}, demo); }
 
   bool is_clean() const {
     return base::list_directory(node.root().path() / SelftestNode::kManifests)->empty() &&
@@ -186,4 +222,49 @@ TEST_CASE("self-test: the report has who said what, for machines and for people"
   CHECK(text.starts_with("self-test: kept\n"));
   CHECK(text.find("ok        kubelet  cpu_manager_state assigns CPUs 2-3 to the pod") !=
         std::string::npos);
+}
+
+TEST_CASE("self-test, demo: waiting is measured while the pool is busy, released and then placed") {
+  Scene scene;
+  scene.run(true);
+  CHECK(scene.report.reason.empty());
+  CHECK(scene.posts == std::vector<std::string>{"/v1/release?id=" + std::string(64, 'a'),
+                                                "/v1/reconcile?id=" + std::string(64, 'a')});
+  CHECK(scene.occupied == std::vector<std::string>{"0-1,4-7", "0-1,4-7"});
+  CHECK(scene.busy.empty());
+  REQUIRE(scene.report.demo);
+  const auto document = to_json(*scene.report.demo);
+  CHECK(document.at("busy_cpus") == "0-1,4-7");
+  const auto& threads = document.at("threads").as_array();
+  REQUIRE(threads.size() == 5);
+  const auto& vcpu = threads.at(3);
+  CHECK(vcpu.at("part") == "vCPU");
+  CHECK(vcpu.at("before").at("cpus") == "0-7");
+  CHECK(vcpu.at("before").at("waited_ms") == 30.0);
+  CHECK(vcpu.at("before").at("ran_ms") == 1000.0);
+  CHECK(vcpu.at("after").at("cpus") == "2");
+  CHECK(vcpu.at("after").at("waited_ms") == 10.0);
+  CHECK(describe(*scene.report.demo).find("CPUs 0-1,4-7 are busy") != std::string::npos);
+  CHECK(scene.is_clean());
+}
+
+TEST_CASE("self-test, demo: a signal while it measures ends the load, and removes the pods") {
+  Scene scene;
+  scene.signal_in_period = true;
+  scene.run(true);
+  CHECK(scene.report.verdict == Verdict::kInterrupted);
+  CHECK_FALSE(scene.report.demo);
+  CHECK(scene.occupied.size() == 1);
+  CHECK(scene.posts.back().starts_with("/v1/reconcile"));
+  CHECK(scene.busy.empty());
+  CHECK(scene.is_clean());
+}
+
+TEST_CASE("self-test, demo: what does not run is not measured") {
+  Scene scene;
+  scene.vm_masks[3] = "2-3";
+  scene.run(true);
+  CHECK(scene.report.verdict == Verdict::kViolated);
+  CHECK_FALSE(scene.report.demo);
+  CHECK(scene.occupied.empty());
 }
