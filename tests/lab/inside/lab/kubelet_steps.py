@@ -147,7 +147,9 @@ def go(node: Node) -> None:
 
 def self_test(node: Node) -> None:
     """the self-test, which is then killed in the middle and run again"""
-    selftest.expect_success(selftest.run())
+    report = selftest.run("--demo")
+    selftest.expect_success(report)
+    selftest.expect_demonstration(report)
     node.pods.settle("nothing is left of it")
     selftest.kill_in_the_middle()
     report = selftest.run()

@@ -13,11 +13,11 @@ _LIMIT = "240s"
 _RECORD = Path("/var/lib/kata-affinity/selftest.json")
 
 
-def run() -> dict:
+def run(*options: str) -> dict:
     """Runs it to its end; its report."""
     began = time.monotonic()
     file = Path(os.environ["LAB_OUT"]) / f"selftest-{began:.0f}.json"
-    ended = subprocess.run(["kata-affinityctl", "selftest", "--time-limit", _LIMIT, "--report", str(file)], capture_output=True, text=True, check=False)
+    ended = subprocess.run(["kata-affinityctl", "selftest", "--time-limit", _LIMIT, "--report", str(file), *options], capture_output=True, text=True, check=False)
     print(ended.stdout, flush=True)
     check.equal(f"exit status of the self-test, after {time.monotonic() - began:.0f} s", ended.returncode, 0)
     return json.loads(file.read_text())
@@ -30,6 +30,18 @@ def expect_success(report: dict) -> None:
     check.equal("witnesses", {each["by"] for each in findings}, {"kubelet", "kernel", "daemon"})
     check.equal("broken findings", [each["text"] for each in findings if each["level"] == "broken"], [])
     check.equal("the record is left", _RECORD.exists(), False)
+
+
+def expect_demonstration(report: dict) -> None:
+    """Checks that waiting was measured with masks that differ, and that each of the pod's CPUs had a vCPU of its own."""
+    demo = report["demo"]
+    vcpus = [each for each in demo["threads"] if each["part"] == "vCPU"]
+    check.true(f"CPUs {demo['busy_cpus']} were kept busy", bool(demo["busy_cpus"]))
+    check.true("vCPUs were measured", len(vcpus) >= 2)
+    check.true("some thread ran", any(each["after"]["ran_ms"] > 0 for each in demo["threads"]))
+    alone = [each["after"]["cpus"] for each in vcpus if each["after"]["cpus"].isdigit()]
+    check.equal("CPUs with a vCPU of their own", len(set(alone)), 2)
+    check.true("released, no vCPU had one", not any(each["before"]["cpus"].isdigit() for each in vcpus))
 
 
 def kill_in_the_middle() -> None:
