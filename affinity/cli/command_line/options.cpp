@@ -200,9 +200,7 @@ void declare_selftest(CLI::App& app, Command& chosen) {
   add_value(command, "--image", "NAME", options->image,
             "image that runs until stopped (default: pause)")
       ->excludes(clean);
-  command
-      .add_flag("--demo", options->demo,
-                "also measure waiting under load, with pins and without; takes 20 s more")
+  command.add_flag("--demo", options->demo, "also measure waiting, released and placed (20 s)")
       ->excludes(clean);
   usage::add_duration(command, "--time-limit", options->time_limit,
                       "for the proof, and again for removal (default: 120s)");
