@@ -96,6 +96,14 @@ class _Owned:
     since: float
 
 
+def _cgroup_of(tid: int) -> str:
+    """What names a thread's cgroup; empty where it is gone."""
+    try:
+        return Path(f"/proc/{tid}/cgroup").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 class _Watch:
     def __init__(self) -> None:
         self._moves = Moves("intruders-moves")
@@ -110,6 +118,9 @@ class _Watch:
         self._pods: dict[str, witness.Pod] = {}
         self._switches = 0
         self._names: dict[int, str] = {}
+        # By a cgroup: one of its threads, and what it allowed at the last turn. When a switch is read it may allow other CPUs already.
+        self._members: dict[str, int] = {}
+        self._allowed: dict[str, frozenset[int]] = {}
 
     def turn(self) -> None:
         """Takes in what has happened since the last turn."""
@@ -123,8 +134,11 @@ class _Watch:
             tid = int(found["tid"])
             if tid not in owner_of:
                 owner_of[tid] = self._pod_of(tid)
+                if owner_of[tid]:
+                    self._members[_cgroup_of(tid)] = tid
             self._see(tid, owner_of[tid], found)
         self._close_visits()
+        self._allowed = {path: cgroup.allowed_cpus(tid) for path, tid in self._members.items()}
 
     def report(self) -> dict:
         """All of it."""
@@ -186,8 +200,9 @@ class _Watch:
     def _kind(self, tid: int, uid: str) -> str:
         if self._was_owner(uid) and uid not in self._claims.owned:
             return GOING
-        allowed = cgroup.allowed_cpus(tid)
-        return HELD if allowed and allowed <= self._claims.of_others(uid) else STAYING
+        others = self._claims.of_others(uid)
+        before = self._allowed.get(_cgroup_of(tid), frozenset())
+        return HELD if any(allowed and allowed <= others for allowed in (cgroup.allowed_cpus(tid), before)) else STAYING
 
     def _owner_at(self, cpu: int, at: float) -> _Owned | None:
         for owned, since in zip(reversed(self._owned.get(cpu, [])), reversed(self._changed.get(cpu, []))):
