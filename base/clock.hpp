@@ -35,7 +35,7 @@ class Clock {
     return std::chrono::system_clock::now();
   }
 
-  /// Real time is never put forward: only a test's clock has someone to notify.
+  /// Real time is never put forward: only a test's clock has listeners.
   virtual void attach(Observer&) const {}
   virtual void detach(Observer&) const {}
 };

@@ -39,7 +39,7 @@ Result<void> write_atomically(const std::filesystem::path& path, const std::stri
                               mode_t mode = 0600);
 
 /// Makes `path` where it is missing and locks it (flock(2)) until the descriptor is closed.
-/// kConflict when someone else has it locked.
+/// kConflict when another process has locked it.
 Result<Fd> lock_file(const std::filesystem::path& path);
 
 /// Opens a directory, to list it or to work relative to it.

@@ -7,10 +7,10 @@
 
 namespace ka::base {
 
-/// A socket's path with links resolved, where it lies in a folder of the container runtime, of Kata
-/// or of libvirt below `run`: vc, kata, containerd, libvirt. Absent for any other: a command line
-/// that a tenant may have chosen names sockets of the whole machine. What lies in a container's
-/// root file system ("rootfs") is the container's.
+/// A socket's path with links resolved, where it lies in a directory of the container runtime, of
+/// Kata or of libvirt below `run`: vc, kata, containerd, libvirt. Absent for any other: a command
+/// line that a tenant may have chosen names sockets of the whole machine. What lies in a
+/// container's root file system ("rootfs") is the container's.
 std::optional<std::filesystem::path> runtime_socket(const std::filesystem::path& run,
                                                     const std::filesystem::path& socket);
 

@@ -14,7 +14,7 @@ std::string quote_thread(int tid) { return "thread " + std::to_string(tid); }
 
 std::string describe(const Claim& claim) {
   if (claim.role == Role::kIothread) return "iothread \"" + claim.iothread + '"';
-  std::string text(policy::role_name(claim.role));
+  std::string text(policy::role_term(claim.role));
   if (claim.role != Role::kVcpu) return text;
   if (claim.index) text += ' ' + std::to_string(*claim.index);
   if (claim.apic_id) text += " (APIC id " + std::to_string(*claim.apic_id) + ')';

@@ -52,7 +52,7 @@ base::Result<std::vector<std::string>> arguments_of(const Roots& roots,
 /// kConflict when there are several.
 base::Result<policy::ProcessId> find_domain(const Roots& roots, std::string_view uuid);
 
-/// The shim of a sandbox by the file `shim.pid` that it has in containerd's folder for it
+/// The shim of a sandbox by the file `shim.pid` that it has in containerd's directory for it
 /// (TASKS/NAMESPACE/SANDBOX): a few reads.
 std::optional<policy::ProcessId> shim_by_bundle(const Roots& roots,
                                                 const std::filesystem::path& tasks,

@@ -53,7 +53,7 @@ void add_sandbox_facts(Facts& facts, const line::SandboxView& view) {
   }
   for (const policy::ledger::Pin& given : view.pod.overrides) {
     facts.add(policy::plan::override_subject(given) + " is pinned to " + cpus_text(given.cpus),
-              "by hand");
+              "manual pin");
   }
   if (view.cgroup_cpus) {
     facts.add("cgroup " + view.cgroup + " allows " + cpus_text(*view.cgroup_cpus), "cgroup");
@@ -199,7 +199,7 @@ void add_thread_results(json::array& results, const line::SandboxView& view) {
     results.emplace_back(messages::sentence(group, number));
   for (const line::ThreadView& thread : view.threads) {
     const std::string name = "thread " + std::to_string(thread.facts.key.tid) + " (" +
-                             std::string(policy::role_name(thread.facts.role)) + ")";
+                             std::string(policy::role_term(thread.facts.role)) + ")";
     if (thread.drifted()) {
       results.emplace_back(name + " may use " + cpus_text(thread.actual) + " instead of " +
                            cpus_text(thread.wanted));

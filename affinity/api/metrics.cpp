@@ -273,7 +273,8 @@ void add_gauges(Page& page, const line::Node& node) {
   page.labelled(MetricType::Gauge, "kata_affinity_threads", "Threads of sandboxes, by role.",
                 "role", totals.threads);
   page.gauge("kata_affinity_drifted_threads", "Threads not on their planned CPUs.", totals.drifted);
-  page.gauge("kata_affinity_unmanaged_threads", "Threads left alone.", totals.unmanaged);
+  page.gauge("kata_affinity_unmanaged_threads", "Threads that cannot be placed and are left alone.",
+             totals.unmanaged);
   page.gauge("kata_affinity_containers_isolated",
              "Exclusive containers of VM sandboxes with their CPUs to themselves.",
              totals.isolated);
@@ -284,8 +285,8 @@ void add_gauges(Page& page, const line::Node& node) {
              totals.interrupts);
   page.gauge("kata_affinity_drifted_interrupts", "Interrupts not on their planned CPUs.",
              totals.drifted_interrupts);
-  page.gauge("kata_affinity_unmanaged_interrupts", "Interrupts left alone.",
-             totals.unmanaged_interrupts);
+  page.gauge("kata_affinity_unmanaged_interrupts",
+             "Interrupts that cannot be moved and are left alone.", totals.unmanaged_interrupts);
   page.gauge("kata_affinity_released_sandboxes", "Sandboxes released by an operator.",
              totals.released);
   page.gauge("kata_affinity_sandboxes_unseen",
@@ -303,7 +304,7 @@ void add_gauges(Page& page, const line::Node& node) {
                 "Whether each event source is connected (1) or not (0).", "source",
                 sources_up(node.board));
   page.gauge("kata_affinity_start_waiting",
-             "Whether threads may not get more CPUs yet after a start of the daemon (1).",
+             "1 while no thread may get more CPUs after a start of the daemon.",
              node.gate().may_widen() ? 0 : 1);
   page.gauge("kata_affinity_state_lost", "State files of an earlier daemon that cannot be read.",
              static_cast<double>(node.gate().lost().size()));

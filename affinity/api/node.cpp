@@ -40,7 +40,7 @@ void add_owners(const policy::ledger::Ledger& ledger, ByCpu& cpus) {
   }
 }
 
-/// kubelet writes its file before the runtime hears of a pod.
+/// kubelet writes its file before it requests the pod from the runtime.
 void add_unreported(const policy::ledger::Ledger& ledger, ByCpu& cpus) {
   for (const policy::ledger::Claim& claim : ledger.unreported_claims()) {
     for (const int cpu : claim.cpus) {

@@ -58,7 +58,7 @@ base::Result<void> read_query(std::string_view field, Path& path) {
       decode(equals == std::string_view::npos ? std::string_view{} : field.substr(equals + 1));
   if (!value) return unexpected(value.error());
   if (!path.query.emplace(*name, *value).second) {
-    return fail(ErrorCode::kInvalid, "the query has \"" + base::printable(*name) + "\" twice");
+    return fail(ErrorCode::kInvalid, "duplicate query parameter \"" + base::printable(*name) + '"');
   }
   return {};
 }

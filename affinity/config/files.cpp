@@ -23,7 +23,7 @@ void add_standard(const fs::path& directory, std::vector<fs::path>& files) {
   files.push_back(directory / "configuration.toml");
 }
 
-/// The folder of each shim or custom runtime holds one configuration-<shim>.toml.
+/// The directory of each shim or custom runtime holds one configuration-<shim>.toml.
 void add_deployed(const fs::path& runtimes, std::vector<fs::path>& files) {
   for (const std::string& runtime : names_in(runtimes)) {
     for (const std::string& name : names_in(runtimes / runtime)) {

@@ -25,12 +25,12 @@ namespace ka::containers {
 
 class ContainerFiles {
  public:
-  /// Where a container sees its folder. A guest has its own cpus.json at the same place.
+  /// Where a container sees its directory. A guest has its own cpus.json at the same place.
   static constexpr std::string_view kSeenAt = "/run/kata-affinity";
 
   /// Subscribes to the feed of `board`: guests change, and the files of what is gone go too. The
-  /// folders are below `directory`; those of an earlier daemon are kept on. `line` and `log` must
-  /// outlive it.
+  /// directories are below `directory`; those of an earlier daemon are kept on. `line` and `log`
+  /// must outlive it.
   ContainerFiles(std::filesystem::path directory, line::Line& line, board::Board& board,
                  const log::Log& log);
 

@@ -21,8 +21,8 @@ struct CfsQuota {
 };
 
 /// Every quota that holds for a thread: of its own cgroup first, then of those above. `cgroups` is
-/// where cgroups are mounted (/sys/fs/cgroup): version 2, or a folder of version 1's hierarchies.
-/// What cannot be read is no quota.
+/// where cgroups are mounted (/sys/fs/cgroup): version 2, or a directory of version 1's
+/// hierarchies. What cannot be read is no quota.
 std::vector<CfsQuota> quotas_of(const base::ProcFs& proc, const std::filesystem::path& cgroups,
                                 int tid);
 

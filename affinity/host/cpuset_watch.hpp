@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notices when someone writes to a cpuset cgroup, so that masks are looked at again at once and not
-// only by the next drift check.
+// Reports writes to cpuset cgroups, so that masks are checked immediately and not only by the next
+// drift check.
 //
 // inotify reports writes that processes make to cgroup files (seen on kernel 6.18). It does not
 // report what the kernel does itself: a change of an ancestor's cpuset, a CPU that goes offline.

@@ -165,7 +165,7 @@ policy::PassedThrough find_passed_through(const fs::path& proc, const fs::path& 
 
 Result<CpuSet> send_interrupt(const fs::path& proc, const fs::path& sys,
                               const InterruptFacts& interrupt, const CpuSet& cpus) {
-  const auto gone = base::fail(ErrorCode::kGone, interrupt.name + " has another number by now");
+  const auto gone = base::fail(ErrorCode::kGone, interrupt.name + ": its number has changed");
   if (!is_still(sys, interrupt)) return gone;
   const auto done = base::write_kernel_file(affinity_file(proc, interrupt.number),
                                             policy::format_list(cpus) + '\n');

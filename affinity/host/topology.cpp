@@ -53,7 +53,7 @@ class FsRoot {
 
 /// A topology that keeps only what we read, with the CPUs that our own cgroup refuses. Without the
 /// "x86" backend: it moves the calling thread over all CPUs to run CPUID there, also over CPUs that
-/// belong to someone else, and adds nothing that Linux does not tell.
+/// belong to another program, and adds nothing that Linux does not report.
 Hwloc new_topology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return {nullptr, hwloc_topology_destroy};

@@ -32,7 +32,7 @@ struct WriteResult {
 /// Makes the writes in their order. The keys are those of threads that were seen just before, in
 /// the same pass, whose `stats` these are. A thread that is no longer one of its process is kGone
 /// and not written to; so is one that has another start time after the write: its number belongs to
-/// someone else by now, who does not keep the mask.
+/// another process, which gets an all-ones mask.
 std::vector<WriteResult> apply(const std::vector<policy::plan::Write>& writes, AffinityCalls& calls,
                                base::ThreadStats& stats);
 

@@ -16,7 +16,7 @@ namespace ka::line {
 namespace {
 
 std::string name_of(const policy::ThreadFacts& thread) {
-  std::string name(policy::role_name(thread.role));
+  std::string name(policy::role_term(thread.role));
   if (thread.role == policy::Role::kVcpu) name += ' ' + std::to_string(thread.vcpu_index);
   if (thread.role == policy::Role::kIothread) name += ' ' + thread.name;
   return name;

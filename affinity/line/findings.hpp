@@ -15,7 +15,7 @@
 
 namespace ka::line {
 
-/// "vcpu 1 (thread 4711)".
+/// "vCPU 1 (thread 4711)".
 std::string thread_title(const policy::ThreadFacts& thread);
 
 /// An invariant that is broken, with the mask of the thread of `threads` that breaks it.
@@ -45,7 +45,7 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
 /// obstacle to its containers' isolation. `guest` may be null.
 void collect_guest(const std::string& sandbox, const board::GuestView* guest, VerifyReport& report);
 
-/// An agent that the configuration promises, and that does not answer: worth a word although no
+/// An agent that the configuration requires and that does not respond: a finding although no
 /// container needs it. `guest` may be null.
 void collect_promise(const std::string& sandbox, const policy::plan::Settings& settings,
                      const board::GuestView* guest, VerifyReport& report);

@@ -52,7 +52,7 @@ class InterruptKeeper {
   void remember() { left_ = picture(); }
   /// False when something differs from how the line left it, or it is time to try again.
   bool is_unchanged(const vmm::Roots& roots, int vmm, Time now) const;
-  /// How many of those that we placed go elsewhere now, by the work of someone else.
+  /// How many of those that we placed another program has moved.
   int count_changed(const vmm::Roots& roots, int vmm) const;
   /// What the kernel refused is tried again.
   void forgive() { refused_.clear(); }

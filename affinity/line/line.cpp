@@ -77,7 +77,8 @@ void Line::report_unplaced(const Sandbox& sandbox) {
   const auto count = std::ranges::count_if(sandbox.threads(), is_unplaced);
   if (count == 0) {
     if (unplaced_.erase(id) == 0) return;
-    node_.board.notify(NotificationKind::kPlaced, id, "all threads are where they should be again");
+    node_.board.notify(NotificationKind::kPlaced, id,
+                       "all threads are on their planned CPUs again");
   } else if (unplaced_.insert(id).second) {
     const std::string& reason = std::ranges::find_if(sandbox.threads(), is_unplaced)->problem;
     node_.board.notify(
@@ -233,14 +234,14 @@ Outcome Line::reconcile_all() {
 Outcome Line::release(Sandbox& sandbox) {
   sandbox.set_released(true);
   node_.board.notify(NotificationKind::kReleased, sandbox.id(),
-                     "threads may run wherever their cgroup allows");
+                     "threads have the masks they would have without kata-affinity");
   return run_and_follow_up({&sandbox});
 }
 
 Outcome Line::release_all() {
   for (Sandbox* sandbox : node_.sandboxes.all()) sandbox->set_released(true);
   node_.board.notify(NotificationKind::kReleased, {},
-                     "all threads may run wherever their cgroups allow");
+                     "all threads have the masks they would have without kata-affinity");
   return run_and_follow_up(node_.sandboxes.all());
 }
 

@@ -74,8 +74,8 @@ class Line {
   /// Another program wrote the cgroup in `directory`: runs for the sandboxes in it.
   Outcome cgroup_written(const std::string& directory);
 
-  /// The drift check: reads what can have changed behind our back, and runs for the sandboxes where
-  /// something did. Cheap when nothing did.
+  /// The drift check: reads what may have changed without an event, and runs for the sandboxes
+  /// where something did. Cheap when nothing did.
   Outcome check_drift();
 
   /// By a person: places a released sandbox again, and threads that were given up. For all, state

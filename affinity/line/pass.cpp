@@ -183,8 +183,8 @@ void Pass::record(Sandbox& sandbox, const WriteResult& result) {
       if (result.reverted) {
         node_.board.notify(NotificationKind::kTakenBack, sandbox.id(),
                            thread +
-                               " was reused by another process while it was placed: that process "
-                               "may run everywhere again");
+                               " was reused during the write: the new process may use all CPUs "
+                               "again");
       }
       break;
     case WriteResult::Status::kRetry:

@@ -22,7 +22,7 @@ enum class Severity {
 /// "note", "degraded", "violated", "unknown".
 std::string_view severity_name(Severity severity);
 
-/// One thing that verify() found, by reading the kernel afresh.
+/// One thing that verify() found, by re-reading the kernel.
 struct Finding {
   Severity severity = Severity::kViolated;
   std::string invariant;  ///< "I1" ... "I8", "drift", "guest", "unread", "start"

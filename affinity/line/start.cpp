@@ -44,7 +44,7 @@ bool Line::is_adoptable(const policy::ledger::PodRecord& pod) const {
   if (is_same && (now->is_vmm || vmm::is_shim_of(node_.roots, *pod.vmm, pod.id))) return true;
   node_.board.notify(NotificationKind::kSandboxEnded, pod.id,
                      is_same ? "process " + std::to_string(pod.vmm->pid) + " is not a VMM"
-                             : "VMM exited while no daemon ran");
+                             : "VMM exited while the daemon was down");
   return false;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify: the kernel read afresh and held against the invariants. It trusts neither what was last
+// verify: the kernel re-read and checked against the invariants. It trusts neither what was last
 // seen nor what was written.
 #pragma once
 
@@ -17,7 +17,7 @@ class Verifier {
   /// `node` must outlive it.
   explicit Verifier(Node& node) : node_(node) {}
 
-  /// Reads the kernel afresh. What could not be read is a finding of its own. Writes nothing.
+  /// Re-reads the kernel. What could not be read is a finding of its own. Writes nothing.
   VerifyReport verify();
 
  private:

@@ -49,7 +49,7 @@ std::string event_text(const policy::ledger::Event& event, const policy::ledger:
       const std::string subject = policy::plan::override_subject(e.value);
       return e.value.cpus.empty()
                  ? subject + " returned to the plan"
-                 : subject + " pinned by hand: \"" + policy::format_list(e.value.cpus) + '"';
+                 : subject + " pinned manually: \"" + policy::format_list(e.value.cpus) + '"';
     }
   };
   return std::visit(Visitor{ledger}, event.body) + by;

@@ -63,7 +63,7 @@ std::string obstacle_text(const policy::plan::NotIsolated& obstacle) {
     case Obstacle::kSharedContainer:
       return carries(obstacle) + "containers without CPUs of their own: " + subject;
     case Obstacle::kPinnedByHand:
-      return "pinned by hand to " + cpus_text(obstacle.cpus) + ": " + subject;
+      return "pinned manually to " + cpus_text(obstacle.cpus) + ": " + subject;
     case Obstacle::kGuestSilent:
       return "no guest agent confirms on which vCPUs it runs";
     case Obstacle::kGuestUnconfirmed:

@@ -65,7 +65,7 @@ std::string reason(const Note& note) {
     case Code::kVcpusOnMask:
       return "every vCPU floats on the sandbox mask (vcpu_pinning is \"mask\")";
     case Code::kOverrideByHand:
-      return note.subject + " is pinned by hand to " + cpus_text(note.cpus);
+      return note.subject + " is pinned manually to " + cpus_text(note.cpus);
     default:
       return {};
   }

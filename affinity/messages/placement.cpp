@@ -65,7 +65,8 @@ std::string sentence(const Floating& floating, const policy::VcpuSet& vcpus) {
 
 std::string sentence(const Group& group, int number) {
   const bool one = number == 1;
-  std::string text = counted(number, std::string(policy::role_name(group.role)) + " thread");
+  const std::string role(policy::role_name(group.role));
+  std::string text = counted(number, role == "iothread" ? role : role + " thread");
   if (group.cpus.empty()) return text + (one ? " is" : " are") + " not placed";
   if (group.away) text += " should use ";
   return text + (group.away ? "" : " may use ") + cpus_text(group.cpus);

@@ -42,7 +42,7 @@ class Connection {
       if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return {};
       if (sent < 0) {
         return unexpected(
-            broken(std::string("the daemon cannot be sent to: ") + std::strerror(errno)));
+            broken(std::string("cannot send to the daemon: ") + std::strerror(errno)));
       }
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }

@@ -29,7 +29,7 @@ Result<boost::json::value> parse_json(std::string_view text, const std::string& 
 /// The first thing that was found wrong.
 class InputError {
  public:
-  /// Keeps "<path>: <what>" unless there was a input_error before.
+  /// Keeps "<path>: <what>" unless an error was kept before.
   void add(const std::string& path, const std::string& what);
 
   bool empty() const { return text_.empty(); }
@@ -40,11 +40,11 @@ class InputError {
   std::string text_;
 };
 
-/// One JSON object under a reader's eyes. Holds references to the value and to the input_error, so
+/// One JSON object that is being read. Holds references to the value and to the InputError, so
 /// it lives shorter than both.
 class Fields {
  public:
-  /// Complains when `value` is no object; it then reads as an empty one. `path` is that of the
+  /// An error if `value` is not an object; it then reads as an empty one. `path` is that of the
   /// object, empty for a document.
   Fields(const boost::json::value& value, std::string path, InputError& input_error);
 
@@ -52,7 +52,7 @@ class Fields {
   const boost::json::value* find(std::string_view name);
   /// Path of a key of this object.
   std::string path(std::string_view name) const;
-  /// Complains about each of these keys that is absent.
+  /// An error for each of these keys that is absent.
   void require(std::initializer_list<std::string_view> names);
 
   // Each leaves `into` as it is where the key is absent; true when a good value was there.

@@ -31,7 +31,7 @@ class Agent {
   void cpus_changed();
   /// A hook reports a container as created or stopped; a new one is placed before this returns.
   void record_container(const std::string& container, bool stopped);
-  /// Cgroups came or went, or someone else wrote a cpuset.
+  /// Cgroups came or went, or another program wrote a cpuset.
   void cgroups_changed();
   /// Whether the cpusets of these cgroups are as the agent wrote them: then the last write changed
   /// nothing, and most likely was the agent's own.

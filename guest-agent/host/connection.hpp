@@ -58,7 +58,7 @@ class Connection {
   /// when it is due, not from each byte of it.
   void expect(bool owed, std::uint64_t answered);
 
-  /// The peer said who it is: the next input_error is news again, and a connection that lasts makes
+  /// The peer said who it is: the next error is reported again, and a connection that lasts makes
   /// up for the pauses before it.
   void welcome();
 

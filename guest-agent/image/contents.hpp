@@ -13,7 +13,7 @@ namespace ka::image {
 
 /// Where the agent is in a guest's image.
 inline constexpr const char* kAgentPath = "/usr/bin/kata-affinity-agent";
-/// Kata's `guest_hook_path`: below it are the folders "prestart" and "poststop".
+/// Kata's `guest_hook_path`: below it are the directories "prestart" and "poststop".
 inline constexpr const char* kHookPath = "/usr/libexec/kata-affinity/hooks";
 inline constexpr std::size_t kMostAgent = std::size_t{64} << 20;
 
@@ -27,7 +27,7 @@ struct Item {
 };
 
 /// Everything for an image that has a root of its own: the agent, its unit for systemd, and the
-/// hooks; the folders first. The agent is one file with three names.
+/// hooks; the directories first. The agent is one file with three names.
 std::vector<Item> files_of_root(std::string agent);
 
 /// Everything for an extension image, which Kata mounts at /run/kata-extensions/<its name>.

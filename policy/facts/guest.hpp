@@ -127,7 +127,7 @@ struct GuestProcess {
 /// A container as the guest's kernel has it now.
 struct GuestContainerState {
   std::string id;
-  GuestCpuSet wanted;  ///< what the host's wish comes to in guest numbers
+  GuestCpuSet wanted;  ///< what the host requests, in guest numbers
   GuestCpuSet actual;  ///< what its cgroup allows; without one where its threads may run
   GuestMethod method = GuestMethod::kNone;
   GuestProblem problem = GuestProblem::kNone;

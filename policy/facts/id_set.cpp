@@ -64,7 +64,7 @@ Expected<IdRange, ParseError> read_range(Cursor& cursor) {
   if (!cursor.accept('-')) return IdRange{*first, *first};
   const auto last = read_id(cursor);
   if (!last) return unexpected(last.error());
-  if (*last < *first) return fail(start, "range runs backwards");
+  if (*last < *first) return fail(start, "range ends before it starts");
   return IdRange{*first, *last};
 }
 

@@ -54,6 +54,11 @@ static_assert(std::ranges::all_of(kRoles, [](const RoleInfo& info) {
 
 constexpr std::string_view role_name(Role role) { return kRoles[index_of(role)].name; }
 
+/// In sentences: "vCPU" for a vCPU, else its name.
+constexpr std::string_view role_term(Role role) {
+  return role == Role::kVcpu ? "vCPU" : role_name(role);
+}
+
 constexpr std::optional<Role> parse_role(std::string_view name) {
   const auto* found = std::ranges::find(kRoles, name, &RoleInfo::name);
   return found == std::end(kRoles) ? std::nullopt : std::optional(found->role);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of a sandbox, its containers and the threads of its VMM: plain values, produced by
-// the sources of events and by vmm/, composed by the engine, read by plan().
+// the sources of events and by vmm/, composed by affinity/line, read by plan().
 #pragma once
 
 #include <cstdint>

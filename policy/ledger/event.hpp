@@ -23,7 +23,7 @@ struct PodSeen {
   std::string pod_name;  ///< "namespace/name"
   std::string handler;   ///< runtime handler
   /// A VM sandbox; absent for runc pods. Its start time is read when it is learned: a person names
-  /// a number alone, which Engine::submit() completes.
+  /// a number alone, which line::Requests completes.
   std::optional<ProcessId> vmm;
   std::string cgroup;      ///< path below the cgroup mount; empty: that of the VMM
   std::string qmp_socket;  ///< a QMP socket that is ours alone

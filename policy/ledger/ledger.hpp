@@ -147,7 +147,7 @@ class Ledger {
 bool exclusive_by_quota(const ContainerFacts& container);
 
 /// The plain facts of a pod for plan(), containers by ascending id; vCPUs, iothreads and cgroup are
-/// for the engine to add.
+/// for affinity/line to add.
 SandboxFacts to_sandbox_facts(const PodRecord& pod);
 
 }  // namespace ka::policy::ledger

@@ -203,7 +203,7 @@ void Checker::check_seats(const std::vector<Seat>& seats) {
   for (std::size_t i = 0; i < seats.size(); ++i) {
     for (std::size_t j = i + 1; j < seats.size(); ++j) {
       if (!closeness.better_swapped(i, j)) continue;
-      report(Breach::kSiblingsApart, "vcpu " + std::to_string(seats[i].vcpu->index),
+      report(Breach::kSiblingsApart, "vCPU " + std::to_string(seats[i].vcpu->index),
              {seats[i].cpu->cpu, seats[j].cpu->cpu});
       return;
     }
@@ -266,7 +266,7 @@ void Checker::check_group(const VcpuPlan& vcpu) {
   CpuSet outside = vcpu.cpus - own;
   // One that is only held floats with the others (check_region).
   if (!own.empty() && !outside.empty()) {
-    report(Breach::kWidened, "vcpu " + std::to_string(vcpu.index), std::move(outside));
+    report(Breach::kWidened, "vCPU " + std::to_string(vcpu.index), std::move(outside));
   }
 }
 
@@ -296,7 +296,7 @@ void Checker::check_again() {
         other != nullptr && other->role == vcpu.role && other->container == vcpu.container;
     const bool free = levelled && vcpu.container.empty();
     if (same_place && (free || other->cpus == vcpu.cpus)) continue;
-    report(Breach::kUnstable, "vcpu " + std::to_string(vcpu.index), vcpu.cpus);
+    report(Breach::kUnstable, "vCPU " + std::to_string(vcpu.index), vcpu.cpus);
   }
 }
 
@@ -384,7 +384,7 @@ std::vector<Violation> check_dedicated(const std::vector<DedicatedVcpu>& vcpus) 
     taken |= vcpu.cpus;
     if (twice.empty()) continue;
     violations.push_back(
-        {Breach::kCpuTaken, vcpu.sandbox, "vcpu " + std::to_string(vcpu.index), std::move(twice)});
+        {Breach::kCpuTaken, vcpu.sandbox, "vCPU " + std::to_string(vcpu.index), std::move(twice)});
   }
   return violations;
 }

@@ -37,7 +37,7 @@ int invariant_of(Breach breach);
 struct Violation {
   Breach breach = Breach::kOutside;
   std::string sandbox;
-  /// "vcpu 3", "iothread io1", "emulator", "interrupts of 0000:01:00.0", or a container's id
+  /// "vCPU 3", "iothread io1", "emulator", "interrupts of 0000:01:00.0", or a container's id
   std::string subject;
   CpuSet cpus;  ///< the CPUs that are wrong; of kNotDedicated: those without a vCPU
   int tid = 0;  ///< the thread it was found at; 0: none, or only planned

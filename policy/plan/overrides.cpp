@@ -90,7 +90,7 @@ bool is_for(const Override& given, const ThreadFacts& thread) {
 }
 
 std::string thread_subject(Role role, int vcpu_index, const std::string& iothread) {
-  std::string subject(role_name(role));
+  std::string subject(role_term(role));
   if (role == Role::kVcpu) return subject + ' ' + std::to_string(vcpu_index);
   if (role == Role::kIothread && !iothread.empty()) return subject + ' ' + iothread;
   return subject;

@@ -23,7 +23,7 @@ CpuSet lost_by_pin(const Override& given, const SandboxPlan& unpinned);
 /// Whether it names this thread: an iothread by its id, or as one of all.
 bool is_for(const Override& given, const ThreadFacts& thread);
 
-/// "vcpu 3", "iothread io1", or the role; an iothread without an id stands for all.
+/// "vCPU 3", "iothread io1", or the role; an iothread without an id stands for all.
 std::string thread_subject(Role role, int vcpu_index, const std::string& iothread);
 std::string override_subject(const Override& given);
 

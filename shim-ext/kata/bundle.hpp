@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of a task of containerd's, and the pod that it is for.
+// The directory of a task of containerd's, and the pod that it is for.
 #pragma once
 
 #include <filesystem>

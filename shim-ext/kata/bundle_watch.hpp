@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows the folders (bundles) that containerd makes for its tasks, to see a sandbox's shim as
+// Follows the directories (bundles) that containerd makes for its tasks, to see a sandbox's shim as
 // soon as it runs: what the shim may use, its VMM is born with.
 //
-// containerd makes the folder, writes config.json there, and runs the shim's program with `start`,
-// which starts the shim itself and leaves its pid in shim.pid; all that is before the shim is asked
-// for anything (core/runtime/v2/bundle.go, pkg/shim/shim.go; both of Kata's runtimes write the
-// file).
+// containerd makes the directory, writes config.json there, and runs the shim's program with
+// `start`, which starts the shim itself and leaves its pid in shim.pid; all that is before the shim
+// is asked for anything (core/runtime/v2/bundle.go, pkg/shim/shim.go; both of Kata's runtimes write
+// the file).
 #pragma once
 
 #include <array>
@@ -28,21 +28,21 @@ namespace ka::kata {
 /// Must outlive the running of its io_context.
 class BundleWatch {
  public:
-  /// What happens in a folder is looked at at once. A shim that leaves no pid there is looked for
-  /// among all processes, this long after the folder was seen and then after each look.
+  /// A change in a directory is handled at once. A shim that leaves no pid there is looked
+  /// for among all processes, this long after the directory was seen and then after each look.
   static constexpr std::array<std::chrono::milliseconds, 5> kSearches{
       std::chrono::milliseconds(10), std::chrono::milliseconds(30), std::chrono::milliseconds(100),
       std::chrono::milliseconds(300), std::chrono::milliseconds(1000)};
 
   enum class Effort {
     kBundle,  ///< what the directory has
-    kNode,    ///< all processes of the node, too: dear
+    kNode,    ///< all processes of the node, too: expensive
   };
   /// Looks for the shim of a bundle's sandbox, and does what is to be done with it. True: nothing
   /// more is to be done, or it is no shim of ours.
   using Probe = std::function<bool(const Bundle& bundle, Effort effort)>;
 
-  /// `clock` must outlive it. `tasks`: containerd's folder, which has one for each of its
+  /// `clock` must outlive it. `tasks`: containerd's directory, which has one for each of its
   /// namespaces. Reads nothing yet.
   BundleWatch(boost::asio::io_context& io, const base::Clock& clock, std::filesystem::path tasks,
               Probe probe);
@@ -73,7 +73,7 @@ class BundleWatch {
   Probe probe_;
   watch::Inotify inotify_;
   bool started_ = false;
-  /// By folder; nothing where no more is to be done.
+  /// By directory; nothing where no more is to be done.
   std::map<std::filesystem::path, std::unique_ptr<Entry>> bundles_;
 };
 

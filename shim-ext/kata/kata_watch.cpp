@@ -64,7 +64,7 @@ KataWatch::Extent KataWatch::extent() const {
   return extent;
 }
 
-/// Notes the sandboxes of a folder in `there`, and returns those that were not known.
+/// Notes the sandboxes of a directory in `there`, and returns those that were not known.
 std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
                                          std::set<std::string>& there) {
   inotify_.watch_nearest(folder);  // Kata makes it with the first sandbox
@@ -87,7 +87,7 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
   return fresh;
 }
 
-/// A folder that cannot be listed is not empty: what was known of it stays.
+/// A directory that cannot be listed is not empty: what was known of it stays.
 void KataWatch::keep(bool rust, std::set<std::string>& there, const base::Error& error) {
   listed_ = false;
   log_.warning("cannot list Kata's sandboxes", {{"reason", error.message}});

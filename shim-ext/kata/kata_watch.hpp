@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows the folders that Kata's two runtimes keep of their sandboxes, for nodes where no other
-// source reports containers. The Go runtime's persist.json has the containers with their CPUs;
-// runtime-rs writes none of that: there is the sandbox, its VMM has to be found, and its cgroup has
-// the mask.
+// Follows the directories that Kata's two runtimes keep of their sandboxes, for nodes where no
+// other source reports containers. The Go runtime's persist.json has the containers with their
+// CPUs; runtime-rs writes none of that: there is the sandbox, its VMM has to be found, and its
+// cgroup has the mask.
 //
-// Both make a sandbox's folder before they start its VMM. From then until the VMM is there the shim
-// stands for it: what the shim may use, the VMM is born with. That is reported also while another
-// source reports containers, since only this one knows it.
+// Both make a sandbox's directory before they start its VMM. From then until the VMM is there the
+// shim stands for it: what the shim may use, the VMM is born with. That is reported also while
+// another source reports containers, since only this one knows it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -44,7 +44,7 @@ class KataWatch {
     std::filesystem::path tasks = "/run/containerd/io.containerd.runtime.v2.task";
   };
 
-  /// What the folders show, for people.
+  /// What the directories show, for people.
   struct Extent {
     int go = 0;    ///< sandboxes of the Go runtime
     int rust = 0;  ///< of runtime-rs
@@ -79,7 +79,7 @@ class KataWatch {
   void set_paused(bool paused);
 
   Extent extent() const;
-  /// The last look could list the folders.
+  /// The last look could list the directories.
   bool listed() const { return listed_; }
 
  private:

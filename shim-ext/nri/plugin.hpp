@@ -58,7 +58,7 @@ class Plugin {
   rpc::Timer timer_;
   base::Backoff backoff_;
   bool basic_events_ = false;  ///< the runtime refused us with more
-  std::string logged_;         ///< the last input_error: said once, not every two seconds
+  std::string logged_;         ///< the last error: logged once, not every two seconds
   std::unique_ptr<rpc::Socket> socket_;
   std::unique_ptr<Session> session_;
 };

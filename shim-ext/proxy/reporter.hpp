@@ -34,7 +34,7 @@ struct Self {
 
 class Reporter {
  public:
-  /// `bundles`: the folder with the bundles of this namespace's containers, by id.
+  /// `bundles`: the directory with the bundles of this namespace's containers, by id.
   explicit Reporter(std::filesystem::path bundles, Self self = {})
       : bundles_(std::move(bundles)), self_(std::move(self)) {}
 

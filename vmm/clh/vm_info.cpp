@@ -77,10 +77,10 @@ base::Result<VmInfo> read_vm_info(std::string_view body) {
   const json::value* config = member(&document, "config");
   const json::value* cpus = member(config, "cpus");
   const auto vcpus = number(member(cpus, "boot_vcpus"), 1);
-  if (!vcpus) return wrong("no number of vCPUs");
+  if (!vcpus) return wrong("no boot_vcpus");
   VmInfo info{.vcpus = *vcpus};
-  if (!read_topology(member(cpus, "topology"), info)) return wrong("a topology of another form");
-  if (!read_nodes(member(config, "numa"), info)) return wrong("NUMA nodes of another form");
+  if (!read_topology(member(cpus, "topology"), info)) return wrong("unexpected form of topology");
+  if (!read_nodes(member(config, "numa"), info)) return wrong("unexpected form of numa");
   return info;
 }
 

@@ -57,7 +57,7 @@ struct Library {
   /// own. kUnavailable when it is not installed or lacks a function.
   static base::Result<Library> load();
 
-  /// What this thread's last call complained of. No such domain, or one that does not
+  /// The error of this thread's last call. No such domain, or one that does not
   /// run, is kGone; what a driver does not have is kUnavailable.
   base::Error error(const std::string& what) const;
 };

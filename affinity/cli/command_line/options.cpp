@@ -317,7 +317,7 @@ void declare_actions(CLI::App& app, Command& chosen) {
 }
 
 void declare_sandbox(CLI::App& app, Command& chosen) {
-  CLI::App& group = *app.add_subcommand("sandbox", "add or remove a sandbox by hand");
+  CLI::App& group = *app.add_subcommand("sandbox", "add or remove a sandbox manually");
   group.require_subcommand(1)->fallthrough();
   const auto options = std::make_shared<SandboxAddOptions>();
   CLI::App& add =
@@ -343,7 +343,7 @@ void declare_sandbox(CLI::App& app, Command& chosen) {
 }
 
 void declare_container(CLI::App& app, Command& chosen) {
-  CLI::App& group = *app.add_subcommand("container", "update or remove a container by hand");
+  CLI::App& group = *app.add_subcommand("container", "update or remove a container manually");
   group.require_subcommand(1)->fallthrough();
   const auto options = std::make_shared<ContainerUpdateOptions>();
   CLI::App& update = add_command(group, chosen, options, "update", "set a container's whole spec");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line, parsed. To add a command: a struct of its options here and in Command, its
-// declaration in options.cpp (the one place that includes CLI11), and its run() in the folder of
-// its kind, declared in that folder's header, which main.cpp includes.
+// declaration in options.cpp (the one place that includes CLI11), and its run() in the directory of
+// its kind, declared in that directory's header, which main.cpp includes.
 #pragma once
 
 #include <cstdint>
@@ -106,7 +106,7 @@ struct ReportOptions : Online {
   std::string html;  ///< a file, or "-"
 };
 
-/// `verify`: does the kernel hold what was promised?
+/// `verify`: re-reads the kernel and checks the invariants.
 struct VerifyOptions : Online {
   bool strict = false;  ///< degraded is a failure as well
 };
@@ -161,7 +161,7 @@ struct PinOptions : Online {
 /// `events`: what happens, as it happens.
 struct EventsOptions : Online {};
 
-/// `doctor`: what on this node keeps the promise from being kept.
+/// `doctor`: what on this node defeats isolation.
 struct DoctorOptions : Online {
   std::string root = "/";  ///< where the node's file system is; elsewhere no daemon is asked
 };

@@ -92,8 +92,9 @@ void add_threads(const json::value& cpu, MapCpu& map) {
   for (const auto& member : threads->get_object()) {
     const long long number = number_of(*threads, member.key());
     map.thread_count += number;
+    const std::string_view role(member.key());
     map.threads += fmt::format("{}{} {}", map.threads.empty() ? "" : ", ", number,
-                               std::string_view(member.key()));
+                               role == "vcpu" ? "vCPU" : role);
   }
 }
 

@@ -30,7 +30,7 @@ struct MapCpu {
   bool shared = false;              ///< of the shared pool
   std::vector<std::size_t> owners;  ///< indexes of NodeMap::owners; two are a conflict
   std::string vcpu;                 ///< "vCPU 2": dedicated to it
-  std::string threads;              ///< of sandboxes, that may run on it: "2 emulator, 1 vcpu"
+  std::string threads;              ///< of sandboxes, that may run on it: "2 emulator, 1 vCPU"
   long long thread_count = 0;
 };
 

@@ -65,19 +65,19 @@ Record::Record(fs::path file) : file_(std::move(file)) {
   }
 }
 
-void Record::add_leftovers(const fs::path& folder) {
+void Record::add_leftovers(const fs::path& directory) {
   for (const std::string& name :
-       base::list_directory(folder).value_or(std::vector<std::string>{})) {
+       base::list_directory(directory).value_or(std::vector<std::string>{})) {
     if (!has_our_name(name)) continue;
-    const auto uid = uid_in(folder / name);
+    const auto uid = uid_in(directory / name);
     if (!uid) continue;
-    const Placed found{folder / name, *uid};
+    const Placed found{directory / name, *uid};
     if (std::ranges::find(placed_, found) == placed_.end()) placed_.push_back(found);
   }
 }
 
-Result<void> Record::place(const fs::path& folder, const Pod& pod) {
-  const fs::path manifest = folder / (pod.name + ".json");
+Result<void> Record::place(const fs::path& directory, const Pod& pod) {
+  const fs::path manifest = directory / (pod.name + ".json");
   placed_.push_back({manifest, pod.uid});
   if (auto saved = save(); !saved) return saved;
   if (auto written = base::write_atomically(hidden(manifest), pod.manifest); !written) {

@@ -27,11 +27,11 @@ class Record {
 
   const std::vector<Placed>& placed() const { return placed_; }
 
-  /// Adds what an earlier self-test left in `folder`: manifests with our prefix and label.
-  void add_leftovers(const std::filesystem::path& folder);
+  /// Adds what an earlier self-test left in `directory`: manifests with our prefix and label.
+  void add_leftovers(const std::filesystem::path& directory);
 
-  /// Gives a pod to the kubelet that reads `folder`; recorded first.
-  base::Result<void> place(const std::filesystem::path& folder, const Pod& pod);
+  /// Gives a pod to the kubelet that reads `directory`; recorded first.
+  base::Result<void> place(const std::filesystem::path& directory, const Pod& pod);
 
   /// Deletes the manifests; they stay recorded.
   base::Result<void> remove_manifests() const;

@@ -32,7 +32,7 @@ constexpr const char* kRoot = "/";
 constexpr const char* kRecord = "/var/lib/kata-affinity/selftest.json";
 constexpr const char* kLock = "/run/kata-affinity-selftest.lock";
 
-/// What a program prints; its complaints are not the self-test's.
+/// What a program prints on standard output; standard error is dropped.
 Result<std::string> run_program(const std::vector<std::string>& words) {
   static const std::array<fs::path, 5> kDirectories{"/usr/local/sbin", "/usr/local/bin",
                                                     "/usr/sbin", "/usr/bin", "/opt/kata/bin"};

@@ -51,7 +51,7 @@ Result<void> check_names(const SetupOptions& options, const std::vector<Installa
     if (!handler) return unexpected(handler.error());
     if (std::ranges::any_of(all, [&](const auto& one) { return serves(one, name); })) continue;
     return base::fail(ErrorCode::kInvalid, "--handler " + name + ": its configuration " +
-                                               handler->config.native() + " is not there");
+                                               handler->config.native() + " does not exist");
   }
   return {};
 }
@@ -73,10 +73,9 @@ Result<std::vector<Installation>> chosen_installations(const SetupOptions& optio
   auto all = all_installations(options);
   if (!all) return all;
   if (all->empty()) {
-    return base::fail(
-        ErrorCode::kNotFound,
-        "no configuration of Kata is where Kata looks for it (--kata-config names one "
-        "that is elsewhere)");
+    return base::fail(ErrorCode::kNotFound,
+                      "no Kata configuration in the default locations; if it is elsewhere, use "
+                      "--kata-config FILE");
   }
   if (options.handlers.empty()) return all;
   if (const auto good = check_names(options, *all); !good) return unexpected(good.error());

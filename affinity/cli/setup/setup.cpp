@@ -43,8 +43,8 @@ Result<Change> change_to(const fs::path& file, std::string text) {
   if (present->empty()) return Change{Kind::kCreate, file, std::move(text)};
   if (!is_ours(*present)) {
     return base::fail(ErrorCode::kConflict, file.native() +
-                                                " is there and was not written by setup: move it "
-                                                "away, or keep it and do without setup");
+                                                " exists and was not written by setup: move it "
+                                                "away, or configure kata-affinity by hand");
   }
   return Change{*present == text ? Kind::kKeep : Kind::kReplace, file, std::move(text)};
 }
@@ -107,10 +107,11 @@ Result<void> add_snippet(const Containerd& containerd, const Handler& handler, c
                          "lose its CRI settings if it imported it");
   } else if (!containerd.imports_conf_d) {
     plan.notes.emplace_back(
-        "see that /etc/containerd/config.toml has imports = [\"/etc/containerd/conf.d/*.toml\"] "
+        "make sure that /etc/containerd/config.toml has imports = "
+        "[\"/etc/containerd/conf.d/*.toml\"] "
         "(2.2 and later print it by `containerd config default`)");
   }
-  plan.notes.push_back("restart containerd, and make a RuntimeClass with handler \"" +
+  plan.notes.push_back("restart containerd, and create a RuntimeClass with handler \"" +
                        handler.name + "-affinity\"");
   return {};
 }
@@ -150,7 +151,7 @@ void note_overrides(const fs::path& main, const ProfileSettings& settings, Setup
     const fs::path file = set->second.key_at.file;
     if (file.parent_path() != ours.parent_path() || file.filename() <= ours.filename()) continue;
     plan.notes.push_back(file.native() + " is read later and sets " + key +
-                         ": see that it is what you want");
+                         ": check that this is intended");
   }
 }
 
@@ -204,7 +205,7 @@ Result<void> remove_file(const fs::path& file) {
   std::error_code wrong;
   fs::remove(file, wrong);
   if (wrong) return base::fail_errno(wrong.value(), file.native());
-  // A folder that was made for it goes with it; one that holds something stays.
+  // A directory that was made for it goes with it; one that holds something stays.
   if (file.parent_path().filename() == "config.d") fs::remove(file.parent_path(), wrong);
   return {};
 }

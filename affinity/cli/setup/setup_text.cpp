@@ -54,7 +54,7 @@ std::string describe_change(const Change& change) {
 
 /// Without a profile nothing of ours is left: defaults would start to place threads.
 const char* next_step(const SetupPlan& plan, bool done) {
-  if (!done) return "Nothing was changed yet; --yes does it.\n";
+  if (!done) return "Nothing changed yet. To apply, repeat the command with --yes.\n";
   if (plan.profile) return "Done.\n";
   return "Done. A running daemon keeps its settings until it is reloaded.\n";
 }
@@ -88,7 +88,7 @@ std::string describe(const SetupPlan& plan, bool done) {
   for (const Change& change : plan.changes) text += describe_change(change);
   for (const std::string& note : plan.notes) text += "note     " + note + '\n';
   const bool nothing = std::ranges::none_of(plan.changes, is_open);
-  return text + (nothing ? "Nothing is left to change.\n" : next_step(plan, done));
+  return text + (nothing ? "Nothing to change.\n" : next_step(plan, done));
 }
 
 }  // namespace ka::cli

@@ -168,14 +168,14 @@ std::string cgroup_line(const json::value& sandbox) {
          (others.empty() ? "nothing" : others) + ")\n";
 }
 
-/// "  by hand: emulator on CPUs 0-1, by uid 0 (process 71) at 2026-01-31T12:00:00.000Z, 590 s left"
+/// "  manual pin: emulator on CPUs 0-1, by uid 0 (pid 71) at 2026-01-31T12:00:00.000Z, 590 s left"
 std::string pin_lines(const json::value& sandbox) {
   std::string text;
   for (const json::value& pin : array_of(sandbox, "overrides")) {
-    text += fmt::format("  by hand: {} on {}", text_of(pin, "thread"),
+    text += fmt::format("  manual pin: {} on {}", text_of(pin, "thread"),
                         messages::cpus_text(text_of(pin, "cpus")));
     if (number_of(pin, "pid") > 0) {
-      text += fmt::format(", by uid {} (process {})", number_of(pin, "uid"), number_of(pin, "pid"));
+      text += fmt::format(", by uid {} (pid {})", number_of(pin, "uid"), number_of(pin, "pid"));
     }
     if (const std::string since = text_of(pin, "since"); !since.empty()) text += " at " + since;
     const json::value* left =
@@ -221,7 +221,7 @@ std::string state_of(const json::value& sandbox) {
 std::string describe_sandbox(const json::value& sandbox) {
   const std::string pod = text_of(sandbox, "pod_name");
   std::string text = fmt::format(
-      "sandbox {}{}: mask {}, mems {}, VM {}, {}\n", text_of(sandbox, "id"),
+      "sandbox {}{}: mask {}, mems {}, VMM {}, {}\n", text_of(sandbox, "id"),
       pod.empty() ? "" : " (" + pod + ")", or_none(text_of(sandbox, "mask")),
       or_none(text_of(sandbox, "mems")), number_of(sandbox, "vmm_pid"), state_of(sandbox));
   if (const std::string trouble = text_of(sandbox, "trouble"); !trouble.empty()) {

@@ -44,13 +44,13 @@ std::string vcpu_role(const json::value& sandbox, long long index) {
 
 std::string remark_of(const json::value& sandbox, const json::value& thread) {
   std::string remark;
-  if (flag_of(thread, "drift")) remark = "<- not as wanted";
+  if (flag_of(thread, "drift")) remark = "<- not as planned";
   if (const std::string problem = text_of(thread, "problem"); !problem.empty()) {
     remark = "<- " + problem;
   }
   if (!remark.empty()) return remark;
   if (text_of(thread, "role") == "vcpu") remark = vcpu_role(sandbox, number_of(thread, "vcpu"));
-  if (flag_of(thread, "by_hand")) remark += remark.empty() ? "by hand" : ", by hand";
+  if (flag_of(thread, "by_hand")) remark += remark.empty() ? "manual pin" : ", manual pin";
   return remark;
 }
 

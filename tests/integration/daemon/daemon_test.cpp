@@ -86,7 +86,7 @@ struct Scene : DaemonScene {
 
 }  // namespace
 
-TEST_CASE("containers reported by hand are placed, shown, explained and verified") {
+TEST_CASE("containers added by hand are placed, shown, explained and verified") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();
@@ -112,7 +112,7 @@ TEST_CASE("containers reported by hand are placed, shown, explained and verified
   CHECK(scene.ctl({"explain", "s1"}).exit == 2);
 }
 
-TEST_CASE("doctor finds a VM with too few vCPUs, and says where nobody can be asked") {
+TEST_CASE("doctor finds a VM with too few vCPUs, and reports a daemon that cannot be reached") {
   if (!Vm::possible()) return;
   const tests::TempDir files;
   const Vm vm(files.path(), 1);
@@ -131,7 +131,7 @@ TEST_CASE("doctor finds a VM with too few vCPUs, and says where nobody can be as
   CHECK(contains(doctor.out, "-> a VM needs a vCPU for each CPU"));
 }
 
-TEST_CASE("where the VM's memory lies is shown") {
+TEST_CASE("status shows where the VM's memory lies") {
   if (!Vm::possible() || !std::filesystem::exists("/proc/self/numa_maps")) return;
   Scene scene("drift_check = 1\nmemory = \"migrate\"\n");
   scene.start();
@@ -143,7 +143,7 @@ TEST_CASE("where the VM's memory lies is shown") {
   CHECK(scene.ctl({"sandbox", "rm", "s1"}).exit == 0);
 }
 
-TEST_CASE("one thread is placed by hand, also over a kill, until that is taken back") {
+TEST_CASE("a thread pinned by hand stays pinned across a kill, until the pin is removed") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();
@@ -157,24 +157,24 @@ TEST_CASE("one thread is placed by hand, also over a kill, until that is taken b
   const auto shown = scene.ctl({"iothreadpin", "s1"});
   CHECK(shown.exit == 0);
   CHECK(contains(shown.out, "iothread io1"));
-  CHECK(contains(shown.out, "by hand"));
+  CHECK(contains(shown.out, "manual pin"));
   CHECK_FALSE(contains(shown.out, "emulator"));
   const auto report = scene.ctl({"verify"});
   CHECK(report.exit == 0);
   CHECK(report.out.starts_with("degraded: "));
-  CHECK(contains(report.out, "pinned by hand to CPU " + last));
+  CHECK(contains(report.out, "pinned manually to CPU " + last));
   CHECK(contains(report.out, "-> kata-affinityctl iothreadpin s1 io1 --remove"));
   CHECK(scene.ctl({"verify", "--strict"}).exit == 1);
-  CHECK(contains(scene.ctl({"status", "s1"}).out, ", by uid 0 (process "));
+  CHECK(contains(scene.ctl({"status", "s1"}).out, ", by uid 0 (pid "));
   scene.daemon().send(SIGKILL);
   scene.daemon().wait();
   scene.start();
   CHECK(tests::allowed(scene.vm.thread("IO io1")) == CpuSet{scene.last});
-  CHECK(contains(scene.ctl({"status", "s1"}).out, "by hand"));
+  CHECK(contains(scene.ctl({"status", "s1"}).out, "manual pin"));
 
   const auto missing = scene.ctl({"vcpupin", "s1", "7", last});
   CHECK(missing.exit == 2);
-  CHECK(missing.out == "kata-affinityctl: sandbox \"s1\" has no vcpu 7\n");
+  CHECK(missing.out == "kata-affinityctl: sandbox \"s1\" has no vCPU 7\n");
   CHECK(scene.ctl({"emulatorpin", "s1", "8000"}).exit == 2);
   CHECK(scene.ctl({"iothreadpin", "s1", "io1", "--remove"}).exit == 0);
   CHECK(scene.as_promised());
@@ -185,7 +185,7 @@ TEST_CASE("one thread is placed by hand, also over a kill, until that is taken b
   CHECK(eventually([&] { return scene.as_promised(); }, Seconds(8)));
 }
 
-TEST_CASE("a monitor that is none is reported once, and the VM is placed without it") {
+TEST_CASE("a monitor that fails is reported once, and the VM is placed without it") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();
@@ -201,7 +201,7 @@ TEST_CASE("a monitor that is none is reported once, and the VM is placed without
   CHECK(contains(scene.ctl({"status", "--json"}).out, R"("vcpu_source":"thread-names")"));
 }
 
-TEST_CASE("drift is seen by verify, repaired by the drift check, and counted") {
+TEST_CASE("verify finds drift, the drift check repairs and counts it") {
   if (!Vm::possible()) return;
   Scene scene("drift_check = 5\n");
   scene.start();
@@ -218,7 +218,7 @@ TEST_CASE("drift is seen by verify, repaired by the drift check, and counted") {
   CHECK(scene.ctl({"verify"}).exit == 0);
 }
 
-TEST_CASE("a vCPU that is plugged right after an event is placed soon") {
+TEST_CASE("a vCPU plugged right after an event is placed soon") {
   if (!Vm::possible()) return;
   Scene scene("drift_check = 3600\n");
   scene.start();
@@ -234,7 +234,7 @@ TEST_CASE("a vCPU that is plugged right after an event is placed soon") {
   CHECK(scene.as_promised());
 }
 
-TEST_CASE("a daemon that was killed takes everything up again and writes nothing") {
+TEST_CASE("after a kill the daemon adopts everything and writes nothing") {
   if (!Vm::possible()) return;
   Scene scene("drift_check = 1\nhousekeeping = \"sandbox\"\nguest = \"none\"\n");
   scene.start();
@@ -249,7 +249,7 @@ TEST_CASE("a daemon that was killed takes everything up again and writes nothing
   CHECK(scene.ctl({"verify"}).exit == 0);
 }
 
-TEST_CASE("a VMM that dies ends its sandbox at once") {
+TEST_CASE("a VMM that dies ends its sandbox immediately") {
   if (!Vm::possible()) return;
   Scene scene("drift_check = 3600\n");
   scene.start();
@@ -260,7 +260,7 @@ TEST_CASE("a VMM that dies ends its sandbox at once") {
   CHECK(scene.ctl({"status"}).out.starts_with("no VM sandboxes\n"));
 }
 
-TEST_CASE("a cgroup that someone else writes is followed at once") {
+TEST_CASE("another program's write to a cgroup is handled immediately") {
   if (!Vm::possible()) return;
   const auto cgroups = host::Cgroups::find("/proc");
   if (!cgroups) return;
@@ -285,7 +285,7 @@ TEST_CASE("a cgroup that someone else writes is followed at once") {
   scene.vm.kill();
 }
 
-TEST_CASE("SIGTERM ends the daemon and leaves every thread where it is") {
+TEST_CASE("SIGTERM ends the daemon and leaves every thread in place") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();
@@ -297,7 +297,7 @@ TEST_CASE("SIGTERM ends the daemon and leaves every thread where it is") {
   CHECK(scene.ctl({"status"}).exit == 3);
 }
 
-TEST_CASE("a reload takes good settings and refuses bad ones") {
+TEST_CASE("a reload applies valid settings and rejects invalid ones") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();
@@ -320,7 +320,7 @@ TEST_CASE("a reload takes good settings and refuses bad ones") {
   CHECK(eventually([&] { return scene.as_promised(); }));
 }
 
-TEST_CASE("observe plans and reports and writes nothing") {
+TEST_CASE("observe mode plans and reports, and writes nothing") {
   if (!Vm::possible()) return;
   Scene scene("mode = \"observe\"\n");
   scene.start();
@@ -330,7 +330,7 @@ TEST_CASE("observe plans and reports and writes nothing") {
   CHECK(contains(scene.ctl({"status"}).out, "NOT as planned"));
 }
 
-TEST_CASE("release gives back until reconcile") {
+TEST_CASE("release restores masks until reconcile") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();
@@ -341,7 +341,7 @@ TEST_CASE("release gives back until reconcile") {
   CHECK(scene.as_promised());
 }
 
-TEST_CASE("what cannot be is refused with exit status 2 and changes nothing") {
+TEST_CASE("impossible requests exit with status 2 and change nothing") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();
@@ -350,7 +350,7 @@ TEST_CASE("what cannot be is refused with exit status 2 and changes nothing") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
       {{"container", "update", "s9", "c", "--cpus", "0"}, "no sandbox \"s9\""},
       {{"container", "update", "s1", "c", "--cpus", "8191"}, "no CPU 8191"},
-      {{"container", "update", "s1", "c", "--cpus", "3-1"}, "runs backwards"},
+      {{"container", "update", "s1", "c", "--cpus", "3-1"}, "range ends before it starts"},
       {{"container", "update", "s1", "c", "--mems", "77"}, "no node 77"},
       {{"sandbox", "add", "s2", "--vmm-pid", std::to_string(::getpid())}, "not a VMM"},
       {{"sandbox", "add", "s2", "--vmm-pid", "4194304"}, "does not exist"},

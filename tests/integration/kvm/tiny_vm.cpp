@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A KVM VM of three vCPUs that only halt: no VMM that anybody knows. Prints "vcpu ID TID" for each,
-// then "ready", and stays until it is ended.
+// A KVM VM of three vCPUs that only halt: not a VMM that the code knows. Prints "vcpu ID TID" for
+// each, then "ready", and stays until it is ended.
 #include <fcntl.h>
 #include <linux/kvm.h>
 #include <sys/ioctl.h>

@@ -5,7 +5,7 @@
 using namespace ka;
 using namespace ka::tests;
 
-TEST_CASE("whatever a VMM calls its threads, the answers are JSON", "[api]") {
+TEST_CASE("any thread name gives valid JSON", "[api]") {
   Api api;
   api.scene.node.thread(100, 120, "\xff\xfe\x1b[2J\n\xc2\x9b");
   api.play_pod();
@@ -20,7 +20,7 @@ TEST_CASE("whatever a VMM calls its threads, the answers are JSON", "[api]") {
         std::string::npos);
 }
 
-TEST_CASE("a name has a largest size", "[api]") {
+TEST_CASE("names have a maximum length", "[api]") {
   Api api;
   api.play_pod();
   const std::string c1 = "/v1/sandboxes/s1/containers/c1";
@@ -72,7 +72,7 @@ TEST_CASE("containers sent by PUT are placed, shown and removed", "[api]") {
   CHECK(api.good("GET", "/v1/sandboxes").at("sandboxes").as_array().empty());
 }
 
-TEST_CASE("the list holds what is shown one by one", "[api]") {
+TEST_CASE("the list holds the same documents as the single calls", "[api]") {
   Api api;
   api.play_pod();
   api.good("PUT", "/v1/sandboxes/a", R"({"vmm_pid":200})");
@@ -82,7 +82,7 @@ TEST_CASE("the list holds what is shown one by one", "[api]") {
   CHECK(all[1] == api.good("GET", "/v1/sandboxes/s1"));
 }
 
-TEST_CASE("an answer of a change says what it did", "[api]") {
+TEST_CASE("the response to a change reports what was done", "[api]") {
   Api api;
   api.good("PUT", "/v1/sandboxes/s1", R"({"vmm_pid":100})");
   const json::object done =
@@ -93,7 +93,7 @@ TEST_CASE("an answer of a change says what it did", "[api]") {
   CHECK(done.at("seconds").is_double());
 }
 
-TEST_CASE("what is wrong is answered with its reason and changes nothing", "[api]") {
+TEST_CASE("an invalid request gets its reason and changes nothing", "[api]") {
   Api api;
   api.play_pod();
   const std::string before = text(api.good("GET", "/v1/sandboxes"));
@@ -105,7 +105,7 @@ TEST_CASE("what is wrong is answered with its reason and changes nothing", "[api
   CHECK(api.bad("PUT", c1, R"({"cpuz":"1"})") == "400 cpuz: unknown key");
   CHECK(api.bad("PUT", c1, R"({"cpus":3})") == "400 cpus: must be a string");
   CHECK(api.bad("PUT", c1, R"({"cpus":"5-2"})") ==
-        "400 cpus: \"5-2\": range runs backwards (position 0)");
+        "400 cpus: \"5-2\": range ends before it starts (position 0)");
   CHECK(api.bad("PUT", c1, R"({"cpus":"4-9"})") ==
         "400 cpus: this machine has no CPU 8-9 (it has 0-7)");
   CHECK(api.bad("PUT", c1, R"({"mems":"1"})") == "400 mems: this machine has no node 1 (it has 0)");
@@ -136,7 +136,7 @@ TEST_CASE("what is wrong is answered with its reason and changes nothing", "[api
   CHECK(text(api.good("GET", "/v1/sandboxes")) == before);
 }
 
-TEST_CASE("paths, methods and ids are taken strictly", "[api]") {
+TEST_CASE("paths, methods and ids are parsed strictly", "[api]") {
   Api api;
   api.play_pod();
   CHECK(api.good("GET", "/v1/sandboxes/s%31").at("id") == "s1");
@@ -159,7 +159,7 @@ TEST_CASE("paths, methods and ids are taken strictly", "[api]") {
   CHECK(refused.allow == "GET, PUT, DELETE");
 }
 
-TEST_CASE("release gives back, reconcile takes again", "[api]") {
+TEST_CASE("release restores masks, reconcile places again", "[api]") {
   Api api;
   api.play_pod();
   api.good("POST", "/v1/release?id=s1");
@@ -180,7 +180,7 @@ TEST_CASE("release gives back, reconcile takes again", "[api]") {
   CHECK(api.scene.cpus(111) == "4");
 }
 
-TEST_CASE("in observe mode the answers say that nothing is written", "[api]") {
+TEST_CASE("in observe mode responses say that nothing is written", "[api]") {
   Api api;
   line::Options options = tests::at_home();
   options.observe = true;
@@ -191,7 +191,7 @@ TEST_CASE("in observe mode the answers say that nothing is written", "[api]") {
   CHECK(why.at("results").at(0) == "mode is \"observe\": the plan below is not applied");
 }
 
-TEST_CASE("explain names facts with their sources, rules and results", "[api]") {
+TEST_CASE("explain gives facts with their sources, rules and results", "[api]") {
   Api api;
   api.play_pod();
   const json::object why = api.good("GET", "/v1/explain/s1");
@@ -209,19 +209,19 @@ TEST_CASE("explain names facts with their sources, rules and results", "[api]") 
   has(text(why.at("rules")), R"("code":"dedicated")");
   has(text(why.at("results")), "vCPU 1 runs only on CPU 4, for container c1");
   has(text(why.at("results")), "vCPU 0 floats on CPUs 0-1");
-  has(text(why.at("results")), "1 iothread thread may use CPUs 0-1");
+  has(text(why.at("results")), "1 iothread may use CPUs 0-1");
   api.scene.calls.own[111] = policy::CpuSet{0, 1};
   api.scene.calls.set_faults[111] = {EPERM, 100};
   api.good("POST", "/v1/reconcile?id=s1");
   const std::string stuck = text(api.good("GET", "/v1/explain/s1").at("results"));
-  has(stuck, "thread 111 (vcpu)");
+  has(stuck, "thread 111 (vCPU)");
   has(stuck, "vCPU 1 should run only on CPU 4, for container c1");
   has(stuck, "vCPU 2 runs only on CPU 5, for container c1");
   for (const int tid : {100, 101, 110}) api.scene.calls.own[tid] = policy::CpuSet{7};
   api.good("POST", "/v1/verify");
   const std::string moved = text(api.good("GET", "/v1/explain/s1").at("results"));
   has(moved, "vCPU 0 should float on CPUs 0-1");
-  has(moved, "1 iothread thread should use CPUs 0-1");
+  has(moved, "1 iothread should use CPUs 0-1");
 }
 
 TEST_CASE("passed-through devices are shown with their interrupts, explained and counted",
@@ -277,7 +277,7 @@ TEST_CASE("the node shows who owns each CPU", "[api]") {
   CHECK(node.at("topology").at("cpus").as_array().size() == 8);
 }
 
-TEST_CASE("metrics are what was counted", "[api]") {
+TEST_CASE("metrics equal what was counted", "[api]") {
   Api api;
   api.play_pod();
   api.scene.calls.own[111] = policy::CpuSet{0, 1};
@@ -302,7 +302,7 @@ TEST_CASE("metrics are what was counted", "[api]") {
   CHECK(api.router.handle_metrics({"GET", "/v1/node", ""}).status == 404);
 }
 
-TEST_CASE("events are said to those who listen, a line each", "[api]") {
+TEST_CASE("events go to each listener, one per line", "[api]") {
   Api api;
   const http::Response response = api.call("GET", "/v1/events");
   REQUIRE(response.feed == &api.feed);
@@ -321,7 +321,7 @@ TEST_CASE("events are said to those who listen, a line each", "[api]") {
         "\n");
 }
 
-TEST_CASE("what the shim proxy passes on is not a person's word") {
+TEST_CASE("reports of the shim proxy do not count as an operator's") {
   Api api;
   const auto source = [&](const char* of) {
     return text(api.good("GET", "/v1/sandboxes/s1").at(of));
@@ -345,7 +345,7 @@ TEST_CASE("what the shim proxy passes on is not a person's word") {
   CHECK(api.bad("PUT", "/v1/sandboxes/s1?id=proxy", "{}") == R"(400 unknown query parameter "id")");
 }
 
-TEST_CASE("a CPU that kubelet has given away is owned before the runtime reports the pod") {
+TEST_CASE("a CPU that kubelet has assigned is owned before the runtime reports the pod") {
   Api api;
   api.play_pod();
   api.scene.line().handle(
@@ -361,7 +361,7 @@ TEST_CASE("a CPU that kubelet has given away is owned before the runtime reports
   CHECK(cpus[4].at("owners").at(0).at("pod") == "s1");
 }
 
-TEST_CASE("the last 256 drifts are kept, and nothing else", "[api]") {
+TEST_CASE("the last 256 drifts are kept, and no other events", "[api]") {
   Api api;
   board::Notification notification{.kind = board::NotificationKind::kSeen, .text = "no drift"};
   api.router.publish(notification);
@@ -377,7 +377,7 @@ TEST_CASE("the last 256 drifts are kept, and nothing else", "[api]") {
   CHECK(drifts.back().at("kind") == "drift");
 }
 
-TEST_CASE("waits are those of threads that can be read", "[api]") {
+TEST_CASE("waits include threads that can be read", "[api]") {
   Api api;
   api.play_pod();
   for (const char* tid : {"100", "110", "112", "120"}) {

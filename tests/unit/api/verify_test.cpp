@@ -21,7 +21,7 @@ bool has_reason(const json::object& report, std::string_view reason) {
 
 }  // namespace
 
-TEST_CASE("verify reads the kernel afresh and names each breach", "[api]") {
+TEST_CASE("verify re-reads the kernel and names each violation", "[api]") {
   Api api;
   api.play_pod();
   const json::object kept = api.good("POST", "/v1/verify");
@@ -41,7 +41,7 @@ TEST_CASE("verify reads the kernel afresh and names each breach", "[api]") {
   CHECK(api.scene.cpus(111) == "0-1");  // nothing was written
 }
 
-TEST_CASE("of several threads with one name verify reports the mask of the wrong one", "[api]") {
+TEST_CASE("among threads of one name verify reports the mask of the misplaced one", "[api]") {
   Api api;
   api.scene.node.thread(100, 105, "rcu");
   api.play_pod();
@@ -54,7 +54,7 @@ TEST_CASE("of several threads with one name verify reports the mask of the wrong
   CHECK(reported);
 }
 
-TEST_CASE("one thread is placed by hand until that is taken back", "[api]") {
+TEST_CASE("a thread pinned by hand stays pinned until the pin is removed", "[api]") {
   Api api;
   api.play_pod();
   CHECK(api.scene.cpus(111) == "4");
@@ -66,7 +66,7 @@ TEST_CASE("one thread is placed by hand until that is taken back", "[api]") {
   const json::object s1 = api.good("GET", "/v1/sandboxes/s1");
   const json::array& pins = s1.at("overrides").as_array();
   REQUIRE(pins.size() == 2);
-  CHECK(pins[0].at("thread") == "vcpu 1");
+  CHECK(pins[0].at("thread") == "vCPU 1");
   CHECK(pins[0].at("cpus") == "6-7");
   CHECK(pins[1].at("thread") == "emulator");
   CHECK(pins[1].at("cpus") == "3");
@@ -74,7 +74,7 @@ TEST_CASE("one thread is placed by hand until that is taken back", "[api]") {
     const auto tid = thread.at("tid").as_int64();
     CHECK(thread.at("by_hand").as_bool() == (tid == 111 || tid == 100));
   }
-  CHECK(text(api.good("GET", "/v1/explain/s1").at("facts")).find("vcpu 1 is pinned to CPUs 6-7") !=
+  CHECK(text(api.good("GET", "/v1/explain/s1").at("facts")).find("vCPU 1 is pinned to CPUs 6-7") !=
         std::string::npos);
   CHECK(has_reason(api.good("POST", "/v1/verify"), "pinned-by-hand"));
 
@@ -83,7 +83,7 @@ TEST_CASE("one thread is placed by hand until that is taken back", "[api]") {
   CHECK(api.scene.cpus(111) == "6-7");
 }
 
-TEST_CASE("what was set by hand is taken back thread by thread", "[api]") {
+TEST_CASE("manual pins are removed one by one", "[api]") {
   Api api;
   api.play_pod();
   const std::string before = api.scene.cpus(110) + ' ' + api.scene.cpus(111) + ' ' +
@@ -100,7 +100,7 @@ TEST_CASE("what was set by hand is taken back thread by thread", "[api]") {
   }
 }
 
-TEST_CASE("a set by hand that cannot be is refused and changes nothing", "[api]") {
+TEST_CASE("an impossible manual pin is rejected and changes nothing", "[api]") {
   Api api;
   api.play_pod();
   api.good("PUT", "/v1/sandboxes/runc", R"({})");
@@ -109,7 +109,7 @@ TEST_CASE("a set by hand that cannot be is refused and changes nothing", "[api]"
     return api.bad("PUT", "/v1/sandboxes/s1/pins/" + thread, R"({"cpus":")" + cpus + "\"}");
   };
   api.scene.calls.writes.clear();
-  CHECK(put("vcpu/9", "1") == "404 sandbox \"s1\" has no vcpu 9");
+  CHECK(put("vcpu/9", "1") == "404 sandbox \"s1\" has no vCPU 9");
   CHECK(put("vcpu/x", "1") == "400 \"x\" is not a vCPU index");
   CHECK(put("vcpu", "1") == "400 \"\" is not a vCPU index");
   CHECK(put("iothread/io7", "1") == "404 sandbox \"s1\" has no iothread io7");
@@ -128,7 +128,7 @@ TEST_CASE("a set by hand that cannot be is refused and changes nothing", "[api]"
   CHECK(text(api.good("GET", "/v1/sandboxes/s1").at("overrides")) == "[]");
 }
 
-TEST_CASE("a pin that takes a dedicated vCPU's CPU needs force, and is a finding until it goes",
+TEST_CASE("a pin that takes a dedicated vCPU's CPU requires force, and is a finding meanwhile",
           "[api]") {
   Api api;
   api.play_pod();
@@ -153,7 +153,7 @@ TEST_CASE("a pin that takes a dedicated vCPU's CPU needs force, and is a finding
   }
 }
 
-TEST_CASE("a pin says who set it and when, and ends when its time has come", "[api]") {
+TEST_CASE("a pin names its client and its time, and expires", "[api]") {
   Api api;
   api.play_pod();
   CHECK(api.bad("PUT", "/v1/sandboxes/s1/pins/emulator", R"({"cpus":"1","for":0})") ==
@@ -185,7 +185,7 @@ TEST_CASE("a pin says who set it and when, and ends when its time has come", "[a
                  .at("overrides")) == "[]");
 }
 
-TEST_CASE("isolation is reported in status, node, explain, metrics and events alike", "[api]") {
+TEST_CASE("isolation is the same in status, node, explain, metrics and events", "[api]") {
   Api api;
   line::Options options;
   options.settings.guest.agent = policy::plan::GuestAgent::kNone;
@@ -216,7 +216,7 @@ TEST_CASE("isolation is reported in status, node, explain, metrics and events al
   CHECK(text(api.good("GET", "/v1/node").at("cpus").at(4).at("owners"))
             .find(R"("isolated":false,"obstacles":"pinned-by-hand")") != std::string::npos);
   CHECK(text(api.good("GET", "/v1/explain/s1").at("results"))
-            .find("container c1 (app) is not isolated on CPUs 4-5: pinned by hand to CPU 4: "
+            .find("container c1 (app) is not isolated on CPUs 4-5: pinned manually to CPU 4: "
                   "emulator") != std::string::npos);
   CHECK(std::ranges::count(api.scene.notified, "container-not-isolated") == 1);
 }

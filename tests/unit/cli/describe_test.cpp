@@ -38,11 +38,11 @@ constexpr const char* kSandbox = R"({
   "conflicts":["qmp and kvm-debugfs disagree"]})";
 
 constexpr const char* kSandboxText =
-    R"(sandbox s1 (shop/cart): mask 0-1,4-5, mems 0, VM 100, 1 thread NOT as planned, 1 thread CANNOT be placed
+    R"(sandbox s1 (shop/cart): mask 0-1,4-5, mems 0, VMM 100, 1 thread NOT as planned, 1 thread CANNOT be placed
   THREAD        TID        WANTED      ACTUAL
   vCPU 0        110        0-1         0-1         floating
   vCPU 1        111        4           4           dedicated to c1
-  vCPU 2        112        5           0-7         <- not as wanted
+  vCPU 2        112        5           0-7         <- not as planned
   iothread io1  101        0-1         0-1
   emulator      100 +1     0-1         0-1
   shim          120        -           0-7         <- EPERM
@@ -54,11 +54,11 @@ constexpr const char* kSandboxText =
 
 }  // namespace
 
-TEST_CASE("status of a sandbox is a table to be read at a glance", "[cli]") {
+TEST_CASE("status of a sandbox is one readable table", "[cli]") {
   CHECK(cli::describe_sandbox(parse(kSandbox)) == kSandboxText);
 }
 
-TEST_CASE("status shows devices with where their interrupts go", "[cli]") {
+TEST_CASE("status shows devices and where their interrupts go", "[cli]") {
   const std::string text =
       cli::describe_sandbox(parse(R"({"id":"s1", "interrupt_drift":1, "devices":[
     {"id":"0000:01:00.0","interrupts":[
@@ -67,31 +67,32 @@ TEST_CASE("status shows devices with where their interrupts go", "[cli]") {
       {"number":47,"actual":"2-3","wanted":"2-3","drift":false},
       {"number":48,"actual":"0","wanted":"2-3","drift":false,"problem":"cannot be moved"}]},
     {"id":"0000:02:00.0","interrupts":[]}]})"));
-  CHECK(text.find("VM 0, 1 interrupt NOT as planned\n"
+  CHECK(text.find("VMM 0, 1 interrupt NOT as planned\n"
                   "  device 0000:01:00.0: 2 interrupts on CPUs 2-3\n"
                   "  device 0000:01:00.0: 1 interrupt on CPUs 0-7  <- wanted on 2-3\n"
                   "  device 0000:01:00.0: 1 interrupt on CPU 0  <- cannot be moved\n"
                   "  device 0000:02:00.0: no interrupts\n") != std::string::npos);
 }
 
-TEST_CASE("status says when nothing is written, so that nobody waits for it", "[cli]") {
+TEST_CASE("status says when nothing is written", "[cli]") {
   const auto first_line = [](const char* fields) {
     const std::string text = cli::describe_sandbox(parse(fields));
     return text.substr(0, text.find('\n'));
   };
-  CHECK(first_line(R"({"id":"s1","vmm_pid":7,"drift":2,"observed":true})") ==
-        "sandbox s1: mask -, mems -, VM 7, 2 threads NOT as planned (observe: nothing is written)");
+  CHECK(
+      first_line(R"({"id":"s1","vmm_pid":7,"drift":2,"observed":true})") ==
+      "sandbox s1: mask -, mems -, VMM 7, 2 threads NOT as planned (observe: nothing is written)");
   CHECK(first_line(R"({"id":"s1","vmm_pid":7,"drift":0,"observed":true,"released":true})") ==
-        "sandbox s1: mask -, mems -, VM 7, released");
+        "sandbox s1: mask -, mems -, VMM 7, released");
 }
 
-TEST_CASE("status of all sandboxes is one after the other", "[cli]") {
+TEST_CASE("status of all sandboxes lists them one after another", "[cli]") {
   CHECK(cli::describe_sandboxes(parse(R"({"sandboxes":[]})")) == "no VM sandboxes\n");
   const std::string two = std::string(R"({"sandboxes":[)") + kSandbox + ',' + kSandbox + "]}";
   CHECK(cli::describe_sandboxes(parse(two)) == std::string(kSandboxText) + '\n' + kSandboxText);
 }
 
-TEST_CASE("what a daemon of another version leaves out is no reason to fail", "[cli]") {
+TEST_CASE("fields missing from another daemon version are not a failure", "[cli]") {
   for (const char* text : {"{}", R"({"threads":3,"containers":[1,null],"vcpus":{},"drift":"x"})",
                            R"({"sandboxes":[{}],"cpus":[{}],"topology":{"cpus":[{}]}})"}) {
     CAPTURE(text);
@@ -106,7 +107,7 @@ TEST_CASE("what a daemon of another version leaves out is no reason to fail", "[
   }
 }
 
-TEST_CASE("explain answers in sentences with their sources", "[cli]") {
+TEST_CASE("explain prints sentences with their sources", "[cli]") {
   CHECK(cli::describe_reasons(parse(R"({"id":"s1",
       "facts":[{"text":"VMM is process 100","source":"api"}],
       "rules":[{"code":"floating","text":"1 vCPU floats on CPUs 0-1"}],
@@ -123,7 +124,7 @@ TEST_CASE("explain answers in sentences with their sources", "[cli]") {
         "  ! not isolated: CPU 4\n");
 }
 
-TEST_CASE("verify begins with its verdict and says how much of what there is was read", "[cli]") {
+TEST_CASE("verify starts with its verdict and how much was read", "[cli]") {
   CHECK(cli::describe_report(parse(R"({"verdict":"ok","ok":true,
       "seen":{"sandboxes":1,"threads":7},"known":{"sandboxes":1,"threads":7},"findings":[]})")) ==
         "ok: 7 of 7 threads in 1 of 1 sandbox read, no violation found\n");
@@ -144,7 +145,7 @@ TEST_CASE("verify begins with its verdict and says how much of what there is was
         "            -> raise default_maxvcpus\n");
 }
 
-TEST_CASE("notes of verify are no findings", "[cli]") {
+TEST_CASE("notes of verify are not findings", "[cli]") {
   CHECK(cli::describe_report(parse(R"({"verdict":"ok","ok":true,
       "seen":{"sandboxes":1,"threads":2},"known":{"sandboxes":1,"threads":2},"findings":[
       {"severity":"note","invariant":"guest","sandbox":"s1","text":"it was not looked at"}]})")) ==
@@ -152,20 +153,20 @@ TEST_CASE("notes of verify are no findings", "[cli]") {
         "  note      guest s1: it was not looked at\n");
 }
 
-TEST_CASE("verify on a node without sandboxes says that nothing was there to read", "[cli]") {
+TEST_CASE("verify on a node without sandboxes says that there were none", "[cli]") {
   CHECK(cli::describe_report(parse(R"({"verdict":"ok","ok":true,
       "seen":{"sandboxes":0,"threads":0},"known":{"sandboxes":0,"threads":0},"findings":[]})")) ==
         "ok: 0 of 0 threads in 0 of 0 sandboxes read, no sandbox is known\n");
 }
 
-TEST_CASE("a change says what it did", "[cli]") {
+TEST_CASE("a change prints what it did", "[cli]") {
   CHECK(cli::describe_outcome(parse(R"({"planned":1,"writes":5,"failed":0})")) ==
         "1 sandbox planned, 5 threads moved\n");
   CHECK(cli::describe_outcome(parse(R"({"planned":2,"writes":3,"failed":1})")) ==
         "2 sandboxes planned, 2 threads moved, 1 thread could not be placed (see status)\n");
 }
 
-TEST_CASE("the map shows owners by letters", "[cli]") {
+TEST_CASE("the map shows owners as letters", "[cli]") {
   CHECK(cli::describe_node(parse(R"({"shared_pool":"0,2","cpus":[
       {"cpu":0,"owners":[],"vcpus":[],"threads":{"emulator":2,"vcpu":1}},
       {"cpu":1,"owners":[{"pod":"s1","pod_name":"shop/cart","container":"c1","name":"app",
@@ -194,8 +195,8 @@ TEST_CASE("the map shows owners by letters", "[cli]") {
         "                    vCPU 3 on 1\n"
         "\n"
         "sandbox threads that may run on each CPU\n"
-        "      0,2           2 emulator, 1 vcpu\n"
-        "      1             1 vcpu\n");
+        "      0,2           2 emulator, 1 vCPU\n"
+        "      1             1 vCPU\n");
 }
 
 TEST_CASE("the map names CPUs of pods that the runtime has not reported", "[cli]") {
@@ -240,13 +241,13 @@ std::size_t longest_line(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("no map is wider than 80 columns") {
+TEST_CASE("the map is at most 80 columns wide") {
   const std::string text = cli::describe_node(parse(big_node()));
   CHECK(longest_line(text) <= 80);
   CHECK(text.find("[126Q 127]") != std::string::npos);
 }
 
-TEST_CASE("an overview has a line for each sandbox, and fits 80 columns") {
+TEST_CASE("the overview has one line per sandbox, and fits 80 columns") {
   std::string list = R"({"sources":[{"source":"nri","up":true,"text":"containerd"}],"sandboxes":[)";
   for (int i = 0; i < 3; ++i) {
     list += (i == 0 ? "" : ",") + (R"({"id":")" + std::string(63, 'a') + std::to_string(i)) +

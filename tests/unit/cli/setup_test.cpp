@@ -64,7 +64,7 @@ std::string text(const tests::TempDir& root, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("setup: shows first, does with --yes, takes back with --undo") {
+TEST_CASE("setup: shows changes, writes with --yes, removes with --undo") {
   const tests::TempDir root;
   const std::string kata = "[runtime]\nenable_vcpus_pinning = true\n";
   root.write(kGo, kata);
@@ -80,13 +80,13 @@ TEST_CASE("setup: shows first, does with --yes, takes back with --undo") {
   REQUIRE(config);
   CHECK(config->mode == config::Mode::kObserve);
 
-  CHECK(contains(setup(doing(at(root))).text, "Nothing is left to change"));
+  CHECK(contains(setup(doing(at(root))).text, "Nothing to change"));
   CHECK(setup(undoing(at(root))).exit == cli::Exit::kDone);
   CHECK_FALSE(is_there(root, "etc/kata-containers/config.d"));
   CHECK(text(root, kGo) == kata);
 }
 
-TEST_CASE("setup: from watch to isolated, Kata's pinning stays off, and the real shim is kept") {
+TEST_CASE("setup: from watch to isolated, Kata's pinning stays off, and real_shim is kept") {
   const tests::TempDir root;
   write_node(root);
   root.write(kGo, "[runtime]\nenable_vcpus_pinning = true\n");
@@ -121,7 +121,7 @@ constexpr const char* kIsolateKeys = "housekeeping = \"isolate\"\n";
 
 }  // namespace
 
-TEST_CASE("setup: the isolated profile uses the shared pool where it may, else a core of the pod") {
+TEST_CASE("setup: the isolated profile uses the shared pool if possible, else a core of the pod") {
   CHECK(contains(isolated_with("", ""), kPoolKeys));
   CHECK_FALSE(contains(isolated_with("", ""), "memory"));
   CHECK(
@@ -157,7 +157,7 @@ TEST_CASE("setup: cgroup v1 sets a core aside; without cpusets nothing isolates"
   CHECK_FALSE(contains(text(root, kGoDropIn), "cgroup ="));
 }
 
-TEST_CASE("setup: isolated is proposed, and what is set stays without --profile") {
+TEST_CASE("setup: isolated is proposed, and a set profile is kept without --profile") {
   const tests::TempDir root;
   write_node(root);
   root.write(kGo, "");
@@ -169,13 +169,13 @@ TEST_CASE("setup: isolated is proposed, and what is set stays without --profile"
   CHECK(contains(said.text, "\n  watch "));
   CHECK(contains(said.text, "\n  default "));
   setup(doing(at(root, "watch")));
-  CHECK(contains(setup(doing(at(root, ""))).text, "Nothing is left"));
+  CHECK(contains(setup(doing(at(root, ""))).text, "Nothing to change"));
   setup(doing(at(root, "default")));
   CHECK(text(root, kGoDropIn).ends_with("[affinity]\nmode = \"follow\"\n"));
   CHECK(contains(setup(doing(at(root, ""))).text, "* default"));
 }
 
-TEST_CASE("setup: an isolated profile says what the node still lacks") {
+TEST_CASE("setup: an isolated profile names what the node lacks") {
   const tests::TempDir root;
   write_node(root);
   root.write(kGo, "");
@@ -187,7 +187,7 @@ TEST_CASE("setup: an isolated profile says what the node still lacks") {
   CHECK(contains(setup(at(root, "isolated")).text, "no NRI socket"));
 }
 
-TEST_CASE("setup: every place where Kata looks, once, and through symbolic links") {
+TEST_CASE("setup: every location of Kata's configuration, once, and through symbolic links") {
   const tests::TempDir root;
   root.write("opt/kata/share/defaults/kata-containers/configuration-qemu.toml", "[runtime]\n");
   root.link("opt/kata/share/defaults/kata-containers/configuration.toml",
@@ -251,7 +251,7 @@ cli::SetupOptions with_handler(cli::SetupOptions options, const std::string& nam
 
 }  // namespace
 
-TEST_CASE("setup: lists what kata-deploy installed, by handler, and what is written for each") {
+TEST_CASE("setup: lists kata-deploy's installations by handler, and the changes for each") {
   const tests::TempDir root;
   write_deployed(root);
   const auto said = setup(doing(at(root)));
@@ -267,7 +267,7 @@ TEST_CASE("setup: lists what kata-deploy installed, by handler, and what is writ
   }
 }
 
-TEST_CASE("setup --handler: only for that handler, and no other table of ours is left") {
+TEST_CASE("setup --handler: only for that handler, and drop-ins elsewhere are removed") {
   const tests::TempDir root;
   write_deployed(root);
   setup(doing(at(root)));
@@ -278,8 +278,8 @@ TEST_CASE("setup --handler: only for that handler, and no other table of ours is
   CHECK(wrong.exit == cli::Exit::kWrong);
   CHECK(contains(wrong.text, "there are: gpu, kata-clh-runtime-rs, kata-qemu"));
   std::filesystem::remove_all(root.path() / kDefaults / "runtimes/qemu");
-  CHECK(
-      contains(setup(with_handler(at(root), "kata-qemu")).text, "configuration-qemu.toml is not"));
+  CHECK(contains(setup(with_handler(at(root), "kata-qemu")).text,
+                 "configuration-qemu.toml does not exist"));
 }
 
 TEST_CASE("setup --proxy: the chosen handler's shim, by its path") {
@@ -297,7 +297,7 @@ TEST_CASE("setup --proxy: the chosen handler's shim, by its path") {
                  "runtimes.kata-clh-runtime-rs-affinity]"));
 }
 
-TEST_CASE("setup: a file that is read after setup's and sets the same key is named") {
+TEST_CASE("setup: a later file that sets the same key is named") {
   const tests::TempDir root;
   root.write("etc/kata-containers/config.d/60-mine.toml", "[affinity]\nmode = \"follow\"\n");
   root.write(kGo, "[affinity]\nmode = \"follow\"\n");
@@ -307,7 +307,7 @@ TEST_CASE("setup: a file that is read after setup's and sets the same key is nam
   CHECK_FALSE(contains(setup(at(root)).text, "is read later"));
 }
 
-TEST_CASE("setup: a name that is nearly ours is reported before anything is written") {
+TEST_CASE("setup: a misspelt name is reported before anything is written") {
   const tests::TempDir root;
   root.write(kGo, "[runtime]\n");
   root.write("etc/kata-containers/config.d/60-mine.toml", "[affinnity]\ncgroup = \"manage\"\n");
@@ -317,7 +317,7 @@ TEST_CASE("setup: a name that is nearly ours is reported before anything is writ
   CHECK_FALSE(is_there(root, kGoDropIn));
 }
 
-TEST_CASE("setup: a file of another author is neither replaced nor removed") {
+TEST_CASE("setup: files not written by setup are neither replaced nor removed") {
   const tests::TempDir root;
   root.write(kGo, "[runtime]\n");
   root.write(kGoDropIn, "[affinity]\nmode = \"follow\"\n");
@@ -326,7 +326,7 @@ TEST_CASE("setup: a file of another author is neither replaced nor removed") {
   CHECK(text(root, kGoDropIn) == "[affinity]\nmode = \"follow\"\n");
 }
 
-TEST_CASE("setup: no Kata, and a Kata that cannot be read") {
+TEST_CASE("setup: no Kata configuration, and one that cannot be read") {
   const tests::TempDir root;
   CHECK(setup(at(root)).exit == cli::Exit::kNo);
   root.write(kGo, "[runtime\n");
@@ -370,5 +370,5 @@ TEST_CASE(
       "runtime_type = \"io.containerd.kata-clh.v2\"\n");
   setup(options);
   CHECK(contains(text(root, snippet), "containerd.runtimes.kata-clh-affinity]"));
-  CHECK(contains(setup(options).text, "Nothing is left"));
+  CHECK(contains(setup(options).text, "Nothing to change"));
 }

@@ -46,7 +46,7 @@ constexpr std::string_view kDocumented = R"(
 
 }  // namespace
 
-TEST_CASE("the documented scenario is understood, field by field") {
+TEST_CASE("the documented scenario is read field by field") {
   const auto scenario = read(kDocumented);
   REQUIRE(scenario);
   const auto& [snapshot, settings] = *scenario;
@@ -86,7 +86,7 @@ TEST_CASE("the documented scenario is understood, field by field") {
   CHECK(sandbox.containers[1].cpus.empty());
 }
 
-TEST_CASE("a number of vCPUs is one socket with one thread a core") {
+TEST_CASE("a number of vCPUs means one socket with one thread per core") {
   const auto scenario = read(R"({"sandboxes":[{"id":"s","vcpus":3}]})");
   REQUIRE(scenario);
   const auto& vcpus = scenario->snapshot.sandboxes[0].vcpus;
@@ -94,7 +94,7 @@ TEST_CASE("a number of vCPUs is one socket with one thread a core") {
   CHECK(vcpus[2] == policy::VcpuFacts{.index = 2, .apic_id = 2, .core = 2});
 }
 
-TEST_CASE("a container that does not say so is exclusive by its quota") {
+TEST_CASE("a container without exclusive is judged by its quota") {
   const auto scenario = read(R"({"sandboxes":[{"id":"s","containers":[
       {"id":"a","cpus":"2-3","quota":200000,"period":100000},
       {"id":"b","cpus":"2-3","quota":150000,"period":100000}]}]})");
@@ -107,7 +107,7 @@ TEST_CASE("an error in a scenario is reported with its path") {
   CHECK(wrong_sandbox(R"("containers":[{"id":"a"},{"id":"b","cpuz":"1"}])") ==
         "sandboxes[0].containers[1].cpuz: unknown key");
   CHECK(wrong_sandbox(R"("containers":[{"id":"a","cpus":"5-2"}])") ==
-        "sandboxes[0].containers[0].cpus: \"5-2\": range runs backwards (position 0)");
+        "sandboxes[0].containers[0].cpus: \"5-2\": range ends before it starts (position 0)");
   CHECK(wrong_sandbox(R"("containers":[{"id":"a","cpus":"2,16-17"}])") ==
         "sandboxes[0].containers[0].cpus: the machine has no CPUs 16-17");
   CHECK(wrong_sandbox(R"("containers":[{"id":"a","cpus":"14-15"}])") ==

@@ -23,7 +23,7 @@ bool has_unread(const line::VerifyReport& report, const std::string& sandbox,
 
 }  // namespace
 
-TEST_CASE("verify sees a group of vCPUs outside its container's CPUs") {
+TEST_CASE("verify finds a group of vCPUs outside its container's CPUs") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
@@ -36,7 +36,7 @@ TEST_CASE("verify sees a group of vCPUs outside its container's CPUs") {
   CHECK(std::ranges::count(findings, "I8", &line::Finding::invariant) == 1);
 }
 
-TEST_CASE("verify names each thread that is on a dedicated vCPU's CPU") {
+TEST_CASE("verify names each thread on a dedicated vCPU's CPU") {
   LineScene scene;
   scene.boot_vm(100, 3);
   scene.node.thread(100, 102, "call_rcu");
@@ -54,7 +54,7 @@ TEST_CASE("verify names each thread that is on a dedicated vCPU's CPU") {
                               "emulator (thread 102) may run on the CPU of a dedicated vCPU: 5"});
 }
 
-TEST_CASE("a thread that the kernel binds is left alone, and degrades who owns its CPUs") {
+TEST_CASE("a thread bound by the kernel is left alone, and degrades the owner of its CPUs") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
   scene.node.bound_thread(100, 102, "iou-wrk-100");
@@ -80,7 +80,7 @@ TEST_CASE("a thread that the kernel binds is left alone, and degrades who owns i
         "which another pod owns");
 }
 
-TEST_CASE("a CPU that two pods own is a finding that names both, and is notified once") {
+TEST_CASE("a CPU with two owners is a finding that names both, and is notified once") {
   LineScene scene;
   scene.boot_vm(100, 4);
   REQUIRE(scene.add("a", 100));
@@ -104,7 +104,7 @@ TEST_CASE("a CPU that two pods own is a finding that names both, and is notified
   CHECK(std::ranges::count(scene.notified, "cpus-uncontested") == 1);
 }
 
-TEST_CASE("verify reads the kernel and names what is wrong") {
+TEST_CASE("verify reads the kernel and names each violation") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
   REQUIRE(scene.add("a", 100));
@@ -126,14 +126,14 @@ TEST_CASE("verify reads the kernel and names what is wrong") {
   CHECK(names("drift"));
   CHECK(std::ranges::any_of(report.findings, [](const line::Finding& finding) {
     return finding.text ==
-           "vcpu 1 (thread 211) may run on a CPU that is exclusive to another pod: 2";
+           "vCPU 1 (thread 211) may run on a CPU that is exclusive to another pod: 2";
   }));
   scene.calls.writes.clear();
   scene.verifier().verify();
   CHECK(scene.calls.writes.empty());
 }
 
-TEST_CASE("verify is not good about a thread whose mask it could not read") {
+TEST_CASE("verify is not ok with a thread whose mask it could not read") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("a", 100));
@@ -143,7 +143,7 @@ TEST_CASE("verify is not good about a thread whose mask it could not read") {
   CHECK_FALSE(report.ok());
   CHECK(report.seen.threads == 4);
   CHECK(report.known.threads == 5);
-  CHECK(has_unread(report, "a", "vcpu 1 (thread 111)"));
+  CHECK(has_unread(report, "a", "vCPU 1 (thread 111)"));
 
   scene.calls.get_faults[111] = {ESRCH, 100};
   scene.calls.gone.insert(111);  // it ended: there is nothing to be read
@@ -151,7 +151,7 @@ TEST_CASE("verify is not good about a thread whose mask it could not read") {
   CHECK(scene.verifier().verify().verdict() == line::Verdict::kOk);
 }
 
-TEST_CASE("verify is not good about a sandbox that it could not read") {
+TEST_CASE("verify is not ok with a sandbox that it could not read") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
   REQUIRE(scene.add("a", 100));
@@ -174,7 +174,7 @@ TEST_CASE("verify is not good about a sandbox that it could not read") {
   CHECK(ended.known.sandboxes == 1);
 }
 
-TEST_CASE("verify on an empty node has read nothing of nothing") {
+TEST_CASE("verify on an empty node has read 0 of 0") {
   LineScene scene;
   const auto report = scene.verifier().verify();
   CHECK(report.verdict() == line::Verdict::kOk);
@@ -182,7 +182,7 @@ TEST_CASE("verify on an empty node has read nothing of nothing") {
   CHECK(report.known.threads == 0);
 }
 
-TEST_CASE("others on exclusive CPUs are named, and never a violation") {
+TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violation") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));

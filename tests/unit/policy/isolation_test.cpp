@@ -76,7 +76,7 @@ TEST_CASE("a container with dedicated vCPUs and nothing beside them is isolated"
   CHECK(isolation(kGood, confirming(kGood.facts)).front().isolated());
 }
 
-TEST_CASE("what shares the CPUs of an exclusive container is named") {
+TEST_CASE("threads that share an exclusive container's CPUs are named") {
   struct Row {
     const char* what;
     Case c;
@@ -100,7 +100,7 @@ TEST_CASE("what shares the CPUs of an exclusive container is named") {
   exited.facts.containers.front().exited = true;
   const char* everyone =
       "a: housekeeping 2 [emulator, helper, iothread, shim, vhost, virtiofsd] floating-vcpu 2 "
-      "[vcpu 0]";
+      "[vCPU 0]";
   const Row rows[] = {
       {"a core is set aside and counts no more", alone(3, Kind::kIsolate), "a:"},
       {"shared containers on its vCPU",
@@ -123,23 +123,23 @@ TEST_CASE("what shares the CPUs of an exclusive container is named") {
   }
 }
 
-TEST_CASE("a floating vCPU that the kernel lets onto an exclusive CPU is named, planned or not") {
+TEST_CASE("a floating vCPU allowed on an exclusive CPU is named, planned or not") {
   const SandboxPlan plan = kGood.plan();
   auto threads = as_planned(plan);
   threads.front().cpus = cpus("0-3");  // vCPU 0
   const Guest guest = confirming(kGood.facts);
   CHECK(line_of(isolation_of(kGood.view(), kGood.facts, kGood.settings, plan, threads, guest.side(),
-                             Placing::kWritten)) == "a: floating-vcpu 2-3 [vcpu 0]");
+                             Placing::kWritten)) == "a: floating-vcpu 2-3 [vCPU 0]");
 }
 
-TEST_CASE("what is pinned by hand is an obstacle where it takes something away") {
+TEST_CASE("a manual pin is an obstacle if it takes something away") {
   CHECK(isolation_line(with_pin(kGood, by_hand(Role::kEmulator, "0"))) == "a:");
   CHECK(isolation_line(with_pin(kGood, by_hand(Role::kEmulator, "0-2"))) ==
         "a: pinned-by-hand 2 [emulator]");
   CHECK(isolation_line(with_pin(kGood, by_hand(Role::kVcpu, "3", 0))) ==
-        "a: pinned-by-hand 3 [vcpu 0]");
+        "a: pinned-by-hand 3 [vCPU 0]");
   CHECK(isolation_line(with_pin(kGood, by_hand(Role::kVcpu, "0-1", 1))) ==
-        "a: pinned-by-hand 0-1 [vcpu 1]");
+        "a: pinned-by-hand 0-1 [vCPU 1]");
 }
 
 TEST_CASE("the guest's side counts as far as it is confirmed") {
@@ -170,13 +170,13 @@ TEST_CASE("the guest's side counts as far as it is confirmed") {
   CHECK(isolation(none, {}).front().guest_by_configuration);
 }
 
-TEST_CASE("nothing is isolated where nothing is written") {
+TEST_CASE("nothing is isolated in observe mode") {
   const Guest guest = confirming(kGood.facts);
   CHECK(line_of(isolation(kGood, guest, Placing::kReleased)) == "a: released 2-3");
   CHECK(line_of(isolation(kGood, guest, Placing::kObserved)) == "a: observed 2-3");
 }
 
-TEST_CASE("each obstacle comes with what takes it away") {
+TEST_CASE("each obstacle has its remedy") {
   const auto remedy = [](const Case& c) {
     return isolation(c, confirming(c.facts)).front().obstacles.front().remedy;
   };
@@ -192,7 +192,7 @@ TEST_CASE("each obstacle comes with what takes it away") {
   CHECK(remedy(few) == Remedy::kMoreVcpus);
 }
 
-TEST_CASE("a pin is in conflict where it takes a dedicated vCPU's CPU or the vCPU from it") {
+TEST_CASE("a pin conflicts if it takes a dedicated vCPU's CPU or the vCPU from it") {
   struct Row {
     Override given;
     const char* taken;

@@ -43,7 +43,7 @@ void check_rows(Case c, const std::vector<Row>& rows) {
 
 }  // namespace
 
-TEST_CASE("housekeeping runs where its setting says, as far as the sandbox may") {
+TEST_CASE("housekeeping runs where its setting says, within the sandbox's limits") {
   // 8 cores with two threads: CPU n and n + 8.
   const Case c{.topology = machine(1, 8, 2),
                .pool = "0-1,8-9",
@@ -89,7 +89,7 @@ TEST_CASE(
   CHECK(c.plan(&plan) == plan);
 }
 
-TEST_CASE("who could be in the shared pool breaks a promise on the CPU of a dedicated vCPU") {
+TEST_CASE("a thread that could be in the shared pool violates I4 on a dedicated vCPU's CPU") {
   Case c{.pool = "0-1", .facts = sandbox(3, {owner("a", "2-3")}), .settings = {}};
   c.facts.cgroup_cpus = cpus("2-3");
   c.facts.cgroup_by_role = {{Role::kShim, cpus("0-7")}};
@@ -100,7 +100,7 @@ TEST_CASE("who could be in the shared pool breaks a promise on the CPU of a dedi
   CHECK(c.broken(plan) == "I1 outside s shim 4");
 }
 
-TEST_CASE("threads in a cgroup that has none of the sandbox's CPUs run on what it has") {
+TEST_CASE("threads in a cgroup without the sandbox's CPUs run on what it has") {
   Case c{.pool = "0-1", .foreign = "4", .facts = sandbox(3, {owner("a", "2-3")})};
   c.facts.cgroup_by_role = {{Role::kShim, cpus("1,4,6")}, {Role::kVirtiofsd, cpus("4,6")}};
   const SandboxPlan plan = c.plan();
@@ -130,7 +130,7 @@ TEST_CASE(
   CHECK(common_set(plan()) == "0-1,6-7");
 }
 
-TEST_CASE("a shared pool that is empty is as \"sandbox\", and no cgroup's fault") {
+TEST_CASE("an empty shared pool is as \"sandbox\", without a cgroup warning") {
   Case c{.pool = "", .facts = sandbox(3, {owner("a", "2-3"), shared("b", "5")}), .settings = {}};
   CHECK(common_set(c.plan()) == "5");
   CHECK(warnings(c.plan()) == "");
@@ -148,7 +148,7 @@ TEST_CASE("housekeeping = sandbox is the mask without the dedicated CPUs") {
                "0:1 1:2! 2:3! 3:4!", ""}});
 }
 
-TEST_CASE("housekeeping never touches CPUs of others") {
+TEST_CASE("housekeeping never uses CPUs of others") {
   Case c{.pool = "0-1", .foreign = "1,6", .facts = sandbox(2, {owner("a", "4")})};
   c.settings = keeping_house(Kind::kSharedPool);
   CHECK(common_set(c.plan()) == "0");
@@ -158,9 +158,9 @@ TEST_CASE("housekeeping never touches CPUs of others") {
   CHECK(warnings(c.plan()) == "housekeeping-refused not-isolated");
 }
 
-TEST_CASE("housekeeping = isolate takes the lowest core that nobody loses all CPUs by") {
+TEST_CASE("housekeeping = isolate takes the lowest core that leaves each container a CPU") {
   Case c{.topology = machine(1, 8, 2), .settings = keeping_house(Kind::kIsolate)};
-  SECTION("not the core of a container that has no other") {
+  SECTION("not a container's only core") {
     c.facts = sandbox(5, {owner("a", "2,10"), owner("b", "3-4,11-12")});
     CHECK(vcpu_line(c.plan()) == "0:3,11 1:2! 2:10! 3:4! 4:12!");
     CHECK(container_line(c.plan()) == "a:1-2! b:3-4!");
@@ -170,12 +170,12 @@ TEST_CASE("housekeeping = isolate takes the lowest core that nobody loses all CP
     CHECK(vcpu_line(c.plan()) == "0:2,10 1:2! 2:10!");
     CHECK(warnings(c.plan()) == "isolate-impossible not-isolated");
   }
-  SECTION("without owners there is nothing to take from") {
+  SECTION("without exclusive containers there is nothing to set aside") {
     c.facts = sandbox(2, {shared("a", "0-1")});
     CHECK(vcpu_line(c.plan()) == "0:0-1 1:0-1");
     CHECK(warnings(c.plan()) == "");
   }
-  SECTION("too few vCPUs for the cores that are left") {
+  SECTION("too few vCPUs for the remaining cores") {
     c.facts = sandbox(2, {owner("a", "2-4,10-12")});
     CHECK(vcpu_line(c.plan()) == "0:3-4,11-12(a) 1:3-4,11-12(a)");
     CHECK(common_set(c.plan()) == "2,10");
@@ -183,7 +183,7 @@ TEST_CASE("housekeeping = isolate takes the lowest core that nobody loses all CP
   CHECK(c.broken(c.plan()) == "");
 }
 
-TEST_CASE("a role may keep house elsewhere than the others") {
+TEST_CASE("a role may have its own housekeeping") {
   Case c{.pool = "0-1", .facts = sandbox(4, {owner("a", "2-4"), shared("b", "6")})};
   c.settings.housekeeping_by_role[Role::kEmulator] = {Kind::kSharedPool, {}};
   c.settings.housekeeping_by_role[Role::kVhost] = {Kind::kCpus, cpus("7")};
@@ -199,7 +199,7 @@ TEST_CASE("a role may keep house elsewhere than the others") {
   CHECK(c.broken(plan) == "");
 }
 
-TEST_CASE("a role alone may have the core set aside") {
+TEST_CASE("a single role may have the core set aside") {
   Case c{.pool = "0-1", .facts = sandbox(4, {owner("a", "2-4")})};
   c.settings = keeping_house(Kind::kSharedPool);
   c.settings.housekeeping_by_role[Role::kEmulator] = {Kind::kIsolate, {}};
@@ -220,17 +220,17 @@ TEST_CASE("no thread floats over several isolated CPUs") {
     c.pool = "3-4";
     CHECK(common_set(c.plan()) == "3");
   }
-  SECTION("others remain: the isolated ones are left out") {
+  SECTION("with others left: the isolated ones are left out") {
     c.facts = sandbox(2, {shared("a", "1-3")});
     CHECK(vcpu_line(c.plan()) == "0:1 1:1");
     CHECK(find_note(c.plan().reasons, Code::kIsolatedCpus) != nullptr);
   }
-  SECTION("all are isolated: the lowest one") {
+  SECTION("all isolated: the lowest one") {
     c.facts = sandbox(2, {shared("a", "3-5")});
     CHECK(vcpu_line(c.plan()) == "0:3 1:3");
     CHECK(common_set(c.plan()) == "3");
   }
-  SECTION("a group: one CPU for each vCPU") {
+  SECTION("a group: one CPU per vCPU") {
     c.facts = sandbox(2, {owner("a", "3-5")});
     CHECK(vcpu_line(c.plan()) == "0:3(a) 1:4(a)");
   }
@@ -238,7 +238,7 @@ TEST_CASE("no thread floats over several isolated CPUs") {
     c.facts = sandbox(2, {owner("a", "0-3")});
     CHECK(vcpu_line(c.plan()) == "0:0-1(a) 1:0-1(a)");
   }
-  SECTION("dedicated vCPUs are what isolated CPUs are for") {
+  SECTION("dedicated vCPUs use isolated CPUs") {
     c.facts = sandbox(3, {owner("a", "3-4"), shared("b", "0-1")});
     CHECK(vcpu_line(c.plan()) == "0:0-1 1:3! 2:4!");
   }
@@ -250,14 +250,14 @@ TEST_CASE("no thread floats over several isolated CPUs") {
   CHECK(c.broken(c.plan()) == "");
 }
 
-TEST_CASE("a set by hand wins for its thread, as far as it can be used") {
+TEST_CASE("a manual pin overrides the plan, as far as it is usable") {
   Case c{.foreign = "7", .facts = sandbox(3, {owner("a", "2-3"), shared("b", "0-1")})};
   c.facts.iothreads = {"io1", "io2"};
   const auto by_hand = [&](Role role, int vcpu, const std::string& iothread,
                            const std::string& set) {
     c.facts.overrides.push_back({role, vcpu, iothread, cpus(set)});
   };
-  SECTION("threads beside the vCPUs") {
+  SECTION("threads other than vCPUs") {
     by_hand(Role::kEmulator, -1, "", "5-7");
     by_hand(Role::kIothread, -1, "io2", "4");
     by_hand(Role::kIothread, -1, "", "6");
@@ -268,7 +268,7 @@ TEST_CASE("a set by hand wins for its thread, as far as it can be used") {
     CHECK(format_list(plan.roles[Role::kIothread]) == "6");
     CHECK(format_list(plan.roles[Role::kVhost]) == "0-1");
   }
-  SECTION("a vCPU that is moved away floats, and keeps its place for later") {
+  SECTION("a vCPU pinned elsewhere floats, and keeps its CPU for later") {
     by_hand(Role::kVcpu, 1, "", "5");
     SandboxPlan plan = c.plan();
     CHECK(vcpu_line(plan) == "0:0-1 1:5(a) 2:3!");
@@ -278,13 +278,13 @@ TEST_CASE("a set by hand wins for its thread, as far as it can be used") {
     plan = c.plan(&plan);
     CHECK(vcpu_line(plan) == "0:0-1 1:2! 2:3!");
   }
-  SECTION("nothing of it can be used") {
+  SECTION("none of it usable") {
     by_hand(Role::kVcpu, 1, "", "7");
     const SandboxPlan plan = c.plan();
     CHECK(vcpu_line(plan) == "0:0-1 1:2! 2:3!");
-    CHECK(find_note(plan.warnings, Code::kOverrideRefused)->subject == "vcpu 1");
+    CHECK(find_note(plan.warnings, Code::kOverrideRefused)->subject == "vCPU 1");
   }
-  SECTION("a thread that is not there") {
+  SECTION("a missing thread") {
     by_hand(Role::kVcpu, 9, "", "5");
     by_hand(Role::kIothread, -1, "nobody", "5");
     const SandboxPlan plan = c.plan();

@@ -32,28 +32,28 @@ std::vector<vmm::SeenThread> threads(int first, int last) {
 
 }  // namespace
 
-TEST_CASE("every kind of contradiction is reported and the first word stands") {
+TEST_CASE("every contradiction is reported and the first claim wins") {
   struct Row {
     Claim first;
     Claim second;
     std::string conflict;
   };
   const std::vector<Row> rows = {
-      {vcpu(10, 0, {}), vcpu(10, 1, {}), "thread 10: weak says vcpu 1, but strong says vcpu 0"},
+      {vcpu(10, 0, {}), vcpu(10, 1, {}), "thread 10: weak says vCPU 1, but strong says vCPU 0"},
       {vcpu(10, {}, 4), vcpu(10, {}, 5),
-       "thread 10: weak says vcpu (APIC id 5), but strong says vcpu (APIC id 4)"},
+       "thread 10: weak says vCPU (APIC id 5), but strong says vCPU (APIC id 4)"},
       {vcpu(10, 0, {}), vcpu(11, 0, {}),
-       "thread 11: weak says vcpu 0, but strong says that is thread 10"},
+       "thread 11: weak says vCPU 0, but strong says that is thread 10"},
       {vcpu(10, {}, 4), vcpu(11, 3, 4),
-       "thread 11: weak says vcpu 3 (APIC id 4), but strong says that is thread 10"},
+       "thread 11: weak says vCPU 3 (APIC id 4), but strong says that is thread 10"},
       {vcpu(10, 0, {}), iothread(10, "io"),
-       "thread 10: weak says iothread \"io\", but strong says vcpu 0"},
+       "thread 10: weak says iothread \"io\", but strong says vCPU 0"},
       {iothread(10, "a"), iothread(10, "b"),
        "thread 10: weak says iothread \"b\", but strong says iothread \"a\""},
       {iothread(10, "a"), vcpu(10, 0, {}),
-       "thread 10: weak says vcpu 0, but strong says iothread \"a\""},
+       "thread 10: weak says vCPU 0, but strong says iothread \"a\""},
       {vcpu(10, 0, {}), vcpu(99, 1, {}),
-       "thread 99: weak says vcpu 1, but it is not a thread of the VMM"},
+       "thread 99: weak says vCPU 1, but it is not a thread of the VMM"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.conflict);
@@ -66,7 +66,7 @@ TEST_CASE("every kind of contradiction is reported and the first word stands") {
   }
 }
 
-TEST_CASE("backends that agree fill each other's gaps") {
+TEST_CASE("agreeing backends fill each other's gaps") {
   Merge merge(threads(10, 11));
   merge.add({.list = {vcpu(10, {}, 4), vcpu(11, {}, 0)}, .source = "debugfs"});
   merge.add({.list = {vcpu(10, 1, 4)}, .source = "qmp"});
@@ -98,7 +98,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an APIC id that is another one's index gives way") {
+TEST_CASE("an APIC id equal to another's index gives way") {
   Merge merge(threads(10, 12));
   merge.add({.list = {vcpu(10, 0, {})}, .source = "names"});
   merge.add({.list = {vcpu(12, {}, 2), vcpu(11, {}, 0)}, .source = "debugfs"});
@@ -107,7 +107,7 @@ TEST_CASE("an APIC id that is another one's index gives way") {
   CHECK(merge.find(12)->index == 2);
 }
 
-TEST_CASE("discovery reports what its backends disagree about") {
+TEST_CASE("discovery reports contradictions of its backends") {
   const tests::FakeNode node;
   node.process(40, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
   node.thread(40, 41, "CPU 1/KVM");
@@ -120,6 +120,6 @@ TEST_CASE("discovery reports what its backends disagree about") {
   REQUIRE(found);
   CHECK(found->conflicts ==
         std::vector<std::string>{
-            "thread 41: thread-names says vcpu 1, but qmp says vcpu 0 (APIC id 0)"});
+            "thread 41: thread-names says vCPU 1, but qmp says vCPU 0 (APIC id 0)"});
   CHECK(tests::vcpus(*found) == "0:0");
 }
