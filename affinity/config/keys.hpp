@@ -125,7 +125,7 @@ inline constexpr Key kKeys[] = {
      },
      "CPUs for everything but dedicated vCPUs. shared-pool: the node's shared pool, where the "
      "thread's cgroup allows it; else as sandbox. sandbox: the sandbox mask without dedicated "
-     "CPUs. isolate: one core of the sandbox, set aside. Or a cpuset."},
+     "CPUs. isolate: one core of the sandbox, set aside."},
     {"emulator", Type::kHousekeeping, "", "shared-pool sandbox isolate", Reload::kApplied,
      set_housekeeping<policy::Role::kEmulator>, "Overrides housekeeping for emulator threads."},
     {"iothread", Type::kHousekeeping, "", "shared-pool sandbox isolate", Reload::kApplied,

@@ -10,40 +10,72 @@
 namespace {
 
 using ka::config::Key;
+using ka::config::Type;
 
 std::string default_of(const Key& key) {
   if (!key.fallback.empty()) return std::string(key.fallback);
-  return key.type == ka::config::Type::kHousekeeping ? "as housekeeping" : "empty";
+  return key.type == Type::kHousekeeping ? "as housekeeping" : "empty";
+}
+
+/// What a key without a list of values takes.
+const char* form_of(Type type) {
+  switch (type) {
+    case Type::kFlag:
+      return "true or false";
+    case Type::kPath:
+      return "an absolute path";
+    case Type::kProgram:
+      return "a name, or an absolute path";
+    case Type::kPathOrNone:
+      return "an absolute path, or empty";
+    case Type::kAddress:
+      return "ADDRESS:PORT, or empty";
+    case Type::kSeconds:
+      return "1 to 86400";
+    case Type::kUri:
+      return "a URI, or empty";
+    case Type::kIds:
+    case Type::kNames:
+      return "a list of strings";
+    case Type::kHousekeeping:
+      return "a cpuset";
+    case Type::kChoice:
+      return "";
+  }
+  return "";
+}
+
+/// "obey, manage", each between `quote`; what is no list of values follows.
+std::string values_of(const Key& key, const char* quote) {
+  std::string text;
+  for (std::string_view rest = key.allowed; !rest.empty();) {
+    const std::size_t end = rest.find(' ');
+    text +=
+        (text.empty() ? "" : ", ") + std::string(quote) + std::string(rest.substr(0, end)) + quote;
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  const std::string form = form_of(key.type);
+  return text + (text.empty() || form.empty() ? "" : ", ") + form;
 }
 
 void print_help() {
   std::puts("Keys:");
   for (const Key& key : ka::config::kKeys) {
     std::string text(key.doc);
-    if (!key.allowed.empty()) text += " Values: " + std::string(key.allowed) + ".";
+    text += " Values: " + values_of(key, "") + ".";
     text += " Default: " + default_of(key) + ".";
     if (key.per_sandbox()) text += " Also in [affinity.handler.NAME].";
     std::printf("  %s  %s\n", std::string(key.name).c_str(), text.c_str());
   }
 }
 
-/// "obey manage" -> "`obey`, `manage`"
-std::string in_code(std::string_view values) {
-  std::string text;
-  while (!values.empty()) {
-    const std::size_t end = values.find(' ');
-    text += (text.empty() ? "`" : ", `") + std::string(values.substr(0, end)) + '`';
-    values.remove_prefix(end == std::string_view::npos ? values.size() : end + 1);
-  }
-  return text;
-}
-
 void print_markdown() {
   std::puts("| key | values | default | per handler | |\n|---|---|---|---|---|");
   for (const Key& key : ka::config::kKeys) {
-    const std::string fallback = key.fallback.empty() ? default_of(key) : in_code(key.fallback);
+    const std::string fallback =
+        key.fallback.empty() ? default_of(key) : '`' + std::string(key.fallback) + '`';
     std::printf("| `%s` | %s | %s | %s | %s |\n", std::string(key.name).c_str(),
-                in_code(key.allowed).c_str(), fallback.c_str(), key.per_sandbox() ? "yes" : "",
+                values_of(key, "`").c_str(), fallback.c_str(), key.per_sandbox() ? "yes" : "",
                 std::string(key.doc).c_str());
   }
 }

@@ -24,6 +24,7 @@ PHRASES = {
     r"the run of": "may use",
     r"simply|obviously|just works": "drop it",
     r"was tried by hand|has been tried": "a row of docs/tested.md",
+    r"folders?": "directory",
 }
 # Of messages, where a few words are all the context there is.
 PHRASES_OF_MESSAGES = {
@@ -33,7 +34,6 @@ PHRASES_OF_MESSAGES = {
     r"hung up|hangs up": "closed the connection",
     r"(?<!there )(is|are) no(?! more| longer)": "is not a",
     r"giv(e|en) back": "release",
-    r"folders?": "directory",
 }
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 wrong = []

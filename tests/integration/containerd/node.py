@@ -37,7 +37,7 @@ def eventually(holds: Callable[[], object], what: str, limit: float = 10.0) -> f
 
 
 def has_ended(pid: int) -> bool:
-    """Also when nobody has waited for it yet."""
+    """Also before its exit status was collected."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except OSError:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A container runtime's side of NRI, by NRI's own implementation: it takes plugins in as containerd
 // does, and tells them what it reads, one JSON object a line, from standard input:
 //

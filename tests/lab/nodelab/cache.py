@@ -41,7 +41,7 @@ def cached(kind: str, key: str, make: Callable[[Path], None], keep_hours: int = 
     root = cache_root()
     root.mkdir(parents=True, exist_ok=True)
     wanted = root / f"{kind}-{key}"
-    if not wanted.exists():  # whoever finds it does not wait for another one of its kind that is being made
+    if not wanted.exists():  # if it is there, no other one that is being made is waited for
         _make_once(root, kind, wanted, make)
         _drop_unused(root, kind, keep_hours)
     os.utime(wanted)

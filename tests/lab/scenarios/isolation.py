@@ -73,7 +73,7 @@ class Stage:
         return [where[index] for index in CONTAINER_VCPUS]
 
     def _as_born(self, allowed: str, pool: str) -> None:
-        """Every thread may run wherever its cgroup allows it, as if nobody had ever pinned one."""
+        """Every thread may run wherever its cgroup allows it, as if none had ever been pinned."""
         self.subject.cgroup.set_cpus(allowed)
         self.neighbours.cgroup.set_cpus(pool)
         for tid in (*self.subject.all_tids(), *self.neighbours.all_tids()):

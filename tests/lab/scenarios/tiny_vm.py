@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A VMM that nobody knows: a small KVM program of three vCPUs without thread names, whose vCPUs are found and placed."""
+"""A VMM unknown to the code: a small KVM program of three vCPUs without thread names, whose vCPUs are found and placed."""
 # lab shapes: smt8 bookworm
 # lab timeout: 600
 

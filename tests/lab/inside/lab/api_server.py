@@ -17,7 +17,7 @@ _PROGRAMS = Path("/lab/peers")
 _ETCD, _PORT = "http://127.0.0.1:2379", 6443
 _PODS = "/api/v1/namespaces/lab/pods"
 _PATIENCE = 240.0  # seconds
-# SEC1's form of a private key of P-256, around its 32 bytes: signs accounts' tokens, which nobody asks for.
+# SEC1's form of a private key of P-256, around its 32 bytes: signs accounts' tokens, which no client requests.
 _KEY_BEGIN, _KEY_END = bytes.fromhex("30310201010420"), bytes.fromhex("a00a06082a8648ce3d030107")
 _MERGE = "application/strategic-merge-patch+json"
 KUBECONFIG = _DIRECTORY / "kubeconfig"

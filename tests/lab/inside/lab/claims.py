@@ -26,12 +26,12 @@ class Claims:
         return frozenset().union(*(self.of_pod(each) for each in self.owned if each != uid))
 
     def all_owned(self) -> frozenset[int]:
-        """The CPUs that somebody owns."""
+        """The CPUs with an owner."""
         return self.of_others("")
 
 
 def read() -> Claims:
-    """The file as it is; without one nobody owns anything."""
+    """The file as it is; without one no CPU has an owner."""
     try:
         with open(STATE) as file:
             written, state = os.fstat(file.fileno()).st_mtime, json.load(file)

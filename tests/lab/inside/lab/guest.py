@@ -76,7 +76,7 @@ class Guest:
         return {line.split()[-1] for line in lines.splitlines()}
 
     def notice(self) -> dict:
-        """What the agent tells whoever wants to know."""
+        """The agent's report, as any client gets it."""
         return json.loads(self.shell.run("cat /run/kata-affinity/cpus.json"))
 
     def owned_numbers(self, cpu_list: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods as kubelet and Kata handle them: a container's new cpuset goes to the cgroup first, then to whoever listens."""
+"""Pods as kubelet and Kata handle them: a container's new cpuset goes to the cgroup first, then to the listeners."""
 
 import os
 import subprocess

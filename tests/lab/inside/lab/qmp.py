@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The QMP client that a VM's shim is: it connects once and keeps the socket for the VM's life, so that nobody else gets in."""
+"""The QMP client that a VM's shim is: it connects once and keeps the socket for the VM's life, so that no other client gets in."""
 
 import json
 import socket

@@ -149,7 +149,7 @@ class GoRuntime(_Runtime):
             self._cgroup.add(tid)
 
     def _plug_vcpus(self) -> None:
-        """Never fewer than there are: nobody in the guest could give one back."""
+        """Never fewer than there are: nothing in the guest could remove one."""
         wanted = min(_DEFAULT_VCPUS + math.ceil(self._workload_cpus()), os.cpu_count() or 1)
         for _ in range(wanted - len(self._vm.vcpu_tids())):
             self._vm.plug_vcpu()

@@ -87,7 +87,7 @@ def _answer(connection: socket.socket, lock: threading.Lock, stream: int, body: 
         try:
             connection.sendall(_HEADER.pack(len(answer), stream, _RESPONSE, 0) + answer)
         except OSError:
-            pass  # whoever asked has gone
+            pass  # the client has gone
 
 
 def _field(number_of_field: int, value: int | str | bytes) -> bytes:
