@@ -53,12 +53,14 @@ def _keep(shape: Shape, to: Path, payload: Path) -> bool:
     """Boots, and writes `state` once the node waits; whether it did."""
     command = qemu(shape, to / "ground.img", payload, to / "log", to / "out")
     command += ["-serial", f"file:{to / 'console'}", "-monitor", "stdio"]
+    state, part = to / "state", to / "state.part"
     (to / "log").unlink(missing_ok=True)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as machine:
         try:
             if not wait_for(machine, to / "log", _WAITS, to / "console"):
                 return False
-            machine.communicate(f'migrate "exec:cat > {to / "state"}"\nquit\n', timeout=120)
-            return (to / "state").stat().st_size > 0
+            # On a full disk cat fails, and what it wrote is no state.
+            machine.communicate(f'migrate "exec:cat > {part} && mv {part} {state}"\nquit\n', timeout=120)
+            return state.exists()
         finally:
             machine.kill()
