@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/api/router.hpp"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,8 +16,10 @@
 #include "affinity/api/path.hpp"
 #include "affinity/api/requests.hpp"
 #include "affinity/line/line.hpp"
+#include "affinity/line/node.hpp"
 #include "affinity/line/requests.hpp"
 #include "affinity/line/verifier.hpp"
+#include "affinity/messages/events.hpp"
 #include "base/text.hpp"
 
 namespace ka::api {
@@ -48,6 +52,11 @@ constexpr std::string_view kEvents[] = {"v1", "events"};
 constexpr std::string_view kDrifts[] = {"v1", "drifts"};
 constexpr std::string_view kWaits[] = {"v1", "waits"};
 constexpr std::string_view kMetrics[] = {"metrics"};
+constexpr std::string_view kHealth[] = {"healthz"};
+constexpr std::string_view kReadiness[] = {"readyz"};
+
+/// What the metrics listener serves, which anyone who reaches its port may read.
+constexpr std::string_view kPublic[] = {"/metrics", "/healthz", "/readyz"};
 
 constexpr Route kRoutes[] = {
     {"GET", kList, &Router::list},
@@ -69,6 +78,8 @@ constexpr Route kRoutes[] = {
     {"GET", kDrifts, &Router::drifts},
     {"GET", kWaits, &Router::waits},
     {"GET", kMetrics, &Router::metrics},
+    {"GET", kHealth, &Router::health},
+    {"GET", kReadiness, &Router::readiness},
 };
 
 bool matches(const Route& route, const Path& path) {
@@ -196,8 +207,8 @@ Response Router::handle(const http::Request& request) {
 }
 
 Response Router::handle_metrics(const http::Request& request) {
-  if (request.target == "/metrics") return handle(request);
-  return error_response(404, "only /metrics is served here");
+  if (std::ranges::find(kPublic, request.target) != std::end(kPublic)) return handle(request);
+  return error_response(404, "only /metrics, /healthz and /readyz are served here");
 }
 
 void Router::publish(const board::Notification& notification) {
@@ -234,6 +245,16 @@ Response Router::node(const Call&) { return answer(node_to_json(line_.node())); 
 
 Response Router::metrics(const Call&) {
   return {.content_type = kMetricsType, .body = metrics_text(line_.node(), waits_)};
+}
+
+Response Router::health(const Call&) { return answer({{"status", "ok"}}); }
+
+Response Router::readiness(const Call&) {
+  const policy::ledger::StartGate& gate = line_.node().gate();
+  if (gate.phase() == policy::ledger::StartGate::Phase::kWaiting) {
+    return error_response(503, messages::waiting_text(gate));
+  }
+  return answer({{"status", "ready"}});
 }
 
 Response Router::events(const Call&) {

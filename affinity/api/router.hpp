@@ -44,7 +44,7 @@ class Router {
   /// Never fails: what is wrong with a request is in the answer.
   http::Response handle(const http::Request& request);
 
-  /// The same for the metrics listener, which offers nothing else.
+  /// The same for the metrics listener, which offers these and the two calls for probes.
   http::Response handle_metrics(const http::Request& request);
 
   /// Sends a notification to the listeners of /v1/events; GET /v1/drifts shows those of drift.
@@ -55,6 +55,10 @@ class Router {
   http::Response explain(const Call& call);
   http::Response node(const Call& call);
   http::Response metrics(const Call& call);
+  /// The event loop runs.
+  http::Response health(const Call& call);
+  /// 503 while the daemon waits, after its start, for a source that this node has.
+  http::Response readiness(const Call& call);
   http::Response events(const Call& call);
   http::Response drifts(const Call& call);
   http::Response waits(const Call& call);

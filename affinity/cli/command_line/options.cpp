@@ -220,6 +220,8 @@ void declare_setup(CLI::App& app, Command& chosen) {
             "only for this runtime handler (default: every Kata)");
   add_value(command, "--kata-config", "FILE", options->kata_configs,
             "configuration.toml in another place");
+  add_value(command, "--settings", "FILE", options->settings,
+            "also write these settings, over the profile's");
   add_root(command, options->root);
 }
 

@@ -183,9 +183,10 @@ struct SetupOptions {
   std::string profile;     ///< "watch", "isolated", "default"; empty: as it is, else isolated
   std::vector<std::string> handlers;      ///< runtime handlers; empty: all
   std::vector<std::string> kata_configs;  ///< further configuration files of Kata
-  bool proxy = false;                     ///< also what containerd needs to start our shim
-  bool yes = false;                       ///< do it
-  bool undo = false;                      ///< take it back
+  std::string settings;  ///< a file with further keys of [affinity]; empty: as they are
+  bool proxy = false;    ///< also what containerd needs to start our shim
+  bool yes = false;      ///< do it
+  bool undo = false;     ///< take it back
 };
 
 /// What makes a guest image: which agent goes in, and which Kata is to use it.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
+#include <span>
 
 #include "affinity/cli/setup/reload.hpp"
 #include "affinity/cli/setup/selection.hpp"
@@ -25,6 +26,9 @@ using Kind = Change::Kind;
 
 constexpr const char* kMark = "# Written by kata-affinityctl setup; `setup --undo` removes it.\n";
 constexpr const char* kDropIn = "config.d/50-affinity.toml";
+/// Of --settings. Read after the other, so that its keys hold.
+constexpr const char* kSettings = "config.d/60-affinity-settings.toml";
+constexpr const char* kDropIns[] = {kDropIn, kSettings};
 constexpr const char* kImported = "etc/containerd/conf.d/50-kata-affinity.toml";
 constexpr const char* kToPaste = "etc/containerd/kata-affinity.toml";
 
@@ -116,10 +120,6 @@ Result<void> add_snippet(const Containerd& containerd, const Handler& handler, c
   return {};
 }
 
-fs::path drop_in_of(const Installation& installation) {
-  return installation.config.parent_path() / kDropIn;
-}
-
 /// A drop-in counts for all files in its directory: each once.
 std::vector<fs::path> one_a_directory(const std::vector<Installation>& installations) {
   std::vector<fs::path> kept;
@@ -170,6 +170,19 @@ Result<void> add_drop_ins(const ProfileSettings& settings, const std::string& re
   return {};
 }
 
+/// What the file of --settings says, checked; empty where nothing is in it.
+Result<std::string> settings_text(const fs::path& file) {
+  const auto config = config::load_config(file);
+  if (!config) return unexpected(config.error());
+  auto text = base::read_file(file);
+  if (!text) return unexpected(text.error());
+  if (text->find_first_not_of(" \t\r\n") == std::string::npos) return std::string();
+  if (!config->has_table) {
+    return base::fail(ErrorCode::kInvalid, file.native() + ": has no [affinity] table");
+  }
+  return kMark + *text + (text->ends_with('\n') ? "" : "\n");
+}
+
 void add_removal(const fs::path& file, SetupPlan& plan) {
   const auto present = read_present(file);
   if (!present || present->empty()) return;
@@ -180,14 +193,35 @@ void add_removal(const fs::path& file, SetupPlan& plan) {
   }
 }
 
+Result<void> add_settings(const fs::path& from, SetupPlan& plan) {
+  const auto text = settings_text(from);
+  if (!text) return unexpected(text.error());
+  for (const fs::path& main : one_a_directory(plan.installations)) {
+    const fs::path file = main.parent_path() / kSettings;
+    if (text->empty()) {
+      add_removal(file, plan);
+      continue;
+    }
+    auto change = change_to(file, *text);
+    if (!change) return unexpected(change.error());
+    plan.changes.push_back(std::move(*change));
+  }
+  return {};
+}
+
 /// The daemon reads one table: none of ours may be left beside Katas that were not chosen.
 void remove_others(const std::vector<Installation>& all, SetupPlan& plan) {
   for (const fs::path& main : one_a_directory(all)) {
-    const fs::path file = main.parent_path() / kDropIn;
-    const bool chosen = std::ranges::any_of(
-        plan.installations, [&file](const Installation& one) { return drop_in_of(one) == file; });
-    const auto present = read_present(file);
-    if (!chosen && present && is_ours(*present)) plan.changes.push_back({Kind::kRemove, file, {}});
+    const fs::path directory = main.parent_path();
+    const bool chosen = std::ranges::any_of(plan.installations, [&](const Installation& one) {
+      return one.config.parent_path() == directory;
+    });
+    for (const char* name : chosen ? std::span<const char* const>() : std::span(kDropIns)) {
+      const auto present = read_present(directory / name);
+      if (present && is_ours(*present)) {
+        plan.changes.push_back({Kind::kRemove, directory / name, {}});
+      }
+    }
   }
 }
 
@@ -263,6 +297,11 @@ Result<SetupPlan> plan_setup(const SetupOptions& options) {
   if (auto added = add_drop_ins(*settings, *real_shim, plan); !added) {
     return unexpected(added.error());
   }
+  if (!options.settings.empty()) {
+    if (auto added = add_settings(options.settings, plan); !added) {
+      return unexpected(added.error());
+    }
+  }
   if (const auto all = all_installations(options)) remove_others(*all, plan);
   return plan;
 }
@@ -272,7 +311,7 @@ Result<SetupPlan> plan_undo(const SetupOptions& options) {
   if (!all) return unexpected(all.error());
   SetupPlan plan;
   for (const fs::path& main : one_a_directory(*all)) {
-    add_removal(main.parent_path() / kDropIn, plan);
+    for (const char* name : kDropIns) add_removal(main.parent_path() / name, plan);
   }
   add_removal(fs::path(options.root) / kImported, plan);
   add_removal(fs::path(options.root) / kToPaste, plan);

@@ -91,12 +91,13 @@ TEST_CASE("a bad configuration is one line with its place, and no daemon") {
   CHECK(tests::run(check, scene.path("out")).exit == 0);
 }
 
-TEST_CASE("metrics are served over TCP too, and nothing else there") {
+TEST_CASE("metrics and probes are served over TCP too, and nothing else there") {
   DaemonScene scene("metrics_listen = \"127.0.0.1:19177\"\n");
   scene.start();
   const std::string base = "http://127.0.0.1:19177";
   const auto metrics = tests::run({"curl", "-s", base + "/metrics"}, scene.path("curl"));
   CHECK(contains(metrics.out, "kata_affinity_sandboxes 0"));
+  CHECK(tests::run({"curl", "-sf", base + "/readyz"}, scene.path("curl")).exit == 0);
   CHECK(contains(tests::run({"curl", "-s", base + "/v1/node"}, scene.path("curl")).out, "error"));
 }
 

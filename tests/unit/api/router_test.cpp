@@ -302,6 +302,25 @@ TEST_CASE("metrics equal what was counted", "[api]") {
   CHECK(api.router.handle_metrics({"GET", "/v1/node", ""}).status == 404);
 }
 
+TEST_CASE("ready: every awaited source has reported, or the time for it is up", "[api]") {
+  Api api;
+  CHECK(api.good("GET", "/readyz").at("status") == "ready");
+  api.scene.line().expect(policy::ledger::Source::kNri);
+  api.scene.line().expect(policy::ledger::Source::kKubelet);
+  CHECK(api.bad("GET", "/readyz").starts_with("503 no thread gets more CPUs yet: waiting for"));
+  CHECK(api.router.handle_metrics({"GET", "/readyz", ""}).status == 503);
+  CHECK(api.router.handle_metrics({"GET", "/healthz", ""}).status == 200);
+  api.scene.line().source_spoke(policy::ledger::Source::kNri);
+  CHECK(api.call("GET", "/readyz").status == 503);
+
+  SECTION("the last one reports") {
+    api.scene.line().source_spoke(policy::ledger::Source::kKubelet);
+  }
+  SECTION("the last one stays silent") { api.scene.line().stop_waiting(); }
+  CHECK(api.good("GET", "/readyz").at("status") == "ready");
+  CHECK(api.router.handle_metrics({"GET", "/readyz", ""}).status == 200);
+}
+
 TEST_CASE("events go to each listener, one per line", "[api]") {
   Api api;
   const http::Response response = api.call("GET", "/v1/events");

@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kGo = "etc/kata-containers/configuration.toml";
 constexpr const char* kGoDropIn = "etc/kata-containers/config.d/50-affinity.toml";
+constexpr const char* kSettings = "etc/kata-containers/config.d/60-affinity-settings.toml";
 constexpr const char* kContainerd = "etc/containerd/config.toml";
 
 struct Said {
@@ -295,6 +296,47 @@ TEST_CASE("setup --proxy: the chosen handler's shim, by its path") {
                  "real_shim = \"/opt/kata/runtime-rs/bin/containerd-shim-kata-v2\""));
   CHECK(contains(text(root, "etc/containerd/conf.d/50-kata-affinity.toml"),
                  "runtimes.kata-clh-runtime-rs-affinity]"));
+}
+
+TEST_CASE("setup --settings: further keys hold over the profile's, until an empty file or --undo") {
+  const tests::TempDir root;
+  root.write(kGo, "");
+  root.write("settings.toml", "[affinity]\nlog_level = \"debug\"\nmode = \"follow\"");
+  auto options = doing(at(root));
+  options.settings = (root.path() / "settings.toml").string();
+  CHECK(setup(options).exit == cli::Exit::kDone);
+  const auto config = config::load_config(std::nullopt, root.path());
+  REQUIRE(config);
+  CHECK(config->log_level == log::Level::kDebug);
+  CHECK(config->mode == config::Mode::kFollow);
+  CHECK(contains(setup(doing(at(root))).text, "keep"));
+  CHECK(is_there(root, kSettings));
+
+  SECTION("empty") {
+    root.write("settings.toml", "\n");
+    setup(options);
+    CHECK_FALSE(is_there(root, kSettings));
+    CHECK(is_there(root, kGoDropIn));
+  }
+  SECTION("undone") {
+    setup(undoing(at(root)));
+    CHECK_FALSE(is_there(root, "etc/kata-containers/config.d"));
+  }
+}
+
+TEST_CASE("setup --settings: what is wrong in the file is reported before anything is written") {
+  const tests::TempDir root;
+  root.write(kGo, "");
+  auto options = doing(at(root));
+  options.settings = (root.path() / "settings.toml").string();
+  root.write("settings.toml", "[affinity]\nmoed = \"follow\"\n");
+  CHECK(contains(setup(options).text, "settings.toml:2:1: "));
+  root.write("settings.toml", "[runtime]\n");
+  CHECK(contains(setup(options).text, "has no [affinity] table"));
+  root.write("settings.toml", "[affinity]\n");
+  root.write(kSettings, "[affinity]\n");
+  CHECK(contains(setup(options).text, "was not written by setup"));
+  CHECK_FALSE(is_there(root, kGoDropIn));
 }
 
 TEST_CASE("setup: a later file that sets the same key is named") {
