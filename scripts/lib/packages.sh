@@ -24,7 +24,7 @@ packages_of() {
       fi
       ;;
     test) # the tests that need no VM
-      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev valgrind python3 python3-grpcio jq bzip2 busybox-static \
+      printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev valgrind python3 python3-grpcio jq bzip2 curl openssl busybox-static \
         systemd lintian dpkg-dev mandoc zsh \
         e2fsprogs xfsprogs erofs-utils cryptsetup-bin zstd
       # A libvirtd that the tests start themselves: not libvirt-daemon-system, which would start one of its own.
@@ -38,8 +38,8 @@ packages_of() {
     check) # the fastest linker, the other compilers, fuzzers, the checks of style, and a browser to look at pictures
       printf '%s\n' mold g++-aarch64-linux-gnu qemu-user-static clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck codespell chromium fonts-dejavu-core
       ;;
-    lab) # the node lab
-      printf '%s\n' mmdebstrap debian-archive-keyring e2fsprogs binutils patchelf python3
+    lab) # the node lab, and the container image
+      printf '%s\n' mmdebstrap debian-archive-keyring e2fsprogs binutils patchelf python3 buildah
       ;;
     *) return 1 ;;
   esac
