@@ -312,8 +312,8 @@ void add_gauges(Page& page, const line::Node& node) {
              static_cast<double>(node.registry.unsaved().size()));
   page.gauge("kata_affinity_exclusive_cpus", "CPUs owned by exclusive containers.",
              ledger.exclusive().size());
-  page.gauge("kata_affinity_contested_cpus", "CPUs assigned exclusively to more than one pod.",
-             node.ledger().contested().size());
+  page.gauge("kata_affinity_contested_cpus", "CPUs assigned exclusively more than once.",
+             cpus_of(node.registry.contests()).size());
   page.gauge("kata_affinity_shared_pool_cpus", "CPUs in the shared pool.",
              ledger.shared_pool(node.topology.online()).size());
 }

@@ -9,7 +9,6 @@
 #include "affinity/messages/isolation.hpp"
 #include "affinity/messages/terms.hpp"
 #include "affinity/messages/violations.hpp"
-#include "policy/ledger/contests.hpp"
 #include "policy/plan/guest.hpp"
 
 namespace ka::line {
@@ -162,8 +161,8 @@ void collect_promise(const std::string& sandbox, const policy::plan::Settings& s
                              {}});
 }
 
-void collect_contests(const policy::ledger::Ledger& ledger, VerifyReport& report) {
-  for (const policy::ledger::Contest& contest : policy::ledger::contests_of(ledger)) {
+void collect_contests(const std::vector<policy::ledger::Contest>& contests, VerifyReport& report) {
+  for (const policy::ledger::Contest& contest : contests) {
     const auto vm = std::ranges::find_if(contest.contenders, &policy::ledger::Contender::is_vm);
     report.findings.push_back({Severity::kDegraded,
                                "owners",

@@ -8,6 +8,7 @@
 #include "affinity/board/views.hpp"
 #include "affinity/line/report.hpp"
 #include "affinity/line/views.hpp"
+#include "policy/ledger/contests.hpp"
 #include "policy/ledger/start_gate.hpp"
 #include "policy/plan/invariants.hpp"
 #include "policy/plan/isolation.hpp"
@@ -29,8 +30,8 @@ Finding unread(const std::string& sandbox, const std::string& subject, std::stri
 void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
                    VerifyReport& report);
 
-/// CPUs that more than one pod owns, of any runtime.
-void collect_contests(const policy::ledger::Ledger& ledger, VerifyReport& report);
+/// CPUs that are assigned more than once, to containers of any runtime.
+void collect_contests(const std::vector<policy::ledger::Contest>& contests, VerifyReport& report);
 
 /// Threads that the kernel binds, with their CPUs: degraded where some of them are in `foreign`,
 /// CPUs that are exclusive to other pods.

@@ -2,19 +2,26 @@
 #include "affinity/line/isolation.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "affinity/line/node.hpp"
 #include "affinity/line/planning.hpp"
 #include "affinity/line/sandbox.hpp"
+#include "affinity/messages/contests.hpp"
 #include "affinity/messages/isolation.hpp"
 
 namespace ka::line {
 namespace {
 
 using board::NotificationKind;
+using policy::ledger::Contender;
+using policy::ledger::Contest;
 using policy::plan::ContainerIsolation;
+using policy::plan::NotIsolated;
+using policy::plan::Obstacle;
 using policy::plan::Placing;
+using policy::plan::Remedy;
 
 policy::plan::GuestSide guest_side(const board::GuestView* guest) {
   if (guest == nullptr) return {};
@@ -27,13 +34,38 @@ Placing placing_of(const Node& node, const Sandbox& sandbox) {
   return node.options.observe ? Placing::kObserved : Placing::kWritten;
 }
 
+/// The obstacle of contested CPUs, with everyone who owns them too.
+NotIsolated contested_by(const std::vector<Contest>& rivals) {
+  NotIsolated contested{Obstacle::kCpusContested, {}, cpus_of(rivals), Remedy::kOneOwner};
+  std::set<Contender> all;
+  for (const Contest& contest : rivals) {
+    all.insert(contest.contenders.begin(), contest.contenders.end());
+  }
+  contested.subject = messages::contender_list({all.begin(), all.end()});
+  return contested;
+}
+
+/// What is planned knows that a CPU is contested by another pod, but not by whom, and nothing of a
+/// contest within the pod.
+void name_rivals(const Node& node, const policy::ledger::PodRecord& pod,
+                 ContainerIsolation& container) {
+  const auto rivals = rivals_of(node.registry.contests(), pod, container.container);
+  if (rivals.empty()) return;
+  std::erase_if(container.obstacles,
+                [](const NotIsolated& one) { return one.obstacle == Obstacle::kCpusContested; });
+  container.obstacles.push_back(contested_by(rivals));
+  std::ranges::stable_sort(container.obstacles, {}, &NotIsolated::obstacle);
+}
+
 std::vector<ContainerIsolation> isolation_of(const Node& node, const Sandbox& sandbox) {
   if (sandbox.plan() == nullptr) return {};
   const policy::ledger::PodRecord& pod = node.pod_of(sandbox);
-  return policy::plan::isolation_of(
+  auto containers = policy::plan::isolation_of(
       node_view(node, sandbox), sandbox.facts(pod), node.settings_for(pod), *sandbox.plan(),
       actual_threads(sandbox.threads()), guest_side(node.board.guest(sandbox.id())),
       placing_of(node, sandbox));
+  for (ContainerIsolation& container : containers) name_rivals(node, pod, container);
+  return containers;
 }
 
 bool awaits_guest(const ContainerIsolation& container) {

@@ -45,7 +45,7 @@ VerifyReport Verifier::verify() {
   dedicated_.clear();
   for (const auto& [id, sandbox] : node_.sandboxes) check(*sandbox);
   collect_start(node_.registry.gate(), report_);
-  collect_contests(node_.ledger(), report_);
+  collect_contests(node_.registry.contests(), report_);
   for (const auto& violation : policy::plan::check_dedicated(dedicated_)) {
     report_.findings.push_back(to_finding(violation, {}));
   }

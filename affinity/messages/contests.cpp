@@ -1,21 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/messages/contests.hpp"
 
+#include <algorithm>
+
 #include "affinity/messages/terms.hpp"
 
 namespace ka::messages {
 
-std::string sentence(const policy::ledger::Contest& contest) {
-  std::string text = cpus_text(contest.cpus) + (contest.cpus.size() == 1 ? " is" : " are") +
-                     " assigned to more than one pod";
-  const char* separator = ": ";
-  for (const policy::ledger::Contender& contender : contest.contenders) {
-    text += separator;
-    if (!contender.container.empty()) text += "container " + contender.container + " of ";
-    text += "pod " + contender.pod;
-    separator = ", ";
+namespace {
+
+using policy::ledger::Contender;
+
+std::string container_of(const Contender& contender) {
+  return contender.container.empty() ? std::string() : "container " + contender.container + " of ";
+}
+
+bool is_within_a_pod(const policy::ledger::Contest& contest) {
+  return std::ranges::all_of(contest.contenders, [&](const Contender& one) {
+    return one.owner == contest.contenders.front().owner;
+  });
+}
+
+}  // namespace
+
+std::string contender_list(const std::vector<Contender>& contenders) {
+  std::string text;
+  for (const Contender& contender : contenders) {
+    if (!text.empty()) text += ", ";
+    text += container_of(contender) + "pod " + contender.pod;
   }
   return text;
+}
+
+std::string sentence(const policy::ledger::Contest& contest) {
+  return cpus_are(contest.cpus) + " assigned to more than one " +
+         (is_within_a_pod(contest) ? "container: " : "pod: ") + contender_list(contest.contenders);
 }
 
 }  // namespace ka::messages

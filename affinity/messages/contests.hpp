@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log, `verify` and the event stream say of CPUs that more than one pod owns.
+// What the log, `verify` and the event stream say of CPUs that are assigned more than once.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "policy/ledger/contests.hpp"
 
 namespace ka::messages {
+
+/// "container app of pod ns/a, container db of pod ns/b".
+std::string contender_list(const std::vector<policy::ledger::Contender>& contenders);
 
 /// "CPU 3 is assigned to more than one pod: container app of pod ns/a, container db of pod ns/b".
 std::string sentence(const policy::ledger::Contest& contest);

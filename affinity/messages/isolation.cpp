@@ -54,7 +54,8 @@ std::string obstacle_text(const policy::plan::NotIsolated& obstacle) {
     case Obstacle::kCpusUnusable:
       return cpus_text(obstacle.cpus) + " cannot be used: offline, or not allowed by its cgroup";
     case Obstacle::kCpusContested:
-      return "another pod also claims " + cpus_text(obstacle.cpus);
+      return subject.empty() ? "another pod also claims " + cpus_text(obstacle.cpus)
+                             : cpus_are(obstacle.cpus) + " also assigned to " + subject;
     case Obstacle::kHousekeeping:
     case Obstacle::kFloatingVcpu:
       return carries(obstacle) + subject;

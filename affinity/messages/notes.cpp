@@ -11,11 +11,6 @@ using policy::plan::Note;
 
 std::string vcpus_text(int number) { return counted(number, "vCPU"); }
 
-/// "CPU 7 is", "CPUs 2-3 are".
-std::string cpus_are(const policy::CpuSet& cpus) {
-  return cpus_text(cpus) + (cpus.size() > 1 ? " are" : " is");
-}
-
 std::string container(const Note& note) { return "container " + note.subject; }
 
 /// Housekeeping as a whole, or that of the role that is the subject.

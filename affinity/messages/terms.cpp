@@ -13,6 +13,10 @@ std::string cpus_text(const policy::CpuSet& cpus) {
   return (cpus.size() == 1 ? "CPU " : "CPUs ") + policy::format_list(cpus);
 }
 
+std::string cpus_are(const policy::CpuSet& cpus) {
+  return cpus_text(cpus) + (cpus.size() > 1 ? " are" : " is");
+}
+
 std::string cpus_text(std::string_view list) {
   if (list.empty()) return "no CPU";
   const bool one = list.find_first_of(",-") == std::string_view::npos;

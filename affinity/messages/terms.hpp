@@ -15,7 +15,9 @@ std::string counted(long long number, std::string_view noun);
 
 /// "CPU 7", "CPUs 2-3,8", "no CPU".
 std::string cpus_text(const policy::CpuSet& cpus);
-/// The same of a set in the kernel's list format, as JSON has it.
+/// "CPU 7 is", "CPUs 2-3 are".
+std::string cpus_are(const policy::CpuSet& cpus);
+/// cpus_text() of a set in the kernel's list format, as JSON has it.
 std::string cpus_text(std::string_view list);
 
 /// "node 1", "nodes 0-1".

@@ -72,7 +72,6 @@ Change Registry::fold(const Event& event) {
   }
   ++board_.counters().events[std::string(source_name(event.source))];
   if (!is_admitted(event)) return {};
-  const policy::CpuSet contested = ledger_.contested();
   Change change = ledger_.apply(event);
   follow_gate(event);
   if (!change.any) return change;
@@ -80,20 +79,22 @@ Change Registry::fold(const Event& event) {
   follow_record(change.sandbox);
   board_.notify(board::kind_of(event.body), change.sandbox, messages::event_text(event, ledger_),
                 std::string(source_name(event.source)), board::container_of(event.body));
-  report_contests(contested);
+  follow_contests(change);
   return change;
 }
 
-/// `before`: the CPUs that more than one pod owned before the last event.
-void Registry::report_contests(const policy::CpuSet& before) {
-  const policy::CpuSet& now = ledger_.contested();
-  if (now == before) return;
-  if (const policy::CpuSet ended = before - now; !ended.empty()) {
+/// Notifies of contests that began or ended, and of each contender that joins one.
+void Registry::follow_contests(const Change& change) {
+  const PodRecord* pod = ledger_.find(change.sandbox);
+  const bool within = pod != nullptr && !policy::ledger::contested_within(*pod).empty();
+  if (!change.exclusive_map && !within && contests_.empty()) return;
+  const auto before = std::exchange(contests_, policy::ledger::contests_of(ledger_));
+  if (const auto ended = cpus_of(before) - cpus_of(contests_); !ended.empty()) {
     board_.notify(NotificationKind::kCpusUncontested, {},
-                  messages::cpus_text(ended) + " no longer assigned to more than one pod");
+                  messages::cpus_text(ended) + " no longer assigned more than once");
   }
-  for (const auto& contest : policy::ledger::contests_of(ledger_)) {
-    if (contest.cpus.subset_of(before)) continue;
+  for (const policy::ledger::Contest& contest : contests_) {
+    if (!has_new_contender(contest, before)) continue;
     board_.notify(NotificationKind::kCpusContested, {}, messages::sentence(contest));
   }
 }
@@ -119,6 +120,7 @@ Change Registry::end(const std::string& sandbox) {
   Change change = ledger_.apply({Source::kState, policy::ledger::PodGone{sandbox}});
   follow_record(sandbox);
   board_.notify(NotificationKind::kSandboxEnded, sandbox, "VMM exited");
+  follow_contests(change);
   return change;
 }
 

@@ -18,6 +18,7 @@
 #include "affinity/state/store.hpp"
 #include "base/clock.hpp"
 #include "base/log/log.hpp"
+#include "policy/ledger/contests.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"
 #include "policy/ledger/start_gate.hpp"
@@ -40,6 +41,8 @@ class Registry {
   /// Null: not known. Valid until the next change.
   const policy::ledger::PodRecord* find(std::string_view pod) const { return ledger_.find(pod); }
   const Ownership& ownership() const { return ownership_; }
+  /// CPUs that are assigned more than once, as of the last event.
+  const std::vector<policy::ledger::Contest>& contests() const { return contests_; }
 
   /// Folds an event into the ledger and notifies of what changed. One VM is one sandbox: a second
   /// pod with the same is recorded without it.
@@ -81,7 +84,7 @@ class Registry {
                   policy::ledger::Source source);
   void follow_gate(const policy::ledger::Event& event);
   void step_gate(const std::function<void()>& step);
-  void report_contests(const policy::CpuSet& before);
+  void follow_contests(const policy::ledger::Change& change);
   void follow_record(const std::string& pod);
 
   state::Store& store_;
@@ -92,6 +95,7 @@ class Registry {
   policy::ledger::StartGate gate_;
   bool opened_ = false;
   Ownership ownership_;
+  std::vector<policy::ledger::Contest> contests_;
   StateFiles files_;
   std::vector<board::Subscription> subscriptions_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/ledger/contests.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -15,10 +16,8 @@ const std::string& first_known(const std::string& preferred, const std::string& 
 /// Who owns which of some CPUs.
 class ByCpu {
  public:
-  explicit ByCpu(const CpuSet& cpus) : cpus_(cpus) {}
-
-  void add(const Contender& contender, const CpuSet& owned) {
-    for (const int cpu : owned& cpus_) contenders_[cpu].insert(contender);
+  void add(const Contender& contender, const CpuSet& cpus) {
+    for (const int cpu : cpus) contenders_[cpu].insert(contender);
   }
 
   std::vector<Contest> contests() const {
@@ -32,31 +31,95 @@ class ByCpu {
   }
 
  private:
-  const CpuSet& cpus_;
   std::map<int, std::set<Contender>> contenders_;
 };
 
+/// Known to run: what is known from before a restart, or from a source that does not report exits,
+/// may have ended.
+bool is_running(const ContainerRecord& container) {
+  return !container.facts.exited && !container.exclusive_before &&
+         traits_of(container.source).reports_exits;
+}
+
+Contender contender(const PodRecord& pod, const ContainerFacts& container) {
+  return {.sandbox = pod.id,
+          .pod = first_known(pod.pod_name, first_known(pod.pod_uid, pod.id)),
+          .container = first_known(container.name, container.id),
+          .is_vm = pod.vmm.has_value(),
+          .owner = first_known(pod.pod_uid, pod.id)};
+}
+
 void add_containers(const Ledger& ledger, ByCpu& cpus) {
   for (const auto& [id, pod] : ledger.pods()) {
-    const std::string& name = first_known(pod.pod_name, first_known(pod.pod_uid, id));
+    const CpuSet within = contested_within(pod);
     for (const auto& [container_id, container] : pod.containers) {
       if (!container.facts.exclusive) continue;
-      cpus.add({id, name, first_known(container.facts.name, container_id), pod.vmm.has_value()},
-               container.facts.cpus);
+      CpuSet contested = ledger.contested();
+      if (is_running(container)) contested |= within;
+      cpus.add(contender(pod, container.facts), container.facts.cpus & contested);
     }
   }
+}
+
+bool is_same(const Contender& one, const Contender& other) {
+  return one.owner == other.owner && one.container == other.container;
+}
+
+bool has(const Contest& contest, const Contender& contender) {
+  return std::ranges::any_of(contest.contenders,
+                             [&](const Contender& one) { return is_same(one, contender); });
 }
 
 }  // namespace
 
 std::vector<Contest> contests_of(const Ledger& ledger) {
-  if (ledger.contested().empty()) return {};
-  ByCpu cpus(ledger.contested());
+  ByCpu cpus;
   add_containers(ledger, cpus);
   for (const Claim& claim : ledger.unreported_claims()) {
-    cpus.add({{}, first_known(claim.pod_uid, claim.container), claim.container}, claim.cpus);
+    const std::string& pod = first_known(claim.pod_uid, claim.container);
+    cpus.add(
+        {.sandbox = {}, .pod = pod, .container = claim.container, .is_vm = false, .owner = pod},
+        claim.cpus & ledger.contested());
   }
   return cpus.contests();
+}
+
+CpuSet contested_within(const PodRecord& pod) {
+  CpuSet owned, contested;
+  for (const auto& [id, container] : pod.containers) {
+    if (!container.facts.exclusive || !is_running(container)) continue;
+    contested |= owned & container.facts.cpus;
+    owned |= container.facts.cpus;
+  }
+  return contested;
+}
+
+CpuSet cpus_of(const std::vector<Contest>& contests) {
+  CpuSet cpus;
+  for (const Contest& contest : contests) cpus |= contest.cpus;
+  return cpus;
+}
+
+bool has_new_contender(const Contest& contest, const std::vector<Contest>& before) {
+  CpuSet known;
+  for (const Contest& old : before) {
+    const auto was_there = [&](const Contender& one) { return has(old, one); };
+    if (std::ranges::all_of(contest.contenders, was_there)) known |= old.cpus;
+  }
+  return !contest.cpus.subset_of(known);
+}
+
+std::vector<Contest> rivals_of(const std::vector<Contest>& contests, const PodRecord& pod,
+                               const std::string& container) {
+  const auto found = pod.containers.find(container);
+  if (found == pod.containers.end()) return {};
+  const Contender self = contender(pod, found->second.facts);
+  std::vector<Contest> rivals;
+  for (Contest contest : contests) {
+    if (std::erase_if(contest.contenders, [&](const auto& one) { return is_same(one, self); }) > 0)
+      rivals.push_back(std::move(contest));
+  }
+  return rivals;
 }
 
 }  // namespace ka::policy::ledger

@@ -11,8 +11,8 @@ namespace {
 /// shim proxy sees the same calls later and misses exits, but lives as long as its sandbox;
 /// persist.json lags behind both; a cgroup has only the mask.
 constexpr std::array<SourceTraits, 9> kTraits{{
-    {Source::kApi, "api"},
-    {Source::kNri, "nri", 3, false, true},
+    {Source::kApi, "api", 0, false, false, true},
+    {Source::kNri, "nri", 3, false, true, true},
     {Source::kProxy, "proxy", 2, true},
     {Source::kPersist, "persist.json", 1},
     {Source::kCgroup, "cgroup"},

@@ -21,6 +21,8 @@ struct SourceTraits {
   bool outlives_connection = false;
   /// It knows of every pod of the node which CPUs it owns.
   bool knows_every_pod = false;
+  /// It reports the exit of each container.
+  bool reports_exits = false;
 };
 
 /// One row each.

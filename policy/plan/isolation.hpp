@@ -25,7 +25,7 @@ enum class Obstacle {
   kTooFewVcpus,       ///< `cpus` have no vCPU of their own
   kNoFloatingVcpu,    ///< the guest's kernel has no vCPU but the one of `cpus`
   kCpusUnusable,      ///< `cpus` are offline, or its cgroup does not allow them
-  kCpusContested,     ///< another pod claims `cpus` as well
+  kCpusContested,     ///< others, named in `subject` where known, own `cpus` as well
   kHousekeeping,      ///< threads that serve no container may run on `cpus`: roles in `subject`
   kKernelThread,      ///< threads that the kernel binds may run on `cpus`: named in `subject`
   kFloatingVcpu,      ///< vCPUs of others may run on `cpus`: named in `subject`

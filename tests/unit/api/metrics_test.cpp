@@ -117,13 +117,16 @@ TEST_CASE("what cannot be placed, seen or read has a gauge", "[api]") {
                        "kata_affinity_plan_warnings{code=\"too-few-vcpus\"} 1"}) == "");
 }
 
-TEST_CASE("a CPU that two pods own counts as contested", "[api]") {
+TEST_CASE("a CPU that two pods own, or two containers of one, counts as contested", "[api]") {
   Api api;
   for (const std::string pod : {"s1", "s2"}) {
     api.good("PUT", "/v1/sandboxes/" + pod, "{}");
     api.good("PUT", "/v1/sandboxes/" + pod + "/containers/c", R"({"cpus":"2","exclusive":true})");
   }
   CHECK(missing(page_of(api), {"kata_affinity_contested_cpus 1"}) == "");
+  api.good("PUT", "/v1/sandboxes/s1/containers/d", R"({"cpus":"4","exclusive":true})");
+  api.good("PUT", "/v1/sandboxes/s1/containers/e", R"({"cpus":"4","exclusive":true})");
+  CHECK(missing(page_of(api), {"kata_affinity_contested_cpus 2"}) == "");
 }
 
 TEST_CASE("time on CPUs of other pods is counted by the source that said so", "[api]") {

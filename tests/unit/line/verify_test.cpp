@@ -104,6 +104,69 @@ TEST_CASE("a CPU with two owners is a finding that names both, and is notified o
   CHECK(std::ranges::count(scene.notified, "cpus-uncontested") == 1);
 }
 
+TEST_CASE("a pod that joins a contest is notified, and each owner learns of the others") {
+  LineScene scene;
+  scene.boot_vm(100, 4);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.container("a", "app", {4, 5}, true));
+  const auto contested = [&] { return std::ranges::count(scene.notified, "cpus-contested"); };
+  for (const std::string pod : {"b", "c"}) {
+    policy::ledger::PodSeen runc;
+    runc.id = pod;
+    REQUIRE(scene.requests().submit({policy::ledger::Source::kApi, runc}));
+  }
+  REQUIRE(scene.container("b", "db", {5}, true));
+  CHECK(contested() == 1);
+  REQUIRE(scene.container("c", "job", {5}, true));
+  CHECK(contested() == 2);
+  const auto texts = [&] {
+    std::set<std::string> set;
+    for (const line::Finding& one : scene.verifier().verify().findings) set.insert(one.text);
+    return set;
+  };
+  CHECK(texts().contains(
+      "container app is not isolated: CPU 5 is also assigned to container db of pod b, container "
+      "job of pod c"));
+  REQUIRE(scene.remove("b"));
+  CHECK(contested() == 2);
+  CHECK(texts().contains(
+      "container app is not isolated: CPU 5 is also assigned to container job of pod c"));
+  REQUIRE(scene.remove("c"));
+  CHECK(std::ranges::count(scene.notified, "cpus-uncontested") == 1);
+}
+
+TEST_CASE("a CPU that two running containers of a pod own degrades both") {
+  LineScene scene;
+  scene.boot_vm(100, 4);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.container("a", "app", {4, 5}, true));
+  REQUIRE(scene.container("a", "db", {5, 6}, true));
+  CHECK(std::ranges::count(scene.notified, "cpus-contested") == 1);
+  const line::VerifyReport report = scene.verifier().verify();
+  const auto found = std::ranges::find(report.findings, "owners", &line::Finding::invariant);
+  REQUIRE(found != report.findings.end());
+  CHECK(found->text ==
+        "CPU 5 is assigned to more than one container: container app of pod a, container db of "
+        "pod a");
+  CHECK(std::ranges::count(report.findings, "cpus-contested", &line::Finding::reason) == 3);
+  REQUIRE(scene.requests().submit(
+      {policy::ledger::Source::kApi, policy::ledger::ContainerExited{"a", "db"}}));
+  CHECK(std::ranges::count(scene.notified, "cpus-uncontested") == 1);
+}
+
+TEST_CASE("the end of a VM ends the contest for its CPUs") {
+  LineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.add("b", 200));
+  REQUIRE(scene.container("a", "app", {4}, true));
+  REQUIRE(scene.container("b", "app", {4}, true));
+  scene.node.end_process(200);
+  scene.calls.gone.insert(200);
+  scene.line().refresh("b");
+  CHECK(std::ranges::count(scene.notified, "cpus-uncontested") == 1);
+}
+
 TEST_CASE("verify reads the kernel and names each violation") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 3);

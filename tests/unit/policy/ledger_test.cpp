@@ -73,11 +73,44 @@ TEST_CASE("a contest names its pods, also one that only kubelet has reported") {
   const auto contests = contests_of(ledger);
   REQUIRE(contests.size() == 2);
   CHECK(contests[0].cpus == CpuSet{4});
-  CHECK(contests[0].contenders ==
-        std::vector<Contender>{{"", "u", "db"}, {"a", "a", "a1"}, {"b", "b", "b1"}});
+  CHECK(contests[0].contenders == std::vector<Contender>{{"", "u", "db", false, "u"},
+                                                         {"a", "a", "a1", false, "a"},
+                                                         {"b", "b", "b1", false, "b"}});
   CHECK(contests[1].cpus == CpuSet{3});
   ledger.apply({Source::kApi, PodGone{"b"}});
   ledger.apply({Source::kKubelet, KubeletSeen{}});
+  CHECK(contests_of(ledger).empty());
+}
+
+TEST_CASE("a container that is reported is the contender that kubelet had named before") {
+  Ledger ledger;
+  ledger.apply(seen("a", "a1", {2}, true));
+  ledger.apply(kubelet({{"uid-b", "app", {2}}}));
+  const auto before = contests_of(ledger);
+  REQUIRE(before.size() == 1);
+  ledger.apply(pod("b"));
+  ledger.apply(reported("b", "app", {2}, 1));
+  const auto after = contests_of(ledger);
+  REQUIRE(after.size() == 1);
+  CHECK(after != before);
+  CHECK_FALSE(has_new_contender(after.front(), before));
+}
+
+TEST_CASE("an init container's CPUs are contested only by what runs beside it") {
+  Ledger ledger;
+  ledger.apply(seen("a", "init", {2, 3}, true));
+  ledger.apply(seen("a", "app", {3, 4}, true));
+  CHECK(contested_within(*ledger.find("a")) == CpuSet{3});
+  ledger.apply({Source::kApi, ContainerExited{"a", "init"}});
+  CHECK(contests_of(ledger).empty());
+}
+
+TEST_CASE("a source that reports no exits proves no contest within a pod") {
+  Ledger ledger;
+  for (Event event : {seen("a", "init", {2, 3}, true), seen("a", "app", {3, 4}, true)}) {
+    event.source = Source::kPersist;
+    ledger.apply(event);
+  }
   CHECK(contests_of(ledger).empty());
 }
 
