@@ -47,7 +47,7 @@ std::pair<std::uint32_t, ttrpc::Frame> unpack(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("NRI: what we send is byte for byte what Go sends") {
+TEST_CASE("NRI: encoded messages equal Go's byte for byte") {
   auto bytes = vectors();
   if (bytes.empty()) return;
   test::say_count("nri_wire_vectors.json", bytes.size(), 5);
@@ -72,7 +72,7 @@ TEST_CASE("NRI: what we send is byte for byte what Go sends") {
         bytes["StateChange_unimplemented_response"]);
 }
 
-TEST_CASE("NRI: what Go sends reads as it was meant") {
+TEST_CASE("NRI: Go's messages decode to the same values") {
   auto bytes = vectors();
   if (bytes.empty()) return;
   const auto [lane, frame] = unpack(bytes["RegisterPlugin_response_ok"]);

@@ -109,7 +109,7 @@ void replay(const object& row) {
 
 }  // namespace
 
-TEST_CASE("vCPUs sit at least as well as KubeVirt's") {
+TEST_CASE("vCPU placement is at least as good as KubeVirt's") {
   const auto vectors = ka::test::conformance_vectors("kubevirt_vcpu_pinning.json");
   if (!vectors) return;
   const auto& cases = vectors->at("cases").as_array();

@@ -176,7 +176,7 @@ Outline outline(const policy::plan::SandboxPlan& plan) {
 
 }  // namespace
 
-TEST_CASE("no write lets a thread onto CPUs of another pod, and none is left to be made") {
+TEST_CASE("no write lets a thread onto another pod's CPUs, and no write is missing") {
   property::holds("I2 between any two writes, I6 after them", [] {
     Node node;
     std::vector<std::string> broken;
@@ -197,7 +197,7 @@ TEST_CASE("no write lets a thread onto CPUs of another pod, and none is left to 
   });
 }
 
-TEST_CASE("no write to a managed cgroup lets a thread onto CPUs of another pod") {
+TEST_CASE("no write to a managed cgroup lets a thread onto another pod's CPUs") {
   property::holds("I2 between any two writes of cgroups and threads", [] {
     ManagedNode node(*rc::gen::arbitrary<bool>());
     const int steps = *rc::gen::inRange(1, 12);
@@ -215,7 +215,7 @@ TEST_CASE("no write to a managed cgroup lets a thread onto CPUs of another pod")
   });
 }
 
-TEST_CASE("the order, repetition and loss of events change only which vCPU it is") {
+TEST_CASE("order, repetition and loss of events change only which vCPU serves a CPU") {
   property::holds("I7 over histories that end alike", [] {
     const line::Options options = any_options();
     Node continuous(options), reported(options);

@@ -66,7 +66,7 @@ using Flow = std::map<std::pair<std::uint64_t, int>, std::uint64_t>;  ///< by pa
 
 }  // namespace
 
-TEST_CASE("memory moves only nearer, only where it may and where there is room") {
+TEST_CASE("memory moves only nearer, only where allowed, and only where there is room") {
   property::holds("moves are sound", [] {
     const int nodes = 1 + below(8);
     const Topology machine = any_machine(nodes);
@@ -98,7 +98,7 @@ TEST_CASE("memory moves only nearer, only where it may and where there is room")
   });
 }
 
-TEST_CASE("with room on every wanted node, all of it arrives") {
+TEST_CASE("with room on every target node, all memory arrives") {
   property::holds("nothing is left", [] {
     const int nodes = 2 + below(7);
     const Topology machine = any_machine(nodes);

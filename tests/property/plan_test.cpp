@@ -195,7 +195,7 @@ TEST_CASE("no plan breaks an invariant") {
 
 // The same said once more without the checker, so that it cannot be blind to what the plan is
 // blind to.
-TEST_CASE("threads stay off CPUs of others, and dedicated vCPUs have theirs alone") {
+TEST_CASE("threads stay off CPUs of others, and dedicated vCPUs are alone on theirs") {
   property::holds("I2, I3, I4 in their plainest words", [] {
     const World world = *worlds::any_world(4);
     const Plan made = plan::plan(world.node, world.settings, nullptr);
@@ -266,7 +266,7 @@ TEST_CASE("one vCPU floats as soon as there are more than owned CPUs") {
   });
 }
 
-TEST_CASE("interrupts go where vCPUs are, nearest to their device, and never to another pod") {
+TEST_CASE("interrupts go to the vCPUs nearest to their device, never to another pod") {
   property::holds("where a device's interrupts go", [] {
     const World world = *worlds::any_world(3);
     const Plan made = plan::plan(world.node, world.settings, nullptr);
@@ -360,7 +360,7 @@ TEST_CASE("applying a plan twice changes nothing") {
   });
 }
 
-TEST_CASE("whatever happened before, the plan is the same but for which vCPU it is") {
+TEST_CASE("history changes only which vCPU serves a CPU") {
   property::holds("I6 and I7 over random histories", [] {
     World world = *worlds::any_world(3);
     Plan previous = plan::plan(world.node, world.settings, nullptr);

@@ -19,7 +19,7 @@ rc::Gen<std::string> bytes() {
   return rc::gen::container<std::string>(one);
 }
 
-TEST_CASE("any bytes become text that can be shown, within its limit") {
+TEST_CASE("any bytes become printable text within its limit") {
   property::holds("printable", [] {
     const std::string raw = *bytes();
     const auto limit = *rc::gen::inRange<std::size_t>(3, 64);
@@ -30,7 +30,7 @@ TEST_CASE("any bytes become text that can be shown, within its limit") {
   });
 }
 
-TEST_CASE("any bytes can stand in a JSON document and are read from it again") {
+TEST_CASE("any bytes survive a JSON document") {
   property::holds("JSON", [] {
     const std::string text = printable(*bytes());
     boost::system::error_code error;

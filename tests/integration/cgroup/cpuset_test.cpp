@@ -41,7 +41,7 @@ class Sleeper {
 
 }  // namespace
 
-TEST_CASE("a real cpuset cgroup is read, and writes to it are noticed") {
+TEST_CASE("a real cpuset cgroup is read, and writes to it are reported") {
   const auto cgroups = host::Cgroups::find("/proc");
   if (!cgroups) {
     std::cout << "skipped: " << cgroups.error().message << '\n';
@@ -70,7 +70,7 @@ TEST_CASE("a real cpuset cgroup is read, and writes to it are noticed") {
   CHECK(watch->drain()->empty());
 }
 
-TEST_CASE("a real cgroup that was removed and made again is followed again") {
+TEST_CASE("a real cgroup that is removed and created again is watched again") {
   const auto cgroups = host::Cgroups::find("/proc");
   auto watch = host::CpusetWatch::open();
   REQUIRE(watch);
@@ -84,7 +84,7 @@ TEST_CASE("a real cgroup that was removed and made again is followed again") {
   }
 }
 
-TEST_CASE("a real cpuset is written, and what is above it is known") {
+TEST_CASE("a real cpuset is written, and its parent's is read") {
   const auto cgroups = host::Cgroups::find("/proc");
   if (!cgroups || cgroups->version() != 2) {
     std::cout << "left out: version 2 has no cpuset controller here; the lab's scenario cgroups "

@@ -133,7 +133,7 @@ std::vector<Milliseconds> births(Scene& scene, const std::string& prefix, bool l
 
 }  // namespace
 
-TEST_CASE("a shim leaves another pod's CPU before Kata has made its folder") {
+TEST_CASE("a shim leaves another pod's CPU before Kata has created its directory") {
   if (!tests::has_two_cpus()) return;
   Scene scene;
   for (const bool leaves_pid : {true, false}) {

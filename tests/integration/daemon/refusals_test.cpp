@@ -49,7 +49,7 @@ long cpu_ticks(int pid) {
 
 }  // namespace
 
-TEST_CASE("a second daemon refuses to start, the first goes on") {
+TEST_CASE("a second daemon refuses to start, the first continues") {
   DaemonScene scene;
   scene.start();
   const auto second = tests::run(scene.command(), scene.path("second"));
@@ -58,7 +58,7 @@ TEST_CASE("a second daemon refuses to start, the first goes on") {
   CHECK(scene.ctl({"status"}).exit == 0);
 }
 
-TEST_CASE("two daemons with sockets of their own cannot share a state directory") {
+TEST_CASE("two daemons with different sockets cannot share a state directory") {
   DaemonScene first;
   first.start();
   const auto second = tests::run({first.command()[0], "--socket", first.path("other.sock"),
@@ -68,7 +68,7 @@ TEST_CASE("two daemons with sockets of their own cannot share a state directory"
   CHECK(contains(second.out, "another daemon uses"));
 }
 
-TEST_CASE("a dead daemon's socket is no obstacle") {
+TEST_CASE("a dead daemon's socket is replaced") {
   DaemonScene scene;
   scene.start();
   scene.daemon().send(SIGKILL);
@@ -78,7 +78,7 @@ TEST_CASE("a dead daemon's socket is no obstacle") {
   CHECK(scene.ctl({"status"}).exit == 0);
 }
 
-TEST_CASE("a bad configuration is one line with its place, and no daemon") {
+TEST_CASE("an invalid configuration is one line with its position, and no daemon starts") {
   DaemonScene scene("houskeeping = \"sandbox\"\n");
   const auto ended = tests::run(scene.command(), scene.path("out"));
   CHECK(ended.exit == 2);
@@ -101,7 +101,7 @@ TEST_CASE("metrics and probes are served over TCP too, and nothing else there") 
   CHECK(contains(tests::run({"curl", "-s", base + "/v1/node"}, scene.path("curl")).out, "error"));
 }
 
-TEST_CASE("hostile clients get a reason or the door, and nobody else notices") {
+TEST_CASE("hostile clients get an error or are disconnected, and others are not affected") {
   DaemonScene scene;
   scene.start();
   const std::string before = scene.ctl({"status", "--json"}).out;
@@ -140,7 +140,7 @@ TEST_CASE(
   CHECK(scene.ctl({"status"}).exit == 0);
 }
 
-TEST_CASE("files that are none hold nothing up") {
+TEST_CASE("files that are not regular files block nothing") {
   DaemonScene scene;
   const auto fifo = scene.path("fifo");
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
@@ -177,7 +177,7 @@ TEST_CASE(
   CHECK(scene.ctl({"map", "--json"}).out == before);
 }
 
-TEST_CASE("a daemon with nothing to do does nothing") {
+TEST_CASE("an idle daemon uses no CPU time") {
   DaemonScene scene("drift_check = 10\n");
   scene.start();
   const long before = cpu_ticks(scene.daemon().pid());
@@ -194,7 +194,7 @@ TEST_CASE("the log says how long each part of the start took") {
   }
 }
 
-TEST_CASE("a daemon that cannot start for want of descriptors says so in a line") {
+TEST_CASE("a daemon that cannot start for lack of descriptors prints one line") {
   // A sanitizer needs descriptors itself to judge a pointer.
   if (KA_TEST_SANITIZED) return;
   DaemonScene scene;
@@ -205,7 +205,7 @@ TEST_CASE("a daemon that cannot start for want of descriptors says so in a line"
   CHECK(contains(ended.out, "kata-affinityd: "));
 }
 
-TEST_CASE("nobody else can write where a daemon keeps what it believes, whatever its umask") {
+TEST_CASE("the daemon's directories are private, whatever its umask") {
   DaemonScene scene;
   std::filesystem::create_directories(scene.path("state"));
   std::filesystem::permissions(scene.path("state"), std::filesystem::perms::all);

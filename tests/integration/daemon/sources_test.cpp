@@ -95,7 +95,7 @@ struct Scene : DaemonScene {
 
 }  // namespace
 
-TEST_CASE("what narrows is done before the runtime is answered, what widens after its part") {
+TEST_CASE("CPUs are removed before the response to the runtime, and added after it") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.begin();
@@ -111,7 +111,7 @@ TEST_CASE("what narrows is done before the runtime is answered, what widens afte
   CHECK(eventually([&] { return tests::allowed(scene.vm.pid()) == scene.both; }));
 }
 
-TEST_CASE("a pod that may ask for it gets files that say where its containers run") {
+TEST_CASE("a pod with the annotation gets files that list its containers' CPUs") {
   if (!Vm::possible()) return;
   Scene scene("allow_annotations = [\"environment\"]\n");
   const auto create = [&scene](const char* id, const std::string& wish) {
@@ -140,7 +140,7 @@ TEST_CASE("a pod that may ask for it gets files that say where its containers ru
   CHECK(eventually([&] { return !std::filesystem::exists(folder); }));
 }
 
-TEST_CASE("a CPU that kubelet gives to another pod is left at once, and before any answer") {
+TEST_CASE("a CPU that kubelet assigns to another pod is left before any response") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.begin();
@@ -152,7 +152,7 @@ TEST_CASE("a CPU that kubelet gives to another pod is left at once, and before a
   CHECK(scene.inside(last));
 }
 
-TEST_CASE("a runtime that restarts is found again, and what it no longer has is forgotten") {
+TEST_CASE("after a runtime restarts, NRI reconnects and removed pods are forgotten") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.begin();
@@ -170,7 +170,7 @@ TEST_CASE("a runtime that restarts is found again, and what it no longer has is 
   CHECK(eventually([&] { return scene.ctl({"status"}).out.starts_with("no VM sandbox"); }));
 }
 
-TEST_CASE("a node of three thousand pods is taken in, and the next event is answered in time") {
+TEST_CASE("a node of 3000 pods is synchronized, and the next event is answered in time") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.begin();

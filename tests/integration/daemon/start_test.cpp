@@ -76,7 +76,7 @@ struct Scene : DaemonScene {
 
 }  // namespace
 
-TEST_CASE("a damaged state file does not give its pod's CPUs to others") {
+TEST_CASE("a damaged state file does not release its pod's CPUs to others") {
   if (!Vm::possible()) return;
   Scene scene;
   std::ofstream(scene.path("state/owner.json")) << "{\"version\":1,";
@@ -94,14 +94,14 @@ TEST_CASE("a damaged state file does not give its pod's CPUs to others") {
     scene.start();
     CHECK(scene.stays_inside({scene.first}));
   }
-  SECTION("until an operator says so") {
+  SECTION("until an operator overrides it") {
     CHECK(scene.ctl({"reconcile"}).exit == 0);
     CHECK_FALSE(scene.inside({scene.first}));
     CHECK(scene.metric("kata_affinity_start_waiting") == 0);
   }
 }
 
-TEST_CASE("a state directory that cannot be listed is not an empty one") {
+TEST_CASE("a state directory that cannot be listed is not treated as empty") {
   if (!Vm::possible()) return;
   Scene scene;
   // The second listing of a directory is that of the state; the first is strace's own. With -D the
@@ -127,7 +127,7 @@ TEST_CASE("a state directory that cannot be listed is not an empty one") {
   CHECK(scene.ctl({"verify"}).exit == 0);
 }
 
-TEST_CASE("what kubelet gave away while the daemon was dead is in no mask that it writes") {
+TEST_CASE("no written mask contains a CPU that kubelet assigned while the daemon was down") {
   if (!Vm::possible()) return;
   Scene scene("drift_check = 3600\n");
   const auto file = scene.path("cpu_manager_state");
@@ -156,7 +156,7 @@ TEST_CASE("what kubelet gave away while the daemon was dead is in no mask that i
   CHECK(writes > 0);
 }
 
-TEST_CASE("a source that stays silent is waited for, named, and done without") {
+TEST_CASE("a silent source is waited for, named, and then skipped") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.configure("drift_check = 1\nnri_socket = \"" + scene.path("nobody").string() + "\"\n");
@@ -170,7 +170,7 @@ TEST_CASE("a source that stays silent is waited for, named, and done without") {
   CHECK(contains(scene.ctl({"status"}).out, "continuing without: nri"));
 }
 
-TEST_CASE("state that cannot be written is said in the answer, in status and in metrics") {
+TEST_CASE("unsaved state is reported in the response, in status and in metrics") {
   if (!Vm::possible()) return;
   Scene scene;
   scene.start();

@@ -88,7 +88,7 @@ std::map<int, int> vcpus_of(const vmm::VmmThreads& found) {
 
 }  // namespace
 
-TEST_CASE("the vCPUs of a program that is no known VMM are found") {
+TEST_CASE("the vCPUs of an unknown VMM are found") {
   const TinyVm vm;
   if (!vm.runs()) {
     std::cout << "skipped: there is no KVM here that runs a VM\n";

@@ -53,7 +53,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("it is asked at the start and on each request") {
+TEST_CASE("the API is queried at the start and on each request") {
   Bench bench;
   ScriptedApi api(bench.socket(), {http_answer(200, vm_info(2)), http_answer(200, vm_info(3))});
   bench.start();
@@ -67,7 +67,7 @@ TEST_CASE("it is asked at the start and on each request") {
   CHECK(api.questions.front().starts_with("GET /api/v1/vm.info HTTP/1.1\r\n"));
 }
 
-TEST_CASE("a VMM that has no VM yet, or answers anything else, is asked again") {
+TEST_CASE("a VMM without a VM yet, or with an unexpected response, is queried again") {
   Bench bench;
   ScriptedApi api(bench.socket(),
                   {http_answer(404, ""), http_answer(200, "{}"), "not HTTP\r\n\r\n",
@@ -83,7 +83,7 @@ TEST_CASE("a VMM that has no VM yet, or answers anything else, is asked again") 
   CHECK(bench.failures[3].code == ErrorCode::kUnavailable);
 }
 
-TEST_CASE("a VMM that says nothing loses its turn, and nothing of it is left for the next") {
+TEST_CASE("a request without a response times out, and does not affect the next") {
   Bench bench;
   ScriptedApi api(bench.socket(), {"", http_answer(200, vm_info(1))});
   bench.start();
@@ -92,7 +92,7 @@ TEST_CASE("a VMM that says nothing loses its turn, and nothing of it is left for
   CHECK(bench.failures[0].message.ends_with("no response in time"));
 }
 
-TEST_CASE("where nobody listens it is tried again, ever more rarely, until the end") {
+TEST_CASE("a refused connection is retried with growing delays, until the end") {
   Bench bench;
   bench.start();
   REQUIRE(bench.run_until([&] { return bench.failures.size() == 3; }));
@@ -102,7 +102,7 @@ TEST_CASE("where nobody listens it is tried again, ever more rarely, until the e
   CHECK(bench.failures.size() == 3);
 }
 
-TEST_CASE("who asks for more while it fails does not cut its pauses short") {
+TEST_CASE("requests during failures do not shorten the delays") {
   const tests::TempDir dir;
   boost::asio::io_context io;
   tests::TestClock clock;
@@ -134,7 +134,7 @@ TEST_CASE("a handler may destroy the client") {
   bench.io.run_for(20ms);
 }
 
-TEST_CASE("the API's socket is where the command line says, or where Kata has put it") {
+TEST_CASE("the API socket comes from the command line, or is Kata's") {
   const tests::TempDir dir;
   std::vector<std::string> arguments = {"/opt/kata/bin/cloud-hypervisor"};
   const auto find = [&](bool by_operator = true) {
@@ -168,7 +168,7 @@ TEST_CASE("the API's socket is where the command line says, or where Kata has pu
   }
 }
 
-TEST_CASE("a vCPU that the API reports and no thread runs yet is waited for") {
+TEST_CASE("discovery repeats while a vCPU of the API has no thread") {
   const tests::FakeNode node;
   const vmm::Roots roots{.proc = node.proc(), .debugfs = node.debugfs(), .cgroup = node.cgroup()};
   node.process(42, 1, "cloud-hyperviso", "/opt/kata/bin/cloud-hypervisor");

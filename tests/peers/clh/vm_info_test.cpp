@@ -32,7 +32,7 @@ std::string places(const vmm::MonitorFacts& facts) {
 
 }  // namespace
 
-TEST_CASE("vm.info says how many vCPUs there are") {
+TEST_CASE("vm.info gives the number of vCPUs") {
   const auto info = clh::read_vm_info(tests::vm_info(3));
   REQUIRE(info);
   CHECK(*info == clh::VmInfo{.vcpus = 3});
@@ -40,7 +40,7 @@ TEST_CASE("vm.info says how many vCPUs there are") {
   CHECK(places(clh::to_facts(*info)) == "0/0/0 0/1/0 0/2/0");
 }
 
-TEST_CASE("vm.info says how the guest sees its vCPUs") {
+TEST_CASE("vm.info gives the guest's topology") {
   const auto info = clh::read_vm_info(with_cpus(
       R"("boot_vcpus":5,"max_vcpus":8,"topology":{"threads_per_core":2,"cores_per_die":1,
          "dies_per_package":2,"packages":2})",
@@ -55,7 +55,7 @@ TEST_CASE("vm.info says how the guest sees its vCPUs") {
   CHECK(places(clh::to_facts(*zeros)) == "0/0/0 0/1/0");
 }
 
-TEST_CASE("what is no answer to vm.info is refused") {
+TEST_CASE("invalid responses to vm.info are rejected") {
   CHECK(is_refused(""));
   CHECK(is_refused("[]"));
   CHECK(is_refused("{}"));

@@ -93,7 +93,7 @@ Client start(const std::string& uri, Ears& ears) {
 
 }  // namespace
 
-TEST_CASE("libvirt: only a daemon of this machine is asked") {
+TEST_CASE("libvirt: only a daemon of this machine is contacted") {
   for (const char* good : {"qemu:///system", "qemu:///session", "test:///default",
                            "qemu+unix:///system?socket=/run/x", "ch:///system"}) {
     CHECK(vmm::check_libvirt_uri(good));
@@ -108,7 +108,7 @@ TEST_CASE("libvirt: only a daemon of this machine is asked") {
   }
 }
 
-TEST_CASE("libvirt: a followed domain is reported, and its vCPUs are pinned as ordered, once") {
+TEST_CASE("libvirt: a domain is reported, and its vCPUs are pinned once as ordered") {
   Ears ears;
   Client client = start("test:///default", ears);
   client.follow({"test", "nobody"});
@@ -135,7 +135,7 @@ TEST_CASE("libvirt: a followed domain is reported, and its vCPUs are pinned as o
   CHECK(ears.pinned[2] == 2);
 }
 
-TEST_CASE("libvirt: a domain that is started anew is left as it is until an order is made for it") {
+TEST_CASE("libvirt: a restarted domain is left alone until it gets an order") {
   const TestDriver driver;
   Ears ears;
   Client client = start("test:///default", ears);
@@ -157,7 +157,7 @@ TEST_CASE("libvirt: a domain that is started anew is left as it is until an orde
   CHECK(ears.pinned[1] == 1);
 }
 
-TEST_CASE("libvirt: a client that has ended gets nothing more, while another goes on") {
+TEST_CASE("libvirt: a stopped client gets no more calls, another one continues") {
   const TestDriver driver;
   {
     Ears ears;
@@ -182,7 +182,7 @@ TEST_CASE("libvirt: a client that has ended gets nothing more, while another goe
   CHECK(ears.wait([&] { return ears.domains["test"].run != before; }));
 }
 
-TEST_CASE("libvirt: nodes grow before memory moves, and shrink when it is there") {
+TEST_CASE("libvirt: nodes grow before memory moves, and shrink after it has arrived") {
   const TestDriver driver;
   const auto write = [&](const NodeSet& nodes, bool arrived, Scope scope = Scope::kLive) {
     const auto calls = driver.numatune.write({nodes, arrived}, scope);
@@ -205,7 +205,7 @@ TEST_CASE("libvirt: nodes grow before memory moves, and shrink when it is there"
   CHECK(driver.live() == NodeSet{1});
 }
 
-TEST_CASE("libvirt: nodes are ordered with the pins, and go back with them") {
+TEST_CASE("libvirt: nodes are set with the pins, and reset with them") {
   const TestDriver driver;
   Ears ears;
   Client client = start("test:///default", ears);
@@ -230,7 +230,7 @@ TEST_CASE("libvirt: nodes are ordered with the pins, and go back with them") {
   CHECK(driver.configured() == NodeSet{0, 1});
 }
 
-TEST_CASE("libvirt: an absent daemon is reported once, and nothing waits for it") {
+TEST_CASE("libvirt: an absent daemon is reported once, and blocks nothing") {
   Ears ears;
   {
     Client client = start("qemu:///system?socket=/not/really/libvirt-sock", ears);

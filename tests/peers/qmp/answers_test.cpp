@@ -31,7 +31,7 @@ const std::string kSlots = R"([
 
 }  // namespace
 
-TEST_CASE("QEMU's answers become facts") {
+TEST_CASE("QEMU's responses become facts") {
   const auto cpus = read_cpus(parse(kCpus));
   const auto slots = read_slots(parse(kSlots));
   const auto iothreads =
@@ -61,7 +61,7 @@ TEST_CASE("a core keeps its number when vCPUs below it are plugged") {
   CHECK(compose(*last, *slots, {}, {}).vcpus[0].facts.core == 2);
 }
 
-TEST_CASE("without a place a vCPU is a core of its own; the slot may tell the place") {
+TEST_CASE("without a position a vCPU is a core of its own; the slot may give the position") {
   const auto cpus = read_cpus(parse(
       R"([{"cpu-index": 4, "thread-id": 5, "qom-path": "/c"}, {"cpu-index": 5, "thread-id": 6, "qom-path": "/d"}])"));
   const auto slots = read_slots(
@@ -71,7 +71,7 @@ TEST_CASE("without a place a vCPU is a core of its own; the slot may tell the pl
   CHECK(facts.vcpus[1].facts.thread == 1);
 }
 
-TEST_CASE("answers of a wrong shape are errors") {
+TEST_CASE("responses of an unexpected form are errors") {
   for (const std::string text :
        {"{}", "[1]", "[{}]", R"([{"cpu-index": -1, "thread-id": 5, "qom-path": "/c"}])",
         R"([{"cpu-index": 8192, "thread-id": 5, "qom-path": "/c"}])",

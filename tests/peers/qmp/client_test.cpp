@@ -95,7 +95,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("a client connects, asks and reports") {
+TEST_CASE("a client connects, queries and reports") {
   Bench bench;
   ScriptedQemu qemu(bench.socket(),
                     hello() + queries(cpu(0, 50) + ',' + cpu(1, 51)) +
@@ -112,7 +112,7 @@ TEST_CASE("a client connects, asks and reports") {
   CHECK(bench.failures.empty());
 }
 
-TEST_CASE("a refresh asks again, for the APIC ids only of vCPUs with a new thread") {
+TEST_CASE("a refresh queries APIC ids only for vCPUs with a new thread") {
   Bench bench;
   ScriptedQemu qemu(bench.socket(), hello() + queries(cpu(0, 50)) +
                                         std::vector{answer("qom-get", "0")} +
@@ -130,7 +130,7 @@ TEST_CASE("a refresh asks again, for the APIC ids only of vCPUs with a new threa
   CHECK(qemu.failure() == "");
 }
 
-TEST_CASE("events that mean other vCPUs ask again, others do not") {
+TEST_CASE("only events about vCPUs cause another query") {
   Bench bench;
   ScriptedQemu qemu(bench.socket(),
                     hello() + queries(cpu(0, 50)) + std::vector{answer("qom-get", "0")} +
@@ -163,7 +163,7 @@ TEST_CASE("machines without APIC ids or pluggable vCPUs are reported without the
   CHECK(qemu.failure() == "");
 }
 
-TEST_CASE("a lost connection is made again") {
+TEST_CASE("a lost connection is opened again") {
   Bench bench;
   ScriptedQemu qemu(bench.socket(), hello() + queries("") + std::vector{hang_up()} + hello() +
                                         queries(cpu(0, 60)) +
@@ -179,9 +179,9 @@ TEST_CASE("a lost connection is made again") {
   CHECK(qemu.failure() == "");
 }
 
-TEST_CASE("a server that misses a deadline is reported and left") {
+TEST_CASE("a server that misses a deadline is reported and disconnected") {
   Bench bench;
-  SECTION("no greeting: it serves somebody else") {
+  SECTION("no greeting: it serves another client") {
     ScriptedQemu qemu(bench.socket(), {wait()});
     bench.start();
     bench.pass(kDeadline - 1ms);
@@ -192,7 +192,7 @@ TEST_CASE("a server that misses a deadline is reported and left") {
     bench.stop();
     CHECK(qemu.failure() == "");
   }
-  SECTION("no answer to a command; the next connection is served") {
+  SECTION("no response to a command; the next connection is served") {
     ScriptedQemu qemu(bench.socket(), hello() + std::vector{expect("query-cpus-fast", ""), wait()} +
                                           hello() + queries("") + std::vector{wait()});
     bench.start();
@@ -208,7 +208,7 @@ TEST_CASE("a server that misses a deadline is reported and left") {
   }
 }
 
-TEST_CASE("a server that does not speak QMP is reported, and tried again") {
+TEST_CASE("a server that does not speak QMP is reported and retried") {
   Bench bench;
   ScriptedQemu qemu(bench.socket(), std::vector{say("HTTP/1.1 400\r\n"), wait()} + hello() +
                                         std::vector{answer("query-cpus-fast", "7")} +
@@ -223,7 +223,7 @@ TEST_CASE("a server that does not speak QMP is reported, and tried again") {
   CHECK(qemu.failure() == "");
 }
 
-TEST_CASE("a refused connection is reported, and tried again with growing pauses") {
+TEST_CASE("a refused connection is reported, and retried with growing delays") {
   Bench bench;
   bench.start();
   bench.pass(0ms);
@@ -251,10 +251,10 @@ TEST_CASE("a handler may destroy the client") {
     CHECK(bench.run_until([&] { return bench.client == nullptr; }));
     tests::run_ready(bench.io);
   };
-  SECTION("when it fails") {
+  SECTION("from its failure handler") {
     run({.facts = {}, .failed = [&bench](const base::Error&) { bench.client.reset(); }});
   }
-  SECTION("when it tells") {
+  SECTION("from its report handler") {
     ScriptedQemu qemu(bench.socket(), hello() + queries("") + std::vector{wait()});
     run({.facts = [&bench](const vmm::MonitorFacts&) { bench.client.reset(); }, .failed = {}});
     CHECK(qemu.failure() == "");
@@ -275,7 +275,7 @@ TEST_CASE("an io_context may end while a client waits") {
   CHECK(qemu.failure() == "");
 }
 
-TEST_CASE("Kata's own socket is refused by its name") {
+TEST_CASE("Kata's own socket is rejected by its name") {
   tests::TempDir dir;
   const auto refused = [](const std::filesystem::path& path) {
     const auto checked = vmm::check_qmp_socket(path);
@@ -315,7 +315,7 @@ TEST_CASE("a server that sends without end is read at a bounded rate") {
   CHECK(intake.spend(kReadRate, start + 1h) == 1s);
 }
 
-TEST_CASE("events that ask for a refresh are answered with few rounds of questions") {
+TEST_CASE("many events cause few rounds of queries") {
   Bench bench;
   std::string resets;
   for (int i = 0; i < 2000; ++i)

@@ -32,7 +32,7 @@ std::string words(const std::vector<Message>& messages) {
 
 }  // namespace
 
-TEST_CASE("messages are found however the stream is cut") {
+TEST_CASE("messages are found however the stream is split") {
   const std::string stream =
       kGreeting +
       R"({"return": {}, "id": "1"})"
@@ -58,7 +58,7 @@ TEST_CASE("a message may span lines, as -qmp-pretty writes it") {
   CHECK(words(*reader.feed("    \"timestamp\": {}\n}\n")) == "STOP{};");
 }
 
-TEST_CASE("what is no QMP is an error") {
+TEST_CASE("anything but QMP is an error") {
   for (const std::string text :
        {"xx", "{]", "[1]", "\"a\"", "null ", "{}", R"({"return": {}})",
         R"({"return": {}, "id": 1})", R"({"event": 1})", R"({"error": 1, "id": "1"})",

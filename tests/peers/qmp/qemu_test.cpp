@@ -74,7 +74,7 @@ bool skip() {
 
 }  // namespace
 
-TEST_CASE("without thread names the monitor alone identifies vCPUs, also hot-plugged ones") {
+TEST_CASE("without thread names the monitor identifies vCPUs, also hotplugged ones") {
   if (skip()) return;
   QemuProcess qemu({"-S", "-object", "iothread,id=long_iothread_name"});
   Watcher watcher(qemu.socket());
@@ -104,7 +104,7 @@ TEST_CASE("without thread names the monitor alone identifies vCPUs, also hot-plu
   CHECK(watcher.failures.empty());
 }
 
-TEST_CASE("thread names and the monitor agree, and a plugged vCPU is seen by its name") {
+TEST_CASE("thread names and the monitor agree, and a plugged vCPU is found by its name") {
   if (skip()) return;
   QemuProcess qemu({"-S", "-name", "t,debug-threads=on", "-object", "iothread,id=io1"});
   Watcher watcher(qemu.socket());
@@ -162,7 +162,7 @@ TEST_CASE(
   CHECK(second.run_until([&] { return !second.facts.empty(); }));
 }
 
-TEST_CASE("a QEMU that ends is gone for discovery and a failure for the client") {
+TEST_CASE("a QEMU that exits is gone for discovery and a failure for the client") {
   if (skip()) return;
   auto qemu = std::make_unique<QemuProcess>(std::vector<std::string>{"-S"});
   Watcher watcher(qemu->socket());

@@ -22,7 +22,7 @@ void make_ready(Session& session) {
 
 }  // namespace
 
-TEST_CASE("a session greets, negotiates, asks and is answered") {
+TEST_CASE("a session greets, negotiates, queries and gets responses") {
   Session session;
   auto received = session.feed(kGreeting);
   REQUIRE(received);
@@ -56,21 +56,21 @@ TEST_CASE("events may come at any time after the greeting") {
 
 TEST_CASE("a server out of step ends the session") {
   Session session;
-  SECTION("nothing before the greeting") { CHECK_FALSE(session.feed(kNegotiated)); }
+  SECTION("no response before the greeting") { CHECK_FALSE(session.feed(kNegotiated)); }
   SECTION("no event before the greeting") { CHECK_FALSE(session.feed(R"({"event": "A"})")); }
-  SECTION("one greeting") {
+  SECTION("only one greeting") {
     REQUIRE(session.feed(kGreeting));
     CHECK_FALSE(session.feed(kGreeting));
   }
-  SECTION("no other answer before the negotiation's") {
+  SECTION("no other response before the negotiation's") {
     REQUIRE(session.feed(kGreeting));
     CHECK_FALSE(session.feed(R"({"return": {}, "id": "1"})"));
   }
-  SECTION("no refusal") {
+  SECTION("the negotiation is not rejected") {
     REQUIRE(session.feed(kGreeting));
     CHECK_FALSE(session.feed(R"({"error": {"class": "A", "desc": ""}, "id": "qmp_capabilities"})"));
   }
-  SECTION("no answer to nothing, and none twice") {
+  SECTION("no unsolicited response, and no second one") {
     make_ready(session);
     const std::string answer = R"({"return": {}, "id": ")" + session.command("a").id + "\"}";
     CHECK(session.feed(answer));

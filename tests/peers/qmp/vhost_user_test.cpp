@@ -92,7 +92,7 @@ bool skip() {
 
 }  // namespace
 
-TEST_CASE("a back-end in the sandbox's cgroup is placed as vhost, elsewhere it is left alone") {
+TEST_CASE("a back-end in the sandbox's cgroup is placed as vhost; others are left alone") {
   if (skip()) return;
   const tests::TempDir dir;
   const Program server(serve_disk(kStorageDaemon, dir.path() / "disk"));
@@ -120,7 +120,7 @@ TEST_CASE("a back-end in the sandbox's cgroup is placed as vhost, elsewhere it i
   CHECK(role_of(together, ::getpid()) == Role::kHelper);
 }
 
-TEST_CASE("virtiofsd is found wherever it runs, once the guest uses it") {
+TEST_CASE("virtiofsd is found in any cgroup, once the guest uses it") {
   if (skip()) return;
   const tests::TempDir dir;
   // The firmware has no driver for file systems: a disk's server by that name.

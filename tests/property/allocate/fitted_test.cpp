@@ -102,7 +102,7 @@ void check_request(const Machine& machine, CpuRequest request) {
 
 }  // namespace
 
-TEST_CASE("no choice of CPUs is spread less than that of fitted") {
+TEST_CASE("no choice of CPUs is spread less than fitted's") {
   const unsigned seed = ka::test::first_seed() + 20000;
   for (unsigned i = 0; i < 800; ++i) {
     Random random(seed + i);
@@ -118,7 +118,7 @@ TEST_CASE("no choice of CPUs is spread less than that of fitted") {
   }
 }
 
-TEST_CASE("with full-pcpus-only fitted finds whole cores wherever there are some that add up") {
+TEST_CASE("fitted with full-pcpus-only finds whole cores wherever some add up") {
   const unsigned seed = ka::test::first_seed() + 30000;
   for (unsigned i = 0; i < 400; ++i) {
     Random random(seed + i);

@@ -109,7 +109,7 @@ void check_history(Random& random, Node& node) {
 
 }  // namespace
 
-TEST_CASE("10,000 random histories keep the books in order") {
+TEST_CASE("10,000 random histories keep the holdings consistent") {
   const unsigned seed = ka::test::first_seed();
   for (unsigned i = 0; i < 100; ++i) {
     Random random(seed + i);

@@ -27,7 +27,7 @@ Topology with_memory_nodes() {
 
 }  // namespace
 
-TEST_CASE("unusual machines refuse nothing") {
+TEST_CASE("unusual machines give valid answers") {
   const test::Grid grids[] = {
       {.sockets = 2, .cores_per_node = 64, .threads = 1},                           // Arm
       {.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 8, .threads = 8},     // SMT8
@@ -41,7 +41,7 @@ TEST_CASE("unusual machines refuse nothing") {
   }
 }
 
-TEST_CASE("nodes without CPUs survive JSON, and take part in nothing but the hints") {
+TEST_CASE("nodes without CPUs survive JSON, and appear only in hints") {
   const Topology topology = with_memory_nodes();
   CHECK(through_json(topology) == topology);
   CHECK(through_json(topology).nodes() == NodeSet{0, 1, 3, 7});

@@ -103,7 +103,7 @@ void step(Random& random, const Node& node, Holdings& books) {
 
 }  // namespace
 
-TEST_CASE("pods come, start, are resized and go, and the books stay in order") {
+TEST_CASE("pods come, start, are resized and go, and the holdings stay consistent") {
   const unsigned seed = ka::test::first_seed() + 50000;
   for (unsigned i = 0; i < 200; ++i) {
     Random random(seed + i);
@@ -141,7 +141,7 @@ TEST_CASE("a pod that does not fit as a whole leaves nothing behind") {
   CHECK(books.shared_pool().size() == 2);
 }
 
-TEST_CASE("books with two owners of a CPU are not taken over") {
+TEST_CASE("holdings with two owners of a CPU are rejected") {
   const Machine machine = ka::test::grid_machine({.cores_per_node = 4});
   Holdings books(machine, {0}, {});
   Holding one{.request = {.use = CpuUse::kExclusive, .cpus = 1},

@@ -32,7 +32,7 @@ void export_xml(const std::filesystem::path& root, const std::filesystem::path& 
 
 }  // namespace
 
-TEST_CASE("answers are valid, and what kubelet's rules give, on recorded machines") {
+TEST_CASE("answers on recorded machines are valid, and follow kubelet's rules") {
   const unsigned seed = ka::test::first_seed();
   for (const auto& [name, topology] : ka::test::recorded_machines()) {
     INFO(name << ", seed " << seed);
@@ -43,7 +43,7 @@ TEST_CASE("answers are valid, and what kubelet's rules give, on recorded machine
   }
 }
 
-TEST_CASE("recorded machines refuse nothing, and answer alike from /sys, XML and JSON") {
+TEST_CASE("recorded machines give the same answers from /sys, XML and JSON") {
   const auto directory = ka::test::recorded_machines_directory();
   if (directory.empty()) return;  // the other test says so
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {

@@ -34,7 +34,7 @@ int cpus_of(const Split& split) {
 
 }  // namespace
 
-TEST_CASE("splits add up, and rooms suffice for their shares") {
+TEST_CASE("splits add up, and every node has room for its share") {
   Random random(ka::test::first_seed());
   for (int i = 0; i < 500; ++i) {
     SplitProblem problem{.rooms = {}, .cpus = 0, .group = random.between(1, 4)};
@@ -53,7 +53,7 @@ TEST_CASE("splits add up, and rooms suffice for their shares") {
   }
 }
 
-TEST_CASE("the roomiest nodes are a split wherever there is one, and as balanced") {
+TEST_CASE("if there is a split, the nodes with the most room form one, as balanced") {
   Random random(ka::test::first_seed() + 1);
   for (int i = 0; i < 500; ++i) {
     SplitProblem exact{.rooms = {}, .cpus = 0, .group = random.between(1, 2)};

@@ -17,7 +17,7 @@ TEST_CASE("answers are valid on random machines") {
   }
 }
 
-TEST_CASE("answers are what kubelet's rules give, written down plainly, on random machines") {
+TEST_CASE("answers on random machines follow kubelet's rules, restated plainly") {
   const unsigned seed = ka::test::first_seed() + 10000;
   for (unsigned i = 0; i < 200; ++i) {
     INFO("seed " << seed + i);

@@ -37,7 +37,7 @@ std::string text(const Expected<Moved, Refusal>& moved) {
 
 }  // namespace
 
-TEST_CASE("the shared pool is what nobody holds exclusively") {
+TEST_CASE("the shared pool is what no container holds exclusively") {
   Books books;
   CHECK(text(books->add("free", {})) == "free ");
   CHECK(books.cpus("free") == "0-7");
@@ -49,12 +49,12 @@ TEST_CASE("the shared pool is what nobody holds exclusively") {
   CHECK(books.cpus("own") == "");
 }
 
-TEST_CASE("a strict reservation leaves the pool") {
+TEST_CASE("strict-cpu-reservation removes reserved CPUs from the pool") {
   Books books({0, 4}, {CpuOption::kStrictCpuReservation});
   CHECK(format_list(books->shared_pool()) == "1-3,5-7");
 }
 
-TEST_CASE("sharers are bound to few CPUs, spread, and make way for exclusive containers") {
+TEST_CASE("sharers are bound to few CPUs, spread out, and make way for exclusive containers") {
   Books books;
   books->add("a", share(2));
   books->add("b", share(2));
@@ -71,7 +71,7 @@ TEST_CASE("sharers are bound to few CPUs, spread, and make way for exclusive con
   CHECK(text(books->remove("big")) == "big ");
 }
 
-TEST_CASE("sharers get their size back when there is room again") {
+TEST_CASE("sharers return to their size when there is room again") {
   Books books;
   books->add("a", share(4));
   books->add("own", exclusive(6));
@@ -80,7 +80,7 @@ TEST_CASE("sharers get their size back when there is room again") {
   CHECK(books->cpus_of("a").size() == 4);
 }
 
-TEST_CASE("nobody is left without a CPU") {
+TEST_CASE("no container is left without a CPU") {
   Books books(CpuSet{});
   books->add("free", {});
   CHECK(text(books->add("own", exclusive(8))) ==
@@ -91,7 +91,7 @@ TEST_CASE("nobody is left without a CPU") {
   CHECK(text(books->add("own", exclusive(8))) == "own ");
 }
 
-TEST_CASE("resizing keeps what a container has, and what it was promised") {
+TEST_CASE("resizing keeps held and promised CPUs") {
   Books books;
   books->add("own", exclusive(2));
   CHECK(text(books->resize("own", 4)) == "own ");
@@ -123,7 +123,7 @@ TEST_CASE("classes change while containers run") {
         "not enough cpus available to satisfy request: requested=6, available=5");
 }
 
-TEST_CASE("isolated CPUs are for exclusive containers") {
+TEST_CASE("isolated CPUs go to exclusive containers only") {
   auto layout = ka::test::grid_cpus({.threads = 1});
   layout[3].isolated = true;
   const Machine machine = ka::test::machine_of(layout);

@@ -37,7 +37,7 @@ std::string refusal_of(HintPolicy policy, int cpus) {
 
 }  // namespace
 
-TEST_CASE("the topology manager's policy decides on a pod that no node holds") {
+TEST_CASE("the topology manager's policy decides about a pod that fits on no node") {
   const std::string locality = "Resources cannot be allocated with Topology locality";
   CHECK(refusal_of(HintPolicy::kNone, 5) == "admitted");
   CHECK(refusal_of(HintPolicy::kBestEffort, 5) == "admitted");
@@ -67,7 +67,7 @@ TEST_CASE(
   CHECK_FALSE(admits(5, 0, 1));
 }
 
-TEST_CASE("a container is counted as split where an empty machine would not have split it") {
+TEST_CASE("a container counts as split only if an empty machine would not have split it") {
   const Machine machine = two_nodes();
   Life life = life_on(machine, HintPolicy::kNone);
   REQUIRE(life.add("breaks-core", app(3)));
@@ -83,7 +83,7 @@ TEST_CASE("a container is counted as split where an empty machine would not have
   CHECK(life.toll().refused == 1);
 }
 
-TEST_CASE("a pod is admitted once, and needs a name") {
+TEST_CASE("a pod is admitted once, and requires a name") {
   const Machine machine = two_nodes();
   Life life = life_on(machine, HintPolicy::kNone);
   const auto got = life.add("p", app(2));

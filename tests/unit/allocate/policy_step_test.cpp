@@ -50,7 +50,7 @@ std::string answer(const Machine& machine, const Pipeline& policy, int cpus) {
 
 }  // namespace
 
-TEST_CASE("the example's step changes what is taken, not how much") {
+TEST_CASE("the example's step changes which CPUs are taken, not how many") {
   const Machine machine = ka::test::grid_machine({.cores_per_node = 4, .cores_per_l3 = 2});
   const Pipeline quiet = example::away_from_interrupts(machine, {0});
   CHECK(answer(machine, packed_policy(), 2) == "0,4");
@@ -60,7 +60,7 @@ TEST_CASE("the example's step changes what is taken, not how much") {
   CHECK(answer(machine, quiet, 8) == "0-7");
 }
 
-TEST_CASE("the manual shows the example as it is here") {
+TEST_CASE("the manual shows the example as compiled here") {
   const auto read = [](const std::string& file) {
     std::ifstream stream(KA_SOURCE_DIR "/" + file);
     return std::string{std::istreambuf_iterator<char>(stream), {}};

@@ -16,7 +16,7 @@ std::string text(const ka::Expected<CpuWishes, std::string>& wishes) {
 
 }  // namespace
 
-TEST_CASE("a pod's annotation speaks for all its containers, a container's own for that one") {
+TEST_CASE("a pod's annotation applies to its containers, a container's own to that one") {
   const Annotations pod{{"kata-affinity.io/cpu-class", "efficient"},
                         {"kata-affinity.io/cpu-class.app", "fast"},
                         {"kata-affinity.io/prefer-isolated", "true"},
@@ -28,7 +28,7 @@ TEST_CASE("a pod's annotation speaks for all its containers, a container's own f
   CHECK(text(read_wishes({}, "app")) == "any");
 }
 
-TEST_CASE("an annotation that makes no sense is named") {
+TEST_CASE("an invalid annotation is named") {
   CHECK(text(read_wishes({{"kata-affinity.io/cpu-class.app", "quick"}}, "app")) ==
         "annotation kata-affinity.io/cpu-class.app: \"quick\" is not one of any, fast, efficient");
   CHECK(text(read_wishes({{"kata-affinity.io/cpu-class.app", "quick"}}, "log")) == "any");

@@ -31,7 +31,7 @@ policy::MemoryFacts memory_on(int node, std::uint64_t bytes) {
 
 }  // namespace
 
-TEST_CASE("each counter is shown under its own name", "[api]") {
+TEST_CASE("each counter is exported under its own name", "[api]") {
   Api api;
   board::Counters& counters = api.scene.board().counters();
   counters.events["nri"] = 10;
@@ -75,7 +75,7 @@ TEST_CASE("each counter is shown under its own name", "[api]") {
                        "kata_affinity_shim_narrowed_seconds_count 1"}) == "");
 }
 
-TEST_CASE("gauges add up all pods and sandboxes", "[api]") {
+TEST_CASE("gauges sum over all pods and sandboxes", "[api]") {
   Api api;
   api.play_pod();
   api.good("PUT", "/v1/sandboxes/s2", R"({"vmm_pid":200})");
@@ -101,7 +101,7 @@ TEST_CASE("gauges add up all pods and sandboxes", "[api]") {
                        "\",commit=\"" + version::commit() + "\"} 1"}) == "");
 }
 
-TEST_CASE("what cannot be placed, seen or read has a gauge", "[api]") {
+TEST_CASE("threads that cannot be placed, seen or read have gauges", "[api]") {
   Api api;
   api.scene.calls.set_faults[112] = {EPERM, 1};
   api.good("PUT", "/v1/sandboxes/s1", R"({"vmm_pid":100})");
@@ -129,7 +129,7 @@ TEST_CASE("a CPU that two pods own, or two containers of one, counts as conteste
   CHECK(missing(page_of(api), {"kata_affinity_contested_cpus 2"}) == "");
 }
 
-TEST_CASE("time on CPUs of other pods is counted by the source that said so", "[api]") {
+TEST_CASE("time on CPUs of other pods is counted by the source that reported it", "[api]") {
   Api api;
   const auto now = std::chrono::steady_clock::now();
   const board::Cause cause{"kubelet", now};

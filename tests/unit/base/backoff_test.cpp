@@ -5,7 +5,7 @@
 
 using namespace std::chrono_literals;
 
-TEST_CASE("pauses double up to the longest, and begin anew after a success") {
+TEST_CASE("delays double up to the maximum, and restart after a success") {
   ka::base::Backoff backoff(100ms, 350ms);
   CHECK(backoff.next() == 100ms);
   CHECK(backoff.next() == 200ms);

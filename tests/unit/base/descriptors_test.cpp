@@ -41,7 +41,7 @@ std::vector<Fd> open_all() {
 
 }  // namespace
 
-TEST_CASE("files can be opened although there are no descriptors left") {
+TEST_CASE("files can be opened when all other descriptors are taken") {
   const FewDescriptors few;
   DescriptorReserve reserve;
   CHECK(reserve.size() == DescriptorReserve::kSize);
@@ -59,7 +59,7 @@ TEST_CASE("files can be opened although there are no descriptors left") {
   CHECK(reserve.size() == DescriptorReserve::kSize);
 }
 
-TEST_CASE("nothing is given away for a file that is not there") {
+TEST_CASE("a missing file uses no reserve descriptor") {
   const DescriptorReserve reserve;
   CHECK_FALSE(open_file("/nonexistent", O_RDONLY));
   CHECK(errno == ENOENT);

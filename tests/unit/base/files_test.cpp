@@ -10,7 +10,7 @@
 
 using namespace ka::base;
 
-TEST_CASE("a file is replaced whole or not at all") {
+TEST_CASE("a file is replaced completely or not at all") {
   const ka::tests::TempDir dir;
   const auto path = dir.path() / "state.json";
   REQUIRE(write_atomically(path, "one"));
@@ -20,7 +20,7 @@ TEST_CASE("a file is replaced whole or not at all") {
   CHECK_FALSE(write_atomically(dir.path() / "missing" / "state.json", "x"));
 }
 
-TEST_CASE("reading says what kind of failure it was") {
+TEST_CASE("a failed read gives the kind of failure") {
   const ka::tests::TempDir dir;
   CHECK(read_file(dir.path() / "none").error().code == ErrorCode::kGone);
   dir.write("big", std::string(5000, 'x'));
@@ -28,7 +28,7 @@ TEST_CASE("reading says what kind of failure it was") {
   CHECK(read_file(dir.path() / "big")->size() == 5000);
 }
 
-TEST_CASE("numbers of a directory are listed without the rest") {
+TEST_CASE("only the numbers in a directory are listed") {
   const ka::tests::TempDir dir;
   dir.write("12/stat", "");
   dir.write("7/stat", "");
@@ -37,21 +37,21 @@ TEST_CASE("numbers of a directory are listed without the rest") {
   CHECK(*list_numbers(dir.path()) == std::vector<int>{7, 12});
 }
 
-TEST_CASE("a number is the whole text") {
+TEST_CASE("a number must fill the whole text") {
   CHECK(*parse_number("42\n") == 42);
   CHECK_FALSE(parse_number("42 "));
   CHECK_FALSE(parse_number(""));
   CHECK_FALSE(parse_number("0x1"));
 }
 
-TEST_CASE("errno classes decide what is done about a failure") {
+TEST_CASE("errno classes decide what follows a failure") {
   CHECK(classify_errno(ESRCH) == ErrorCode::kGone);
   CHECK(classify_errno(EINVAL) == ErrorCode::kTransient);
   CHECK(classify_errno(EROFS) == ErrorCode::kPermission);
   CHECK(classify_errno(EDOM) == ErrorCode::kInternal);
 }
 
-TEST_CASE("what others keep is read only where it is a regular file") {
+TEST_CASE("other programs' files are read only if they are regular files") {
   const ka::tests::TempDir dir;
   const auto fifo = dir.path() / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);

@@ -7,13 +7,13 @@
 namespace fs = std::filesystem;
 using ka::base::make_private_directory;
 
-TEST_CASE("a directory that is missing is made for its owner alone") {
+TEST_CASE("a missing directory is created for its owner only") {
   const ka::tests::TempDir dir;
   CHECK(make_private_directory(dir.path() / "run" / "state") == false);
   CHECK(fs::status(dir.path() / "run" / "state").permissions() == fs::perms::owner_all);
 }
 
-TEST_CASE("a directory that others can write is closed to them once") {
+TEST_CASE("a directory writable by others is made private, once") {
   const ka::tests::TempDir dir;
   fs::permissions(dir.path(), fs::perms::all);
   CHECK(make_private_directory(dir.path()) == true);
@@ -21,7 +21,7 @@ TEST_CASE("a directory that others can write is closed to them once") {
   CHECK(make_private_directory(dir.path()) == false);
 }
 
-TEST_CASE("what is no directory is refused") {
+TEST_CASE("anything but a directory is rejected") {
   const ka::tests::TempDir dir;
   dir.write("file", "");
   CHECK_FALSE(make_private_directory(dir.path() / "file"));

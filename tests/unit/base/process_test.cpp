@@ -15,7 +15,7 @@ const std::string kTail =
 
 }  // namespace
 
-TEST_CASE("a stat line is read whatever the thread is called") {
+TEST_CASE("a stat line is parsed whatever the thread's name") {
   for (const std::string name : {"qemu", "CPU 0/KVM", "a) S 1 (b", ")", ""}) {
     const auto stat = parse_thread_stat("41 (" + name + ")" + kTail);
     REQUIRE(stat);
@@ -26,7 +26,7 @@ TEST_CASE("a stat line is read whatever the thread is called") {
   }
 }
 
-TEST_CASE("a thread that the kernel binds is seen by its flags") {
+TEST_CASE("a thread bound by the kernel is recognized by its flags") {
   const auto movable = [](const std::string& flags) {
     return parse_thread_stat("41 (x) S 40 1 1 0 -1 " + flags + " 1 0 0 0 0 0 0 0 20 0 1 0 7 2 3\n")
         ->movable;
@@ -42,7 +42,7 @@ TEST_CASE("a malformed stat line is an error") {
   }
 }
 
-TEST_CASE("our own process is found in the real /proc") {
+TEST_CASE("the test's own process is found in the real /proc") {
   const ProcFs proc;
   const auto stat = proc.stat(::getpid());
   REQUIRE(stat);
@@ -52,7 +52,7 @@ TEST_CASE("our own process is found in the real /proc") {
   CHECK(proc.stat(0x3fffffff).error().code == ErrorCode::kGone);
 }
 
-TEST_CASE("the cgroup of a process is found in both versions' lines") {
+TEST_CASE("the cgroup of a process is found with either cgroup version") {
   const ka::tests::TempDir dir;
   dir.write("5/cgroup", "9:name=systemd:/s\n3:cpuset,cpu:/kata_1\n0::/a:b\n");
   const ProcFs proc(dir.path());
@@ -61,13 +61,13 @@ TEST_CASE("the cgroup of a process is found in both versions' lines") {
   CHECK(proc.cgroup(5, "set").error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("a thread's name is shown, not obeyed") {
+TEST_CASE("control characters in a thread's name are escaped") {
   const auto stat = parse_thread_stat("41 (\x1b[2J\xff\nCPU 0/KVM)" + kTail);
   REQUIRE(stat);
   CHECK(stat->comm == "\\x1b[2J\\xff\\x0aCPU 0/KVM");
 }
 
-TEST_CASE("a cgroup whose name cannot be shown is none that is worked with") {
+TEST_CASE("a cgroup whose name is not printable is not used") {
   const ka::tests::TempDir dir;
   dir.write("5/cgroup", "0::/pods/a\x1b[2Jb\n");
   const auto path = ProcFs(dir.path()).cgroup(5, "");

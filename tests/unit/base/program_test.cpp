@@ -20,7 +20,7 @@ Command shell(const std::string& script) {
 
 }  // namespace
 
-TEST_CASE("what a program prints is caught, up to a limit") {
+TEST_CASE("a program's output is captured, up to a limit") {
   Command command = shell("printf 12345");
   command.most_output = 5;
   const auto ran = run_program(command);
@@ -33,13 +33,13 @@ TEST_CASE("what a program prints is caught, up to a limit") {
   CHECK(more.error().code == base::ErrorCode::kInvalid);
 }
 
-TEST_CASE("a program that prints without end is ended") {
+TEST_CASE("a program with endless output is terminated") {
   const auto ran = run_program({.file = "/bin/cat", .words = {"cat", "/dev/zero"}});
   REQUIRE_FALSE(ran);
   CHECK(ran.error().message == "/bin/cat prints more than 1048576 bytes and was terminated");
 }
 
-TEST_CASE("input, environment, directory and standard error are as the command says") {
+TEST_CASE("input, environment, directory and standard error are as requested") {
   const tests::TempDir dir;
   Command command = shell("cat; echo \"$A$HOME\"; pwd; echo trouble >&2; exit 3");
   command.input = "given\n";
@@ -53,7 +53,7 @@ TEST_CASE("input, environment, directory and standard error are as the command s
   CHECK(ran->errors == "trouble\n");
 }
 
-TEST_CASE("how a program ended is reported, also when it could not begin") {
+TEST_CASE("how a program ended is reported, also if it could not start") {
   CHECK(WTERMSIG(run_program(shell("kill -TERM $$"))->status) == SIGTERM);
   CHECK(WEXITSTATUS(run_program({.file = "/nowhere", .words = {"x"}})->status) == 127);
   Command command = shell("true");
@@ -61,7 +61,7 @@ TEST_CASE("how a program ended is reported, also when it could not begin") {
   CHECK(WEXITSTATUS(run_program(command)->status) == 127);
 }
 
-TEST_CASE("a program is a file that may be executed, in the first directory that has one") {
+TEST_CASE("a program is the first executable file of its name in the directories") {
   const tests::TempDir dir;
   dir.write("a/tool", "not executable");
   std::filesystem::create_directories(dir.path() / "b/tool");

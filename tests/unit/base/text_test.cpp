@@ -6,7 +6,7 @@
 namespace ka::base {
 namespace {
 
-TEST_CASE("what a reader can see stays as it is") {
+TEST_CASE("printable text is unchanged") {
   for (const char* text :
        {"", "qemu-system-x86", "CPU 0/KVM", "a\\b \"c\"", "Grüße", "容器", "🚀"}) {
     CAPTURE(text);
@@ -15,7 +15,7 @@ TEST_CASE("what a reader can see stays as it is") {
   }
 }
 
-TEST_CASE("what a reader cannot see is written out") {
+TEST_CASE("invisible characters are escaped") {
   struct Row {
     std::string_view raw;
     std::string_view shown;
@@ -43,7 +43,7 @@ TEST_CASE("what a reader cannot see is written out") {
   }
 }
 
-TEST_CASE("bytes that are no UTF-8 are written out one by one") {
+TEST_CASE("invalid UTF-8 is escaped byte by byte") {
   struct Row {
     std::string_view raw;
     std::string_view shown;
@@ -62,7 +62,7 @@ TEST_CASE("bytes that are no UTF-8 are written out one by one") {
   for (const auto& [raw, shown] : rows) CHECK(printable(raw) == shown);
 }
 
-TEST_CASE("text is cut at its limit, between characters") {
+TEST_CASE("text is truncated between characters") {
   CHECK(printable(std::string(8, 'a'), 8) == "aaaaaaaa");
   CHECK(printable(std::string(9, 'a'), 8) == "aaaaa...");
   CHECK(printable("aaa\xc3\xbc\xc3\xbc\xc3\xbc", 8) == "aaa\xc3\xbc...");
@@ -73,7 +73,7 @@ TEST_CASE("text is cut at its limit, between characters") {
   CHECK_FALSE(is_printable(std::string(kMaxName + 1, 'n')));
 }
 
-TEST_CASE("ids are what may stand in a path and in a request") {
+TEST_CASE("ids hold only what is safe in paths and requests") {
   CHECK(is_id(std::string(kMaxId, 'x')));
   for (const char* id : {"a", "0a.b_c-D", "..a"}) {
     CAPTURE(id);

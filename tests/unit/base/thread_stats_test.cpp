@@ -13,7 +13,7 @@ using namespace ka;
 using base::ErrorCode;
 using base::ThreadStats;
 
-TEST_CASE("our own threads are read once and again") {
+TEST_CASE("the test's own threads are read repeatedly") {
   ThreadStats stats("/proc");
   const int pid = ::getpid();
   const auto threads = stats.threads(pid);
@@ -27,7 +27,7 @@ TEST_CASE("our own threads are read once and again") {
   CHECK(stats.read(0x3fffffff, 0x3fffffff).error().code == ErrorCode::kGone);
 }
 
-TEST_CASE("a process that ended is gone, though its file is open") {
+TEST_CASE("a process that has ended is gone, even if its file is open") {
   const int child = ::fork();
   if (child == 0) {
     ::pause();
@@ -53,7 +53,7 @@ TEST_CASE("more threads are read than files are kept open") {
   }
 }
 
-TEST_CASE("a line that is another thread's is not believed") {
+TEST_CASE("a line of another thread is rejected") {
   const tests::FakeNode node;
   node.process(10, 1, "qemu", "/usr/bin/qemu");
   std::filesystem::create_directories(node.proc() / "10/task/12");

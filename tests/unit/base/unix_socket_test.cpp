@@ -14,7 +14,7 @@
 using namespace ka;
 using base::ErrorCode;
 
-TEST_CASE("a path must fit into a socket's address") {
+TEST_CASE("a path must fit into a socket address") {
   CHECK(base::unix_address(std::string(107, 'a')));
   CHECK(base::unix_address(std::string(108, 'a')).error().code == ErrorCode::kInvalid);
   CHECK(base::unix_address("").error().code == ErrorCode::kInvalid);
@@ -22,7 +22,7 @@ TEST_CASE("a path must fit into a socket's address") {
   CHECK(base::listen_unix(std::string(200, 'a')).error().code == ErrorCode::kInvalid);
 }
 
-TEST_CASE("only what lies in a runtime's own folders is a runtime's socket") {
+TEST_CASE("only sockets in a runtime's own directories are accepted") {
   const tests::TempDir run;
   for (const char* file : {"vc/vm/s/a.sock", "kata/s/b.sock", "other/c.sock", "vcx/d.sock",
                            "containerd/t/s/rootfs/e.sock"}) {
@@ -44,7 +44,7 @@ TEST_CASE("only what lies in a runtime's own folders is a runtime's socket") {
   CHECK_FALSE(base::runtime_socket(run.path(), "vc/vm/s/a.sock"));
 }
 
-TEST_CASE("who listens is found, alone, and private") {
+TEST_CASE("a listening socket is found, exclusive and private") {
   const tests::TempDir dir;
   const auto path = dir.path() / "a.sock";
   CHECK(base::connect_unix(path, 0).error().code == ErrorCode::kGone);

@@ -22,7 +22,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("notifications are numbered, but for those that are internal") {
+TEST_CASE("notifications are numbered, except internal ones") {
   Scene scene;
   std::vector<std::uint64_t> sequences;
   const auto listening = scene.board.feed().subscribe(
@@ -34,7 +34,7 @@ TEST_CASE("notifications are numbered, but for those that are internal") {
   CHECK(scene.kinds == std::vector<std::string>{"drift", "seen"});
 }
 
-TEST_CASE("a subscription to one kind gets that kind, also an internal one, until it ends") {
+TEST_CASE("a subscription to one kind gets only that kind, also if internal, until it ends") {
   Scene scene;
   int runs = 0;
   auto listening = scene.board.feed().subscribe(NotificationKind::kLineRun,
@@ -47,7 +47,7 @@ TEST_CASE("a subscription to one kind gets that kind, also an internal one, unti
   CHECK(runs == 1);
 }
 
-TEST_CASE("listeners are called in the order in which they subscribed") {
+TEST_CASE("listeners are called in the order of subscription") {
   Scene scene;
   std::string order;
   const auto first =
@@ -57,7 +57,7 @@ TEST_CASE("listeners are called in the order in which they subscribed") {
   CHECK(order == "12");
 }
 
-TEST_CASE("a source is notified of when it changes") {
+TEST_CASE("a source's change of state is notified") {
   Scene scene;
   const auto source = policy::ledger::Source::kNri;
   scene.board.set_source(source, {false, "not connected yet"});
@@ -67,7 +67,7 @@ TEST_CASE("a source is notified of when it changes") {
   CHECK(scene.board.sources().at(source).up);
 }
 
-TEST_CASE("what a guest got is notified before the guest's change") {
+TEST_CASE("requests to a guest are notified before the guest's change") {
   Scene scene;
   scene.board.add_sandbox("s1");
   std::string order;
@@ -89,7 +89,7 @@ TEST_CASE("what a guest got is notified before the guest's change") {
   CHECK(scene.kinds == std::vector<std::string>{"guest-up"});
 }
 
-TEST_CASE("nothing is recorded of a sandbox that is not there") {
+TEST_CASE("nothing is recorded for an unknown sandbox") {
   Scene scene;
   scene.board.set_guest("s1", {.address = "vsock:3", .text = ""});
   scene.board.set_memory("s1", {});
@@ -102,7 +102,7 @@ TEST_CASE("nothing is recorded of a sandbox that is not there") {
   CHECK(scene.kinds.empty());
 }
 
-TEST_CASE("a move of memory is counted once, when it has ended") {
+TEST_CASE("a move of memory is counted once, at its end") {
   Scene scene;
   scene.board.add_sandbox("s1");
   board::MemoryView memory;
@@ -117,7 +117,7 @@ TEST_CASE("a move of memory is counted once, when it has ended") {
   CHECK(scene.kinds == std::vector<std::string>{"memory-moved"});
 }
 
-TEST_CASE("each figure of an outcome is counted as what it is") {
+TEST_CASE("each field of an outcome goes to its own counter") {
   Scene scene;
   board::Outcome outcome{
       .runs = 1,

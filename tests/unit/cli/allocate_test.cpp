@@ -57,7 +57,7 @@ TEST_CASE("allocate prints the CPUs, or why there are none") {
         "available=16\"}\n");
 }
 
-TEST_CASE("allocate takes all that shapes an answer") {
+TEST_CASE("allocate uses every option that affects the answer") {
   auto given = options(4);
   given.available = "0-3,8-15";
   given.reserved = "8";
@@ -78,7 +78,7 @@ TEST_CASE("allocate takes all that shapes an answer") {
   CHECK(run(given, false).out == "\n");
 }
 
-TEST_CASE("allocate explains itself") {
+TEST_CASE("allocate explains its choice") {
   auto given = options(2);
   given.reserved = "0";
   given.explain = true;
@@ -89,7 +89,7 @@ TEST_CASE("allocate explains itself") {
         std::string::npos);
 }
 
-TEST_CASE("allocate applies a pod's annotations, and the command line over them") {
+TEST_CASE("allocate applies a pod's annotations, and the command line overrides them") {
   const tests::TempDir dir;
   dir.write("hybrid.json", R"({"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0,"kind":1},
     {"cpu":1,"core":0,"socket":0,"numa":0,"kind":1},
@@ -123,7 +123,7 @@ TEST_CASE("every strategy answers, and fitted does not spread") {
         std::string::npos);
 }
 
-TEST_CASE("allocate names the option that is wrong") {
+TEST_CASE("allocate names the invalid option") {
   auto given = options(1);
   given.available = "0-";
   CHECK(input_error(run(given)).find("--available: \"0-\"") != std::string::npos);
@@ -141,7 +141,7 @@ TEST_CASE("allocate names the option that is wrong") {
   CHECK(input_error(run(given)).find("can not be used at the same time") != std::string::npos);
 }
 
-TEST_CASE("merge-hints reads what providers say, with kubelet's meanings") {
+TEST_CASE("merge-hints reads providers with kubelet's meanings") {
   CHECK(merge(R"({"policy":"best-effort","numaNodes":[0,1],"options":[],
                   "providers":[{"cpu":[{"affinity":[0],"preferred":true}]}]})")
             .out == "{\"affinity\":[0],\"preferred\":true,\"admit\":true}\n");
@@ -190,7 +190,7 @@ TEST_CASE("merge-hints names what is wrong with its input") {
             .find("unsupported on machines with more than 8 NUMA Nodes") != std::string::npos);
 }
 
-TEST_CASE("a batch answers each line, also behind one that makes no sense") {
+TEST_CASE("a batch answers each line, also after an invalid one") {
   const tests::TempDir dir;
   dir.write("requests", R"({"id":"a","cpus":3}
 {"id":7,"cpus":17,"available":"0-3"}
@@ -211,7 +211,7 @@ TEST_CASE("a batch answers each line, also behind one that makes no sense") {
 )");
 }
 
-TEST_CASE("a batch of merges is one problem a line") {
+TEST_CASE("a batch of merges has one problem per line") {
   const tests::TempDir dir;
   const std::string problem =
       R"({"id":1,"policy":"restricted","numaNodes":[0,1],"providers":[{"cpu":[{"affinity":[1],"preferred":true}]}]})";
@@ -221,7 +221,7 @@ TEST_CASE("a batch of merges is one problem a line") {
         Ended{Exit::kDone, answer + answer, ""});
 }
 
-TEST_CASE("hints lists every set of nodes with enough CPUs, the small ones first") {
+TEST_CASE("hints lists every set of nodes with enough CPUs, small ones first") {
   cli::HintsOptions given;
   given.topology = "synthetic:pack:2 numa:1 core:4 pu:2";
   given.cpus = 4;
@@ -238,7 +238,7 @@ TEST_CASE("hints lists every set of nodes with enough CPUs, the small ones first
   CHECK(run(given).exit == Exit::kNo);
 }
 
-TEST_CASE("the kubelet's version decides where kubelets differ") {
+TEST_CASE("kubelet's version decides where versions differ") {
   // Two sockets of two nodes with four CPUs each: 0-3, 4-7, 8-11, 12-15.
   auto given = options(5);
   given.topology = "synthetic:pack:2 numa:2 core:4 pu:1";
@@ -253,7 +253,7 @@ TEST_CASE("the kubelet's version decides where kubelets differ") {
   CHECK(input_error(run(given)).find("--kubelet-version: \"2\"") != std::string::npos);
 }
 
-TEST_CASE("simulate lets pods come and go by kubelet's rules or ours") {
+TEST_CASE("simulate follows kubelet's rules or ours") {
   const tests::TempDir dir;
   dir.write(
       "trace",
@@ -276,7 +276,7 @@ TEST_CASE("simulate lets pods come and go by kubelet's rules or ours") {
   CHECK(run(options, false).out.starts_with("add p: c "));
 }
 
-TEST_CASE("simulate names the line of a trace that makes no sense") {
+TEST_CASE("simulate names the invalid line of a trace") {
   const tests::TempDir dir;
   cli::SimulateOptions options{.topology = "synthetic:core:2 pu:1", .trace = dir.path() / "trace"};
   for (const char* line : {"{\"op\":\"ad\"}", "{\"op\":\"add\",\"pod\":\"p\"}", "{", "[]",

@@ -52,7 +52,7 @@ TEST_CASE("doctor: runtime-rs sizes by quota, and kubelet 1.33 sets none on excl
   CHECK_FALSE(says(root, kQuotaSizing));
 }
 
-TEST_CASE("doctor: sizing by quota matters to runtime-rs with static sizing alone") {
+TEST_CASE("doctor: quota sizing concerns runtime-rs with static sizing only") {
   const tests::TempDir root;
   write_static_rust(root);
   const std::string rust = "etc/kata-containers/runtime-rs/configuration.toml";
@@ -68,7 +68,7 @@ TEST_CASE("doctor: sizing by quota matters to runtime-rs with static sizing alon
   CHECK_FALSE(says(root, kQuotaSizing));
 }
 
-TEST_CASE("doctor: nohz_full, where it covers the shared pool") {
+TEST_CASE("doctor: nohz_full, if it covers the shared pool") {
   const tests::TempDir root;
   write_static_rust(root);
   CHECK_FALSE(says(root, "nohz_full"));

@@ -33,12 +33,12 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("doctor: a node where nothing is set up") {
+TEST_CASE("doctor: a node without any setup") {
   const tests::TempDir root;
   CHECK(levels(root) == Lines{"bad nri", "note kata", "bad debugfs", "note kubelet", "bad cgroup"});
 }
 
-TEST_CASE("doctor: a node where all is well") {
+TEST_CASE("doctor: a node without problems") {
   const tests::TempDir root;
   root.write("run/nri/nri.sock", "");
   root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory\n");
@@ -54,7 +54,7 @@ TEST_CASE("doctor: a node where all is well") {
   CHECK(says(root, "sandbox_cgroup_only is on"));
 }
 
-TEST_CASE("doctor: a setting that stops the daemon, and a name that is nearly one") {
+TEST_CASE("doctor: a setting that stops the daemon, and a misspelt name") {
   const tests::TempDir root;
   const std::string main = "etc/kata-containers/configuration.toml";
   root.write(main, "[affinity]\nmode = \"observe\"\n");
@@ -99,7 +99,7 @@ TEST_CASE("doctor: debugfs without KVM") {
   CHECK_FALSE(says(root, "debugfs is not mounted"));
 }
 
-TEST_CASE("doctor: NRI by containerd's configuration") {
+TEST_CASE("doctor: NRI, from containerd's configuration") {
   const tests::TempDir root;
   const std::string table = "version = 2\n[plugins.\"io.containerd.nri.v1.nri\"]\n";
   root.write("etc/containerd/config.toml", table + "disable = true\n");
@@ -112,7 +112,7 @@ TEST_CASE("doctor: NRI by containerd's configuration") {
   CHECK(says(root, "config.toml:1:"));
 }
 
-TEST_CASE("doctor: Kata's own pinning is found, also in a drop-in, and gone with one") {
+TEST_CASE("doctor: Kata's own pinning is found, also in a drop-in, and off with one") {
   const tests::TempDir root;
   const std::string main = "etc/kata-containers/configuration.toml";
   root.write(main, "[runtime]\nenable_vcpus_pinning = true\nstatic_sandbox_resource_mgmt = true\n");
@@ -125,7 +125,7 @@ TEST_CASE("doctor: Kata's own pinning is found, also in a drop-in, and gone with
   CHECK(says(root, "static_sandbox_resource_mgmt is off"));
 }
 
-TEST_CASE("doctor: the CPU manager's policy, also from the file's fourth version") {
+TEST_CASE("doctor: the CPU manager's policy, also in version 4 of the file") {
   const tests::TempDir root;
   const std::string file = "var/lib/kubelet/cpu_manager_state";
   root.write(file, R"({"policyName":"none","defaultCpuSet":""})");
@@ -136,7 +136,7 @@ TEST_CASE("doctor: the CPU manager's policy, also from the file's fourth version
   CHECK(levels(root)[3] == "bad kubelet");
 }
 
-TEST_CASE("doctor: cpusets of either version of cgroups") {
+TEST_CASE("doctor: the cpuset controller of either cgroup version") {
   const tests::TempDir root;
   root.write("sys/fs/cgroup/cgroup.controllers", "cpu io memory\n");
   CHECK(says(root, "no cpuset controller"));
@@ -160,7 +160,7 @@ TEST_CASE("doctor: isolcpus, SMT, lockdown") {
   CHECK(says(root, "lockdown"));
 }
 
-TEST_CASE("doctor: irqbalance, unless its configuration names CPUs to spare") {
+TEST_CASE("doctor: irqbalance, unless its configuration excludes CPUs") {
   const tests::TempDir root;
   root.write("proc/31/comm", "irqbalance\n");
   root.write("etc/default/irqbalance", "#IRQBALANCE_BANNED_CPULIST=\n");
@@ -186,7 +186,7 @@ TEST_CASE("doctor: irqbalance, unless its configuration names CPUs to spare") {
   CHECK_FALSE(says(root, "irqbalance is running"));
 }
 
-TEST_CASE("doctor: Kata gives VMs too few vCPUs") {
+TEST_CASE("doctor: Kata's settings give VMs too few vCPUs") {
   const tests::TempDir root;
   const std::string rust = "etc/kata-containers/runtime-rs/configuration.toml";
   root.write("sys/devices/system/cpu/online", "0-7\n");
@@ -203,7 +203,7 @@ TEST_CASE("doctor: Kata gives VMs too few vCPUs") {
   }
 }
 
-TEST_CASE("doctor: the Go runtime has no overhead, and runtime-rs none where vCPUs are plugged") {
+TEST_CASE("doctor: no overhead with the Go runtime, nor with hotplug in runtime-rs") {
   const tests::TempDir root;
   root.write("etc/kata-containers/configuration.toml", "[hypervisor.qemu]\noverhead_vcpus = 0\n");
   CHECK_FALSE(says(root, "overhead_vcpus is 0"));
@@ -249,7 +249,7 @@ TEST_CASE("doctor: a sandbox whose VM has too few vCPUs") {
         Lines{"bad vcpus: sandbox s1: c shares"});
 }
 
-TEST_CASE("doctor: memory on the wrong node, unless it is on its way") {
+TEST_CASE("doctor: memory on the wrong node, unless it is migrating") {
   const tests::TempDir root;
   const Lines found{"note memory: sandbox s1: memory: 9 MiB lie elsewhere"};
   CHECK(findings(memory(R"("verdict":"move","migrate":false)"), root) == found);
@@ -263,7 +263,7 @@ TEST_CASE("doctor: memory on the wrong node, unless it is on its way") {
   CHECK(findings(R"({"id":"s1","memory":null})", root).empty());
 }
 
-TEST_CASE("doctor: a CFS quota that stops dedicated vCPUs") {
+TEST_CASE("doctor: a CFS quota that throttles dedicated vCPUs") {
   const tests::TempDir root;
   root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
   root.write("proc/72/cgroup", "0::/kubepods/pod1/s1\n");
@@ -285,7 +285,7 @@ TEST_CASE("doctor: a CFS quota that stops dedicated vCPUs") {
             .empty());
 }
 
-TEST_CASE("doctor: a response of a daemon of another version is no reason to fail") {
+TEST_CASE("doctor: a response of another daemon version is not a failure") {
   const tests::TempDir root;
   for (const char* text : {"3", "{}", R"({"warnings":3,"warning_codes":["too-few-vcpus"],
                                          "memory":7,"vcpus":[4],"threads":{}})"}) {
@@ -293,7 +293,7 @@ TEST_CASE("doctor: a response of a daemon of another version is no reason to fai
   }
 }
 
-TEST_CASE("doctor: a socket of NRI's on which nobody listens") {
+TEST_CASE("doctor: an NRI socket without a listener") {
   const tests::TempDir root;
   root.write("run/nri/nri.sock", "");
   const std::string head = "Num       RefCount Protocol Flags    Type St Inode Path\n";
@@ -309,7 +309,7 @@ TEST_CASE("doctor: a socket of NRI's on which nobody listens") {
   CHECK(says(root, "nothing listens at /var/run/nri/nri.sock: NRI is disabled"));
 }
 
-TEST_CASE("doctor: sandbox_cgroup_only is no matter where the cpuset is ours to write") {
+TEST_CASE("doctor: sandbox_cgroup_only does not matter with cgroup = manage") {
   const tests::TempDir root;
   const std::string main = "etc/kata-containers/configuration.toml";
   root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
@@ -328,7 +328,7 @@ TEST_CASE("doctor: sandbox_cgroup_only is no matter where the cpuset is ours to 
   CHECK(says(root, "sandbox_cgroup_only is on"));
 }
 
-TEST_CASE("doctor: a slice of kubelet's without cpuset, where Kata makes no cgroup of the pod") {
+TEST_CASE("doctor: a kubelet slice without cpuset, if Kata creates no cgroup in the pod's") {
   const tests::TempDir root;
   const std::string main = "etc/kata-containers/configuration.toml";
   const std::string slice = "sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/";
@@ -342,7 +342,7 @@ TEST_CASE("doctor: a slice of kubelet's without cpuset, where Kata makes no cgro
   CHECK_FALSE(says(root, "kills that pod at each sync"));
 }
 
-TEST_CASE("doctor: Kata's Go runtime makes a vCPU for each CPU of the pool") {
+TEST_CASE("doctor: Kata's Go runtime creates a vCPU for each CPU of the pool") {
   const tests::TempDir root;
   const std::string main = "etc/kata-containers/configuration.toml";
   const std::string words = "a burstable container without a CPU limit gets the whole shared pool";
@@ -369,7 +369,7 @@ TEST_CASE("doctor: Kata's Go runtime makes a vCPU for each CPU of the pool") {
   CHECK_FALSE(says(root, words));
 }
 
-TEST_CASE("doctor: a guest without an agent, where vCPUs are dedicated") {
+TEST_CASE("doctor: a guest without an agent, if vCPUs are dedicated") {
   const tests::TempDir root;
   const auto with = [](const std::string& role, const std::string& guest) {
     return R"({"id":"s1","vcpus":[{"index":1,"role":")" + role +
@@ -406,7 +406,7 @@ TEST_CASE("doctor: a VM with more memory than its pod's limit") {
   CHECK(findings(sandbox, root).empty());
 }
 
-TEST_CASE("doctor's text has a section for each group, a summary and the commands that mend") {
+TEST_CASE("doctor's text has groups, a summary and the commands that fix problems") {
   using Level = cli::Symptom::Level;
   const std::vector<cli::Symptom> symptoms{
       {"nri", Level::kGood, "NRI is enabled", {}},
@@ -438,7 +438,7 @@ TEST_CASE("doctor's text has a section for each group, a summary and the command
   CHECK(colours.find("        -> mount it\n") != std::string::npos);
 }
 
-TEST_CASE("doctor's document keeps its fields, and has group, command and summary") {
+TEST_CASE("doctor's JSON document keeps its fields, and has group, command and summary") {
   using Level = cli::Symptom::Level;
   const boost::json::value document(
       cli::to_json({{"irq", Level::kBad, "it runs", "stop it", "systemctl stop irqbalance"}}));

@@ -61,14 +61,14 @@ TEST_CASE("topology prints a machine that reads back the same") {
   CHECK(*documents::topology_from_json(*document) == *host::load_topology(kMachine));
 }
 
-TEST_CASE("a machine that cannot be read is exit status 2") {
+TEST_CASE("a machine that cannot be read exits with status 2") {
   const auto ended = run(cli::TopologyOptions{"/nonexistent/machine"}, true);
   CHECK(ended.exit == Exit::kWrong);
   CHECK(ended.out.empty());
   CHECK(ended.err.starts_with("kata-affinityctl: /nonexistent/machine: "));
 }
 
-TEST_CASE("plan prints the documented answer to the documented question") {
+TEST_CASE("plan prints the documented answer to the documented scenario") {
   const auto ended = plan(kScenario);
   CHECK(ended.exit == Exit::kDone);
   CHECK(ended.err.empty());
@@ -108,7 +108,7 @@ TEST_CASE("the previous plan's vCPUs are kept, also under another container id")
         std::string::npos);
 }
 
-TEST_CASE("a plan for people has every thread and every warning") {
+TEST_CASE("plan's text has every thread and every warning") {
   const auto ended = plan(
       R"({"settings":{"housekeeping":"0","emulator":"1","iothread":"2","vhost":"3","virtiofsd":"8",
       "shim":"9"},"sandboxes":[{"id":"s","vcpus":3,"threads":{"iothreads":["io1"]},
@@ -155,7 +155,7 @@ sandbox t: mask 6-7, mems 0
 )");
 }
 
-TEST_CASE("bad input of plan is exit status 2, and names the file and the place") {
+TEST_CASE("invalid input of plan exits with status 2, and names file and position") {
   const auto error = [](const Ended& ended) {
     CHECK(ended.exit == Exit::kWrong);
     CHECK(ended.out.empty());

@@ -33,7 +33,7 @@ constexpr const char* kNode = R"({"shared_pool":"0","cpus":[
 
 }  // namespace
 
-TEST_CASE("a picture has every CPU, with words for what colours tell") {
+TEST_CASE("the SVG has every CPU, with text for every colour") {
   const std::string svg = draw(kNode);
   CHECK(count(svg, "data-cpu=") == 4);
   CHECK(count(svg, ">socket ") == 2);
@@ -45,13 +45,13 @@ TEST_CASE("a picture has every CPU, with words for what colours tell") {
   }
 }
 
-TEST_CASE("names cannot leave their place in a picture") {
+TEST_CASE("names are escaped in the SVG") {
   const std::string svg = draw(kNode);
   CHECK(svg.find("a<b>") == std::string::npos);
   CHECK(svg.find("a&lt;b&gt;&amp;/c, container app") != std::string::npos);
 }
 
-TEST_CASE("a picture of nothing is a picture") {
+TEST_CASE("an SVG of an empty node is valid") {
   for (const char* node : {"{}", "3", R"({"cpus":[{}],"topology":{"cpus":[{},7]}})"}) {
     CHECK(draw(node).ends_with("</svg>\n"));
   }

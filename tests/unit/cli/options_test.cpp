@@ -26,7 +26,7 @@ Parsed parse(std::vector<const char*> arguments) {
 
 }  // namespace
 
-TEST_CASE("options of a command are parsed, --json on either side of it") {
+TEST_CASE("a command's options are parsed, with --json before or after it") {
   for (const auto& arguments : {std::vector<const char*>{"topology", "--topology", "x", "--json"},
                                 std::vector<const char*>{"--json", "topology", "--topology=x"}}) {
     const auto parsed = parse(arguments);
@@ -36,7 +36,7 @@ TEST_CASE("options of a command are parsed, --json on either side of it") {
   }
 }
 
-TEST_CASE("the daemon's socket is named before or after the command") {
+TEST_CASE("--socket may come before or after the command") {
   for (const auto& arguments : {std::vector<const char*>{"--socket", "/s", "sandbox", "rm", "a"},
                                 std::vector<const char*>{"sandbox", "--socket=/s", "rm", "a"},
                                 std::vector<const char*>{"sandbox", "rm", "a", "--socket", "/s"}}) {
@@ -48,7 +48,7 @@ TEST_CASE("the daemon's socket is named before or after the command") {
         "/run/kata-affinity/api.sock");
 }
 
-TEST_CASE("help fits a screen and ends well") {
+TEST_CASE("help fits a screen and ends with a newline") {
   const auto parsed = parse({"--help"});
   REQUIRE_FALSE(parsed.invocation);
   CHECK(parsed.invocation.error() == Exit::kDone);
@@ -101,7 +101,7 @@ TEST_CASE("--version prints the version") {
   CHECK(parsed.out.starts_with("kata-affinityctl "));
 }
 
-TEST_CASE("a wrong call is exit status 2 with one line of why") {
+TEST_CASE("a usage error exits with status 2 and one line") {
   for (const auto& arguments : {std::vector<const char*>{}, std::vector<const char*>{"topologie"},
                                 std::vector<const char*>{"topology", "--scenario", "x"},
                                 std::vector<const char*>{"topology", "--topology"}}) {
@@ -113,7 +113,7 @@ TEST_CASE("a wrong call is exit status 2 with one line of why") {
   }
 }
 
-TEST_CASE("explain asks the daemon about a sandbox, or answers itself about a number of CPUs") {
+TEST_CASE("explain queries the daemon about a sandbox, or answers offline for --cpus") {
   const auto sandbox = parse({"explain", "s1"});
   REQUIRE(sandbox.invocation);
   CHECK(std::get<cli::ExplainOptions>(sandbox.invocation->command).sandbox == "s1");
@@ -131,7 +131,7 @@ TEST_CASE("explain asks the daemon about a sandbox, or answers itself about a nu
   }
 }
 
-TEST_CASE("a command that does not exist is named") {
+TEST_CASE("an unknown command is named") {
   CHECK(parse({"topologie"}).err ==
         "kata-affinityctl: unknown command \"topologie\" (see --help)\n");
   CHECK(parse({"sandbox", "remove", "s1"}).err.find("unknown command \"remove\"") !=
@@ -141,14 +141,14 @@ TEST_CASE("a command that does not exist is named") {
   CHECK(parse({"map", "a"}).err == "kata-affinityctl: unexpected argument \"a\" (see --help)\n");
 }
 
-TEST_CASE("a number out of range is refused with the range") {
+TEST_CASE("a number out of range is rejected with the range") {
   const auto parsed = parse({"allocate", "--cpus", "-2"});
   CHECK(parsed.invocation.error() == Exit::kWrong);
   CHECK(parsed.err.find("8192") != std::string::npos);
   CHECK(parsed.err.size() < 100);
 }
 
-TEST_CASE("whether a container owns its CPUs is sent only where the call says so") {
+TEST_CASE("ownership is sent only if an option gives it") {
   const auto exclusive = [](std::vector<const char*> flags) {
     flags.insert(flags.begin(), {"container", "update", "s1", "c1", "--cpus", "1"});
     const auto parsed = parse(flags);
@@ -161,7 +161,7 @@ TEST_CASE("whether a container owns its CPUs is sent only where the call says so
   CHECK_FALSE(parse({"container", "update", "s1", "c1", "--exclusive", "--shared"}).invocation);
 }
 
-TEST_CASE("the verbs of libvirt's users show, set and take back") {
+TEST_CASE("libvirt's verbs show, set and remove pins") {
   const auto pin = [](std::vector<const char*> arguments) {
     const auto parsed = parse(arguments);
     REQUIRE(parsed.invocation);

@@ -46,7 +46,7 @@ TEST_CASE("a report has verdict, containers, threads, waits and drifts") {
   }
 }
 
-TEST_CASE("names are text in a report, whatever they are") {
+TEST_CASE("names are escaped in a report") {
   const std::string page = cli::draw_page(data());
   for (const char* markup : {"<script", "<img", "node<1>"}) {
     CAPTURE(markup);
@@ -56,7 +56,7 @@ TEST_CASE("names are text in a report, whatever they are") {
         "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;??");
 }
 
-TEST_CASE("a report of nothing is a report, and its verdict unknown") {
+TEST_CASE("an empty report is valid, and its verdict unknown") {
   const std::string page = cli::draw_page({});
   CHECK(page.find("<p class=\"verdict unknown\">unknown</p>") != std::string::npos);
   CHECK(page.ends_with("</body>\n</html>\n"));

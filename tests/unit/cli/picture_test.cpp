@@ -43,7 +43,7 @@ node distances
 )");
 }
 
-TEST_CASE("kinds of CPUs are named where they differ") {
+TEST_CASE("kinds of CPUs are named if they differ") {
   const auto topology =
       policy::Topology::make({{.cpu = 0, .kind = 1}, {.cpu = 1, .core = 1, .kind = 0}});
   REQUIRE(topology);
@@ -52,7 +52,7 @@ TEST_CASE("kinds of CPUs are named where they differ") {
   CHECK(text.find("CPUs of kind 1 (higher is faster): 0\n") != std::string::npos);
 }
 
-TEST_CASE("no picture is wider than 80 columns") {
+TEST_CASE("the picture is at most 80 columns wide") {
   for (const char* machine : {"pack:2 l3:1 core:64 pu:4", "pack:4 l3:16 core:8 pu:2",
                               "pack:8 numa:4 core:2 pu:1", "pack:2 numa:8 core:1 pu:8"}) {
     const auto topology = host::read_synthetic(machine);

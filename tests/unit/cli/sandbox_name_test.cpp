@@ -36,14 +36,12 @@ TEST_CASE("a sandbox is found by id, pod, namespace/pod and unique prefix") {
   CHECK(found("cart") == "cart");  // an id wins over the names of pods
 }
 
-TEST_CASE("a name of several sandboxes is an error that lists them") {
+TEST_CASE("an ambiguous name is an error that lists the matches") {
   CHECK(found("4f21").find("4f21aa (shop/cart), 4f21ab (shop/cart-db)") != std::string::npos);
   CHECK(found("cart-db").find("4f21ab (shop/cart-db), 77 (jobs/cart-db)") != std::string::npos);
 }
 
-TEST_CASE("a name that matches nothing is left to the daemon") {
-  CHECK(found("nobody") == "nobody");
-}
+TEST_CASE("an unknown name is passed to the daemon") { CHECK(found("nobody") == "nobody"); }
 
 TEST_CASE("a container is found by id, name and unique prefix") {
   const auto known = cli::containers_of(boost::json::parse(

@@ -57,7 +57,7 @@ std::string as_toml(const config::Key& key, std::string_view value) {
 
 }  // namespace
 
-TEST_CASE("without any file the defaults hold") {
+TEST_CASE("without a file the defaults apply") {
   const tests::TempDir root;
   const auto config = config::load_config(std::nullopt, root.path());
   REQUIRE(config);
@@ -134,7 +134,7 @@ vhost = "6"
   CHECK(config->by_handler.at("kata-qemu") == expected);
 }
 
-TEST_CASE("each key of the table takes its default and refuses another type, with the place") {
+TEST_CASE("each key accepts its default and rejects other types, with the position") {
   for (const config::Key& key : config::kKeys) {
     INFO(key.name);
     if (!(key.type == config::Type::kHousekeeping && key.fallback.empty())) {
@@ -147,7 +147,7 @@ TEST_CASE("each key of the table takes its default and refuses another type, wit
   }
 }
 
-TEST_CASE("cpusets are held against the machine where it is known") {
+TEST_CASE("cpusets are checked against the machine if it is known") {
   const tests::TempDir dir;
   dir.write("c.toml", "[affinity]\nvhost = \"6-9\"\n[affinity.handler.kata]\nshim = \"8\"\n");
   CHECK(config::load_config(dir.path() / "c.toml"));
@@ -158,7 +158,7 @@ TEST_CASE("cpusets are held against the machine where it is known") {
       "c.toml:4:8: affinity.handler.kata.shim: the machine has no CPU 8"));
 }
 
-TEST_CASE("values that are not allowed are reported with those that are") {
+TEST_CASE("an invalid value is reported with the valid ones") {
   CHECK(wrong(set("mode", "\"manged\"")) ==
         R"(2:8: affinity.mode: "manged" is not one of "follow", "observe")");
   CHECK(wrong(set("enable", "\"yes\"")) ==
@@ -191,14 +191,14 @@ TEST_CASE("values that are not allowed are reported with those that are") {
         std::string::npos);
 }
 
-TEST_CASE("a value that is not offered is refused") {
+TEST_CASE("an unsupported value is rejected") {
   CHECK(wrong(set("mode", "\"managed\""))
             .ends_with(R"("managed" is not one of "follow", "observe")"));
   CHECK(wrong(set("allow_annotations", "[\"vhost\"]"))
             .ends_with(R"("vhost" is not one of "environment", "libvirt_domain")"));
 }
 
-TEST_CASE("unknown keys below [affinity] are errors, everything else is Kata's business") {
+TEST_CASE("unknown keys below [affinity] are errors, other tables are Kata's") {
   CHECK(wrong("[hypervisor.qemu]\npath = \"x\"\nfoo = 1.5\n[affinity]\nvhost = \"1\"\n") == "");
   CHECK(wrong("[affinity]\n\n  vhosts = \"1\"\n") ==
         "3:3: affinity.vhosts: unknown key; did you mean vhost?");
@@ -213,7 +213,7 @@ TEST_CASE("unknown keys below [affinity] are errors, everything else is Kata's b
   CHECK(wrong("affinity = 3\n") == "1:12: affinity: must be a table");
 }
 
-TEST_CASE("what is no TOML is an error with its place") {
+TEST_CASE("invalid TOML is an error with its position") {
   CHECK(wrong("[affinity]\nmode = \n").starts_with("2:"));
   CHECK(wrong("[affinity\n").starts_with("1:"));
   CHECK(wrong("[affinity]\nvhost=\"1\"\nvhost=\"2\"\n").starts_with("3:"));
@@ -250,7 +250,7 @@ TEST_CASE("an error in a drop-in names the drop-in") {
   CHECK(config.error().message.find("config.d/50-affinity.toml:2:9: ") != std::string::npos);
 }
 
-TEST_CASE("the first file in Kata's order that has an affinity table counts") {
+TEST_CASE("the first file in Kata's order with an [affinity] table is used") {
   const tests::TempDir root;
   root.write("opt/kata/share/defaults/kata-containers/runtimes/qemu/configuration-qemu.toml",
              "[affinity]\nvhost = \"3\"\n");
@@ -270,7 +270,7 @@ TEST_CASE("the first file in Kata's order that has an affinity table counts") {
   CHECK(vhost() == CpuSet{0});
 }
 
-TEST_CASE("drop-ins are looked for beside the file that a link leads to") {
+TEST_CASE("drop-ins are read beside the target of a symbolic link") {
   const tests::TempDir root;
   root.write("opt/kata/configuration-qemu.toml", "[runtime]\n");
   root.write("opt/kata/config.d/50-affinity.toml", "[affinity]\nvhost = \"5\"\n");
@@ -280,14 +280,14 @@ TEST_CASE("drop-ins are looked for beside the file that a link leads to") {
   CHECK(config->defaults.housekeeping_by_role.at(policy::Role::kVhost).cpus == CpuSet{5});
 }
 
-TEST_CASE("a file that was named must be there") {
+TEST_CASE("a file named by --config must exist") {
   const auto config = config::load_config(fs::path("/nonexistent/configuration.toml"));
   REQUIRE_FALSE(config);
   CHECK(config.error().code == base::ErrorCode::kInvalid);
   CHECK(config.error().message.starts_with("/nonexistent/configuration.toml: "));
 }
 
-TEST_CASE("config: libvirt is asked only on this node") {
+TEST_CASE("config: only this node's libvirt is accepted") {
   const auto config = load(set("libvirt_uri", R"("qemu:///system")") +
                            "libvirt_domains = [\"vm1\"]\nlibvirt_config = true\n");
   REQUIRE(config);
@@ -300,7 +300,7 @@ TEST_CASE("config: libvirt is asked only on this node") {
         std::string::npos);
 }
 
-TEST_CASE("what nests too deep is refused before it is parsed") {
+TEST_CASE("deep nesting is rejected before parsing") {
   const auto arrays = [](std::size_t depth) {
     return "x = " + std::string(depth, '[') + std::string(depth, ']') + '\n';
   };
@@ -338,7 +338,7 @@ TEST_CASE("brackets and dots in comments and strings do not nest") {
   CHECK(wrong("a = \"\"\nb = '" + many + "'\n") == "");
 }
 
-TEST_CASE("a table that is empty is judged as one that is not") {
+TEST_CASE("an empty table is checked like any other") {
   CHECK(wrong("[affinity.a.b]\n").ends_with(": affinity.a.b: unknown key"));
   CHECK(wrong("[affinity]\na = {}\n") == "2:1: affinity.a: unknown key");
   CHECK(wrong("[affinity.enable]\n").find("affinity.enable: must be true or false") !=
@@ -348,13 +348,13 @@ TEST_CASE("a table that is empty is judged as one that is not") {
   CHECK(wrong("[other.a.b]\n") == "");
 }
 
-TEST_CASE("what cannot be seen in a file is written out in its errors") {
+TEST_CASE("invisible characters of a file are escaped in its errors") {
   CHECK(wrong("[affinity]\n\"a\\u001b[2J\\u202e\" = 1\n") ==
         "2:1: affinity.a\\x1b[2J\\u{202e}: unknown key");
   CHECK(wrong(set("housekeeping", "\"0\\n\"")).find("ends in a newline") != std::string::npos);
 }
 
-TEST_CASE("a configuration that is no regular file is refused, not waited for") {
+TEST_CASE("a configuration that is not a regular file is rejected, without blocking") {
   const tests::TempDir dir;
   dir.write("c.toml", "[affinity]\n");
   const auto fifo = dir.path() / "fifo";
@@ -372,7 +372,7 @@ TEST_CASE("a configuration that is no regular file is refused, not waited for") 
         fs::canonical(dir.path()).string() + "/config.d/50-fifo.toml: is not a regular file");
 }
 
-TEST_CASE("a configuration has a largest size") {
+TEST_CASE("configuration files have a maximum size") {
   const std::string head = "[affinity]\n#";
   const std::size_t rest = (std::size_t{1} << 20) - head.size();
   CHECK(wrong(head + std::string(rest, 'x')) == "");
@@ -380,7 +380,7 @@ TEST_CASE("a configuration has a largest size") {
         std::string::npos);
 }
 
-TEST_CASE("a reload says which keys wait for the next start") {
+TEST_CASE("a reload names the keys that require a restart") {
   const auto changed = [](const std::string& text) {
     return config::keys_for_next_start(config::default_config(), *load("[affinity]\n" + text));
   };

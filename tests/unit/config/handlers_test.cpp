@@ -38,7 +38,7 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("handlers: containerd 1.7, by hand: the shim follows from the runtime's type") {
+TEST_CASE("handlers: containerd 1.7, by hand: the shim follows from the runtime type") {
   const tests::TempDir root;
   CHECK(handlers(root).empty());
   root.write(kMain, "version = 2\n[" + std::string(kV2) + "runc]\n" +
@@ -66,7 +66,7 @@ TEST_CASE(
   CHECK_FALSE(config::read_containerd(root.path())->imports_conf_d);
 }
 
-TEST_CASE("handlers: conf.d by a pattern, relative or not, imports of imports, and circles") {
+TEST_CASE("handlers: conf.d patterns, relative or absolute, nested imports, and cycles") {
   const tests::TempDir root;
   for (const char* pattern : {"/etc/containerd/conf.d/*.toml", "conf.d/*.toml"}) {
     root.write(kMain, "version = 3\nimports = [\"" + std::string(pattern) + "\"]\n");
@@ -82,7 +82,7 @@ TEST_CASE("handlers: conf.d by a pattern, relative or not, imports of imports, a
   CHECK(handlers(root) == Lines{"kata-b containerd-shim-kata-b-v2 /z.toml"});
 }
 
-TEST_CASE("handlers: CRI-O's drop-ins, whatever they are called") {
+TEST_CASE("handlers: CRI-O's drop-ins, whatever their names") {
   const tests::TempDir root;
   root.write("etc/crio/crio.conf.d/99-kata-deploy",
              "[crio.runtime.runtimes.kata-qemu]\nruntime_type = \"vm\"\n"
@@ -94,7 +94,7 @@ TEST_CASE("handlers: CRI-O's drop-ins, whatever they are called") {
   CHECK(handlers(root) == Lines{"kata-qemu /opt/kata/bin/containerd-shim-kata-v2 /opt/q.toml"});
 }
 
-TEST_CASE("handlers: the proxy is one, and known as such") {
+TEST_CASE("handlers: the proxy is a handler, and recognized") {
   const tests::TempDir root;
   root.write(kMain, "[" + std::string(kV2) + "kata-affinity]\n" +
                         "runtime_type = \"io.containerd.kata-affinity.v2\"\n[" + kV2 + "kata]\n" +
@@ -123,7 +123,7 @@ bool is_found(const std::string& file, const std::string& handler_config = "") {
 
 }  // namespace
 
-TEST_CASE("config: the daemon finds its table in each layout of kata-deploy, and by a handler") {
+TEST_CASE("config: the table is found in each layout of kata-deploy, and by handler") {
   const std::string defaults = "share/defaults/kata-containers/";
   CHECK(is_found("opt/kata/" + defaults + "runtimes/qemu/configuration-qemu.toml"));
   CHECK(is_found("opt/kata/" + defaults +
@@ -159,7 +159,7 @@ std::string problem(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("config: a name that is nearly ours is reported, with its line") {
+TEST_CASE("config: a misspelt name is reported with its line") {
   CHECK(problem("[runtime]\n[affinnity]\nmode = \"observe\"\n") ==
         ":2:2: affinnity: Kata has no such table; did you mean [affinity]?");
   CHECK(problem("[Affinity]\n").ends_with("did you mean [affinity]?"));
@@ -174,13 +174,13 @@ TEST_CASE("config: a name that is nearly ours is reported, with its line") {
   CHECK(problem("[affinity]\nspeed = 3\n") == ":2:1: affinity.speed: unknown key");
 }
 
-TEST_CASE("config: Kata's own tables are nothing of ours") {
+TEST_CASE("config: Kata's own tables are ignored") {
   CHECK(problem("[hypervisor.qemu]\n[agent.kata]\n[runtime]\n[factory]\n[image]\n[netmon]\n"
                 "[shim.kata]\n[proxy]\n")
             .empty());
 }
 
-TEST_CASE("config: a near miss is found before a later file with a good table") {
+TEST_CASE("config: a misspelt name is reported before a later valid file") {
   const tests::TempDir root;
   root.write("etc/kata-containers/configuration.toml", "[affinnity]\nmode = \"observe\"\n");
   root.write("opt/kata/share/defaults/kata-containers/configuration.toml", "[affinity]\n");

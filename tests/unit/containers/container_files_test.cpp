@@ -91,7 +91,7 @@ mode_t mode_of(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("a container that is created is given its folder, and variables") {
+TEST_CASE("a created container gets its directory and variables") {
   Scene scene;
   const auto adjustment = scene.create("app");
   REQUIRE(adjustment.mounts.size() == 1);
@@ -107,7 +107,7 @@ TEST_CASE("a container that is created is given its folder, and variables") {
   CHECK(scene.environment("app").starts_with("KATA_AFFINITY_CPUS=\"\"\n"));
 }
 
-TEST_CASE("its file follows the guest's report, and has nothing of others") {
+TEST_CASE("its file follows the guest's report, and holds nothing about others") {
   Scene scene;
   scene.create("app");
   scene.answer();
@@ -133,7 +133,7 @@ TEST_CASE("its file follows the guest's report, and has nothing of others") {
   CHECK(scene.environment("log").find("FLOATING_CPUS=\"0\"") != std::string::npos);
 }
 
-TEST_CASE("a guest that does not answer takes nothing back, nor does a daemon that begins anew") {
+TEST_CASE("files stay while a guest is silent or a daemon restarts") {
   Scene scene;
   scene.create("app");
   scene.answer();
@@ -145,7 +145,7 @@ TEST_CASE("a guest that does not answer takes nothing back, nor does a daemon th
   CHECK(scene.content("app").at("containers").as_array().size() == 1);
 }
 
-TEST_CASE("any user in the container may read it, whatever the daemon's own mask") {
+TEST_CASE("any user in the container may read it, whatever the daemon's umask") {
   const mode_t before = ::umask(077);
   Scene scene;
   scene.create("app");
@@ -155,9 +155,9 @@ TEST_CASE("any user in the container may read it, whatever the daemon's own mask
   CHECK(mode_of(scene.directory()) == 0700);
 }
 
-TEST_CASE("no file is written where none is wanted, or nothing can be known") {
+TEST_CASE("no file is written if none is requested or nothing is known") {
   SECTION("by default") { CHECK_FALSE(Scene(guest_options(false)).has_files()); }
-  SECTION("a pod's wish counts only where it is allowed") {
+  SECTION("a pod's annotation counts only if allowed") {
     CHECK_FALSE(Scene(guest_options(false)).has_files(true));
     CHECK(Scene(guest_options(true)).has_files(false));
     CHECK(Scene(guest_options(false, true)).has_files(true));
@@ -165,26 +165,26 @@ TEST_CASE("no file is written where none is wanted, or nothing can be known") {
     CHECK_FALSE(Scene(guest_options(true, true)).has_files(false));
     CHECK(Scene(guest_options(true, true)).has_files());
   }
-  SECTION("guests are left alone") {
+  SECTION("guest = none") {
     auto options = guest_options(true);
     options.settings.guest.agent = policy::plan::GuestAgent::kNone;
     CHECK_FALSE(Scene(options).has_files());
   }
-  SECTION("nothing is written at all") {
+  SECTION("observe mode") {
     auto options = guest_options(true);
     options.observe = true;
     CHECK_FALSE(Scene(options).has_files());
     options.observe = options.enable = false;
     CHECK_FALSE(Scene(options).has_files());
   }
-  SECTION("it is no container of a VM") {
+  SECTION("not a container of a VM") {
     Scene scene;
     CHECK(scene.create("another").mounts.empty());
     CHECK(scene.files->adjust({"s2", "app", true}).mounts.empty());
     CHECK_FALSE(scene.container("s1", "../app", {}, false));
     CHECK(scene.create("../app").mounts.empty());
   }
-  SECTION("its folder cannot be made") {
+  SECTION("its directory cannot be created") {
     Scene scene;
     scene.dir.write("containers", "");
     CHECK(scene.create("app").mounts.empty());
@@ -192,7 +192,7 @@ TEST_CASE("no file is written where none is wanted, or nothing can be known") {
   }
 }
 
-TEST_CASE("files go with their containers, and stay while these may run") {
+TEST_CASE("files are removed with their containers, not before") {
   Scene scene;
   scene.create("app");
   scene.create("log");
@@ -204,7 +204,7 @@ TEST_CASE("files go with their containers, and stay while these may run") {
     CHECK_FALSE(fs::exists(scene.file("app").parent_path()));
     CHECK(fs::exists(scene.file("log")));
   }
-  SECTION("another source knows no more of it") {
+  SECTION("another source no longer reports it") {
     gone(policy::ledger::Source::kCgroup);
     CHECK(fs::exists(scene.file("app")));
   }
@@ -212,7 +212,7 @@ TEST_CASE("files go with their containers, and stay while these may run") {
     REQUIRE(scene.remove("s1"));
     CHECK_FALSE(fs::exists(scene.directory() / "s1"));
   }
-  SECTION("the daemon was away when it went") {
+  SECTION("it was removed while the daemon was down") {
     scene.begin();
     scene.answer();
     CHECK(scene.content("app").at("containers").as_array().size() == 1);

@@ -92,7 +92,7 @@ struct Scene : tests::LineScene {
 
 }  // namespace
 
-TEST_CASE("a shim leaves others' CPUs when its sandbox's folder is born, and its VMM with it") {
+TEST_CASE("a shim leaves others' CPUs when its sandbox's directory appears, and its VMM too") {
   Scene scene;
   scene.admit("other", CpuSet{4, 5});
   scene.start_shim();
@@ -114,7 +114,7 @@ TEST_CASE("a shim leaves others' CPUs when its sandbox's folder is born, and its
   CHECK(view->plan.mask == CpuSet{2, 3});
 }
 
-TEST_CASE("a VMM that was born narrowed is given back all that its shim had") {
+TEST_CASE("a VMM that started narrowed gets back all CPUs that its shim had") {
   Scene scene;
   scene.admit("other", CpuSet{4, 5});
   scene.start_shim();
@@ -128,7 +128,7 @@ TEST_CASE("a VMM that was born narrowed is given back all that its shim had") {
   CHECK(scene.cpus(kVmm) == "0-7");
 }
 
-TEST_CASE("of runtime-rs the mask is followed, and is owned when the pod's claims make it up") {
+TEST_CASE("runtime-rs's mask is followed, and owned if it equals the pod's claims") {
   Scene scene;
   scene.start_shim();
   std::filesystem::create_directories(scene.dir.path() / "kata/s1");
@@ -149,7 +149,7 @@ TEST_CASE("of runtime-rs the mask is followed, and is owned when the pod's claim
   CHECK((containers.size() == 1 && containers.contains("c1")));
 }
 
-TEST_CASE("a mask goes when the container runtime reports the containers") {
+TEST_CASE("the mask container is removed when the runtime reports containers") {
   Scene scene;
   scene.start_shim();
   std::filesystem::create_directories(scene.dir.path() / "kata/s1");
@@ -175,7 +175,7 @@ bool has(Scene& scene, const char* container, const CpuSet& mask) {
 
 }  // namespace
 
-TEST_CASE("what a runtime reported that may come back counts, whatever the mask") {
+TEST_CASE("containers of a disconnected runtime count, whatever the mask") {
   Scene scene;
   scene.start_vmm();
   scene.by_runtime(CpuSet{2, 3});
@@ -184,7 +184,7 @@ TEST_CASE("what a runtime reported that may come back counts, whatever the mask"
   CHECK(has(scene, "c1", CpuSet{2, 3}));
 }
 
-TEST_CASE("without a runtime, what one reported once is given up when the mask is another one") {
+TEST_CASE("without a runtime, its old containers are dropped when the mask changes") {
   Scene scene(Runtime::kNone);
   scene.start_vmm();
   scene.by_runtime(CpuSet{2, 3});
@@ -198,7 +198,7 @@ TEST_CASE("without a runtime, what one reported once is given up when the mask i
   }
 }
 
-TEST_CASE("while the container runtime reports, a shim is narrowed and nothing else is reported") {
+TEST_CASE("while the runtime reports, shims are narrowed and nothing else is reported") {
   Scene scene;
   scene.source.notify(Notice::kRuntimeConnected);
   scene.admit("other", CpuSet{4, 5});
@@ -219,7 +219,7 @@ TEST_CASE("while the container runtime reports, a shim is narrowed and nothing e
   CHECK(scene.line().node().view("s1")->pod.vmm == tests::process_id(kVmm));
 }
 
-TEST_CASE("the shim proxy is a source, as long as its process is there") {
+TEST_CASE("the shim proxy is a source while its process exists") {
   Scene scene;
   CHECK_FALSE(scene.board().sources().contains(policy::ledger::Source::kProxy));
   scene.start_shim();

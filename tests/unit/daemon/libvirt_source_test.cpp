@@ -70,7 +70,7 @@ struct Scene : tests::LineScene {
 
 }  // namespace
 
-TEST_CASE("libvirt: a pod that is allowed to says which domain it is") {
+TEST_CASE("libvirt: a pod that is allowed to names its domain") {
   Scene scene(true);
   scene.boot_domain();
   scene.wish("pod1");
@@ -82,7 +82,7 @@ TEST_CASE("libvirt: a pod that is allowed to says which domain it is") {
   CHECK(scene.cpus(kVmm + 10) + scene.cpus(kVmm + 11) != "0-70-7");
 }
 
-TEST_CASE("libvirt: a pod that is not allowed to is no domain, and that is said once") {
+TEST_CASE("libvirt: a pod that is not allowed to gets no domain, which is logged once") {
   Scene scene(false, {"other"});
   scene.boot_domain();
   scene.wish("pod1");
@@ -94,7 +94,7 @@ TEST_CASE("libvirt: a pod that is not allowed to is no domain, and that is said 
   CHECK(scene.log_lines == said);
 }
 
-TEST_CASE("libvirt: a domain is one sandbox, and nobody takes it over by saying so") {
+TEST_CASE("libvirt: a domain is one sandbox, and no claim takes it over") {
   Scene scene(true, {"test"});
   scene.boot_domain();
   scene.wish("a-pod");
@@ -104,7 +104,7 @@ TEST_CASE("libvirt: a domain is one sandbox, and nobody takes it over by saying 
   CHECK_FALSE(scene.vmm_of("a-pod"));
 }
 
-TEST_CASE("libvirt: a pod with a VM of its own keeps it, whatever it says") {
+TEST_CASE("libvirt: a pod with a VM of its own keeps it, whatever its annotation") {
   Scene scene(true);
   scene.boot_domain();
   scene.boot_vm(300, 1);
@@ -115,7 +115,7 @@ TEST_CASE("libvirt: a pod with a VM of its own keeps it, whatever it says") {
   CHECK(scene.vmm_of("pod1") == 300);
 }
 
-TEST_CASE("libvirt: a VMM that has a sandbox already gets no second one") {
+TEST_CASE("libvirt: a VMM with a sandbox gets no second one") {
   Scene scene(true);
   scene.boot_domain();
   REQUIRE(scene.add("by-hand", kVmm));
@@ -124,7 +124,7 @@ TEST_CASE("libvirt: a VMM that has a sandbox already gets no second one") {
   CHECK_FALSE(scene.vmm_of("pod1"));
 }
 
-TEST_CASE("libvirt: a domain of another machine is refused") {
+TEST_CASE("libvirt: a domain of another machine is rejected") {
   Scene scene(true, {"test"});
   scene.wish("pod1");
   REQUIRE(scene.run_until([&] { return scene.says("no process on this machine is the domain"); }));

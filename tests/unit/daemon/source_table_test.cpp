@@ -21,7 +21,7 @@ std::set<Source> awaited(const daemon::SourceSettings& settings) {
 
 }  // namespace
 
-TEST_CASE("each source that a report can name has one row") {
+TEST_CASE("each source has one row") {
   std::set<Source> rows;
   for (const auto& row : daemon::source_registrations()) CHECK(rows.insert(row.source).second);
   for (const auto& traits : policy::ledger::source_traits()) {

@@ -30,7 +30,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("a ticker ticks once an interval, the first time after one") {
+TEST_CASE("a ticker ticks once per interval, first after one interval") {
   Scene scene;
   scene.pass(999ms);
   CHECK(scene.ticks == 0);
@@ -40,7 +40,7 @@ TEST_CASE("a ticker ticks once an interval, the first time after one") {
   CHECK(scene.ticks == 4);
 }
 
-TEST_CASE("a tick that takes long does not stretch the schedule") {
+TEST_CASE("a slow tick does not stretch the schedule") {
   Scene scene;
   scene.during = [&] { scene.clock.advance(400ms); };
   scene.pass(1s);
@@ -50,7 +50,7 @@ TEST_CASE("a tick that takes long does not stretch the schedule") {
   CHECK(scene.ticks == 2);
 }
 
-TEST_CASE("what a machine that slept has missed is not made up for") {
+TEST_CASE("ticks missed during suspend are not repeated") {
   Scene scene;
   scene.pass(10s);
   CHECK(scene.ticks == 1);
@@ -60,7 +60,7 @@ TEST_CASE("what a machine that slept has missed is not made up for") {
   CHECK(scene.ticks == 2);
 }
 
-TEST_CASE("a new interval counts from now on") {
+TEST_CASE("a new interval starts now") {
   Scene scene;
   scene.pass(900ms);
   scene.ticker.set_interval(5s);

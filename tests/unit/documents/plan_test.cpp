@@ -59,7 +59,7 @@ TEST_CASE("a plan is printed in the documented form") {
   CHECK_FALSE(object.contains("pod_uid"));
 }
 
-TEST_CASE("a plan that was printed is read back, but for its sentences") {
+TEST_CASE("a printed plan is read back, without its sentences") {
   const policy::plan::Plan plan{{example()}};
   auto spoken = plan;
   spoken.sandboxes[0].reasons = {{Code::kFloating, "", {0, 1}, 1}};
@@ -69,7 +69,7 @@ TEST_CASE("a plan that was printed is read back, but for its sentences") {
   CHECK(*again == plan);
 }
 
-TEST_CASE("a broken previous plan is refused with a path") {
+TEST_CASE("an invalid previous plan is rejected with a path") {
   const auto error = [](std::string_view json) {
     return documents::plan_from_json(*base::parse_json(json, "p")).error().message;
   };
@@ -89,7 +89,7 @@ TEST_CASE("every code has a sentence of its own") {
   }
 }
 
-TEST_CASE("a remedy that a profile brings names the command") {
+TEST_CASE("a remedy that a profile covers names the command") {
   using policy::plan::Remedy;
   const auto names_it = [](Remedy remedy) {
     const std::string text =

@@ -18,7 +18,7 @@ base::Result<policy::Topology> read(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("a machine is the same after printing and reading back") {
+TEST_CASE("a machine survives printing and reading back") {
   const auto made = policy::Topology::make(
       {{.cpu = 0, .core = 0, .socket = 0, .numa = 4, .l3 = 1, .kind = 1},
        {.cpu = 7, .core = 3, .socket = 1, .numa = 6, .l3 = 9, .isolated = true, .nohz_full = true},
@@ -33,7 +33,7 @@ TEST_CASE("a machine is the same after printing and reading back") {
   CHECK(text.find(R"("online":false)") != std::string::npos);
 }
 
-TEST_CASE("the documented form is what is printed") {
+TEST_CASE("the documented form is printed") {
   const auto made = policy::Topology::make({{.cpu = 0}, {.cpu = 1, .core = 1}});
   REQUIRE(made);
   CHECK(boost::json::serialize(documents::to_json(*made)) ==
@@ -42,7 +42,7 @@ TEST_CASE("the documented form is what is printed") {
         R"("distances":[[10]]})");
 }
 
-TEST_CASE("without l3 a socket has one, without distances the defaults hold") {
+TEST_CASE("without l3 a socket has one; without distances the defaults apply") {
   const auto made = read(R"({"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0},
                                      {"cpu":1,"core":1,"socket":1,"numa":3}]})");
   REQUIRE(made);
@@ -50,7 +50,7 @@ TEST_CASE("without l3 a socket has one, without distances the defaults hold") {
   CHECK(made->distance(0, 3) == 20);
 }
 
-TEST_CASE("machines that make no sense are refused with a path") {
+TEST_CASE("inconsistent machines are rejected with a path") {
   CHECK(read(R"({"cpus":[{"cpu":0,"core":0,"socket":0}]})").error().message ==
         "cpus[0].numa: missing");
   CHECK(read(R"({"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0,"smt":2}]})").error().message ==

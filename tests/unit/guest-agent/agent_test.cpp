@@ -29,7 +29,7 @@ void do_all_of(agent::Agent& agent) {
 
 }  // namespace
 
-TEST_CASE("guest CPUs are known by APIC id, whatever their numbers are") {
+TEST_CASE("guest CPUs are identified by APIC id, whatever their numbers") {
   GuestScene scene;
   scene.cpus({0, 3, 2, 1});  // a kernel before 6.9, after Kata plugged three from above
   agent::Agent agent(scene.roots(), scene.threads);
@@ -45,7 +45,7 @@ TEST_CASE("guest CPUs are known by APIC id, whatever their numbers are") {
   CHECK(report.common == GuestCpuSet{0, 1});
 }
 
-TEST_CASE("an offline CPU keeps the APIC id that it was seen with, an unplugged one does not") {
+TEST_CASE("an offline CPU keeps its APIC id, an unplugged one does not") {
   GuestScene scene;
   scene.cpus({0, 1, 2});
   agent::Agent agent(scene.roots(), scene.threads);
@@ -62,7 +62,7 @@ TEST_CASE("an offline CPU keeps the APIC id that it was seen with, an unplugged 
   CHECK_FALSE(agent.report().cpus[2].hardware_id);
 }
 
-TEST_CASE("the cpuset controller is enabled on the way down to a container, also a systemd one") {
+TEST_CASE("the cpuset controller is enabled down to a container, also under systemd") {
   GuestScene scene;
   scene.cpus({0, 1, 2, 3});
   const std::string cgroup = "kubepods.slice/pod.slice/cri-containerd-" + kId + ".scope";
@@ -77,7 +77,7 @@ TEST_CASE("the cpuset controller is enabled on the way down to a container, also
   CHECK(state(report, kId).method == policy::GuestMethod::kCgroupV2);
 }
 
-TEST_CASE("an unreported container is kept off the vCPUs of others, others are left") {
+TEST_CASE("an unreported container is kept off vCPUs of others; other cgroups are left alone") {
   GuestScene scene;
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("kubepods/" + kId);
@@ -89,7 +89,7 @@ TEST_CASE("an unreported container is kept off the vCPUs of others, others are l
   CHECK(scene.read("cgroup/system.slice/sshd.service/cpuset.cpus").empty());
 }
 
-TEST_CASE("a container that appears later is placed when its cgroup is") {
+TEST_CASE("a later container is placed when its cgroup appears") {
   GuestScene scene;
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("kubepods");
@@ -104,7 +104,7 @@ TEST_CASE("a container that appears later is placed when its cgroup is") {
   CHECK(scene.read("cgroup/kubepods/" + kId + "/cpuset.cpus") == "2");
 }
 
-TEST_CASE("ids are matched whole: a longer name that ends alike is another container") {
+TEST_CASE("ids are matched as a whole: a longer name with the same end is another container") {
   CHECK(agent::names_container("cri-containerd-ab.scope", "ab"));
   CHECK(agent::names_container("ab", "ab"));
   CHECK_FALSE(agent::names_container("cri-containerd-xab.scope", "ab"));
@@ -114,7 +114,7 @@ TEST_CASE("ids are matched whole: a longer name that ends alike is another conta
   CHECK_FALSE(agent::is_container_name("a" + kId));
 }
 
-TEST_CASE("version 1: ancestors hold what a container needs, and what is below follows") {
+TEST_CASE("v1: ancestors get the CPUs of a container, and descendants follow") {
   GuestScene scene(Cgroups::kV1);
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("kubepods/" + kId + "/inner");
@@ -130,7 +130,7 @@ TEST_CASE("version 1: ancestors hold what a container needs, and what is below f
   CHECK(state(report, kId).method == policy::GuestMethod::kCgroupV1);
 }
 
-TEST_CASE("version 1: a way that is known is not walked again until something changed") {
+TEST_CASE("v1: a known path is not walked again until something changes") {
   GuestScene scene(Cgroups::kV1);
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("kubepods/" + kId);
@@ -143,7 +143,7 @@ TEST_CASE("version 1: a way that is known is not walked again until something ch
   agent.cgroups_changed();
   CHECK(scene.read("cgroup/kubepods/cpuset.cpus") == "0,3");
 
-  SECTION("what is below follows all the same") {
+  SECTION("descendants follow nevertheless") {
     scene.cgroup("kubepods/" + kId + "/inner");
     agent.cgroups_changed();
     agent.apply(wishes_of(4, {1, 2}, kId));
@@ -151,7 +151,7 @@ TEST_CASE("version 1: a way that is known is not walked again until something ch
   }
 }
 
-TEST_CASE("a container of which nothing else is asked is looked at when something changed") {
+TEST_CASE("an unchanged container is processed again only after a change") {
   GuestScene scene;
   scene.cpus({0, 1, 2, 3});
   for (const std::string& id : {kId, kOther}) scene.cgroup("kubepods/" + id);
@@ -172,14 +172,14 @@ TEST_CASE("a container of which nothing else is asked is looked at when somethin
     std::filesystem::remove_all(scene.path("sys/devices/system/cpu/cpu3"));
     agent.cpus_changed();
   }
-  SECTION("what is asked of it") {
+  SECTION("its request") {
     wishes.containers[1].hardware_ids = {1, 2};
     agent.apply(wishes);
   }
   CHECK(state(agent.report(), kOther).problem == GuestProblem::kThreadsOutside);
 }
 
-TEST_CASE("what we wrote ourselves is no news") {
+TEST_CASE("the agent's own writes are not changes") {
   GuestScene scene;
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("kubepods/" + kId);
@@ -208,7 +208,7 @@ TEST_CASE("what we wrote ourselves is no news") {
   CHECK_FALSE(agent.has_given(watch.drain().cpusets));
 }
 
-TEST_CASE("without cpusets every thread is placed, also one that is born meanwhile") {
+TEST_CASE("without cpusets every thread is placed, also later ones") {
   GuestScene scene(Cgroups::kOther);
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("pod/" + kId);
@@ -224,20 +224,20 @@ TEST_CASE("without cpusets every thread is placed, also one that is born meanwhi
   CHECK(state(report, kId).actual == GuestCpuSet{2, 3});
   CHECK(agent.needs_polling());
 
-  SECTION("one that confined itself further stays, one that left is brought back") {
+  SECTION("a thread that narrowed itself stays, one that left is moved back") {
     scene.threads.cpus[100] = GuestCpuSet{3};
     scene.threads.cpus[101] = GuestCpuSet{0};
     agent.poll();
     CHECK(scene.threads.cpus[100] == GuestCpuSet{3});
     CHECK(scene.threads.cpus[101] == GuestCpuSet{2, 3});
   }
-  SECTION("they follow when the container gets more") {
+  SECTION("they follow when the container gets more CPUs") {
     agent.apply(wishes_of(4, {1, 2, 3}, kId));
     CHECK(scene.threads.cpus[101] == GuestCpuSet{1, 2, 3});
   }
 }
 
-TEST_CASE("a vCPU that is not online is missing, and one that is the only one is not guessed") {
+TEST_CASE("a vCPU that is not online is missing, and a container's only one is not guessed") {
   GuestScene scene;
   scene.cpus({0, 1});
   scene.cgroup(kId);
@@ -248,7 +248,7 @@ TEST_CASE("a vCPU that is not online is missing, and one that is the only one is
   CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus") == "0-1");
 }
 
-TEST_CASE("interrupts, kernel threads and kata-agent are kept off vCPUs that are set apart") {
+TEST_CASE("interrupts, kernel threads and kata-agent are kept off reserved vCPUs") {
   GuestScene scene;
   scene.cpus({0, 1, 2, 3});
   scene.cgroup(kId);
@@ -284,7 +284,7 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off vCPUs that are
   CHECK(report.kernel_threads_moved == 1);
   CHECK(report.services_moved);
 
-  SECTION("kata-agent also when systemd takes the controller away, or restarts it") {
+  SECTION("kata-agent also when systemd removes the controller, or restarts it") {
     const std::string slice = "cgroup/system.slice";
     scene.files.write(slice + "/cgroup.subtree_control", "memory pids\n");
     scene.files.write(slice + "/kata-agent.service/cpuset.cpus", "\n");
@@ -300,7 +300,7 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off vCPUs that are
     CHECK(agent.report().services_moved);
   }
 
-  SECTION("and are given back") {
+  SECTION("and are released") {
     agent.apply({.move_interrupts = false, .release = true});
     do_all_of(agent);
     CHECK(scene.read("proc/irq/24/smp_affinity_list") == "0-3");
@@ -346,7 +346,7 @@ TEST_CASE(
   CHECK(agent.report().kernel_threads_moved == kLast - kFirst + 1);
 }
 
-TEST_CASE("a CFS quota is lifted, and given back as it was") {
+TEST_CASE("a CFS quota is removed, and restored") {
   GuestScene scene;
   scene.cpus({0, 1});
   scene.cgroup(kId);
@@ -357,15 +357,15 @@ TEST_CASE("a CFS quota is lifted, and given back as it was") {
   CHECK(state(agent.apply(wishes), kId).quota_lifted);
   CHECK(scene.read("cgroup/" + kId + "/cpu.max") == "max 100000");
   agent.cgroups_changed();
-  SECTION("when it is not wished any more") {
+  SECTION("when the request ends") {
     wishes.containers[0].lift_quota = false;
     CHECK_FALSE(state(agent.apply(wishes), kId).quota_lifted);
   }
-  SECTION("when the host speaks of the container no more") {
+  SECTION("when the host no longer names the container") {
     wishes.containers.clear();
     agent.apply(wishes);
   }
-  SECTION("when everything is") { agent.apply({.move_interrupts = false, .release = true}); }
+  SECTION("on release") { agent.apply({.move_interrupts = false, .release = true}); }
   CHECK(scene.read("cgroup/" + kId + "/cpu.max") == "200000 100000");
 }
 
@@ -386,7 +386,7 @@ TEST_CASE("a workload can read where it runs") {
           kId + R"(","name":"a\"b","cpus":"1","dedicated":true}]})");
 }
 
-TEST_CASE("a directory that was not watched before is to be looked into once more") {
+TEST_CASE("a directory not watched before is scanned once more") {
   tests::TempDir files;
   const auto pods = files.path() / "pods", app = pods / "app";
   std::filesystem::create_directories(app);

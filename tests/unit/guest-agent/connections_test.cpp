@@ -60,7 +60,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("clients that only sit there keep no host out") {
+TEST_CASE("idle clients do not keep the host out") {
   Bench bench;
   std::vector<base::Fd> idle;
   for (std::size_t i = 0; i < agent::Connections::kMost; ++i) idle.push_back(bench.connect());
@@ -74,7 +74,7 @@ TEST_CASE("clients that only sit there keep no host out") {
   CHECK(bench.greet(host, 3));
 }
 
-TEST_CASE("of hosts that said hello the one that was silent for longest makes room") {
+TEST_CASE("of hosts that said hello the longest idle one is dropped") {
   Bench bench;
   std::vector<base::Fd> hosts;
   for (std::size_t i = 0; i < agent::Connections::kMost; ++i) {

@@ -8,14 +8,14 @@
 
 using namespace ka;
 
-TEST_CASE("a container's id is found in the state that a hook is given") {
+TEST_CASE("a container's id is read from a hook's state") {
   CHECK(agent::id_in_state(R"({"ociVersion":"1.0","id":"c-1.a_b","status":"created","pid":7,
     "bundle":"/run/x","annotations":{"id":"not this","a":[1,{"b":"\"}"}],"c":null}})") ==
         "c-1.a_b");
   CHECK(agent::id_in_state(R"( { "annotations" : {} , "id" : "x" } )") == "x");
 }
 
-TEST_CASE("a state that makes no sense has no id") {
+TEST_CASE("an invalid state has no id") {
   for (const char* text :
        {"", "{", "{}", "[]", R"({"id":7})", R"({"id":""})", R"({"id":"a/b"})", R"({"id":"a)",
         R"({"id":"a","b")", R"({"id":"a","b":})", R"({"id":"a","b":[1,})", R"({"pid":1})"}) {

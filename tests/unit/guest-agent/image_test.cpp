@@ -54,7 +54,7 @@ std::string refusal(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("what is packed is read back, a hard link as another name of one file") {
+TEST_CASE("a packed archive is read back, with a hard link as a second name") {
   const auto packed = image::pack({{Kind::kDirectory, "d", 0755, {}},
                                    {Kind::kFile, "d/file", 0755, "abc"},
                                    {Kind::kHardLink, "d/name", 0755, "d/file"},
@@ -69,7 +69,7 @@ TEST_CASE("what is packed is read back, a hard link as another name of one file"
   CHECK((members[3].mode == 0120777 && members[3].data == "d/file"));
 }
 
-TEST_CASE("an initrd with the agent keeps all that it was, and is known again") {
+TEST_CASE("an initrd with the agent keeps its content, and is recognized") {
   for (const std::string& padding : {std::string(), std::string(3, '\0'), std::string(512, '\0')}) {
     const std::string before = base_archive() + padding;
     const auto after = image::add_to_initrd(before, kAgent);
@@ -84,12 +84,12 @@ TEST_CASE("an initrd with the agent keeps all that it was, and is known again") 
   }
 }
 
-TEST_CASE("an initrd that was packed with the agent in it is known as well") {
+TEST_CASE("an initrd packed with the agent is recognized too") {
   const auto baked = image::pack({{Kind::kFile, "usr/bin/kata-affinity-agent", 0755, kAgent}});
   CHECK(image::read_initrd(baked + base_archive())->agent == "1.2.3");
 }
 
-TEST_CASE("an initrd that is cut off anywhere is refused") {
+TEST_CASE("a truncated initrd is rejected") {
   const std::string whole = *image::add_to_initrd(base_archive(), kAgent);
   const std::string before = base_archive();
   for (std::size_t size = 1; size < whole.size(); ++size) {
@@ -100,7 +100,7 @@ TEST_CASE("an initrd that is cut off anywhere is refused") {
   }
 }
 
-TEST_CASE("random bytes are no image, and say so in one line") {
+TEST_CASE("random bytes are rejected as an image in one line") {
   std::mt19937 random(1);  // NOLINT(cert-msc51-cpp): the same bytes each time
   for (int i = 0; i < 200; ++i) {
     std::string bytes(1 + random() % 8192, '\0');
@@ -111,7 +111,7 @@ TEST_CASE("random bytes are no image, and say so in one line") {
   CHECK(refusal("").find("neither an initrd nor a disk image") != std::string::npos);
 }
 
-TEST_CASE("disks are refused for what they are") {
+TEST_CASE("unsupported disks are rejected with the reason") {
   CHECK(refusal(disk(8, 200, false).substr(0, 4096)).find("truncated") != std::string::npos);
   CHECK(refusal(disk(8, 16, false)).find("unknown file system") != std::string::npos);
   CHECK(refusal(disk(0, 16, false)).find("no first partition") != std::string::npos);
@@ -127,7 +127,7 @@ TEST_CASE("disks are refused for what they are") {
   CHECK(refusal(long_ext4).find("truncated") != std::string::npos);
 }
 
-TEST_CASE("programs that are no agent of ours stay out of images") {
+TEST_CASE("programs other than the agent are not added to images") {
   const tests::TempDir files;
   files.write("image", base_archive());
   files.write("other", "#!/bin/sh\n");
@@ -142,13 +142,13 @@ TEST_CASE("programs that are no agent of ours stay out of images") {
   CHECK_FALSE(std::filesystem::exists(files.path() / "new"));
 }
 
-TEST_CASE("the version of an agent is found among other words") {
+TEST_CASE("the agent's version is found within other text") {
   CHECK(image::agent_version(kAgent) == "1.2.3");
   CHECK(image::agent_version("kata-affinity-agent prestart|poststop") == "");
   CHECK(image::agent_version("kata-affinity-agent 1.2") == "");  // not the end of a word
 }
 
-TEST_CASE("the drop-in lets Kata use the image, and keeps the kernel's other parameters") {
+TEST_CASE("the drop-in selects the image, and keeps other kernel parameters") {
   image::KataSettings kata;
   kata.kernel_params = "agent.log=debug init=/usr/bin/kata-affinity-agent";
   kata.guest_hook_path = image::kHookPath;
@@ -172,7 +172,7 @@ TEST_CASE("the drop-in lets Kata use the image, and keeps the kernel's other par
                         "path = \"/e\"\nverity_params = \"root_hash=1\"\n") != std::string::npos);
 }
 
-TEST_CASE("settings of Kata that are in the way are named") {
+TEST_CASE("conflicting Kata settings are named") {
   image::KataSettings kata;
   kata.kernel_verity_params = "root_hash=1";
   CHECK(image::drop_in(kata, {}).error().message.find("kernel_verity_params") != std::string::npos);

@@ -53,7 +53,7 @@ std::vector<policy::VcpuFacts> vcpus(const std::vector<int>& indices) {
 
 }  // namespace
 
-TEST_CASE("kata-agent gets the CPUs of containers, one after the other, in its own messages") {
+TEST_CASE("kata-agent gets containers' CPUs one by one, in its own messages") {
   Scene scene;
   std::string out = scene.session.start();
   scene.session.update("c1", {3}, out);
@@ -66,7 +66,7 @@ TEST_CASE("kata-agent gets the CPUs of containers, one after the other, in its o
   CHECK((scene.session.version() == "4.1.0" && scene.session.is_init()));
 }
 
-TEST_CASE("a container that kata-agent does not have, and one that it refuses, are distinguished") {
+TEST_CASE("a container unknown to kata-agent is distinguished from a rejected one") {
   Scene scene;
   REQUIRE(scene.deliver(scene.session.start()));
   scene.peer.refusals = {{"absent", ttrpc::Code::kInvalidArgument},
@@ -78,7 +78,7 @@ TEST_CASE("a container that kata-agent does not have, and one that it refuses, a
   CHECK(scene.answers[1].problem == GuestProblem::kRefused);
 }
 
-TEST_CASE("a policy that forbids the call ends it for good") {
+TEST_CASE("a policy that forbids the call ends the session for good") {
   Scene scene;
   REQUIRE(scene.deliver(scene.session.start()));
   scene.peer.refusals = {{"c1", ttrpc::Code::kPermissionDenied}};
@@ -100,7 +100,7 @@ TEST_CASE("a hybrid vsock is opened first") {
   CHECK_FALSE(refused.receive("\n", scene.answers, out));
 }
 
-TEST_CASE("whatever a guest says in kata-agent's place ends its own connection only") {
+TEST_CASE("whatever a guest sends as kata-agent ends only its own connection") {
   const auto after_start = [](const std::string& bytes) {
     KataSession session(Opening::kNone, 1024);
     static_cast<void>(session.start());
@@ -126,7 +126,7 @@ TEST_CASE("whatever a guest says in kata-agent's place ends its own connection o
   CHECK(after_start(answer(1, "").substr(0, 5)).empty());  // the rest may come
 }
 
-TEST_CASE("kata-agent is asked how many CPUs are online, between updates") {
+TEST_CASE("kata-agent is asked for the number of online CPUs between updates") {
   Scene scene;
   std::string out = scene.session.start();
   scene.peer.online = 3;
@@ -140,7 +140,7 @@ TEST_CASE("kata-agent is asked how many CPUs are online, between updates") {
   CHECK(scene.session.most_online() == 3);
   CHECK(scene.answers.size() == 1);
 
-  SECTION("one that refuses has said nothing, and may still be told") {
+  SECTION("a rejected query gives no number, and updates continue") {
     scene.peer.online = 0;
     out.clear();
     scene.session.request_online(out);
@@ -177,7 +177,7 @@ std::string widest(const policy::plan::GuestNumbers& numbers) {
 
 }  // namespace
 
-TEST_CASE("numbers of vCPUs are certain for what was there at boot, and for later kernels") {
+TEST_CASE("vCPU numbers are certain for those present at boot, and with later kernels") {
   const policy::plan::BootFacts at_boot{.cold_vcpus = 2};
   const auto of = [](const std::vector<int>& indices, const policy::plan::BootFacts& boot) {
     return policy::plan::guest_numbers(vcpus(indices), boot, {});
@@ -197,7 +197,7 @@ TEST_CASE("numbers of vCPUs are certain for what was there at boot, and for late
   CHECK_FALSE(policy::plan::guest_numbers({{.index = 0}}, at_boot, {}).certain);  // no APIC id
 }
 
-TEST_CASE("an older kernel's numbers follow from the order of plugging, where that was watched") {
+TEST_CASE("an older kernel's numbers follow from the observed plug order") {
   const policy::plan::BootFacts boot{.cold_vcpus = 1, .numbering = Numbering::kByPlugging};
   const auto of = [&boot](const std::vector<int>& now, const policy::plan::PlugHistory& history) {
     return policy::plan::guest_numbers(vcpus(now), boot, history);
@@ -222,12 +222,12 @@ TEST_CASE("an older kernel's numbers follow from the order of plugging, where th
   CHECK_FALSE(of({0, 6}, watched(boot, {{0}, {0, 6, 7}, {0, 6}}, true)).certain);
 }
 
-TEST_CASE("without a kernel's version every number that may be is known") {
+TEST_CASE("without a kernel version every possible number is considered") {
   const policy::plan::BootFacts boot{.cold_vcpus = 1};
   CHECK(widest(policy::plan::guest_numbers(vcpus({0, 6, 7}), boot, {})) == "0-2,6-7");
 }
 
-TEST_CASE("a kernel's release says how it numbers vCPUs") {
+TEST_CASE("a kernel's release tells how it numbers vCPUs") {
   using policy::plan::numbering_of;
   CHECK(numbering_of("6.12.36-157") == Numbering::kByApicId);
   CHECK(numbering_of("7.0") == Numbering::kByApicId);
@@ -239,7 +239,7 @@ TEST_CASE("a kernel's release says how it numbers vCPUs") {
   CHECK(numbering_of("") == Numbering::kUnknown);
 }
 
-TEST_CASE("a VMM's command line says how its guest was started") {
+TEST_CASE("a VMM's command line tells how its guest was started") {
   using guest::boot_facts;
   const auto smp = [](const char* value) { return boot_facts({"qemu", "-smp", value}); };
   CHECK(smp("1,cores=1,threads=1,sockets=8,maxcpus=8").cold_vcpus == 1);
@@ -262,7 +262,7 @@ TEST_CASE("a VMM's command line says how its guest was started") {
   CHECK(numbering("/x/vmlinux-six") == Numbering::kUnknown);
 }
 
-TEST_CASE("a kernel's image has its release where its name does not") {
+TEST_CASE("a kernel image contains its release if its name does not") {
   const tests::TempDir files;
   const auto written = [&files](const std::string& name, const std::string& bytes) {
     std::ofstream(files.path() / name, std::ios::binary) << bytes;

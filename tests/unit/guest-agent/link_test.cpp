@@ -83,14 +83,14 @@ std::string hello() {
 
 }  // namespace
 
-TEST_CASE("an agent that does not answer is given up within its time, and told once") {
+TEST_CASE("an agent that does not respond times out, reported once") {
   Scene scene({}, false);
   scene.run_for(400ms);
   CHECK(scene.lost == std::vector<std::string>{"no response from the agent in time"});
   CHECK(scene.peer.connections >= 2);
 }
 
-TEST_CASE("an agent that hangs up is asked less and less often") {
+TEST_CASE("an agent that closes connections is retried less and less often") {
   Scene scene({}, true);
   scene.run_for(500ms);
   CHECK(scene.lost.size() == 1);
@@ -98,7 +98,7 @@ TEST_CASE("an agent that hangs up is asked less and less often") {
   CHECK(scene.peer.connections <= 10);
 }
 
-TEST_CASE("a storm of 1000 connections leaves nothing behind, and is one input_error") {
+TEST_CASE("1000 connections leave nothing behind, and cause one error message") {
   const auto descriptors = [] {
     const std::filesystem::directory_iterator open("/proc/self/fd");
     return std::distance(begin(open), end(open));
@@ -119,7 +119,7 @@ TEST_CASE("a storm of 1000 connections leaves nothing behind, and is one input_e
   CHECK(reports <= 2);  // a socket may say in two ways that it was closed
 }
 
-TEST_CASE("an agent that says hello and then rubbish is lost with a reason, and never believed") {
+TEST_CASE("an agent that sends garbage after hello is disconnected with a reason") {
   Scene scene(hello() + std::string(40, 'x'), false);
   scene.run_for(200ms);
   CHECK(scene.connected.empty());
@@ -127,7 +127,7 @@ TEST_CASE("an agent that says hello and then rubbish is lost with a reason, and 
   REQUIRE_FALSE(scene.lost.empty());
 }
 
-TEST_CASE("an agent that is there but leaves wishes unanswered is degraded, not waited for") {
+TEST_CASE("an agent that leaves requests pending is degraded, not waited for") {
   Scene scene(hello(), false);
   scene.link.wish({});
   scene.run_for(150ms);
@@ -138,7 +138,7 @@ TEST_CASE("an agent that is there but leaves wishes unanswered is degraded, not 
 
 // All that came due while the daemon could not run comes at once, also what the first of it
 // cancels.
-TEST_CASE("a daemon that could not run for a while does not listen to a connection it gives up") {
+TEST_CASE("after a stall the daemon ignores a connection that it gives up") {
   Scene scene(hello(), false, {.deadline = 50ms, .between_watches = 51ms});
   scene.link.wish({});
   while (scene.connected.empty()) scene.io.run_one();
@@ -147,7 +147,7 @@ TEST_CASE("a daemon that could not run for a while does not listen to a connecti
   CHECK(scene.lost == std::vector<std::string>{"no response from the agent in time"});
 }
 
-TEST_CASE("a daemon that could not run for a while takes the answer that came meanwhile") {
+TEST_CASE("after a stall the daemon accepts a response that arrived meanwhile") {
   Scene scene({}, false, {.deadline = 500ms});
   while (scene.peer.connections == 0) scene.io.run_one();
   tests::run_ready(scene.io);
@@ -158,7 +158,7 @@ TEST_CASE("a daemon that could not run for a while takes the answer that came me
   CHECK(scene.lost.empty());
 }
 
-TEST_CASE("addresses are read strictly") {
+TEST_CASE("addresses are parsed strictly") {
   using guest::parse_address;
   CHECK(to_string(*parse_address("vsock://7")) == "vsock://7:1031");
   CHECK(to_string(*parse_address("hvsock:///run/vc/clh.sock:1024")) ==
@@ -171,7 +171,7 @@ TEST_CASE("addresses are read strictly") {
   }
 }
 
-TEST_CASE("an agent's address stands in the VMM's command line") {
+TEST_CASE("an agent's address is read from the VMM's command line") {
   using guest::address_of;
   const auto vsock = address_of({"qemu-system-x86_64", "-device",
                                  "vhost-vsock-pci,disable-modern=true,vhostfd=3,id=vsock-1,"
@@ -189,7 +189,7 @@ TEST_CASE("an agent's address stands in the VMM's command line") {
   CHECK_FALSE(address_of({"qemu", "-device", "virtserialport,chardev=x,name=org.qemu.ga.0"}));
 }
 
-TEST_CASE("Kata's shim says where its agent is, and ours is beside it") {
+TEST_CASE("Kata's shim gives its agent's address, and ours follows from it") {
   CHECK(to_string(*guest::address_beside("vsock://33:1024")) == "vsock://33:1031");
   CHECK_FALSE(guest::address_beside("remote:///run/x"));
   CHECK(guest::management_sockets("../x", "/run").empty());

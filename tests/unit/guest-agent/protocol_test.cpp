@@ -45,7 +45,7 @@ policy::GuestWishes rich_wishes() {
 
 }  // namespace
 
-TEST_CASE("what one end writes the other reads") {
+TEST_CASE("each end reads what the other writes") {
   CHECK(guest::decode_report(guest::encode(rich_report())) == rich_report());
   CHECK(guest::decode_wishes(guest::encode(rich_wishes())) == rich_wishes());
   const guest::Hello hello{.version = 3, .oldest = 2, .program = "x"};
@@ -55,7 +55,7 @@ TEST_CASE("what one end writes the other reads") {
   CHECK(guest::decode_container(guest::encode(news)) == news);
 }
 
-TEST_CASE("protobuf reads what we write by agent.proto, and we what it writes") {
+TEST_CASE("messages are compatible with protobuf's, by agent.proto, both ways") {
   pb::Report report;
   REQUIRE(report.ParseFromString(guest::encode(rich_report())));
   CHECK(report.cpus(1).hardware_id() == 300);
@@ -80,7 +80,7 @@ TEST_CASE("fields of a later version are skipped") {
   CHECK(guest::decode_report(guest::encode(rich_report()) + later.release()) == rich_report());
 }
 
-TEST_CASE("what is out of bounds is refused as a whole") {
+TEST_CASE("out-of-range messages are rejected as a whole") {
   const auto refused = [](auto change) {
     auto report = rich_report();
     change(report);
@@ -104,7 +104,7 @@ TEST_CASE("what is out of bounds is refused as a whole") {
   CHECK_FALSE(guest::decode_report("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"));
 }
 
-TEST_CASE("a process may call itself what it likes: the reported name is plain") {
+TEST_CASE("process names are made printable") {
   auto report = rich_report();
   report.containers[0].processes[0].name = "\x1b[2Jx";
   const auto read = guest::decode_report(guest::encode(report));
@@ -112,12 +112,12 @@ TEST_CASE("a process may call itself what it likes: the reported name is plain")
   CHECK(read->containers[0].processes[0].name == "?[2Jx");
 }
 
-TEST_CASE("versions: the newest that both speak, or none") {
+TEST_CASE("versions: the newest that both support, or none") {
   CHECK(guest::common_version({.version = 3, .oldest = 1}, {.version = 2, .oldest = 2}) == 2);
   CHECK_FALSE(guest::common_version({.version = 1, .oldest = 1}, {.version = 3, .oldest = 2}));
 }
 
-TEST_CASE("a serial line's mark is found however it is cut") {
+TEST_CASE("a serial line's mark is found however it is split") {
   const std::string before = "rest of an old frame";
   const std::string text = before + std::string(guest::kLineMark) + "new";
   for (std::size_t cut = 1; cut < text.size(); ++cut) {

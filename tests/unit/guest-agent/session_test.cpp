@@ -87,7 +87,7 @@ TEST_CASE("host and agent place a container, and the agent reports the next one"
   CHECK(host.news.back().report.cpus.size() == 3);
 }
 
-TEST_CASE("only the last of several wishes counts") {
+TEST_CASE("only the last request counts") {
   Host host;
   host.greet();
   host.session.wish(wishes_of(2, {0}, kId), host.out);
@@ -104,13 +104,13 @@ TEST_CASE("only the last of several wishes counts") {
   CHECK_FALSE(sent.next());
 }
 
-TEST_CASE("a guest that lies costs its own connection") {
+TEST_CASE("a lying guest loses only its own connection") {
   Host host;
   host.greet();
   auto report = good_report();
-  SECTION("a container that is not its own") { report.containers[0].id = "other"; }
+  SECTION("a container of another guest") { report.containers[0].id = "other"; }
   SECTION("CPUs that it does not have") { report.containers[0].actual = {1, 2}; }
-  SECTION("CPUs in common that it does not have") { report.common = {7}; }
+  SECTION("common CPUs that it does not have") { report.common = {7}; }
   SECTION("a process on impossible CPUs") {
     report.containers[0].processes = {{.pid = 1, .name = "x", .threads = 1, .cpus = {900}}};
   }
@@ -121,29 +121,29 @@ TEST_CASE("a guest that lies costs its own connection") {
   CHECK_FALSE(host.answer(5, guest::encode(good_report())));
 }
 
-TEST_CASE("a guest that says what was not asked costs its own connection") {
+TEST_CASE("unsolicited messages cost a guest only its own connection") {
   Host host;
   host.greet();
-  SECTION("an answer to nothing") { CHECK_FALSE(host.answer(7, {})); }
-  SECTION("an answer twice") {
+  SECTION("a response without a request") { CHECK_FALSE(host.answer(7, {})); }
+  SECTION("a second response") {
     CHECK(host.answer(3, guest::encode(good_report())));
     CHECK_FALSE(host.answer(3, guest::encode(good_report())));
   }
   SECTION("a request") { CHECK_FALSE(host.receive(call(9, "Apply", {}))); }
-  SECTION("more than is allowed") {
+  SECTION("more than allowed") {
     CHECK_FALSE(host.receive(std::string("\x00\x10\x00\x00\x00\x00\x00\x03\x02\x00", 10)));
   }
-  SECTION("an answer that is none") {
+  SECTION("an invalid response") {
     CHECK_FALSE(host.receive(ttrpc::encode(3, ttrpc::kResponse, 0, "\xff")));
   }
-  SECTION("a refusal") {
+  SECTION("an error response") {
     CHECK_FALSE(host.receive(ttrpc::write_answer(
         3, {.code = ttrpc::Code::kUnimplemented, .message = "\x1b[2J", .payload = {}})));
     CHECK(host.session.failure().find('\x1b') == std::string::npos);
   }
 }
 
-TEST_CASE("half an answer is owed, however long the other half takes") {
+TEST_CASE("an incomplete response does not extend the deadline") {
   Host host;
   host.greet();
   REQUIRE(host.answer(3, guest::encode(good_report())));
@@ -154,7 +154,7 @@ TEST_CASE("half an answer is owed, however long the other half takes") {
   CHECK(host.session.is_owed());
 }
 
-TEST_CASE("versions that do not overlap are an error that names both") {
+TEST_CASE("versions without overlap are an error that names both") {
   Host host;
   CHECK_FALSE(
       host.answer(1, guest::encode(guest::Hello{.version = 9, .oldest = 5, .program = {}})));
@@ -162,7 +162,7 @@ TEST_CASE("versions that do not overlap are an error that names both") {
         "the agent speaks versions 5-9 of the protocol, and this daemon 1-1");
 }
 
-TEST_CASE("hybrid vsock: the VMM says OK before the agent's first byte") {
+TEST_CASE("hybrid vsock: the VMM responds OK before the agent's first byte") {
   Host host(Opening::kConnect);
   CHECK(host.out == "CONNECT 1031\n");
   host.out.clear();
@@ -172,11 +172,11 @@ TEST_CASE("hybrid vsock: the VMM says OK before the agent's first byte") {
     CHECK(host.receive("3741824\n"));
     CHECK_FALSE(host.out.empty());
   }
-  SECTION("nobody listens") { CHECK_FALSE(host.receive("no such port\n")); }
+  SECTION("no listener") { CHECK_FALSE(host.receive("no such port\n")); }
   SECTION("endless") { CHECK_FALSE(host.receive(std::string(100, 'O'))); }
 }
 
-TEST_CASE("a serial line: what was on it before is forgotten by both") {
+TEST_CASE("a serial line: both ends discard what was on it before") {
   Host host(Opening::kMark);
   CHECK(host.out == guest::kLineMark);
   host.out.clear();
@@ -186,7 +186,7 @@ TEST_CASE("a serial line: what was on it before is forgotten by both") {
   CHECK_FALSE(host.out.empty());
 }
 
-TEST_CASE("the agent drops a host that makes no sense, and places nothing for it") {
+TEST_CASE("the agent disconnects an invalid host, and places nothing for it") {
   GuestScene scene;
   scene.cpus({0, 1});
   scene.cgroup(kId);
@@ -197,16 +197,16 @@ TEST_CASE("the agent drops a host that makes no sense, and places nothing for it
   SECTION("no hello") {
     CHECK(there.receive(call(1, "Apply", guest::encode(wishes_of(2, {1}, kId))), out));
   }
-  SECTION("a version that it does not speak") {
+  SECTION("an unsupported version") {
     CHECK(there.receive(
         call(1, "Hello", guest::encode(guest::Hello{.version = 9, .oldest = 9, .program = {}})),
         out));
     CHECK(there.receive(call(3, "Apply", guest::encode(wishes_of(2, {1}, kId))), out));
   }
-  SECTION("wishes that cannot be read") {
+  SECTION("an invalid request") {
     CHECK_FALSE(there.receive(hello + call(3, "Apply", "\x0a"), out));
   }
-  SECTION("a stream that runs backwards") {
+  SECTION("a stream with decreasing ids") {
     CHECK_FALSE(there.receive(hello + call(1, "Watch", {}), out));
   }
   SECTION("two watches") {

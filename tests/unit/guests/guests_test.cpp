@@ -129,7 +129,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
+TEST_CASE("a container's plan reaches its guest, by APIC id") {
   Scene scene;
   scene.guest.cgroup("pods/" + kApp);
   scene.own(5);
@@ -143,17 +143,17 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
   CHECK(scene.cpuset() == std::to_string(guest_cpu));
   CHECK(scene.host.verifier().verify().ok());
 
-  SECTION("and is given back when the sandbox is released") {
+  SECTION("and is withdrawn on release") {
     REQUIRE(scene.host.requests().release("s1"));
     scene.run_for(200ms);
     CHECK(scene.cpuset().empty());
   }
-  SECTION("and when it is forgotten") {
+  SECTION("and when it is removed") {
     REQUIRE(scene.host.remove("s1"));
     scene.run_for(300ms);
     CHECK(scene.cpuset().empty());
   }
-  SECTION("and verify sees when nothing came of the plan, where an agent was promised") {
+  SECTION("and verify reports a missing agent if the configuration requires one") {
     auto silent = scene.view();
     silent.current = false;
     scene.host.board().set_guest("s1", silent);
@@ -166,7 +166,7 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
     CHECK(report.verdict() == line::Verdict::kDegraded);
     CHECK(std::ranges::count(report.findings, "guest", &line::Finding::invariant) == 1);
   }
-  SECTION("and verify sees when the guest has it elsewhere") {
+  SECTION("and verify reports a guest that placed it elsewhere") {
     auto lying = scene.view();
     lying.report->containers[0].actual = {0, 1, 2};
     scene.host.board().set_guest("s1", lying);
@@ -176,7 +176,7 @@ TEST_CASE("what the plan gives a container reaches its guest, by APIC id") {
   }
 }
 
-TEST_CASE("where only a mask is known, the guest's containers may use all that the mask has") {
+TEST_CASE("if only a mask is known, the guest's containers may use all of it") {
   Scene scene;
   scene.guest.cgroup("pods/" + kApp);
   REQUIRE(scene.host.container("s1", std::string(policy::plan::kSandboxMask), policy::CpuSet{4, 5},
@@ -189,7 +189,7 @@ TEST_CASE("where only a mask is known, the guest's containers may use all that t
   CHECK(scene.host.verifier().verify().ok());
 }
 
-TEST_CASE("a guest is up once its agent answers, and down once it does not any more") {
+TEST_CASE("a guest is up while its agent responds, and down after") {
   Scene scene;
   const auto count = [&](const char* kind) {
     return std::ranges::count(scene.host.notified, std::string(kind));
@@ -204,7 +204,7 @@ TEST_CASE("a guest is up once its agent answers, and down once it does not any m
   CHECK(count("guest-down") == 1);
 }
 
-TEST_CASE("how long a guest took is counted from the plan on") {
+TEST_CASE("a guest's reaction time is measured from the plan") {
   Scene scene;
   scene.guest.cgroup("pods/" + kApp);
   scene.own(5);
@@ -221,14 +221,14 @@ TEST_CASE("how long a guest took is counted from the plan on") {
   CHECK(counters.guest_reactions.sum >= 2);
 }
 
-TEST_CASE("a container's start waits until its guest has it, and not longer than it may") {
+TEST_CASE("a container's start waits for its guest, up to the limit") {
   Scene scene;
   scene.guest.cgroup("pods");
   scene.own(5);
   scene.run_for(200ms);
   REQUIRE(scene.view().connected);
 
-  SECTION("the cgroup is there: it goes on at once after the guest's answer") {
+  SECTION("with the cgroup present: it continues after the guest's response") {
     scene.guest.cgroup("pods/" + kApp);
     scene.server.cgroups_changed();
     const auto elapsed = scene.start();
@@ -236,12 +236,12 @@ TEST_CASE("a container's start waits until its guest has it, and not longer than
     CHECK(*elapsed < 150ms);
     CHECK_FALSE(scene.cpuset().empty());
   }
-  SECTION("the guest says nothing: it goes on late, and is not waited for again") {
+  SECTION("with a silent guest: it continues late, and the guest is not waited for again") {
     scene.server.mute = true;
     CHECK(scene.start() == guests::HeldStarts::kBudget);
     CHECK(scene.starts_at_once());
   }
-  SECTION("the guest was in time, but the daemon could not run: it is waited for again") {
+  SECTION("with a stalled daemon: the guest is waited for again") {
     scene.guest.cgroup("pods/" + kApp);
     bool went_on = false;
     scene.guests.await("s1", kApp, [&went_on] { went_on = true; });

@@ -188,7 +188,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("kata-agent gets the guest CPUs of containers where their numbers are certain") {
+TEST_CASE("kata-agent gets containers' guest CPUs if their numbers are certain") {
   Scene scene;
   scene.run_containers();
   REQUIRE(scene.view().connected);
@@ -198,13 +198,13 @@ TEST_CASE("kata-agent gets the guest CPUs of containers where their numbers are 
   CHECK(scene.view().current);
   CHECK(scene.host.verifier().verify().ok());
 
-  SECTION("what has not changed is not told again") {
+  SECTION("unchanged requests are not repeated") {
     const auto before = scene.server.peer.updates.size();
     scene.host.line().reconcile_all();
     scene.advance();
     CHECK(scene.server.peer.updates.size() == before);
   }
-  SECTION("a plugged vCPU makes the numbers uncertain, and who was narrowed gets all of them") {
+  SECTION("a plugged vCPU makes numbers uncertain, and narrowed containers get all CPUs") {
     scene.plug(7);
     CHECK(scene.last(kApp) == "0-3,7");  // by counting it is CPU 3, by its index 7
     CHECK(scene.last(kWeb) == "0-3,7");
@@ -226,12 +226,12 @@ TEST_CASE("kata-agent gets the guest CPUs of containers where their numbers are 
     CHECK(scene.last(kWeb) == "0-2");
     CHECK(scene.host.verifier().verify().ok());
   }
-  SECTION("and so does the sandbox's end") {
+  SECTION("and so does the end of the sandbox") {
     REQUIRE(scene.host.remove("s1"));
     scene.advance();
     CHECK(scene.last(kApp) == "0-2");
   }
-  SECTION("without guests to place, what was narrowed is widened, and followed") {
+  SECTION("with guest = none, narrowed containers are widened, and followed") {
     scene.host.line().configure(through(policy::plan::GuestAgent::kNone));
     scene.advance();
     CHECK(scene.last(kApp) == "0-2");
@@ -240,7 +240,7 @@ TEST_CASE("kata-agent gets the guest CPUs of containers where their numbers are 
     CHECK(scene.last(kApp) == "0-3");
     CHECK(scene.view().writes.containers.size() == 2);
   }
-  SECTION("and by a daemon that is started anew, too") {
+  SECTION("also by the next daemon") {
     scene.restart(policy::plan::GuestAgent::kNone);
     CHECK(scene.last(kApp) == "0-2");
     CHECK(scene.last(kWeb) == "0-2");
@@ -254,7 +254,7 @@ TEST_CASE("kata-agent gets the guest CPUs of containers where their numbers are 
   }
 }
 
-TEST_CASE("no container is narrowed before the vCPUs are there that it waits for") {
+TEST_CASE("no container is narrowed before its vCPUs exist") {
   struct Row {
     std::string kernel;
     int counted;
@@ -282,7 +282,7 @@ TEST_CASE("no container is narrowed before the vCPUs are there that it waits for
   CHECK(scene.starts_at_once(kApp));
 }
 
-TEST_CASE("where every container may use every vCPU a guest gets no update") {
+TEST_CASE("if every container may use every vCPU, the guest gets no update") {
   Scene scene;
   REQUIRE(scene.host.container("s1", kWeb, policy::CpuSet{0, 1, 2, 3}, false));
   scene.advance();
@@ -291,7 +291,7 @@ TEST_CASE("where every container may use every vCPU a guest gets no update") {
   CHECK(scene.view().doubts.empty());
 }
 
-TEST_CASE("a container that kata-agent does not have yet is asked for again") {
+TEST_CASE("a container unknown to kata-agent is requested again") {
   Scene scene;
   scene.server.peer.refusals[kApp] = ttrpc::Code::kInvalidArgument;
   scene.run_containers();
@@ -303,7 +303,7 @@ TEST_CASE("a container that kata-agent does not have yet is asked for again") {
   CHECK(state().problem == policy::GuestProblem::kNone);
 }
 
-TEST_CASE("a kata-agent that is busy is said to be late, and not asked twice") {
+TEST_CASE("a busy kata-agent is reported as late, and not asked twice") {
   Scene scene;
   scene.advance();
   scene.server.hold();
@@ -321,7 +321,7 @@ TEST_CASE("a kata-agent that is busy is said to be late, and not asked twice") {
   CHECK(scene.server.peer.updates.size() == 2);
 }
 
-TEST_CASE("a policy that forbids it is reported, and not tried again") {
+TEST_CASE("a policy that forbids the call is reported, and the call not repeated") {
   Scene scene;
   scene.server.peer.refusals[kApp] = ttrpc::Code::kPermissionDenied;
   scene.run_containers();
@@ -331,7 +331,7 @@ TEST_CASE("a policy that forbids it is reported, and not tried again") {
   CHECK(scene.server.connections == connections);
 }
 
-TEST_CASE("CPU numbers of 8 and above are refused where kata-agent drives systemd") {
+TEST_CASE("CPU numbers of 8 and above are rejected if kata-agent drives systemd") {
   for (const bool init : {true, false}) {
     boost::asio::io_context io;
     tests::TestClock clock;
@@ -372,7 +372,7 @@ TEST_CASE(
   CHECK(server.peer.updates.size() == 2);
 }
 
-TEST_CASE("a guest is looked for again when the VMM takes the place of its shim") {
+TEST_CASE("a guest is searched again when the VMM replaces its shim") {
   Scene scene(3, "");
   scene.host.node.arguments(100, {"/usr/bin/containerd-shim-kata-v2"});
   scene.run_containers();
@@ -387,7 +387,7 @@ TEST_CASE("a guest is looked for again when the VMM takes the place of its shim"
   CHECK(scene.last(kApp) == scene.own_vcpu());
 }
 
-TEST_CASE("a guest like one that missed a start is not waited for, until one of them has placed") {
+TEST_CASE("after a guest missed a start, others of its kernel are not waited for") {
   Scene scene(3, "6.12.48");
   scene.boot_pod("s2", 200, 3, "6.12.48");
   scene.advance();
@@ -409,7 +409,7 @@ TEST_CASE("a guest like one that missed a start is not waited for, until one of 
   CHECK_FALSE(scene.starts_at_once(next, "s2"));
 }
 
-TEST_CASE("that a kernel's numbers are uncertain is said once for all guests that boot it") {
+TEST_CASE("uncertain numbers of a kernel are logged once for all its guests") {
   Scene scene;
   scene.boot_pod("s2", 200, 3, "");
   scene.advance();

@@ -15,7 +15,7 @@ std::vector<host::CfsQuota> quotas(const tests::TempDir& root) {
 
 }  // namespace
 
-TEST_CASE("quotas of version 2 hold from the thread's own cgroup upwards") {
+TEST_CASE("v2 quotas apply from the thread's own cgroup upwards") {
   const tests::TempDir root;
   root.write("cgroup/cgroup.controllers", "cpu\n");
   root.write("proc/72/cgroup", "0::/kubepods/pod1/s1\n");
@@ -35,7 +35,7 @@ TEST_CASE("quotas of version 2 hold from the thread's own cgroup upwards") {
   CHECK(found[1].throttled == 4);
 }
 
-TEST_CASE("quotas of version 1 are in the cpu controller's own tree") {
+TEST_CASE("v1 quotas are in the cpu controller's own hierarchy") {
   const tests::TempDir root;
   root.write("proc/72/cgroup", "4:cpuset:/elsewhere\n3:cpu,cpuacct:/kubepods/pod1\n");
   root.write("cgroup/cpu/kubepods/pod1/cpu.cfs_quota_us", "150000\n");
@@ -49,7 +49,7 @@ TEST_CASE("quotas of version 1 are in the cpu controller's own tree") {
   CHECK(found[0].throttled == 2);
 }
 
-TEST_CASE("a thread that is gone, and files that are not what they should be, have no quota") {
+TEST_CASE("a thread that is gone, and malformed files, have no quota") {
   const tests::TempDir root;
   CHECK(quotas(root).empty());
   root.write("cgroup/cgroup.controllers", "cpu\n");

@@ -36,7 +36,7 @@ class Node {
 
 }  // namespace
 
-TEST_CASE("version 2 is used where it controls cpusets, else version 1") {
+TEST_CASE("v2 is used if it controls cpusets, else v1") {
   const Node node;
   node.mounts(node.v2_mount() + node.v1_mount());
   node.write("v2/cgroup.controllers", "cpu cpusets memory");
@@ -49,7 +49,7 @@ TEST_CASE("version 2 is used where it controls cpusets, else version 1") {
   CHECK(host::Cgroups::find(node.proc()).error().code == base::ErrorCode::kUnavailable);
 }
 
-TEST_CASE("a process's version 2 cgroup has its effective set") {
+TEST_CASE("a process's v2 cgroup has its effective set") {
   const Node node;
   node.mounts(node.v2_mount());
   node.write("v2/cgroup.controllers", "cpuset");
@@ -63,7 +63,7 @@ TEST_CASE("a process's version 2 cgroup has its effective set") {
   CHECK(facts->cpuset_directory == facts->directory);
 }
 
-TEST_CASE("without the controller the nearest ancestor that has it is in force") {
+TEST_CASE("without the controller the nearest ancestor with it applies") {
   const Node node;
   node.mounts(node.v2_mount());
   node.write("v2/cgroup.controllers", "cpuset");
@@ -77,7 +77,7 @@ TEST_CASE("without the controller the nearest ancestor that has it is in force")
   CHECK(facts->directory == node.path("v2/system.slice/a/b"));
 }
 
-TEST_CASE("version 1 has effective sets, or on old kernels only the sets themselves") {
+TEST_CASE("v1 has effective sets, or on old kernels only the configured ones") {
   const Node node;
   node.mounts(node.v1_mount());
   node.write("proc/42/cgroup", "9:cpu,cpuacct:/other\n3:cpuset:/kata_s1\n0::/");
@@ -90,7 +90,7 @@ TEST_CASE("version 1 has effective sets, or on old kernels only the sets themsel
   CHECK(cgroups->of_task(42)->cpus == CpuSet::range(4, 6));
 }
 
-TEST_CASE("what is gone or makes no sense is an error of its kind") {
+TEST_CASE("missing and malformed files are different errors") {
   const Node node;
   node.mounts(node.v2_mount());
   node.write("v2/cgroup.controllers", "cpuset");
@@ -101,7 +101,7 @@ TEST_CASE("what is gone or makes no sense is an error of its kind") {
   CHECK(cgroups->of_task(42).error().code == base::ErrorCode::kInvalid);
 }
 
-TEST_CASE("the watch reports which directories were written, and only those it follows") {
+TEST_CASE("the watch reports written directories, and only watched ones") {
   const Node node;
   for (const char* name : {"a", "b", "c"}) {
     node.write(std::string(name) + "/cpuset.cpus", "0-3");
@@ -124,7 +124,7 @@ TEST_CASE("the watch reports which directories were written, and only those it f
   CHECK(*watch->drain() == std::set<std::string>{node.path("b"), node.path("c")});
 }
 
-TEST_CASE("a directory that was removed and made again is followed again") {
+TEST_CASE("a directory that is removed and created again is watched again") {
   const Node node;
   node.write("a/cpuset.cpus", "0");
   auto watch = host::CpusetWatch::open();

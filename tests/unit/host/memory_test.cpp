@@ -82,7 +82,7 @@ TEST_CASE("numa_maps distinguishes the VM's own memory from mapped files") {
   CHECK((*mappings)[8].bytes.empty());
 }
 
-TEST_CASE("what is no numa_maps is an error that names the line") {
+TEST_CASE("malformed numa_maps is an error that names the line") {
   for (const std::string text : {"x default N0=1\n", "7f00\n", "\n", "7f00 default N0=1\nzz\n"}) {
     const auto mappings = host::parse_numa_maps(text);
     REQUIRE_FALSE(mappings);
@@ -95,7 +95,7 @@ TEST_CASE("what is no numa_maps is an error that names the line") {
   CHECK(strange->front().page == kPage);
 }
 
-TEST_CASE("memory is added up by page size, without what is bound and what has no end") {
+TEST_CASE("memory is summed by page size, without bound and open-ended mappings") {
   const Tree tree;
   const auto memory = tree.read();
   REQUIRE(memory);
@@ -111,7 +111,7 @@ TEST_CASE("memory is added up by page size, without what is bound and what has n
   CHECK(memory->movable.size() == 4);
 }
 
-TEST_CASE("a passed-through device is seen by its descriptors") {
+TEST_CASE("passed-through devices are found by open descriptors") {
   for (const std::string device :
        {"/dev/vfio/12", "anon_inode:[vfio-device]", "/dev/vhost-vdpa-0"}) {
     const Tree tree;
@@ -121,7 +121,7 @@ TEST_CASE("a passed-through device is seen by its descriptors") {
   }
 }
 
-TEST_CASE("a process that is gone is gone") {
+TEST_CASE("a process that has ended is gone") {
   const Tree tree;
   std::filesystem::remove_all(tree.proc() / "41");
   const auto memory = tree.read();
@@ -129,7 +129,7 @@ TEST_CASE("a process that is gone is gone") {
   CHECK(memory.error().code == base::ErrorCode::kGone);
 }
 
-TEST_CASE("the kernel is asked where this process's memory is, and moves it in steps") {
+TEST_CASE("the kernel reports where this process's memory lies, and moves it in steps") {
   constexpr std::size_t kSize = 3 << 20;
   void* memory = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(memory != MAP_FAILED);
@@ -157,7 +157,7 @@ TEST_CASE("the kernel is asked where this process's memory is, and moves it in s
   ::munmap(memory, kSize);
 }
 
-TEST_CASE("memory of a process that is gone cannot be moved") {
+TEST_CASE("memory of a process that has ended cannot be moved") {
   const Mapping mapping{.start = 4096,
                         .end = 8192,
                         .page = kPage,

@@ -31,7 +31,7 @@ struct Node : FakeNode {
 
 }  // namespace
 
-TEST_CASE("handlers of an interrupt are VFIO's for the device, and others'") {
+TEST_CASE("an interrupt's handlers are VFIO's for the device, and others'") {
   const auto parse = [](const char* text) { return host::parse_handlers(text, kDevice); };
   CHECK(parse("vfio-msix[3](0000:01:00.0)\n") == Handlers{msix(3), ""});
   CHECK(parse("vfio-intx(0000:01:00.0)") == Handlers{"vfio-intx(0000:01:00.0)", ""});
@@ -71,7 +71,7 @@ TEST_CASE("a device of iommufd is found by its own name") {
   CHECK(found.interrupts.size() == 1);
 }
 
-TEST_CASE("INTx is found by the device's own file, and who shares it is reported") {
+TEST_CASE("INTx is found by the device's own file, with the handlers that share it") {
   const Node node;
   node.vfio_device(kDevice, 12, "vfio0");
   node.write("sys/bus/pci/devices/0000:01:00.0/irq", "16\n");
@@ -83,7 +83,7 @@ TEST_CASE("INTx is found by the device's own file, and who shares it is reported
   CHECK(found.interrupts[0].shared_with == "ehci_hcd:usb1");
 }
 
-TEST_CASE("what is in the group but not in VFIO's hands is not passed through") {
+TEST_CASE("a device in the group but not bound to VFIO is not passed through") {
   const Node node;
   node.vfio_device(kDevice, 12, "vfio0");
   node.write("sys/kernel/iommu_groups/12/devices/0000:00:01.0", "");
@@ -94,7 +94,7 @@ TEST_CASE("what is in the group but not in VFIO's hands is not passed through") 
   CHECK(node.find().interrupts.empty());
 }
 
-TEST_CASE("an interrupt that cannot be read is none") {
+TEST_CASE("an unreadable interrupt is left out") {
   const Node node;
   node.vfio_device(kDevice, 12, "vfio0");
   node.fd(41, 5, "/dev/vfio/12");
@@ -113,7 +113,7 @@ TEST_CASE("an interrupt that cannot be read is none") {
   CHECK(found.interrupts.empty());
 }
 
-TEST_CASE("an interrupt is sent where it is to go, if it is still the same") {
+TEST_CASE("an interrupt is moved if it still belongs to its device") {
   const Node node;
   node.vfio_device(kDevice, 12, "vfio0");
   node.fd(41, 5, "/dev/vfio/12");
@@ -135,7 +135,7 @@ TEST_CASE("an interrupt is sent where it is to go, if it is still the same") {
   CHECK(send().error().code == base::ErrorCode::kGone);
 }
 
-TEST_CASE("an interrupt that the kernel nails down cannot be sent") {
+TEST_CASE("an interrupt fixed by the kernel cannot be moved") {
   const Node node;
   node.vfio_device(kDevice, 12, "vfio0");
   node.msi(kDevice, 45, msix(0), "0");

@@ -16,7 +16,7 @@ std::string own(const std::string& named, const std::string& of_vmm) {
 
 }  // namespace
 
-TEST_CASE("a sandbox's own cgroup is the one that is named after it, or holds one that is") {
+TEST_CASE("a sandbox's own cgroup is named after it, or contains one that is") {
   for (const char* name :
        {"/kubepods/pod1/s1", "/kubepods/pod1/kata_s1", "/kubepods.slice/cri-containerd-s1.scope",
         "/kubepods-pod1.slice:cri-containerd:s1", "/pods/s1/vcpus"}) {
@@ -29,14 +29,14 @@ TEST_CASE("a sandbox's own cgroup is the one that is named after it, or holds on
   }
 }
 
-TEST_CASE("a cgroup that a source names is believed, but for the root and what is outside") {
+TEST_CASE("a cgroup named by a source is accepted, except the root and paths outside") {
   CHECK(own("/vms/any", "/user.slice") == "/sys/fs/cgroup/vms/any");
   CHECK(own("vms/any", "/user.slice") == "/sys/fs/cgroup/vms/any");
   CHECK(own("/", "/user.slice").empty());
   CHECK(own("../etc", "/user.slice").empty());
 }
 
-TEST_CASE("what bounds a libvirt domain is above the cgroups of its threads") {
+TEST_CASE("a libvirt domain is bounded above the cgroups of its threads") {
   for (const char* below :
        {"", "/emulator", "/vcpu0", "/iothread1", "/libvirt", "/libvirt/vcpu3"}) {
     CAPTURE(below);
@@ -45,13 +45,13 @@ TEST_CASE("what bounds a libvirt domain is above the cgroups of its threads") {
   }
 }
 
-TEST_CASE("a cgroup of systemd is recognized by its units") {
+TEST_CASE("a systemd cgroup is recognized by its unit") {
   CHECK(host::is_systemd_unit("/sys/fs/cgroup/kubepods.slice/cri-containerd-s1.scope"));
   CHECK(host::is_systemd_unit("/sys/fs/cgroup/kubepods.slice/s1"));
   CHECK_FALSE(host::is_systemd_unit("/sys/fs/cgroup/kubepods/pod1/s1"));
 }
 
-TEST_CASE("inside is below or the same") {
+TEST_CASE("inside means below or equal") {
   CHECK(host::is_inside("/a/b", "/a"));
   CHECK(host::is_inside("/a", "/a"));
   CHECK_FALSE(host::is_inside("/ab", "/a"));

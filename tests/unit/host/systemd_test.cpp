@@ -102,20 +102,20 @@ class Systemd {
 
 }  // namespace
 
-TEST_CASE("a set is one bit a CPU, the lowest first") {
+TEST_CASE("a set is one bit per CPU, the lowest first") {
   using Bytes = std::vector<std::uint8_t>;
   CHECK(host::to_cpu_mask({}).empty());
   CHECK(host::to_cpu_mask({0, 1, 7}) == Bytes{0x83});
   CHECK(host::to_cpu_mask({8, 17}) == Bytes{0, 1, 2});
 }
 
-TEST_CASE("systemd is asked for a unit's CPUs") {
+TEST_CASE("systemd sets a unit's CPUs") {
   Systemd systemd(Systemd::Answer::kDone);
   REQUIRE(host::set_allowed_cpus(systemd.path(), "cri-containerd-1.scope", {0, 9}));
   CHECK(systemd.called == "cri-containerd-1.scope runtime AllowedCPUs 1 2");
 }
 
-TEST_CASE("an unknown unit is distinguished from an absent systemd") {
+TEST_CASE("an unknown unit is distinguished from a missing systemd") {
   const Systemd systemd(Systemd::Answer::kNoSuchUnit);
   CHECK(host::set_allowed_cpus(systemd.path(), "x.scope", {0}).error().code ==
         ErrorCode::kNotFound);
@@ -123,13 +123,13 @@ TEST_CASE("an unknown unit is distinguished from an absent systemd") {
         ErrorCode::kUnavailable);
 }
 
-TEST_CASE("a systemd that does not answer is given up, and may be asked again") {
+TEST_CASE("a systemd that does not respond times out, and may be asked again") {
   const Systemd systemd(Systemd::Answer::kNone);
   CHECK(host::set_allowed_cpus(systemd.path(), "x.scope", {0}).error().code ==
         ErrorCode::kTransient);
 }
 
-TEST_CASE("a cgroup that is no unit of systemd's is written directly") {
+TEST_CASE("a cgroup that is not a systemd unit is written directly") {
   const tests::TempDir dir;
   dir.write("kata_1/cpuset.cpus", "");
   dir.write("x.scope/cpuset.cpus", "");
@@ -145,7 +145,7 @@ TEST_CASE("a cgroup that is no unit of systemd's is written directly") {
   CHECK(base::read_file(dir.path() / "x.scope/cpuset.cpus")->starts_with("1"));
 }
 
-TEST_CASE("what systemd promised and did not do is no success") {
+TEST_CASE("a write that systemd accepted and did not make is not a success") {
   const tests::TempDir dir;
   dir.write("x.scope/cpuset.cpus", "0\n");
   const Systemd systemd(Systemd::Answer::kDone);

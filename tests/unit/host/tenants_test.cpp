@@ -25,7 +25,7 @@ std::string line_of(const host::Tenants& tenants) {
 
 }  // namespace
 
-TEST_CASE("cgroups that may use a CPU are found with their threads, and others not entered") {
+TEST_CASE("cgroups that may use a CPU are found with their threads, others are not entered") {
   const tests::FakeNode node;
   node.cgroup_v2();
   node.tenant("system.slice", "0-7", "");
@@ -43,7 +43,7 @@ TEST_CASE("cgroups that may use a CPU are found with their threads, and others n
   CHECK(host::tenants_of(*cgroups, CpuSet{63}).list.empty());
 }
 
-TEST_CASE("a cgroup without a cpuset of its own has what the one above it allows") {
+TEST_CASE("a cgroup without a cpuset inherits its parent's") {
   const tests::FakeNode node;
   node.cgroup_v2();
   node.tenant("a", "2-3", "");
@@ -63,7 +63,7 @@ TEST_CASE("a cgroup that cannot be read is reported") {
   CHECK(host::tenants_of(*cgroups, CpuSet{3}).unread.size() == 1);
 }
 
-TEST_CASE("kubelet's names tell a pod's uid, with either driver") {
+TEST_CASE("kubelet's cgroup names contain a pod's uid, with either driver") {
   struct Row {
     const char* directory;
     const char* uid;
@@ -84,7 +84,7 @@ TEST_CASE("kubelet's names tell a pod's uid, with either driver") {
   }
 }
 
-TEST_CASE("3,000 containers beside exclusive CPUs are passed over quickly") {
+TEST_CASE("3,000 containers beside exclusive CPUs are skipped quickly") {
   const tests::FakeNode node;
   node.cgroup_v2();
   constexpr int kPods = 1500;

@@ -75,14 +75,14 @@ class FakeKernel {
 
 }  // namespace
 
-TEST_CASE("the host has the CPUs that the kernel says are online") {
+TEST_CASE("the host has the CPUs that the kernel reports online") {
   const auto host = host::load_topology("host");
   REQUIRE(host);
   CHECK(host->online().size() == static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
   CHECK(host->distances().size() == static_cast<std::size_t>(host->nodes().size()));
 }
 
-TEST_CASE("an invented machine has dense ids") {
+TEST_CASE("a synthetic machine has dense ids") {
   const auto made = host::load_topology("synthetic:pack:2 numa:2 l3:1 core:4 pu:2");
   REQUIRE(made);
   CHECK(made->online() == CpuSet::range(0, 31));
@@ -92,14 +92,14 @@ TEST_CASE("an invented machine has dense ids") {
   CHECK(made->distance(0, 3) == 20);
 }
 
-TEST_CASE("nodes smaller than a package keep their CPUs, and share an L3 where none is known") {
+TEST_CASE("nodes smaller than a package keep their CPUs, and share an L3 if none is known") {
   const auto made = host::read_synthetic("numa:2 core:2 pu:2");
   REQUIRE(made);
   CHECK(made->node_cpus(1) == CpuSet::range(4, 7));
   CHECK(made->l3_cpus(made->find(4)->l3) == CpuSet::range(0, 7));
 }
 
-TEST_CASE("a kernel's trees are read with offline and isolated CPUs and empty nodes") {
+TEST_CASE("kernel trees are read with offline and isolated CPUs and empty nodes") {
   const FakeKernel kernel;
   const auto made = host::read_machine(kernel.root());
   REQUIRE(error_of(made) == "");
@@ -126,7 +126,7 @@ TEST_CASE("a kernel without nohz_full says (null)") {
   CHECK(made->nohz_full().empty());
 }
 
-TEST_CASE("a list of isolated CPUs that makes no sense is an error") {
+TEST_CASE("a malformed list of isolated CPUs is an error") {
   const FakeKernel kernel;
   kernel.write("cpu/isolated", "0-");
   CHECK(error_of(host::read_machine(kernel.root())).find("cpu/isolated: ") != std::string::npos);
@@ -155,7 +155,7 @@ TEST_CASE("files are recognized by their first character") {
   CHECK(xml->siblings(0) == CpuSet{0, 1});
 }
 
-TEST_CASE("what is no machine is refused with its name") {
+TEST_CASE("an invalid machine is rejected by name") {
   const tests::TempDir dir;
   dir.write("bad.json", R"({"cpus":[{"cpu":0,"core":0,"socket":0}]})");
   dir.write("bad.xml", "<topology");

@@ -47,14 +47,14 @@ base::Result<http::Response> get(const std::string& answer) {
 
 }  // namespace
 
-TEST_CASE("an answer is read by its length", "[http]") {
+TEST_CASE("a response is read by its length", "[http]") {
   const auto answer = get("HTTP/1.1 404 Not Found\r\nServer: x\r\ncontent-length:  5\r\n\r\nhello");
   REQUIRE(answer.has_value());
   CHECK(answer->status == 404);
   CHECK(answer->body == "hello");
 }
 
-TEST_CASE("where nobody listens, the daemon is unavailable", "[http]") {
+TEST_CASE("without a listener, the daemon is unavailable", "[http]") {
   const tests::TempDir dir;
   for (const auto& path : {dir.path() / "nothing", dir.path() / std::string(200, 'x')}) {
     const auto answer = http::call(path, {"GET", "/", ""});
@@ -64,7 +64,7 @@ TEST_CASE("where nobody listens, the daemon is unavailable", "[http]") {
         ErrorCode::kUnavailable);
 }
 
-TEST_CASE("an answer that is cut off or no HTTP is an error", "[http]") {
+TEST_CASE("a truncated or invalid HTTP response is an error", "[http]") {
   const char* answer = GENERATE("", "SSH-2.0-OpenSSH\r\n", "HTTP/1.1 2", "HTTP/1.1 abc OK\r\n\r\n",
                                 "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nno field\r\n\r\n",
                                 "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
@@ -76,7 +76,7 @@ TEST_CASE("an answer that is cut off or no HTTP is an error", "[http]") {
   CHECK(got.error().code == ErrorCode::kUnavailable);
 }
 
-TEST_CASE("lines are handed over as they come, across chunks", "[http]") {
+TEST_CASE("lines are delivered as they arrive, across chunks", "[http]") {
   const OneAnswer server(
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
       "5\r\none\nt\r\n8\r\nwo\nthree\r\n1\r\n\n\r\n0\r\n\r\n");
@@ -89,7 +89,7 @@ TEST_CASE("lines are handed over as they come, across chunks", "[http]") {
   CHECK(lines == std::vector<std::string>{"one", "two", "three"});
 }
 
-TEST_CASE("a stream that breaks off is an error, one that is refused an answer", "[http]") {
+TEST_CASE("a stream that ends early is an error, a rejected one a response", "[http]") {
   const auto none = [](std::string_view) { return true; };
   {
     const OneAnswer server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab");

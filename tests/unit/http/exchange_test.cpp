@@ -38,7 +38,7 @@ ErrorCode refusal(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a request says how long its body is, where it has one", "[http]") {
+TEST_CASE("a request with a body has its length", "[http]") {
   CHECK(http::format_request({"GET", "/x", ""}) ==
         "GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   CHECK(http::format_request({"PUT", "/x", "{}"}) ==
@@ -47,7 +47,7 @@ TEST_CASE("a request says how long its body is, where it has one", "[http]") {
   CHECK(http::format_request({"POST", "/x", ""}).ends_with("Content-Length: 0\r\n\r\n"));
 }
 
-TEST_CASE("an answer is whole when its last byte is there, however it is cut", "[http]") {
+TEST_CASE("a response is complete with its last byte, however it is split", "[http]") {
   const std::string text =
       GENERATE(as<std::string>{}, "HTTP/1.1 200 OK\r\ncontent-length:  5 \r\n\r\nhello",
                "HTTP/1.1 200 OK\r\nServer: x\r\n\r\nhello", kChunked);
@@ -57,14 +57,14 @@ TEST_CASE("an answer is whole when its last byte is there, however it is cut", "
   }
 }
 
-TEST_CASE("an answer may have no body", "[http]") {
+TEST_CASE("a response may have no body", "[http]") {
   ResponseReader error, nothing;
   CHECK(*error.feed("HTTP/1.1 404 \r\nContent-Length: 0\r\n\r\n"));
   CHECK(error.status() == 404);
   CHECK(*nothing.feed("HTTP/1.1 204 No Content\r\n\r\n"));
 }
 
-TEST_CASE("what is no HTTP, or longer than is read, is refused", "[http]") {
+TEST_CASE("invalid or oversized HTTP is rejected", "[http]") {
   const std::string ok = "HTTP/1.1 200 OK\r\n";
   const std::string chunks = ok + "Transfer-Encoding: chunked\r\n\r\n";
   for (const std::string& text :
@@ -79,7 +79,7 @@ TEST_CASE("what is no HTTP, or longer than is read, is refused", "[http]") {
   }
 }
 
-TEST_CASE("an answer that is cut off is no answer", "[http]") {
+TEST_CASE("a truncated response is an error", "[http]") {
   for (const char* text :
        {"", "HTTP/1.1 2", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"}) {
@@ -90,7 +90,7 @@ TEST_CASE("an answer that is cut off is no answer", "[http]") {
   }
 }
 
-TEST_CASE("a stream may be longer than its limit where what has come is taken", "[http]") {
+TEST_CASE("a stream may exceed the limit if its bytes are consumed", "[http]") {
   ResponseReader reader({.head = 64, .body = 8});
   REQUIRE(reader.feed("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
   for (int i = 0; i < 100; ++i) {

@@ -21,7 +21,7 @@ void leave_dead_socket(const std::filesystem::path& path) { REQUIRE(base::listen
 
 }  // namespace
 
-TEST_CASE("a socket is for its owner only, and goes with the listener", "[http]") {
+TEST_CASE("a socket is private to its owner, and removed with the listener", "[http]") {
   const tests::TempDir dir;
   const auto path = dir.path() / "new" / "api.sock";
   {
@@ -34,7 +34,7 @@ TEST_CASE("a socket is for its owner only, and goes with the listener", "[http]"
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
-TEST_CASE("a second daemon refuses to start beside the first", "[http]") {
+TEST_CASE("a second daemon refuses to start", "[http]") {
   const tests::TempDir dir;
   const auto path = dir.path() / "api.sock";
   const auto first = UnixListener::open(path);
@@ -45,7 +45,7 @@ TEST_CASE("a second daemon refuses to start beside the first", "[http]") {
   CHECK(std::filesystem::exists(path));
 }
 
-TEST_CASE("a listener of someone else without our lock is respected too", "[http]") {
+TEST_CASE("another program's listener without our lock is respected", "[http]") {
   const tests::TempDir dir;
   const auto path = dir.path() / "api.sock";
   const auto first = UnixListener::open(path);
@@ -56,7 +56,7 @@ TEST_CASE("a listener of someone else without our lock is respected too", "[http
   CHECK(second.error().code == base::ErrorCode::kConflict);
 }
 
-TEST_CASE("a dead socket is replaced, another file is not", "[http]") {
+TEST_CASE("a stale socket is replaced, any other file is not", "[http]") {
   const tests::TempDir dir;
   leave_dead_socket(dir.path() / "dead.sock");
   CHECK(UnixListener::open(dir.path() / "dead.sock").has_value());
@@ -68,7 +68,7 @@ TEST_CASE("a dead socket is replaced, another file is not", "[http]") {
   CHECK(std::filesystem::exists(dir.path() / "precious"));
 }
 
-TEST_CASE("a path that does not fit into a socket address is refused", "[http]") {
+TEST_CASE("a path too long for a socket address is rejected", "[http]") {
   const auto refused = UnixListener::open("/tmp/" + std::string(200, 'x'));
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == base::ErrorCode::kInvalid);

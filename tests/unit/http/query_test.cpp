@@ -13,7 +13,7 @@ using namespace ka;
 using namespace std::chrono_literals;
 using base::ErrorCode;
 
-TEST_CASE("a query on the loop ends with the answer, its absence, or its time", "[http]") {
+TEST_CASE("a query ends with the response, its absence, or a timeout", "[http]") {
   std::array<int, 2> ends{};
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) == 0);
   base::Fd server(ends[1]);
@@ -32,12 +32,12 @@ TEST_CASE("a query on the loop ends with the answer, its absence, or its time", 
   };
   say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n");
   CHECK_FALSE(got);
-  SECTION("whole") {
+  SECTION("complete") {
     say("\r\n{}");
     REQUIRE(got);
     CHECK((*got)->body == "{}");
   }
-  SECTION("cut off") {
+  SECTION("truncated") {
     server.reset();
     tests::run_ready(io);
     REQUIRE(got);

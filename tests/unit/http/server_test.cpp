@@ -124,7 +124,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("a request says which process sent it", "[http]") {
+TEST_CASE("a request has its client's process", "[http]") {
   Fixture f;
   REQUIRE(f.works());
   REQUIRE(f.peer);
@@ -132,7 +132,7 @@ TEST_CASE("a request says which process sent it", "[http]") {
   CHECK(f.peer->uid == ::getuid());
 }
 
-TEST_CASE("a server that cannot accept connections says why", "[http]") {
+TEST_CASE("a server that cannot accept connections reports why", "[http]") {
   Fixture f;
   const base::Fd not_listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
   const http::Server server(
@@ -142,7 +142,7 @@ TEST_CASE("a server that cannot accept connections says why", "[http]") {
   CHECK(*f.troubles.begin() == "cannot accept a connection: Invalid argument");
 }
 
-TEST_CASE("a client that goes away is no trouble", "[http]") {
+TEST_CASE("a client that disconnects causes no error", "[http]") {
   Fixture f;
   Client client(f.path());
   client.send("GET /a HTT");
@@ -151,7 +151,7 @@ TEST_CASE("a client that goes away is no trouble", "[http]") {
   CHECK(f.troubles.empty());
 }
 
-TEST_CASE("a request is answered, and the connection kept for the next", "[http]") {
+TEST_CASE("a request is answered, and the connection kept alive", "[http]") {
   Fixture f;
   Client client(f.path());
   client.send("GET /a HTTP/1.1\r\n\r\nPUT /b HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody");
@@ -180,7 +180,7 @@ TEST_CASE("a client that expects 100-continue gets it", "[http]") {
   }));
 }
 
-TEST_CASE("a body that is too large is refused by its announced size alone", "[http]") {
+TEST_CASE("a body too large is rejected by its Content-Length alone", "[http]") {
   Fixture f;
   const std::string answer = f.exchange("PUT /b HTTP/1.1\r\nContent-Length: 10485760\r\n\r\n");
   CHECK(contains(answer, "413 Payload Too Large"));
@@ -189,7 +189,7 @@ TEST_CASE("a body that is too large is refused by its announced size alone", "[h
   CHECK(f.works());
 }
 
-TEST_CASE("a body without an announced size is refused when it has become too large", "[http]") {
+TEST_CASE("a chunked body is rejected when it exceeds the limit", "[http]") {
   Fixture f({.body = 1000});
   const std::string chunk = "100\r\n" + std::string(256, 'x') + "\r\n";
   std::string request = "PUT /b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -198,7 +198,7 @@ TEST_CASE("a body without an announced size is refused when it has become too la
   CHECK(f.requests == 0);
 }
 
-TEST_CASE("a client that keeps sending its refused body still gets the answer", "[http]") {
+TEST_CASE("a client that keeps sending a rejected body still gets the response", "[http]") {
   Fixture f;
   Client client(f.path());
   client.send("PUT /b HTTP/1.1\r\nContent-Length: 10485760\r\n\r\n");
@@ -217,7 +217,7 @@ TEST_CASE("a client that keeps sending its refused body still gets the answer", 
   CHECK(contains(client.received, "413"));
 }
 
-TEST_CASE("what is not HTTP is answered with 400, headers without end with 431", "[http]") {
+TEST_CASE("non-HTTP gets 400, endless headers 431", "[http]") {
   Fixture f;
   CHECK(contains(f.exchange("hello\r\n\r\n"), "400 Bad Request"));
   CHECK(contains(f.exchange(std::string("GET /\0 HTTP/1.1\r\n\r\n", 19)), "400 Bad Request"));
@@ -228,7 +228,7 @@ TEST_CASE("what is not HTTP is answered with 400, headers without end with 431",
   CHECK(f.works());
 }
 
-TEST_CASE("a client that stops in the middle is dropped, others do not notice", "[http]") {
+TEST_CASE("a client that stalls is dropped, and others are not affected", "[http]") {
   Fixture f({.read = 300ms});
   const char* beginning = GENERATE("", "GET /a HT", "GET /a HTTP/1.1\r\nX: 1\r\n",
                                    "PUT /a HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf",
@@ -243,7 +243,7 @@ TEST_CASE("a client that stops in the middle is dropped, others do not notice", 
   CHECK(f.requests == 1);
 }
 
-TEST_CASE("a byte now and then does not buy more time", "[http]") {
+TEST_CASE("a slow trickle of bytes does not extend the deadline", "[http]") {
   Fixture f({.read = 300ms});
   Client client(f.path());
   client.send("GET /");
@@ -254,7 +254,7 @@ TEST_CASE("a byte now and then does not buy more time", "[http]") {
   }));
 }
 
-TEST_CASE("a client that hangs up in the middle harms no other", "[http]") {
+TEST_CASE("a client that disconnects halfway affects no other", "[http]") {
   Fixture f;
   for (const char* beginning : {"GET /a HT", "PUT /a HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf",
                                 "GET /whole HTTP/1.1\r\n\r\n", "GET /feed HTTP/1.1\r\n\r\n"}) {
@@ -267,7 +267,7 @@ TEST_CASE("a client that hangs up in the middle harms no other", "[http]") {
   CHECK(f.run_until([&] { return !f.feed.has_listeners(); }));
 }
 
-TEST_CASE("when there are too many clients, the most silent ones make room", "[http]") {
+TEST_CASE("with too many clients, the longest idle ones are dropped", "[http]") {
   Fixture f({.connections = 8});
   std::vector<std::unique_ptr<Client>> idle;
   for (int i = 0; i < 50; ++i) idle.push_back(std::make_unique<Client>(f.path()));
@@ -295,7 +295,7 @@ TEST_CASE("a feed's lines come as chunks", "[http]") {
   CHECK(contains(client.received, "Transfer-Encoding: chunked"));
 }
 
-TEST_CASE("a listener that does not read is dropped instead of remembered", "[http]") {
+TEST_CASE("a listener that does not read is dropped", "[http]") {
   Fixture f({.lines_behind = 100});
   Client lazy(f.path());
   lazy.send("GET /feed HTTP/1.1\r\n\r\n");
@@ -327,7 +327,7 @@ TEST_CASE("listeners are counted", "[http]") {
   }));
 }
 
-TEST_CASE("a server that ends takes its connections along", "[http]") {
+TEST_CASE("a server that ends closes its connections", "[http]") {
   Fixture f;
   Client reader(f.path()), listener(f.path());
   listener.send("GET /feed HTTP/1.1\r\n\r\n");

@@ -35,7 +35,7 @@ std::string error_in(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("broken JSON is reported with line and column") {
+TEST_CASE("malformed JSON is reported with line and column") {
   CHECK(parse_error("{\"a\": 1}\n") == "");
   CHECK(parse_error("{\"a\": 1,\n  b}").starts_with("in.json:2:3: not JSON"));
   CHECK(parse_error("{\"a\": 1} x").starts_with("in.json:1:10: not JSON"));
@@ -44,7 +44,7 @@ TEST_CASE("broken JSON is reported with line and column") {
   CHECK(parse_error(std::string(100000, '[')).find("too deep") != std::string::npos);
 }
 
-TEST_CASE("a key that an object has twice is refused where it stands") {
+TEST_CASE("a duplicate key is rejected at its position") {
   CHECK(parse_error("{\"cpus\": \"0\",\n \"cpus\": \"1\"}") ==
         "in.json:2:7: \"cpus\" is a duplicate key");
   CHECK(parse_error(R"([{"a":{"b":1,"\u0062":2}}])").find("\"b\" is a duplicate") !=
@@ -68,7 +68,7 @@ TEST_CASE("the first error is reported with its path") {
   CHECK(error_in("[]") == "top[3]: must be an object");
 }
 
-TEST_CASE("text that cannot be shown is refused, and shown in the input_error") {
+TEST_CASE("text with control characters is rejected, and escaped in the error") {
   CHECK(error_in(R"({"n":1,"s":"a\u001bb"})") == "top[3].s: has control characters");
   CHECK(error_in(R"({"n":1,"s":"\u009b31m"})") == "top[3].s: has control characters");
   CHECK(error_in(R"({"n":1,"s":"\u202etxt"})") == "top[3].s: has control characters");
@@ -79,7 +79,7 @@ TEST_CASE("text that cannot be shown is refused, and shown in the input_error") 
         std::string::npos);
 }
 
-TEST_CASE("text has a largest size") {
+TEST_CASE("text has a maximum length") {
   const std::string longest(4096, 'x');
   CHECK(error_in(R"({"n":1,"s":")" + longest + "\"}") == "");
   CHECK(error_in(R"({"n":1,"s":")" + longest + "x\"}") == "top[3].s: is longer than 4096 bytes");

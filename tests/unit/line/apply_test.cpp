@@ -36,28 +36,28 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("a thread is placed and read again") {
+TEST_CASE("a thread is placed and read back") {
   Scene scene;
   const WriteResult applied = scene.write({2, 3});
   CHECK(applied.status == Status::kDone);
   CHECK(applied.actual == CpuSet{2, 3});
 }
 
-TEST_CASE("a thread that is no longer one of its process is not written to") {
+TEST_CASE("a thread that left its process is not written to") {
   Scene scene;
   scene.calls.gone.insert(11);
   CHECK(scene.write({2}).status == Status::kGone);
   CHECK(scene.calls.writes.empty());
 }
 
-TEST_CASE("a thread that was replaced by one of its process is looked at again") {
+TEST_CASE("a tid reused within the process is checked again") {
   Scene scene;
   scene.calls.after_write = [&](int) { scene.node.thread(10, 11, "other", 1, 501); };
   CHECK(scene.write({2}).status == Status::kRetry);
   CHECK(scene.cpus() == "2");
 }
 
-TEST_CASE("a stranger that got the number during the write does not keep the mask") {
+TEST_CASE("a process that reuses the tid during the write does not keep the mask") {
   for (const bool process_too : {false, true}) {
     Scene scene;
     scene.calls.before_write = [&](int) {
@@ -72,7 +72,7 @@ TEST_CASE("a stranger that got the number during the write does not keep the mas
   }
 }
 
-TEST_CASE("a process that got the VMM's number during the write does not keep the mask") {
+TEST_CASE("a process that reuses the VMM's pid during the write does not keep the mask") {
   Scene scene;
   scene.calls.before_write = [&](int) { scene.node.thread(10, 10, "stranger", 1, 7); };
   base::ThreadStats stats(scene.node.proc());
@@ -82,7 +82,7 @@ TEST_CASE("a process that got the VMM's number during the write does not keep th
   CHECK(policy::format_list(scene.calls.effective(10)) == "0-7");
 }
 
-TEST_CASE("a stranger that has placed itself since is left as it is") {
+TEST_CASE("a reused tid with a mask of its own is left as it is") {
   Scene scene;
   scene.calls.after_write = [&](int) {
     scene.node.end_thread(10, 11);
@@ -93,7 +93,7 @@ TEST_CASE("a stranger that has placed itself since is left as it is") {
   CHECK(scene.cpus() == "5");
 }
 
-TEST_CASE("an identity that cannot be verified is retried, and nothing is taken back") {
+TEST_CASE("an unverified identity is retried, and nothing is reverted") {
   Scene scene;
   scene.calls.after_write = [&](int) {
     const auto line = scene.node.proc() / "10/task/11/stat";
@@ -119,7 +119,7 @@ TEST_CASE("the errno table: gone") {
   CHECK(scene.write({2}).status == Status::kGone);
 }
 
-TEST_CASE("a thread that /proc shows has not gone, whatever a call says") {
+TEST_CASE("a thread that /proc still lists is not gone, whatever the call returned") {
   Scene scene;
   scene.calls.set_faults[11] = {ESRCH, 1};
   CHECK(scene.write({2}).status == Status::kRetry);
@@ -128,7 +128,7 @@ TEST_CASE("a thread that /proc shows has not gone, whatever a call says") {
   CHECK(scene.write({3}).status == Status::kRetry);
 }
 
-TEST_CASE("the errno table: what passes is tried again, but not for ever") {
+TEST_CASE("the errno table: transient errors are retried, with a limit") {
   for (const int number : {EINVAL, EBUSY, EAGAIN, ENOSPC, EINTR, ENOMEM}) {
     Scene scene;
     scene.calls.set_faults[11] = {number, 2};
@@ -141,7 +141,7 @@ TEST_CASE("the errno table: what passes is tried again, but not for ever") {
   }
 }
 
-TEST_CASE("the errno table: what will never work is given up at once") {
+TEST_CASE("the errno table: permanent errors are given up immediately") {
   for (const int number : {EPERM, EACCES, EROFS}) {
     Scene scene;
     scene.calls.set_faults[11] = {number, 100};
@@ -152,7 +152,7 @@ TEST_CASE("the errno table: what will never work is given up at once") {
   }
 }
 
-TEST_CASE("the errno table: any other error is reported by its name and not tried again") {
+TEST_CASE("the errno table: other errors are reported by name and not retried") {
   Scene scene;
   scene.calls.set_faults[11] = {EFAULT, 100};
   const WriteResult applied = scene.write({2});
@@ -162,14 +162,14 @@ TEST_CASE("the errno table: any other error is reported by its name and not trie
   CHECK(scene.calls.writes.size() == 1);
 }
 
-TEST_CASE("a write whose result cannot be read is not taken for a refused one") {
+TEST_CASE("a write that cannot be read back is not a refused write") {
   Scene scene;
   scene.calls.get_faults[11] = {EPERM, 1};
   CHECK(scene.write({2}).status == Status::kRetry);
   CHECK(scene.cpus() == "2");
 }
 
-TEST_CASE("a mask that the cgroup cut down is to be planned again") {
+TEST_CASE("a mask that the cgroup narrowed is planned again") {
   Scene scene;
   scene.calls.cgroup_of = [](int) { return CpuSet{2}; };
   const WriteResult applied = scene.write({2, 3});
@@ -177,7 +177,7 @@ TEST_CASE("a mask that the cgroup cut down is to be planned again") {
   CHECK(applied.actual == CpuSet{2});
 }
 
-TEST_CASE("a thread that may use all of its cgroup gets the all-ones mask") {
+TEST_CASE("a thread that may use its whole cgroup gets the all-ones mask") {
   Scene scene;
   scene.calls.cgroup_of = [](int) { return CpuSet{2, 3}; };
   CHECK(scene.write({2, 3}, 500, true).status == Status::kDone);

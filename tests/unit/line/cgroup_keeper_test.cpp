@@ -49,7 +49,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("a cgroup is managed, watched or left alone as it is to be") {
+TEST_CASE("a cgroup is managed, watched or left alone as configured") {
   Scene scene;
   CHECK(scene.observe(CgroupMode::kObey) == State::kUnmanaged);
   CHECK(scene.observe(CgroupMode::kWatch) == State::kWatched);
@@ -70,7 +70,7 @@ TEST_CASE("between its two writes a cgroup is open") {
   CHECK(scene.keeper.state() == State::kManaged);
 }
 
-TEST_CASE("what we wrote is taken back where it is not to be managed any more") {
+TEST_CASE("our writes are undone when the cgroup is no longer to be managed") {
   Scene scene;
   scene.observe(CgroupMode::kManage);
   scene.widen({2, 3, 6});
@@ -81,7 +81,7 @@ TEST_CASE("what we wrote is taken back where it is not to be managed any more") 
   CHECK(scene.cpusets.configured("s1") == CpuSet{2, 3});
 }
 
-TEST_CASE("a write that fails is tried again when the cgroup is observed, unless it is refused") {
+TEST_CASE("a failed write is retried at the next observation, unless refused") {
   Scene scene;
   scene.observe(CgroupMode::kManage);
   scene.cpusets.fault = EBUSY;
@@ -93,7 +93,7 @@ TEST_CASE("a write that fails is tried again when the cgroup is observed, unless
   CHECK(scene.keeper.state() == State::kRefused);
   CHECK(scene.observe(CgroupMode::kManage) == State::kRefused);
   CHECK(scene.observe(CgroupMode::kObey) == State::kRefused);
-  SECTION("a person asks for it") {
+  SECTION("an operator reconciles") {
     scene.keeper.forgive();
     CHECK(scene.keeper.state() == State::kFailed);
     CHECK(scene.observe(CgroupMode::kManage) == State::kManaged);
@@ -103,7 +103,7 @@ TEST_CASE("a write that fails is tried again when the cgroup is observed, unless
   }
 }
 
-TEST_CASE("others who keep writing are answered again when it is time") {
+TEST_CASE("conflicting writes are reverted again after the back-off") {
   Scene scene;
   scene.observe(CgroupMode::kManage);
   scene.widen({2, 3, 6});

@@ -12,7 +12,7 @@ using namespace ka;
 using policy::CpuSet;
 using tests::LineScene;
 
-TEST_CASE("a process that got the number of a VMM while no daemon ran is not adopted") {
+TEST_CASE("a process that reused a VMM's pid while the daemon was down is not adopted") {
   const auto with = [](const std::function<void(LineScene&)>& change) {
     LineScene scene;
     scene.boot_vm(100, 2);
@@ -41,7 +41,7 @@ TEST_CASE("a process that got the number of a VMM while no daemon ran is not ado
   }));
 }
 
-TEST_CASE("a process that got the number of a VMM is not looked at, wherever it is") {
+TEST_CASE("a process that reused a VMM's pid is not observed, in any cgroup") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("a", 100));
@@ -54,7 +54,7 @@ TEST_CASE("a process that got the number of a VMM is not looked at, wherever it 
   CHECK(scene.calls.writes.empty());
 }
 
-TEST_CASE("a pidfd's word that a VMM ended is final, and of that VMM alone") {
+TEST_CASE("a pidfd that reports a VMM's exit is final, for that VMM only") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("a", 100));
@@ -66,7 +66,7 @@ TEST_CASE("a pidfd's word that a VMM ended is final, and of that VMM alone") {
   CHECK(scene.line().node().sandbox_ids().empty());
 }
 
-TEST_CASE("a sandbox that cannot be seen stays as it was known, and that is said once") {
+TEST_CASE("a sandbox that cannot be read keeps its last state, which is logged once") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
   REQUIRE(scene.add("a", 100));
@@ -101,7 +101,7 @@ TEST_CASE("a sandbox that cannot be seen stays as it was known, and that is said
   CHECK(std::ranges::count(scene.notified, "seen") == 1);
 }
 
-TEST_CASE("no such file is not the end while the kernel knows the process") {
+TEST_CASE("ENOENT is not the end while the kernel knows the process") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("a", 100));
@@ -114,7 +114,7 @@ TEST_CASE("no such file is not the end while the kernel knows the process") {
   CHECK(scene.line().node().sandbox_ids().empty());
 }
 
-TEST_CASE("threads that cannot be seen keep what was known of them, and the others are placed") {
+TEST_CASE("unreadable threads keep their last state, and others are placed") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("a", 100));
@@ -146,7 +146,7 @@ TEST_CASE("threads that cannot be seen keep what was known of them, and the othe
   CHECK(scene.verifier().verify().ok());
 }
 
-TEST_CASE("a cgroup that is not the sandbox's own is refused, with the reason") {
+TEST_CASE("a cgroup that is not the sandbox's own is rejected with the reason") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
   scene.node.in_cgroup(100, "pods/a/inner", "0-7");

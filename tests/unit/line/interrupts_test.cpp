@@ -36,7 +36,7 @@ struct Passed : LineScene {
 
 }  // namespace
 
-TEST_CASE("a device's interrupts go to the CPUs of the vCPUs that may take them") {
+TEST_CASE("a device's interrupts go to the CPUs of the vCPUs that receive them") {
   Passed scene;
   CHECK(scene.sent(45) == "2-3");
   CHECK(scene.sent(46) == "2-3");
@@ -51,7 +51,7 @@ TEST_CASE("a device's interrupts go to the CPUs of the vCPUs that may take them"
   CHECK(scene.sent(45) == "4-5");
 }
 
-TEST_CASE("interrupts that the guest's driver asks for later are found by the drift check") {
+TEST_CASE("interrupts requested later by the guest's driver are found by the drift check") {
   Passed scene;
   scene.node.msi(kDevice, 47, msix(2), "0-7");
   CHECK(scene.line().check_drift().interrupts == 1);
@@ -62,7 +62,7 @@ TEST_CASE("interrupts that the guest's driver asks for later are found by the dr
   CHECK(scene.board().counters().interrupt_drift_found == 0);
 }
 
-TEST_CASE("a device that is plugged later is found, and one that is unplugged forgotten") {
+TEST_CASE("a plugged device is found, and an unplugged one forgotten") {
   Passed scene;
   scene.node.vfio_device("0000:02:00.0", 13, "vfio1");
   scene.node.msi("0000:02:00.0", 60, "vfio-msi[0](0000:02:00.0)", "0-7");
@@ -99,7 +99,7 @@ TEST_CASE(
   CHECK(scene.sent(45) == "2-3");
 }
 
-TEST_CASE("a new plan is followed also while others' writes are not answered") {
+TEST_CASE("a new plan is applied also during back-off") {
   Passed scene;
   for (int i = 0; i <= line::AnswerLimit::kAtOnce; ++i) {
     scene.node.send_interrupt(45, "0-7");
@@ -110,7 +110,7 @@ TEST_CASE("a new plan is followed also while others' writes are not answered") {
   CHECK(scene.sent(45) == "4-5");
 }
 
-TEST_CASE("what verify saw is still repaired") {
+TEST_CASE("drift that verify has read is still repaired") {
   Passed scene;
   scene.node.send_interrupt(46, "7");
   const auto findings = scene.broken();
@@ -122,7 +122,7 @@ TEST_CASE("what verify saw is still repaired") {
   CHECK(scene.sent(46) == "2-3");
 }
 
-TEST_CASE("release gives interrupts back what they had, also after a restart") {
+TEST_CASE("release restores interrupts, also after a restart") {
   Passed scene;
   scene.node.msi(kDevice, 47, msix(2), "6");
   scene.line().check_drift();
@@ -139,7 +139,7 @@ TEST_CASE("release gives interrupts back what they had, also after a restart") {
   CHECK(scene.sent(47) == "6");
 }
 
-TEST_CASE("giving back neither undoes what others wrote nor touches CPUs of another pod") {
+TEST_CASE("release keeps writes of others and avoids CPUs of other pods") {
   Passed scene;
   scene.boot_vm(200, 2);
   REQUIRE(scene.add("s2", 200));
@@ -150,7 +150,7 @@ TEST_CASE("giving back neither undoes what others wrote nor touches CPUs of anot
   CHECK(scene.sent(46) == "1");
 }
 
-TEST_CASE("an interrupt leaves CPUs that come to belong to another pod before the answer") {
+TEST_CASE("an interrupt leaves CPUs of another pod before the response") {
   Passed scene;
   REQUIRE(scene.container("s1", "app", CpuSet::range(0, 7), false));
   CHECK(scene.sent(45) == "0-7");
@@ -167,7 +167,7 @@ TEST_CASE("an interrupt leaves CPUs that come to belong to another pod before th
   CHECK(scene.verifier().verify().ok());
 }
 
-TEST_CASE("an interrupt that cannot be moved is reported once, and tried when it may help") {
+TEST_CASE("an immovable interrupt is reported once, and retried when it may help") {
   Passed scene;
   scene.node.nail_interrupt(45);
   REQUIRE(scene.container("s1", "app", {4, 5}, true));
@@ -182,7 +182,7 @@ TEST_CASE("an interrupt that cannot be moved is reported once, and tried when it
   CHECK(scene.count("unmanaged") == 2);
 }
 
-TEST_CASE("an interrupt with another handler is not the VM's alone, and left where it is") {
+TEST_CASE("an interrupt shared with another handler is left alone") {
   Passed scene;
   scene.node.write("sys/bus/pci/devices/0000:01:00.0/irq", "16\n");
   scene.node.interrupt(16, "ehci_hcd:usb1,vfio-intx(0000:01:00.0)", "0-7");
@@ -191,7 +191,7 @@ TEST_CASE("an interrupt with another handler is not the VM's alone, and left whe
   CHECK(scene.view().interrupts[0].problem == "shared with ehci_hcd:usb1, left alone");
 }
 
-TEST_CASE("a number that belongs to another device by now is not given back") {
+TEST_CASE("a number reused by another device is not restored") {
   Passed scene;
   scene.node.free_interrupt(kDevice, 45);
   scene.node.interrupt(45, "nvme0q1", "3");
@@ -200,7 +200,7 @@ TEST_CASE("a number that belongs to another device by now is not given back") {
   CHECK(scene.sent(46) == "0-7");
 }
 
-TEST_CASE("observe reports where interrupts would go, and writes nothing") {
+TEST_CASE("observe mode reports planned interrupts, and writes nothing") {
   line::Options options = tests::at_home();
   options.observe = true;
   Passed scene(options);
@@ -209,7 +209,7 @@ TEST_CASE("observe reports where interrupts would go, and writes nothing") {
   CHECK(scene.line().check_drift().planned == 0);
 }
 
-TEST_CASE("settings that leave vCPUs alone give their interrupts back") {
+TEST_CASE("vcpu_pinning = none restores interrupts") {
   Passed scene;
   line::Options options = tests::at_home();
   options.settings.vcpu_pinning = policy::plan::VcpuPinning::kNone;

@@ -16,7 +16,7 @@ using base::ErrorCode;
 using policy::CpuSet;
 using tests::LineScene;
 
-TEST_CASE("an exclusive container's vCPUs get its CPUs, all else stays off them") {
+TEST_CASE("an exclusive container's vCPUs get its CPUs, and other threads avoid them") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -31,7 +31,7 @@ TEST_CASE("an exclusive container's vCPUs get its CPUs, all else stays off them"
   CHECK(scene.cpus(101) == "0-1");
 }
 
-TEST_CASE("the same event twice, and a second run, write nothing") {
+TEST_CASE("a repeated event and a second run write nothing") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -44,7 +44,7 @@ TEST_CASE("the same event twice, and a second run, write nothing") {
   CHECK(scene.calls.writes.empty());
 }
 
-TEST_CASE("an event of one container plans one sandbox, unless owners of CPUs change") {
+TEST_CASE("a container's event plans one sandbox, unless owners of CPUs change") {
   LineScene scene(64);
   for (int i = 0; i < 20; ++i) {
     scene.boot_vm(1000 + 100 * i, 2);
@@ -57,7 +57,7 @@ TEST_CASE("an event of one container plans one sandbox, unless owners of CPUs ch
   CHECK(scene.cpus(1000) == "0");
 }
 
-TEST_CASE("balanced levels floating vCPUs when neighbours come and go") {
+TEST_CASE("balanced spreads floating vCPUs when neighbours come and go") {
   line::Options options = tests::at_home();
   options.settings.vcpu_pinning = policy::plan::VcpuPinning::kBalanced;
   LineScene scene(4, options);
@@ -79,7 +79,7 @@ TEST_CASE("balanced levels floating vCPUs when neighbours come and go") {
   CHECK(again.writes == 0);
 }
 
-TEST_CASE("two sandboxes swap their CPUs and never meet on them") {
+TEST_CASE("two sandboxes swap their CPUs and never share one") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
   REQUIRE(scene.add("a", 100));
@@ -100,7 +100,7 @@ TEST_CASE("two sandboxes swap their CPUs and never meet on them") {
   CHECK(scene.cpus(212) == "3");
 }
 
-TEST_CASE("hot-plugged vCPUs are placed when they are next looked at") {
+TEST_CASE("hotplugged vCPUs are placed at the next observation") {
   LineScene scene;
   scene.boot_vm(100, 1);
   REQUIRE(scene.add("s1", 100));
@@ -116,7 +116,7 @@ TEST_CASE("hot-plugged vCPUs are placed when they are next looked at") {
   CHECK(scene.line().node().view("s1")->vcpus.size() == 2);
 }
 
-TEST_CASE("someone else's write is found, counted and repaired") {
+TEST_CASE("drift is found, repaired and counted") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -129,7 +129,7 @@ TEST_CASE("someone else's write is found, counted and repaired") {
   CHECK(std::ranges::count(scene.notified, "drift") == 1);
 }
 
-TEST_CASE("what someone changed right after an event is counted too") {
+TEST_CASE("drift right after an event is counted too") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -139,7 +139,7 @@ TEST_CASE("what someone changed right after an event is counted too") {
   CHECK(scene.board().counters().drift_found == 1);
 }
 
-TEST_CASE("a monitor's last report of an unplugged vCPU is no contradiction") {
+TEST_CASE("a monitor's stale report of an unplugged vCPU is not a contradiction") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -157,7 +157,7 @@ TEST_CASE("a monitor's last report of an unplugged vCPU is no contradiction") {
   CHECK_FALSE(scene.line().node().view("s1")->conflicts.empty());
 }
 
-TEST_CASE("what verify has seen is repaired and counted all the same") {
+TEST_CASE("drift that verify has read is repaired and counted") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -170,7 +170,7 @@ TEST_CASE("what verify has seen is repaired and counted all the same") {
   CHECK(scene.line().check_drift().planned == 0);
 }
 
-TEST_CASE("a restarted daemon keeps every vCPU where it was and writes nothing") {
+TEST_CASE("a restarted daemon keeps every vCPU in place and writes nothing") {
   LineScene scene;
   scene.boot_vm(100, 5);
   REQUIRE(scene.add("s1", 100));
@@ -201,7 +201,7 @@ TEST_CASE("a VMM that exits ends its sandbox and frees its CPUs for the others")
   CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"b"});
 }
 
-TEST_CASE("a cgroup that shrinks is obeyed and degrades the plan") {
+TEST_CASE("a shrinking cgroup is obeyed and degrades the plan") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -229,7 +229,7 @@ TEST_CASE("libvirt's cgroups for threads bound no plan, the domain's own does") 
   }
 }
 
-TEST_CASE("only a cgroup that is named after the sandbox makes its other processes helpers") {
+TEST_CASE("other processes are helpers only in a cgroup named after the sandbox") {
   const std::vector<std::pair<std::string, bool>> named = {{"user.slice", false},
                                                            {"kata_s10", false},
                                                            {"vms", false},
@@ -253,7 +253,7 @@ TEST_CASE("only a cgroup that is named after the sandbox makes its other process
   }
 }
 
-TEST_CASE("the root cgroup is no sandbox's own, however it is named") {
+TEST_CASE("the root cgroup is never a sandbox's own, whatever its name") {
   for (const std::string cgroup : {"/", "/.", "/x/..", "/../cgroup", "../.."}) {
     LineScene scene;
     scene.boot_vm(100, 1);
@@ -270,7 +270,7 @@ TEST_CASE("the root cgroup is no sandbox's own, however it is named") {
   }
 }
 
-TEST_CASE("a thread that may not be touched is left alone, said once, and not tried again") {
+TEST_CASE("a refused thread is left alone, reported once, and not retried") {
   LineScene scene;
   scene.boot_vm(100, 2);
   scene.calls.set_faults[100] = {EPERM, 1000};
@@ -284,7 +284,7 @@ TEST_CASE("a thread that may not be touched is left alone, said once, and not tr
   CHECK(scene.cpus(100) == "2");
 }
 
-TEST_CASE("threads that cannot be placed for a while are said once, and said again when they are") {
+TEST_CASE("unplaced threads are reported once, and again when placed") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
@@ -304,7 +304,7 @@ TEST_CASE("threads that cannot be placed for a while are said once, and said aga
   CHECK(scene.cpus(111) == "2-3");
 }
 
-TEST_CASE("threads that stay in the way of the line are counted one by one") {
+TEST_CASE("threads that keep the line from finishing are counted one by one") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
@@ -312,7 +312,7 @@ TEST_CASE("threads that stay in the way of the line are counted one by one") {
   CHECK(scene.container("s1", "c", {2, 3}, false)->failed == 2);
 }
 
-TEST_CASE("observe plans and reports and writes nothing") {
+TEST_CASE("observe mode plans and reports, and writes nothing") {
   line::Options options = tests::at_home();
   options.observe = true;
   LineScene scene(8, options);
@@ -327,7 +327,7 @@ TEST_CASE("observe plans and reports and writes nothing") {
 }
 
 // Kata writes the sandbox's cgroup after the runtime has told of the container's new CPUs.
-TEST_CASE("a container that moves keeps its vCPUs, though its cgroup follows later") {
+TEST_CASE("a moved container keeps its vCPUs, even if its cgroup follows later") {
   LineScene scene;
   scene.boot_pod("s1", 100, 1);
   scene.plug(100, 7);
@@ -352,7 +352,7 @@ TEST_CASE("a container that moves keeps its vCPUs, though its cgroup follows lat
   CHECK(scene.cpus(116) + ' ' + scene.cpus(117) == "4 5");
 }
 
-TEST_CASE("bad input is refused with a reason and changes nothing") {
+TEST_CASE("invalid input is rejected with a reason and changes nothing") {
   LineScene scene;
   scene.boot_vm(100, 2);
   scene.node.process(300, 1, "bash", "/bin/bash");
@@ -373,7 +373,7 @@ TEST_CASE("bad input is refused with a reason and changes nothing") {
   CHECK(scene.line().node().sandbox_ids().size() == 1);
 }
 
-TEST_CASE("an event with invalid ids is refused, whichever source reports it") {
+TEST_CASE("an event with invalid ids is rejected, from any source") {
   LineScene scene;
   for (const std::string& id : {std::string("a\r\nDELETE /v1/sandboxes/s1 HTTP/1.1"),
                                 std::string("../s1"), std::string(), std::string(129, 'a')}) {
@@ -395,7 +395,7 @@ TEST_CASE("an event with invalid ids is refused, whichever source reports it") {
   CHECK(scene.requests().submit({policy::ledger::Source::kApi, pod}));
 }
 
-TEST_CASE("a sandbox has a largest number of containers") {
+TEST_CASE("the number of containers of a sandbox is limited") {
   LineScene scene;
   const auto see = [&](const std::string& sandbox, std::size_t first, std::size_t count) {
     std::vector<policy::ledger::Event> events;
@@ -419,7 +419,7 @@ TEST_CASE("a sandbox has a largest number of containers") {
   CHECK(scene.container("s1", "c0", {1}, false));  // one that is known
 }
 
-TEST_CASE("a node has a largest number of containers") {
+TEST_CASE("the number of containers of a node is limited") {
   policy::ledger::Ledger ledger;
   const auto event = [](std::size_t number) {
     policy::ContainerFacts facts;
@@ -438,7 +438,7 @@ TEST_CASE("a node has a largest number of containers") {
   CHECK(registry::admit(event(policy::kMaxNodeContainers), ledger));
 }
 
-TEST_CASE("a node has a largest number of sandboxes") {
+TEST_CASE("the number of sandboxes of a node is limited") {
   LineScene scene;
   std::vector<policy::ledger::Event> events;
   for (std::size_t i = 0; i <= policy::kMaxSandboxes; ++i) {
@@ -450,7 +450,7 @@ TEST_CASE("a node has a largest number of sandboxes") {
   CHECK(scene.line().node().ledger().pods().size() == policy::kMaxSandboxes);
 }
 
-TEST_CASE("an offline CPU is refused") {
+TEST_CASE("an offline CPU is rejected") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));

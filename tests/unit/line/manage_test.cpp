@@ -46,7 +46,7 @@ struct Managed : LineScene {
 
 }  // namespace
 
-TEST_CASE("what Kata leaves outside the sandbox's cgroup goes to the shared pool without the VMM") {
+TEST_CASE("threads outside the sandbox's cgroup go to the shared pool without the VMM") {
   LineScene scene(8, {});
   scene.node.process(90, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
   scene.node.arguments(90, {"containerd-shim-kata-v2", "-id", "s1"});
@@ -72,7 +72,7 @@ TEST_CASE("what Kata leaves outside the sandbox's cgroup goes to the shared pool
   CHECK(scene.line().node().view("s1")->plan.warnings.empty());
 }
 
-TEST_CASE("a managed cgroup lets housekeeping leave the CPUs that Kata wrote") {
+TEST_CASE("in a managed cgroup housekeeping leaves the CPUs that Kata wrote") {
   Managed scene;
   CHECK(scene.cgroup() == "0-7");
   CHECK(scene.cpus(100) == "0-1,4-7");
@@ -94,7 +94,7 @@ TEST_CASE("a managed cgroup has what the plan needs and nothing else") {
   CHECK(scene.cgroup() == "2-3");
 }
 
-TEST_CASE("a cgroup is widened before threads move, and narrowed when they have") {
+TEST_CASE("a cgroup is widened before threads move, and narrowed after") {
   Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
   std::vector<std::string> order;
   scene.cpusets.after_write = [&](const std::string&) {
@@ -110,7 +110,7 @@ TEST_CASE("a cgroup is widened before threads move, and narrowed when they have"
   CHECK(scene.cpus(112) == "5");
 }
 
-TEST_CASE("what a kernel before 6.2 forgets at a write to a cpuset is pinned again") {
+TEST_CASE("masks that kernels before 6.2 drop on a cpuset write are set again") {
   Managed scene;
   scene.cpusets.after_write = [&](const std::string&) { scene.calls.own.clear(); };
   REQUIRE(scene.container("s1", "app", {4, 5}, true));
@@ -122,7 +122,7 @@ TEST_CASE("what a kernel before 6.2 forgets at a write to a cpuset is pinned aga
   CHECK(scene.verifier().verify().ok());
 }
 
-TEST_CASE("CPUs that come to belong to another pod leave the cgroup, whatever Kata writes") {
+TEST_CASE("CPUs that become another pod's leave the cgroup, whatever Kata writes") {
   Managed scene;
   scene.boot_vm(200, 2);
   REQUIRE(scene.add("s2", 200));
@@ -135,7 +135,7 @@ TEST_CASE("CPUs that come to belong to another pod leave the cgroup, whatever Ka
   CHECK(scene.cgroup() == "0-7");
 }
 
-TEST_CASE("a thread that has all of a managed cgroup follows what is written later") {
+TEST_CASE("a thread that uses all of a managed cgroup follows later writes") {
   Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
   REQUIRE(scene.container("s1", "app", {2, 3, 4}, false));
   CHECK(scene.cgroup() == "2-4");
@@ -143,7 +143,7 @@ TEST_CASE("a thread that has all of a managed cgroup follows what is written lat
   CHECK(scene.cpus(100) == "0-1");
 }
 
-TEST_CASE("a cgroup cannot have what the one above it refuses") {
+TEST_CASE("a cgroup cannot exceed its parent") {
   Managed scene;
   scene.cpusets.make("pods", CpuSet::range(0, 5));
   CHECK(scene.line().check_drift().planned == 1);
@@ -152,7 +152,7 @@ TEST_CASE("a cgroup cannot have what the one above it refuses") {
   CHECK(scene.view().plan.cgroup == CpuSet::range(0, 5));
 }
 
-TEST_CASE("others' writes are answered, and when they do not end ever more rarely") {
+TEST_CASE("conflicting writes are reverted, with growing delays") {
   Managed scene;
   for (int i = 0; i < line::AnswerLimit::kAtOnce; ++i) {
     scene.kata_overwrites({2, 3});
@@ -177,7 +177,7 @@ TEST_CASE("others' writes are answered, and when they do not end ever more rarel
   CHECK(scene.cgroup() == "0-7");
 }
 
-TEST_CASE("a new plan is written also while others' writes are not answered") {
+TEST_CASE("a new plan is written also during back-off") {
   Managed scene;
   for (int i = 0; i <= line::AnswerLimit::kAtOnce; ++i) scene.kata_overwrites({2, 3});
   REQUIRE(scene.cgroup() == "2-3");
@@ -188,7 +188,7 @@ TEST_CASE("a new plan is written also while others' writes are not answered") {
   CHECK(scene.cgroup() == "0-5");
 }
 
-TEST_CASE("a released sandbox has the cgroup that others gave it, also after a restart") {
+TEST_CASE("a released sandbox has the cpuset that others wrote, also after a restart") {
   Managed scene;
   scene.kata_overwrites({2, 3, 4});
   CHECK(scene.cgroup() == "0-7");
@@ -203,7 +203,7 @@ TEST_CASE("a released sandbox has the cgroup that others gave it, also after a r
   CHECK(scene.cpus(111) == "2");
 }
 
-TEST_CASE("settings that do not manage it any more give a cgroup back, but for others' CPUs") {
+TEST_CASE("cgroup = obey restores a cpuset, without CPUs of other pods") {
   Managed scene;
   scene.kata_overwrites(CpuSet::range(2, 7));
   scene.boot_vm(200, 2);
@@ -215,14 +215,14 @@ TEST_CASE("settings that do not manage it any more give a cgroup back, but for o
   CHECK_FALSE(scene.view().cgroup_theirs);
 }
 
-TEST_CASE("what others wrote last is not overwritten by giving back") {
+TEST_CASE("release does not overwrite the last write of others") {
   Managed scene;
   scene.kata_writes({3});
   REQUIRE(scene.requests().release("s1"));
   CHECK(scene.cgroup() == "3");
 }
 
-TEST_CASE("a cgroup that cannot be written is obeyed, and status says why") {
+TEST_CASE("a cgroup that cannot be written is obeyed, and status names the reason") {
   Managed scene;
   scene.cpusets.fault = EROFS;
   scene.kata_overwrites({2, 3});
@@ -239,7 +239,7 @@ TEST_CASE("a cgroup that cannot be written is obeyed, and status says why") {
   CHECK(scene.cgroup() == "0-7");
 }
 
-TEST_CASE("observe plans as if the cgroup were managed, and writes nothing") {
+TEST_CASE("observe mode plans as if the cgroup were managed, and writes nothing") {
   auto options = managed(policy::plan::Housekeeping::Kind::kSharedPool);
   options.observe = true;
   Managed scene(options);
@@ -251,7 +251,7 @@ TEST_CASE("observe plans as if the cgroup were managed, and writes nothing") {
   CHECK(policy::format_list(threads.front().wanted) == "0-1,4-7");
 }
 
-TEST_CASE("a cgroup that is the only report of the containers is left as Kata wrote it") {
+TEST_CASE("a cgroup that is the only source for containers is left as Kata wrote it") {
   LineScene scene(8, managed(policy::plan::Housekeeping::Kind::kSharedPool));
   scene.boot_pod("s1", 100, 3);
   scene.cpusets.make(kCgroup, {2, 3});
@@ -266,7 +266,7 @@ TEST_CASE("a cgroup that is the only report of the containers is left as Kata wr
   CHECK(view->cgroup_problem.find("only source for its containers") != std::string::npos);
 }
 
-TEST_CASE("a cgroup that holds strangers is not managed") {
+TEST_CASE("a cgroup with foreign processes is not managed") {
   LineScene scene(8, managed(policy::plan::Housekeeping::Kind::kSharedPool));
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -276,7 +276,7 @@ TEST_CASE("a cgroup that holds strangers is not managed") {
   CHECK(scene.line().node().view("s1")->cgroup_problem == "it has no cgroup of its own");
 }
 
-TEST_CASE("what others write over a managed cgroup is said, and whose CPUs they wrote") {
+TEST_CASE("writes of others to a managed cgroup are reported, with whose CPUs they contain") {
   Managed scene;
   scene.line().handle({policy::ledger::Source::kKubelet,
                        policy::ledger::KubeletSeen{

@@ -25,7 +25,7 @@ policy::ledger::Event container(const std::string& sandbox, const std::string& i
 
 }  // namespace
 
-TEST_CASE("narrow: a neighbour leaves CPUs that became exclusive, nobody is let onto more") {
+TEST_CASE("narrow: a neighbour leaves CPUs that became exclusive, and no thread gets more") {
   LineScene scene;
   scene.boot_vm(100, 3);
   scene.boot_vm(200, 2);
@@ -45,7 +45,7 @@ TEST_CASE("narrow: a neighbour leaves CPUs that became exclusive, nobody is let 
   CHECK(scene.line().finish({}).planned == 0);
 }
 
-TEST_CASE("narrow: a mask that one call could not read is narrowed all the same") {
+TEST_CASE("narrow: an unreadable mask is narrowed nevertheless") {
   for (const int number : {EPERM, ESRCH}) {
     LineScene scene;
     for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
@@ -58,7 +58,7 @@ TEST_CASE("narrow: a mask that one call could not read is narrowed all the same"
   }
 }
 
-TEST_CASE("narrow: what only widens is not even looked at, and waits for finish") {
+TEST_CASE("narrow: a sandbox that only widens is not observed, and waits for finish") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
@@ -74,7 +74,7 @@ TEST_CASE("narrow: what only widens is not even looked at, and waits for finish"
   CHECK(scene.cpus(110) == "0-2");
 }
 
-TEST_CASE("narrow: a set that moves keeps what is common, then goes on") {
+TEST_CASE("narrow: a moving set keeps what is common, then continues") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
@@ -85,7 +85,7 @@ TEST_CASE("narrow: a set that moves keeps what is common, then goes on") {
   CHECK(scene.cpus(110) == "2-3");
 }
 
-TEST_CASE("narrow: who has only foreign CPUs left is moved at once, who trespasses nowhere stays") {
+TEST_CASE("narrow: a thread with only foreign CPUs moves at once, others stay") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
   REQUIRE(scene.add("s1", 100));
@@ -98,7 +98,7 @@ TEST_CASE("narrow: who has only foreign CPUs left is moved at once, who trespass
   CHECK(scene.cpus(110) == "0-1");
 }
 
-TEST_CASE("narrow: out of time, the rest is done after the answer") {
+TEST_CASE("narrow: out of time, the rest is done after the response") {
   LineScene scene;
   scene.boot_vm(100, 2);
   scene.boot_vm(200, 2);
@@ -112,7 +112,7 @@ TEST_CASE("narrow: out of time, the rest is done after the answer") {
   CHECK(scene.cpus(111) == "5");
 }
 
-TEST_CASE("narrow: who is not in the way of a new owner is planned again only at the end") {
+TEST_CASE("narrow: a sandbox not affected by a new owner is planned at the end") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
   REQUIRE(scene.add("s1", 100));
@@ -131,7 +131,7 @@ TEST_CASE("narrow: who is not in the way of a new owner is planned again only at
   CHECK(scene.cpus(110) == "0-1");
 }
 
-TEST_CASE("narrow: an event that nobody finishes is finished by the drift check, and saved") {
+TEST_CASE("narrow: an unfinished event is finished by the drift check, and saved") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
@@ -156,7 +156,7 @@ TEST_CASE("narrow: in observe mode nothing is written") {
   CHECK(scene.calls.writes.empty());
 }
 
-TEST_CASE("many events at once are one run, and end as if reported one by one") {
+TEST_CASE("many events are one run, with the result of single reports") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
   policy::ledger::PodSeen first{.id = "s1", .vmm = tests::process_id(100)},
@@ -179,7 +179,7 @@ TEST_CASE("many events at once are one run, and end as if reported one by one") 
   CHECK(scene.line().node().ledger().pods().size() == 52);
 }
 
-TEST_CASE("narrow: of many events at once the last word counts before anything is written") {
+TEST_CASE("narrow: of several events the last one counts before anything is written") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
@@ -192,7 +192,7 @@ TEST_CASE("narrow: of many events at once the last word counts before anything i
   CHECK(scene.cpus(110) == "0-2");
 }
 
-TEST_CASE("a VM that a second pod names stays the first one's, and both are named") {
+TEST_CASE("a VM claimed by a second pod stays the first one's, and both are named") {
   LineScene scene;
   scene.boot_vm(100, 3);
   std::vector<std::string> said;

@@ -8,7 +8,7 @@
 using namespace ka;
 using tests::LineScene;
 
-TEST_CASE("what was placed before observe is given back when someone asks for it") {
+TEST_CASE("masks set before observe mode are restored on release") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -22,7 +22,7 @@ TEST_CASE("what was placed before observe is given back when someone asks for it
   CHECK(scene.requests().reconcile("s1")->writes == 0);
 }
 
-TEST_CASE("release gives back what a thread would have without us, until reconcile") {
+TEST_CASE("release restores the mask a thread would have without us, until reconcile") {
   LineScene scene;
   scene.boot_vm(100, 3);
   scene.boot_vm(200, 1);
@@ -45,7 +45,7 @@ TEST_CASE("release gives back what a thread would have without us, until reconci
   CHECK(scene.cpus(111) == "4");
 }
 
-TEST_CASE("what others do with released threads is left alone, until reconcile") {
+TEST_CASE("other programs' changes to released threads are left alone, until reconcile") {
   LineScene scene;
   scene.boot_vm(100, 3);
   REQUIRE(scene.add("s1", 100));
@@ -64,7 +64,7 @@ TEST_CASE("what others do with released threads is left alone, until reconcile")
   CHECK(scene.cpus(111) == "0-7");
 }
 
-TEST_CASE("giving back is tried again where the kernel did not do it, but not for a domain") {
+TEST_CASE("a failed release is retried, except for a libvirt domain") {
   for (const bool is_domain : {false, true}) {
     LineScene scene;
     scene.boot_vm(100, 3);
@@ -98,7 +98,7 @@ TEST_CASE("enable = false and removal release too") {
   CHECK(scene.cpus(111) == "0-7");
 }
 
-TEST_CASE("a thread whose own mask its cgroup no longer allows is given all of the cgroup's set") {
+TEST_CASE("a thread whose own mask its cgroup no longer allows gets the cgroup's set") {
   LineScene scene;
   scene.boot_pod("s1", 100, 3);
   for (const int tid : {100, 101, 110, 111, 112}) scene.calls.own[tid] = {6, 7};
@@ -112,7 +112,7 @@ TEST_CASE("a thread whose own mask its cgroup no longer allows is given all of t
   CHECK(scene.line().refresh("s1").writes == 0);
 }
 
-TEST_CASE("what the shim proxy narrowed is not what a thread would have without us") {
+TEST_CASE("masks narrowed by the shim proxy are not taken as the original ones") {
   LineScene scene;
   scene.boot_vm(100, 3);
   // Born on the shared pool of that moment.
@@ -129,7 +129,7 @@ TEST_CASE("what the shim proxy narrowed is not what a thread would have without 
   for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "0-6");
 }
 
-TEST_CASE("the shim proxy is placed, read and given back with its sandbox") {
+TEST_CASE("the shim proxy is placed, read and released with its sandbox") {
   LineScene scene;
   scene.boot_vm(100, 3);
   scene.boot_vm(200, 1);

@@ -43,7 +43,7 @@ struct Restart : LineScene {
 
 }  // namespace
 
-TEST_CASE("before an awaited source has reported threads only lose CPUs") {
+TEST_CASE("before an awaited source has reported, threads only lose CPUs") {
   Restart scene;
   scene.line().expect(Source::kNri);
   scene.calls.own[210] = {1};           // less than the plan wants
@@ -74,7 +74,7 @@ TEST_CASE("before an awaited source has reported threads only lose CPUs") {
   CHECK(scene.verifier().verify().ok());
 }
 
-TEST_CASE("no mask is ever wider than what kubelet has given away meanwhile allows") {
+TEST_CASE("no mask is wider than kubelet's new assignments allow") {
   Restart scene;
   scene.calls.own.clear();  // somebody gave all threads all CPUs
   scene.line().expect(Source::kKubelet);
@@ -85,7 +85,7 @@ TEST_CASE("no mask is ever wider than what kubelet has given away meanwhile allo
   CHECK(scene.cpus(210) == "0,2");
 }
 
-TEST_CASE("a source that stays silent is done without after a while, and named") {
+TEST_CASE("a silent source is skipped after a while, and named") {
   Restart scene;
   scene.line().expect(Source::kNri);
   scene.calls.own[210] = {1};
@@ -95,7 +95,7 @@ TEST_CASE("a source that stays silent is done without after a while, and named")
   CHECK(scene.cpus(210) == "0-2");
 }
 
-TEST_CASE("nobody gets the CPUs of a pod whose state is damaged") {
+TEST_CASE("the CPUs of a pod with damaged state go to no other pod") {
   Restart scene;
   scene.damage("a");
   scene.line().expect(Source::kPersist);
@@ -108,16 +108,16 @@ TEST_CASE("nobody gets the CPUs of a pod whose state is damaged") {
   REQUIRE(scene.line().node().gate().lost().size() == 1);
   CHECK(scene.line().node().gate().lost()[0].pod == "a");
   CHECK(scene.remove("b").error().code == base::ErrorCode::kUnavailable);
-  SECTION("until somebody tells of it") {
+  SECTION("until a source reports it") {
     REQUIRE(scene.add("a", 100));
     REQUIRE(scene.container("a", "app", {2}, true));
     CHECK(scene.cpus(210) == "0-1,3");
   }
-  SECTION("until an operator says that it does not matter") {
+  SECTION("until an operator overrides it") {
     scene.line().reconcile_all();
     CHECK(scene.cpus(210) == "0-3");
   }
-  SECTION("also by the next daemon") {
+  SECTION("also in the next daemon") {
     scene.start();
     scene.line().adopt();
     CHECK(scene.cpus(210) == "0-2");
@@ -130,7 +130,7 @@ TEST_CASE("nobody gets the CPUs of a pod whose state is damaged") {
   }
 }
 
-TEST_CASE("state that cannot be read for a moment is read later, and nothing of it is lost") {
+TEST_CASE("state that is briefly unreadable is read later, without loss") {
   Restart scene;
   const auto away = scene.state_dir() / "away";
   std::filesystem::rename(scene.file("a"), away);
@@ -148,7 +148,7 @@ TEST_CASE("state that cannot be read for a moment is read later, and nothing of 
   CHECK(scene.cpus(110) == "3");
 }
 
-TEST_CASE("state that cannot be written is reported once, tried again, and written") {
+TEST_CASE("state that cannot be written is reported once, retried, and written") {
   LineScene scene;
   scene.boot_vm(100, 1);
   const auto file = scene.state_dir() / "s1.json";

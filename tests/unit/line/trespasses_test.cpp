@@ -46,7 +46,7 @@ void boot_shared_vm(LineScene& scene, line::Options options = tests::at_home()) 
 
 }  // namespace
 
-TEST_CASE("a pod that gets CPUs on which another one runs is a trespass until that one is off") {
+TEST_CASE("a trespass lasts until the last thread is off the other pod's CPUs") {
   LineScene scene;
   boot_shared_vm(scene);
   const auto& trespasses = scene.board().trespasses();
@@ -57,7 +57,7 @@ TEST_CASE("a pod that gets CPUs on which another one runs is a trespass until th
   CHECK(trespasses.open_cpus() == 0);
 }
 
-TEST_CASE("what is narrowed only after the answer counts from the event") {
+TEST_CASE("a sandbox narrowed after the response counts from the event") {
   LineScene scene;
   boot_shared_vm(scene);
   const auto& trespasses = scene.board().trespasses();
@@ -70,7 +70,7 @@ TEST_CASE("what is narrowed only after the answer counts from the event") {
   CHECK(trespasses.open_cpus() == 0);
 }
 
-TEST_CASE("what is narrowed in time ends before the answer") {
+TEST_CASE("a trespass narrowed in time ends before the response") {
   LineScene scene;
   boot_shared_vm(scene);
   scene.line().narrow({owner_appears(policy::ledger::Source::kNri, {2, 3})}, kBudget);
@@ -88,7 +88,7 @@ TEST_CASE("a mask that another program widened is found without a source") {
   CHECK(finished(trespasses, "drift") == 1);
 }
 
-TEST_CASE("a trespass that nobody ends stays open, is counted once, and ends with its sandbox") {
+TEST_CASE("an unresolved trespass stays open, is counted once, and ends with its sandbox") {
   LineScene scene;
   boot_shared_vm(scene, {.observe = true});
   const auto& trespasses = scene.board().trespasses();

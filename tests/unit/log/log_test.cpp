@@ -15,14 +15,14 @@
 
 using namespace ka::log;
 
-TEST_CASE("a log line has a priority, a text and fields that can be separated") {
+TEST_CASE("a log line has a priority, a text and separable fields") {
   std::string lines;
   const Log log(Level::kInfo, lines);
   log.warning("thread cannot be placed", {{"sandbox", "s1"}, {"reason", "say \"no\"\nplease"}});
   CHECK(lines == "<4>thread cannot be placed sandbox=s1 reason=\"say \\\"no\\\" please\"\n");
 }
 
-TEST_CASE("a level keeps out what is below it") {
+TEST_CASE("a level suppresses what is below it") {
   std::string lines;
   Log log(Level::kWarning, lines);
   log.info("quiet");
@@ -51,7 +51,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("what is broken for hours is said, and not each second") {
+TEST_CASE("a lasting fault is logged, but not every second") {
   Scene scene;
   for (int second = 0; second < 3 * 3600; ++second) {
     scene.log.warning("state cannot be saved", {{"sandbox", "s1"}, {"reason", "ENOSPC"}});
@@ -63,7 +63,7 @@ TEST_CASE("what is broken for hours is said, and not each second") {
   CHECK(scene.lines.back() == "state cannot be saved sandbox=s1 reason=ENOSPC left_out=59");
 }
 
-TEST_CASE("many sandboxes that are broken alike do not flood either") {
+TEST_CASE("many sandboxes with the same fault do not flood the log") {
   Scene scene;
   for (int second = 0; second < 3600; ++second) {
     for (int sandbox = 0; sandbox < 500; ++sandbox) {
@@ -75,7 +75,7 @@ TEST_CASE("many sandboxes that are broken alike do not flood either") {
   CHECK(scene.lines.size() <= 100 + 600 + 1);
 }
 
-TEST_CASE("one that is broken does not silence the others, nor what else it has to say") {
+TEST_CASE("a faulty sandbox suppresses neither others' lines nor its own other lines") {
   Scene scene;
   for (int i = 0; i < 1000; ++i) {
     scene.log.warning("w", {{"kind", "drift"}, {"sandbox", "s1"}});
@@ -99,7 +99,7 @@ TEST_CASE("a node that starts thousands of pods at once reports each") {
   CHECK(scene.lines.size() == 3000);
 }
 
-TEST_CASE("what the limits remember is bounded, and what is broken stays limited") {
+TEST_CASE("the limiter's memory is bounded, and lasting faults stay limited") {
   Scene scene;
   for (int i = 0; i < 20000; ++i) {
     scene.log.info("x", {{"kind", "k"}, {"sandbox", std::to_string(i)}});
@@ -121,7 +121,7 @@ TEST_CASE("journald gets each field as a field") {
   CHECK(entry.ends_with(std::string("LEFT_OUT\n\x09\0\0\0\0\0\0\0two\nlines\n", 27)));
 }
 
-TEST_CASE("an entry is one datagram to journald's socket, and nothing waits for it") {
+TEST_CASE("an entry is one datagram to journald's socket, and never blocks") {
   const ka::tests::TempDir dir;
   const Journal journal(dir.path() / "socket");
   CHECK_FALSE(journal.send(Level::kInfo, "nobody", {}));
@@ -139,7 +139,7 @@ TEST_CASE("an entry is one datagram to journald's socket, and nothing waits for 
   CHECK(sent < 100000);
 }
 
-TEST_CASE("journald is behind standard error where systemd says so, and it is still the same") {
+TEST_CASE("journald is used if JOURNAL_STREAM matches standard error") {
   struct stat is{};
   REQUIRE(::fstat(STDERR_FILENO, &is) == 0);
   const std::string stream = std::to_string(is.st_dev) + ':' + std::to_string(is.st_ino);

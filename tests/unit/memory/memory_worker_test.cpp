@@ -70,7 +70,7 @@ TEST_CASE("where a process's memory lies is reported") {
   CHECK(bytes > 100 * 1024);
 }
 
-TEST_CASE("of another process, and of one that is gone, nothing is reported") {
+TEST_CASE("another process, or one that has ended, is not reported") {
   if (!kHasNumaMaps) return;
   Scene scene;
   MemoryJob reused = Scene::job("reused");
@@ -83,7 +83,7 @@ TEST_CASE("of another process, and of one that is gone, nothing is reported") {
   CHECK(scene.first().sandbox == "s1");
 }
 
-TEST_CASE("a worker ends at once, whatever still waits") {
+TEST_CASE("a worker ends immediately, whatever is queued") {
   constexpr int kJobs = 1000;
   std::atomic<int> reports = 0;
   {

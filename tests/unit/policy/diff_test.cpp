@@ -14,11 +14,11 @@ ThreadPlacement placement(int tid, CpuSet wanted, CpuSet actual, CpuSet allowed 
 
 }  // namespace
 
-TEST_CASE("what is as wanted, or not wanted at all, is not written") {
+TEST_CASE("threads in place, or left alone, are not written") {
   CHECK(diff({placement(1, {2}, {2}), placement(2, {}, {3})}).empty());
 }
 
-TEST_CASE("taking away comes first, moving next, adding last") {
+TEST_CASE("narrowing comes first, moving next, widening last") {
   const auto writes = diff({placement(1, {1, 2}, {1}), placement(2, {5}, {6}),
                             placement(3, {1}, {1, 2}), placement(4, {3, 4}, {4, 5})});
   REQUIRE(writes.size() == 4);
@@ -31,7 +31,7 @@ TEST_CASE("taking away comes first, moving next, adding last") {
   CHECK(writes[3].kind == Write::Kind::kWiden);
 }
 
-TEST_CASE("whoever is on CPUs of another pod leaves first") {
+TEST_CASE("threads on CPUs of another pod leave first") {
   auto trespasser = placement(2, {5}, {6});
   trespasser.trespassing = true;
   const auto writes = diff({placement(1, {1}, {1, 2}), trespasser});
@@ -39,7 +39,7 @@ TEST_CASE("whoever is on CPUs of another pod leaves first") {
   CHECK(writes[0].key.tid == 2);
 }
 
-TEST_CASE("a thread that is to have all of its cgroup is let follow it") {
+TEST_CASE("a thread that may use its whole cgroup is made to follow it") {
   const auto writes =
       diff({placement(1, {1, 2}, {1}, {1, 2}), placement(2, {1, 2}, {1}, {1, 2, 3})});
   REQUIRE(writes.size() == 2);
@@ -47,7 +47,7 @@ TEST_CASE("a thread that is to have all of its cgroup is let follow it") {
   CHECK_FALSE(writes[1].everywhere);
 }
 
-TEST_CASE("shrunk placements take CPUs away and never give any") {
+TEST_CASE("shrunk placements only remove CPUs") {
   auto trespasser = placement(1, {5}, {6});
   trespasser.trespassing = true;
   const auto writes = diff(shrunk({trespasser, placement(2, {1, 2}, {1}, {1, 2}),

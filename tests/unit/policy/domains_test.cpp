@@ -21,14 +21,14 @@ TEST_CASE("a domain is the sandbox that runs it, before the one of its name") {
         DomainOwners{{"vm1", "pod1"}});
 }
 
-TEST_CASE("of two pods that are known to be a domain the one with the VM is it, or the first") {
+TEST_CASE("of two pods known as a domain, the one with the VM is it, or the first") {
   CHECK(find_domain_owners({{"a", "vm1", "", false}, {"b", "vm1", "", false}}, {}) ==
         DomainOwners{{"vm1", "a"}});
   CHECK(find_domain_owners({{"a", "vm1", "", false}, {"b", "vm1", "", true}}, {}) ==
         DomainOwners{{"vm1", "b"}});
 }
 
-TEST_CASE("a pod names its domain only where that is allowed, and takes over no other's") {
+TEST_CASE("a pod names its domain only if allowed, and takes over no other's") {
   const std::vector<DomainPod> pods{
       {"a", "", "vm1", false}, {"b", "", "vm1", false}, {"c", "vm2", "", false},
       {"d", "", "vm2", false}, {"e", "", "vm3", true},
@@ -46,7 +46,7 @@ TEST_CASE("a pod names its domain only where that is allowed, and takes over no 
   CHECK_FALSE(domain_refusal({"f", "", "", false}, {}, owners));
 }
 
-TEST_CASE("a pod that is known to be a domain needs no allowance") {
+TEST_CASE("a pod known as a domain needs no permission") {
   CHECK(domain_refusal({"a", "vm1", "", true}, {}, {{"vm1", "b"}}) == DomainRefusal::kTaken);
   CHECK_FALSE(domain_refusal({"a", "vm1", "vm2", true}, {}, {{"vm1", "a"}}));
 }
@@ -59,7 +59,7 @@ TEST_CASE("libvirt records what is placed: vCPUs by index, iothreads by libvirt'
   CHECK(domain_pins(plan) == DomainPins{{{0, {2}}}, {0, 1}, {{7, {1}}}});
 }
 
-TEST_CASE("a domain's nodes only grow until its memory has arrived there") {
+TEST_CASE("a domain's nodes only grow until its memory has arrived") {
   MemoryFacts facts;
   const NodeSet node{0};
   MemoryPlan plan{.verdict = MemoryVerdict::kInPlace, .wanted = node};

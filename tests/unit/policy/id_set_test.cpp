@@ -21,7 +21,7 @@ std::string mask_trip(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("cpu lists are read as the kernel writes them") {
+TEST_CASE("CPU lists are parsed as the kernel writes them") {
   CHECK(round_trip("0-3,8") == "0-3,8");
   CHECK(round_trip("0-3,8\n") == "0-3,8");
   CHECK(round_trip("") == "");
@@ -51,7 +51,7 @@ TEST_CASE("a malformed list is an error with its position") {
   CHECK(round_trip("0x1") == "error at 1");
 }
 
-TEST_CASE("masks are read as /proc writes them") {
+TEST_CASE("masks are parsed as /proc writes them") {
   CHECK(mask_trip("f") == "f");
   CHECK(mask_trip("ff,00000001\n") == "ff,00000001");
   CHECK(mask_trip("0") == "0");
@@ -71,7 +71,7 @@ TEST_CASE("a malformed mask is an error with its position") {
   CHECK(mask_trip("1 ") == "error at 1");
 }
 
-TEST_CASE("a bit above the largest id is refused, zeros above it are not") {
+TEST_CASE("a bit above the largest id is rejected, zeros above it are not") {
   CHECK(mask_trip(std::string(1, '1') + [] {
           std::string tail;
           for (int i = 0; i < 256; ++i) tail += ",00000000";
@@ -79,7 +79,7 @@ TEST_CASE("a bit above the largest id is refused, zeros above it are not") {
         }()) == "error at 0");
 }
 
-TEST_CASE("sets know their members") {
+TEST_CASE("a set contains its members") {
   const CpuSet set{1, 64, 130};
   CHECK(set.size() == 3);
   CHECK(set.first() == 1);
@@ -125,7 +125,7 @@ TEST_CASE("ids on both sides of 256 are members alike") {
   CHECK(set.words().size() == 4);
 }
 
-TEST_CASE("set algebra on both sides of 256 is that of its members") {
+TEST_CASE("set algebra works across the boundary of 256") {
   const CpuSet low = CpuSet::range(200, 255), high = CpuSet::range(256, 320);
   const CpuSet both = low | high;
   CHECK(both == CpuSet::range(200, 320));

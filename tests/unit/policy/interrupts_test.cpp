@@ -30,12 +30,12 @@ TEST_CASE("interrupts go to the vCPUs of exclusive containers") {
   CHECK(sent_to(sandbox(1, {owner("a", "2-3")})) == "2-3");  // as a group
 }
 
-TEST_CASE("where no container is exclusive they go to whatever vCPUs there are") {
+TEST_CASE("without an exclusive container they go to all vCPUs") {
   CHECK(sent_to(sandbox(2, {shared("a", "1-2")})) == "1-2");
   CHECK(sent_to(sandbox(2, {})) == "0-7");
 }
 
-TEST_CASE("interrupts stay on their device's node where a vCPU is there") {
+TEST_CASE("interrupts stay on their device's node if a vCPU is there") {
   const SandboxFacts both = sandbox(4, {owner("a", "2-5")});
   CHECK(sent_to(both) == "2-5");
   CHECK(sent_to(both, 0) == "2-3");
@@ -49,18 +49,18 @@ TEST_CASE("interrupts never go to CPUs of another pod") {
   CHECK(sent_to(sandbox(2, {shared("a", "3")}), -1, at_home(), CpuSet::range(0, 7)) == "alone");
 }
 
-TEST_CASE("interrupts are left alone where vCPUs are, or there are none") {
+TEST_CASE("interrupts are left alone with vcpu_pinning = none, or without vCPUs") {
   CHECK(sent_to(sandbox(2, {shared("a", "1-2")}), -1, pinning(VcpuPinning::kNone)) == "alone");
   CHECK(sent_to(sandbox(0, {shared("a", "1-2")})) == "alone");
 }
 
-TEST_CASE("interrupts follow a vCPU that was moved by hand") {
+TEST_CASE("interrupts follow a manually pinned vCPU") {
   SandboxFacts moved = sandbox(3, {owner("a", "2-3")});
   moved.overrides = {{Role::kVcpu, 1, {}, {6}}};
   CHECK(sent_to(moved) == "3,6");
 }
 
-TEST_CASE("a plan that sends interrupts elsewhere breaks what was promised") {
+TEST_CASE("a plan that routes interrupts elsewhere violates the invariants") {
   SandboxFacts facts = sandbox(3, {owner("a", "2-3")});
   facts.devices = {{"0000:01:00.0"}};
   const NodeView view{kMachine, cpus("0-6"), {7}, {}};

@@ -54,7 +54,7 @@ TEST_CASE("exclusive CPUs belong to a pod and are foreign to the others") {
   CHECK(ledger.shared_pool(CpuSet::range(0, 7)) == CpuSet{0, 1, 4, 5, 6, 7});
 }
 
-TEST_CASE("a CPU that two pods claim is foreign to both until one lets go") {
+TEST_CASE("a CPU that two pods claim is foreign to both until one releases it") {
   Ledger ledger;
   ledger.apply(seen("a", "a1", {2, 3}, true));
   ledger.apply(seen("b", "b1", {3, 4}, true));
@@ -125,7 +125,7 @@ TEST_CASE("two containers of one pod may share exclusive CPUs") {
   CHECK(ledger.exclusive() == CpuSet{2, 3, 4});
 }
 
-TEST_CASE("an exited container keeps its CPUs reserved, a removed one gives them back") {
+TEST_CASE("an exited container keeps its CPUs reserved, a removed one frees them") {
   Ledger ledger;
   ledger.apply(seen("a", "a1", {2, 3}, true));
   CHECK_FALSE(ledger.apply({Source::kApi, ContainerExited{"a", "a1"}}).exclusive_map);
@@ -134,7 +134,7 @@ TEST_CASE("an exited container keeps its CPUs reserved, a removed one gives them
   CHECK(ledger.exclusive().empty());
 }
 
-TEST_CASE("saying the same again changes nothing, whoever says it") {
+TEST_CASE("a repeated report changes nothing, from any source") {
   Ledger ledger;
   Event event = seen("a", "a1", {2}, true);
   CHECK(ledger.apply(event).any);
@@ -146,7 +146,7 @@ TEST_CASE("saying the same again changes nothing, whoever says it") {
   CHECK(ledger.find("a")->pod_uid == "u");
 }
 
-TEST_CASE("kubelet's shared pool is never stretched over exclusive CPUs") {
+TEST_CASE("kubelet's shared pool never extends over exclusive CPUs") {
   Ledger ledger;
   CHECK(ledger.apply({Source::kKubelet, KubeletSeen{CpuSet{0, 1, 2}, std::nullopt}}).exclusive_map);
   ledger.apply(seen("a", "a1", {2}, true));
@@ -175,7 +175,7 @@ TEST_CASE(
   CHECK(exclusive(ledger, "new", "app"));
 }
 
-TEST_CASE("what kubelet no longer lists is free, a container that exited included") {
+TEST_CASE("CPUs that kubelet no longer lists are free, also of an exited container") {
   Ledger ledger;
   ledger.apply(pod("a"));
   ledger.apply(reported("a", "init", {4}, 1));
@@ -187,7 +187,7 @@ TEST_CASE("what kubelet no longer lists is free, a container that exited include
   CHECK_FALSE(ledger.apply(kubelet({})).any);
 }
 
-TEST_CASE("an exited container keeps what kubelet's file gives it, not what it ran on") {
+TEST_CASE("an exited container keeps its CPUs in kubelet's file, not those it ran on") {
   Ledger ledger;
   for (const char* id : {"a", "b"}) ledger.apply(pod(id));
   ledger.apply(kubelet({{"uid-a", "app", {2, 3}}, {"uid-a", "init", {2, 3}}}));
@@ -215,7 +215,7 @@ TEST_CASE("an init container's CPUs stay its pod's when another container gets t
   CHECK(ledger.exclusive() == CpuSet{4, 5, 6});
 }
 
-TEST_CASE("a pod that owns CPUs as a whole shares them among its containers only") {
+TEST_CASE("CPUs owned by a pod as a whole are shared by its containers only") {
   Ledger ledger;
   ledger.apply(pod("a"));
   ledger.apply(reported("a", "one", {4, 5}, 2));
@@ -225,7 +225,7 @@ TEST_CASE("a pod that owns CPUs as a whole shares them among its containers only
   CHECK(ledger.exclusive_to_others("a").empty());
 }
 
-TEST_CASE("a sandbox of which only the mask is known owns it where its pod's claims make it up") {
+TEST_CASE("a sandbox with only a mask owns it if it equals its pod's claims") {
   Ledger ledger;
   ContainerFacts mask;
   mask.id = "sandbox-mask";
@@ -250,7 +250,7 @@ TEST_CASE("kubelet's first format names containers by id") {
   CHECK(ledger.exclusive_to_others("a").empty());
 }
 
-TEST_CASE("without kubelet's list a set that another pod has too is a pool, not exclusive") {
+TEST_CASE("without kubelet's list a set that another pod also has is a pool, not exclusive") {
   Ledger ledger;
   ledger.apply(reported("a", "one", {0, 1, 2}, 3));
   CHECK(exclusive(ledger, "a", "one"));
@@ -265,14 +265,14 @@ TEST_CASE("without kubelet's list a set that another pod has too is a pool, not 
   CHECK(exclusive(ledger, "c", "app"));
 }
 
-TEST_CASE("a person's word goes before kubelet's") {
+TEST_CASE("an operator's statement overrides kubelet's") {
   Ledger ledger;
   ledger.apply(seen("a", "a1", {2}, true));
   ledger.apply(kubelet({}));
   CHECK(ledger.exclusive() == CpuSet{2});
 }
 
-TEST_CASE("kubelet's list decides whoever reports the container") {
+TEST_CASE("kubelet's list decides, whichever source reports the container") {
   for (const Source source : {Source::kNri, Source::kProxy, Source::kPersist, Source::kApi}) {
     CAPTURE(source_name(source));
     Ledger ledger;
@@ -290,7 +290,7 @@ TEST_CASE("kubelet's list decides whoever reports the container") {
   }
 }
 
-TEST_CASE("a source that knows more is not overwritten while it is connected") {
+TEST_CASE("a higher-ranking source is not overwritten while connected") {
   Ledger ledger;
   const auto report = [&](Source source, CpuSet cpus) {
     Event event = reported("a", "app", std::move(cpus), 0);
@@ -316,7 +316,7 @@ TEST_CASE("a source that knows more is not overwritten while it is connected") {
   CHECK(record().source == Source::kProxy);
 }
 
-TEST_CASE("what is known from before a restart gives way to any report") {
+TEST_CASE("state from before a restart gives way to any report") {
   Ledger before;
   before.apply(pod("a"));
   before.apply(reported("a", "app", {4}, 0));
@@ -329,7 +329,7 @@ TEST_CASE("what is known from before a restart gives way to any report") {
   CHECK(after.find("a")->containers.at("a-app").facts.cpus == CpuSet{5});
 }
 
-TEST_CASE("a person's word on who owns CPUs outlives a restart") {
+TEST_CASE("an operator's ownership survives a restart") {
   Ledger before;
   before.apply({Source::kApi, PodSeen{.id = "a", .pod_uid = "uid-a"}});
   before.apply(seen("a", "a1", {2}, true));
@@ -339,7 +339,7 @@ TEST_CASE("a person's word on who owns CPUs outlives a restart") {
   CHECK(after.exclusive() == CpuSet{2});
 }
 
-TEST_CASE("what was judged before a restart holds until its source speaks again") {
+TEST_CASE("ownership from before a restart holds until its source reports again") {
   Ledger before;
   before.apply(pod("a"));
   before.apply(kubelet({{"uid-a", "app", {4}}}));
@@ -353,7 +353,7 @@ TEST_CASE("what was judged before a restart holds until its source speaks again"
   CHECK_FALSE(exclusive(after, "a", "app"));
 }
 
-TEST_CASE("a quota of as many whole CPUs as the cpuset has means exclusive") {
+TEST_CASE("a quota equal to all CPUs of the cpuset means exclusive") {
   ContainerFacts facts;
   facts.cpus = {2, 3};
   facts.period = 100000;
@@ -370,7 +370,7 @@ TEST_CASE("a quota of as many whole CPUs as the cpuset has means exclusive") {
   CHECK_FALSE(exclusive_by_quota(facts));
 }
 
-TEST_CASE("a set by hand replaces the one before it and is taken back by an empty one") {
+TEST_CASE("a manual pin replaces the previous one and is removed by an empty one") {
   Ledger ledger;
   ledger.apply({Source::kApi, PodSeen{.id = "a"}});
   CHECK(ledger.apply({Source::kApi, OverrideSet{"a", {{Role::kVcpu, 1, "", {4}}}}}).any);
@@ -380,7 +380,7 @@ TEST_CASE("a set by hand replaces the one before it and is taken back by an empt
   CHECK(ledger.find("a")->overrides.empty());
 }
 
-TEST_CASE("an update that does not tell a container's name leaves it its name") {
+TEST_CASE("an update without a container's name keeps the name") {
   Ledger ledger;
   ContainerFacts facts;
   facts.id = "c1";
@@ -393,7 +393,7 @@ TEST_CASE("an update that does not tell a container's name leaves it its name") 
   CHECK_FALSE(ledger.apply({Source::kApi, whole_report("s1", facts, true)}).any);
 }
 
-TEST_CASE("what a report leaves out stays, whichever source reported it") {
+TEST_CASE("fields missing from a report keep their values, from any source") {
   Ledger ledger;
   ContainerFacts facts{.id = "c1", .name = "app", .cpus = {2, 3}, .mems = {1}};
   facts.quota = 200000;
@@ -424,7 +424,7 @@ TEST_CASE("what a report leaves out stays, whichever source reported it") {
   CHECK_FALSE(known.facts.exited);
 }
 
-TEST_CASE("an update of a container that is new to the ledger changes what it had before") {
+TEST_CASE("an update of a container unknown to the ledger keeps the state it had") {
   Ledger ledger;
   ContainerSeen update{.sandbox = "s1", .id = "c1", .spec = {.quota = 300000}};
   update.before = {.name = "app", .cpus = CpuSet{4, 5}, .quota = 200000, .period = 100000};
@@ -436,7 +436,7 @@ TEST_CASE("an update of a container that is new to the ledger changes what it ha
   CHECK(facts.name == "app");
 }
 
-TEST_CASE("three thousand pods are no burden to an event about one") {
+TEST_CASE("an event is not slower with 3000 pods") {
   Ledger ledger;
   const std::clock_t start = std::clock();
   for (int i = 0; i < 3000; ++i) {
@@ -453,7 +453,7 @@ TEST_CASE("three thousand pods are no burden to an event about one") {
   CHECK((std::clock() - start) / CLOCKS_PER_SEC < 10);
 }
 
-TEST_CASE("a change has the CPUs that got a new owner") {
+TEST_CASE("a change lists the CPUs that got a new owner") {
   Ledger ledger;
   CHECK(ledger.apply(seen("a", "a1", {2, 3}, true)).taken == CpuSet{2, 3});
   CHECK(ledger.apply(seen("a", "a1", {3, 4}, true)).taken == CpuSet{4});

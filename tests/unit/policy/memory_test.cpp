@@ -38,7 +38,7 @@ TEST_CASE("memory on other nodes goes to the node of the CPUs") {
   CHECK(plan.moves == std::vector<MemoryMove>{{kPage, 3, 0, kGib}});
 }
 
-TEST_CASE("memory that is in place, or nearly all of it, stays") {
+TEST_CASE("memory that is in place, or nearly so, stays") {
   const auto plan = plan_memory(row_of_nodes(), nodes("0-1"),
                                 small_pages({{0, kGib}, {1, kGib}, {3, 20 * kMib}}, {{0, kGib}}));
   CHECK(plan.verdict == MemoryVerdict::kInPlace);
@@ -46,7 +46,7 @@ TEST_CASE("memory that is in place, or nearly all of it, stays") {
   CHECK(plan.moves.empty());
 }
 
-TEST_CASE("what has no room goes to the next best node by distance, if that is nearer at all") {
+TEST_CASE("memory without room goes to the next nearest node, if that is nearer at all") {
   const auto facts = small_pages({{3, kGib}}, {{0, 256 * kMib}, {1, 0}, {2, 4 * kGib}});
   const auto plan = plan_memory(row_of_nodes(), nodes("0"), facts);
   const std::uint64_t first = 256 * kMib / 8 * 7;
@@ -58,7 +58,7 @@ TEST_CASE("what has no room goes to the next best node by distance, if that is n
   CHECK(near.moves.empty());
 }
 
-TEST_CASE("the nearest of several wanted nodes is taken, equally near ones share alike") {
+TEST_CASE("the nearest of several target nodes is taken, equally near ones share evenly") {
   const auto nearest = plan_memory(row_of_nodes(), nodes("0-1"),
                                    small_pages({{3, kGib}}, {{0, 4 * kGib}, {1, 4 * kGib}}));
   CHECK(nearest.moves == std::vector<MemoryMove>{{kPage, 3, 1, kGib}});
@@ -73,7 +73,7 @@ TEST_CASE("the nearest of several wanted nodes is taken, equally near ones share
         std::vector<MemoryMove>{{kPage, 1, 2, 7 * kPage}, {kPage, 1, 0, kGib - 7 * kPage}});
 }
 
-TEST_CASE("huge pages go where huge pages are free, all of them") {
+TEST_CASE("huge pages go to nodes with free huge pages, all of them") {
   constexpr std::uint64_t kHuge = 2 * kMib;
   MemoryFacts facts = small_pages({{0, kMib}}, {{0, kGib}});
   facts.parts.push_back({kHuge, {{1, 64 * kHuge}}, {{0, 16 * kHuge}}});
@@ -82,7 +82,7 @@ TEST_CASE("huge pages go where huge pages are free, all of them") {
   CHECK(plan.misplaced == 64 * kHuge);
 }
 
-TEST_CASE("memory is left alone, and why is said") {
+TEST_CASE("memory is left alone, with the reason") {
   const auto machine = row_of_nodes();
   MemoryFacts facts = small_pages({{3, kGib}}, {{0, 4 * kGib}});
   CHECK(plan_memory(machine, {}, facts).verdict == MemoryVerdict::kAnywhere);
@@ -97,7 +97,7 @@ TEST_CASE("memory is left alone, and why is said") {
   CHECK(pinned.moves.empty());
 }
 
-TEST_CASE("only as much goes to a node as its cgroup lets it have there") {
+TEST_CASE("a node gets only as much as the cgroup allows there") {
   MemoryFacts facts = small_pages({{3, kGib}}, {{0, 4 * kGib}, {1, 4 * kGib}});
   facts.allowed = nodes("1,3");
   const auto plan = plan_memory(row_of_nodes(), nodes("0-1"), facts);

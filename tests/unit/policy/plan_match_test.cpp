@@ -24,23 +24,23 @@ std::vector<VcpuFacts> on_nodes(std::vector<VcpuFacts> guest, const std::vector<
 TEST_CASE("guest siblings lie on host siblings") {
   // Host cores: n and n + 8. Guest cores: 0,1 and 2,3 and so on.
   Case c{.topology = machine(1, 8, 2)};
-  SECTION("the first core floats whole") {
+  SECTION("the first core floats as a whole") {
     c.facts = beside_shared(vcpus(6, 2), {owner("a", "2-3,10-11")});
     CHECK(vcpu_line(c.plan()) == "0:0 1:0 2:2! 3:10! 4:3! 5:11!");
   }
-  SECTION("only one may float: vCPU 0, and its sibling sits alone") {
+  SECTION("only one may float: vCPU 0, and its sibling is alone") {
     c.facts = beside_shared(vcpus(6, 2), {owner("a", "2-3,10-11"), owner("b", "5")});
     CHECK(vcpu_line(c.plan()) == "0:0 1:5! 2:2! 3:10! 4:3! 5:11!");
   }
-  SECTION("three float: no second core is broken that need not be") {
+  SECTION("three float: no second core is broken unnecessarily") {
     c.facts = beside_shared(vcpus(7, 2), {owner("a", "2-3,10-11")});
     CHECK(vcpu_line(c.plan()) == "0:0 1:0 2:2! 3:10! 4:3! 5:11! 6:0");
   }
-  SECTION("a core of which the container has one thread gets what is left") {
+  SECTION("a core with one thread of the container gets a leftover vCPU") {
     c.facts = beside_shared(vcpus(6, 2), {owner("a", "2,3,11")});
     CHECK(vcpu_line(c.plan()) == "0:0 1:0 2:3! 3:11! 4:2! 5:0");
   }
-  SECTION("four threads a guest core on cores of two") {
+  SECTION("guest cores with four threads on host cores with two") {
     c.facts = beside_shared(vcpus(8, 4), {owner("a", "2-3,10-11")});
     CHECK(vcpu_line(c.plan()) == "0:0 1:0 2:0 3:0 4:2! 5:10! 6:3! 7:11!");
   }
@@ -50,7 +50,7 @@ TEST_CASE("guest siblings lie on host siblings") {
 TEST_CASE("guest nodes lie on host nodes") {
   // Node 0: CPUs 0-3, node 1: 4-7, node 2: 8-11.
   Case c{.topology = machine(3, 4, 1)};
-  SECTION("one each, whatever the order of the CPUs") {
+  SECTION("one each, in any order of the CPUs") {
     c.facts = beside_shared(on_nodes(vcpus(7), {0, 0, 0, 0, 1, 1, 1}), {owner("a", "1-3,8-10")});
     CHECK(vcpu_line(c.plan()) == "0:0 1:1! 2:2! 3:3! 4:8! 5:9! 6:10!");
   }
@@ -65,7 +65,7 @@ TEST_CASE("guest nodes lie on host nodes") {
   CHECK(c.broken(c.plan()) == "");
 }
 
-TEST_CASE("what does not fit on its node goes to the nearest one") {
+TEST_CASE("vCPUs that do not fit on their node go to the nearest one") {
   std::vector<Cpu> list = cpu_list(3, 4, 1);
   const Topology topology =
       Topology::make(list, {{10, 40, 20}, {40, 10, 40}, {20, 40, 10}}).value();
@@ -77,7 +77,7 @@ TEST_CASE("what does not fit on its node goes to the nearest one") {
   CHECK(c.broken(c.plan()) == "");
 }
 
-TEST_CASE("hot-plugged vCPUs may have any index") {
+TEST_CASE("hotplugged vCPUs may have any index") {
   Case c{.facts = beside_shared(vcpus(3), {owner("a", "2-3")})};
   c.facts.vcpus[1].index = 6;
   c.facts.vcpus[2].index = 7;
@@ -98,20 +98,20 @@ TEST_CASE("a container keeps its vCPUs while others come and go") {
     plan = c.plan(&plan);
     CHECK(vcpu_line(plan) == "0:0 1:6! 2:7! 3:4! 4:5! 5:0 6:0 7:0");
   }
-  SECTION("it is made again under another id") {
+  SECTION("it is recreated under another id") {
     c.facts = beside_shared(vcpus(8), {owner("0new", "4-5"), owner("a", "2-3")});
     c.facts.containers[0].name = "name-b";
     plan = c.plan(&plan);
     CHECK(vcpu_line(plan) == "0:0 1:2! 2:3! 3:4! 4:5! 5:0 6:0 7:0");
     CHECK(container_line(plan) == "0new:3-4! a:1-2! z:0,5-7");
   }
-  SECTION("it grows: what it had stays") {
+  SECTION("it grows: previous assignments stay") {
     c.facts = beside_shared(vcpus(8), {owner("a", "1-3,7"), owner("b", "4-5")});
     plan = c.plan(&plan);
     CHECK(container_line(plan) == "a:1-2,5-6! b:3-4! z:0,7");
     CHECK(vcpu_line(plan).starts_with("0:0 1:2! 2:3! 3:4! 4:5!"));
   }
-  SECTION("a CPU that changes hands does not take its vCPU along") {
+  SECTION("a CPU that changes owner does not take its vCPU along") {
     c.facts = beside_shared(vcpus(8), {owner("a", "4-5"), owner("b", "2-3")});
     plan = c.plan(&plan);
     CHECK(vcpu_line(plan) == "0:0 1:4! 2:5! 3:2! 4:3! 5:0 6:0 7:0");
@@ -125,7 +125,7 @@ TEST_CASE("a container keeps its vCPUs while others come and go") {
   CHECK(c.plan(&plan) == plan);
 }
 
-TEST_CASE("vCPUs plugged one by one end as if they had been there from the start") {
+TEST_CASE("vCPUs plugged one by one end as if present from the start") {
   Case c;
   SandboxPlan plan;
   for (int count = 1; count <= 6; ++count) {
@@ -151,7 +151,7 @@ TEST_CASE("a group keeps its vCPUs, too") {
   CHECK(c.plan(&plan) == plan);
 }
 
-TEST_CASE("guest siblings that grew apart change places") {
+TEST_CASE("guest siblings that became separated are swapped together") {
   // Before, the container had one thread of each of two cores; now it has both cores.
   Case c{.topology = machine(1, 8, 2)};
   c.facts = beside_shared(vcpus(4, 2), {owner("a", "2-3")});

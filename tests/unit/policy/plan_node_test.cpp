@@ -56,13 +56,13 @@ TEST_CASE("the CPUs of an exited container stay reserved to its pod") {
   CHECK(vcpu_line(*plan::plan(snapshot, at_home(), nullptr).find("s2")) == "0:0-1,3");
 }
 
-TEST_CASE("a reported shared pool is not stretched over exclusive CPUs") {
+TEST_CASE("a reported shared pool does not extend over exclusive CPUs") {
   Snapshot snapshot = node({named("s1", "u1", sandbox(2, {owner("a", "2")}))});
   snapshot.shared_pool = cpus("0-2");
   CHECK(format_list(node_views(snapshot)[0].shared_pool) == "0-1");
 }
 
-TEST_CASE("a pod is known again by its uid, where it has none by its id") {
+TEST_CASE("a pod is recognized by its uid, or without one by its id") {
   const auto facts = [](const std::string& first, const std::string& uid) {
     return node({named(first, uid, sandbox(4, {owner("b", "4"), shared("z", "0")}))});
   };
@@ -78,7 +78,7 @@ TEST_CASE("a pod is known again by its uid, where it has none by its id") {
         "0:0 1:4! 2:0 3:0");
 }
 
-TEST_CASE("balanced levels the floating vCPUs of all sandboxes") {
+TEST_CASE("balanced spreads the floating vCPUs of all sandboxes") {
   const Snapshot snapshot = node({named("s1", "u1", sandbox(2, {shared("a", "0-3")})),
                                   named("s2", "u2", sandbox(2, {shared("b", "0-3")}))});
   const Settings settings = pinning(VcpuPinning::kBalanced);
@@ -88,7 +88,7 @@ TEST_CASE("balanced levels the floating vCPUs of all sandboxes") {
   CHECK(plan::plan(snapshot, settings, &made) == made);
 }
 
-TEST_CASE("balanced: who has room elsewhere gives way to who has not") {
+TEST_CASE("balanced: sandboxes with room elsewhere make way") {
   // s2 may only use the CPUs that s1, planned first, has taken.
   const Snapshot snapshot = node({named("s1", "u1", sandbox(2, {shared("a", "0-3")})),
                                   named("s2", "u2", sandbox(2, {shared("b", "0-1")}))});

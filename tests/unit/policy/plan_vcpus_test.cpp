@@ -72,7 +72,7 @@ TEST_CASE("with more vCPUs than owned CPUs every owned CPU has a vCPU and the re
   });
 }
 
-TEST_CASE("with too few vCPUs a container keeps to a group on its own CPUs") {
+TEST_CASE("with too few vCPUs a container is a group on its own CPUs") {
   check_rows({
       {"as many vCPUs as CPUs: all dedicated, the lowest one is shared",
        2,
@@ -132,7 +132,7 @@ TEST_CASE("with too few vCPUs a container keeps to a group on its own CPUs") {
   });
 }
 
-TEST_CASE("no container is said to share floating vCPUs where none floats") {
+TEST_CASE("no container shares floating vCPUs if none floats") {
   const auto says = [](int vcpus) {
     return reasons(Case{.facts = sandbox(vcpus, {owner("a", "2-3"), shared("b", "0-1")})}.plan())
                .find("shared-container") != std::string::npos;
@@ -195,7 +195,7 @@ TEST_CASE("mems are those of the containers, else the nodes of the mask") {
   CHECK(format_list(c.plan().mems) == "1");
 }
 
-TEST_CASE("CPUs that may not be used turn a container into a group on those that may") {
+TEST_CASE("unusable CPUs turn a container into a group on the usable ones") {
   Case c{.facts = sandbox(5, {owner("a", "2-5"), shared("b", "0-1")})};
   SECTION("offline") {
     c.topology = machine_with(1, 8, 1, "5", [](Cpu& cpu) { cpu.online = false; });
@@ -211,14 +211,14 @@ TEST_CASE("CPUs that may not be used turn a container into a group on those that
     CHECK(format_list(find_note(plan.warnings, Code::kCpusUnusable)->cpus) == "4-5");
     CHECK(c.broken(plan) == "");
   }
-  SECTION("contested: claimed by another pod too, so nobody uses it") {
+  SECTION("contested: claimed by another pod too, so neither uses it") {
     c.foreign = "2,6";
     const SandboxPlan plan = c.plan();
     CHECK(vcpu_line(plan) == "0:0-1,3-5 1:3-5(a) 2:3-5(a) 3:3-5(a) 4:3-5(a)");
     CHECK(warnings(plan) == "cpus-contested");
     CHECK(c.broken(plan) == "");
   }
-  SECTION("all of them: its vCPUs are those that float") {
+  SECTION("all of them: its vCPUs float") {
     c.facts.cgroup_cpus = cpus("0-1");
     const SandboxPlan plan = c.plan();
     CHECK(vcpu_line(plan) == "0:0-1 1:0-1 2:0-1 3:0-1 4:0-1");
@@ -226,7 +226,7 @@ TEST_CASE("CPUs that may not be used turn a container into a group on those that
     CHECK(warnings(plan) == "cpus-unusable no-usable-cpu");
     CHECK(c.broken(plan) == "");
   }
-  SECTION("a whole container beside it stays dedicated") {
+  SECTION("an unaffected container beside it stays dedicated") {
     c.facts = sandbox(5, {owner("a", "2-3"), owner("b", "4-7"), shared("x", "0-1")});
     c.facts.cgroup_cpus = cpus("0-4");
     const SandboxPlan plan = c.plan();
@@ -235,7 +235,7 @@ TEST_CASE("CPUs that may not be used turn a container into a group on those that
   }
 }
 
-TEST_CASE("CPUs that became exclusive to others are taken out of a stale mask") {
+TEST_CASE("CPUs that became exclusive to others are removed from a stale mask") {
   const Case c{.foreign = "1,4", .facts = sandbox(2, {shared("a", "0-5")})};
   const SandboxPlan plan = c.plan();
   CHECK(format_list(plan.mask) == "0-5");
@@ -244,7 +244,7 @@ TEST_CASE("CPUs that became exclusive to others are taken out of a stale mask") 
   CHECK(warnings(plan) == "");
 }
 
-TEST_CASE("a sandbox none of whose CPUs may be used falls back to what is nobody's") {
+TEST_CASE("a sandbox without a usable CPU falls back to CPUs without an owner") {
   Case c{.pool = "0-1", .foreign = "2-3", .facts = sandbox(2, {shared("a", "2-3")})};
   CHECK(vcpu_line(c.plan()) == "0:0-1 1:0-1");
   CHECK(warnings(c.plan()) == "no-usable-cpu");
@@ -257,7 +257,7 @@ TEST_CASE("a sandbox none of whose CPUs may be used falls back to what is nobody
   CHECK(c.broken(c.plan()) == "");
 }
 
-TEST_CASE("vcpu_pinning = mask lets every vCPU float on the mask") {
+TEST_CASE("vcpu_pinning = mask: every vCPU floats on the mask") {
   const Case c{.foreign = "3",
                .facts = sandbox(3, {owner("a", "2-5"), shared("b", "0-1")}),
                .settings = pinning(VcpuPinning::kMask)};
@@ -268,7 +268,7 @@ TEST_CASE("vcpu_pinning = mask lets every vCPU float on the mask") {
   CHECK(c.broken(plan) == "");
 }
 
-TEST_CASE("vcpu_pinning = none says where vCPUs may be and leaves them alone") {
+TEST_CASE("vcpu_pinning = none: vCPUs are planned and left alone") {
   Case c{.facts = sandbox(2, {owner("a", "4-5")}),
          .settings = keeping_house(Housekeeping::Kind::kSharedPool)};
   c.settings.vcpu_pinning = VcpuPinning::kNone;
@@ -279,14 +279,14 @@ TEST_CASE("vcpu_pinning = none says where vCPUs may be and leaves them alone") {
   CHECK(format_list(*plan.cpus_for({.role = Role::kEmulator})) == "0-1");
 }
 
-TEST_CASE("vcpu_pinning = balanced gives each floating vCPU a CPU, L3 by L3 and core by core") {
+TEST_CASE("vcpu_pinning = balanced: each floating vCPU gets a CPU, L3 by L3, core by core") {
   // Two L3 of two cores with two threads each: CPUs 0,1,4,5 and 2,3,6,7.
   Case c{.topology = machine(2, 2, 2),
          .facts = sandbox(5, {shared("a", "0-7")}),
          .settings = pinning(VcpuPinning::kBalanced)};
   CHECK(vcpu_line(c.plan()) == "0:0 1:2 2:1 3:3 4:4");
   CHECK(c.broken(c.plan()) == "");
-  SECTION("dedicated vCPUs are what they were") {
+  SECTION("dedicated vCPUs are unchanged") {
     c.facts = sandbox(4, {owner("a", "2-3"), shared("b", "0-1")});
     CHECK(vcpu_line(c.plan()) == "0:0 1:2! 2:3! 3:1");
   }

@@ -15,14 +15,14 @@ const LostState kFolder{"/state", "", "permission denied", false};
 
 }  // namespace
 
-TEST_CASE("with nothing to wait for everything may be written") {
+TEST_CASE("with no source to wait for, everything may be written") {
   StartGate gate;
   CHECK(gate.may_widen());
   gate.set_lost({});
   CHECK(gate.may_widen());
 }
 
-TEST_CASE("each awaited source has to speak") {
+TEST_CASE("each awaited source must report") {
   StartGate gate;
   gate.expect(Source::kNri);
   gate.expect(Source::kKubelet);
@@ -34,7 +34,7 @@ TEST_CASE("each awaited source has to speak") {
   CHECK(gate.may_widen());
 }
 
-TEST_CASE("a source that stays silent is waited for until the time is up, and named") {
+TEST_CASE("a silent source is waited for until the limit, and named") {
   StartGate gate;
   gate.expect(Source::kNri);
   gate.expect(Source::kKubelet);
@@ -44,7 +44,7 @@ TEST_CASE("a source that stays silent is waited for until the time is up, and na
   CHECK(gate.silent() == std::set{Source::kNri});
 }
 
-TEST_CASE("lost state does not come back with time") {
+TEST_CASE("lost state does not expire") {
   StartGate gate;
   gate.expect(Source::kNri);
   gate.set_lost({kFile});
@@ -55,20 +55,20 @@ TEST_CASE("lost state does not come back with time") {
   CHECK(gate.may_widen());
 }
 
-TEST_CASE("a source that does not know every pod does not make up for lost state") {
+TEST_CASE("a source that does not know every pod does not replace lost state") {
   StartGate gate;
   gate.expect(Source::kPersist);
   gate.set_lost({kFile});
   gate.spoke(Source::kPersist);
   CHECK(gate.phase() == Phase::kBlind);
-  SECTION("one that does, does") { gate.spoke(Source::kKubelet); }
-  SECTION("neither does one container of another pod") {
+  SECTION("one that knows every pod does") { gate.spoke(Source::kKubelet); }
+  SECTION("nor does one container of another pod") {
     gate.pod_reported("s2");
     CHECK(gate.phase() == Phase::kBlind);
     gate.pod_reported("s1");
   }
-  SECTION("it can be read after all") { gate.set_lost({}); }
-  SECTION("an operator goes on") { gate.dismiss_lost(); }
+  SECTION("a later successful read does") { gate.set_lost({}); }
+  SECTION("an operator's reconcile does") { gate.dismiss_lost(); }
   CHECK(gate.may_widen());
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("a reported pod is not counted as lost again") {
   CHECK(gate.may_widen());
 }
 
-TEST_CASE("an operator's word does not replace the sources") {
+TEST_CASE("an operator's reconcile does not replace the sources") {
   StartGate gate;
   gate.expect(Source::kNri);
   gate.set_lost({kFolder});
@@ -91,7 +91,7 @@ TEST_CASE("an operator's word does not replace the sources") {
   CHECK(gate.may_widen());
 }
 
-TEST_CASE("what is open stays open") {
+TEST_CASE("an open gate stays open") {
   StartGate gate;
   gate.expect(Source::kNri);
   gate.spoke(Source::kNri);

@@ -47,14 +47,14 @@ TEST_CASE("nodes may be sparse, unordered and without CPUs") {
   CHECK(made->node_cpus(6).empty());
 }
 
-TEST_CASE("without distances the ACPI defaults hold") {
+TEST_CASE("without distances the ACPI defaults apply") {
   const auto made = Topology::make({cpu(0, 0, 0, 0), cpu(1, 1, 0, 3)});
   REQUIRE(made);
   CHECK(made->distance(0, 0) == 10);
   CHECK(made->distance(0, 3) == 20);
 }
 
-TEST_CASE("impossible machines are refused with the reason") {
+TEST_CASE("impossible machines are rejected with the reason") {
   CHECK(error_of({}) == "no CPU");
   CHECK(error_of({cpu(0, 0, 0, 0), cpu(0, 1, 0, 0)}) == "cpu 0: listed twice");
   CHECK(error_of({cpu(0, 0, 0, 0), cpu(1, 0, 1, 0)}) == "core 0: lies on two sockets");

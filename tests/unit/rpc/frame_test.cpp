@@ -25,7 +25,7 @@ TEST_CASE("a frame is ten bytes of header, big-endian, and its data") {
   CHECK(encode(0x01020305, kRequest, 0, "ab") == bytes({0, 0, 0, 2, 1, 2, 3, 5, 1, 0}) + "ab");
 }
 
-TEST_CASE("frames come out whole however their bytes came in") {
+TEST_CASE("frames are decoded however their bytes are split") {
   const std::string stream = encode(1, kRequest, 0, "hello") + encode(3, kResponse, 0, "") +
                              encode(5, kData, kRemoteClosed | kNoData, "x");
   for (std::size_t piece = 1; piece <= stream.size(); ++piece) {
@@ -50,13 +50,13 @@ TEST_CASE("a stream that stops inside a frame is not idle") {
   CHECK_FALSE(decoder.idle());
 }
 
-TEST_CASE("frames of unknown types and flags pass") {
+TEST_CASE("frames of unknown types and flags are passed on") {
   Decoder decoder;
   decoder.feed(encode(7, 200, 0xff, "?"));
   CHECK(all(decoder) == std::vector<Frame>{{{1, 7, 200, 0xff}, "?"}});
 }
 
-TEST_CASE("four mebibytes of data pass") {
+TEST_CASE("frames of 4 MiB are passed on") {
   Decoder decoder;
   decoder.feed(encode(1, kRequest, 0, std::string(kMaxData, 'x')));
   const auto frame = decoder.next();
@@ -87,7 +87,7 @@ TEST_CASE(
   CHECK(decoder.idle());
 }
 
-TEST_CASE("a decoder that keeps small frames only lets the large ones pass by") {
+TEST_CASE("a decoder of small frames skips large ones") {
   Decoder decoder(8);
   decoder.feed(encode(1, kRequest, 0, "12345678") + encode(3, kRequest, 0, "123456789") +
                encode(5, kRequest, 0, "next"));

@@ -67,7 +67,7 @@ struct ClientScene {
 
 }  // namespace
 
-TEST_CASE("a request survives the wire with all it carries") {
+TEST_CASE("a request survives encoding with all its fields") {
   const Request request{"a.b.Svc", "Do", std::string("\0\xff", 2), 5s, {{"traceparent", "00-1"}}};
   ttrpc::Decoder decoder;
   decoder.feed(*encode_request(7, request));
@@ -77,7 +77,7 @@ TEST_CASE("a request survives the wire with all it carries") {
   CHECK(decode_request(frame->data) == request);
 }
 
-TEST_CASE("answers may come in any order, each on its stream") {
+TEST_CASE("responses may come in any order, each on its stream") {
   ServerScene scene;
   scene.call(1, "A");
   scene.call(3, "B", "opaque");
@@ -88,7 +88,7 @@ TEST_CASE("answers may come in any order, each on its stream") {
   CHECK(scene.answer() == std::pair<std::uint32_t, Response>{1, {Code::kOk, "", "a"}});
 }
 
-TEST_CASE("a second answer to the same call, and one after the end, go nowhere") {
+TEST_CASE("a second response, and one after the end, are dropped") {
   auto scene = std::make_unique<ServerScene>();
   scene->call(1, "A");
   scene->call(3, "B");
@@ -101,7 +101,7 @@ TEST_CASE("a second answer to the same call, and one after the end, go nowhere")
   late({});
 }
 
-TEST_CASE("stream ids must be odd and rise") {
+TEST_CASE("stream ids must be odd and increasing") {
   ServerScene scene;
   scene.call(3, "A");
   for (const std::uint32_t stream : {2U, 3U, 1U, 0U}) {
@@ -112,7 +112,7 @@ TEST_CASE("stream ids must be odd and rise") {
   CHECK(scene.requests.size() == 2);
 }
 
-TEST_CASE("what is no request, too large or a stream is refused, and the next call is served") {
+TEST_CASE("invalid, oversized and streaming requests are rejected, and the next is served") {
   ServerScene scene;
   scene.server.receive(ttrpc::encode(1, ttrpc::kRequest, 0, "\xff\xff\xff"));
   CHECK(scene.answer().second.code == Code::kInvalidArgument);
@@ -130,14 +130,14 @@ TEST_CASE("what is no request, too large or a stream is refused, and the next ca
   CHECK(scene.requests.size() == 1);
 }
 
-TEST_CASE("an answer that is too large becomes one that says so") {
+TEST_CASE("an oversized response becomes an error response") {
   ServerScene scene;
   scene.call(1, "A");
   scene.replies[0]({Code::kOk, "", std::string(ttrpc::kMaxData, 'x')});
   CHECK(scene.answer().second.code == Code::kResourceExhausted);
 }
 
-TEST_CASE("calls take odd streams and end with their own answers") {
+TEST_CASE("calls use odd streams and end with their own responses") {
   ClientScene scene;
   CHECK(scene.call() == 1);
   CHECK(scene.call() == 3);
@@ -148,7 +148,7 @@ TEST_CASE("calls take odd streams and end with their own answers") {
         std::vector<Response>{{Code::kUnimplemented, "no", ""}, {Code::kOk, "", "yes"}});
 }
 
-TEST_CASE("what answers no open call is dropped") {
+TEST_CASE("a response without an open call is dropped") {
   ClientScene scene;
   scene.answer(scene.call(), {});
   scene.answer(1, {});
@@ -156,7 +156,7 @@ TEST_CASE("what answers no open call is dropped") {
   CHECK(scene.ended.size() == 1);
 }
 
-TEST_CASE("a call that is too large is not sent") {
+TEST_CASE("an oversized call is not sent") {
   ClientScene scene;
   scene.client.call({"svc", "Do", std::string(ttrpc::kMaxData, 'x'), {}, {}},
                     [&](const Response& response) { scene.ended.push_back(response); });
@@ -166,7 +166,7 @@ TEST_CASE("a call that is too large is not sent") {
   CHECK(scene.decoder.idle());
 }
 
-TEST_CASE("a client and a server talk over sockets: a thousand calls at once, large ones too") {
+TEST_CASE("a client and a server exchange a thousand calls at once, also large ones") {
   int pair[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
   boost::asio::io_context io;
@@ -199,7 +199,7 @@ TEST_CASE("a client and a server talk over sockets: a thousand calls at once, la
   CHECK(closed == "closed by the peer");
 }
 
-TEST_CASE("timer: a wait calls back, once, and the last one that was asked for") {
+TEST_CASE("timer: a wait calls back once, for the last request") {
   boost::asio::io_context io;
   tests::TestClock clock;
   Timer timer(io, clock);
@@ -212,7 +212,7 @@ TEST_CASE("timer: a wait calls back, once, and the last one that was asked for")
   CHECK(called == "b");
 }
 
-TEST_CASE("timer: what ran out, and is called off before its turn comes, stays silent") {
+TEST_CASE("timer: a wait cancelled after it expired does not call back") {
   boost::asio::io_context io;
   tests::TestClock clock;
   Timer first(io, clock), cancelled(io, clock), renewed(io, clock);
@@ -235,7 +235,7 @@ TEST_CASE("timer: what ran out, and is called off before its turn comes, stays s
   CHECK(called == "n");
 }
 
-TEST_CASE("timer: what it calls may destroy it") {
+TEST_CASE("timer: its callback may destroy it") {
   boost::asio::io_context io;
   const tests::TestClock clock;
   auto timer = std::make_unique<Timer>(io, clock);
@@ -244,7 +244,7 @@ TEST_CASE("timer: what it calls may destroy it") {
   CHECK(timer == nullptr);
 }
 
-TEST_CASE("timer: on the real clock it waits by itself") {
+TEST_CASE("timer: on the real clock it fires by itself") {
   boost::asio::io_context io;
   const base::Clock clock;
   Timer timer(io, clock);

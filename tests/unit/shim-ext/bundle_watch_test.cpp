@@ -48,7 +48,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("a bundle is looked at when it is made, and when something is written there") {
+TEST_CASE("a bundle is examined when created, and when something is written there") {
   Scene scene;
   scene.watch.refresh();
   std::filesystem::create_directories(scene.dir.path() / "tasks/k8s.io/s1");
@@ -66,7 +66,7 @@ TEST_CASE("a bundle is looked at when it is made, and when something is written 
   CHECK(scene.walks == walks);
 }
 
-TEST_CASE("a shim that leaves no pid is looked for among all processes, a few times") {
+TEST_CASE("a shim without a pid file is searched among all processes, a few times") {
   Scene scene;
   scene.watch.refresh();
   scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
@@ -76,7 +76,7 @@ TEST_CASE("a shim that leaves no pid is looked for among all processes, a few ti
   CHECK(scene.walks == static_cast<int>(BundleWatch::kSearches.size()));
 }
 
-TEST_CASE("the containers of a sandbox have no shim of their own") {
+TEST_CASE("containers of a sandbox have no shim of their own") {
   Scene scene;
   std::filesystem::create_directories(scene.dir.path() / "tasks/k8s.io");
   scene.watch.refresh();
@@ -86,7 +86,7 @@ TEST_CASE("the containers of a sandbox have no shim of their own") {
   CHECK(scene.walks == 0);
 }
 
-TEST_CASE("bundles that were there before are looked at by what they tell") {
+TEST_CASE("existing bundles are examined by their content") {
   Scene scene;
   scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
   scene.watch.refresh();
@@ -94,7 +94,7 @@ TEST_CASE("bundles that were there before are looked at by what they tell") {
   CHECK(scene.walks == 0);
 }
 
-TEST_CASE("a sandbox that is made again under its old name is looked at again") {
+TEST_CASE("a sandbox recreated under the same name is examined again") {
   Scene scene;
   scene.found = {"s1"};
   scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));

@@ -118,7 +118,7 @@ TEST_CASE("persist.json: the sandbox, its VMM and its containers, without its ow
   CHECK_FALSE(seen.spec.exited);  // the file does not have it
 }
 
-TEST_CASE("persist.json: every part of it is refused, and so is a list that cannot be read") {
+TEST_CASE("persist.json: every malformed part is rejected, also a malformed list") {
   const std::string whole = persist(100, container("c1", "2-3"));
   for (std::size_t size = 0; size + 2 < whole.size(); ++size) {
     CHECK_FALSE(kata::parse_persist(whole.substr(0, size), "s1"));
@@ -127,7 +127,7 @@ TEST_CASE("persist.json: every part of it is refused, and so is a list that cann
   CHECK(kata::parse_persist("{}", "s1"));
 }
 
-TEST_CASE("Go's sandboxes are followed: born, half written, rewritten, ended") {
+TEST_CASE("the Go runtime's sandboxes are followed: created, half written, rewritten, ended") {
   Scene scene;
   CHECK(scene.drain().empty());
   const std::string whole = persist(100, container("c1", "2-3"));
@@ -145,7 +145,7 @@ TEST_CASE("Go's sandboxes are followed: born, half written, rewritten, ended") {
   CHECK(scene.drain() == Lines{"persist.json: gone s1"});
 }
 
-TEST_CASE("a VMM that is not there yet is waited for; a number that is no VMM is nobody's") {
+TEST_CASE("a VMM that is not there yet is waited for; a pid that is not a VMM is ignored") {
   Scene scene;
   scene.vmms.clear();
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, ""));
@@ -167,7 +167,7 @@ TEST_CASE("a sandbox of runtime-rs is known once its VMM is found") {
   CHECK(scene.drain() == Lines{"cgroup: gone s2"});
 }
 
-TEST_CASE("while it is idle nothing is reported; afterwards everything is reported anew") {
+TEST_CASE("while idle nothing is reported; afterwards everything is reported again") {
   Scene scene;
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "2-3")));
   CHECK(scene.drain().size() == 2);
@@ -178,7 +178,7 @@ TEST_CASE("while it is idle nothing is reported; afterwards everything is report
   CHECK(scene.drain() == Lines{"persist.json: s1 vm 100", "persist.json: c1 4"});
 }
 
-TEST_CASE("until its VMM is there a sandbox's shim stands for it, and is looked for once") {
+TEST_CASE("until its VMM exists a sandbox's shim stands for it, and is searched once") {
   Scene scene;
   scene.shims["s1"] = process(10);
   std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
@@ -190,7 +190,7 @@ TEST_CASE("until its VMM is there a sandbox's shim stands for it, and is looked 
   CHECK(scene.walks == 1);
 }
 
-TEST_CASE("a shim that has left its pid is found without a walk over the node") {
+TEST_CASE("a shim with a pid file is found without scanning the node") {
   Scene scene;
   scene.quick_shim = process(10);
   std::filesystem::create_directories(scene.dir.path() / "kata/s2");
@@ -198,7 +198,7 @@ TEST_CASE("a shim that has left its pid is found without a walk over the node") 
   CHECK(scene.walks == 0);
 }
 
-TEST_CASE("a sandbox that has its VMM when it is first seen is not born") {
+TEST_CASE("a sandbox that has its VMM when first seen is not a birth") {
   Scene scene;
   scene.shims["s2"] = process(20);
   scene.vmm_by_shim[20] = 200;

@@ -8,7 +8,7 @@
 
 using namespace ka::nri;
 
-TEST_CASE("what is sent is cut into frames that Go's side can take") {
+TEST_CASE("messages are split into frames that Go's side accepts") {
   const std::string bytes(10000, 'x');
   const std::string frames = mux(2, bytes);
   CHECK(frames.size() == bytes.size() + 3 * 8);
@@ -16,7 +16,7 @@ TEST_CASE("what is sent is cut into frames that Go's side can take") {
   CHECK(frames.substr(2 * (8 + 4096), 8) == std::string("\0\0\0\2\0\0\x07\x10", 8));
 }
 
-TEST_CASE("lanes come apart again however the bytes arrive") {
+TEST_CASE("lanes are separated however the bytes are split") {
   const std::string stream = mux(1, "plugin") + mux(2, "runtime") + mux(7, "?") + mux(1, "!");
   for (std::size_t piece = 1; piece <= stream.size(); ++piece) {
     Demux demux;
@@ -30,14 +30,14 @@ TEST_CASE("lanes come apart again however the bytes arrive") {
   }
 }
 
-TEST_CASE("a length that no runtime sends ends it") {
+TEST_CASE("an impossible length ends the connection") {
   Demux demux;
   const auto nothing = [](std::uint32_t, std::string_view) {};
   CHECK(demux.feed(std::string("\0\0\0\1\0\x40\0\x0a", 8), nothing));
   CHECK_FALSE(Demux().feed(std::string("\0\0\0\1\0\x40\0\x0b", 8), nothing));
 }
 
-TEST_CASE("the mask asks for no event that the runtime does not know") {
+TEST_CASE("the mask has no event that the runtime does not know") {
   CHECK(event_mask("", "containerd", "1.7.24~ds1") == 0x7ff);
   CHECK(event_mask("", "containerd", "v2.1.5") == 0x7ff);
   CHECK(event_mask("", "containerd", "v2.2.0") == 0x17ff);
@@ -50,7 +50,7 @@ TEST_CASE("the mask asks for no event that the runtime does not know") {
   CHECK(event_mask("", "containerd", "") == 0x7ff);
 }
 
-TEST_CASE("events have names, and names events") {
+TEST_CASE("event names parse back") {
   for (int number = 1; number <= 13; ++number) {
     const auto event = static_cast<Event>(number);
     CHECK(event_of(rule_of(event)->method) == event);

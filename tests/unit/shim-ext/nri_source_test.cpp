@@ -48,7 +48,7 @@ struct Scene final : nri::Containers {
 
 }  // namespace
 
-TEST_CASE("before the answer other sources catch up and threads are narrowed, within the budget") {
+TEST_CASE("before the response other sources catch up and threads are narrowed, within budget") {
   Scene scene;
   scene.source.before({pod("s1"), container("s1", "c1")});
   CHECK(scene.node.drain() ==
@@ -63,7 +63,7 @@ TEST_CASE("a container is adjusted after its sandbox was narrowed") {
         Lines{"catch up within 50 ms", "narrow within 50 ms: container s1/c1", "adjust c1"});
 }
 
-TEST_CASE("a start waits for the guest, and goes on when that says so") {
+TEST_CASE("a start waits for the guest, and continues with it") {
   Scene scene;
   bool started = false;
   scene.source.starting({container("s1", "c1")}, "s1", "c1", [&] { started = true; });
@@ -73,13 +73,13 @@ TEST_CASE("a start waits for the guest, and goes on when that says so") {
   CHECK(started);
 }
 
-TEST_CASE("afterwards nobody waits: there is no deadline, and the sandbox is finished") {
+TEST_CASE("after the response there is no deadline, and the sandbox is finished") {
   Scene scene;
   scene.source.after({container("s1", "c1")}, "s1");
   CHECK(scene.node.drain() == Lines{"narrow within no deadline: container s1/c1", "finish s1"});
 }
 
-TEST_CASE("what the runtime no longer has is gone, what other sources reported is not") {
+TEST_CASE("pods unknown to the runtime are removed, unless other sources reported them") {
   Scene scene;
   for (const char* id : {"gone", "stays"}) {
     scene.node.known.apply(pod(id));
@@ -95,7 +95,7 @@ TEST_CASE("what the runtime no longer has is gone, what other sources reported i
   CHECK(scene.node.notices == std::vector{Notice::kRuntimeReported});
 }
 
-TEST_CASE("the runtime's connection is the source's status, and news to other sources") {
+TEST_CASE("the runtime's connection is the source's status, and reported to other sources") {
   Scene scene;
   CHECK(scene.node.statuses[Source::kNri] == source::Status{false, "not connected yet"});
   scene.source.connected("containerd 2.3");
@@ -105,7 +105,7 @@ TEST_CASE("the runtime's connection is the source's status, and news to other so
   CHECK(scene.node.notices == std::vector{Notice::kRuntimeConnected, Notice::kRuntimeDisconnected});
 }
 
-TEST_CASE("an answer later than the budget is logged, and each is counted") {
+TEST_CASE("each late response is logged and counted") {
   Scene scene;
   scene.source.answered("StartContainer", 50ms);
   CHECK(scene.log_lines.empty());

@@ -32,7 +32,7 @@ wire::UpdateContainerRequest update(const wire::PodSandbox& pod, const wire::Con
 
 }  // namespace
 
-TEST_CASE("the plugin registers, subscribes and takes in what is there") {
+TEST_CASE("the plugin registers, subscribes and synchronizes") {
   NriScene scene;
   scene.vmm_pids = {100};
   scene.start();
@@ -66,7 +66,7 @@ TEST_CASE("the plugin registers, subscribes and takes in what is there") {
   CHECK(scene.vmm_questions == 2);
 }
 
-TEST_CASE("the life of a container, reported by calls of its own") {
+TEST_CASE("a container's life, reported by separate calls") {
   NriScene scene;
   scene.vmm_pids = {100};
   scene.start();
@@ -98,7 +98,7 @@ TEST_CASE("the life of a container, reported by calls of its own") {
   CHECK(scene.diary.methods.size() == 11);
 }
 
-TEST_CASE("a pod may say which libvirt domain it is") {
+TEST_CASE("a pod may name its libvirt domain") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -115,7 +115,7 @@ TEST_CASE("a pod may say which libvirt domain it is") {
   CHECK(pod_with(std::string(256, 'x')) == "before(pod s4)");
 }
 
-TEST_CASE("a container that is created can be given something, where its pod may ask for it") {
+TEST_CASE("a created container can be adjusted, if its pod may request it") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -152,7 +152,7 @@ TEST_CASE("a container that is created can be given something, where its pod may
   CHECK(scene.log_lines.find("neither true nor false") != std::string::npos);
 }
 
-TEST_CASE("the same by StateChange, as runtimes before 0.12 tell it") {
+TEST_CASE("the same by StateChange, as runtimes before 0.12 report it") {
   NriScene scene;
   scene.vmm_pids = {100};
   scene.start();
@@ -265,7 +265,7 @@ TEST_CASE("an empty set of CPUs is not reported: it means unchanged") {
   CHECK(scene.diary.drain() == Lines{"after s1(container s1/c1 unchanged)"});
 }
 
-TEST_CASE("quota and period come with the spec, and an update reports what it changes") {
+TEST_CASE("quota and period come with the spec, and updates report changes") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -296,7 +296,7 @@ TEST_CASE("quota and period come with the spec, and an update reports what it ch
   CHECK(report.spec.quota == 0);
 }
 
-TEST_CASE("a list that cannot be read changes nothing and is logged") {
+TEST_CASE("a malformed list changes nothing and is logged") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -306,7 +306,7 @@ TEST_CASE("a list that cannot be read changes nothing and is logged") {
   CHECK(scene.log_lines.find("5-4") != std::string::npos);
 }
 
-TEST_CASE("a pod whose pid comes late is a VM once its process is known to be one") {
+TEST_CASE("a pod whose pid comes late becomes a VM once its process is known to be one") {
   NriScene scene;
   scene.vmm_pids = {100};
   scene.start();
@@ -321,7 +321,7 @@ TEST_CASE("a pod whose pid comes late is a VM once its process is known to be on
   CHECK(scene.diary.drain() == Lines{"after s1(pod s1 vm 100; container s1/c1 4)"});
 }
 
-TEST_CASE("whether a pod's process is its own or a tenant's choice is reported") {
+TEST_CASE("a pod's own process is distinguished from a tenant's program") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -336,7 +336,7 @@ TEST_CASE("whether a pod's process is its own or a tenant's choice is reported")
   CHECK(scene.answer_to == std::vector{kPod, kContainer, kContainer});
 }
 
-TEST_CASE("a process that was not yet started when its pod was reported is examined again") {
+TEST_CASE("a process that had not started when its pod was reported is examined again") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -350,7 +350,7 @@ TEST_CASE("a process that was not yet started when its pod was reported is exami
   CHECK(scene.vmm_questions == before);
 }
 
-TEST_CASE("what the plugin does not know it says so, and goes on") {
+TEST_CASE("unknown methods are answered as unimplemented") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -360,7 +360,7 @@ TEST_CASE("what the plugin does not know it says so, and goes on") {
   CHECK(scene.call("UpdatePodSandbox", about(nri_pod("s1", 0))).code == rpc::Code::kOk);
 }
 
-TEST_CASE("a runtime that refuses the mask is asked again with the basic one") {
+TEST_CASE("a runtime that rejects the mask is asked again with the basic one") {
   NriScene scene;
   scene.start();
   scene.accept();
@@ -370,7 +370,7 @@ TEST_CASE("a runtime that refuses the mask is asked again with the basic one") {
   CHECK(scene.configure("containerd", "v9.0.0") == 0x7ff);
 }
 
-TEST_CASE("the plugin comes back after the runtime restarted, was away or refused it") {
+TEST_CASE("the plugin reconnects after the runtime restarted, was away or rejected it") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -387,7 +387,7 @@ TEST_CASE("the plugin comes back after the runtime restarted, was away or refuse
   CHECK(scene.diary.drain() == Lines{"before(pod s1; container s1/c1 1)"});
 }
 
-TEST_CASE("a pod that ends without a word is collected, a VM and one without a pid are not") {
+TEST_CASE("a pod whose process exits without an event is removed") {
   NriScene scene;
   scene.vmm_pids = {100};
   scene.start();
@@ -405,7 +405,7 @@ TEST_CASE("a pod that ends without a word is collected, a VM and one without a p
   CHECK(scene.diary.drain().empty());
 }
 
-TEST_CASE("a process that got an ended one's number is another one, one may become a VMM") {
+TEST_CASE("a process that reuses a pid is another one, and may become a VMM") {
   NriScene scene;
   scene.start();
   scene.handshake();
@@ -435,7 +435,7 @@ TEST_CASE("after a restart of the runtime every pod is reported again") {
   CHECK(scene.diary.drain() == Lines{"connected containerd v1.7.24", "all(pod s1)"});
 }
 
-TEST_CASE("large requests are taken in pieces, answers go out in frames that Go can read") {
+TEST_CASE("large requests arrive in parts, responses go in frames that Go accepts") {
   NriScene scene;
   scene.start();
   NriPeer& peer = scene.handshake();
@@ -446,7 +446,7 @@ TEST_CASE("large requests are taken in pieces, answers go out in frames that Go 
   CHECK(peer.longest_frame == nri::kMaxSent);
 }
 
-TEST_CASE("who does not speak NRI is left, and tried again") {
+TEST_CASE("a peer that does not speak NRI is disconnected, and retried") {
   NriScene scene;
   scene.start();
   NriPeer& peer = scene.handshake();
@@ -456,7 +456,7 @@ TEST_CASE("who does not speak NRI is left, and tried again") {
   scene.handshake();
 }
 
-TEST_CASE("a runtime that reports pods without end is disconnected, and can come back") {
+TEST_CASE("a runtime that reports pods without end is disconnected, and may reconnect") {
   NriScene scene;
   scene.start();
   NriPeer& peer = scene.accept();

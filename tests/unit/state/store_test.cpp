@@ -70,7 +70,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("what was saved is what is loaded") {
+TEST_CASE("state is loaded as it was saved") {
   const Scene scene;
   REQUIRE(scene.store().save(sample()));
   const auto loaded = scene.store().load();
@@ -79,7 +79,7 @@ TEST_CASE("what was saved is what is loaded") {
   CHECK(loaded.lost.empty());
 }
 
-TEST_CASE("a VMM without its start time has no identity: the file is not believed") {
+TEST_CASE("a file with a VMM without its start time is rejected") {
   std::string text = state::to_text(sample(), kBoot);
   constexpr std::string_view kField = "\"vmm_start_time\":99,";
   REQUIRE(text.find(kField) != std::string::npos);
@@ -87,7 +87,7 @@ TEST_CASE("a VMM without its start time has no identity: the file is not believe
   CHECK(state::from_text(text, kBoot).error().message.find("vmm_start_time") != std::string::npos);
 }
 
-TEST_CASE("a pod that is gone leaves no file") {
+TEST_CASE("a removed pod leaves no file") {
   const Scene scene;
   Store store = scene.store();
   REQUIRE(store.save(sample()));
@@ -95,7 +95,7 @@ TEST_CASE("a pod that is gone leaves no file") {
   CHECK(scene.files().empty());
 }
 
-TEST_CASE("a file of an earlier boot is dropped without a word") {
+TEST_CASE("a file of an earlier boot is removed silently") {
   const Scene scene;
   std::filesystem::create_directories(scene.path());
   REQUIRE(Store(scene.path(), "other", scene.log).save(sample()));
@@ -120,7 +120,7 @@ TEST_CASE("a damaged file is set aside with a message and never overwritten") {
   }
 }
 
-TEST_CASE("what was set aside before is kept when another file is") {
+TEST_CASE("an earlier set-aside file is kept when another is set aside") {
   const Scene scene;
   for (const char* text : {"first", "second", "third"}) {
     scene.dir.write("state/s1.json", text);
@@ -168,7 +168,7 @@ TEST_CASE("a pod id cannot leave the state directory") {
   CHECK(base::list_directory(scene.dir.path())->size() == 1);
 }
 
-TEST_CASE("the largest sandbox that is taken can be written and read again") {
+TEST_CASE("the largest accepted sandbox can be written and read back") {
   policy::CpuSet apart;  // every other CPU: no text of a set is longer
   policy::NodeSet nodes;
   for (int i = 0; i < policy::kMaxIds; i += 2) apart.add(i);
@@ -190,7 +190,7 @@ TEST_CASE("the largest sandbox that is taken can be written and read again") {
   CHECK(loaded.pods[0] == saved);
 }
 
-TEST_CASE("a state file that is no regular file is set aside, not waited for") {
+TEST_CASE("a state file that is not a regular file is set aside, without blocking") {
   const Scene scene;
   std::filesystem::create_directories(scene.path());
   REQUIRE(::mkfifo((scene.path() / "s1.json").c_str(), 0600) == 0);
@@ -198,7 +198,7 @@ TEST_CASE("a state file that is no regular file is set aside, not waited for") {
   CHECK(scene.lines.find("is not a regular file") != std::string::npos);
 }
 
-TEST_CASE("no two pods share a file, and its name says whose it is") {
+TEST_CASE("no two pods share a file, and its name gives the pod") {
   const std::string ids[] = {"s1", "S1", "a/b", "a_b", "a%2Fb", "..", "", "\xff\n", "s1.json"};
   std::set<std::string> names;
   for (const std::string& id : ids) {
@@ -210,7 +210,7 @@ TEST_CASE("no two pods share a file, and its name says whose it is") {
   CHECK(state::pod_of_file("lock").empty());
 }
 
-TEST_CASE("a file that an earlier version named otherwise gets its own name") {
+TEST_CASE("a file with an earlier version's name is renamed") {
   const Scene scene;
   std::filesystem::create_directories(scene.path());
   Saved saved = sample();
@@ -220,7 +220,7 @@ TEST_CASE("a file that an earlier version named otherwise gets its own name") {
   CHECK(scene.files() == std::vector<std::string>{"a%2Fb.json"});
 }
 
-TEST_CASE("a damaged file stays lost until it is handled, also over a restart") {
+TEST_CASE("a damaged file stays lost until resolved, also across a restart") {
   const Scene scene;
   Store store = scene.store();
   scene.dir.write("state/s1.json", "{");
@@ -237,7 +237,7 @@ TEST_CASE("a damaged file stays lost until it is handled, also over a restart") 
   CHECK(scene.files() == std::vector<std::string>{"s1.json.obsolete"});
 }
 
-TEST_CASE("a file that cannot be read for the moment is not overwritten, and read later") {
+TEST_CASE("a briefly unreadable file is not overwritten, and read later") {
   const Scene scene;
   REQUIRE(scene.store().save(sample()));
   const auto file = scene.path() / "s1.json", away = scene.dir.path() / "away";
@@ -259,7 +259,7 @@ TEST_CASE("a file that cannot be read for the moment is not overwritten, and rea
   CHECK(store.save(sample()));
 }
 
-TEST_CASE("a directory that cannot be listed is not empty") {
+TEST_CASE("a directory that cannot be listed is not treated as empty") {
   const Scene scene;
   REQUIRE(scene.store().save(sample()));
   const auto away = scene.dir.path() / "away";
@@ -277,7 +277,7 @@ TEST_CASE("a directory that cannot be listed is not empty") {
   CHECK_FALSE(store.has_lost());
 }
 
-TEST_CASE("an id that is no file's name is refused, not written") {
+TEST_CASE("an id too long for a file name is rejected, not written") {
   const Scene scene;
   Saved saved = sample();
   saved.pod.id.assign(Store::kMaxName - 5, 'x');

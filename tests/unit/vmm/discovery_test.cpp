@@ -77,7 +77,7 @@ TEST_CASE("QEMU without thread names, by debugfs: indices are the APIC ids") {
   CHECK(found->vcpu_source == "kvm-debugfs, index by APIC id");
 }
 
-TEST_CASE("a vCPU that is plugged below others leaves their indices as they are") {
+TEST_CASE("a vCPU plugged below others leaves their indices unchanged") {
   const FakeNode node;
   qemu(node);
   for (int tid = 4001; tid <= 4003; ++tid) node.thread(kVmm, tid, "qemu-system-x86");
@@ -125,7 +125,7 @@ TEST_CASE("an unplugged vCPU, which QEMU keeps, has no thread") {
   CHECK(found->complete);
 }
 
-TEST_CASE("a vCPU that never ran is waited for, and found as soon as it ran") {
+TEST_CASE("a vCPU that never ran is searched again, and found once it ran") {
   const FakeNode node;
   qemu(node);
   node.thread(kVmm, 4001, "qemu-system-x86");
@@ -144,7 +144,7 @@ TEST_CASE("a vCPU that never ran is waited for, and found as soon as it ran") {
   CHECK(found->complete);
 }
 
-TEST_CASE("a plugged vCPU's thread that was seen before KVM had the vCPU is looked at again") {
+TEST_CASE("a plugged vCPU's thread seen before KVM's vCPU is examined again") {
   const FakeNode node;
   qemu(node);
   node.thread(kVmm, 4001, "qemu-system-x86");
@@ -160,7 +160,7 @@ TEST_CASE("a plugged vCPU's thread that was seen before KVM had the vCPU is look
   CHECK(found->complete);
 }
 
-TEST_CASE("a new thread that nobody claims is one of the emulator's at the second look") {
+TEST_CASE("a new thread without a claim becomes an emulator thread at the second observation") {
   const FakeNode node;
   qemu(node);
   tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
@@ -180,7 +180,7 @@ TEST_CASE("a VMM with several VMs has the vCPUs of all") {
   CHECK(vcpus(*observe(node)) == "0:0 1:1");
 }
 
-TEST_CASE("without debugfs and names the open vCPUs tell, once their threads sleep in KVM_RUN") {
+TEST_CASE("without debugfs and names open vCPUs are identified while in KVM_RUN") {
   const FakeNode node;
   qemu(node);
   node.thread(kVmm, 4001, "qemu-system-x86");
@@ -204,7 +204,7 @@ TEST_CASE("without debugfs and names the open vCPUs tell, once their threads sle
   CHECK(found->complete);
 }
 
-TEST_CASE("a thread of the kernel's that keeps a vCPU's registers is not taken for it") {
+TEST_CASE("a kernel thread that holds a vCPU's registers is not taken for it") {
   const FakeNode node;
   qemu(node);
   node.fd(kVmm, 20, "anon_inode:kvm-vcpu:0");
@@ -229,7 +229,7 @@ TEST_CASE("QEMU under TCG with neither names nor a monitor: no vCPU can be ident
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "emulator"}});
 }
 
-TEST_CASE("QEMU under TCG, by a monitor") {
+TEST_CASE("QEMU under TCG, with a monitor") {
   const FakeNode node;
   qemu(node);
   for (int tid = 4001; tid <= 4003; ++tid) node.thread(kVmm, tid, "qemu-system-x86");
@@ -247,7 +247,7 @@ TEST_CASE("QEMU under TCG, by a monitor") {
   CHECK(found->vcpu_source == "qmp");
 }
 
-TEST_CASE("Cloud Hypervisor: the VM belongs to the thread that made it") {
+TEST_CASE("Cloud Hypervisor: the VM belongs to the thread that created it") {
   const FakeNode node;
   node.process(kVmm, 1, "cloud-hyperviso", "/opt/kata/bin/cloud-hypervisor");
   node.thread(kVmm, 4001, "vmm");
@@ -262,7 +262,7 @@ TEST_CASE("Cloud Hypervisor: the VM belongs to the thread that made it") {
   CHECK(roles(*found)[4002] == "iothread net1_qp0");
 }
 
-TEST_CASE("Firecracker and OpenVMM, by their names") {
+TEST_CASE("Firecracker and OpenVMM, by thread names") {
   const FakeNode node;
   node.process(kVmm, 1, "firecracker", "/firecracker");
   node.thread(kVmm, 4001, "fc_api");
@@ -288,7 +288,7 @@ TEST_CASE("Dragonball runs in the shim, and Kata names one of its threads") {
   CHECK(found->threads[1].key.pid == 3990);
 }
 
-TEST_CASE("the shim and virtiofsd are found by descent, and helpers by the cgroup") {
+TEST_CASE("the shim and virtiofsd are found by ancestry, helpers by the cgroup") {
   const FakeNode node;
   node.process(3000, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
   node.process(3001, 3000, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
@@ -322,7 +322,7 @@ TEST_CASE("runc's shim above a VMM is not the sandbox's") {
   CHECK(roles(*observe(node)) == Roles{{4000, "emulator"}});
 }
 
-TEST_CASE("the root cgroup makes nobody a helper") {
+TEST_CASE("processes in the root cgroup are not helpers") {
   const FakeNode node;
   qemu(node);
   node.process(3200, 1, "sshd", "/usr/sbin/sshd");
@@ -331,7 +331,7 @@ TEST_CASE("the root cgroup makes nobody a helper") {
   CHECK(roles(*observe(node, nullptr, node.cgroup().string())) == Roles{{4000, "emulator"}});
 }
 
-TEST_CASE("vhost workers of older kernels are kernel threads of their own") {
+TEST_CASE("vhost workers of older kernels are separate kernel threads") {
   const FakeNode node;
   qemu(node);
   node.process(2, 0, "kthreadd", "");
@@ -340,13 +340,13 @@ TEST_CASE("vhost workers of older kernels are kernel threads of their own") {
   node.process(5051, 2, "vhost-4999", "");
   node.process(5052, 1, "vhost-4000", "/tmp/pretender");
   SECTION("listed as kthreadd's children") { node.children(2, "300 5050 5051 "); }
-  SECTION("on a kernel that lists no children") {}
+  SECTION("on a kernel without children lists") {}
   CHECK(roles(*observe(node)) == Roles{{4000, "emulator"}});  // no vhost device is open
   node.fd(kVmm, 30, "/dev/vhost-net");
   CHECK(roles(*observe(node)) == Roles{{4000, "emulator"}, {5050, "vhost"}});
 }
 
-TEST_CASE("threads that are dying are left out") {
+TEST_CASE("exiting threads are left out") {
   const FakeNode node;
   qemu(node);
   node.thread(kVmm, 4001, "CPU 0/KVM");
@@ -357,7 +357,7 @@ TEST_CASE("threads that are dying are left out") {
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}});
 }
 
-TEST_CASE("a VMM that is gone, a zombie, or another process by now") {
+TEST_CASE("a VMM that is gone, a zombie, or a reused pid") {
   const FakeNode node;
   CHECK(observe(node).error().code == base::ErrorCode::kGone);
   qemu(node);
@@ -369,7 +369,7 @@ TEST_CASE("a VMM that is gone, a zombie, or another process by now") {
   CHECK(discovery.observe(nullptr).error().code == base::ErrorCode::kGone);
 }
 
-TEST_CASE("what changes between two looks is seen") {
+TEST_CASE("changes between two observations are found") {
   const FakeNode node;
   qemu(node);
   node.process(3200, 1, "passt", "/usr/bin/passt");
@@ -380,15 +380,15 @@ TEST_CASE("what changes between two looks is seen") {
   const auto before = discovery.observe(nullptr);
   REQUIRE(before);
   CHECK(*discovery.observe(nullptr) == *before);
-  SECTION("a thread is born") {
+  SECTION("a thread starts") {
     node.thread(kVmm, 4002, "CPU 1/KVM");
     CHECK(vcpus(*discovery.observe(nullptr)) == "0:- 1:-");
   }
-  SECTION("a thread takes its name") {
+  SECTION("a thread changes its name") {
     node.thread(kVmm, 4001, "IO io1");
     CHECK(roles(*discovery.observe(nullptr))[4001] == "iothread io1");
   }
-  SECTION("a thread dies and its number comes back") {
+  SECTION("a thread exits and its tid is reused") {
     node.thread(kVmm, 4001, "CPU 0/KVM", 1, 5);
     CHECK(discovery.observe(nullptr)->threads[1].key.start_time == 5);
   }
@@ -396,7 +396,7 @@ TEST_CASE("what changes between two looks is seen") {
     node.cgroup_procs("kata_s", "4000\n3200\n");
     CHECK(roles(*discovery.observe(nullptr))[3200] == "helper");
   }
-  SECTION("the monitor answers") {
+  SECTION("the monitor responds") {
     const vmm::MonitorFacts monitor{
         .source = "qmp", .vcpus = {reported(0, 6, 4001)}, .iothreads = {}};
     CHECK(vcpus(*discovery.observe(&monitor)) == "0:6");
@@ -404,7 +404,7 @@ TEST_CASE("what changes between two looks is seen") {
   }
 }
 
-TEST_CASE("a device plugged on an old kernel is seen after forget") {
+TEST_CASE("a device plugged on an old kernel is found after forget") {
   const FakeNode node;
   qemu(node);
   tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
@@ -418,7 +418,7 @@ TEST_CASE("a device plugged on an old kernel is seen after forget") {
   CHECK(roles(*discovery.observe(nullptr))[5050] == "vhost");
 }
 
-TEST_CASE("a libvirt domain is the one VMM with its UUID") {
+TEST_CASE("a libvirt domain is the VMM with its UUID") {
   constexpr const char* kUuid = "da70691c-0a38-4fd5-ace3-8e30f380565d";
   const FakeNode node;
   qemu(node);

@@ -74,7 +74,7 @@ bool accepts_mask(int tid) {
 
 }  // namespace
 
-TEST_CASE("a real thread of io_uring names its submitter, and is movable if the kernel says so") {
+TEST_CASE("a real io_uring thread names its submitter, and is movable if the kernel allows it") {
   const base::Fd ring = polled_ring();
   if (!ring) {
     WARN("this kernel offers no io_uring");
@@ -86,7 +86,7 @@ TEST_CASE("a real thread of io_uring names its submitter, and is movable if the 
   CHECK(made->movable == accepts_mask(made->key.tid));
 }
 
-TEST_CASE("a worker of io_uring goes with the iothread that it was made for") {
+TEST_CASE("an io_uring worker goes with its iothread") {
   const FakeNode node;
   qemu(node);
   node.fd(kVmm, 20, "anon_inode:kvm-vcpu:0");
@@ -111,7 +111,7 @@ TEST_CASE("a worker of io_uring goes with the iothread that it was made for") {
   for (const auto& thread : found->threads) CHECK(thread.movable == (thread.key.tid != 4006));
 }
 
-TEST_CASE("threads that QEMU starts for a migration or a snapshot are emulator threads") {
+TEST_CASE("QEMU's migration and snapshot threads are emulator threads") {
   const FakeNode node;
   qemu(node);
   const char* names[] = {"multifdsend_0", "mig/src/send_1", "mig/dst/recv_0", "bg_snapshot"};
@@ -142,7 +142,7 @@ TEST_CASE(
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}, {5000, "emulator"}});
 }
 
-TEST_CASE("what serves a VM's network or TPM in the sandbox's cgroup is a helper") {
+TEST_CASE("network and TPM back-ends in the sandbox's cgroup are helpers") {
   const FakeNode node;
   qemu(node);
   node.process(3100, 1, "passt", "/usr/bin/passt");

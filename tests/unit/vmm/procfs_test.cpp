@@ -16,7 +16,7 @@ using ka::policy::Role;
 using ka::tests::FakeNode;
 using ka::tests::roots_of;
 
-TEST_CASE("names that mean something") {
+TEST_CASE("known thread names") {
   struct Row {
     std::string comm;
     Role role;
@@ -41,7 +41,7 @@ TEST_CASE("names that mean something") {
   }
 }
 
-TEST_CASE("names that mean nothing") {
+TEST_CASE("unknown thread names") {
   for (const std::string comm : {"",           "CPU /KVM",    "CPU x/KVM",       "CPU 0/HVF",
                                  "CPU -1/KVM", "CPU 01/KVM",  "CPU 0/KVM ",      "vcpu",
                                  "vcpu0x",     "vcpu 0",      "vcpu8192",        "vcpu99999999999",
@@ -78,7 +78,7 @@ TEST_CASE("a thread in KVM_RUN is identified by its system call") {
   }
 }
 
-TEST_CASE("our own process, read from the real /proc") {
+TEST_CASE("the test's own process, read from the real /proc") {
   base::ThreadStats stats("/proc");
   const auto process = vmm::read_process(stats, ::getpid());
   REQUIRE(process);
@@ -90,7 +90,7 @@ TEST_CASE("our own process, read from the real /proc") {
   CHECK(vmm::read_process(stats, 0x3fffffff).error().code == base::ErrorCode::kGone);
 }
 
-TEST_CASE("a VMM is one by its VM, or by a name that is believed") {
+TEST_CASE("a VMM is recognized by its VM, or by a trusted name") {
   using enum vmm::Word;
   const FakeNode node;
   const vmm::Roots roots = roots_of(node);
@@ -110,7 +110,7 @@ TEST_CASE("a VMM is one by its VM, or by a name that is believed") {
   CHECK_FALSE(is_vmm(78, kOperator));
 }
 
-TEST_CASE("a program of a container is no VMM by its name, nor by a shim that is one of it too") {
+TEST_CASE("a container's program is no VMM by its name, nor by a fake shim") {
   using enum vmm::Word;
   const FakeNode node;
   const vmm::Roots roots = roots_of(node);
@@ -137,7 +137,7 @@ TEST_CASE("a program of a container is no VMM by its name, nor by a shim that is
   CHECK(vmm::examine(roots, 62, kOperator)->is_vmm);
 }
 
-TEST_CASE("any thread of a process stands for it, and its words are its own") {
+TEST_CASE("any thread identifies its process, and has its own arguments") {
   const FakeNode node;
   const vmm::Roots roots = roots_of(node);
   node.process(79, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
@@ -151,7 +151,7 @@ TEST_CASE("any thread of a process stands for it, and its words are its own") {
   CHECK(vmm::arguments_of(roots, tests::process_id(79)).error().code == base::ErrorCode::kGone);
 }
 
-TEST_CASE("debugfs: odd names and contents are passed over") {
+TEST_CASE("debugfs: unexpected names and contents are skipped") {
   base::Trouble ignored;
   const FakeNode node;
   const auto ours = [](int tid) { return tid == 9; };
@@ -167,7 +167,7 @@ TEST_CASE("debugfs: odd names and contents are passed over") {
         std::vector<vmm::KvmVcpu>{{9, 29}, {10, 30}});
 }
 
-TEST_CASE("a VM's memory is what it shares with others for writing") {
+TEST_CASE("a VM's memory is what it shares writable") {
   const auto files = vmm::shared_files(
       "7f10-7f20 rw-s 00000000 00:01 4591                       /memfd:ram (deleted)\n"
       "7f20-7f30 rw-s 10000000 00:01 4591                       /memfd:ram (deleted)\n"

@@ -23,7 +23,7 @@ void shim(const FakeNode& node, int pid, const std::string& program,
 
 }  // namespace
 
-TEST_CASE("shims are known by the sandbox that they serve") {
+TEST_CASE("shims are recognized by the sandbox that they serve") {
   const FakeNode node;
   shim(node, 10, kKata, {"-address", "/c.sock", "-id", "s1"});
   shim(node, 20, kKata, {"-id", "s2", "-debug"});
@@ -31,7 +31,7 @@ TEST_CASE("shims are known by the sandbox that they serve") {
         std::map<std::string, policy::ProcessId>{{"s1", process_id(10)}, {"s2", process_id(20)}});
 }
 
-TEST_CASE("a shim is found by the pid that it left, if that is still its own") {
+TEST_CASE("a shim is found by its pid file, if the pid is still its own") {
   const FakeNode node;
   const tests::TempDir run;
   shim(node, 10, kKata, {"-id", "s1"});
@@ -47,7 +47,7 @@ TEST_CASE("a shim is found by the pid that it left, if that is still its own") {
   CHECK_FALSE(find("s1"));
 }
 
-TEST_CASE("what serves no sandbox of Kata's is no such shim") {
+TEST_CASE("processes without a Kata sandbox are not its shims") {
   const FakeNode node;
   shim(node, 10, kKata, {"-id", "s1", "start"});
   shim(node, 11, kKata, {"-id", "s1", "delete"});
@@ -77,7 +77,7 @@ TEST_CASE("a shim's VMM is its child, or itself") {
   CHECK(vmm::vmm_of_shim(roots_of(node), process_id(20)) == process_id(20));
 }
 
-TEST_CASE("a shim that has no VM yet is looked at as a shim") {
+TEST_CASE("a shim without a VM yet is observed as a shim") {
   const FakeNode node;
   shim(node, 10, kKata, {"-id", "s1"});
   node.thread(10, 11, "tokio-runtime-w");

@@ -70,7 +70,7 @@ void read_tree(Tree& tree, const std::string& vmm, bool with_debugfs) {
 
 }  // namespace
 
-TEST_CASE("every VMM that Kata starts is read right, by debugfs and by names alone") {
+TEST_CASE("every VMM that Kata starts is identified, by debugfs and by names alone") {
   const std::string vmm =
       GENERATE("cloud-hypervisor", "firecracker", "dragonball", "stratovirt", "openvmm");
   const bool with_debugfs = GENERATE(true, false);

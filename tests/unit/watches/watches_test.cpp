@@ -123,12 +123,12 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("a VMM that ends takes its sandbox with it") {
+TEST_CASE("a VMM that exits ends its sandbox") {
   Scene scene;
   scene.add();
   REQUIRE(scene.host.line().node().view("s1"));
   SECTION("while it is watched") { scene.vmm.end(); }
-  SECTION("before it could be watched") {
+  SECTION("before it is watched") {
     scene.vmm.end();
     scene.notify(board::NotificationKind::kUnseen);
   }
@@ -136,7 +136,7 @@ TEST_CASE("a VMM that ends takes its sandbox with it") {
   CHECK_FALSE(scene.host.line().node().view("s1"));
 }
 
-TEST_CASE("after an event a sandbox is looked at again after 0.1, 0.5 and 2 s, and no more") {
+TEST_CASE("after an event a sandbox is observed again after 0.1, 0.5 and 2 s, and no more") {
   Scene scene;
   scene.add();
   scene.notify(board::NotificationKind::kContainerUpdated);
@@ -153,14 +153,14 @@ TEST_CASE("after an event a sandbox is looked at again after 0.1, 0.5 and 2 s, a
   scene.pass(1h);
   CHECK_FALSE(scene.knows(vcpu));
 
-  SECTION("nor after one that changes nothing in the VM") {
+  SECTION("nor after an event that changes nothing in the VM") {
     scene.notify(board::NotificationKind::kSeen);
     scene.pass(1h);
     CHECK_FALSE(scene.knows(vcpu));
   }
 }
 
-TEST_CASE("the monitor of a Cloud Hypervisor is found when its socket comes, after the VMM") {
+TEST_CASE("Cloud Hypervisor's monitor is found when its socket appears, after the VMM") {
   Scene scene;
   scene.be_cloud_hypervisor();
   scene.add();
@@ -171,7 +171,7 @@ TEST_CASE("the monitor of a Cloud Hypervisor is found when its socket comes, aft
   CHECK(api.connections == 1);
 }
 
-TEST_CASE("a socket that a source names comes before the one that a VMM's arguments name") {
+TEST_CASE("a socket from a source has precedence over the VMM's arguments") {
   Scene scene;
   scene.be_cloud_hypervisor();
   FakeMonitor api(scene.io, scene.files.path() / "vc/vm/s1/clh-api.sock");
@@ -181,7 +181,7 @@ TEST_CASE("a socket that a source names comes before the one that a VMM's argume
   CHECK(api.connections == 0);
 }
 
-TEST_CASE("a socket that must not be used is refused once") {
+TEST_CASE("a socket that must not be used is rejected once") {
   Scene scene;
   const auto katas = scene.files.path() / "run/vc/vm/s1/qmp.sock";
   std::filesystem::create_directories(katas.parent_path());
@@ -194,7 +194,7 @@ TEST_CASE("a socket that must not be used is refused once") {
   CHECK(scene.log_lines.find("VMM monitor not used", first + 1) == std::string::npos);
 }
 
-TEST_CASE("a monitor is asked again when the number of its VMM's threads has changed") {
+TEST_CASE("a monitor is queried again when the number of its VMM's threads changes") {
   Scene scene;
   scene.be_cloud_hypervisor();
   FakeMonitor api(scene.io, scene.files.path() / "vc/vm/s1/clh-api.sock", kVmInfo);
@@ -213,7 +213,7 @@ TEST_CASE("a monitor is asked again when the number of its VMM's threads has cha
   CHECK(api.connections == before + 1);
 }
 
-TEST_CASE("a monitor that does not answer is said once, until it answers again") {
+TEST_CASE("an unresponsive monitor is reported once, until it responds again") {
   Scene scene;
   scene.be_cloud_hypervisor();
   FakeMonitor api(scene.io, scene.files.path() / "vc/vm/s1/clh-api.sock");

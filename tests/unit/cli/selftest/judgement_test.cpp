@@ -65,13 +65,13 @@ std::string word_amiss(const DaemonWord& word, const Reading& reading = right())
 
 }  // namespace
 
-TEST_CASE("self-test, judgement: all is as it must be") {
+TEST_CASE("self-test, judgement: everything as it must be") {
   CHECK(amiss(check_assignment(assigned(), kSubject)).empty());
   CHECK(masks_amiss(right()).empty());
   CHECK(word_amiss(agreeing()).empty());
 }
 
-TEST_CASE("self-test, judgement: kubelet gave another number of CPUs") {
+TEST_CASE("self-test, judgement: kubelet assigned another number of CPUs") {
   CHECK(contains(amiss(check_assignment(assigned(), {"u", 3})), "broken kubelet"));
   CHECK(contains(amiss(check_assignment(assigned(), {"other", 2})), "assigns 0 CPUs to the pod"));
 }
@@ -85,7 +85,7 @@ TEST_CASE("self-test, judgement: a thread may leave the pod's CPUs and the pool"
   CHECK(contains(text, "VMM 13 on 0-1,4-7"));
 }
 
-TEST_CASE("self-test, judgement: a CPU without a vCPU of its own") {
+TEST_CASE("self-test, judgement: a CPU without a vCPU bound to it") {
   Reading reading = right();
   reading.own[2].cpus = cpus("2-3");
   const auto text = masks_amiss(reading);
@@ -93,7 +93,7 @@ TEST_CASE("self-test, judgement: a CPU without a vCPU of its own") {
   CHECK(contains(text, "vCPU 12 on 2-3"));
 }
 
-TEST_CASE("self-test, judgement: pinned, but not alone") {
+TEST_CASE("self-test, judgement: pinned, but not isolated") {
   Reading reading = right();
   reading.own[3].cpus = cpus("2-3");
   CHECK(masks_amiss(reading).starts_with(
@@ -117,7 +117,7 @@ TEST_CASE("self-test, judgement: another pod's thread on the pod's CPUs") {
         "broken kernel: threads of other pods may run on CPUs 2-3: container app 20 on 0-7\n");
 }
 
-TEST_CASE("self-test, judgement: what could not be read is not good") {
+TEST_CASE("self-test, judgement: unread threads are not good") {
   Reading reading = right();
   reading.unread = 1;
   CHECK(contains(masks_amiss(reading), "could not be read"));
@@ -127,7 +127,7 @@ TEST_CASE("self-test, judgement: what could not be read is not good") {
   CHECK(contains(masks_amiss({}), "containerd has no task for the pod"));
 }
 
-TEST_CASE("self-test, judgement: the daemon says something else") {
+TEST_CASE("self-test, judgement: the daemon's report differs") {
   DaemonWord word = agreeing();
   word.node.at_pointer("/exclusive") = "2";
   CHECK(contains(word_amiss(word), "exclusive CPUs 2; kubelet's state has 2-3"));

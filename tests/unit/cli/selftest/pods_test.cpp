@@ -34,7 +34,7 @@ bool contains(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("self-test, pods: RuntimeClass, image and CPUs are chosen, or as asked for") {
+TEST_CASE("self-test, pods: RuntimeClass, image and CPUs are chosen, or as requested") {
   const auto choice = choose(good(), {});
   REQUIRE(choice);
   CHECK(choice->runtime_class == "kata-qemu");
@@ -50,7 +50,7 @@ TEST_CASE("self-test, pods: RuntimeClass, image and CPUs are chosen, or as asked
   CHECK(choose(configured, {})->image == "docker.io/library/app:1");
 }
 
-TEST_CASE("self-test, pods: a CPU stays in the shared pool") {
+TEST_CASE("self-test, pods: one CPU stays in the shared pool") {
   NodeFacts facts = good();
   facts.assignments.pool = cpus("4-5");
   CHECK(choose(facts, {})->cpus == 1);
@@ -61,7 +61,7 @@ TEST_CASE("self-test, pods: a CPU stays in the shared pool") {
   CHECK(contains(refusal(facts), "one CPU stays in it"));
 }
 
-TEST_CASE("self-test, pods: threads are not released where other pods own CPUs") {
+TEST_CASE("self-test, pods: threads are not released if other pods own CPUs") {
   NodeFacts facts = good();
   facts.assignments.claims = {};
   CHECK(choose(facts, {.demo = true}));
@@ -70,7 +70,7 @@ TEST_CASE("self-test, pods: threads are not released where other pods own CPUs")
   CHECK(contains(refusal(facts, {.demo = true}), "CPUs 2-3 belong to other pods"));
 }
 
-TEST_CASE("self-test, pods: what a node lacks is named") {
+TEST_CASE("self-test, pods: missing prerequisites are named") {
   NodeFacts facts = good();
   facts.kubelet.manifests.clear();
   CHECK(contains(refusal(facts), "staticPodPath"));
@@ -86,7 +86,7 @@ TEST_CASE("self-test, pods: what a node lacks is named") {
   CHECK(contains(refusal(facts), "--runtime-class"));
 }
 
-TEST_CASE("self-test, pods: without an API server only containerd's untrusted runtime serves") {
+TEST_CASE("self-test, pods: without an API server only containerd's untrusted runtime works") {
   NodeFacts facts = good();
   facts.kubelet.has_api_server = false;
   CHECK(contains(refusal(facts), "resolves no RuntimeClass"));
@@ -97,7 +97,7 @@ TEST_CASE("self-test, pods: without an API server only containerd's untrusted ru
   CHECK(contains(refusal(facts, {"kata-qemu", "", ""}), "omit --handler"));
 }
 
-TEST_CASE("self-test, pods: the VM's is Guaranteed with whole CPUs, the other burstable") {
+TEST_CASE("self-test, pods: one is Guaranteed in a VM, the other burstable") {
   const auto vm = base::parse_json(vm_pod({"kata", "i", 2}, "u").manifest, "vm");
   REQUIRE(vm);
   CHECK(vm->at_pointer("/spec/containers/0/resources/requests") ==

@@ -158,7 +158,7 @@ TEST_CASE("self-test: pinned but shared is degraded") {
   CHECK(scene.is_clean());
 }
 
-TEST_CASE("self-test: a vCPU that is not bound is a violation") {
+TEST_CASE("self-test: an unbound vCPU is a violation") {
   Scene scene;
   scene.vm_masks[3] = "2-3";
   scene.run();
@@ -188,7 +188,7 @@ TEST_CASE("self-test: a signal ends it, and its pods are removed") {
   CHECK(scene.is_clean());
 }
 
-TEST_CASE("self-test: the next one removes what was left by one that was killed") {
+TEST_CASE("self-test: the next run removes the pods of a killed one") {
   Scene scene;
   const Pod pod = vm_pod({"kata", "image", 2}, "left");
   REQUIRE(scene.record.place(scene.node.root().path() / SelftestNode::kManifests, pod));
@@ -199,7 +199,7 @@ TEST_CASE("self-test: the next one removes what was left by one that was killed"
   CHECK(scene.is_clean());
 }
 
-TEST_CASE("self-test: what does not go stays recorded") {
+TEST_CASE("self-test: pods that do not end stay recorded") {
   Scene scene;
   const Pod pod = vm_pod({"kata", "image", 2}, "left");
   REQUIRE(scene.record.place(scene.node.root().path() / SelftestNode::kManifests, pod));
@@ -211,7 +211,7 @@ TEST_CASE("self-test: what does not go stays recorded") {
   CHECK(std::filesystem::exists(scene.node.root().path() / "record.json"));
 }
 
-TEST_CASE("self-test: the report has who said what, for machines and for people") {
+TEST_CASE("self-test: the report names each witness, as text and as JSON") {
   Scene scene;
   scene.report.node = {{"kernel", "6.12"}};
   scene.run();
@@ -224,7 +224,7 @@ TEST_CASE("self-test: the report has who said what, for machines and for people"
         std::string::npos);
 }
 
-TEST_CASE("self-test, demo: waiting is measured while the pool is busy, released and then placed") {
+TEST_CASE("self-test, demo: waiting is measured under load, released and then placed") {
   Scene scene;
   scene.run(true);
   CHECK(scene.report.reason.empty());
@@ -248,7 +248,7 @@ TEST_CASE("self-test, demo: waiting is measured while the pool is busy, released
   CHECK(scene.is_clean());
 }
 
-TEST_CASE("self-test, demo: a signal while it measures ends the load, and removes the pods") {
+TEST_CASE("self-test, demo: a signal ends the load and removes the pods") {
   Scene scene;
   scene.signal_in_period = true;
   scene.run(true);
@@ -260,7 +260,7 @@ TEST_CASE("self-test, demo: a signal while it measures ends the load, and remove
   CHECK(scene.is_clean());
 }
 
-TEST_CASE("self-test, demo: what does not run is not measured") {
+TEST_CASE("self-test, demo: threads that do not run are not measured") {
   Scene scene;
   scene.vm_masks[3] = "2-3";
   scene.run(true);

@@ -53,7 +53,7 @@ TEST_CASE(
   CHECK_FALSE(reader.has_tasks("1-2-3"));
 }
 
-TEST_CASE("self-test, kubelet: what is above is read, in YAML and JSON") {
+TEST_CASE("self-test, kubelet: top-level keys are read, from YAML and JSON") {
   const auto yaml = top_level_scalars(
       "kind: KubeletConfiguration\n# note: no\nauthentication:\n  staticPodPath: /wrong\n"
       "staticPodPath: \"/etc/pods\"  # ours\nreservedSystemCPUs: 0-1 # two\nempty:\n");
@@ -66,7 +66,7 @@ TEST_CASE("self-test, kubelet: what is above is read, in YAML and JSON") {
   CHECK(json.size() == 1);
 }
 
-TEST_CASE("self-test, kubelet: flags win over drop-ins, and these over the configuration file") {
+TEST_CASE("self-test, kubelet: flags override drop-ins, which override the configuration file") {
   SelftestNode node;
   const auto plain = find_kubelet(node.root().path());
   REQUIRE(plain);

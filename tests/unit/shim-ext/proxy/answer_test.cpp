@@ -27,29 +27,29 @@ std::string renamed(const std::string& answer) {
 
 }  // namespace
 
-TEST_CASE("in a plain answer the address is all there is, but for blanks around it") {
+TEST_CASE("a plain response is only the address, with blanks around it") {
   CHECK(renamed(kShim) == kOurs);
   CHECK(renamed(std::string(kShim) + "\n") == kOurs);
 }
 
-TEST_CASE("in JSON only the address changes, and what we do not know stays") {
+TEST_CASE("in JSON only the address changes, and unknown fields stay") {
   const std::string before = R"({"version":3,"address":")";
   const std::string after = R"(","protocol":"ttrpc","more":[1,2,{"a\nb":null}]})";
   CHECK(renamed(before + kShim + after + "\n") == before + kOurs + after);
 }
 
-TEST_CASE("JSON may write the address with escapes, and have the same text elsewhere") {
+TEST_CASE("JSON may escape the address, and repeat its text elsewhere") {
   CHECK(
       renamed(
           R"({"unix:///run/containerd/s/ab12":0,"address":"unix:\/\/\/run\/containerd/s/ab12"})") ==
       std::string(R"({"unix:///run/containerd/s/ab12":0,"address":")") + kOurs + "\"}");
 }
 
-TEST_CASE("in a message only the address changes, and what we do not know stays") {
+TEST_CASE("in a message only the address changes, and unknown fields stay") {
   CHECK(renamed(message(kShim)) == message(kOurs));
 }
 
-TEST_CASE("an answer without an address is no answer") {
+TEST_CASE("a response without an address is an error") {
   for (const char* answer :
        {"", "\n", "{}", "{\"address\":1}", "{\"address\":", "failed to start", "\x08\x03"}) {
     INFO(answer);
@@ -58,7 +58,7 @@ TEST_CASE("an answer without an address is no answer") {
   }
 }
 
-TEST_CASE("only the path of a unix socket is one") {
+TEST_CASE("only a unix socket's path is accepted") {
   CHECK(socket_path(kShim) == "/run/containerd/s/ab12");
   for (const char* address : {"", "unix://", "unix://@abstract", "vsock://2:1024", "/run/s"}) {
     INFO(address);
@@ -66,7 +66,7 @@ TEST_CASE("only the path of a unix socket is one") {
   }
 }
 
-TEST_CASE("the proxy listens beside the shim, where the name fits") {
+TEST_CASE("the proxy listens beside the shim, if the name fits") {
   CHECK(proxy_path("/run/containerd/s/ab12") == "/run/containerd/s/ab12.affinity");
   CHECK(shim_path("/run/containerd/s/ab12.affinity") == "/run/containerd/s/ab12");
   CHECK_FALSE(shim_path("/run/containerd/s/ab12"));

@@ -77,7 +77,7 @@ const Call kDeleted{Verb::kDelete, "c1", {}, {}};
 
 }  // namespace
 
-TEST_CASE("calls about containers are seen with their answers, however the bytes come") {
+TEST_CASE("calls about containers are seen with their responses, however bytes are split") {
   const std::string requested = call(1, "Create", create("c1", "/b/c1")) +
                                 call(3, "Wait", process("c1")) + call(5, "Start", process("c1")) +
                                 call(7, "Update", update("c1", kUpdated.resources)) +
@@ -105,7 +105,7 @@ TEST_CASE("calls about containers are seen with their answers, however the bytes
   }
 }
 
-TEST_CASE("what is executed in a container is not the container") {
+TEST_CASE("a process executed in a container is not the container") {
   Scene scene;
   scene.requests(call(1, "Start", process("c1", "shell")) +
                  call(3, "Delete", process("c1", "shell")));
@@ -113,7 +113,7 @@ TEST_CASE("what is executed in a container is not the container") {
   CHECK(scene.seen.empty());
 }
 
-TEST_CASE("other services, large messages and nonsense are passed over") {
+TEST_CASE("other services, large messages and garbage are skipped") {
   Scene scene;
   scene.requests(call(1, "Create", create("c1", "/b"), "somebody.else.Task"));
   scene.requests(call(3, "Update", update("c1", std::string(4000000, ' '))));
@@ -127,7 +127,7 @@ TEST_CASE("other services, large messages and nonsense are passed over") {
   CHECK(scene.seen == std::vector<Seen>{{kStarted, {}}, {kStarted, Response{false, 0}}});
 }
 
-TEST_CASE("calls that are never answered do not keep later ones from being seen") {
+TEST_CASE("calls without a response do not hide later ones") {
   Scene scene;
   for (std::uint32_t i = 0; i < 1000; ++i) {
     scene.requests(call(2 * i + 1, "Start", process("c1")));
@@ -137,7 +137,7 @@ TEST_CASE("calls that are never answered do not keep later ones from being seen"
   CHECK(scene.seen == std::vector<Seen>{{kStarted, Response{true, 1}}});
 }
 
-TEST_CASE("what was noted waits for a quiet moment, but not for ever") {
+TEST_CASE("notes wait for a quiet moment, with a limit") {
   Scene scene;
   scene.observer.from_shim(answer(1, pid(7)));
   scene.observer.from_containerd(call(1, "Start", process("c1")));

@@ -64,7 +64,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("a report is a request of the API") {
+TEST_CASE("a report is a request to the API") {
   Scene scene;
   scene.listen();
   scene.outbox.post({"PUT", "/v1/sandboxes/a", "{\"vmm_pid\":1}"});
@@ -76,7 +76,7 @@ TEST_CASE("a report is a request of the API") {
         "Content-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"vmm_pid\":1}");
 }
 
-TEST_CASE("reports go out one after the other, in order") {
+TEST_CASE("reports are sent one after another, in order") {
   Scene scene;
   scene.listen();
   for (const char* path : {"/1", "/2", "/3"}) scene.outbox.post({"PUT", path, ""});
@@ -88,7 +88,7 @@ TEST_CASE("reports go out one after the other, in order") {
   CHECK_FALSE(scene.outbox.deadline());
 }
 
-TEST_CASE("without a daemon the last word of each path is kept until there is one") {
+TEST_CASE("without a daemon the last report of each path is kept") {
   Scene scene;
   scene.outbox.post({"PUT", "/a", "1"});
   scene.outbox.post({"PUT", "/b", "2"});
@@ -103,7 +103,7 @@ TEST_CASE("without a daemon the last word of each path is kept until there is on
   CHECK(scene.serve() == "nothing");
 }
 
-TEST_CASE("pauses between tries grow, and not for ever") {
+TEST_CASE("delays between attempts grow to a limit") {
   Scene scene;
   scene.outbox.post({"PUT", "/a", ""});
   milliseconds longest{};
@@ -116,7 +116,7 @@ TEST_CASE("pauses between tries grow, and not for ever") {
   CHECK(longest == Outbox::kLongestPause);
 }
 
-TEST_CASE("a daemon that hangs, hangs up or talks nonsense is tried again later") {
+TEST_CASE("a daemon that hangs, disconnects or sends garbage is retried later") {
   Scene scene;
   scene.listen();
   scene.outbox.post({"PUT", "/a", ""});
@@ -134,7 +134,7 @@ TEST_CASE("a daemon that hangs, hangs up or talks nonsense is tried again later"
   CHECK(scene.serve() == "nothing");
 }
 
-TEST_CASE("an endless answer is given up, and the report tried again") {
+TEST_CASE("an endless response is aborted, and the report retried") {
   Scene scene;
   scene.listen();
   scene.outbox.post({"PUT", "/a", ""});
@@ -151,7 +151,7 @@ TEST_CASE("an endless answer is given up, and the report tried again") {
   CHECK(scene.serve() == "PUT /a");
 }
 
-TEST_CASE("there is an end to what is kept, and the newest stays") {
+TEST_CASE("the queue is bounded, and the newest reports stay") {
   Scene scene;
   for (std::size_t i = 0; i < Outbox::kMost + 5; ++i) {
     scene.outbox.post({"PUT", "/" + std::to_string(i), ""});
@@ -161,7 +161,7 @@ TEST_CASE("there is an end to what is kept, and the newest stays") {
   CHECK(scene.serve() == "PUT /5");
 }
 
-TEST_CASE("no byte of a path ends its request's line") {
+TEST_CASE("no byte of a path ends its request line") {
   Scene scene;
   scene.listen();
   scene.outbox.post({"PUT", "/a HTTP/1.1\r\n\r\nDELETE /b\x7f\xc3", ""});

@@ -89,7 +89,7 @@ std::string through(Scene& scene, const base::Fd& from, const base::Fd& to,
 
 }  // namespace
 
-TEST_CASE("bytes pass in both directions and are seen in passing") {
+TEST_CASE("bytes pass in both directions and are observed") {
   Scene scene;
   const std::string bytes = pattern(5000000);
   CHECK((through(scene, scene.client, scene.shim, bytes) == bytes));
@@ -99,7 +99,7 @@ TEST_CASE("bytes pass in both directions and are seen in passing") {
   CHECK(scene.ended == 0);
 }
 
-TEST_CASE("a side that does not read holds up its own direction only, and costs one block") {
+TEST_CASE("a side that does not read blocks only its own direction, for one block of memory") {
   Scene scene;
   const std::string bytes = pattern(4000000);
   std::size_t sent = 0;
@@ -118,7 +118,7 @@ TEST_CASE("a side that does not read holds up its own direction only, and costs 
   CHECK((got == bytes));
 }
 
-TEST_CASE("what a side said before it died is delivered, then the other learns of it") {
+TEST_CASE("bytes of a side that ended are delivered before the other is closed") {
   for (const bool shim_dies : {true, false}) {
     Scene scene;
     base::Fd& dying = shim_dies ? scene.shim : scene.client;
@@ -138,7 +138,7 @@ TEST_CASE("what a side said before it died is delivered, then the other learns o
   }
 }
 
-TEST_CASE("a side that dies with much unread does not take the other's words with it") {
+TEST_CASE("a side that ends with unread input does not lose the other's bytes") {
   Scene scene;
   const std::string last = pattern(100000);
   Scene::write(scene.client, std::string(100000, 'x'));
@@ -155,7 +155,7 @@ TEST_CASE("a side that dies with much unread does not take the other's words wit
   CHECK(scene.ended == 1);
 }
 
-TEST_CASE("an end of writing is passed on as one, and answers still come back") {
+TEST_CASE("a half-close is passed on, and responses still come back") {
   Scene scene;
   Scene::write(scene.client, "question");
   ::shutdown(scene.client.get(), SHUT_WR);
@@ -172,7 +172,7 @@ TEST_CASE("an end of writing is passed on as one, and answers still come back") 
   CHECK(scene.ended == 1);
 }
 
-TEST_CASE("a client that goes while the shim does not read leaves it what was sent") {
+TEST_CASE("a client that closes while the shim does not read loses nothing that it sent") {
   Scene scene;
   const std::string bytes = pattern(3000000);
   std::size_t sent = 0;
@@ -193,7 +193,7 @@ TEST_CASE("a client that goes while the shim does not read leaves it what was se
   CHECK(scene.ended == 1);
 }
 
-TEST_CASE("a loop with nothing to do waits, also beside a side that is closed and not drained") {
+TEST_CASE("an idle loop waits, also beside a closed side with unsent bytes") {
   Scene scene;
   for (int i = 0; i < 1000; ++i) {
     Scene::write(scene.client, std::string(65536, 'x'));

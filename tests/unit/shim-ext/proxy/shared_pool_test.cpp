@@ -73,7 +73,7 @@ void apart(Work work) {
 
 }  // namespace
 
-TEST_CASE("the pool is entered, and entered again when kubelet has changed it") {
+TEST_CASE("the proxy moves to the pool, and again when kubelet changes it") {
   const Scene scene;
   if (!scene.possible()) return;
   apart([&] {
@@ -90,7 +90,7 @@ TEST_CASE("the pool is entered, and entered again when kubelet has changed it") 
   });
 }
 
-TEST_CASE("a shim is started on the pool and its own pod's CPUs, and on no other pod's") {
+TEST_CASE("a shim starts on the pool and its own pod's CPUs, and on no other pod's") {
   const Scene scene;
   if (!scene.possible()) return;
   scene.pool(scene.first, scene.last);
@@ -107,7 +107,7 @@ TEST_CASE("a shim is started on the pool and its own pod's CPUs, and on no other
   });
 }
 
-TEST_CASE("a file that is half written or names no pool of ours changes nothing") {
+TEST_CASE("a half-written file, or one without the pool, changes nothing") {
   const Scene scene;
   if (!scene.possible()) return;
   apart([&] {
@@ -127,7 +127,7 @@ TEST_CASE("a file that is half written or names no pool of ours changes nothing"
   });
 }
 
-TEST_CASE("a proxy at work leaves what others own, and is let back by the daemon alone") {
+TEST_CASE("a running proxy leaves CPUs of others, and only the daemon widens it") {
   const Scene scene;
   if (!scene.possible()) return;
   apart([&] {
@@ -151,7 +151,7 @@ TEST_CASE("a proxy at work leaves what others own, and is let back by the daemon
   });
 }
 
-TEST_CASE("a relay at work stays on the pool as it changes") {
+TEST_CASE("a running relay stays on the pool as it changes") {
   const Scene scene;
   if (!scene.possible()) return;
   scene.pool(scene.first);
