@@ -11,17 +11,17 @@ namespace ka::tests {
 
 class Discovery {
  public:
-  Discovery(const vmm::Roots& roots, vmm::Target target)
-      : proc_(roots.proc), discovery_(roots, std::move(target)) {}
+  Discovery(vmm::Roots roots, vmm::Target target)
+      : roots_(std::move(roots)), discovery_(roots_, std::move(target)) {}
 
   base::Result<vmm::VmmThreads> observe(const vmm::MonitorFacts* monitor) {
-    base::ThreadStats stats(proc_);
+    base::ThreadStats stats(roots_.proc);
     return discovery_.observe(monitor, stats);
   }
   void forget() { discovery_.forget(); }
 
  private:
-  std::filesystem::path proc_;
+  vmm::Roots roots_;
   vmm::Discovery discovery_;
 };
 

@@ -123,12 +123,12 @@ bool has_unclaimed_newcomer(const SeenProcess& before, const VmmThreads& answer)
 }  // namespace
 
 struct Discovery::State {
-  Roots roots;
+  const Roots& roots;
   Target target;
 
-  std::optional<Observation> last;
-  VmmThreads answer;
-  Kin kin;
+  std::optional<Observation> last = {};
+  VmmThreads answer = {};
+  Kin kin = {};
   bool named = false;       ///< `answer` is one
   bool is_refused = false;  ///< there is something that we lack the privilege to read
 
@@ -257,10 +257,8 @@ VmmThreads Discovery::State::read_anew(Observation& now, const OpenFds& fds,
   return name_all(now, fds, trouble);
 }
 
-Discovery::Discovery(Roots roots, Target target) : state_(std::make_unique<State>()) {
-  state_->roots = std::move(roots);
-  state_->target = std::move(target);
-}
+Discovery::Discovery(const Roots& roots, Target target)
+    : state_(std::make_unique<State>(roots, std::move(target))) {}
 
 Discovery::Discovery(Discovery&&) noexcept = default;
 Discovery& Discovery::operator=(Discovery&&) noexcept = default;

@@ -93,7 +93,8 @@ std::optional<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::P
 /// thread. Not safe for use by several threads.
 class Discovery {
  public:
-  Discovery(Roots roots, Target target);
+  /// `roots` must outlive it.
+  Discovery(const Roots& roots, Target target);
   Discovery(const Discovery&) = delete;
   Discovery& operator=(const Discovery&) = delete;
   Discovery(Discovery&&) noexcept;

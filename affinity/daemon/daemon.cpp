@@ -57,7 +57,6 @@ constexpr const char* kSys = "/sys";
 constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 
 /// How late a pin may end.
-constexpr std::chrono::seconds kPinCheck{1};
 
 line::Options to_line_options(const config::Config& config) {
   return {.enable = config.enable,
@@ -150,7 +149,7 @@ class Daemon {
         memory_(io, line_, board_, memory_worker_, clock_),
         drift_(io, clock_, prerequisites_.config.drift_check, [this] { check_drift(); }),
         start_limit_(io, clock_),
-        pins_(io, clock_, kPinCheck, [this] { requests_.end_pins(); }),
+        pins_(io, clock_),
         signals_(io, SIGTERM, SIGINT, SIGHUP),
         service_(io, clock_) {}
 
@@ -161,6 +160,8 @@ class Daemon {
     guests_.emplace(io_, line_, board_, options_.roots, log_, clock_);
     hooks_.emplace(*guests_, *files_);
     make_sources();
+    pin_changes_ = board_.feed().subscribe(board::NotificationKind::kOverrideChanged,
+                                           [this](const auto&) { follow_pins(); });
     line_.adopt();
     prerequisites_.parts.done("state and first run");
     sources_->start();
@@ -240,9 +241,17 @@ class Daemon {
     reserve_.refill();
     follow_machine();
     line_.check_drift();
+    follow_pins();
     watches_.refresh();
     memory_.refresh();
     if (sources_) sources_->refresh();
+  }
+
+  /// Pins of an earlier daemon come back without an event, some of them late.
+  void follow_pins() {
+    const auto next = requests_.next_pin_end();
+    if (!next) return pins_.cancel();
+    pins_.at(*next, [this] { requests_.end_pins(); });
   }
 
   /// CPUs may be plugged or taken offline at any time.
@@ -316,7 +325,7 @@ class Daemon {
   memory::MemoryKeeper memory_;
   Ticker drift_;
   rpc::Timer start_limit_;
-  Ticker pins_;
+  rpc::Timer pins_;
   boost::asio::signal_set signals_;
   Service service_;
   std::optional<containers::ContainerFiles> files_;
@@ -325,7 +334,7 @@ class Daemon {
   std::optional<Sources> sources_;
   std::optional<http::Server> api_;
   std::optional<http::Server> metrics_;
-  board::Subscription notifications_, runs_;
+  board::Subscription notifications_, pin_changes_, runs_;
 };
 
 Result<void> check(const Options& options) {

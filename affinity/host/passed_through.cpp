@@ -24,11 +24,6 @@ bool has_entries(const fs::path& directory) {
   return names && !names->empty();
 }
 
-/// Every VFIO group is in the first class, every device that has one in the second.
-bool has_vfio(const fs::path& sys) {
-  return has_entries(sys / "class/vfio") || has_entries(sys / "class/vfio-dev");
-}
-
 bool is_number(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -108,6 +103,11 @@ bool is_still(const fs::path& sys, const InterruptFacts& interrupt) {
 }
 
 }  // namespace
+
+/// Every VFIO group is in the first class, every device that has one in the second.
+bool has_vfio(const fs::path& sys) {
+  return has_entries(sys / "class/vfio") || has_entries(sys / "class/vfio-dev");
+}
 
 std::vector<std::string> device_files(const fs::path& process) {
   constexpr std::array<std::string_view, 5> kDevices{"/dev/vfio/", "anon_inode:[vfio-device]",

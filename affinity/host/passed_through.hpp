@@ -32,9 +32,13 @@ struct Handlers {
 };
 Handlers parse_handlers(std::string_view actions, std::string_view device);
 
+/// Whether the node has VFIO devices. `sys` is where sysfs is mounted. At most two attempts to list
+/// a directory.
+bool has_vfio(const std::filesystem::path& sys);
+
 /// The PCI devices that are passed through to a VMM and those of their interrupts that VFIO
-/// handles. `proc` and `sys` are where those are mounted. On a node without VFIO devices two
-/// attempts to list a directory; else a link of each open file, and two reads an interrupt.
+/// handles. `proc` and `sys` are where those are mounted. On a node without VFIO devices it costs
+/// has_vfio(); else a link of each open file, and two reads an interrupt.
 policy::PassedThrough find_passed_through(const std::filesystem::path& proc,
                                           const std::filesystem::path& sys, int vmm);
 

@@ -178,8 +178,10 @@ void InterruptKeeper::give_back_one(const vmm::Roots& roots, InterruptView& view
   if (sent) view.facts.cpus = std::move(*sent);
 }
 
-bool InterruptKeeper::is_unchanged(const vmm::Roots& roots, int vmm, Time now) const {
+bool InterruptKeeper::is_unchanged(const vmm::Roots& roots, bool node_has_vfio, int vmm,
+                                   Time now) const {
   if (unanswered_ && answer_limit_.may_answer(now)) return false;
+  if (!node_has_vfio) return left_ == policy::PassedThrough{};
   return host::find_passed_through(roots.proc, roots.sys, vmm) == left_;
 }
 

@@ -51,7 +51,8 @@ class InterruptKeeper {
   /// Remembers the interrupts as the line leaves them.
   void remember() { left_ = picture(); }
   /// False when something differs from how the line left it, or it is time to try again.
-  bool is_unchanged(const vmm::Roots& roots, int vmm, Time now) const;
+  /// `node_has_vfio`: host::has_vfio(), asked once for all sandboxes.
+  bool is_unchanged(const vmm::Roots& roots, bool node_has_vfio, int vmm, Time now) const;
   /// How many of those that we placed another program has moved.
   int count_changed(const vmm::Roots& roots, int vmm) const;
   /// What the kernel refused is tried again.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "affinity/host/passed_through.hpp"
 #include "affinity/line/planning.hpp"
 #include "affinity/line/sandbox.hpp"
 #include "affinity/messages/events.hpp"
@@ -177,9 +178,11 @@ Outcome Line::check_drift() {
   node_.registry.retry([this](const state::Saved& saved) { adopt_one(saved); });
   Affected drifted;
   base::ThreadStats stats(node_.proc.root());
+  const ProbeContext context = node_.probe(stats);
+  const bool has_vfio = host::has_vfio(node_.roots.sys);
   for (Sandbox* sandbox : node_.sandboxes.all()) {
     const bool is_placed = !unplaced_.contains(sandbox->id());
-    const bool is_as_left = sandbox->is_unchanged(node_.probe(stats), node_.clock.now());
+    const bool is_as_left = sandbox->is_unchanged(context, has_vfio, node_.clock.now());
     if (!is_placed || !is_as_left) drifted.push_back(sandbox);
   }
   Outcome outcome = repair(drifted);

@@ -113,6 +113,17 @@ Outcome Requests::end_pins() {
   return ended.empty() ? Outcome{} : line_.handle(ended);
 }
 
+std::optional<base::Clock::Time> Requests::next_pin_end() const {
+  std::optional<std::int64_t> next;
+  for (const auto& [id, pod] : node_.ledger().pods()) {
+    for (const policy::ledger::Pin& pin : pod.overrides) {
+      if (pin.until && (!next || *pin.until < *next)) next = pin.until;
+    }
+  }
+  if (!next) return std::nullopt;
+  return base::Clock::Time(std::chrono::seconds(*next));
+}
+
 Result<Outcome> Requests::reconcile(std::string_view sandbox) {
   return find(sandbox).transform([this](Sandbox* found) { return line_.reconcile(*found); });
 }

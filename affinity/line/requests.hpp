@@ -3,11 +3,13 @@
 // known before the line handles it. An error changes nothing.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "affinity/board/outcome.hpp"
 #include "affinity/line/line.hpp"
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 
@@ -22,6 +24,8 @@ class Requests {
   base::Result<Outcome> submit(policy::ledger::Event event);
   /// Takes back the pins whose time has come: their threads are placed by the plan again.
   Outcome end_pins();
+  /// When the next of them ends; empty: none has an end.
+  std::optional<base::Clock::Time> next_pin_end() const;
 
   /// Line::reconcile() and release(), by id. kNotFound: no such sandbox.
   base::Result<Outcome> reconcile(std::string_view sandbox);

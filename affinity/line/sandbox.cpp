@@ -184,9 +184,10 @@ void Sandbox::remember() {
   masks_.remember(threads_);
 }
 
-bool Sandbox::is_unchanged(const ProbeContext& context, CgroupKeeper::Time now) const {
+bool Sandbox::is_unchanged(const ProbeContext& context, bool node_has_vfio,
+                           CgroupKeeper::Time now) const {
   if (!trouble_.empty() || !seen_.complete || !keeper_.is_unchanged(context.cgroups, now) ||
-      !interrupts_.is_unchanged(context.roots, seen_.vmm_pid, now)) {
+      !interrupts_.is_unchanged(context.roots, node_has_vfio, seen_.vmm_pid, now)) {
     return false;
   }
   for (const auto& [pid, count] : task_counts_) {

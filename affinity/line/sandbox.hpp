@@ -54,8 +54,8 @@ class Sandbox {
   /// Remembers masks and interrupts as the line leaves them.
   void remember();
   /// Much cheaper than observe(): true when no thread came or went and everything still reads as it
-  /// was left.
-  bool is_unchanged(const ProbeContext& context, CgroupKeeper::Time now) const;
+  /// was left. `node_has_vfio`: host::has_vfio().
+  bool is_unchanged(const ProbeContext& context, bool node_has_vfio, CgroupKeeper::Time now) const;
   /// Whether a thread may run on one of these CPUs, as last observed.
   bool uses(const policy::CpuSet& cpus) const;
   /// Living threads whose mask is another one than it was left with, and not what they should have.

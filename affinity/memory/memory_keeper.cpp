@@ -15,10 +15,13 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kSoonest = std::chrono::seconds(30), kLatest = std::chrono::hours(1);
-constexpr int kShare = 2000;     ///< looking takes one part of the time in so many, for all VMs
+constexpr int kShare = 5000;     ///< looking takes one part of the time in so many, for all VMs
 constexpr int kMostDoubled = 7;  ///< 30 s doubled so often is about an hour
 
-nanoseconds until_next_reading(nanoseconds elapsed, std::size_t sandboxes, int failures) {
+/// With one memory node there is nowhere else: only the amounts shown grow old.
+nanoseconds until_next_reading(const policy::Topology& machine, nanoseconds elapsed,
+                               std::size_t sandboxes, int failures) {
+  if (machine.nodes().size() <= 1) return kLatest;
   const auto share = elapsed * kShare * static_cast<nanoseconds::rep>(sandboxes);
   return std::clamp(std::max(share, kSoonest * (1 << failures)), kSoonest, kLatest);
 }
@@ -87,7 +90,8 @@ void MemoryKeeper::record(const std::string& id, board::MemoryView view, nanosec
                        view.plan.verdict != policy::plan::MemoryVerdict::kInPlace &&
                        view.plan.verdict != policy::plan::MemoryVerdict::kAnywhere;
     kept.failures = still ? std::min(kept.failures + 1, kMostDoubled) : 0;
-    kept.due = clock_.now() + until_next_reading(elapsed, kept_.size(), kept.failures);
+    kept.due = clock_.now() +
+               until_next_reading(line_.node().topology, elapsed, kept_.size(), kept.failures);
   }
   board_.set_memory(id, std::move(view));
 }

@@ -40,17 +40,20 @@ bool has_others(const ledger::PodRecord& pod) {
                              [](const auto& container) { return container.first != kMask; });
 }
 
-/// All that is known came from a container runtime that reports no more, and the mask is another
-/// one.
+/// Whether all that is known of the containers came from a container runtime.
+bool is_by_runtime(const ledger::PodRecord& pod) {
+  return std::ranges::all_of(pod.containers, [](const auto& entry) {
+    return entry.second.source == ledger::Source::kNri;
+  });
+}
+
+/// The runtime that reported the containers reports no more, and the mask is another one.
 bool is_outdated(const source::SandboxState& sandbox, const policy::CpuSet& mask) {
-  const auto& containers = sandbox.pod.containers;
-  const bool by_runtime = std::ranges::all_of(
-      containers, [](const auto& entry) { return entry.second.source == ledger::Source::kNri; });
   policy::CpuSet reported;
-  for (const auto& [id, container] : containers) {
+  for (const auto& [id, container] : sandbox.pod.containers) {
     if (!container.facts.exited) reported |= container.facts.cpus;
   }
-  return by_runtime && !sandbox.cgroup_managed && !mask.empty() && mask != reported;
+  return !sandbox.cgroup_managed && !mask.empty() && mask != reported;
 }
 
 /// How long ago a process was started that has this start time in /proc/<pid>/stat.
@@ -175,9 +178,20 @@ void KataSource::follow_masks() {
   if (paused_) return;
   Events news;
   for (const std::string& id : node_.sandbox_ids()) {
+    const ledger::PodRecord* pod = node_.ledger().find(id);
+    if (pod == nullptr) continue;
+    if (has_mask(*pod)) masks_.insert(id);
+    if (!may_follow(*pod)) continue;
     if (const auto sandbox = node_.sandbox(id)) follow_mask(*sandbox, news);
   }
   node_.handle(news);
+}
+
+/// Whether a pod's mask can be news: nothing else is known, or only what a runtime reported that is
+/// not there any more.
+bool KataSource::may_follow(const ledger::PodRecord& pod) const {
+  if (has_others(pod)) return runtime_ == Runtime::kNone && is_by_runtime(pod);
+  return pod.source == ledger::Source::kCgroup || has_mask(pod);
 }
 
 /// A mask is less than what other sources report of the containers themselves.
@@ -197,11 +211,8 @@ void KataSource::drop_masks() {
 
 void KataSource::follow_mask(const source::SandboxState& sandbox, Events& news) {
   const std::string& id = sandbox.pod.id;
-  if (has_mask(sandbox.pod)) masks_.insert(id);
   const bool others = has_others(sandbox.pod);
-  const bool is_ours = sandbox.pod.source == ledger::Source::kCgroup || has_mask(sandbox.pod);
-  const bool may_follow = others ? runtime_ == Runtime::kNone : is_ours;
-  if (sandbox.cgroup.empty() || !may_follow) return;
+  if (sandbox.cgroup.empty()) return;
   const auto text = base::read_file(std::filesystem::path(sandbox.cgroup) / "cpuset.cpus");
   const auto cpus = policy::parse_list<policy::CpuTag>(text.value_or(""));
   if (!cpus || (others && !is_outdated(sandbox, *cpus))) return;

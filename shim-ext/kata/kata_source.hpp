@@ -43,6 +43,7 @@ class KataSource final : public source::Source {
   void report(const std::vector<policy::ledger::Event>& events);
   void set_paused(bool paused);
   void follow_masks();
+  bool may_follow(const policy::ledger::PodRecord& pod) const;
   void follow_mask(const source::SandboxState& sandbox, std::vector<policy::ledger::Event>& news);
   void drop_masks();
   void show_extent();

@@ -68,10 +68,12 @@ int main(int argc, char** argv) {
   }
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 2000;
   const int sandboxes = argc > 4 ? std::atoi(argv[4]) : 8;
-  ka::bench::NriDaemon daemon(argv[1]);
+  // In the shared pool the other threads would have to leave each CPU that gets an owner.
+  ka::bench::NriDaemon daemon(argv[1], "housekeeping = \"sandbox\"\n");
   ka::tests::NriRuntime& runtime = daemon.runtime();
   runtime.accept();
   std::deque<ka::bench::Child> vmms;
+  const ka::bench::Child pause({"/bin/cat"});
   const auto pod = [](int i) { return "pod" + std::to_string(i); };
   for (int i = 0; i < sandboxes; ++i) {
     vmms.emplace_back(std::vector<std::string>{argv[2], "4", "4"}).wait_output();
@@ -92,9 +94,9 @@ int main(int argc, char** argv) {
     const int pid = vmms[static_cast<std::size_t>(n)].pid();
     bare.push_back(runtime.call("Shutdown", wire::Empty()));
     same.push_back(container_seen(pod(n), pid, "0"));
-    runc.push_back(container_seen("runc", 1, i % 2 == 0 ? "0" : "0-1"));
-    owner.push_back(runtime.call("UpdateContainer", update("owner", 1, "1", i % 2 == 0)));
-    afterwards("owner", 1, "1", i % 2 == 0);
+    runc.push_back(container_seen("runc", pause.pid(), i % 2 == 0 ? "0" : "0-1"));
+    owner.push_back(runtime.call("UpdateContainer", update("owner", pause.pid(), "1", i % 2 == 0)));
+    afterwards("owner", pause.pid(), "1", i % 2 == 0);
     wider.push_back(container_seen(pod(n), pid, "0-1"));
     afterwards(pod(n), pid, "0-1");
     narrower.push_back(container_seen(pod(n), pid, "0"));

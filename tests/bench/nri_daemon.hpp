@@ -12,12 +12,13 @@ namespace ka::bench {
 
 class NriDaemon {
  public:
-  /// `program`: the daemon. It has connected once runtime().accept() returns.
-  explicit NriDaemon(const std::string& program)
+  /// `program`: the daemon; `settings`: more lines of [affinity]. It has connected once
+  /// runtime().accept() returns.
+  explicit NriDaemon(const std::string& program, const std::string& settings = {})
       : runtime_(files_.path("nri.sock")),
         daemon_(files_.command(program, "kubelet_state = \"" + files_.path("kubelet") +
                                             "\"\nnri_socket = \"" + files_.path("nri.sock") +
-                                            "\"\n")) {}
+                                            "\"\n" + settings)) {}
 
   tests::NriRuntime& runtime() { return runtime_; }
 

@@ -175,9 +175,12 @@ TEST_CASE("a pin names its client and its time, and expires", "[api]") {
   api.scene.clock.advance(std::chrono::seconds(500));
   api.scene.requests().end_pins();
   CHECK(api.scene.cpus(100) == "1");
-  api.scene.clock.advance(std::chrono::seconds(101));
+  const auto end = api.scene.requests().next_pin_end();
+  REQUIRE(end);
+  api.scene.clock.advance(*end - api.scene.clock.now());
   api.scene.requests().end_pins();
   CHECK(api.scene.cpus(100) != "1");
+  CHECK_FALSE(api.scene.requests().next_pin_end());
   CHECK(text(json::parse(
                  api::Router(api.scene.line(), api.scene.requests(), api.scene.verifier(), api.feed)
                      .handle({"GET", "/v1/sandboxes/s1", ""})

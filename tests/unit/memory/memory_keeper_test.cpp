@@ -26,8 +26,16 @@ line::Options moving() {
   return options;
 }
 
+/// Eight CPUs, four a node.
+policy::Topology on_nodes(int nodes) {
+  std::vector<policy::Cpu> cpus;
+  for (int cpu = 0; cpu < 8; ++cpu) cpus.push_back({.cpu = cpu, .core = cpu, .numa = cpu % nodes});
+  return policy::Topology::make(std::move(cpus)).value();
+}
+
 struct Scene {
-  Scene() {
+  explicit Scene(int nodes = 2) {
+    host.line().change_topology(on_nodes(nodes));
     host.boot_vm(100, 2);
     REQUIRE(host.add("s1", 100));
     keeper.refresh();
@@ -76,9 +84,16 @@ TEST_CASE("the longer a look takes the rarer it is") {
   scene.submissions();
   scene.record(policy::plan::MemoryVerdict::kInPlace, 1ms);
   CHECK(scene.until_next() == 30s);
-  scene.record(policy::plan::MemoryVerdict::kInPlace, 50ms);
+  scene.record(policy::plan::MemoryVerdict::kInPlace, 20ms);
   CHECK(scene.until_next() == 100s);
   scene.record(policy::plan::MemoryVerdict::kInPlace, 1min);
+  CHECK(scene.until_next() == 1h);
+}
+
+TEST_CASE("on a machine with one memory node it is looked at once an hour") {
+  Scene scene(1);
+  scene.submissions();
+  scene.record(policy::plan::MemoryVerdict::kAnywhere, 1ms);
   CHECK(scene.until_next() == 1h);
 }
 
