@@ -15,6 +15,8 @@ class Backoff {
 
   Backoff(Duration first, Duration longest) : first_(first), longest_(longest), next_(first) {}
 
+  /// The pause before the next attempt, without an attempt.
+  Duration pause() const { return next_; }
   /// The pause before the next attempt.
   Duration next() { return std::exchange(next_, std::min(2 * next_, longest_)); }
   /// After a success: the next failure is followed by the first pause again.

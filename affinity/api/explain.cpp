@@ -15,6 +15,7 @@
 #include "affinity/messages/isolation.hpp"
 #include "affinity/messages/memory.hpp"
 #include "affinity/messages/notes.hpp"
+#include "affinity/messages/ownership.hpp"
 #include "affinity/messages/placement.hpp"
 #include "affinity/messages/terms.hpp"
 #include "policy/plan/overrides.hpp"
@@ -70,6 +71,28 @@ void add_sandbox_facts(Facts& facts, const line::SandboxView& view) {
     facts.add("memory: " + messages::memory_text(view.memory->facts), "numa_maps");
     if (!view.memory->facts.device.empty()) {
       facts.add(view.memory->facts.device + " is passed through", "fd");
+    }
+  }
+}
+
+/// Of each container with a cpuset: whether it owns that, and how it is known.
+void add_ownership_facts(Facts& facts, const policy::ledger::Ledger& ledger,
+                         const policy::ledger::PodRecord& pod) {
+  for (const auto& [id, record] : pod.containers) {
+    if (record.facts.cpus.empty()) continue;
+    const policy::ledger::Judgement judgement = ledger.judge(pod, record);
+    facts.add(messages::sentence(record.facts, judgement),
+              policy::ledger::basis_name(judgement.basis));
+  }
+}
+
+/// By PodResources, where its name stands for this pod alone.
+void add_assigned_devices(Facts& facts, const policy::ledger::Ledger& ledger,
+                          const policy::ledger::PodRecord& pod) {
+  if (ledger.find_named(pod.pod_name) == nullptr) return;
+  for (const auto& assignment : ledger.assignments().of(pod.pod_name)) {
+    for (const auto& devices : assignment.devices) {
+      facts.add(messages::sentence(assignment, devices), "pod-resources");
     }
   }
 }
@@ -260,6 +283,8 @@ json::array results_of(const line::SandboxView& view) {
 json::object explain(const line::Node& node, const line::SandboxView& view) {
   Facts facts;
   add_sandbox_facts(facts, view);
+  add_ownership_facts(facts, node.ledger(), view.pod);
+  add_assigned_devices(facts, node.ledger(), view.pod);
   add_device_facts(facts, view);
   add_guest_facts(facts, view);
   add_node_facts(facts, node, view);

@@ -18,8 +18,8 @@ namespace ka::api {
 base::Result<policy::ledger::Event> read_sandbox(policy::ledger::Source source,
                                                  const std::string& id, std::string_view body);
 
-/// `{"cpus", "mems", "quota", "period", "exclusive", "name"}`, all of them optional. `exclusive`
-/// is judged by the quota where it is absent.
+/// `{"cpus", "mems", "quota", "period", "shares", "exclusive", "name"}`, all of them optional.
+/// `exclusive` is decided by the ledger where it is absent.
 base::Result<policy::ledger::Event> read_container(policy::ledger::Source source,
                                                    const std::string& sandbox,
                                                    const std::string& id, std::string_view body);

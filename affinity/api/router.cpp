@@ -269,7 +269,12 @@ Response Router::drifts(const Call&) {
 
 Response Router::waits(const Call&) { return answer(waits_to_json(line_.node())); }
 
-Response Router::verify(const Call&) { return answer(to_json(verifier_.verify())); }
+Response Router::verify(const Call&) {
+  if (!query_) return answer(to_json(verifier_.verify()));
+  return {.later = [this](auto respond) {
+    query_([this, respond = std::move(respond)] { respond(answer(to_json(verifier_.verify()))); });
+  }};
+}
 
 Response Router::reconcile(const Call& call) {
   return answer_outcome(call.only.empty() ? line_.reconcile_all() : requests_.reconcile(call.only));

@@ -41,6 +41,10 @@ class Router {
   /// All must outlive the router. `events` is what GET /v1/events listens to.
   Router(line::Line& line, line::Requests& requests, line::Verifier& verifier, http::Feed& events);
 
+  /// verify queries the sources first: `query` calls what it gets once they have answered. Without
+  /// it, what they have reported counts.
+  void set_query(std::function<void(std::function<void()>)> query) { query_ = std::move(query); }
+
   /// Never fails: what is wrong with a request is in the answer.
   http::Response handle(const http::Request& request);
 
@@ -80,6 +84,7 @@ class Router {
   line::Requests& requests_;
   line::Verifier& verifier_;
   http::Feed& events_;
+  std::function<void(std::function<void()>)> query_;
   line::VcpuWaits waits_;
   board::Drifts drifts_;
 };

@@ -86,6 +86,7 @@ Kind kind_of(const policy::ledger::EventBody& body) {
     Kind operator()(const policy::ledger::ContainerExited&) const { return Kind::kContainerExited; }
     Kind operator()(const policy::ledger::ContainerGone&) const { return Kind::kContainerRemoved; }
     Kind operator()(const policy::ledger::KubeletSeen&) const { return Kind::kKubeletChanged; }
+    Kind operator()(const policy::ledger::ResourcesSeen&) const { return Kind::kKubeletChanged; }
     Kind operator()(const policy::ledger::OverrideSet&) const { return Kind::kOverrideChanged; }
   };
   return std::visit(Visitor{}, body);

@@ -35,6 +35,7 @@ struct Config {
   log::Level log_level = log::Level::kInfo;
   std::filesystem::path state_dir;
   std::filesystem::path kubelet_state;  ///< empty: not read
+  std::filesystem::path pod_resources;  ///< empty: not asked
   std::filesystem::path nri_socket;     ///< empty: the container runtime is not asked
   std::string libvirt_uri;              ///< empty: libvirt is not loaded
   std::vector<std::string> libvirt_domains;
@@ -178,6 +179,10 @@ inline constexpr Key kKeys[] = {
     {"kubelet_state", Type::kPathOrNone, "/var/lib/kubelet/cpu_manager_state", "",
      Reload::kNextStart, &Config::kubelet_state,
      "kubelet's CPU manager state: which container owns which CPU. Empty: not read."},
+    {"pod_resources", Type::kPathOrNone, "/var/lib/kubelet/pod-resources/kubelet.sock", "",
+     Reload::kNextStart, &Config::pod_resources,
+     "Socket of kubelet's PodResources API: who owns which CPU, where kubelet_state does not say "
+     "it, and a cross-check for verify. Empty: not asked."},
     {"nri_socket", Type::kPathOrNone, "/var/run/nri/nri.sock", "", Reload::kNextStart,
      &Config::nri_socket, "The container runtime's NRI socket. Empty: NRI is not used."},
     {"libvirt_uri", Type::kUri, "", "", Reload::kNextStart, &Config::libvirt_uri,

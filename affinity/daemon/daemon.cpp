@@ -162,6 +162,7 @@ class Daemon {
     make_sources();
     pin_changes_ = board_.feed().subscribe(board::NotificationKind::kOverrideChanged,
                                            [this](const auto&) { follow_pins(); });
+    router_.set_query([this](auto answered) { sources_->query_for_verify(std::move(answered)); });
     line_.adopt();
     prerequisites_.parts.done("state and first run");
     sources_->start();
@@ -187,6 +188,7 @@ class Daemon {
     return {
         .nri_socket = config.nri_socket,
         .kubelet_state = config.kubelet_state,
+        .pod_resources = config.pod_resources,
         .kata = {run / "vc/sbs", run / "kata", run / "containerd/io.containerd.runtime.v2.task"},
         .libvirt = {.uri = config.libvirt_uri,
                     .rules = {config.libvirt_domains, config.allows(config::kDomainAnnotation)},

@@ -5,6 +5,7 @@
 
 #include "shim-ext/kata/kata_source.hpp"
 #include "shim-ext/kubelet/kubelet_source.hpp"
+#include "shim-ext/pod_resources/pod_resources_source.hpp"
 #include "vmm/threads.hpp"
 
 namespace ka::daemon {
@@ -19,10 +20,16 @@ bool never(const SourceSettings&) { return false; }
 bool has_runtime(const SourceSettings& settings) { return !settings.nri_socket.empty(); }
 
 /// A file that cannot be seen is not absent.
-bool has_kubelet(const SourceSettings& settings) {
+bool is_there(const std::filesystem::path& file) {
   std::error_code failed;
-  return !settings.kubelet_state.empty() &&
-         (std::filesystem::exists(settings.kubelet_state, failed) || failed);
+  return !file.empty() && (std::filesystem::exists(file, failed) || failed);
+}
+
+bool has_kubelet(const SourceSettings& settings) { return is_there(settings.kubelet_state); }
+
+/// Where kubelet's state is there, that says it earlier.
+bool needs_pod_resources(const SourceSettings& settings) {
+  return is_there(settings.pod_resources) && !has_kubelet(settings);
 }
 
 bool has_libvirt(const SourceSettings& settings) { return !settings.libvirt.uri.empty(); }
@@ -49,6 +56,13 @@ Made make_kubelet(const SourceSettings& settings, const SourceContext& with, sou
                                                   with.log);
 }
 
+Made make_pod_resources(const SourceSettings& settings, const SourceContext& with,
+                        source::Peers& peers) {
+  if (settings.pod_resources.empty()) return nullptr;
+  return std::make_unique<pod_resources::PodResourcesSource>(
+      with.io, with.clock, settings.pod_resources, with.node, peers, with.log);
+}
+
 Made make_kata(const SourceSettings& settings, const SourceContext& with, source::Peers&) {
   using Runtime = kata::KataSource::Runtime;
   return std::make_unique<kata::KataSource>(
@@ -65,6 +79,7 @@ Made make_libvirt(const SourceSettings& settings, const SourceContext& with, sou
 constexpr std::array kRegistrations{
     SourceRegistration{Source::kNri, has_runtime, make_nri},
     SourceRegistration{Source::kKubelet, has_kubelet, make_kubelet},
+    SourceRegistration{Source::kPodResources, needs_pod_resources, make_pod_resources},
     SourceRegistration{Source::kPersist, always, make_kata},
     SourceRegistration{Source::kCgroup, never, nullptr},  // Kata's, too
     SourceRegistration{Source::kBundle, never, nullptr},  // and this

@@ -25,6 +25,7 @@ namespace ka::daemon {
 struct SourceSettings {
   std::filesystem::path nri_socket;     ///< empty: none
   std::filesystem::path kubelet_state;  ///< empty: none
+  std::filesystem::path pod_resources;  ///< socket; empty: none
   kata::KataWatch::Folders kata;
   libvirt::LibvirtSource::Settings libvirt;  ///< without a URI: none
 };

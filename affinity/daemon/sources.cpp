@@ -24,6 +24,16 @@ void Sources::refresh() {
   for (const auto& source : sources_) source->refresh();
 }
 
+void Sources::query_for_verify(std::function<void()> answered) {
+  const auto left = std::make_shared<std::size_t>(sources_.size());
+  if (*left == 0) return answered();
+  for (const auto& source : sources_) {
+    source->query_for_verify([left, answered] {
+      if (--*left == 0) answered();
+    });
+  }
+}
+
 void Sources::catch_up(const base::Deadline& deadline) {
   for (const auto& source : sources_) source->catch_up(deadline);
 }

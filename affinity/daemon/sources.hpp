@@ -25,6 +25,10 @@ class Sources final : public source::Peers {
   /// Reports what changed without a notification.
   void refresh();
 
+  /// Asks what is not reported by itself; `answered` is called once, when all have answered or
+  /// will not.
+  void query_for_verify(std::function<void()> answered);
+
   void catch_up(const base::Deadline& deadline) override;
   void notify(source::Notice notice) override;
 

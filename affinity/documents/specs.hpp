@@ -39,6 +39,7 @@ inline void read_spec_fields(base::Fields& fields, policy::ContainerFacts& conta
   fields.read("mems", container.mems);
   fields.read("quota", container.quota);
   fields.read("period", container.period);
+  fields.read("shares", container.shares);
 }
 
 }  // namespace ka::documents

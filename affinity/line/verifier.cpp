@@ -9,6 +9,7 @@
 #include "affinity/line/findings.hpp"
 #include "affinity/line/isolation.hpp"
 #include "affinity/line/others.hpp"
+#include "affinity/line/owners.hpp"
 #include "affinity/line/pass.hpp"
 #include "affinity/line/planning.hpp"
 #include "affinity/line/sandbox.hpp"
@@ -38,6 +39,13 @@ std::vector<policy::plan::Violation> violations_of(const Node& node, const Sandb
   return violations;
 }
 
+/// Whether a container that is no VM's owns CPUs: its cgroup is then worth reading.
+bool owns_beside_sandboxes(const policy::ledger::Ledger& ledger) {
+  return std::ranges::any_of(ledger.pods(), [](const auto& entry) {
+    return !entry.second.vmm && !entry.second.exclusive_cpus().empty();
+  });
+}
+
 }  // namespace
 
 VerifyReport Verifier::verify() {
@@ -49,6 +57,7 @@ VerifyReport Verifier::verify() {
   for (const auto& violation : policy::plan::check_dedicated(dedicated_)) {
     report_.findings.push_back(to_finding(violation, {}));
   }
+  check_owners();
   check_others();
   report_.sort();
   return std::exchange(report_, {});
@@ -133,6 +142,20 @@ void Verifier::collect_dedicated(const Sandbox& sandbox) {
     const policy::plan::VcpuPlan* vcpu = sandbox.plan()->find_vcpu(thread.facts.vcpu_index);
     if (vcpu == nullptr || vcpu->role != policy::plan::VcpuRole::kDedicated) continue;
     dedicated_.push_back({sandbox.id(), vcpu->index, thread.actual});
+  }
+}
+
+void Verifier::check_owners() {
+  const policy::ledger::Ledger& ledger = node_.ledger();
+  host::Tenants tenants;
+  if (node_.cgroups && owns_beside_sandboxes(ledger)) {
+    tenants = host::tenants_of(*node_.cgroups, node_.topology.all());
+  }
+  const auto past_grace =
+      node_.registry.ownership().older_than(ledger.exclusive(), kGraceOfOthers, node_.clock.now());
+  for (Finding& finding :
+       evaluate_owners({ledger, tenants, past_grace, node_.registry.has_current_resources()})) {
+    report_.findings.push_back(std::move(finding));
   }
 }
 

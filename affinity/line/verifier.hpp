@@ -27,6 +27,7 @@ class Verifier {
   void check_isolation(Sandbox& sandbox);
   void check_plan(const Sandbox& sandbox);
   void collect_dedicated(const Sandbox& sandbox);
+  void check_owners();
   void check_others();
 
   Node& node_;

@@ -45,6 +45,13 @@ std::string event_text(const policy::ledger::Event& event, const policy::ledger:
       return "exclusive: \"" + policy::format_list(owned) + "\", shared pool: \"" +
              policy::format_list(e.shared_pool.value_or(policy::CpuSet{})) + '"';
     }
+    std::string operator()(const policy::ledger::ResourcesSeen& e) const {
+      if (e.allocatable.empty()) return "reports no owners of CPUs";
+      policy::CpuSet owned;
+      for (const policy::ledger::Assignment& one : e.assignments) owned |= one.cpus;
+      return "exclusive: \"" + policy::format_list(owned) + "\" of \"" +
+             policy::format_list(e.allocatable) + '"';
+    }
     std::string operator()(const policy::ledger::OverrideSet& e) const {
       const std::string subject = policy::plan::override_subject(e.value);
       return e.value.cpus.empty()

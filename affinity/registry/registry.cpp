@@ -75,6 +75,7 @@ Change Registry::fold(const Event& event) {
   Change change = ledger_.apply(event);
   follow_gate(event);
   if (!change.any) return change;
+  if (std::holds_alternative<policy::ledger::KubeletSeen>(event.body)) current_resources_ = false;
   ownership_.record(change.taken, clock_.now());
   follow_record(change.sandbox);
   board_.notify(board::kind_of(event.body), change.sandbox, messages::event_text(event, ledger_),
@@ -142,10 +143,13 @@ void Registry::follow_gate(const Event& event) {
   if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
     step_gate([&] { gate_.pod_reported(seen->sandbox); });
   }
-  if (std::holds_alternative<policy::ledger::KubeletSeen>(event.body)) source_spoke(event.source);
+  const bool by_kubelet = std::holds_alternative<policy::ledger::KubeletSeen>(event.body) ||
+                          std::holds_alternative<policy::ledger::ResourcesSeen>(event.body);
+  if (by_kubelet) source_spoke(event.source);
 }
 
 void Registry::source_spoke(Source source) {
+  if (source == Source::kPodResources) current_resources_ = true;
   step_gate([&] { gate_.spoke(source); });
 }
 

@@ -41,6 +41,8 @@ class Registry {
   /// Null: not known. Valid until the next change.
   const policy::ledger::PodRecord* find(std::string_view pod) const { return ledger_.find(pod); }
   const Ownership& ownership() const { return ownership_; }
+  /// PodResources has answered since kubelet's state last changed: the two can be compared.
+  bool has_current_resources() const { return current_resources_; }
   /// CPUs that are assigned more than once, as of the last event.
   const std::vector<policy::ledger::Contest>& contests() const { return contests_; }
 
@@ -94,6 +96,7 @@ class Registry {
   policy::ledger::Ledger ledger_;
   policy::ledger::StartGate gate_;
   bool opened_ = false;
+  bool current_resources_ = false;
   Ownership ownership_;
   std::vector<policy::ledger::Contest> contests_;
   StateFiles files_;

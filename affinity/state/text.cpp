@@ -29,6 +29,7 @@ json::object to_json(const policy::ledger::ContainerRecord& container) {
                       {"exclusive", facts.exclusive},
                       {"quota", facts.quota},
                       {"period", facts.period},
+                      {"shares", facts.shares},
                       {"exited", facts.exited},
                       {"source", policy::ledger::source_name(container.source)}};
   if (container.stated_exclusive) object["told_exclusive"] = *container.stated_exclusive;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,9 @@ struct Response {
   std::string allow;  ///< with 405: the methods that would do
   /// Not null: the body is what this feed says from now on, a chunk a line, without an end.
   Feed* feed = nullptr;
+  /// Not empty: the response comes later, by one call of what this is called with.
+  using Later = std::function<void(std::function<void(Response)>)>;
+  Later later = {};
 };
 
 /// `{"error": text}`.

@@ -152,11 +152,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const Request request{std::string(message.method_string()), std::string(message.target()),
                           std::move(message.body()), peer_of(stream_.socket().native_handle())};
     Response response = shared_->handler(request);
+    if (response.later) return respond_later(response.later);
     if (response.feed == nullptr) return respond(std::move(response));
     if (shared_->streams == shared_->limits.streams) {
       return respond(error_response(503, "too many event streams"));
     }
     start_stream(*response.feed, response.content_type);
+  }
+
+  void respond_later(const Response::Later& later) {
+    later([self = shared_from_this()](Response response) { self->respond(std::move(response)); });
   }
 
   /// A client that went away or was too slow needs no answer; one that sent nonsense gets one.

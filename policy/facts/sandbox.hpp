@@ -25,6 +25,7 @@ struct ContainerFacts {
   bool exclusive = false;
   std::int64_t quota = 0;   ///< CFS quota in microseconds a period; 0 or below: none
   std::int64_t period = 0;  ///< CFS period in microseconds
+  std::int64_t shares = 0;  ///< CPU shares, 1024 for each CPU requested; 0: not reported
   /// It exited but was not removed: it leaves the mask; its CPUs stay reserved to its pod.
   bool exited = false;
 

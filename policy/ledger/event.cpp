@@ -11,6 +11,7 @@ void merge(const ContainerSpec& spec, ContainerFacts& facts) {
   if (spec.mems) facts.mems = *spec.mems;
   if (spec.quota) facts.quota = *spec.quota;
   if (spec.period) facts.period = *spec.period;
+  if (spec.shares) facts.shares = *spec.shares;
   if (spec.exited) facts.exited = *spec.exited;
 }
 
@@ -21,6 +22,7 @@ ContainerSeen whole_report(std::string sandbox, const ContainerFacts& facts,
                      .mems = facts.mems,
                      .quota = facts.quota,
                      .period = facts.period,
+                     .shares = facts.shares,
                      .exited = facts.exited};
   return {.sandbox = std::move(sandbox),
           .id = facts.id,

@@ -50,6 +50,7 @@ struct ContainerSpec {
   std::optional<NodeSet> mems;  ///< an empty set: no constraint
   std::optional<std::int64_t> quota;
   std::optional<std::int64_t> period;
+  std::optional<std::int64_t> shares;
   std::optional<bool> exited;
 
   bool operator==(const ContainerSpec&) const = default;
@@ -101,8 +102,40 @@ struct KubeletSeen {
   std::optional<CpuSet> shared_pool;
   /// Sorted. Absent: kubelet does not say who owns what (no static policy, no file).
   std::optional<std::vector<Claim>> claims;
+  /// The file cannot be read any more, and this is what it said last: a claim still holds, but that
+  /// a container has none proves nothing.
+  bool outdated = false;
 
   bool operator==(const KubeletSeen&) const = default;
+};
+
+/// Devices of one resource that a container has.
+struct AssignedDevices {
+  std::string resource;  ///< "nvidia.com/gpu"
+  int number = 0;
+  NodeSet nodes;  ///< that they are near to; empty: not said
+
+  auto operator<=>(const AssignedDevices&) const = default;
+};
+
+/// What kubelet's PodResources API says of a container. The API names pods and has no uids.
+struct Assignment {
+  std::string pod;        ///< "namespace/name"
+  std::string container;  ///< empty: the pod as a whole
+  CpuSet cpus;            ///< that it owns alone; empty: none
+  std::vector<AssignedDevices> devices{};
+
+  auto operator<=>(const Assignment&) const = default;
+};
+
+/// The API's answer, whole. It is asked for, so it may be older than what has happened since.
+struct ResourcesSeen {
+  /// CPUs that kubelet may assign exclusively. Empty: it has no static policy, and `assignments`
+  /// say nothing about CPUs.
+  CpuSet allocatable;
+  std::vector<Assignment> assignments;  ///< sorted
+
+  bool operator==(const ResourcesSeen&) const = default;
 };
 
 /// A set given by hand, with who gave it and how long it holds.
@@ -126,7 +159,7 @@ struct OverrideSet {
 };
 
 using EventBody = std::variant<PodSeen, PodGone, ContainerSeen, ContainerExited, ContainerGone,
-                               KubeletSeen, OverrideSet>;
+                               KubeletSeen, ResourcesSeen, OverrideSet>;
 
 struct Event {
   Source source = Source::kApi;

@@ -8,11 +8,6 @@
 namespace ka::policy::ledger {
 namespace {
 
-/// A person described it, of a pod that is not kubelet's.
-bool is_by_hand(const PodRecord& pod, const ContainerRecord& container) {
-  return container.source == Source::kApi && pod.pod_uid.empty();
-}
-
 /// Takes over a value that says something; true when that changed anything.
 bool merge(std::string& known, const std::string& seen) {
   if (seen.empty() || seen == known) return false;
@@ -43,6 +38,7 @@ std::string subject(const EventBody& body) {
     std::string operator()(const ContainerExited& e) const { return e.sandbox; }
     std::string operator()(const ContainerGone& e) const { return e.sandbox; }
     std::string operator()(const KubeletSeen&) const { return {}; }
+    std::string operator()(const ResourcesSeen&) const { return {}; }
     std::string operator()(const OverrideSet& e) const { return e.sandbox; }
   };
   return std::visit(Visitor{}, body);
@@ -53,27 +49,12 @@ bool names_containers_by_id(const std::vector<Claim>& claims) {
   return !claims.empty() && claims.front().pod_uid.empty();
 }
 
-/// kubelet updates no container that exited. Where its file gives others in place of the CPUs that
-/// one ran on, as after kubelet lost its state, those are what stays reserved.
-bool is_outdated(const ContainerFacts& container, const CpuSet& claimed) {
-  return container.exited && !container.cpus.subset_of(claimed);
-}
-
 template <typename Key>
 void leave(std::map<Key, std::set<std::string>>& index, const Key& key, const std::string& id) {
   const auto found = index.find(key);
   if (found == index.end()) return;
   found->second.erase(id);
   if (found->second.empty()) index.erase(found);
-}
-
-/// Of a sandbox whose mask is all that is known: whether its pod's claims make it up.
-bool owns_mask(const std::vector<Claim>& claims, const PodRecord& pod, const CpuSet& mask) {
-  CpuSet claimed;
-  for (const Claim& claim : claims) {
-    if (claim.pod_uid == pod.pod_uid) claimed |= claim.cpus;
-  }
-  return !pod.pod_uid.empty() && !mask.empty() && claimed == mask;
 }
 
 }  // namespace
@@ -92,11 +73,13 @@ Change Ledger::apply(const Event& event) {
   const bool by_kubelet = std::holds_alternative<KubeletSeen>(event.body);
   const KubeletSeen before = by_kubelet ? kubelet_ : KubeletSeen{};
   Touched touched;
+  if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names = assignments_.pods();
   withdraw(change.sandbox, touched);
   change.any = std::visit([&](const auto& body) { return fold(body, event.source); }, event.body);
   enter(change.sandbox, touched);
   if (!change.any) return change;
   if (by_kubelet) touch_claims(before, touched);
+  if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names.merge(assignments_.pods());
   change.exclusive_map = by_kubelet;
   finish(std::move(touched), change);
   return change;
@@ -144,7 +127,19 @@ std::vector<Claim> Ledger::unreported_claims() const {
     }
     if (!claim.cpus.empty()) unreported.push_back(std::move(claim));
   }
+  if (lacks_claims() && assignments_.speak_of_cpus()) add_unreported_assignments(unreported);
   return unreported;
+}
+
+void Ledger::add_unreported_assignments(std::vector<Claim>& claims) const {
+  for (const Assignment& one : assignments_.seen().assignments) {
+    const bool is_ambiguous = index_.by_name.contains(one.pod) && find_named(one.pod) == nullptr;
+    if (one.cpus.empty() || is_ambiguous) continue;
+    const PodRecord* pod = find_named(one.pod);
+    Claim claim{pod == nullptr ? one.pod : key_of(*pod), one.container, one.cpus};
+    if (pod != nullptr) claim.cpus -= pod->exclusive_cpus();
+    if (!claim.cpus.empty()) claims.push_back(std::move(claim));
+  }
 }
 
 CpuSet Ledger::exclusive_to(std::string_view id) const {
@@ -178,7 +173,15 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   return changed;
 }
 
-bool Ledger::fold(const PodGone& event, Source) { return pods_.erase(event.id) > 0; }
+/// PodResources said it of the pod that ended: a later one of the same name is another.
+bool Ledger::fold(const PodGone& event, Source) {
+  const auto found = pods_.find(event.id);
+  if (found == pods_.end()) return false;
+  const std::string name = found->second.pod_name;
+  pods_.erase(found);
+  if (!name.empty() && !index_.by_name.contains(name)) assignments_.forget(name);
+  return true;
+}
 
 bool Ledger::fold(const ContainerSeen& event, Source source) {
   PodRecord& pod = record(event.sandbox, source);
@@ -189,7 +192,7 @@ bool Ledger::fold(const ContainerSeen& event, Source source) {
   merged.facts.id = event.id;
   if (added) merge(event.before, merged.facts);
   merge(event.spec, merged.facts);
-  merged.facts.exclusive = is_exclusive(pod, merged);
+  merged.facts.exclusive = judge(pod, merged).exclusive;
   const bool changed = known.facts != merged.facts;
   known = std::move(merged);
   return changed;
@@ -213,6 +216,8 @@ bool Ledger::fold(const KubeletSeen& event, Source) {
   kubelet_ = event;
   return true;
 }
+
+bool Ledger::fold(const ResourcesSeen& event, Source) { return assignments_.replace(event); }
 
 bool Ledger::fold(const OverrideSet& event, Source) {
   const auto pod = pods_.find(event.sandbox);
@@ -244,44 +249,6 @@ bool Ledger::outranks(const ContainerRecord& known, Source source) const {
   return counts && traits.rank > traits_of(source).rank;
 }
 
-/// Whether a container owns its CPUs. An operator's `exclusive` decides; then kubelet's claims, for
-/// kubelet's pods, whichever source reported the container; then the decision from before a
-/// restart; then quota and disjointness: the very set of another pod's container is a pool that
-/// they share. (A set that merely overlaps others' proves nothing: kubelet rewrites those up to 10
-/// s late.)
-bool Ledger::is_exclusive(const PodRecord& pod, const ContainerRecord& container) const {
-  if (container.stated_exclusive) return *container.stated_exclusive;
-  const bool by_hand = is_by_hand(pod, container);
-  const bool kubelet_knows = kubelet_.claims && !by_hand;
-  if (kubelet_knows && container.source == Source::kCgroup) {
-    return owns_mask(*kubelet_.claims, pod, container.facts.cpus);
-  }
-  if (kubelet_knows) return is_claimed(pod, container.facts);
-  if (container.exclusive_before) return *container.exclusive_before;
-  return exclusive_by_quota(container.facts) &&
-         (by_hand || !shared_with_another_pod(pod, container.facts.cpus));
-}
-
-/// Whether kubelet's file lists the container; one that exited, with the CPUs that it ran on.
-bool Ledger::is_claimed(const PodRecord& pod, const ContainerFacts& container) const {
-  using Key = std::pair<std::string_view, std::string_view>;
-  const auto gives = [&](const Key& key) {
-    const auto claims = std::ranges::equal_range(*kubelet_.claims, key, {}, [](const Claim& claim) {
-      return Key(claim.pod_uid, claim.container);
-    });
-    return std::ranges::any_of(
-        claims, [&](const Claim& claim) { return !is_outdated(container, claim.cpus); });
-  };
-  return (!pod.pod_uid.empty() && gives({pod.pod_uid, container.name})) ||
-         gives({{}, container.id});
-}
-
-bool Ledger::shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const {
-  const auto found = index_.users.find(cpus);
-  if (found == index_.users.end()) return false;
-  return found->second.size() > (found->second.contains(pod.id) ? 1 : 0);
-}
-
 // --- what one event means for others
 // ------------------------------------------------------------
 
@@ -290,11 +257,13 @@ void Ledger::enter(const std::string& id, Touched& touched) {
   if (found == pods_.end()) return;
   const PodRecord& pod = found->second;
   index_.by_owner[key_of(pod)].insert(id);
+  if (!pod.pod_name.empty()) index_.by_name[pod.pod_name].insert(id);
   for (const auto& [container_id, container] : pod.containers) {
     index_.by_container[container_id].insert(id);
     const ContainerFacts& facts = container.facts;
     if (!facts.exited) index_.users[facts.cpus].insert(id);
-    if (exclusive_by_quota(facts)) index_.claimants[facts.cpus].insert(id);
+    if (exclusive_by_quota(facts) || exclusive_by_request(facts))
+      index_.claimants[facts.cpus].insert(id);
   }
   touch(pod, touched);
 }
@@ -304,6 +273,7 @@ void Ledger::withdraw(const std::string& id, Touched& touched) {
   if (found == pods_.end()) return;
   const PodRecord& pod = found->second;
   leave(index_.by_owner, key_of(pod), id);
+  leave(index_.by_name, pod.pod_name, id);
   for (const auto& [container_id, container] : pod.containers) {
     leave(index_.by_container, container_id, id);
     leave(index_.users, container.facts.cpus, id);
@@ -315,6 +285,7 @@ void Ledger::withdraw(const std::string& id, Touched& touched) {
 /// To be called when the index is as it is to be: who has a container decides who owns its claim.
 void Ledger::touch(const PodRecord& pod, Touched& touched) const {
   touched.owners.insert(key_of(pod));
+  if (!assignments_.of(pod.pod_name).empty()) touched.names.insert(pod.pod_name);
   const bool by_id = kubelet_.claims && names_containers_by_id(*kubelet_.claims);
   for (const auto& [id, container] : pod.containers) {
     if (by_id) touch_holders(id, touched);
@@ -341,12 +312,28 @@ void Ledger::touch_claims(const KubeletSeen& before, Touched& touched) const {
     touched.owners.insert(owner_of(claim));
     if (claim.pod_uid.empty()) touch_holders(claim.container, touched);
   }
-  if (before.claims.has_value() == kubelet_.claims.has_value()) return;
+  const bool counted = before.claims && !before.outdated;
+  if (counted != (kubelet_.claims && !kubelet_.outdated)) touch_all(touched);
+}
+
+void Ledger::touch_all(Touched& touched) const {
   for (const auto& [owner, pods] : index_.by_owner) touched.owners.insert(owner);
+  touched.names.merge(assignments_.pods());
+}
+
+/// Who bears a name may own what it is assigned; without any such pod, the name stands for one.
+void Ledger::add_owners_by_name(Touched& touched) const {
+  for (const std::string& name : touched.names) {
+    touched.owners.insert(name);
+    const auto found = index_.by_name.find(name);
+    if (found == index_.by_name.end()) continue;
+    for (const std::string& id : found->second) touched.owners.insert(key_of(pods_.at(id)));
+  }
 }
 
 /// Decides again about the containers that an event may have changed, and updates the owners.
 void Ledger::finish(Touched touched, Change& change) {
+  add_owners_by_name(touched);
   for (const std::string& id : pods_of(touched)) {
     PodRecord& pod = pods_.at(id);
     if (!update_exclusive(pod)) continue;
@@ -381,7 +368,7 @@ std::set<std::string> Ledger::pods_of(const Touched& touched) const {
 bool Ledger::update_exclusive(PodRecord& pod) const {
   bool changed = false;
   for (auto& [id, container] : pod.containers) {
-    const bool exclusive = is_exclusive(pod, container);
+    const bool exclusive = judge(pod, container).exclusive;
     changed |= std::exchange(container.facts.exclusive, exclusive) != exclusive;
   }
   return changed;
@@ -392,6 +379,7 @@ CpuSet Ledger::owned_by(const std::string& owner) const {
   if (const auto pods = index_.by_owner.find(owner); pods != index_.by_owner.end()) {
     for (const std::string& id : pods->second) cpus |= pods_.at(id).exclusive_cpus();
   }
+  if (lacks_claims()) cpus |= assigned_to(owner);
   if (!kubelet_.claims) return cpus;
   // kubelet's first format has no pod: such claims stand first.
   for (const std::string& uid : {std::string(), owner}) {
@@ -403,17 +391,26 @@ CpuSet Ledger::owned_by(const std::string& owner) const {
   return cpus;
 }
 
+/// By PodResources. A name that no pod bears stands for the pod that is admitted and not yet there;
+/// one that two bear says nothing.
+CpuSet Ledger::assigned_to(const std::string& owner) const {
+  if (!assignments_.speak_of_cpus()) return {};
+  CpuSet cpus;
+  if (!index_.by_name.contains(owner)) cpus = assignments_.cpus_of(owner);
+  const auto pods = index_.by_owner.find(owner);
+  if (pods == index_.by_owner.end()) return cpus;
+  for (const std::string& id : pods->second) {
+    const std::string& name = pods_.at(id).pod_name;
+    if (find_named(name) != nullptr) cpus |= assignments_.cpus_of(name);
+  }
+  return cpus;
+}
+
 std::string Ledger::owner_of(const Claim& claim) const {
   if (!claim.pod_uid.empty()) return claim.pod_uid;
   const auto found = index_.by_container.find(claim.container);
   return found == index_.by_container.end() ? claim.container
                                             : key_of(pods_.at(*found->second.begin()));
-}
-
-bool exclusive_by_quota(const ContainerFacts& container) {
-  if (container.cpus.empty() || container.period <= 0 || container.quota <= 0) return false;
-  return container.quota % container.period == 0 &&
-         container.quota / container.period == container.cpus.size();
 }
 
 SandboxFacts to_sandbox_facts(const PodRecord& pod) {

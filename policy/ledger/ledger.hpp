@@ -15,7 +15,9 @@
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
+#include "policy/ledger/assignments.hpp"
 #include "policy/ledger/event.hpp"
+#include "policy/ledger/judgement.hpp"
 #include "policy/ledger/owners.hpp"
 
 namespace ka::policy::ledger {
@@ -89,8 +91,19 @@ class Ledger {
   const CpuSet& contested() const { return owners_.contested(); }
 
   /// kubelet's claims on CPUs that no container owns which a source has reported: of pods that are
-  /// admitted and not yet there, or not yet gone from the file.
+  /// admitted and not yet there, or not yet gone from the file. Where PodResources decides, its
+  /// assignments, with the pod's name as uid where no such pod is known.
   std::vector<Claim> unreported_claims() const;
+
+  /// Whether a container of the pod owns its CPUs, and what says so.
+  Judgement judge(const PodRecord& pod, const ContainerRecord& container) const;
+  /// kubelet's word is missing, or older than its file: PodResources decides where that speaks.
+  bool lacks_claims() const { return !kubelet_.claims || kubelet_.outdated; }
+  /// kubelet's state as reported last.
+  const KubeletSeen& kubelet() const { return kubelet_; }
+  const Assignments& assignments() const { return assignments_; }
+  /// The one pod of that name; null: none, or more than one has it, and a name proves nothing.
+  const PodRecord* find_named(const std::string& name) const;
 
   /// kubelet's shared pool if it was reported, else `online` minus every exclusive CPU.
   CpuSet shared_pool(const CpuSet& online) const;
@@ -103,19 +116,22 @@ class Ledger {
   bool fold(const ContainerExited& event, Source source);
   bool fold(const ContainerGone& event, Source source);
   bool fold(const KubeletSeen& event, Source source);
+  bool fold(const ResourcesSeen& event, Source source);
   bool fold(const OverrideSet& event, Source source);
 
   /// What an event may have changed beyond the record that it is about.
   struct Touched {
     std::set<std::string> owners;  ///< pods' uids, or what stands for them
+    std::set<std::string> names;   ///< of pods, that came, went or were assigned something
     std::set<CpuSet> sets;         ///< that the pod's containers had before it, or have after it
   };
   /// Pods by what they say, so that an event need not look at all of them.
   struct Index {
     std::map<std::string, std::set<std::string>> by_owner;
     std::map<std::string, std::set<std::string>> by_container;
-    /// By a container's set: those in which it has not exited, and those in which its quota says
-    /// that it is its own.
+    std::map<std::string, std::set<std::string>> by_name;
+    /// By a container's set: those in which it has not exited, and those in which its quota or its
+    /// request says that it is its own.
     std::map<CpuSet, std::set<std::string>> users, claimants;
   };
 
@@ -125,26 +141,42 @@ class Ledger {
   void touch(const PodRecord& pod, Touched& touched) const;
   void touch_holders(const std::string& container, Touched& touched) const;
   void touch_claims(const KubeletSeen& before, Touched& touched) const;
+  void touch_all(Touched& touched) const;
+  void add_owners_by_name(Touched& touched) const;
   void finish(Touched touched, Change& change);
   std::set<std::string> pods_of(const Touched& touched) const;
   bool update_exclusive(PodRecord& pod) const;
-  bool is_exclusive(const PodRecord& pod, const ContainerRecord& container) const;
+  std::optional<Judgement> judge_by_kubelet(const PodRecord& pod,
+                                            const ContainerRecord& container) const;
+  std::optional<Judgement> judge_by_resources(const PodRecord& pod,
+                                              const ContainerRecord& container) const;
+  Judgement judge_by_request(const PodRecord& pod, const ContainerFacts& container,
+                             bool is_own) const;
   bool outranks(const ContainerRecord& known, Source source) const;
   bool is_claimed(const PodRecord& pod, const ContainerFacts& container) const;
+  bool shared_within(const PodRecord& pod, const ContainerFacts& container) const;
   bool shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const;
   CpuSet owned_by(const std::string& owner) const;
+  CpuSet assigned_to(const std::string& owner) const;
   std::string owner_of(const Claim& claim) const;
+  void add_unreported_assignments(std::vector<Claim>& claims) const;
 
   std::map<std::string, PodRecord, std::less<>> pods_;
   Index index_;
   KubeletSeen kubelet_;  ///< its last report
-  Owners owners_;        ///< by a pod's uid, or where it has none its id
+  Assignments assignments_;
+  Owners owners_;  ///< by a pod's uid, or where it has none its id
   std::set<Source> connected_;
 };
 
 /// kubelet's rule seen from a container's spec: a quota of exactly as many whole CPUs as the cpuset
 /// has means Guaranteed with integer CPUs.
 bool exclusive_by_quota(const ContainerFacts& container);
+
+/// The same where kubelet lifts the quota: the shares of exactly as many whole CPUs. A burstable
+/// container that requests the whole shared pool looks the same: alone it proves nothing.
+/// (MilliCPUToShares() in pkg/kubelet/cm/helpers_linux.go has a maximum.)
+bool exclusive_by_request(const ContainerFacts& container);
 
 /// The plain facts of a pod for plan(), containers by ascending id; vCPUs, iothreads and cgroup are
 /// for affinity/line to add.

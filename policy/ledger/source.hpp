@@ -10,7 +10,18 @@
 namespace ka::policy::ledger {
 
 /// Shown by `explain`.
-enum class Source { kApi, kNri, kProxy, kPersist, kCgroup, kKubelet, kLibvirt, kState, kBundle };
+enum class Source {
+  kApi,
+  kNri,
+  kProxy,
+  kPersist,
+  kCgroup,
+  kKubelet,
+  kPodResources,
+  kLibvirt,
+  kState,
+  kBundle
+};
 
 struct SourceTraits {
   Source source;
@@ -29,7 +40,8 @@ struct SourceTraits {
 std::span<const SourceTraits> source_traits();
 const SourceTraits& traits_of(Source source);
 
-/// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "libvirt", "state", "bundle".
+/// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "pod-resources", "libvirt", "state",
+/// "bundle".
 std::string_view source_name(Source source);
 std::optional<Source> parse_source(std::string_view name);
 

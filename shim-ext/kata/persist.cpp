@@ -69,6 +69,7 @@ base::Result<policy::ledger::ContainerSeen> read_container(const json::value& va
   seen.spec.mems = std::move(*mems);
   seen.spec.quota = number_at(value, {"Resources", "cpu", "quota"});
   seen.spec.period = number_at(value, {"Resources", "cpu", "period"});
+  seen.spec.shares = number_at(value, {"Resources", "cpu", "shares"});
   return seen;
 }
 

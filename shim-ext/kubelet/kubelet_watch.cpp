@@ -40,12 +40,13 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   const auto now = watch::stamp_of(file_);
   if (!now) {
     handlers_.status(false, file_.native() + " cannot be read; keeping the last good state");
-    return std::nullopt;
+    return outdated();
   }
   const auto before = std::exchange(stamp_, now);
   if (before == now && !unread_) return std::nullopt;
   if (now != watch::Stamp{}) return read();
   unread_ = false;
+  last_ = {};
   handlers_.status(false, file_.native() + " does not exist");
   return before ? std::optional(KubeletSeen{}) : std::nullopt;
 }
@@ -59,13 +60,20 @@ std::optional<KubeletSeen> KubeletWatch::read() {
                    {{"file", file_.native()}, {"reason", state.error().message}});
     }
     handlers_.status(false, state.error().message + "; keeping the last good state");
-    return std::nullopt;
+    return outdated();
   }
   if (!state->checksum_fits) {
     log_.warning("cpu_manager_state has an unexpected checksum", {{"file", file_.native()}});
   }
   handlers_.status(true, describe(*state));
-  return state->seen;
+  last_ = state->seen;
+  return last_;
+}
+
+/// The last good state, once, as one that proves no more what it does not say.
+std::optional<KubeletSeen> KubeletWatch::outdated() {
+  if (!last_.claims || std::exchange(last_.outdated, true)) return std::nullopt;
+  return last_;
 }
 
 /// The directory may be gone with the file, and come back as another.

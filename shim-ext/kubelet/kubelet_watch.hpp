@@ -30,18 +30,20 @@ class KubeletWatch {
                const log::Log& log);
 
   /// The content of the file, if it differs from the one read last; otherwise costs one stat. A
-  /// removed file withdraws its content; one that cannot be read changes nothing, and is read
-  /// again each time unless it is damaged.
+  /// removed file withdraws its content. One that cannot be read is reported once, as the last good
+  /// content, outdated; it is read again each time unless it is damaged.
   std::optional<policy::ledger::KubeletSeen> poll();
 
  private:
   std::optional<policy::ledger::KubeletSeen> read();
+  std::optional<policy::ledger::KubeletSeen> outdated();
   void notify();
 
   std::filesystem::path file_;
   Handlers handlers_;
   const log::Log& log_;
   std::optional<watch::Stamp> stamp_;  ///< of the last poll; all zero: there was no file
+  policy::ledger::KubeletSeen last_;   ///< that was read
   watch::Inotify inotify_;
   bool unread_ = false;   ///< reading it failed, and may not fail again
   bool watched_ = false;  ///< the file's directory

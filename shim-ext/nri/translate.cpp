@@ -117,6 +117,7 @@ policy::ledger::ContainerSpec Translator::changes(const proto::nri::LinuxResourc
   spec.mems = read_list<policy::NodeTag>(cpu.mems(), container, log_);
   if (cpu.quota().value() != 0) spec.quota = cpu.quota().value();
   if (cpu.period().value() != 0) spec.period = static_cast<std::int64_t>(cpu.period().value());
+  if (cpu.shares().value() != 0) spec.shares = static_cast<std::int64_t>(cpu.shares().value());
   return spec;
 }
 

@@ -34,6 +34,7 @@ Report container_report(const Spec& spec, const std::string& container,
   put(body, "mems", resources.mems);
   if (resources.quota > 0) body["quota"] = resources.quota;
   if (resources.period > 0) body["period"] = resources.period;
+  if (resources.shares > 0) body["shares"] = resources.shares;
   return {"PUT", container_path(spec, container), json::serialize(body)};
 }
 

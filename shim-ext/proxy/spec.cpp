@@ -41,6 +41,7 @@ Resources merge(Resources now, const json::value* cpu) {
   if (auto mems = text(cpu, "mems"); !mems.empty()) now.mems = std::move(mems);
   now.quota = number(cpu, "quota", now.quota);
   now.period = number(cpu, "period", now.period);
+  now.shares = number(cpu, "shares", now.shares);
   return now;
 }
 

@@ -17,6 +17,7 @@ struct Resources {
   std::string mems;
   std::int64_t quota = 0;  ///< microseconds; 0: none
   std::int64_t period = 0;
+  std::int64_t shares = 0;  ///< 0: none
 
   bool operator==(const Resources&) const = default;
 };

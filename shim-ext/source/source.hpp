@@ -3,6 +3,8 @@
 // daemon has is a table (affinity/daemon/source_table.cpp).
 #pragma once
 
+#include <functional>
+
 #include "base/deadline.hpp"
 
 namespace ka::source {
@@ -34,6 +36,10 @@ class Source {
   /// Another source is about to answer a client that waits: reports at once what is already there
   /// to be read, for Node::narrow() by `deadline`.
   virtual void catch_up(const base::Deadline& deadline) { (void)deadline; }
+
+  /// verify is about to compare what the sources say: asks what is not reported by itself, and
+  /// calls `answered` once, also where no answer came. Bounded by a second.
+  virtual void query_for_verify(std::function<void()> answered) { answered(); }
 
   /// May be called from within the node: a source that calls the node upon kLineRan does so later.
   virtual void notify(Notice notice) { (void)notice; }

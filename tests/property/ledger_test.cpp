@@ -20,6 +20,7 @@ const std::vector<CpuSet> kSets = {{}, {0, 1}, {2}, {2, 3}, {4, 5}, {0, 1, 2, 3,
 const std::vector<std::string> kIds = {"a", "b", "c", "d"};
 const std::vector<std::string> kUids = {"", "u1", "u2"};
 const std::vector<std::string> kNames = {"", "x", "y"};
+const std::vector<std::string> kPods = {"ns/p", "ns/q"};
 
 int any(int size) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, size)); }
 
@@ -35,6 +36,7 @@ Event any_container() {
   facts.cpus = one_of(kSets);
   facts.period = 100000;
   facts.quota = any(2) == 0 ? -1 : facts.cpus.size() * facts.period;
+  facts.shares = any(2) == 0 ? any(3) * 1024 : 0;
   facts.exited = any(5) == 0;
   const Source source = one_of<Source>({Source::kNri, Source::kNri, Source::kApi, Source::kProxy,
                                         Source::kPersist, Source::kCgroup});
@@ -57,11 +59,22 @@ Event any_kubelet_state() {
                                   : Claim{one_of(kUids), one_of(kNames), one_of(kSets)});
   }
   std::ranges::sort(*state.claims);
+  state.outdated = any(4) == 0;
   return {Source::kKubelet, state};
 }
 
+Event any_assignments() {
+  ResourcesSeen seen;
+  if (any(4) != 0) seen.allocatable = CpuSet::range(0, 5);
+  for (int i = any(4); i > 0; --i) {
+    seen.assignments.push_back({one_of(kPods), one_of(kNames), one_of(kSets)});
+  }
+  std::ranges::sort(seen.assignments);
+  return {Source::kPodResources, seen};
+}
+
 Event any_event() {
-  switch (any(8)) {
+  switch (any(9)) {
     case 0:
       return {Source::kNri, PodGone{one_of(kIds)}};
     case 1:
@@ -71,7 +84,11 @@ Event any_event() {
     case 3:
       return any_kubelet_state();
     case 4:
-      return {Source::kNri, PodSeen{.id = one_of(kIds), .pod_uid = one_of(kUids)}};
+      return {Source::kNri, PodSeen{.id = one_of(kIds),
+                                    .pod_uid = one_of(kUids),
+                                    .pod_name = any(2) == 0 ? one_of(kPods) : ""}};
+    case 5:
+      return any_assignments();
     default:
       return any_container();
   }
@@ -84,6 +101,42 @@ struct Slow {
 
   static std::string key(const PodRecord& pod) {
     return pod.pod_uid.empty() ? pod.id : pod.pod_uid;
+  }
+
+  const std::vector<Assignment>& assignments() const {
+    return ledger.assignments().seen().assignments;
+  }
+
+  bool speaks() const { return !ledger.assignments().seen().allocatable.empty(); }
+
+  int bearers(const std::string& name) const {
+    return static_cast<int>(std::ranges::count_if(
+        ledger.pods(), [&](const auto& entry) { return entry.second.pod_name == name; }));
+  }
+
+  bool is_alone(const PodRecord& pod, const ContainerFacts& container) const {
+    return !is_pool(pod, container.cpus) && is_alone_within(pod, container);
+  }
+
+  /// Absent: PodResources does not say.
+  std::optional<bool> assigned(const PodRecord& pod, const ContainerRecord& container) const {
+    if (!speaks() || pod.pod_name.empty() || bearers(pod.pod_name) != 1) return std::nullopt;
+    CpuSet all;
+    bool is_listed = false;
+    const Assignment* own = nullptr;
+    for (const Assignment& one : assignments()) {
+      if (one.pod != pod.pod_name) continue;
+      is_listed = true;
+      all |= one.cpus;
+      const bool named = !container.facts.name.empty() && one.container == container.facts.name;
+      if (named && own == nullptr) own = &one;
+    }
+    const CpuSet& cpus = container.facts.cpus;
+    if (container.source == Source::kCgroup) {
+      return is_listed ? std::optional(!cpus.empty() && all == cpus) : std::nullopt;
+    }
+    if (own == nullptr) return std::nullopt;
+    return !own->cpus.empty() && !(container.facts.exited && !cpus.subset_of(own->cpus));
   }
 
   bool is_pool(const PodRecord& pod, const CpuSet& cpus) const {
@@ -116,10 +169,22 @@ struct Slow {
     if (container.stated_exclusive) return *container.stated_exclusive;
     const bool by_hand = container.source == Source::kApi && pod.pod_uid.empty();
     if (kubelet.claims && !by_hand) {
-      return container.source == Source::kCgroup ? is_whole(pod, container.facts.cpus)
-                                                 : claimed(pod, container.facts);
+      const bool owns = container.source == Source::kCgroup ? is_whole(pod, container.facts.cpus)
+                                                            : claimed(pod, container.facts);
+      if (owns || !kubelet.outdated) return owns;
     }
-    return exclusive_by_quota(container.facts) && (by_hand || !is_pool(pod, container.facts.cpus));
+    if (const auto word = by_hand ? std::nullopt : assigned(pod, container)) return *word;
+    const ContainerFacts& facts = container.facts;
+    if (exclusive_by_quota(facts)) return by_hand || !is_pool(pod, facts.cpus);
+    return exclusive_by_request(facts) &&
+           (by_hand ? is_alone_within(pod, facts) : is_alone(pod, facts));
+  }
+
+  bool is_alone_within(const PodRecord& pod, const ContainerFacts& container) const {
+    return std::ranges::none_of(pod.containers, [&](const auto& entry) {
+      const ContainerFacts& other = entry.second.facts;
+      return other.id != container.id && !other.exited && other.cpus == container.cpus;
+    });
   }
 
   std::string owner(const Claim& claim) const {
@@ -133,9 +198,21 @@ struct Slow {
   std::map<std::string, CpuSet> owners() const {
     std::map<std::string, CpuSet> all;
     for (const auto& [id, pod] : ledger.pods()) all[key(pod)] |= pod.exclusive_cpus();
+    if (!kubelet.claims || kubelet.outdated) add_assignments(all);
     if (!kubelet.claims) return all;
     for (const Claim& claim : *kubelet.claims) all[owner(claim)] |= claim.cpus;
     return all;
+  }
+
+  void add_assignments(std::map<std::string, CpuSet>& all) const {
+    if (!speaks()) return;
+    for (const Assignment& one : assignments()) {
+      if (bearers(one.pod) == 0) all[one.pod] |= one.cpus;
+      if (bearers(one.pod) != 1) continue;
+      for (const auto& [id, pod] : ledger.pods()) {
+        if (pod.pod_name == one.pod) all[key(pod)] |= one.cpus;
+      }
+    }
   }
 
   CpuSet foreign_to(const PodRecord& pod) const {
@@ -264,6 +341,74 @@ Ledger fold_in_random_order(const Truth& truth) {
 }
 
 }  // namespace
+
+namespace {
+
+/// Sources that contradict each other about pods that never change.
+struct Contradiction {
+  std::vector<Event> events;
+  CpuSet doubted;  ///< that some source says is a pod's own
+};
+
+Contradiction any_contradiction() {
+  Contradiction made;
+  for (const std::string& id : kIds) {
+    made.events.push_back(
+        {Source::kNri, PodSeen{.id = id, .pod_uid = "uid-" + id, .pod_name = "ns/" + id}});
+    ContainerFacts facts;
+    facts.id = id + "-app";
+    facts.name = "app";
+    facts.cpus = one_of(kSets);
+    facts.period = 100000;
+    facts.quota = any(2) == 0 ? -1 : facts.cpus.size() * facts.period;
+    facts.shares = any(2) == 0 ? facts.cpus.size() * 1024 : 2;
+    made.events.push_back({Source::kNri, whole_report(id, facts)});
+  }
+  ResourcesSeen resources{any(4) == 0 ? CpuSet{} : CpuSet::range(0, 5), {}};
+  KubeletSeen kubelet{std::nullopt, std::vector<Claim>{}, any(2) == 0};
+  for (const std::string& id : kIds) {
+    if (any(2) == 0) resources.assignments.push_back({"ns/" + id, "app", one_of(kSets)});
+    if (any(2) == 0) kubelet.claims->push_back({"uid-" + id, "app", one_of(kSets)});
+  }
+  for (const Claim& claim : *kubelet.claims) made.doubted |= claim.cpus;
+  if (any(3) == 0) kubelet.claims.reset();
+  made.events.push_back({Source::kPodResources, resources});
+  made.events.push_back({Source::kKubelet, kubelet});
+  if (!kubelet.claims) made.doubted = {};
+  const bool resources_decide = !kubelet.claims || kubelet.outdated;
+  if (resources_decide && !resources.allocatable.empty()) {
+    for (const Assignment& one : resources.assignments) made.doubted |= one.cpus;
+  }
+  return made;
+}
+
+Ledger folded(const std::vector<Event>& events) {
+  Ledger ledger;
+  for (const Event& event : events) ledger.apply(event);
+  return ledger;
+}
+
+}  // namespace
+
+TEST_CASE("sources that contradict each other give the same owners in any order") {
+  property::holds("contradictions", [] {
+    Contradiction made = any_contradiction();
+    const Ledger first = folded(made.events);
+    for (std::size_t i = made.events.size(); i > 1; --i) {
+      std::swap(made.events[i - 1],
+                made.events[static_cast<std::size_t>(any(static_cast<int>(i)))]);
+    }
+    const Ledger second = folded(made.events);
+    RC_ASSERT(first.exclusive() == second.exclusive());
+    RC_ASSERT(first.contested() == second.contested());
+    for (const auto& [id, pod] : first.pods()) {
+      RC_ASSERT(first.exclusive_to_others(id) == second.exclusive_to_others(id));
+      RC_ASSERT(pod.exclusive_cpus() == second.find(id)->exclusive_cpus());
+    }
+    // What a source that counts gives to a pod is nobody's shared CPU.
+    RC_ASSERT(!first.shared_pool(CpuSet::range(0, 7)).intersects(made.doubted));
+  });
+}
 
 TEST_CASE("the same facts give the same owners, whoever reports them and in whichever order") {
   property::holds("any mix of sources", [] {

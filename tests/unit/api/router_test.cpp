@@ -52,7 +52,7 @@ TEST_CASE("containers sent by PUT are placed, shown and removed", "[api]") {
   CHECK(
       text(container) ==
       R"({"id":"c1","name":"app","cpus":"4-5","mems":"0","exclusive":true,"quota":200000,)"
-      R"("period":100000,"exited":false,"source":"api","vcpus":"1-2","dedicated":true,"guest":null})");
+      R"("period":100000,"shares":0,"exited":false,"source":"api","vcpus":"1-2","dedicated":true,"guest":null})");
   CHECK(s1.at("vcpus").at(1).at("cpus") == "4");
   CHECK(s1.at("vcpus").at(1).at("role") == "dedicated");
   CHECK(s1.at("vcpus").at(1).at("apic_id") == 1);

@@ -58,12 +58,15 @@ TEST_CASE("while a client of another source waits, kubelet's state only narrows"
   CHECK(scene.node.drain().empty());
 }
 
-TEST_CASE("kubelet's state that cannot be parsed reports nothing, and says so") {
+TEST_CASE("kubelet's state that cannot be parsed is reported as outdated once, and says so") {
   Scene scene;
   scene.write("0-3");
   kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
   scene.node.drain();
   scene.write("3-0");
+  source.refresh();
+  CHECK(scene.node.drain() == Lines{"narrow within no deadline: kubelet", "finish "});
+  CHECK(scene.node.known.kubelet().outdated);
   source.refresh();
   CHECK(scene.node.drain().empty());
   CHECK_FALSE(scene.node.statuses[Source::kKubelet].up);

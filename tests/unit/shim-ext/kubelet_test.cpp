@@ -132,22 +132,27 @@ TEST_CASE("the file is followed: written, replaced, partly written, removed, in 
 
   dir.write("kubelet/cpu_manager_state", R"({"policyName":"sta)");
   run_ready();
-  CHECK(reported.size() == 2);
+  REQUIRE(reported.size() == 3);
+  CHECK(reported[2].shared_pool == CpuSet{0});
+  CHECK(reported[2].outdated);
   CHECK(lines.find("keeping the last good state") != std::string::npos);
   CHECK(stands.starts_with("down: "));
+  poll();
+  CHECK(reported.size() == 3);
 
   std::filesystem::remove_all(dir.path() / "kubelet");
   run_ready();
-  REQUIRE(reported.size() == 3);
-  CHECK(reported[2] == policy::ledger::KubeletSeen{});
+  REQUIRE(reported.size() == 4);
+  CHECK(reported[3] == policy::ledger::KubeletSeen{});
 
   dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "1}");
   poll();
-  REQUIRE(reported.size() == 4);
+  REQUIRE(reported.size() == 5);
+  CHECK_FALSE(reported[4].outdated);
   CHECK(lines.find("checksum") != std::string::npos);
   CHECK(stands.find("checksum mismatch") != std::string::npos);
   dir.write("kubelet/cpu_manager_state", R"({"policyName":"none"})");
   run_ready();
-  CHECK(reported.size() == 5);
+  CHECK(reported.size() == 6);
   CHECK(stands == R"(up: CPU manager policy "none": no container owns CPUs)");
 }

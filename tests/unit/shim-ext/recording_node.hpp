@@ -31,6 +31,7 @@ inline std::string subject_of(const policy::ledger::Event& event) {
   if (const auto* gone = std::get_if<ContainerGone>(&event.body)) {
     return "container gone " + gone->sandbox + '/' + gone->container;
   }
+  if (std::holds_alternative<ResourcesSeen>(event.body)) return "pod-resources";
   return std::holds_alternative<KubeletSeen>(event.body) ? "kubelet" : "?";
 }
 

@@ -15,7 +15,7 @@ constexpr const char* kPod = "/v1/sandboxes/p1?source=proxy";
 constexpr const char* kApp = "/v1/sandboxes/p1/containers/c1?source=proxy";
 constexpr const char* kPodBody = R"({"pod_uid":"u-1","pod_name":"web/app-0","handler":"kata"})";
 constexpr const char* kAppBody =
-    R"({"name":"app","cpus":"2-3","mems":"0","quota":200000,"period":100000})";
+    R"({"name":"app","cpus":"2-3","mems":"0","quota":200000,"period":100000,"shares":2048})";
 
 /// The bundles of a pod as containerd's CRI writes them.
 struct Scene {
@@ -70,7 +70,8 @@ TEST_CASE("an update is reported at once, and taken back when the shim refuses i
   Scene scene;
   scene.reporter.on_request(scene.create("c1"));
   const Call update = Scene::update(R"({"cpu":{"cpus":"4-5","quota":-1}})");
-  const Reports wanted{{"PUT", kApp, R"({"name":"app","cpus":"4-5","mems":"0","period":100000})"}};
+  const Reports wanted{
+      {"PUT", kApp, R"({"name":"app","cpus":"4-5","mems":"0","period":100000,"shares":2048})"}};
   CHECK(scene.reporter.on_request(update) == wanted);
   CHECK(scene.reporter.on_response(update, {false, 0}) == Reports{{"PUT", kApp, kAppBody}});
   CHECK(scene.reporter.on_request(update) == wanted);
@@ -80,7 +81,7 @@ TEST_CASE("an update is reported at once, and taken back when the shim refuses i
 TEST_CASE("what an update leaves out or empty stays") {
   Scene scene;
   scene.reporter.on_request(scene.create("c1"));
-  for (const char* json : {R"({"memory":{"limit":1}})", R"({"cpu":{"shares":2,"cpus":""}})"}) {
+  for (const char* json : {R"({"memory":{"limit":1}})", R"({"cpu":{"cpus":""}})"}) {
     CHECK(scene.reporter.on_request(Scene::update(json)) == Reports{{"PUT", kApp, kAppBody}});
   }
   for (const char* json : {"", "[]", "{", "7"}) {
@@ -101,9 +102,11 @@ TEST_CASE("what is deleted is gone, a sandbox with all it has") {
 
 TEST_CASE("a container that is older than the proxy is known by its bundle") {
   Scene scene;
-  CHECK(scene.reporter.on_request(Scene::update(R"({"cpu":{"cpus":"6"}})")) ==
-        Reports{{"PUT", kApp,
-                 R"({"name":"app","cpus":"6","mems":"0","quota":200000,"period":100000})"}});
+  CHECK(
+      scene.reporter.on_request(Scene::update(R"({"cpu":{"cpus":"6"}})")) ==
+      Reports{
+          {"PUT", kApp,
+           R"({"name":"app","cpus":"6","mems":"0","quota":200000,"period":100000,"shares":2048})"}});
 }
 
 TEST_CASE("a container outside a pod is a sandbox of its own") {

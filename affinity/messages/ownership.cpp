@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/messages/ownership.hpp"
+
+#include "affinity/messages/terms.hpp"
+
+namespace ka::messages {
+namespace {
+
+using policy::ledger::Basis;
+using policy::ledger::Judgement;
+
+std::string reason(const Judgement& judgement) {
+  switch (judgement.basis) {
+    case Basis::kOperator:
+      return "the API says so";
+    case Basis::kKubelet:
+      return "kubelet's state file says so";
+    case Basis::kPodResources:
+      return "kubelet's PodResources API says so";
+    case Basis::kBefore:
+      return "as before the restart";
+    case Basis::kQuota:
+      return "its quota equals its set, which no other pod has";
+    case Basis::kRequest:
+      return "no quota, and its request equals its set, which no other container has";
+    case Basis::kSet:
+      return judgement.in_doubt ? "neither quota nor request is known"
+                                : "its quota and request are not of its whole set, or others have "
+                                  "that set";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string sentence(const policy::ContainerFacts& container, const Judgement& judgement) {
+  const std::string name = container.name.empty() ? "" : " (" + container.name + ')';
+  return "container " + container.id + name +
+         (judgement.exclusive ? " owns its CPUs: " : " shares its CPUs: ") + reason(judgement) +
+         (judgement.in_doubt ? "; in doubt, as kubelet does not say" : "");
+}
+
+std::string sentence(const policy::ledger::Assignment& assignment,
+                     const policy::ledger::AssignedDevices& devices) {
+  return "container " + assignment.container + " has " + counted(devices.number, "device") +
+         " of " + devices.resource +
+         (devices.nodes.empty() ? "" : " near " + nodes_text(devices.nodes));
+}
+
+}  // namespace ka::messages

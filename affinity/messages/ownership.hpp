@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `explain` and `verify` say of who owns a container's CPUs, and how that is known.
+#pragma once
+
+#include <string>
+
+#include "policy/facts/sandbox.hpp"
+#include "policy/ledger/event.hpp"
+#include "policy/ledger/judgement.hpp"
+
+namespace ka::messages {
+
+/// "container c1 (app) owns its CPUs: its quota equals its set, which no other pod has".
+std::string sentence(const policy::ContainerFacts& container,
+                     const policy::ledger::Judgement& judgement);
+
+/// "container app has 2 devices of nvidia.com/gpu near node 1".
+std::string sentence(const policy::ledger::Assignment& assignment,
+                     const policy::ledger::AssignedDevices& devices);
+
+}  // namespace ka::messages

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubelet's PodResources answer, by the names of pods.
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "policy/ledger/event.hpp"
+
+namespace ka::policy::ledger {
+
+class Assignments {
+ public:
+  /// Takes an answer in place of the last. False: it says the same.
+  bool replace(const ResourcesSeen& seen);
+  /// A pod of this name ended: what was said of it no longer holds. False: nothing was said.
+  bool forget(std::string_view pod);
+
+  const ResourcesSeen& seen() const { return seen_; }
+  /// kubelet has a static policy: a container without CPUs here owns none.
+  bool speak_of_cpus() const { return !seen_.allocatable.empty(); }
+  std::set<std::string> pods() const;
+  std::span<const Assignment> of(std::string_view pod) const;
+  /// Null where the answer has no such container. (It lists no init containers that end.)
+  const Assignment* find(std::string_view pod, std::string_view container) const;
+  CpuSet cpus_of(std::string_view pod) const;
+
+ private:
+  ResourcesSeen seen_;
+};
+
+}  // namespace ka::policy::ledger

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ledger's decisions: which container owns its CPUs.
+#include <algorithm>
+#include <utility>
+
+#include "policy/ledger/ledger.hpp"
+
+namespace ka::policy::ledger {
+namespace {
+
+/// A person described it, of a pod that is not kubelet's.
+bool is_by_hand(const PodRecord& pod, const ContainerRecord& container) {
+  return container.source == Source::kApi && pod.pod_uid.empty();
+}
+
+/// kubelet updates no container that exited. Where its file gives others in place of the CPUs that
+/// one ran on, as after kubelet lost its state, those are what stays reserved.
+bool is_outdated(const ContainerFacts& container, const CpuSet& claimed) {
+  return container.exited && !container.cpus.subset_of(claimed);
+}
+
+/// Of a sandbox whose mask is all that is known: whether its pod's claims make it up.
+bool owns_mask(const std::vector<Claim>& claims, const PodRecord& pod, const CpuSet& mask) {
+  CpuSet claimed;
+  for (const Claim& claim : claims) {
+    if (claim.pod_uid == pod.pod_uid) claimed |= claim.cpus;
+  }
+  return !pod.pod_uid.empty() && !mask.empty() && claimed == mask;
+}
+
+}  // namespace
+
+/// An operator's `exclusive` decides; then kubelet's word, for kubelet's pods, whichever source
+/// reported the container; then the decision from before a restart; then the container's spec and
+/// disjointness: the very set of another pod's container is a pool that they share. (A set that
+/// merely overlaps others' proves nothing: kubelet rewrites those up to 10 s late.)
+Judgement Ledger::judge(const PodRecord& pod, const ContainerRecord& container) const {
+  if (container.stated_exclusive) return {*container.stated_exclusive, Basis::kOperator};
+  const bool by_hand = is_by_hand(pod, container);
+  if (!by_hand) {
+    if (const auto word = judge_by_kubelet(pod, container)) return *word;
+    if (const auto word = judge_by_resources(pod, container)) return *word;
+  }
+  if (container.exclusive_before) return {*container.exclusive_before, Basis::kBefore};
+  const bool is_own = by_hand || !shared_with_another_pod(pod, container.facts.cpus);
+  if (exclusive_by_quota(container.facts)) return {is_own, is_own ? Basis::kQuota : Basis::kSet};
+  return judge_by_request(pod, container.facts, is_own);
+}
+
+/// kubelet 1.33 and later lifts the quota of containers that own CPUs. `is_own`: no other pod has
+/// the set.
+Judgement Ledger::judge_by_request(const PodRecord& pod, const ContainerFacts& container,
+                                   bool is_own) const {
+  const bool is_candidate = exclusive_by_request(container);
+  const bool is_unknown = container.quota <= 0 && container.shares == 0 && !container.cpus.empty();
+  if (!is_candidate && !is_unknown) return {false, Basis::kSet};
+  const bool alone = is_own && !shared_within(pod, container);
+  if (is_candidate && alone) return {true, Basis::kRequest, true};
+  return {false, Basis::kSet, alone};
+}
+
+/// Absent: kubelet's state does not say.
+std::optional<Judgement> Ledger::judge_by_kubelet(const PodRecord& pod,
+                                                  const ContainerRecord& container) const {
+  if (!kubelet_.claims) return std::nullopt;
+  const bool owns = container.source == Source::kCgroup
+                        ? owns_mask(*kubelet_.claims, pod, container.facts.cpus)
+                        : is_claimed(pod, container.facts);
+  if (!owns && kubelet_.outdated) return std::nullopt;
+  return Judgement{owns, Basis::kKubelet};
+}
+
+/// Absent: PodResources does not speak of CPUs, not of this container, or of two pods of its name.
+std::optional<Judgement> Ledger::judge_by_resources(const PodRecord& pod,
+                                                    const ContainerRecord& container) const {
+  if (!assignments_.speak_of_cpus() || find_named(pod.pod_name) == nullptr) return std::nullopt;
+  const ContainerFacts& facts = container.facts;
+  if (container.source == Source::kCgroup) {
+    if (assignments_.of(pod.pod_name).empty()) return std::nullopt;
+    const bool owns = !facts.cpus.empty() && assignments_.cpus_of(pod.pod_name) == facts.cpus;
+    return Judgement{owns, Basis::kPodResources};
+  }
+  const Assignment* assigned = assignments_.find(pod.pod_name, facts.name);
+  if (assigned == nullptr || facts.name.empty()) return std::nullopt;
+  const bool owns = !assigned->cpus.empty() && !is_outdated(facts, assigned->cpus);
+  return Judgement{owns, Basis::kPodResources};
+}
+
+const PodRecord* Ledger::find_named(const std::string& name) const {
+  const auto found = index_.by_name.find(name);
+  if (found == index_.by_name.end() || found->second.size() != 1) return nullptr;
+  return &pods_.at(*found->second.begin());
+}
+
+/// Whether kubelet's file lists the container; one that exited, with the CPUs that it ran on.
+bool Ledger::is_claimed(const PodRecord& pod, const ContainerFacts& container) const {
+  using Key = std::pair<std::string_view, std::string_view>;
+  const auto gives = [&](const Key& key) {
+    const auto claims = std::ranges::equal_range(*kubelet_.claims, key, {}, [](const Claim& claim) {
+      return Key(claim.pod_uid, claim.container);
+    });
+    return std::ranges::any_of(
+        claims, [&](const Claim& claim) { return !is_outdated(container, claim.cpus); });
+  };
+  return (!pod.pod_uid.empty() && gives({pod.pod_uid, container.name})) ||
+         gives({{}, container.id});
+}
+
+bool Ledger::shared_within(const PodRecord& pod, const ContainerFacts& container) const {
+  return std::ranges::any_of(pod.containers, [&](const auto& entry) {
+    const ContainerFacts& other = entry.second.facts;
+    return other.id != container.id && !other.exited && other.cpus == container.cpus;
+  });
+}
+
+bool Ledger::shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const {
+  const auto found = index_.users.find(cpus);
+  if (found == index_.users.end()) return false;
+  return found->second.size() > (found->second.contains(pod.id) ? 1 : 0);
+}
+
+bool exclusive_by_request(const ContainerFacts& container) {
+  constexpr std::int64_t kSharesOfCpu = 1024;
+  constexpr std::int64_t kMostShares = 262144;
+  if (container.cpus.empty() || container.quota > 0) return false;
+  return container.shares == std::min(container.cpus.size() * kSharesOfCpu, kMostShares);
+}
+
+bool exclusive_by_quota(const ContainerFacts& container) {
+  if (container.cpus.empty() || container.period <= 0 || container.quota <= 0) return false;
+  return container.quota % container.period == 0 &&
+         container.quota / container.period == container.cpus.size();
+}
+
+}  // namespace ka::policy::ledger

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a container owns its CPUs, and what says so (docs/understand/sources.md, "Which source
+// decides").
+#pragma once
+
+#include <string_view>
+
+namespace ka::policy::ledger {
+
+/// By falling weight: the first that applies decides.
+enum class Basis {
+  kOperator,      ///< `exclusive` given by the API
+  kKubelet,       ///< kubelet's state file
+  kPodResources,  ///< kubelet's PodResources API
+  kBefore,        ///< the decision from before a restart
+  kQuota,         ///< the quota equals the set, which no other pod has
+  kRequest,       ///< no quota; the request equals the set, which no other container has
+  kSet,           ///< none of these: shared
+};
+
+/// "operator", "kubelet", "pod-resources", "before-restart", "quota", "request", "set".
+std::string_view basis_name(Basis basis);
+
+struct Judgement {
+  bool exclusive = false;
+  Basis basis = Basis::kSet;
+  /// Nothing that knows decided, and the container's spec alone does not prove it.
+  bool in_doubt = false;
+
+  bool operator==(const Judgement&) const = default;
+};
+
+}  // namespace ka::policy::ledger

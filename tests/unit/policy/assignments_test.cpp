@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who owns a container's CPUs where kubelet's state file does not say it.
+#include "policy/ledger/assignments.hpp"
+
+#include <string>
+#include <vector>
+
+#include "policy/ledger/contests.hpp"
+#include "policy/ledger/ledger.hpp"
+#include "tests/catch.hpp"
+
+using namespace ka::policy;
+using namespace ka::policy::ledger;
+
+namespace {
+
+constexpr int kPeriod = 100000;
+
+Event pod(const std::string& id, const std::string& name) {
+  return {Source::kNri, PodSeen{.id = id, .pod_uid = "uid-" + id, .pod_name = name}};
+}
+
+/// As kubelet 1.33 and later has it: no quota, and shares for the CPUs that it requests.
+Event container(const std::string& sandbox, const std::string& name, CpuSet cpus, int shares) {
+  ContainerFacts facts;
+  facts.id = sandbox + '-' + name;
+  facts.name = name;
+  facts.cpus = std::move(cpus);
+  facts.quota = -1;
+  facts.period = kPeriod;
+  facts.shares = shares;
+  return {Source::kNri, whole_report(sandbox, facts)};
+}
+
+Event resources(std::vector<Assignment> assignments, CpuSet allocatable = CpuSet::range(2, 7)) {
+  return {Source::kPodResources, ResourcesSeen{std::move(allocatable), std::move(assignments)}};
+}
+
+Judgement judged(const Ledger& ledger, const std::string& sandbox, const std::string& name) {
+  const PodRecord& record = *ledger.find(sandbox);
+  const ContainerRecord& found = record.containers.at(sandbox + '-' + name);
+  const Judgement judgement = ledger.judge(record, found);
+  CHECK(found.facts.exclusive == judgement.exclusive);
+  return judgement;
+}
+
+}  // namespace
+
+TEST_CASE("without quota and kubelet, a request of the whole set that nobody else has decides") {
+  Ledger ledger;
+  ledger.apply(pod("a", "ns/a"));
+  ledger.apply(container("a", "app", {4, 5}, 2048));
+  CHECK(judged(ledger, "a", "app") == Judgement{true, Basis::kRequest, true});
+  ledger.apply(container("a", "side", {0, 1, 2, 3}, 2));
+  CHECK(judged(ledger, "a", "side") == Judgement{false, Basis::kSet, false});
+  ledger.apply(container("a", "unsaid", {6}, 0));
+  CHECK(judged(ledger, "a", "unsaid") == Judgement{false, Basis::kSet, true});
+  // A burstable container that requests the whole pool is one of several there.
+  ledger.apply(pod("b", "ns/b"));
+  ledger.apply(container("b", "app", {4, 5}, 2));
+  CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+}
+
+TEST_CASE("shares have a maximum") {
+  ContainerFacts facts;
+  facts.quota = -1;
+  facts.cpus = CpuSet::range(0, 299);
+  facts.shares = 262144;
+  CHECK(exclusive_by_request(facts));
+  facts.quota = 1;
+  CHECK_FALSE(exclusive_by_request(facts));
+}
+
+TEST_CASE("PodResources decides where kubelet's state does not, and not where it does") {
+  Ledger ledger;
+  ledger.apply(pod("a", "ns/a"));
+  ledger.apply(container("a", "app", {4, 5}, 0));
+  ledger.apply(container("a", "side", {6, 7}, 2048));
+  CHECK(ledger.apply(resources({{"ns/a", "app", {4, 5}}, {"ns/a", "side", {}}})).taken ==
+        CpuSet{4, 5});
+  CHECK(judged(ledger, "a", "app") == Judgement{true, Basis::kPodResources});
+  CHECK(judged(ledger, "a", "side") == Judgement{false, Basis::kPodResources});
+  CHECK(ledger.exclusive() == CpuSet{4, 5});
+  ledger.apply({Source::kKubelet, KubeletSeen{CpuSet{0, 1}, std::vector<Claim>{}}});
+  CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kKubelet});
+  CHECK(ledger.exclusive().empty());
+}
+
+TEST_CASE("without a static policy PodResources says nothing of CPUs") {
+  Ledger ledger;
+  ledger.apply(pod("a", "ns/a"));
+  ledger.apply(container("a", "app", {4, 5}, 2048));
+  ledger.apply(resources({{"ns/a", "app", {}}}, {}));
+  CHECK(judged(ledger, "a", "app").basis == Basis::kRequest);
+}
+
+TEST_CASE("a file that cannot be read any more keeps its claims and denies nothing") {
+  Ledger ledger;
+  ledger.apply(pod("a", "ns/a"));
+  ledger.apply(pod("b", "ns/b"));
+  ledger.apply(container("a", "app", {4}, 0));
+  KubeletSeen seen{CpuSet{0, 1}, std::vector<Claim>{{"uid-a", "app", {4}}}};
+  ledger.apply({Source::kKubelet, seen});
+  ledger.apply(container("b", "app", {5}, 1024));
+  CHECK(judged(ledger, "b", "app") == Judgement{false, Basis::kKubelet});
+  seen.outdated = true;
+  ledger.apply({Source::kKubelet, seen});
+  CHECK(judged(ledger, "a", "app") == Judgement{true, Basis::kKubelet});
+  CHECK(judged(ledger, "b", "app").basis == Basis::kRequest);
+  ledger.apply(resources({{"ns/b", "app", {5}}}));
+  CHECK(judged(ledger, "b", "app") == Judgement{true, Basis::kPodResources});
+}
+
+TEST_CASE("a name that two sandboxes bear proves nothing, until one is gone") {
+  Ledger ledger;
+  ledger.apply(pod("a", "ns/web-0"));
+  ledger.apply(container("a", "app", {4}, 0));
+  ledger.apply(resources({{"ns/web-0", "app", {4}}}));
+  CHECK(judged(ledger, "a", "app").exclusive);
+  ledger.apply(pod("b", "ns/web-0"));
+  CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
+  ledger.apply({Source::kNri, PodGone{"b"}});
+  CHECK(judged(ledger, "a", "app").exclusive);
+}
+
+TEST_CASE("a pod that PodResources names first owns its CPUs, and none once it is gone") {
+  Ledger ledger;
+  ledger.apply(pod("other", "ns/other"));
+  CHECK(ledger.apply(resources({{"ns/a", "app", {4, 5}}})).taken == CpuSet{4, 5});
+  CHECK(ledger.exclusive_to_others("other") == CpuSet{4, 5});
+  CHECK(ledger.unreported_claims() == std::vector<Claim>{{"ns/a", "app", {4, 5}}});
+  ledger.apply(pod("a", "ns/a"));
+  ledger.apply(container("a", "app", {4, 5}, 0));
+  CHECK(ledger.exclusive_to_others("a").empty());
+  CHECK(ledger.unreported_claims().empty());
+  ledger.apply({Source::kNri, PodGone{"a"}});
+  CHECK(ledger.exclusive().empty());
+  CHECK(contests_of(ledger).empty());
+}
+
+TEST_CASE("a container that PodResources does not list is judged without it") {
+  Ledger ledger;
+  ledger.apply(pod("a", "ns/a"));
+  ledger.apply(resources({{"ns/a", "app", {4, 5}}}));
+  ledger.apply(container("a", "init", {4, 5}, 2048));
+  CHECK(judged(ledger, "a", "init").basis == Basis::kRequest);
+}
