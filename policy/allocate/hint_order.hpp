@@ -37,6 +37,8 @@ class HintOrder {
   bool before(Mask mask, Mask other) const;
 
  private:
+  friend class Best;
+
   struct Rank {
     int key = 0;
     std::int64_t spread = 0;
@@ -44,8 +46,58 @@ class HintOrder {
     auto operator<=>(const Rank&) const = default;
   };
 
+  static constexpr int kMaskBits = 64;
+
   int width_key(Mask mask) const;
-  Rank rank(Mask mask, int key) const;
+  Rank rank(Mask mask, int key) const {
+    return {key, closeness ? closeness->spread(mask) : 0, mask};
+  }
+};
+
+inline int HintOrder::width_key(Mask mask) const {
+  const int count = width(mask);
+  if (!best_count) return count;
+  return count <= *best_count ? *best_count - count : kMaskBits + count;
+}
+
+/// The best of the masks that are offered.
+class Best {
+ public:
+  /// `order` must outlive this.
+  explicit Best(const HintOrder& order) : order_(order) {}
+
+  /// Takes the mask if it comes before the best so far and `accept` agrees, which is asked only
+  /// then.
+  template <typename Accept>
+  void offer(Mask mask, const Accept& accept) {
+    if (mask == 0 || mask == best_.mask || (only_lower_wins() && mask > best_.mask)) return;
+    const int key = order_.width_key(mask);
+    if (best_.mask != 0 && key > best_.key) return;
+    const HintOrder::Rank rank = order_.rank(mask, key);
+    if ((best_.mask == 0 || rank < best_) && accept()) best_ = rank;
+  }
+  void offer(Mask mask) {
+    offer(mask, [] { return true; });
+  }
+  /// Whether a part of the mask might come before the best so far. Parts are narrower, except for
+  /// the whole.
+  bool may_be_beaten_within(Mask mask) const {
+    if (mask == 0 || best_.mask == 0) return mask != 0;
+    const int most = width(mask), reached = width(best_.mask);
+    if (!order_.best_count || reached > *order_.best_count) return true;
+    return most > reached || (most == reached && order_.before(mask, best_.mask));
+  }
+  /// Absent: none was offered that is not empty.
+  std::optional<Mask> mask() const {
+    return best_.mask == 0 ? std::nullopt : std::optional(best_.mask);
+  }
+
+ private:
+  /// The best is as wide as wanted: only a mask with lower ids can take its place.
+  bool only_lower_wins() const { return best_.mask != 0 && best_.key == 0 && !order_.closeness; }
+
+  const HintOrder& order_;
+  HintOrder::Rank best_;
 };
 
 }  // namespace ka::policy::allocate

@@ -2,90 +2,51 @@
 #include "policy/allocate/hints.hpp"
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <utility>
 
+#include "policy/allocate/choices.hpp"
 #include "policy/allocate/hint_order.hpp"
 #include "policy/allocate/intersections.hpp"
 #include "policy/allocate/node_masks.hpp"
+#include "policy/allocate/wide_merge.hpp"
 
 namespace ka::policy::allocate {
 namespace {
 
-/// filterProvidersHints: a provider or resource without preference accepts anything, a resource
-/// that nothing suits accepts it unwillingly.
-std::span<const Hint> hints_of(const ResourceHints& resource) {
-  static const std::array<Hint, 1> kAnywhere{{{std::nullopt, true}}};
-  static const std::array<Hint, 1> kNowhere{{{std::nullopt, false}}};
-  if (!resource.hints) return kAnywhere;
-  return resource.hints->empty() ? std::span<const Hint>(kNowhere) : *resource.hints;
-}
-
-struct NamedHints {
-  std::string_view resource;
-  std::span<const Hint> hints;
-};
-
-std::vector<NamedHints> flatten(const std::vector<ProviderHints>& providers) {
-  std::vector<NamedHints> resources;
-  resources.reserve(providers.size());
-  for (const ProviderHints& provider : providers) {
-    if (provider.empty()) resources.push_back({"", hints_of({})});
-    for (const ResourceHints& resource : provider) {
-      resources.push_back({resource.resource, hints_of(resource)});
-    }
-  }
-  return resources;
-}
-
-/// A hint as far as the merge looks at it.
-struct Choice {
-  Mask mask = 0;  ///< of a hint that names no nodes: all of them
-  bool names_nodes = false;
-  bool preferred = false;
-};
-
-struct Resource {
-  std::string_view name;
-  std::span<const Choice> choices;
-};
-
-/// The nodes that the preferred choices name.
-struct Preferred {
-  std::vector<Mask> masks;
-  bool any = false;  ///< one of them names no nodes
-};
-
-Preferred preferred_of(const Resource& resource) {
-  Preferred preferred;
-  for (const Choice& choice : resource.choices) {
-    if (!choice.preferred) continue;
-    if (!choice.names_nodes) preferred.any = true;
-    if (!choice.names_nodes) continue;
-    if (preferred.masks.empty()) preferred.masks.reserve(resource.choices.size());
-    preferred.masks.push_back(choice.mask);
-  }
-  return preferred;
-}
-
 /// The narrowest of the hints that name nodes; 0 where none does.
 class Narrowest {
  public:
-  void add(Mask mask) {
-    const int wide = width(mask);
-    count_ = count_ == 0 ? wide : std::min(count_, wide);
-  }
-  int count() const { return count_; }
+  void add(Mask mask) { count_ = std::min(count_, width(mask)); }
+  int count() const { return count_ > kMaxHintNodes ? 0 : count_; }
 
  private:
-  int count_ = 0;
+  int count_ = kMaxHintNodes + 1;
 };
+
+/// Up to so many permutations of one choice of each resource, looking at each of them costs less
+/// than to look for those that differ.
+constexpr std::size_t kFewPermutations = 1024;
+
+/// The best intersection of one mask of each list.
+std::optional<Mask> best_of_lists(std::vector<std::vector<Mask>> lists, Mask nodes,
+                                  const HintOrder& order) {
+  // A list of nothing but all nodes leaves the others as they are.
+  std::erase_if(lists, [nodes](const std::vector<Mask>& list) {
+    return list.size() == 1 && list.front() == nodes;
+  });
+  if (lists.size() == 1) return order.best_of(lists.front());
+  if (width(nodes) > kTableNodes) return best_on_many_nodes(std::move(lists), nodes, order);
+  return order.best_of(intersections(std::move(lists), nodes));
+}
 
 /// kubelet's HintMerger, under the policies that merge.
 class Merger {
  public:
-  Merger(const HintProblem& problem, const NodeMasks& masks);
+  Merger(const HintProblem& problem, const Choices& choices)
+      : problem_(problem),
+        choices_(choices),
+        single_(problem.policy == HintPolicy::kSingleNumaNode) {}
 
   /// Absent: no intersection of hints names a node.
   struct Merged {
@@ -95,52 +56,29 @@ class Merger {
   Merged merged() const;
 
  private:
-  void add(const NamedHints& hints, const NodeMasks& masks);
-  bool counts(const Choice& choice) const;
-  std::vector<Mask> preferred_by_all() const;
+  using Resources = std::span<const Resource>;
+
+  std::optional<Mask> best_preferred(const HintOrder& order) const;
+  bool all_prefer(Mask mask) const;
   int best_count() const;
+  bool few_permutations() const;
+  std::optional<Mask> best_permutation(const HintOrder& order) const;
+  void offer_permutations(Mask nodes, Resources resources, Best& best) const;
   std::vector<Mask> choices_of(const Resource& resource, bool preferred) const;
   std::optional<Mask> best_intersection(const HintOrder& order) const;
   std::optional<Mask> best_for_cpus(const HintOrder& order) const;
 
   const HintProblem& problem_;
-  Mask nodes_;
+  const Choices& choices_;
   bool single_;
-  std::vector<Choice> choices_;  ///< of all resources, one behind the other
-  std::vector<Resource> resources_;
 };
-
-Merger::Merger(const HintProblem& problem, const NodeMasks& masks)
-    : problem_(problem),
-      nodes_(masks.mask_of(problem.nodes)),
-      single_(problem.policy == HintPolicy::kSingleNumaNode) {
-  const std::vector<NamedHints> all = flatten(problem.providers);
-  std::size_t choices = 0;
-  for (const NamedHints& resource : all) choices += resource.hints.size();
-  choices_.reserve(choices);
-  resources_.reserve(all.size());
-  for (const NamedHints& resource : all) add(resource, masks);
-}
-
-void Merger::add(const NamedHints& resource, const NodeMasks& masks) {
-  const std::size_t first = choices_.size();
-  for (const Hint& hint : resource.hints) {
-    const Mask mask = hint.affinity ? masks.mask_of(*hint.affinity) : nodes_;
-    const Choice choice{mask, hint.affinity.has_value(), hint.preferred};
-    if (counts(choice)) choices_.push_back(choice);
-  }
-  resources_.push_back({resource.resource, std::span(choices_).subspan(first)});
-}
-
-/// filterSingleNumaHints.
-bool Merger::counts(const Choice& choice) const {
-  return !single_ || (choice.preferred && (!choice.names_nodes || width(choice.mask) == 1));
-}
 
 Merger::Merged Merger::merged() const {
   HintOrder order;
-  if (problem_.prefer_closest && !single_) order.closeness.emplace(nodes_, problem_.distances);
-  const auto preferred = order.best_of(preferred_by_all());
+  if (problem_.prefer_closest && !single_) {
+    order.closeness.emplace(choices_.nodes(), problem_.distances);
+  }
+  const auto preferred = best_preferred(order);
   if (preferred) return {preferred, true};
   order.best_count = best_count();
   std::optional<Mask> best;
@@ -151,32 +89,36 @@ Merger::Merged Merger::merged() const {
   return {best, false};
 }
 
-/// The masks that can be preferred by all: a merged hint is preferred when every hint in it is and
-/// all that name nodes name the same.
-std::vector<Mask> Merger::preferred_by_all() const {
-  std::vector<Mask> common;
-  bool any = true;
-  for (const Resource& resource : resources_) {
-    Preferred preferred = preferred_of(resource);
-    if (!preferred.any && !common.empty()) {
-      std::ranges::sort(preferred.masks);
-      std::erase_if(common, [&preferred](Mask mask) {
-        return !std::ranges::binary_search(preferred.masks, mask);
-      });
-    }
-    if (any) common.insert(common.end(), preferred.masks.begin(), preferred.masks.end());
-    any = any && preferred.any;
-    if (!any && common.empty()) return common;
+/// A merged hint is preferred when every hint in it is and all that name nodes name the same. What
+/// every resource can prefer is in the list of the one that prefers the least.
+std::optional<Mask> Merger::best_preferred(const HintOrder& order) const {
+  Best best(order);
+  const Resource* strictest = nullptr;
+  for (const Resource& resource : choices_.resources()) {
+    if (resource.prefers_any) continue;
+    if (!strictest || resource.preferred.size() < strictest->preferred.size())
+      strictest = &resource;
   }
-  for (Mask& mask : common) mask &= nodes_;
-  if (any) common.push_back(nodes_);
-  return common;
+  if (!strictest) best.offer(choices_.nodes());
+  for (const Resource& resource : choices_.resources()) {
+    if (strictest && &resource != strictest) continue;
+    for (const Mask mask : resource.preferred) {
+      best.offer(mask & choices_.nodes(), [&] { return all_prefer(mask); });
+    }
+  }
+  return best.mask();
+}
+
+bool Merger::all_prefer(Mask mask) const {
+  return std::ranges::all_of(choices_.resources(), [mask](const Resource& resource) {
+    return resource.prefers_any || resource.prefers(mask);
+  });
 }
 
 int Merger::best_count() const {
   if (single_) return 1;
   int most = 0;
-  for (const Resource& resource : resources_) {
+  for (const Resource& resource : choices_.resources()) {
     Narrowest narrowest;
     for (const Choice& choice : resource.choices) {
       if (choice.names_nodes) narrowest.add(choice.mask);
@@ -186,45 +128,89 @@ int Merger::best_count() const {
   return most;
 }
 
+bool Merger::few_permutations() const {
+  std::size_t permutations = 1;
+  for (const Resource& resource : choices_.resources()) {
+    permutations *= resource.choices.size();
+    if (permutations > kFewPermutations) return false;
+  }
+  return true;
+}
+
+/// Offers what is left of `nodes` in each permutation, where one-choice resources are in `nodes`.
+void Merger::offer_permutations(Mask nodes, Resources resources, Best& best) const {
+  while (!resources.empty() && resources.front().choices.size() == 1) {
+    resources = resources.subspan(1);
+  }
+  if (resources.empty()) return best.offer(nodes);
+  const Resources others = resources.subspan(1);
+  for (const Choice& choice : resources.front().choices) {
+    const Mask left = nodes & choice.mask;
+    if (others.empty()) {
+      best.offer(left);
+    } else if (left != 0) {
+      offer_permutations(left, others, best);
+    }
+  }
+}
+
+std::optional<Mask> Merger::best_permutation(const HintOrder& order) const {
+  Best best(order);
+  Mask nodes = choices_.nodes();
+  Resources resources = choices_.resources();
+  for (const Resource& resource : resources) {
+    if (resource.choices.size() == 1) nodes &= resource.choices.front().mask;
+  }
+  while (!resources.empty() && resources.back().choices.size() == 1) {
+    resources = resources.first(resources.size() - 1);
+  }
+  offer_permutations(nodes, resources, best);
+  return best.mask();
+}
+
 /// The nodes that each hint leaves, or each preferred one.
 std::vector<Mask> Merger::choices_of(const Resource& resource, bool preferred) const {
-  std::vector<Mask> choices;
-  choices.reserve(resource.choices.size());
+  std::vector<Mask> masks;
+  masks.reserve(resource.choices.size());
   for (const Choice& choice : resource.choices) {
-    if (!preferred || choice.preferred) choices.push_back(choice.mask & nodes_);
+    if (!preferred || choice.preferred) masks.push_back(choice.mask & choices_.nodes());
   }
-  return choices;
+  return masks;
 }
 
 std::optional<Mask> Merger::best_intersection(const HintOrder& order) const {
-  std::vector<std::vector<Mask>> choices;
-  choices.reserve(resources_.size());
-  for (const Resource& resource : resources_) choices.push_back(choices_of(resource, false));
-  return order.best_of(intersections(std::move(choices), nodes_));
+  if (few_permutations()) return best_permutation(order);
+  std::vector<std::vector<Mask>> lists;
+  lists.reserve(choices_.resources().size());
+  for (const Resource& resource : choices_.resources()) {
+    lists.push_back(choices_of(resource, false));
+  }
+  return best_of_lists(std::move(lists), choices_.nodes(), order);
 }
 
 /// The best that keeps CPUs where they are preferred: with the others as far as these go, else
 /// alone.
 std::optional<Mask> Merger::best_for_cpus(const HintOrder& order) const {
   std::vector<std::vector<Mask>> all, cpus;
-  for (const Resource& resource : resources_) {
+  for (const Resource& resource : choices_.resources()) {
     const bool cpu = resource.name == "cpu";
     all.push_back(choices_of(resource, cpu));
     if (cpu) cpus.push_back(all.back());
   }
   if (cpus.empty()) return std::nullopt;
-  const auto together = order.best_of(intersections(std::move(all), nodes_));
-  return together ? together : order.best_of(intersections(std::move(cpus), nodes_));
+  const Mask nodes = choices_.nodes();
+  const auto together = best_of_lists(std::move(all), nodes, order);
+  return together ? together : best_of_lists(std::move(cpus), nodes, order);
 }
 
 std::optional<std::string> check_nodes(const HintProblem& problem) {
   if (problem.nodes.empty()) return "there are no NUMA nodes";
-  const int nodes = problem.nodes.size();
-  if (problem.max_nodes && *problem.max_nodes < kLeastMaxNodes) {
+  if (!problem.max_nodes) return std::nullopt;
+  if (*problem.max_nodes < kLeastMaxNodes) {
     return "the minimum value of \"max-allowable-numa-nodes\" should not be less than " +
            std::to_string(kLeastMaxNodes);
   }
-  if (problem.max_nodes && nodes > *problem.max_nodes) {
+  if (problem.nodes.size() > *problem.max_nodes) {
     return "unsupported on machines with more than " + std::to_string(*problem.max_nodes) +
            " NUMA Nodes";
   }
@@ -240,13 +226,24 @@ std::optional<std::string> check_distances(const HintProblem& problem) {
   return "prefer-closest-numa-nodes needs distances with a row and a column for each node";
 }
 
-MergedHint merge_checked(const HintProblem& problem, const NodeMasks& masks) {
-  const auto [mask, preferred] = Merger(problem, masks).merged();
+MergedHint merge_checked(const HintProblem& problem, const Choices& choices,
+                         const NodeMasks& masks) {
+  const auto [mask, preferred] = Merger(problem, choices).merged();
   const bool single = problem.policy == HintPolicy::kSingleNumaNode;
   std::optional<NodeSet> nodes = mask ? masks.nodes_of(*mask) : problem.nodes;
   if (single && nodes == problem.nodes) nodes.reset();
   const bool admit = problem.policy == HintPolicy::kBestEffort || preferred;
   return {std::move(nodes), preferred, admit};
+}
+
+Expected<MergedHint, std::string> merge_by_position(const HintProblem& problem) {
+  const NodeMasks masks(problem);
+  if (masks.count() > kMaxHintNodes) {
+    return unexpected(std::to_string(masks.count()) + " NUMA nodes are more than " +
+                      std::to_string(kMaxHintNodes));
+  }
+  if (auto wrong = check_distances(problem)) return unexpected(*std::move(wrong));
+  return merge_checked(problem, Choices(problem, masks), masks);
 }
 
 }  // namespace
@@ -278,13 +275,11 @@ bool replaces(const Hint& candidate, const std::optional<Hint>& current, int bes
 Expected<MergedHint, std::string> merge_hints(const HintProblem& problem) {
   if (problem.policy == HintPolicy::kNone) return MergedHint{std::nullopt, false, true};
   if (auto wrong = check_nodes(problem)) return unexpected(*std::move(wrong));
-  const NodeMasks masks(problem);
-  if (masks.count() > kMaxHintNodes) {
-    return unexpected(std::to_string(masks.count()) + " NUMA nodes are more than " +
-                      std::to_string(kMaxHintNodes));
-  }
+  const NodeMasks masks;
+  const Choices choices(problem, masks);
+  if (!choices.fit()) return merge_by_position(problem);
   if (auto wrong = check_distances(problem)) return unexpected(*std::move(wrong));
-  return merge_checked(problem, masks);
+  return merge_checked(problem, choices, masks);
 }
 
 }  // namespace ka::policy::allocate

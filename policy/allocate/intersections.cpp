@@ -2,7 +2,7 @@
 #include "policy/allocate/intersections.hpp"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 namespace ka::policy::allocate {
 namespace {
@@ -11,9 +11,7 @@ namespace {
 /// over supersets.
 constexpr std::size_t kPairsPerSet = 8;
 
-using MaskLists = std::vector<std::vector<Mask>>;
-
-/// Sets of up to kExactHintNodes nodes as indices of a table: masks without gaps.
+/// Sets of up to kTableNodes nodes as indices of a table: masks without gaps.
 class Dense {
  public:
   explicit Dense(Mask nodes) : nodes_(nodes), gaps_((nodes & (nodes + 1)) != 0) {
@@ -110,8 +108,9 @@ Sets intersections_by_pairs(const Sets& ours, const Sets& theirs, std::size_t ta
   return found.sets();
 }
 
-/// All intersections of one mask of each list, pair by pair where the pairs are few.
-std::vector<Mask> all_intersections(MaskLists lists, Mask nodes) {
+}  // namespace
+
+std::vector<Mask> intersections(std::vector<std::vector<Mask>> lists, Mask nodes) {
   const Dense dense(nodes);
   const std::size_t size = dense.table_size();
   Sets found{size - 1};
@@ -127,80 +126,6 @@ std::vector<Mask> all_intersections(MaskLists lists, Mask nodes) {
   }
   for (Mask& set : found) set = dense.mask_of(set);
   return found;
-}
-
-/// Ascending, each once.
-void sort_unique(std::vector<Mask>& masks) {
-  std::ranges::sort(masks);
-  const auto repeated = std::ranges::unique(masks);
-  masks.erase(repeated.begin(), repeated.end());
-}
-
-bool wider(Mask a, Mask b) {
-  const int wide = width(a), than = width(b);
-  return wide != than ? wide > than : a < b;
-}
-
-/// Leaves each set once, and of more than `count` the widest, the last of them at the end.
-void keep_widest(Sets& sets, std::size_t count) {
-  sort_unique(sets);
-  if (sets.size() < count) return;
-  std::ranges::nth_element(sets, sets.begin() + static_cast<std::ptrdiff_t>(count) - 1, wider);
-  sets.resize(count);
-}
-
-/// The widest sets of all that are added: they can still become anything that lies in them.
-class Widest {
- public:
-  void add(Mask mask) {
-    const int wide = width(mask);
-    if (wide < least_width_ || (wide == least_width_ && mask >= least_)) return;
-    masks_.push_back(mask);
-    if (masks_.size() >= 4 * kKeptIntersections) cut();
-  }
-
-  std::vector<Mask> masks() {
-    cut();
-    return std::move(masks_);
-  }
-
- private:
-  void cut() {
-    keep_widest(masks_, kKeptIntersections);
-    if (masks_.size() < kKeptIntersections) return;
-    least_ = masks_.back();
-    least_width_ = width(least_);
-  }
-
-  std::vector<Mask> masks_;
-  /// Of those that are kept in any case, the last: only what comes before it can still count.
-  Mask least_ = ~Mask{0};
-  int least_width_ = 0;
-};
-
-std::vector<Mask> widest_intersections(MaskLists lists, Mask nodes) {
-  std::ranges::stable_sort(lists, {}, [](const std::vector<Mask>& list) { return list.size(); });
-  std::vector<Mask> found{nodes};
-  for (std::vector<Mask>& list : lists) {
-    if (found.empty()) break;
-    keep_widest(list, kMostPairs / found.size());
-    Widest next;
-    for (const Mask mask : found) {
-      for (const Mask choice : list) next.add(mask & choice);
-    }
-    found = next.masks();
-  }
-  return found;
-}
-
-}  // namespace
-
-std::vector<Mask> intersections(std::vector<std::vector<Mask>> lists, Mask nodes) {
-  // A list of nothing but all nodes leaves the others as they are.
-  std::erase_if(lists, [&](const Sets& list) { return list.size() == 1 && list.front() == nodes; });
-  if (lists.size() == 1) return std::move(lists.front());
-  return width(nodes) <= kExactHintNodes ? all_intersections(std::move(lists), nodes)
-                                         : widest_intersections(std::move(lists), nodes);
 }
 
 }  // namespace ka::policy::allocate

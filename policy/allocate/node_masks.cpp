@@ -20,12 +20,6 @@ void each_affinity(const HintProblem& problem, const Visit& visit) {
   }
 }
 
-bool ids_fit(const HintProblem& problem) {
-  bool fit = problem.nodes.fits_word();
-  each_affinity(problem, [&fit](const NodeSet& nodes) { fit = fit && nodes.fits_word(); });
-  return fit;
-}
-
 NodeSet named_nodes(const HintProblem& problem) {
   NodeSet named = problem.nodes;
   each_affinity(problem, [&named](const NodeSet& nodes) { named |= nodes; });
@@ -34,9 +28,7 @@ NodeSet named_nodes(const HintProblem& problem) {
 
 }  // namespace
 
-NodeMasks::NodeMasks(const HintProblem& problem) {
-  if (!ids_fit(problem)) ids_ = named_nodes(problem).ids();
-}
+NodeMasks::NodeMasks(const HintProblem& problem) : ids_(named_nodes(problem).ids()) {}
 
 Mask NodeMasks::positions_of(const NodeSet& nodes) const {
   Mask mask = 0;

@@ -13,10 +13,15 @@ namespace ka::policy::allocate {
 /// problem names: the order stays, and with it the answer.
 class NodeMasks {
  public:
+  /// By id.
+  NodeMasks() = default;
+  /// By position.
   explicit NodeMasks(const HintProblem& problem);
 
-  /// How many nodes are named beside each other; above kMaxHintNodes there is no mask for them.
-  int count() const { return ids_.empty() ? kMaxHintNodes : static_cast<int>(ids_.size()); }
+  /// How many positions there are; above kMaxHintNodes there is no mask for them.
+  int count() const { return static_cast<int>(ids_.size()); }
+  /// Masks by id hold the ids below kMaxHintNodes.
+  bool by_id() const { return ids_.empty(); }
   Mask mask_of(const NodeSet& nodes) const {
     return ids_.empty() ? nodes.first_word() : positions_of(nodes);
   }

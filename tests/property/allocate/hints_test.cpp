@@ -86,3 +86,37 @@ TEST_CASE("merging gives what kubelet's permutations give") {
     CHECK(answer->preferred == expected.preferred);
   }
 }
+
+namespace {
+
+/// As many hints as make a merge on many nodes leave some out at first, but few enough for
+/// kubelet's way: on `nodes` nodes, each in a hint with a chance of `percent`.
+std::vector<Hint> many_hints(Random& random, int nodes, int count, int percent) {
+  std::vector<Hint> hints;
+  for (int i = 0; i < count; ++i) {
+    hints.push_back({random.part_of(NodeSet::range(0, nodes - 1), percent), false});
+  }
+  return hints;
+}
+
+}  // namespace
+
+TEST_CASE("a merge on many nodes finds the best of more intersections than it keeps") {
+  const unsigned seed = ka::test::first_seed();
+  for (unsigned i = 0; i < 60; ++i) {
+    Random random(seed + i);
+    const int nodes = random.one_of<int>({17, 24, 40, 64});
+    const std::vector<int> counts =
+        random.chance(50) ? std::vector{90, 90} : std::vector{12, 20, 34};
+    HintProblem problem{.nodes = NodeSet::range(0, nodes - 1)};
+    Lists lists;
+    for (const int count : counts) {
+      lists.push_back(many_hints(random, nodes, count, random.one_of<int>({25, 50, 80})));
+      problem.providers.push_back({{"r", lists.back()}});
+    }
+    INFO("seed " << seed + i);
+    const auto answer = merge_hints(problem);
+    REQUIRE(answer);
+    CHECK(answer->affinity == merge_all(problem.nodes, lists).affinity);
+  }
+}

@@ -72,6 +72,17 @@ TEST_CASE("the CPUs of hinted nodes come first, then others") {
         "not enough cpus available to satisfy request: requested=3, available=2");
 }
 
+TEST_CASE("align-by-socket distributes over nodes of one socket, also on more than eight nodes") {
+  const Machine machine = grid_machine({.sockets = 2, .nodes_per_socket = 6, .cores_per_node = 2});
+  // Three CPUs are free in each node of socket 0, four in two nodes of socket 1.
+  CpuRequest request{.cpus = 9,
+                     .available = cpus("0-15,24,26,28,30,32,34,36-39"),
+                     .options = {CpuOption::kDistributeAcrossNuma}};
+  CHECK(answer(machine, request) == "0-1,12-15,24,36,38");
+  request.options.add(CpuOption::kAlignBySocket);
+  CHECK(answer(machine, request) == "0-5,24,26,28");
+}
+
 TEST_CASE("full-pcpus-only keeps cores whole where kubelet's answer would break some") {
   // Of node 0 single threads are free, of nodes 1 and 2 two cores each.
   const Machine machine = grid_machine({.sockets = 3, .cores_per_node = 4});

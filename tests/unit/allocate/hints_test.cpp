@@ -125,6 +125,13 @@ TEST_CASE("the ids of nodes may be any") {
   CHECK(text(merge_hints(problem)) == "8000 preferred admitted");
 }
 
+TEST_CASE("a hint without nodes is the narrowest, as in kubelet") {
+  const HintProblem problem{.nodes = {0, 1, 2},
+                            .providers = {says("cpu", {possible(NodeSet{}), possible({0, 1, 2})}),
+                                          says("memory", {possible({0, 1}), possible({2})})}};
+  CHECK(text(merge_hints(problem)) == "2 admitted");
+}
+
 TEST_CASE("64 nodes are merged") {
   std::vector<Hint> pairs, runs;
   for (int node = 0; node < 63; ++node) pairs.push_back(possible({node, node + 1}));
