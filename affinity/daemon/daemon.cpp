@@ -56,8 +56,6 @@ using base::Result;
 constexpr const char* kSys = "/sys";
 constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 
-/// How late a pin may end.
-
 line::Options to_line_options(const config::Config& config) {
   return {.enable = config.enable,
           .observe = config.mode == config::Mode::kObserve,

@@ -58,6 +58,18 @@ void compare_sources(const OwnersContext& context, const PodRecord& pod,
   }
 }
 
+Finding not_compared(const std::string& why) {
+  return {Severity::kNote,
+          "owners",
+          {},
+          "PodResources",
+          {},
+          {},
+          "kubelet's state file is not compared with its PodResources API: " + why,
+          "sources-not-compared",
+          {}};
+}
+
 /// What kubelet gave to a container, by whichever of its two sources counts; empty: nothing.
 CpuSet given_by_kubelet(const policy::ledger::Ledger& ledger, const PodRecord& pod,
                         const ContainerRecord& container) {
@@ -103,6 +115,7 @@ std::vector<Finding> evaluate_owners(const OwnersContext& context) {
   const bool compares =
       context.is_current && !ledger.lacks_claims() && ledger.assignments().speak_of_cpus();
   std::vector<Finding> findings;
+  if (!context.unanswered.empty()) findings.push_back(not_compared(context.unanswered));
   for (const auto& [id, pod] : ledger.pods()) {
     const bool is_unique = ledger.find_named(pod.pod_name) != nullptr && !pod.pod_uid.empty();
     if (compares && is_unique) compare_sources(context, pod, findings);

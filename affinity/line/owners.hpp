@@ -4,6 +4,7 @@
 // too. Nothing here is ours to mend.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "affinity/host/tenants.hpp"
@@ -19,9 +20,11 @@ struct OwnersContext {
   policy::CpuSet past_grace;  ///< CPUs that have been owned for longer than kGraceOfOthers
   /// PodResources has answered since kubelet's state last changed.
   bool is_current = false;
+  std::string unanswered;  ///< why PodResources could not be asked last; empty: it could
 };
 
-/// A finding for each container of which two of them say different CPUs.
+/// A finding for each container of which two of them say different CPUs, and a note where
+/// PodResources could not be asked.
 std::vector<Finding> evaluate_owners(const OwnersContext& context);
 
 }  // namespace ka::line

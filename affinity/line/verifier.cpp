@@ -39,6 +39,12 @@ std::vector<policy::plan::Violation> violations_of(const Node& node, const Sandb
   return violations;
 }
 
+/// Why PodResources could not be asked last; empty: it could, or there is none.
+std::string why_unanswered(const board::Board& board) {
+  const auto found = board.sources().find(policy::ledger::Source::kPodResources);
+  return found == board.sources().end() || found->second.up ? std::string() : found->second.text;
+}
+
 /// Whether a container that is no VM's owns CPUs: its cgroup is then worth reading.
 bool owns_beside_sandboxes(const policy::ledger::Ledger& ledger) {
   return std::ranges::any_of(ledger.pods(), [](const auto& entry) {
@@ -153,8 +159,9 @@ void Verifier::check_owners() {
   }
   const auto past_grace =
       node_.registry.ownership().older_than(ledger.exclusive(), kGraceOfOthers, node_.clock.now());
-  for (Finding& finding :
-       evaluate_owners({ledger, tenants, past_grace, node_.registry.has_current_resources()})) {
+  const OwnersContext context{ledger, tenants, past_grace, node_.registry.has_current_resources(),
+                              why_unanswered(node_.board)};
+  for (Finding& finding : evaluate_owners(context)) {
     report_.findings.push_back(std::move(finding));
   }
 }

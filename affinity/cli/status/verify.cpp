@@ -57,11 +57,11 @@ std::string summary_of(const json::value& report) {
   return "no violation found" + remarks;
 }
 
-/// "  violated  I4    s1: emulator may run on CPU 4", and what mends it.
+/// "  violated  I4        s1: emulator may run on CPU 4", and what mends it.
 std::string finding_lines(const json::value& finding) {
   const std::string sandbox = text_of(finding, "sandbox");
   const std::string remedy = text_of(finding, "remedy");
-  std::string text = fmt::format("  {:<8}  {:<5} {}{}\n", text_of(finding, "severity"),
+  std::string text = fmt::format("  {:<8}  {:<9} {}{}\n", text_of(finding, "severity"),
                                  text_of(finding, "invariant"),
                                  sandbox.empty() ? "" : sandbox + ": ", text_of(finding, "text"));
   return remedy.empty() ? text : text + "            -> " + remedy + '\n';

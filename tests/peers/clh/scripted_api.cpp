@@ -6,19 +6,10 @@
 
 #include <algorithm>
 #include <string_view>
-
-#include "base/unix_socket.hpp"
+#include <utility>
 
 namespace ka::tests {
 namespace {
-
-base::Fd listen_at(const std::filesystem::path& path) {
-  base::Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const auto address = base::unix_address(path).value();
-  ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  ::listen(listener.get(), 1);
-  return listener;
-}
 
 std::string read_question(int peer) {
   std::string question;
@@ -40,12 +31,6 @@ void send_in_pieces(int peer, std::string_view text) {
   }
 }
 
-void wait_for_end(int peer) {
-  char ignored = 0;
-  while (::read(peer, &ignored, 1) > 0) {
-  }
-}
-
 }  // namespace
 
 std::string vm_info(int vcpus) {
@@ -63,23 +48,13 @@ std::string http_answer(int status, const std::string& body) {
 }
 
 ScriptedApi::ScriptedApi(const std::filesystem::path& socket, std::vector<std::string> answers)
-    : listener_(listen_at(socket)) {
-  thread_ = std::thread([this, answers = std::move(answers)] { serve(answers); });
-}
+    : server_(socket, std::move(answers),
+              [this](int peer, const std::string& answer) { serve(peer, answer); }) {}
 
-ScriptedApi::~ScriptedApi() {
-  ::shutdown(listener_.get(), SHUT_RDWR);
-  thread_.join();
-}
-
-void ScriptedApi::serve(const std::vector<std::string>& answers) {
-  for (const std::string& answer : answers) {
-    const base::Fd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!peer) return;
-    questions.push_back(read_question(peer.get()));
-    send_in_pieces(peer.get(), answer);
-    if (answer.empty()) wait_for_end(peer.get());
-  }
+void ScriptedApi::serve(int peer, const std::string& answer) {
+  questions.push_back(read_question(peer));
+  send_in_pieces(peer, answer);
+  if (answer.empty()) wait_for_end(peer);
 }
 
 }  // namespace ka::tests

@@ -4,10 +4,9 @@
 
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "base/fd.hpp"
+#include "tests/scripted_server.hpp"
 
 namespace ka::tests {
 
@@ -21,18 +20,14 @@ class ScriptedApi {
   /// One text a connection, sent in pieces once the question is whole; an empty one: the client
   /// is left waiting until it hangs up.
   ScriptedApi(const std::filesystem::path& socket, std::vector<std::string> answers);
-  ScriptedApi(const ScriptedApi&) = delete;
-  ScriptedApi& operator=(const ScriptedApi&) = delete;
-  ~ScriptedApi();
 
   /// What was asked; to be read when the client is done.
   std::vector<std::string> questions;
 
  private:
-  void serve(const std::vector<std::string>& answers);
+  void serve(int peer, const std::string& answer);
 
-  base::Fd listener_;
-  std::thread thread_;
+  ScriptedServer server_;
 };
 
 }  // namespace ka::tests

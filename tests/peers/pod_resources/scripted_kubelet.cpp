@@ -2,35 +2,20 @@
 #include "tests/peers/pod_resources/scripted_kubelet.hpp"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <string_view>
+#include <utility>
 
-#include "base/unix_socket.hpp"
 #include "shim-ext/proto/pod_resources.pb.h"
 
 namespace ka::tests {
 namespace {
-
-base::Fd listen_at(const std::filesystem::path& path) {
-  base::Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const auto address = base::unix_address(path).value();
-  ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  ::listen(listener.get(), 1);
-  return listener;
-}
 
 void send_all(int peer, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(peer, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return;
     bytes.remove_prefix(static_cast<std::size_t>(sent));
-  }
-}
-
-void wait_for_end(int peer) {
-  char ignored[512];
-  while (::read(peer, ignored, sizeof(ignored)) > 0) {
   }
 }
 
@@ -60,23 +45,13 @@ std::string allocatable_message(const std::vector<int>& cpus) {
 
 ScriptedKubelet::ScriptedKubelet(const std::filesystem::path& socket,
                                  std::vector<std::string> responses)
-    : listener_(listen_at(socket)) {
-  thread_ = std::thread([this, responses = std::move(responses)] { serve(responses); });
-}
+    : server_(socket, std::move(responses),
+              [this](int peer, const std::string& response) { serve(peer, response); }) {}
 
-ScriptedKubelet::~ScriptedKubelet() {
-  ::shutdown(listener_.get(), SHUT_RDWR);
-  thread_.join();
-}
-
-void ScriptedKubelet::serve(const std::vector<std::string>& responses) {
-  for (const std::string& response : responses) {
-    const base::Fd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!peer) return;
-    ++connections_;
-    send_all(peer.get(), response);
-    wait_for_end(peer.get());
-  }
+void ScriptedKubelet::serve(int peer, const std::string& response) {
+  ++connections_;
+  send_all(peer, response);
+  wait_for_end(peer);
 }
 
 }  // namespace ka::tests

@@ -5,10 +5,9 @@
 #include <atomic>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "base/fd.hpp"
+#include "tests/scripted_server.hpp"
 
 namespace ka::tests {
 
@@ -22,18 +21,14 @@ class ScriptedKubelet {
  public:
   /// An empty response: the connection stays open without one.
   ScriptedKubelet(const std::filesystem::path& socket, std::vector<std::string> responses);
-  ScriptedKubelet(const ScriptedKubelet&) = delete;
-  ScriptedKubelet& operator=(const ScriptedKubelet&) = delete;
-  ~ScriptedKubelet();
 
   int connections() const { return connections_; }
 
  private:
-  void serve(const std::vector<std::string>& responses);
+  void serve(int peer, const std::string& response);
 
-  base::Fd listener_;
   std::atomic<int> connections_ = 0;
-  std::thread thread_;
+  ScriptedServer server_;
 };
 
 }  // namespace ka::tests

@@ -139,9 +139,9 @@ TEST_CASE("verify starts with its verdict and how much was read", "[cli]") {
       {"severity":"degraded","invariant":"I8","sandbox":"s1","text":"too few vCPUs",
        "remedy":"raise default_maxvcpus"}]})")) ==
         "violated: 9 of 11 threads in 1 of 2 sandboxes read, 3 findings\n"
-        "  violated  I4    s1: emulator may run on CPU 4\n"
-        "  unknown   unread s2: cannot read its VMM\n"
-        "  degraded  I8    s1: too few vCPUs\n"
+        "  violated  I4        s1: emulator may run on CPU 4\n"
+        "  unknown   unread    s2: cannot read its VMM\n"
+        "  degraded  I8        s1: too few vCPUs\n"
         "            -> raise default_maxvcpus\n");
 }
 
@@ -150,7 +150,7 @@ TEST_CASE("notes of verify are not findings", "[cli]") {
       "seen":{"sandboxes":1,"threads":2},"known":{"sandboxes":1,"threads":2},"findings":[
       {"severity":"note","invariant":"guest","sandbox":"s1","text":"it was not looked at"}]})")) ==
         "ok: 2 of 2 threads in 1 of 1 sandbox read, no violation found, 1 note\n"
-        "  note      guest s1: it was not looked at\n");
+        "  note      guest     s1: it was not looked at\n");
 }
 
 TEST_CASE("verify on a node without sandboxes says that there were none", "[cli]") {
