@@ -226,7 +226,7 @@ struct Slow {
 
 }  // namespace
 
-TEST_CASE("what one event changes is what looking at all pods again would find") {
+TEST_CASE("the ledger's incremental changes equal those of a full comparison") {
   property::holds("who owns what, event by event", [] {
     Ledger ledger;
     KubeletSeen kubelet;
@@ -249,7 +249,7 @@ TEST_CASE("what one event changes is what looking at all pods again would find")
   });
 }
 
-TEST_CASE("what becomes foreign to a pod is reported") {
+TEST_CASE("CPUs that a pod loses to another are reported") {
   property::holds("taken", [] {
     Ledger ledger;
     const int events = any(40);
@@ -390,7 +390,7 @@ Ledger folded(const std::vector<Event>& events) {
 
 }  // namespace
 
-TEST_CASE("sources that contradict each other give the same owners in any order") {
+TEST_CASE("contradicting sources give the same owners in any order") {
   property::holds("contradictions", [] {
     Contradiction made = any_contradiction();
     const Ledger first = folded(made.events);
@@ -410,7 +410,7 @@ TEST_CASE("sources that contradict each other give the same owners in any order"
   });
 }
 
-TEST_CASE("the same facts give the same owners, whoever reports them and in whichever order") {
+TEST_CASE("the same facts give the same owners from any mix of sources, in any order") {
   property::holds("any mix of sources", [] {
     const Truth truth = any_truth();
     Ledger by_nri;
@@ -452,7 +452,7 @@ T last_of(const std::vector<ContainerSpec>& specs, std::optional<T> ContainerSpe
 
 }  // namespace
 
-TEST_CASE("a container has of each value what was reported last, and what none reports stays") {
+TEST_CASE("each value of a container is the last one reported; an omitted value is kept") {
   property::holds("reports that leave things out", [] {
     Ledger ledger;
     std::vector<ContainerSpec> specs{any_spec()};  // what it had before the first report

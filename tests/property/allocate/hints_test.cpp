@@ -66,7 +66,7 @@ std::vector<Hint> random_hints(Random& random, int nodes) {
 
 }  // namespace
 
-TEST_CASE("merging gives what kubelet's permutations give") {
+TEST_CASE("merge-hints agrees with kubelet's permutations") {
   const unsigned seed = ka::test::first_seed();
   for (unsigned i = 0; i < 2000; ++i) {
     Random random(seed + i);
@@ -101,7 +101,7 @@ std::vector<Hint> many_hints(Random& random, int nodes, int count, int percent) 
 
 }  // namespace
 
-TEST_CASE("a merge on many nodes finds the best of more intersections than it keeps") {
+TEST_CASE("a merge on many nodes finds the best hint beyond its limit of intersections") {
   const unsigned seed = ka::test::first_seed();
   for (unsigned i = 0; i < 60; ++i) {
     Random random(seed + i);

@@ -23,7 +23,7 @@ std::string answer(const Machine& machine, CpuRequest request) {
 
 }  // namespace
 
-TEST_CASE("whole cores first, and whole nodes where the request fills them") {
+TEST_CASE("whole nodes are allocated before whole cores, cores before threads") {
   const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4});
   CHECK(answer(machine, {.cpus = 3}) == "0-1,8");
   CHECK(answer(machine, {.cpus = 8}) == "0-3,8-11");
@@ -31,7 +31,7 @@ TEST_CASE("whole cores first, and whole nodes where the request fills them") {
   CHECK(answer(machine, {.cpus = 0}) == "");
 }
 
-TEST_CASE("what cannot be had is refused in kubelet's words") {
+TEST_CASE("an impossible request fails with kubelet's message") {
   const Machine machine = grid_machine({});
   CHECK(answer(machine, {.cpus = 9}) ==
         "not enough cpus available to satisfy request: requested=9, available=8");
@@ -43,7 +43,7 @@ TEST_CASE("what cannot be had is refused in kubelet's words") {
         "requested CPUs = 8, CPUs per core = 2");
 }
 
-TEST_CASE("CPUs that are reserved, offline or unknown are not handed out") {
+TEST_CASE("reserved, offline and unknown CPUs are not allocated") {
   auto layout = ka::test::grid_cpus({});
   layout[1].online = false;
   const Machine machine = ka::test::machine_of(layout);
@@ -53,7 +53,7 @@ TEST_CASE("CPUs that are reserved, offline or unknown are not handed out") {
         "not enough cpus available to satisfy request: requested=7, available=6");
 }
 
-TEST_CASE("a core is free when all threads that it has are") {
+TEST_CASE("a core is free if all of its threads are") {
   auto layout = ka::test::grid_cpus({});
   layout[1].online = false;  // CPU 4, the sibling of CPU 0
   const Machine machine = ka::test::machine_of(layout);
@@ -61,7 +61,7 @@ TEST_CASE("a core is free when all threads that it has are") {
   CHECK(answer(machine, {.cpus = 1}) == "0");
 }
 
-TEST_CASE("the CPUs of hinted nodes come first, then others") {
+TEST_CASE("CPUs of hinted NUMA nodes are allocated first") {
   const Machine machine = grid_machine({.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 2});
   CHECK(answer(machine, {.cpus = 2, .numa_affinity = NodeSet{3}}) == "6,14");
   CHECK(answer(machine, {.cpus = 6, .numa_affinity = NodeSet{3}}) == "4,6-7,12,14-15");
@@ -72,7 +72,8 @@ TEST_CASE("the CPUs of hinted nodes come first, then others") {
         "not enough cpus available to satisfy request: requested=3, available=2");
 }
 
-TEST_CASE("align-by-socket distributes over nodes of one socket, also on more than eight nodes") {
+TEST_CASE(
+    "align-by-socket distributes over the nodes of one socket, also on more than eight nodes") {
   const Machine machine = grid_machine({.sockets = 2, .nodes_per_socket = 6, .cores_per_node = 2});
   // Three CPUs are free in each node of socket 0, four in two nodes of socket 1.
   CpuRequest request{.cpus = 9,
@@ -83,7 +84,7 @@ TEST_CASE("align-by-socket distributes over nodes of one socket, also on more th
   CHECK(answer(machine, request) == "0-5,24,26,28");
 }
 
-TEST_CASE("full-pcpus-only keeps cores whole where kubelet's answer would break some") {
+TEST_CASE("full-pcpus-only keeps cores whole where kubelet splits some") {
   // Of node 0 single threads are free, of nodes 1 and 2 two cores each.
   const Machine machine = grid_machine({.sockets = 3, .cores_per_node = 4});
   const CpuSet available = cpus("0-3,4-5,8-9,16-17,20-21");
@@ -100,7 +101,7 @@ TEST_CASE("full-pcpus-only keeps cores whole where kubelet's answer would break 
         "requested CPUs = 10, CPUs per core = 2");
 }
 
-TEST_CASE("hybrid machines: by class, and whole cores of different sizes") {
+TEST_CASE("hybrid machines: CPUs by class, and whole cores of different sizes") {
   const Machine machine = ka::test::hybrid_machine();
   CHECK(answer(machine, {.cpus = 3, .cpu_class = CpuClass::kFast}) == "0-2");
   CHECK(answer(machine, {.cpus = 2, .cpu_class = CpuClass::kEfficient}) == "4-5");
@@ -115,7 +116,7 @@ TEST_CASE("hybrid machines: by class, and whole cores of different sizes") {
   CHECK(cpus_of_class(grid_machine({}).topology(), CpuClass::kEfficient).size() == 8);
 }
 
-TEST_CASE("whole cores of any sizes are found when some of them add up") {
+TEST_CASE("whole cores of different sizes are combined to the exact request") {
   // Cores 0-3, 4-6 and 7-9.
   std::vector<Cpu> cpus;
   for (int cpu = 0; cpu < 10; ++cpu)
@@ -134,7 +135,7 @@ TEST_CASE("whole cores of any sizes are found when some of them add up") {
   CHECK(whole(5) == "refused");
 }
 
-TEST_CASE("cores come in the order of their lowest CPU, whatever their ids") {
+TEST_CASE("cores are ordered by their lowest CPU, not by core id") {
   const Machine machine(Topology::make({{.cpu = 0, .core = 9},
                                         {.cpu = 1, .core = 3},
                                         {.cpu = 2, .core = 9},
@@ -146,7 +147,7 @@ TEST_CASE("cores come in the order of their lowest CPU, whatever their ids") {
         "0,2");
 }
 
-TEST_CASE("isolated and tickless CPUs come first when asked for") {
+TEST_CASE("prefer-isolated allocates isolcpus and nohz_full CPUs first") {
   auto layout = ka::test::grid_cpus({.threads = 1});
   layout[2].isolated = layout[3].isolated = true;
   layout[1].nohz_full = layout[3].nohz_full = true;
@@ -157,7 +158,7 @@ TEST_CASE("isolated and tickless CPUs come first when asked for") {
   CHECK(answer(machine, {.cpus = 3, .prefer_isolated = true}) == "1-3");
 }
 
-TEST_CASE("growing keeps what is held and stays near it") {
+TEST_CASE("a resize up keeps the held CPUs and adds the nearest") {
   const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4, .cores_per_l3 = 2});
   const CpuSet all = machine.cpus();
   CHECK(answer(machine, {.cpus = 2, .available = all - CpuSet{6}, .held = {6}}) == "6,14");
@@ -168,7 +169,7 @@ TEST_CASE("growing keeps what is held and stays near it") {
   CHECK(answer(machine, {.cpus = 3, .available = CpuSet{0}, .held = {6, 14}}) == "0,6,14");
 }
 
-TEST_CASE("shrinking keeps what was promised, then what is best packed") {
+TEST_CASE("a resize down keeps the promised CPUs, then the best packed") {
   const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4});
   CHECK(answer(machine, {.cpus = 3, .held = cpus("1-2,4,12"), .promised = {2}}) == "2,4,12");
   CHECK(answer(machine, {.cpus = 1, .held = cpus("1-2,4,12"), .promised = {1, 2}}) == "1");
@@ -176,7 +177,7 @@ TEST_CASE("shrinking keeps what was promised, then what is best packed") {
   CHECK(answer(machine, {.cpus = -1, .held = cpus("1-2")}) == "");
 }
 
-TEST_CASE("full-pcpus-only: who shrinks keeps whole cores, too") {
+TEST_CASE("full-pcpus-only: a resize down keeps whole cores") {
   const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4});
   const OptionSet whole{CpuOption::kFullPcpusOnly};
   const CpuSet held = cpus("1-2,4,9-10,12");
@@ -190,7 +191,7 @@ TEST_CASE("full-pcpus-only: who shrinks keeps whole cores, too") {
         "0-1");
 }
 
-TEST_CASE("the case on which kubelet's distribution never ends") {
+TEST_CASE("a request on which kubelet's distribution does not terminate is allocated") {
   const Machine machine = grid_machine({.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 10});
   const CpuSet available = cpus("40,1,41,2,42,50,11,51,12,52,21,61,22,62,31,71,32,72");
   CHECK(answer(machine, {.cpus = 14,
@@ -199,7 +200,7 @@ TEST_CASE("the case on which kubelet's distribution never ends") {
                          .group_size = 2}) == "1-2,11-12,21-22,31,41-42,51-52,61-62,71");
 }
 
-TEST_CASE("the case in which kubelet's best combination is overwritten") {
+TEST_CASE("the best combination of nodes is kept where kubelet overwrites it") {
   // Three CPUs are free on each of nodes 0-3 and 7. Node 7 comes first, since its socket is fuller;
   // all combinations of four are equally good, and the first is 7, 0, 1, 2. kubelet finds it, and
   // then writes the 3 of the next combination over its last node.
@@ -216,7 +217,7 @@ TEST_CASE("the case in which kubelet's best combination is overwritten") {
         NodeSet{0, 1, 2, 7});
 }
 
-TEST_CASE("with more than eight nodes the roomiest are taken") {
+TEST_CASE("with more than eight nodes those with the most free CPUs are allocated") {
   const Machine machine = grid_machine({.sockets = 12, .cores_per_node = 2});
   const CpuSet busy = machine.topology().node_cpus(0) | machine.topology().node_cpus(5);
   const CpuSet one_each{2, 4};  // of nodes 1 and 2
@@ -225,7 +226,7 @@ TEST_CASE("with more than eight nodes the roomiest are taken") {
                          .options = {CpuOption::kDistributeAcrossNuma}}) == "6-9,30,32");
 }
 
-TEST_CASE("options that kubelet refuses to combine") {
+TEST_CASE("options that kubelet does not combine are rejected") {
   const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 2});
   const auto refused = [&](OptionSet options, HintPolicy policy = HintPolicy::kNone) {
     return refused_options(options, machine, policy).value_or("");
@@ -245,7 +246,7 @@ TEST_CASE("options that kubelet refuses to combine") {
   CHECK(refused_options({kAlignBySocket}, ka::test::machine_of(layout), HintPolicy::kNone));
 }
 
-TEST_CASE("built-in policies are found by name, and have steps in every phase") {
+TEST_CASE("built-in policies are found by name and have steps in every phase") {
   CHECK(find_policy("spread") == nullptr);
   for (const Pipeline& policy : builtin_policies()) {
     CHECK(find_policy(policy.name) == &policy);
@@ -255,14 +256,14 @@ TEST_CASE("built-in policies are found by name, and have steps in every phase") 
   }
 }
 
-TEST_CASE("names go both ways") {
+TEST_CASE("names of options, CPU classes and hint policies are parsed") {
   for (const CpuOption option : kCpuOptions) CHECK(parse_option(option_name(option)) == option);
   CHECK(!parse_option("full-pcpus"));
   CHECK(parse_cpu_class("efficient") == CpuClass::kEfficient);
   CHECK(parse_hint_policy("restricted") == HintPolicy::kRestricted);
 }
 
-TEST_CASE("the trace names the steps and scores that led to the answer") {
+TEST_CASE("the trace lists the steps and scores of the allocation") {
   const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4});
   const CpuRequest request{.cpus = 3,
                            .available = machine.cpus(),
@@ -281,7 +282,7 @@ TEST_CASE("the trace names the steps and scores that led to the answer") {
   CHECK(chosen.score == 1);
 }
 
-TEST_CASE("fitted stays within one node and L3 where packed begins in the fullest node") {
+TEST_CASE("fitted stays within one node and L3 where packed starts in the fullest node") {
   // Free: one core of node 0, all of node 1 but one core of its second L3.
   const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4, .cores_per_l3 = 2});
   const CpuRequest four{.cpus = 4, .available = cpus("0,8,4-6,12-14")};

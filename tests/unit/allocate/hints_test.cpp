@@ -36,7 +36,7 @@ std::string text(const std::vector<Hint>& hints) {
 
 }  // namespace
 
-TEST_CASE("who is admitted depends on the policy") {
+TEST_CASE("admission depends on the topology manager policy") {
   HintProblem problem{.nodes = {0, 1},
                       .providers = {says("cpu", {preferred({0})}), says("gpu", {preferred({1})})}};
   CHECK(text(merge_hints(problem)) == "0-1 admitted");
@@ -48,7 +48,7 @@ TEST_CASE("who is admitted depends on the policy") {
   CHECK(text(merge_hints(problem)) == "any admitted");
 }
 
-TEST_CASE("of equally wide sets the closest nodes win when asked for") {
+TEST_CASE("prefer-closest-numa-nodes selects the closest of equally wide sets") {
   HintProblem problem{
       .nodes = {0, 1, 2},
       .providers = {says("cpu", {preferred({0, 1}), preferred({0, 2}), preferred({1, 2})})},
@@ -63,7 +63,7 @@ TEST_CASE("of equally wide sets the closest nodes win when asked for") {
         "prefer-closest-numa-nodes needs distances with a row and a column for each node");
 }
 
-TEST_CASE("distances go by the order of the nodes, whatever their ids") {
+TEST_CASE("distances are indexed by node order, not by node id") {
   HintProblem problem{.nodes = {3, 8, 40},
                       .providers = {says("cpu", {preferred({3, 8}), preferred({8, 40})})},
                       .prefer_closest = true,
@@ -71,7 +71,7 @@ TEST_CASE("distances go by the order of the nodes, whatever their ids") {
   CHECK(text(merge_hints(problem)) == "8,40 preferred admitted");
 }
 
-TEST_CASE("prefer-cpu-alignment keeps CPUs on one node when the device is elsewhere") {
+TEST_CASE("prefer-cpu-alignment keeps CPUs on one node away from the device") {
   // kubernetes#106270: node 0 has the only network card, and no CPUs left.
   HintProblem problem{.nodes = {0, 1},
                       .providers = {says("cpu", {preferred({1}), possible({0, 1})}),
@@ -80,28 +80,28 @@ TEST_CASE("prefer-cpu-alignment keeps CPUs on one node when the device is elsewh
   problem.prefer_cpu_alignment = true;
   CHECK(text(merge_hints(problem)) == "1 admitted");
 
-  SECTION("also where nothing at all suits both") {
+  SECTION("also without a common node") {
     problem.providers.back() = says("nic", {preferred({0})});
     CHECK(text(merge_hints(problem)) == "1 admitted");
   }
-  SECTION("also where the device is spread over all nodes") {
+  SECTION("also with the device on all nodes") {
     problem.providers = {says("cpu", {preferred({0}), preferred({1}), possible({0, 1})}),
                          says("gpu", {preferred({0, 1})})};
     CHECK(text(merge_hints(problem)) == "0 admitted");
     problem.prefer_cpu_alignment = false;
     CHECK(text(merge_hints(problem)) == "0-1 admitted");
   }
-  SECTION("but not for the other policies") {
+  SECTION("not for other policies") {
     problem.policy = HintPolicy::kRestricted;
     CHECK(text(merge_hints(problem)) == "0");
   }
-  SECTION("and not where CPUs prefer nothing") {
+  SECTION("not without preferred CPU hints") {
     problem.providers.front() = says("cpu", {});
     CHECK(text(merge_hints(problem)) == "0 admitted");
   }
 }
 
-TEST_CASE("limits are checked") {
+TEST_CASE("no NUMA nodes, or more than the limit, are rejected") {
   HintProblem problem{.nodes = NodeSet::range(0, 8), .max_nodes = 8};
   CHECK(text(merge_hints(problem)) == "unsupported on machines with more than 8 NUMA Nodes");
   problem.max_nodes = 9;
@@ -113,7 +113,7 @@ TEST_CASE("limits are checked") {
   CHECK(text(merge_hints(problem)) == "there are no NUMA nodes");
 }
 
-TEST_CASE("the ids of nodes may be any") {
+TEST_CASE("node ids may be sparse") {
   HintProblem problem{.nodes = {3, 77, 8000}};
   problem.providers = {says("cpu", {preferred({77}), preferred({8000})}),
                        says("memory", {preferred({77, 8000}), preferred({8000})})};
@@ -132,7 +132,7 @@ TEST_CASE("a hint without nodes is the narrowest, as in kubelet") {
   CHECK(text(merge_hints(problem)) == "2 admitted");
 }
 
-TEST_CASE("64 nodes are merged") {
+TEST_CASE("hints on 64 nodes are merged") {
   std::vector<Hint> pairs, runs;
   for (int node = 0; node < 63; ++node) pairs.push_back(possible({node, node + 1}));
   for (int node = 0; node < 60; ++node) runs.push_back(possible(NodeSet::range(node, node + 4)));
@@ -144,7 +144,7 @@ TEST_CASE("64 nodes are merged") {
   CHECK(text(merge_hints(problem)) == "any");
 }
 
-TEST_CASE("64 nodes with more intersections than are kept still have an answer") {
+TEST_CASE("hints on 64 nodes beyond the limit of intersections are merged") {
   std::vector<Hint> hints;
   std::uint64_t state = 1;
   for (int i = 0; i < 200; ++i) {
@@ -160,7 +160,7 @@ TEST_CASE("64 nodes with more intersections than are kept still have an answer")
   CHECK_FALSE(merged->preferred);
 }
 
-TEST_CASE("CPU hints: small sets first, preferred as small as an empty machine allows") {
+TEST_CASE("CPU hints: smallest sets first, preferred if as small as on an empty machine") {
   const Machine machine =
       ka::test::grid_machine({.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 1});
   const CpuSet available = machine.cpus() - CpuSet{0};
@@ -170,7 +170,7 @@ TEST_CASE("CPU hints: small sets first, preferred as small as an empty machine a
   CHECK(text(cpu_hints(machine, {.available = available, .cpus = 8})) == "");
 }
 
-TEST_CASE("CPU hints hold what is reused, and count sockets with align-by-socket") {
+TEST_CASE("CPU hints include reusable CPUs, and count sockets with align-by-socket") {
   const Machine machine =
       ka::test::grid_machine({.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 1});
   const CpuSet reusable{3};
@@ -183,7 +183,7 @@ TEST_CASE("CPU hints hold what is reused, and count sockets with align-by-socket
         "0-1! 0,2! 0,3! 1-2! 1,3! 2-3! 0-2 0-1,3 0,2-3 1-3 0-3 ");
 }
 
-TEST_CASE("CPU hints of many nodes grow from each node to its nearest") {
+TEST_CASE("CPU hints of many nodes extend each node by its nearest") {
   const Machine machine = ka::test::grid_machine({.sockets = 12, .cores_per_node = 1});
   const auto hints = cpu_hints(machine, {.available = machine.cpus(), .cpus = 4});
   CHECK(hints.size() == 12);

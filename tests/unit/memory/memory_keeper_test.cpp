@@ -66,7 +66,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("a sandbox's memory is looked at once, and not again before that was answered") {
+TEST_CASE("a sandbox's memory is read once at a time") {
   Scene scene;
   REQUIRE(scene.jobs.submitted.size() == 1);
   CHECK(scene.jobs.submitted[0].sandbox == "s1");
@@ -79,7 +79,7 @@ TEST_CASE("a sandbox's memory is looked at once, and not again before that was a
   CHECK(scene.submissions() == 0);
 }
 
-TEST_CASE("the longer a look takes the rarer it is") {
+TEST_CASE("the interval grows with the duration of a read") {
   Scene scene;
   scene.submissions();
   scene.record(policy::plan::MemoryVerdict::kInPlace, 1ms);
@@ -90,14 +90,14 @@ TEST_CASE("the longer a look takes the rarer it is") {
   CHECK(scene.until_next() == 1h);
 }
 
-TEST_CASE("on a machine with one memory node it is looked at once an hour") {
+TEST_CASE("with one NUMA node memory is read once an hour") {
   Scene scene(1);
   scene.submissions();
   scene.record(policy::plan::MemoryVerdict::kAnywhere, 1ms);
   CHECK(scene.until_next() == 1h);
 }
 
-TEST_CASE("memory that could not be moved is tried ever more rarely, until it is in its place") {
+TEST_CASE("failed migrations are retried with increasing delay until the memory is local") {
   Scene scene;
   scene.submissions();
   for (const auto expected : {60s, 120s, 240s}) {
@@ -108,7 +108,7 @@ TEST_CASE("memory that could not be moved is tried ever more rarely, until it is
   CHECK(scene.until_next() == 30s);
 }
 
-TEST_CASE("while memory is on its way no next look is set") {
+TEST_CASE("no read is scheduled during a migration") {
   Scene scene;
   scene.submissions();
   board::MemoryView view;
@@ -120,7 +120,7 @@ TEST_CASE("while memory is on its way no next look is set") {
   CHECK(scene.host.line().node().view("s1")->memory->moving);
 }
 
-TEST_CASE("a new target is requested at once, also while the last request is pending") {
+TEST_CASE("a new target is requested at once, also during a pending request") {
   Scene scene;
   scene.submissions();
   scene.host.line().configure(tests::at_home());
@@ -130,7 +130,7 @@ TEST_CASE("a new target is requested at once, also while the last request is pen
   CHECK_FALSE(scene.jobs.submitted[0].move);
 }
 
-TEST_CASE("someone who knows that memory may have moved has it looked at before its time") {
+TEST_CASE("a caller can bring the next read forward") {
   Scene scene;
   scene.submissions();
   scene.record(policy::plan::MemoryVerdict::kInPlace, 1ms);
@@ -140,7 +140,7 @@ TEST_CASE("someone who knows that memory may have moved has it looked at before 
   CHECK(scene.submissions() == 1);
 }
 
-TEST_CASE("what is published of a sandbox is followed in the loop's next turn, to its end") {
+TEST_CASE("a published sandbox is followed from the loop's next iteration until it ends") {
   Scene scene;
   scene.submissions();
   REQUIRE(scene.host.remove("s1"));

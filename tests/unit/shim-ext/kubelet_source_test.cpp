@@ -30,7 +30,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("kubelet's state is reported when the source is made, and once for each change") {
+TEST_CASE("kubelet's state is reported at start and once per change") {
   Scene scene;
   scene.write("0-3");
   kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
@@ -44,7 +44,7 @@ TEST_CASE("kubelet's state is reported when the source is made, and once for eac
   CHECK(scene.node.drain() == Lines{"narrow within no deadline: kubelet", "finish "});
 }
 
-TEST_CASE("while a client of another source waits, kubelet's state only narrows") {
+TEST_CASE("kubelet's state only narrows while another source's client waits") {
   Scene scene;
   scene.write("0-3");
   kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
@@ -58,7 +58,7 @@ TEST_CASE("while a client of another source waits, kubelet's state only narrows"
   CHECK(scene.node.drain().empty());
 }
 
-TEST_CASE("kubelet's state that cannot be parsed is reported as outdated once, and says so") {
+TEST_CASE("an unparsable state is reported as outdated, once") {
   Scene scene;
   scene.write("0-3");
   kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);

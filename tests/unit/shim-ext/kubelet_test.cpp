@@ -29,7 +29,7 @@ constexpr std::string_view kSecond =
 
 // Contents and checksums of these are those of kubelet's own tests.
 
-TEST_CASE("kubelet's state, version 1: entries by container id") {
+TEST_CASE("cpu_manager_state, version 1: entries by container id") {
   const auto state = parse(R"({"policyName":"static","defaultCPUSet":"7-9",
       "entries":{"containerID1":"4-6","containerID2":"1-3"},"checksum":2026311253})");
   CHECK(state.checksum_fits);
@@ -38,7 +38,7 @@ TEST_CASE("kubelet's state, version 1: entries by container id") {
         Claims{{"", "containerID1", {4, 5, 6}}, {"", "containerID2", {1, 2, 3}}});
 }
 
-TEST_CASE("kubelet's state, version 2: entries by pod uid and container name") {
+TEST_CASE("cpu_manager_state, version 2: entries by pod uid and container name") {
   const auto state = parse(std::string(kSecond) + "1942532442}");
   CHECK(state.checksum_fits);
   CHECK(state.policy == "static");
@@ -46,7 +46,7 @@ TEST_CASE("kubelet's state, version 2: entries by pod uid and container name") {
         Claims{{"pod", "container1", {4, 5, 6}}, {"pod", "container2", {1, 2, 3}}});
 }
 
-TEST_CASE("kubelet's state, version 3: CPUs of a pod as a whole") {
+TEST_CASE("cpu_manager_state, version 3: CPUs of a whole pod") {
   const auto state = parse(R"({"policyName":"static","defaultCPUSet":"1-2",
       "entries":{"pod1":{"container1":"5-6","container2":"3-4"}},
       "podEntries":{"pod2":{"cpuSet":"7-9"}},"checksum":766259872})");
@@ -56,7 +56,7 @@ TEST_CASE("kubelet's state, version 3: CPUs of a pod as a whole") {
                                     {"pod2", "", {7, 8, 9}}});
 }
 
-TEST_CASE("kubelet's state, version 4: only the text in data counts") {
+TEST_CASE("cpu_manager_state, version 4: only the text in data is read") {
   const auto state = parse(R"({"policyName":"other","defaultCPUSet":"1-9","checksum":1234,
       "data":"{\"policyName\":\"static\",\"defaultCPUSet\":\"7-9\",\"entries\":{\"pod\":{\"container1\":\"4-6\",\"container2\":\"1-3\"}}}",
       "dataChecksum":1420829534})");
@@ -65,21 +65,21 @@ TEST_CASE("kubelet's state, version 4: only the text in data counts") {
   CHECK(state.seen.claims->size() == 2);
 }
 
-TEST_CASE("a wrong checksum is reported, and the content used; 0 means none") {
+TEST_CASE("a wrong checksum is reported and the content used; 0 means no checksum") {
   CHECK_FALSE(parse(std::string(kSecond) + "1}").checksum_fits);
   CHECK(parse(std::string(kSecond) + "0}").checksum_fits);
   CHECK(parse(std::string(kSecond) + "1}").seen.claims->size() == 2);
   CHECK_FALSE(parse(R"({"data":"{\"policyName\":\"static\"}","dataChecksum":7})").checksum_fits);
 }
 
-TEST_CASE("without the static policy kubelet does not say who owns what") {
+TEST_CASE("without the static policy no CPU has an owner") {
   const auto state = parse(R"({"policyName":"none","defaultCpuSet":"","checksum":1353318690})");
   CHECK(state.checksum_fits);
   CHECK(state.policy == "none");
   CHECK(state.seen == policy::ledger::KubeletSeen{});
 }
 
-TEST_CASE("what is no state file is refused with a reason") {
+TEST_CASE("invalid state files are rejected with a reason") {
   for (const char* text :
        {"", "{", "[]", "{}", R"({"policyName":7})", R"({"policyName":"static","entries":[]})",
         R"({"policyName":"static","entries":{"p":7}})",
@@ -92,7 +92,7 @@ TEST_CASE("what is no state file is refused with a reason") {
   }
 }
 
-TEST_CASE("the file is followed: written, replaced, partly written, removed, in a new directory") {
+TEST_CASE("the file is followed when written, replaced, truncated, removed or in a new directory") {
   const tests::TempDir dir;
   boost::asio::io_context io;
   std::string lines;

@@ -43,7 +43,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("of a pod's own container the sandbox is reported, and the VMM once there is one") {
+TEST_CASE("the pause container reports the sandbox, and the VMM once it has a pid") {
   Scene scene;
   CHECK(scene.reporter.on_request(scene.create("p1")) == Reports{{"PUT", kPod, kPodBody}});
   CHECK(scene.reporter.on_response(scene.create("p1"), {true, 42}) ==
@@ -51,7 +51,7 @@ TEST_CASE("of a pod's own container the sandbox is reported, and the VMM once th
                  R"({"vmm_pid":42,"pod_uid":"u-1","pod_name":"web/app-0","handler":"kata"})"}});
 }
 
-TEST_CASE("a container's CPUs are reported before the shim makes it, and again when it is there") {
+TEST_CASE("a container's CPUs are reported before Create is forwarded, and after its reply") {
   Scene scene;
   const Reports both{{"PUT", kPod, kPodBody}, {"PUT", kApp, kAppBody}};
   CHECK(scene.reporter.on_request(scene.create("c1")) == both);
@@ -59,14 +59,14 @@ TEST_CASE("a container's CPUs are reported before the shim makes it, and again w
   CHECK(scene.reporter.on_response({Verb::kStart, "c1", {}, {}}, {true, 42}) == both);
 }
 
-TEST_CASE("a container that could not be made is gone") {
+TEST_CASE("a container whose Create fails is reported as removed") {
   Scene scene;
   scene.reporter.on_request(scene.create("c1"));
   CHECK(scene.reporter.on_response(scene.create("c1"), {false, 0}) ==
         Reports{{"DELETE", kApp, ""}});
 }
 
-TEST_CASE("an update is reported at once, and taken back when the shim refuses it") {
+TEST_CASE("an update is reported at once, and reverted if the shim rejects it") {
   Scene scene;
   scene.reporter.on_request(scene.create("c1"));
   const Call update = Scene::update(R"({"cpu":{"cpus":"4-5","quota":-1}})");
@@ -78,7 +78,7 @@ TEST_CASE("an update is reported at once, and taken back when the shim refuses i
   CHECK(scene.reporter.on_response(update, {true, 0}) == wanted);
 }
 
-TEST_CASE("what an update leaves out or empty stays") {
+TEST_CASE("values that an update omits or leaves empty are kept") {
   Scene scene;
   scene.reporter.on_request(scene.create("c1"));
   for (const char* json : {R"({"memory":{"limit":1}})", R"({"cpu":{"cpus":""}})"}) {
@@ -89,7 +89,7 @@ TEST_CASE("what an update leaves out or empty stays") {
   }
 }
 
-TEST_CASE("what is deleted is gone, a sandbox with all it has") {
+TEST_CASE("Delete reports a container as removed, and a sandbox with its containers") {
   Scene scene;
   scene.reporter.on_request(scene.create("c1"));
   const Call container{Verb::kDelete, "c1", {}, {}};
@@ -100,7 +100,7 @@ TEST_CASE("what is deleted is gone, a sandbox with all it has") {
   CHECK(scene.reporter.on_response(sandbox, {true, 0}) == Reports{{"DELETE", kPod, ""}});
 }
 
-TEST_CASE("a container that is older than the proxy is known by its bundle") {
+TEST_CASE("a container created before the proxy started is read from its bundle") {
   Scene scene;
   CHECK(
       scene.reporter.on_request(Scene::update(R"({"cpu":{"cpus":"6"}})")) ==
@@ -109,7 +109,7 @@ TEST_CASE("a container that is older than the proxy is known by its bundle") {
            R"({"name":"app","cpus":"6","mems":"0","quota":200000,"period":100000,"shares":2048})"}});
 }
 
-TEST_CASE("a container outside a pod is a sandbox of its own") {
+TEST_CASE("a container outside a pod is its own sandbox") {
   Scene scene;
   scene.dir.write("x/config.json", R"({"linux":{"resources":{"cpu":{"cpus":"1"}}}})");
   CHECK(scene.reporter.on_request(scene.create("x")) ==
@@ -118,7 +118,7 @@ TEST_CASE("a container outside a pod is a sandbox of its own") {
   CHECK(scene.reporter.on_response(scene.create("x"), {true, 9})[0].body == R"({"vmm_pid":9})");
 }
 
-TEST_CASE("without a bundle that can be read nothing is reported") {
+TEST_CASE("nothing is reported without a readable bundle") {
   Scene scene;
   scene.dir.write("bad/config.json", "{\"annotations\":");
   CHECK(scene.reporter.on_request(scene.create("none")).empty());
@@ -127,7 +127,7 @@ TEST_CASE("without a bundle that can be read nothing is reported") {
   CHECK(scene.reporter.on_request(scene.create("odd")).size() == 2);
 }
 
-TEST_CASE("the proxy reports itself with its sandbox, and what it could use before it narrowed") {
+TEST_CASE("the proxy reports its own process and its mask before narrowing") {
   Scene scene;
   Reporter reporter(scene.dir.path(), {77, policy::CpuSet::range(0, 7)});
   CHECK(reporter.on_request(scene.create("p1")) ==
@@ -136,7 +136,7 @@ TEST_CASE("the proxy reports itself with its sandbox, and what it could use befo
                  R"("original_cpus":"0-7"})"}});
 }
 
-TEST_CASE("ids that could be more than an id are never part of a request") {
+TEST_CASE("ids with unsafe characters are never part of a request") {
   Scene scene;
   const auto write_spec = [&scene](const std::string& folder, const std::string& sandbox) {
     scene.dir.write(folder + "/config.json",
