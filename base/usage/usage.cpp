@@ -5,16 +5,23 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <limits>
 #include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace ka::usage {
 namespace {
 
 /// Where descriptions begin: options and commands fit before it, lines into 80 columns.
 constexpr std::size_t kColumn = 26;
+/// The group of options that only --help-all lists.
+constexpr const char* kFurther = "Further options";
+constexpr std::string_view kGroupSuffix = " commands";
 
 /// The usage line says which positionals there are, and errors say which options exclude others.
 class Formatter : public CLI::Formatter {
@@ -34,7 +41,56 @@ class Formatter : public CLI::Formatter {
     return text + (text.ends_with('.') ? "\n" : ".\n");
   }
 
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
+           make_subcommands(app, mode) + options_of(*app, mode) + '\n' + app->get_footer() + '\n';
+  }
+
+  std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const override {
+    const auto groups = grouped(*app);
+    if (groups.size() < 2 || mode == CLI::AppFormatMode::All)
+      return CLI::Formatter::make_subcommands(app, CLI::AppFormatMode::Normal);
+    std::size_t widest = 0;
+    for (const auto& group : groups) widest = std::max(widest, group.name.size());
+    std::string text = "\nCommands:\n";
+    for (const auto& [name, commands] : groups)
+      text += "  " + name + std::string(widest + 2 - name.size(), ' ') + commands + '\n';
+    return text;
+  }
+
  private:
+  std::string options_of(const CLI::App& app, CLI::AppFormatMode mode) const {
+    std::string text;
+    for (const std::string& group : app.get_groups()) {
+      if (group.empty() || (group == kFurther && mode != CLI::AppFormatMode::All)) continue;
+      const auto options = app.get_options([&group](const CLI::Option* option) {
+        return option->get_group() == group && option->nonpositional();
+      });
+      if (!options.empty()) text += make_group(group, false, options);
+    }
+    return text;
+  }
+
+  struct Group {
+    std::string name;      ///< without kGroupSuffix
+    std::string commands;  ///< "status, map"
+  };
+
+  /// Visible commands by group, in the order of declaration.
+  static std::vector<Group> grouped(const CLI::App& app) {
+    std::vector<Group> groups;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+      std::string name = command->get_group();
+      if (name.empty()) continue;
+      if (name.ends_with(kGroupSuffix)) name.resize(name.size() - kGroupSuffix.size());
+      auto group = std::ranges::find(groups, name, &Group::name);
+      if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
+      group->commands += (group->commands.empty() ? "" : ", ") + command->get_name();
+    }
+    return groups;
+  }
+
   /// CLI11 appends what a value is checked for: "N:INT in [1 - 9]", "TEXT:{a,b}".
   static std::string value_name(const std::string& type) {
     const std::size_t colon = type.find(':');
@@ -104,11 +160,22 @@ std::string error_line(const CLI::App* app, const CLI::Error& error) {
 void apply_style(CLI::App& app, const std::string& version) {
   const auto formatter = std::make_shared<Formatter>();
   formatter->column_width(kColumn);
+  formatter->label("SUBCOMMAND", "COMMAND");
   app.formatter(formatter);
   app.set_help_flag("-h,--help", "show this help and exit");
   app.set_version_flag("--version", version, "show the version and exit");
   app.failure_message(error_line);
 }
+
+void set_group(CLI::App& command, std::string_view group) {
+  command.group(std::string(group).append(kGroupSuffix));
+}
+
+void add_help_all(CLI::App& app, const std::string& description) {
+  app.set_help_all_flag("--help-all", description);
+}
+
+void leave_to_help_all(CLI::Option& option) { option.group(kFurther); }
 
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::int64_t& seconds,
                           const std::string& description) {

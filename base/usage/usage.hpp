@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace CLI {
 class App;
@@ -16,6 +17,17 @@ namespace ka::usage {
 /// it. `version` is what --version prints. A usage error is one line:
 /// `kata-affinityctl: unknown option "--foo" (see --help)`.
 void apply_style(CLI::App& app, const std::string& version);
+
+/// Puts `command` into a group, as in "Inspect". --help lists one group a line, by the names of its
+/// commands; --help-all lists each command with its summary, under the heading "Inspect commands".
+void set_group(CLI::App& command, std::string_view group);
+
+/// Adds --help-all, which also lists what --help leaves out. A command that is declared before this
+/// accepts the option as well, and does not list it.
+void add_help_all(CLI::App& app, const std::string& description);
+
+/// --help-all lists `option`, --help does not.
+void leave_to_help_all(CLI::Option& option);
 
 /// Adds an option for a positive duration, as in "90s", "10m", "2h"; `seconds` gets its value.
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::int64_t& seconds,

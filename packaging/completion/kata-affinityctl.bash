@@ -1,26 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash completion for kata-affinityctl, kata-affinityd and kata-affinity-agent, from their --help.
+# bash completion for kata-affinityctl, kata-affinityd and kata-affinity-agent, from their --help. It offers only what
+# the program would accept: no file name for a number, no option a second time, no name that is ambiguous.
 
-_kata_affinity() {
-  local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} previous="" word help names
-  local -a path=() socket=()
-  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    [[ $previous == --socket ]] && socket=(--socket "$word")
-    previous=$word
-    [[ $word == -* ]] && continue
-    help=$("$program" "${path[@]}" --help 2>/dev/null)
-    # A word that is not a command is a value or an id.
-    grep -qE "^  $word( |$)" <<<"$(sed -n '/^Subcommands:/,/^$/p' <<<"$help")" && path+=("$word")
-  done
-  help=$("$program" "${path[@]}" --help 2>/dev/null)
-  if [[ $current == -* ]]; then
-    names=$(grep -oE '^ {2,4}(-[a-z],)?--[a-z-]+' <<<"$help" | sed 's/.*--/--/')
-  elif [[ ${#path[@]} -gt 0 && $before == "${path[-1]}" ]] && grep -qE '^  SANDBOX( |$)' <<<"$help"; then
-    names=$("$program" "${socket[@]}" names 2>/dev/null)
-  else
-    names=$(sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p' <<<"$help")
-  fi
-  mapfile -t COMPREPLY < <(compgen -W "$names" -- "$current")
+# $@: a program and the path of a command. --help-all lists what --help leaves out; the agent has none.
+_kata_affinity_help() { "$@" --help-all 2>/dev/null || "$@" --help 2>/dev/null; }
+
+_kata_affinity_commands() { sed -nE '/^(Subcommands|[A-Z][a-z]* commands):$/,/^$/s/^  ([a-z][a-z-]*).*/\1/p'; }
+
+# A line for each option: its name, the type of its value or "flag", "..." if it may be repeated or ".", and the
+# positional argument that it replaces.
+_kata_affinity_options() {
+  awk '
+    /^[A-Z].*:$/ { inside = /^(Options|Further options):/; next }
+    inside && /^ +-/ {
+      head = $0; sub(/^ +/, "", head); text = head
+      if (match(head, /  +/)) { text = substr(head, RSTART + RLENGTH); head = substr(head, 1, RSTART - 1) }
+      count = split(head, words, " "); type = count > 1 ? words[2] : "flag"; sub(/=.*/, "", type)
+      instead = text ~ /^instead of [A-Z]+/ ? text : ""; sub(/^instead of /, "", instead); sub(/[^A-Z].*/, "", instead)
+      names = split(words[1], name, ",")
+      for (i = 1; i <= names; ++i) print name[i], type, head ~ / \.\.\./ ? "..." : ".", instead
+    }'
 }
 
-complete -o default -F _kata_affinity kata-affinityctl kata-affinityd kata-affinity-agent
+# $1: the type of a value or a positional argument; the rest: arguments for `names`.
+_kata_affinity_values() {
+  local program=${COMP_WORDS[0]}
+  case "$1" in
+    {*}) tr -d '{}' <<<"$1" | tr , '\n' ;;
+    COMMAND) _kata_affinity_commands <<<"$help" ;;
+    SANDBOX) "$program" "${socket[@]}" names 2>/dev/null ;;
+    CONTAINER) "$program" "${socket[@]}" names "${arguments[0]}" 2>/dev/null ;;
+    MACHINE) printf '%s\n' host synthetic: ;;
+  esac
+}
+
+_kata_affinity() {
+  local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} help word name kind more instead pending="" wanted=""
+  local -a path=() socket=() arguments=() names=() positionals
+  local -A type=() again=() replaces=() given=()
+  load() {
+    help=$(_kata_affinity_help "$program" "${path[@]}")
+    while read -r name kind more instead; do
+      type[$name]=$kind again[$name]=$more replaces[$name]=$instead
+    done < <(_kata_affinity_options <<<"$help")
+  }
+  load
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    if [[ $word == = ]]; then
+      continue
+    elif [[ $pending ]]; then
+      [[ $pending != --socket ]] || socket=(--socket "$word")
+      pending=""
+    elif [[ $word == -* ]]; then
+      given[$word]=1
+      [[ ${type[$word]:-flag} == flag ]] || pending=$word
+    elif [[ ${#arguments[@]} -eq 0 ]] && grep -qxF -- "$word" <<<"$(_kata_affinity_commands <<<"$help")"; then
+      path+=("$word")
+      unset 'type[--help-all]' 'type[--version]'
+      load
+    else
+      arguments+=("$word")
+    fi
+  done
+  [[ $current != = ]] || current=""
+  if [[ $pending ]]; then
+    wanted=${type[$pending]}
+  elif [[ $current == -* ]]; then
+    for name in "${!type[@]}"; do
+      [[ $name == --* && (-z ${given[$name]} || ${again[$name]} == ...) ]] || continue
+      [[ -n ${replaces[$name]} && ${#arguments[@]} -gt 0 ]] || names+=("$name")
+    done
+  else
+    read -ra positionals < <(sed -nE 's/^Usage: .*\[OPTIONS\]//p' <<<"$help" | tr -d '[]')
+    wanted=${positionals[${#arguments[@]}]}
+    for name in "${!given[@]}"; do [[ -z $wanted || ${replaces[$name]} != "$wanted" ]] || wanted=""; done
+  fi
+  [[ -z $wanted ]] || mapfile -t names < <(_kata_affinity_values "$wanted")
+  case "$wanted" in MACHINE | FILE | PATH | DIR | IMAGE) compopt -o default 2>/dev/null ;; esac
+  mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$current")
+}
+
+complete -F _kata_affinity kata-affinityctl kata-affinityd kata-affinity-agent

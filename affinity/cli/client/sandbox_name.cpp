@@ -8,6 +8,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <functional>
+#include <iterator>
 
 namespace ka::cli {
 namespace {
@@ -72,6 +73,16 @@ base::Result<std::string> resolve(const std::vector<Named>& known, const std::st
     if (!found.empty()) return one_of(found, given);
   }
   return given;
+}
+
+std::vector<std::string> unambiguous(const std::vector<Named>& known) {
+  std::vector<std::string> names;
+  for (const Named& one : known) {
+    names.push_back(one.id);
+    std::ranges::copy_if(one.names, std::back_inserter(names),
+                         [&](const std::string& name) { return resolve(known, name) == one.id; });
+  }
+  return names;
 }
 
 base::Result<std::string> find_sandbox(const Daemon& daemon, const std::string& given) {

@@ -26,7 +26,10 @@ std::vector<Named> containers_of(const boost::json::value& sandbox);
 /// equally well the error lists them. Where none does it is `given`, which the daemon refuses.
 base::Result<std::string> resolve(const std::vector<Named>& known, const std::string& given);
 
-/// The same among the sandboxes of the daemon; empty (all of them) stays empty.
+/// Ids, and the names that `resolve` maps back to them; for completion.
+std::vector<std::string> unambiguous(const std::vector<Named>& known);
+
+/// Like `resolve` among the sandboxes of the daemon; empty (all of them) stays empty.
 base::Result<std::string> find_sandbox(const Daemon& daemon, const std::string& given);
 /// The same among the containers of one sandbox, which is given by its id.
 base::Result<std::string> find_container(const Daemon& daemon, const std::string& sandbox,

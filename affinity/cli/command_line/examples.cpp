@@ -18,13 +18,14 @@ constexpr std::string_view kProgram = "\n  kata-affinityctl ";
 
 constexpr auto kExamples = std::to_array<Example>({
     {"", "doctor", "check this node's configuration"},
+    {"", "setup", "show what it would write"},
     {"", "status --watch", "live view of sandboxes and threads"},
     {"", "verify", "exit status 1 when violated or unknown"},
     {"topology", "topology", "this machine"},
     {"topology", "topology --topology 'synthetic:pack:2 core:8 pu:2'", "a synthetic machine"},
     {"plan", "plan --scenario s.json", "the placement on this machine"},
     {"plan", "plan --scenario new.json --previous p.json", "after a change; p.json: plan --json"},
-    {"allocate", "allocate --cpus 4", "on this machine, as kubelet does"},
+    {"allocate", "allocate --cpus 4", "as kubelet would"},
     {"allocate", "allocate --cpus 4 --option full-pcpus-only", "whole cores"},
     {"hints", "hints --cpus 4", "NUMA nodes with room for 4 CPUs"},
     {"merge-hints", "merge-hints --input hints.json", "one problem from a file"},

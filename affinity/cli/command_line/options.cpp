@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <string>
@@ -35,7 +36,7 @@ CLI::App& add_command(CLI::App& app, Command& chosen, const std::shared_ptr<Opti
 /// An option whose value is a `type`: a word of the help, as in "--report FILE".
 template <typename Value>
 CLI::Option* add_value(CLI::App& command, const char* name, const char* type, Value& value,
-                       const char* meaning) {
+                       const std::string& meaning) {
   return command.add_option(name, value, meaning)->type_name(type);
 }
 
@@ -66,14 +67,26 @@ void declare_preferences(CLI::App& command, AllocateOptions& options) {
       ->check(CLI::IsMember({"any", "fast", "efficient"}));
   command.add_flag("--prefer-isolated", options.prefer_isolated,
                    "CPUs under isolcpus and nohz_full first");
-  add_value(command, "--annotation", "KEY=VALUE", options.annotations,
-            "kata-affinity.io/cpu-class or prefer-isolated");
-  add_value(command, "--container", "NAME", options.container, "for annotations KEY.NAME");
-  add_value(command, "--numa-affinity", "NODES", options.numa_affinity,
-            "nodes whose CPUs come first");
-  add_value(command, "--held", "CPUS", options.held, "resize: CPUs that the container has");
-  add_value(command, "--promised", "CPUS", options.promised,
-            "resize: CPUs that it was admitted with");
+}
+
+/// What --help leaves to --help-all.
+void declare_details(CLI::App& command, AllocateOptions& options) {
+  CLI::Option* const details[] = {
+      add_value(command, "--group-size", "N", options.group_size,
+                "distributed: split in multiples of this")
+          ->check(CLI::Range(1, policy::kMaxIds))
+          ->capture_default_str(),
+      add_value(command, "--kubelet-version", "1.N", options.kubelet_version,
+                "where versions differ (default: newest known)"),
+      add_value(command, "--annotation", "KEY=VALUE", options.annotations,
+                "kata-affinity.io/cpu-class or prefer-isolated"),
+      add_value(command, "--container", "NAME", options.container, "for annotations KEY.NAME"),
+      add_value(command, "--numa-affinity", "NODES", options.numa_affinity,
+                "nodes whose CPUs come first"),
+      add_value(command, "--held", "CPUS", options.held, "resize: CPUs that the container has"),
+      add_value(command, "--promised", "CPUS", options.promised,
+                "resize: CPUs that it was admitted with")};
+  for (CLI::Option* option : details) usage::leave_to_help_all(*option);
 }
 
 void add_available(CLI::App& command, std::optional<std::string>& available) {
@@ -109,21 +122,18 @@ CLI::Option* declare_request(CLI::App& command, AllocateOptions& options) {
   command.add_option("--strategy", options.strategy, "how CPUs are chosen")
       ->check(CLI::IsMember(strategies()))
       ->capture_default_str();
-  add_value(command, "--group-size", "N", options.group_size,
-            "distributed: split in multiples of this")
-      ->check(CLI::Range(1, policy::kMaxIds))
-      ->capture_default_str();
   add_policy_options(command, options.options);
-  add_value(command, "--kubelet-version", "1.N", options.kubelet_version,
-            "where versions differ (default: newest known)");
+  CLI::Option* cpus = add_cpu_count(command, options.cpus);
   declare_preferences(command, options);
-  return add_cpu_count(command, options.cpus);
+  declare_details(command, options);
+  return cpus;
 }
 
 void declare_allocate(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<AllocateOptions>();
   CLI::App& command =
       add_command(app, chosen, options, "allocate", "show which CPUs a container would get");
+  usage::add_help_all(command, "show all options and exit");
   CLI::Option* cpus = declare_request(command, *options);
   command.add_flag("--explain", options->explain, "also show steps and scores");
   const CLI::Option* batch = add_value(command, "--batch", "FILE", options->batch,
@@ -280,7 +290,7 @@ void declare_explain(CLI::App& app, Command& chosen) {
                                         "show why threads or CPUs are placed as they are", false);
   CLI::Option* cpus = declare_request(command, *request);
   hide_request(command);
-  cpus->description("explain a choice of CPUs; with the options of allocate");
+  cpus->description("instead of SANDBOX: explain a choice, see allocate");
   cpus->excludes(command.get_option("SANDBOX"));
   command.callback([sandbox, request, cpus, &chosen] {
     if (cpus->empty() && sandbox->sandbox.empty()) throw CLI::RequiredError("SANDBOX or --cpus");
@@ -294,7 +304,8 @@ void declare_views(CLI::App& app, Command& chosen) {
       add_about_sandbox(app, chosen, status, "status", "show sandboxes, threads and CPUs", false);
   showing.add_flag("--watch", status->watch, "refresh every second");
   showing.add_flag("--legend", status->legend, "also explain the columns");
-  add_command(app, chosen, std::make_shared<NamesOptions>(), "names", "for shell completion")
+  add_about_sandbox(app, chosen, std::make_shared<NamesOptions>(), "names", "for shell completion",
+                    false)
       .group("");
   declare_explain(app, chosen);
   const auto map = std::make_shared<MapOptions>();
@@ -398,22 +409,26 @@ void declare_pins(CLI::App& app, Command& chosen) {
   declare_pin(app, chosen, "vhostpin", "vhost", "vhost workers", "");
 }
 
+using Declare = void (*)(CLI::App&, Command&);
+
+/// The groups of --help; a hidden command stays hidden.
+void declare_group(CLI::App& app, Command& chosen, const char* group,
+                   std::initializer_list<Declare> declarations) {
+  for (const Declare declare : declarations) declare(app, chosen);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_group() == "Subcommands") usage::set_group(*command, group);
+  }
+}
+
 void declare_commands(CLI::App& app, Command& chosen) {
-  declare_views(app, chosen);
-  declare_actions(app, chosen);
-  declare_pins(app, chosen);
-  declare_sandbox(app, chosen);
-  declare_container(app, chosen);
-  declare_doctor(app, chosen);
-  declare_selftest(app, chosen);
-  declare_setup(app, chosen);
-  declare_guest_image(app, chosen);
-  declare_topology(app, chosen);
-  declare_plan(app, chosen);
-  declare_allocate(app, chosen);
-  declare_hints(app, chosen);
-  declare_merge_hints(app, chosen);
-  declare_simulate(app, chosen);
+  declare_group(app, chosen, "Setup",
+                {declare_doctor, declare_setup, declare_selftest, declare_guest_image});
+  declare_group(app, chosen, "Inspection", {declare_views});
+  declare_group(app, chosen, "Placement", {declare_actions, declare_pins});
+  declare_group(app, chosen, "Registration", {declare_sandbox, declare_container});
+  declare_group(app, chosen, "Offline",
+                {declare_topology, declare_plan, declare_allocate, declare_hints,
+                 declare_merge_hints, declare_simulate});
 }
 
 /// Each command's own examples at the end of its help.
@@ -442,10 +457,11 @@ Expected<Invocation, Exit> parse(int argc, const char* const* argv, std::ostream
   usage::apply_style(app, std::string("kata-affinityctl ") + version::text());
   app.require_subcommand(1);
   Invocation invocation;
+  declare_commands(app, invocation.command);
+  usage::add_help_all(app, "show all commands with their summaries and exit");
   app.add_flag("--json", invocation.json, "print one JSON document");
   std::string socket;
-  add_value(app, "--socket", "PATH", socket, "the daemon's socket")->default_str(Online{}.socket);
-  declare_commands(app, invocation.command);
+  add_value(app, "--socket", "PATH", socket, "daemon's socket (default: " + Online{}.socket + ")");
   add_examples(app, "");
   try {
     app.parse(argc, argv);

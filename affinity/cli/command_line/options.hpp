@@ -88,8 +88,10 @@ struct StatusOptions : Online {
   bool legend = false;  ///< also how to read the table
 };
 
-/// `names`: what shells offer to complete a sandbox's name; not in --help.
-struct NamesOptions : Online {};
+/// `names`: what shells offer to complete a sandbox's or a container's name; not in --help.
+struct NamesOptions : Online {
+  std::string sandbox;  ///< whose containers; empty: the sandboxes
+};
 
 /// `explain`: why.
 struct ExplainOptions : Online {

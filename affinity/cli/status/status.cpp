@@ -71,6 +71,17 @@ Exit watch_status(const StatusOptions& options, Output& output) {
       output);
 }
 
+/// All sandboxes, or the containers of one.
+base::Result<std::vector<Named>> names_known(const NamesOptions& options) {
+  const Daemon daemon(options.socket);
+  const auto sandbox = find_sandbox(daemon, options.sandbox);
+  if (!sandbox) return unexpected(sandbox.error());
+  const auto found =
+      daemon.get(sandbox->empty() ? "/v1/sandboxes" : "/v1/sandboxes/" + encode(*sandbox));
+  if (!found) return unexpected(found.error());
+  return sandbox->empty() ? sandboxes_of(*found) : containers_of(*found);
+}
+
 }  // namespace
 
 Exit run(const StatusOptions& options, Output& output) {
@@ -110,17 +121,13 @@ Exit run(const EventsOptions& options, Output& output) {
 }
 
 Exit run(const NamesOptions& options, Output& output) {
-  const auto list = Daemon(options.socket).get("/v1/sandboxes");
-  if (!list) return output.fail(list.error());
+  const auto known = names_known(options);
+  if (!known) return output.fail(known.error());
   boost::json::array all;
   std::string lines;
-  for (const Named& sandbox : sandboxes_of(*list)) {
-    all.emplace_back(sandbox.id);
-    lines += sandbox.id + '\n';
-    for (const std::string& name : sandbox.names) {
-      all.emplace_back(name);
-      lines += name + '\n';
-    }
+  for (const std::string& name : unambiguous(*known)) {
+    all.emplace_back(name);
+    lines += name + '\n';
   }
   output.show(boost::json::object{{"names", std::move(all)}}, [&lines] { return lines; });
   return Exit::kDone;

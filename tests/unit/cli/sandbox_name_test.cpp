@@ -41,6 +41,12 @@ TEST_CASE("an ambiguous name is an error that lists the matches") {
   CHECK(found("cart-db").find("4f21ab (shop/cart-db), 77 (jobs/cart-db)") != std::string::npos);
 }
 
+TEST_CASE("completion offers no name that is ambiguous or another sandbox's id") {
+  CHECK(cli::unambiguous(known()) ==
+        std::vector<std::string>{"4f21aa", "shop/cart", "4f21ab", "shop/cart-db", "cart",
+                                 "jobs/nightly", "nightly", "77", "jobs/cart-db", "by-hand"});
+}
+
 TEST_CASE("an unknown name is passed to the daemon") { CHECK(found("nobody") == "nobody"); }
 
 TEST_CASE("a container is found by id, name and unique prefix") {
