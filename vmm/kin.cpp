@@ -68,10 +68,8 @@ void Kin::find_relatives(const Roots& roots, const Target& target, const SeenPro
   std::vector<int> parents{vmm.pid};
   for (const auto& [pid, start_time] : relatives_) parents.push_back(pid);
   relatives_.merge(by_pid(virtiofsd_children(roots.proc, parents, trouble)));
-  // Who it is is read before what it runs.
-  const auto proxy = base::ProcFs(roots.proc).stat(target.proxy_pid);
-  if (proxy && program_name(roots.proc, target.proxy_pid) == kProxyProgram) {
-    relatives_.emplace(target.proxy_pid, proxy->start_time);
+  if (target.proxy && find_proxy(roots.proc, target.proxy->pid) == target.proxy) {
+    relatives_.emplace(target.proxy->pid, target.proxy->start_time);
   }
 }
 

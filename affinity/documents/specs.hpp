@@ -24,10 +24,11 @@ void read_pod_fields(base::Fields& fields, Pod& pod) {
   fields.read("domain", pod.domain, base::kMaxName);
 }
 
-/// What only the shim proxy knows of a pod.
+/// What only the shim proxy knows of a pod; itself by its number.
 template <typename Pod>
 void read_proxy_fields(base::Fields& fields, Pod& pod) {
-  fields.read("proxy_pid", pod.proxy_pid);
+  policy::ProcessId proxy;
+  if (fields.read("proxy_pid", proxy.pid)) pod.proxy = proxy;
   policy::CpuSet original;
   if (fields.read("original_cpus", original)) pod.original_cpus = std::move(original);
 }

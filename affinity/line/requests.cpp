@@ -12,6 +12,7 @@
 #include "affinity/messages/terms.hpp"
 #include "affinity/registry/admission.hpp"
 #include "policy/plan/overrides.hpp"
+#include "vmm/procfs/relatives.hpp"
 
 namespace ka::line {
 namespace {
@@ -46,9 +47,13 @@ Result<Outcome> Requests::submit(Event event) {
   return line_.handle(*whole);
 }
 
-/// A person names a VMM by its number: which process that is is decided here, once.
+/// A process is named by its number: which one that is is decided here, once. A proxy that ended
+/// before its report was read is none.
 Result<Event> Requests::identified(Event event) const {
   auto* seen = std::get_if<policy::ledger::PodSeen>(&event.body);
+  if (seen != nullptr && seen->proxy) {
+    seen->proxy = vmm::find_proxy(node_.roots.proc, seen->proxy->pid);
+  }
   if (seen == nullptr || !seen->vmm) return event;
   const auto vmm = vmm_named(node_.roots, seen->vmm->pid);
   if (!vmm) return unexpected(vmm.error());

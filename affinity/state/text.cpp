@@ -68,7 +68,10 @@ json::object to_json(const policy::ledger::PodRecord& pod) {
     object["vmm_pid"] = pod.vmm->pid;
     object["vmm_start_time"] = pod.vmm->start_time;
   }
-  if (pod.proxy_pid > 0) object["proxy_pid"] = pod.proxy_pid;
+  if (pod.proxy) {
+    object["proxy_pid"] = pod.proxy->pid;
+    object["proxy_start_time"] = pod.proxy->start_time;
+  }
   if (pod.original_cpus) object["original_cpus"] = format_list(*pod.original_cpus);
   return object;
 }
@@ -248,6 +251,14 @@ std::uint64_t read_start_time(base::Fields& fields, std::string_view name) {
   return static_cast<std::uint64_t>(time);
 }
 
+/// Earlier versions did not write it: the proxy reports itself again.
+void read_proxy_start_time(base::Fields& fields, policy::ledger::PodRecord& pod) {
+  std::int64_t time = 0;
+  fields.read("proxy_start_time", time);
+  if (time <= 0) pod.proxy.reset();
+  if (pod.proxy) pod.proxy->start_time = static_cast<std::uint64_t>(time);
+}
+
 policy::ledger::PodRecord read_pod(const json::value& value, base::InputError& input_error) {
   policy::ledger::PodRecord pod;
   base::Fields fields(value, "pod", input_error);
@@ -256,6 +267,7 @@ policy::ledger::PodRecord read_pod(const json::value& value, base::InputError& i
   documents::read_pod_fields(fields, pod);
   documents::read_proxy_fields(fields, pod);
   if (pod.vmm) pod.vmm->start_time = read_start_time(fields, "vmm_start_time");
+  read_proxy_start_time(fields, pod);
   pod.source = read_source(fields);
   fields.each("containers", [&](const json::value& element, const std::string& path) {
     auto container = read_container(element, path, input_error);

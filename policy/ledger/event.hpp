@@ -31,8 +31,8 @@ struct PodSeen {
   std::string domain;      ///< name of the libvirt domain that the VM is, where it is one
   /// The same, as requested by the pod: granted only where the configuration allows it.
   std::string domain_wish;
-  /// The shim proxy that stands before its shim; 0: none is known.
-  int proxy_pid = 0;
+  /// The shim proxy that stands before its shim; absent: none is known. Completed as `vmm` is.
+  std::optional<ProcessId> proxy;
   /// Where the shim proxy reports the pod: the CPUs that its processes would have been born with
   /// without the proxy, which narrowed itself before it started the shim.
   std::optional<CpuSet> original_cpus;

@@ -167,9 +167,8 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= merge(pod.domain, event.domain);
   changed |= merge(pod.domain_wish, event.domain_wish);
   changed |= merge(pod.vmm, event.vmm);
+  changed |= merge(pod.proxy, event.proxy);
   changed |= merge(pod.original_cpus, event.original_cpus);
-  if (event.proxy_pid > 0)
-    changed |= std::exchange(pod.proxy_pid, event.proxy_pid) != event.proxy_pid;
   return changed;
 }
 

@@ -43,8 +43,8 @@ struct PodRecord {
   std::string qmp_socket;
   std::string agent;
   std::string domain;
-  std::string domain_wish;  ///< of the pod itself (PodSeen); reported anew after a restart
-  int proxy_pid = 0;
+  std::string domain_wish;         ///< of the pod itself (PodSeen); reported anew after a restart
+  std::optional<ProcessId> proxy;  ///< the shim proxy before its shim
   std::optional<CpuSet> original_cpus;
   Source source = Source::kApi;
   std::map<std::string, ContainerRecord> containers;

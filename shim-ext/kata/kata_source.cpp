@@ -251,10 +251,10 @@ void KataSource::show_proxies() {
   int number = 0;
   std::string lost;
   for (const auto& [id, pod] : node_.ledger().pods()) {
-    if (pod.proxy_pid == 0) continue;
+    if (!pod.proxy) continue;
     ++number;
     const auto sandbox = node_.sandbox(id);
-    const bool is_there = !sandbox || sandbox->processes.contains(pod.proxy_pid);
+    const bool is_there = !sandbox || sandbox->processes.contains(pod.proxy->pid);
     if (!is_there) lost += (lost.empty() ? "" : ", ") + id;
   }
   shows_proxies_ |= number > 0;

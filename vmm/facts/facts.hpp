@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,8 @@ struct Target {
   /// Absolute directory of the sandbox cgroup; empty: none known. Its processes count as part
   /// of the sandbox, so it must be the sandbox's own.
   std::string cgroup;
-  /// Our proxy before the sandbox's shim, which is not above the VMM; 0: none is known.
-  int proxy_pid = 0;
+  /// Our proxy before the sandbox's shim, which is not above the VMM; absent: none is known.
+  std::optional<policy::ProcessId> proxy;
 
   bool operator==(const Target&) const = default;
 };

@@ -166,6 +166,13 @@ bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm) 
   return !program_name(proc, pid).starts_with("containerd-shim-runc");
 }
 
+/// Who it is is read before what it runs.
+std::optional<policy::ProcessId> find_proxy(const std::filesystem::path& proc, int pid) {
+  const auto stat = base::ProcFs(proc).stat(pid);
+  if (!stat || program_name(proc, pid) != kProxyProgram) return std::nullopt;
+  return policy::ProcessId{pid, stat->start_time};
+}
+
 std::vector<int> children(const std::filesystem::path& proc, int pid, base::Trouble& trouble) {
   std::vector<int> found;
   const auto tids = base::list_numbers(proc / std::to_string(pid) / "task");

@@ -227,7 +227,8 @@ TEST_CASE("the shim proxy is a source while its process exists") {
   scene.node.process(50, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
   scene.line().handle(
       {policy::ledger::Source::kProxy,
-       policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm), .proxy_pid = 50}});
+       policy::ledger::PodSeen{
+           .id = "s1", .vmm = tests::process_id(kVmm), .proxy = tests::process_id(50)}});
   scene.source.refresh();
   CHECK(scene.board().sources().at(policy::ledger::Source::kProxy).up);
   CHECK(scene.text(policy::ledger::Source::kProxy).starts_with("1 sandbox behind the shim proxy"));

@@ -136,7 +136,8 @@ TEST_CASE("the shim proxy is placed, read and released with its sandbox") {
   scene.node.process(150, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
   scene.line().handle(
       {policy::ledger::Source::kProxy,
-       policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(100), .proxy_pid = 150}});
+       policy::ledger::PodSeen{
+           .id = "s1", .vmm = tests::process_id(100), .proxy = tests::process_id(150)}});
   REQUIRE(scene.container("s1", "app", {0, 1, 2}, false));
   REQUIRE(scene.add("s2", 200));
   REQUIRE(scene.container("s2", "app", {2}, true));
@@ -157,4 +158,33 @@ TEST_CASE("the shim proxy is placed, read and released with its sandbox") {
   scene.node.thread(150, 150, "containerd-shim", 1, 999999);
   REQUIRE(scene.requests().reconcile("s1"));
   CHECK(role(150) == "unknown");
+}
+
+TEST_CASE("a proxy that has the number of one that ended is left alone") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  scene.node.process(150, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
+  policy::ProcessId ended = tests::process_id(150);
+  --ended.start_time;
+  scene.line().handle(
+      {policy::ledger::Source::kProxy,
+       policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(100), .proxy = ended}});
+  REQUIRE(scene.container("s1", "app", {0, 1, 2}, false));
+  CHECK(scene.cpus(100) == "0-2");
+  CHECK(scene.cpus(150) == "0-7");
+}
+
+TEST_CASE("a shim proxy is identified when it reports itself by its number") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  scene.node.process(150, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
+  const auto reported = [&](int pid) {
+    REQUIRE(scene.requests().submit({policy::ledger::Source::kProxy,
+                                     policy::ledger::PodSeen{.id = "s" + std::to_string(pid),
+                                                             .proxy = policy::ProcessId{pid, 0}}}));
+    return scene.line().node().ledger().find("s" + std::to_string(pid))->proxy;
+  };
+  CHECK(reported(150) == tests::process_id(150));
+  CHECK_FALSE(reported(100));  // a VMM
+  CHECK_FALSE(reported(151));  // ended meanwhile
 }

@@ -29,7 +29,7 @@ Saved sample() {
   saved.pod.cgroup = "/kubepods/pod1";
   saved.pod.qmp_socket = "/run/q.sock";
   saved.pod.agent = "vsock:3";
-  saved.pod.proxy_pid = 4700;
+  saved.pod.proxy = policy::ProcessId{4700, 91};
   saved.pod.original_cpus = policy::CpuSet{0, 1, 2, 3};
   policy::ContainerFacts app{"c1", "app", {2, 3}, {0}, true, 200000, 100000, false};
   saved.pod.containers["c1"] = {app, policy::ledger::Source::kNri, true};
@@ -85,6 +85,17 @@ TEST_CASE("a file with a VMM without its start time is rejected") {
   REQUIRE(text.find(kField) != std::string::npos);
   text.erase(text.find(kField), kField.size());
   CHECK(state::from_text(text, kBoot).error().message.find("vmm_start_time") != std::string::npos);
+}
+
+TEST_CASE("a proxy without its start time, of an earlier version, is not known") {
+  std::string text = state::to_text(sample(), kBoot);
+  constexpr std::string_view kField = "\"proxy_start_time\":91,";
+  REQUIRE(text.find(kField) != std::string::npos);
+  text.erase(text.find(kField), kField.size());
+  const auto read = state::from_text(text, kBoot);
+  REQUIRE(read);
+  CHECK_FALSE(read->pod.proxy);
+  CHECK(read->pod.vmm == sample().pod.vmm);
 }
 
 TEST_CASE("a removed pod leaves no file") {
