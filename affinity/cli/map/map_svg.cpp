@@ -14,21 +14,24 @@ namespace ka::cli {
 namespace {
 
 // Pixels.
-constexpr int kCpuWidth = 104, kCpuHeight = 52, kGap = 6, kTitle = 18, kRow = 22;
-/// Room for a letter of 11 and of 15 pixels.
+constexpr int kCpuWidth = 124, kCpuHeight = 62, kGap = 6, kTitle = 20, kRow = 24;
+/// Room for a letter of 13 and of 16 pixels.
 constexpr int kLetter = 8, kBigLetter = 10;
 constexpr int kCoresWide = 900, kCachesWide = 940, kNodesWide = 980, kSocketsWide = 1020;
 /// Characters of a line of the legend, and of a CPU's vCPUs.
-constexpr std::size_t kLegendColumns = 120, kCpuColumns = 15;
+constexpr std::size_t kLegendColumns = 110, kCpuColumns = 15;
 
+/// Owned CPUs are light in the dark scheme too: their colours identify the owner.
 constexpr const char* kStyle =
-    "text{font:11px sans-serif;fill:#000}.title{font-size:12px;fill:#333}.paper{fill:#fff}"
-    ".number,.sign{font-weight:bold}.sign{font-size:15px;text-anchor:end}"
-    ".head{font-size:15px;font-weight:bold}.box{fill:none;stroke:#999}"
-    ".cpu rect{stroke:#555;fill:#fff}.offline rect{stroke-dasharray:3 3}"
+    "text{font:13px system-ui,sans-serif;fill:#1f2328}.title{fill:#59636e}.paper{fill:#fff}"
+    ".number,.sign{font-weight:bold}.sign{font-size:16px;text-anchor:end}"
+    ".head{font-size:16px;font-weight:bold}.box{fill:none;stroke:#818b98}"
+    ".cpu rect{stroke:#59636e;fill:#fff}.offline rect{stroke-dasharray:3 3}"
     ".conflict rect{stroke:#c00;stroke-width:3}"
-    "@media (prefers-color-scheme:dark){.paper{fill:#0d1117}text,.title{fill:#f0f6fc}"
-    ".box{stroke:#656c76}.cpu text{fill:#000}}";
+    "@media (prefers-color-scheme:dark){.paper{fill:#0d1117}text{fill:#f0f6fc}"
+    ".title{fill:#9198a1}.box{stroke:#656c76}.cpu rect{fill:#212830;stroke:#656c76}.conflict "
+    "rect{stroke:#f85149}"
+    ".owned text{fill:#1f2328}}";
 
 /// Light enough for black letters.
 constexpr std::array<const char*, 8> kColours{"#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6",
@@ -100,6 +103,8 @@ Piece framed(const std::string& title, const Piece& inner) {
 
 std::string colour_of(std::size_t owner) { return kColours[owner % kColours.size()]; }
 
+std::string filled(const std::string& colour) { return " style=\"fill:" + colour + '"'; }
+
 /// What a CPU is for, in a word or two.
 std::string use_of(const NodeMap& map, const MapCpu& cpu) {
   if (!cpu.online) return "offline";
@@ -113,8 +118,9 @@ std::string use_of(const NodeMap& map, const MapCpu& cpu) {
 }
 
 std::string kind_of(const MapCpu& cpu) {
-  if (!cpu.online) return "cpu offline";
-  return cpu.owners.size() > 1 ? "cpu conflict" : "cpu";
+  std::string kind = cpu.owners.empty() ? "cpu" : "cpu owned";
+  if (!cpu.online) kind += " offline";
+  return cpu.owners.size() > 1 ? kind + " conflict" : kind;
 }
 
 std::string details_of(const NodeMap& map, const MapCpu& cpu) {
@@ -128,18 +134,17 @@ Piece draw_cpu(const NodeMap& map, const MapCpu& cpu) {
   std::string letters;
   for (const std::size_t owner : cpu.owners) letters += map.owners[owner].letter;
   if (cpu.owners.size() > 1) letters += '!';
-  const std::string fill =
-      cpu.owners.empty() ? "" : " style=\"fill:" + colour_of(cpu.owners.front()) + '"';
+  const std::string fill = cpu.owners.empty() ? "" : filled(colour_of(cpu.owners.front()));
   Piece piece{.svg = {}, .width = kCpuWidth, .height = kCpuHeight};
   piece.svg = fmt::format("<g class=\"{}\" data-cpu=\"{}\"><title>{}</title>\n", kind_of(cpu),
                           cpu.cpu, escaped(details_of(map, cpu)));
   piece.svg +=
       fmt::format("<rect width=\"{}\" height=\"{}\" rx=\"3\"{}/>\n", kCpuWidth, kCpuHeight, fill);
-  piece.svg += text_at(kGap, 15, "number", fmt::format("CPU {}", cpu.cpu));
-  if (!letters.empty()) piece.svg += text_at(kCpuWidth - kGap, 17, "sign", letters);
-  piece.svg += text_at(kGap, 33, "use", use_of(map, cpu));
+  piece.svg += text_at(kGap, 17, "number", fmt::format("CPU {}", cpu.cpu));
+  if (!letters.empty()) piece.svg += text_at(kCpuWidth - kGap, 19, "sign", letters);
+  piece.svg += text_at(kGap, 36, "use", use_of(map, cpu));
   if (cpu.thread_count > 0) {
-    piece.svg += text_at(kGap, 46, "threads", messages::counted(cpu.thread_count, "thread"));
+    piece.svg += text_at(kGap, 53, "threads", messages::counted(cpu.thread_count, "thread"));
   }
   piece.svg += "</g>\n";
   return piece;
@@ -171,17 +176,18 @@ Piece draw_sockets(const NodeMap& map) {
   return flow(sockets, kSocketsWide);
 }
 
-/// One entry of the legend: a box with the letter, and lines of text.
+/// One entry of the legend: a box with the letter, and lines of text. `fill` as of `filled`; empty:
+/// the colour of a CPU without an owner.
 Piece draw_entry(const std::string& sign, const std::string& fill, const std::string& text) {
   Piece piece;
-  piece.svg = fmt::format(
-      "<g class=\"cpu\"><rect width=\"40\" height=\"{}\" rx=\"3\" style=\"fill:{}\"/>\n{}</g>\n",
-      kRow - 4, fill, text_at(34, 14, "sign", sign));
+  piece.svg = fmt::format("<g class=\"{}\"><rect width=\"40\" height=\"{}\" rx=\"3\"{}/>\n{}</g>\n",
+                          fill.empty() ? "cpu" : "cpu owned", kRow - 4, fill,
+                          text_at(34, 16, "sign", sign));
   std::string lines = wrapped(text, kLegendColumns, 0) + '\n';
   while (!lines.empty()) {
     const std::size_t end = lines.find('\n');
     const std::string line = clipped(lines.substr(0, end), kLegendColumns);
-    piece.svg += text_at(50, piece.height + 13, "entry", line);
+    piece.svg += text_at(50, piece.height + 15, "entry", line);
     piece.width = std::max(piece.width, 50 + kLetter * static_cast<int>(line.size()));
     piece.height += kRow - 4;
     lines.erase(0, end + 1);
@@ -193,14 +199,14 @@ Piece draw_entry(const std::string& sign, const std::string& fill, const std::st
 Piece draw_legend(const NodeMap& map) {
   std::vector<Piece> entries;
   const std::string shared = map.shared_pool.empty() ? "no CPU" : "CPUs " + map.shared_pool;
-  entries.push_back(draw_entry("", "#fff", "shared pool: " + shared));
+  entries.push_back(draw_entry("", "", "shared pool: " + shared));
   for (std::size_t i = 0; i < map.owners.size(); ++i) {
     const MapOwner& owner = map.owners[i];
     std::string text =
         messages::cpus_text(owner.cpus) + ": " + owner.name + std::string(owner_kind(owner));
     if (!owner.vcpus.empty()) text += "; " + owner.vcpus;
     if (!owner.isolation.empty()) text += "; " + owner.isolation;
-    entries.push_back(draw_entry(owner.letter, colour_of(i), text));
+    entries.push_back(draw_entry(owner.letter, filled(colour_of(i)), text));
   }
   return flow(entries, 0);
 }

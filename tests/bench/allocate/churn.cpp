@@ -88,18 +88,18 @@ double percent(int part, int whole) { return whole == 0 ? 0 : 100.0 * part / who
 
 std::string bar(int y, double value, const char* colour) {
   return fmt::format(
-      "<rect x='190' y='{}' width='{:.1f}' height='9' fill='{}'/>\n"
-      "<text x='{:.1f}' y='{}' font-size='10'>{:.1f} %</text>\n",
-      y, 7 * value, colour, 195 + 7 * value, y + 8, value);
+      "<rect x='200' y='{}' width='{:.1f}' height='12' fill='{}'/>\n"
+      "<text x='{:.1f}' y='{}' font-size='12'>{:.1f} %</text>\n",
+      y, 8 * value, colour, 206 + 8 * value, y + 11, value);
 }
 
 std::string bars(const Strategy& strategy, const Day& day, int row) {
-  const int y = 40 + 40 * row;
+  const int y = 44 + 52 * row;
   const Toll& toll = day.toll;
-  return fmt::format("<text x='182' y='{}' text-anchor='end'>{}</text>\n", y + 19, strategy.name) +
+  return fmt::format("<text x='190' y='{}' text-anchor='end'>{}</text>\n", y + 26, strategy.name) +
          bar(y, percent(toll.refused, toll.pods), "#d62728") +
-         bar(y + 11, percent(toll.split_nodes, toll.containers), "#1f77b4") +
-         bar(y + 22, percent(toll.split_l3s, toll.containers), "#7fb2d9");
+         bar(y + 14, percent(toll.split_nodes, toll.containers), "#1f77b4") +
+         bar(y + 28, percent(toll.split_l3s, toll.containers), "#7fb2d9");
 }
 
 constexpr const char* kStyle =
@@ -107,20 +107,21 @@ constexpr const char* kStyle =
     "@media(prefers-color-scheme:dark){text{fill:#f0f6fc}}</style>\n";
 
 constexpr const char* kLegend =
-    "<g font-size='12'><rect x='190' y='14' width='9' height='9' fill='#d62728'/>"
-    "<text x='204' y='23'>pods refused</text>"
-    "<rect x='310' y='14' width='9' height='9' fill='#1f77b4'/>"
-    "<text x='324' y='23'>containers on more nodes than needed</text>"
-    "<rect x='580' y='14' width='9' height='9' fill='#7fb2d9'/>"
-    "<text x='594' y='23'>on more L3 caches than needed</text></g>\n";
+    "<rect x='10' y='10' width='14' height='14' fill='#d62728'/>"
+    "<text x='30' y='22'>pods refused</text>"
+    "<rect x='150' y='10' width='14' height='14' fill='#1f77b4'/>"
+    "<text x='170' y='22'>containers on more nodes than needed</text>"
+    "<rect x='472' y='10' width='14' height='14' fill='#7fb2d9'/>"
+    "<text x='492' y='22'>on more L3 caches than needed</text>\n";
 
 void draw(const char* file, const std::string& rows, int count) {
-  const int height = 50 + 40 * count;
-  std::ofstream(file) << fmt::format(
-                             "<svg xmlns='http://www.w3.org/2000/svg' width='960' height='{}' "
-                             "font-family='sans-serif' font-size='12'>\n",
-                             height)
-                      << kStyle << kLegend << rows << "</svg>\n";
+  const int height = 50 + 52 * count;
+  std::ofstream(file)
+      << fmt::format(
+             "<svg xmlns='http://www.w3.org/2000/svg' width='830' height='{0}' "
+             "viewBox='0 0 830 {0}' font-family='system-ui,sans-serif' font-size='14'>\n",
+             height)
+      << kStyle << kLegend << rows << "</svg>\n";
 }
 
 }  // namespace
