@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clocks, as an argument: tests bring their own.
+// Clocks as a parameter: tests inject their own.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ class Clock {
 
   /// For durations.
   virtual Time now() const { return std::chrono::steady_clock::now(); }
-  /// For people.
+  /// For display.
   virtual std::chrono::system_clock::time_point wall() const {
     return std::chrono::system_clock::now();
   }

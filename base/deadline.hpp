@@ -17,7 +17,7 @@ class Deadline {
     return Deadline(clock.now() + budget);
   }
 
-  /// What is left of the budget: 0 or below once the deadline has passed, the largest duration
+  /// The remaining budget: 0 or below once the deadline has passed, the largest duration
   /// where there is none.
   std::chrono::nanoseconds remaining(const Clock& clock) const {
     return at_ ? *at_ - clock.now() : std::chrono::nanoseconds::max();

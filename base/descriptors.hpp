@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors that are held back for when there are no more, and how files are opened with them.
+// A reserve of file descriptors for when the process runs out, and opening files with it.
 #pragma once
 
 #include <sys/types.h>
@@ -25,9 +25,9 @@ class DescriptorReserve {
   DescriptorReserve& operator=(const DescriptorReserve&) = delete;
   ~DescriptorReserve();
 
-  /// Takes back what was given away, as far as there are descriptors.
+  /// Refills the reserve, as far as descriptors are available.
   void refill();
-  /// How many are held.
+  /// Number of descriptors in reserve.
   std::size_t size() const;
   /// Closes one; false: none is left. Any thread.
   bool give_one();
@@ -36,7 +36,7 @@ class DescriptorReserve {
   std::array<std::atomic<int>, kSize> held_;
 };
 
-/// open(2), close-on-exec, with the help of the reserve. errno says why it failed.
+/// open(2), close-on-exec, with the help of the reserve. On failure errno is set.
 Fd open_file(const std::filesystem::path& path, int flags, mode_t mode = 0);
 /// The same below an open directory (openat(2)).
 Fd open_file_at(int directory, const char* name, int flags);

@@ -20,8 +20,8 @@ namespace ka::base {
 /// Reads a whole file of at most `limit` bytes; a longer one is kInvalid.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit = 1 << 20);
 
-/// The same of a file that others keep and may have replaced: kInvalid for anything but a regular
-/// file. A FIFO is not waited for, a terminal not taken.
+/// Like read_file() for a file that other programs may replace: kInvalid for anything but a regular
+/// file. Never blocks on a FIFO or acquires a terminal.
 Result<std::string> read_regular_file(const std::filesystem::path& path,
                                       std::size_t limit = 1 << 20);
 
@@ -34,7 +34,7 @@ Result<void> write_kernel_file(const std::filesystem::path& path, const std::str
 
 /// Replaces a file so that a reader, also after a crash of ours, finds the complete old or the new
 /// content: temporary file in the same directory, rename. Not meant to outlive a reboot. The
-/// umask has no say in its mode.
+/// umask does not affect its mode.
 Result<void> write_atomically(const std::filesystem::path& path, const std::string& text,
                               mode_t mode = 0600);
 

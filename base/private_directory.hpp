@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories that no other user may write: the next start trusts their content.
+// Directories only their owner may write: the next start trusts their content.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other programs, run to their end with what they print caught.
+// Runs other programs to completion and captures their output.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct Ended {
 /// Runs it to its end; it dies with us. kInvalid: it printed more than it may.
 Result<Ended> run_program(const Command& command);
 
-/// Whether there is a program that we may execute.
+/// Whether this is a program that we may execute.
 bool is_program(const std::filesystem::path& file);
 
 /// The first of these directories that has a program of this name; absent: none has.

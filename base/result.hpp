@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way our code with effects reports failure: a value that says what kind of failure it is
-// (so that callers can decide) and what to tell a person.
+// How code with side effects reports failure: a value with the kind of failure
+// (so that callers can decide), with a message for the operator.
 #pragma once
 
 #include <string>

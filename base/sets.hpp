@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cpusets in what people write: the kernel's list format, with an error fit to be shown.
+// Cpusets in user input: the kernel's list format, with errors fit for display.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace ka::base {
 /// kInvalid: `"0-": expected a number (position 2)`; positions count from 0.
 template <typename Tag>
 Result<policy::IdSet<Tag>> parse_set(std::string_view text) {
-  // The kernel's files end in a newline; what people write does not.
+  // The kernel's files end in a newline; user input does not.
   if (text.ends_with('\n')) return fail(ErrorCode::kInvalid, "ends in a newline");
   auto set = policy::parse_list<Tag>(text);
   if (set) return std::move(*set);

@@ -87,7 +87,7 @@ std::string next_shown(std::string_view& text) {
 }  // namespace
 
 std::string printable(std::string_view raw, std::size_t limit) {
-  // By far most names are of this kind, and every look at a VMM reads one a thread.
+  // By far most names are of this kind, and every scan of a VMM reads one per thread.
   if (raw.size() <= limit && std::ranges::all_of(raw, is_plain)) return std::string(raw);
   std::string text;
   std::size_t whole = 0;  ///< of `text`, what leaves room for kCut

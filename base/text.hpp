@@ -16,7 +16,7 @@ inline constexpr std::size_t kMaxId = 128;
 inline constexpr std::size_t kMaxName = 512;
 /// The longest path (PATH_MAX).
 inline constexpr std::size_t kMaxPath = 4096;
-/// The longest sentence of a peer that is kept, in bytes.
+/// The longest message of a peer that is kept, in bytes.
 inline constexpr std::size_t kMaxSentence = 1024;
 
 /// `raw` as valid UTF-8 of at most `limit` bytes (at least 3) without characters that a reader

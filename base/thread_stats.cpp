@@ -15,7 +15,7 @@
 namespace ka::base {
 namespace {
 
-/// The kernel makes the line anew for each read from the beginning (seq_file).
+/// The kernel regenerates the line for each read from the beginning (seq_file).
 Result<ThreadStat> read_line(const Fd& file, int tid) {
   std::array<char, 2048> line;
   const ssize_t size = ::pread(file.get(), line.data(), line.size(), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a look at processes could not see. "It is not there" and "it cannot be seen" are different
-// answers: the second one must not make anything be forgotten.
+// What a scan of processes could not read. "It is not there" and "it cannot be read" are different
+// results: only the first may remove anything from our state.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace ka::base {
 
 class Trouble {
  public:
-  /// An error that says that something has ended is none.
+  /// Errors that mean "it has ended" are ignored.
   void record(const Error& error) {
     if (error.code == ErrorCode::kGone) return;
     if (error.code == ErrorCode::kPermission) {
@@ -28,9 +28,9 @@ class Trouble {
   void record_unread(const Error& error) { keep(passing_, error); }
 
   bool none() const { return !passing_ && !refused_; }
-  /// The first error that may pass: want of descriptors or of memory, a signal, a device's error.
+  /// The first transient error: out of descriptors or memory, a signal, a device's error.
   const std::optional<Error>& passing() const { return passing_; }
-  /// The first refusal: a privilege that we lack, which is how a node may be set up.
+  /// The first permission error: nodes may be set up so that we lack a privilege.
   const std::optional<Error>& refused() const { return refused_; }
 
  private:

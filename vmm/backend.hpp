@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend looks at a VMM in one way and claims what some of its threads are for. Claims are
+// A backend inspects a VMM in one way and claims the roles of some of its threads. Claims are
 // merged in the order of trust (merge.hpp).
 #pragma once
 
@@ -29,11 +29,11 @@ struct Claim {
 
 struct Claims {
   std::vector<Claim> list;
-  std::string source;           ///< how the backend is called in messages
+  std::string source;           ///< name of the backend in messages
   std::size_t vcpus_there = 0;  ///< vCPUs that the VM has, with known threads or not; 0: unknown
 };
 
-/// What a backend may look at. The monitor may be null.
+/// Input of a backend. The monitor may be null.
 struct ProbeContext {
   const Roots& roots;
   const SeenProcess& vmm;

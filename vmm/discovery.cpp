@@ -17,7 +17,7 @@ namespace {
 
 using policy::Role;
 
-/// What a look found before anything was named: while it stays the same, so does the answer.
+/// What a scan found before anything was named: while it is unchanged, so is the answer.
 struct Observation {
   SeenProcess vmm;
   std::vector<SeenProcess> beside;  ///< by pid
@@ -63,7 +63,7 @@ bool has_vm(const ProbeContext& context, const Merge& merge) {
          });
 }
 
-/// What is claimed of a thread. A worker that io_uring made for an iothread is one with it.
+/// The claim on a thread. A worker that io_uring created for an iothread counts as the iothread.
 const Claim* claim_for(const SeenThread& seen, const Merge& merge) {
   if (const Claim* claim = merge.find(seen.key.tid)) return claim;
   const auto submitter = io_uring_submitter(seen.comm);
@@ -130,7 +130,7 @@ struct Discovery::State {
   VmmThreads answer = {};
   Kin kin = {};
   bool named = false;       ///< `answer` is one
-  bool is_refused = false;  ///< there is something that we lack the privilege to read
+  bool is_refused = false;  ///< a privilege for reading is missing
 
   base::Result<SeenProcess> read_vmm(base::ThreadStats& stats, base::Trouble& trouble) const;
   std::vector<int> members(base::Trouble& trouble) const;
@@ -185,7 +185,7 @@ std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats,
     }
     if (!process->unread.empty()) trouble.record_unread(process->why_unread);
     bool counts = kin.has(*process) || was_beside(*process);
-    // It may have got the number of a member that ended since the members were listed.
+    // It may have the pid of a member that ended since the members were listed.
     if (!counts && std::ranges::binary_search(own, pid)) {
       if (!std::exchange(is_listed_again, true)) own = members(trouble);
       counts = std::ranges::binary_search(own, pid);
@@ -198,7 +198,7 @@ std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats,
   return beside;
 }
 
-/// Why what was read is not to be believed; null where it is. What was refused from the beginning
+/// Why what was read cannot be trusted; null if it can. What was refused from the beginning
 /// is done without.
 const base::Error* Discovery::State::blindness(const base::Trouble& trouble) const {
   if (trouble.passing()) return &*trouble.passing();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which process a number is at this moment, and whether that is a VMM.
+// The current process of a pid, and whether it is a VMM.
 #include <algorithm>
 #include <string>
 

@@ -91,7 +91,7 @@ void Kin::find_kvm_threads(const Roots& roots, const SeenProcess& vmm, const Ope
   kvm_threads_.record(by_pid(kvm_kernel_threads(roots.proc, vmm, trouble)));
 }
 
-/// Who a process is is read before what it has mapped: if that was another one's, it is not there
+/// A process's identity is read before its mappings: if that was another one's, it is not there
 /// under this start time any more.
 void Kin::find_serving(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
                        base::Trouble& trouble) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes that belong to a VMM by something else than a cgroup: by descent, as the kernel's
+// The processes that belong to a VMM other than by cgroup: by descent, as the kernel's
 // threads for its devices, or because they serve devices of its VM.
 #pragma once
 
@@ -34,7 +34,7 @@ struct Search {
 
 class Kin {
  public:
-  /// Searches for what may have come.
+  /// Searches for processes that may have appeared.
   void find(const Roots& roots, const Target& target, const SeenProcess& vmm, const OpenFds& fds,
             base::Trouble& trouble);
   /// The next find() searches for all of them.
@@ -59,15 +59,15 @@ class Kin {
                     base::Trouble& trouble);
 
   Processes relatives_;  ///< shims and virtiofsd by descent
-  /// Kernel threads, looked for again only when the number of vhost devices changed, or a few
+  /// Kernel threads, searched again only when the number of vhost devices changed, or a few
   /// times more while there are fewer workers than devices.
   Search vhost_{.most = 5};
   int vhost_devices_ = 0;
   /// Processes that serve devices of the VM by vhost-user. One begins with the guest's driver, of
-  /// which nothing reports: while the VMM is connected to others they are looked for a few times.
+  /// which nothing reports: while the VMM is connected to others they are searched a few times.
   Search serving_{.most = 10};
   bool serving_wanted_ = false;
-  Search kvm_threads_;  ///< looked for once there are vCPUs: KVM makes them before
+  Search kvm_threads_;  ///< searched once there are vCPUs: KVM creates them before
 };
 
 }  // namespace ka::vmm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kata's shims, found by their command lines: before there is a VMM there is nothing else to go by.
+// Kata's shims, found by their command lines: before there is a VMM, nothing else identifies them.
 #include <algorithm>
 #include <cstdlib>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shim of one sandbox while it is being started, and whose it is.
+// The shim of one sandbox while it is being started.
 #include <algorithm>
 #include <iterator>
 
@@ -21,7 +21,7 @@ bool names_sandbox(const std::vector<std::string>& arguments, const std::string&
 }
 
 /// What a process is to the sandbox. Kata's `start` and our proxy come before Kata's shim itself;
-/// that of another runtime says by its `start` already that there is none to come.
+/// that of another runtime shows by its `start` already that there will be none.
 FoundShim examine(const Roots& roots, int pid, const std::string& sandbox) {
   const base::ProcFs proc(roots.proc);
   const auto stat = proc.stat(pid);

@@ -17,14 +17,14 @@
 
 namespace ka::vmm {
 
-/// Who names a process, and so what the name of its program is worth.
+/// Who named a process, and so how far its program's name can be trusted.
 enum class Word {
   kTenant,    ///< a container's process: the image's author chose the program
   kRuntime,   ///< the process that a container runtime, Kata or libvirt has for the sandbox itself
-  kOperator,  ///< a process that a person names, who answers for it
+  kOperator,  ///< a process named by an operator, who vouches for it
 };
 
-/// What a process is at this moment.
+/// What a process currently is.
 struct Examined {
   policy::ProcessId id;
   bool is_vmm = false;
@@ -68,10 +68,10 @@ bool is_shim_of(const Roots& roots, const policy::ProcessId& process, const std:
 enum class ShimKind {
   kNone,   ///< none runs yet
   kKata,   ///< one of Kata's, by the name of its program
-  kOther,  ///< another runtime's (runc), or one that does not say that it is Kata's
+  kOther,  ///< another runtime's (runc), or one that is not known as Kata's
 };
 
-/// A sandbox's shim, looked for while it is being started.
+/// A sandbox's shim, searched while it is being started.
 struct FoundShim {
   ShimKind kind = ShimKind::kNone;
   policy::ProcessId id;  ///< of one of Kata's
@@ -88,8 +88,8 @@ FoundShim shim_by_command(const Roots& roots, const std::string& sandbox);
 /// source.
 std::optional<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::ProcessId& shim);
 
-/// The threads of one sandbox, looked at again and again. It remembers what cannot have changed:
-/// while the same threads have the same names, a look costs one listing and one stat line a
+/// The threads of one sandbox, scanned repeatedly. It caches what cannot have changed:
+/// while the same threads have the same names, a scan costs one listing and one stat line a
 /// thread. Not safe for use by several threads.
 class Discovery {
  public:
@@ -106,14 +106,14 @@ class Discovery {
   /// Lists and names every thread of the sandbox: those of the VMM, its vhost kernel threads, its
   /// virtiofsd, its shim, and any other process of the sandbox cgroup (vhost-user back-end, else
   /// helper). `monitor` may be
-  /// null. Threads that die while they are looked at are left out. kGone when the VMM is (see
+  /// null. Threads that exit during the scan are left out. kGone when the VMM is (see
   /// read_process), also when its pid belongs to another process by now. What cannot be read for
   /// now is listed as last read (VmmThreads::unread, trouble); any other error: nothing is
   /// known yet, or the VMM itself cannot be read.
-  /// `stats`: of the pass that looks.
+  /// `stats`: of the current pass.
   base::Result<VmmThreads> observe(const MonitorFacts* monitor, base::ThreadStats& stats);
 
-  /// The next look reads everything anew: for `verify`, and after a device was plugged (a vhost
+  /// The next scan reads everything anew: for `verify`, and after a device was plugged (a vhost
   /// worker of kernels before 6.4 is no thread of the VMM).
   void forget();
 

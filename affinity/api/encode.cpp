@@ -123,7 +123,7 @@ json::value guest_of(const line::SandboxView& view, const std::string& container
   return nullptr;
 }
 
-/// What was written into the guest for a container and not taken back, and why it is not confirmed.
+/// What was written into the guest for a container and not undone, and why it is not confirmed.
 void add_guest_state(json::object& object, const line::SandboxView& view,
                      const std::string& container) {
   if (view.guest == nullptr) return;

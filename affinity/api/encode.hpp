@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What line and board show, as JSON. The shapes are documented in docs/use/api.md.
+// The state of line and board as JSON. The shapes are documented in docs/use/api.md.
 #pragma once
 
 #include <boost/json/fwd.hpp>

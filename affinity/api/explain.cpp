@@ -186,7 +186,7 @@ json::array notes_to_json(const std::vector<policy::plan::Note>& notes) {
   return array;
 }
 
-/// Not where the plan wants it: what is said of it is what it is to do, not what it does.
+/// Not where the plan wants it: the sentence says where it should run, not where it runs.
 bool is_away(const line::ThreadView& thread) { return thread.drifted() || !thread.problem.empty(); }
 
 policy::VcpuSet vcpus_away(const line::SandboxView& view) {

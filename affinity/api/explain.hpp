@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a sandbox is placed as it is: the facts with the source of each, the rules that were applied,
-// and what came out, in sentences.
+// and the result, in sentences.
 #pragma once
 
 #include <boost/json/fwd.hpp>

@@ -238,7 +238,7 @@ Labels wait_labels(const policy::ledger::PodRecord& pod, const std::string& cont
           {"container", named ? record->second.facts.name : container}};
 }
 
-/// Two sandboxes may bear one name for a moment (a pod that is made again): they are one series.
+/// Two sandboxes may briefly have one name (a pod that is recreated): they are one series.
 void add_waits(Page& page, const line::Node& node, line::VcpuWaits& waits) {
   constexpr double kNanoseconds = 1e9;
   std::map<Labels, double> seconds;
@@ -254,7 +254,7 @@ void add_waits(Page& page, const line::Node& node, line::VcpuWaits& waits) {
                 seconds);
 }
 
-/// 1 for each source that is heard, 0 for each that should be.
+/// 1 for each source that is connected, 0 for each that should be.
 std::map<std::string_view, double> sources_up(const board::Board& board) {
   std::map<std::string_view, double> up;
   for (const auto& [source, view] : board.sources()) {
@@ -304,7 +304,7 @@ void add_gauges(Page& page, const line::Node& node) {
                 "Whether each event source is connected (1) or not (0).", "source",
                 sources_up(node.board));
   page.gauge("kata_affinity_start_waiting",
-             "1 while no thread may get more CPUs after a start of the daemon.",
+             "Whether widening of masks is suspended after a start of the daemon (1) or not (0).",
              node.gate().may_widen() ? 0 : 1);
   page.gauge("kata_affinity_state_lost", "State files of an earlier daemon that cannot be read.",
              static_cast<double>(node.gate().lost().size()));

@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-/// What happens on one CPU.
+/// The use of one CPU.
 struct Tenants {
   json::array owners;  ///< exclusive containers, of any runtime
   json::array vcpus;   ///< dedicated to it

@@ -25,14 +25,14 @@ base::Result<policy::ledger::Event> read_container(policy::ledger::Source source
                                                    const std::string& id, std::string_view body);
 
 /// `{"cpus":"2-3", "force", "for"}` for the threads that the path names: `force` also where it
-/// takes CPUs from exclusive containers, `for` so many seconds. `peer` is who asks. `role` is
+/// takes CPUs from exclusive containers, `for` in seconds. `peer` is the client. `role` is
 /// "vcpu", "emulator", "iothread" or "vhost"; `thread` is a vCPU's index, an iothread's id, or
 /// empty for the role as a whole.
 base::Result<policy::ledger::Event> read_pin(const std::string& sandbox, const std::string& role,
                                              const std::string& thread, std::string_view body,
                                              const std::optional<http::Peer>& peer);
 
-/// The same, taken back.
+/// The same, to remove the pin.
 base::Result<policy::ledger::Event> read_unpin(const std::string& sandbox, const std::string& role,
                                                const std::string& thread);
 

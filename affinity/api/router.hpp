@@ -51,7 +51,7 @@ class Router {
   /// The same for the metrics listener, which offers these and the two calls for probes.
   http::Response handle_metrics(const http::Request& request);
 
-  /// Sends a notification to the listeners of /v1/events; GET /v1/drifts shows those of drift.
+  /// Sends a notification to the subscribers of /v1/events; GET /v1/drifts shows those of drift.
   void publish(const board::Notification& notification);
 
   http::Response list(const Call& call);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The board: how sources, guests and memory stand, what was counted, and the feed of notifications.
-// For everyone who only looks. It knows sandboxes by their ids alone.
+// The board: status of sources, guests and memory, counters, and the feed of notifications.
+// For readers only. It knows sandboxes by their ids alone.
 //
 // Single-threaded, as the line is.
 #pragma once
@@ -39,7 +39,7 @@ class Board {
   void notify(NotificationKind kind, std::string_view sandbox, std::string text,
               std::string reason = {}, std::string container = {});
 
-  /// Records how a source of events stands; notifies where that changed.
+  /// Records the status of a source of events; notifies if it changed.
   void set_source(policy::ledger::Source source, SourceView view);
   const std::map<policy::ledger::Source, SourceView>& sources() const { return sources_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sandboxes that may run on CPUs that belong to other pods: how many CPUs, for how long, and
-// which source reported it. Nothing that we write causes it (I2); it is what was there before we
-// knew.
+// which source reported it. Nothing that we write causes it (I2); it predates our
+// knowledge.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace ka::board {
 
-/// On whose word the line runs, and since when that was known.
+/// The source that the line runs for, and when it reported.
 struct Cause {
   std::string source;  ///< "nri", "kubelet", ...; "drift": no source reported it, it was found
   std::chrono::steady_clock::time_point since;
@@ -24,7 +24,7 @@ struct Cause {
 class Trespasses {
  public:
   using Clock = std::chrono::steady_clock;
-  /// From the word that a CPU is another's to the last thread off it.
+  /// From the report that a CPU is another's until the last thread has left it.
   using Durations = Histogram<8>;
 
   /// Records which CPUs of others the threads of a sandbox may use now: none ends what was open.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the board shows of sources, guests and memory.
+// The board's views of sources, guests and memory.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace ka::board {
 
-/// How a source of events stands.
+/// The status of a source of events.
 struct SourceView {
   bool up = false;
   std::string text;  ///< what it is and what it reports, or why it is down
@@ -23,7 +23,7 @@ struct SourceView {
   bool operator==(const SourceView&) const = default;
 };
 
-/// How a sandbox's guest stands: what was asked of its agent, and what that reported last.
+/// The status of a sandbox's guest: the last request to its agent, and its last report.
 struct GuestView {
   std::string address;
   bool connected = false;
@@ -31,7 +31,7 @@ struct GuestView {
   policy::GuestWishes wishes;
   /// Absent until it reported something. It may be older than the wishes.
   std::optional<policy::GuestReport> report;
-  bool current = false;  ///< the report is what came of the wishes
+  bool current = false;  ///< the report answers the last request
   policy::GuestWrites writes;
   /// By container, of those that the plan keeps apart inside the guest: why it is not confirmed
   /// that they are where it wants them. One that is not in it is confirmed, as far as a guest can.

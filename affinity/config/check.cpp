@@ -168,7 +168,7 @@ std::string check_value(const Key& key, const Value& value) {
   return text == nullptr ? must_be("a string", value) : check_text(key, *text);
 }
 
-/// The key that a path names; nullptr where no such key may stand there.
+/// The key that a path names; nullptr where no such key is allowed.
 const Key* key_of(const Path& path) {
   if (path.size() == 1) return find_key(path[0]);
   if (path.size() != 3 || path[0] != "handler" || path[1].empty()) return nullptr;

@@ -50,7 +50,7 @@ class Values {
   std::string handler_;
 };
 
-/// Puts a value where its key's row says.
+/// Stores a value as its key's row defines.
 struct Assign {
   Config& config;
   const Values& values;
@@ -171,7 +171,7 @@ std::vector<std::string_view> keys_for_next_start(const Config& now, const Confi
     const bool waits = key.reload == Reload::kNextStart;
     if (waits && std::visit(Differs{now, next}, key.target)) names.push_back(key.name);
   }
-  // Of what it allows, only this is looked at when the daemon starts.
+  // Of what it allows, only this is checked when the daemon starts.
   if (now.allows(kDomainAnnotation) != next.allows(kDomainAnnotation)) {
     names.emplace_back("allow_annotations");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file's [affinity] table says, before anyone judges it: every value by its path, with the
-// place where it stands.
+// A file's [affinity] table, before validation: every value by its path, with the
+// place where it was found.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ struct Handler {
   bool is_proxy() const;
 };
 
-/// What containerd's config.toml below a root says, with the files that it imports (containerd's
+/// containerd's config.toml below a root, with the files that it imports (containerd's
 /// cmd/containerd/server/config). Before 2.0 an imported file replaces all settings of the CRI
 /// plugin; here they are merged, so that a handler may be listed that containerd no longer has.
 struct Containerd {
@@ -33,7 +33,7 @@ struct Containerd {
   std::vector<Handler> handlers;  ///< those that start Kata or our proxy, by name
 };
 
-/// kGone where there is no config.toml. An imported file that cannot be read says nothing.
+/// kGone where there is no config.toml. An imported file that cannot be read is skipped.
 base::Result<Containerd> read_containerd(const std::filesystem::path& root);
 
 /// Those of CRI-O: of crio.conf and of every file in crio.conf.d, in name order.

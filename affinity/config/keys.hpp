@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What [affinity] can say: the members of Config, and in one table the keys that fill them. A key's
-// row is all that there is of it: its type, default and documentation, where its value goes, and
-// what a reload does with it (docs/develop/extending.md, "A setting").
+// The settings in [affinity]: the members of Config, and in one table the keys that fill them. A
+// key's row is all that there is of it: its type, default and documentation, where its value goes,
+// and what a reload does with it (docs/develop/extending.md, "A setting").
 #pragma once
 
 #include <algorithm>
@@ -91,7 +91,7 @@ struct Key {
   Target target;
   std::string_view doc;  ///< one sentence
 
-  /// It may stand in [affinity.handler.NAME].
+  /// It is allowed in [affinity.handler.NAME].
   constexpr bool per_sandbox() const { return std::holds_alternative<SetSettings>(target); }
 };
 
@@ -101,7 +101,7 @@ void set_housekeeping(Settings& settings, const std::string& text) {
   if (!text.empty()) settings.housekeeping_by_role[kRole] = *documents::parse_housekeeping(text);
 }
 
-/// Not a key of ours: a pod alone can say it.
+/// Not a key of ours: only a pod's annotation can set it.
 inline constexpr std::string_view kDomainAnnotation = "libvirt_domain";
 
 inline constexpr Key kKeys[] = {

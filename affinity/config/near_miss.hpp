@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that are nearly ours: a table or key that is misspelt, or stands in the wrong place.
+// Near misses: a table or key that is misspelt, or in the wrong place.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that tell containers their CPUs: each container that requests it has a directory on the
+// Files with each container's CPUs: each container that requests it has a directory on the
 // host, which NRI mounts into it, and whose files are kept up to date.
 #pragma once
 

@@ -8,7 +8,7 @@
 namespace ka::containers {
 namespace {
 
-/// What is known of a guest for one container.
+/// The guest's facts for one container.
 struct Known {
   policy::GuestWishes wishes;  ///< of the container alone
   policy::GuestReport report;

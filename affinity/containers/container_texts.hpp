@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of the files that tell a container its CPUs.
+// The content of the files with a container's CPUs.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@
 
 namespace ka::containers {
 
-/// The files that a container can read, by name: `cpus.json`, which says of it alone what its
-/// guest's own says of all, and `environment`, the same for shells (KATA_AFFINITY_CPUS="6-7").
+/// The files that a container can read, by name: `cpus.json`, the part for it of its
+/// guest's own file, and `environment`, the same for shells (KATA_AFFINITY_CPUS="6-7").
 /// Values are empty until its guest has reported.
 std::map<std::string, std::string> container_texts(const line::SandboxView& view,
                                                    const std::string& container);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done for a container when the runtime creates and starts it: its files, and its guest.
+// Hooks for a container that the runtime creates and starts: its files, and its guest.
 #pragma once
 
 #include <functional>

@@ -75,7 +75,7 @@ struct Prerequisites {
   StartParts parts;
 };
 
-/// What others could have put there is believed at the start.
+/// The daemon trusts its content at the start, and others could have written it.
 Result<void> close_to_others(const std::filesystem::path& directory, const log::Log& log) {
   const auto mended = base::make_private_directory(directory);
   if (!mended) return unexpected(mended.error());

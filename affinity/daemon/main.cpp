@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kFailed = 1, kWrongInput = 2;
 
-/// The last words of a daemon that ran out of something (memory, threads, descriptors) where no
+/// The last message of a daemon that ran out of something (memory, threads, descriptors) where no
 /// other way was left. Every thread stays where it is, and systemd starts it again.
 int give_up(const char* reason) {
   std::fprintf(stderr, "kata-affinityd: fatal: %s\n", reason);

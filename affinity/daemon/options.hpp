@@ -17,7 +17,7 @@ struct Options {
   std::optional<std::filesystem::path> state_dir;  ///< in place of the configuration's
   std::string topology = "host";
   vmm::Roots roots;
-  bool check_config = false;  ///< say whether the configuration is good, and end
+  bool check_config = false;  ///< check the configuration and exit
 };
 
 /// Parses arguments. What asks for no daemon (--help, --version) and what is wrong is answered on

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon as a systemd service (sd_notify(3)): says when it is ready, and proves to the watchdog
+// The daemon as a systemd service (sd_notify(3)): reports readiness, and proves to the watchdog
 // that its loop turns. Outside of systemd it does nothing.
 #pragma once
 

@@ -27,7 +27,7 @@ bool is_there(const std::filesystem::path& file) {
 
 bool has_kubelet(const SourceSettings& settings) { return is_there(settings.kubelet_state); }
 
-/// Where kubelet's state is there, that says it earlier.
+/// Where kubelet's state exists, it reports earlier.
 bool needs_pod_resources(const SourceSettings& settings) {
   return is_there(settings.pod_resources) && !has_kubelet(settings);
 }

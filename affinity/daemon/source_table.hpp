@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sources of a node, one row each: how a start waits for it, and how it is made. What its
-// reports weigh against those of others is in policy/ledger/source.hpp.
+// The sources of a node, one row each: how a start waits for it, and how it is made. Its
+// precedence is in policy/ledger/source.hpp.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -47,7 +47,7 @@ struct SourceRegistration {
   /// Whether this node has it, so that nothing is widened after a start before it reports (or a
   /// stated time has passed).
   bool (*is_awaited)(const SourceSettings& settings);
-  /// Null where the settings say that there is none. No function: another row makes it, or its
+  /// Null where the settings disable it. No function: another row makes it, or its
   /// reports come in by the API.
   std::unique_ptr<source::Source> (*make)(const SourceSettings& settings,
                                           const SourceContext& context, source::Peers& peers);

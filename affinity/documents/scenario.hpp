@@ -18,7 +18,7 @@ struct Scenario {
 
 /// Reads a scenario for a machine. Errors (kInvalid) name the path: an unknown key, a wrong type, a
 /// malformed cpuset, CPUs or nodes that the machine does not have, a container's CPU that is
-/// offline, an id twice. A container that does not say whether it is exclusive is judged by its
+/// offline, an id twice. A container without "exclusive" is judged by its
 /// quota, as everywhere else.
 base::Result<Scenario> scenario_from_json(const boost::json::value& document,
                                           policy::Topology topology);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who places the containers of one guest: our agent, or kata-agent in its place. A peer sends what
-// the plan means for the guest, and records what came of it.
+// The agent that places the containers of one guest: ours, or kata-agent in its place. A peer sends
+// what the plan means for the guest, and records the result.
 #pragma once
 
 #include <chrono>
@@ -58,7 +58,7 @@ class GuestPeer {
   virtual bool is_placed(const std::string& container) const = 0;
 };
 
-/// What the guest said of a container; null: nothing.
+/// The guest's report on a container; null: none.
 const policy::GuestContainerState* find_state(const GuestRecord& record,
                                               const std::string& container);
 

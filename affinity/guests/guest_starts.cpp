@@ -14,8 +14,8 @@ void Guests::await(const std::string& sandbox, const std::string& container,
   starts_.hold(sandbox, container, std::move(go_on), [this, sandbox] { start_is_late(sandbox); });
 }
 
-/// Whose guest will not place it, or does not tell, is not waited for; nor is one like another that
-/// did not.
+/// A guest that will not place it, or does not report, is not waited for; nor is one like another
+/// that did not.
 bool Guests::must_wait(const Guest& guest, const std::string& container) const {
   const GuestPeer* peer = guest.peer();
   if (peer == nullptr || !guest.record.view.connected || !peer->will_answer()) return false;

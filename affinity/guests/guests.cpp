@@ -19,7 +19,7 @@ namespace {
 
 using policy::plan::GuestAgent;
 
-/// For a guest that is let go to give its containers back.
+/// For a guest that is being released, to restore its containers.
 constexpr std::chrono::seconds kFarewell{1};
 
 /// What is not known to be no systemd's is taken for one: that only ever does less.
@@ -76,7 +76,7 @@ void Guests::update(const std::string& sandbox, Time planned) {
   GuestRecord& record = guest.record;
   if (through == GuestAgent::kNone && record.view.writes.containers.empty()) return drop(sandbox);
   const bool is_other = std::exchange(guest.through, through) != through;
-  // Before its VMM is there a sandbox's shim stands for it, which knows no guest.
+  // Until its VMM exists a sandbox's shim is treated as the VMM, and has no guest.
   const bool is_other_vmm = std::exchange(guest.vmm, view->pod.vmm) != view->pod.vmm;
   if (is_other_vmm) record.view = {};  // and another guest got nothing
   if (is_other || is_other_vmm || guest.named_address != view->pod.agent) {
@@ -87,7 +87,7 @@ void Guests::update(const std::string& sandbox, Time planned) {
   place(sandbox, guest, *view, planned);
 }
 
-/// With what a daemon before this one knew of it.
+/// With the state of an earlier daemon.
 Guests::Guest& Guests::known(const std::string& sandbox, const line::SandboxView& view) {
   const auto [found, is_new] = guests_.try_emplace(sandbox);
   Guest& guest = found->second;
@@ -116,8 +116,8 @@ void Guests::find_agent(const std::string& sandbox, Guest& guest, const line::Sa
   }
 }
 
-/// Where something is to be taken back and nothing else is wanted, who got it; else by
-/// what the sources said, or by the VMM's command line.
+/// If only an undo is pending, the agent that got the request; else by
+/// what the sources reported, or by the VMM's command line.
 std::optional<guest::Address> Guests::known_address(const Guest& guest,
                                                     const std::vector<std::string>& command_line,
                                                     const policy::ledger::PodRecord& pod) const {
@@ -147,7 +147,7 @@ std::optional<guest::Address> Guests::address_by(const std::vector<std::string>&
   return address;
 }
 
-/// Kata's shim knows.
+/// Kata's shim is asked.
 void Guests::search(const std::string& sandbox, Guest& guest) {
   guest.state = State::kSearching;
   guest.search =
@@ -210,7 +210,7 @@ void Guests::place(const std::string& sandbox, Guest& guest, const line::Sandbox
   auto wishes =
       policy::plan::guest_wishes(view.plan, view.vcpus, line_.node().topology, view.settings.guest,
                                  guest.record.boot.may_grow(static_cast<int>(view.vcpus.size())));
-  // Who cannot be named cannot be placed, and to guess would be worse than to wait.
+  // A vCPU without a known id cannot be placed, and guessing would be worse than waiting.
   if (wishes.vcpus.size() != view.plan.vcpus.size()) return;
   if (gives_back) wishes = {.move_interrupts = false, .release = true};
   guest_view.wishes = std::move(wishes);
@@ -306,8 +306,8 @@ void Guests::changed(const std::string& sandbox) {
   release_starts(sandbox);
 }
 
-/// Enters how it stands, with what is in doubt. A container that is not in the guest (yet) has
-/// nothing that could run elsewhere.
+/// Records the guest's status, with what is unconfirmed. A container that is not in the guest (yet)
+/// has nothing that could run elsewhere.
 void Guests::show(const std::string& sandbox, Guest& guest) {
   board::GuestView& view = guest.record.view;
   const GuestPeer* peer = guest.peer();

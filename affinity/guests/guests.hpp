@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guests: each sandbox's agent is found, sent what the plan means for it, and listened to. None
-// of it is ever waited for but a container's start, and that for a bounded time.
+// The guests: finds each sandbox's agent, sends it the guest's part of the plan, and reads its
+// reports. None of it is ever waited for but a container's start, and that for a bounded time.
 //
 // Each request to a guest is recorded before it is sent, and followed until it is undone, also
 // after guests are no longer to be placed.
@@ -53,7 +53,7 @@ class Guests {
  private:
   using Time = base::Clock::Time;
 
-  /// Who places a guest's containers.
+  /// Which agent places a guest's containers.
   ///
   /// | from       | to         | when                                                          |
   /// |------------|------------|---------------------------------------------------------------|
@@ -74,9 +74,9 @@ class Guests {
   struct Guest {
     GuestRecord record;
     State state = State::kNobody;
-    std::optional<policy::plan::GuestAgent> through;  ///< absent until it is looked for
-    std::string named_address;             ///< what the sources said of it when it was looked for
-    std::optional<policy::ProcessId> vmm;  ///< whose guest was looked for
+    std::optional<policy::plan::GuestAgent> through;  ///< absent until searched
+    std::string named_address;             ///< what the sources reported when it was searched
+    std::optional<policy::ProcessId> vmm;  ///< whose guest was searched
     std::string kernel;                    ///< its image, by which guests that are alike are known
     bool missed_a_start = false;
     std::unique_ptr<guest::AgentUrl> search;

@@ -58,7 +58,7 @@ void KataPeer::place(base::Clock::Time /*planned*/) {
   if (!places_ && policy::plan::keeps_vcpus_apart(view.wishes)) reject_numbers();
   sets_ = policy::plan::sets_for_kata(view.wishes, record_.numbers, view.writes.containers);
   if (!sets_.empty()) view.writes = {guest::to_string(address()), true, sets_};
-  // It has vCPUs brought online, and then writes the cpusets anew that it knew before.
+  // It has vCPUs brought online, and then rewrites the cpusets that it knew before.
   const bool again = std::exchange(sent_numbers_, record_.numbers) != record_.numbers;
   events_.changed();
   link_.place(sets_, again);

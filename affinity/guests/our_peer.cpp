@@ -66,7 +66,7 @@ void OurPeer::record_news(const guest::News& news) {
   view.current |= news.answers_wishes;
   if (news.answers_wishes) {
     view.writes.containers = writes_of(view.wishes);
-    // With "none" there is no more to be said.
+    // With "none" there is nothing left to request.
     if (view.wishes.release) events_.outdated();
   }
   if (news.answers_wishes && unanswered_since_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our agent in a guest: it is asked by hardware id, and reports what became of each container.
+// Our agent in a guest: requests name hardware ids, and it reports the result for each container.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

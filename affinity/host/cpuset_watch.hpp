@@ -26,9 +26,9 @@ class CpusetWatch {
   /// came or went. One that cannot be watched (it is gone, or the user has no watch left) is left
   /// out; the first such failure that is no "gone" is returned after all others have been done.
   ///
-  /// One system call a directory, also for those known: cgroupfs says nothing when a directory is
-  /// removed (its inode keeps its link count, so there is no IN_IGNORED), and one made anew under
-  /// the same name is another one.
+  /// One system call a directory, also for those known: cgroupfs reports nothing when a directory
+  /// is removed (its inode keeps its link count, so there is no IN_IGNORED), and one made anew
+  /// under the same name is another one.
   base::Result<void> follow(const std::set<std::string>& directories);
 
   /// The directories that were written to since the last call: their cpuset, or which tasks are in

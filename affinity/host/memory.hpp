@@ -19,7 +19,7 @@ namespace ka::host {
 
 /// One mapping with pages in memory.
 struct Mapping {
-  std::uint64_t start = 0, end = 0;  ///< addresses; numa_maps does not tell the end
+  std::uint64_t start = 0, end = 0;  ///< addresses; numa_maps does not have the end
   std::uint64_t page = 4096;         ///< bytes
   /// Memory of the process (anonymous, memfd, tmpfs, huge pages), not a file that is mapped.
   bool own = false;

@@ -80,7 +80,7 @@ Result<MemoryMover::Batch> MemoryMover::misplaced(const std::vector<void*>& page
   return batch;
 }
 
-/// What became of it is read again: of a transparent huge page the kernel moves the whole with its
+/// The result is read again: of a transparent huge page the kernel moves the whole with its
 /// first part, and calls the others busy. Memory that others map too moves only with MOVE_ALL.
 Result<void> MemoryMover::move(const Batch& batch, const Mapping& mapping) {
   std::vector<int> status(batch.pages.size(), 0);

@@ -14,7 +14,7 @@ namespace ka::host {
 
 class MemoryMover {
  public:
-  /// `mappings` by address; `moves` says which part goes to which node.
+  /// `mappings` by address; `moves` assigns parts to nodes.
   MemoryMover(int pid, std::vector<Mapping> mappings, std::vector<policy::plan::MemoryMove> moves);
 
   bool done() const { return at_ == mappings_.size() || moves_.empty(); }
@@ -45,7 +45,7 @@ class MemoryMover {
   int pid_;
   std::vector<Mapping> mappings_;
   std::vector<policy::plan::MemoryMove> moves_;
-  std::size_t at_ = 0;        ///< the mapping that is looked at
+  std::size_t at_ = 0;        ///< the current mapping
   std::uint64_t offset_ = 0;  ///< in it
   std::uint64_t moved_ = 0, failed_ = 0;
 };

@@ -43,7 +43,7 @@ policy::PassedThrough find_passed_through(const std::filesystem::path& proc,
                                           const std::filesystem::path& sys, int vmm);
 
 /// Has the kernel send an interrupt to these CPUs only (/proc/irq/<number>/smp_affinity_list), and
-/// says what the kernel made of it. kGone: the number belongs to another handler, or to none. The
+/// returns the resulting set. kGone: the number belongs to another handler, or to none. The
 /// kernel refuses interrupts that cannot be moved with EIO, since Linux 6.12 EPERM, or with EINVAL
 /// (write_irq_affinity() in kernel/irq/proc.c, irq_set_affinity()), and with ENOSPC when the CPUs
 /// have no vector left.

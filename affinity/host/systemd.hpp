@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of systemd: the CPUs of a unit. Spoken to directly, at its own socket, as systemctl
+// Asks systemd to set the CPUs of a unit: directly, at its own socket, as systemctl
 // does for root; no D-Bus daemon is needed.
 #pragma once
 

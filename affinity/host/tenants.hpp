@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which cgroups hold threads that may run on certain CPUs. A cgroup's effective cpuset bounds all
 // that lies below it, so a subtree that may use none of the CPUs is not entered, and its threads
-// are not looked at.
+// are not read.
 #pragma once
 
 #include <cstddef>

@@ -184,7 +184,7 @@ std::optional<Distances> numa_distances(const std::vector<int>& nodes) {
     auto& row = matrix.emplace_back();
     for (const int to : nodes) row.push_back(::numa_distance(from, to));
   }
-  // 0 is libnuma's word for "not known".
+  // libnuma returns 0 for "not known".
   const auto unknown = [](const auto& row) { return std::ranges::find(row, 0) != row.end(); };
   if (std::ranges::any_of(matrix, unknown)) return std::nullopt;
   return matrix;
@@ -289,7 +289,7 @@ base::Error in(const std::string& where, base::Error error) {
   return error;
 }
 
-/// hwloc reports a file that it cannot make sense of when it loads it, a description at once.
+/// hwloc reports an invalid file when it loads it, an invalid description at once.
 base::Result<Topology> load_and_make(hwloc_topology_t topology, const std::string& where) {
   auto made = load(topology).and_then(make);
   if (!made) return unexpected(in(where, std::move(made.error())));

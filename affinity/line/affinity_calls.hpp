@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system calls that place a thread: the one thing that a tree of files cannot stand in for.
+// The system calls that place a thread: the one thing that a fake file tree cannot replace.
 #pragma once
 
 #include "base/result.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often writes of other programs are answered: at once, until they come again and again; then
+// How fast writes of other programs are reverted: at once, until they keep coming; then
 // after a wait that doubles each time, so that two programs that want different things do not keep
 // a sandbox from its work.
 #pragma once

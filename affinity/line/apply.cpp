@@ -9,7 +9,7 @@ using Status = WriteResult::Status;
 
 constexpr int kAttempts = 3;
 
-/// Who has a number.
+/// The current owner of a thread id.
 enum class Holder {
   kOurs,     ///< the thread that is meant
   kNobody,   ///< it has ended
@@ -63,7 +63,7 @@ WriteResult failed(const policy::plan::Write& write, const base::Error& error,
 /// The number was another thread's when it was written to. What that one had before is not known;
 /// all-ones is what the kernel gives a thread that no program has placed. Where it is seen to be
 /// another thread of the same process it is the sandbox's own, which the next pass places. Whether
-/// there is a process of that number now says nothing: it may have been given away as a whole.
+/// there is a process of that number now proves nothing: it may have been given away as a whole.
 WriteResult revert(const policy::plan::Write& write, Holder holder, AffinityCalls& calls) {
   const auto& [pid, tid, start_time] = write.key;
   if (holder == Holder::kOther && pid != tid) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the writes that diff() asks for, each with its identity checked before and after, and says
-// what became of each thread.
+// Makes the writes that diff() asks for, each with its identity checked before and after, and
+// returns the outcome for each thread.
 #pragma once
 
 #include <vector>
@@ -12,10 +12,10 @@
 
 namespace ka::line {
 
-/// What became of one write.
+/// The outcome of one write.
 struct WriteResult {
   enum class Status {
-    kDone,     ///< written, and the kernel gives back what was written
+    kDone,     ///< written, and the kernel reports the same mask
     kGone,     ///< the thread went away: normal
     kRetry,    ///< something changed under us (a cgroup, a hot-unplug): plan again
     kRefused,  ///< the kernel will never let us: leave this thread alone from now on

@@ -2,8 +2,8 @@
 // One sandbox's cgroup under cgroup = "manage": what its cpuset is, what others last wrote there,
 // what we made of it.
 //
-// Everyone may write a cgroup. What others wrote is answered with what the plan wants, and kept in
-// mind: that is what the sandbox gets back when it is released.
+// Any program may write a cgroup. What others wrote is replaced by what the plan wants, and
+// remembered: it is restored when the sandbox is released.
 //
 //   state            event                                                next state
 //   ---------------  ---------------------------------------------------  -----------------------
@@ -35,7 +35,7 @@
 namespace ka::line {
 
 enum class CgroupMode {
-  kObey,    ///< it is not written; what we wrote there is taken back
+  kObey,    ///< it is not written; what we wrote there is undone
   kWatch,   ///< planned as if it were managed, and not written
   kManage,  ///< it follows the plan
 };
@@ -62,7 +62,7 @@ class CgroupKeeper {
                CgroupMode mode, const std::string& why_not);
 
   State state() const { return state_; }
-  /// There is a cgroup to be managed or given back.
+  /// There is a cgroup to be managed or restored.
   bool has_seen() const { return cpuset_.has_value(); }
   /// The plan may take the cgroup's bound for what it allows.
   bool in_charge() const;

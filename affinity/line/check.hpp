@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks what a person or a program sends before it becomes a fact: against the machine, and
-// against what is known already.
+// Validates requests before they become facts: against the machine, and
+// against the current state.
 #pragma once
 
 #include "base/process.hpp"
@@ -19,7 +19,7 @@ class Sandbox;
 base::Result<void> check_event(const policy::ledger::Event& event, const policy::Topology& topology,
                                const policy::ledger::Ledger& ledger, const vmm::Roots& roots);
 
-/// The VMM that a person names by its number. kInvalid: there is no such process, or it is no VMM.
+/// The VMM that an operator names by its pid. kInvalid: there is no such process, or it is no VMM.
 base::Result<policy::ProcessId> vmm_named(const vmm::Roots& roots, int pid);
 
 /// The same for a set given by hand, against the threads that the sandbox has and what its cgroup

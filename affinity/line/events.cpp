@@ -46,7 +46,7 @@ Line::Changes Line::fold(const std::vector<Event>& events) {
   return changes;
 }
 
-/// A sandbox that is forgotten while its VM lives gets its threads back first.
+/// A sandbox that is forgotten while its VM lives is released first.
 Change Line::fold(const Event& event) {
   const auto* gone = std::get_if<policy::ledger::PodGone>(&event.body);
   if (Sandbox* sandbox = gone == nullptr ? nullptr : node_.sandboxes.find(gone->id)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What verify says of each thing that is not as it should be.
+// The findings of verify.
 #pragma once
 
 #include <string>
@@ -23,10 +23,10 @@ std::string thread_title(const policy::ThreadFacts& thread);
 Finding to_finding(const policy::plan::Violation& violation,
                    const std::vector<ThreadView>& threads);
 
-/// Something that had to be read was not.
+/// Something could not be read.
 Finding unread(const std::string& sandbox, const std::string& subject, std::string text);
 
-/// Threads that do not have what the plan gives them.
+/// Threads whose mask differs from the plan.
 void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
                    VerifyReport& report);
 

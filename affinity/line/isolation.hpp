@@ -19,7 +19,7 @@ class Sandbox;
 /// The threads of a sandbox with the masks that were read last.
 std::vector<policy::plan::ActualThread> actual_threads(const std::vector<ThreadView>& threads);
 
-/// How the exclusive containers of a sandbox stand, and what was last notified of each.
+/// The status of a sandbox's exclusive containers, and the last notification for each.
 class IsolationRecord {
  public:
   using Containers = std::vector<policy::plan::ContainerIsolation>;

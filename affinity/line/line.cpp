@@ -17,7 +17,7 @@ using board::NotificationKind;
 
 constexpr int kMaxLevels = 3;  ///< floating vCPUs are spread again this often after a change
 
-/// What the threads of a domain have is libvirt's to say from then on: its record may differ from
+/// libvirt decides the masks of a domain's threads from then on: its record may differ from
 /// thread to thread, and it also opens the cgroups that stood in the way.
 bool may_be_left_alone(const Node& node, const Sandbox& sandbox) {
   if (!node.is_given_back(sandbox)) return false;
@@ -94,7 +94,7 @@ Outcome Line::run_and_follow_up(const Affected& sandboxes, Extent extent) {
   return outcome;
 }
 
-/// What a run means for the sandboxes that had no part in it.
+/// Follow-up of a run for the sandboxes that were not in it.
 Outcome Line::follow_up() {
   Outcome outcome = end_dead_sandboxes();
   outcome += level();

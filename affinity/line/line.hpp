@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one line: event -> ledger -> snapshot -> plan -> diff -> apply -> re-read. Every trigger (an
-// event, a timer, a restart, a person) runs it; there is no second path to the kernel.
+// event, a timer, a restart, an operator) runs it; there is no second path to the kernel.
 //
 // The line is synchronous and single-threaded: a call returns when the kernel has been written and
 // read again. What blocks or waits (monitors, sockets, timers) lives outside and calls in.
@@ -30,7 +30,7 @@ class Line {
   Line& operator=(const Line&) = delete;
   ~Line() = default;
 
-  /// For those who only look.
+  /// Read-only access.
   const Node& node() const { return node_; }
 
   /// A source that this node has: nothing is widened until it has reported. Before adopt().
@@ -78,8 +78,8 @@ class Line {
   /// where something did. Cheap when nothing did.
   Outcome check_drift();
 
-  /// By a person: places a released sandbox again, and threads that were given up. For all, state
-  /// of before the start that cannot be read is not waited for any longer.
+  /// By an operator: places a released sandbox again, and threads that were given up. For all,
+  /// state of before the start that cannot be read is not waited for any longer.
   Outcome reconcile(Sandbox& sandbox);
   Outcome reconcile_all();
   /// Gives the threads of a sandbox (or of all) the mask they would have without us, until the next
@@ -95,7 +95,7 @@ class Line {
  private:
   /// What a number of events changed.
   struct Changes {
-    Ids pods;  ///< those concerned; "" stands for the node as a whole
+    Ids pods;  ///< those concerned; "" is the node as a whole
     bool exclusive_map = false;
     policy::CpuSet taken;
   };
@@ -127,7 +127,7 @@ class Line {
   Node& node_;
   board::Subscription guests_;
   Ids unfinished_;            ///< pods for which finish() has work
-  bool map_changed_ = false;  ///< and it has to look whose plans another map of owners changed
+  bool map_changed_ = false;  ///< and must check whose plans the new map of owners changes
   Ids dead_;                  ///< sandboxes whose VMM was found gone, to be ended
   Ids unplaced_;              ///< sandboxes with threads that could not be placed, as notified
 };

@@ -25,7 +25,7 @@ int Masks::count_changed(const std::vector<ThreadView>& threads, AffinityCalls& 
   return static_cast<int>(std::ranges::count_if(threads, [&](const ThreadView& thread) {
     const auto left = left_.find(thread.facts.key.tid);
     const auto actual = calls.get(thread.facts.key.tid);
-    // What it was to have all the time: something that was in the way has gone.
+    // Its planned mask: an obstacle has gone.
     const bool mended = actual && *actual == thread.wanted;
     return left != left_.end() && actual && !mended && *actual != left->second;
   }));

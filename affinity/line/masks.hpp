@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is remembered of the masks of a sandbox's threads between two runs of the line: what each
+// The masks of a sandbox's threads between two runs of the line: what each
 // had before us, how the line left it, which threads the kernel refuses to place.
 #pragma once
 

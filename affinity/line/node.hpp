@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node that the line works on: the machine, the settings, the sandboxes as last observed, and
-// what the parts of the line share. For those who look it is read-only.
+// what the parts of the line share. Readers get it const.
 #pragma once
 
 #include <map>
@@ -28,9 +28,9 @@ namespace ka::line {
 class AffinityCalls;
 struct ProbeContext;
 
-/// How the node is treated.
+/// Node-wide settings.
 struct Options {
-  bool enable = true;    ///< false: every thread is given back
+  bool enable = true;    ///< false: every thread is released
   bool observe = false;  ///< plan and report, write nothing
   policy::plan::Settings settings;
   /// Per runtime handler, in place of `settings`.

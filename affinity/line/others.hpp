@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of others that may run on CPUs that exclusive containers of VM sandboxes own: containers
+// Foreign threads that may run on CPUs that exclusive containers of VM sandboxes own: containers
 // of other pods, whatever their runtime, and services of the host. We place none of them, so they
 // never violate an invariant of ours.
 #pragma once
@@ -21,7 +21,7 @@ namespace ka::line {
 /// (cpuManagerReconcilePeriod); what is still there after this long stays.
 inline constexpr std::chrono::seconds kGraceOfOthers{15};
 
-/// What is needed to tell others' threads from ours.
+/// What is needed to distinguish others' threads from ours.
 struct OthersContext {
   const policy::ledger::Ledger& ledger;
   AffinityCalls& calls;

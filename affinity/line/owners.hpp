@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where kubelet's state, its PodResources API and the cpusets of containers contradict each other.
 // kubelet itself forgets to write cgroups (kubernetes/kubernetes#138731), those of runc containers
-// too. Nothing here is ours to mend.
+// too. None of it is ours to repair.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct OwnersContext {
   std::string unanswered;  ///< why PodResources could not be asked last; empty: it could
 };
 
-/// A finding for each container of which two of them say different CPUs, and a note where
+/// A finding for each container for which two of them have different CPUs, and a note where
 /// PodResources could not be asked.
 std::vector<Finding> evaluate_owners(const OwnersContext& context);
 

@@ -109,7 +109,7 @@ void Pass::report_trouble(const Sandbox& sandbox, bool was_seen) {
       sandbox.trouble());
 }
 
-/// Of a zombie, and of another process with its number, more was read than "no such file".
+/// A zombie, or another process with its pid, would have returned more than "no such file".
 bool has_ended(const Node& node, const Sandbox& sandbox, const base::Error& error) {
   if (error.code != ErrorCode::kGone) return false;
   const auto& vmm = node.pod_of(sandbox).vmm;

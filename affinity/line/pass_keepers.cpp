@@ -49,7 +49,7 @@ bool Pass::narrow_cgroup(Sandbox& sandbox) {
 }
 
 /// Kata writes there when a container comes, changes or goes: of a pod that is going also after
-/// kubelet has given its CPUs to another. The kernel does not say who wrote.
+/// kubelet has given its CPUs to another. The kernel does not report the writer.
 void Pass::report_overwritten_cgroup(const Sandbox& sandbox) const {
   const policy::CpuSet cpus = sandbox.keeper().written();
   const policy::CpuSet foreign = cpus & node_.foreign_to(sandbox);

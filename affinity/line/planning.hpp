@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plan() is asked for the sandboxes of the node, and when another plan is due. The decisions
+// Calls plan() for the sandboxes of the node, and decides when a new plan is due. The decisions
 // are pure (policy/plan).
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What verify() answers: how much of the node was read, what was found there, and the verdict that
+// The report of verify(): how much of the node was read, the findings, and the verdict that
 // follows from both.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace ka::line {
 
-/// What one finding does to the verdict.
+/// The severity of a finding.
 enum class Severity {
-  kNote,      ///< worth a line, nothing to mend
+  kNote,      ///< informational, no action needed
   kDegraded,  ///< the plan is kept, and an exclusive container has less than its CPUs alone
   kViolated,  ///< the kernel has something else than the invariants allow
   kUnknown,   ///< something that had to be read was not
@@ -31,7 +31,7 @@ struct Finding {
   policy::CpuSet wanted, actual;
   std::string text;
   std::string reason;  ///< stable name for machines; may be empty
-  std::string remedy;  ///< the setting or the command that mends it; may be empty
+  std::string remedy;  ///< the remedy: a setting or a command; may be empty
 };
 
 enum class Verdict { kOk, kDegraded, kUnknown, kViolated };
@@ -48,7 +48,7 @@ struct Extents {
 struct VerifyReport {
   Extents seen;        ///< read, each thread with its mask
   Extents known;       ///< that should have been read; what ended meanwhile is not among them
-  int released = 0;    ///< of the sandboxes read, those given back: held to no invariant
+  int released = 0;    ///< of the sandboxes read, the released ones: held to no invariant
   int interrupts = 0;  ///< of passed-through devices
   std::vector<Finding> findings;
 

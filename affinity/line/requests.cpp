@@ -61,7 +61,7 @@ Result<Event> Requests::identified(Event event) const {
   return event;
 }
 
-/// Its threads get back what they had, which may be more than they have.
+/// Its threads get their original masks, which may be wider.
 Result<void> Requests::check_removal(const std::string& id) const {
   const auto& gate = node_.registry.gate();
   if (gate.may_widen() || node_.sandboxes.find(id) == nullptr) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people and programs ask for through the API: checked against the machine and against what is
+// Requests through the API: checked against the machine and against what is
 // known before the line handles it. An error changes nothing.
 #pragma once
 

@@ -37,7 +37,7 @@ bool has_thread(const vmm::VmmThreads& seen, int tid) {
                              [tid](const auto& thread) { return thread.key.tid == tid; });
 }
 
-/// What stands against managing the cgroup whose cpuset is in force for the VMM; empty: nothing.
+/// Why the cgroup whose cpuset is in force for the VMM cannot be managed; empty: it can.
 std::string why_not_managed(const PodRecord& pod, const std::optional<host::Cgroups>& cgroups,
                             const CgroupFacts& of_vmm, const std::string& own) {
   if (!cgroups || cgroups->version() != 2) return "only cgroup v2 can be managed";
@@ -279,7 +279,7 @@ void Sandbox::assign() {
   }
 }
 
-/// Clips what the plan wants to what the thread's own cgroup allows, and says what is in the way.
+/// Clips what the plan wants to what the thread's own cgroup allows, with the obstacle.
 void Sandbox::clip(ThreadView& thread) const {
   thread.problem.clear();
   const CpuSet& allowed = allowed_for(thread.facts);

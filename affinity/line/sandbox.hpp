@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One VM sandbox between two runs of the line: what was last observed of it, what was planned for
-// it, what it was before we came.
+// One VM sandbox between two runs of the line: its last observation, its plan,
+// and its original masks.
 #pragma once
 
 #include <map>
@@ -73,7 +73,7 @@ class Sandbox {
   std::vector<policy::plan::ThreadPlacement> placements_of_originals() const;
   /// Every thread has what it would have without us.
   bool has_originals() const;
-  /// Records what became of a write.
+  /// Records the outcome of a write.
   void record(const WriteResult& result);
   /// What the kernel refused is tried again.
   void forgive();
@@ -98,7 +98,7 @@ class Sandbox {
 
   bool released() const { return released_; }
   void set_released(bool released) { released_ = released; }
-  /// Its threads have been given back: what they have now is for others to say.
+  /// Its threads are released: other programs decide their masks.
   bool left_alone() const { return left_alone_; }
   void set_left_alone(bool left_alone) { left_alone_ = left_alone; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The start of a daemon: what the state files give back, and from when on threads may get more CPUs
+// The start of a daemon: restores state files, and decides when threads may get more CPUs
 // than they have (policy/ledger/start_gate.hpp).
 #include "affinity/line/line.hpp"
 #include "affinity/line/sandbox.hpp"

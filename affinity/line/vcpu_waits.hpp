@@ -39,7 +39,7 @@ class VcpuWaits {
 
   const Node& node_;
   Sums sums_;
-  /// By sandbox: what each vCPU's counter said last.
+  /// By sandbox: the last value of each vCPU's counter.
   std::map<std::string, std::map<policy::ThreadKey, std::uint64_t>, std::less<>> last_;
 };
 

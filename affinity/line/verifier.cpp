@@ -23,7 +23,7 @@ bool says_the_same(const policy::plan::Violation& one, const policy::plan::Viola
          std::tie(other.breach, other.sandbox, other.subject, other.cpus);
 }
 
-/// What breaks an invariant in what the kernel has, and in the plan itself where that says more.
+/// Violations in the kernel's state, and in the plan itself where that shows more.
 std::vector<policy::plan::Violation> violations_of(const Node& node, const Sandbox& sandbox) {
   const policy::ledger::PodRecord& pod = node.pod_of(sandbox);
   const policy::plan::NodeView view = node_view(node, sandbox);
@@ -91,7 +91,7 @@ void Verifier::check(Sandbox& sandbox) {
 }
 
 /// A sandbox of which nothing could be read. One whose VMM has ended meanwhile is not there to be
-/// read: nothing is said of it.
+/// read: it is not reported.
 void Verifier::record_unread(const Sandbox& sandbox, const base::Error& error) {
   const auto& vmm = node_.pod_of(sandbox).vmm;
   const int pid = vmm ? vmm->pid : 0;
@@ -131,7 +131,7 @@ void Verifier::check_isolation(Sandbox& sandbox) {
                   node_.board.guest(sandbox.id()), report_);
 }
 
-/// What was read of a sandbox, held against its plan and the invariants.
+/// Checks what was read of a sandbox against its plan and the invariants.
 void Verifier::check_plan(const Sandbox& sandbox) {
   collect_drift(sandbox.id(), sandbox.threads(), report_);
   collect_immovable(sandbox.id(), sandbox.threads(), node_.foreign_to(sandbox), report_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify: the kernel re-read and checked against the invariants. It trusts neither what was last
+// verify: re-reads the kernel and checks the invariants. It trusts neither what was last
 // seen nor what was written.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the line shows to the API: read-only pictures of its state. Pointers and references are
+// Read-only views of the line's state for the API. Pointers and references are
 // valid until the line is next called.
 #pragma once
 
@@ -21,13 +21,13 @@ namespace ka::line {
 struct ThreadView {
   policy::ThreadFacts facts;
   policy::CpuSet wanted;  ///< what the plan gives it; empty: left where it is
-  policy::CpuSet actual;  ///< what the kernel said when it was last read
+  policy::CpuSet actual;  ///< the kernel's mask when last read
   /// False when the kernel refused for good (EPERM) or the plan leaves the thread alone.
   bool managed = true;
   /// False when it could not be read when it was last observed: `actual` is from before, and it is
   /// not written to.
   bool seen = true;
-  std::string problem;  ///< why it is not as wanted; empty if it is
+  std::string problem;  ///< why it is not as planned; empty if it is
 
   bool drifted() const { return seen && managed && !wanted.empty() && wanted != actual; }
 };
@@ -41,7 +41,7 @@ struct InterruptView {
   std::string problem;  ///< why it is not routed as wanted; empty if it is
 
   bool drifted() const { return managed && wanted != facts.cpus; }
-  /// "interrupt 24 (vfio-msix[0](0000:01:00.0))", for people.
+  /// "interrupt 24 (vfio-msix[0](0000:01:00.0))", for display.
   std::string name() const {
     return "interrupt " + std::to_string(facts.number) + " (" + facts.name + ')';
   }
@@ -61,7 +61,7 @@ struct SandboxView {
   std::optional<policy::CpuSet> cgroup_theirs;  ///< what others wrote there, under what we wrote
   std::string cgroup_problem;                   ///< why it is not managed although it should be
   const std::string& trouble;  ///< what cannot be read of it now; empty: it is seen
-  bool released = false;       ///< given back (`release`, `enable = false`): watched, not placed
+  bool released = false;       ///< released (`release`, `enable = false`): watched, not placed
   bool observed = false;       ///< mode = "observe": planned, nothing is written
   const board::GuestView* guest = nullptr;          ///< null: no agent is known
   const board::MemoryView* memory = nullptr;        ///< null until it was read

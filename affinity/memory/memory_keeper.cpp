@@ -15,7 +15,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kSoonest = std::chrono::seconds(30), kLatest = std::chrono::hours(1);
-constexpr int kShare = 5000;     ///< looking takes one part of the time in so many, for all VMs
+constexpr int kShare = 5000;     ///< reading takes at most this fraction of the time, for all VMs
 constexpr int kMostDoubled = 7;  ///< 30 s doubled so often is about an hour
 
 /// With one memory node there is nowhere else: only the amounts shown grow old.
@@ -74,7 +74,7 @@ void MemoryKeeper::follow(const std::string& id) {
   if (changed || found->second.due <= clock_.now()) submit(id, request);
 }
 
-/// One that is busy is not asked again until it has answered, or the wish has changed.
+/// No new request while one is pending, unless the target changed.
 void MemoryKeeper::submit(const std::string& id, const Request& request) {
   kept_[id].due = base::Clock::Time::max();
   jobs_.submit({id, request.vmm, request.mems, request.move,

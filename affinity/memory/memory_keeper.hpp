@@ -30,13 +30,13 @@ class MemoryKeeper {
   MemoryKeeper(boost::asio::io_context& io, line::Line& line, board::Board& board, MemoryJobs& jobs,
                const base::Clock& clock);
 
-  /// Looks at one sandbox now: what held its memory may not any more.
+  /// Reads one sandbox now: what held its memory may have changed.
   void refresh_now(const std::string& id);
 
-  /// Looks at what is due.
+  /// Reads what is due.
   void refresh();
 
-  /// What came of a job, so far or in the end. `elapsed` is how long reading kept the kernel busy.
+  /// The result of a job, intermediate or final. `elapsed`: how long reading kept the kernel busy.
   void record(const std::string& id, board::MemoryView view, std::chrono::nanoseconds elapsed);
 
  private:

@@ -24,7 +24,7 @@
 
 namespace ka::memory {
 
-/// One look at one sandbox.
+/// One job: reads one sandbox's memory.
 struct MemoryJob {
   std::string sandbox;
   policy::ProcessId vmm;  ///< another process with its number is not touched
@@ -33,7 +33,7 @@ struct MemoryJob {
   std::shared_ptr<const policy::Topology> topology;
 };
 
-/// Who does such jobs.
+/// Executes such jobs.
 class MemoryJobs {
  public:
   MemoryJobs() = default;

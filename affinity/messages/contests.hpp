@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log, `verify` and the event stream say of CPUs that are assigned more than once.
+// Messages about CPUs that are assigned more than once: log, `verify`, event stream.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the event stream (GET /v1/events, `kata-affinityctl events`) and the log say of events.
+// Messages about events: the event stream (GET /v1/events, `kata-affinityctl events`) and the log.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which exclusive containers have their CPUs to themselves, and what stands against it.
+// Messages about isolation: exclusive containers with their CPUs to themselves, and obstacles.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace ka::messages {
 /// "CPU 2 also carries emulator, vhost".
 std::string obstacle_text(const policy::plan::NotIsolated& obstacle);
 
-/// The setting or the command that takes an obstacle away, of a sandbox.
+/// The remedy for an obstacle of a sandbox: a setting or a command.
 std::string remedy_text(const policy::plan::NotIsolated& obstacle, const std::string& sandbox);
 
-/// "container c1 (app) is isolated on CPUs 2-3", or what stands against it.
+/// "container c1 (app) is isolated on CPUs 2-3", or the obstacles.
 std::string isolation_text(const policy::plan::ContainerIsolation& container);
 
 /// The obstacles' stable names, with ", " between; empty: it is isolated.

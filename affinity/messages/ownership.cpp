@@ -12,11 +12,11 @@ using policy::ledger::Judgement;
 std::string reason(const Judgement& judgement) {
   switch (judgement.basis) {
     case Basis::kOperator:
-      return "the API says so";
+      return "set through the API";
     case Basis::kKubelet:
-      return "kubelet's state file says so";
+      return "according to kubelet's state file";
     case Basis::kPodResources:
-      return "kubelet's PodResources API says so";
+      return "according to kubelet's PodResources API";
     case Basis::kBefore:
       return "as before the restart";
     case Basis::kQuota:
@@ -25,7 +25,7 @@ std::string reason(const Judgement& judgement) {
       return "no quota, and its request equals its set, which no other container has";
     case Basis::kSet:
       return judgement.in_doubt ? "neither quota nor request is known"
-                                : "its quota and request are not of its whole set, or others have "
+                                : "its quota and request do not cover its set, or others have "
                                   "that set";
   }
   return {};
@@ -37,7 +37,7 @@ std::string sentence(const policy::ContainerFacts& container, const Judgement& j
   const std::string name = container.name.empty() ? "" : " (" + container.name + ')';
   return "container " + container.id + name +
          (judgement.exclusive ? " owns its CPUs: " : " shares its CPUs: ") + reason(judgement) +
-         (judgement.in_doubt ? "; in doubt, as kubelet does not say" : "");
+         (judgement.in_doubt ? "; uncertain: kubelet does not report it" : "");
 }
 
 std::string sentence(const policy::ledger::Assignment& assignment,

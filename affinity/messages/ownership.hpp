@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `explain` and `verify` say of who owns a container's CPUs, and how that is known.
+// Messages of `explain` and `verify` about the owner of a container's CPUs, and the evidence.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `explain` says of containers and of where threads run. `away`: a thread is not where the
-// plan wants it, so a sentence says what it should do, not what it does.
+// Messages of `explain` about containers and threads. `away`: a thread is not where the
+// plan wants it, so a sentence states the plan, not the actual state.
 #pragma once
 
 #include <compare>

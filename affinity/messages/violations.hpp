@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What verify says of a broken invariant.
+// Messages of verify about violated invariants.
 #pragma once
 
 #include <string>

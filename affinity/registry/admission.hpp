@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every event has to keep to, whichever source it comes from.
+// Limits for every event, whatever its source.
 #pragma once
 
 #include "base/result.hpp"

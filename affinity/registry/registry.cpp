@@ -48,7 +48,7 @@ Registry::Registry(state::Store& store, board::Board& board, const log::Log& log
   subscribe();
 }
 
-/// What a guest got is on disk before anything follows from it.
+/// A request to a guest is on disk before anything depends on it.
 void Registry::subscribe() {
   const auto on = [this](NotificationKind kind, auto handle) {
     subscriptions_.push_back(board_.feed().subscribe(kind, std::move(handle)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry: what is known of the node's pods. It folds events into the ledger and says what
-// changed, keeps what may be written since the start (policy/ledger/start_gate.hpp), and the state
+// The registry: the node's pods. It folds events into the ledger and reports what
+// changed, owns the start gate (policy/ledger/start_gate.hpp) and the state
 // on disk. It places nothing.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state files: what a restarted daemon must know and cannot read from the kernel. One small
-// JSON file a pod in a directory below /run, since a reboot ends every sandbox. A person can read
-// them.
+// JSON file a pod in a directory below /run, since a reboot ends every sandbox. They are
+// plain text.
 #pragma once
 
 #include <filesystem>
@@ -68,7 +68,7 @@ struct Saved {
   std::optional<policy::plan::SandboxPlan> plan;  ///< the last one: which vCPU serves which CPU
   std::map<int, Original> originals;              ///< by pid
   bool released = false;
-  bool left_alone = false;  ///< and every thread has been given back
+  bool left_alone = false;  ///< and every mask has been restored
   std::optional<SavedCgroup> cgroup;
   std::vector<SavedInterrupt> interrupts;  ///< by number
   SavedGuest guest;
@@ -118,7 +118,7 @@ class Store {
 
   /// Replaces the file of a pod; writes nothing when it holds the same already. kInvalid: it would
   /// be larger than can be read again, or its name too long. kUnavailable: the pod has a file that
-  /// cannot be read for the moment, and may tell more than is known now.
+  /// cannot be read for the moment, and may hold more than is known now.
   base::Result<void> save(const Saved& saved);
   base::Result<void> remove(const std::string& pod);
 

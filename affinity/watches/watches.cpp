@@ -22,7 +22,7 @@ namespace {
 
 using boost::system::error_code;
 
-/// After an event: when to look again.
+/// After an event: when to observe again.
 constexpr std::array<std::chrono::milliseconds, 3> kRechecks{std::chrono::milliseconds(100),
                                                              std::chrono::milliseconds(500),
                                                              std::chrono::milliseconds(2000)};
@@ -111,7 +111,7 @@ void Watches::follow(const std::string& id) {
 }
 
 /// A pidfd stays with its process, which is the VMM if it still has the number once the pidfd is
-/// open. What cannot be had now is asked for again with the next look.
+/// open. What fails now is retried with the next observation.
 void Watches::follow_exit(const std::string& id, Watch& watch) {
   const policy::ProcessId vmm = watch.vmm;
   base::Fd process(open_pidfd(vmm.pid));
@@ -172,7 +172,7 @@ vmm::MonitorHandlers Watches::monitor_handlers(const std::string& id) {
           .failed = [this, id](const base::Error& error) { monitor_failed(id, error); }};
 }
 
-/// Its socket may come after the VMM: it is looked for whenever something happens to the sandbox.
+/// Its socket may come after the VMM: it is searched whenever something happens to the sandbox.
 void Watches::follow_monitor(const std::string& id, Watch& watch,
                              const policy::ledger::PodRecord& pod) {
   watch.probe.by_operator = pod.source == policy::ledger::Source::kApi;
@@ -194,7 +194,7 @@ void Watches::follow_monitor(const std::string& id, Watch& watch,
   }
 }
 
-/// One failure is what the end of a VM looks like. Of more it is said once, until it answers again.
+/// A single failure is normal when a VM ends. More are logged once, until it answers again.
 void Watches::monitor_failed(const std::string& id, const base::Error& error) {
   const auto found = watches_.find(id);
   if (found == watches_.end() || ++found->second.failures != 2) return;

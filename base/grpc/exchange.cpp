@@ -44,7 +44,7 @@ struct DeleteCallbacks {
   }
 };
 
-/// The fields of a response that say what became of the call.
+/// The fields of a response with the call's status.
 struct Outcome {
   std::string http_status;
   std::optional<std::string> grpc_status;

@@ -19,7 +19,7 @@ std::string frame(std::string_view message);
 /// (no compression was offered).
 base::Result<std::string> unframe(std::string body);
 
-/// grpc-message: UTF-8, with bytes as %XX. For people: what cannot be printed is escaped.
+/// grpc-message: UTF-8, with bytes as %XX. For display: unprintable characters are escaped.
 std::string decode_status_message(std::string_view text);
 
 }  // namespace ka::grpc

@@ -21,7 +21,7 @@ using base::Result;
 constexpr int kTimeout = 60;  // seconds
 constexpr ResponseLimits kLimits{.head = 64u << 10, .body = 256u << 20};
 
-/// What goes wrong with a daemon that is there.
+/// Failures with a daemon that is running.
 base::Error broken(const std::string& what) { return {ErrorCode::kUnavailable, what, 0}; }
 
 /// One exchange on a connection of its own.

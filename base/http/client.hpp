@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of our own API: blocking, over a unix socket, for programs that do nothing else
+// A blocking client of our own API over a unix socket, for programs that do nothing else
 // meanwhile.
 #pragma once
 

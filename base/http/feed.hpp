@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines for the clients that listen now. Nothing is kept for later ones.
+// Broadcasts lines to current subscribers. Nothing is kept for later ones.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class Feed {
   using Line = std::shared_ptr<const std::string>;
   using Listener = std::function<void(const Line&)>;
 
-  /// Listens as long as it lives. The Feed must outlive it.
+  /// A subscription for as long as it lives. The Feed must outlive it.
   class Subscription {
    public:
     Subscription(Feed& feed, Listener listener);
@@ -28,7 +28,7 @@ class Feed {
     std::uint64_t id_;
   };
 
-  /// Says one line ("\n" at its end) to all. A listener may end its own subscription meanwhile.
+  /// Sends one line ("\n" at its end) to all. A listener may end its own subscription meanwhile.
   void publish(std::string line);
 
   bool has_listeners() const { return !listeners_.empty(); }

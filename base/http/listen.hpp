@@ -10,7 +10,7 @@
 
 namespace ka::http {
 
-/// A unix socket that is ours alone: the lock beside it ("<path>.lock") is held as long as this
+/// A unix socket owned exclusively: the lock beside it ("<path>.lock") is held as long as this
 /// lives, and the socket is removed at the end.
 class UnixListener {
  public:

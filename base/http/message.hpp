@@ -31,7 +31,7 @@ struct Response {
   std::string content_type = "application/json";
   std::string body;
   std::string allow;  ///< with 405: the methods that would do
-  /// Not null: the body is what this feed says from now on, a chunk a line, without an end.
+  /// Not null: the body is this feed's lines from now on, one chunk each, without an end.
   Feed* feed = nullptr;
   /// Not empty: the response comes later, by one call of what this is called with.
   using Later = std::function<void(std::function<void(Response)>)>;

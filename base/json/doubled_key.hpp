@@ -14,7 +14,7 @@ struct DoubledKey {
 };
 
 /// The first key that an object of a good JSON document has twice. RFC 8259 leaves open which of
-/// the two counts, and readers differ: what a person meant cannot be known.
+/// the two counts, and readers differ: the author's intent cannot be known.
 std::optional<DoubledKey> find_doubled_key(std::string_view json);
 
 }  // namespace ka::base

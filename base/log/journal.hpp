@@ -33,7 +33,7 @@ class Journal {
   base::Fd socket_;
 };
 
-/// An entry: MESSAGE for people, PRIORITY, SYSLOG_IDENTIFIER, and each field under its name in
+/// An entry: MESSAGE as text, PRIORITY, SYSLOG_IDENTIFIER, and each field under its name in
 /// capital letters.
 std::string to_entry(Level level, std::string_view text, Fields fields);
 

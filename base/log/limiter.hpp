@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says what is broken, and does not say it each second.
+// Limits how often the same message is logged.
 #pragma once
 
 #include <chrono>

@@ -3,7 +3,7 @@
 // prefixes ("<6>..."), or to journald, field by field, where standard error is journald's.
 //
 // A Log is passed to its users; there is no global one. A fault that lasts for hours does not
-// fill a disk: of lines that are alike (the same `kind`, or text, and the same `sandbox`) the first
+// fill a disk: of similar lines (the same `kind`, or text, and the same `sandbox`) the first
 // ones are written, and then one a minute with the number of those left out; of warnings and errors
 // that are alike but for their sandbox, so too, at ten a minute. Debug lines are all written.
 #pragma once
@@ -70,7 +70,7 @@ class Log {
   mutable Limiter troubles_;  ///< by kind
 };
 
-/// "<4>text key=value ...": for standard error, and without the prefix for people.
+/// "<4>text key=value ...": for standard error; without the prefix for display.
 std::string to_line(std::string_view text, Fields fields);
 /// The syslog(3) priority of a level: '3', '4', '6', '7'.
 char priority_of(Level level);

@@ -23,7 +23,7 @@ class Client {
   Client(boost::asio::io_context& io, Send send);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  /// Ends all calls without a word to those who wait: they are gone or going, too.
+  /// Drops all calls without calling back: their owners are being destroyed, too.
   ~Client();
 
   /// Sends a call; returns its stream id. One that is too large ends with kResourceExhausted.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls and answers as ttrpc carries them. Payloads are opaque bytes here: whose they are knows how
+// Calls and answers as ttrpc carries them. Payloads are opaque bytes here: their owner knows how
 // to read them.
 #pragma once
 
@@ -22,7 +22,7 @@ struct Request {
   std::string service;
   std::string method;
   std::string payload;
-  std::chrono::nanoseconds timeout{};  ///< the caller waits no longer; 0: for ever
+  std::chrono::nanoseconds timeout{};  ///< timeout of the caller; 0: none
   std::vector<std::pair<std::string, std::string>> metadata;
 
   bool operator==(const Request&) const = default;
@@ -30,13 +30,13 @@ struct Request {
 
 struct Response {
   Code code = Code::kOk;
-  std::string message;  ///< for people, where `code` is not kOk
+  std::string message;  ///< text, where `code` is not kOk
   std::string payload;
 
   bool operator==(const Response&) const = default;
 };
 
-/// What a server that does not know the method answers, in the words of Go's.
+/// The response of a server without the method, with the message of Go's server.
 Response unimplemented(const Request& request);
 
 /// Absent when the bytes are no such message.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One wait at a time that can be cancelled for good, by an injected clock.
+// A timer by an injected clock whose cancellation is final.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -31,7 +31,7 @@ bool read_status(std::string_view data, Answer& answer) {
   return reader.good();
 }
 
-/// False where the field makes no sense.
+/// False where the field is malformed.
 bool read(const Field& field, Call& call) {
   if (!field.is_bytes) {
     if (field.number == 4) call.timeout_nano = static_cast<std::int64_t>(field.value);

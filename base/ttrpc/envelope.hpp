@@ -12,7 +12,7 @@
 
 namespace ka::ttrpc {
 
-/// The codes of google.rpc.Code that we give or tell apart.
+/// The codes of google.rpc.Code that we send or distinguish.
 enum class Code : std::int32_t {
   kOk = 0,
   kCancelled = 1,
@@ -37,15 +37,15 @@ struct Call {
 
 struct Answer {
   Code code = Code::kOk;
-  std::string_view message{};  ///< for people, where `code` is not kOk
+  std::string_view message{};  ///< text, where `code` is not kOk
   std::string_view payload;
 };
 
-/// Views into `data`; absent when it makes no sense.
+/// Views into `data`; absent if it is malformed.
 std::optional<Call> read_call(std::string_view data);
 std::optional<Answer> read_answer(std::string_view data);
 
-/// Whole frames, whatever their size: who may exceed kMaxData looks at that.
+/// Whole frames of any size: the caller checks kMaxData.
 std::string write_call(std::uint32_t stream, const Call& call);
 std::string write_answer(std::uint32_t stream, const Answer& answer);
 

@@ -24,9 +24,9 @@ class Reader {
   explicit Reader(std::string_view message) : rest_(message) {}
 
   /// The next field that is a number or bytes; those of fixed width are skipped, none of our
-  /// messages has one. Absent at the end, and where the message makes no sense.
+  /// messages has one. Absent at the end, and where the message is malformed.
   std::optional<Field> next();
-  /// After the end: the whole message made sense.
+  /// After the end: the whole message was well-formed.
   bool good() const { return good_; }
 
  private:
@@ -58,7 +58,7 @@ class Writer {
   std::string out_;
 };
 
-/// The numbers of a packed repeated field; absent when it makes no sense.
+/// The numbers of a packed repeated field; absent if it is malformed.
 class PackedReader {
  public:
   explicit PackedReader(std::string_view bytes) : rest_(bytes) {}

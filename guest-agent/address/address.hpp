@@ -30,12 +30,12 @@ struct Address {
 base::Result<Address> parse_address(std::string_view text);
 std::string to_string(const Address& address);
 
-/// What a VMM's command line says: QEMU's vhost-vsock device or our virtio-serial port, Cloud
-/// Hypervisor's --vsock. Absent where it says nothing.
+/// The address in a VMM's command line: QEMU's vhost-vsock device or our virtio-serial port, Cloud
+/// Hypervisor's --vsock. Absent if there is none.
 std::optional<Address> address_of(const std::vector<std::string>& command_line);
 
 /// Our agent's address, by that of Kata's agent ("/agent-url" of the shim's management socket):
-/// the same place, another port. Absent where it makes no sense.
+/// the same place, another port. Absent if it is malformed.
 std::optional<Address> address_beside(std::string_view kata_agent_url);
 
 /// kata-agent's address, by ours; absent where kata-agent is not to be reached like that.

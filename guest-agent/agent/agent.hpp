@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent without its sockets: what the host asked for, what this guest is, and the one line
+// The agent without its sockets: the host's request, the guest's state, and the one line
 // between them: read -> map -> place -> read again -> report.
 #pragma once
 
@@ -23,11 +23,11 @@ class Agent {
   /// Both must outlive it. Reads the CPUs; places nothing.
   Agent(const Roots& roots, const Calls& calls);
 
-  /// Takes what the host asks for, does it, and returns the result: for containers. What else
-  /// runs in the guest is many times as much, and waits for run_background().
+  /// Applies the host's request to containers and returns the result. Everything else that
+  /// runs in the guest takes far longer, and waits for run_background().
   const policy::GuestReport& apply(policy::GuestWishes wishes);
 
-  /// CPUs were plugged, or went: everything is mapped anew.
+  /// CPUs came or went: everything is mapped again.
   void cpus_changed();
   /// A hook reports a container as created or stopped; a new one is placed before this returns.
   void record_container(const std::string& container, bool stopped);
@@ -41,13 +41,13 @@ class Agent {
   /// True: there is more to do; call again after requests that have arrived meanwhile have been
   /// answered.
   bool run_background();
-  /// Looks for threads that were born since. Cheap, and nothing where cgroups hold them.
+  /// Places threads created since. Cheap; does nothing where cgroups confine them.
   void poll();
 
   const policy::GuestReport& report() const { return report_; }
   /// Where news comes from: cgroups in which containers appear, and those of containers.
   std::vector<std::filesystem::path> places_to_watch() const;
-  /// Whether poll() must be called now and then.
+  /// Whether poll() must be called periodically.
   bool needs_polling() const { return containers_.by_threads(); }
 
  private:

@@ -15,12 +15,12 @@
 namespace ka::agent {
 namespace {
 
-/// A host that does not read what it asked for is given up.
+/// A host that does not read its responses is disconnected.
 constexpr std::size_t kMostUnwritten = std::size_t{2} << 20;
 
 bool later(int error) { return error == EAGAIN || error == EINTR; }
 
-/// Writes what goes; false when the other end is gone.
+/// Writes as much as possible; false when the peer is gone.
 bool flush(int fd, std::string& out) {
   while (!out.empty()) {
     const ssize_t written = ::write(fd, out.data(), out.size());

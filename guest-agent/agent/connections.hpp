@@ -22,7 +22,7 @@ class Connection {
   Connection(base::Fd fd, Agent& agent) : fd_(std::move(fd)), session_(agent) {}
 
   int fd() const { return fd_.get(); }
-  /// Each says whether the connection goes on.
+  /// Each returns whether the connection continues.
   bool readable();
   bool writable();
   bool notify();
@@ -41,7 +41,7 @@ class SerialLine {
   SerialLine(base::Fd fd, Agent& agent) : fd_(std::move(fd)), agent_(agent) {}
 
   int fd() const { return fd_.get(); }
-  /// Reads and writes as far as the line goes. False: the port was taken out.
+  /// Reads and writes as much as possible. False: the port was removed.
   bool ready();
   bool notify();
 

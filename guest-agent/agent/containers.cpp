@@ -42,7 +42,7 @@ bool holds(const policy::GuestContainerState& state, const policy::GuestContaine
          !state.quota_lifted && !wish.lift_quota;
 }
 
-/// Why a container was to have other vCPUs than its own; where it has not even these, that is said.
+/// Why a container runs on other vCPUs than its own.
 void add_problem(const policy::plan::GuestPlacement& placement,
                  policy::GuestContainerState& state) {
   const bool is_elsewhere = state.problem == GuestProblem::kNotFound ||

@@ -25,11 +25,11 @@ class Containers {
   /// that leave CPUs, then those that enter them. Returns what the kernel has
   /// then, by id; read_processes() adds the rest. `known`: what this returned the last time,
   /// nothing where CPUs or cgroups came or went or were written since. Of these, containers of
-  /// which nothing else is asked are not looked at again.
+  /// which nothing else is requested are not checked again.
   States place(const Hierarchy& hierarchy, const Tree& tree, const States& known,
                const policy::GuestWishes& wishes, const policy::plan::GuestPlacement& placement);
 
-  /// Enters the first few processes of each container, and how many threads it has, for people:
+  /// Enters the first few processes of each container, and how many threads it has, for display:
   /// slow to read.
   void read_processes(const Hierarchy& hierarchy, const Tree& tree, States& states) const;
 
@@ -39,7 +39,7 @@ class Containers {
   /// What a cgroup was last given; absent where it is none of ours.
   std::optional<policy::GuestCpuSet> given(const std::filesystem::path& cgroup) const;
 
-  /// Threads are placed one by one: those born later must be looked for.
+  /// Threads are placed one by one: those created later must be searched.
   bool by_threads() const { return by_threads_; }
 
  private:
@@ -47,7 +47,7 @@ class Containers {
   struct Given {
     policy::GuestCpuSet cpus;
     bool is_alone = false;  ///< no cgroup below it needs the same
-    bool is_back = false;   ///< it was given back: `cpus` is all that was online then
+    bool is_back = false;   ///< it was restored: `cpus` is all that was online then
   };
 
   policy::GuestContainerState place_one(const Hierarchy& hierarchy, const Tree& tree,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guest's CPUs as its kernel numbers them, and who each of them is.
+// The guest's CPUs as its kernel numbers them, with the hardware id of each.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent reads and writes of the guest's kernel. What cannot be read is as good as absent,
+// Files of the guest's kernel. What cannot be read counts as absent,
 // and what cannot be written is an errno for the host.
 #pragma once
 

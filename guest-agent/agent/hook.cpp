@@ -80,7 +80,7 @@ Fd connect_to_agent(const Options& options) {
   return fd ? std::move(*fd) : Fd();
 }
 
-/// One call on a connection that was just made: the agent answered, and well.
+/// One call on a new connection; true if it succeeded.
 bool send(const Fd& agent, const guest::ContainerNews& news) {
   const std::string bytes =
       ttrpc::write_call(1, {.service = guest::kService,

@@ -16,7 +16,7 @@ enum class Hook { kPrestart, kPoststop };
 /// By kata-agent's name of it.
 std::optional<Hook> hook_named(std::string_view name);
 
-/// Hands what stands on standard input to the agent that runs in this guest, and starts one where
+/// Passes standard input to the agent that runs in this guest, and starts one where
 /// there is none: the exit status. Returns when the container is placed: a container's program
 /// starts after its prestart hooks. It takes 8 s at most; kata-agent gives hooks 10.
 int run_hook(Hook hook, const Options& options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guest's kernel, as the agent meets it: where its trees are, and the two calls that are no
-// files. Tests bring trees of their own and record the calls.
+// The agent's interface to the guest's kernel: where its trees are, and the two calls that are no
+// files. Tests provide their own trees and record the calls.
 #pragma once
 
 #include <filesystem>

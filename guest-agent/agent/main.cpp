@@ -12,7 +12,7 @@
 int main(int argc, char** argv) {
   using namespace ka::agent;
   if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
-    // The first words as they are: `guest-image check` reads them in the program's file.
+    // The literal prefix matters: `guest-image check` searches it in the program's file.
     constexpr const char* kName = "kata-affinity-agent " KA_VERSION;
     return std::printf("%s (%s)\n", kName, ka::version::commit()) < 0 ? 1 : 0;
   }

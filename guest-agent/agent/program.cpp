@@ -75,7 +75,7 @@ class Program {
     finish_turn();
   }
 
-  /// The agent did something: notifies waiting hosts, and watches what it works on now.
+  /// The agent ran: notifies waiting hosts, and watches the current cgroups.
   void finish_turn() {
     busy_ = agent_.run_background();
     while (reported_ != agent_.report().generation || places_ != agent_.places_to_watch()) {

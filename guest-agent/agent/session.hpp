@@ -23,7 +23,7 @@ class Session {
   /// Answers are appended to `out`.
   bool receive(std::string_view bytes, std::string& out);
 
-  /// It said hello.
+  /// The handshake is done.
   bool greeted() const { return greeted_; }
 
   /// Something may be new: answers a host that waits for it.

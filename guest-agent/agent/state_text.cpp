@@ -8,7 +8,7 @@
 namespace ka::agent {
 namespace {
 
-/// Steps over JSON, piece by piece. Every step says whether the piece made sense.
+/// Steps over JSON, piece by piece. Every step returns whether the piece was well-formed.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -21,7 +21,7 @@ class Scanner {
     return true;
   }
 
-  /// A string as it stands between its quotes.
+  /// A string, without its quotes.
   bool string(std::string_view& raw) {
     if (!accept('"')) return false;
     for (std::size_t i = 0; i < rest_.size(); ++i) {

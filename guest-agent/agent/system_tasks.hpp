@@ -21,7 +21,7 @@ class SystemTasks {
 
   /// Keeps all of it on `common` from now on: places interrupts, and makes place_some() look at
   /// every task of the guest. Nothing is touched while no CPU was ever set apart; once one was, all
-  /// of it follows what is plugged, also after it was given back.
+  /// of it follows hotplug, also after it was restored.
   void begin(const Hierarchy& hierarchy, const policy::GuestCpuSet& common,
              const policy::GuestCpuSet& online, bool interrupts);
   /// begin() left work to do.

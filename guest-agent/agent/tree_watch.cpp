@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kEvents =
     IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_MODIFY | IN_ONLYDIR;
 
-/// The files that tell something when they are written; others change all the time.
+/// The files whose writing matters; others change all the time.
 bool is_relevant(std::string_view name) {
   return name == "cpu.max" || name == "cgroup.procs" || name == "cgroup.subtree_control";
 }

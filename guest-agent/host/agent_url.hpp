@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks Kata's shim where its agent is: "/agent-url" of the management socket (kata-containers,
-// shim_management.go; runtime-rs shim_mgmt/handlers.rs).
+// Queries Kata's shim for its agent's address: "/agent-url" of the management socket
+// (kata-containers, shim_management.go; runtime-rs shim_mgmt/handlers.rs).
 #pragma once
 
 #include <boost/asio/io_context.hpp>

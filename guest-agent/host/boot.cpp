@@ -40,7 +40,7 @@ std::optional<int> option(std::string_view list, std::string_view key, bool is_f
 void read_smp(policy::plan::BootFacts& boot, std::string_view list) {
   boot.cold_vcpus = option(list, "cpus=", true);
   boot.max_vcpus = option(list, "maxcpus=", false);
-  // Sockets, cores and threads say how many there may be, too.
+  // Sockets, cores and threads give the maximum, too.
   if (list.find(',') == std::string_view::npos) boot.max_vcpus = boot.cold_vcpus;
 }
 

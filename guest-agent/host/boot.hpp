@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a VMM's command line shows about the start of its guest.
+// What a VMM's command line reveals of how its guest was started.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way to a guest's agent.
+// Connects to a guest's agent.
 #pragma once
 
 #include "base/fd.hpp"
@@ -9,7 +9,7 @@
 
 namespace ka::guest {
 
-/// What has to be said on a connection to `address` before ttrpc begins.
+/// The handshake on a connection to `address` before ttrpc begins.
 Opening opening_of(const Address& address);
 
 /// Connects without waiting: the connection may be on its way. kUnavailable, kPermission.

@@ -21,7 +21,7 @@
 
 namespace ka::guest {
 
-/// How patient the host is with a guest.
+/// Timeouts of the host for a guest.
 struct Timing {
   std::chrono::milliseconds deadline = kDeadline;  ///< for each answer
   /// If longer than `deadline`: an answer is late after `deadline`, and given up after this.
@@ -36,7 +36,7 @@ class Connection {
   /// Called from the loop; in any of them the owner may go, and this with it. Only `lost` may be
   /// empty.
   struct Events {
-    std::function<void()> begun;  ///< connected: whatever was said before is forgotten
+    std::function<void()> begun;  ///< connected: the previous conversation is forgotten
     std::function<void(std::string_view)> bytes;
     std::function<void()> ended;  ///< what `begun` began, and what could not begin
     /// There is no connection (any more), or a response is late: reported once per reason.
@@ -58,16 +58,16 @@ class Connection {
   /// when it is due, not from each byte of it.
   void expect(bool owed, std::uint64_t answered);
 
-  /// The peer said who it is: the next error is reported again, and a connection that lasts makes
-  /// up for the pauses before it.
+  /// The peer identified itself: the next error is reported again, and a lasting connection resets
+  /// the back-off.
   void welcome();
 
   /// Calls `then` unless the connection ends before; the last call of this counts.
   void later(std::chrono::milliseconds delay, std::function<void()> then);
 
-  /// Breaks off, and connects anew after a pause.
+  /// Disconnects, and reconnects after a pause.
   void end(const std::string& reason);
-  /// Breaks off for good.
+  /// Disconnects for good.
   void give_up(const std::string& reason);
 
   const Address& address() const { return address_; }

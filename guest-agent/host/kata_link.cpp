@@ -32,7 +32,7 @@ KataLink::KataLink(boost::asio::io_context& io, const base::Clock& clock, Addres
 
 KataLink::~KataLink() = default;
 
-/// A guest that was connected before may have been started anew: all is sent again.
+/// A guest that was connected before may have been restarted: everything is sent again.
 void KataLink::begin() {
   reported_connected_ = false;
   refuses_to_count_ = false;
@@ -100,7 +100,7 @@ void KataLink::record(const std::vector<KataAnswer>& answers) {
   const std::weak_ptr<bool> alive = alive_;
   if (session_->ready() && !std::exchange(reported_connected_, true)) {
     connection_.welcome();
-    // What is only late is on its way.
+    // A late response may still arrive.
     if (session_->answered() == 1) send_wanted();
     request_count();
     if (events_.connected) events_.connected(session_->version());

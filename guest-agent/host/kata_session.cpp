@@ -108,7 +108,7 @@ void KataSession::send(std::string_view method, std::string_view payload, std::s
 void KataSession::update(const std::string& container, const policy::GuestCpuSet& cpus,
                          std::string& out) {
   const bool under_way = ready_ && stream_ != 0 && call_ == Call::kUpdate;
-  // Only the last word about a container counts, but what is on its way is on its way.
+  // Only the last request for a container counts; one that was sent cannot be recalled.
   const auto waiting = updates_.begin() + (under_way && !updates_.empty() ? 1 : 0);
   updates_.erase(std::remove_if(waiting, updates_.end(),
                                 [&container](const KataAnswer& known) {
@@ -155,7 +155,7 @@ bool KataSession::handle(const ttrpc::Frame& frame, std::vector<KataAnswer>& ans
 bool KataSession::handle_answer(const ttrpc::Answer& answer, std::vector<KataAnswer>& answers) {
   switch (call_) {
     case Call::kDetails:
-      // One that does not tell who it is may still do what it is asked.
+      // One that does not identify itself may still serve requests.
       if (answer.code == Code::kOk && !handle_details(answer.payload)) return false;
       ready_ = true;
       return true;
@@ -179,7 +179,7 @@ bool KataSession::handle_update(Code code, std::vector<KataAnswer>& answers) {
   return true;
 }
 
-/// Metrics{metrics 1}. One that refuses has said nothing.
+/// Metrics{metrics 1}. A refusal leaves the count unknown.
 bool KataSession::handle_metrics(const ttrpc::Answer& answer) {
   online_requested_ = false;
   if (answer.code != Code::kOk) return true;

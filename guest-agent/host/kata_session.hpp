@@ -52,8 +52,8 @@ class KataSession {
   /// It is the guest's first program, and so does not leave cgroups to systemd.
   bool is_init() const { return is_init_; }
   /// The most CPUs that the guest was ever seen to have online, by GetMetrics: kata-agent counts
-  /// the lines of /proc/stat, and never takes one back (src/agent/src/metrics.rs). 0: it did not
-  /// say.
+  /// the lines of /proc/stat, and never takes one back (src/agent/src/metrics.rs). 0: not
+  /// reported.
   int most_online() const { return most_online_; }
   /// request_online() was not answered yet.
   bool awaits_online() const { return online_requested_; }

@@ -62,7 +62,7 @@ void Link::notify(const std::vector<News>& news) {
   }
 }
 
-/// The guest is not to decide how often we listen to it.
+/// The host, not the guest, decides how often updates are read.
 void Link::watch_soon() {
   connection_.later(between_watches_, [this] {
     std::string out;

@@ -32,7 +32,7 @@ class Link {
   /// Closes; no event comes after that.
   ~Link();
 
-  /// What the guest is to do. Told again to an agent that was started anew.
+  /// The guest's part of the plan. Sent again to an agent that restarted.
   void wish(const policy::GuestWishes& wishes);
 
   const Address& address() const { return connection_.address(); }

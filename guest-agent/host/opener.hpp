@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has to be said on a connection to a guest before ttrpc begins, without I/O.
+// The handshake on a connection to a guest before ttrpc begins, without I/O.
 #pragma once
 
 #include <cstdint>

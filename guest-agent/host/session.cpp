@@ -142,12 +142,12 @@ bool Session::handle_report(std::string_view payload, bool applied, std::vector<
   if (auto wrong = check(*report); !wrong.empty()) return fail(std::move(wrong));
   generation_ = report->generation;
   if (applied) applied_ids_ = sent_ids_;
-  // What was wished meanwhile is not answered yet.
+  // A newer request is not answered yet.
   news.push_back({std::move(*report), applied && !next_wishes_});
   return true;
 }
 
-/// What a guest may say: only of its own CPUs, and of containers that it was asked about.
+/// A guest may report only its own CPUs, and containers that it was asked about.
 std::string Session::check(const policy::GuestReport& report) const {
   if (!have_own_ids(report.cpus)) return "the agent reports two CPUs with the same id";
   policy::GuestCpuSet known;

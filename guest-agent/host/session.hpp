@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's side of a conversation with a guest agent, without I/O. The peer is hostile: whatever
-// it sends that was not asked for, is out of range, names what is not its own or makes no sense
+// it sends that was not asked for, is out of range, names what is not its own or is malformed
 // ends the conversation. Nothing is held of it but one frame.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace ka::guest {
 /// A report of the agent.
 struct News {
   policy::GuestReport report;
-  bool answers_wishes = false;  ///< it is what came of the last wishes
+  bool answers_wishes = false;  ///< it answers the last request
 };
 
 class Session {
@@ -42,13 +42,13 @@ class Session {
   /// Asks for changes; nothing while a request for them is pending.
   void watch(std::string& out);
 
-  /// The agent said hello, in a version that this build supports.
+  /// The handshake is done, in a version that this build supports.
   bool ready() const { return stage_ == Stage::kReady; }
   /// An answer is due: it has to come within kDeadline.
   bool is_owed() const;
   /// Counts the calls that were answered within it.
   std::uint64_t answered() const { return answered_; }
-  /// What the agent calls itself.
+  /// The agent's name and version.
   const std::string& program() const { return program_; }
   const std::string& failure() const { return failure_; }
 

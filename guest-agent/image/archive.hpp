@@ -13,7 +13,7 @@
 
 namespace ka::image {
 
-/// An entry as it stands in an archive.
+/// An entry of an archive.
 struct Member {
   std::string_view name;
   std::string_view data;

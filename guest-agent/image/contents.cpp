@@ -16,7 +16,7 @@ namespace {
 using base::ErrorCode;
 using Kind = Item::Kind;
 
-/// As the agent's own --version says it; the words stand in the program as they are printed.
+/// As printed by the agent's --version; the program contains the same bytes.
 constexpr std::string_view kName = "kata-affinity-agent ";
 
 static_assert(std::string_view(kAgentUnit).find(kAgentPath) != std::string_view::npos);
@@ -33,7 +33,7 @@ void add_agent(std::vector<Item>& items, const std::string& hooks, std::string p
   items.push_back({Kind::kHardLink, std::move(program), 0755, first});
 }
 
-/// The ELF file names a dynamic linker, or makes no sense as one.
+/// The ELF file names a dynamic linker, or is malformed.
 bool needs_libraries(std::string_view program) {
   Elf64_Ehdr header;
   if (program.size() < sizeof header) return true;

@@ -19,7 +19,7 @@ using base::Result;
 using FileSystem = Disk::FileSystem;
 
 constexpr std::uint64_t kSector = 512;
-constexpr std::size_t kTable = 446;  ///< where the DOS partition table stands in its sector
+constexpr std::size_t kTable = 446;  ///< offset of the DOS partition table in its sector
 constexpr std::size_t kEntry = 16;
 constexpr std::uint8_t kGptType = 0xee;
 
@@ -76,7 +76,7 @@ class Image {
 
 auto invalid(std::string text) { return base::fail(ErrorCode::kInvalid, std::move(text)); }
 
-/// The file system is not longer than what it lies in.
+/// The file system fits its partition.
 Result<void> check_size(std::string_view begin, FileSystem file_system, std::uint64_t room) {
   if (file_system != FileSystem::kExt4) return {};
   const std::string_view super = begin.substr(1024);

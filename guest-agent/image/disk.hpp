@@ -22,7 +22,7 @@ struct Disk {
 /// Reads what kind of disk it is. kInvalid: it is none, or cut off.
 base::Result<Disk> read_disk(const std::filesystem::path& image);
 
-/// What is in a root, as far as it matters here.
+/// The relevant content of a root file system.
 struct Contents {
   std::string agent;     ///< the version of the agent; empty: there is none
   bool systemd = false;  ///< it starts the agent by its unit

@@ -13,7 +13,7 @@ namespace ka::image {
 inline constexpr const char* kDropInName = "config.d/60-kata-affinity-guest.toml";
 inline constexpr const char* kExtensionName = "kata-affinity";
 
-/// What Kata's configuration says without the drop-in, in its table [hypervisor.NAME].
+/// Kata's configuration without the drop-in, in its table [hypervisor.NAME].
 struct KataSettings {
   std::string hypervisor = "qemu";
   std::string kernel_params;

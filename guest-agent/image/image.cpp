@@ -53,7 +53,7 @@ Result<Report> inspect_initrd(const fs::path& image) {
   return Report{Kind::kInitrd, std::move(initrd->agent), false};
 }
 
-/// Other people's programs have ideas of their own about some names of files, so they get to see a
+/// External programs interpret some characters of file names, so they are given a
 /// name of ours.
 Result<Report> inspect_root(const fs::path& image, const Disk& disk) {
   const WorkDirectory work(fs::temp_directory_path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guest images of Kata Containers: is the agent in, and putting it in. An image is never changed:
+// Guest images of Kata Containers: finding the agent, and adding it. An image is never modified:
 // a new one is made beside it, whole or not at all.
 #pragma once
 

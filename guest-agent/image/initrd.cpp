@@ -104,7 +104,7 @@ Result<std::string> read_parts(std::string_view bytes, int depth = 0) {
       }
       auto inner = read_parts(*unpacked, depth + 1);
       if (!inner) return inner;
-      // Nothing is known of where it ends; all that follows belongs to it.
+      // Its end is unknown; everything that follows belongs to it.
       return inner->empty() ? std::move(version) : std::move(*inner);
     } else {
       return base::fail(ErrorCode::kInvalid, "damaged: data after an archive is not an archive");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An initramfs: archives one after the other, each as it is or compressed, with zeros between them.
-// The kernel unpacks them in their order, so an image is changed by what stands at its end; the
+// The kernel unpacks them in their order, so an image is changed by appending to it; the
 // rest of it stays as it is, byte for byte.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other people's programs, as far as an image cannot be read or made without them.
+// External programs without which an image cannot be read or made.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace ka::image {
 
-/// What a program said, and how it ended.
+/// A program's output and exit status.
 struct Ended {
   int status = 0;  ///< its exit status; 128 and more: a signal
   std::string out;
@@ -26,10 +26,10 @@ struct Call {
   std::vector<std::string> words;   ///< the program, found in PATH, and its arguments
   std::filesystem::path directory;  ///< where it runs; empty: here
   std::string_view input;           ///< its standard input
-  std::size_t most = 1 << 20;       ///< bytes that it may say; beyond, it is killed
+  std::size_t most = 1 << 20;       ///< bytes that it may print; beyond, it is killed
 };
 
-/// Runs it to its end. kUnavailable: there is no such program; kInvalid: it says too much.
+/// Runs it to its end. kUnavailable: there is no such program; kInvalid: it prints too much.
 base::Result<Ended> run(const Call& call);
 
 }  // namespace ka::image

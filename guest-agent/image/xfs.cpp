@@ -67,7 +67,7 @@ class Mounted {
     return {};
   }
 
-  /// What was written is in the image only after this. False: it may not be.
+  /// Flushes writes to the image. False: they may be lost.
   bool unmount() {
     if (!root_) return false;
     root_ = Fd();

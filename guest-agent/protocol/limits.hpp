@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much one end takes from the other. Both are strict: what is beyond is an attack or a defect.
+// Limits on what one end accepts from the other. Anything beyond is an attack or a defect.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ inline constexpr std::size_t kMaxId = 128;
 inline constexpr std::size_t kMaxName = 64;
 inline constexpr std::size_t kMaxList = 4096;  ///< characters of a list of CPUs
 
-/// An answer that does not come within this is none.
+/// Timeout of a response.
 inline constexpr std::chrono::milliseconds kDeadline{1000};
 
 }  // namespace ka::guest

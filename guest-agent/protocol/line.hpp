@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A virtio-serial port has no connections: what was written before the host's end was opened anew
+// A virtio-serial port has no connections: what was written before the host's end was reopened
 // is still on the line. So the host begins with a mark, the agent answers with it, and both forget
 // all that came before it. The mark cannot be part of a frame of ours: these hold numbers and plain
 // text.

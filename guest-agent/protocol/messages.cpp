@@ -17,7 +17,7 @@ using ttrpc::Writer;
 
 using namespace policy;
 
-// --- reading: each of these says whether the field is what it must be
+// --- reading: each returns whether the field is valid
 
 constexpr std::uint64_t kMaxNumber = std::numeric_limits<std::int32_t>::max();
 
@@ -72,7 +72,7 @@ bool read_enum(const Field& field, Enum& into, Enum last) {
   return true;
 }
 
-/// Reads a message: `read_field` says of each field whether it is good.
+/// Reads a message: `read_field` returns whether a field is valid.
 template <typename Read>
 bool read_fields(std::string_view bytes, Read read_field) {
   Reader reader(bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a workload can read of where it runs: /run/kata-affinity/cpus.json, in its guest and, where
-// it is asked for, in its container.
+// The file that tells a workload where it runs: /run/kata-affinity/cpus.json, in its guest and,
+// where it is asked for, in its container.
 #pragma once
 
 #include <string>

@@ -53,7 +53,7 @@ Choices::Counts Choices::count(const HintProblem& problem) {
   return counts;
 }
 
-/// A provider or resource without preference accepts anything, a resource that nothing suits
+/// A provider or resource without preference accepts anything, a resource without a suitable node
 /// accepts it unwillingly.
 Resource Choices::read(const ResourceHints& said, const NodeMasks& masks) {
   if (said.hints && !said.hints->empty()) return read(said, *said.hints, masks);

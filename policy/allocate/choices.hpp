@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the providers of a merge say, as numbers. kubelet merges a few hints in microseconds, so
-// the usual merge needs no memory beside the stack.
+// The hints of all providers of a merge, as bit masks. kubelet merges a few hints in microseconds,
+// so the usual merge needs no memory beside the stack.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ class Storage {
   T* begin_;
 };
 
-/// A hint as far as the merge looks at it.
+/// What the merge needs of a hint.
 struct Choice {
   Mask mask;  ///< of a hint that names no nodes: all of them
   bool names_nodes;
@@ -71,7 +71,7 @@ struct Resource {
   bool prefers(Mask mask) const;
 };
 
-/// What all providers say, resource by resource (kubelet's filterProvidersHints and, for
+/// The hints of all providers, resource by resource (kubelet's filterProvidersHints and, for
 /// single-numa-node, filterSingleNumaHints).
 class Choices {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to take so many CPUs from a group, for every number that it can give.
+// The cost of taking CPUs from a group, for every number that it can give.
 #pragma once
 
 #include <compare>
@@ -20,7 +20,7 @@ struct Cost {
   int nodes() const { return static_cast<int>(spread >> 48); }
 };
 
-/// For using a group in which so many CPUs are free.
+/// For using a group in which this many CPUs are free.
 Cost charge_for(CpuLevel level, int room);
 /// For leaving some CPUs of a core that was free as a whole.
 Cost charge_for_breaking();
@@ -40,7 +40,7 @@ using CostTable = std::vector<CostEntry>;
 /// The least cost of taking CPUs from both sides together, up to `most` of them.
 CostTable sum_of(const CostTable& left, const CostTable& right, int most);
 
-/// Absent where so many CPUs cannot be taken.
+/// Absent where this many CPUs cannot be taken.
 const Cost* find_cost(const CostTable& table, int cpus);
 
 }  // namespace ka::policy::allocate

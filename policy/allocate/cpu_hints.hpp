@@ -9,7 +9,7 @@
 
 namespace ka::policy::allocate {
 
-/// Up to so many nodes every set of them is looked at, as kubelet does.
+/// Up to this many nodes every set of them is tried, as kubelet does.
 inline constexpr std::size_t kAllNodeSets = 8;
 
 struct CpuHintProblem {

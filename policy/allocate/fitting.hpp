@@ -20,7 +20,7 @@ struct Spread {
   auto operator<=>(const Spread&) const = default;
 };
 
-/// What it comes to when `cpus` are taken out of `free`.
+/// The cost of taking `cpus` out of `free`.
 Spread spread_of(const Machine& machine, const CpuSet& free, const CpuSet& cpus);
 
 /// Groups of one level that overlap those of another without lying in them are tried in every
@@ -30,7 +30,7 @@ inline constexpr std::size_t kExactOverlaps = 6;
 
 struct FittingProblem {
   CpuSet free;
-  CpuSet beside;  ///< what the container has in any case: to join it on a group costs nothing
+  CpuSet beside;  ///< CPUs that the container holds already: their groups cost nothing
   int cpus = 0;
   bool whole_cores = false;  ///< no core may be taken in part
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPUs that a request may still take, how many of them each group has, and the orders in which
-// kubelet's static policy looks at groups (cpu_assignment.go, sortAvailable*).
+// kubelet's static policy visits groups (cpu_assignment.go, sortAvailable*).
 #pragma once
 
 #include <array>

@@ -10,7 +10,7 @@
 
 namespace ka::policy::allocate {
 
-/// How near the nodes of a mask are to each other.
+/// The distance between the nodes of a mask.
 class Closeness {
  public:
   /// `nodes`: the bits of the rows of `distances`, which must outlive this.

@@ -24,8 +24,8 @@ class Narrowest {
   int count_ = kMaxHintNodes + 1;
 };
 
-/// Up to so many permutations of one choice of each resource, looking at each of them costs less
-/// than to look for those that differ.
+/// Up to this many permutations of one choice of each resource, trying each of them costs less
+/// than searching for those that differ.
 constexpr std::size_t kFewPermutations = 1024;
 
 /// The best intersection of one mask of each list.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Topology hints and their merge: on which NUMA nodes shall a container's CPUs, memory and devices
-// lie, when each of their managers has said which sets of nodes suit it?
+// lie, given the node sets that each of their managers prefers?
 //
 // The answers are those of kubelet's topology manager (policy.go, HintMerger), but not its way: it
 // looks at every permutation of one hint from each resource. Its order of preference is total, so
@@ -17,7 +17,7 @@
 
 namespace ka::policy::allocate {
 
-/// At most so many NUMA nodes, as in kubelet. Their ids may be any.
+/// At most this many NUMA nodes, as in kubelet. Their ids may be any.
 inline constexpr int kMaxHintNodes = 64;
 /// The least that max-allowable-numa-nodes may be (topologymanager/policy_options.go).
 inline constexpr int kLeastMaxNodes = 8;
@@ -29,7 +29,7 @@ struct Hint {
   bool operator==(const Hint&) const = default;
 };
 
-/// What a provider says of one resource.
+/// A provider's hints for one resource.
 struct ResourceHints {
   std::string resource;
   /// Absent: no preference. Empty: no set of nodes suits.
@@ -62,8 +62,8 @@ struct MergedHint {
   bool operator==(const MergedHint&) const = default;
 };
 
-/// Errors say in a sentence what is wrong with the problem: too many nodes, distances that do not
-/// fit, a machine with more nodes than max-allowable-numa-nodes.
+/// Errors describe what is wrong with the problem in a sentence: too many nodes, distances that do
+/// not fit, a machine with more nodes than max-allowable-numa-nodes.
 Expected<MergedHint, std::string> merge_hints(const HintProblem& problem);
 
 /// Among all resources, the most nodes that the narrowest hint of one has: what a merged hint that

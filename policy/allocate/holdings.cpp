@@ -88,7 +88,7 @@ CpuSet Holdings::shared_pool() const {
 }
 
 /// `before` is what the container has now; with `keep` it grows or shrinks from there, else its
-/// CPUs are only liked better than others. `reusable` is free for this container alone.
+/// CPUs are only preferred to others. `reusable` is free for this container alone.
 Expected<CpuSet, Refusal> Holdings::choose(const HoldingRequest& request, const Holding& before,
                                            bool keep, const CpuSet& reusable) const {
   if (request.use == CpuUse::kNone) return CpuSet{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds which CPUs of a node: the books of a node whose CPUs we hand out ourselves. Containers
-// come, go, grow, shrink and change their class while they run; what one operation changes for
+// Which container holds which CPUs: the state of a node whose CPUs we allocate ourselves.
+// Containers start, end, and change size or class while they run; what one operation changes for
 // others is in its answer, so that their cgroups can be rewritten.
 #pragma once
 
@@ -77,8 +77,8 @@ class Holdings {
   Holdings(const Machine& machine, CpuSet reserved, OptionSet options, Pipeline policy,
            Alignment alignment = {});
 
-  /// Takes over what all() said before a restart, into empty books. The error says why that cannot
-  /// be: a CPU with two owners, one that is reserved, one that the machine does not have.
+  /// Restores what all() returned before a restart, into empty books. The error says why that
+  /// cannot be: a CPU with two owners, one that is reserved, one that the machine does not have.
   std::optional<std::string> restore(std::map<std::string, Holding> holdings);
 
   // Every operation that refuses leaves the books as they were.

@@ -20,7 +20,7 @@ int own_cpus(const PodContainer& container) {
   return container.request.use == CpuUse::kExclusive ? container.request.cpus : 0;
 }
 
-/// podGuaranteedCPUs: sidecars run on while later init containers and the apps do.
+/// podGuaranteedCPUs: sidecars keep running beside later init containers and the apps.
 int cpus_of_pod(std::span<const PodContainer> containers) {
   int sidecars = 0;
   int apps = 0;
@@ -81,7 +81,7 @@ Expected<Moved, Refusal> Holdings::add_pod(const std::string& pod,
   return commit(std::move(next));
 }
 
-/// What the topology manager says of so many CPUs.
+/// The topology manager's answer for this many CPUs.
 std::optional<Refusal> Holdings::align(int cpus, Admission& admission) const {
   if (alignment_.policy == HintPolicy::kNone) return std::nullopt;
   HintProblem problem{

@@ -13,7 +13,7 @@ namespace ka::policy::allocate {
 /// Nodes by id, bit by bit: kubelet compares masks of equal width as numbers.
 using Mask = std::uint64_t;
 
-/// On up to so many nodes there are few enough sets for a table of all.
+/// Up to this many nodes there are few enough sets for a table of all.
 inline constexpr int kTableNodes = 16;
 
 inline int width(Mask mask) { return bit_count(mask); }

@@ -8,7 +8,7 @@
 namespace ka::policy::allocate {
 namespace {
 
-/// The fewest groups of a level that would hold so many CPUs if all were free.
+/// The fewest groups of a level that would hold this many CPUs if all were free.
 int fewest(const Machine& machine, CpuLevel level, int cpus) {
   std::vector<int> sizes;
   for (const CpuGroup& group : machine.groups(level)) sizes.push_back(group.size);

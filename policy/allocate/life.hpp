@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a node: pods come and go, and what that does to its CPUs is counted.
+// Simulates a node: pods start and end, and the effect on its CPUs is counted.
 #pragma once
 
 #include "policy/allocate/holdings.hpp"
 
 namespace ka::policy::allocate {
 
-/// What was counted so far. A container is split over groups of a level when it lies on more of
+/// Counters so far. A container is split over groups of a level when it lies on more of
 /// them than its CPUs would need on an empty machine.
 struct Toll {
   int pods = 0;        ///< that asked to be admitted
@@ -38,7 +38,7 @@ class Life {
   bool remove(const std::string& pod);
   /// The CPUs that the container has then.
   Expected<CpuSet, Refusal> resize(const std::string& pod, const std::string& container, int cpus);
-  /// The books are closed and opened again. The error says what was wrong with them.
+  /// The books are closed and opened again. The error says what is inconsistent.
   std::optional<std::string> restart();
 
   const Holdings& books() const { return books_; }

@@ -11,8 +11,8 @@
 
 namespace ka::policy::allocate {
 
-/// The free CPUs of a node, or of a part of one that is looked at by itself. They lie side by side
-/// in a list of all free CPUs.
+/// The free CPUs of a node, or of a part of one that is considered separately. They lie side by
+/// side in a list of all free CPUs.
 struct NodeSupply {
   std::size_t begin = 0;  ///< in that list
   int cpus = 0;

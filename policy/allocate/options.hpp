@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request for CPUs may ask for, and what kubelet refuses to combine.
+// The options of a request for CPUs, and the combinations that kubelet refuses.
 #pragma once
 
 #include <optional>

@@ -34,7 +34,7 @@ struct Cycle {
   std::vector<Candidate> candidates;
   std::optional<Refusal> refusal;  ///< set by a step: the request ends here
   SplitProblem split;              ///< what kSplits shares out, from its Select on
-  std::vector<int> l3_order;       ///< in which order kPartOfL3 looks at L3 caches
+  std::vector<int> l3_order;       ///< the order in which kPartOfL3 tries L3 caches
 
   /// Moves CPUs of the first pool to `taken`.
   void take(const CpuSet& cpus);
@@ -55,13 +55,13 @@ struct Cycle {
 struct Step {
   Phase phase = Phase::kSort;
   std::string_view name;
-  std::string_view summary;  ///< one sentence, for people
+  std::string_view summary;  ///< one sentence, for display
   std::function<void(Cycle&)> run;
 };
 
 struct Pipeline {
   std::string name;
-  std::string summary;      ///< one sentence, for people
+  std::string summary;      ///< one sentence, for display
   std::vector<Step> steps;  ///< those of one phase run in this order
 
   /// A copy with one more step, behind the others of its phase.

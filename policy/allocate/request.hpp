@@ -55,7 +55,7 @@ struct Refusal {
   bool operator==(const Refusal&) const = default;
 };
 
-/// The refusal in kubelet's words (cpu_assignment.go, SMTAlignmentError of policy_static.go).
+/// The refusal with kubelet's message (cpu_assignment.go, SMTAlignmentError of policy_static.go).
 std::string refusal_text(const Refusal& refusal);
 
 /// The steps of the pipeline, in the order in which they run. Select, Score and Allocate run once

@@ -13,7 +13,7 @@
 
 namespace ka::policy::allocate {
 
-/// Up to so many rooms every combination of them is tried, as kubelet does. With more, the rooms
+/// Up to this many rooms every combination of them is tried, as kubelet does. With more, the rooms
 /// with the most free CPUs are taken.
 inline constexpr std::size_t kExactSplitNodes = 8;
 

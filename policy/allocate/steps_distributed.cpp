@@ -9,7 +9,7 @@
 namespace ka::policy::allocate::steps {
 namespace {
 
-/// align-by-socket has a say in the distribution from kubelet 1.37 on (KEP-3327).
+/// align-by-socket affects the distribution from kubelet 1.37 on (KEP-3327).
 constexpr int kAlignsDistribution = 37;
 
 bool aligns_by_socket(const Cycle& cycle) {

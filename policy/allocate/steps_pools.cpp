@@ -147,7 +147,7 @@ void least_spread(Cycle& cycle) {
                (by_number ? room_around(cycle.machine, problem.free, *fit) : *fit));
 }
 
-/// kubelet takes the aligned CPUs, all of them when they are too few, and then looks at the rest
+/// kubelet takes the aligned CPUs, all of them when they are too few, and then tries the rest
 /// (allocateCPUs); where that is not enough, its error counts the rest alone.
 void spill(Cycle& cycle) {
   CpuSet all;

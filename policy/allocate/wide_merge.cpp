@@ -41,7 +41,7 @@ class Widest {
     sets_.push_back(set);
     if (sets_.size() >= 4 * kKeptIntersections) cut();
   }
-  /// Takes them, and says in `complete` if some were left out.
+  /// Takes them; `complete` is false if some were left out.
   Sets take(bool& complete) {
     cut();
     complete = complete && complete_;
@@ -66,7 +66,7 @@ void offer_pairs(const Sets& found, const Sets& list, Best& best) {
   }
 }
 
-/// The first look; whether it left nothing out.
+/// The first pass; whether it left nothing out.
 bool offer_widest(Lists lists, Mask nodes, Best& best) {
   bool complete = true;
   Sets found{nodes};
@@ -104,7 +104,7 @@ std::optional<Sets> rivals(const Sets& found, const Sets& list, std::size_t most
   return rivals.size() > most ? std::nullopt : std::optional(std::move(rivals));
 }
 
-/// The second look.
+/// The second pass.
 void offer_rivals(Lists lists, Mask nodes, Best& best) {
   Sets found{nodes};
   std::size_t pairs = 0;

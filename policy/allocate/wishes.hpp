@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod's annotations ask for its containers' CPUs.
+// CPU preferences in a pod's annotations.
 #pragma once
 
 #include <map>
@@ -25,9 +25,9 @@ struct CpuWishes {
   bool operator==(const CpuWishes&) const = default;
 };
 
-/// The wishes for one container: "KEY.CONTAINER" where there is such an annotation, else "KEY",
-/// which speaks for all containers of the pod. Others are passed over. The error names an
-/// annotation whose value makes no sense.
+/// The preferences for one container: "KEY.CONTAINER" where there is such an annotation, else
+/// "KEY", which speaks for all containers of the pod. Others are passed over. The error names an
+/// annotation whose value is invalid.
 Expected<CpuWishes, std::string> read_wishes(const Annotations& annotations,
                                              std::string_view container);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a guest: its CPUs as its own kernel sees them, what the host asks of it, and
-// what it says it did. Plain values, the same on both sides of the connection.
+// A guest: its CPUs as its own kernel numbers them, the host's request, and
+// the guest's report. Plain values, the same on both sides of the connection.
 #pragma once
 
 #include <cstdint>
@@ -55,12 +55,12 @@ struct GuestContainer {
   bool operator==(const GuestContainer&) const = default;
 };
 
-/// All that the host asks of a guest. What it does not name is as it would be without us.
+/// The host's complete request to a guest. What it does not name is left as it would be without us.
 struct GuestWishes {
   std::vector<GuestVcpu> vcpus;            ///< by hardware id
   std::vector<GuestContainer> containers;  ///< by id
   bool move_interrupts = true;             ///< off the vCPUs that are not in common
-  bool release = false;                    ///< give everything back
+  bool release = false;                    ///< undo everything
 
   bool operator==(const GuestWishes&) const = default;
 };
@@ -68,7 +68,7 @@ struct GuestWishes {
 /// CPUs by container id.
 using GuestSets = std::map<std::string, GuestCpuSet>;
 
-/// What was written into a guest, or is about to be, and was not taken back. It outlives a restart
+/// What was written into a guest, or is about to be, and was not undone. It outlives a restart
 /// of the daemon, and the agent that was asked.
 struct GuestWrites {
   std::string address;   ///< of the agent that was asked last
@@ -83,7 +83,7 @@ enum class GuestDoubt {
   kAgentAway,         ///< no agent answers
   kNumbersUncertain,  ///< the guest CPU of each vCPU is not known: it keeps all of them
   kVcpusMissing,      ///< vCPUs of its own are not plugged yet: it keeps what is in common
-  kUnanswered,        ///< the agent was asked and has not said that it is done
+  kUnanswered,        ///< the agent was asked and has not confirmed
   kRefused            ///< the agent or the guest's kernel refuses it
 };
 
@@ -102,7 +102,7 @@ enum class GuestMethod {
 /// "none", "cgroup-v2", "cgroup-v1", "affinity", "kata-agent".
 std::string_view guest_method_name(GuestMethod method);
 
-/// Why a container is not as the host asked. In numbers: a guest says nothing to people.
+/// Why a container is not as the host asked. As a code: no text of a guest is shown.
 enum class GuestProblem {
   kNone,
   kNotFound,       ///< no cgroup of that container is there (yet)

@@ -82,7 +82,7 @@ class IdSet {
   std::uint64_t first_word() const { return low_.front(); }
   /// There are no others.
   bool fits_word() const { return (low_[1] | low_[2] | low_[3]) == 0 && high_.empty(); }
-  /// Takes such words; ids at or above kMaxIds are dropped.
+  /// From such words; ids at or above kMaxIds are dropped.
   static IdSet from_words(std::span<const std::uint64_t> words);
 
   class Iterator {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a node is followed: what sources tell beyond this is refused, so that memory and
-// state files stay bounded whatever they tell. Kubernetes supports 110 pods a node; 500 are run.
+// Limits on what is followed of a node: reports beyond them are rejected, so that memory and
+// state files stay bounded. Kubernetes supports 110 pods a node; 500 are run.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a VM's memory lies, as the kernel says: a plain value.
+// Where a VM's memory lies according to the kernel: a plain value.
 #pragma once
 
 #include <cstdint>

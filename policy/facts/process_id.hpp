@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a process is.
+// The identity of a process.
 #pragma once
 
 #include <compare>

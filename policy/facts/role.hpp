@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a thread of a sandbox is for. A role is a value of the enum and a row of the table: plans,
-// their checks, JSON, pins, metrics and tables for people walk it
+// their checks, JSON, pins, metrics and text tables iterate over it
 // (docs/develop/extending.md, "A role").
 #pragma once
 
@@ -30,8 +30,8 @@ struct RoleInfo {
   /// The field of its set in the JSON form of a plan; empty: its threads go with a vCPU.
   std::string_view plan_field;
   bool has_setting;  ///< [affinity] has a key of its name
-  bool is_pinnable;  ///< operators may set its CPUs by hand
-  int rank;          ///< its place in tables for people
+  bool is_pinnable;  ///< operators may pin it manually
+  int rank;          ///< its place in text tables
 };
 
 /// In the order of the enum, which is that of plans and of their JSON form.

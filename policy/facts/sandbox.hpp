@@ -63,7 +63,7 @@ struct ThreadFacts {
   bool operator==(const ThreadFacts&) const = default;
 };
 
-/// A set given by hand to one thread of a sandbox, until it is taken back.
+/// A manual pin: a set for one thread of a sandbox, until it is removed.
 struct Override {
   Role role = Role::kVcpu;
   int vcpu_index = -1;   ///< for vCPUs

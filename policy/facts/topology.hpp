@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The machine as a value: CPUs, where they sit, how far its NUMA nodes are apart. It can be read
-// from a host, recorded, invented and compared; nothing here looks at the machine we run on.
+// from a host, recorded, invented and compared; nothing here reads the machine we run on.
 //
 // Ids are the kernel's (or hwloc's) and are never dense by assumption: CPUs may be offline, nodes
 // may have no CPU, a core may have 1, 2, 4 or 8 threads, a node several L3 caches or none.

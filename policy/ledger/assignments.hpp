@@ -13,9 +13,9 @@ namespace ka::policy::ledger {
 
 class Assignments {
  public:
-  /// Takes an answer in place of the last. False: it says the same.
+  /// Takes an answer in place of the last. False: it is unchanged.
   bool replace(const ResourcesSeen& seen);
-  /// A pod of this name ended: what was said of it no longer holds. False: nothing was said.
+  /// A pod of this name ended: its assignments no longer hold. False: it had none.
   bool forget(std::string_view pod);
 
   const ResourcesSeen& seen() const { return seen_; }

@@ -13,7 +13,7 @@ const std::string& first_known(const std::string& preferred, const std::string& 
   return preferred.empty() ? other : preferred;
 }
 
-/// Who owns which of some CPUs.
+/// The owners of CPUs.
 class ByCpu {
  public:
   void add(const Contender& contender, const CpuSet& cpus) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happened, as any source reports it: the API, NRI, the shim proxy, watchers. The ledger folds
-// events and does not care who sent them.
+// events, whatever their source.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace ka::policy::ledger {
 
-/// A pod exists. Fields that are empty or absent say nothing new: what was known stays.
+/// A pod exists. Fields that are empty or absent change nothing.
 struct PodSeen {
   std::string id;  ///< sandbox id
   std::string pod_uid;
   std::string pod_name;  ///< "namespace/name"
   std::string handler;   ///< runtime handler
-  /// A VM sandbox; absent for runc pods. Its start time is read when it is learned: a person names
+  /// A VM sandbox; absent for runc pods. Its start time is read at that moment: an operator names
   /// a number alone, which line::Requests completes.
   std::optional<ProcessId> vmm;
   std::string cgroup;      ///< path below the cgroup mount; empty: that of the VMM
@@ -31,7 +31,7 @@ struct PodSeen {
   std::string domain;      ///< name of the libvirt domain that the VM is, where it is one
   /// The same, as requested by the pod: granted only where the configuration allows it.
   std::string domain_wish;
-  /// The shim proxy that stands before its shim; absent: none is known. Completed as `vmm` is.
+  /// The shim proxy in front of its shim; absent: none is known. Completed as `vmm` is.
   std::optional<ProcessId> proxy;
   /// Where the shim proxy reports the pod: the CPUs that its processes would have been born with
   /// without the proxy, which narrowed itself before it started the shim.
@@ -65,7 +65,7 @@ struct ContainerSeen {
   std::string sandbox;
   std::string id;
   ContainerSpec spec;
-  /// A person's word; absent: decided by the ledger (Ledger::judge).
+  /// Set by an operator; absent: decided by the ledger (Ledger::judge).
   std::optional<bool> exclusive;
   /// What the container had before `spec`, where the source knows it: counts only for a container
   /// that is new to the ledger.
@@ -87,7 +87,7 @@ struct ContainerGone {
   std::string container;
 };
 
-/// CPUs that kubelet gave to a container, or to a pod as a whole, alone.
+/// CPUs that kubelet assigned exclusively to a container, or to a pod as a whole.
 struct Claim {
   std::string pod_uid;    ///< empty in kubelet's first format, which names containers by id
   std::string container;  ///< its name (its id without pod_uid); empty: the pod as a whole
@@ -97,12 +97,12 @@ struct Claim {
 };
 
 /// kubelet's state, whole: what it does not list is not so. Written at admission, it is the first
-/// to tell that a CPU has become exclusive.
+/// to report that a CPU has become exclusive.
 struct KubeletSeen {
   std::optional<CpuSet> shared_pool;
-  /// Sorted. Absent: kubelet does not say who owns what (no static policy, no file).
+  /// Sorted. Absent: kubelet reports no owners (no static policy, no file).
   std::optional<std::vector<Claim>> claims;
-  /// The file cannot be read any more, and this is what it said last: a claim still holds, but that
+  /// The file is unreadable, and this is its last content: a claim still holds, but that
   /// a container has none proves nothing.
   bool outdated = false;
 
@@ -113,12 +113,12 @@ struct KubeletSeen {
 struct AssignedDevices {
   std::string resource;  ///< "nvidia.com/gpu"
   int number = 0;
-  NodeSet nodes;  ///< that they are near to; empty: not said
+  NodeSet nodes;  ///< that they are near to; empty: not reported
 
   auto operator<=>(const AssignedDevices&) const = default;
 };
 
-/// What kubelet's PodResources API says of a container. The API names pods and has no uids.
+/// A container in kubelet's PodResources API, which names pods and has no uids.
 struct Assignment {
   std::string pod;        ///< "namespace/name"
   std::string container;  ///< empty: the pod as a whole
@@ -131,18 +131,18 @@ struct Assignment {
 /// The API's answer, whole. It is asked for, so it may be older than what has happened since.
 struct ResourcesSeen {
   /// CPUs that kubelet may assign exclusively. Empty: it has no static policy, and `assignments`
-  /// say nothing about CPUs.
+  /// contain no CPUs.
   CpuSet allocatable;
   std::vector<Assignment> assignments;  ///< sorted
 
   bool operator==(const ResourcesSeen&) const = default;
 };
 
-/// A set given by hand, with who gave it and how long it holds.
+/// A manual pin, with its author and its end.
 struct Pin : Override {
   std::optional<std::uint32_t> uid;  ///< of the client that asked for it; absent: not known
   int pid = 0;                       ///< of that client then; 0: not known
-  std::int64_t since = 0;            ///< seconds since 1970, for people
+  std::int64_t since = 0;            ///< seconds since 1970, for display
   /// Seconds of the monotonic clock, which a restart of the daemon does not set back (and which
   /// another boot does, but no pin outlives its boot). Absent: until it is removed.
   std::optional<std::int64_t> until;
@@ -150,7 +150,7 @@ struct Pin : Override {
   bool operator==(const Pin&) const = default;
 };
 
-/// A set given by hand to a thread, or (empty `cpus`) taken back.
+/// A manual pin of a thread, set or (empty `cpus`) removed.
 struct OverrideSet {
   std::string sandbox;
   Pin value;

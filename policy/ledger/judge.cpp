@@ -8,7 +8,7 @@
 namespace ka::policy::ledger {
 namespace {
 
-/// A person described it, of a pod that is not kubelet's.
+/// An operator registered it, and its pod is not kubelet's.
 bool is_by_hand(const PodRecord& pod, const ContainerRecord& container) {
   return container.source == Source::kApi && pod.pod_uid.empty();
 }
@@ -30,7 +30,7 @@ bool owns_mask(const std::vector<Claim>& claims, const PodRecord& pod, const Cpu
 
 }  // namespace
 
-/// An operator's `exclusive` decides; then kubelet's word, for kubelet's pods, whichever source
+/// An operator's `exclusive` decides; then kubelet's state, for kubelet's pods, whichever source
 /// reported the container; then the decision from before a restart; then the container's spec and
 /// disjointness: the very set of another pod's container is a pool that they share. (A set that
 /// merely overlaps others' proves nothing: kubelet rewrites those up to 10 s late.)
@@ -59,7 +59,7 @@ Judgement Ledger::judge_by_request(const PodRecord& pod, const ContainerFacts& c
   return {false, Basis::kSet, alone};
 }
 
-/// Absent: kubelet's state does not say.
+/// Absent: not in kubelet's state.
 std::optional<Judgement> Ledger::judge_by_kubelet(const PodRecord& pod,
                                                   const ContainerRecord& container) const {
   if (!kubelet_.claims) return std::nullopt;

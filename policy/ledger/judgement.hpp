@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a container owns its CPUs, and what says so (docs/understand/sources.md, "Which source
+// Whether a container owns its CPUs, and the evidence (docs/understand/sources.md, "Which source
 // decides").
 #pragma once
 
@@ -24,7 +24,7 @@ std::string_view basis_name(Basis basis);
 struct Judgement {
   bool exclusive = false;
   Basis basis = Basis::kSet;
-  /// Nothing that knows decided, and the container's spec alone does not prove it.
+  /// No authoritative source decided, and the container's spec alone does not prove it.
   bool in_doubt = false;
 
   bool operator==(const Judgement&) const = default;

@@ -8,7 +8,7 @@
 namespace ka::policy::ledger {
 namespace {
 
-/// Takes over a value that says something; true when that changed anything.
+/// Takes over a value that is reported; true when that changed anything.
 bool merge(std::string& known, const std::string& seen) {
   if (seen.empty() || seen == known) return false;
   known = seen;
@@ -86,7 +86,7 @@ Change Ledger::apply(const Event& event) {
 }
 
 void Ledger::restore(PodRecord pod) {
-  // What was judged before a restart holds until its source speaks again.
+  // A decision from before a restart holds until its source reports again.
   for (auto& [id, container] : pod.containers) {
     container.exclusive_before = container.facts.exclusive;
   }
@@ -172,7 +172,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   return changed;
 }
 
-/// PodResources said it of the pod that ended: a later one of the same name is another.
+/// PodResources reported it for the pod that ended: a later one of the same name is another.
 bool Ledger::fold(const PodGone& event, Source) {
   const auto found = pods_.find(event.id);
   if (found == pods_.end()) return false;
@@ -239,7 +239,7 @@ PodRecord& Ledger::record(const std::string& id, Source source) {
   return found->second;
 }
 
-/// Whether a report of `source` leaves what is known of a container as it is. A person always
+/// Whether a report of `source` leaves what is known of a container as it is. An operator always
 /// overrides, and what is known from before a restart gives way to any report.
 bool Ledger::outranks(const ContainerRecord& known, Source source) const {
   if (source == Source::kApi || known.exclusive_before) return false;
@@ -300,7 +300,7 @@ void Ledger::touch_holders(const std::string& container, Touched& touched) const
   for (const std::string& id : found->second) touched.owners.insert(key_of(pods_.at(id)));
 }
 
-/// Owners of claims that came or went; all, where kubelet's word begins or ends to count.
+/// Owners of claims that came or went; all, where kubelet's state starts or stops to count.
 void Ledger::touch_claims(const KubeletSeen& before, Touched& touched) const {
   static const std::vector<Claim> kNone;
   const auto& old = before.claims ? *before.claims : kNone;
@@ -320,7 +320,7 @@ void Ledger::touch_all(Touched& touched) const {
   touched.names.merge(assignments_.pods());
 }
 
-/// Who bears a name may own what it is assigned; without any such pod, the name stands for one.
+/// Pods with a name may own what it is assigned; without one, the name itself is the owner.
 void Ledger::add_owners_by_name(Touched& touched) const {
   for (const std::string& name : touched.names) {
     touched.owners.insert(name);
@@ -380,7 +380,7 @@ CpuSet Ledger::owned_by(const std::string& owner) const {
   }
   if (lacks_claims()) cpus |= assigned_to(owner);
   if (!kubelet_.claims) return cpus;
-  // kubelet's first format has no pod: such claims stand first.
+  // kubelet's first format has no pod: such claims sort first.
   for (const std::string& uid : {std::string(), owner}) {
     for (const Claim& claim :
          std::ranges::equal_range(*kubelet_.claims, uid, {}, &Claim::pod_uid)) {
@@ -390,8 +390,8 @@ CpuSet Ledger::owned_by(const std::string& owner) const {
   return cpus;
 }
 
-/// By PodResources. A name that no pod bears stands for the pod that is admitted and not yet there;
-/// one that two bear says nothing.
+/// By PodResources. A name without a pod is that of a pod admitted and not yet reported;
+/// one that two bear is ambiguous.
 CpuSet Ledger::assigned_to(const std::string& owner) const {
   if (!assignments_.speak_of_cpus()) return {};
   CpuSet cpus;

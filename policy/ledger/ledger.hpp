@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ledger: everything that the sources reported, folded into one record a pod. It answers who
 // owns which CPU. Order, repetition and source of events leave no trace in it but the last report
-// of each thing by the source that knows most of it (docs/understand/sources.md, "Which source
+// of each value by the source that knows most of it (docs/understand/sources.md, "Which source
 // decides").
 #pragma once
 
@@ -25,7 +25,7 @@ namespace ka::policy::ledger {
 struct ContainerRecord {
   ContainerFacts facts;
   Source source = Source::kApi;          ///< who reported the facts
-  std::optional<bool> stated_exclusive;  ///< a person's word; absent: facts.exclusive is judged
+  std::optional<bool> stated_exclusive;  ///< set by an operator; absent: facts.exclusive is judged
   /// Restored from the state file: what was judged before the restart. Absent once a source has
   /// reported the container again.
   std::optional<bool> exclusive_before;
@@ -43,7 +43,7 @@ struct PodRecord {
   std::string qmp_socket;
   std::string agent;
   std::string domain;
-  std::string domain_wish;         ///< of the pod itself (PodSeen); reported anew after a restart
+  std::string domain_wish;         ///< of the pod itself (PodSeen); reported again after a restart
   std::optional<ProcessId> proxy;  ///< the shim proxy before its shim
   std::optional<CpuSet> original_cpus;
   Source source = Source::kApi;
@@ -95,9 +95,9 @@ class Ledger {
   /// assignments, with the pod's name as uid where no such pod is known.
   std::vector<Claim> unreported_claims() const;
 
-  /// Whether a container of the pod owns its CPUs, and what says so.
+  /// Whether a container of the pod owns its CPUs, and the evidence.
   Judgement judge(const PodRecord& pod, const ContainerRecord& container) const;
-  /// kubelet's word is missing, or older than its file: PodResources decides where that speaks.
+  /// kubelet's state is missing or outdated: PodResources decides where it has an answer.
   bool lacks_claims() const { return !kubelet_.claims || kubelet_.outdated; }
   /// kubelet's state as reported last.
   const KubeletSeen& kubelet() const { return kubelet_; }
@@ -121,11 +121,11 @@ class Ledger {
 
   /// What an event may have changed beyond the record that it is about.
   struct Touched {
-    std::set<std::string> owners;  ///< pods' uids, or what stands for them
+    std::set<std::string> owners;  ///< pods' uids, or their ids
     std::set<std::string> names;   ///< of pods, that came, went or were assigned something
     std::set<CpuSet> sets;         ///< that the pod's containers had before it, or have after it
   };
-  /// Pods by what they say, so that an event need not look at all of them.
+  /// Pods by name and uid, so that an event need not visit all of them.
   struct Index {
     std::map<std::string, std::set<std::string>> by_owner;
     std::map<std::string, std::set<std::string>> by_container;
@@ -174,7 +174,7 @@ class Ledger {
 bool exclusive_by_quota(const ContainerFacts& container);
 
 /// The same where kubelet lifts the quota: the shares of exactly as many whole CPUs. A burstable
-/// container that requests the whole shared pool looks the same: alone it proves nothing.
+/// container that requests the whole shared pool is indistinguishable: alone it proves nothing.
 /// (MilliCPUToShares() in pkg/kubelet/cm/helpers_linux.go has a maximum.)
 bool exclusive_by_request(const ContainerFacts& container);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who owns which CPU alone, kept true change by change: an event about one container costs nothing
-// that grows with the node.
+// Which pod owns which CPU exclusively, updated incrementally: an event about one container costs
+// nothing that grows with the node.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace ka::policy::ledger {
 
 class Owners {
  public:
-  /// What changed hands.
+  /// A change of owners.
   struct Moved {
     bool any = false;
     CpuSet taken;  ///< CPUs that the owner has now and had not before

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sources of events, and what the reports of each weigh (docs/understand/sources.md, "Which
+// The sources of events, and the precedence of their reports (docs/understand/sources.md, "Which
 // source decides").
 #pragma once
 

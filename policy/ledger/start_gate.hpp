@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be written after a start. The daemon then knows what its state files say; who owns which
-// CPU may have changed since, and a file may be lost. Until the node's sources report, threads
-// only lose CPUs: no thread may get a CPU whose owner is unknown.
+// What may be written after a start. The daemon then knows the content of its state files; who owns
+// which CPU may have changed since, and a file may be lost. Until the node's sources report,
+// threads only lose CPUs: no thread may get a CPU whose owner is unknown.
 //
 //   phase    event                                                next phase
 //   -------  ---------------------------------------------------  --------------------------------
@@ -18,10 +18,10 @@
 //            no source is awaited                                 open
 //   blind    nothing is lost any more: the files could be read,
 //            or sources reported each of the pods                 open
-//   blind    an operator says that it may go on                   open
+//   blind    an operator overrides it                   open
 //   open     anything, once it was waiting or blind               open
 //
-// In `waiting` an operator's word and reported pods count too: they take effect when it ends.
+// In `waiting` an operator's override and reported pods count too: they take effect when it ends.
 #pragma once
 
 #include <set>
@@ -57,9 +57,9 @@ class StartGate {
   void spoke(Source source);
   /// A source reported a container of this pod.
   void pod_reported(std::string_view pod);
-  /// No source is waited for any longer.
+  /// Stops waiting for sources.
   void expire();
-  /// An operator says that what is lost does not matter.
+  /// An operator overrides lost state.
   void dismiss_lost();
 
   bool may_widen() const { return phase_ == Phase::kOpen; }

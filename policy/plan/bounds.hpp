@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the threads of one sandbox may run at all, before anything is decided. That differs from
+// The CPUs that the threads of one sandbox may use at all, before any decision. That differs from
 // role to role where they are in different cgroups.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well the vCPUs of one container sit: how many guest siblings share a host core, how many
-// vCPUs of a guest node share a host node (I5).
+// How well the vCPUs of one container match the host's topology: how many guest siblings share a
+// host core, how many vCPUs of a guest node share a host node (I5).
 #pragma once
 
 #include <cstddef>

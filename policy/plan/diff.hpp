@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// diff(): what the plan wants against what the kernel has, as the writes that close the gap.
+// diff(): compares the plan with the kernel's state; the result is the writes that close the gap.
 //
 // The order is part of the meaning: first the threads that are on CPUs which have come to belong to
 // another pod, then every write that only takes CPUs away, then those that move a thread, last
@@ -14,7 +14,7 @@
 
 namespace ka::policy::plan {
 
-/// One thread, what it may use now, what it is to use.
+/// One thread, its current and its planned CPUs.
 struct ThreadPlacement {
   ThreadKey key;
   CpuSet wanted;   ///< empty: leave it alone
@@ -30,7 +30,7 @@ struct Write {
   ThreadKey key;
   Kind kind = Kind::kMove;
   bool trespassing = false;  ///< as in its placement
-  CpuSet cpus;               ///< what the kernel must give back afterwards
+  CpuSet cpus;               ///< what the kernel must report afterwards
   /// The thread may use all of its cgroup: an all-ones mask is written, so that it follows later
   /// changes of the cgroup also while no daemon runs.
   bool everywhere = false;

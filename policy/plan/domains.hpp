@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sandboxes that are libvirt domains: which sandbox each domain is, and what libvirt is to record
-// of it.
+// Sandboxes that are libvirt domains: the sandbox of each domain, and libvirt's record
+// of its pins.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ namespace ka::policy::plan {
 struct DomainPod {
   std::string id;
   std::string domain;  ///< that it is known to be; may be empty
-  std::string wish;    ///< that it names itself, by an annotation; may be empty
+  std::string wish;    ///< named by the pod's annotation; may be empty
   bool has_vm = false;
 };
 
@@ -69,7 +69,7 @@ struct DomainMemory {
   bool operator==(const DomainMemory&) const = default;
 };
 
-/// Where a sandbox's memory lies, and whether it is on its way.
+/// Where a sandbox's memory lies, and whether it is being moved.
 struct MemoryPlace {
   const MemoryFacts& facts;
   const MemoryPlan& plan;

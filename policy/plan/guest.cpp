@@ -20,7 +20,7 @@ NodeSet nodes_of(const CpuSet& cpus, const Topology& topology) {
   return nodes;
 }
 
-/// It owns more CPUs than there are vCPUs for it.
+/// It owns more CPUs than it has vCPUs.
 bool lacks_vcpus(const SandboxPlan& plan, std::string_view container) {
   return std::ranges::any_of(plan.warnings, [container](const Note& note) {
     return note.subject == container &&

@@ -27,10 +27,10 @@ GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& 
                          const Topology& topology, const GuestSettings& settings, bool may_grow);
 
 /// Some container has vCPUs that others are to keep off, or waits for such: where this is not so
-/// every container may use every vCPU, and there is nothing to tell a guest.
+/// every container may use every vCPU, and there is nothing to request from a guest.
 bool keeps_vcpus_apart(const GuestWishes& wishes);
 
-/// Wishes in the guest's numbers.
+/// A request in the guest's numbers.
 struct GuestPlacement {
   GuestCpuSet online;
   GuestCpuSet common;  ///< never empty while a CPU is online
@@ -48,7 +48,7 @@ GuestPlacement place_in_guest(const GuestWishes& wishes, const std::vector<Guest
 /// A container that has CPUs of its own, and whose processes are not held on its vCPUs.
 struct GuestBreach {
   std::string container;
-  GuestProblem problem = GuestProblem::kNone;  ///< kNone: it is elsewhere than was asked
+  GuestProblem problem = GuestProblem::kNone;  ///< kNone: it is elsewhere than requested
   GuestCpuSet wanted, actual;
 
   bool operator==(const GuestBreach&) const = default;

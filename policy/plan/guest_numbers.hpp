@@ -42,7 +42,7 @@ struct BootFacts {
   bool operator==(const BootFacts&) const = default;
 };
 
-/// The vCPUs that were ever plugged into a VM, as far as it was watched.
+/// The vCPUs that were hotplugged into a VM while it was watched.
 struct PlugHistory {
   bool from_boot = false;  ///< it was seen before anything was plugged: nothing is missing
   bool is_late = false;    ///< it was not: numbers may have been assigned unseen
@@ -57,7 +57,7 @@ struct PlugHistory {
   bool operator==(const PlugHistory&) const = default;
 };
 
-/// Adds what a look at the VM shows.
+/// Adds a new observation of the VM.
 void record_vcpus(PlugHistory& history, const std::vector<VcpuFacts>& vcpus, const BootFacts& boot);
 
 struct GuestNumbers {

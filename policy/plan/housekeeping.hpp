@@ -16,7 +16,7 @@ namespace ka::policy::plan {
 struct Notes {
   std::vector<Note> reasons, warnings;
 
-  /// Each says a thing once, however many roles it is true for.
+  /// Each note is reported once, for however many roles it holds.
   void reason(Note note);
   void warn(Note note);
 };
@@ -35,7 +35,7 @@ Region resolve_housekeeping(const NodeView& node, const Bounds& bounds,
                             const Assignment& assignment, const Housekeeping& wanted,
                             const std::string& subject, Notes& notes);
 
-/// What a thread that floats in `region` is given. The scheduler does not balance load over
+/// The set of a thread that floats in `region`. The scheduler does not balance load over
 /// isolated CPUs: they are left out while there are others, else the thread gets the lowest one.
 CpuSet floating_set(const Topology& topology, const CpuSet& region);
 

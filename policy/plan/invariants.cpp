@@ -65,7 +65,7 @@ class Checker {
   const Settings& settings_;
   const SandboxPlan& plan_;
   Bounds bounds_;
-  CpuSet set_aside_;  ///< as the plan says it
+  CpuSet set_aside_;  ///< as planned
   CpuSet owned_;      ///< by exclusive containers, usable and not set aside
   CpuSet dedicated_;  ///< CPUs of the vCPUs that are meant to be dedicated
   VcpuSet floating_;  ///< vCPUs that serve no exclusive container
@@ -286,7 +286,7 @@ void Checker::check_interrupts() {
 }
 
 /// Planning again from here moves nothing. Where floating vCPUs are levelled against those of
-/// other sandboxes, their sets follow the others' and are not looked at.
+/// other sandboxes, their sets follow the others' and are not checked.
 void Checker::check_again() {
   const SandboxPlan again = plan_sandbox(node_, sandbox_, settings_, &plan_);
   const bool levelled = settings_.vcpu_pinning == VcpuPinning::kBalanced;

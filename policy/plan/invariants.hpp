@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says which of the invariants of docs/develop/architecture.md a plan, or what the kernel really
+// Checks which of the invariants of docs/develop/architecture.md a plan, or what the kernel really
 // has, breaks. It works from the facts and does not trust the plan: from the plan it takes only
 // which vCPU is meant to be dedicated and which vCPUs serve which container.
 #pragma once
@@ -23,7 +23,7 @@ enum class Breach {
   kNotAlone,       ///< I4: another thread of the sandbox on the CPU of a dedicated vCPU
   kNotDedicated,   ///< I4: a container without the dedicated vCPUs that it could have
   kVcpuNotOwn,     ///< I4: a container runs on vCPUs that serve another one
-  kSiblingsApart,  ///< I5: two vCPUs of one container that had better change places
+  kSiblingsApart,  ///< I5: swapping two vCPUs of one container would be better
   kUnstable,       ///< I6: planning again would move it
   kWidened,        ///< I8: a vCPU of an exclusive container runs outside its CPUs
   kNoVcpu,         ///< I8: a container without any vCPU
@@ -59,13 +59,13 @@ struct Placement {
 /// Every set of a plan but those it does not decide: vCPUs left alone, empty sets.
 std::vector<Placement> placements_of(const SandboxPlan& plan);
 
-/// A thread and the affinity that the kernel says it has.
+/// A thread and its affinity according to the kernel.
 struct ActualThread {
   ThreadFacts thread;
   CpuSet cpus;
 };
 
-/// I1 to I6 and I8 for a plan. Threads with a set given by hand are held to I2 alone.
+/// I1 to I6 and I8 for a plan. Manually pinned threads are held to I2 alone.
 std::vector<Violation> check_plan(const NodeView& node, const SandboxFacts& sandbox,
                                   const Settings& settings, const SandboxPlan& plan);
 

@@ -203,7 +203,7 @@ bool Checker::serves(const ContainerFacts& owner, const ContainerPlan& planned,
   return other != nullptr && other->cpus.intersects(owner.cpus);
 }
 
-/// The word for one iothread counts more than that for all of them, and comes after it.
+/// The pin of one iothread overrides that of all of them, and comes after it.
 const Override* Checker::pin_of(const ThreadFacts& thread) const {
   const Override* pin = nullptr;
   for (const Override& given : sandbox_.overrides) {

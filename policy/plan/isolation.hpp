@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which exclusive containers have their CPUs to themselves, and what stands against it in the
-// others. The invariants can all hold while a container is not isolated: a plan that has less to
+// Which exclusive containers have their CPUs to themselves, and the obstacles in the
+// others. The invariants can all hold while a container is not isolated: a plan with less to
 // give than was asked for is kept as well as any other.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace ka::policy::plan {
 
 /// What keeps a container from being isolated.
 enum class Obstacle {
-  kReleased,          ///< its sandbox was given back: nothing is placed
+  kReleased,          ///< its sandbox is released: nothing is placed
   kObserved,          ///< mode = "observe": nothing is written
   kNotPinned,         ///< vcpu_pinning gives no vCPU a CPU of its own
   kTooFewVcpus,       ///< `cpus` have no vCPU of their own
@@ -46,7 +46,7 @@ inline constexpr Obstacle kObstacles[] = {
     Obstacle::kFloatingVcpu,  Obstacle::kSharedContainer,  Obstacle::kPinnedByHand,
     Obstacle::kGuestSilent,   Obstacle::kGuestUnconfirmed, Obstacle::kGuestElsewhere};
 
-/// What would take an obstacle away.
+/// The remedy for an obstacle.
 enum class Remedy {
   kReconcile,     ///< place it again
   kFollow,        ///< mode = "follow"
@@ -75,7 +75,7 @@ struct ContainerIsolation {
   std::string container;  ///< id
   std::string name;
   CpuSet cpus;                          ///< that it owns
-  bool guest_by_configuration = false;  ///< guest = "none": its inside is not looked at
+  bool guest_by_configuration = false;  ///< guest = "none": placement in the guest is not checked
   std::vector<NotIsolated> obstacles;   ///< by obstacle, each once; empty: it is isolated
 
   bool isolated() const { return obstacles.empty(); }
@@ -88,14 +88,14 @@ enum class Placing { kWritten, kObserved, kReleased };
 /// What is known of a guest's side. `report` may be null.
 struct GuestSide {
   bool connected = false;
-  bool current = false;  ///< the report is what came of the wishes
+  bool current = false;  ///< the report answers the request
   const GuestWishes* wishes = nullptr;
   const GuestReport* report = nullptr;
   const std::map<std::string, GuestDoubt>* doubts = nullptr;  ///< by container; may be null
 };
 
 /// Each exclusive container of a sandbox that has not exited, by id. `threads` have the masks that
-/// the kernel said they have: what may run on a container's CPUs is seen there, not in the plan.
+/// the kernel reported: what may run on a container's CPUs is decided by these, not by the plan.
 std::vector<ContainerIsolation> isolation_of(const NodeView& node, const SandboxFacts& sandbox,
                                              const Settings& settings, const SandboxPlan& plan,
                                              const std::vector<ActualThread>& threads,

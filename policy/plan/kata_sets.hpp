@@ -8,7 +8,7 @@
 
 namespace ka::policy::plan {
 
-/// The numbers of the guest's CPUs tell for each container of `wishes` which are its own: they are
+/// The guest's CPU numbers identify each container's own CPUs in `wishes`: they are
 /// certain, or where their order is not known it does not matter.
 bool can_place_by_numbers(const GuestWishes& wishes, const GuestNumbers& numbers);
 

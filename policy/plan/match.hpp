@@ -31,7 +31,7 @@ struct Slot {
 /// floats first, with its guest core where as many float, then whole guest cores.
 ///
 /// `previous` (may be null): a CPU that is still dedicated to the same container keeps its vCPU,
-/// and a group its vCPUs. A previous plan in which no vCPU floated was a makeshift: as soon as one
+/// and a group its vCPUs. A previous plan in which no vCPU floated was provisional: as soon as one
 /// may float, its lowest vCPU is let go.
 std::vector<Slot> match(const Topology& topology, const SandboxFacts& sandbox,
                         const Assignment& assignment, const SandboxPlan* previous);

@@ -7,7 +7,7 @@
 namespace ka::policy::plan {
 namespace {
 
-constexpr std::uint64_t kNegligible = 100;  ///< one part in so many may be elsewhere
+constexpr std::uint64_t kNegligible = 100;  ///< this fraction may be elsewhere
 
 /// How far memory on a node is for the nearest of these nodes' CPUs.
 int distance_to(const Topology& topology, const NodeSet& nodes, int node) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a VM's memory is to lie: on the nodes of its CPUs, or as near to them as there is room.
+// Where a VM's memory should lie: on the nodes of its CPUs, or as near to them as there is room.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct MemoryMove {
 };
 
 enum class MemoryVerdict {
-  kAnywhere,  ///< nothing says on which nodes it should be
+  kAnywhere,  ///< no preferred nodes
   kInPlace,   ///< all of it, but for a hundredth at most, is where it should be
   kMove,      ///< `moves` bring it there, or nearer
   kDevice,    ///< a passed-through device pins it

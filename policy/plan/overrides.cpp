@@ -49,7 +49,7 @@ void apply(const Override& given, const CpuSet& reachable, SandboxPlan& plan, No
   for (CpuSet* set : sets) *set = cpus;
 }
 
-/// The word for one iothread counts more than that for all of them.
+/// The pin of one iothread overrides that of all of them.
 bool is_general(const Override& given) {
   return given.role == Role::kIothread && given.iothread.empty();
 }

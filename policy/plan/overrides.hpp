@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets given by hand to single threads: they win over the plan.
+// Manual pins of single threads: they override the plan.
 #pragma once
 
 #include "policy/facts/sandbox.hpp"
@@ -10,7 +10,7 @@
 namespace ka::policy::plan {
 
 /// Replaces the sets of the threads that operators have set by hand by as much of those sets as
-/// their cgroups and other pods leave them; where that is nothing, the plan stands. A vCPU that is
+/// their cgroups and other pods leave them; where that is nothing, the plan holds. A vCPU that is
 /// taken from its CPU this way floats. Threads that do not exist are passed over.
 void apply_overrides(const NodeView& node, const SandboxFacts& sandbox, SandboxPlan& plan,
                      Notes& notes);

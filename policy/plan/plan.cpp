@@ -148,7 +148,7 @@ bool Planner::owned_by(const Slot& slot, std::size_t container) const {
   return std::ranges::binary_search(assignment_.holdings[slot.holding].owners, container);
 }
 
-/// Only what the previous plan really decided is worth a word; so applying a plan twice also says
+/// Only what the previous plan really decided is reported; so applying a plan twice also reports
 /// the same twice.
 void Planner::record_kept() {
   if (previous_ == nullptr) return;
@@ -248,7 +248,7 @@ CpuSet Planner::thread_set(Role role) {
   return single_set(region.cpus);
 }
 
-/// Of a role that has a setting or a cgroup of its own; else it keeps house with all others.
+/// Of a role that has a setting or a cgroup of its own; else it shares the common housekeeping.
 Region Planner::region_of(Role role) {
   const bool is_own = settings_.housekeeping_by_role.contains(role);
   if (!is_own && !sandbox_.cgroup_by_role.contains(role)) return common_;
@@ -257,7 +257,7 @@ Region Planner::region_of(Role role) {
                               notes_);
 }
 
-/// Remembers who cannot keep house where the settings say.
+/// Records the roles that cannot use the housekeeping CPUs of the settings.
 void Planner::confine(std::string_view who, const Region& region) {
   if (region.refused.empty()) return;
   refused_ |= region.refused;
@@ -334,7 +334,7 @@ VcpuSet Planner::vcpus_held_for(std::size_t container) const {
   return vcpus;
 }
 
-/// The vCPUs of everyone without own ones: those that float, else the lowest one.
+/// The vCPUs of containers without their own: those that float, else the lowest one.
 VcpuSet Planner::common_vcpus() const {
   VcpuSet vcpus;
   for (const VcpuPlan& vcpu : plan_.vcpus) {
@@ -354,13 +354,13 @@ bool Planner::is_dedicated(std::size_t container) const {
   return any;
 }
 
-/// Why this container got what it got.
+/// The reason for this container's placement.
 void Planner::record_vcpus(const ContainerPlan& plan, std::size_t container) {
   const ContainerFacts& facts = sandbox_.containers[container];
   if (!pins() || !owns_cpus(facts)) {
     const bool any_floats = std::ranges::any_of(
         plan_.vcpus, [](const VcpuPlan& vcpu) { return vcpu.container.empty(); });
-    // Else a warning says which vCPU all of them share.
+    // Else a warning names the vCPU that all of them share.
     if (any_floats) {
       notes_.reason({Code::kSharedContainer, facts.id, facts.cpus, plan.vcpus.size()});
     }

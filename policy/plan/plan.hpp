@@ -3,7 +3,7 @@
 // plan, byte for byte.
 //
 // The invariants I1-I8 of docs/develop/architecture.md hold for every plan that comes out of here;
-// check_plan() (invariants.hpp) says which one a set of placements breaks.
+// check_plan() (invariants.hpp) finds which ones a set of placements breaks.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@
 
 namespace ka::policy::plan {
 
-/// Why a plan is as it is (reasons) or less than was asked for (warnings). The words for people
-/// are elsewhere; `subject`, `cpus`, `other` and `number` fill them.
+/// Why a plan is as it is (reasons) or less than requested (warnings). The messages
+/// are elsewhere; `subject`, `cpus`, `other` and `number` fill them in.
 enum class Code {
   // reasons
   kDedicated,               ///< subject container: its vCPUs have one CPU of `cpus` each
@@ -47,7 +47,7 @@ enum class Code {
   kNoUsableCpu,          ///< subject container or sandbox: none of its CPUs may be used
   kHousekeepingRefused,  ///< subject role: its housekeeping `cpus` cannot be used; as "sandbox"
   /// subject roles: their cgroup allows none of the housekeeping `cpus`; as "sandbox". `number` 0:
-  /// cgroup = "manage" would mend it; 1: it is managed, and the cgroup above it refuses them.
+  /// cgroup = "manage" would fix it; 1: it is managed, and the cgroup above it refuses them.
   kHousekeepingConfined,
   kIsolateImpossible,  ///< too few cores to set one aside; as "sandbox"
   kOverrideRefused,    ///< subject thread: the set given by hand holds no usable CPU
@@ -101,7 +101,7 @@ struct SandboxPlan {
   std::map<std::string, CpuSet> iothreads;  ///< by iothread id
   /// Of passed-through devices, by the device's id; none for those that are left alone.
   std::map<std::string, CpuSet> interrupts;
-  CpuSet cgroup;                          ///< what its cgroup is to allow; empty: not ours to say
+  CpuSet cgroup;                          ///< what its cgroup is to allow; empty: not ours to write
   std::vector<ContainerPlan> containers;  ///< by id
   std::vector<Note> reasons, warnings;
 

@@ -40,13 +40,13 @@ enum class GuestAgent {
   kNone,
 };
 
-/// What is done inside a guest.
+/// Settings of placement inside a guest.
 struct GuestSettings {
   GuestAgent agent = GuestAgent::kAuto;
   bool move_interrupts = true;             ///< off dedicated vCPUs
   bool lift_quota = false;                 ///< no CFS quota for exclusive containers
   bool environment = false;                ///< containers get a list of their CPUs
-  bool environment_by_annotation = false;  ///< a pod that says whether it wants that, has it so
+  bool environment_by_annotation = false;  ///< a pod's annotation overrides it
 
   bool operator==(const GuestSettings&) const = default;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory of a task of containerd's, and the pod that it is for.
+// A containerd task's directory (bundle), and its pod.
 #pragma once
 
 #include <filesystem>

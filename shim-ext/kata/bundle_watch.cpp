@@ -47,7 +47,7 @@ void BundleWatch::list(const fs::path& space, std::set<fs::path>& there) {
 }
 
 void BundleWatch::begin(const fs::path& directory) {
-  // Watched before it is looked at: what is written in between is seen by one or the other.
+  // Watched before it is read: a write in between is seen by one or the other.
   if (!inotify_.watch(directory)) return;
   auto made = std::make_unique<Entry>(io_, clock_);
   made->bundle.directory = directory;
@@ -60,7 +60,7 @@ void BundleWatch::begin(const fs::path& directory) {
   }
 }
 
-/// True: no more is to be done.
+/// True: done.
 bool BundleWatch::probe(Entry& entry, Effort effort) {
   if (!entry.is_read) entry.is_read = read_bundle(entry.bundle).has_value();
   return entry.bundle.is_container || probe_(entry.bundle, effort);

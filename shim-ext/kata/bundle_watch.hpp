@@ -29,7 +29,7 @@ namespace ka::kata {
 class BundleWatch {
  public:
   /// A change in a directory is handled at once. A shim that leaves no pid there is looked
-  /// for among all processes, this long after the directory was seen and then after each look.
+  /// for among all processes, this long after the directory was seen and then after each attempt.
   static constexpr std::array<std::chrono::milliseconds, 5> kSearches{
       std::chrono::milliseconds(10), std::chrono::milliseconds(30), std::chrono::milliseconds(100),
       std::chrono::milliseconds(300), std::chrono::milliseconds(1000)};
@@ -38,7 +38,7 @@ class BundleWatch {
     kBundle,  ///< what the directory has
     kNode,    ///< all processes of the node, too: expensive
   };
-  /// Looks for the shim of a bundle's sandbox, and does what is to be done with it. True: nothing
+  /// Searches the shim of a bundle's sandbox, and handles it. True: nothing
   /// more is to be done, or it is no shim of ours.
   using Probe = std::function<bool(const Bundle& bundle, Effort effort)>;
 
@@ -47,8 +47,8 @@ class BundleWatch {
   BundleWatch(boost::asio::io_context& io, const base::Clock& clock, std::filesystem::path tasks,
               Probe probe);
 
-  /// Looks at bundles that are new, and at those whose shim has not been found. Those that are
-  /// there at the first call are not looked for among processes: their sandboxes run.
+  /// Checks new bundles, and those whose shim has not been found. Those that are
+  /// there at the first call are not searched among processes: their sandboxes run.
   void refresh();
 
  private:

@@ -126,7 +126,7 @@ void KataSource::report(const Events& events) {
   show_extent();
 }
 
-/// True: no more is to be done for it.
+/// True: done.
 bool KataSource::observe_bundle(const Bundle& bundle, BundleWatch::Effort effort) {
   if (!base::is_id(bundle.id)) return true;
   vmm::FoundShim shim = vmm::shim_in_bundle(roots_, bundle.directory, bundle.id);
@@ -137,8 +137,8 @@ bool KataSource::observe_bundle(const Bundle& bundle, BundleWatch::Effort effort
   return vmm::vmm_of_shim(roots_, shim.id) || narrow_starting(bundle, shim);
 }
 
-/// The shim stands for its VMM, which will be born with what it may use. False: a process that is
-/// still becoming its program was not believed, or not narrowed, and is to be looked at again.
+/// The shim is treated as its VMM, which inherits its mask. False: a process that is
+/// still executing its program was not trusted, or not narrowed, and must be checked again.
 bool KataSource::narrow_starting(const Bundle& bundle, const vmm::FoundShim& shim) {
   const ledger::PodRecord* known = node_.ledger().find(bundle.id);
   if (known == nullptr || !known->vmm) {
@@ -172,7 +172,7 @@ void KataSource::narrow_shim(const ledger::Event& event) {
   if (known == nullptr || !known->vmm) report({event});
 }
 
-/// Reads the masks of sandboxes of which nothing else is known.
+/// Reads the masks of sandboxes for which no other source reports.
 void KataSource::follow_masks() {
   drop_masks();
   if (paused_) return;

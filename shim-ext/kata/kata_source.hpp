@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be known of Kata's sandboxes without a container runtime: by the directories that Kata
+// Kata's sandboxes as seen without a container runtime: by the directories that Kata
 // keeps, by the cgroup that it writes, and by the bundles of containerd.
 #pragma once
 

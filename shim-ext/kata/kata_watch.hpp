@@ -32,7 +32,7 @@ namespace ka::kata {
 class KataWatch {
  public:
   /// A file that is only partly there is read again after this long, and a VMM that is not there
-  /// yet looked for again, as often as kTries says; then only when something changes, and at each
+  /// yet searched again, up to kTries times; then only when something changes, and at each
   /// refresh().
   static constexpr std::chrono::milliseconds kPause{50};
   static constexpr int kTries = 200;
@@ -44,7 +44,7 @@ class KataWatch {
     std::filesystem::path tasks = "/run/containerd/io.containerd.runtime.v2.task";
   };
 
-  /// What the directories show, for people.
+  /// Summary of the directories, for display.
   struct Extent {
     int go = 0;    ///< sandboxes of the Go runtime
     int rust = 0;  ///< of runtime-rs
@@ -53,7 +53,7 @@ class KataWatch {
   };
 
   struct Hooks {
-    /// What one look found.
+    /// The result of one scan.
     std::function<void(const std::vector<policy::ledger::Event>&)> report;
     /// A sandbox has a shim and no VMM yet; the event names the shim in the VMM's place.
     std::function<void(const policy::ledger::Event&)> starting;
@@ -79,7 +79,7 @@ class KataWatch {
   void set_paused(bool paused);
 
   Extent extent() const;
-  /// The last look could list the directories.
+  /// The last scan could list the directories.
   bool listed() const { return listed_; }
 
  private:
@@ -107,7 +107,7 @@ class KataWatch {
   Hooks hooks_;
   const log::Log& log_;
   bool paused_ = false, listed_ = false;
-  bool incomplete_ = false;  ///< something could not be read in the last look
+  bool incomplete_ = false;  ///< something could not be read in the last scan
   int tries_ = 0;
   std::map<std::string, Sandbox> sandboxes_;
   watch::Inotify inotify_;

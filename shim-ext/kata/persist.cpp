@@ -38,7 +38,7 @@ std::int64_t number_at(const json::value& value, std::initializer_list<std::stri
   return error ? 0 : number;
 }
 
-/// The word of containerd, or else that of CRI-O.
+/// containerd's annotation, or else CRI-O's.
 std::string annotation(const json::value& container, std::string_view containerd,
                        std::string_view crio) {
   std::string text = text_at(container, {"Annotations", containerd});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// persist.json of Kata's Go runtime: what it knows of one sandbox, rewritten at each change
+// persist.json of Kata's Go runtime: the state of one sandbox, rewritten at each change
 // (virtcontainers/persist.go, persist/api/*.go). It is written in place: a reader may see a part.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubelet as a source: its cpu_manager_state is the first to say that a CPU has become exclusive.
+// kubelet as a source: its cpu_manager_state is the first to report a newly exclusive CPU.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

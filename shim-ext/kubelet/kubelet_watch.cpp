@@ -70,7 +70,7 @@ std::optional<KubeletSeen> KubeletWatch::read() {
   return last_;
 }
 
-/// The last good state, once, as one that proves no more what it does not say.
+/// The last good state, once, marked outdated: what it omits proves nothing any more.
 std::optional<KubeletSeen> KubeletWatch::outdated() {
   if (!last_.claims || std::exchange(last_.outdated, true)) return std::nullopt;
   return last_;

@@ -71,7 +71,7 @@ void LibvirtSource::follow_soon() {
   });
 }
 
-/// Hands on what the plans say of domains, where that is another thing than it was.
+/// Orders the planned pins of domains where they changed.
 void LibvirtSource::follow() {
   if (!client_) return;
   const DomainOwners before =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NRI's events: their numbers, the methods that tell them, and which of them a runtime knows.
+// NRI's events: their numbers, their methods, and which of them a runtime knows.
 #pragma once
 
 #include <cstdint>

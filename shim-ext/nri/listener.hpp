@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plugin reports, and to whom.
+// The plugin's reports and their receiver.
 #pragma once
 
 #include <chrono>
@@ -19,10 +19,10 @@ namespace ka::nri {
 struct Creation {
   std::string sandbox;
   std::string container;
-  std::optional<bool> wants_environment;  ///< what its pod says
+  std::optional<bool> wants_environment;  ///< the pod's annotation
 };
 
-/// What is added to it. Nothing of what the runtime has planned for it is changed.
+/// Additions to the container. Nothing that the runtime has set is changed.
 struct Adjustment {
   struct Mount {
     std::string source;       ///< a folder of this machine

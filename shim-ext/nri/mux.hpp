@@ -32,7 +32,7 @@ class Demux {
   using Sink = std::function<void(std::uint32_t lane, std::string_view bytes)>;
 
   /// Hands every piece of payload in `bytes` to `sink`. False when a frame is longer than any that
-  /// the runtime sends: the stream makes no sense any more, and nothing of it is handed on.
+  /// the runtime sends: the stream is corrupt, and nothing of it is handed on.
   bool feed(std::string_view bytes, const Sink& sink);
 
  private:

@@ -160,7 +160,7 @@ void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) 
   context_.listener.synchronized(std::exchange(parts_, {}));
 }
 
-/// How runtimes before 0.12 tell all events that cannot be answered with a change.
+/// How runtimes before 0.12 send all events that cannot be answered with a change.
 void Session::state_change(const rpc::Request& request, const rpc::Reply& reply) {
   wire::StateChangeEvent message;
   if (!parse(message, request.payload)) return reply(no_such_message());

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kStopped = 4;  ///< CONTAINER_STOPPED in api.proto
 
-/// Absent where the list is empty or makes no sense.
+/// Absent where the list is empty or malformed.
 template <typename Tag>
 std::optional<policy::IdSet<Tag>> read_list(const std::string& list, const std::string& container,
                                             const log::Log& log) {
@@ -26,7 +26,7 @@ std::optional<policy::IdSet<Tag>> read_list(const std::string& list, const std::
   return std::nullopt;
 }
 
-/// The domain that a pod says it is; nothing where no domain can be called so.
+/// The domain that a pod names by annotation; nothing where that is no valid name.
 std::string domain_wish(const proto::nri::PodSandbox& pod) {
   constexpr std::size_t kLongest = 255;
   const auto found = pod.annotations().find("kata-affinity.io/libvirt_domain");

@@ -22,13 +22,13 @@ class PodSandbox;
 
 namespace ka::nri {
 
-/// What a process is at this moment.
+/// What a process currently is.
 struct Process {
   bool is_vmm = false;
   policy::ProcessId id;
 };
 
-/// Whose process the runtime names.
+/// The owner of the process that the runtime names.
 enum class Origin {
   kPod,        ///< the pod's own
   kContainer,  ///< one of its containers', or of a runtime that is known to run no VMs
@@ -38,14 +38,14 @@ enum class Origin {
 using Probe = std::function<base::Result<Process>(int pid, Origin origin)>;
 
 /// Tells VM sandboxes from other pods by the process that the runtime names, and remembers the
-/// answer: the handler's name alone says nothing.
+/// answer: the handler's name alone proves nothing.
 class Translator {
  public:
   /// `log` must outlive it.
   Translator(Probe probe, const log::Log& log);
 
   /// A pod, with its VMM where it has one. A pod that has just been reported the same way yields
-  /// nothing. `pid` is the pod's, or where the runtime does not tell it a container's: Kata's
+  /// nothing. `pid` is the pod's, or where the runtime does not report it a container's: Kata's
   /// runtimes give the VMM's for every task. `afresh`: it may be another program by now (a runtime
   /// reports a pod whose process it has made and not yet started).
   std::optional<policy::ledger::Event> pod(const proto::nri::PodSandbox& pod, int pid,
@@ -58,8 +58,8 @@ class Translator {
   policy::ledger::Event updated(const proto::nri::Container& container,
                                 const proto::nri::LinuxResources& resources) const;
 
-  /// What a pod's annotation kata-affinity.io/environment says; absent: nothing that can be
-  /// understood.
+  /// The value of a pod's annotation kata-affinity.io/environment; absent: missing or not
+  /// a boolean.
   std::optional<bool> wants_environment(const proto::nri::PodSandbox& pod) const;
 
   /// Probes the processes of pods that are no VM sandboxes: one that ended without an event

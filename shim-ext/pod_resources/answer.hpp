@@ -10,8 +10,8 @@
 
 namespace ka::pod_resources {
 
-/// What List returned, sorted. Pods that bear the name of another in it are left out: of which of
-/// them a sandbox is, nothing says. kInvalid: no such message, a CPU or node that cannot be, or
+/// What List returned, sorted. Pods with the name of another are left out: which of
+/// them a sandbox is cannot be known. kInvalid: no such message, a CPU or node that cannot be, or
 /// more containers than are followed on a node (policy/facts/limits.hpp).
 base::Result<std::vector<policy::ledger::Assignment>> parse_list(std::string_view message);
 

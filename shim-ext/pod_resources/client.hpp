@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks kubelet once what it has assigned: List, then GetAllocatableResources.
+// Queries kubelet once for its assignments: List, then GetAllocatableResources.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -15,7 +15,7 @@ using policy::ledger::ResourcesSeen;
 
 constexpr auto kSource = policy::ledger::Source::kPodResources;
 
-/// kubelet may know who owns its CPUs, and nothing that weighs as much has said it.
+/// kubelet may know who owns its CPUs, and no source of its rank has reported it.
 bool is_undecided(const Ledger& ledger, const policy::ledger::PodRecord& pod) {
   if (pod.pod_name.empty()) return false;
   return std::ranges::any_of(pod.containers, [&](const auto& entry) {
@@ -101,7 +101,7 @@ void PodResourcesSource::record(base::Result<ResourcesSeen> seen) {
   for (const auto& answered : std::exchange(waiting_, {})) answered();
 }
 
-/// A node without kubelet has no such socket: that is not worth a word. What was answered before
+/// A node without kubelet has no such socket: that is not reported. What was answered before
 /// holds.
 void PodResourcesSource::record_error(const base::Error& error) {
   if (error.code == ErrorCode::kTransient && up_) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubelet's PodResources API as a source: what kubelet has assigned, asked for at the start, while
-// nothing better says who owns a container's CPUs, and by verify. Never while a client waits for a
-// response.
+// kubelet's PodResources API as a source: kubelet's assignments, queried at the start, while
+// no better source reports who owns a container's CPUs, and by verify. Never while a client waits
+// for a response.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

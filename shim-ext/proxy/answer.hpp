@@ -16,7 +16,7 @@ namespace ka::proxy {
 std::optional<std::string> address_in(std::string_view answer);
 
 /// The same answer with another address in place of its own; as it is where it has none. In JSON
-/// and in a message whatever else stands there stays, what we do not know included; blanks may go.
+/// and in a message all other content is kept, unknown fields included; blanks may go.
 std::string with_address(std::string_view answer, std::string_view other);
 
 /// "/run/…" of "unix:///run/…"; absent for other kinds of address.

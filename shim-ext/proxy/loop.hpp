@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for file descriptors, with epoll and nothing above it: a proxy lives as long as its
+// An event loop on epoll, without a library: a proxy lives as long as its
 // sandbox, and there is one for each.
 #pragma once
 

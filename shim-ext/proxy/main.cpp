@@ -19,7 +19,7 @@ using namespace ka;
 
 namespace {
 
-/// For people; containerd never asks for it.
+/// For operators; containerd never passes it.
 constexpr const char* kUsage =
     "Runs in front of Kata's shim and reports the CPUs of its containers to kata-affinityd.\n"
     "\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes between containerd and a shim, seen from the side: the calls that change what a
+// Observes what passes between containerd and a shim: the calls that change what a
 // container may use. Bytes go in, in pieces of any size; nothing is held up, and what cannot be
 // read is passed over.
 #pragma once
@@ -45,7 +45,7 @@ class Observer {
 
   explicit Observer(Events events);
 
-  // Few bytes are only noted: who waits for them is not to wait for us.
+  // Short messages are only recorded: their receiver must not wait for us.
   void from_containerd(std::string_view bytes);
   void from_shim(std::string_view bytes);
   /// Decodes what was recorded, when the relay is idle. Requests that arrived since the last time

@@ -77,7 +77,7 @@ std::vector<int> holders(const fs::path& proc, const std::string& socket) {
   return *processes;
 }
 
-/// The real shim says nothing of itself: its socket was made by another process than serves it.
+/// The real shim does not identify itself: its socket was made by another process than serves it.
 void kill_listeners(const fs::path& proc, const std::string& path) {
   const std::string socket = listener_of(proc, path);
   for (const int pid : holders(proc, socket)) kill_holder(proc, pid, socket);

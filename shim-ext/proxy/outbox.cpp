@@ -83,7 +83,7 @@ void Outbox::send() {
   if (unsent_.empty()) loop_.change(connection_.get(), EPOLLIN, *this);
 }
 
-// The daemon's verdict on a report is for its own log. What counts here is whether it was heard.
+// The daemon logs its verdict on a report itself. What counts here is whether it was delivered.
 void Outbox::receive() {
   std::array<char, 4096> block{};
   const ssize_t got = ::recv(connection_.get(), block.data(), block.size(), MSG_DONTWAIT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports on their way to the daemon: over its HTTP API, never waited for. While there is no
-// daemon, or it does not answer, what is true last of each path is kept, and sent when one is
+// Queues reports to the daemon over its HTTP API, without waiting. While there is no
+// daemon, or it does not answer, the last report of each path is kept, and sent when one is
 // there.
 #pragma once
 

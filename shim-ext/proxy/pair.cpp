@@ -67,7 +67,7 @@ void Pair::flush(Side& to) {
   if (to.written == to.unwritten.size()) to.drop_unwritten();
 }
 
-// How much of it the socket took. A side that has gone takes all of it to its grave.
+// How much of it the socket took. A closed side counts as having taken all of it.
 std::size_t Pair::write(std::string_view bytes, Side& to) {
   std::size_t put = 0;
   while (put < bytes.size()) {

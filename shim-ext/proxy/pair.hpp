@@ -3,7 +3,7 @@
 // written to the other, byte for byte, in order.
 //
 // It reads no faster than the other side takes: at most one block is held in each direction. When
-// one side ends, all that it had sent is delivered first; then the other learns of it, in the same
+// one side ends, all that it had sent is delivered first; then the other is ended, in the same
 // way: an end of writing as such, a closed socket as a closed socket.
 #pragma once
 

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-// How long containerd may take for the last words of a shim that is gone.
+// How long containerd may take to read the last bytes of a shim that has ended.
 constexpr seconds kLastWords{60};
 // How long the daemon may take for the last reports.
 constexpr seconds kLastReports{1};
@@ -27,7 +27,7 @@ constexpr seconds kLastReports{1};
 constexpr seconds kBreath{1};
 
 constexpr Loop::Time kNever = Loop::Time::max();
-// Looking at what passed waits for a moment in which nothing passes, and no longer than this.
+// Decoding waits until the relay is idle, and no longer than this.
 constexpr milliseconds kQuiet{1};
 constexpr milliseconds kLatest{20};
 
@@ -67,7 +67,7 @@ void Relay::turn(Loop::Time limit) {
   if (listen_again_ && now >= *listen_again_) listen();
   if (now < next_pool_check_) return;
   next_pool_check_ = now + pool_.period();
-  // A pool that cannot be read now is one to look at again.
+  // A pool that cannot be read now is read again later.
   (void)pool_.leave_others();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proxy at work: containerd's connections to it, each spliced to one of its own to the real
+// The proxy's main loop: containerd's connections to it, each spliced to one of its own to the real
 // shim, for as long as the shim lives; and reports what it saw to the daemon.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace ka::proxy {
 class Relay {
  public:
   /// `listener`: where containerd connects. `guard`: a connection to the shim on which nothing is
-  /// ever said; its end is the shim's. Both non-blocking.
+  /// ever sent; its end is the shim's. Both non-blocking.
   struct Sockets {
     base::Fd listener;
     base::Fd guard;
@@ -37,7 +37,7 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  /// Returns when the shim is gone and containerd has all that it had said.
+  /// Returns when the shim has ended and containerd has read all its output.
   void run();
 
  private:
@@ -74,7 +74,7 @@ class Relay {
   Sockets sockets_;
   Listener listener_{*this};
   Guard guard_{*this};
-  bool undigested_ = false;  ///< something passed that no observer has looked at
+  bool undigested_ = false;  ///< bytes passed that no observer has decoded
   Loop::Time passed_at_;     ///< the first of it
   Outbox outbox_;
   Reporter reporter_;

@@ -13,7 +13,7 @@ namespace json = boost::json;
 // A pod has a few containers; those beyond this are not reported.
 constexpr std::size_t kMostContainers = 1024;
 
-// The API takes a caller for a person who knows better than kubelet: this says that we are none.
+// The API takes callers for operators, who override kubelet: this marks the report as the proxy's.
 constexpr const char* kOurs = "?source=proxy";
 
 std::string sandbox_path(const Spec& spec) { return "/v1/sandboxes/" + spec.sandbox + kOurs; }

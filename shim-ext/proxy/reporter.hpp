@@ -26,7 +26,7 @@ struct Report {
   bool operator==(const Report&) const = default;
 };
 
-/// The proxy itself: the daemon places it with its sandbox, and gives back what it had before.
+/// The proxy itself: the daemon places it with its sandbox, and restores its previous mask.
 struct Self {
   int pid = 0;                   ///< 0: not reported
   policy::CpuSet original_cpus;  ///< what it could use before it narrowed itself; empty: unknown

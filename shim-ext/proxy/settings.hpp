@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the proxy wants to know before it starts the real shim.
+// The proxy's settings, read before it starts the real shim.
 #pragma once
 
 #include <filesystem>

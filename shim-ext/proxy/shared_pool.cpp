@@ -68,7 +68,7 @@ base::Result<SharedPool::Partition> SharedPool::read() {
   const auto text = base::read_regular_file(file_, watch::kMaxKubeletState);
   if (!text) return unexpected(text.error());
   const auto state = watch::parse_kubelet_state(*text);
-  // kubelet may be writing it just now: the next look will tell.
+  // kubelet may be writing it just now: it is read again later.
   if (!state) return unexpected(state.error());
   seen_ = stamp;
   Partition now{state->seen.shared_pool.value_or(policy::CpuSet{}), {}};

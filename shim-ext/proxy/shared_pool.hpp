@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared pool: the CPUs that belong to no container alone, as kubelet's CPU manager says. The
+// The shared pool: the CPUs that no container owns, by kubelet's CPU manager. The
 // proxy runs there. It starts the real shim there and on the pod's own CPUs, so that the VMM is
 // born on no CPU of another pod. Afterwards the daemon places the proxy as it places the shim;
 // while the daemon is away the proxy only leaves CPUs.
@@ -17,7 +17,7 @@ namespace ka::proxy {
 
 class SharedPool {
  public:
-  /// How often a running proxy looks whether the pool has changed: kubelet's own period. (A node's
+  /// How often a running proxy checks whether the pool has changed: kubelet's own period. (A node's
   /// proxies are more than the inotify instances that one user may have.)
   static constexpr std::chrono::milliseconds kPeriod{10'000};
 

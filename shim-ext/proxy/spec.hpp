@@ -36,7 +36,7 @@ struct Spec {
   bool operator==(const Spec&) const = default;
 };
 
-/// Of the bundle of container `id`. containerd's CRI says by annotations which pod it belongs to
+/// Of the bundle of container `id`. containerd's CRI names its pod by annotations
 /// (pkg/cri/annotations). kInvalid also for an id, its own or its pod's, that base::is_id refuses:
 /// it becomes part of a request.
 base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::string& id);
@@ -44,10 +44,10 @@ base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::str
 /// The uid of the pod whose sandbox or container has this bundle; empty where it names none.
 std::string pod_of_bundle(const std::filesystem::path& bundle);
 
-/// `now` with what an Update says. What it leaves out, or leaves empty, stays: runc and Kata take
+/// `now` with an Update applied. What it leaves out, or leaves empty, stays: runc and Kata take
 /// an empty cpuset for "unchanged". kInvalid: this is no such JSON.
 ///
-/// The proxy merges itself, and reports whole specs: an Update that the shim refuses is taken back
+/// The proxy merges itself, and reports whole specs: an Update that the shim refuses is reverted
 /// by the spec of before, and while the daemon is away only a container's last report is kept.
 base::Result<Resources> updated(Resources now, std::string_view json);
 

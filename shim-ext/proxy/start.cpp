@@ -89,7 +89,7 @@ int print(const std::string& text) {
 int start(const std::string& program, const std::vector<std::string>& arguments,
           const Settings& settings, SharedPool& pool) {
   const auto ran = run(program, arguments);
-  // Where that fails, what we may use holds no CPU of another pod: the relay looks again.
+  // Where that fails, our mask holds no CPU of another pod: the relay tries again.
   (void)pool.enter();
   if (!ran) {
     std::fprintf(stderr, "%s\n", ran.error().message.c_str());

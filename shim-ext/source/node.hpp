@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sources need of the node's line: it takes their reports, and shows them what came of it.
+// The node's line as sources see it: it takes their reports, and shows them the result.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace ka::source {
 
-/// How a source stands, for people and for the ledger's order of sources.
+/// The status of a source, for display and for the ledger's precedence of sources.
 struct Status {
   bool up = false;
   std::string text;  ///< what it is connected to and reports, or why it is not
@@ -34,7 +34,7 @@ struct SandboxState {
   std::string pod_uid;          ///< of the pod that kubelet made that cgroup for; may be empty
   bool cgroup_managed = false;  ///< its cpuset is ours to write, and is written
   bool observed = false;        ///< planned, but nothing is written
-  bool released = false;        ///< given back: watched, not placed
+  bool released = false;        ///< released: watched, not placed
   bool placed = false;          ///< it has threads, and each is where the plan wants it
   std::set<int> processes;      ///< with threads in it
   bool moves_memory = false;    ///< its memory follows its plan

@@ -37,7 +37,7 @@ class Source {
   /// to be read, for Node::narrow() by `deadline`.
   virtual void catch_up(const base::Deadline& deadline) { (void)deadline; }
 
-  /// verify is about to compare what the sources say: asks what is not reported by itself, and
+  /// verify is about to compare the sources: queries what is not reported by itself, and
   /// calls `answered` once, also where no answer came. Bounded by a second.
   virtual void query_for_verify(std::function<void()> answered) { answered(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubelet's cpu_manager_state: which CPUs it gave to whom, and what is left for all
+// kubelet's cpu_manager_state: which CPUs it assigned to which container, and the shared pool
 // (pkg/kubelet/cm/cpumanager/state/checkpoint.go). The file has had four versions:
 //
 //   1  entries by container id

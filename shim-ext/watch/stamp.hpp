@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes a file another one than it was when it was last looked at.
+// Identifies the content of a file, to see whether it changed since it was last read.
 #pragma once
 
 #include <cstdint>

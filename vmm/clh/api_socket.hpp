@@ -9,7 +9,7 @@
 
 namespace ka::clh {
 
-/// The API's socket of a Cloud Hypervisor (by the name of its program): what its command line says
+/// The API's socket of a Cloud Hypervisor (by the name of its program): the one in its command line
 /// (--api-socket PATH or path=PATH), by an operator anywhere, by a runtime in its own directories
 /// only (base::runtime_socket); else where Kata has put it below `run` (Go: vc/vm/ID/clh-api.sock;
 /// runtime-rs: kata/ID/ch-api.sock). It serves several clients at once. Empty where there is no

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks one Cloud Hypervisor how many vCPUs its VM has, after the start and whenever asked to.
+// Queries one Cloud Hypervisor for the vCPUs of its VM, at the start and on request.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -33,7 +33,7 @@ std::optional<int> number(const json::value* value, int least) {
   return static_cast<int>(found);
 }
 
-/// Without one, or with one that says nothing (zeros), every vCPU is a core of one package.
+/// Without one, or with zeros in it, every vCPU is a core of one package.
 bool read_topology(const json::value* topology, VmInfo& info) {
   if (topology == nullptr || topology->is_null()) return true;
   const auto threads = number(member(topology, "threads_per_core"), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes into finding the threads of a VMM, and what comes out: plain values, shared by the
-// backends and by those who compose them.
+// Input and output of identifying a VMM's threads: plain values, shared by the
+// backends and their callers.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ struct Roots {
   std::filesystem::path run = "/run";  ///< below which Kata's runtimes have their folders
 };
 
-/// What the sources know of a sandbox before anyone looked.
+/// What the sources report of a sandbox, before discovery.
 struct Target {
   policy::ProcessId vmm;
   std::string sandbox_id;

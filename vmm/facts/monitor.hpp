@@ -14,13 +14,13 @@
 
 namespace ka::vmm {
 
-/// What is known of a VMM when its monitor is looked for.
+/// What is known of a VMM when its monitor is searched.
 struct Probe {
   std::string sandbox;
   /// Of the VMM. Empty for a program in a container, whose owner chose it.
   std::vector<std::string> command_line;
   std::filesystem::path named_socket;  ///< that a source named for us; empty: none
-  bool by_operator = false;            ///< a person named the VMM, and answers for its arguments
+  bool by_operator = false;            ///< an operator named the VMM, and vouches for its arguments
   std::filesystem::path run;           ///< where runtimes keep their VMs' sockets, /run
 
   bool operator==(const Probe&) const = default;

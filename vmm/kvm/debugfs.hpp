@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// KVM's own account of vCPUs: /sys/kernel/debug/kvm/<tid>-<fd>/vcpu<id>/pid (kernel >= 6.0;
+// vCPUs by KVM's debugfs: /sys/kernel/debug/kvm/<tid>-<fd>/vcpu<id>/pid (kernel >= 6.0;
 // virt/kvm/kvm_main.c, arch/x86/kvm/debugfs.c). Root only, absent on locked-down kernels and where
 // debugfs is not mounted.
 #pragma once

@@ -71,7 +71,7 @@ class Client::Worker {
  private:
   using Connection = std::unique_ptr<virConnect, decltype(&::virConnectClose)>;
 
-  /// What is to be done for one domain.
+  /// The pending work for one domain.
   struct Work {
     std::optional<DomainSeen> reported;
     bool touched = false;  ///< there was an event
@@ -130,7 +130,7 @@ void Client::Worker::run() {
   library_.event_remove_handle(handle);
 }
 
-/// Takes over what was asked; false when the end has come.
+/// Takes over the queued orders; false at shutdown.
 bool Client::Worker::drain_events() {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->stopped) return false;

@@ -29,7 +29,7 @@ struct DomainSeen {
   bool operator==(const DomainSeen&) const = default;
 };
 
-/// It was started anew: whatever was known of the run before is over.
+/// It was restarted: facts of the previous run no longer hold.
 inline bool is_another_run(const DomainSeen& before, const DomainSeen& now) {
   return now.runs && before.run != now.run;
 }
@@ -49,7 +49,7 @@ struct Order {
 
 struct ClientOptions {
   std::string uri;
-  /// Between two looks at what libvirt has no event for (vCPUs that are plugged), and between
+  /// Interval of polling for what libvirt has no event for (hotplugged vCPUs), and between
   /// attempts to connect.
   std::chrono::milliseconds interval{1000};
 };
@@ -61,8 +61,8 @@ struct ClientHandlers {
   /// A followed domain started or stopped, has another number of vCPUs, or another program
   /// changed its pins; and each one once after a connection.
   std::function<void(const DomainSeen&)> domain;
-  /// An order was carried out with so many calls, or why it was not. It is tried again until it is,
-  /// and repeated when another program changes pins; reported only when the result changes.
+  /// An order was carried out with this many calls, or why it was not. It is tried again until it
+  /// is, and repeated when another program changes pins; reported only when the result changes.
   std::function<void(const std::string& domain, const base::Result<int>& calls)> pinned;
 };
 
@@ -80,7 +80,7 @@ class Client {
   /// by itself.
   ~Client();
 
-  /// The domains to look at, by name. Orders for others are dropped.
+  /// The domains to follow, by name. Orders for others are dropped.
   void follow(std::set<std::string> domains);
   /// Replaces the order for that domain, which must be followed.
   void order(Order order);

@@ -8,7 +8,7 @@
 namespace ka::libvirt {
 namespace {
 
-/// Looks functions up, and remembers the first that is missing.
+/// Resolves functions, and remembers the first that is missing.
 class Symbols {
  public:
   explicit Symbols(void* module) : module_(module) {}

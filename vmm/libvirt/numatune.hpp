@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which NUMA nodes libvirt lets a domain's memory be (virsh numatune). libvirt writes them into
+// The NUMA nodes that libvirt allows for a domain's memory (virsh numatune). It writes them into
 // the cpusets of the domain's cgroups, upon which the kernel moves what lies elsewhere at once.
 #pragma once
 

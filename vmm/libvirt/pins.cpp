@@ -37,7 +37,7 @@ CpuSet to_set(const unsigned char* bytes, int length, int host_cpus) {
   return cpus;
 }
 
-/// A driver that has no such thing has nothing to be read or changed.
+/// A driver without them has nothing to read or change.
 template <typename T>
 Result<T> unless_unsupported(base::Error error) {
   if (error.code == ErrorCode::kUnavailable) return T{};

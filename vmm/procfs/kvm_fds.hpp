@@ -20,7 +20,7 @@ struct OpenFds {
   std::vector<int> sockets;      ///< descriptors of sockets of any kind
 };
 
-/// Adds what the target of one descriptor's link says.
+/// Adds the target of one descriptor's link.
 void add_fd(OpenFds& fds, int number, std::string_view link_target);
 
 /// Reads the links of /proc/<pid>/fd.

@@ -24,7 +24,7 @@ constexpr std::size_t kMaxCgroups = 256;
 constexpr int kMaxAncestors = 8;
 constexpr std::size_t kMaxFamily = 64;
 
-/// The numbers in a text of words; words that are none are skipped.
+/// The numbers in a text; other words are skipped.
 std::vector<int> read_numbers(std::string_view text) {
   std::vector<int> numbers;
   while (!text.empty()) {
@@ -166,7 +166,7 @@ bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm) 
   return !program_name(proc, pid).starts_with("containerd-shim-runc");
 }
 
-/// Who it is is read before what it runs.
+/// Its identity is read before its program.
 std::optional<policy::ProcessId> find_proxy(const std::filesystem::path& proc, int pid) {
   const auto stat = base::ProcFs(proc).stat(pid);
   if (!stat || program_name(proc, pid) != kProxyProgram) return std::nullopt;

@@ -34,8 +34,8 @@ struct SeenProcess {
 };
 
 /// Reads each thread's stat line once. Threads that die meanwhile are left out. kGone when the
-/// process is gone: with an errno where the kernel said only that there is no such file, without
-/// one where it was seen to be a zombie. Any other error: it cannot be seen.
+/// process is gone: with an errno where the kernel reported only that there is no such file,
+/// without one where it was seen to be a zombie. Any other error: it cannot be seen.
 base::Result<SeenProcess> read_process(base::ThreadStats& stats, int pid);
 
 /// The process that thread `tid` belongs to ("Tgid:" of its status). kGone without such a thread.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a VMM's thread says of itself by its name (comm).
+// What a VMM thread's name (comm) reveals of its role.
 #pragma once
 
 #include <optional>

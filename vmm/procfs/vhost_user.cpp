@@ -28,7 +28,7 @@ base::Fd copy_descriptor(int pidfd, int number) {
   return base::Fd(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0)));
 }
 
-/// A descriptor that was closed meanwhile (EBADF), and a kernel without the call, are no trouble.
+/// A descriptor that was closed meanwhile (EBADF) and a kernel without the call are not errors.
 void record_errno(base::Trouble& trouble) {
   if (errno == EBADF || errno == ENOSYS || errno == EINVAL) return;
   trouble.record(base::system_error(errno, "sockets of a VMM"));

@@ -136,7 +136,7 @@ base::Result<std::vector<vmm::MonitorFacts::Iothread>> read_iothreads(const json
 }
 
 base::Result<int> read_apic_id(const json::value& answer) {
-  // A vCPU that has none yet says UINT32_MAX (target/i386/cpu.h, UNASSIGNED_APIC_ID).
+  // A vCPU that has none yet reports UINT32_MAX (target/i386/cpu.h, UNASSIGNED_APIC_ID).
   constexpr std::int64_t kLimit = 0x7fffffff;
   if (!answer.is_int64() || answer.get_int64() < 0 || answer.get_int64() >= kLimit) {
     return unexpected(wrong("qom-get"));

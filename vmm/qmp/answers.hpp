@@ -13,7 +13,7 @@
 
 namespace ka::qmp {
 
-/// Where a vCPU sits in the guest's topology; -1 where QEMU does not say.
+/// Where a vCPU sits in the guest's topology; -1 where QEMU does not report it.
 struct Place {
   int socket = -1;
   int die = -1;

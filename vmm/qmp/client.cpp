@@ -114,8 +114,8 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
   asio::local::stream_protocol::socket socket_;
   rpc::Wait pause_;
   rpc::Timer greeting_deadline_;
-  rpc::Wait intake_pause_;  ///< of a server that sends too much
-  std::string late_;        ///< what the server did not say in time
+  rpc::Wait intake_pause_;  ///< credit of a server that sends too much
+  std::string late_;        ///< the request that timed out
   std::optional<Session> session_;
   std::map<std::string, std::shared_ptr<Pending>> pending_;
   /// APIC ids by qom path, with the thread that they were asked for: they never change while it
@@ -253,7 +253,7 @@ void Client::Connection::handle(News&& news) {
   }
 }
 
-/// A server that misses the deadline loses the connection: whatever it still says would be late.
+/// A server that misses the deadline loses the connection: any later response would be stale.
 asio::awaitable<base::Result<json::value>> Client::Connection::execute(std::string_view name,
                                                                        json::object arguments) {
   if (!connected()) co_return unexpected(closed_error());

@@ -19,7 +19,7 @@ namespace ka::qmp {
 /// The socket that a source named: a VMM's own monitor is never guessed.
 std::optional<std::filesystem::path> find_socket(const vmm::Probe& probe);
 
-/// Tells the vCPUs and iothreads after each connection, each refresh() and each event that means
+/// Reports the vCPUs and iothreads after each connection, each refresh() and each event that means
 /// that they changed.
 class Client final : public vmm::Monitor {
  public:

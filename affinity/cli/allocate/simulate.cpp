@@ -15,7 +15,7 @@
 namespace ka::cli {
 namespace {
 
-/// What of kubelet's books is not ours.
+/// Settings that only kubelet's books have.
 constexpr std::string_view kKubelet = "kubelet";
 
 base::Result<policy::allocate::Life> empty_node(const SimulateOptions& options,
@@ -173,7 +173,7 @@ std::string describe(const policy::allocate::Toll& toll, const Broken& broken) {
       toll.split_l3s, toll.split_cores, 100 * broken.last, 100 * mean);
 }
 
-/// The answers to all lines; the error names the line that makes no sense.
+/// The answers to all lines; the error names the malformed line.
 base::Result<boost::json::array> run_trace(const std::string& name, const std::string& text,
                                            policy::allocate::Life& node, Broken& broken) {
   boost::json::array answers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon, as the commands that need it see it.
+// The daemon as a client of its API sees it.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -15,7 +15,7 @@ class Daemon {
  public:
   explicit Daemon(std::string socket) : socket_(std::move(socket)) {}
 
-  /// The document that a call is answered with. A refusal is an error with the daemon's words;
+  /// The document that a call is answered with. A refusal is an error with the daemon's message;
   /// kUnavailable: the daemon cannot be reached.
   base::Result<boost::json::object> get(const std::string& target) const;
   base::Result<boost::json::object> post(const std::string& target) const;

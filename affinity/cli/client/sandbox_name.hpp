@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sandbox or container a person means: the one place where names become ids.
+// Resolves names of sandboxes and containers to ids: the only place that does.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -11,7 +11,7 @@
 
 namespace ka::cli {
 
-/// An id, and what else people call its owner.
+/// An id, and its other names.
 struct Named {
   std::string id;
   std::vector<std::string> names;

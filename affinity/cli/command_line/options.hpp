@@ -65,7 +65,7 @@ struct MergeHintsOptions {
   bool batch = false;  ///< a problem a line
 };
 
-/// `simulate`: what becomes of a machine while pods come and go.
+/// `simulate`: allocation on a machine while pods start and end.
 struct SimulateOptions {
   std::string topology = "host";
   std::string trace;  ///< JSON lines, - for standard input
@@ -81,7 +81,7 @@ struct Online {
   std::string socket = "/run/kata-affinity/api.sock";
 };
 
-/// `status`: where the threads of one sandbox (or all) should run, and where they do.
+/// `status`: planned and actual CPUs of the threads of one sandbox, or all.
 struct StatusOptions : Online {
   std::string sandbox;  ///< empty: all
   bool watch = false;   ///< again every second, until it is interrupted
@@ -93,7 +93,7 @@ struct NamesOptions : Online {
   std::string sandbox;  ///< whose containers; empty: the sandboxes
 };
 
-/// `explain`: why.
+/// `explain`: why threads are placed as they are.
 struct ExplainOptions : Online {
   std::string sandbox;
 };
@@ -118,7 +118,7 @@ struct ReconcileOptions : Online {
   std::string sandbox;  ///< empty: all
 };
 
-/// `release`: give threads back.
+/// `release`: restore threads' masks.
 struct ReleaseOptions : Online {
   std::string sandbox;  ///< empty: all
 };
@@ -135,7 +135,7 @@ struct SandboxRemoveOptions : Online {
   std::string sandbox;
 };
 
-/// `container update`: the UpdateContainer spec, by hand.
+/// `container update`: the UpdateContainer spec, manually.
 struct ContainerUpdateOptions : Online {
   std::string sandbox, container;
   std::string name, cpus, mems;
@@ -149,7 +149,7 @@ struct ContainerRemoveOptions : Online {
 };
 
 /// `vcpupin`, `emulatorpin`, `iothreadpin`, `vhostpin`: where threads of one role may run; with
-/// CPUs, where they are to, until it is taken back.
+/// CPUs: pins them, until the pin is removed.
 struct PinOptions : Online {
   std::string sandbox;
   std::string role;
@@ -160,7 +160,7 @@ struct PinOptions : Online {
   std::int64_t lasts_for = 0;  ///< seconds; 0: until it is removed
 };
 
-/// `events`: what happens, as it happens.
+/// `events`: a stream of events.
 struct EventsOptions : Online {};
 
 /// `doctor`: what on this node defeats isolation.
@@ -188,7 +188,7 @@ struct SetupOptions {
   std::string settings;  ///< a file with further keys of [affinity]; empty: as they are
   bool proxy = false;    ///< also what containerd needs to start our shim
   bool yes = false;      ///< do it
-  bool undo = false;     ///< take it back
+  bool undo = false;     ///< remove what setup wrote
 };
 
 /// What makes a guest image: which agent goes in, and which Kata is to use it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes the placement: reconcile, release, sandbox, container, and the pins.
+// Commands that change the placement: reconcile, release, sandbox, container, and the pins.
 #pragma once
 
 #include "affinity/cli/command_line/options.hpp"

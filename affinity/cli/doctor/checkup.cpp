@@ -133,7 +133,7 @@ Symptom examine_kubelet(const fs::path& root) {
           "set cpuManagerPolicy: static in kubelet's configuration"};
 }
 
-/// What stops the daemon from starting, or a reload from being followed.
+/// Errors that keep the daemon from starting or reloading.
 void examine_settings(const fs::path& root, Symptoms& symptoms) {
   for (const fs::path& file : find_kata(root)) {
     const auto config = config::load_config(file);

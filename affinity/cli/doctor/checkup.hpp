@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `doctor` looks at: how the programs around kata-affinity are set up on this node.
+// The checks of `doctor`: how the programs around kata-affinity are configured on this node.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -21,7 +21,7 @@ struct Symptom {
   Level level = Level::kGood;
   std::string text;
   std::string advice;  ///< what to do about it; empty where all is well
-  /// What to type for that, where a command or two do it.
+  /// The commands for that, if one or two suffice.
   std::string command = {};
 };
 
@@ -31,7 +31,7 @@ std::string_view level_name(Symptom::Level level);
 /// "node", "kubelet", "runtime", "Kata" or "sandboxes".
 std::string_view group_of(std::string_view check);
 
-/// By group, with a summary and the commands that mend what was found.
+/// By group, with a summary and the commands that fix the findings.
 std::string describe_checkup(const std::vector<Symptom>& symptoms);
 /// The same text with OK, WARN and FAIL in colour.
 std::string coloured(const std::string& text);
@@ -41,10 +41,10 @@ boost::json::object to_json(const std::vector<Symptom>& symptoms);
 /// How Kata is configured; never nothing.
 std::vector<Symptom> examine_kata(const std::filesystem::path& root);
 
-/// What is wrong with the kernel's settings and irqbalance; nothing where all is well.
+/// Problems of the kernel's settings and irqbalance; empty: none.
 std::vector<Symptom> examine_machine(const std::filesystem::path& root);
 
-/// Other programs on the node that move threads or assign CPUs; nothing where there is none.
+/// Other programs on the node that move threads or assign CPUs; empty: none.
 std::vector<Symptom> examine_agents(const std::filesystem::path& root);
 
 /// Whether a process has this comm.

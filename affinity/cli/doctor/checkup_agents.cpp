@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `doctor` looks at in other programs that write affinity masks or cpusets.
+// Checks of `doctor`: other programs that write affinity masks or cpusets.
 #include <algorithm>
 #include <array>
 #include <string_view>

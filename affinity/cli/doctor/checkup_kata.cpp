@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `doctor` looks at in Kata's configuration.
+// Checks of `doctor`: Kata's configuration.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using Level = Symptom::Level;
 using Symptoms = std::vector<Symptom>;
 
-/// What the node is like around Kata.
+/// Facts of the node that the checks depend on.
 struct Surroundings {
   NodeFacts node;
   QuotaOfExclusive quota;

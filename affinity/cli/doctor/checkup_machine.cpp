@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `doctor` looks at in the kernel and in programs that move things between CPUs.
+// Checks of `doctor`: the kernel, and programs that move threads and interrupts between CPUs.
 #include <algorithm>
 #include <optional>
 #include <sstream>
@@ -59,7 +59,7 @@ void examine_smt(const fs::path& root, Symptoms& symptoms) {
                       "rm /var/lib/kubelet/cpu_manager_state && systemctl restart kubelet"});
 }
 
-/// What a file of shell variables says last of one; absent where it does not.
+/// The last value of a variable in a file of shell variables; absent: not set.
 std::optional<std::string> variable(const std::string& text, const std::string& name) {
   std::optional<std::string> value;
   std::istringstream lines(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `doctor` checks in the running sandboxes, as the daemon reports them.
+// Checks of `doctor`: the running sandboxes, as the daemon reports them.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -99,7 +99,7 @@ std::string quota_text(const host::CfsQuota& quota) {
       quota.directory.native(), quota.throttled, quota.periods);
 }
 
-/// The one that bites most.
+/// The most restrictive one.
 void examine_quota(const json::value& sandbox, const fs::path& root, Symptoms& symptoms) {
   const int tid = dedicated_thread(sandbox);
   if (tid == 0) return;
@@ -126,7 +126,7 @@ void examine_guest(const json::value& sandbox, Symptoms& symptoms) {
                       "guest-image), or set guest = \"auto\" in [affinity] to use kata-agent"});
 }
 
-/// "-m 2048M,slots=10,maxmem=..." of QEMU's command line, in MiB; 0: it does not say.
+/// "-m 2048M,slots=10,maxmem=..." of QEMU's command line, in MiB; 0: not given.
 std::int64_t guest_mebibytes(const std::vector<std::string>& arguments) {
   const auto flag = std::ranges::find(arguments, "-m");
   if (flag == arguments.end() || std::next(flag) == arguments.end()) return 0;

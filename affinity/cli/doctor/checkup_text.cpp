@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `doctor` found, for people and for programs.
+// The output of `doctor` as text and JSON.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::string section(std::string_view group, const std::vector<Symptom>& symptoms
   return text.size() > heading ? text + '\n' : text + "  OK    no problem found\n\n";
 }
 
-/// Each command once, those that mend a failure first.
+/// Each command once, those that fix a failure first.
 std::vector<std::string> commands_of(const std::vector<Symptom>& symptoms) {
   std::vector<std::string> commands;
   for (const Level level : {Level::kBad, Level::kNote}) {

@@ -14,7 +14,7 @@
 namespace ka::cli {
 namespace {
 
-/// What runs is known where the files are of the node that we are on.
+/// Running processes are visible only if `root` is this node's own.
 std::vector<Symptom> examine_all(const DoctorOptions& options) {
   std::vector<Symptom> symptoms = examine(options.root);
   if (options.root != "/") return symptoms;

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using base::ErrorCode;
 using base::Result;
 
-/// What was made, and the drop-in that lets Kata use it.
+/// The new image, and the drop-in that lets Kata use it.
 struct Made {
   std::string image;
   std::string kind;

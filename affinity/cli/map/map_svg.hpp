@@ -10,7 +10,7 @@ namespace ka::cli {
 
 /// An SVG document: sockets, in them nodes, L3 caches, cores, CPUs, each CPU with the letter of its
 /// owner, its vCPU and how many threads may run there (all of them where the pointer rests), and a
-/// list of the owners. What colours tell is also said by letters and words.
+/// list of the owners. Whatever colours show is also shown by letters and words.
 std::string draw_svg(const NodeMap& map);
 
 }  // namespace ka::cli

@@ -98,7 +98,7 @@ void add_threads(const json::value& cpu, MapCpu& map) {
   }
 }
 
-/// What happens on each CPU, by its number.
+/// The use of each CPU, by its number.
 std::map<long long, MapCpu> tenants_of(const json::value& node, const Owners& owners) {
   std::map<long long, MapCpu> cpus;
   for (const json::value& cpu : array_of(node, "cpus")) {

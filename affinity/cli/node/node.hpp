@@ -14,7 +14,7 @@ namespace ka::cli {
 /// The first line of a file; empty where it cannot be read.
 std::string first_line_of(const std::filesystem::path& file);
 
-/// What kubelet's CPU manager has written below `root`; kInvalid: what it wrote makes no sense.
+/// What kubelet's CPU manager has written below `root`; kInvalid: the state is malformed.
 base::Result<watch::KubeletState> read_kubelet_state(const std::filesystem::path& root);
 
 struct NodeFacts {

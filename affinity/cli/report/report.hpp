@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `report`: the node as one page, to look at later or elsewhere.
+// `report`: the node as one page, to read later or elsewhere.
 #pragma once
 
 #include "affinity/cli/command_line/options.hpp"

@@ -32,7 +32,7 @@ struct Demonstration {
 /// "demo" in the document of `selftest --json`. Threads that are not in both periods are left out.
 boost::json::object to_json(const Demonstration& shown);
 
-/// The same for people: a table.
+/// The same as a text table.
 std::string describe(const Demonstration& shown);
 
 }  // namespace ka::cli::selftest

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one of the three witnesses says of the node.
+// A finding of one of the three witnesses.
 #pragma once
 
 #include <string>

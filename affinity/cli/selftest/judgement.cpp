@@ -161,7 +161,7 @@ Finding compare_dedication(const json::value& sandbox, const CpuSet& seen) {
                             text(said), text(seen)));
 }
 
-/// What of the obstacles of its exclusive containers the daemon names.
+/// The obstacles that the daemon reports for its exclusive containers.
 std::string obstacles_of(const json::value& sandbox) {
   std::set<std::string> reasons;
   for (const json::value& container : array_of(sandbox, "containers")) {

@@ -17,7 +17,7 @@ struct Subject {
   int cpus = 0;  ///< that its container asks for
 };
 
-/// What the daemon says: the answers to GET /v1/node, GET /v1/sandboxes and POST /v1/verify.
+/// The daemon's responses to GET /v1/node, GET /v1/sandboxes and POST /v1/verify.
 struct DaemonWord {
   boost::json::value node;
   boost::json::value sandboxes;
@@ -37,7 +37,7 @@ Findings check_masks(const Assignments& assignments, const Subject& subject,
 /// Whether the daemon knows the pod's VM.
 Findings check_discovery(const Subject& subject, const boost::json::value& sandboxes);
 
-/// Whether the daemon says what kubelet and the kernel say.
+/// Whether the daemon agrees with kubelet and the kernel.
 Findings check_report(const Assignments& assignments, const Subject& subject,
                       const Reading& reading, const DaemonWord& word);
 

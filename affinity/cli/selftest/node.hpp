@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node is: what the pods need, and what a report has to say of it.
+// Facts of the node: those that the pods depend on, and those for the report.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -17,7 +17,7 @@ using By = Finding::By;
 using Level = Finding::Level;
 using std::chrono::milliseconds;
 
-/// Readings must not be what keeps the node busy.
+/// Reading must not keep the node busy.
 constexpr milliseconds kPause{1000};
 constexpr int kPausePerReading = 3;
 constexpr std::chrono::seconds kPeriod{10};
@@ -26,7 +26,7 @@ Finding finding(By by, bool holds, std::string text) {
   return {by, holds ? Level::kHolds : Level::kBroken, std::move(text)};
 }
 
-/// The error as a finding against the one who should have answered.
+/// The error as a finding against the witness that failed to answer.
 Findings failed(By by, const base::Error& error) { return {finding(by, false, error.message)}; }
 
 std::string first_broken(const Findings& findings) {

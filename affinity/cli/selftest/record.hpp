@@ -22,7 +22,7 @@ struct Placed {
 
 class Record {
  public:
-  /// Reads `file`; one that is not there or makes no sense records nothing.
+  /// Reads `file`; one that is missing or malformed records nothing.
   explicit Record(std::filesystem::path file);
 
   const std::vector<Placed>& placed() const { return placed_; }

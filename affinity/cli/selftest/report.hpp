@@ -47,7 +47,7 @@ struct Report {
 /// The document of `selftest --json`.
 boost::json::object to_json(const Report& report);
 
-/// The same for people.
+/// The same as text.
 std::string describe(const Report& report);
 
 }  // namespace ka::cli::selftest

@@ -46,7 +46,7 @@ Result<std::string> run_program(const std::vector<std::string>& words) {
   return ended->output;
 }
 
-/// Without a daemon that places threads there is nothing to prove.
+/// Without a daemon that places threads there is nothing to check.
 Result<void> check_daemon(const Daemon& daemon) {
   const auto node = daemon.get("/v1/node");
   if (!node) return unexpected(node.error());

@@ -19,7 +19,7 @@ struct ProfileSettings {
   std::vector<std::string> notes;
 };
 
-/// kNotFound: the node has nothing to isolate with; the message says why.
+/// kNotFound: the node has nothing to isolate with; the message has the reason.
 base::Result<ProfileSettings> settings_of(Profile profile, const NodeFacts& node);
 
 /// What a profile gives on this node, and what it costs: two sentences.

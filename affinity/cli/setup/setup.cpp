@@ -34,7 +34,7 @@ constexpr const char* kToPaste = "etc/containerd/kata-affinity.toml";
 
 bool is_ours(const std::string& text) { return text.starts_with(kMark); }
 
-/// What `file` says, nothing where it is not there.
+/// The content of `file`, empty where it does not exist.
 Result<std::string> read_present(const fs::path& file) {
   auto text = base::read_file(file);
   if (!text && text.error().code == ErrorCode::kGone) return std::string();
@@ -140,7 +140,7 @@ std::vector<std::pair<Profile, ProfileText>> choice(const NodeFacts& node) {
   return profiles;
 }
 
-/// Files that Kata merges after our drop-in keep the last word.
+/// Files that Kata merges after our drop-in override it.
 void note_overrides(const fs::path& main, const ProfileSettings& settings, SetupPlan& plan) {
   const auto merged = read_merged(main);
   const fs::path ours = main.parent_path() / kDropIn;
@@ -170,7 +170,7 @@ Result<void> add_drop_ins(const ProfileSettings& settings, const std::string& re
   return {};
 }
 
-/// What the file of --settings says, checked; empty where nothing is in it.
+/// The settings in the file of --settings, checked; may be empty.
 Result<std::string> settings_text(const fs::path& file) {
   const auto config = config::load_config(file);
   if (!config) return unexpected(config.error());

@@ -22,7 +22,7 @@ struct Change {
 
   Kind kind = Kind::kKeep;
   std::filesystem::path file;
-  std::string text;  ///< what it will say; empty for kRemove
+  std::string text;  ///< its new content; empty for kRemove
 };
 
 struct SetupPlan {
@@ -30,7 +30,7 @@ struct SetupPlan {
   std::optional<Profile> profile = {};           ///< that is written; absent: setup is undone
   std::vector<std::pair<Profile, ProfileText>> profiles = {};  ///< the choice
   std::vector<Change> changes = {};
-  std::vector<std::string> notes = {};  ///< what is left for a person to do
+  std::vector<std::string> notes = {};  ///< remaining manual steps
 };
 
 /// "create", "replace", "remove", "keep".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What setup found, proposes and wrote, for people and for programs.
+// What setup found, proposes and wrote, as text and JSON.
 #pragma once
 
 #include <boost/json/fwd.hpp>

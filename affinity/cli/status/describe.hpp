@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's answers for people: each from the document that --json prints.
+// The daemon's responses as text: each from the document that --json prints.
 #pragma once
 
 #include <boost/json/fwd.hpp>

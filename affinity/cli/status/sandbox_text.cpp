@@ -30,7 +30,7 @@ std::string name_of(const json::value& container) {
   return text_of(container, "id") + (name.empty() ? "" : " (" + name + ")");
 }
 
-/// What is known of a guest; null where nothing is.
+/// The guest's status; null: none.
 const json::value* find_guest(const json::value& of) {
   const json::value* guest = of.is_object() ? of.get_object().if_contains("guest") : nullptr;
   return guest != nullptr && guest->is_object() ? guest : nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What verify found, for people.
+// The report of verify as text.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ std::string summary_of(const json::value& report) {
   return "no violation found" + remarks;
 }
 
-/// "  violated  I4        s1: emulator may run on CPU 4", and what mends it.
+/// "  violated  I4        s1: emulator may run on CPU 4", and the remedy.
 std::string finding_lines(const json::value& finding) {
   const std::string sandbox = text_of(finding, "sandbox");
   const std::string remedy = text_of(finding, "remedy");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every command prints, and how it ends.
+// Output and exit status of every command.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -20,11 +20,11 @@ enum class Exit {
   kUnreachable = 3,  ///< the daemon cannot be reached
 };
 
-/// Where answers go: one JSON document on standard output, or text for people made of the same
+/// Where answers go: one JSON document on standard output, or text made of the same
 /// data. Keeps references to the streams.
 class Output {
  public:
-  /// `screen` says what `out` is, at each call: a window may change its size.
+  /// `screen` returns the current properties of `out`: a window may change its size.
   Output(
       std::ostream& out, std::ostream& err, bool json,
       std::function<Screen()> screen = [] { return Screen{}; })
@@ -38,9 +38,9 @@ class Output {
   void show(const boost::json::value& document, const std::function<std::string()>& text);
   /// Prints a part of an answer that has no end.
   void print(const std::string& text);
-  /// A line about what goes on, to standard error.
+  /// A progress message, to standard error.
   void print_message(const std::string& line);
-  /// Says what went wrong on standard error: kUnreachable for ErrorCode::kUnavailable, else kWrong.
+  /// Prints the error on standard error: kUnreachable for ErrorCode::kUnavailable, else kWrong.
   Exit fail(const base::Error& error);
 
  private:

@@ -17,7 +17,7 @@ struct Screen {
   bool is_terminal() const { return columns > 0; }
 };
 
-/// What an open file descriptor shows now; 80 by 24 for a terminal that does not tell. Colours
+/// What an open file descriptor shows now; 80 by 24 for a terminal of unknown size. Colours
 /// unless NO_COLOR is set (https://no-color.org) or the terminal is a dumb one.
 Screen screen_of(int fd);
 

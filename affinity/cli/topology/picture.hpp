@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine for people, at most 80 columns wide.
+// A machine drawn as text, at most 80 columns wide.
 #pragma once
 
 #include <string>

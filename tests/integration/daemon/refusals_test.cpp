@@ -185,7 +185,7 @@ TEST_CASE("an idle daemon uses no CPU time") {
   CHECK(cpu_ticks(scene.daemon().pid()) - before <= 1);
 }
 
-TEST_CASE("the log says how long each part of the start took") {
+TEST_CASE("the log has the duration of each part of the start") {
   tests::DaemonScene scene;
   scene.start();
   for (const char* part :

@@ -86,7 +86,7 @@ TEST_CASE("a node without kubelet has no such source") {
   CHECK(scene.log_lines.empty());
 }
 
-TEST_CASE("a kubelet that limits its clients changes nothing, any other failure is said once") {
+TEST_CASE("rate limiting by kubelet is ignored, any other failure is logged once") {
   Scene scene;
   ScriptedKubelet kubelet(scene.socket, {tests::grpc_refusal("8", "rejected by rate limit")});
   scene.query();
@@ -94,7 +94,7 @@ TEST_CASE("a kubelet that limits its clients changes nothing, any other failure 
   CHECK(scene.log_lines.find("rejected by rate limit") != std::string::npos);
 }
 
-TEST_CASE("what is no answer is an error within a bounded time") {
+TEST_CASE("an invalid response is an error within a bounded time") {
   for (const std::string& response :
        {std::string(), std::string("HTTP/1.1 400 Bad Request\r\n\r\n"),
         tests::grpc_response("\x0a\x7f"), tests::response_head()}) {

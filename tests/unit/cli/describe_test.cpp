@@ -74,7 +74,7 @@ TEST_CASE("status shows devices and where their interrupts go", "[cli]") {
                   "  device 0000:02:00.0: no interrupts\n") != std::string::npos);
 }
 
-TEST_CASE("status says when nothing is written", "[cli]") {
+TEST_CASE("status shows when nothing is written", "[cli]") {
   const auto first_line = [](const char* fields) {
     const std::string text = cli::describe_sandbox(parse(fields));
     return text.substr(0, text.find('\n'));
@@ -153,7 +153,7 @@ TEST_CASE("notes of verify are not findings", "[cli]") {
         "  note      guest     s1: it was not looked at\n");
 }
 
-TEST_CASE("verify on a node without sandboxes says that there were none", "[cli]") {
+TEST_CASE("verify reports a node without sandboxes", "[cli]") {
   CHECK(cli::describe_report(parse(R"({"verdict":"ok","ok":true,
       "seen":{"sandboxes":0,"threads":0},"known":{"sandboxes":0,"threads":0},"findings":[]})")) ==
         "ok: 0 of 0 threads in 0 of 0 sandboxes read, no sandbox is known\n");

@@ -86,7 +86,7 @@ TEST_CASE("PodResources decides where kubelet's state does not, and not where it
   CHECK(ledger.exclusive().empty());
 }
 
-TEST_CASE("without a static policy PodResources says nothing of CPUs") {
+TEST_CASE("without a static policy PodResources has no CPUs") {
   Ledger ledger;
   ledger.apply(pod("a", "ns/a"));
   ledger.apply(container("a", "app", {4, 5}, 2048));
