@@ -7,8 +7,8 @@ from pathlib import Path
 from nodelab import suite
 from nodelab.booted import prepare
 from nodelab.machine import run_scenario, run_shell
+from nodelab.needs import why_not
 from nodelab.paths import build_dir
-from nodelab.peers import why_not
 from nodelab.scenarios import all_scenarios, find_scenario
 from nodelab.shapes import SHAPES
 
@@ -17,7 +17,7 @@ _SKIPPED = 77
 
 
 def main(arguments: list[str]) -> int:
-    """Runs one command; returns the exit status: the scenario's own, 125 when the node did not come to its end, 77 when it lacks a peer."""
+    """Runs one command; returns the exit status: the scenario's own, 125 when the node did not come to its end, 77 when it lacks what others make."""
     options = _parser().parse_args(arguments)
     return options.run(options)
 
@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace) -> int:
     scenario = find_scenario(options.scenario)
     shape = SHAPES[options.shape or scenario.shapes[0]]
     out = options.out or build_dir() / "lab" / f"{scenario.name}.{shape.name}"
-    if reason := why_not(scenario.peers):
+    if reason := why_not(scenario):
         print(f"SKIPPED: {scenario.name}: {reason}")
         return _SKIPPED
     suite.expect_product([scenario])

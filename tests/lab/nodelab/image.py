@@ -59,13 +59,14 @@ def node_image(suite: str) -> Path:
 def _assemble_node(tree: Path, to: Path) -> None:
     _write_disk(tree, to / "root.img", spare_mib=64)
     shutil.copyfile(kernel_of(tree), to / "vmlinuz")
-    archive = _archive_with_busybox(tree)
+    archive = archive_with_busybox(tree)
     archive.add_file("init", IMAGE / "init")
-    _add_modules(archive, tree, _BOOT_MODULES)
+    add_modules(archive, tree, _BOOT_MODULES)
     (to / "initrd").write_bytes(archive.to_bytes())
 
 
-def _add_modules(archive: Initramfs, tree: Path, names: list[str]) -> None:
+def add_modules(archive: Initramfs, tree: Path, names: list[str]) -> None:
+    """Puts modules of `tree` into `modules/`, with the order in which they are to be loaded."""
     modules = ModuleTree(tree)
     order = modules.load_order(names)
     for path in order:
@@ -85,7 +86,7 @@ def guest_image(suite: str) -> Path:
 
 def _assemble_guest(tree: Path, to: Path) -> None:
     shutil.copyfile(kernel_of(tree), to / "vmlinuz")
-    archive = _archive_with_busybox(tree)
+    archive = archive_with_busybox(tree)
     for script in _GUEST_SCRIPTS:
         archive.add_file(script, GUEST / script)
     for library in (_PROBE, *_libraries(tree, _PROBE)):
@@ -93,7 +94,7 @@ def _assemble_guest(tree: Path, to: Path) -> None:
     for source in GUEST.glob("*.cpp"):
         _compile(source, to / source.stem)
         archive.add_file(source.stem, to / source.stem)
-    _add_modules(archive, tree, _GUEST_MODULES)
+    add_modules(archive, tree, _GUEST_MODULES)
     (to / "initrd").write_bytes(archive.to_bytes())
     for source in GUEST.glob("*.S"):
         _assemble_firmware(source, to / f"{source.stem}.bin")
@@ -111,7 +112,8 @@ def _compile(source: Path, to: Path) -> None:
     subprocess.run(["c++", "-std=c++20", "-O2", "-static", "-s", str(source), "-o", str(to)], check=True)
 
 
-def _archive_with_busybox(tree: Path) -> Initramfs:
+def archive_with_busybox(tree: Path) -> Initramfs:
+    """An initramfs with busybox of `tree` and the usual empty directories."""
     archive = Initramfs()
     archive.add_file("bin/busybox", tree / "usr/bin/busybox")
     for directory in ("proc", "sys", "dev", "tmp"):

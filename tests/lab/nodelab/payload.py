@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from nodelab import kata
 from nodelab.cache import cached, digest
 from nodelab.image import guest_image, make_ext4
 from nodelab.packages import make_packages
@@ -59,6 +60,8 @@ def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None
         make_packages(root / "bin", root / "packages", work / "packing")
     if scenario and scenario.peers:
         shutil.copytree(unpacked(scenario.peers), root / "peers")
+    if scenario and scenario.kata:
+        kata.lay_out(suite, root / "kata")
     if extra:
         shutil.copytree(extra, root, dirs_exist_ok=True)
     used = sum(path.stat().st_size for path in root.rglob("*") if path.is_file())

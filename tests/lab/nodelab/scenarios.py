@@ -15,7 +15,8 @@ class Scenario:
     """One scenario. `shapes` are those that `node all` runs it on; `core` says whether the short list has it.
 
     `alone`: it judges how long something takes, so that no other node may run beside it. `needs_product`: it cannot run without the
-    product's programs in the build tree; `packages`: nor without its packages; `peers`: nor without these programs of others.
+    product's programs in the build tree; `packages`: nor without its packages; `peers`: nor without these programs of others; `kata`: nor
+    without the real Kata.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Scenario:
     needs_product: bool
     packages: bool
     peers: tuple[str, ...]
+    kata: bool
 
 
 def all_scenarios() -> list[Scenario]:
@@ -61,4 +63,5 @@ def _read(path: Path) -> Scenario:
         needs_product=settings.get("product") != "no",
         packages=settings.get("packages") == "yes",
         peers=tuple(settings.get("peers", "").split()),
+        kata=settings.get("kata") == "yes",
     )

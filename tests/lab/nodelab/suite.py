@@ -8,9 +8,9 @@ from pathlib import Path
 
 from nodelab.booted import prepare
 from nodelab.machine import Outcome, run_scenario
+from nodelab.needs import why_not
 from nodelab.paths import build_dir
 from nodelab.payload import built_programs
-from nodelab.peers import why_not
 from nodelab.scenarios import Scenario, all_scenarios
 from nodelab.shapes import SHAPES
 
@@ -75,7 +75,7 @@ def all_cases() -> list[Case]:
 
 def _choose(core_only: bool) -> tuple[list[Case], list[Case]]:
     cases = all_cases()
-    wanted = [case for case in cases if (is_core(case) or not core_only) and not why_not(case.scenario.peers)]
+    wanted = [case for case in cases if (is_core(case) or not core_only) and not why_not(case.scenario)]
     return wanted, [case for case in cases if case not in wanted]
 
 
@@ -101,7 +101,7 @@ def _left_out(log: Path) -> list[str]:
 
 def _sum_up(wanted: list[Case], left_out: list[Case], outcomes: dict[Case, Outcome], seconds: float) -> int:
     for case in left_out:
-        reason = why_not(case.scenario.peers) or "not part of the short list"
+        reason = why_not(case.scenario) or "not part of the short list"
         print(f"{case.scenario.name}.{case.shape}: left out: {reason}")
     for case in wanted:
         if case not in outcomes:

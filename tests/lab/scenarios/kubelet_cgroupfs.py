@@ -6,5 +6,6 @@
 # lab peers: kubelet cni-bridge cni-host-local cni-loopback
 
 from lab import kubelet_steps
+from lab.kata import Cell
 
-kubelet_steps.run(kubelet_steps.ALL, driver="cgroupfs")
+kubelet_steps.run(kubelet_steps.ALL, Cell(driver="cgroupfs"))

@@ -5,7 +5,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from lab import check
+from lab import check, kata
 from lab.images import import_image
 from lab.product import NRI_SOCKET
 
@@ -14,8 +14,7 @@ IMAGE = "docker.io/lab/sleep:1"
 WANTS_VM = {"io.kubernetes.cri.untrusted-workload": "true"}
 _CONFIG = Path("/etc/containerd/config.toml")
 _RUNTIMES = 'plugins."io.containerd.grpc.v1.cri".containerd.runtimes'
-_SHIMS = {"go": "/lab/kata/bin/containerd-shim-kata-v2", "rust": "/lab/kata/runtime-rs/bin/containerd-shim-kata-v2"}
-
+_PROXY = "/lab/bin/containerd-shim-kata-affinity-v2"
 
 _PEERS = Path("/lab/peers")
 _CNI = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))  # where the containerds of Debian 13 and of Debian 12 look
@@ -26,13 +25,17 @@ _NETWORK = {
 }
 
 
-def start(vms: str, driver: str) -> None:
-    """`vms`: which of Kata's runtimes runs the VM pods, `go` or `rust`; `driver`: who makes cgroups, `systemd` or `cgroupfs`."""
+def start(vms: str, driver: str, proxy: bool = False) -> None:
+    """`vms`: which of Kata's runtimes runs the VM pods, `go` or `rust`; `driver`: who makes cgroups, `systemd` or `cgroupfs`; `proxy`: VM
+    pods run behind the shim proxy, without NRI."""
     _install_network()
-    _install_shim(_SHIMS[vms])
+    program, kind = (_PROXY, "kata-affinity") if proxy else (str(kata.shim(vms)), "kata")
+    _install_shim(program)
+    if proxy:
+        _CONFIG.write_text(_CONFIG.read_text().replace("disable = false", "disable = true"))
     with open(_CONFIG, "a") as config:
         config.write(f"\n[{_RUNTIMES}.runc.options]\nSystemdCgroup = {str(driver == 'systemd').lower()}\n")
-        config.write(f'\n[{_RUNTIMES}.untrusted]\nruntime_type = "io.containerd.kata.v2"\n')
+        config.write(f'\n[{_RUNTIMES}.untrusted]\nruntime_type = "io.containerd.{kind}.v2"\n')
     subprocess.run(["systemctl", "start", "containerd"], check=True)
     _wait_for_it()
     import_image(IMAGE, {"bin/busybox": Path("/usr/bin/busybox")}, ["/bin/busybox", "sleep", "2147483647"])
@@ -52,7 +55,7 @@ def _install_network() -> None:
 
 def _install_shim(program: str) -> None:
     """Where containerd looks for it: Debian 12's takes no other place."""
-    Path("/usr/local/bin/containerd-shim-kata-v2").symlink_to(program)
+    (Path("/usr/local/bin") / Path(program).name).symlink_to(program)
 
 
 def restart() -> None:
@@ -68,6 +71,8 @@ def _wait_for_it() -> None:
 
 
 def has_nri() -> bool:
-    """Debian 12's containerd 1.6 has none."""
+    """Debian 12's containerd 1.6 has none; behind the proxy there is to be none."""
+    if "disable = true" in _CONFIG.read_text():
+        return False
     version = subprocess.run(["containerd", "--version"], capture_output=True, check=True, text=True).stdout
     return " 1.6." not in version

@@ -35,6 +35,7 @@ _CONFIG = {
     "localStorageCapacityIsolation": False,
     "resolvConf": "",
     "imageGCHighThresholdPercent": 100,
+    "runtimeRequestTimeout": "5m",
     "evictionHard": {"memory.available": "1Mi"},
     # What costs an emulated node more than it is worth here.
     "nodeStatusUpdateFrequency": "5m",

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import check, claims, containerd, evictions, intruders, kernel, kubelet_service, product, selftest, witness
+from lab import check, claims, containerd, evictions, intruders, kata, kernel, kubelet_service, product, selftest, witness
 from lab.evictions import Evictions
 from lab.intruders import Intruders
+from lab.kata import Cell
 from lab.kubelet_service import Kubelet
 from lab.manifests import burstable, container, ending, pod, sidecar
 from lab.product import NRI_SOCKET, Daemon
 from lab.static_pods import StaticPods
 
-_SANDBOXES = Path("/run/vc/sbs")
 _MIDDLE = 6.0  # seconds after a step's begin: kubelet looks for changed manifests every 5 s
 _AWAY = 3.0
 # The longest that a thread of a sandbox may run on CPUs that kubelet gave to another pod: the node is emulated, and the daemon may be away.
@@ -31,6 +31,7 @@ class Node:
     pods: StaticPods
     kubelet: Kubelet
     daemon: Daemon
+    sandboxes: Path  # Kata's folders
 
 
 def come(node: Node) -> None:
@@ -83,9 +84,9 @@ def crash_loop(node: Node) -> None:
 
 def deleted_at_birth(node: Node) -> None:
     """a pod is deleted while its VM starts"""
-    before = set(_SANDBOXES.iterdir())
+    before = set(node.sandboxes.iterdir())
     node.pods.put(pod("brief-vm", container(cpu="1"), vm=True))
-    check.eventually("its shim has begun", lambda: bool(set(_SANDBOXES.iterdir()) - before), True, seconds=120)
+    check.eventually("its shim has begun", lambda: bool(set(node.sandboxes.iterdir()) - before), True, seconds=120)
     node.pods.remove("brief-vm")
     node.pods.settle("nothing is left of it")
 
@@ -117,9 +118,9 @@ def containerd_restarts(node: Node) -> None:
 def daemon_restarts(node: Node) -> None:
     """the daemon is killed while a VM starts and another pod goes, and is started again"""
     node.pods.remove(node.pods.names()[0])
-    before = set(_SANDBOXES.iterdir())
+    before = set(node.sandboxes.iterdir())
     node.pods.put(pod("other-vm", container(cpu="1"), vm=True))
-    check.eventually("its shim has begun", lambda: bool(set(_SANDBOXES.iterdir()) - before), True, seconds=120)
+    check.eventually("its shim has begun", lambda: bool(set(node.sandboxes.iterdir()) - before), True, seconds=120)
     node.daemon.kill()
     time.sleep(3)
     node.daemon.start()
@@ -176,6 +177,8 @@ ALL: tuple[Step, ...] = (
     self_test,
 )
 MAIN: tuple[Step, ...] = (come, two_containers, init_container, kubelet_restarts, daemon_restarts, full, go, self_test)
+SHORT: tuple[Step, ...] = (come, two_containers, changed_in_place, daemon_restarts, go)
+LISTS = {"all": ALL, "main": MAIN, "short": SHORT}
 
 
 def killed_within(step: Step) -> Step:
@@ -198,15 +201,21 @@ def _kill(daemon: Daemon) -> None:
     daemon.start()
 
 
-def run(steps: Iterable[Step], driver: str = "systemd") -> None:
-    """Does `steps` on a node whose cgroups are made by `driver`, and shows how soon threads left CPUs that kubelet gave away."""
+def run(steps: Iterable[Step], cell: Cell | None = None) -> None:
+    """Does `steps` on a node that is set up as `cell`, and shows how soon threads left CPUs that kubelet gave away."""
+    cell = cell or Cell()
     kernel.stop_numa_balancing()
-    containerd.start("go", driver)
+    if kata.is_real():
+        check.step(f"the real Kata: {cell}")
+        kata.configure(cell)
+    containerd.start(cell.runtime, cell.driver, cell.proxy)
     socket = NRI_SOCKET if containerd.has_nri() else ""
-    with Daemon(nri_socket=socket, log_level="debug") as daemon, Kubelet(cgroupDriver=driver) as kubelet:
+    proxied = {"real_shim": str(kata.shim(cell.runtime))} if cell.proxy else {}
+    settings = {"nri_socket": socket, "log_level": "debug", **proxied, **cell.affinity}
+    with Daemon(**settings) as daemon, Kubelet(cgroupDriver=cell.driver) as kubelet:
         for source in ("nri", "kubelet") if socket else ("kubelet",):
             check.eventually(f"the daemon hears {source}", lambda name=source: product.is_heard(name), True)
-        node = Node(StaticPods(), kubelet, daemon)
+        node = Node(StaticPods(), kubelet, daemon, kata.SANDBOXES[cell.runtime])
         watch, scheduler = Evictions(), Intruders()
         count = 0
         for count, do in enumerate(steps, start=1):

@@ -7,7 +7,7 @@ import time
 from http.client import HTTPException
 from pathlib import Path
 
-from lab import check, claims, cpus, kubelet_service, product, witness
+from lab import check, claims, cpus, guest_witness, kata, kubelet_service, product, witness
 from lab.kubelet import STATE
 
 _PATIENCE = 240.0  # seconds: kubelet tells running containers of a new pool every 10 s, and starts pods one after another
@@ -70,7 +70,7 @@ class StaticPods:
         said, pods = claims.read(), witness.pods()
         seen = witness.threads(pods)
         found = self._not_there(said, pods) + witness.orphans(pods) + witness.wrong(said, pods, seen)
-        return (found or _by_the_product(said, pods, seen))[:_SHOWN]
+        return (found or _by_the_product(said, pods, seen) or _in_guests(said, pods))[:_SHOWN]
 
     def _not_there(self, said: claims.Claims, pods: dict[str, witness.Pod]) -> list[str]:
         """Pods and containers that are missing or too many, and CPUs that kubelet has not given them, or not taken back."""
@@ -108,6 +108,11 @@ def _by_the_product(said: claims.Claims, pods: dict[str, witness.Pod], seen: lis
         return _product_differs(said, pods, seen)
     except (OSError, HTTPException, product.Refused) as error:
         return [f"the daemon does not answer: {error!r}"]
+
+
+def _in_guests(said: claims.Claims, pods: dict[str, witness.Pod]) -> list[str]:
+    """Of stand-ins there is nobody to ask."""
+    return guest_witness.problems(said, pods) if kata.is_real() else []
 
 
 def _product_differs(said: claims.Claims, pods: dict[str, witness.Pod], seen: list[witness.Thread]) -> list[str]:

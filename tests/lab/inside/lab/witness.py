@@ -78,6 +78,12 @@ def orphans(of: dict[str, Pod]) -> list[str]:
     return [f"VMM {pid} of no pod" for pid, ids in vmms.items() if not ids & of.keys()]
 
 
+def vmm(sandbox: str) -> int:
+    """The process of a sandbox's VMM."""
+    lines = {pid: _command_line(pid) for pid in kernel.processes()}
+    return next(pid for pid, line in lines.items() if "qemu-system" in line.split("\0")[0] and sandbox in line)
+
+
 def wrong(claims: Claims, of: dict[str, Pod], seen: list[Thread]) -> list[str]:
     """What of `seen` is not where kubelet's file wants it."""
     found = []
