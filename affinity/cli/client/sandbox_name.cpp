@@ -79,8 +79,9 @@ std::vector<std::string> unambiguous(const std::vector<Named>& known) {
   std::vector<std::string> names;
   for (const Named& one : known) {
     names.push_back(one.id);
-    std::ranges::copy_if(one.names, std::back_inserter(names),
-                         [&](const std::string& name) { return resolve(known, name) == one.id; });
+    std::ranges::copy_if(one.names, std::back_inserter(names), [&](const std::string& name) {
+      return name != one.id && resolve(known, name) == one.id;
+    });
   }
   return names;
 }

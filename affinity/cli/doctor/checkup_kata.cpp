@@ -202,7 +202,9 @@ Symptoms examine_kata(const fs::path& root) {
   for (const fs::path& file : find_kata(root)) KataFile(file, around, symptoms).examine();
   if (symptoms.empty()) {
     symptoms.push_back(
-        {"kata", Level::kNote, "no Kata configuration in the default locations", {}});
+        {"kata", Level::kNote, "no Kata configuration in the default locations",
+         "install Kata Containers; if its configuration is elsewhere: kata-affinityctl setup "
+         "--kata-config FILE"});
   }
   return symptoms;
 }

@@ -45,6 +45,7 @@ TEST_CASE("completion offers no name that is ambiguous or another sandbox's id")
   CHECK(cli::unambiguous(known()) ==
         std::vector<std::string>{"4f21aa", "shop/cart", "4f21ab", "shop/cart-db", "cart",
                                  "jobs/nightly", "nightly", "77", "jobs/cart-db", "by-hand"});
+  CHECK(cli::unambiguous({{"app", {"app"}}}) == std::vector<std::string>{"app"});
 }
 
 TEST_CASE("an unknown name is passed to the daemon") { CHECK(found("nobody") == "nobody"); }
