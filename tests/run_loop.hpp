@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An io_context and a clock that run together, without waiting.
+// An io_context and a clock that run together, without waiting; and with it where the other side is
+// a thread or a program.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 
 #include "tests/test_clock.hpp"
 
@@ -23,6 +25,20 @@ inline void run_for(boost::asio::io_context& io, TestClock& clock, base::Clock::
     clock.advance(step);
     run_ready(io);
   }
+}
+
+/// Until it holds, a minute at most: a busy machine is slow. It is asked once in a turn: it may be
+/// a command to a peer, which a second one finds done.
+template <typename Condition>
+bool run_until(boost::asio::io_context& io, Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  bool holds = condition();
+  while (!holds && std::chrono::steady_clock::now() < end) {
+    io.restart();  // between two requests there is nothing to do
+    io.run_for(std::chrono::milliseconds(5));
+    holds = condition();
+  }
+  return holds;
 }
 
 }  // namespace ka::tests

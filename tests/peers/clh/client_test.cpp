@@ -41,14 +41,7 @@ struct Bench {
          .failed = [this](const base::Error& error) { failures.push_back(error); }});
   }
 
-  bool run_until(const std::function<bool()>& done) {
-    const auto until = std::chrono::steady_clock::now() + 5s;
-    while (!done() && std::chrono::steady_clock::now() < until) {
-      io.restart();  // between two questions there is nothing to do
-      io.run_for(5ms);
-    }
-    return done();
-  }
+  bool run_until(const std::function<bool()>& done) { return tests::run_until(io, done); }
 };
 
 }  // namespace

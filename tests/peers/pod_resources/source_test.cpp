@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/http2_frames.hpp"
 #include "tests/peers/pod_resources/scripted_kubelet.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
@@ -28,17 +29,10 @@ struct Scene {
   void query() {
     bool answered = false;
     source.query_for_verify([&] { answered = true; });
-    run_until([&] { return answered; });
-    CHECK(answered);
+    CHECK(run_until([&] { return answered; }));
   }
 
-  void run_until(const std::function<bool()>& done) {
-    const auto until = std::chrono::steady_clock::now() + 5s;
-    while (!done() && std::chrono::steady_clock::now() < until) {
-      io.restart();
-      io.run_for(5ms);
-    }
-  }
+  bool run_until(const std::function<bool()>& done) { return tests::run_until(io, done); }
 
   const source::Status& status() { return node.statuses[Source::kPodResources]; }
 

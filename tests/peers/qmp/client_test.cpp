@@ -76,9 +76,7 @@ struct Bench {
   /// The peer is a thread: it is waited for, while the clock stands still.
   template <typename Condition>
   bool run_until(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + 10s;
-    while (!condition() && std::chrono::steady_clock::now() < end) io.run_for(5ms);
-    return condition();
+    return tests::run_until(io, condition);
   }
 
   void pass(base::Clock::Time::duration time) {
@@ -263,14 +261,15 @@ TEST_CASE("a handler may destroy the client") {
 
 TEST_CASE("an io_context may end while a client waits") {
   tests::TempDir dir;
-  ScriptedQemu qemu(dir.path() / "q.sock",
-                    hello() + std::vector{expect("query-cpus-fast", ""), wait()});
+  std::vector<tests::Step> script = hello() + std::vector{expect("query-cpus-fast", ""), wait()};
+  const std::size_t waiting = script.size() - 1;
+  ScriptedQemu qemu(dir.path() / "q.sock", std::move(script));
   {
     boost::asio::io_context io{1};
     const base::Clock clock;
     auto client = Client::start(io, clock, {.socket = dir.path() / "q.sock"}, {});
     REQUIRE(client);
-    io.run_for(50ms);
+    CHECK(tests::run_until(io, [&] { return qemu.steps() == waiting; }));
   }
   CHECK(qemu.failure() == "");
 }

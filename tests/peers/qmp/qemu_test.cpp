@@ -9,6 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/discovery.hpp"
 #include "tests/peers/qmp/qemu_process.hpp"
+#include "tests/run_loop.hpp"
 #include "vmm/qmp/client.hpp"
 #include "vmm/threads.hpp"
 
@@ -43,14 +44,7 @@ struct Watcher {
 
   template <typename Condition>
   bool run_until(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + 60s;  // a busy machine boots slowly
-    // Asked once in a turn: it may be a command to QEMU, which a second one finds done.
-    bool holds = condition();
-    while (!holds && std::chrono::steady_clock::now() < end) {
-      io.run_for(10ms);
-      holds = condition();
-    }
-    return holds;
+    return tests::run_until(io, condition);
   }
 };
 

@@ -9,6 +9,7 @@
 #include "affinity/daemon/source_node.hpp"
 #include "affinity/line/views.hpp"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/unit/line/scene.hpp"
 
 using namespace ka;
@@ -41,12 +42,7 @@ struct Scene : tests::LineScene {
 
   template <typename Holds>
   bool run_until(Holds holds) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (!holds() && std::chrono::steady_clock::now() < until) {
-      io.restart();
-      io.run_for(std::chrono::milliseconds(10));
-    }
-    return holds();
+    return tests::run_until(io, holds);
   }
   /// Long enough for whatever should not happen.
   void run_on() {
