@@ -18,7 +18,7 @@ from lab.vm import Vms, VmSpec
 PODS = "1-3"  # kubelet keeps the other CPUs of the node for the system
 OWN, POOL = "2-3", "1"
 CONTAINER_VCPUS = (1, 2)
-NOT_PINNED, OURS = "Kata, not pinned", "ours, shared pool"
+NOT_PINNED, OURS = "Kata, not pinned", "kata-affinity, manage"
 OUT = Path(os.environ["LAB_OUT"])
 
 
@@ -140,7 +140,7 @@ def main() -> None:
             "unpinned": stage.unpinned,
             NOT_PINNED: stage.by_kata,
             "Kata, pinned": stage.by_kata_pinned,
-            "ours, Kata's cgroup": stage.by_us,
+            "kata-affinity, obey": stage.by_us,
             OURS: stage.by_us_with_pool,
         }
         results = {}
