@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "affinity/host/cgroup_names.hpp"
+
 namespace ka::host {
 namespace {
 
@@ -14,15 +16,6 @@ using policy::CpuSet;
 using policy::ThreadFacts;
 
 constexpr std::string_view kScope = ".scope", kSlice = ".slice";
-
-/// ID, kata_ID, cri-containerd-ID.scope, kubepods-podUID.slice:cri-containerd:ID.
-bool is_named_after(std::string_view cgroup, std::string_view id) {
-  constexpr std::string_view kSeparators = "_-:";
-  if (cgroup.ends_with(kScope)) cgroup.remove_suffix(kScope.size());
-  if (!cgroup.ends_with(id)) return false;
-  cgroup.remove_suffix(id.size());
-  return cgroup.empty() || kSeparators.find(cgroup.back()) != std::string_view::npos;
-}
 
 Result<CgroupFacts> read_cgroup(const std::optional<Cgroups>& cgroups, int tid) {
   if (!cgroups) return CgroupFacts{};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "affinity/host/cgroup_names.hpp"
 #include "affinity/host/sandbox_cgroup.hpp"
 #include "affinity/messages/terms.hpp"
 
@@ -78,7 +79,7 @@ std::string container_text(const host::Tenant& tenant, const std::string& uid,
                            const PodRecord* pod) {
   const std::string name =
       pod == nullptr || pod->pod_name.empty() ? "pod " + uid : "pod " + pod->pod_name;
-  return "container " + tenant.directory.filename().string() + " of " + name;
+  return "container " + host::container_name(tenant.directory) + " of " + name;
 }
 
 Finding container_finding(const host::Tenant& tenant, const std::string& uid, const PodRecord* pod,
@@ -135,7 +136,7 @@ std::vector<Finding> evaluate_others(const host::Tenants& tenants, const OthersC
     const PodRecord* pod = pods.find(uid, tenant.directory);
     if (pod != nullptr) found.cpus -= pod->exclusive_cpus();
     if (found.cpus.empty()) continue;
-    if (pod != nullptr || !uid.empty()) {
+    if ((pod != nullptr || !uid.empty()) && !host::is_of_monitor(tenant.directory)) {
       findings.push_back(container_finding(tenant, uid, pod, found, context));
     } else {
       host.threads += found.threads;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "affinity/host/cgroup_names.hpp"
 #include "affinity/messages/terms.hpp"
 
 namespace ka::line {
@@ -83,10 +84,10 @@ CpuSet given_by_kubelet(const policy::ledger::Ledger& ledger, const PodRecord& p
   return assigned == nullptr ? CpuSet{} : assigned->cpus;
 }
 
-/// The cgroup of a container that is no VM's: it has the container's id in its name.
+/// The cgroup of a container that is no VM's.
 const host::Tenant* cgroup_of(const host::Tenants& tenants, const std::string& container) {
   const auto found = std::ranges::find_if(tenants.list, [&](const host::Tenant& tenant) {
-    return tenant.directory.filename().native().find(container) != std::string::npos;
+    return host::is_of_container(tenant.directory, container);
   });
   return found == tenants.list.end() ? nullptr : &*found;
 }

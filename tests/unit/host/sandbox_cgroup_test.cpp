@@ -2,6 +2,7 @@
 // Names of cgroups, as kubelet, container runtimes, Kata and libvirt make them.
 #include "affinity/host/sandbox_cgroup.hpp"
 
+#include "affinity/host/cgroup_names.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;
@@ -19,7 +20,9 @@ std::string own(const std::string& named, const std::string& of_vmm) {
 TEST_CASE("a sandbox's own cgroup is named after it, or contains one that is") {
   for (const char* name :
        {"/kubepods/pod1/s1", "/kubepods/pod1/kata_s1", "/kubepods.slice/cri-containerd-s1.scope",
-        "/kubepods-pod1.slice:cri-containerd:s1", "/pods/s1/vcpus"}) {
+        "/kubepods-pod1.slice:cri-containerd:s1", "/pods/s1/vcpus",
+        "/kubepods.slice/kubepods-pod1.slice/crio-s1.scope", "/kubepods/pod1/crio-s1",
+        "/kubepods-pod1.slice:crio:s1"}) {
     CAPTURE(name);
     CHECK(own("", name) == std::string(kMount) + name);
   }
@@ -49,6 +52,27 @@ TEST_CASE("a systemd cgroup is recognized by its unit") {
   CHECK(host::is_systemd_unit("/sys/fs/cgroup/kubepods.slice/cri-containerd-s1.scope"));
   CHECK(host::is_systemd_unit("/sys/fs/cgroup/kubepods.slice/s1"));
   CHECK_FALSE(host::is_systemd_unit("/sys/fs/cgroup/kubepods/pod1/s1"));
+}
+
+TEST_CASE("a container's cgroup is found by its id, under each runtime and cgroup driver") {
+  const std::string id = "d3f0";
+  for (const char* name :
+       {"kubepods/pod1/d3f0", "kubepods.slice/cri-containerd-d3f0.scope",
+        "kubepods.slice/kubepods-pod1.slice/crio-d3f0.scope", "kubepods/pod1/crio-d3f0",
+        "kubepods.slice/kubepods-pod1.slice/crio-d3f0.scope/container"}) {
+    CAPTURE(name);
+    CHECK(host::is_of_container(name, id));
+    CHECK_FALSE(host::is_of_monitor(name));
+  }
+  for (const char* name :
+       {"kubepods.slice/kubepods-pod1.slice/crio-conmon-d3f0.scope", "kubepods/crio-conmon-d3f0",
+        "kubepods.slice/crio-1d3f0.scope", "kubepods.slice/crio-d3f01.scope", "kubepods.slice"}) {
+    CAPTURE(name);
+    CHECK_FALSE(host::is_of_container(name, id));
+  }
+  CHECK(host::is_of_monitor("kubepods.slice/kubepods-pod1.slice/crio-conmon-d3f0.scope"));
+  CHECK(host::container_name("kubepods.slice/crio-d3f0.scope/container") == "crio-d3f0.scope");
+  CHECK(host::container_name("kubepods/pod1/crio-d3f0") == "crio-d3f0");
 }
 
 TEST_CASE("inside means below or equal") {

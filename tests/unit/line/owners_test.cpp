@@ -102,6 +102,22 @@ TEST_CASE("a cgroup that kubelet did not write is found, whatever the runtime re
   CHECK(scene.findings().empty());
 }
 
+TEST_CASE("under CRI-O the container's cgroup is compared, not its monitor's") {
+  Scene scene;
+  const std::string slice = "kubepods.slice/kubepods-poduid.slice/";
+  const auto is_at = [&](const std::string& container) {
+    scene.tenants.list = {{slice + "crio-conmon-0123abcd.scope", {0, 1, 2, 3}, {40}},
+                          {slice + container, {4, 5}, {41}}};
+    return scene.findings().empty();
+  };
+  CHECK(is_at("crio-0123abcd.scope"));
+  CHECK(is_at("crio-0123abcd.scope/container"));
+  scene.tenants.list.back().cpus = {0, 1};
+  CHECK(scene.findings() ==
+        "degraded cpuset-not-written: kubelet assigned CPUs 4-5 to container app of pod ns/a, but "
+        "its cgroup has CPUs 0-1\n");
+}
+
 TEST_CASE("without a cgroup of its own the reported cpuset counts") {
   Scene scene;
   scene.set_cpus({4});

@@ -275,6 +275,11 @@ TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violatio
   CHECK(others()[1].severity == line::Severity::kNote);
   CHECK(scene.verifier().verify().ok());
 
+  // CRI-O's monitor lies in a pod's slice, and kubelet narrows it never.
+  scene.node.tenant("kubepods/podu7/crio-conmon-d7", "0-7", "4911\n");
+  REQUIRE(others().size() == 2);
+  CHECK(others()[1].text.starts_with("host: 2 threads of services"));
+
   // A pod that is named by its id, as no source reported its uid.
   REQUIRE(scene.requests().submit({policy::ledger::Source::kApi,
                                    policy::ledger::PodSeen{.id = "c9", .pod_name = "shop/cart"}}));
