@@ -45,8 +45,7 @@ NotIsolated contested_by(const std::vector<Contest>& rivals) {
   return contested;
 }
 
-/// What is planned knows that a CPU is contested by another pod, but not by whom, and nothing of a
-/// contest within the pod.
+/// What is planned knows that a CPU is contested, but not by whom.
 void name_rivals(const Node& node, const policy::ledger::PodRecord& pod,
                  ContainerIsolation& container) {
   const auto rivals = rivals_of(node.registry.contests(), pod, container.container);

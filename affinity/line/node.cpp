@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/line/node.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -77,8 +78,16 @@ const policy::plan::Settings& Node::settings_for(const policy::ledger::PodRecord
   return found == options.by_handler.end() ? options.settings : found->second;
 }
 
+/// A CPU that two containers own is nobody's to use until one gives it up, also within a pod.
 policy::CpuSet Node::foreign_to(const Sandbox& sandbox) const {
-  return ledger().exclusive_to_others(sandbox.id());
+  policy::CpuSet foreign = ledger().exclusive_to_others(sandbox.id());
+  for (const policy::ledger::Contest& contest : registry.contests()) {
+    const auto& contenders = contest.contenders;
+    const bool is_its_own =
+        std::ranges::count(contenders, sandbox.id(), &policy::ledger::Contender::sandbox) > 0;
+    if (is_its_own) foreign |= contest.cpus;
+  }
+  return foreign;
 }
 
 bool Node::is_given_back(const Sandbox& sandbox) const {

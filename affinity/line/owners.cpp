@@ -44,11 +44,19 @@ CpuSet claimed(const policy::ledger::Ledger& ledger, const std::string& uid,
   return cpus;
 }
 
+/// Of a pod that owns CPUs as a whole, the state file gives what is left to each container that
+/// shares it, and the API names exclusive CPUs alone.
+bool shares_pods_rest(const policy::ledger::Ledger& ledger, const PodRecord& pod,
+                      const Assignment& assigned) {
+  return assigned.cpus.empty() && !assigned.container.empty() &&
+         !claimed(ledger, pod.pod_uid, {}).empty();
+}
+
 void compare_sources(const OwnersContext& context, const PodRecord& pod,
                      std::vector<Finding>& findings) {
   for (const Assignment& assigned : context.ledger.assignments().of(pod.pod_name)) {
     const CpuSet state = claimed(context.ledger, pod.pod_uid, assigned.container);
-    if (state == assigned.cpus) continue;
+    if (state == assigned.cpus || shares_pods_rest(context.ledger, pod, assigned)) continue;
     Finding finding = to_finding(pod, assigned.container, state, assigned.cpus);
     finding.text = title(pod, assigned.container) + " owns " + cpus_text(state) +
                    " by kubelet's state file, and " + cpus_text(assigned.cpus) +

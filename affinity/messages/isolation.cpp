@@ -54,7 +54,7 @@ std::string obstacle_text(const policy::plan::NotIsolated& obstacle) {
     case Obstacle::kCpusUnusable:
       return cpus_text(obstacle.cpus) + " cannot be used: offline, or not allowed by its cgroup";
     case Obstacle::kCpusContested:
-      return subject.empty() ? "another pod also claims " + cpus_text(obstacle.cpus)
+      return subject.empty() ? "another container also claims " + cpus_text(obstacle.cpus)
                              : cpus_are(obstacle.cpus) + " also assigned to " + subject;
     case Obstacle::kHousekeeping:
     case Obstacle::kFloatingVcpu:

@@ -83,7 +83,7 @@ std::string warning(const Note& note) {
     case Code::kCpusUnusable:
       return container(note) + ": " + cpus_are(note.cpus) + " offline or not allowed by the cgroup";
     case Code::kCpusContested:
-      return cpus_are(note.cpus) + " also claimed exclusively by another pod";
+      return cpus_are(note.cpus) + " also claimed exclusively by another container";
     case Code::kNoUsableCpu:
       return note.subject + ": none of its CPUs is usable, it runs on CPUs that no other pod owns";
     case Code::kHousekeepingRefused:

@@ -49,9 +49,42 @@ Contender contender(const PodRecord& pod, const ContainerFacts& container) {
           .owner = first_known(pod.pod_uid, pod.id)};
 }
 
+/// kubelet gave CPUs to the pod, not only to its containers.
+bool owns_as_a_whole(const Ledger& ledger, const PodRecord& pod) {
+  const auto is_whole = [&](const Claim& claim) {
+    return claim.container.empty() && claim.pod_uid == pod.pod_uid;
+  };
+  const auto& claims = ledger.kubelet().claims;
+  if (claims && !pod.pod_uid.empty() && std::ranges::any_of(*claims, is_whole)) return true;
+  return ledger.lacks_claims() && ledger.assignments().find(pod.pod_name, {}) != nullptr;
+}
+
+/// kubelet gives what is left of such a pod's CPUs to each container that shares it, and to an init
+/// container all but what sidecars own (KEP-5526): one set within another is no contest there.
+bool overlap_partly(const CpuSet& one, const CpuSet& other) {
+  return !one.subset_of(other) && !other.subset_of(one);
+}
+
+/// CPUs that two running containers own which `are_rivals` says of their sets.
+template <typename AreRivals>
+CpuSet overlaps_within(const PodRecord& pod, AreRivals are_rivals) {
+  std::vector<const CpuSet*> sets;
+  CpuSet overlaps;
+  for (const auto& [id, container] : pod.containers) {
+    if (!container.facts.exclusive || !is_running(container)) continue;
+    const CpuSet& cpus = container.facts.cpus;
+    for (const CpuSet* other : sets) {
+      if (are_rivals(cpus, *other)) overlaps |= cpus & *other;
+    }
+    sets.push_back(&cpus);
+  }
+  return overlaps;
+}
+
 void add_containers(const Ledger& ledger, ByCpu& cpus) {
   for (const auto& [id, pod] : ledger.pods()) {
-    const CpuSet within = contested_within(pod);
+    const CpuSet within =
+        owns_as_a_whole(ledger, pod) ? overlaps_within(pod, overlap_partly) : contested_within(pod);
     for (const auto& [container_id, container] : pod.containers) {
       if (!container.facts.exclusive) continue;
       CpuSet contested = ledger.contested();
@@ -85,13 +118,7 @@ std::vector<Contest> contests_of(const Ledger& ledger) {
 }
 
 CpuSet contested_within(const PodRecord& pod) {
-  CpuSet owned, contested;
-  for (const auto& [id, container] : pod.containers) {
-    if (!container.facts.exclusive || !is_running(container)) continue;
-    contested |= owned & container.facts.cpus;
-    owned |= container.facts.cpus;
-  }
-  return contested;
+  return overlaps_within(pod, [](const CpuSet&, const CpuSet&) { return true; });
 }
 
 CpuSet cpus_of(const std::vector<Contest>& contests) {

@@ -5,6 +5,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <cctype>
+#include <initializer_list>
 #include <vector>
 
 #include "base/text.hpp"
@@ -55,8 +56,16 @@ bool read_entry(std::string_view key, const json::value& value, Checkpoint& chec
   return true;
 }
 
+bool is_among(std::string_view key, std::initializer_list<std::string_view> keys) {
+  return std::ranges::any_of(
+      keys, [&](std::string_view one) { return std::ranges::equal(key, one, {}, lower, lower); });
+}
+
 bool read_pod(std::string_view uid, const json::value& value, Checkpoint& checkpoint) {
   if (!value.is_object()) return false;
+  const json::object& pod = value.get_object();
+  if (std::ranges::any_of(pod, [](const auto& e) { return !is_among(e.key(), {"cpuSet"}); }))
+    return false;
   checkpoint.pods[std::string(uid)] = text_of(value.get_object(), "cpuSet");
   return true;
 }
@@ -78,14 +87,26 @@ base::Result<json::object> parse_object(std::string_view text) {
   return std::move(value.get_object());
 }
 
+/// Each version so far has added a field. One that is not known may say of any CPU that it is
+/// another's, so the rest proves nothing.
+base::Result<void> check_version(const json::object& object) {
+  const auto unknown = std::ranges::find_if(object, [](const auto& entry) {
+    return !is_among(entry.key(), {"policyName", "defaultCpuSet", "entries", "podEntries",
+                                   "checksum", "data", "dataChecksum"});
+  });
+  if (unknown == object.end()) return {};
+  return broken("unknown version: field \"" + base::printable(std::string(unknown->key())) + '"');
+}
+
 base::Result<Checkpoint> read_checkpoint(const json::object& object) {
+  if (const auto known = check_version(object); !known) return unexpected(known.error());
   Checkpoint checkpoint;
   checkpoint.policy = text_of(object, "policyName");
   checkpoint.shared_pool = text_of(object, "defaultCpuSet");
   if (checkpoint.policy.empty()) return broken("no policyName");
   if (!read_all(find(object, "entries"), checkpoint, read_entry) ||
       !read_all(find(object, "podEntries"), checkpoint, read_pod)) {
-    return broken("entries of an unknown shape");
+    return broken("unknown version: entries of an unknown shape");
   }
   return checkpoint;
 }
@@ -133,6 +154,7 @@ base::Result<policy::ledger::KubeletSeen> to_facts(const Checkpoint& checkpoint)
 base::Result<KubeletState> parse_kubelet_state(std::string_view text) {
   auto object = parse_object(text);
   if (!object) return unexpected(std::move(object.error()));
+  if (const auto known = check_version(*object); !known) return unexpected(known.error());
   const std::string data = text_of(*object, "data");
   const std::uint64_t data_checksum = number_of(*object, "dataChecksum");
   if (!data.empty()) object = parse_object(data);

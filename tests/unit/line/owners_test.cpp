@@ -92,6 +92,21 @@ TEST_CASE("kubelet's two sources of one container's CPUs are compared") {
   CHECK(scene.findings().empty());
 }
 
+TEST_CASE("containers that share the rest of their pod's CPUs are in the state file alone") {
+  Scene scene;
+  scene.ledger.apply(
+      {Source::kKubelet,
+       KubeletSeen{
+           CpuSet::range(0, 3),
+           {{{"uid-a", "", {4, 5, 6, 7}}, {"uid-a", "app", {4, 5}}, {"uid-a", "log", {6, 7}}}}}});
+  scene.ledger.apply({Source::kPodResources,
+                      policy::ledger::ResourcesSeen{CpuSet::range(2, 7),
+                                                    {Assignment{"ns/a", "", {4, 5, 6, 7}, {}},
+                                                     Assignment{"ns/a", "app", {4, 5}, {}},
+                                                     Assignment{"ns/a", "log", {}, {}}}}});
+  CHECK(scene.findings().empty());
+}
+
 TEST_CASE("a cgroup that kubelet did not write is found, whatever the runtime reports") {
   Scene scene;
   scene.set_cgroup({0, 1, 2, 3});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // verify: the kernel read afresh, how much of it was read, and the verdict.
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 
@@ -135,12 +136,22 @@ TEST_CASE("a pod that joins a contest is notified, and each owner learns of the 
   CHECK(std::ranges::count(scene.notified, "cpus-uncontested") == 1);
 }
 
-TEST_CASE("a CPU that two running containers of a pod own degrades both") {
+TEST_CASE("a CPU that two running containers of a pod own degrades both, and has no vCPU") {
   LineScene scene;
   scene.boot_vm(100, 4);
   REQUIRE(scene.add("a", 100));
   REQUIRE(scene.container("a", "app", {4, 5}, true));
   REQUIRE(scene.container("a", "db", {5, 6}, true));
+  const auto vcpu_on = [&](const std::string& cpu) {
+    return std::ranges::count_if(std::array{110, 111, 112, 113},
+                                 [&](int tid) { return scene.cpus(tid) == cpu; });
+  };
+  CHECK(vcpu_on("4") == 3);  // with the two that float: no CPU is left for housekeeping
+  CHECK(vcpu_on("6") == 1);
+  for (const int tid : {100, 110, 111, 112, 113}) {
+    CHECK(scene.cpus(tid).find('5') == std::string::npos);
+  }
+  CHECK(scene.broken().empty());
   CHECK(std::ranges::count(scene.notified, "cpus-contested") == 1);
   const line::VerifyReport report = scene.verifier().verify();
   const auto found = std::ranges::find(report.findings, "owners", &line::Finding::invariant);
@@ -152,6 +163,7 @@ TEST_CASE("a CPU that two running containers of a pod own degrades both") {
   REQUIRE(scene.requests().submit(
       {policy::ledger::Source::kApi, policy::ledger::ContainerExited{"a", "db"}}));
   CHECK(std::ranges::count(scene.notified, "cpus-uncontested") == 1);
+  CHECK(vcpu_on("5") == 1);
 }
 
 TEST_CASE("the end of a VM ends the contest for its CPUs") {

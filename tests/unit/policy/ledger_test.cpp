@@ -105,6 +105,42 @@ TEST_CASE("an init container's CPUs are contested only by what runs beside it") 
   CHECK(contests_of(ledger).empty());
 }
 
+TEST_CASE("containers share the rest of what their pod owns as a whole without a contest") {
+  Ledger ledger;
+  ledger.apply(pod("a"));
+  ledger.apply(kubelet({{"uid-a", "", {4, 5, 6, 7}},
+                        {"uid-a", "app", {4, 5}},
+                        {"uid-a", "log", {6, 7}},
+                        {"uid-a", "proxy", {6, 7}}}));
+  ledger.apply(reported("a", "app", {4, 5}, 2));
+  ledger.apply(reported("a", "log", {6, 7}, 0));
+  ledger.apply(reported("a", "proxy", {6, 7}, 0));
+  CHECK(contests_of(ledger).empty());
+  CHECK(ledger.exclusive_to_others("b") == CpuSet{4, 5, 6, 7});
+  ledger.apply(reported("a", "proxy", {5, 6, 7}, 0));
+  CHECK(cpus_of(contests_of(ledger)) == CpuSet{5});
+}
+
+TEST_CASE("a container that is resized keeps what it has until its runtime says otherwise") {
+  Ledger ledger;
+  ledger.apply(pod("a"));
+  ledger.apply(kubelet({{"uid-a", "app", {4, 5}}}));
+  ledger.apply(reported("a", "app", {4, 5}, 2));
+  SECTION("it grows: the new CPUs are its own before the runtime knows") {
+    const auto change = ledger.apply(kubelet({{"uid-a", "app", {4, 5, 6}}}));
+    CHECK(change.taken == CpuSet{6});
+    CHECK(exclusive(ledger, "a", "app"));
+    CHECK(ledger.exclusive_to_others("b") == CpuSet{4, 5, 6});
+  }
+  SECTION("it shrinks to what it was promised: the rest is free once the runtime has done it") {
+    ledger.apply(kubelet({{"uid-a", "app", {4}}}));
+    CHECK(exclusive(ledger, "a", "app"));
+    CHECK(ledger.exclusive_to_others("b") == CpuSet{4, 5});
+    ledger.apply(reported("a", "app", {4}, 1));
+    CHECK(ledger.exclusive() == CpuSet{4});
+  }
+}
+
 TEST_CASE("a source that reports no exits proves no contest within a pod") {
   Ledger ledger;
   for (Event event : {seen("a", "init", {2, 3}, true), seen("a", "app", {3, 4}, true)}) {

@@ -65,6 +65,33 @@ TEST_CASE("cpu_manager_state, version 4: only the text in data is read") {
   CHECK(state.seen.claims->size() == 2);
 }
 
+TEST_CASE("cpu_manager_state, version 4: a pod's CPUs, its exclusive containers and its rest") {
+  const auto state = parse(R"({"policyName":"static","defaultCpuSet":"0-3",
+      "entries":{"u1":{"app":"4-5","log":"6-7","proxy":"6-7"}},"podEntries":{"u1":{"cpuSet":"4-7"}},
+      "checksum":0,"data":"{\"policyName\":\"static\",\"defaultCpuSet\":\"0-3\",\"entries\":)"
+                           R"({\"u1\":{\"app\":\"4-5\",\"log\":\"6-7\",\"proxy\":\"6-7\"}},)"
+                           R"(\"podEntries\":{\"u1\":{\"cpuSet\":\"4-7\"}}}","dataChecksum":1})");
+  CHECK(state.seen.shared_pool == CpuSet{0, 1, 2, 3});
+  CHECK(state.seen.claims == Claims{{"u1", "", {4, 5, 6, 7}},
+                                    {"u1", "app", {4, 5}},
+                                    {"u1", "log", {6, 7}},
+                                    {"u1", "proxy", {6, 7}}});
+}
+
+TEST_CASE("an unknown version is named, and nothing of it is used") {
+  for (const char* text :
+       {R"({"policyName":"static","defaultCpuSet":"0-3","promisedCpuSets":{"u":{"c":"4"}}})",
+        R"({"policyName":"static","podEntries":{"u":{"cpuSet":"4-7","promised":"4"}}})",
+        R"({"policyName":"static","entries":{"u":{"c":{"original":"4","resized":"4-5"}}}})",
+        R"({"policyName":"static","data":"{\"policyName\":\"static\",\"v\":5}","dataChecksum":1})",
+        R"({"policyName":"static","globalEntries":{"cpuset":"0-3"},"containerEntries":{}})"}) {
+    const auto state = parse_kubelet_state(text);
+    INFO(text);
+    REQUIRE_FALSE(state);
+    CHECK(state.error().message.find("unknown version") != std::string::npos);
+  }
+}
+
 TEST_CASE("a wrong checksum is reported and the content used; 0 means no checksum") {
   CHECK_FALSE(parse(std::string(kSecond) + "1}").checksum_fits);
   CHECK(parse(std::string(kSecond) + "0}").checksum_fits);
