@@ -11,6 +11,10 @@ namespace ka::tests {
 class TestClock final : public base::Clock {
  public:
   Time now() const override { return now_; }
+  /// One hour into 1970 at first.
+  std::chrono::system_clock::time_point wall() const override {
+    return std::chrono::system_clock::time_point(now_.time_since_epoch());
+  }
 
   /// Timers that are due then run with the loop's next turn.
   void advance(Time::duration by) {

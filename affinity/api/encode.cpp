@@ -7,6 +7,7 @@
 #include <boost/json/value.hpp>
 #include <chrono>
 
+#include "affinity/api/iso_time.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/documents/memory.hpp"
 #include "affinity/documents/plan.hpp"
@@ -218,21 +219,6 @@ void add_containers(json::object& sandbox, const line::SandboxView& view) {
     containers.push_back(std::move(container));
   }
   sandbox["containers"] = std::move(containers);
-}
-
-/// "2026-01-31T12:00:00.123Z"
-std::string iso_time(std::chrono::system_clock::time_point time) {
-  using std::chrono::floor;
-  const auto milliseconds = floor<std::chrono::milliseconds>(time);
-  const auto seconds = floor<std::chrono::seconds>(time);
-  const std::time_t plain = std::chrono::system_clock::to_time_t(seconds);
-  std::tm parts{};
-  ::gmtime_r(&plain, &parts);
-  char text[40];
-  const std::size_t size = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text + size, sizeof(text) - size, ".%03dZ",
-                static_cast<int>((milliseconds - seconds).count()));
-  return text;
 }
 
 /// `now`: seconds of the monotonic clock.

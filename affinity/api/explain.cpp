@@ -5,10 +5,10 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
-#include <map>
 #include <string>
 #include <utility>
 
+#include "affinity/api/placement.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/documents/settings.hpp"
 #include "affinity/line/node.hpp"
@@ -26,7 +26,6 @@ namespace {
 namespace json = boost::json;
 using messages::cpus_text;
 using policy::CpuSet;
-using policy::Role;
 
 class Facts {
  public:
@@ -186,51 +185,6 @@ json::array notes_to_json(const std::vector<policy::plan::Note>& notes) {
   return array;
 }
 
-/// Not where the plan wants it: the sentence says where it should run, not where it runs.
-bool is_away(const line::ThreadView& thread) { return thread.drifted() || !thread.problem.empty(); }
-
-policy::VcpuSet vcpus_away(const line::SandboxView& view) {
-  policy::VcpuSet away;
-  for (const line::ThreadView& thread : view.threads) {
-    if (thread.facts.role == Role::kVcpu && is_away(thread)) away.add(thread.facts.vcpu_index);
-  }
-  return away;
-}
-
-void add_vcpu_results(json::array& results, const line::SandboxView& view) {
-  const policy::VcpuSet away = vcpus_away(view);
-  std::map<messages::Floating, policy::VcpuSet> floating;
-  for (const policy::plan::VcpuPlan& vcpu : view.plan.vcpus) {
-    if (!vcpu.placed) continue;
-    if (vcpu.role == policy::plan::VcpuRole::kDedicated) {
-      results.emplace_back(messages::dedicated_text(vcpu, away.contains(vcpu.index)));
-    } else {
-      floating[{vcpu.cpus, vcpu.container, away.contains(vcpu.index)}].add(vcpu.index);
-    }
-  }
-  for (const auto& [key, vcpus] : floating) results.emplace_back(messages::sentence(key, vcpus));
-}
-
-/// "3 emulator threads may use CPUs 0-1", and one sentence for each thread that is elsewhere.
-void add_thread_results(json::array& results, const line::SandboxView& view) {
-  std::map<messages::Group, int> groups;
-  for (const line::ThreadView& thread : view.threads) {
-    if (thread.facts.role == Role::kVcpu) continue;
-    ++groups[{thread.facts.role, thread.wanted, is_away(thread)}];
-  }
-  for (const auto& [group, number] : groups)
-    results.emplace_back(messages::sentence(group, number));
-  for (const line::ThreadView& thread : view.threads) {
-    const std::string name = "thread " + std::to_string(thread.facts.key.tid) + " (" +
-                             std::string(policy::role_term(thread.facts.role)) + ")";
-    if (thread.drifted()) {
-      results.emplace_back(name + " may use " + cpus_text(thread.actual) + " instead of " +
-                           cpus_text(thread.wanted));
-    }
-    if (!thread.problem.empty()) results.emplace_back(name + ": " + thread.problem);
-  }
-}
-
 /// "interrupts of 0000:01:00.0 are planned on CPUs 2-3, where the vCPUs that receive them run", one
 /// sentence for each that goes elsewhere.
 void add_interrupt_results(json::array& results, const line::SandboxView& view) {
@@ -270,8 +224,9 @@ json::array results_of(const line::SandboxView& view) {
   for (const policy::plan::ContainerIsolation& container : view.isolation) {
     results.emplace_back(messages::isolation_text(container));
   }
-  add_vcpu_results(results, view);
-  add_thread_results(results, view);
+  const AboutCpus all = [](const CpuSet&) { return true; };
+  add_vcpu_results(results, view, all);
+  add_thread_results(results, view, all);
   add_interrupt_results(results, view);
   add_guest_results(results, view);
   add_memory_result(results, view);

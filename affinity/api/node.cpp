@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "affinity/api/encode.hpp"
+#include "affinity/api/owner.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/documents/topology.hpp"
 #include "affinity/line/node.hpp"
@@ -30,27 +31,15 @@ void add_owners(const policy::ledger::Ledger& ledger, ByCpu& cpus) {
     for (const auto& [container_id, record] : pod.containers) {
       if (!record.facts.exclusive) continue;
       for (const int cpu : record.facts.cpus) {
-        cpus[cpu].owners.push_back({{"pod", id},
-                                    {"pod_name", pod.pod_name},
-                                    {"container", container_id},
-                                    {"name", record.facts.name},
-                                    {"vm", pod.vmm.has_value()}});
+        cpus[cpu].owners.push_back(owner_to_json(pod, record.facts));
       }
     }
   }
 }
 
-/// kubelet writes its file before it requests the pod from the runtime.
 void add_unreported(const policy::ledger::Ledger& ledger, ByCpu& cpus) {
   for (const policy::ledger::Claim& claim : ledger.unreported_claims()) {
-    for (const int cpu : claim.cpus) {
-      cpus[cpu].owners.push_back({{"pod", claim.pod_uid},
-                                  {"pod_name", ""},
-                                  {"container", claim.container},
-                                  {"name", claim.container},
-                                  {"vm", false},
-                                  {"reported", false}});
-    }
+    for (const int cpu : claim.cpus) cpus[cpu].owners.push_back(owner_to_json(claim));
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "affinity/api/encode.hpp"
 #include "affinity/api/explain.hpp"
+#include "affinity/api/explain_cpu.hpp"
 #include "affinity/api/metrics.hpp"
 #include "affinity/api/path.hpp"
 #include "affinity/api/requests.hpp"
@@ -20,6 +21,7 @@
 #include "affinity/line/requests.hpp"
 #include "affinity/line/verifier.hpp"
 #include "affinity/messages/events.hpp"
+#include "base/files.hpp"
 #include "base/text.hpp"
 
 namespace ka::api {
@@ -44,6 +46,7 @@ constexpr std::string_view kContainer[] = {"v1", "sandboxes", ":sandbox", "conta
 constexpr std::string_view kPin[] = {"v1", "sandboxes", ":sandbox", "pins", ":role"};
 constexpr std::string_view kPinOne[] = {"v1", "sandboxes", ":sandbox", "pins", ":role", ":thread"};
 constexpr std::string_view kExplain[] = {"v1", "explain", ":sandbox"};
+constexpr std::string_view kExplainCpu[] = {"v1", "explain", "cpu", ":cpu"};
 constexpr std::string_view kNode[] = {"v1", "node"};
 constexpr std::string_view kVerify[] = {"v1", "verify"};
 constexpr std::string_view kReconcile[] = {"v1", "reconcile"};
@@ -70,6 +73,7 @@ constexpr Route kRoutes[] = {
     {"PUT", kPinOne, &Router::put_pin},
     {"DELETE", kPinOne, &Router::delete_pin},
     {"GET", kExplain, &Router::explain},
+    {"GET", kExplainCpu, &Router::explain_cpu},
     {"GET", kNode, &Router::node},
     {"POST", kVerify, &Router::verify},
     {"POST", kReconcile, &Router::reconcile, "id"},
@@ -111,6 +115,7 @@ base::Result<std::string> checked_id(const std::string& what, const std::string&
 std::string& part_of(Call& call, std::string_view what) {
   if (what == "container") return call.container;
   if (what == "role") return call.role;
+  if (what == "cpu") return call.cpu;
   return what == "thread" ? call.thread : call.sandbox;
 }
 
@@ -239,6 +244,14 @@ Response Router::show(const Call& call) {
 Response Router::explain(const Call& call) {
   const auto view = line_.node().view(call.sandbox);
   return view ? answer(api::explain(line_.node(), *view)) : no_sandbox(call.sandbox);
+}
+
+Response Router::explain_cpu(const Call& call) {
+  const auto cpu = base::parse_number(call.cpu);
+  if (!cpu || *cpu < 0) return error_response(400, "cpu: must be the number of a CPU");
+  if (*cpu >= policy::kMaxIds || !line_.node().topology.all().contains(static_cast<int>(*cpu)))
+    return error_response(404, "this machine has no CPU " + std::to_string(*cpu));
+  return answer(api::explain_cpu(line_.node(), static_cast<int>(*cpu)));
 }
 
 Response Router::node(const Call&) { return answer(node_to_json(line_.node())); }

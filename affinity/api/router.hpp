@@ -28,6 +28,7 @@ struct Call {
   std::string container;  ///< where the path names one
   std::string role;       ///< of threads, where the path names one
   std::string thread;     ///< of that role, where the path names one
+  std::string cpu;        ///< where the path names one
   std::string only;       ///< ?id=; empty: all sandboxes
   /// ?source=proxy: the shim proxy reports what containerd asked its shim for. Otherwise the client
   /// is the source.
@@ -57,6 +58,7 @@ class Router {
   http::Response list(const Call& call);
   http::Response show(const Call& call);
   http::Response explain(const Call& call);
+  http::Response explain_cpu(const Call& call);
   http::Response node(const Call& call);
   http::Response metrics(const Call& call);
   /// The event loop runs.

@@ -5,15 +5,24 @@ namespace ka::registry {
 
 using policy::CpuSet;
 
-void Ownership::record(const CpuSet& cpus, Time now) {
-  for (const int cpu : cpus) since_[cpu] = now;
+void Ownership::record_taken(const CpuSet& cpus, Time now) {
+  for (const int cpu : cpus) taken_[cpu] = now;
+}
+
+void Ownership::record_changed(const CpuSet& cpus, Time now) {
+  for (const int cpu : cpus) changed_[cpu] = now;
+}
+
+std::optional<Ownership::Time> Ownership::last_change(int cpu) const {
+  const auto found = changed_.find(cpu);
+  return found == changed_.end() ? std::nullopt : std::optional(found->second);
 }
 
 CpuSet Ownership::older_than(const CpuSet& cpus, std::chrono::seconds age, Time now) const {
   CpuSet old;
   for (const int cpu : cpus) {
-    const auto since = since_.find(cpu);
-    if (now - (since == since_.end() ? start_ : since->second) > age) old.add(cpu);
+    const auto taken = taken_.find(cpu);
+    if (now - (taken == taken_.end() ? start_ : taken->second) > age) old.add(cpu);
   }
   return old;
 }

@@ -31,6 +31,11 @@ const PodRecord* holder_of_vmm(const PodSeen& seen, const Ledger& ledger) {
   return nullptr;
 }
 
+/// What is in one set alone.
+policy::CpuSet difference(const policy::CpuSet& one, const policy::CpuSet& other) {
+  return (one | other) - (one & other);
+}
+
 std::string title(const std::string& id, const std::string& name) {
   return '"' + id + '"' + (name.empty() ? "" : " (" + name + ')');
 }
@@ -72,15 +77,27 @@ Change Registry::fold(const Event& event) {
   }
   ++board_.counters().events[std::string(source_name(event.source))];
   if (!is_admitted(event)) return {};
-  Change change = ledger_.apply(event);
+  Change change = apply(event);
   follow_gate(event);
   if (!change.any) return change;
   if (std::holds_alternative<policy::ledger::KubeletSeen>(event.body)) current_resources_ = false;
-  ownership_.record(change.taken, clock_.now());
   follow_record(change.sandbox);
   board_.notify(board::kind_of(event.body), change.sandbox, messages::event_text(event, ledger_),
                 std::string(source_name(event.source)), board::container_of(event.body));
   follow_contests(change);
+  return change;
+}
+
+Change Registry::apply(const Event& event) {
+  reports_.record(event, clock_.wall());
+  const policy::CpuSet owned = ledger_.exclusive();
+  const policy::CpuSet contested = ledger_.contested();
+  Change change = ledger_.apply(event);
+  if (!change.exclusive_map) return change;
+  ownership_.record_taken(change.taken, clock_.now());
+  ownership_.record_changed(change.taken | difference(owned, ledger_.exclusive()) |
+                                difference(contested, ledger_.contested()),
+                            clock_.now());
   return change;
 }
 
@@ -118,7 +135,7 @@ void Registry::refuse_vmm(const PodSeen& seen, const PodRecord& holder, Source s
 }
 
 Change Registry::end(const std::string& sandbox) {
-  Change change = ledger_.apply({Source::kState, policy::ledger::PodGone{sandbox}});
+  Change change = apply({Source::kState, policy::ledger::PodGone{sandbox}});
   follow_record(sandbox);
   board_.notify(NotificationKind::kSandboxEnded, sandbox, "VMM exited");
   follow_contests(change);

@@ -14,6 +14,7 @@
 
 #include "affinity/board/board.hpp"
 #include "affinity/registry/ownership.hpp"
+#include "affinity/registry/reports.hpp"
 #include "affinity/registry/state_files.hpp"
 #include "affinity/state/store.hpp"
 #include "base/clock.hpp"
@@ -41,6 +42,8 @@ class Registry {
   /// Null: not known. Valid until the next change.
   const policy::ledger::PodRecord* find(std::string_view pod) const { return ledger_.find(pod); }
   const Ownership& ownership() const { return ownership_; }
+  /// What each source said of whose CPUs are whose, and when.
+  const Reports& reports() const { return reports_; }
   /// PodResources has answered since kubelet's state last changed: the two can be compared.
   bool has_current_resources() const { return current_resources_; }
   /// CPUs that are assigned more than once, as of the last event.
@@ -86,6 +89,7 @@ class Registry {
                   policy::ledger::Source source);
   void follow_gate(const policy::ledger::Event& event);
   void step_gate(const std::function<void()>& step);
+  policy::ledger::Change apply(const policy::ledger::Event& event);
   void follow_contests(const policy::ledger::Change& change);
   void follow_record(const std::string& pod);
 
@@ -98,6 +102,7 @@ class Registry {
   bool opened_ = false;
   bool current_resources_ = false;
   Ownership ownership_;
+  Reports reports_;
   std::vector<policy::ledger::Contest> contests_;
   StateFiles files_;
   std::vector<board::Subscription> subscriptions_;

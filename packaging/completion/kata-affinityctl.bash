@@ -35,7 +35,7 @@ _kata_affinity_values() {
 }
 
 _kata_affinity() {
-  local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} help word name kind more instead pending="" wanted=""
+  local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} help word name kind more instead pending="" wanted="" taken=""
   local -a path=() socket=() arguments=() names=() positionals
   local -A type=() again=() replaces=() given=()
   load() {
@@ -66,9 +66,10 @@ _kata_affinity() {
   if [[ $pending ]]; then
     wanted=${type[$pending]}
   elif [[ $current == -* ]]; then
+    for name in "${!given[@]}"; do taken+=" ${replaces[$name]} "; done
     for name in "${!type[@]}"; do
       [[ $name == --* && (-z ${given[$name]} || ${again[$name]} == ...) ]] || continue
-      [[ -n ${replaces[$name]} && ${#arguments[@]} -gt 0 ]] || names+=("$name")
+      [[ -n ${replaces[$name]} && (${#arguments[@]} -gt 0 || $taken == *" ${replaces[$name]} "*) ]] || names+=("$name")
     done
   else
     read -ra positionals < <(sed -nE 's/^Usage: .*\[OPTIONS\]//p' <<<"$help" | tr -d '[]')

@@ -35,6 +35,7 @@ constexpr auto kExamples = std::to_array<Example>({
     {"status", "status shop/cart --legend", "one pod, with the legend"},
     {"status", "status --watch", "refresh every second"},
     {"explain", "explain shop/cart", "why its threads are there"},
+    {"explain", "explain --cpu 4", "whose CPU 4 is, who says so"},
     {"explain", "explain --cpus 4 --available 0-15", "why these CPUs"},
     {"map", "map", "in the terminal"},
     {"map", "map --svg node.svg", "as a picture"},

@@ -281,19 +281,25 @@ void hide_request(CLI::App& command) {
   }
 }
 
-/// Of a sandbox, or, with a number of CPUs, of what `allocate` would choose.
+/// Of a sandbox, of a CPU, or, with a number of CPUs, of what `allocate` would choose.
 void declare_explain(CLI::App& app, Command& chosen) {
   const auto sandbox = std::make_shared<ExplainOptions>();
   const auto request = std::make_shared<AllocateOptions>();
   request->explain = true;
-  CLI::App& command = add_about_sandbox(app, chosen, sandbox, "explain",
-                                        "show why threads or CPUs are placed as they are", false);
+  CLI::App& command = add_about_sandbox(
+      app, chosen, sandbox, "explain", "show why threads run where they do, whose a CPU is", false);
   CLI::Option* cpus = declare_request(command, *request);
   hide_request(command);
   cpus->description("instead of SANDBOX: explain a choice, see allocate");
   cpus->excludes(command.get_option("SANDBOX"));
+  command.add_option("--cpu", sandbox->cpu, "instead of SANDBOX: whose CPU N is, and who says so")
+      ->type_name("N")
+      ->check(CLI::Range(0, policy::kMaxIds - 1))
+      ->excludes(command.get_option("SANDBOX"))
+      ->excludes(cpus);
   command.callback([sandbox, request, cpus, &chosen] {
-    if (cpus->empty() && sandbox->sandbox.empty()) throw CLI::RequiredError("SANDBOX or --cpus");
+    if (cpus->empty() && !sandbox->cpu && sandbox->sandbox.empty())
+      throw CLI::RequiredError("SANDBOX, --cpu or --cpus");
     chosen = cpus->empty() ? Command(*sandbox) : Command(*request);
   });
 }

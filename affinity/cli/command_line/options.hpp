@@ -96,6 +96,7 @@ struct NamesOptions : Online {
 /// `explain`: why threads are placed as they are.
 struct ExplainOptions : Online {
   std::string sandbox;
+  std::optional<int> cpu;  ///< in place of a sandbox: whose that CPU is
 };
 
 /// `map`: the node.

@@ -28,6 +28,8 @@ std::string describe_start(const boost::json::value& list);
 std::string state_of(const boost::json::value& sandbox);
 /// GET /v1/explain/ID.
 std::string describe_reasons(const boost::json::value& explanation);
+/// GET /v1/explain/cpu/N.
+std::string describe_cpu(const boost::json::value& cpu);
 /// The verdict of POST /v1/verify; "unknown" where a daemon of another version gives none.
 std::string verdict_of(const boost::json::value& report);
 /// POST /v1/verify: the verdict, how much was read, and a line for each finding.

@@ -96,6 +96,11 @@ Exit run(const StatusOptions& options, Output& output) {
 }
 
 Exit run(const ExplainOptions& options, Output& output) {
+  if (options.cpu) {
+    const Answer answer =
+        Daemon(options.socket).get("/v1/explain/cpu/" + std::to_string(*options.cpu));
+    return show_once(answer, describe_cpu, output);
+  }
   return show_once(get_about(Daemon(options.socket), "/v1/explain/", options.sandbox),
                    describe_reasons, output);
 }

@@ -167,7 +167,7 @@ TEST_CASE("a pin names its client and its time, and expires", "[api]") {
   const json::value& pin = s1.at("overrides").at(0);
   CHECK(pin.at("uid") == 1000);
   CHECK(pin.at("pid") == 71);
-  CHECK(pin.at("since").as_string().starts_with("20"));
+  CHECK(pin.at("since") == "1970-01-01T01:00:00.000Z");
   CHECK(pin.at("expires_in").as_int64() > 590);
 
   api.scene.start();  // the end is known after a restart

@@ -266,3 +266,28 @@ TEST_CASE("the overview has one line per sandbox, and fits 80 columns") {
   CHECK(cli::describe_overview(parse(list + "]}"), 80, true).find("DEDICATED:") !=
         std::string::npos);
 }
+
+TEST_CASE("a CPU's explanation names owners, reports with their times, and what is placed there",
+          "[cli]") {
+  CHECK(cli::describe_cpu(parse(R"({"cpu":4, "state":"exclusive", "in_doubt":true,
+    "since":"2026-11-25T18:00:00.000Z",
+    "owners":[{"text":"container app of pod shop/cart","basis":"request","in_doubt":true}],
+    "reports":[{"source":"kubelet","time":null,"text":"has not reported: no such file",
+                "decides":false},
+               {"source":"nri","time":"2026-11-25T18:00:01.000Z","decides":true,
+                "text":"container app of pod shop/cart may use CPUs 4-5"}],
+    "placed":[{"sandbox":"s1","pod_name":"shop/cart","text":"vCPU 1 runs only on CPU 4"}]})")) ==
+        "CPU 4: exclusive (in doubt), since 2026-11-25T18:00:00.000Z\n"
+        "Owners [by]\n"
+        "  - container app of pod shop/cart [request, in doubt]\n"
+        "Reports [source, time], * decides\n"
+        "  - has not reported: no such file [kubelet, no report since the start]\n"
+        "  * container app of pod shop/cart may use CPUs 4-5 [nri, 2026-11-25T18:00:01.000Z]\n"
+        "Placed here\n"
+        "  - shop/cart: vCPU 1 runs only on CPU 4\n");
+  CHECK(cli::describe_cpu(parse(R"({"cpu":0, "state":"shared", "since":null})")) ==
+        "CPU 0: shared, since before the daemon's start\n"
+        "Owners [by]\n  none\n"
+        "Reports [source, time], * decides\n  none\n"
+        "Placed here\n  none\n");
+}

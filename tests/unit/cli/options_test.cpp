@@ -132,7 +132,7 @@ TEST_CASE("a usage error exits with status 2 and one line") {
   }
 }
 
-TEST_CASE("explain queries the daemon about a sandbox, or answers offline for --cpus") {
+TEST_CASE("explain queries the daemon about a sandbox or a CPU, or answers offline for --cpus") {
   const auto sandbox = parse({"explain", "s1"});
   REQUIRE(sandbox.invocation);
   CHECK(std::get<cli::ExplainOptions>(sandbox.invocation->command).sandbox == "s1");
@@ -142,8 +142,14 @@ TEST_CASE("explain queries the daemon about a sandbox, or answers offline for --
   CHECK(options.explain);
   CHECK(options.cpus == 3);
   CHECK(options.strategy == "fitted");
-  for (const auto& arguments : {std::vector<const char*>{"explain"},
-                                std::vector<const char*>{"explain", "s1", "--cpus", "3"}}) {
+  const auto cpu = parse({"explain", "--cpu", "3"});
+  REQUIRE(cpu.invocation);
+  CHECK(std::get<cli::ExplainOptions>(cpu.invocation->command).cpu == 3);
+  for (const auto& arguments :
+       {std::vector<const char*>{"explain"}, std::vector<const char*>{"explain", "--cpu", "-1"},
+        std::vector<const char*>{"explain", "s1", "--cpu", "3"},
+        std::vector<const char*>{"explain", "--cpu", "3", "--cpus", "3"},
+        std::vector<const char*>{"explain", "s1", "--cpus", "3"}}) {
     const auto parsed = parse(arguments);
     REQUIRE_FALSE(parsed.invocation);
     CHECK(parsed.invocation.error() == Exit::kWrong);
