@@ -56,6 +56,13 @@ std::vector<Tenant> tenants_of(const line::Node& node, int cpu) {
   return tenants;
 }
 
+bool is_managed(const line::Node& node) { return node.board.sources().contains(Source::kManaged); }
+
+/// Of what says who owns which CPU on the node: kubelet's state, or our own allocations.
+Basis basis_of_claims(const line::Node& node) {
+  return is_managed(node) ? Basis::kManaged : Basis::kKubelet;
+}
+
 /// What the CPU's owner follows from: the rows of docs/understand/sources.md that decided about its
 /// owners, or where it has none about whoever may use it.
 std::set<Basis> bases_of(const line::Node& node, const std::vector<Tenant>& tenants) {
@@ -65,7 +72,7 @@ std::set<Basis> bases_of(const line::Node& node, const std::vector<Tenant>& tena
     if (tenant.uses && tenant.owns() == is_owned) bases.insert(tenant.judgement.basis);
   }
   if (!bases.empty()) return bases;
-  if (!node.ledger().lacks_claims()) return {Basis::kKubelet};
+  if (!node.ledger().lacks_claims()) return {basis_of_claims(node)};
   if (node.ledger().assignments().speak_of_cpus()) return {Basis::kPodResources};
   return {};
 }
@@ -119,9 +126,9 @@ json::array reports_of(const line::Node& node, int cpu, const std::vector<Tenant
   const policy::ledger::Ledger& ledger = node.ledger();
   const std::set<Basis> bases = bases_of(node, tenants);
   json::array reports;
-  reports.push_back(node_report(node, Source::kKubelet,
+  reports.push_back(node_report(node, is_managed(node) ? Source::kManaged : Source::kKubelet,
                                 messages::kubelet_text(ledger.kubelet(), cpu),
-                                bases.contains(Basis::kKubelet)));
+                                bases.contains(basis_of_claims(node))));
   reports.push_back(node_report(node, Source::kPodResources,
                                 messages::resources_text(ledger.assignments().seen(), cpu),
                                 bases.contains(Basis::kPodResources)));
@@ -139,7 +146,7 @@ json::array owners_of(const line::Node& node, int cpu, const std::vector<Tenant>
     owner["text"] = messages::container_of_pod(tenant.pod, tenant.container.facts);
     owners.push_back(std::move(owner));
   }
-  const Basis basis = node.ledger().lacks_claims() ? Basis::kPodResources : Basis::kKubelet;
+  const Basis basis = node.ledger().lacks_claims() ? Basis::kPodResources : basis_of_claims(node);
   for (const policy::ledger::Claim& claim : node.ledger().unreported_claims()) {
     if (!claim.cpus.contains(cpu)) continue;
     json::object owner = owner_to_json(claim);

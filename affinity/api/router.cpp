@@ -15,6 +15,7 @@
 #include "affinity/api/explain_cpu.hpp"
 #include "affinity/api/metrics.hpp"
 #include "affinity/api/path.hpp"
+#include "affinity/api/pools.hpp"
 #include "affinity/api/requests.hpp"
 #include "affinity/line/line.hpp"
 #include "affinity/line/node.hpp"
@@ -54,6 +55,8 @@ constexpr std::string_view kRelease[] = {"v1", "release"};
 constexpr std::string_view kEvents[] = {"v1", "events"};
 constexpr std::string_view kDrifts[] = {"v1", "drifts"};
 constexpr std::string_view kWaits[] = {"v1", "waits"};
+constexpr std::string_view kPools[] = {"v1", "pools"};
+constexpr std::string_view kClass[] = {"v1", "classes", ":sandbox"};
 constexpr std::string_view kMetrics[] = {"metrics"};
 constexpr std::string_view kHealth[] = {"healthz"};
 constexpr std::string_view kReadiness[] = {"readyz"};
@@ -81,6 +84,8 @@ constexpr Route kRoutes[] = {
     {"GET", kEvents, &Router::events},
     {"GET", kDrifts, &Router::drifts},
     {"GET", kWaits, &Router::waits},
+    {"GET", kPools, &Router::pools},
+    {"PUT", kClass, &Router::put_class},
     {"GET", kMetrics, &Router::metrics},
     {"GET", kHealth, &Router::health},
     {"GET", kReadiness, &Router::readiness},
@@ -173,6 +178,10 @@ int status_of(ErrorCode code) {
 
 Response refuse(const base::Error& error) {
   return error_response(status_of(error.code), error.message);
+}
+
+Response not_managed() {
+  return error_response(409, "kubelet gives containers their CPUs: mode is not \"managed\"");
 }
 
 Response no_sandbox(const std::string& id) {
@@ -330,6 +339,18 @@ Response Router::put_pin(const Call& call) {
 
 Response Router::delete_pin(const Call& call) {
   return submit(read_unpin(call.sandbox, call.role, call.thread));
+}
+
+Response Router::pools(const Call&) {
+  return manager_ == nullptr ? not_managed() : answer(pools_to_json(*manager_));
+}
+
+Response Router::put_class(const Call& call) {
+  if (manager_ == nullptr) return not_managed();
+  const auto request = read_class(call.body);
+  if (!request) return refuse(request.error());
+  const auto changed = manager_->change(call.sandbox, request->container, request->use);
+  return changed ? answer(pools_to_json(*manager_)) : refuse(changed.error());
 }
 
 }  // namespace ka::api

@@ -14,6 +14,9 @@
 #include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 
+namespace ka::managed {
+class Manager;
+}
 namespace ka::line {
 class Line;
 class Requests;
@@ -46,6 +49,9 @@ class Router {
   /// it, what they have reported counts.
   void set_query(std::function<void(std::function<void()>)> query) { query_ = std::move(query); }
 
+  /// Null, as at first: kubelet gives containers their CPUs.
+  void set_manager(managed::Manager* manager) { manager_ = manager; }
+
   /// Never fails: what is wrong with a request is in the answer.
   http::Response handle(const http::Request& request);
 
@@ -77,6 +83,8 @@ class Router {
   http::Response delete_container(const Call& call);
   http::Response put_pin(const Call& call);
   http::Response delete_pin(const Call& call);
+  http::Response pools(const Call& call);
+  http::Response put_class(const Call& call);
 
  private:
   http::Response submit(const base::Result<policy::ledger::Event>& event);
@@ -87,6 +95,7 @@ class Router {
   line::Verifier& verifier_;
   http::Feed& events_;
   std::function<void(std::function<void()>)> query_;
+  managed::Manager* manager_ = nullptr;
   line::VcpuWaits waits_;
   board::Drifts drifts_;
 };

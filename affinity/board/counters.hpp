@@ -47,7 +47,8 @@ struct Counters {
   /// By kind: those of Outcome::Errors, and state files that cannot be written.
   CountsByLabel errors{
       {"permission", 0}, {"transient", 0}, {"other", 0}, {"unreadable", 0}, {"state", 0}};
-  std::uint64_t late = 0;  ///< sandboxes that were narrowed only after the answer
+  CountsByLabel class_problems;  ///< mode = "managed": by policy::managed::problem_name()
+  std::uint64_t late = 0;        ///< sandboxes that were narrowed only after the answer
   /// Runs that wrote something, by time from event to last thread read again.
   Histogram<12> reactions{
       {0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0}};
@@ -102,6 +103,9 @@ inline constexpr CounterInfo kCounters[] = {
      "Time from a changed plan until the guest confirmed it.", &Counters::guest_reactions},
     {"kata_affinity_shim_narrowed_seconds",
      "Age of a shim when it was narrowed, before its VMM started.", &Counters::narrowed_shims},
+    {"kata_affinity_class_problems_total",
+     "Containers that could not have the CPU class asked for, by problem.",
+     &Counters::class_problems, "problem"},
     {"kata_affinity_late_total",
      "Sandboxes narrowed only after the response to the container runtime.", &Counters::late},
 };

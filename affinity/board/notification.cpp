@@ -56,6 +56,12 @@ constexpr Row kKinds[] = {
     {Kind::kStateUnsaved, "state-unsaved", Severity::kWarning},
     {Kind::kConfigured, "configured", Severity::kInfo},
     {Kind::kTopologyChanged, "topology-changed", Severity::kInfo},
+    {Kind::kClassChanged, "class-changed", Severity::kInfo},
+    {Kind::kClassRefused, "class-refused", Severity::kWarning},
+    {Kind::kContainerAdopted, "container-adopted", Severity::kWarning},
+    {Kind::kCpusetWritten, "cpuset-written", Severity::kWarning},
+    {Kind::kForeignCpuset, "foreign-cpuset", Severity::kWarning},
+    {Kind::kOwnersChanged, "owners-changed", Severity::kInfo},
     {Kind::kGuestWritten, "guest-told", Severity::kInternal},
     {Kind::kGuestChanged, "guest-changed", Severity::kInternal},
     {Kind::kSandboxPlanned, "sandbox-planned", Severity::kInternal},
@@ -78,18 +84,23 @@ std::string_view kind_name(Kind kind) { return row_of(kind).name; }
 
 Severity severity_of(Kind kind) { return row_of(kind).severity; }
 
-Kind kind_of(const policy::ledger::EventBody& body) {
+Kind kind_of(const policy::ledger::Event& event) {
   struct Visitor {
+    policy::ledger::Source source;
+
     Kind operator()(const policy::ledger::PodSeen&) const { return Kind::kSandboxUpdated; }
     Kind operator()(const policy::ledger::PodGone&) const { return Kind::kSandboxRemoved; }
     Kind operator()(const policy::ledger::ContainerSeen&) const { return Kind::kContainerUpdated; }
     Kind operator()(const policy::ledger::ContainerExited&) const { return Kind::kContainerExited; }
     Kind operator()(const policy::ledger::ContainerGone&) const { return Kind::kContainerRemoved; }
-    Kind operator()(const policy::ledger::KubeletSeen&) const { return Kind::kKubeletChanged; }
+    Kind operator()(const policy::ledger::KubeletSeen&) const {
+      return source == policy::ledger::Source::kManaged ? Kind::kOwnersChanged
+                                                        : Kind::kKubeletChanged;
+    }
     Kind operator()(const policy::ledger::ResourcesSeen&) const { return Kind::kKubeletChanged; }
     Kind operator()(const policy::ledger::OverrideSet&) const { return Kind::kOverrideChanged; }
   };
-  return std::visit(Visitor{}, body);
+  return std::visit(Visitor{event.source}, event.body);
 }
 
 std::string container_of(const policy::ledger::EventBody& body) {

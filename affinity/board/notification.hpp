@@ -50,6 +50,12 @@ enum class NotificationKind {
   kStateUnsaved,
   kConfigured,
   kTopologyChanged,
+  kClassChanged,
+  kClassRefused,
+  kContainerAdopted,
+  kCpusetWritten,
+  kForeignCpuset,
+  kOwnersChanged,
   kGuestWritten,    ///< internal: the saved state of the sandbox's guest changed
   kGuestChanged,    ///< internal: the board has another view of the sandbox's guest
   kSandboxPlanned,  ///< internal: a run of the line included the sandbox
@@ -68,7 +74,7 @@ std::string_view kind_name(NotificationKind kind);
 Severity severity_of(NotificationKind kind);
 
 /// What an event of a source is called.
-NotificationKind kind_of(const policy::ledger::EventBody& body);
+NotificationKind kind_of(const policy::ledger::Event& event);
 
 /// The container that an event of a source is about; empty where it is about none.
 std::string container_of(const policy::ledger::EventBody& body);

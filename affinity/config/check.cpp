@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <string_view>
 
 #include "affinity/config/keys.hpp"
@@ -24,6 +25,7 @@ using Path = std::vector<std::string>;
 std::vector<std::string_view> annotations() { return {"environment", kDomainAnnotation}; }
 
 constexpr std::int64_t kMostSeconds = 86400;
+constexpr std::string_view kManaged = "managed";  ///< a table
 
 std::string join(const Path& path) {
   std::string text = "affinity";
@@ -115,8 +117,15 @@ std::string check_address(const std::string& text) {
   return '"' + text + R"(" is not an address like "127.0.0.1:9101" or "[::1]:9101")";
 }
 
+std::string check_cpuset(const std::string& text) {
+  const auto parsed = policy::parse_list<policy::CpuTag>(text);
+  return parsed ? "" : '"' + text + "\" is not a cpuset: " + parsed.error().reason;
+}
+
 std::string check_text(const Key& key, const std::string& text) {
   switch (key.type) {
+    case Type::kCpus:
+      return check_cpuset(text);
     case Type::kChoice:
       return check_choice(key, text);
     case Type::kHousekeeping:
@@ -134,13 +143,17 @@ std::string check_text(const Key& key, const std::string& text) {
   }
 }
 
-std::string check_names(const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (!contains(annotations(), name)) {
-      return '"' + name + "\" is not one of " + quoted(annotations());
-    }
+std::string check_words(const std::vector<std::string>& words,
+                        const std::vector<std::string_view>& allowed) {
+  for (const std::string& word : words) {
+    if (!contains(allowed, word)) return '"' + word + "\" is not one of " + quoted(allowed);
   }
   return {};
+}
+
+std::string check_namespaces(const std::vector<std::string>& names) {
+  const auto wrong = std::ranges::find_if_not(names, base::is_id);
+  return wrong == names.end() ? "" : '"' + *wrong + "\" is not a namespace";
 }
 
 std::string check_ids(const std::vector<std::string>& ids) {
@@ -148,6 +161,24 @@ std::string check_ids(const std::vector<std::string>& ids) {
   if (wrong == ids.end()) return {};
   return '"' + *wrong + "\" is not a sandbox id (1 to " + std::to_string(base::kMaxId) +
          " characters of A-Z, a-z, 0-9, \"_\", \".\", \"-\")";
+}
+
+std::string check_array(const Key& key, const std::vector<std::string>& words) {
+  switch (key.type) {
+    case Type::kNames:
+      return check_words(words, annotations());
+    case Type::kWords:
+      return check_words(words, split(key.allowed));
+    case Type::kNamespaces:
+      return check_namespaces(words);
+    default:
+      return check_ids(words);
+  }
+}
+
+bool is_array(Type type) {
+  return type == Type::kNames || type == Type::kIds || type == Type::kWords ||
+         type == Type::kNamespaces;
 }
 
 std::string check_value(const Key& key, const Value& value) {
@@ -159,10 +190,14 @@ std::string check_value(const Key& key, const Value& value) {
     if (seconds != nullptr && *seconds >= 1 && *seconds <= kMostSeconds) return {};
     return "must be a whole number of seconds from 1 to " + std::to_string(kMostSeconds);
   }
-  if (key.type == Type::kNames || key.type == Type::kIds) {
-    const auto* names = std::get_if<std::vector<std::string>>(&value);
-    if (names == nullptr) return must_be("an array of strings", value);
-    return key.type == Type::kNames ? check_names(*names) : check_ids(*names);
+  if (key.type == Type::kCount) {
+    const auto* number = std::get_if<std::int64_t>(&value);
+    if (number != nullptr && *number >= 1 && *number <= policy::kMaxIds) return {};
+    return "must be a whole number from 1 to " + std::to_string(policy::kMaxIds);
+  }
+  if (is_array(key.type)) {
+    const auto* words = std::get_if<std::vector<std::string>>(&value);
+    return words == nullptr ? must_be("an array of strings", value) : check_array(key, *words);
   }
   const auto* text = std::get_if<std::string>(&value);
   return text == nullptr ? must_be("a string", value) : check_text(key, *text);
@@ -170,34 +205,63 @@ std::string check_value(const Key& key, const Value& value) {
 
 /// The key that a path names; nullptr where no such key is allowed.
 const Key* key_of(const Path& path) {
-  if (path.size() == 1) return find_key(path[0]);
+  if (path.size() == 1) return path[0].find('.') == std::string::npos ? find_key(path[0]) : nullptr;
+  if (path.size() == 2 && path[0] == kManaged) return find_key(path[0] + '.' + path[1]);
   if (path.size() != 3 || path[0] != "handler" || path[1].empty()) return nullptr;
   const Key* key = find_key(path[2]);
   return key != nullptr && key->per_sandbox() ? key : nullptr;
 }
 
-/// A table for a handler's keys that has none.
-bool is_empty_handler(const Path& path, const Value& value) {
+/// A table for a handler's keys, or for those of managed, that has none.
+bool is_empty_table(const Path& path, const Value& value) {
   const auto* table = std::get_if<Unfit>(&value);
-  return table != nullptr && table->is_empty_table && path[0] == "handler" &&
-         (path.size() == 1 || (path.size() == 2 && !path[1].empty()));
+  if (table == nullptr || !table->is_empty_table) return false;
+  if (path[0] == kManaged) return path.size() == 1;
+  return path[0] == "handler" && (path.size() == 1 || (path.size() == 2 && !path[1].empty()));
 }
 
 std::string unknown_key(const Path& path) {
   if (path.size() == 3 && path[0] == "handler" && find_key(path[2]) != nullptr) {
     return "is node-wide and cannot be set per handler; per handler: " + quoted(sandbox_keys());
   }
-  const std::string_view meant = nearest_key(path.back());
+  const bool managed = path.size() == 2 && path[0] == kManaged;
+  const std::string_view meant = nearest_key(managed ? path[0] + '.' + path[1] : path.back());
   return meant.empty() || meant == path.back()
              ? "unknown key"
              : "unknown key; did you mean " + std::string(meant) + '?';
+}
+
+/// Of a good value: the CPUs that it names.
+policy::CpuSet cpus_of(const Key& key, const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (text != nullptr && key.type == Type::kHousekeeping) {
+    return documents::parse_housekeeping(*text)->cpus;
+  }
+  if (text != nullptr && key.type == Type::kCpus) return *policy::parse_list<policy::CpuTag>(*text);
+  return {};
+}
+
+/// A namespace that two lists name would have two classes.
+base::Result<void> check_lists(const Entries& entries) {
+  std::map<std::string, std::string> lists;
+  for (const auto& [path, entry] : entries) {
+    const Key* key = key_of(path);
+    if (key == nullptr || key->type != Type::kNamespaces) continue;
+    for (const std::string& name : std::get<std::vector<std::string>>(entry.value)) {
+      const auto [known, added] = lists.try_emplace(name, path.back());
+      if (added || known->second == path.back()) continue;
+      return unexpected(error_at(
+          entry.value_at, join(path) + ": \"" + name + "\" is in " + known->second + ", too"));
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
 base::Result<void> check(const Entries& entries) {
   for (const auto& [path, entry] : entries) {
-    if (is_empty_handler(path, entry.value)) continue;
+    if (is_empty_table(path, entry.value)) continue;
     const Key* key = key_of(path);
     if (key == nullptr) {
       return unexpected(error_at(entry.key_at, join(path) + ": " + unknown_key(path)));
@@ -206,15 +270,14 @@ base::Result<void> check(const Entries& entries) {
       return unexpected(error_at(entry.value_at, join(path) + ": " + wrong));
     }
   }
-  return {};
+  return check_lists(entries);
 }
 
 base::Result<void> check_cpus(const Entries& entries, const policy::CpuSet& machine) {
   for (const auto& [path, entry] : entries) {
     const Key* key = key_of(path);
-    if (key == nullptr || key->type != Type::kHousekeeping) continue;
-    const auto housekeeping = documents::parse_housekeeping(std::get<std::string>(entry.value));
-    const policy::CpuSet strange = housekeeping->cpus - machine;
+    if (key == nullptr) continue;
+    const policy::CpuSet strange = cpus_of(*key, entry.value) - machine;
     if (strange.empty()) continue;
     return unexpected(error_at(
         entry.value_at, join(path) + ": the machine has no " + messages::cpus_text(strange)));

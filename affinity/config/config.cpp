@@ -37,12 +37,17 @@ class Values {
     return value == nullptr ? std::vector<std::string>{}
                             : std::get<std::vector<std::string>>(*value);
   }
+  /// Of an array its words, of any other value the one word that it is.
+  std::vector<std::string> all(const Key& key) const {
+    const bool is_array = key.type == Type::kWords || key.type == Type::kNamespaces;
+    return is_array ? words(key) : std::vector{text(key)};
+  }
 
  private:
   const Value* find(const Key& key) const {
     const auto own = entries_.find({"handler", handler_, std::string(key.name)});
     if (own != entries_.end()) return &own->second.value;
-    const auto shared = entries_.find({std::string(key.name)});
+    const auto shared = entries_.find(path_of(key));
     return shared == entries_.end() ? nullptr : &shared->second.value;
   }
 
@@ -66,6 +71,7 @@ struct Assign {
     config.*member = values.words(key);
   }
   void operator()(SetConfig set) const { set(config, values.text(key)); }
+  void operator()(SetRules set) const { set(config.managed, values.all(key)); }
   void operator()(SetSettings) const {}  // once for each handler: make_settings
 };
 
@@ -79,6 +85,7 @@ struct Differs {
   }
   bool operator()(SetConfig) const { return false; }  // such are always applied
   bool operator()(SetSettings) const { return false; }
+  bool operator()(SetRules) const { return false; }  // compared as a whole
 };
 
 Settings make_settings(const Values& values, const Config& config) {
@@ -97,7 +104,7 @@ Config make_config(const Entries& entries) {
   for (const Key& key : kKeys) std::visit(Assign{config, values, key}, key.target);
   config.defaults = make_settings(values, config);
   for (const auto& [path, entry] : entries) {
-    if (path.size() != 3) continue;
+    if (path.size() != 3) continue;  // a handler's
     config.by_handler[path[1]] = make_settings(Values(entries, path[1]), config);
   }
   return config;
@@ -171,6 +178,9 @@ std::vector<std::string_view> keys_for_next_start(const Config& now, const Confi
     const bool waits = key.reload == Reload::kNextStart;
     if (waits && std::visit(Differs{now, next}, key.target)) names.push_back(key.name);
   }
+  const bool managed = now.mode == Mode::kManaged;
+  if (managed != (next.mode == Mode::kManaged)) names.emplace_back("mode");
+  if (managed && now.managed != next.managed) names.emplace_back("managed");
   // Of what it allows, only this is checked when the daemon starts.
   if (now.allows(kDomainAnnotation) != next.allows(kDomainAnnotation)) {
     names.emplace_back("allow_annotations");

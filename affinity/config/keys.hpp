@@ -16,6 +16,7 @@
 #include "affinity/documents/settings.hpp"
 #include "base/log/log.hpp"
 #include "policy/facts/role.hpp"
+#include "policy/managed/rules.hpp"
 #include "policy/plan/settings.hpp"
 
 namespace ka::config {
@@ -23,11 +24,13 @@ namespace ka::config {
 enum class Mode {
   kFollow,   ///< kubelet decides the cpusets, we place threads after them
   kObserve,  ///< plan and report, write nothing
+  kManaged,  ///< we give containers their CPUs, and place threads after them
 };
 
 struct Config {
   bool enable = true;
   Mode mode = Mode::kFollow;
+  policy::managed::Rules managed;  ///< for kManaged
   policy::plan::Settings defaults;
   /// Complete settings of the runtime handlers that have some of their own.
   std::map<std::string, policy::plan::Settings> by_handler;
@@ -66,6 +69,10 @@ enum class Type {
   kUri,           ///< a libvirt URI of this machine, or empty
   kIds,           ///< an array of ids of sandboxes
   kNames,         ///< an array of what a single pod may set by an annotation
+  kCpus,          ///< a cpuset, or empty
+  kCount,         ///< a whole number, 1 or more
+  kWords,         ///< an array of words of `allowed`
+  kNamespaces,    ///< an array of Kubernetes namespaces
 };
 
 enum class Reload {
@@ -77,13 +84,16 @@ using policy::plan::Settings;
 /// Sets what a valid value means; a flag is "true" or "false".
 using SetConfig = void (*)(Config&, const std::string&);
 using SetSettings = void (*)(Settings&, const std::string&);
+using policy::managed::Rules;
+/// Words of an array; of a value that is none, the one word that it is.
+using SetRules = void (*)(Rules&, const std::vector<std::string>&);
 /// Where a value goes. Only what goes to the settings of plans can differ between handlers.
 using Target = std::variant<bool Config::*, std::string Config::*, std::filesystem::path Config::*,
                             std::chrono::seconds Config::*, std::vector<std::string> Config::*,
-                            SetConfig, SetSettings>;
+                            SetConfig, SetSettings, SetRules>;
 
 struct Key {
-  std::string_view name;
+  std::string_view name;  ///< "managed.KEY" stands in [affinity.managed]
   Type type;
   std::string_view fallback;  ///< the default
   std::string_view allowed;   ///< of a choice: the values, separated by blanks
@@ -101,17 +111,32 @@ void set_housekeeping(Settings& settings, const std::string& text) {
   if (!text.empty()) settings.housekeeping_by_role[kRole] = *documents::parse_housekeeping(text);
 }
 
+template <policy::CpuSet Rules::* kMember>
+void set_cpus(Rules& rules, const std::vector<std::string>& words) {
+  rules.*kMember = policy::parse_list<policy::CpuTag>(words.front()).value_or(policy::CpuSet{});
+}
+
+/// Containers of these namespaces have that class.
+template <policy::managed::CpuUse kUse>
+void set_namespaces(Rules& rules, const std::vector<std::string>& words) {
+  for (const std::string& name : words) rules.by_namespace[name] = kUse;
+}
+
 /// Not a key of ours: only a pod's annotation can set it.
 inline constexpr std::string_view kDomainAnnotation = "libvirt_domain";
 
 inline constexpr Key kKeys[] = {
     {"enable", Type::kFlag, "true", "", Reload::kApplied, &Config::enable,
      "false: give every thread back the mask it would have without kata-affinity."},
-    {"mode", Type::kChoice, "follow", "follow observe", Reload::kApplied,
+    {"mode", Type::kChoice, "follow", "follow observe managed", Reload::kApplied,
      [](Config& config, const std::string& text) {
-       config.mode = text == "observe" ? Mode::kObserve : Mode::kFollow;
+       config.mode = text == "observe"   ? Mode::kObserve
+                     : text == "managed" ? Mode::kManaged
+                                         : Mode::kFollow;
      },
-     "follow: apply kubelet's cpusets. observe: plan and report, write nothing."},
+     "follow: apply kubelet's cpusets. observe: plan and report, write nothing. managed: give "
+     "containers their CPUs through NRI, where kubelet's CPU manager policy is none; to and from "
+     "managed takes a restart."},
     {"vcpu_pinning", Type::kChoice, "dedicated", "dedicated balanced mask none", Reload::kApplied,
      [](Settings& settings, const std::string& text) {
        settings.vcpu_pinning = *documents::parse_vcpu_pinning(text);
@@ -199,12 +224,73 @@ inline constexpr Key kKeys[] = {
      &Config::real_shim,
      "Shim that containerd-shim-kata-affinity-v2 starts: an absolute path, or a name looked up in "
      "PATH and beside the proxy."},
+    {"managed.exclusive_cpus", Type::kCpus, "", "", Reload::kNextStart, set_cpus<&Rules::exclusive>,
+     "CPUs that one container may get for itself. Empty: all but reserved_cpus and infra_cpus."},
+    {"managed.reserved_cpus", Type::kCpus, "", "", Reload::kNextStart, set_cpus<&Rules::reserved>,
+     "CPUs that always stay in the shared pool."},
+    {"managed.infra_cpus", Type::kCpus, "", "", Reload::kNextStart, set_cpus<&Rules::infra>,
+     "CPUs for containers of infra_namespaces, and for no others. Empty: those run in the shared "
+     "pool."},
+    {"managed.infra_namespaces", Type::kNamespaces, "", "", Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) {
+       rules.infra_namespaces = {words.begin(), words.end()};
+     },
+     "Namespaces whose containers run on infra_cpus."},
+    {"managed.min_shared", Type::kCount, "1", "", Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) {
+       rules.min_shared = std::stoi(words.front());
+     },
+     "Number of CPUs that always stay in the shared pool, reserved_cpus among them."},
+    {"managed.placement", Type::kChoice, "fitted", "fitted packed distributed", Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) { rules.placement = words.front(); },
+     "How CPUs are chosen. fitted: on as few NUMA nodes, sockets and L3 caches as possible. "
+     "packed: "
+     "as kubelet. distributed: evenly over NUMA nodes."},
+    {"managed.full_cores", Type::kFlag, "false", "", Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) {
+       if (words.front() == "true") rules.options.add(policy::allocate::CpuOption::kFullPcpusOnly);
+     },
+     "true: exclusive containers get whole cores only, as with kubelet's full-pcpus-only."},
+    {"managed.guaranteed_class", Type::kChoice, "exclusive", "exclusive share none",
+     Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) {
+       rules.guaranteed = *policy::managed::parse_class(words.front());
+     },
+     "Class of containers with a limit of whole CPUs in Guaranteed pods."},
+    {"managed.exclusive_namespaces", Type::kNamespaces, "", "", Reload::kNextStart,
+     set_namespaces<policy::managed::CpuUse::kExclusive>,
+     "Namespaces whose containers with a limit of whole CPUs have class exclusive."},
+    {"managed.share_namespaces", Type::kNamespaces, "", "", Reload::kNextStart,
+     set_namespaces<policy::managed::CpuUse::kShare>, "The same for class share."},
+    {"managed.none_namespaces", Type::kNamespaces, "", "", Reload::kNextStart,
+     set_namespaces<policy::managed::CpuUse::kNone>, "The same for class none."},
+    {"managed.allow_classes", Type::kWords, "", "none exclusive share", Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) {
+       for (const std::string& word : words) {
+         rules.allowed.insert(*policy::managed::parse_class(word));
+       }
+     },
+     "Classes that pods may choose by annotation kata-affinity.io/cpu-manager or "
+     "qos.gocrane.io/cpu-manager."},
+    {"managed.on_failure", Type::kChoice, "shared-pool", "shared-pool refuse", Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) {
+       rules.refuse = words.front() == "refuse";
+     },
+     "Where a container cannot have its class, which an event reports. shared-pool: it runs there. "
+     "refuse: it is not created."},
 };
 
 /// nullptr where there is no such key.
 constexpr const Key* find_key(std::string_view name) {
   const auto* key = std::ranges::find(kKeys, name, &Key::name);
   return key == std::end(kKeys) ? nullptr : key;
+}
+
+/// Where a key stands below [affinity].
+inline std::vector<std::string> path_of(const Key& key) {
+  const std::size_t dot = key.name.find('.');
+  if (dot == std::string_view::npos) return {std::string(key.name)};
+  return {std::string(key.name.substr(0, dot)), std::string(key.name.substr(dot + 1))};
 }
 
 static_assert(std::ranges::all_of(policy::kRoles, [](const policy::RoleInfo& role) {

@@ -33,6 +33,7 @@
 #include "affinity/line/node.hpp"
 #include "affinity/line/requests.hpp"
 #include "affinity/line/verifier.hpp"
+#include "affinity/managed/manager.hpp"
 #include "affinity/memory/memory_keeper.hpp"
 #include "affinity/memory/memory_worker.hpp"
 #include "affinity/registry/registry.hpp"
@@ -47,6 +48,8 @@
 #include "base/private_directory.hpp"
 #include "base/process.hpp"
 #include "base/rpc/timer.hpp"
+#include "policy/managed/books.hpp"
+#include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::daemon {
 namespace {
@@ -71,7 +74,8 @@ struct Prerequisites {
   std::filesystem::path state_dir;
   base::Fd state_lock;
   http::UnixListener api;
-  base::Fd metrics;  ///< none where it is not asked for
+  base::Fd metrics;                             ///< none where it is not asked for
+  std::optional<policy::managed::Books> books;  ///< mode = "managed"
   StartParts parts;
 };
 
@@ -86,6 +90,35 @@ Result<void> close_to_others(const std::filesystem::path& directory, const log::
   return {};
 }
 
+/// Two that give CPUs to containers would each undo what the other did.
+Result<void> check_kubelet(const std::filesystem::path& file) {
+  if (file.empty()) return {};
+  const auto text = base::read_regular_file(file, watch::kMaxKubeletState);
+  if (!text && text.error().code == base::ErrorCode::kGone) return {};
+  const auto state = text ? watch::parse_kubelet_state(*text) : unexpected(text.error());
+  if (!state) return unexpected(state.error());
+  if (state->policy != "static") return {};
+  return base::fail(base::ErrorCode::kInvalid,
+                    "mode = \"managed\": kubelet's CPU manager policy is static (" + file.string() +
+                        "), and it gives containers their CPUs itself; set cpuManagerPolicy: none "
+                        "in kubelet's configuration, or mode = \"follow\"");
+}
+
+/// Nothing where kubelet gives containers their CPUs.
+Result<std::optional<policy::managed::Books>> open_books(const config::Config& config,
+                                                         const policy::Topology& topology) {
+  if (config.mode != config::Mode::kManaged) return std::nullopt;
+  if (config.nri_socket.empty()) {
+    return base::fail(base::ErrorCode::kInvalid, "mode = \"managed\" needs nri_socket");
+  }
+  if (auto free = check_kubelet(config.kubelet_state); !free) return unexpected(free.error());
+  auto books = policy::managed::Books::open(topology, config.managed);
+  if (!books) {
+    return base::fail(base::ErrorCode::kInvalid, "[affinity.managed]: " + books.error());
+  }
+  return std::optional(*std::move(books));
+}
+
 Result<Prerequisites> prepare(const Options& options) {
   StartParts parts;
   auto topology = host::load_topology(options.topology);
@@ -94,6 +127,8 @@ Result<Prerequisites> prepare(const Options& options) {
   auto config = config::load_config(options.config, "/", topology->all());
   if (!config) return unexpected(config.error());
   parts.done("configuration");
+  auto books = open_books(*config, *topology);
+  if (!books) return unexpected(books.error());
   auto boot_id = base::read_file(options.roots.proc / "sys/kernel/random/boot_id");
   if (!boot_id) return unexpected(boot_id.error());
   if (boot_id->ends_with('\n')) boot_id->pop_back();
@@ -112,7 +147,7 @@ Result<Prerequisites> prepare(const Options& options) {
   parts.done("sockets");
   return Prerequisites{std::move(*config),  std::move(*topology),   std::move(*boot_id),
                        state_dir,           std::move(*state_lock), std::move(*api),
-                       std::move(*metrics), std::move(parts)};
+                       std::move(*metrics), std::move(*books),      std::move(parts)};
 }
 
 class Daemon {
@@ -157,7 +192,9 @@ class Daemon {
     files_.emplace(options_.roots.run / "kata-affinity/containers", line_, board_, log_);
     guests_.emplace(io_, line_, board_, options_.roots, log_, clock_);
     hooks_.emplace(*guests_, *files_);
+    make_manager();
     make_sources();
+    if (manager_) manager_->start();
     pin_changes_ = board_.feed().subscribe(board::NotificationKind::kOverrideChanged,
                                            [this](const auto&) { follow_pins(); });
     router_.set_query([this](auto answered) { sources_->query_for_verify(std::move(answered)); });
@@ -183,14 +220,30 @@ class Daemon {
   SourceSettings source_settings() const {
     const config::Config& config = prerequisites_.config;
     const std::filesystem::path& run = options_.roots.run;
+    const std::filesystem::path none;
     return {
         .nri_socket = config.nri_socket,
-        .kubelet_state = config.kubelet_state,
-        .pod_resources = config.pod_resources,
+        .kubelet_state = manager_ ? none : config.kubelet_state,
+        .pod_resources = manager_ ? none : config.pod_resources,
         .kata = {run / "vc/sbs", run / "kata", run / "containerd/io.containerd.runtime.v2.task"},
         .libvirt = {.uri = config.libvirt_uri,
                     .rules = {config.libvirt_domains, config.allows(config::kDomainAnnotation)},
                     .in_config = config.libvirt_config}};
+  }
+
+  void make_manager() {
+    if (!prerequisites_.books) return;
+    managed::AllocationFile file(prerequisites_.state_dir, prerequisites_.boot_id);
+    if (const auto saved = file.load()) {
+      prerequisites_.books->restore(*saved);
+    } else {
+      log_.error("cannot read the allocations of before; containers keep the CPUs that they run on",
+                 {{"reason", saved.error().message}});
+    }
+    manager_.emplace(*std::move(prerequisites_.books), std::move(file),
+                     managed::Cpusets(node_.cgroups, cpusets_),
+                     managed::Manager::Dependencies{source_node_, board_});
+    router_.set_manager(&*manager_);
   }
 
   void make_sources() {
@@ -198,6 +251,7 @@ class Daemon {
         io_,
         source_node_,
         *hooks_,
+        manager_ ? &*manager_ : nullptr,
         [this](const std::string& sandbox) { memory_.refresh_now(sandbox); },
         options_.roots,
         log_,
@@ -262,7 +316,8 @@ class Daemon {
         text ? policy::parse_list<policy::CpuTag>(*text) : policy::parse_list<policy::CpuTag>("");
     if (!online || online->empty() || *online == node_.topology.online()) return;
     if (auto topology = host::load_topology(options_.topology)) {
-      line_.change_topology(std::move(*topology));
+      line_.change_topology(*topology);
+      if (manager_) manager_->change_machine(*topology);
     }
   }
 
@@ -290,6 +345,8 @@ class Daemon {
     for (const auto name : config::keys_for_next_start(prerequisites_.config, config)) {
       log_.warning("setting takes effect after a restart", {{"setting", std::string(name)}});
     }
+    const bool managed = config.mode == config::Mode::kManaged;
+    if (managed != manager_.has_value()) config.mode = prerequisites_.config.mode;
     log_.set_level(config.log_level);
     drift_.set_interval(config.drift_check);
     line_.configure(to_line_options(config));
@@ -331,6 +388,7 @@ class Daemon {
   std::optional<containers::ContainerFiles> files_;
   std::optional<guests::Guests> guests_;
   std::optional<ContainerHooks> hooks_;
+  std::optional<managed::Manager> manager_;
   std::optional<Sources> sources_;
   std::optional<http::Server> api_;
   std::optional<http::Server> metrics_;

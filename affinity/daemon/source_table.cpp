@@ -46,8 +46,8 @@ Made make_nri(const SourceSettings& settings, const SourceContext& with, source:
   return std::make_unique<nri::NriSource>(
       settings.nri_socket,
       [roots = with.roots](int pid, nri::Origin origin) { return examine(roots, pid, origin); },
-      nri::NriSource::Dependencies{with.io, with.node, peers, with.containers, with.log,
-                                   with.clock});
+      nri::NriSource::Dependencies{with.io, with.node, peers, with.containers, with.log, with.clock,
+                                   with.allocator});
 }
 
 Made make_kubelet(const SourceSettings& settings, const SourceContext& with, source::Peers&) {
@@ -86,7 +86,8 @@ constexpr std::array kRegistrations{
     SourceRegistration{Source::kLibvirt, has_libvirt, make_libvirt},
     SourceRegistration{Source::kProxy, never, nullptr},
     SourceRegistration{Source::kApi, never, nullptr},
-    SourceRegistration{Source::kState, never, nullptr},  // read before there is any source
+    SourceRegistration{Source::kState, never, nullptr},    // read before there is any source
+    SourceRegistration{Source::kManaged, never, nullptr},  // what we decide through NRI
 };
 
 }  // namespace

@@ -35,6 +35,7 @@ struct SourceContext {
   boost::asio::io_context& io;
   source::Node& node;
   nri::Containers& containers;
+  nri::Allocator* allocator;  ///< null: kubelet gives containers their CPUs
   /// Called with each sandbox whose memory libvirt may have allowed on more nodes.
   std::function<void(const std::string&)> memory_allowed;
   vmm::Roots roots;

@@ -17,6 +17,17 @@ using policy::ThreadFacts;
 
 constexpr std::string_view kScope = ".scope", kSlice = ".slice";
 
+/// systemd nests slices by the dashes in their names: a-b.slice lies in a.slice.
+fs::path slice_path(std::string name) {
+  if (name.ends_with(kSlice)) name.resize(name.size() - kSlice.size());
+  fs::path path;
+  for (std::size_t dash = name.find('-'); dash != std::string::npos;
+       dash = name.find('-', dash + 1)) {
+    if (dash > 0) path /= name.substr(0, dash) + std::string(kSlice);
+  }
+  return name.empty() || name == "-" ? path : path / (name + std::string(kSlice));
+}
+
 Result<CgroupFacts> read_cgroup(const std::optional<Cgroups>& cgroups, int tid) {
   if (!cgroups) return CgroupFacts{};
   auto facts = cgroups->of_task(tid);
@@ -72,6 +83,22 @@ fs::path own_cgroup(std::string_view sandbox, const fs::path& named, const fs::p
   if (below.empty() || below == "." || *below.begin() == "..") return {};
   const auto is_own = [&](const fs::path& part) { return is_named_after(part.native(), sandbox); };
   return !named.empty() || std::ranges::any_of(below, is_own) ? directory : fs::path();
+}
+
+fs::path container_cgroup(const std::string& named, std::string_view container,
+                          const fs::path& mount) {
+  const std::size_t first = named.find(':');
+  const std::size_t last = named.rfind(':');
+  fs::path below = fs::path(named).relative_path();
+  if (first != std::string::npos) {
+    if (first == last) return {};
+    const std::string prefix = named.substr(first + 1, last - first - 1);
+    below = slice_path(named.substr(0, first)) /
+            (prefix + (prefix.empty() ? "" : "-") + named.substr(last + 1) + std::string(kScope));
+  }
+  below = below.lexically_normal();
+  if (below.empty() || *below.begin() == "..") return {};
+  return is_named_after(below.filename().native(), container) ? mount / below : fs::path();
 }
 
 fs::path domain_cgroup(fs::path directory) {

@@ -33,6 +33,12 @@ std::filesystem::path own_cgroup(std::string_view sandbox, const std::filesystem
                                  const std::filesystem::path& of_vmm,
                                  const std::filesystem::path& mount);
 
+/// The cgroup of a container below `mount`, from the name that an OCI runtime is given
+/// (cgroupsPath): a path, or with systemd "SLICE:PREFIX:NAME", which is the unit PREFIX-NAME.scope
+/// in that slice. Empty where it is not named after the container: then it may be anyone's.
+std::filesystem::path container_cgroup(const std::string& named, std::string_view container,
+                                       const std::filesystem::path& mount);
+
 /// libvirt keeps cgroups of its own for the threads of a domain (vcpuN, iothreadN, emulator; with
 /// version 2 in one more, "libvirt", in between; src/hypervisor/domain_cgroup.c) and writes their
 /// cpusets itself when it pins. The cgroup above them bounds the domain.

@@ -15,6 +15,8 @@ std::string reason(const Judgement& judgement) {
       return "set through the API";
     case Basis::kKubelet:
       return "according to kubelet's state file";
+    case Basis::kManaged:
+      return "kata-affinity gave them to it";
     case Basis::kPodResources:
       return "according to kubelet's PodResources API";
     case Basis::kBefore:

@@ -82,7 +82,7 @@ Change Registry::fold(const Event& event) {
   if (!change.any) return change;
   if (std::holds_alternative<policy::ledger::KubeletSeen>(event.body)) current_resources_ = false;
   follow_record(change.sandbox);
-  board_.notify(board::kind_of(event.body), change.sandbox, messages::event_text(event, ledger_),
+  board_.notify(board::kind_of(event), change.sandbox, messages::event_text(event, ledger_),
                 std::string(source_name(event.source)), board::container_of(event.body));
   follow_contests(change);
   return change;

@@ -36,9 +36,16 @@ const char* form_of(Type type) {
       return "a URI, or empty";
     case Type::kIds:
     case Type::kNames:
+    case Type::kNamespaces:
       return "a list of strings";
     case Type::kHousekeeping:
       return "a cpuset";
+    case Type::kCpus:
+      return "a cpuset, or empty";
+    case Type::kCount:
+      return "1 or more";
+    case Type::kWords:
+      return "in a list";
     case Type::kChoice:
       return "";
   }

@@ -29,9 +29,10 @@ Holdings::Holdings(const Machine& machine, CpuSet reserved, OptionSet options, P
       policy_(std::move(policy)),
       alignment_(alignment) {}
 
-Expected<Moved, Refusal> Holdings::add(const std::string& id, const HoldingRequest& request) {
+Expected<Moved, Refusal> Holdings::add(const std::string& id, const HoldingRequest& request,
+                                       const CpuSet& preferred) {
   if (holdings_.contains(id)) return unexpected(duplicate());
-  auto cpus = choose(request, {}, false);
+  auto cpus = choose(request, {}, false, {.preferred = preferred});
   if (!cpus) return unexpected(cpus.error());
   Holdings next = *this;
   if (auto refusal = next.put(id, {.request = request, .cpus = *cpus, .promised = *cpus})) {
@@ -88,13 +89,14 @@ CpuSet Holdings::shared_pool() const {
 }
 
 /// `before` is what the container has now; with `keep` it grows or shrinks from there, else its
-/// CPUs are only preferred to others. `reusable` is free for this container alone.
+/// CPUs are only preferred to others. What is reserved is shared all the same: sharers get it where
+/// nothing else is left.
 Expected<CpuSet, Refusal> Holdings::choose(const HoldingRequest& request, const Holding& before,
-                                           bool keep, const CpuSet& reusable) const {
+                                           bool keep, const Liked& liked) const {
   if (request.use == CpuUse::kNone) return CpuSet{};
   const bool exclusive = request.use == CpuUse::kExclusive;
   CpuRequest wanted{.cpus = request.cpus,
-                    .available = shared_pool() | before.cpus | reusable,
+                    .available = shared_pool() | before.cpus | liked.reusable,
                     .reserved = reserved_,
                     .options = exclusive ? options_ : OptionSet{},
                     .numa_affinity = request.numa_affinity,
@@ -104,7 +106,12 @@ Expected<CpuSet, Refusal> Holdings::choose(const HoldingRequest& request, const 
     wanted.held = before.cpus;
     wanted.promised = before.promised;
   }
-  const auto answer = allocate(*machine_, wanted, pipeline_for(request.use, before.cpus));
+  const Pipeline pipeline = pipeline_for(request.use, before.cpus | liked.preferred);
+  auto answer = allocate(*machine_, wanted, pipeline);
+  if (!answer && !exclusive) {
+    wanted.reserved = {};
+    answer = allocate(*machine_, wanted, pipeline);
+  }
   if (!answer) return unexpected(answer.error());
   return answer->cpus;
 }

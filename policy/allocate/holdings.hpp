@@ -93,7 +93,9 @@ class Holdings {
   Expected<Moved, Refusal> end_inits(const std::string& pod);
   Expected<Moved, Refusal> remove_pod(const std::string& pod);
 
-  Expected<Moved, Refusal> add(const std::string& id, const HoldingRequest& request);
+  /// CPUs of `preferred` come first, where they are free.
+  Expected<Moved, Refusal> add(const std::string& id, const HoldingRequest& request,
+                               const CpuSet& preferred = {});
   Expected<Moved, Refusal> remove(const std::string& id);
   /// Growing keeps every CPU that the container has; shrinking keeps those it was admitted with
   /// before any other. Nothing happens to a container of class none.
@@ -111,8 +113,12 @@ class Holdings {
   CpuSet shared_pool() const;
 
  private:
+  struct Liked {
+    CpuSet reusable;   ///< free for this container alone
+    CpuSet preferred;  ///< taken first, where free
+  };
   Expected<CpuSet, Refusal> choose(const HoldingRequest& request, const Holding& before, bool keep,
-                                   const CpuSet& reusable = {}) const;
+                                   const Liked& liked = {}) const;
   /// Of the CPUs that a pod's init containers have left, and the hint for all of it.
   struct Admission;
   std::optional<Refusal> place(const PodContainer& container, Admission& admission);

@@ -107,7 +107,8 @@ std::optional<Refusal> Holdings::place(const PodContainer& container, Admission&
   HoldingRequest request = container.request;
   if (!request.numa_affinity && admission.hint) request.numa_affinity = admission.hint->affinity;
   const bool exclusive = request.use == CpuUse::kExclusive;
-  const auto cpus = choose(request, {}, false, exclusive ? admission.reusable : CpuSet{});
+  const CpuSet reusable = exclusive ? admission.reusable : CpuSet{};
+  const auto cpus = choose(request, {}, false, {.reusable = reusable});
   if (!cpus) return cpus.error();
   if (exclusive && container.part == PodPart::kInit) admission.reusable |= *cpus;
   if (exclusive && container.part != PodPart::kInit) admission.reusable -= *cpus;

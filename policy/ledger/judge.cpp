@@ -67,7 +67,7 @@ std::optional<Judgement> Ledger::judge_by_kubelet(const PodRecord& pod,
                         ? owns_mask(*kubelet_.claims, pod, container.facts.cpus)
                         : is_claimed(pod, container.facts);
   if (!owns && kubelet_.outdated) return std::nullopt;
-  return Judgement{owns, Basis::kKubelet};
+  return Judgement{owns, assigner_ == Source::kManaged ? Basis::kManaged : Basis::kKubelet};
 }
 
 /// Absent: PodResources does not speak of CPUs, not of this container, or of two pods of its name.

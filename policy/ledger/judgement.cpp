@@ -9,6 +9,8 @@ std::string_view basis_name(Basis basis) {
       return "operator";
     case Basis::kKubelet:
       return "kubelet";
+    case Basis::kManaged:
+      return "managed";
     case Basis::kPodResources:
       return "pod-resources";
     case Basis::kBefore:

@@ -11,6 +11,7 @@ namespace ka::policy::ledger {
 enum class Basis {
   kOperator,      ///< `exclusive` given by the API
   kKubelet,       ///< kubelet's state file
+  kManaged,       ///< we gave them to it (mode = "managed")
   kPodResources,  ///< kubelet's PodResources API
   kBefore,        ///< the decision from before a restart
   kQuota,         ///< the quota equals the set, which no other pod has
@@ -18,7 +19,7 @@ enum class Basis {
   kSet,           ///< none of these: shared
 };
 
-/// "operator", "kubelet", "pod-resources", "before-restart", "quota", "request", "set".
+/// "operator", "kubelet", "managed", "pod-resources", "before-restart", "quota", "request", "set".
 std::string_view basis_name(Basis basis);
 
 struct Judgement {

@@ -210,7 +210,8 @@ bool Ledger::fold(const ContainerGone& event, Source) {
   return pod != pods_.end() && pod->second.containers.erase(event.container) > 0;
 }
 
-bool Ledger::fold(const KubeletSeen& event, Source) {
+bool Ledger::fold(const KubeletSeen& event, Source source) {
+  assigner_ = source;
   if (kubelet_ == event) return false;
   kubelet_ = event;
   return true;

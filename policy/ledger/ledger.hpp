@@ -163,7 +163,8 @@ class Ledger {
 
   std::map<std::string, PodRecord, std::less<>> pods_;
   Index index_;
-  KubeletSeen kubelet_;  ///< its last report
+  KubeletSeen kubelet_;                 ///< its last report
+  Source assigner_ = Source::kKubelet;  ///< whose report that is
   Assignments assignments_;
   Owners owners_;  ///< by a pod's uid, or where it has none its id
   std::set<Source> connected_;

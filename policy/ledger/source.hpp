@@ -20,7 +20,8 @@ enum class Source {
   kPodResources,
   kLibvirt,
   kState,
-  kBundle
+  kBundle,
+  kManaged,  ///< we give out the CPUs ourselves
 };
 
 struct SourceTraits {
@@ -41,7 +42,7 @@ std::span<const SourceTraits> source_traits();
 const SourceTraits& traits_of(Source source);
 
 /// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "pod-resources", "libvirt", "state",
-/// "bundle".
+/// "bundle", "managed".
 std::string_view source_name(Source source);
 std::optional<Source> parse_source(std::string_view name);
 

@@ -31,10 +31,11 @@ enum class Reported { kNothing, kSpec, kUpdate, kExited, kRemoved, kPodRemoved }
 /// How the runtime waits for what follows from an event.
 enum class Moment {
   kIgnored,         ///< nothing follows
-  kBefore,          ///< it is about to do this, and waits
   kBeforeAndAfter,  ///< it has done the most of this, and waits
   kCreating,        ///< about to create a container, which can be adjusted
   kStarting,        ///< about to start a container, whose guest is waited for
+  kUpdating,        ///< about to change a container's limits
+  kStopped,         ///< a container has exited; the answer may change others
   kAfter,           ///< it has done this, and does not wait
 };
 

@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/event.hpp"
+#include "shim-ext/nri/allocator.hpp"
 
 namespace ka::nri {
 
@@ -20,9 +22,11 @@ struct Creation {
   std::string sandbox;
   std::string container;
   std::optional<bool> wants_environment;  ///< the pod's annotation
+  Described described{};
 };
 
-/// Additions to the container. Nothing that the runtime has set is changed.
+/// Additions to the container, and changes of others. But for its CPUs, nothing that the runtime
+/// has set is changed.
 struct Adjustment {
   struct Mount {
     std::string source;       ///< a folder of this machine
@@ -30,6 +34,8 @@ struct Adjustment {
   };
   std::vector<Mount> mounts;
   std::vector<std::pair<std::string, std::string>> environment;  ///< names and values
+  std::optional<ContainerSets> sets{};  ///< absent: as the runtime has them
+  Updates updates{};
 };
 
 /// The daemon's side of the plugin. Calls come from the loop, one at a time.
@@ -44,11 +50,33 @@ class Listener {
   /// no thread may run where the event forbids it. What lets threads onto more CPUs can wait.
   virtual void before(const std::vector<policy::ledger::Event>& events) = 0;
 
-  /// The runtime is about to create a container: before(), and the adjustment of the container.
-  virtual Adjustment creating(const std::vector<policy::ledger::Event>& events,
-                              const Creation& creation) {
+  /// The runtime is about to create a container: before(), and the adjustment of the container. An
+  /// error refuses it.
+  virtual base::Result<Adjustment> creating(const std::vector<policy::ledger::Event>& events,
+                                            const Creation& creation) {
     (void)creation;
     before(events);
+    return Adjustment{};
+  }
+
+  /// The runtime is about to change a container's limits: before(), and what changes for others. An
+  /// error refuses it.
+  virtual base::Result<Updates> updating(const std::vector<policy::ledger::Event>& events,
+                                         const policy::ledger::ContainerSeen& update) {
+    (void)update;
+    before(events);
+    return Updates{};
+  }
+
+  /// A container has exited: what changes for others. after() follows.
+  virtual Updates stopped(const std::string& container) {
+    (void)container;
+    return {};
+  }
+
+  /// All that the runtime has: what is to be changed. synchronized() follows.
+  virtual Updates synchronizing(const std::vector<Described>& containers) {
+    (void)containers;
     return {};
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/nri/nri_source.hpp"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -63,18 +64,76 @@ void NriSource::start() {
 
 void NriSource::refresh() {
   if (plugin_) plugin_->poll();
+  if (with_.allocator != nullptr) with_.allocator->apply();
 }
 
 /// kubelet wrote its state before it asked the runtime for anything.
 void NriSource::before(const Events& events) {
   const auto deadline = Deadline::in(with_.clock, kBudget);
   with_.peers.catch_up(deadline);
-  with_.node.narrow(events, deadline);
+  with_.node.narrow(completed(events), deadline);
 }
 
-Adjustment NriSource::creating(const Events& events, const Creation& creation) {
+/// As who gives containers their CPUs has it.
+Events NriSource::completed(Events events) const {
+  if (with_.allocator != nullptr) with_.allocator->complete(events);
+  return events;
+}
+
+/// Of an event that does not come to pass, what is so all the same: its pod.
+void NriSource::refuse(const Events& events) {
+  Events rest = events;
+  std::erase_if(rest, [](const ledger::Event& event) {
+    return std::holds_alternative<ledger::ContainerSeen>(event.body);
+  });
+  before(rest);
+}
+
+base::Result<Adjustment> NriSource::creating(const Events& events, const Creation& creation) {
+  if (with_.allocator == nullptr) {
+    before(events);
+    return with_.containers.adjust(creation);
+  }
+  if (const auto created = with_.allocator->create(creation.described); !created) {
+    refuse(events);
+    return unexpected(created.error());
+  }
   before(events);
-  return with_.containers.adjust(creation);
+  Adjustment adjustment = with_.containers.adjust(creation);
+  adjustment.updates = with_.allocator->updates();
+  const auto own =
+      std::ranges::find(adjustment.updates, creation.container, &ContainerSets::container);
+  if (own == adjustment.updates.end()) return adjustment;
+  adjustment.sets = std::move(*own);
+  adjustment.updates.erase(own);
+  return adjustment;
+}
+
+base::Result<Updates> NriSource::updating(const Events& events,
+                                          const ledger::ContainerSeen& update) {
+  if (with_.allocator != nullptr) {
+    const auto resized = with_.allocator->resize(update.id, update.spec.quota.value_or(0),
+                                                 update.spec.period.value_or(0));
+    if (!resized) {
+      refuse(events);
+      return unexpected(resized.error());
+    }
+  }
+  before(events);
+  return with_.allocator == nullptr ? Updates{} : with_.allocator->updates();
+}
+
+/// Its CPUs are free, and the shared pool is wider, before the next container is created.
+Updates NriSource::stopped(const std::string& container) {
+  if (with_.allocator == nullptr) return {};
+  with_.allocator->end(container);
+  return with_.allocator->updates();
+}
+
+Updates NriSource::synchronizing(const std::vector<Described>& containers) {
+  if (with_.allocator == nullptr) return {};
+  with_.allocator->synchronize(containers);
+  return with_.allocator->updates();
 }
 
 /// The guest counts from what was planned when the container was made.
@@ -85,14 +144,15 @@ void NriSource::starting(const Events& events, const std::string& sandbox,
 }
 
 void NriSource::after(const Events& events, const std::string& sandbox) {
-  with_.node.narrow(events, Deadline::none());
+  if (with_.allocator != nullptr) with_.allocator->forget(events);
+  with_.node.narrow(completed(events), Deadline::none());
   with_.node.finish(sandbox);
 }
 
 /// Events of a whole node, and the runtime does not wait: the line runs once.
 void NriSource::synchronized(const Events& events) {
   with_.peers.catch_up(Deadline::none());
-  Events all = events;
+  Events all = completed(events);
   for (ledger::Event& event : find_gone(with_.node.ledger(), events))
     all.push_back(std::move(event));
   with_.node.handle(all);

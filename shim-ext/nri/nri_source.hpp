@@ -54,6 +54,7 @@ class NriSource final : public source::Source, public Listener {
     Containers& containers;
     const log::Log& log;
     const base::Clock& clock;
+    Allocator* allocator = nullptr;  ///< null: kubelet gives containers their CPUs
   };
 
   /// `socket`: the runtime's; connects to it after start(), for ever.
@@ -63,8 +64,12 @@ class NriSource final : public source::Source, public Listener {
   void refresh() override;
 
   void before(const std::vector<policy::ledger::Event>& events) override;
-  Adjustment creating(const std::vector<policy::ledger::Event>& events,
-                      const Creation& creation) override;
+  base::Result<Adjustment> creating(const std::vector<policy::ledger::Event>& events,
+                                    const Creation& creation) override;
+  base::Result<Updates> updating(const std::vector<policy::ledger::Event>& events,
+                                 const policy::ledger::ContainerSeen& update) override;
+  Updates stopped(const std::string& container) override;
+  Updates synchronizing(const std::vector<Described>& containers) override;
   void starting(const std::vector<policy::ledger::Event>& events, const std::string& sandbox,
                 const std::string& container, std::function<void()> go_on) override;
   void after(const std::vector<policy::ledger::Event>& events, const std::string& sandbox) override;
@@ -74,6 +79,9 @@ class NriSource final : public source::Source, public Listener {
   void disconnected(const std::string& reason) override;
 
  private:
+  std::vector<policy::ledger::Event> completed(std::vector<policy::ledger::Event> events) const;
+  void refuse(const std::vector<policy::ledger::Event>& events);
+
   std::filesystem::path socket_;
   Probe probe_;
   Dependencies with_;

@@ -27,8 +27,37 @@ rpc::Response no_such_message() { return {Code::kInvalidArgument, "malformed req
 
 rpc::Response done() { return {}; }  // all that observers say
 
+rpc::Response refused(const base::Error& error) { return {Code::kUnknown, error.message, {}}; }
+
+void write_sets(const ContainerSets& sets, wire::LinuxResources& resources) {
+  resources.mutable_cpu()->set_cpus(policy::format_list(sets.cpus));
+  if (!sets.mems.empty()) resources.mutable_cpu()->set_mems(policy::format_list(sets.mems));
+}
+
+/// A container that ends meanwhile is no reason for the runtime to fail.
+template <typename Response>
+void write_updates(const Updates& updates, Response& response) {
+  for (const ContainerSets& sets : updates) {
+    auto* update = response.add_update();
+    update->set_container_id(sets.container);
+    update->set_ignore_failure(true);
+    write_sets(sets, *update->mutable_linux()->mutable_resources());
+  }
+}
+
+template <typename Response>
+rpc::Response updated(const Updates& updates) {
+  Response response;
+  write_updates(updates, response);
+  return {Code::kOk, {}, response.SerializeAsString()};
+}
+
 rpc::Response adjusted(const Adjustment& adjustment) {
   wire::CreateContainerResponse response;
+  if (adjustment.sets) {
+    write_sets(*adjustment.sets, *response.mutable_adjust()->mutable_linux()->mutable_resources());
+  }
+  write_updates(adjustment.updates, response);
   for (const auto& [source, destination] : adjustment.mounts) {
     auto* mount = response.mutable_adjust()->add_mounts();
     mount->set_type("bind");
@@ -134,6 +163,7 @@ bool Session::has_room_for(int more) {
   failure_ =
       "the runtime reports more than " + std::to_string(kMostSynchronized) + " pods and containers";
   parts_ = {};
+  described_ = {};
   context_.translator.forget_all();
   return false;
 }
@@ -150,14 +180,23 @@ void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) 
   }
   for (const auto& container : message.containers()) {
     parts_.push_back(context_.translator.container(container));
+    described_.push_back(context_.translator.described(container));
   }
   wire::SynchronizeResponse response;
   response.set_more(message.more());
+  if (!message.more()) write_updates(synchronizing(), response);
   reply({Code::kOk, {}, response.SerializeAsString()});
   if (message.more()) return;
   stage_ = Stage::kSynchronized;
   context_.listener.connected(runtime_);
   context_.listener.synchronized(std::exchange(parts_, {}));
+}
+
+/// The pod of a container may be in a later part.
+Updates Session::synchronizing() {
+  auto containers = std::exchange(described_, {});
+  for (Described& one : containers) context_.translator.complete(one);
+  return context_.listener.synchronizing(containers);
 }
 
 /// How runtimes before 0.12 send all events that cannot be answered with a change.
@@ -186,13 +225,14 @@ void Session::handle_event(Event event, const Subject& subject, const rpc::Reply
     case Moment::kIgnored:
       return;
     case Moment::kCreating:
-      return reply(adjusted(listener.creating(
-          events, {pod.id(), container.id(), context_.translator.wants_environment(pod)})));
+      return reply(create(subject, events));
+    case Moment::kUpdating:
+      return reply(update(events));
     case Moment::kStarting:
       return listener.starting(events, pod.id(), container.id(), [reply] { reply(done()); });
-    case Moment::kBefore:
-      listener.before(events);
-      return reply(done());
+    case Moment::kStopped:
+      reply(updated<wire::StopContainerResponse>(listener.stopped(container.id())));
+      return listener.after(events, pod.id());
     case Moment::kBeforeAndAfter:
       listener.before(events);
       break;
@@ -201,6 +241,22 @@ void Session::handle_event(Event event, const Subject& subject, const rpc::Reply
   }
   reply(done());
   listener.after(events, pod.id());
+}
+
+rpc::Response Session::create(const Subject& subject,
+                              const std::vector<policy::ledger::Event>& events) {
+  const auto& [pod, container, resources] = subject;
+  const Translator& translator = context_.translator;
+  const auto adjustment = context_.listener.creating(
+      events, {pod.id(), container.id(), translator.wants_environment(pod),
+               translator.described(pod, container)});
+  return adjustment ? adjusted(*adjustment) : refused(adjustment.error());
+}
+
+rpc::Response Session::update(const std::vector<policy::ledger::Event>& events) {
+  const auto& report = std::get<policy::ledger::ContainerSeen>(events.back().body);
+  const auto updates = context_.listener.updating(events, report);
+  return updates ? updated<wire::UpdateContainerResponse>(*updates) : refused(updates.error());
 }
 
 std::vector<policy::ledger::Event> Session::reports_of(const EventRule& rule,

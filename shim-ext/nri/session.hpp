@@ -62,9 +62,12 @@ class Session {
   void configure(const rpc::Request& request, const rpc::Reply& reply);
   bool has_room_for(int more);
   void synchronize(const rpc::Request& request, const rpc::Reply& reply);
+  Updates synchronizing();
   void state_change(const rpc::Request& request, const rpc::Reply& reply);
   void named_event(Event event, const rpc::Request& request, const rpc::Reply& reply);
   void handle_event(Event event, const Subject& subject, const rpc::Reply& reply);
+  rpc::Response create(const Subject& subject, const std::vector<policy::ledger::Event>& events);
+  rpc::Response update(const std::vector<policy::ledger::Event>& events);
   std::vector<policy::ledger::Event> reports_of(const EventRule& rule, const Subject& subject);
   std::optional<policy::ledger::Event> container_report(Reported reported, const Subject& subject);
 
@@ -74,6 +77,7 @@ class Session {
   std::string failure_;
   std::string runtime_;                       ///< name and version
   std::vector<policy::ledger::Event> parts_;  ///< of a Synchronize that is still going on
+  std::vector<Described> described_;          ///< the containers in it
   Demux demux_;
   rpc::Server plugin_;
   rpc::Client runtime_client_;

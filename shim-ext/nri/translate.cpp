@@ -10,6 +10,7 @@
 namespace ka::nri {
 namespace {
 
+constexpr std::string_view kCranesAnnotation = "qos.gocrane.io/cpu-manager";
 constexpr int kStopped = 4;  ///< CONTAINER_STOPPED in api.proto
 
 /// Absent where the list is empty or malformed.
@@ -42,6 +43,30 @@ Origin origin_of(const proto::nri::PodSandbox& pod) {
   return pod.pid() != 0 && has_vms ? Origin::kPod : Origin::kContainer;
 }
 
+std::string name_of(const proto::nri::PodSandbox& pod) {
+  return base::printable(pod.namespace_().empty() ? pod.name()
+                                                  : pod.namespace_() + '/' + pod.name());
+}
+
+/// The class that a pod asks for: for one of its containers before all, ours before Crane's.
+std::optional<std::string> requested_class(const proto::nri::PodSandbox& pod,
+                                           const std::string& container) {
+  const std::string own = "kata-affinity.io/cpu-manager";
+  for (const std::string& key : {own + '.' + container, own, std::string(kCranesAnnotation)}) {
+    const auto found = pod.annotations().find(key);
+    if (found != pod.annotations().end()) return base::printable(found->second);
+  }
+  return std::nullopt;
+}
+
+/// kubelet names a pod's cgroup after its quality of service, but for Guaranteed pods
+/// (pkg/kubelet/cm/qos_container_manager_linux.go).
+bool is_guaranteed(const proto::nri::PodSandbox& pod) {
+  const std::string& parent = pod.linux().cgroup_parent();
+  const auto has = [&](const char* word) { return parent.find(word) != std::string::npos; };
+  return has("kubepods") && !has("burstable") && !has("besteffort");
+}
+
 }  // namespace
 
 Translator::Translator(Probe probe, const log::Log& log) : probe_(std::move(probe)), log_(log) {}
@@ -70,14 +95,15 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
   Pod& known = entry->second;
   known.is_pods_own = pod.pid() != 0;
   known.origin = origin_of(pod);
+  known.name = name_of(pod);
+  known.guaranteed = is_guaranteed(pod);
   const bool probed = probe(known, pid, afresh);
   if (!added && !probed && known.uid == pod.uid()) return std::nullopt;
   known.uid = pod.uid();
   policy::ledger::PodSeen seen;
   seen.id = pod.id();
   seen.pod_uid = base::printable(pod.uid());
-  seen.pod_name =
-      base::printable(pod.namespace_().empty() ? pod.name() : pod.namespace_() + '/' + pod.name());
+  seen.pod_name = name_of(pod);
   seen.handler = base::printable(pod.runtime_handler());
   seen.domain_wish = domain_wish(pod);
   if (known.process.is_vmm) seen.vmm = known.process.id;
@@ -119,6 +145,38 @@ policy::ledger::ContainerSpec Translator::changes(const proto::nri::LinuxResourc
   if (cpu.period().value() != 0) spec.period = static_cast<std::int64_t>(cpu.period().value());
   if (cpu.shares().value() != 0) spec.shares = static_cast<std::int64_t>(cpu.shares().value());
   return spec;
+}
+
+Described Translator::described(const proto::nri::PodSandbox& pod,
+                                const proto::nri::Container& container) const {
+  Described described = this->described(container);
+  described.candidate.pod_uid = base::printable(pod.uid());
+  described.candidate.pod_name = name_of(pod);
+  described.candidate.guaranteed = is_guaranteed(pod);
+  described.candidate.requested = requested_class(pod, container.name());
+  return described;
+}
+
+Described Translator::described(const proto::nri::Container& container) const {
+  const auto spec = whole(container);
+  return {.candidate = {.sandbox = container.pod_sandbox_id(),
+                        .id = container.id(),
+                        .pod_uid = {},
+                        .pod_name = {},
+                        .name = base::printable(container.name()),
+                        .requested = {},
+                        .quota = spec.quota.value_or(0),
+                        .period = spec.period.value_or(0)},
+          .cgroup = base::printable(container.linux().cgroups_path(), base::kMaxPath),
+          .cpus = spec.cpus.value_or(policy::CpuSet{})};
+}
+
+void Translator::complete(Described& described) const {
+  const auto known = pods_.find(described.candidate.sandbox);
+  if (known == pods_.end()) return;
+  described.candidate.pod_uid = base::printable(known->second.uid);
+  described.candidate.pod_name = known->second.name;
+  described.candidate.guaranteed = known->second.guaranteed;
 }
 
 std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& pod) const {

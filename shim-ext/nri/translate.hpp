@@ -13,6 +13,7 @@
 #include "base/log/log.hpp"
 #include "base/result.hpp"
 #include "policy/ledger/event.hpp"
+#include "shim-ext/nri/allocator.hpp"
 
 namespace ka::proto::nri {
 class Container;
@@ -58,6 +59,14 @@ class Translator {
   policy::ledger::Event updated(const proto::nri::Container& container,
                                 const proto::nri::LinuxResources& resources) const;
 
+  /// A container as one who gives it its CPUs needs to see it.
+  Described described(const proto::nri::PodSandbox& pod,
+                      const proto::nri::Container& container) const;
+  /// The same where its pod was reported before, or will be: complete() adds what is known of that.
+  /// What the pod asks for is not part of it.
+  Described described(const proto::nri::Container& container) const;
+  void complete(Described& described) const;
+
   /// The value of a pod's annotation kata-affinity.io/environment; absent: missing or not
   /// a boolean.
   std::optional<bool> wants_environment(const proto::nri::PodSandbox& pod) const;
@@ -77,6 +86,8 @@ class Translator {
     bool is_pods_own = false;  ///< not that of one of its containers
     Origin origin = Origin::kContainer;
     std::string uid;
+    std::string name;
+    bool guaranteed = false;
   };
 
   bool probe(Pod& known, int pid, bool afresh) const;

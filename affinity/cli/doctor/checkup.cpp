@@ -129,8 +129,9 @@ Symptom examine_kubelet(const fs::path& root) {
     return {"kubelet", Level::kGood, "kubelet's CPU manager policy is static", {}};
   }
   return {"kubelet", Level::kNote,
-          "kubelet's CPU manager policy is \"" + state->policy + "\": no container owns CPUs",
-          "set cpuManagerPolicy: static in kubelet's configuration"};
+          "kubelet's CPU manager policy is \"" + state->policy +
+              "\": no container owns CPUs, unless mode is \"managed\"",
+          "set cpuManagerPolicy: static in kubelet's configuration, or mode = \"managed\""};
 }
 
 /// Errors that keep the daemon from starting or reloading.

@@ -47,6 +47,8 @@ TEST_CASE("each counter is exported under its own name", "[api]") {
   counters.memory_moved = 20;
   counters.memory_failed = 21;
   counters.late = 22;
+  counters.class_problems["not-enough"] = 23;
+  counters.class_problems["not-enough"] = 23;
   counters.reactions.add(1s);
   counters.answers.add(2s);
   counters.guest_reactions.add(3s);
@@ -65,6 +67,7 @@ TEST_CASE("each counter is exported under its own name", "[api]") {
                        "kata_affinity_errors_total{kind=\"state\"} 19",
                        "kata_affinity_memory_moved_bytes_total 20",
                        "kata_affinity_memory_failed_bytes_total 21",
+                       "kata_affinity_class_problems_total{problem=\"not-enough\"} 23",
                        "kata_affinity_late_total 22",
                        "kata_affinity_reaction_seconds_sum 1",
                        "kata_affinity_reaction_seconds_bucket{le=\"1\"} 1",

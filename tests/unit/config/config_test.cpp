@@ -46,9 +46,12 @@ std::string as_toml(const config::Key& key, std::string_view value) {
   switch (key.type) {
     case config::Type::kFlag:
     case config::Type::kSeconds:
+    case config::Type::kCount:
       return std::string(value);
     case config::Type::kNames:
     case config::Type::kIds:
+    case config::Type::kWords:
+    case config::Type::kNamespaces:
       return "[]";
     default:
       return '"' + std::string(value) + '"';
@@ -160,7 +163,7 @@ TEST_CASE("cpusets are checked against the machine if it is known") {
 
 TEST_CASE("an invalid value is reported with the valid ones") {
   CHECK(wrong(set("mode", "\"manged\"")) ==
-        R"(2:8: affinity.mode: "manged" is not one of "follow", "observe")");
+        R"(2:8: affinity.mode: "manged" is not one of "follow", "observe", "managed")");
   CHECK(wrong(set("enable", "\"yes\"")) ==
         "2:10: affinity.enable: must be true or false, not a string");
   CHECK(wrong(set("housekeeping", "\"0-\"")) ==
@@ -192,8 +195,8 @@ TEST_CASE("an invalid value is reported with the valid ones") {
 }
 
 TEST_CASE("an unsupported value is rejected") {
-  CHECK(wrong(set("mode", "\"managed\""))
-            .ends_with(R"("managed" is not one of "follow", "observe")"));
+  CHECK(wrong(set("vcpu_pinning", "\"all\""))
+            .ends_with(R"("all" is not one of "dedicated", "balanced", "mask", "none")"));
   CHECK(wrong(set("allow_annotations", "[\"vhost\"]"))
             .ends_with(R"("vhost" is not one of "environment", "libvirt_domain")"));
 }
@@ -393,4 +396,64 @@ TEST_CASE("a reload names the keys that require a restart") {
       Names{"state_dir", "libvirt_domains", "libvirt_config"});
   CHECK(changed("allow_annotations = [\"environment\"]\n") == Names{});
   CHECK(changed("allow_annotations = [\"libvirt_domain\"]\n") == Names{"allow_annotations"});
+}
+
+TEST_CASE("[affinity.managed] says who gets which CPUs where we hand them out") {
+  const tests::TempDir dir;
+  dir.write("c.toml", R"([affinity]
+mode = "managed"
+[affinity.managed]
+reserved_cpus = "0"
+infra_cpus = "1"
+infra_namespaces = ["kube-system"]
+min_shared = 2
+placement = "packed"
+full_cores = true
+guaranteed_class = "none"
+exclusive_namespaces = ["db"]
+share_namespaces = ["batch"]
+allow_classes = ["share", "none"]
+on_failure = "refuse"
+)");
+  const auto config = config::load_config(dir.path() / "c.toml");
+  REQUIRE(config);
+  using policy::managed::CpuUse;
+  CHECK(config->mode == config::Mode::kManaged);
+  policy::managed::Rules rules{
+      .reserved = {0},
+      .infra = {1},
+      .min_shared = 2,
+      .placement = "packed",
+      .options = {policy::allocate::CpuOption::kFullPcpusOnly},
+      .infra_namespaces = {"kube-system"},
+      .by_namespace = {{"db", CpuUse::kExclusive}, {"batch", CpuUse::kShare}},
+      .guaranteed = CpuUse::kNone,
+      .allowed = {CpuUse::kShare, CpuUse::kNone},
+      .refuse = true};
+  CHECK(config->managed == rules);
+}
+
+TEST_CASE("keys of [affinity.managed] stand there, and a namespace has one class") {
+  CHECK(wrong("[affinity]\n\"managed.min_shared\" = 2\n").ends_with("unknown key"));
+  CHECK(wrong("[affinity.managed]\n") == "");
+  CHECK(wrong(set("managed.min_share", "2"))
+            .ends_with("unknown key; did you mean managed.min_shared?"));
+  CHECK(wrong(set("managed.reserved_cpus", "\"1-\"")).find("is not a cpuset") != std::string::npos);
+  CHECK(wrong(set("managed.allow_classes", "[\"best\"]"))
+            .ends_with(R"("best" is not one of "none", "exclusive", "share")"));
+  CHECK(wrong("[affinity.managed]\nexclusive_namespaces = [\"a\"]\nshare_namespaces = [\"a\"]\n")
+            .ends_with("affinity.managed.share_namespaces: \"a\" is in exclusive_namespaces, too"));
+  const tests::TempDir dir;
+  dir.write("c.toml", set("managed.infra_cpus", "\"8\""));
+  CHECK_FALSE(config::load_config(dir.path() / "c.toml", "/", policy::CpuSet::range(0, 7)));
+}
+
+TEST_CASE("going to managed, or from it, and its rules wait for the next start") {
+  const auto follow = load("[affinity]\n");
+  const auto managed = load("[affinity]\nmode = \"managed\"\n");
+  const auto other = load("[affinity]\nmode = \"managed\"\nmanaged.min_shared = 2\n");
+  REQUIRE((follow && managed && other));
+  CHECK(config::keys_for_next_start(*follow, *managed) == std::vector<std::string_view>{"mode"});
+  CHECK(config::keys_for_next_start(*managed, *other) == std::vector<std::string_view>{"managed"});
+  CHECK(config::keys_for_next_start(*managed, *managed).empty());
 }

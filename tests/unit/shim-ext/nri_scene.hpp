@@ -98,13 +98,26 @@ class NriDiary final : public nri::Listener {
   void before(const std::vector<policy::ledger::Event>& events) override {
     lines.push_back("before(" + words(events) + ")");
   }
-  nri::Adjustment creating(const std::vector<policy::ledger::Event>& events,
-                           const nri::Creation& creation) override {
+  base::Result<nri::Adjustment> creating(const std::vector<policy::ledger::Event>& events,
+                                         const nri::Creation& creation) override {
     before(events);
     const auto& wish = creation.wants_environment;
     created = creation.sandbox + '/' + creation.container;
     if (wish) created += *wish ? " wanted" : " not wanted";
+    described = creation.described;
+    if (!refusal.empty()) return base::fail(base::ErrorCode::kConflict, refusal);
     return adjustment;
+  }
+  base::Result<nri::Updates> updating(const std::vector<policy::ledger::Event>& events,
+                                      const policy::ledger::ContainerSeen&) override {
+    before(events);
+    if (!refusal.empty()) return base::fail(base::ErrorCode::kConflict, refusal);
+    return updates;
+  }
+  nri::Updates stopped(const std::string&) override { return updates; }
+  nri::Updates synchronizing(const std::vector<nri::Described>& containers) override {
+    listed = containers;
+    return updates;
   }
   void after(const std::vector<policy::ledger::Event>& events,
              const std::string& sandbox) override {
@@ -124,6 +137,10 @@ class NriDiary final : public nri::Listener {
   std::vector<std::string> lines, methods;
   std::string created;
   nri::Adjustment adjustment;  ///< what a container that is created is given
+  nri::Updates updates;        ///< what other answers change
+  std::string refusal;         ///< not empty: nothing is created or updated
+  nri::Described described;    ///< the last container that was created
+  std::vector<nri::Described> listed;
   std::map<std::string, policy::ledger::ContainerSeen> reports;  ///< the last, by container
 
  private:

@@ -58,7 +58,7 @@ TEST_CASE("before the response other sources catch up and threads are narrowed, 
 TEST_CASE("a container is adjusted after its sandbox was narrowed") {
   Scene scene;
   const auto adjustment = scene.source.creating({container("s1", "c1")}, {"s1", "c1", {}});
-  CHECK(adjustment.mounts.size() == 1);
+  CHECK(adjustment->mounts.size() == 1);
   CHECK(scene.node.drain() ==
         Lines{"catch up within 50 ms", "narrow within 50 ms: container s1/c1", "adjust c1"});
 }
@@ -113,4 +113,62 @@ TEST_CASE("each late response is logged and counted") {
   CHECK(scene.log_lines.find("exceeded its budget call=StartContainer milliseconds=51 budget=50") !=
         std::string::npos);
   CHECK(scene.node.answers == std::vector<std::chrono::nanoseconds>{50ms, 51ms});
+}
+
+namespace {
+
+/// Gives each container CPU 7, or refuses it.
+struct Giver final : nri::Allocator {
+  explicit Giver(tests::RecordingNode& with) : node(with) {}
+
+  base::Result<void> create(const nri::Described& container) override {
+    if (refuses) return base::fail(base::ErrorCode::kConflict, "no room");
+    node.add("allocate " + container.candidate.id);
+    changed = {{"c0", {0, 1}, {}}, {container.candidate.id, {7}, {}}};
+    return {};
+  }
+  base::Result<void> resize(const std::string& container, std::int64_t quota,
+                            std::int64_t) override {
+    if (refuses) return base::fail(base::ErrorCode::kConflict, "no room");
+    node.add("resize " + container + ' ' + std::to_string(quota));
+    return {};
+  }
+  void end(const std::string& container) override { node.add("end " + container); }
+  void synchronize(const std::vector<nri::Described>&) override { node.add("synchronize"); }
+  void forget(const std::vector<Event>&) override { node.add("forget"); }
+  nri::Updates updates() override { return std::exchange(changed, {}); }
+  void complete(std::vector<Event>& events) override {
+    events.insert(events.begin(), {Source::kManaged, policy::ledger::KubeletSeen{}});
+  }
+  void apply() override { node.add("apply"); }
+
+  tests::RecordingNode& node;
+  nri::Updates changed;
+  bool refuses = false;
+};
+
+}  // namespace
+
+TEST_CASE("where we give containers their CPUs, that is decided before anything is narrowed") {
+  Scene scene;
+  Giver giver(scene.node);
+  nri::NriSource source("/none", [](int, nri::Origin) { return base::Result<nri::Process>(); },
+                        {scene.io, scene.node, scene.node, scene, scene.log, scene.clock, &giver});
+  nri::Creation creation{"s1", "c1", {}, {}};
+  creation.described.candidate.id = "c1";
+  const auto adjustment = source.creating({pod("s1"), container("s1", "c1")}, creation);
+  REQUIRE(adjustment);
+  CHECK(adjustment->sets == nri::ContainerSets{"c1", {7}, {}});
+  CHECK(adjustment->updates == nri::Updates{{"c0", {0, 1}, {}}});
+  CHECK(scene.node.drain() == Lines{"allocate c1", "catch up within 50 ms",
+                                    "narrow within 50 ms: kubelet, pod s1, container s1/c1",
+                                    "adjust c1"});
+  CHECK(source.stopped("c1").empty());
+  CHECK(scene.node.drain() == Lines{"end c1"});
+
+  giver.refuses = true;
+  CHECK(source.creating({pod("s1"), container("s1", "c2")}, creation).error().message == "no room");
+  CHECK(scene.node.drain() ==
+        Lines{"catch up within 50 ms", "narrow within 50 ms: kubelet, pod s1"});
+  CHECK_FALSE(source.updating({container("s1", "c1")}, {.sandbox = "s1", .id = "c1"}));
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/api/pools.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+#include <utility>
+
+#include "affinity/managed/allocations.hpp"
+#include "base/json/json.hpp"
+
+namespace ka::api {
+namespace {
+
+namespace json = boost::json;
+using policy::format_list;
+using policy::managed::Entry;
+
+json::object to_json(const Entry& entry, const policy::CpuSet& cpus) {
+  json::object object{{"id", entry.about.id},
+                      {"pod", entry.about.sandbox},
+                      {"pod_uid", entry.about.pod_uid},
+                      {"pod_name", entry.about.pod_name},
+                      {"name", entry.about.name},
+                      {"pool", entry.infra                                        ? "infra"
+                               : entry.use == policy::managed::CpuUse::kExclusive ? "exclusive"
+                                                                                  : "shared"},
+                      {"class", policy::managed::class_name(entry.use)},
+                      {"cpus", format_list(cpus)},
+                      {"adopted", entry.adopted}};
+  if (!entry.problem) return object;
+  object["problem"] = policy::managed::problem_name(entry.problem->kind);
+  object["reason"] = managed::sentence(*entry.problem);
+  return object;
+}
+
+}  // namespace
+
+base::Result<ClassRequest> read_class(std::string_view body) {
+  const auto document = base::parse_json(body, "request");
+  if (!document) return unexpected(document.error());
+  base::InputError errors;
+  base::Fields fields(*document, "", errors);
+  ClassRequest request;
+  std::string use;
+  std::string container;
+  fields.require({"class"});
+  fields.read("class", use);
+  if (fields.read("container", container)) request.container = container;
+  fields.finish();
+  const auto parsed = policy::managed::parse_class(use);
+  if (!parsed) fields.reject("class", "must be \"none\", \"exclusive\" or \"share\"");
+  if (!errors.empty()) return unexpected(errors.error());
+  request.use = *parsed;
+  return request;
+}
+
+json::object pools_to_json(const managed::Manager& manager) {
+  const policy::managed::Books& books = manager.books();
+  json::array containers;
+  for (const auto& [id, entry] : books.entries()) {
+    if (!entry.ended) containers.push_back(to_json(entry, books.cpus_of(id)));
+  }
+  json::object object{{"exclusive", format_list(books.exclusive())},
+                      {"available", format_list(books.available())},
+                      {"shared", format_list(books.shared_pool())},
+                      {"kept_shared", format_list(books.kept_shared())},
+                      {"infra", format_list(books.infra())},
+                      {"containers", std::move(containers)}};
+  if (!manager.unsaved().empty()) object["unsaved"] = manager.unsaved();
+  return object;
+}
+
+}  // namespace ka::api

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cpusets of containers as their cgroups have them. A runtime only logs it where it could not
+// write one, and none can be told of a change that no call of its own brought about.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "affinity/host/cgroup.hpp"
+#include "affinity/host/cpuset_writer.hpp"
+#include "base/result.hpp"
+#include "policy/facts/id_set.hpp"
+
+namespace ka::managed {
+
+class Cpusets {
+ public:
+  /// `writer` must outlive it. Absent `cgroups`: nothing is read or written.
+  Cpusets(std::optional<host::Cgroups> cgroups, host::CpusetWriter& writer)
+      : cgroups_(std::move(cgroups)), writer_(writer) {}
+
+  /// What a container's cgroup allows, by the name that the runtime gives it; absent where there is
+  /// no such cgroup here: it is in a VM, or not made yet, or the node has version 1.
+  std::optional<policy::CpuSet> read(const std::string& cgroup, const std::string& container) const;
+  /// Precondition: read() found it.
+  base::Result<void> write(const std::string& cgroup, const std::string& container,
+                           const policy::CpuSet& cpus);
+
+ private:
+  std::filesystem::path directory(const std::string& cgroup, const std::string& container) const;
+
+  std::optional<host::Cgroups> cgroups_;
+  host::CpusetWriter& writer_;
+};
+
+}  // namespace ka::managed

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/managed/file.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/files.hpp"
+#include "base/json/json.hpp"
+
+namespace ka::managed {
+namespace {
+
+namespace json = boost::json;
+using base::ErrorCode;
+using base::fail;
+using policy::format_list;
+using policy::managed::Candidate;
+using policy::managed::Entry;
+using policy::managed::Problem;
+using policy::managed::Saved;
+
+constexpr int kVersion = 1;
+
+json::object to_json(const Problem& problem) {
+  return {{"kind", policy::managed::problem_name(problem.kind)},
+          {"requested", problem.requested},
+          {"available", problem.available}};
+}
+
+json::object to_json(const Saved& saved) {
+  const Entry& entry = saved.entry;
+  const Candidate& about = entry.about;
+  json::object object{{"id", about.id},
+                      {"sandbox", about.sandbox},
+                      {"pod_uid", about.pod_uid},
+                      {"pod_name", about.pod_name},
+                      {"name", about.name},
+                      {"guaranteed", about.guaranteed},
+                      {"quota", about.quota},
+                      {"period", about.period},
+                      {"class", policy::managed::class_name(entry.use)},
+                      {"infra", entry.infra},
+                      {"adopted", entry.adopted},
+                      {"ended", entry.ended},
+                      {"former", format_list(entry.former)},
+                      {"cpus_requested", saved.cpus_requested},
+                      {"cpus", format_list(saved.cpus)},
+                      {"promised", format_list(saved.promised)}};
+  if (about.requested) object["requested_class"] = *about.requested;
+  if (entry.problem) object["problem"] = to_json(*entry.problem);
+  return object;
+}
+
+Problem read_problem(const json::value& value, const std::string& path, base::InputError& errors) {
+  Problem problem;
+  std::string kind;
+  base::Fields fields(value, path, errors);
+  fields.require({"kind"});
+  fields.read("kind", kind);
+  fields.read("requested", problem.requested);
+  fields.read("available", problem.available);
+  fields.finish();
+  const auto parsed = policy::managed::parse_problem(kind);
+  if (!parsed) fields.reject("kind", "unknown");
+  problem.kind = parsed.value_or(problem.kind);
+  return problem;
+}
+
+void read_candidate(base::Fields& fields, Candidate& about) {
+  fields.read("id", about.id);
+  fields.read("sandbox", about.sandbox);
+  fields.read("pod_uid", about.pod_uid);
+  fields.read("pod_name", about.pod_name);
+  fields.read("name", about.name);
+  fields.read("guaranteed", about.guaranteed);
+  fields.read("quota", about.quota);
+  fields.read("period", about.period);
+  std::string requested;
+  if (fields.read("requested_class", requested)) about.requested = requested;
+}
+
+Saved read_saved(const json::value& value, const std::string& path, base::InputError& errors) {
+  Saved saved;
+  Entry& entry = saved.entry;
+  base::Fields fields(value, path, errors);
+  fields.require({"id", "sandbox", "class"});
+  read_candidate(fields, entry.about);
+  std::string use;
+  fields.read("class", use);
+  const auto parsed = policy::managed::parse_class(use);
+  if (!parsed) fields.reject("class", "unknown");
+  entry.use = parsed.value_or(entry.use);
+  fields.read("infra", entry.infra);
+  fields.read("adopted", entry.adopted);
+  fields.read("ended", entry.ended);
+  fields.read("former", entry.former);
+  fields.read("cpus_requested", saved.cpus_requested);
+  fields.read("cpus", saved.cpus);
+  fields.read("promised", saved.promised);
+  if (const json::value* problem = fields.find("problem")) {
+    entry.problem = read_problem(*problem, fields.path("problem"), errors);
+  }
+  fields.finish();
+  return saved;
+}
+
+}  // namespace
+
+std::string to_text(const std::vector<Saved>& saved, const std::string& boot_id) {
+  json::array containers;
+  for (const Saved& one : saved) containers.push_back(to_json(one));
+  return json::serialize(json::object{
+             {"version", kVersion}, {"boot_id", boot_id}, {"containers", std::move(containers)}}) +
+         '\n';
+}
+
+base::Result<std::vector<Saved>> from_text(std::string_view text, const std::string& boot_id) {
+  const auto document = base::parse_json(text, std::string(kFile));
+  if (!document) return unexpected(document.error());
+  base::InputError errors;
+  base::Fields fields(*document, "", errors);
+  fields.require({"version", "boot_id", "containers"});
+  int version = 0;
+  fields.read("version", version);
+  if (version != kVersion) return fail(ErrorCode::kInvalid, "unknown version");
+  std::string boot;
+  fields.read("boot_id", boot);
+  if (errors.empty() && boot != boot_id) return fail(ErrorCode::kGone, "of another boot");
+  std::vector<Saved> saved;
+  fields.each("containers", [&](const json::value& value, const std::string& path) {
+    saved.push_back(read_saved(value, path, errors));
+  });
+  fields.finish();
+  if (!errors.empty()) return unexpected(errors.error());
+  return saved;
+}
+
+base::Result<std::vector<Saved>> AllocationFile::load() const {
+  const auto text = base::read_regular_file(path_, kMaxFile);
+  if (!text && text.error().code == ErrorCode::kGone) return std::vector<Saved>{};
+  auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
+  if (!saved && saved.error().code == ErrorCode::kGone) return std::vector<Saved>{};
+  if (!saved && saved.error().code == ErrorCode::kInvalid) {
+    std::error_code ignored;
+    std::filesystem::rename(path_, path_.string() + ".unreadable", ignored);
+  }
+  return saved;
+}
+
+base::Result<void> AllocationFile::save(const std::vector<Saved>& saved) {
+  std::string text = to_text(saved, boot_id_);
+  if (written_ == text) return {};
+  auto done = base::write_atomically(path_, text);
+  if (done) written_ = std::move(text);
+  return done;
+}
+
+}  // namespace ka::managed

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// mode = "managed": the books of the node (policy/managed) with what they bring about. Every change
+// is on disk before anyone learns of it. For the ledger it is who owns which CPU, as kubelet's file
+// is elsewhere; the line does the rest for VMs. Cpusets of other containers are written by the
+// runtime, which gets them in its answers, or by us where no answer can carry them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "affinity/board/board.hpp"
+#include "affinity/managed/cpusets.hpp"
+#include "affinity/managed/file.hpp"
+#include "base/result.hpp"
+#include "policy/managed/books.hpp"
+#include "shim-ext/nri/allocator.hpp"
+#include "shim-ext/source/node.hpp"
+
+namespace ka::managed {
+
+class Manager final : public nri::Allocator {
+ public:
+  /// All that is referred to outlives it.
+  struct Dependencies {
+    source::Node& node;
+    board::Board& board;
+  };
+
+  /// Takes the allocations of an earlier daemon over.
+  Manager(policy::managed::Books books, AllocationFile file, Cpusets cpusets,
+          const Dependencies& with);
+
+  /// Reports who owns which CPU by what the file had: before anything is written.
+  void start();
+
+  base::Result<void> create(const nri::Described& container) override;
+  base::Result<void> resize(const std::string& container, std::int64_t quota,
+                            std::int64_t period) override;
+  void end(const std::string& container) override;
+  void synchronize(const std::vector<nri::Described>& all) override;
+  void forget(const std::vector<policy::ledger::Event>& events) override;
+  nri::Updates updates() override;
+  void complete(std::vector<policy::ledger::Event>& events) override;
+  void apply() override;
+
+  /// An operator gives containers of a pod another class: all that have CPUs to give, or one by its
+  /// name. kNotFound, or kConflict with the reason: nothing has changed.
+  base::Result<void> change(const std::string& sandbox, const std::optional<std::string>& name,
+                            policy::managed::CpuUse use);
+  /// CPUs of the machine came or went.
+  void change_machine(const policy::Topology& topology);
+
+  const policy::managed::Books& books() const { return books_; }
+  /// Why the last allocation is not on disk; empty: it is.
+  const std::string& unsaved() const { return unsaved_; }
+
+ private:
+  struct Running {
+    std::string cgroup;
+    policy::CpuSet written;  ///< what the runtime has, as far as is known
+  };
+
+  base::Result<void> commit(policy::managed::Books next);
+  void adopt_if_saved(policy::managed::Books next);
+  void report_changes(const policy::managed::Books& before);
+  std::optional<policy::ledger::Event> owners();
+  void stamp(policy::ledger::ContainerSeen& seen);
+  void add_others(std::vector<policy::ledger::Event>& events) const;
+  void write_cpusets(bool narrower);
+
+  policy::managed::Books books_;
+  AllocationFile file_;
+  Cpusets cpusets_;
+  Dependencies with_;
+  std::map<std::string, Running> running_;
+  std::set<std::string> foreign_;  ///< containers whose CPUs someone else set
+  std::optional<policy::ledger::KubeletSeen> reported_;
+  std::string unsaved_;
+};
+
+}  // namespace ka::managed

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who gives containers their CPUs through NRI, where that is not kubelet (mode = "managed").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "policy/facts/id_set.hpp"
+#include "policy/ledger/event.hpp"
+#include "policy/managed/rules.hpp"
+
+namespace ka::nri {
+
+/// A container as the runtime describes it.
+struct Described {
+  policy::managed::Candidate candidate;
+  std::string cgroup;   ///< as the runtime names it (cgroups_path)
+  policy::CpuSet cpus;  ///< that it has by the runtime's word; empty: not set
+};
+
+/// Sets that the runtime is to write.
+struct ContainerSets {
+  std::string container;
+  policy::CpuSet cpus;   ///< never empty: NRI has no word for that
+  policy::NodeSet mems;  ///< empty: as they are
+
+  bool operator==(const ContainerSets&) const = default;
+};
+
+using Updates = std::vector<ContainerSets>;
+
+/// Each call that changes who has what has written it to disk when it returns; what follows for the
+/// runtime is in updates(), for the ledger in complete().
+class Allocator {
+ public:
+  Allocator() = default;
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+  virtual ~Allocator() = default;
+
+  /// A container is about to be created. The error refuses it, and nothing has changed.
+  virtual base::Result<void> create(const Described& container) = 0;
+  /// Its CPU limit is about to change; 0: as it is. The error refuses that.
+  virtual base::Result<void> resize(const std::string& container, std::int64_t quota,
+                                    std::int64_t period) = 0;
+  /// It exited.
+  virtual void end(const std::string& container) = 0;
+  /// All containers that the runtime has.
+  virtual void synchronize(const std::vector<Described>& all) = 0;
+  /// Containers and pods that these events end are forgotten.
+  virtual void forget(const std::vector<policy::ledger::Event>& events) = 0;
+
+  /// Sets of containers that the runtime does not have as they are to be, narrower ones first. They
+  /// count as written.
+  virtual Updates updates() = 0;
+  /// Puts allocations in place of what the runtime reports, and adds what has changed for others
+  /// and who owns which CPU.
+  virtual void complete(std::vector<policy::ledger::Event>& events) = 0;
+  /// Brings changes about that no answer to the runtime can carry.
+  virtual void apply() = 0;
+};
+
+}  // namespace ka::nri

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the runtime's calls make of the node where we hand out CPUs: 8 CPUs, 4 cores with 2 threads.
+#include "affinity/managed/manager.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/files.hpp"
+#include "tests/catch.hpp"
+#include "tests/machines.hpp"
+#include "tests/temp_dir.hpp"
+#include "tests/unit/shim-ext/recording_node.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using policy::managed::Books;
+using policy::managed::CpuUse;
+using policy::managed::Rules;
+
+namespace {
+
+class NoWriter final : public host::CpusetWriter {
+ public:
+  base::Result<void> write(const std::filesystem::path&, const CpuSet&) override { return {}; }
+};
+
+nri::Described container(const std::string& id, int cpus) {
+  return {.candidate = {.sandbox = "s-" + id,
+                        .id = id,
+                        .pod_uid = "uid-" + id,
+                        .pod_name = "shop/" + id,
+                        .name = "app",
+                        .guaranteed = true,
+                        .requested = {},
+                        .quota = cpus == 0 ? 50000 : cpus * 100000,
+                        .period = 100000},
+          .cgroup = {},
+          .cpus = {}};
+}
+
+/// "c1 0-3, c2 4".
+std::string text(const nri::Updates& updates) {
+  std::string all;
+  for (const auto& [id, cpus, mems] : updates) {
+    all += (all.empty() ? "" : ", ") + id + ' ' + policy::format_list(cpus);
+  }
+  return all;
+}
+
+struct Scene {
+  explicit Scene(const Rules& with = {}) : rules(with) { restart(); }
+
+  /// As after kill -9: what is on disk is all that is left.
+  void restart() {
+    Books books = Books::open(tests_machine(), rules).value();
+    managed::AllocationFile file(dir.path(), "boot");
+    const auto saved = file.load();
+    REQUIRE(saved);
+    books.restore(*saved);
+    manager.emplace(std::move(books), std::move(file), managed::Cpusets(std::nullopt, writer),
+                    managed::Manager::Dependencies{node, board});
+  }
+
+  static policy::Topology tests_machine() { return ka::test::grid_machine({}).topology(); }
+
+  std::string owners() {
+    std::vector<policy::ledger::Event> events;
+    manager->complete(events);
+    if (events.empty()) return "unchanged";
+    const auto& seen = std::get<policy::ledger::KubeletSeen>(events.front().body);
+    std::string all = "shared " + policy::format_list(*seen.shared_pool);
+    for (const auto& claim : *seen.claims) {
+      all += ", " + claim.pod_uid + '/' + claim.container + ' ' + policy::format_list(claim.cpus);
+    }
+    return all;
+  }
+
+  Rules rules;
+  tests::TempDir dir;
+  tests::ManualClock clock;
+  board::Board board{clock};
+  tests::RecordingNode node{clock};
+  NoWriter writer;
+  std::optional<managed::Manager> manager;
+};
+
+}  // namespace
+
+TEST_CASE("a new owner narrows the others in the same answer, and its end widens them") {
+  Scene scene;
+  auto& manager = *scene.manager;
+  REQUIRE(manager.create(container("free", 0)));
+  CHECK(text(manager.updates()) == "free 0-7");
+  CHECK(manager.updates().empty());
+  REQUIRE(manager.create(container("own", 2)));
+  CHECK(text(manager.updates()) == "free 0,2-4,6-7, own 1,5");
+  CHECK(scene.owners() == "shared 0,2-4,6-7, uid-own/app 1,5");
+  CHECK(scene.owners() == "unchanged");
+  manager.end("own");
+  CHECK(text(manager.updates()) == "free 0-7");
+  CHECK(scene.owners() == "shared 0-7");
+}
+
+TEST_CASE("what was answered is on disk, and a container that ended meanwhile is collected") {
+  Scene scene;
+  REQUIRE(scene.manager->create(container("a", 2)));
+  REQUIRE(scene.manager->create(container("b", 2)));
+  const Books before = scene.manager->books();
+  scene.restart();
+  CHECK(scene.manager->books() == before);
+  auto listed = container("b", 2);
+  listed.cpus = before.cpus_of("b");
+  scene.manager->synchronize({listed});
+  CHECK(scene.manager->updates().empty());
+  CHECK(scene.manager->books().exclusive() == before.cpus_of("b"));
+  scene.restart();
+  CHECK(scene.manager->books().exclusive() == before.cpus_of("b"));
+}
+
+TEST_CASE("without a disk no CPUs are given away, and shared containers are created") {
+  Scene scene;
+  if (::geteuid() == 0) {
+    // Root ignores modes: a directory in the place of the file does as well.
+    std::filesystem::create_directories(scene.dir.path() / "allocations" / "x");
+  } else {
+    ::chmod(scene.dir.path().c_str(), 0500);
+  }
+  const auto refused = scene.manager->create(container("own", 2));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("cannot record the allocation") != std::string::npos);
+  CHECK(scene.manager->books().entries().empty());
+  CHECK(scene.manager->create(container("free", 0)));
+  CHECK_FALSE(scene.manager->unsaved().empty());
+  ::chmod(scene.dir.path().c_str(), 0700);
+}
+
+TEST_CASE("a container that is refused leaves nothing behind, and its runtime hears why") {
+  Scene scene({.refuse = true});
+  const auto refused = scene.manager->create([] {
+    auto wanted = container("greedy", 9);
+    return wanted;
+  }());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "kata-affinity: container app: 9 CPUs requested, 7 available");
+  CHECK(scene.manager->updates().empty());
+  CHECK(scene.board.counters().class_problems.at("not-enough") == 1);
+}
+
+TEST_CASE("a container whose CPUs someone else set is left to them") {
+  Scene scene;
+  auto foreign = container("foreign", 2);
+  foreign.cpus = {2, 3};
+  REQUIRE(scene.manager->create(foreign));
+  CHECK(scene.manager->updates().empty());
+  CHECK(scene.manager->books().entries().empty());
+}
+
+TEST_CASE("what the runtime reports late or wrongly is replaced, and it gets the set once more") {
+  Scene scene;
+  REQUIRE(scene.manager->create(container("own", 2)));
+  scene.manager->updates();
+  policy::ledger::ContainerSeen seen{.sandbox = "s-own", .id = "own"};
+  seen.spec.cpus = CpuSet{0, 1, 2};
+  std::vector<policy::ledger::Event> events{{policy::ledger::Source::kNri, seen}};
+  scene.manager->complete(events);
+  REQUIRE(events.size() == 2);
+  CHECK(events.front().source == policy::ledger::Source::kManaged);
+  CHECK(*std::get<policy::ledger::ContainerSeen>(events.back().body).spec.cpus == CpuSet{1, 5});
+  CHECK(text(scene.manager->updates()) == "own 1,5");
+}
+
+TEST_CASE("an operator changes the class of running containers, and all others follow") {
+  Scene scene;
+  REQUIRE(scene.manager->create(container("a", 2)));
+  REQUIRE(scene.manager->create(container("b", 2)));
+  scene.manager->updates();
+  CHECK_FALSE(scene.manager->change("s-c", std::nullopt, CpuUse::kNone));
+  CHECK_FALSE(scene.manager->change("s-a", "side", CpuUse::kNone));
+  REQUIRE(scene.manager->change("s-a", "app", CpuUse::kNone));
+  CHECK(scene.manager->books().cpus_of("a") == scene.manager->books().shared_pool());
+  const auto lines = scene.node.drain();
+  REQUIRE_FALSE(lines.empty());
+  CHECK(lines.front().starts_with("narrow"));
+  CHECK(lines.back() == "finish ");
+}
+
+TEST_CASE("the file of another boot is forgotten, a damaged one set aside") {
+  const auto saved = policy::managed::Saved{.entry = {.about = container("a", 2).candidate}};
+  const std::string text = managed::to_text({saved}, "boot");
+  REQUIRE(managed::from_text(text, "boot"));
+  CHECK(*managed::from_text(text, "boot") == std::vector{saved});
+  CHECK(managed::from_text(text, "other").error().code == base::ErrorCode::kGone);
+  CHECK(managed::from_text("{}", "boot").error().code == base::ErrorCode::kInvalid);
+  const tests::TempDir dir;
+  dir.write("allocations", text.substr(0, text.size() / 2));
+  managed::AllocationFile file(dir.path(), "boot");
+  CHECK_FALSE(file.load());
+  CHECK(std::filesystem::exists(dir.path() / "allocations.unreadable"));
+  CHECK(file.load());
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// NRI's answers where we give containers their CPUs, and what we are told of a container.
+#include "shim-ext/nri/allocator.hpp"
+
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/unit/shim-ext/nri_scene.hpp"
+
+using namespace ka;
+using namespace ka::tests;
+
+namespace {
+
+wire::ContainerRequest about(const wire::PodSandbox& pod, const wire::Container& container) {
+  wire::ContainerRequest request;
+  *request.mutable_pod() = pod;
+  *request.mutable_container() = container;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("answers carry the CPUs of the container and of others, or refuse it") {
+  NriScene scene;
+  scene.start();
+  scene.handshake();
+  auto pod = nri_pod("s1", 100);
+  pod.mutable_linux()->set_cgroup_parent("/kubepods/pods1-uid");
+  auto container = nri_container("s1", "c1", "");
+  container.mutable_linux()->set_cgroups_path("/kubepods/pods1-uid/c1");
+  scene.diary.adjustment.sets = {"c1", {4, 5}, {1}};
+  scene.diary.adjustment.updates = {{"c0", {0, 1}, {}}};
+  wire::CreateContainerResponse created;
+  REQUIRE(created.ParseFromString(scene.call("CreateContainer", about(pod, container)).payload));
+  CHECK(created.adjust().linux().resources().cpu().cpus() == "4-5");
+  CHECK(created.adjust().linux().resources().cpu().mems() == "1");
+  REQUIRE(created.update_size() == 1);
+  CHECK(created.update(0).container_id() == "c0");
+  CHECK(created.update(0).ignore_failure());
+  CHECK(created.update(0).linux().resources().cpu().cpus() == "0-1");
+  CHECK(created.update(0).linux().resources().cpu().mems().empty());
+
+  scene.diary.updates = {{"c0", {0, 1, 4, 5}, {}}};
+  wire::StopContainerResponse stopped;
+  REQUIRE(stopped.ParseFromString(scene.call("StopContainer", about(pod, container)).payload));
+  REQUIRE(stopped.update_size() == 1);
+  CHECK(stopped.update(0).linux().resources().cpu().cpus() == "0-1,4-5");
+
+  scene.diary.refusal = "2 CPUs requested, 1 available";
+  const auto refused = scene.call("CreateContainer", about(pod, container));
+  CHECK(refused.code != rpc::Code::kOk);
+  CHECK(refused.message == "2 CPUs requested, 1 available");
+  CHECK(scene.call("UpdateContainer", about(pod, container)).code != rpc::Code::kOk);
+}
+
+TEST_CASE("a container is described with its pod, its limit and the class that is asked for") {
+  NriScene scene;
+  scene.start();
+  scene.handshake();
+  auto pod = nri_pod("s1", 100);
+  const auto create = [&] {
+    scene.call("CreateContainer", about(pod, nri_container("s1", "c1", "")));
+    return scene.diary.described.candidate;
+  };
+  pod.mutable_linux()->set_cgroup_parent("kubepods-burstable-pods1_uid.slice");
+  CHECK(create() == policy::managed::Candidate{.sandbox = "s1",
+                                               .id = "c1",
+                                               .pod_uid = "s1-uid",
+                                               .pod_name = "ns/s1-name",
+                                               .name = "app",
+                                               .guaranteed = false,
+                                               .requested = {},
+                                               .quota = 200000,
+                                               .period = 100000});
+  pod.mutable_linux()->set_cgroup_parent("kubepods-pods1_uid.slice");
+  CHECK(create().guaranteed);
+  auto& annotations = *pod.mutable_annotations();
+  annotations["qos.gocrane.io/cpu-manager"] = "none";
+  CHECK(create().requested == "none");
+  annotations["kata-affinity.io/cpu-manager"] = "share";
+  CHECK(create().requested == "share");
+  annotations["kata-affinity.io/cpu-manager.app"] = "exclusive";
+  CHECK(create().requested == "exclusive");
+}
