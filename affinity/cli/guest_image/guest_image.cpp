@@ -29,17 +29,18 @@ struct Made {
   std::string written_to;  ///< empty: the drop-in is only shown
 };
 
+/// --agent, or the one that the node's package has for guests.
 Result<fs::path> agent_of(const GuestImageMaking& options) {
   if (!options.agent.empty()) return fs::path(options.agent);
   const auto self = base::read_link("/proc/self/exe");
   if (!self) return unexpected(self.error());
   const fs::path here = fs::path(*self).parent_path();
-  fs::path installed = here.parent_path() / "libexec/kata-affinity/kata-affinity-agent";
+  fs::path installed = here.parent_path() / "lib/kata-affinity/guest/kata-affinity-agent";
   std::error_code none;
   if (fs::exists(installed, none)) return installed;
   return base::fail(
       ErrorCode::kInvalid,
-      installed.native() + " not found: install kata-affinity-guest, or use --agent FILE");
+      installed.native() + " not found: reinstall the package kata-affinity, or use --agent FILE");
 }
 
 /// The one table [hypervisor.NAME] that Kata's configuration has.

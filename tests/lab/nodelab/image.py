@@ -41,7 +41,7 @@ def debian_tree(suite: str) -> Path:
 def _install(suite: str, packages: list[str], unpacked: list[str], to: Path) -> None:
     if os.geteuid() != 0:
         raise SystemExit("lab: making the node image needs root (mmdebstrap installs packages in a chroot)")
-    command = ["nice", "mmdebstrap", "--quiet", "--variant=minbase", f"--keyring={_KEYRING}"]
+    command = ["nice", "unshare", "--mount", "mmdebstrap", "--quiet", "--variant=minbase", f"--keyring={_KEYRING}"]
     command += [f"--dpkgopt=path-exclude={pattern}" for pattern in _NOT_NEEDED]
     if unpacked:
         command.append(f"--customize-hook={_UNPACK.format(' '.join(unpacked))}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian packages under systemd: install, upgrade with sandboxes running, restarts, what the journal has, remove, purge."""
+"""The Debian packages under systemd: install, upgrade and downgrade with sandboxes running, restarts, what the journal has, remove, purge."""
 # lab shapes: smt8
 # lab timeout: 600
 # lab packages: yes
@@ -128,6 +128,15 @@ def upgrade(pods: list[VmPod]) -> None:
     expect_dedicated(pods[1].vm, "4-5")
 
 
+def downgrade(pods: list[VmPod]) -> None:
+    check.step("downgrade, and back: no pod notices")
+    for version in ("0.1.0-1", "0.1.0-2"):
+        before = main_pid()
+        expect_undisturbed(f"install {version}", pods, lambda version=version: dpkg("--install", package("kata-affinity", version)))
+        check.true("another daemon runs", main_pid() not in (0, before))
+    expect_dedicated(pods[1].vm, "4-5")
+
+
 def journal() -> None:
     check.step("the journal has events by their fields")
     lines = run("journalctl", "--unit", UNIT, "--output=json", "KIND=container-updated", "SANDBOX=tight", "CONTAINER=app").splitlines()
@@ -186,6 +195,7 @@ def main() -> None:
         pods = start_pods(vms)
         restart(pods)
         upgrade(pods)
+        downgrade(pods)
         journal()
         throttle(pods)
         expect_inside(pods[1].vm, "4-5")
