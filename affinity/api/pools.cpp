@@ -30,6 +30,7 @@ json::object to_json(const Entry& entry, const policy::CpuSet& cpus) {
   if (!entry.problem) return object;
   object["problem"] = policy::managed::problem_name(entry.problem->kind);
   object["reason"] = managed::sentence(*entry.problem);
+  object["remedy"] = managed::remedy(*entry.problem);
   return object;
 }
 

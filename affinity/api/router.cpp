@@ -181,7 +181,10 @@ Response refuse(const base::Error& error) {
 }
 
 Response not_managed() {
-  return error_response(409, "kubelet gives containers their CPUs: mode is not \"managed\"");
+  return error_response(
+      409,
+      "mode is not \"managed\": kubelet gives containers their CPUs, and `kata-affinityctl "
+      "map` shows who has which. For the change see docs/use/managed.md");
 }
 
 Response no_sandbox(const std::string& id) {

@@ -9,6 +9,7 @@
 #include "affinity/cli/control/control.hpp"
 #include "affinity/cli/doctor/doctor.hpp"
 #include "affinity/cli/guest_image/guest_image.hpp"
+#include "affinity/cli/managed/managed.hpp"
 #include "affinity/cli/map/map.hpp"
 #include "affinity/cli/plan/plan.hpp"
 #include "affinity/cli/report/report.hpp"

@@ -51,6 +51,29 @@ std::string sentence(const Problem& problem) {
   return {};
 }
 
+std::string remedy(const Problem& problem) {
+  using Kind = Problem::Kind;
+  switch (problem.kind) {
+    case Kind::kUnknownClass:
+      return "correct the annotation";
+    case Kind::kNotAllowed:
+      return "add the class to allow_classes, or use `kata-affinityctl class`";
+    case Kind::kNoLimit:
+    case Kind::kNotWhole:
+      return "give it a limit of whole CPUs";
+    case Kind::kNotWholeCores:
+      return "give it a limit of whole cores";
+    case Kind::kNotEnough:
+    case Kind::kNotEnoughWholeCores:
+      return "free CPUs with `kata-affinityctl class POD none`, then give it its class again";
+    case Kind::kOffline:
+      return "free CPUs with `kata-affinityctl class POD none`: it gets them";
+    case Kind::kInfra:
+      return "take the namespace out of infra_namespaces";
+  }
+  return {};
+}
+
 std::string sentence(const Entry& entry, const CpuSet& cpus) {
   std::string text = entry.infra                       ? "infra"
                      : entry.use == CpuUse::kNone      ? "shared pool"

@@ -18,6 +18,9 @@ std::string sentence(const policy::managed::Entry& entry, const policy::CpuSet& 
 /// "its CPU limit is not a number of whole CPUs".
 std::string sentence(const policy::managed::Problem& problem);
 
+/// What an operator can do about it: "give it a limit of whole CPUs".
+std::string remedy(const policy::managed::Problem& problem);
+
 /// "container app of shop/cart".
 std::string title(const policy::managed::Entry& entry);
 

@@ -254,7 +254,9 @@ Result<void> Manager::change(const std::string& sandbox, const std::optional<std
         entry.about.sandbox == sandbox && !entry.ended && (!name || entry.about.name == *name);
     if (!concerned) continue;
     if (const auto problem = next.change(id, use)) {
-      return fail(ErrorCode::kConflict, title(entry) + ": " + sentence(*problem));
+      return fail(ErrorCode::kConflict, "nothing changed: " + title(entry) + ": " +
+                                            sentence(*problem) + "; " + remedy(*problem) +
+                                            (name ? "" : ", or name one container of the pod"));
     }
     ++changed;
   }

@@ -22,6 +22,13 @@ _kata_affinity_options() {
     }'
 }
 
+# Pods; the containers of one behind its slash.
+_kata_affinity_pods() {
+  local pod=${current%/*} name
+  "$1" "${socket[@]}" names 2>/dev/null
+  [[ $current != */* ]] || "$1" "${socket[@]}" names "$pod" 2>/dev/null | while read -r name; do echo "$pod/$name"; done
+}
+
 # $1: the type of a value or a positional argument; the rest: arguments for `names`.
 _kata_affinity_values() {
   local program=${COMP_WORDS[0]}
@@ -30,6 +37,8 @@ _kata_affinity_values() {
     COMMAND) _kata_affinity_commands <<<"$help" ;;
     SANDBOX) "$program" "${socket[@]}" names 2>/dev/null ;;
     CONTAINER) "$program" "${socket[@]}" names "${arguments[0]}" 2>/dev/null ;;
+    POD) _kata_affinity_pods "$program" ;;
+    CLASS) printf '%s\n' none exclusive share ;;
     MACHINE) printf '%s\n' host synthetic: ;;
   esac
 }

@@ -335,6 +335,20 @@ void declare_actions(CLI::App& app, Command& chosen) {
                     "restore threads' masks: one sandbox, or all", false);
 }
 
+/// Where kata-affinity gives containers their CPUs.
+void declare_managed(CLI::App& app, Command& chosen) {
+  add_command(app, chosen, std::make_shared<PoolsOptions>(), "pools",
+              "show the pools of managed mode, and who has what");
+  const auto options = std::make_shared<ClassOptions>();
+  CLI::App& command =
+      add_command(app, chosen, options, "class", "give a pod or container another class");
+  command.add_option("POD", options->target, "id, pod or namespace/pod; with /NAME: one container")
+      ->required();
+  command.add_option("CLASS", options->use, "none (the shared pool), exclusive or share")
+      ->required()
+      ->check(CLI::IsMember({"none", "exclusive", "share"}));
+}
+
 void declare_sandbox(CLI::App& app, Command& chosen) {
   CLI::App& group = *app.add_subcommand("sandbox", "add or remove a sandbox manually");
   group.require_subcommand(1)->fallthrough();
@@ -431,6 +445,7 @@ void declare_commands(CLI::App& app, Command& chosen) {
                 {declare_doctor, declare_setup, declare_selftest, declare_guest_image});
   declare_group(app, chosen, "Inspection", {declare_views});
   declare_group(app, chosen, "Placement", {declare_actions, declare_pins});
+  declare_group(app, chosen, "Managed", {declare_managed});
   declare_group(app, chosen, "Registration", {declare_sandbox, declare_container});
   declare_group(app, chosen, "Offline",
                 {declare_topology, declare_plan, declare_allocate, declare_hints,

@@ -104,6 +104,15 @@ struct MapOptions : Online {
   std::string svg;  ///< a file for the picture; empty: drawn in the terminal
 };
 
+/// `pools`: mode = "managed": the pools, and who has which CPUs.
+struct PoolsOptions : Online {};
+
+/// `class`: mode = "managed": another class for a pod or one of its containers.
+struct ClassOptions : Online {
+  std::string target;  ///< POD[/CONTAINER]
+  std::string use;     ///< "none", "exclusive", "share"
+};
+
 /// `report`: the node as a page.
 struct ReportOptions : Online {
   std::string html;  ///< a file, or "-"
@@ -217,10 +226,11 @@ struct GuestImageExtensionOptions : GuestImageMaking {
 using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, HintsOptions, MergeHintsOptions,
                  SimulateOptions, StatusOptions, NamesOptions, ExplainOptions, MapOptions,
-                 ReportOptions, VerifyOptions, ReconcileOptions, ReleaseOptions, SandboxAddOptions,
-                 SandboxRemoveOptions, ContainerUpdateOptions, ContainerRemoveOptions, PinOptions,
-                 EventsOptions, DoctorOptions, SelftestOptions, SetupOptions,
-                 GuestImageCheckOptions, GuestImageAddOptions, GuestImageExtensionOptions>;
+                 PoolsOptions, ClassOptions, ReportOptions, VerifyOptions, ReconcileOptions,
+                 ReleaseOptions, SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
+                 ContainerRemoveOptions, PinOptions, EventsOptions, DoctorOptions, SelftestOptions,
+                 SetupOptions, GuestImageCheckOptions, GuestImageAddOptions,
+                 GuestImageExtensionOptions>;
 
 struct Invocation {
   bool json = false;

@@ -181,6 +181,15 @@ TEST_CASE("a pod's class is changed while it runs, and one that cannot be is ref
   CHECK(contains(put("s-half", R"({"class":"exclusive"})"), "not a number of whole CPUs"));
   CHECK(contains(put("s-none", R"({"class":"exclusive"})"), "404"));
   CHECK(contains(put("s-a", R"({"class":"best"})"), "400"));
+  const auto no = scene.ctl({"class", "shop/half/app", "exclusive"});
+  CHECK(no.exit == 1);
+  CHECK(contains(no.out, "nothing changed: container app of shop/half: its CPU limit is not"));
+  CHECK(scene.ctl({"class", "nobody", "share"}).exit == 2);
+  const auto shared = scene.ctl({"class", "shop/a", "share"});
+  CHECK(shared.exit == 0);
+  CHECK(contains(shared.out, "shop/a  app        share  shared  "));
+  CHECK(contains(scene.ctl({"pools"}).out, "exclusive  -"));
+  CHECK(scene.ctl({"class", "a", "exclusive"}).exit == 0);
   // The runtime learns of it with the next answer.
   scene.create(scene.container("next", 0));
   const auto changed = updates_in(scene.answer<wire::CreateContainerResponse>());

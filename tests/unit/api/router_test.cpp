@@ -20,6 +20,15 @@ TEST_CASE("any thread name gives valid JSON", "[api]") {
         std::string::npos);
 }
 
+TEST_CASE("outside managed mode pools and classes are refused, with what to use", "[api]") {
+  Api api;
+  const std::string refused =
+      "409 mode is not \"managed\": kubelet gives containers their CPUs, and `kata-affinityctl "
+      "map` shows who has which. For the change see docs/use/managed.md";
+  CHECK(api.bad("GET", "/v1/pools") == refused);
+  CHECK(api.bad("PUT", "/v1/classes/s1", R"({"class":"none"})") == refused);
+}
+
 TEST_CASE("names have a maximum length", "[api]") {
   Api api;
   api.play_pod();

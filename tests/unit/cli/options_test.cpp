@@ -85,6 +85,8 @@ TEST_CASE("each command's help fits a screen and has its own examples") {
                                                                 {"status"},
                                                                 {"explain"},
                                                                 {"map"},
+                                                                {"pools"},
+                                                                {"class"},
                                                                 {"verify"},
                                                                 {"events"},
                                                                 {"reconcile"},
@@ -129,6 +131,22 @@ TEST_CASE("a usage error exits with status 2 and one line") {
     CHECK(parsed.invocation.error() == Exit::kWrong);
     CHECK(parsed.out.empty());
     CHECK(std::ranges::count(parsed.err, '\n') == 1);
+  }
+}
+
+TEST_CASE("class takes a pod or a container, and one of three classes") {
+  const auto parsed = parse({"class", "shop/cart/app", "share"});
+  REQUIRE(parsed.invocation);
+  const auto& options = std::get<cli::ClassOptions>(parsed.invocation->command);
+  CHECK(options.target == "shop/cart/app");
+  CHECK(options.use == "share");
+  for (const auto& arguments :
+       {std::vector<const char*>{"class"}, std::vector<const char*>{"class", "shop/cart"},
+        std::vector<const char*>{"class", "shop/cart", "best"}}) {
+    const auto refused = parse(arguments);
+    REQUIRE_FALSE(refused.invocation);
+    CHECK(refused.invocation.error() == Exit::kWrong);
+    CHECK(std::ranges::count(refused.err, '\n') == 1);
   }
 }
 

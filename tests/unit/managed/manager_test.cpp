@@ -175,9 +175,15 @@ TEST_CASE("an operator changes the class of running containers, and all others f
   Scene scene;
   REQUIRE(scene.manager->create(container("a", 2)));
   REQUIRE(scene.manager->create(container("b", 2)));
+  REQUIRE(scene.manager->create(container("half", 0)));
   scene.manager->updates();
   CHECK_FALSE(scene.manager->change("s-c", std::nullopt, CpuUse::kNone));
   CHECK_FALSE(scene.manager->change("s-a", "side", CpuUse::kNone));
+  const auto refused = scene.manager->change("s-half", std::nullopt, CpuUse::kExclusive);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message ==
+        "nothing changed: container app of shop/half: its CPU limit is not a number of whole CPUs; "
+        "give it a limit of whole CPUs, or name one container of the pod");
   REQUIRE(scene.manager->change("s-a", "app", CpuUse::kNone));
   CHECK(scene.manager->books().cpus_of("a") == scene.manager->books().shared_pool());
   const auto lines = scene.node.drain();
