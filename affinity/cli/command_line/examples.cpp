@@ -44,6 +44,8 @@ constexpr auto kExamples = std::to_array<Example>({
     {"class", "class shop/cart exclusive", "all of its containers"},
     {"class", "class shop/cart/app share", "one container"},
     {"class", "class shop/cart none", "back to the shared pool"},
+    {"node-report", "node-report", "exit status 1 when a check fails"},
+    {"node-report", "node-report --json | jq .checks", "the checks alone"},
     {"report", "report --html node.html", "verdict, CPUs, threads, drift"},
     {"report", "report --html -", "on standard output"},
     {"verify", "verify", "0: ok or degraded, 1: violated or unknown"},

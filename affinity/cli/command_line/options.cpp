@@ -347,6 +347,8 @@ void declare_managed(CLI::App& app, Command& chosen) {
   command.add_option("CLASS", options->use, "none (the shared pool), exclusive or share")
       ->required()
       ->check(CLI::IsMember({"none", "exclusive", "share"}));
+  add_command(app, chosen, std::make_shared<NodeReportOptions>(), "node-report",
+              "show pools, who has what, and check both");
 }
 
 void declare_sandbox(CLI::App& app, Command& chosen) {

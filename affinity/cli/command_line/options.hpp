@@ -113,6 +113,9 @@ struct ClassOptions : Online {
   std::string use;     ///< "none", "exclusive", "share"
 };
 
+/// `node-report`: mode = "managed": pools, who has what, and checks.
+struct NodeReportOptions : Online {};
+
 /// `report`: the node as a page.
 struct ReportOptions : Online {
   std::string html;  ///< a file, or "-"
@@ -226,11 +229,11 @@ struct GuestImageExtensionOptions : GuestImageMaking {
 using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, HintsOptions, MergeHintsOptions,
                  SimulateOptions, StatusOptions, NamesOptions, ExplainOptions, MapOptions,
-                 PoolsOptions, ClassOptions, ReportOptions, VerifyOptions, ReconcileOptions,
-                 ReleaseOptions, SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
-                 ContainerRemoveOptions, PinOptions, EventsOptions, DoctorOptions, SelftestOptions,
-                 SetupOptions, GuestImageCheckOptions, GuestImageAddOptions,
-                 GuestImageExtensionOptions>;
+                 PoolsOptions, ClassOptions, NodeReportOptions, ReportOptions, VerifyOptions,
+                 ReconcileOptions, ReleaseOptions, SandboxAddOptions, SandboxRemoveOptions,
+                 ContainerUpdateOptions, ContainerRemoveOptions, PinOptions, EventsOptions,
+                 DoctorOptions, SelftestOptions, SetupOptions, GuestImageCheckOptions,
+                 GuestImageAddOptions, GuestImageExtensionOptions>;
 
 struct Invocation {
   bool json = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of mode = "managed": pools, class.
+// The commands of mode = "managed": pools, class, node-report.
 #pragma once
 
 #include "affinity/cli/command_line/options.hpp"
@@ -10,5 +10,7 @@ namespace ka::cli {
 Exit run(const PoolsOptions& options, Output& output);
 /// A class that cannot be had is a "no".
 Exit run(const ClassOptions& options, Output& output);
+/// A check that failed is a "no".
+Exit run(const NodeReportOptions& options, Output& output);
 
 }  // namespace ka::cli

@@ -189,6 +189,7 @@ TEST_CASE("a pod's class is changed while it runs, and one that cannot be is ref
   CHECK(shared.exit == 0);
   CHECK(contains(shared.out, "shop/a  app        share  shared  "));
   CHECK(contains(scene.ctl({"pools"}).out, "exclusive  -"));
+  CHECK(contains(scene.ctl({"node-report"}).out, "owners   passed"));
   CHECK(scene.ctl({"class", "a", "exclusive"}).exit == 0);
   // The runtime learns of it with the next answer.
   scene.create(scene.container("next", 0));

@@ -87,6 +87,7 @@ TEST_CASE("each command's help fits a screen and has its own examples") {
                                                                 {"map"},
                                                                 {"pools"},
                                                                 {"class"},
+                                                                {"node-report"},
                                                                 {"verify"},
                                                                 {"events"},
                                                                 {"reconcile"},
