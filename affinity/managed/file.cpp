@@ -139,7 +139,7 @@ base::Result<std::vector<Saved>> from_text(std::string_view text, const std::str
   return saved;
 }
 
-base::Result<std::vector<Saved>> AllocationFile::load() const {
+base::Result<std::vector<Saved>> AllocationFile::load() {
   const auto text = base::read_regular_file(path_, kMaxFile);
   if (!text && text.error().code == ErrorCode::kGone) return std::vector<Saved>{};
   auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
@@ -148,10 +148,15 @@ base::Result<std::vector<Saved>> AllocationFile::load() const {
     std::error_code ignored;
     std::filesystem::rename(path_, path_.string() + ".unreadable", ignored);
   }
+  unread_ = !saved && saved.error().code != ErrorCode::kInvalid;
   return saved;
 }
 
 base::Result<void> AllocationFile::save(const std::vector<Saved>& saved) {
+  if (unread_) {
+    return fail(ErrorCode::kUnavailable,
+                path_.string() + " could not be read, and is not overwritten: restart the daemon");
+  }
   std::string text = to_text(saved, boot_id_);
   if (written_ == text) return {};
   auto done = base::write_atomically(path_, text);

@@ -34,14 +34,16 @@ class AllocationFile {
 
   /// Empty where there is no file, or one of another boot. What is damaged is renamed to
   /// "allocations.unreadable" and kInvalid.
-  base::Result<std::vector<policy::managed::Saved>> load() const;
-  /// Writes nothing when the file has that already.
+  base::Result<std::vector<policy::managed::Saved>> load();
+  /// Writes nothing when the file has that already. kUnavailable while there is a file that could
+  /// not be read: it may be whole, and is not overwritten.
   base::Result<void> save(const std::vector<policy::managed::Saved>& saved);
 
  private:
   std::filesystem::path path_;
   std::string boot_id_;
   std::optional<std::string> written_;
+  bool unread_ = false;
 };
 
 }  // namespace ka::managed

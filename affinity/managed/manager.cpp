@@ -35,6 +35,7 @@ Manager::Manager(Books books, AllocationFile file, Cpusets cpusets, const Depend
 void Manager::start() {
   with_.node.set_status(ledger::Source::kManaged,
                         {true, "gives containers their CPUs through NRI"});
+  if (books_.entries().empty()) return;  // without a file nothing is known, which is no owner lost
   std::vector<ledger::Event> events;
   if (auto event = owners()) events.push_back(std::move(*event));
   with_.node.handle(events);
@@ -86,7 +87,8 @@ void Manager::report_changes(const Books& before) {
 Result<void> Manager::create(const nri::Described& container) {
   const std::string& id = container.candidate.id;
   if (!container.cpus.empty() && !books_.entries().contains(id)) {
-    foreign_.insert(id);
+    foreign_[id] = container.cpus;
+    keep_foreign();
     with_.board.notify(NotificationKind::kForeignCpuset, container.candidate.sandbox,
                        "container " + container.candidate.name +
                            " has CPUs already, by kubelet or another NRI plugin: not managed",
@@ -104,6 +106,13 @@ Result<void> Manager::create(const nri::Described& container) {
   if (auto done = commit(std::move(next)); !done) return done;
   running_[id] = {container.cgroup, {}};
   return {};
+}
+
+/// Nobody gets for itself what they run on.
+void Manager::keep_foreign() {
+  CpuSet cpus;
+  for (const auto& [id, set] : foreign_) cpus |= set;
+  books_.set_foreign(cpus);
 }
 
 Result<void> Manager::resize(const std::string& container, std::int64_t quota,
@@ -127,23 +136,32 @@ void Manager::end(const std::string& container) {
 void Manager::synchronize(const std::vector<nri::Described>& all) {
   std::vector<Listed> listed;
   std::map<std::string, Running> running;
+  std::map<std::string, CpuSet> foreign;
   for (const nri::Described& one : all) {
+    if (foreign_.contains(one.candidate.id)) {
+      foreign[one.candidate.id] = one.cpus;
+      continue;
+    }
     listed.push_back({one.candidate, one.cpus});
     running[one.candidate.id] = {one.cgroup, one.cpus};
   }
+  foreign_ = std::move(foreign);
+  keep_foreign();
   Books next = books_;
   next.synchronize(listed);
   adopt_if_saved(std::move(next));
   running_ = std::move(running);
-  foreign_.clear();
 }
 
 void Manager::forget(const std::vector<ledger::Event>& events) {
+  for (const ledger::Event& event : events) {
+    const auto* gone = std::get_if<ledger::ContainerGone>(&event.body);
+    if (gone != nullptr && foreign_.erase(gone->container) > 0) keep_foreign();
+  }
   Books next = books_;
   for (const ledger::Event& event : events) {
     if (const auto* gone = std::get_if<ledger::ContainerGone>(&event.body)) {
       next.remove(gone->container);
-      foreign_.erase(gone->container);
     }
     if (const auto* gone = std::get_if<ledger::PodGone>(&event.body)) next.remove_pod(gone->id);
   }

@@ -64,6 +64,7 @@ class Manager final : public nri::Allocator {
     policy::CpuSet written;  ///< what the runtime has, as far as is known
   };
 
+  void keep_foreign();
   base::Result<void> commit(policy::managed::Books next);
   void adopt_if_saved(policy::managed::Books next);
   void report_changes(const policy::managed::Books& before);
@@ -77,7 +78,7 @@ class Manager final : public nri::Allocator {
   Cpusets cpusets_;
   Dependencies with_;
   std::map<std::string, Running> running_;
-  std::set<std::string> foreign_;  ///< containers whose CPUs someone else set
+  std::map<std::string, policy::CpuSet> foreign_;  ///< containers whose CPUs someone else set
   std::optional<policy::ledger::KubeletSeen> reported_;
   std::string unsaved_;
 };

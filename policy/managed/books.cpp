@@ -84,6 +84,7 @@ CpuSet Books::find_kept_shared(const CpuSet& owned) const {
   const CpuSet& all = machine_->cpus();
   CpuSet kept = rules_.reserved & all;
   if (!rules_.exclusive.empty()) kept |= all - rules_.exclusive;
+  kept |= foreign_ & all;
   kept -= owned;
   const int missing = std::max(rules_.min_shared, 1) - kept.size();
   if (missing > 0) kept |= pack(*machine_, all - kept - owned, missing);
@@ -251,7 +252,7 @@ void Books::erase(const std::string& id) {
 CpuSet Books::cpus_of(const std::string& id) const {
   const auto known = entries_.find(id);
   if (known == entries_.end() || known->second.ended) return {};
-  if (known->second.infra) return infra();
+  if (known->second.infra && !infra().empty()) return infra();
   return holding(id) != nullptr ? holdings_.cpus_of(id) : shared_pool();
 }
 

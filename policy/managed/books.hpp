@@ -81,6 +81,8 @@ class Books {
   void synchronize(const std::vector<Listed>& all);
   /// CPUs came or went. A container that lost CPUs gets others for them, as far as there are any.
   void change_machine(const Topology& topology);
+  /// CPUs of containers that others bound: no container gets them for itself. Not saved.
+  void set_foreign(const CpuSet& cpus);
 
   std::vector<Saved> save() const;
   /// Into empty books. What does not fit any more (another machine, other rules) is put right:
@@ -89,7 +91,8 @@ class Books {
 
   const std::map<std::string, Entry>& entries() const { return entries_; }
   const Rules& rules() const { return rules_; }
-  /// Where a container may run; empty for one that is not known or ended.
+  /// Where a container may run; empty for one that is not known or ended. Infra's run in the shared
+  /// pool where the infra pool has no CPU online.
   CpuSet cpus_of(const std::string& id) const;
   /// CPUs that are given to one container alone.
   const CpuSet& exclusive() const { return holdings_.exclusive(); }
@@ -127,6 +130,7 @@ class Books {
   Rules rules_;
   CpuSet online_;                                     ///< with infra's
   std::shared_ptr<const allocate::Machine> machine_;  ///< without infra's CPUs
+  CpuSet foreign_;
   CpuSet kept_shared_;
   allocate::Holdings holdings_;  ///< of classes other than kNone
   std::map<std::string, Entry> entries_;

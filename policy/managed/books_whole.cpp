@@ -105,6 +105,11 @@ void Books::change_machine(const Topology& topology) {
   rebuild(holdings_.all());
 }
 
+void Books::set_foreign(const CpuSet& cpus) {
+  foreign_ = cpus;
+  tidy();
+}
+
 void Books::rebuild(Held holdings) {
   put_right(holdings, machine_->cpus());
   reopen(std::move(holdings));

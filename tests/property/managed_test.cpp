@@ -133,7 +133,7 @@ struct Play {
         continue;
       }
       if (entry.infra) {
-        CHECK(cpus == books.infra());
+        CHECK(cpus == (books.infra().empty() ? books.shared_pool() : books.infra()));
         continue;
       }
       REQUIRE_FALSE(cpus.empty());

@@ -155,6 +155,32 @@ TEST_CASE("a container whose CPUs someone else set is left to them") {
   REQUIRE(scene.manager->create(foreign));
   CHECK(scene.manager->updates().empty());
   CHECK(scene.manager->books().entries().empty());
+  SECTION("and no container gets these CPUs for itself") {
+    REQUIRE(scene.manager->create(container("own", 2)));
+    CHECK_FALSE(scene.manager->books().cpus_of("own").intersects(foreign.cpus));
+  }
+  SECTION("also when the runtime connects anew") {
+    scene.manager->synchronize({foreign});
+    CHECK(scene.manager->updates().empty());
+    CHECK_FALSE(scene.manager->books().available().intersects(foreign.cpus));
+    scene.manager->synchronize({});
+    CHECK(scene.manager->books().available().contains(2));
+  }
+  SECTION("until it is gone") {
+    scene.manager->forget(
+        {{policy::ledger::Source::kNri, policy::ledger::ContainerGone{"s-foreign", "foreign"}}});
+    CHECK(scene.manager->books().available().contains(2));
+  }
+}
+
+TEST_CASE("a file that could not be read is not overwritten") {
+  const tests::TempDir dir;
+  dir.link(std::string(managed::kFile), std::string(managed::kFile));  // ELOOP, as EIO would be
+  managed::AllocationFile file(dir.path(), "boot");
+  REQUIRE_FALSE(file.load());
+  const auto saved = file.save({});
+  REQUIRE_FALSE(saved);
+  CHECK(saved.error().code == base::ErrorCode::kUnavailable);
 }
 
 TEST_CASE("what the runtime reports late or wrongly is replaced, and it gets the set once more") {

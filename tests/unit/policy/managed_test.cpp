@@ -53,6 +53,24 @@ std::string wrong(Rules rules) {
 
 }  // namespace
 
+TEST_CASE("without an infra pool its containers run in the shared pool") {
+  Books before = opened({.infra = {0}, .infra_namespaces = {"shop"}});
+  before.create(of("app", 0.5));
+  REQUIRE(cpus(before, "app") == "0");
+  Books books = opened();
+  books.restore(before.save());
+  CHECK(cpus(books, "app") == "0-7");
+  books.create({.sandbox = "s",
+                .id = "own",
+                .pod_name = "jobs/own",
+                .name = "app",
+                .guaranteed = true,
+                .requested = {},
+                .quota = kPeriod,
+                .period = kPeriod});
+  CHECK_FALSE(books.cpus_of("app").intersects(books.cpus_of("own")));
+}
+
 TEST_CASE("whole CPUs of a Guaranteed pod are its own, and shared again when it ends") {
   Books books = opened();
   books.create(of("free", 0.5));
