@@ -77,10 +77,10 @@ void PodResourcesSource::query_in_doubt() {
 }
 
 /// An answer of less than kPause ago is as good.
-void PodResourcesSource::query_for_verify(std::function<void()> answered) {
+void PodResourcesSource::query_for_verify(const std::function<void()>& answered) {
   const bool is_recent = queried_ && clock_.now() - *queried_ < kPause;
   if (is_recent && !client_) return answered();
-  waiting_.push_back(std::move(answered));
+  waiting_.push_back(answered);
   query();
 }
 

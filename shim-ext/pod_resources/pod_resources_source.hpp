@@ -36,7 +36,7 @@ class PodResourcesSource final : public source::Source {
   void start() override { query(); }
   void refresh() override;
   void notify(source::Notice notice) override;
-  void query_for_verify(std::function<void()> answered) override;
+  void query_for_verify(const std::function<void()>& answered) override;
 
  private:
   void query();

@@ -39,7 +39,7 @@ class Source {
 
   /// verify is about to compare the sources: queries what is not reported by itself, and
   /// calls `answered` once, also where no answer came. Bounded by a second.
-  virtual void query_for_verify(std::function<void()> answered) { answered(); }
+  virtual void query_for_verify(const std::function<void()>& answered) { answered(); }
 
   /// May be called from within the node: a source that calls the node upon kLineRan does so later.
   virtual void notify(Notice notice) { (void)notice; }
