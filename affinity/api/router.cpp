@@ -24,6 +24,7 @@
 #include "affinity/messages/events.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "base/version/version.hpp"
 
 namespace ka::api {
 namespace {
@@ -60,6 +61,9 @@ constexpr std::string_view kClass[] = {"v1", "classes", ":sandbox"};
 constexpr std::string_view kMetrics[] = {"metrics"};
 constexpr std::string_view kHealth[] = {"healthz"};
 constexpr std::string_view kReadiness[] = {"readyz"};
+
+/// The only call that is not a GET and changes nothing.
+constexpr std::string_view kVerifyTarget = "/v1/verify";
 
 /// What the metrics listener serves, which anyone who reaches its port may read.
 constexpr std::string_view kPublic[] = {"/metrics", "/healthz", "/readyz"};
@@ -223,6 +227,16 @@ Response Router::handle(const http::Request& request) {
   return wrong_method(*path, request.method);
 }
 
+Response Router::handle_reads(const http::Request& request) {
+  if (request.method == "GET" || (request.method == "POST" && request.target == kVerifyTarget)) {
+    return handle(request);
+  }
+  return error_response(403, base::printable(request.method) +
+                                 " is refused on this socket, which accepts GET and POST " +
+                                 std::string(kVerifyTarget) +
+                                 " only; changes go to the daemon's own socket, as root");
+}
+
 Response Router::handle_metrics(const http::Request& request) {
   if (std::ranges::find(kPublic, request.target) != std::end(kPublic)) return handle(request);
   return error_response(404, "only /metrics, /healthz and /readyz are served here");
@@ -244,7 +258,8 @@ Response Router::list(const Call&) {
     comma = ",";
   }
   return {.body = body +
-                  "],\"sources\":" + boost::json::serialize(sources_to_json(line_.node().board)) +
+                  "],\"version\":" + boost::json::serialize(boost::json::value(version::number())) +
+                  ",\"sources\":" + boost::json::serialize(sources_to_json(line_.node().board)) +
                   ",\"start\":" + boost::json::serialize(start_to_json(line_.node())) + "}\n"};
 }
 

@@ -55,6 +55,9 @@ class Router {
   /// Never fails: what is wrong with a request is in the answer.
   http::Response handle(const http::Request& request);
 
+  /// The same for clients that may read and verify: what would change anything is refused (403).
+  http::Response handle_reads(const http::Request& request);
+
   /// The same for the metrics listener, which offers these and the two calls for probes.
   http::Response handle_metrics(const http::Request& request);
 

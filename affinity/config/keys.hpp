@@ -34,7 +34,9 @@ struct Config {
   policy::plan::Settings defaults;
   /// Complete settings of the runtime handlers that have some of their own.
   std::map<std::string, policy::plan::Settings> by_handler;
-  std::string metrics_listen;  ///< "ADDRESS:PORT", empty: not over TCP
+  std::string metrics_listen;         ///< "ADDRESS:PORT", empty: not over TCP
+  std::filesystem::path read_socket;  ///< empty: none
+  std::string read_socket_mode;       ///< "0660"
   log::Level log_level = log::Level::kInfo;
   std::filesystem::path state_dir;
   std::filesystem::path kubelet_state;  ///< empty: not read
@@ -195,6 +197,13 @@ inline constexpr Key kKeys[] = {
      "and in environment variables. Requires NRI; no effect with guest = none."},
     {"metrics_listen", Type::kAddress, "", "", Reload::kNextStart, &Config::metrics_listen,
      "ADDRESS:PORT on which to serve Prometheus metrics over TCP, in addition to the API socket."},
+    {"read_socket", Type::kPathOrNone, "", "", Reload::kNextStart, &Config::read_socket,
+     "Second socket of the API, which accepts reads and verify and refuses everything else: for "
+     "clients that are not root. Empty: none."},
+    {"read_socket_mode", Type::kChoice, "0660", "0600 0660 0666", Reload::kNextStart,
+     &Config::read_socket_mode,
+     "Permissions of read_socket. Its group is that of its directory where that has the setgid "
+     "bit, else the daemon's."},
     {"log_level", Type::kChoice, "info", "error warning info debug", Reload::kApplied,
      [](Config& config, const std::string& text) { config.log_level = *log::parse_level(text); },
      "Least severe messages to log."},

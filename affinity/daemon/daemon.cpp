@@ -74,6 +74,7 @@ struct Prerequisites {
   std::filesystem::path state_dir;
   base::Fd state_lock;
   http::UnixListener api;
+  std::optional<http::UnixListener> reads;      ///< none where it is not asked for
   base::Fd metrics;                             ///< none where it is not asked for
   std::optional<policy::managed::Books> books;  ///< mode = "managed"
   StartParts parts;
@@ -119,6 +120,16 @@ Result<std::optional<policy::managed::Books>> open_books(const config::Config& c
   return std::optional(*std::move(books));
 }
 
+/// Nothing without read_socket.
+Result<std::optional<http::UnixListener>> open_reads(const config::Config& config) {
+  if (config.read_socket.empty()) return std::nullopt;
+  constexpr int kOctal = 8;
+  const auto mode = static_cast<mode_t>(std::stoul(config.read_socket_mode, nullptr, kOctal));
+  auto reads = http::UnixListener::open(config.read_socket, mode);
+  if (!reads) return base::fail(reads.error().code, "read_socket: " + reads.error().message);
+  return std::optional(*std::move(reads));
+}
+
 Result<Prerequisites> prepare(const Options& options) {
   StartParts parts;
   auto topology = host::load_topology(options.topology);
@@ -139,15 +150,18 @@ Result<Prerequisites> prepare(const Options& options) {
   }
   auto api = http::UnixListener::open(options.socket);
   if (!api) return unexpected(api.error());
+  auto reads = open_reads(*config);
+  if (!reads) return unexpected(reads.error());
   auto state_lock = state::Store::claim(state_dir);
   if (!state_lock) return unexpected(state_lock.error());
   auto metrics =
       config->metrics_listen.empty() ? base::Fd{} : http::listen_tcp(config->metrics_listen);
   if (!metrics) return unexpected(metrics.error());
   parts.done("sockets");
-  return Prerequisites{std::move(*config),  std::move(*topology),   std::move(*boot_id),
-                       state_dir,           std::move(*state_lock), std::move(*api),
-                       std::move(*metrics), std::move(*books),      std::move(parts)};
+  return Prerequisites{std::move(*config), std::move(*topology),   std::move(*boot_id),
+                       state_dir,          std::move(*state_lock), std::move(*api),
+                       std::move(*reads),  std::move(*metrics),    std::move(*books),
+                       std::move(parts)};
 }
 
 class Daemon {
@@ -264,11 +278,21 @@ class Daemon {
     api_.emplace(
         io_, prerequisites_.api.fd(),
         [this](const http::Request& request) { return router_.handle(request); }, warns_of("API"));
+    serve_reads();
     if (!prerequisites_.metrics) return;
     metrics_.emplace(
         io_, prerequisites_.metrics.get(),
         [this](const http::Request& request) { return router_.handle_metrics(request); },
         warns_of("metrics"));
+  }
+
+  /// A server of its own: its clients cannot take connections from those of the API.
+  void serve_reads() {
+    if (!prerequisites_.reads) return;
+    reads_.emplace(
+        io_, prerequisites_.reads->fd(),
+        [this](const http::Request& request) { return router_.handle_reads(request); },
+        warns_of("reads"), http::Limits{.connections = 32, .streams = 4});
   }
 
   http::OnTrouble warns_of(std::string_view server) {
@@ -391,6 +415,7 @@ class Daemon {
   std::optional<managed::Manager> manager_;
   std::optional<Sources> sources_;
   std::optional<http::Server> api_;
+  std::optional<http::Server> reads_;
   std::optional<http::Server> metrics_;
   board::Subscription notifications_, pin_changes_, runs_;
 };

@@ -23,6 +23,27 @@ using base::Result;
 namespace fs = std::filesystem;
 
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+constexpr mode_t kOwnerOnly = S_IRUSR | S_IWUSR;
+
+/// Those who may write a socket of this mode may enter its directory.
+mode_t directory_mode(mode_t socket) {
+  mode_t mode = S_IRWXU;
+  if ((socket & S_IWGRP) != 0) mode |= S_IRGRP | S_IXGRP;
+  if ((socket & S_IWOTH) != 0) mode |= S_IROTH | S_IXOTH;
+  return mode;
+}
+
+/// One that is there stays as it is.
+Result<void> make_directory(const fs::path& directory, mode_t socket) {
+  if (directory.empty()) return {};
+  std::error_code error;
+  const bool made = fs::create_directories(directory, error);
+  if (error) return fail_errno(error.value(), "cannot create " + directory.native());
+  if (made && ::chmod(directory.c_str(), directory_mode(socket)) != 0) {
+    return fail_errno(errno, "cannot set the mode of " + directory.native());
+  }
+  return {};
+}
 
 /// True if a server accepts connections there.
 bool answers(const fs::path& path) {
@@ -68,11 +89,9 @@ Result<Fd> bind_and_listen(const sockaddr* address, socklen_t size, const std::s
 
 }  // namespace
 
-Result<UnixListener> UnixListener::open(const fs::path& path) {
+Result<UnixListener> UnixListener::open(const fs::path& path, mode_t mode) {
   if (const auto good = base::unix_address(path); !good) return unexpected(good.error());
-  std::error_code error;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-  if (error) return fail_errno(error.value(), "cannot create " + path.parent_path().native());
+  if (auto made = make_directory(path.parent_path(), mode); !made) return unexpected(made.error());
   auto lock = lock_socket(path);
   if (!lock) return unexpected(lock.error());
   if (const auto clear = clear_the_way(path); !clear) {
@@ -80,6 +99,9 @@ Result<UnixListener> UnixListener::open(const fs::path& path) {
   }
   auto socket = base::listen_unix(path);
   if (!socket) return unexpected(socket.error());
+  if (mode != kOwnerOnly && ::chmod(path.c_str(), mode) != 0) {
+    return fail_errno(errno, "cannot set the mode of " + path.native());
+  }
   return UnixListener(path, std::move(*lock), std::move(*socket));
 }
 

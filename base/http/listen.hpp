@@ -2,6 +2,8 @@
 // Sockets to listen on: bound, listening, non-blocking, not inherited.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 
@@ -14,10 +16,10 @@ namespace ka::http {
 /// lives, and the socket is removed at the end.
 class UnixListener {
  public:
-  /// Binds `path` with mode 0600, making its directory where there is none. A socket that a dead
-  /// process left there is replaced. kConflict: another process listens there; kInvalid: the path
-  /// is too long or is something else than a socket.
-  static base::Result<UnixListener> open(const std::filesystem::path& path);
+  /// Binds `path` with this mode, making its directory where there is none, which those can enter
+  /// who can connect. A socket that a dead process left there is replaced. kConflict: another
+  /// process listens there; kInvalid: the path is too long or is something else than a socket.
+  static base::Result<UnixListener> open(const std::filesystem::path& path, mode_t mode = 0600);
 
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <iostream>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -218,4 +219,34 @@ TEST_CASE("the daemon's directories are private, whatever its umask") {
     CHECK((mode & kWrite) == std::filesystem::perms::none);
   }
   CHECK(contains(scene.log(), "directory was writable by other users"));
+}
+
+TEST_CASE("a user without rights reads and verifies on the read socket, and changes nothing") {
+  if (::geteuid() != 0 || std::system("command -v setpriv > /dev/null") != 0) {
+    std::cout << "skipped: needs root and setpriv, to become another user\n";
+    return;
+  }
+  DaemonScene scene;
+  std::filesystem::permissions(scene.path("."), std::filesystem::perms(0711));
+  const std::string reads = scene.path("read/api.sock").string();
+  scene.configure("drift_check = 1\nread_socket = \"" + reads +
+                  "\"\nread_socket_mode = \"0666\"\n");
+  scene.start();
+  const auto as_user = [&](const std::vector<std::string>& command, const std::string& socket) {
+    std::vector<std::string> whole = {"setpriv", "--reuid=65532", "--regid=65532", "--clear-groups",
+                                      KA_CTL,    "--socket",      socket};
+    whole.insert(whole.end(), command.begin(), command.end());
+    return tests::run(whole, scene.path("user.out"));
+  };
+  scene.raw(put("/v1/sandboxes/s1", R"({"pod_name":"shop/cart"})"));
+  scene.raw(put("/v1/sandboxes/s1/containers/c1", R"({"cpus":"0","exclusive":true})"));
+  for (const char* command : {"status", "verify", "map"}) {
+    CHECK(as_user({command}, reads).exit == 0);
+  }
+  CHECK(as_user({"explain", "--cpu", "0"}, reads).exit == 0);
+  const auto refused = as_user({"sandbox", "rm", "s1"}, reads);
+  CHECK(refused.exit == 2);
+  CHECK(contains(refused.out, "DELETE is refused on this socket"));
+  CHECK(contains(scene.ctl({"map"}).out, "shop/cart"));
+  CHECK(as_user({"status"}, scene.socket()).exit == 3);
 }

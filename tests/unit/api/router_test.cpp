@@ -415,3 +415,41 @@ TEST_CASE("waits include threads that can be read", "[api]") {
   CHECK(text(api.good("GET", "/v1/waits")) ==
         R"({"threads":[{"sandbox":"s1","pid":100,"tid":111,"nanoseconds":2500000000}]})");
 }
+
+TEST_CASE("the socket for reads answers reads and verify, and refuses everything else", "[api]") {
+  Api api;
+  api.play_pod();
+  const auto on_reads = [&api](const std::string& method, const std::string& target) {
+    return api.router.handle_reads({method, target, R"({"cpus":"0-7","vmm_pid":200})"});
+  };
+  const std::string sandboxes = "/v1/sandboxes", s1 = sandboxes + "/s1", c1 = s1 + "/containers/c1";
+  for (const std::string& target :
+       {sandboxes, s1, std::string("/v1/explain/s1"), std::string("/v1/explain/cpu/4"),
+        std::string("/v1/node"), std::string("/v1/events"), std::string("/v1/drifts"),
+        std::string("/v1/waits"), std::string("/metrics"), std::string("/healthz"),
+        std::string("/readyz")}) {
+    CAPTURE(target);
+    const int status = on_reads("GET", target).status;
+    CHECK(status == api.call("GET", target).status);
+    CHECK(status != 403);
+  }
+  CHECK(on_reads("POST", "/v1/verify").status == 200);
+  CHECK(on_reads("GET", "/v1/nothing").status == 404);
+
+  const std::string before = text(api.good("GET", s1));
+  for (const char* method : {"PUT", "DELETE", "POST", "PATCH", "HEAD", "OPTIONS", "get", ""}) {
+    for (const std::string& target :
+         {sandboxes, s1, sandboxes + "/s2", s1 + "?source=proxy", c1, s1 + "/pins/vcpu/1",
+          s1 + "/pins/emulator", std::string("/v1/classes/s1"), std::string("/v1/reconcile"),
+          std::string("/v1/reconcile?id=s1"), std::string("/v1/release"),
+          std::string("/v1/release?id=s1"), std::string("/v1/verify?id=s1"),
+          std::string("/v1/nothing")}) {
+      CAPTURE(method, target);
+      CHECK(on_reads(method, target).status == 403);
+    }
+  }
+  CHECK(text(api.good("GET", s1)) == before);
+  CHECK_FALSE(api.router.handle({"GET", sandboxes + "/s2", ""}).status == 200);
+  CHECK(api.scene.cpus(111) == "4");
+  CHECK(on_reads("DELETE", s1).body.find("DELETE is refused on this socket") != std::string::npos);
+}

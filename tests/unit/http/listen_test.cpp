@@ -34,6 +34,34 @@ TEST_CASE("a socket is private to its owner, and removed with the listener", "[h
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
+TEST_CASE("a socket for others has its mode, in a directory that they can enter", "[http]") {
+  const tests::TempDir dir;
+  const auto mode_of = [](const std::filesystem::path& path) {
+    struct stat found{};
+    REQUIRE(::stat(path.c_str(), &found) == 0);
+    return found.st_mode & 0777;
+  };
+  const struct {
+    mode_t socket, directory;
+  } rows[] = {{0600, 0700}, {0660, 0750}, {0666, 0755}};
+  const mode_t before = ::umask(077);
+  for (const auto& row : rows) {
+    const auto path = dir.path() / std::to_string(row.socket) / "api.sock";
+    const auto listener = UnixListener::open(path, row.socket);
+    REQUIRE(listener.has_value());
+    CHECK(mode_of(path) == row.socket);
+    CHECK(mode_of(path.parent_path()) == row.directory);
+    CHECK(mode_of(path.native() + ".lock") == 0600);
+  }
+  ::umask(before);
+
+  const auto there = dir.path() / "there";
+  std::filesystem::create_directory(there);
+  REQUIRE(::chmod(there.c_str(), 0711) == 0);
+  REQUIRE(UnixListener::open(there / "api.sock", 0666).has_value());
+  CHECK(mode_of(there) == 0711);
+}
+
 TEST_CASE("a second daemon refuses to start", "[http]") {
   const tests::TempDir dir;
   const auto path = dir.path() / "api.sock";
