@@ -245,6 +245,7 @@ VmmThreads Discovery::State::name_all(const Observation& seen, const OpenFds& fd
     name_beside(result, process, role);
   }
   if (kin.is_incomplete()) result.complete = false;
+  result.threads.shrink_to_fit();  // kept as long as the sandbox lives
   std::ranges::sort(result.threads, {}, &policy::ThreadFacts::key);
   return result;
 }

@@ -37,6 +37,7 @@ Line::Changes Line::fold(const std::vector<Event>& events) {
     const Change change = fold(event);
     if (!change.any) continue;
     changes.pods.insert(change.sandbox);
+    if (!change.only_widens) changes.narrowed.insert(change.sandbox);
     changes.exclusive_map |= change.exclusive_map;
     changes.taken |= change.taken;
   }
@@ -62,8 +63,8 @@ Change Line::fold(const Event& event) {
 /// Pods of other runtimes have no run that saves them.
 void Line::save_plain_pods(const Ids& pods) const {
   for (const std::string& id : pods) {
-    const policy::ledger::PodRecord* pod = node_.registry.find(id);
-    if (pod != nullptr && node_.sandboxes.find(id) == nullptr) node_.save(*pod, nullptr);
+    const bool is_known = node_.registry.find(id) != nullptr;
+    if (is_known && node_.sandboxes.find(id) == nullptr) node_.registry.save(id);
   }
 }
 
@@ -119,16 +120,16 @@ Outcome Line::narrow_by(const Changes& changes, std::chrono::nanoseconds budget)
   return outcome;
 }
 
-/// The sandboxes concerned, and those with a thread on a CPU that has another owner since now. Who
-/// else is to be planned anew waits for finish().
+/// The sandboxes that lost CPUs, and those with a thread on a CPU that has another owner since now.
+/// Who else is to be planned anew waits for finish().
 Affected Line::pressed_by(const Changes& changes) const {
   Affected pressed;
-  for (const std::string& id : changes.pods) {
+  for (const std::string& id : changes.narrowed) {
     if (Sandbox* concerned = node_.sandboxes.find(id)) pressed.push_back(concerned);
   }
   if (!changes.exclusive_map) return pressed;
   for (Sandbox* sandbox : node_.sandboxes.all()) {
-    if (changes.pods.contains(sandbox->id())) continue;
+    if (changes.narrowed.contains(sandbox->id())) continue;
     const bool unseen = sandbox->plan() == nullptr;
     const bool in_the_way =
         sandbox->uses(changes.taken) && sandbox->uses(node_.foreign_to(*sandbox));

@@ -65,7 +65,7 @@ void Line::conclude(Sandbox& sandbox, Extent extent) {
     unfinished_.erase(id);
     sandbox.set_left_alone(may_be_left_alone(node_, sandbox));
   }
-  if (!is_dead) node_.save(node_.pod_of(sandbox), &sandbox);
+  if (!is_dead) node_.registry.save(id);
   node_.board.notify(NotificationKind::kSandboxPlanned, id, {});
 }
 

@@ -95,7 +95,8 @@ class Line {
  private:
   /// What a number of events changed.
   struct Changes {
-    Ids pods;  ///< those concerned; "" is the node as a whole
+    Ids pods;      ///< those concerned; "" is the node as a whole
+    Ids narrowed;  ///< of these, those that may have to leave CPUs
     bool exclusive_map = false;
     policy::CpuSet taken;
   };

@@ -33,7 +33,9 @@ Node::Node(policy::Topology machine, Options treatment, vmm::Roots where, Syscal
       cpusets(syscalls.cpusets),
       registry(pods),
       board(shown),
-      clock(time) {}
+      clock(time) {
+  registry.describe_with([this](const std::string& pod) { return describe(pod); });
+}
 
 std::vector<std::string> Node::sandbox_ids() const {
   std::vector<std::string> ids;
@@ -98,8 +100,12 @@ ProbeContext Node::probe(base::ThreadStats& stats) const {
   return {roots, proc, cgroups, calls, stats};
 }
 
-void Node::save(const policy::ledger::PodRecord& pod, const Sandbox* sandbox) const {
-  registry.save(sandbox == nullptr ? state::Saved{.pod = pod} : sandbox->saved(pod));
+/// What a restart must know of a pod.
+std::optional<state::Saved> Node::describe(const std::string& id) const {
+  const policy::ledger::PodRecord* pod = registry.find(id);
+  if (pod == nullptr) return std::nullopt;
+  const Sandbox* sandbox = sandboxes.find(id);
+  return sandbox == nullptr ? state::Saved{.pod = *pod} : sandbox->saved(*pod);
 }
 
 }  // namespace ka::line

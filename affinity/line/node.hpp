@@ -48,6 +48,9 @@ class Node {
   /// All references must outlive it.
   Node(policy::Topology topology, Options options, vmm::Roots roots, Syscalls syscalls,
        registry::Registry& registry, board::Board& board, const base::Clock& clock);
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node() = default;
 
   const policy::ledger::Ledger& ledger() const { return registry.ledger(); }
   const policy::ledger::StartGate& gate() const { return registry.gate(); }
@@ -63,8 +66,6 @@ class Node {
   /// Its threads get the masks they would have without us.
   bool is_given_back(const Sandbox& sandbox) const;
   ProbeContext probe(base::ThreadStats& stats) const;
-  /// Saves what a restart must know of a pod; `sandbox` may be null.
-  void save(const policy::ledger::PodRecord& pod, const Sandbox* sandbox) const;
 
   policy::Topology topology;
   Options options;
@@ -78,6 +79,9 @@ class Node {
   const base::Clock& clock;
   Sandboxes sandboxes;
   std::optional<board::Cause> cause;  ///< while events are handled
+
+ private:
+  std::optional<state::Saved> describe(const std::string& pod) const;
 };
 
 }  // namespace ka::line

@@ -77,7 +77,9 @@ class Registry {
   bool restore(const state::Saved& saved);
   /// What could not be read, written or removed is tried again; see load().
   void retry(const std::function<void(const state::Saved&)>& adopt);
-  void save(state::Saved saved) { files_.save(std::move(saved)); }
+  /// Who knows the state of a pod that is to be saved; before anything is.
+  void describe_with(StateFiles::Describe describe) { files_.describe_with(std::move(describe)); }
+  void save(const std::string& pod) { files_.save(pod); }
   void drop_state(const std::string& pod) { files_.remove(pod); }
   /// Pods whose state could not be written, and why.
   const std::map<std::string, std::string>& unsaved() const { return files_.unsaved(); }

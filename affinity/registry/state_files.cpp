@@ -9,9 +9,8 @@ namespace ka::registry {
 
 using board::NotificationKind;
 
-void StateFiles::save(state::Saved saved) {
-  const std::string pod = saved.pod.id;
-  saved_[pod] = std::move(saved);
+void StateFiles::save(const std::string& pod) {
+  saved_.insert(pod);
   write(pod);
 }
 
@@ -20,11 +19,12 @@ void StateFiles::save_guest(const std::string& pod) {
 }
 
 void StateFiles::write(const std::string& pod) {
-  state::Saved& saved = saved_.at(pod);
-  const board::GuestView* guest = board_.guest(pod);
-  saved.guest =
-      guest == nullptr ? state::SavedGuest{} : state::SavedGuest{guest->writes, guest->plugged};
-  record(pod, store_.save(saved));
+  std::optional<state::Saved> saved = describe_(pod);
+  if (!saved) return;
+  if (const board::GuestView* guest = board_.guest(pod)) {
+    saved->guest = {guest->writes, guest->plugged};
+  }
+  record(pod, store_.save(*saved));
 }
 
 void StateFiles::remove(const std::string& pod) {

@@ -3,8 +3,12 @@
 // retried when it could not be written.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "affinity/board/board.hpp"
 #include "affinity/state/store.hpp"
@@ -16,9 +20,14 @@ class StateFiles {
   /// Both must outlive it.
   StateFiles(state::Store& store, board::Board& board) : store_(store), board_(board) {}
 
+  /// The state of a pod as it is now, without its guest's; absent: there is no such pod. It is
+  /// asked whenever one is written, since a copy of each would cost a busy node megabytes.
+  using Describe = std::function<std::optional<state::Saved>(const std::string& pod)>;
+  void describe_with(Describe describe) { describe_ = std::move(describe); }
+
   /// Saves a pod, with the requests to its guest. Notifies once for each reason that it cannot be
   /// written.
-  void save(state::Saved saved);
+  void save(const std::string& pod);
   /// Saves a pod again after the requests to its guest have changed.
   void save_guest(const std::string& pod);
   void remove(const std::string& pod);
@@ -34,7 +43,8 @@ class StateFiles {
 
   state::Store& store_;
   board::Board& board_;
-  std::map<std::string, state::Saved> saved_;   ///< by pod: as last handed to save()
+  Describe describe_;
+  std::set<std::string> saved_;                 ///< pods that were handed to save()
   std::map<std::string, std::string> unsaved_;  ///< by pod: why its state is not written
 };
 

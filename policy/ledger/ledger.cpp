@@ -57,6 +57,14 @@ void leave(std::map<Key, std::set<std::string>>& index, const Key& key, const st
   if (found->second.empty()) index.erase(found);
 }
 
+/// CPUs were added to a shared container, and nothing else happened to it.
+bool only_widens(const ContainerFacts& before, const ContainerFacts& now) {
+  if (before.exclusive || before.cpus.empty() || !(before.cpus - now.cpus).empty()) return false;
+  ContainerFacts wider = before;
+  wider.cpus = now.cpus;
+  return wider == now;
+}
+
 }  // namespace
 
 CpuSet PodRecord::exclusive_cpus() const {
@@ -72,6 +80,9 @@ Change Ledger::apply(const Event& event) {
   change.sandbox = subject(event.body);
   const bool by_kubelet = std::holds_alternative<KubeletSeen>(event.body);
   const KubeletSeen before = by_kubelet ? kubelet_ : KubeletSeen{};
+  const auto* seen = std::get_if<ContainerSeen>(&event.body);
+  const std::optional<ContainerFacts> known =
+      seen == nullptr ? std::nullopt : facts_of(seen->sandbox, seen->id);
   Touched touched;
   if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names = assignments_.pods();
   withdraw(change.sandbox, touched);
@@ -82,6 +93,8 @@ Change Ledger::apply(const Event& event) {
   if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names.merge(assignments_.pods());
   change.exclusive_map = by_kubelet;
   finish(std::move(touched), change);
+  change.only_widens =
+      known && !change.exclusive_map && only_widens(*known, *facts_of(seen->sandbox, seen->id));
   return change;
 }
 
@@ -110,6 +123,14 @@ void Ledger::set_connected(Source source, bool connected) {
 const PodRecord* Ledger::find(std::string_view id) const {
   const auto found = pods_.find(id);
   return found == pods_.end() ? nullptr : &found->second;
+}
+
+std::optional<ContainerFacts> Ledger::facts_of(const std::string& pod,
+                                               const std::string& container) const {
+  const PodRecord* known = find(pod);
+  if (known == nullptr) return std::nullopt;
+  const auto found = known->containers.find(container);
+  return found == known->containers.end() ? std::nullopt : std::optional(found->second.facts);
 }
 
 CpuSet Ledger::exclusive_to_others(std::string_view id) const {

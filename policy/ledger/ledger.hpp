@@ -62,6 +62,8 @@ struct Change {
   std::string sandbox;         ///< the pod concerned; empty for node-wide events
   bool exclusive_map = false;  ///< who owns which CPU changed: every sandbox is planned again
   CpuSet taken;                ///< CPUs with a new owner
+  /// All that changed is that a shared container may use more CPUs: nobody has to leave any.
+  bool only_widens = false;
 };
 
 class Ledger {
@@ -118,6 +120,8 @@ class Ledger {
   bool fold(const KubeletSeen& event, Source source);
   bool fold(const ResourcesSeen& event, Source source);
   bool fold(const OverrideSet& event, Source source);
+  std::optional<ContainerFacts> facts_of(const std::string& pod,
+                                         const std::string& container) const;
 
   /// What an event may have changed beyond the record that it is about.
   struct Touched {

@@ -74,6 +74,17 @@ TEST_CASE("narrow: a sandbox that only widens is not observed, and waits for fin
   CHECK(scene.cpus(110) == "0-2");
 }
 
+TEST_CASE("narrow: a sandbox that widens leaves what another one got at the same moment") {
+  LineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s1", "c", {0, 1}, false));
+  scene.line().narrow({container("s1", "c", {0, 1, 2}, false), container("s2", "app", {1}, true)},
+                      50ms);
+  CHECK(scene.cpus(110) == "0");
+}
+
 TEST_CASE("narrow: a moving set keeps what is common, then continues") {
   LineScene scene;
   scene.boot_vm(100, 2);

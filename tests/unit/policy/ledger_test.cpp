@@ -488,13 +488,3 @@ TEST_CASE("an event is not slower with 3000 pods") {
   // Looking at every pod for every event took minutes.
   CHECK((std::clock() - start) / CLOCKS_PER_SEC < 10);
 }
-
-TEST_CASE("a change lists the CPUs that got a new owner") {
-  Ledger ledger;
-  CHECK(ledger.apply(seen("a", "a1", {2, 3}, true)).taken == CpuSet{2, 3});
-  CHECK(ledger.apply(seen("a", "a1", {3, 4}, true)).taken == CpuSet{4});
-  CHECK(ledger.apply(seen("b", "b1", {4}, true)).taken == CpuSet{4});
-  CHECK(ledger.apply(seen("a", "a1", {3}, true)).taken.empty());
-  CHECK(ledger.exclusive_to_others("b") == CpuSet{3});
-  CHECK(ledger.apply(kubelet({{"uid-c", "app", {6}}})).taken == CpuSet{6});
-}

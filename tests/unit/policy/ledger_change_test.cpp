@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ledger reports that an event has changed.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/ledger/ledger.hpp"
+#include "tests/catch.hpp"
+
+using namespace ka::policy;
+using namespace ka::policy::ledger;
+
+namespace {
+
+Event seen(const std::string& sandbox, const std::string& id, CpuSet cpus, bool exclusive) {
+  ContainerFacts facts;
+  facts.id = id;
+  facts.cpus = std::move(cpus);
+  return {Source::kApi, whole_report(sandbox, facts, exclusive)};
+}
+
+}  // namespace
+
+TEST_CASE("a change lists the CPUs that got a new owner") {
+  Ledger ledger;
+  CHECK(ledger.apply(seen("a", "a1", {2, 3}, true)).taken == CpuSet{2, 3});
+  CHECK(ledger.apply(seen("a", "a1", {3, 4}, true)).taken == CpuSet{4});
+  CHECK(ledger.apply(seen("b", "b1", {4}, true)).taken == CpuSet{4});
+  CHECK(ledger.apply(seen("a", "a1", {3}, true)).taken.empty());
+  CHECK(ledger.exclusive_to_others("b") == CpuSet{3});
+  const Event kubelet{Source::kKubelet,
+                      KubeletSeen{CpuSet{0, 1}, std::vector<Claim>{{"uid-c", "app", {6}}}}};
+  CHECK(ledger.apply(kubelet).taken == CpuSet{6});
+}
+
+TEST_CASE("only a shared container that gets CPUs, and nothing else, widens only") {
+  Ledger ledger;
+  CHECK_FALSE(ledger.apply(seen("a", "a1", {0, 1}, false)).only_widens);
+  CHECK(ledger.apply(seen("a", "a1", {0, 1, 2}, false)).only_widens);
+  CHECK_FALSE(ledger.apply(seen("a", "a1", {1, 2, 3}, false)).only_widens);
+  CHECK_FALSE(ledger.apply(seen("a", "a1", {1, 2, 3, 4}, true)).only_widens);
+  CHECK_FALSE(ledger.apply(seen("a", "a1", {1, 2, 3, 4, 5}, true)).only_widens);
+  CHECK_FALSE(ledger.apply(seen("a", "a1", {1, 2, 3, 4, 5}, false)).only_widens);
+  Event with_quota = seen("a", "a1", CpuSet::range(1, 6), false);
+  std::get<ContainerSeen>(with_quota.body).spec.quota = 200000;
+  CHECK_FALSE(ledger.apply(with_quota).only_widens);
+  ledger.apply(seen("b", "b1", {0}, false));
+  CHECK_FALSE(ledger.apply(seen("b", "b1", {}, false)).only_widens);
+}
