@@ -9,6 +9,7 @@
 #include "affinity/cli/control/control.hpp"
 #include "affinity/cli/doctor/doctor.hpp"
 #include "affinity/cli/guest_image/guest_image.hpp"
+#include "affinity/cli/kubectl/plugin.hpp"
 #include "affinity/cli/managed/managed.hpp"
 #include "affinity/cli/map/map.hpp"
 #include "affinity/cli/plan/plan.hpp"
@@ -19,14 +20,33 @@
 #include "affinity/cli/terminal/output.hpp"
 #include "affinity/cli/topology/topology.hpp"
 
+namespace {
+
+using namespace ka::cli;
+
+int finish(int status, Output& output) {
+  if (std::cout) return status;
+  return static_cast<int>(
+      output.fail({ka::base::ErrorCode::kInvalid, "standard output cannot be written", 0}));
+}
+
+int run_plugin(int argc, char** argv) {
+  const auto options = kubectl::parse_plugin(argc, argv, std::cout, std::cerr);
+  if (!options) return static_cast<int>(options.error());
+  Output output(
+      std::cout, std::cerr, options->json, [] { return screen_of(STDOUT_FILENO); },
+      "kubectl affinity");
+  return finish(kubectl::run_plugin(*options, output), output);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace ka::cli;
+  if (kubectl::is_plugin(argc > 0 ? argv[0] : nullptr)) return run_plugin(argc, argv);
   const auto invocation = parse(argc, argv, std::cout, std::cerr);
   if (!invocation) return static_cast<int>(invocation.error());
   Output output(std::cout, std::cerr, invocation->json, [] { return screen_of(STDOUT_FILENO); });
   const Exit end = std::visit([&output](const auto& options) { return run(options, output); },
                               invocation->command);
-  if (std::cout) return static_cast<int>(end);
-  output.print_message("kata-affinityctl: standard output cannot be written");
-  return static_cast<int>(Exit::kWrong);
+  return finish(static_cast<int>(end), output);
 }

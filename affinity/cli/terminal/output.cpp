@@ -33,7 +33,7 @@ void Output::print(const std::string& text) {
 void Output::print_message(const std::string& line) { err_ << line << '\n'; }
 
 Exit Output::fail(const base::Error& error) {
-  print_message("kata-affinityctl: " + error.message);
+  print_message(program_ + ": " + error.message);
   return error.code == base::ErrorCode::kUnavailable ? Exit::kUnreachable : Exit::kWrong;
 }
 

@@ -24,11 +24,17 @@ enum class Exit {
 /// data. Keeps references to the streams.
 class Output {
  public:
-  /// `screen` returns the current properties of `out`: a window may change its size.
+  /// `screen` returns the current properties of `out`: a window may change its size. Messages begin
+  /// with `program`.
   Output(
       std::ostream& out, std::ostream& err, bool json,
-      std::function<Screen()> screen = [] { return Screen{}; })
-      : out_(out), err_(err), json_(json), screen_(std::move(screen)) {}
+      std::function<Screen()> screen = [] { return Screen{}; },
+      std::string program = "kata-affinityctl")
+      : out_(out),
+        err_(err),
+        json_(json),
+        screen_(std::move(screen)),
+        program_(std::move(program)) {}
 
   bool json() const { return json_; }
   Screen screen() const { return screen_(); }
@@ -48,6 +54,7 @@ class Output {
   std::ostream& err_;
   bool json_;
   std::function<Screen()> screen_;
+  std::string program_;
 };
 
 /// A file, or standard input for "-".

@@ -45,10 +45,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{- /* Arguments: settings and the metrics' address. Nothing where nothing is set. */ -}}
+{{- /* Arguments: root and settings. Nothing where nothing is set. */ -}}
 {{- define "kata-affinity.toml" -}}
 {{- $node := .settings }}
-{{- if .listen }}{{ $node = merge (dict "metrics_listen" .listen) $node }}{{ end }}
+{{- with .root.Values.metrics.listen }}{{ $node = merge (dict "metrics_listen" .) $node }}{{ end }}
+{{- /* 0666: the directory is below one of mode 0700, so only its mount into the readers leads to it. */ -}}
+{{- if .root.Values.reader.enabled }}
+{{- $node = merge (dict "read_socket" "/run/kata-affinity/read/api.sock" "read_socket_mode" "0666") $node }}
+{{- end }}
 {{- if $node -}}
 [affinity]
 {{- include "kata-affinity.keys" $node }}
