@@ -151,6 +151,20 @@ const CpuSet* SandboxCgroups::allowed(int pid) const {
   return found == by_pid_.end() || found->second.cpus.empty() ? nullptr : &found->second.cpus;
 }
 
+/// What the kernel changes itself, as where a CPU came back online, no watch reports.
+bool SandboxCgroups::are_as_read(const std::optional<Cgroups>& cgroups,
+                                 const CpuSet& online) const {
+  if (!cgroups) return true;
+  std::map<fs::path, const CpuSet*> allowed;
+  if (cpus_) allowed[directory_] = &*cpus_;
+  for (const auto& [pid, place] : by_pid_) allowed[place.directory] = &place.cpus;
+  return std::ranges::all_of(allowed, [&](const auto& entry) {
+    if (entry.first.empty() || *entry.second == online) return true;
+    const auto now = cgroups->read(entry.first);
+    return !now || now->cpus == *entry.second;
+  });
+}
+
 bool SandboxCgroups::is_bound_by(int pid, const fs::path& directory) const {
   const auto found = by_pid_.find(pid);
   return found != by_pid_.end() && !found->second.directory.empty() &&

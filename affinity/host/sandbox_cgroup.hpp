@@ -73,6 +73,9 @@ class SandboxCgroups {
   const std::optional<policy::CpuSet>& cpus() const { return cpus_; }
   /// What the cgroup of a process allows; null: not known.
   const policy::CpuSet* allowed(int pid) const;
+  /// False when one of them allows other CPUs than when it was read. Those that allowed all of
+  /// `online` are not read again.
+  bool are_as_read(const std::optional<Cgroups>& cgroups, const policy::CpuSet& online) const;
   /// Whether the cpuset in force for a process is that of `directory`.
   bool is_bound_by(int pid, const std::filesystem::path& directory) const;
 

@@ -97,7 +97,7 @@ bool Node::is_given_back(const Sandbox& sandbox) const {
 }
 
 ProbeContext Node::probe(base::ThreadStats& stats) const {
-  return {roots, proc, cgroups, calls, stats};
+  return {roots, proc, cgroups, calls, stats, topology.online()};
 }
 
 /// What a restart must know of a pod.

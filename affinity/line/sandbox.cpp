@@ -193,6 +193,7 @@ bool Sandbox::is_unchanged(const ProbeContext& context, bool node_has_vfio,
   for (const auto& [pid, count] : task_counts_) {
     if (tasks_of(context.proc, pid) != count) return false;
   }
+  if (!cgroups_.are_as_read(context.cgroups, context.online)) return false;
   return masks_.are_as_left(threads_, context.calls);
 }
 

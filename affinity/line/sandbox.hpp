@@ -33,7 +33,8 @@ struct ProbeContext {
   const base::ProcFs& proc;
   const std::optional<host::Cgroups>& cgroups;  ///< absent where the kernel has no cpuset cgroups
   AffinityCalls& calls;
-  base::ThreadStats& stats;  ///< of the pass
+  base::ThreadStats& stats;      ///< of the pass
+  const policy::CpuSet& online;  ///< of the machine, as last seen
 };
 
 class Sandbox {

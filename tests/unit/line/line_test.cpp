@@ -464,3 +464,16 @@ TEST_CASE("an offline CPU is rejected") {
   CHECK(refused.error().message == "cpus: CPU 5 is offline");
   CHECK(scene.line().node().ledger().find("s1")->containers.empty());
 }
+
+TEST_CASE("a thread gets a CPU that was offline while it was placed") {
+  LineScene scene;
+  scene.boot_pod("s1", 100, 1);
+  REQUIRE(scene.add("s1", 100));
+  scene.cpusets.make("", CpuSet::range(0, 6));
+  REQUIRE(scene.container("s1", "c", CpuSet::range(3, 7), false));
+  CHECK(scene.cpus(110) == "3-6");
+  scene.cpusets.make("", scene.machine);
+  scene.line().check_drift();
+  CHECK(scene.cpus(110) == "3-7");
+  CHECK(scene.line().check_drift().planned == 0);
+}
