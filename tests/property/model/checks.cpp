@@ -14,14 +14,12 @@ namespace {
 
 std::string list(const CpuSet& cpus) { return policy::format_list(cpus); }
 
-/// A thread's number, the hundreds of which are its VMM's.
-int vmm_of(int tid) { return tid / 100 * 100; }
-
 }  // namespace
 
 /// I2, and that nothing is widened while it is not known who owns what.
 void Play::check_write(int tid) {
   ++writes_;
+  kernel_.follow_write(tid);
   const CpuSet gained = kernel_.calls.effective(tid) - before_;
   if (gained.empty()) return;
   const std::string what = "thread " + std::to_string(tid) + " was let onto " + list(gained);
@@ -34,6 +32,9 @@ void Play::check_write(int tid) {
 }
 
 void Play::check() {
+  if (const std::string text = kernel_.difference(); !text.empty()) {
+    report_failure("the kernel disagrees: " + text);
+  }
   for (const int pid : kernel_.strangers()) {
     const auto own = kernel_.calls.own.find(pid);
     if (own == kernel_.calls.own.end() || kernel_.machine.subset_of(own->second)) continue;

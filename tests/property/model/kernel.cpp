@@ -28,6 +28,7 @@ Kernel::Kernel(const Setup& setup)
     : LineScene(kCpus, setup.options), forgets_(setup.forgets), smt_(setup.smt), online_(machine) {
   topology = machine_with(online_, smt_);
   cpusets.make("pods", {});
+  if (!setup.cgroup.empty()) real_ = std::make_unique<RealKernel>(setup.cgroup);
 }
 
 void Kernel::boot(Pod& pod) {
@@ -41,6 +42,11 @@ void Kernel::boot(Pod& pod) {
   for (int i = 0; i < pod.vcpus; ++i) vm.vcpus.push_back(pod.pid + 10 + i);
   vms_[pod.pid] = std::move(vm);
   follow_cpusets();
+  if (!real_) return;
+  real_->boot(pod.id, pod.pid);
+  for (const int tid : threads_of(pod.pid)) {
+    if (tid != pod.pid) real_->plug(pod.pid, tid);
+  }
 }
 
 void Kernel::bury(int pid, int tid) {
@@ -59,6 +65,7 @@ void Kernel::end(const Pod& pod, bool reused) {
   node.end_process(pid);
   std::filesystem::remove_all(node.debugfs() / "kvm" / (std::to_string(pid) + "-9"));
   vms_.erase(pid);
+  if (real_) real_->end(pid);
   if (!reused) return;
   node.process(pid, 1, "sleep", "/usr/bin/sleep");
   node.thread(pid, pid, "sleep", 1, 900000 + pid);
@@ -88,6 +95,7 @@ void Kernel::plug_one(const Pod& pod) {
   if (const auto own = calls.own.find(pod.pid); own != calls.own.end())
     calls.own[tid] = own->second;
   vm.vcpus.push_back(tid);
+  if (real_) real_->plug(pod.pid, tid);
 }
 
 void Kernel::unplug_one(const Pod& pod) {
@@ -96,12 +104,15 @@ void Kernel::unplug_one(const Pod& pod) {
   std::filesystem::remove_all(node.debugfs() / "kvm" / (std::to_string(pod.pid) + "-9") /
                               ("vcpu" + index));
   bury(pod.pid, vm.vcpus.back());
+  if (real_) real_->unplug(pod.pid, vm.vcpus.back());
   vm.vcpus.pop_back();
 }
 
+/// A cpuset with tasks cannot be emptied (validate_change(), kernel/cgroup/cpuset.c).
 void Kernel::confine(const Pod& pod) {
-  if (!pod.confined || !is_alive(pod.pid)) return;
+  if (!pod.confined || !is_alive(pod.pid) || pod.cpus().empty()) return;
   cpusets.make("pods/" + pod.id, pod.cpus());
+  if (real_) real_->confine(pod.id, pod.cpus());
   follow_cpusets();
 }
 
@@ -122,6 +133,26 @@ void Kernel::set_online(const CpuSet& online) {
   topology = machine_with(online, smt_);
   cpusets.make("", online);
   follow_cpusets();
+  if (real_) real_->set_online(online);
+}
+
+void Kernel::set_mask(int tid, const CpuSet& mask) {
+  if (!mask.intersects(calls.allowed(tid))) return;
+  calls.own[tid] = mask;
+  follow_write(tid);
+}
+
+void Kernel::follow_write(int tid) {
+  if (!real_ || !is_alive(vmm_of(tid))) return;
+  const int number = real_->set_mask(vmm_of(tid), tid, calls.own.at(tid));
+  if (number == 0) return;
+  refused_ = "thread " + std::to_string(tid) + " cannot get " +
+             policy::format_list(calls.own.at(tid)) + ": error " + std::to_string(number);
+}
+
+std::string Kernel::difference() const {
+  if (!real_) return {};
+  return refused_.empty() ? real_->difference(masks()) : refused_;
 }
 
 void Kernel::fail_calls(int tid, int number) {
@@ -159,7 +190,7 @@ std::vector<int> Kernel::threads_of(int pid) const {
 }
 
 CpuSet Kernel::allowed(int tid) const {
-  const auto vm = vms_.find(tid / 100 * 100);
+  const auto vm = vms_.find(vmm_of(tid));
   return vm == vms_.end() ? online_ : vm->second.allowed;
 }
 

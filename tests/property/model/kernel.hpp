@@ -3,11 +3,14 @@
 // and a line that is told of none of it but through events and system calls.
 #pragma once
 
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tests/property/model/real_kernel.hpp"
 #include "tests/property/model/world.hpp"
 #include "tests/unit/line/scene.hpp"
 
@@ -21,7 +24,12 @@ struct Setup {
   bool has_kubelet = true, has_nri = true;
   bool forgets = false;  ///< before Linux 6.2 a write to a cpuset makes it forget own masks
   bool smt = false;
+  /// Where the kernel that runs the test has the same VMs; empty: nowhere.
+  std::filesystem::path cgroup;
 };
+
+/// A thread's number, the hundreds of which are its VMM's.
+constexpr int vmm_of(int tid) { return tid / 100 * 100; }
 
 class Kernel : public tests::LineScene {
  public:
@@ -35,6 +43,14 @@ class Kernel : public tests::LineScene {
   /// Kata writes what the containers may use.
   void confine(const Pod& pod);
   void set_online(const policy::CpuSet& online);
+  /// Somebody sets a mask; it is refused where the cgroup allows none of it.
+  void set_mask(int tid, const policy::CpuSet& mask);
+
+  /// The daemon has set a mask.
+  void follow_write(int tid);
+  /// What the kernel that runs the test makes of all that, where it is another thing; empty: the
+  /// same.
+  std::string difference() const;
 
   void fail_calls(int tid, int number);
   void hide(int pid);
@@ -72,6 +88,8 @@ class Kernel : public tests::LineScene {
   policy::CpuSet online_;
   std::map<int, Vm> vms_;  ///< by pid
   std::set<int> strangers_, hidden_, faulty_;
+  std::unique_ptr<RealKernel> real_;  ///< null: the masks are numbers alone
+  std::string refused_;               ///< what it did not do
 };
 
 }  // namespace ka::model

@@ -58,6 +58,7 @@ void Knowledge::time_is_up() { expired_ = true; }
 void Knowledge::dismiss() { lost_.clear(); }
 
 void Knowledge::restart(const std::set<std::string>& damaged) {
+  owners_are_known();  // then what was lost has been made up for, also for the next daemon
   for (auto& [id, pod] : pods_) {
     for (auto& [name, container] : pod.containers) container.owned_before = owns(pod, container);
   }

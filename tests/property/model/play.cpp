@@ -236,9 +236,9 @@ void Play::write_masks(std::uint32_t choice) {
   if (pod == nullptr) return;
   dirty_.insert(pod->id);
   for (const int tid : kernel_.threads_of(pod->pid)) {
-    if (choice % 3 == 0) kernel_.calls.own.erase(tid);
-    if (choice % 3 == 1) kernel_.calls.own[tid] = CpuSet{static_cast<int>(choice) % kCpus};
-    if (choice % 3 == 2 && tid % 2 == 0) kernel_.calls.own[tid] = CpuSet::range(2, kCpus - 1);
+    if (choice % 3 == 0) kernel_.set_mask(tid, kernel_.machine);
+    if (choice % 3 == 1) kernel_.set_mask(tid, CpuSet{static_cast<int>(choice) % kCpus});
+    if (choice % 3 == 2 && tid % 2 == 0) kernel_.set_mask(tid, CpuSet::range(2, kCpus - 1));
   }
 }
 
