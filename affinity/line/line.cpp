@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "affinity/host/passed_through.hpp"
+#include "affinity/line/drift.hpp"
 #include "affinity/line/planning.hpp"
 #include "affinity/line/sandbox.hpp"
 #include "affinity/messages/events.hpp"
@@ -171,7 +172,7 @@ Outcome Line::cgroup_written(const std::string& directory) {
   for (Sandbox* sandbox : node_.sandboxes.all()) {
     if (sandbox->cgroup() == directory) inside.push_back(sandbox);
   }
-  return repair(inside);
+  return repair(inside, Trigger::kCgroupWritten);
 }
 
 Outcome Line::check_drift() {
@@ -192,29 +193,31 @@ Outcome Line::check_drift() {
 
 /// Runs for sandboxes in which something changed that no event reported, and counts the threads
 /// whose mask another program had changed.
-Outcome Line::repair(const Affected& sandboxes) {
+Outcome Line::repair(const Affected& sandboxes, Trigger trigger) {
   if (sandboxes.empty()) return {};
-  const int found = report_drift(sandboxes);
+  const int found = report_drift(sandboxes, trigger);
   Outcome outcome = run_and_follow_up(sandboxes);
   node_.board.counters().record_drift(found, outcome.failed);
   return outcome;
 }
 
 /// The number of threads.
-int Line::report_drift(const Affected& sandboxes) {
+int Line::report_drift(const Affected& sandboxes, Trigger trigger) {
   int threads = 0;
   for (const Sandbox* sandbox : sandboxes) {
     const int moved = sandbox->interrupts().count_changed(node_.roots, sandbox->seen().vmm_pid);
     if (moved > 0) {
       node_.board.counters().interrupt_drift_found += static_cast<std::uint64_t>(moved);
       node_.board.notify(NotificationKind::kDrift, sandbox->id(),
-                         messages::drift_text(moved, "interrupt"));
+                         interrupt_drift_text(node_, moved), "interrupt");
     }
-    const int changed = sandbox->left_alone() ? 0 : sandbox->count_changed_masks(node_.calls);
-    if (changed == 0) continue;
-    threads += changed;
-    node_.board.notify(NotificationKind::kDrift, sandbox->id(),
-                       messages::drift_text(changed, "thread"));
+    if (sandbox->left_alone()) continue;
+    const std::vector<ChangedMask> changed = sandbox->changed_masks(node_.calls);
+    if (changed.empty()) continue;
+    threads += static_cast<int>(changed.size());
+    const Means means = means_of(node_, *sandbox, trigger == Trigger::kCgroupWritten);
+    node_.board.notify(NotificationKind::kDrift, sandbox->id(), drift_text(node_, changed, means),
+                       means_name(means));
   }
   return threads;
 }

@@ -109,8 +109,9 @@ class Line {
   Outcome follow_up();
   Outcome end_dead_sandboxes();
   Outcome level();
-  Outcome repair(const Affected& sandboxes);
-  int report_drift(const Affected& sandboxes);
+  enum class Trigger { kCheck, kCgroupWritten };
+  Outcome repair(const Affected& sandboxes, Trigger trigger = Trigger::kCheck);
+  int report_drift(const Affected& sandboxes, Trigger trigger);
   void follow_record(const std::string& pod);
 
   // Events (events.cpp).

@@ -21,14 +21,17 @@ bool Masks::are_as_left(const std::vector<ThreadView>& threads, AffinityCalls& c
   });
 }
 
-int Masks::count_changed(const std::vector<ThreadView>& threads, AffinityCalls& calls) const {
-  return static_cast<int>(std::ranges::count_if(threads, [&](const ThreadView& thread) {
+std::vector<ChangedMask> Masks::changed(const std::vector<ThreadView>& threads,
+                                        AffinityCalls& calls) const {
+  std::vector<ChangedMask> changed;
+  for (const ThreadView& thread : threads) {
     const auto left = left_.find(thread.facts.key.tid);
     const auto actual = calls.get(thread.facts.key.tid);
+    if (left == left_.end() || !actual || *actual == left->second) continue;
     // Its planned mask: an obstacle has gone.
-    const bool mended = actual && *actual == thread.wanted;
-    return left != left_.end() && actual && !mended && *actual != left->second;
-  }));
+    if (*actual != thread.wanted) changed.push_back({&thread, left->second, *actual});
+  }
+  return changed;
 }
 
 void Masks::remember_original(const ThreadView& thread, const CpuSet& allowed) {

@@ -16,6 +16,13 @@
 
 namespace ka::line {
 
+/// A mask that another program changed. Valid as long as the thread's view is.
+struct ChangedMask {
+  const ThreadView* thread = nullptr;
+  policy::CpuSet left;  ///< as the line left it
+  policy::CpuSet now;
+};
+
 class Masks {
  public:
   using Originals = std::map<int, state::Original>;  ///< by pid
@@ -26,7 +33,8 @@ class Masks {
   /// Every mask still reads as the line left it.
   bool are_as_left(const std::vector<ThreadView>& threads, AffinityCalls& calls) const;
   /// Living threads whose mask is another one than it was left with, and not what they should have.
-  int count_changed(const std::vector<ThreadView>& threads, AffinityCalls& calls) const;
+  std::vector<ChangedMask> changed(const std::vector<ThreadView>& threads,
+                                   AffinityCalls& calls) const;
 
   /// Remembers what a process had before us, when its first thread is first seen. `allowed` is what
   /// its cgroup allows.

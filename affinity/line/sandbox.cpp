@@ -202,8 +202,8 @@ bool Sandbox::uses(const CpuSet& cpus) const {
       threads_, [&](const ThreadView& thread) { return thread.actual.intersects(cpus); });
 }
 
-int Sandbox::count_changed_masks(AffinityCalls& calls) const {
-  return masks_.count_changed(threads_, calls);
+std::vector<ChangedMask> Sandbox::changed_masks(AffinityCalls& calls) const {
+  return masks_.changed(threads_, calls);
 }
 
 // --- what the cgroups allow

@@ -60,7 +60,7 @@ class Sandbox {
   /// Whether a thread may run on one of these CPUs, as last observed.
   bool uses(const policy::CpuSet& cpus) const;
   /// Living threads whose mask is another one than it was left with, and not what they should have.
-  int count_changed_masks(AffinityCalls& calls) const;
+  std::vector<ChangedMask> changed_masks(AffinityCalls& calls) const;
 
   /// The facts for plan(), as last observed.
   policy::SandboxFacts facts(const policy::ledger::PodRecord& pod) const;

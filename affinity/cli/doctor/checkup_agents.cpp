@@ -6,6 +6,7 @@
 
 #include "affinity/cli/doctor/checkup.hpp"
 #include "affinity/cli/node/node.hpp"
+#include "affinity/host/movers.hpp"
 #include "base/files.hpp"
 
 namespace ka::cli {
@@ -25,13 +26,14 @@ struct Agent {
 };
 
 constexpr auto kAgents = std::to_array<Agent>({
-    {"numad", Level::kBad, "numad is running and moves VMMs between NUMA nodes, and their masks",
-     "disable numad", "systemctl disable --now numad"},
-    {"nri-resource-po", Level::kBad,
+    {host::kNumad, Level::kBad,
+     "numad is running and moves VMMs between NUMA nodes, and their masks", "disable numad",
+     "systemctl disable --now numad"},
+    {host::kNriResourcePolicy, Level::kBad,
      "an NRI resource policy (balloons or topology-aware) is running: it assigns CPUs beside "
      "kubelet, and its unsolicited updates can deadlock a container runtime with NRI before 0.12.1",
      "run either its CPU allocation or kubelet's static policy", ""},
-    {"dracpu", Level::kBad,
+    {host::kDraDriver, Level::kBad,
      "the DRA driver for CPUs is running: it assigns CPUs beside kubelet, and kata-affinity does "
      "not read its claims",
      "run either the driver or kubelet's static policy", ""},
@@ -50,7 +52,7 @@ void examine_tuned(const fs::path& root, Symptoms& symptoms) {
   const std::string profiles = first_line_of(root / "etc/tuned/active_profile");
   const bool moves = profiles.find("cpu-partitioning") != std::string::npos ||
                      profiles.find("realtime") != std::string::npos;
-  if (!moves || !runs(root, "tuned")) return;
+  if (!moves || !runs(root, host::kTuned)) return;
   symptoms.push_back({"agents", Level::kNote,
                       "tuned is running with the profile " + profiles +
                           ", which moves threads off its isolated cores",

@@ -6,6 +6,7 @@
 
 #include "affinity/cli/doctor/checkup.hpp"
 #include "affinity/cli/node/node.hpp"
+#include "affinity/host/movers.hpp"
 #include "affinity/messages/terms.hpp"
 #include "base/files.hpp"
 #include "policy/facts/id_set.hpp"
@@ -95,7 +96,7 @@ policy::CpuSet owned_cpus(const fs::path& root) {
 
 /// irqbalance spares the configured CPUs and isolated ones, and no others.
 void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
-  if (!runs(root, "irqbalance")) return;
+  if (!runs(root, host::kIrqbalance)) return;
   const auto banned = banned_cpus(base::read_file(root / "etc/default/irqbalance").value_or(""));
   const auto isolated =
       policy::parse_list<policy::CpuTag>(first_line_of(root / "sys/devices/system/cpu/isolated"))
