@@ -40,6 +40,14 @@ class Cluster:
         self.environment = {**os.environ, "KUBECONFIG": str(self.place / "kubeconfig"), "HOME": str(self.place)}
 
     def __enter__(self):
+        try:
+            self._boot()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _boot(self):
         url = f"http://127.0.0.1:{self.etcd_port}"
         self._start("etcd", "--data-dir", self.place / "etcd", "--listen-client-urls", url, "--advertise-client-urls", url,
                     "--listen-peer-urls", f"http://127.0.0.1:{self.peer_port}", "--unsafe-no-fsync")
@@ -51,7 +59,6 @@ class Cluster:
                     f"--cert-dir={self.place / 'certs'}", "--bind-address=127.0.0.1", f"--secure-port={self.port}",
                     "--authorization-mode=RBAC", f"--token-auth-file={self.place / 'tokens'}", "--allow-privileged=true")
         self._wait()
-        return self
 
     def __exit__(self, *_):
         for process in reversed(self.processes):
@@ -72,7 +79,7 @@ class Cluster:
             "clusters": [{"name": "test", "cluster": {"server": f"https://127.0.0.1:{self.port}", "insecure-skip-tls-verify": True}}],
             "users": [{"name": "admin", "user": {"token": "admin-token"}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}]}))
-        until = time.monotonic() + 90
+        until = time.monotonic() + 150
         while self.run("kubectl", "get", "--raw", "/readyz").returncode != 0:
             if time.monotonic() > until:
                 sys.exit("the API server does not start:\n" + (self.place / "kube-apiserver.log").read_text()[-3000:])

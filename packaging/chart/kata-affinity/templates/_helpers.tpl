@@ -31,6 +31,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end }}
 
+{{- /* Those that install. */ -}}
 {{- define "kata-affinity.daemonSets" -}}
 {{- $name := include "kata-affinity.name" . }}
 {{- $names := list $name }}
@@ -69,4 +70,99 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
+{{- end }}
+
+{{- /* What speaks to the API server: an account that may see (and, to remove, change) DaemonSets of the chart. Arguments:
+root, name, daemonSets, verbs, hook (annotations). */ -}}
+{{- define "kata-affinity.account" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "kata-affinity.labels" .root | nindent 4 }}
+  annotations:
+    {{- toYaml .hook | nindent 4 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "kata-affinity.labels" .root | nindent 4 }}
+  annotations:
+    {{- toYaml .hook | nindent 4 }}
+rules:
+  # get: how many nodes are done. patch (removal only): from `run install` to `run remove`. Of these DaemonSets only.
+  - apiGroups: [apps]
+    resources: [daemonsets]
+    resourceNames: {{ .daemonSets }}
+    verbs: {{ toJson .verbs }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "kata-affinity.labels" .root | nindent 4 }}
+  annotations:
+    {{- toYaml .hook | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: {{ .name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ .name }}
+    namespace: {{ .root.Release.Namespace }}
+{{- end }}
+
+{{- /* The pod that uses it. Arguments: root, name, verb, daemonSets, seconds. */ -}}
+{{- define "kata-affinity.clusterPod" -}}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+serviceAccountName: {{ .name }}
+restartPolicy: Never
+enableServiceLinks: false
+nodeSelector:
+  kubernetes.io/os: linux
+  kubernetes.io/arch: amd64
+{{- with .root.Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+containers:
+  - name: {{ .verb }}
+    image: {{ include "kata-affinity.image" .root }}
+    imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+    command: [kata-affinity-cluster, {{ .verb }}]
+    args: {{ .daemonSets }}
+    env:
+      - name: KATA_AFFINITY_TIMEOUT
+        value: {{ .seconds | quote }}
+    terminationMessagePolicy: FallbackToLogsOnError
+    resources:
+      requests:
+        cpu: 10m
+        memory: 32Mi
+      limits:
+        memory: 64Mi
+    securityContext:
+      {{- include "kata-affinity.restricted" .root | nindent 6 }}
+    volumeMounts:
+      - {name: tmp, mountPath: /tmp}
+volumes:
+  - name: tmp
+    emptyDir: {medium: Memory, sizeLimit: 1Mi}
 {{- end }}
