@@ -37,6 +37,7 @@ Line::Changes Line::fold(const std::vector<Event>& events) {
     const Change change = fold(event);
     if (!change.any) continue;
     changes.pods.insert(change.sandbox);
+    changes.pods.insert(change.rejudged.begin(), change.rejudged.end());
     if (!change.only_widens) changes.narrowed.insert(change.sandbox);
     changes.exclusive_map |= change.exclusive_map;
     changes.taken |= change.taken;

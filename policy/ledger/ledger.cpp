@@ -359,6 +359,7 @@ void Ledger::finish(Touched touched, Change& change) {
     PodRecord& pod = pods_.at(id);
     if (!update_exclusive(pod)) continue;
     change.exclusive_map = true;
+    change.rejudged.insert(id);
     touched.owners.insert(key_of(pod));
   }
   for (const std::string& owner : touched.owners) {

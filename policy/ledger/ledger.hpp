@@ -59,9 +59,10 @@ struct PodRecord {
 /// What an event changed.
 struct Change {
   bool any = false;
-  std::string sandbox;         ///< the pod concerned; empty for node-wide events
-  bool exclusive_map = false;  ///< who owns which CPU changed: every sandbox is planned again
-  CpuSet taken;                ///< CPUs with a new owner
+  std::string sandbox;             ///< the pod concerned; empty for node-wide events
+  bool exclusive_map = false;      ///< who owns which CPU changed: every sandbox is planned again
+  CpuSet taken;                    ///< CPUs with a new owner
+  std::set<std::string> rejudged;  ///< pods with a container that owns its CPUs now, or no longer
   /// All that changed is that a shared container may use more CPUs: nobody has to leave any.
   bool only_widens = false;
 };

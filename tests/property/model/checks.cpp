@@ -151,12 +151,14 @@ void Play::check_stable() {
       if (mask.subset_of(pod.owned())) now[pod.id][tid] = mask;
     }
     const auto before = quiescent_.find(pod.id);
-    if (!is_calm_ || before == quiescent_.end() || before->second.empty()) continue;
+    if (!is_calm_ || grown_.contains(pod.id)) continue;
+    if (before == quiescent_.end() || before->second.empty()) continue;
     if (before->second.size() == now[pod.id].size() && before->second != now[pod.id]) {
       report_failure("the vCPUs of " + pod.id + " changed places while only others changed (I6)");
     }
   }
   quiescent_ = std::move(now);
+  grown_.clear();
   is_calm_ = true;
 }
 
@@ -170,7 +172,11 @@ void Play::check_restart() {
   if (!setup_.has_nri) handle(world_.all());
   tick();
   if (kernel_.masks() != masks) report_failure("a restart changes masks (I7)");
-  if (!kernel_.calls.writes.empty()) report_failure("a restart writes what is so (I7)");
+  if (!kernel_.calls.writes.empty()) {
+    const auto& [tid, cpus] = kernel_.calls.writes.front();
+    report_failure("a restart gives thread " + std::to_string(tid) + " the mask " + list(cpus) +
+                   ", which is so (I7)");
+  }
 }
 
 }  // namespace ka::model

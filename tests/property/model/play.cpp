@@ -148,6 +148,7 @@ void Play::run_container(std::uint32_t choice) {
   if (pod == nullptr) return;
   Container& container = *next_to_run(*pod);
   container.runs = true;
+  grown_.insert(pod->id);
   if (!container.owns) container.cpus = world_.pool();
   const std::string id = pod->id;
   const policy::ledger::Event seen = world_.seen(*pod, container);

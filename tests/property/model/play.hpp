@@ -56,6 +56,7 @@ class Play {
   void report(const Events& events, const std::string& pod, const Act& meanwhile = {});
   void guarded(const std::set<std::string>& concerned, const Act& act);
   void handle(const Events& events);
+  void handle(const Events& events, const std::set<std::string>& concerned);
   void read_kubelet();
   void deliver(std::uint32_t choice, bool keep);
   void synchronize();
@@ -85,7 +86,8 @@ class Play {
   std::set<std::string> unfinished_;  ///< pods whose last word may not be in the state files
   /// Pods of which something changed that no event told of: the drift check finds it.
   std::set<std::string> dirty_;
-  bool is_calm_ = false;  ///< since the last kQuiesce nothing but pods came and went
+  std::set<std::string> grown_;  ///< pods with one container more since the last kQuiesce
+  bool is_calm_ = false;         ///< since the last kQuiesce nothing but pods came and went
   std::map<std::string, std::map<int, policy::CpuSet>> quiescent_;  ///< masks by pod, then
   policy::CpuSet before_;                                           ///< the mask being written
   std::uint64_t writes_ = 0;

@@ -86,8 +86,10 @@ void Play::guarded(const std::set<std::string>& concerned, const Act& act) {
   }
 }
 
-void Play::handle(const Events& events) {
-  guarded(subjects(events), [&] {
+void Play::handle(const Events& events) { handle(events, subjects(events)); }
+
+void Play::handle(const Events& events, const std::set<std::string>& concerned) {
+  guarded(concerned, [&] {
     for (const policy::ledger::Event& event : events) knowledge_.record(event);
     kernel_.line().handle(events);
   });
@@ -113,8 +115,12 @@ void Play::report(const Events& events, const std::string& pod, const Act& meanw
   });
 }
 
+/// It may say of any pod what it owns.
 void Play::read_kubelet() {
-  if (setup_.has_kubelet) handle({world_.kubelet()});
+  if (!setup_.has_kubelet) return;
+  std::set<std::string> concerned;
+  for (const auto& [id, pod] : knowledge_.pods()) concerned.insert(id);
+  handle({world_.kubelet()}, concerned);
 }
 
 /// Mostly in order.

@@ -167,3 +167,26 @@ TEST_CASE("state that cannot be written is reported once, retried, and written")
   scene.line().adopt();
   CHECK(scene.line().node().ledger().find("s1")->containers.size() == 1);
 }
+
+TEST_CASE("what kubelet's state changed of a runc pod is known after a restart") {
+  LineScene scene;
+  scene.boot_vm(200, 1);
+  REQUIRE(scene.add("b", 200));
+  REQUIRE(scene.container("b", "app", CpuSet::range(0, 7), false));
+  policy::ContainerFacts app{.id = "app", .cpus = {3}};
+  app.period = app.quota = 100000;
+  scene.line().handle({{Source::kNri, policy::ledger::PodSeen{.id = "runc", .pod_uid = "uid-runc"}},
+                       {Source::kNri, policy::ledger::whole_report("runc", app)}});
+  REQUIRE(scene.cpus(210) == "0-2,4-7");  // by its quota
+  policy::ledger::KubeletSeen seen;
+  seen.shared_pool = scene.machine;
+  seen.claims.emplace();
+  scene.line().handle({{Source::kKubelet, seen}});
+  REQUIRE(scene.cpus(210) == "0-7");
+  scene.start();
+  scene.calls.writes.clear();
+  scene.line().expect(Source::kKubelet);
+  scene.line().adopt();
+  CHECK(scene.cpus(210) == "0-7");
+  CHECK(scene.calls.writes.empty());
+}
