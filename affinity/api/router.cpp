@@ -13,6 +13,7 @@
 #include "affinity/api/encode.hpp"
 #include "affinity/api/explain.hpp"
 #include "affinity/api/explain_cpu.hpp"
+#include "affinity/api/measure.hpp"
 #include "affinity/api/metrics.hpp"
 #include "affinity/api/path.hpp"
 #include "affinity/api/pools.hpp"
@@ -47,6 +48,7 @@ constexpr std::string_view kContainer[] = {"v1", "sandboxes", ":sandbox", "conta
                                            ":container"};
 constexpr std::string_view kPin[] = {"v1", "sandboxes", ":sandbox", "pins", ":role"};
 constexpr std::string_view kPinOne[] = {"v1", "sandboxes", ":sandbox", "pins", ":role", ":thread"};
+constexpr std::string_view kMeasure[] = {"v1", "sandboxes", ":sandbox", "measure"};
 constexpr std::string_view kExplain[] = {"v1", "explain", ":sandbox"};
 constexpr std::string_view kExplainCpu[] = {"v1", "explain", "cpu", ":cpu"};
 constexpr std::string_view kNode[] = {"v1", "node"};
@@ -79,6 +81,7 @@ constexpr Route kRoutes[] = {
     {"DELETE", kPin, &Router::delete_pin},
     {"PUT", kPinOne, &Router::put_pin},
     {"DELETE", kPinOne, &Router::delete_pin},
+    {"POST", kMeasure, &Router::measure},
     {"GET", kExplain, &Router::explain},
     {"GET", kExplainCpu, &Router::explain_cpu},
     {"GET", kNode, &Router::node},
@@ -313,6 +316,22 @@ Response Router::verify(const Call&) {
   if (!query_) return answer(to_json(verifier_.verify()));
   return {.later = [this](auto respond) {
     query_([this, respond = std::move(respond)] { respond(answer(to_json(verifier_.verify()))); });
+  }};
+}
+
+Response Router::measure(const Call& call) {
+  const auto view = line_.node().view(call.sandbox);
+  if (!view) return no_sandbox(call.sandbox);
+  auto request = read_measure(*view, call.body);
+  if (!request) return refuse(request.error());
+  if (!measure_) return error_response(503, "guests are not asked yet");
+  return {.later = [this, id = call.sandbox, request = std::move(*request)](auto respond) {
+    measure_(id, request, [this, id, request, respond = std::move(respond)](auto result) {
+      const auto now = line_.node().view(id);
+      if (!result) return respond(refuse(result.error()));
+      if (!now) return respond(no_sandbox(id));
+      respond(answer(to_json(*now, request, *result)));
+    });
   }};
 }
 

@@ -12,6 +12,7 @@
 #include "base/http/feed.hpp"
 #include "base/http/message.hpp"
 #include "base/result.hpp"
+#include "guest-agent/protocol/latency.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::managed {
@@ -48,6 +49,11 @@ class Router {
   /// verify queries the sources first: `query` calls what it gets once they have answered. Without
   /// it, what they have reported counts.
   void set_query(std::function<void(std::function<void()>)> query) { query_ = std::move(query); }
+
+  /// Measures in a guest; without it (as at first) no guest is to be had.
+  using Measure = std::function<void(const std::string& sandbox, const guest::LatencyRequest&,
+                                     std::function<void(base::Result<guest::Latencies>)>)>;
+  void set_measure(Measure measure) { measure_ = std::move(measure); }
 
   /// Null, as at first: kubelet gives containers their CPUs.
   void set_manager(managed::Manager* manager) { manager_ = manager; }
@@ -88,6 +94,7 @@ class Router {
   http::Response delete_pin(const Call& call);
   http::Response pools(const Call& call);
   http::Response put_class(const Call& call);
+  http::Response measure(const Call& call);
 
  private:
   http::Response submit(const base::Result<policy::ledger::Event>& event);
@@ -98,6 +105,7 @@ class Router {
   line::Verifier& verifier_;
   http::Feed& events_;
   std::function<void(std::function<void()>)> query_;
+  Measure measure_;
   managed::Manager* manager_ = nullptr;
   line::VcpuWaits waits_;
   board::Drifts drifts_;

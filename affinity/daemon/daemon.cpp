@@ -211,6 +211,8 @@ class Daemon {
     if (manager_) manager_->start();
     pin_changes_ = board_.feed().subscribe(board::NotificationKind::kOverrideChanged,
                                            [this](const auto&) { follow_pins(); });
+    router_.set_measure([this](const std::string& sandbox, const guest::LatencyRequest& request,
+                               auto done) { guests_->measure(sandbox, request, std::move(done)); });
     router_.set_query([this](auto answered) { sources_->query_for_verify(std::move(answered)); });
     line_.adopt();
     prerequisites_.parts.done("state and first run");

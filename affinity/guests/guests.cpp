@@ -325,6 +325,32 @@ void Guests::show(const std::string& sandbox, Guest& guest) {
   board_.set_guest(sandbox, view);
 }
 
+void Guests::measure(const std::string& sandbox, const guest::LatencyRequest& request,
+                     guest::Measurement::Done done) {
+  using base::ErrorCode;
+  const auto found = guests_.find(sandbox);
+  const bool has_ours = found != guests_.end() && found->second.state == State::kOurs &&
+                        found->second.record.view.connected;
+  if (!has_ours) {
+    return done(
+        base::fail(ErrorCode::kUnavailable, "no kata-affinity-agent responds in its guest"));
+  }
+  const guest::Address& address = found->second.ours->address();
+  if (address.kind == guest::Address::Kind::kSerial) {
+    return done(
+        base::fail(ErrorCode::kUnavailable,
+                   "its agent is behind a serial port, which has one conversation at a time"));
+  }
+  if (measurements_.contains(sandbox)) {
+    return done(base::fail(ErrorCode::kConflict, "a measurement of this sandbox is in progress"));
+  }
+  measurements_[sandbox] = std::make_unique<guest::Measurement>(
+      io_, clock_, address, request, [this, sandbox, done = std::move(done)](auto result) {
+        const auto ended = measurements_.extract(sandbox);
+        done(std::move(result));
+      });
+}
+
 /// Nothing of ours is in the guest.
 void Guests::drop(const std::string& sandbox) {
   guests_.erase(sandbox);

@@ -26,6 +26,8 @@
 #include "base/log/log.hpp"
 #include "base/rpc/timer.hpp"
 #include "guest-agent/host/agent_url.hpp"
+#include "guest-agent/host/measurement.hpp"
+#include "guest-agent/protocol/latency.hpp"
 #include "policy/plan/settings.hpp"
 #include "vmm/facts/facts.hpp"
 
@@ -49,6 +51,11 @@ class Guests {
   /// then this guest is not waited for again, nor are others of the same kernel until one of them
   /// has placed a container. At once where there is no agent.
   void await(const std::string& sandbox, const std::string& container, std::function<void()> go_on);
+
+  /// Measures latencies inside a guest that has our agent, and calls `done` with the result or the
+  /// reason why there is none. One measurement a guest at a time.
+  void measure(const std::string& sandbox, const guest::LatencyRequest& request,
+               guest::Measurement::Done done);
 
  private:
   using Time = base::Clock::Time;
@@ -148,6 +155,7 @@ class Guests {
   std::map<std::string, Kind> kinds_;  ///< by the kernel's image
   HeldStarts starts_;
   std::list<Leaving> leaving_;
+  std::map<std::string, std::unique_ptr<guest::Measurement>> measurements_;  ///< by sandbox
 };
 
 }  // namespace ka::guests

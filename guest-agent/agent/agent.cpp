@@ -30,7 +30,8 @@ Agent::Agent(const Roots& roots, const Calls& calls)
       calls_(calls),
       cpu_reader_(roots),
       containers_(roots, calls),
-      system_tasks_(roots, calls) {
+      system_tasks_(roots, calls),
+      meter_(roots.proc) {
   report_.cpus = cpu_reader_.read();
   report_.common = online();
   report_.generation = 1;
@@ -79,6 +80,16 @@ void Agent::record_container(const std::string& container, bool stopped) {
   if (stopped) reported_.erase(container);
   if (!stopped && reported_.size() < guest::kMaxContainers) reported_.insert(container);
   cgroups_changed();
+}
+
+std::optional<std::uint64_t> Agent::measure(const guest::LatencyRequest& request) {
+  std::vector<LatencyMeter::Target> targets;
+  for (const std::uint64_t id : request.hardware_ids) {
+    const auto cpu = std::ranges::find(report_.cpus, id, &policy::GuestCpu::hardware_id);
+    if (cpu == report_.cpus.end() || !cpu->online) return std::nullopt;
+    targets.push_back({cpu->number, id});
+  }
+  return meter_.start(targets, request);
 }
 
 void Agent::poll() {

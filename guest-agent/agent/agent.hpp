@@ -3,7 +3,9 @@
 // between them: read -> map -> place -> read again -> report.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "guest-agent/agent/cpus.hpp"
 #include "guest-agent/agent/hierarchy.hpp"
 #include "guest-agent/agent/kernel.hpp"
+#include "guest-agent/agent/latency_meter.hpp"
 #include "guest-agent/agent/stale.hpp"
 #include "guest-agent/agent/system_tasks.hpp"
 #include "policy/facts/guest.hpp"
@@ -44,6 +47,11 @@ class Agent {
   /// Places threads created since. Cheap; does nothing where cgroups confine them.
   void poll();
 
+  /// Measures latencies on CPUs of the guest; absent: there are no such CPUs, or another
+  /// measurement goes on. See meter().
+  std::optional<std::uint64_t> measure(const guest::LatencyRequest& request);
+  LatencyMeter& meter() { return meter_; }
+
   const policy::GuestReport& report() const { return report_; }
   /// Where news comes from: cgroups in which containers appear, and those of containers.
   std::vector<std::filesystem::path> places_to_watch() const;
@@ -65,6 +73,7 @@ class Agent {
   CpuReader cpu_reader_;
   Containers containers_;
   SystemTasks system_tasks_;
+  LatencyMeter meter_;
   Hierarchy hierarchy_;
   Tree tree_;
   /// Containers that a hook reported. Their cgroups need not have names that look like containers'.

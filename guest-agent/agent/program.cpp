@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <utility>
 
 #include "base/files.hpp"
 #include "guest-agent/agent/agent.hpp"
@@ -68,6 +69,20 @@ class Program {
     finish_turn();
   }
 
+  void on_measured() {
+    const int fd = agent_.meter().fd();
+    if (!agent_.meter().read()) return;
+    loop_.remove(fd);
+    metering_ = false;
+    connections_.notify();
+  }
+
+  void follow_meter() {
+    const int fd = agent_.meter().fd();
+    if (fd < 0 || std::exchange(metering_, true)) return;
+    loop_.add(fd, EPOLLIN, [this](std::uint32_t) { on_measured(); });
+  }
+
   void on_timer() {
     std::uint64_t ticks = 0;
     if (::read(timer_.get(), &ticks, sizeof ticks) != sizeof ticks) return;
@@ -77,6 +92,7 @@ class Program {
 
   /// The agent ran: notifies waiting hosts, and watches the current cgroups.
   void finish_turn() {
+    follow_meter();
     busy_ = agent_.run_background();
     while (reported_ != agent_.report().generation || places_ != agent_.places_to_watch()) {
       reported_ = agent_.report().generation;
@@ -105,7 +121,8 @@ class Program {
   base::Fd uevents_;
   base::Fd timer_;
   bool polling_ = false;
-  bool busy_ = false;  ///< there is background work
+  bool metering_ = false;  ///< the meter is on the loop
+  bool busy_ = false;      ///< there is background work
   std::uint64_t reported_ = 0;
   std::vector<std::filesystem::path> places_;
 };

@@ -54,6 +54,7 @@ bool Session::handle(const ttrpc::Frame& frame, std::string& out) {
   if (call->method == "Apply") return apply(stream, call->payload, out);
   if (call->method == "Watch") return watch(stream, call->payload, out);
   if (call->method == "Container") return container(stream, call->payload, out);
+  if (call->method == "Measure") return measure(stream, call->payload, out);
   refuse(stream, Code::kUnimplemented, "unknown method", out);
   return true;
 }
@@ -97,7 +98,33 @@ bool Session::container(std::uint32_t stream, std::string_view payload, std::str
   return true;
 }
 
+bool Session::measure(std::uint32_t stream, std::string_view payload, std::string& out) {
+  const auto request = guest::decode_latency_request(payload);
+  if (!request) {
+    refuse(stream, Code::kInvalidArgument, "malformed request", out);
+    return false;
+  }
+  const auto number = measuring_ == 0 ? agent_.measure(*request) : std::nullopt;
+  if (number) {
+    measuring_ = stream;
+    measurement_ = *number;
+  } else {
+    refuse(stream, Code::kFailedPrecondition, "another measurement, or no such CPU", out);
+  }
+  return true;
+}
+
+void Session::notify_measured(std::string& out) {
+  if (measuring_ == 0) return;
+  const auto result = agent_.meter().result(measurement_);
+  if (!result) return;
+  const std::uint32_t stream = std::exchange(measuring_, 0);
+  if (result->empty()) return refuse(stream, Code::kInternal, "the measurement failed", out);
+  answer(stream, *result, out);
+}
+
 void Session::notify(std::string& out) {
+  notify_measured(out);
   if (watching_ == 0 || agent_.report().generation == known_) return;
   answer(std::exchange(watching_, 0), guest::encode(agent_.report()), out);
 }

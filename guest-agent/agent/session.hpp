@@ -35,6 +35,8 @@ class Session {
   bool apply(std::uint32_t stream, std::string_view payload, std::string& out);
   bool watch(std::uint32_t stream, std::string_view payload, std::string& out);
   bool container(std::uint32_t stream, std::string_view payload, std::string& out);
+  bool measure(std::uint32_t stream, std::string_view payload, std::string& out);
+  void notify_measured(std::string& out);
 
   Agent& agent_;
   ttrpc::Decoder decoder_{guest::kMaxMessage};
@@ -42,6 +44,9 @@ class Session {
   std::uint32_t last_stream_ = 0;
   std::uint32_t watching_ = 0;  ///< stream of the call that waits; 0: none
   std::uint64_t known_ = 0;     ///< generation that the waiting host has
+  /// Stream of the call that waits for a measurement (0: none), and its number.
+  std::uint32_t measuring_ = 0;
+  std::uint64_t measurement_ = 0;
 };
 
 }  // namespace ka::agent

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "guest-agent/host/kata_session.hpp"
+#include "guest-agent/host/measurement.hpp"
 #include "guest-agent/host/session.hpp"
 #include "guest-agent/protocol/messages.hpp"
 #include "policy/plan/guest.hpp"
@@ -44,6 +45,12 @@ void read_alone(std::string_view bytes) {
     tests::require(guest::decode_wishes(guest::encode(*read)) == read);
     (void)policy::plan::place_in_guest(*read, {});
   }
+  if (const auto latencies = guest::decode_latencies(bytes)) {
+    tests::require(guest::decode_latencies(guest::encode(*latencies)) == latencies);
+  }
+  if (const auto request = guest::decode_latency_request(bytes)) {
+    tests::require(guest::decode_latency_request(guest::encode(*request)) == request);
+  }
   (void)guest::decode_hello(bytes);
   (void)guest::decode_watch(bytes);
   (void)guest::decode_container(bytes);
@@ -60,6 +67,16 @@ void receive_kata(guest::Opening opening, std::string_view bytes) {
   for (const auto& answer : answers) tests::require(answer.container == "c1");
 }
 
+void receive_latencies(guest::Opening opening, std::string_view bytes) {
+  guest::MeasurementSession session({.hardware_ids = {1}}, opening);
+  std::string out = session.start();
+  session.receive(bytes, out);
+  if (session.result() && *session.result()) {
+    tests::require((*session.result())->cpus.size() == 1 &&
+                   (*session.result())->cpus[0].hardware_id == 1);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -69,6 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
   read_alone(rest);
   receive_kata(opening, rest);
+  receive_latencies(opening, rest);
   guest::Session session(opening);
   (void)session.start();
   std::vector<guest::News> news;

@@ -88,6 +88,11 @@ Result<boost::json::object> Daemon::post(const std::string& target) const {
   return call("POST", target, {});
 }
 
+Result<boost::json::object> Daemon::post(const std::string& target,
+                                         const boost::json::object& body) const {
+  return call("POST", target, boost::json::serialize(body));
+}
+
 Result<boost::json::object> Daemon::put(const std::string& target,
                                         const boost::json::object& body) const {
   return call("PUT", target, boost::json::serialize(body));

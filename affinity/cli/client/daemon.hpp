@@ -19,6 +19,8 @@ class Daemon {
   /// kUnavailable: the daemon cannot be reached.
   base::Result<boost::json::object> get(const std::string& target) const;
   base::Result<boost::json::object> post(const std::string& target) const;
+  base::Result<boost::json::object> post(const std::string& target,
+                                         const boost::json::object& body) const;
   base::Result<boost::json::object> put(const std::string& target,
                                         const boost::json::object& body) const;
   base::Result<boost::json::object> remove(const std::string& target) const;

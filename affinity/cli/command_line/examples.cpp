@@ -50,6 +50,8 @@ constexpr auto kExamples = std::to_array<Example>({
     {"report", "report --html -", "on standard output"},
     {"verify", "verify", "0: ok or degraded, 1: violated or unknown"},
     {"verify", "verify --strict || logger 'pinning broken'", "for monitoring"},
+    {"measure", "measure shop/cart", "its dedicated vCPUs, 10 seconds"},
+    {"measure", "measure shop/cart --for 30s --vcpus 2-3 --json", "with a histogram"},
     {"events", "events", "until Ctrl-C"},
     {"events", "events --json | jq .kind", "one JSON document a line"},
     {"reconcile", "reconcile", "all sandboxes"},

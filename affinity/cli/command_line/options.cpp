@@ -21,6 +21,7 @@ namespace ka::cli {
 namespace {
 
 constexpr const char* kSandboxHelp = "id, pod, namespace/pod, or a unique prefix of one";
+constexpr const char* kRootHelp = "root of the node's file system";
 constexpr const char* kCpusHelp = "cpuset, as in 0-3,8";
 
 /// A subcommand that fills its options, and says so in `chosen` when it was called.
@@ -38,11 +39,6 @@ template <typename Value>
 CLI::Option* add_value(CLI::App& command, const char* name, const char* type, Value& value,
                        const std::string& meaning) {
   return command.add_option(name, value, meaning)->type_name(type);
-}
-
-void add_root(CLI::App& command, std::string& root) {
-  add_value(command, "--root", "DIR", root, "root of the node's file system")
-      ->capture_default_str();
 }
 
 void declare_topology(CLI::App& app, Command& chosen) {
@@ -192,7 +188,7 @@ void declare_doctor(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App& command = add_command(app, chosen, options, "doctor",
                                   "check this node for anything that defeats isolation");
-  add_root(command, options->root);
+  add_value(command, "--root", "DIR", options->root, kRootHelp)->capture_default_str();
 }
 
 void declare_selftest(CLI::App& app, Command& chosen) {
@@ -232,7 +228,7 @@ void declare_setup(CLI::App& app, Command& chosen) {
             "configuration.toml in another place");
   add_value(command, "--settings", "FILE", options->settings,
             "also write these settings, over the profile's");
-  add_root(command, options->root);
+  add_value(command, "--root", "DIR", options->root, kRootHelp)->capture_default_str();
 }
 
 void declare_making(CLI::App& command, GuestImageMaking& options) {
@@ -325,6 +321,11 @@ void declare_views(CLI::App& app, Command& chosen) {
   const auto verify = std::make_shared<VerifyOptions>();
   add_command(app, chosen, verify, "verify", "re-read the kernel and check the invariants")
       .add_flag("--strict", verify->strict, "also exit with 1 when degraded");
+  const auto measure = std::make_shared<MeasureOptions>();
+  CLI::App& in_guest = add_about_sandbox(app, chosen, measure, "measure",
+                                         "measure wake-up latencies inside a VM", true);
+  usage::add_duration(in_guest, "--for", measure->seconds, "up to 50s (default: 10s)");
+  add_value(in_guest, "--vcpus", "LIST", measure->vcpus, "which (default: the dedicated ones)");
   add_command(app, chosen, std::make_shared<EventsOptions>(), "events", "stream events");
 }
 

@@ -126,6 +126,13 @@ struct VerifyOptions : Online {
   bool strict = false;  ///< degraded is a failure as well
 };
 
+/// `measure`: wake-up latencies inside the guest.
+struct MeasureOptions : Online {
+  std::string sandbox;
+  std::int64_t seconds = 10;
+  std::string vcpus;  ///< a list of indices; empty: the dedicated ones, else all
+};
+
 /// `reconcile`: run the line again.
 struct ReconcileOptions : Online {
   std::string sandbox;  ///< empty: all
@@ -230,10 +237,10 @@ using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, HintsOptions, MergeHintsOptions,
                  SimulateOptions, StatusOptions, NamesOptions, ExplainOptions, MapOptions,
                  PoolsOptions, ClassOptions, NodeReportOptions, ReportOptions, VerifyOptions,
-                 ReconcileOptions, ReleaseOptions, SandboxAddOptions, SandboxRemoveOptions,
-                 ContainerUpdateOptions, ContainerRemoveOptions, PinOptions, EventsOptions,
-                 DoctorOptions, SelftestOptions, SetupOptions, GuestImageCheckOptions,
-                 GuestImageAddOptions, GuestImageExtensionOptions>;
+                 MeasureOptions, ReconcileOptions, ReleaseOptions, SandboxAddOptions,
+                 SandboxRemoveOptions, ContainerUpdateOptions, ContainerRemoveOptions, PinOptions,
+                 EventsOptions, DoctorOptions, SelftestOptions, SetupOptions,
+                 GuestImageCheckOptions, GuestImageAddOptions, GuestImageExtensionOptions>;
 
 struct Invocation {
   bool json = false;

@@ -3,6 +3,7 @@
 # lab shapes: smt8 bookworm
 # lab timeout: 600
 
+import json
 import statistics
 import time
 
@@ -67,6 +68,22 @@ def expect_prompt(pod: VmPod, guest: Guest, when: str) -> None:
     print(f"          {text}: {placed / trip:.1f} round trips")
 
 
+def expect_measured(pod: VmPod) -> None:
+    """Latencies of the dedicated vCPUs, measured in the guest while its containers run; how large they are is not judged here."""
+    check.step("wake-up latencies inside the guest")
+    done = product.ctl("measure", pod.vm.id, "--for", "12s", "--json")
+    check.equal("exit status of measure", (done.returncode, done.stderr), (0, ""))
+    measured = json.loads(done.stdout)
+    dedicated = sorted(each["cpus"] for each in measured["vcpus"] if each["dedicated"])
+    check.equal("CPUs of the vCPUs that were measured", dedicated, ["4", "5", "6"])
+    for each in measured["vcpus"]:
+        check.true(f"vCPU {each['vcpu']} woke {each['samples']} times", each["samples"] > 100)
+        inside = sum(count for _, count in each["histogram"])
+        check.equal("of them in the histogram", inside, each["samples"])
+        check.true("the percentiles ascend", each["p50_us"] <= each["p90_us"] <= each["p99_us"] <= each["max_us"])
+    print(product.ctl("measure", pod.vm.id, "--for", "1s").stdout)
+
+
 def reaction_after(pod: VmPod, before: float | None) -> list[float]:
     """How long the guest took, by the daemon's clock, for what was asked of it since it took `before`.
 
@@ -109,6 +126,8 @@ def live(vms: Vms, cgroup: str) -> None:
     expect_held(guest, OWN)
     expect_notice(guest, OWN, WEB)
     expect_prompt(pod, guest, "while they run")
+
+    expect_measured(pod)
 
     check.step("a container ends, and Kata unplugs the vCPU that came last")
     left = {APP: OWN[APP], WEB: OWN[WEB]}
