@@ -33,6 +33,7 @@ set(KA_EDGES_proxy base version json policy_facts config http ttrpc proto rpc wa
 set(KA_EDGES_watch base policy_facts policy_ledger)
 set(KA_EDGES_kubelet base log policy_ledger source watch)
 set(KA_EDGES_pod_resources base grpc log policy_facts policy_ledger proto rpc source)
+set(KA_EDGES_cri base grpc policy_facts proto)
 set(KA_EDGES_kata base json log policy_facts policy_ledger policy_plan rpc source vmm vmm_facts watch)
 set(KA_EDGES_libvirt_source base log policy_facts policy_ledger policy_plan source vmm vmm_facts vmm_libvirt)
 set(KA_EDGES_guest_protocol policy_facts ttrpc)
@@ -71,7 +72,7 @@ set(KA_EDGES_cli_plan json policy_plan host cli_command_line cli_terminal docume
 set(KA_EDGES_cli_allocate base json policy_allocate host cli_command_line cli_terminal documents messages)
 set(KA_EDGES_cli_doctor base policy_facts host config messages cli_command_line cli_terminal cli_client cli_kata cli_node)
 set(KA_EDGES_cli_setup base config cli_command_line cli_terminal cli_kata cli_node)
-set(KA_EDGES_cli_selftest base json version config policy_facts policy_ledger cli_command_line cli_terminal cli_client cli_kata watch)
+set(KA_EDGES_cli_selftest base cri json version config policy_facts policy_ledger cli_command_line cli_terminal cli_client cli_kata watch)
 set(KA_EDGES_cli_guest_image base cli_command_line cli_terminal cli_kata guest_image)
 set(KA_EDGES_cli_kubectl base json version usage policy_facts messages cli_terminal cli_client)
 set(KA_EDGES_cli cli_command_line cli_terminal cli_status cli_control cli_map cli_managed cli_report cli_topology cli_plan cli_allocate

@@ -203,9 +203,10 @@ void declare_selftest(CLI::App& app, Command& chosen) {
   add_value(command, "--runtime-class", "NAME", options->runtime_class,
             "its RuntimeClass (default: the handler's name)")
       ->excludes(clean);
-  add_value(command, "--image", "NAME", options->image,
-            "image that runs until stopped (default: pause)")
+  add_value(command, "--image", "NAME", options->image, "long-running image (default: pause)")
       ->excludes(clean);
+  add_value(command, "--runtime-endpoint", "SOCKET", options->runtime_endpoint,
+            "CRI socket, without kubelet (default: containerd's)");
   command.add_flag("--demo", options->demo, "also measure waiting, released and placed (20 s)")
       ->excludes(clean);
   usage::add_duration(command, "--time-limit", options->time_limit,

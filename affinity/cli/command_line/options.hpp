@@ -194,6 +194,7 @@ struct SelftestOptions : Online {
   std::string handler;            ///< containerd's, for the VM; empty: the first that runs Kata
   std::string runtime_class;      ///< empty: named as the handler
   std::string image;              ///< empty: containerd's pause image
+  std::string runtime_endpoint;   ///< of the CRI, without kubelet; empty: a runtime's own socket
   std::string report;             ///< a file for the JSON document; empty: none
   bool demo = false;              ///< also measure waiting, released and placed
   bool clean = false;             ///< only remove what an interrupted one left

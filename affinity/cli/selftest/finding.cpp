@@ -9,6 +9,8 @@ std::string_view witness_name(Finding::By by) {
   switch (by) {
     case Finding::By::kKubelet:
       return "kubelet";
+    case Finding::By::kRuntime:
+      return "runtime";
     case Finding::By::kKernel:
       return "kernel";
     case Finding::By::kDaemon:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A finding of one of the three witnesses.
+// A finding of one of the three witnesses: kubelet or the container runtime, the kernel, the
+// daemon.
 #pragma once
 
 #include <string>
@@ -11,6 +12,7 @@ namespace ka::cli::selftest {
 struct Finding {
   enum class By {
     kKubelet,  ///< its cpu_manager_state
+    kRuntime,  ///< the specs of its containers, where no kubelet runs
     kKernel,   ///< sched_getaffinity(2), /proc, KVM's debugfs, cgroups
     kDaemon,   ///< kata-affinityd's API
   };
@@ -27,7 +29,7 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-/// "kubelet", "kernel" or "daemon".
+/// "kubelet", "runtime", "kernel" or "daemon".
 std::string_view witness_name(Finding::By by);
 /// "ok", "degraded" or "broken".
 std::string_view level_name(Finding::Level level);

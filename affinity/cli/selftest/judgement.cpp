@@ -105,12 +105,24 @@ Finding check_isolation(const Threads& threads, const CpuSet& own) {
                       found.size(), text(own), names_of(found))};
 }
 
-Finding check_others(const Threads& others, const CpuSet& own) {
+bool is_container(const ThreadSeen& thread) { return thread.part.starts_with("container "); }
+
+/// kubelet narrows every container; a runtime without it narrows none.
+bool may_roam(const Threads& threads, const Subject& subject) {
+  return subject.by == By::kRuntime && std::ranges::all_of(threads, is_container);
+}
+
+Finding check_others(const Threads& others, const CpuSet& own, const Subject& subject) {
   const Threads found =
       those(others, [&own](const ThreadSeen& one) { return one.cpus.intersects(own); });
   if (found.empty()) {
     return holds(By::kKernel, fmt::format("none of {} threads of other pods may run on CPUs {}",
                                           others.size(), text(own)));
+  }
+  if (may_roam(found, subject)) {
+    return {By::kKernel, Level::kDegraded,
+            fmt::format("only kubelet would keep containers of other pods off CPUs {}: {}",
+                        text(own), names_of(found))};
   }
   return broken(By::kKernel, fmt::format("threads of other pods may run on CPUs {}: {}", text(own),
                                          names_of(found)));
@@ -123,10 +135,17 @@ const json::value* find_sandbox(const json::value& list, const std::string& uid)
   return nullptr;
 }
 
-Finding compare(const std::string& what, const std::string& said, const std::string& wanted) {
-  if (said == wanted)
-    return holds(By::kDaemon, fmt::format("{} {}, as in kubelet's state", what, said));
-  return broken(By::kDaemon, fmt::format("{} {}; kubelet's state has {}", what, said, wanted));
+/// Where an assignment is written down.
+std::string record_of(By by) {
+  return by == By::kRuntime ? "the containers' specs" : "kubelet's state";
+}
+
+Finding compare(const std::string& what, const std::string& said, const CpuSet& assigned, By by) {
+  const std::string wanted = policy::format_list(assigned);
+  if (said == wanted) {
+    return holds(By::kDaemon, fmt::format("{} {}, as in {}", what, said, record_of(by)));
+  }
+  return broken(By::kDaemon, fmt::format("{} {}; by {}: {}", what, said, record_of(by), wanted));
 }
 
 /// A thread that came after the daemon's answer is none that it got wrong.
@@ -210,13 +229,11 @@ Finding repeat_verdict(const json::value& report) {
 Findings check_assignment(const Assignments& assignments, const Subject& subject) {
   const CpuSet own = assignments.of_pod(subject.uid);
   if (own.size() != subject.cpus) {
-    return {broken(By::kKubelet,
-                   fmt::format("cpu_manager_state assigns {} CPUs to the pod; it requested {}",
-                               own.size(), subject.cpus))};
+    return {broken(subject.by, fmt::format("the pod has {} CPUs by {}; it requested {}", own.size(),
+                                           record_of(subject.by), subject.cpus))};
   }
-  return {holds(By::kKubelet,
-                fmt::format("cpu_manager_state assigns CPUs {} to the pod; the shared pool is {}",
-                            text(own), text(assignments.pool)))};
+  return {holds(subject.by, fmt::format("the pod has CPUs {} by {}; the shared pool is {}",
+                                        text(own), record_of(subject.by), text(assignments.pool)))};
 }
 
 Findings check_start(const Reading& reading) {
@@ -238,7 +255,7 @@ Findings check_masks(const Assignments& assignments, const Subject& subject,
   findings.push_back(check_bounds(reading.own, own, assignments.pool));
   findings.push_back(check_dedication(reading.own, own));
   findings.push_back(check_isolation(reading.own, own));
-  findings.push_back(check_others(reading.others, own));
+  findings.push_back(check_others(reading.others, own, subject));
   if (reading.unread > 0) {
     findings.push_back(
         broken(By::kKernel,
@@ -257,10 +274,10 @@ Findings check_discovery(const Subject& subject, const json::value& sandboxes) {
 Findings check_report(const Assignments& assignments, const Subject& subject,
                       const Reading& reading, const DaemonWord& word) {
   Findings findings = check_discovery(subject, word.sandboxes);
-  findings.push_back(compare("exclusive CPUs", text_of(word.node, "exclusive"),
-                             policy::format_list(assignments.all())));
-  findings.push_back(compare("shared pool", text_of(word.node, "shared_pool"),
-                             policy::format_list(assignments.pool)));
+  findings.push_back(
+      compare("exclusive CPUs", text_of(word.node, "exclusive"), assignments.all(), subject.by));
+  findings.push_back(
+      compare("shared pool", text_of(word.node, "shared_pool"), assignments.pool, subject.by));
   const json::value* sandbox = find_sandbox(word.sandboxes, subject.uid);
   if (sandbox == nullptr) return findings;
   const CpuSet own = assignments.of_pod(subject.uid);

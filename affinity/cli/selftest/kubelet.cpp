@@ -133,20 +133,6 @@ Result<Kubelet> find_kubelet(const fs::path& root) {
   return base::fail(ErrorCode::kNotFound, "no kubelet runs on this node");
 }
 
-policy::CpuSet Assignments::of_pod(const std::string& uid) const {
-  policy::CpuSet cpus;
-  for (const auto& claim : claims) {
-    if (claim.pod_uid == uid) cpus |= claim.cpus;
-  }
-  return cpus;
-}
-
-policy::CpuSet Assignments::all() const {
-  policy::CpuSet cpus;
-  for (const auto& claim : claims) cpus |= claim.cpus;
-  return cpus;
-}
-
 Result<Assignments> read_assignments(const fs::path& state) {
   const auto text = base::read_regular_file(state, watch::kMaxKubeletState);
   if (!text) return unexpected(text.error());

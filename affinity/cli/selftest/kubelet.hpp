@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "affinity/cli/selftest/assignments.hpp"
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
-#include "policy/ledger/event.hpp"
 
 namespace ka::cli::selftest {
 
@@ -28,15 +28,6 @@ std::map<std::string, std::string> top_level_scalars(std::string_view text);
 /// Paths in the answer begin with `root`. kNotFound: no kubelet runs. An error of any other kind:
 /// its configuration cannot be read.
 base::Result<Kubelet> find_kubelet(const std::filesystem::path& root);
-
-/// What kubelet's CPU manager has assigned.
-struct Assignments {
-  policy::CpuSet pool;
-  std::vector<policy::ledger::Claim> claims;
-
-  policy::CpuSet of_pod(const std::string& uid) const;
-  policy::CpuSet all() const;
-};
 
 /// Reads cpu_manager_state. kConflict: the policy is not static, so no container owns CPUs.
 base::Result<Assignments> read_assignments(const std::filesystem::path& state);

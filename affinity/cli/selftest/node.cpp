@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 #include <optional>
@@ -21,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace json = boost::json;
+using base::Result;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -48,11 +50,12 @@ std::string configured_image(const fs::path& root) {
   return text_at(*entries, {"plugins", "io.containerd.cri.v1.images", "pinned_images", "sandbox"});
 }
 
+/// Those of the shim proxy are last: they are for nodes without NRI.
 std::vector<std::string> handler_names(const fs::path& root) {
+  std::vector<config::Handler> handlers = config::read_handlers(root);
+  std::ranges::stable_partition(handlers, [](const auto& one) { return !one.is_proxy(); });
   std::vector<std::string> names;
-  for (const config::Handler& handler : config::read_handlers(root)) {
-    if (!handler.is_proxy()) names.push_back(handler.name);
-  }
+  for (const config::Handler& handler : handlers) names.push_back(handler.name);
   return names;
 }
 
@@ -138,10 +141,28 @@ NodeFacts gather_facts(const fs::path& root, const Kubelet& kubelet, const Assig
   const auto images = run({"ctr", "--namespace", "k8s.io", "images", "list", "--quiet"});
   return {.kubelet = kubelet,
           .assignments = assignments,
+          .in_use = {},
           .handlers = handler_names(root),
           .images = lines_of(images.value_or("")),
           .sandbox_image = configured_image(root),
           .has_kvm_debugfs = is_there(root / "sys/kernel/debug/kvm")};
+}
+
+Result<NodeFacts> gather_facts_of_runtime(const fs::path& root, const CriPods& pods,
+                                          const Assignments& assignments) {
+  NodeFacts facts;
+  facts.assignments = assignments;
+  const auto bound = pods.bound_cpus();
+  if (!bound) return unexpected(bound.error());
+  facts.in_use = *bound;
+  auto images = pods.images();
+  if (!images) return unexpected(images.error());
+  facts.images = std::move(*images);
+  const auto image = pods.sandbox_image();
+  facts.sandbox_image = image && !image->empty() ? *image : configured_image(root);
+  facts.handlers = handler_names(root);
+  facts.has_kvm_debugfs = is_there(root / "sys/kernel/debug/kvm");
+  return facts;
 }
 
 json::object describe_node(const fs::path& root, const RunProgram& run) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "affinity/cli/selftest/cri_pods.hpp"
 #include "affinity/cli/selftest/pods.hpp"
 #include "base/result.hpp"
 
@@ -19,6 +20,11 @@ using RunProgram = std::function<base::Result<std::string>(const std::vector<std
 /// What the choice of the pods depends on. Images are listed by containerd's `ctr`.
 NodeFacts gather_facts(const std::filesystem::path& root, const Kubelet& kubelet,
                        const Assignments& assignments, const RunProgram& run);
+
+/// The same without kubelet, as the runtime reports it.
+base::Result<NodeFacts> gather_facts_of_runtime(const std::filesystem::path& root,
+                                                const CriPods& pods,
+                                                const Assignments& assignments);
 
 /// Versions, cgroup version, CPUs, Kata's handlers and our settings, as far as they can be read.
 boost::json::object describe_node(const std::filesystem::path& root, const RunProgram& run);

@@ -8,6 +8,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
+#include <ranges>
 
 namespace ka::cli::selftest {
 namespace {
@@ -24,18 +25,48 @@ bool contains(const std::vector<std::string>& all, std::string_view one) {
   return std::ranges::find(all, one) != all.end();
 }
 
-/// Two CPUs, one where the pool has no more. kubelet gives no reserved CPU away; where the reserved
-/// ones are not named, it has reserved at least one.
-Expected<int, Refusal> choose_cpus(const NodeFacts& facts) {
-  const auto& pool = facts.assignments.pool;
-  const auto& reserved = facts.kubelet.reserved;
-  const int kept = std::max((pool & reserved).size(), 1);
+/// kubelet gives no reserved CPU away; where the reserved ones are not named, it has reserved at
+/// least one.
+Expected<int, Refusal> count_cpus(const Kubelet& kubelet, const policy::CpuSet& pool) {
+  const int kept = std::max((pool & kubelet.reserved).size(), 1);
   const int available = pool.size() - kept;
   if (available >= 1) return std::min(available, kMostCpus);
   return unexpected(
       fmt::format("kubelet has no CPU left to assign: the shared pool is {}, and one CPU "
                   "stays in it. Remove a pod that owns CPUs",
                   policy::format_list(pool)));
+}
+
+/// The last CPUs of the pool that no container is bound to. One CPU stays in the pool.
+Expected<policy::CpuSet, Refusal> find_free_cpus(const NodeFacts& facts) {
+  const auto& pool = facts.assignments.pool;
+  policy::CpuSet chosen;
+  for (const int cpu : (pool - facts.in_use).ids() | std::views::reverse) {
+    if (chosen.size() == std::min(kMostCpus, pool.size() - 1)) break;
+    chosen.add(cpu);
+  }
+  if (!chosen.empty()) return chosen;
+  return unexpected(
+      fmt::format("no CPU is free: the shared pool is {}, containers are bound to {}, and one CPU "
+                  "stays in the pool. Remove a container with a cpuset",
+                  policy::format_list(pool), policy::format_list(facts.in_use)));
+}
+
+/// Two CPUs, one where the pool has no more.
+Expected<void, Refusal> choose_cpus(const NodeFacts& facts, Choice& choice) {
+  const auto& pool = facts.assignments.pool;
+  if (facts.kubelet) {
+    const auto number = count_cpus(*facts.kubelet, pool);
+    if (!number) return unexpected(number.error());
+    choice.cpus = *number;
+    return {};
+  }
+  const auto own = find_free_cpus(facts);
+  if (!own) return unexpected(own.error());
+  choice.cpus = own->size();
+  choice.own = *own;
+  choice.pool = pool - *own;
+  return {};
 }
 
 /// Without an API server kubelet resolves no RuntimeClass.
@@ -46,14 +77,30 @@ Expected<std::string, Refusal> choose_untrusted(const NodeFacts& facts, const Wi
                   "a containerd runtime named \"untrusted\" that runs Kata, and omit --handler"));
 }
 
+Expected<void, Refusal> check_handler(const NodeFacts& facts, const Wishes& wishes) {
+  if (wishes.handler.empty() || contains(facts.handlers, wishes.handler)) return {};
+  return unexpected(fmt::format("containerd has no Kata handler \"{}\"; it has: {}", wishes.handler,
+                                fmt::join(facts.handlers, ", ")));
+}
+
+/// The runtime knows no RuntimeClass.
+Expected<std::string, Refusal> choose_handler(const NodeFacts& facts, const Wishes& wishes) {
+  if (!wishes.runtime_class.empty()) {
+    return unexpected(
+        std::string("no kubelet runs, and only kubelet resolves a RuntimeClass. Use "
+                    "--handler NAME"));
+  }
+  if (!wishes.handler.empty()) return wishes.handler;
+  if (!facts.handlers.empty()) return facts.handlers.front();
+  return unexpected(std::string("no Kata handler in containerd's configuration"));
+}
+
 /// kata-deploy names a RuntimeClass as its handler.
 Expected<std::string, Refusal> choose_runtime_class(const NodeFacts& facts, const Wishes& wishes) {
-  if (!wishes.runtime_class.empty()) return wishes.runtime_class;
-  if (!wishes.handler.empty() && !contains(facts.handlers, wishes.handler)) {
-    return unexpected(fmt::format("containerd has no Kata handler \"{}\"; it has: {}",
-                                  wishes.handler, fmt::join(facts.handlers, ", ")));
-  }
-  if (!facts.kubelet.has_api_server) return choose_untrusted(facts, wishes);
+  if (facts.kubelet && !wishes.runtime_class.empty()) return wishes.runtime_class;
+  if (auto good = check_handler(facts, wishes); !good) return unexpected(good.error());
+  if (!facts.kubelet) return choose_handler(facts, wishes);
+  if (!facts.kubelet->has_api_server) return choose_untrusted(facts, wishes);
   if (!wishes.handler.empty()) return wishes.handler;
   if (!facts.handlers.empty()) return facts.handlers.front();
   return unexpected(
@@ -73,8 +120,18 @@ Expected<std::string, Refusal> choose_image(const NodeFacts& facts, const Wishes
                   "node and runs until stopped"));
 }
 
+/// Without kubelet the runtime itself would pull the image of a pod's pause process.
+Expected<void, Refusal> check_sandbox_image(const NodeFacts& facts) {
+  const std::string& image = facts.sandbox_image;
+  if (facts.kubelet || image.empty() || contains(facts.images, image)) return {};
+  return unexpected(
+      fmt::format("containerd's sandbox image {} is not on this node, and the self-test pulls "
+                  "nothing. Pull it first",
+                  image));
+}
+
 Expected<void, Refusal> check_node(const NodeFacts& facts) {
-  if (facts.kubelet.manifests.empty()) {
+  if (facts.kubelet && facts.kubelet->manifests.empty()) {
     return unexpected(
         std::string("kubelet has no staticPodPath. Set one in its configuration and restart it"));
   }
@@ -83,7 +140,7 @@ Expected<void, Refusal> check_node(const NodeFacts& facts) {
         "KVM's debugfs cannot be read, so vCPUs cannot be distinguished from other threads. "
         "Run: mount -t debugfs debugfs /sys/kernel/debug"));
   }
-  return {};
+  return check_sandbox_image(facts);
 }
 
 /// A released thread may run wherever it could without us.
@@ -115,6 +172,27 @@ std::string manifest(json::object metadata, json::object spec, json::object cont
                                       {"spec", std::move(spec)}});
 }
 
+std::string vm_manifest(const Pod& pod) {
+  json::object metadata{{"name", pod.name}, {"uid", pod.uid}};
+  json::object spec;
+  if (pod.choice.runtime_class.empty()) {
+    metadata["annotations"] = {{kUntrusted, "true"}};
+  } else {
+    spec["runtimeClassName"] = pod.choice.runtime_class;
+  }
+  const json::object all{{"cpu", std::to_string(pod.choice.cpus)}, {"memory", "512Mi"}};
+  json::object container{{"image", pod.choice.image}, {"resources", resources(all, all)}};
+  return manifest(std::move(metadata), std::move(spec), std::move(container));
+}
+
+std::string shared_manifest(const Pod& pod) {
+  json::object container{
+      {"image", pod.choice.image},
+      {"resources", resources({{"cpu", "10m"}, {"memory", "16Mi"}}, {{"memory", "64Mi"}})}};
+  return manifest({{"name", pod.name}, {"uid", pod.uid}}, {{"hostNetwork", true}},
+                  std::move(container));
+}
+
 }  // namespace
 
 Expected<Choice, std::string> choose(const NodeFacts& facts, const Wishes& wishes) {
@@ -126,32 +204,21 @@ Expected<Choice, std::string> choose(const NodeFacts& facts, const Wishes& wishe
   if (!runtime_class) return unexpected(runtime_class.error());
   const auto image = choose_image(facts, wishes);
   if (!image) return unexpected(image.error());
-  const auto cpus = choose_cpus(facts);
-  if (!cpus) return unexpected(cpus.error());
-  return Choice{*runtime_class, *image, *cpus};
+  Choice choice{.runtime_class = *runtime_class, .image = *image, .own = {}, .pool = {}};
+  if (auto chosen = choose_cpus(facts, choice); !chosen) return unexpected(chosen.error());
+  return choice;
 }
 
 Pod vm_pod(const Choice& choice, const std::string& uid) {
-  const std::string name = std::string(kNamePrefix) + "vm";
-  json::object metadata{{"name", name}, {"uid", uid}};
-  json::object spec;
-  if (choice.runtime_class.empty()) {
-    metadata["annotations"] = {{kUntrusted, "true"}};
-  } else {
-    spec["runtimeClassName"] = choice.runtime_class;
-  }
-  const json::object all{{"cpu", std::to_string(choice.cpus)}, {"memory", "512Mi"}};
-  json::object container{{"image", choice.image}, {"resources", resources(all, all)}};
-  return {name, uid, manifest(std::move(metadata), std::move(spec), std::move(container))};
+  return {std::string(kNamePrefix) + "vm", uid, true, choice};
 }
 
 Pod shared_pod(const Choice& choice, const std::string& uid) {
-  const std::string name = std::string(kNamePrefix) + "shared";
-  json::object container{
-      {"image", choice.image},
-      {"resources", resources({{"cpu", "10m"}, {"memory", "16Mi"}}, {{"memory", "64Mi"}})}};
-  return {name, uid,
-          manifest({{"name", name}, {"uid", uid}}, {{"hostNetwork", true}}, std::move(container))};
+  return {std::string(kNamePrefix) + "shared", uid, false, choice};
+}
+
+std::string manifest_of(const Pod& pod) {
+  return pod.is_vm ? vm_manifest(pod) : shared_manifest(pod);
 }
 
 }  // namespace ka::cli::selftest

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pods of the self-test: what this node allows, and their manifests. Pure.
+// The pods of the self-test: what this node allows, and what they are. Pure.
 #pragma once
 
-#include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "affinity/cli/selftest/assignments.hpp"
 #include "affinity/cli/selftest/kubelet.hpp"
 #include "policy/facts/expected.hpp"
 
@@ -18,9 +20,10 @@ inline constexpr std::string_view kNamePrefix = "kata-affinity-selftest-";
 
 /// What the node has that the pods need.
 struct NodeFacts {
-  Kubelet kubelet;
+  std::optional<Kubelet> kubelet;  ///< absent: pods are started through the CRI
   Assignments assignments;
-  std::vector<std::string> handlers;  ///< containerd's that run Kata
+  policy::CpuSet in_use;  ///< without kubelet: CPUs that containers are bound to, or that are owned
+  std::vector<std::string> handlers;  ///< containerd's that run Kata, also by the proxy
   std::vector<std::string> images;    ///< containerd's, by name
   std::string sandbox_image;          ///< that containerd is configured with; may be empty
   bool has_kvm_debugfs = false;
@@ -35,9 +38,12 @@ struct Wishes {
 };
 
 struct Choice {
-  std::string runtime_class;  ///< empty: by containerd's annotation for untrusted workloads
+  /// Empty: by containerd's annotation for untrusted workloads. Without kubelet: the handler.
+  std::string runtime_class;
   std::string image;
   int cpus = 0;
+  policy::CpuSet own;   ///< of the pod in a VM; empty: kubelet chooses
+  policy::CpuSet pool;  ///< of the other; empty: kubelet chooses
 };
 
 /// Why the node cannot run the self-test is the error, with the remedy.
@@ -46,7 +52,8 @@ Expected<Choice, std::string> choose(const NodeFacts& facts, const Wishes& wishe
 struct Pod {
   std::string name;
   std::string uid;
-  std::string manifest;  ///< JSON
+  bool is_vm = false;
+  Choice choice;
 };
 
 /// Guaranteed, in a VM, with CPUs of its own.
@@ -54,5 +61,8 @@ Pod vm_pod(const Choice& choice, const std::string& uid);
 
 /// Burstable, in the node's default runtime, in the shared pool.
 Pod shared_pod(const Choice& choice, const std::string& uid);
+
+/// JSON, for kubelet. Nothing is pulled.
+std::string manifest_of(const Pod& pod);
 
 }  // namespace ka::cli::selftest

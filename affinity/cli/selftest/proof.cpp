@@ -46,11 +46,8 @@ void append(Findings& to, Findings more) { std::ranges::move(more, std::back_ins
 
 }  // namespace
 
-Proof::Proof(Dependencies dependencies, Kubelet kubelet, Record& record, std::chrono::seconds limit,
-             Report& report)
+Proof::Proof(Dependencies dependencies, std::chrono::seconds limit, Report& report)
     : dependencies_(std::move(dependencies)),
-      kubelet_(std::move(kubelet)),
-      record_(record),
       limit_(limit),
       report_(report),
       began_(dependencies_.clock.now()) {
@@ -99,10 +96,16 @@ bool Proof::step(const std::string& text, Verdict otherwise, const Check& check)
   return false;
 }
 
-bool Proof::place(const Pod& pod) {
-  const auto placed = record_.place(kubelet_.manifests, pod);
-  if (!placed) conclude(Verdict::kCannotRun, placed.error().message);
-  return placed.has_value();
+bool Proof::start(const Pod& pod) {
+  const auto started = dependencies_.launcher.start(pod);
+  if (!started) conclude(Verdict::kCannotRun, started.error().message);
+  return started && goes_on();
+}
+
+bool Proof::goes_on() {
+  const bool quiet = dependencies_.pause(milliseconds(0));
+  if (!quiet) conclude(Verdict::kInterrupted, "interrupted by a signal");
+  return quiet;
 }
 
 bool Proof::prove(const Choice& choice) {
@@ -112,20 +115,21 @@ bool Proof::prove(const Choice& choice) {
     conclude(Verdict::kCannotRun, "cannot read /proc/sys/kernel/random/uuid");
     return false;
   }
-  subject_ = {*uid, choice.cpus};
-  return place(shared_pod(choice, *shared_uid)) &&
+  subject_ = {*uid, choice.cpus, dependencies_.launcher.witness()};
+  return start(shared_pod(choice, *shared_uid)) &&
          step("a burstable pod starts in the shared pool", Verdict::kCannotRun,
               [&] { return check_shared_pod(*shared_uid); }) &&
-         place(vm_pod(choice, *uid)) &&
-         step(fmt::format("kubelet assigns {} CPUs to a pod in a VM", choice.cpus),
-              Verdict::kCannotRun, [this] { return check_assignment(); }) &&
+         start(vm_pod(choice, *uid)) &&
+         step(fmt::format("a pod in a VM is assigned {} CPUs", choice.cpus), Verdict::kCannotRun,
+              [this] { return check_assignment(); }) &&
          step("its VM starts", Verdict::kCannotRun,
               [this] { return check_start(dependencies_.reader.read(subject_.uid)); }) &&
          step("the daemon reports the pod", Verdict::kViolated,
               [this] { return check_discovery(); }) &&
          step("the kernel confines each thread", Verdict::kViolated,
               [this] { return check_masks(); }) &&
-         step("the daemon agrees", Verdict::kViolated, [this] { return check_word(); });
+         step("the daemon agrees", Verdict::kViolated, [this] { return check_word(); }) &&
+         goes_on();
 }
 
 bool Proof::request(const std::string& text, const std::string& target) {
@@ -151,9 +155,9 @@ bool Proof::wait_period() {
       conclude(Verdict::kInterrupted, "interrupted by a signal");
       return false;
     }
-    const auto assignments = read_assignments(kubelet_.state);
+    const auto assignments = dependencies_.launcher.assignments();
     if (assignments && assignments->all() == own_) continue;
-    conclude(Verdict::kCannotRun, "kubelet assigned CPUs to another pod during the demonstration");
+    conclude(Verdict::kCannotRun, "another pod was assigned CPUs during the demonstration");
     return false;
   }
   return true;
@@ -176,7 +180,7 @@ bool Proof::measure_released(Demonstration& shown) {
 
 bool Proof::demonstrate() {
   start_timer();
-  const auto assignments = read_assignments(kubelet_.state);
+  const auto assignments = dependencies_.launcher.assignments();
   if (!assignments) {
     conclude(Verdict::kCannotRun, assignments.error().message);
     return false;
@@ -200,45 +204,46 @@ void Proof::run(const Choice& choice, bool demo) {
 
 void Proof::remove_pods() {
   start_timer();
-  if (const auto removed = record_.remove_manifests(); !removed) {
-    return conclude(Verdict::kViolated, removed.error().message);
-  }
   const bool gone = step("the pods end, and their CPUs return to the shared pool",
-                         Verdict::kViolated, [this] { return check_gone_and_forgotten(); });
+                         Verdict::kViolated, [this] { return remove_and_check_daemon(); });
   if (!gone) return;
-  if (const auto cleared = record_.clear(); !cleared) {
-    conclude(Verdict::kViolated, cleared.error().message);
+  if (const auto forgotten = dependencies_.launcher.forget(); !forgotten) {
+    conclude(Verdict::kViolated, forgotten.error().message);
   }
 }
 
 bool Proof::remove_leftovers() {
-  record_.add_leftovers(kubelet_.manifests);
-  if (record_.placed().empty()) return true;
-  if (const auto removed = record_.remove_manifests(); !removed) {
-    conclude(Verdict::kCannotRun, removed.error().message);
+  if (const auto found = dependencies_.launcher.find_leftovers(); !found) {
+    conclude(Verdict::kCannotRun, found.error().message);
     return false;
   }
+  if (dependencies_.launcher.uids().empty()) return true;
   if (!step("pods of an interrupted self-test end", Verdict::kCannotRun,
-            [this] { return check_gone(); })) {
+            [this] { return remove_and_check(); })) {
     return false;
   }
-  const auto cleared = record_.clear();
-  if (!cleared) conclude(Verdict::kCannotRun, cleared.error().message);
+  const auto forgotten = dependencies_.launcher.forget();
+  if (!forgotten) conclude(Verdict::kCannotRun, forgotten.error().message);
   start_timer();
-  return cleared.has_value();
+  return forgotten.has_value();
+}
+
+Findings Proof::unassigned(const base::Error& error) const {
+  return failed(dependencies_.launcher.witness(), error);
 }
 
 Findings Proof::check_shared_pod(const std::string& uid) {
   const bool runs = !dependencies_.reader.read(uid).containers.empty();
-  return {
-      finding(By::kKernel, runs,
-              runs ? "containerd runs its container"
-                   : "containerd does not run the burstable pod's container; see kubelet's log")};
+  return {finding(
+      By::kKernel, runs,
+      runs ? "containerd runs its container"
+           : "containerd does not run the burstable pod's container; see the log of kubelet or "
+             "containerd")};
 }
 
 Findings Proof::check_assignment() const {
-  const auto assignments = read_assignments(kubelet_.state);
-  if (!assignments) return failed(By::kKubelet, assignments.error());
+  const auto assignments = dependencies_.launcher.assignments();
+  if (!assignments) return unassigned(assignments.error());
   return selftest::check_assignment(*assignments, subject_);
 }
 
@@ -249,8 +254,8 @@ Findings Proof::check_discovery() const {
 }
 
 Findings Proof::check_masks() {
-  const auto assignments = read_assignments(kubelet_.state);
-  if (!assignments) return failed(By::kKubelet, assignments.error());
+  const auto assignments = dependencies_.launcher.assignments();
+  if (!assignments) return unassigned(assignments.error());
   const Reading reading = dependencies_.reader.read(subject_.uid);
   own_ = assignments->of_pod(subject_.uid);
   sandbox_ = reading.sandbox;
@@ -264,34 +269,36 @@ Findings Proof::check_word() {
   if (!report) return failed(By::kDaemon, report.error());
   const auto sandboxes = dependencies_.call("GET", "/v1/sandboxes");
   if (!sandboxes) return failed(By::kDaemon, sandboxes.error());
-  const auto assignments = read_assignments(kubelet_.state);
-  if (!assignments) return failed(By::kKubelet, assignments.error());
+  const auto assignments = dependencies_.launcher.assignments();
+  if (!assignments) return unassigned(assignments.error());
   return check_report(*assignments, subject_, dependencies_.reader.read(subject_.uid),
                       {*node, *sandboxes, *report});
 }
 
-Findings Proof::check_gone() {
-  const auto assignments = read_assignments(kubelet_.state);
-  if (!assignments) return failed(By::kKubelet, assignments.error());
+Findings Proof::remove_and_check() {
+  Launcher& launcher = dependencies_.launcher;
+  if (const auto removed = launcher.remove(); !removed) return unassigned(removed.error());
+  const auto assignments = launcher.assignments();
+  if (!assignments) return unassigned(assignments.error());
   Findings findings;
   bool running = !sandbox_.empty() && dependencies_.reader.has_processes(sandbox_);
   policy::CpuSet held = own_ - assignments->pool;
-  for (const Placed& one : record_.placed()) {
-    running = running || dependencies_.reader.has_tasks(one.uid);
-    held |= assignments->of_pod(one.uid);
+  for (const std::string& uid : launcher.uids()) {
+    running = running || dependencies_.reader.has_tasks(uid);
+    held |= assignments->of_pod(uid);
   }
   findings.push_back(finding(By::kKernel, !running,
                              running ? "tasks or processes of the self-test's pods still run"
                                      : "no task or process of the pods is left"));
   findings.push_back(finding(
-      By::kKubelet, held.empty(),
+      launcher.witness(), held.empty(),
       held.empty() ? "the shared pool is " + policy::format_list(assignments->pool)
                    : "CPUs " + policy::format_list(held) + " are not back in the shared pool"));
   return findings;
 }
 
-Findings Proof::check_gone_and_forgotten() {
-  Findings findings = check_gone();
+Findings Proof::remove_and_check_daemon() {
+  Findings findings = remove_and_check();
   const auto sandboxes = dependencies_.call("GET", "/v1/sandboxes");
   if (!sandboxes) {
     append(findings, failed(By::kDaemon, sandboxes.error()));

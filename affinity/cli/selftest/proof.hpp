@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "affinity/cli/selftest/judgement.hpp"
-#include "affinity/cli/selftest/kubelet.hpp"
+#include "affinity/cli/selftest/launcher.hpp"
 #include "affinity/cli/selftest/pods.hpp"
 #include "affinity/cli/selftest/reader.hpp"
-#include "affinity/cli/selftest/record.hpp"
 #include "affinity/cli/selftest/report.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -23,6 +22,7 @@ namespace ka::cli::selftest {
 /// What a proof acts through. References outlive it.
 struct Dependencies {
   Reader& reader;
+  Launcher& launcher;
   /// A call of the daemon's API: method and target.
   std::function<base::Result<boost::json::object>(const char* method, const char* target)> call;
   const base::Clock& clock;
@@ -38,8 +38,7 @@ class Proof {
  public:
   /// `limit`: for the proof, and once more for the removal of its pods. Fills in the report's
   /// verdict and steps.
-  Proof(Dependencies dependencies, Kubelet kubelet, Record& record, std::chrono::seconds limit,
-        Report& report);
+  Proof(Dependencies dependencies, std::chrono::seconds limit, Report& report);
 
   /// Removes what earlier self-tests left and waits until it is gone. False: something is left,
   /// and the report names it.
@@ -66,7 +65,9 @@ class Proof {
   /// False: a signal, or another pod was assigned CPUs, on which released threads could run.
   bool wait_period();
   void remove_pods();
-  bool place(const Pod& pod);
+  bool start(const Pod& pod);
+  /// False: a signal has arrived; steps that hold at once do not wait for one.
+  bool goes_on();
   /// Repeats a check until all of it holds. `otherwise`: the verdict where it does not in time.
   bool step(const std::string& text, Verdict otherwise, const Check& check);
   Outcome repeat(const Check& check, Findings& findings) const;
@@ -76,22 +77,22 @@ class Proof {
 
   Findings check_shared_pod(const std::string& uid);
   Findings check_assignment() const;
+  /// The launcher's error as a finding.
+  Findings unassigned(const base::Error& error) const;
   Findings check_masks();
   Findings check_discovery() const;
   Findings check_word();
-  /// Whether the recorded pods are gone for containerd and kubelet.
-  Findings check_gone();
-  Findings check_gone_and_forgotten();
+  /// Has the pods removed. Whether they are gone, and their CPUs back in the shared pool.
+  Findings remove_and_check();
+  Findings remove_and_check_daemon();
 
   Dependencies dependencies_;
-  Kubelet kubelet_;
-  Record& record_;
   std::chrono::seconds limit_;
   Report& report_;
   std::chrono::steady_clock::time_point began_;
   std::chrono::steady_clock::time_point deadline_;
   Subject subject_;
-  policy::CpuSet own_;   ///< what kubelet gave the pod
+  policy::CpuSet own_;   ///< what the pod was assigned
   std::string sandbox_;  ///< the pod's, once it was seen
 };
 

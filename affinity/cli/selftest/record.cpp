@@ -80,7 +80,7 @@ Result<void> Record::place(const fs::path& directory, const Pod& pod) {
   const fs::path manifest = directory / (pod.name + ".json");
   placed_.push_back({manifest, pod.uid});
   if (auto saved = save(); !saved) return saved;
-  if (auto written = base::write_atomically(hidden(manifest), pod.manifest); !written) {
+  if (auto written = base::write_atomically(hidden(manifest), manifest_of(pod)); !written) {
     return written;
   }
   std::error_code wrong;

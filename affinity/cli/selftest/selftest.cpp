@@ -6,15 +6,18 @@
 #include <array>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/selftest/cri_pods.hpp"
 #include "affinity/cli/selftest/load.hpp"
 #include "affinity/cli/selftest/node.hpp"
 #include "affinity/cli/selftest/proof.hpp"
 #include "affinity/cli/selftest/signals.hpp"
+#include "affinity/cli/selftest/static_pods.hpp"
 #include "base/fd.hpp"
 #include "base/files.hpp"
 #include "base/program.hpp"
@@ -30,6 +33,7 @@ using selftest::Verdict;
 
 constexpr const char* kRoot = "/";
 constexpr const char* kRecord = "/var/lib/kata-affinity/selftest.json";
+constexpr const char* kKubeletState = "/var/lib/kubelet/cpu_manager_state";
 constexpr const char* kLock = "/run/kata-affinity-selftest.lock";
 
 /// What a program prints on standard output; standard error is dropped.
@@ -66,12 +70,25 @@ Result<base::Fd> lock() {
   return base::fail(ErrorCode::kConflict, "another self-test is running");
 }
 
-Result<selftest::Kubelet> find_kubelet() {
-  if (::geteuid() != 0) {
-    return base::fail(ErrorCode::kPermission,
-                      "not root: the self-test writes static pods for kubelet. Run it with sudo");
-  }
-  return selftest::find_kubelet(kRoot);
+/// The kubelet that runs; absent: this node has none. One that is only stopped takes over again,
+/// and removes pods that it does not know.
+Result<std::optional<selftest::Kubelet>> find_kubelet() {
+  auto kubelet = selftest::find_kubelet(kRoot);
+  if (kubelet) return std::optional(std::move(*kubelet));
+  if (kubelet.error().code != ErrorCode::kNotFound) return unexpected(kubelet.error());
+  std::error_code ignored;
+  if (!fs::exists(kKubeletState, ignored)) return std::nullopt;
+  return base::fail(ErrorCode::kNotFound,
+                    std::string("kubelet does not run, and ") + kKubeletState +
+                        " has its assignments. Start it, or remove that file");
+}
+
+Result<policy::CpuSet> read_online_cpus() {
+  const auto text = base::read_file("/sys/devices/system/cpu/online");
+  if (!text) return unexpected(text.error());
+  const auto cpus = policy::parse_list<policy::CpuTag>(text->substr(0, text->find('\n')));
+  if (!cpus) return base::fail(ErrorCode::kInternal, "/sys/devices/system/cpu/online: no list");
+  return *cpus;
 }
 
 /// One call of `selftest`, with what it acts through.
@@ -86,39 +103,88 @@ class Selftest {
 
   /// An error: it did not start.
   Result<Report> run() {
+    if (::geteuid() != 0) {
+      return base::fail(ErrorCode::kPermission,
+                        "not root: the self-test starts pods. Run it with sudo");
+    }
     const auto kubelet = find_kubelet();
     if (!kubelet) return unexpected(kubelet.error());
+    return *kubelet ? run_with(**kubelet) : run_without_kubelet();
+  }
+
+ private:
+  using GatherFacts = std::function<Result<selftest::NodeFacts>(const selftest::Assignments&)>;
+
+  Result<Report> run_with(const selftest::Kubelet& kubelet) {
+    if (!options_.runtime_endpoint.empty()) {
+      return base::fail(ErrorCode::kConflict,
+                        "kubelet runs, and starts the pods: omit --runtime-endpoint");
+    }
+    selftest::StaticPods pods(kubelet, record_);
+    return run_on(pods, [&kubelet](const selftest::Assignments& assignments) {
+      return Result<selftest::NodeFacts>(
+          selftest::gather_facts(kRoot, kubelet, assignments, run_program));
+    });
+  }
+
+  Result<Report> run_without_kubelet() {
+    const auto socket = selftest::find_runtime(kRoot, options_.runtime_endpoint);
+    if (!socket) return unexpected(socket.error());
+    const auto online = read_online_cpus();
+    if (!online) return unexpected(online.error());
+    selftest::CriPods pods({*socket, clock_, std::chrono::seconds(options_.time_limit)}, *online);
+    if (const auto able = pods.check(); !able) return unexpected(able.error());
+    return run_on(pods, [this, &pods](const selftest::Assignments& assignments) {
+      return gather_facts_of_runtime(pods, assignments);
+    });
+  }
+
+  /// What the daemon takes for owned is not free, either.
+  Result<selftest::NodeFacts> gather_facts_of_runtime(const selftest::CriPods& pods,
+                                                      const selftest::Assignments& assignments) {
+    auto facts = selftest::gather_facts_of_runtime(kRoot, pods, assignments);
+    if (!facts) return facts;
+    const auto node = daemon_.get("/v1/node");
+    if (!node) return unexpected(node.error());
+    const auto owned = policy::parse_list<policy::CpuTag>(text_of(*node, "exclusive"));
+    facts->in_use |= owned.value_or(policy::CpuSet{});
+    return facts;
+  }
+
+  Result<Report> run_on(selftest::Launcher& launcher, const GatherFacts& gather) {
     const auto locked = lock();
     if (!locked) return unexpected(locked.error());
-    selftest::Proof proof(dependencies(), *kubelet, record_,
-                          std::chrono::seconds(options_.time_limit), report_);
+    selftest::Proof proof(dependencies(launcher), std::chrono::seconds(options_.time_limit),
+                          report_);
     if (!proof.remove_leftovers()) return report_;
     if (options_.clean) {
       report_.verdict = Verdict::kCleaned;
       return report_;
     }
-    return prove(*kubelet, proof);
+    return prove(launcher, gather, proof);
   }
 
- private:
-  Result<Report> prove(const selftest::Kubelet& kubelet, selftest::Proof& proof) {
+  Result<Report> prove(const selftest::Launcher& launcher, const GatherFacts& gather,
+                       selftest::Proof& proof) {
     if (const auto able = check_daemon(daemon_); !able) return unexpected(able.error());
-    const auto assignments = selftest::read_assignments(kubelet.state);
+    const auto assignments = launcher.assignments();
     if (!assignments) return unexpected(assignments.error());
-    const auto facts = selftest::gather_facts(kRoot, kubelet, *assignments, run_program);
-    const auto choice = selftest::choose(facts, {.handler = options_.handler,
-                                                 .runtime_class = options_.runtime_class,
-                                                 .image = options_.image,
-                                                 .demo = options_.demo});
+    const auto facts = gather(*assignments);
+    if (!facts) return unexpected(facts.error());
+    const auto choice = selftest::choose(*facts, {.handler = options_.handler,
+                                                  .runtime_class = options_.runtime_class,
+                                                  .image = options_.image,
+                                                  .demo = options_.demo});
     if (!choice) return base::fail(ErrorCode::kConflict, choice.error());
     report_.node = selftest::describe_node(kRoot, run_program);
     proof.run(*choice, options_.demo);
     return report_;
   }
 
-  selftest::Dependencies dependencies() {
+  selftest::Dependencies dependencies(selftest::Launcher& launcher) {
     return {
         .reader = reader_,
+        .launcher = launcher,
         .call =
             [this](const char* method, const char* target) {
               const bool post = std::string_view(method) == "POST";

@@ -3,8 +3,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from lab import check, claims
@@ -23,11 +25,11 @@ def run(*options: str) -> dict:
     return json.loads(file.read_text())
 
 
-def expect_success(report: dict) -> None:
-    """Checks what a report of success must say, and that nothing is recorded as left."""
+def expect_success(report: dict, assigner: str = "kubelet") -> None:
+    """Checks what a report of success must say, and that nothing is recorded as left. `assigner`: the witness of who owns which CPUs."""
     check.true(f"the verdict is {report['verdict']}", report["verdict"] in ("kept", "degraded"))
     findings = [each for step in report["steps"] for each in step["findings"]]
-    check.equal("witnesses", {each["by"] for each in findings}, {"kubelet", "kernel", "daemon"})
+    check.equal("witnesses", {each["by"] for each in findings}, {assigner, "kernel", "daemon"})
     check.equal("broken findings", [each["text"] for each in findings if each["level"] == "broken"], [])
     check.equal("the record is left", _RECORD.exists(), False)
 
@@ -47,8 +49,14 @@ def expect_demonstration(report: dict) -> None:
 def kill_in_the_middle() -> None:
     """Kills it once kubelet has given its pod CPUs."""
     before = claims.read().owned.keys()
-    process = subprocess.Popen(["kata-affinityctl", "selftest", "--time-limit", _LIMIT], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    check.eventually("kubelet gave its pod CPUs", lambda: bool(claims.read().owned.keys() - before), True, seconds=240)
-    process.kill()
-    process.wait()
+    kill_once("kubelet gave its pod CPUs", lambda: bool(claims.read().owned.keys() - before))
     check.true("what it placed is recorded", _RECORD.exists())
+
+
+def kill_once(what: str, holds: Callable[[], bool], *options: str, by: int = signal.SIGKILL) -> int:
+    """Starts it, and ends it by a signal once something holds; its exit status."""
+    command = ["kata-affinityctl", "selftest", "--time-limit", _LIMIT, *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    check.eventually(what, holds, True, seconds=240)
+    process.send_signal(by)
+    return process.wait()

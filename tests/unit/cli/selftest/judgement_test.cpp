@@ -73,7 +73,24 @@ TEST_CASE("self-test, judgement: everything as it must be") {
 
 TEST_CASE("self-test, judgement: kubelet assigned another number of CPUs") {
   CHECK(contains(amiss(check_assignment(assigned(), {"u", 3})), "broken kubelet"));
-  CHECK(contains(amiss(check_assignment(assigned(), {"other", 2})), "assigns 0 CPUs to the pod"));
+  CHECK(contains(amiss(check_assignment(assigned(), {"other", 2})),
+                 "the pod has 0 CPUs by kubelet's state"));
+}
+
+TEST_CASE("self-test, judgement: without kubelet nobody keeps other containers off") {
+  constexpr Finding::By kRuntime = Finding::By::kRuntime;
+  const Subject subject{"u", 2, kRuntime};
+  CHECK(amiss(check_assignment(assigned(), subject)).empty());
+  CHECK(amiss(check_report(assigned(), subject, right(), agreeing())).empty());
+  CHECK(contains(amiss(check_assignment(assigned(), {"u", 3, kRuntime})),
+                 "broken runtime: the pod has 2 CPUs by the containers' specs"));
+  Reading reading = right();
+  reading.others.front().cpus = cpus("0-7");
+  CHECK(
+      contains(amiss(check_masks(assigned(), subject, reading)), "degraded kernel: only kubelet"));
+  CHECK(contains(masks_amiss(reading), "broken kernel: threads of other pods"));
+  reading.others.push_back({21, "VMM", cpus("0-7")});
+  CHECK(contains(amiss(check_masks(assigned(), subject, reading)), "broken kernel"));
 }
 
 TEST_CASE("self-test, judgement: a thread may leave the pod's CPUs and the pool") {
@@ -130,7 +147,7 @@ TEST_CASE("self-test, judgement: unread threads are not good") {
 TEST_CASE("self-test, judgement: the daemon's report differs") {
   DaemonWord word = agreeing();
   word.node.at_pointer("/exclusive") = "2";
-  CHECK(contains(word_amiss(word), "exclusive CPUs 2; kubelet's state has 2-3"));
+  CHECK(contains(word_amiss(word), "exclusive CPUs 2; by kubelet's state: 2-3"));
   word = agreeing();
   word.sandboxes.at_pointer("/sandboxes/0/threads/1/actual") = "4";
   CHECK(contains(word_amiss(word), "not the kernel's, for vCPU 11 on 2"));

@@ -11,10 +11,13 @@ using tests::cpus;
 
 namespace {
 
+const Choice kChoice{.runtime_class = "kata", .image = "i", .cpus = 2, .own = {}, .pool = {}};
+
 NodeFacts good() {
   NodeFacts facts;
-  facts.kubelet.manifests = "/etc/kubernetes/manifests";
-  facts.kubelet.has_api_server = true;
+  facts.kubelet.emplace();
+  facts.kubelet->manifests = "/etc/kubernetes/manifests";
+  facts.kubelet->has_api_server = true;
   facts.assignments.pool = cpus("0-7");
   facts.handlers = {"kata-qemu", "kata-clh"};
   facts.images = {"docker.io/library/app:1", "registry.k8s.io/pause:3.10"};
@@ -54,9 +57,9 @@ TEST_CASE("self-test, pods: one CPU stays in the shared pool") {
   NodeFacts facts = good();
   facts.assignments.pool = cpus("4-5");
   CHECK(choose(facts, {})->cpus == 1);
-  facts.kubelet.reserved = cpus("4-5");
+  facts.kubelet->reserved = cpus("4-5");
   CHECK(contains(refusal(facts), "the shared pool is 4-5"));
-  facts.kubelet.reserved = {};
+  facts.kubelet->reserved = {};
   facts.assignments.pool = cpus("4");
   CHECK(contains(refusal(facts), "one CPU stays in it"));
 }
@@ -72,7 +75,7 @@ TEST_CASE("self-test, pods: threads are not released if other pods own CPUs") {
 
 TEST_CASE("self-test, pods: missing prerequisites are named") {
   NodeFacts facts = good();
-  facts.kubelet.manifests.clear();
+  facts.kubelet->manifests.clear();
   CHECK(contains(refusal(facts), "staticPodPath"));
   facts = good();
   facts.has_kvm_debugfs = false;
@@ -88,17 +91,47 @@ TEST_CASE("self-test, pods: missing prerequisites are named") {
 
 TEST_CASE("self-test, pods: without an API server only containerd's untrusted runtime works") {
   NodeFacts facts = good();
-  facts.kubelet.has_api_server = false;
+  facts.kubelet->has_api_server = false;
   CHECK(contains(refusal(facts), "resolves no RuntimeClass"));
   facts.handlers.emplace_back("untrusted");
   const auto choice = choose(facts, {});
   REQUIRE(choice);
-  CHECK(contains(vm_pod(*choice, "u").manifest, "untrusted-workload\":\"true"));
+  CHECK(contains(manifest_of(vm_pod(*choice, "u")), "untrusted-workload\":\"true"));
   CHECK(contains(refusal(facts, {"kata-qemu", "", ""}), "omit --handler"));
 }
 
+TEST_CASE("self-test, pods: without kubelet CPUs that no container is bound to are chosen") {
+  NodeFacts facts = good();
+  facts.kubelet.reset();
+  facts.in_use = cpus("6-7");
+  const auto choice = choose(facts, {.handler = "kata-clh"});
+  REQUIRE(choice);
+  CHECK(choice->runtime_class == "kata-clh");
+  CHECK(choice->own == cpus("4-5"));
+  CHECK(choice->pool == cpus("0-3,6-7"));
+  CHECK(choice->cpus == 2);
+  facts.assignments.pool = cpus("3-4");
+  CHECK(choose(facts, {})->own == cpus("4"));
+  facts.assignments.pool = cpus("4");
+  CHECK(contains(refusal(facts), "one CPU stays in the pool"));
+  facts.assignments.pool = cpus("6-7");
+  CHECK(contains(refusal(facts), "containers are bound to 6-7"));
+}
+
+TEST_CASE("self-test, pods: without kubelet no RuntimeClass is resolved, and nothing is pulled") {
+  NodeFacts facts = good();
+  facts.kubelet.reset();
+  CHECK(contains(refusal(facts, {.runtime_class = "kata"}), "no kubelet runs"));
+  CHECK(contains(refusal(facts, {.handler = "mine"}), "it has: kata-qemu, kata-clh"));
+  facts.sandbox_image = "registry.k8s.io/pause:3.8";
+  CHECK(contains(refusal(facts), "registry.k8s.io/pause:3.8 is not on this node"));
+  facts.handlers.clear();
+  facts.sandbox_image.clear();
+  CHECK(contains(refusal(facts), "no Kata handler"));
+}
+
 TEST_CASE("self-test, pods: one is Guaranteed in a VM, the other burstable") {
-  const auto vm = base::parse_json(vm_pod({"kata", "i", 2}, "u").manifest, "vm");
+  const auto vm = base::parse_json(manifest_of(vm_pod(kChoice, "u")), "vm");
   REQUIRE(vm);
   CHECK(vm->at_pointer("/spec/containers/0/resources/requests") ==
         vm->at_pointer("/spec/containers/0/resources/limits"));
@@ -106,7 +139,7 @@ TEST_CASE("self-test, pods: one is Guaranteed in a VM, the other burstable") {
   CHECK(vm->at_pointer("/spec/containers/0/imagePullPolicy") == "Never");
   CHECK(vm->at_pointer("/spec/runtimeClassName") == "kata");
   CHECK(vm->at_pointer("/metadata/uid") == "u");
-  const auto shared = base::parse_json(shared_pod({"kata", "i", 2}, "u").manifest, "shared");
+  const auto shared = base::parse_json(manifest_of(shared_pod(kChoice, "u")), "shared");
   REQUIRE(shared);
   CHECK(shared->at_pointer("/spec/containers/0/resources/requests") !=
         shared->at_pointer("/spec/containers/0/resources/limits"));
@@ -118,7 +151,7 @@ TEST_CASE(
   const tests::TempDir dir;
   const auto file = dir.path() / "state/record.json";
   const auto folder = dir.path() / "manifests";
-  const Pod pod = vm_pod({"kata", "i", 2}, "u1");
+  const Pod pod = vm_pod(kChoice, "u1");
   CHECK_FALSE(Record(file).place(folder, pod));  // there is no such folder
   REQUIRE(Record(file).placed().size() == 1);
   CHECK(Record(file).placed()[0] == Placed{folder / (pod.name + ".json"), "u1"});
@@ -137,10 +170,10 @@ TEST_CASE(
 TEST_CASE(
     "self-test, record: what a lost record left is known by name and label, and nothing else") {
   const tests::TempDir dir;
-  const Pod pod = vm_pod({"kata", "i", 2}, "u1");
-  dir.write(pod.name + ".json", pod.manifest);
+  const Pod pod = vm_pod(kChoice, "u1");
+  dir.write(pod.name + ".json", manifest_of(pod));
   dir.write("kata-affinity-selftest-mine.json", R"({"metadata":{"name":"mine","uid":"u2"}})");
-  dir.write("other.json", pod.manifest);
+  dir.write("other.json", manifest_of(pod));
   Record record(dir.path() / "none");
   record.add_leftovers(dir.path());
   CHECK(record.placed() == std::vector<Placed>{{dir.path() / (pod.name + ".json"), "u1"}});

@@ -3,6 +3,7 @@
 
 #include <boost/json/parse.hpp>
 
+#include "affinity/cli/selftest/static_pods.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/cli/selftest/scene.hpp"
 
@@ -13,6 +14,7 @@ using tests::SelftestNode;
 namespace {
 
 constexpr const char* kVm = "kata-affinity-selftest-vm";
+const Choice kChoice{.runtime_class = "kata", .image = "image", .cpus = 2, .own = {}, .pool = {}};
 constexpr const char* kShared = "kata-affinity-selftest-shared";
 
 /// Time passes only while it is waited.
@@ -62,10 +64,12 @@ struct Scene {
   WaitedClock clock;
   Reader reader = node.reader();
   Record record{node.root().path() / "record.json"};
+  StaticPods launcher{*find_kubelet(node.root().path()), record};
   Report report;
   bool kubelet_works = true;
   std::vector<std::string> vm_masks{"0-1,4-7", "0-1,4-7", "2", "3"};
   int signal_after = -1;          ///< pauses
+  bool signal_pending = false;    ///< noticed without a pause
   bool signal_in_period = false;  ///< while CPUs are busy
   policy::CpuSet busy;
   std::vector<std::string> occupied;
@@ -93,6 +97,7 @@ struct Scene {
   }
 
   bool pause(std::chrono::milliseconds time) {
+    if (time.count() == 0) return !std::exchange(signal_pending, false);
     clock.pass(time);
     ran += time / 10;
     waited += time / 1000 * (released ? 3 : 1);
@@ -113,13 +118,13 @@ struct Scene {
   Proof proof() {
     const Dependencies dependencies{
         .reader = reader,
+        .launcher = launcher,
         .call = [this](const char* method, const char* target) { return call(method, target); },
         .clock = clock,
         .pause = [this](std::chrono::milliseconds time) { return pause(time); },
         .occupy = [this](const policy::CpuSet& cpus) { return occupy(cpus); },
         .announce = [](const std::string&) {}};
-    return {dependencies, *find_kubelet(node.root().path()), record, std::chrono::seconds(60),
-            report};
+    return {dependencies, std::chrono::seconds(60), report};
   }
 
   /// Remembers which CPUs are busy until the handle is destroyed.
@@ -129,7 +134,7 @@ struct Scene {
     return {nullptr, [this](void*) { busy = {}; }};
   }
 
-  void run(bool demo = false) { proof().run({"kata", "image", 2}, demo); }
+  void run(bool demo = false) { proof().run(kChoice, demo); }
 
   bool is_clean() const {
     return base::list_directory(node.root().path() / SelftestNode::kManifests)->empty() &&
@@ -174,7 +179,7 @@ TEST_CASE(
   scene.kubelet_works = false;
   scene.run();
   CHECK(scene.report.verdict == Verdict::kCannotRun);
-  CHECK(scene.report.reason.find("kubelet's log") != std::string::npos);
+  CHECK(scene.report.reason.find("log of kubelet") != std::string::npos);
   CHECK(exit_of(scene.report.verdict) == cli::Exit::kWrong);
   CHECK(scene.clock.now().time_since_epoch() < std::chrono::seconds(125));
   CHECK(scene.is_clean());
@@ -188,9 +193,18 @@ TEST_CASE("self-test: a signal ends it, and its pods are removed") {
   CHECK(scene.is_clean());
 }
 
+TEST_CASE("self-test: a signal is noticed though no step waits") {
+  Scene scene;
+  scene.signal_pending = true;
+  scene.run();
+  CHECK(scene.report.verdict == Verdict::kInterrupted);
+  CHECK(scene.report.steps.size() == 1);
+  CHECK(scene.is_clean());
+}
+
 TEST_CASE("self-test: the next run removes the pods of a killed one") {
   Scene scene;
-  const Pod pod = vm_pod({"kata", "image", 2}, "left");
+  const Pod pod = vm_pod(kChoice, "left");
   REQUIRE(scene.record.place(scene.node.root().path() / SelftestNode::kManifests, pod));
   scene.follow_manifests();
   CHECK(scene.proof().remove_leftovers());
@@ -201,7 +215,7 @@ TEST_CASE("self-test: the next run removes the pods of a killed one") {
 
 TEST_CASE("self-test: pods that do not end stay recorded") {
   Scene scene;
-  const Pod pod = vm_pod({"kata", "image", 2}, "left");
+  const Pod pod = vm_pod(kChoice, "left");
   REQUIRE(scene.record.place(scene.node.root().path() / SelftestNode::kManifests, pod));
   scene.node.write_state("left");
   scene.kubelet_works = false;
@@ -220,7 +234,7 @@ TEST_CASE("self-test: the report names each witness, as text and as JSON") {
   CHECK(document.at("steps").at(1).at("findings").at(0).at("by") == "kubelet");
   const std::string text = describe(scene.report);
   CHECK(text.starts_with("self-test: kept\n"));
-  CHECK(text.find("ok        kubelet  cpu_manager_state assigns CPUs 2-3 to the pod") !=
+  CHECK(text.find("ok        kubelet  the pod has CPUs 2-3 by kubelet's state") !=
         std::string::npos);
 }
 

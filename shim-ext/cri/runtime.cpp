@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim-ext/cri/runtime.hpp"
+
+#include <sys/socket.h>
+
+#include <boost/asio/io_context.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/grpc/call.hpp"
+#include "base/unix_socket.hpp"
+
+namespace ka::cri {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+
+constexpr const char* kService = "/runtime.v1.";
+constexpr const char* kListImages = "ImageService/ListImages";
+
+/// google.rpc.Code's NOT_FOUND.
+constexpr auto kNotFound = static_cast<rpc::Code>(5);
+
+ErrorCode code_of(const rpc::Response& response) {
+  return response.code == kNotFound ? ErrorCode::kGone : ErrorCode::kConflict;
+}
+
+base::Error error_of(const Result<rpc::Response>& response) {
+  if (response) return {code_of(*response), response->message, 0};
+  const bool is_late = response.error().code == ErrorCode::kUnavailable;
+  return {is_late ? ErrorCode::kConflict : response.error().code, response.error().message, 0};
+}
+
+}  // namespace
+
+Runtime::Runtime(std::filesystem::path socket, const base::Clock& clock,
+                 std::chrono::seconds deadline)
+    : socket_(std::move(socket)), clock_(clock), deadline_(deadline) {}
+
+Result<std::string> Runtime::call(const std::string& method, std::string message) const {
+  auto connected = base::connect_unix(socket_, SOCK_NONBLOCK);
+  if (!connected) return unexpected(std::move(connected.error()));
+  boost::asio::io_context io;
+  std::optional<Result<rpc::Response>> response;
+  const grpc::Call call(
+      io, clock_, std::move(*connected), {kService + method, std::move(message)}, deadline_,
+      [&response](Result<rpc::Response> ended) { response.emplace(std::move(ended)); });
+  while (!response && io.run_one() > 0) {
+  }
+  if (!response) return base::fail(ErrorCode::kConflict, socket_.native() + ": no response");
+  if (*response && (*response)->code == rpc::Code::kOk) return std::move((*response)->payload);
+  base::Error error = error_of(*response);
+  error.message = socket_.native() + ": " + method + ": " + error.message;
+  return unexpected(std::move(error));
+}
+
+template <typename Parse>
+auto Runtime::query(const std::string& method, std::string message, Parse parse) const
+    -> decltype(parse(std::string_view())) {
+  const auto answer = call(method, std::move(message));
+  if (!answer) return unexpected(answer.error());
+  auto parsed = parse(*answer);
+  if (!parsed)
+    parsed.error().message = socket_.native() + ": " + method + ": " + parsed.error().message;
+  return parsed;
+}
+
+Result<Version> Runtime::version() const {
+  return query("RuntimeService/Version", {}, parse_version);
+}
+
+Result<Settings> Runtime::settings() const {
+  return query("RuntimeService/Status", encode_status(), parse_settings);
+}
+
+Result<std::vector<std::string>> Runtime::images() const {
+  return query(kListImages, {}, parse_images);
+}
+
+Result<std::vector<Pod>> Runtime::pods(const Labels& labels) const {
+  return query("RuntimeService/ListPodSandbox", encode_list_pods(labels), parse_pods);
+}
+
+Result<std::vector<Container>> Runtime::containers() const {
+  return query("RuntimeService/ListContainers", {}, parse_containers);
+}
+
+Result<Resources> Runtime::resources_of(const std::string& container) const {
+  return query("RuntimeService/ContainerStatus", encode_container_status(container),
+               parse_container_resources);
+}
+
+Result<std::string> Runtime::run_pod(const PodConfig& pod, const std::string& handler) const {
+  return query("RuntimeService/RunPodSandbox", encode_run_pod(pod, handler), parse_id);
+}
+
+Result<std::string> Runtime::create_container(const std::string& pod_id,
+                                              const ContainerConfig& container,
+                                              const PodConfig& pod) const {
+  return query("RuntimeService/CreateContainer", encode_create_container(pod_id, container, pod),
+               parse_id);
+}
+
+Result<void> Runtime::start_container(const std::string& id) const {
+  const auto answer = call("RuntimeService/StartContainer", encode_id(id));
+  if (!answer) return unexpected(answer.error());
+  return {};
+}
+
+Result<void> Runtime::remove_pod(const std::string& id) const {
+  for (const char* method : {"RuntimeService/StopPodSandbox", "RuntimeService/RemovePodSandbox"}) {
+    const auto answer = call(method, encode_id(id));
+    if (!answer && answer.error().code != ErrorCode::kGone) return unexpected(answer.error());
+  }
+  return {};
+}
+
+}  // namespace ka::cri

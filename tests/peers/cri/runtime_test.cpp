@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim-ext/cri/runtime.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/http2_frames.hpp"
+#include "tests/peers/cri/scripted_runtime.hpp"
+#include "tests/temp_dir.hpp"
+
+using namespace ka;
+using base::ErrorCode;
+using tests::grpc_refusal;
+using tests::grpc_response;
+using tests::ScriptedRuntime;
+
+namespace {
+
+struct Scene {
+  tests::TempDir dir;
+  std::filesystem::path socket = dir.path() / "cri.sock";
+  base::Clock clock;
+  cri::Runtime runtime{socket, clock, std::chrono::seconds(20)};
+};
+
+}  // namespace
+
+TEST_CASE("the runtime's responses are read") {
+  Scene scene;
+  const ScriptedRuntime server(scene.socket, {grpc_response("\x12\x0a"
+                                                            "containerd"),
+                                              grpc_response("\x0a\x03pod")});
+  CHECK(scene.runtime.version()->runtime == "containerd");
+  CHECK(*scene.runtime.run_pod({}, "kata") == "pod");
+}
+
+TEST_CASE("a refusal has the socket, the method and the runtime's reason") {
+  Scene scene;
+  const ScriptedRuntime server(scene.socket, {grpc_refusal("2", "no runtime for kata")});
+  const auto pod = scene.runtime.run_pod({}, "kata");
+  REQUIRE_FALSE(pod);
+  CHECK(pod.error().code == ErrorCode::kConflict);
+  CHECK(pod.error().message ==
+        scene.socket.native() + ": RuntimeService/RunPodSandbox: no runtime for kata");
+}
+
+TEST_CASE("a pod that is gone is removed, one that is not is an error") {
+  Scene scene;
+  const ScriptedRuntime server(scene.socket,
+                               {grpc_refusal("5", "not found"), grpc_refusal("5", "not found"),
+                                grpc_response(""), grpc_refusal("2", "it runs")});
+  CHECK(scene.runtime.remove_pod("a"));
+  CHECK_FALSE(scene.runtime.remove_pod("b"));
+}
+
+TEST_CASE("no runtime, and one that speaks something else, are errors") {
+  Scene scene;
+  CHECK(scene.runtime.version().error().code == ErrorCode::kGone);
+  const ScriptedRuntime server(scene.socket, {"HTTP/1.1 400 Bad Request\r\n\r\n"});
+  CHECK(scene.runtime.version().error().code == ErrorCode::kInvalid);
+}
