@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A day of a node whose CPUs the daemon gives out: pods come, change and go by a trace, while programs restart.
+
+After each event the kernel's masks are compared with the allocations on disk.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterable
+
+from lab import allocations, check, product, witness
+from lab.cri import Cri, CriPod, restart_containerd, start_containerd
+from lab.product import NRI_SOCKET, Daemon
+
+SETTINGS = {
+    "mode": "managed",
+    "nri_socket": NRI_SOCKET,
+    "housekeeping": "shared-pool",
+    "cgroup": "manage",
+    "managed.reserved_cpus": "0",
+    "managed.allow_classes": ["share"],
+}
+KINDS = ("arrive_vm", "arrive", "arrive", "arrive_shared", "arrive_sharer", "leave", "change", "resize", "restart", "kill", "runtime")
+_MOST_PODS, _MOST_VMS, _MOST_CPUS = 7, 2, 3
+_SHARE = {"kata-affinity.io/cpu-manager": "share"}
+_PATIENCE = 30.0  # of a CRI call during which a program restarts, and of drift_check
+
+
+class Day:
+    """The pods of a node and what became of them."""
+
+    def __init__(self, cri: Cri, daemon: Daemon, seed: int) -> None:
+        self._cri, self._daemon, self._chance = cri, daemon, random.Random(seed)
+        self._pods: dict[str, tuple[CriPod, str, bool]] = {}
+        self._events = self._refused = 0
+        self._times: list[float] = []
+
+    def run(self, kinds: Iterable[str]) -> None:
+        """One event after the other; then all pods end."""
+        for kind in kinds:
+            self._one(kind, getattr(self, f"_{kind}"))
+        while self._pods:
+            self._one("leave", self._leave)
+        check.equal("CPUs with an owner", product.owned(), "")
+
+    def show(self) -> None:
+        """Prints the figures."""
+        times = sorted(self._times)
+        print(
+            f"          {self._events} events, 0 wrong masks, {self._refused} classes refused; until the masks were right after an event: "
+            f"median {times[len(times) // 2] * 1000:.0f} ms, most {times[-1] * 1000:.0f} ms"
+        )
+        product.show_times()
+
+    def _one(self, kind: str, act: Callable[[], str]) -> None:
+        self._events += 1
+        check.step(f"event {self._events}: {kind}: {act()}")
+        start = time.monotonic()
+        while (found := wrong()) and time.monotonic() - start < _PATIENCE:
+            time.sleep(0.02)
+        self._times.append(time.monotonic() - start)
+        check.equal("wrong masks", found, [])
+        check.equal("CPUs with two owners", allocations.overlaps(), [])
+        check.equal("violations that verify finds", product.violations(), [])
+
+    # --- events; each says what it does
+
+    def _arrive_vm(self) -> str:
+        if sum(is_vm for _, _, is_vm in self._pods.values()) >= _MOST_VMS:
+            return self._leave()
+        return self._come("vm", quota=self._size())
+
+    def _arrive(self) -> str:
+        return self._come("", quota=self._size())
+
+    def _arrive_shared(self) -> str:
+        return self._come("", quota=50000)
+
+    def _arrive_sharer(self) -> str:
+        return self._come("", quota=self._size(), annotations=_SHARE)
+
+    def _come(self, handler: str, quota: int, annotations: dict[str, str] | None = None) -> str:
+        if len(self._pods) >= _MOST_PODS:
+            return self._leave()
+        name = f"day-{self._events}"
+        pod = CriPod(self._cri, name, handler, annotations)
+        before = allocations.problems()
+        self._pods[name] = (pod, pod.run("app", "", quota), handler == "vm")
+        self._refused += allocations.problems() > before
+        return f"{handler or 'runc'} pod {name}, quota {quota}"
+
+    def _leave(self) -> str:
+        if not self._pods:
+            return "no pod is there"
+        name = self._chance.choice(sorted(self._pods))
+        self._pods.pop(name)[0].remove()
+        return name
+
+    def _change(self) -> str:
+        """VM pods change, too: the daemon writes their cgroups."""
+        if not self._pods:
+            return "no pod is there"
+        name, use = self._chance.choice(sorted(self._pods)), self._chance.choice(("none", "exclusive", "exclusive", "share"))
+        pod, _, is_vm = self._pods[name]
+        use = "exclusive" if is_vm and use == "share" else use
+        done = product.ctl("class", pod.id, use)
+        self._refused += done.returncode != 0
+        return f"{name} to {use}: {done.stdout.strip() or done.stderr.strip()}"
+
+    def _resize(self) -> str:
+        if not self._pods:
+            return "no pod is there"
+        name, quota = self._chance.choice(sorted(self._pods)), self._size()
+        pod, container, _ = self._pods[name]
+        pod.update(container, "", quota)
+        return f"{name} to quota {quota}"
+
+    def _restart(self) -> str:
+        self._daemon.stop()
+        self._daemon.start()
+        return self._heard("the daemon stopped and started")
+
+    def _kill(self) -> str:
+        self._daemon.kill()
+        self._daemon.start()
+        return self._heard("the daemon killed and started")
+
+    def _runtime(self) -> str:
+        restart_containerd(self._cri)
+        return self._heard("containerd restarted")
+
+    def _heard(self, what: str) -> str:
+        check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
+        return what
+
+    def _size(self) -> int:
+        return self._chance.randint(1, _MOST_CPUS) * 100000
+
+
+def wrong() -> list[str]:
+    """Threads that do not run where the allocations want them."""
+    of = witness.pods()
+    return witness.wrong(allocations.read(), of, witness.threads(of))
+
+
+def run(kinds: Iterable[str], seed: int) -> None:
+    """A day of these events; `seed` chooses which pods they are about."""
+    cri = start_containerd()
+    with Daemon(**SETTINGS) as daemon:
+        check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
+        day = Day(cri, daemon, seed)
+        day.run(kinds)
+        day.show()
