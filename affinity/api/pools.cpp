@@ -66,6 +66,7 @@ json::object pools_to_json(const managed::Manager& manager) {
                       {"shared", format_list(books.shared_pool())},
                       {"kept_shared", format_list(books.kept_shared())},
                       {"infra", format_list(books.infra())},
+                      {"outside", format_list(books.outside())},
                       {"containers", std::move(containers)}};
   if (!manager.unsaved().empty()) object["unsaved"] = manager.unsaved();
   return object;

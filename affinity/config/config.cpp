@@ -172,6 +172,17 @@ base::Result<Config> load_config(const std::optional<fs::path>& file, const fs::
 
 Config default_config() { return make_config({}); }
 
+std::vector<std::string_view> keys_without_effect(const Config& config) {
+  const Config defaults = default_config();
+  std::vector<std::string_view> names;
+  if (config.mode != Mode::kManaged) {
+    if (config.managed != defaults.managed) names.emplace_back("managed");
+  } else if (config.pod_resources != defaults.pod_resources && !config.pod_resources.empty()) {
+    names.emplace_back("pod_resources");
+  }
+  return names;
+}
+
 std::vector<std::string_view> keys_for_next_start(const Config& now, const Config& next) {
   std::vector<std::string_view> names;
   for (const Key& key : kKeys) {

@@ -30,5 +30,7 @@ Config default_config();
 
 /// The keys whose new value the daemon follows only from its next start on.
 std::vector<std::string_view> keys_for_next_start(const Config& now, const Config& next);
+/// Keys and tables that were set and have no effect in this mode.
+std::vector<std::string_view> keys_without_effect(const Config& config);
 
 }  // namespace ka::config

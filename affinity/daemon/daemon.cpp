@@ -34,6 +34,7 @@
 #include "affinity/line/requests.hpp"
 #include "affinity/line/verifier.hpp"
 #include "affinity/managed/manager.hpp"
+#include "affinity/managed/release.hpp"
 #include "affinity/memory/memory_keeper.hpp"
 #include "affinity/memory/memory_worker.hpp"
 #include "affinity/registry/registry.hpp"
@@ -91,14 +92,21 @@ Result<void> close_to_others(const std::filesystem::path& directory, const log::
   return {};
 }
 
-/// Two that give CPUs to containers would each undo what the other did.
-Result<void> check_kubelet(const std::filesystem::path& file) {
-  if (file.empty()) return {};
+/// Whether kubelet gives containers their CPUs itself.
+Result<bool> is_kubelet_static(const std::filesystem::path& file) {
+  if (file.empty()) return false;
   const auto text = base::read_regular_file(file, watch::kMaxKubeletState);
-  if (!text && text.error().code == base::ErrorCode::kGone) return {};
+  if (!text && text.error().code == base::ErrorCode::kGone) return false;
   const auto state = text ? watch::parse_kubelet_state(*text) : unexpected(text.error());
   if (!state) return unexpected(state.error());
-  if (state->policy != "static") return {};
+  return state->policy == "static";
+}
+
+/// Two that give CPUs to containers would each undo what the other did.
+Result<void> check_kubelet(const std::filesystem::path& file) {
+  const auto is_static = is_kubelet_static(file);
+  if (!is_static) return unexpected(is_static.error());
+  if (!*is_static) return {};
   return base::fail(base::ErrorCode::kInvalid,
                     "mode = \"managed\": kubelet's CPU manager policy is static (" + file.string() +
                         "), and it gives containers their CPUs itself; set cpuManagerPolicy: none "
@@ -206,7 +214,9 @@ class Daemon {
     files_.emplace(options_.roots.run / "kata-affinity/containers", line_, board_, log_);
     guests_.emplace(io_, line_, board_, options_.roots, log_, clock_);
     hooks_.emplace(*guests_, *files_);
+    warn_of_settings(prerequisites_.config);
     make_manager();
+    make_release();
     make_sources();
     if (manager_) manager_->start();
     pin_changes_ = board_.feed().subscribe(board::NotificationKind::kOverrideChanged,
@@ -256,10 +266,29 @@ class Daemon {
       log_.error("cannot read the allocations of before; containers keep the CPUs that they run on",
                  {{"reason", saved.error().message}});
     }
-    manager_.emplace(*std::move(prerequisites_.books), std::move(file),
-                     managed::Cpusets(node_.cgroups, cpusets_),
-                     managed::Manager::Dependencies{source_node_, board_});
+    manager_.emplace(
+        *std::move(prerequisites_.books), std::move(file),
+        managed::Cpusets(node_.cgroups, cpusets_),
+        managed::Manager::Dependencies{source_node_, board_, clock_, [this](auto next) {
+                                         boost::asio::post(io_, std::move(next));
+                                       }});
     router_.set_manager(&*manager_);
+  }
+
+  /// A kubelet with the static policy writes all cpusets itself.
+  void make_release() {
+    if (manager_) return;
+    managed::AllocationFile file(prerequisites_.state_dir, prerequisites_.boot_id);
+    const auto saved = file.load();
+    if (!saved || saved->empty()) return;
+    const auto is_static = is_kubelet_static(prerequisites_.config.kubelet_state);
+    if (is_static && *is_static) return file.remove();
+    release_.emplace(std::move(file), *saved, node_.topology.online());
+  }
+
+  nri::Allocator* allocator() {
+    if (manager_) return &*manager_;
+    return release_ ? &*release_ : nullptr;
   }
 
   void make_sources() {
@@ -267,7 +296,7 @@ class Daemon {
         io_,
         source_node_,
         *hooks_,
-        manager_ ? &*manager_ : nullptr,
+        allocator(),
         [this](const std::string& sandbox) { memory_.refresh_now(sandbox); },
         options_.roots,
         log_,
@@ -367,7 +396,14 @@ class Daemon {
     service_.ready();
   }
 
+  void warn_of_settings(const config::Config& config) const {
+    for (const auto name : config::keys_without_effect(config)) {
+      log_.warning("setting has no effect in this mode", {{"setting", std::string(name)}});
+    }
+  }
+
   void apply(config::Config config) {
+    warn_of_settings(config);
     for (const auto name : config::keys_for_next_start(prerequisites_.config, config)) {
       log_.warning("setting takes effect after a restart", {{"setting", std::string(name)}});
     }
@@ -415,6 +451,7 @@ class Daemon {
   std::optional<guests::Guests> guests_;
   std::optional<ContainerHooks> hooks_;
   std::optional<managed::Manager> manager_;
+  std::optional<managed::Release> release_;
   std::optional<Sources> sources_;
   std::optional<http::Server> api_;
   std::optional<http::Server> reads_;

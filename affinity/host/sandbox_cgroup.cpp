@@ -101,6 +101,13 @@ fs::path container_cgroup(const std::string& named, std::string_view container,
   return is_named_after(below.filename().native(), container) ? mount / below : fs::path();
 }
 
+fs::path inner_cgroup(const fs::path& container) {
+  if (container.extension() != kScope) return {};
+  fs::path inner = container / "container";
+  std::error_code unreadable;
+  return fs::is_directory(inner, unreadable) ? inner : fs::path();
+}
+
 fs::path domain_cgroup(fs::path directory) {
   const auto is_threads = [](const std::string& name) {
     return name == "emulator" || name.starts_with("vcpu") || name.starts_with("iothread");

@@ -39,6 +39,11 @@ std::filesystem::path own_cgroup(std::string_view sandbox, const std::filesystem
 std::filesystem::path container_cgroup(const std::string& named, std::string_view container,
                                        const std::filesystem::path& mount);
 
+/// Where crun puts the processes of a container whose cgroup is a unit of systemd: a cgroup within,
+/// with a cpuset of its own (libcrun/cgroup-systemd.c, find_systemd_subgroup()). Empty: there is
+/// none.
+std::filesystem::path inner_cgroup(const std::filesystem::path& container);
+
 /// libvirt keeps cgroups of its own for the threads of a domain (vcpuN, iothreadN, emulator; with
 /// version 2 in one more, "libvirt", in between; src/hypervisor/domain_cgroup.c) and writes their
 /// cpusets itself when it pins. The cgroup above them bounds the domain.

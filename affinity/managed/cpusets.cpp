@@ -19,13 +19,17 @@ std::filesystem::path Cpusets::directory(const std::string& cgroup,
 std::optional<CpuSet> Cpusets::read(const std::string& cgroup, const std::string& container) const {
   const auto path = directory(cgroup, container);
   if (path.empty()) return std::nullopt;
-  const auto cpuset = cgroups_->cpuset(path);
+  const auto inner = host::inner_cgroup(path);
+  const auto cpuset = cgroups_->cpuset(inner.empty() ? path : inner);
   return cpuset ? std::optional(cpuset->effective()) : std::nullopt;
 }
 
 base::Result<void> Cpusets::write(const std::string& cgroup, const std::string& container,
                                   const CpuSet& cpus) {
-  return writer_.write(directory(cgroup, container), cpus);
+  const auto path = directory(cgroup, container);
+  auto written = writer_.write(path, cpus);
+  const auto inner = host::inner_cgroup(path);
+  return written && !inner.empty() ? writer_.write(inner, cpus) : written;
 }
 
 }  // namespace ka::managed

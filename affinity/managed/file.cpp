@@ -10,6 +10,7 @@
 
 #include "base/files.hpp"
 #include "base/json/json.hpp"
+#include "base/text.hpp"
 
 namespace ka::managed {
 namespace {
@@ -19,6 +20,7 @@ using base::ErrorCode;
 using base::fail;
 using policy::format_list;
 using policy::managed::Candidate;
+using policy::managed::CpuUse;
 using policy::managed::Entry;
 using policy::managed::Problem;
 using policy::managed::Saved;
@@ -83,6 +85,18 @@ void read_candidate(base::Fields& fields, Candidate& about) {
   if (fields.read("requested_class", requested)) about.requested = requested;
 }
 
+/// What no daemon writes.
+void check(const Saved& saved, base::Fields& fields) {
+  const Candidate& about = saved.entry.about;
+  if (!base::is_id(about.id)) fields.reject("id", "not an id");
+  if (!base::is_id(about.sandbox)) fields.reject("sandbox", "not an id");
+  const bool has_cpus = saved.entry.use != CpuUse::kNone && !saved.entry.ended;
+  if (saved.cpus_requested < (has_cpus ? 1 : 0) || saved.cpus_requested > policy::kMaxIds) {
+    fields.reject("cpus_requested", "out of range");
+  }
+  if (has_cpus && saved.entry.infra) fields.reject("class", "not of the infra pool");
+}
+
 Saved read_saved(const json::value& value, const std::string& path, base::InputError& errors) {
   Saved saved;
   Entry& entry = saved.entry;
@@ -105,6 +119,7 @@ Saved read_saved(const json::value& value, const std::string& path, base::InputE
     entry.problem = read_problem(*problem, fields.path("problem"), errors);
   }
   fields.finish();
+  check(saved, fields);
   return saved;
 }
 
@@ -152,6 +167,12 @@ base::Result<std::vector<Saved>> AllocationFile::load() {
   return saved;
 }
 
+void AllocationFile::remove() {
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+  written_.reset();
+}
+
 base::Result<void> AllocationFile::save(const std::vector<Saved>& saved) {
   if (unread_) {
     return fail(ErrorCode::kUnavailable,
@@ -159,6 +180,10 @@ base::Result<void> AllocationFile::save(const std::vector<Saved>& saved) {
   }
   std::string text = to_text(saved, boot_id_);
   if (written_ == text) return {};
+  if (text.size() > kMaxFile) {
+    return fail(ErrorCode::kInvalid, std::to_string(text.size()) + " bytes exceed the limit of " +
+                                         std::to_string(kMaxFile));
+  }
   auto done = base::write_atomically(path_, text);
   if (done) written_ = std::move(text);
   return done;

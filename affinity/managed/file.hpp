@@ -17,8 +17,8 @@ namespace ka::managed {
 
 /// Its name in the state directory.
 inline constexpr std::string_view kFile = "allocations";
-/// 16384 containers with 1 KiB each stay below it.
-inline constexpr std::size_t kMaxFile = std::size_t{32} << 20;
+/// 16384 containers with 3 KiB each stay below it.
+inline constexpr std::size_t kMaxFile = std::size_t{64} << 20;
 
 /// The text form, with the boot that it belongs to.
 std::string to_text(const std::vector<policy::managed::Saved>& saved, const std::string& boot_id);
@@ -38,6 +38,8 @@ class AllocationFile {
   /// Writes nothing when the file has that already. kUnavailable while there is a file that could
   /// not be read: it may be whole, and is not overwritten.
   base::Result<void> save(const std::vector<policy::managed::Saved>& saved);
+  /// There is none any more; one that cannot be removed is read again by the next daemon.
+  void remove();
 
  private:
   std::filesystem::path path_;

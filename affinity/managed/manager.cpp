@@ -5,6 +5,8 @@
 #include <variant>
 
 #include "affinity/managed/allocations.hpp"
+#include "base/text.hpp"
+#include "policy/facts/limits.hpp"
 
 namespace ka::managed {
 
@@ -22,6 +24,18 @@ using policy::managed::CpuUse;
 using policy::managed::Entry;
 using policy::managed::Listed;
 using policy::managed::Problem;
+
+/// What is kept of a node has limits (docs/understand/limits.md); names were cut to theirs.
+Result<void> admit(const nri::Described& container, const Books& books) {
+  const auto& about = container.candidate;
+  if (!base::is_id(about.id) || !base::is_id(about.sandbox)) {
+    return fail(ErrorCode::kInvalid, "kata-affinity: not an id of a container and its pod");
+  }
+  const bool is_known = books.entries().contains(about.id);
+  if (is_known || books.entries().size() < policy::kMaxNodeContainers) return {};
+  return fail(ErrorCode::kConflict, "kata-affinity: the node has " +
+                                        std::to_string(policy::kMaxNodeContainers) + " containers");
+}
 
 std::string refusal(const policy::managed::Candidate& about, const Problem& problem) {
   return "kata-affinity: container " + about.name + ": " + sentence(problem);
@@ -41,26 +55,64 @@ void Manager::start() {
   with_.node.handle(events);
 }
 
+/// The books as they are to be changed: others may have given CPUs away since.
+Books Manager::upcoming(bool growth_held) const {
+  Books next = books_;
+  next.hold_growth(growth_held);
+  CpuSet bound;
+  for (const auto& [id, cpus] : foreign_) bound |= cpus;
+  next.set_foreign(bound);
+  next.set_outside(owned_elsewhere());
+  return next;
+}
+
+/// By pods that the runtime does not have: an API client's, libvirt's, the shim proxy's.
+CpuSet Manager::owned_elsewhere() const {
+  std::set<std::string_view> ours;
+  for (const auto& [id, entry] : books_.entries()) ours.insert(entry.about.sandbox);
+  CpuSet owned;
+  for (const auto& [id, pod] : with_.node.ledger().pods()) {
+    if (pod.source != ledger::Source::kNri && !ours.contains(id)) owned |= pod.exclusive_cpus();
+  }
+  return owned;
+}
+
+/// Makes `change`. What has happened cannot be refused: where it cannot be written, it is made
+/// without what other containers would get by it.
+Result<void> Manager::commit(const Change& change) {
+  Books next = upcoming(false);
+  change(next);
+  if (auto done = adopt(std::move(next))) return done;
+  Books held = upcoming(true);
+  change(held);
+  held.hold_growth(false);
+  return adopt(std::move(held));
+}
+
 /// Makes `next` the books, once it is on disk. Where it cannot be written, the next daemon knows
 /// only what was written before: then nothing may be given away.
-Result<void> Manager::commit(Books next) {
-  const auto saved = file_.save(next.save());
-  unsaved_ = saved ? "" : saved.error().message;
+Result<void> Manager::adopt(Books next) {
+  const auto saved = save(next);
   if (!saved && !next.exclusive().subset_of(books_.exclusive())) {
     return fail(ErrorCode::kUnavailable,
                 "kata-affinity: cannot record the allocation: " + unsaved_);
   }
-  if (!saved) ++with_.board.counters().errors["state"];
   const Books before = std::exchange(books_, std::move(next));
   report_changes(before);
   return {};
 }
 
-/// What has happened cannot be refused.
-void Manager::adopt_if_saved(Books next) {
-  if (commit(std::move(next))) return;
-  with_.board.notify(NotificationKind::kStateUnsaved, {},
-                     "allocations not on disk, no CPUs are given away: " + unsaved_, unsaved_);
+Result<void> Manager::save(const Books& next) {
+  auto saved = file_.save(next.save());
+  const bool was_saved = unsaved_.empty();
+  unsaved_ = saved ? "" : saved.error().message;
+  if (saved) return saved;
+  ++with_.board.counters().errors["state"];
+  if (was_saved) {
+    with_.board.notify(NotificationKind::kStateUnsaved, {},
+                       "allocations not on disk, no CPUs are given away: " + unsaved_, unsaved_);
+  }
+  return saved;
 }
 
 void Manager::report_changes(const Books& before) {
@@ -86,87 +138,86 @@ void Manager::report_changes(const Books& before) {
 
 Result<void> Manager::create(const nri::Described& container) {
   const std::string& id = container.candidate.id;
+  if (auto admitted = admit(container, books_); !admitted) return admitted;
   if (!container.cpus.empty() && !books_.entries().contains(id)) {
     foreign_[id] = container.cpus;
-    keep_foreign();
     with_.board.notify(NotificationKind::kForeignCpuset, container.candidate.sandbox,
                        "container " + container.candidate.name +
                            " has CPUs already, by kubelet or another NRI plugin: not managed",
                        {}, id);
-    return {};
+    return commit([](Books&) {});
   }
-  Books next = books_;
-  if (const auto problem = next.create(container.candidate)) {
+  std::optional<Problem> problem;
+  auto done = commit([&](Books& next) { problem = next.create(container.candidate); });
+  if (problem) {
     ++with_.board.counters().class_problems[std::string(problem_name(problem->kind))];
     with_.board.notify(NotificationKind::kClassRefused, container.candidate.sandbox,
                        "container " + container.candidate.name + " refused: " + sentence(*problem),
                        {}, id);
     return fail(ErrorCode::kConflict, refusal(container.candidate, *problem));
   }
-  if (auto done = commit(std::move(next)); !done) return done;
-  running_[id] = {container.cgroup, {}};
-  return {};
-}
-
-/// Nobody gets for itself what they run on.
-void Manager::keep_foreign() {
-  CpuSet cpus;
-  for (const auto& [id, set] : foreign_) cpus |= set;
-  books_.set_foreign(cpus);
+  if (done) running_[id] = {container.cgroup, {}};
+  return done;
 }
 
 Result<void> Manager::resize(const std::string& container, std::int64_t quota,
                              std::int64_t period) {
   const auto known = books_.entries().find(container);
   if (known == books_.entries().end()) return {};
-  Books next = books_;
-  if (const auto problem = next.resize(container, quota, period)) {
-    return fail(ErrorCode::kConflict, refusal(known->second.about, *problem));
-  }
-  return commit(std::move(next));
+  std::optional<Problem> problem;
+  const auto about = known->second.about;
+  auto done = commit([&](Books& next) { problem = next.resize(container, quota, period); });
+  return problem ? fail(ErrorCode::kConflict, refusal(about, *problem)) : done;
 }
 
 void Manager::end(const std::string& container) {
   if (!books_.entries().contains(container)) return;
-  Books next = books_;
-  next.end(container);
-  adopt_if_saved(std::move(next));
+  static_cast<void>(commit([&](Books& next) { next.end(container); }));
 }
 
-void Manager::synchronize(const std::vector<nri::Described>& all) {
+void Manager::synchronize(const std::vector<nri::Described>& all,
+                          const std::set<std::string>& sandboxes) {
   std::vector<Listed> listed;
   std::map<std::string, Running> running;
   std::map<std::string, CpuSet> foreign;
   for (const nri::Described& one : all) {
     if (foreign_.contains(one.candidate.id)) {
       foreign[one.candidate.id] = one.cpus;
-      continue;
+    } else if (base::is_id(one.candidate.id) && base::is_id(one.candidate.sandbox) &&
+               listed.size() < policy::kMaxNodeContainers) {
+      listed.push_back({one.candidate, one.cpus});
+      running[one.candidate.id] = {one.cgroup, one.cpus};
     }
-    listed.push_back({one.candidate, one.cpus});
-    running[one.candidate.id] = {one.cgroup, one.cpus};
   }
   foreign_ = std::move(foreign);
-  keep_foreign();
-  Books next = books_;
-  next.synchronize(listed);
-  adopt_if_saved(std::move(next));
+  static_cast<void>(commit([&](Books& next) { next.synchronize(listed, sandboxes); }));
   running_ = std::move(running);
 }
 
+bool Manager::meet(const nri::Described& container) {
+  const std::string& id = container.candidate.id;
+  if (books_.entries().contains(id) || foreign_.contains(id)) return false;
+  if (!admit(container, books_)) return false;
+  static_cast<void>(
+      commit([&](Books& next) { next.adopt({container.candidate, container.cpus}); }));
+  running_[id] = {container.cgroup, container.cpus};
+  return true;
+}
+
 void Manager::forget(const std::vector<ledger::Event>& events) {
+  std::set<std::string> containers;
+  std::set<std::string> pods;
   for (const ledger::Event& event : events) {
-    const auto* gone = std::get_if<ledger::ContainerGone>(&event.body);
-    if (gone != nullptr && foreign_.erase(gone->container) > 0) keep_foreign();
+    const auto* container = std::get_if<ledger::ContainerGone>(&event.body);
+    if (container != nullptr) containers.insert(container->container);
+    if (const auto* pod = std::get_if<ledger::PodGone>(&event.body)) pods.insert(pod->id);
   }
-  Books next = books_;
-  for (const ledger::Event& event : events) {
-    if (const auto* gone = std::get_if<ledger::ContainerGone>(&event.body)) {
-      next.remove(gone->container);
-    }
-    if (const auto* gone = std::get_if<ledger::PodGone>(&event.body)) next.remove_pod(gone->id);
-  }
-  if (next.entries().size() == books_.entries().size()) return;
-  adopt_if_saved(std::move(next));
+  if (containers.empty() && pods.empty()) return;
+  std::erase_if(foreign_, [&](const auto& one) { return containers.contains(one.first); });
+  static_cast<void>(commit([&](Books& next) {
+    for (const std::string& id : containers) next.remove(id);
+    for (const std::string& id : pods) next.remove_pod(id);
+  }));
   std::erase_if(running_,
                 [this](const auto& one) { return !books_.entries().contains(one.first); });
 }
@@ -236,61 +287,98 @@ std::optional<ledger::Event> Manager::owners() {
 
 /// As the line does it: first what narrows, then what widens.
 void Manager::apply() {
+  static_cast<void>(commit([](Books& next) { next.tidy(); }));
   std::vector<ledger::Event> events;
   complete(events);
   if (!events.empty()) with_.node.narrow(events, base::Deadline::none());
-  write_cpusets(true);
-  write_cpusets(false);
-  if (!events.empty()) with_.node.finish({});
+  is_unfinished_ |= !events.empty();
+  unwritten_ = mismatched();
+  write_cpusets();
 }
 
-/// Containers that are not in a VM and whose cgroups differ from the books.
-void Manager::write_cpusets(bool narrower) {
+/// Absent for a container in a VM, and for one whose cgroup is as it is to be.
+std::optional<Manager::Mismatch> Manager::mismatch(const std::string& container) const {
+  const auto running = running_.find(container);
+  if (running == running_.end() || running->second.cgroup.empty()) return std::nullopt;
+  const CpuSet wanted = books_.cpus_of(container) & with_.node.topology().online();
+  if (wanted.empty()) return std::nullopt;
+  const auto actual = cpusets_.read(running->second.cgroup, container);
+  if (!actual || *actual == wanted) return std::nullopt;
+  return Mismatch{*actual, wanted};
+}
+
+/// Those that become narrower first.
+std::deque<std::string> Manager::mismatched() const {
+  std::deque<std::string> all;
+  std::deque<std::string> wider;
   for (const auto& [id, running] : running_) {
-    const CpuSet cpus = books_.cpus_of(id) & with_.node.topology().online();
-    if (cpus.empty() || running.cgroup.empty()) continue;
-    const auto actual = cpusets_.read(running.cgroup, id);
-    if (!actual || *actual == cpus || cpus.subset_of(*actual) != narrower) continue;
-    const auto written = cpusets_.write(running.cgroup, id, cpus);
-    const Entry& entry = books_.entries().at(id);
-    with_.board.notify(NotificationKind::kCpusetWritten, entry.about.sandbox,
-                       title(entry) + ": cgroup had \"" + policy::format_list(*actual) + "\", " +
-                           (written ? "now \"" + policy::format_list(cpus) + '"'
-                                    : "cannot be written: " + written.error().message),
-                       written ? "" : written.error().message, id);
+    const auto found = mismatch(id);
+    if (found) (found->wanted.subset_of(found->actual) ? all : wider).push_back(id);
   }
+  all.insert(all.end(), wider.begin(), wider.end());
+  return all;
+}
+
+/// As many as fit into this turn of the loop.
+void Manager::write_cpusets() {
+  const auto turn = base::Deadline::in(with_.clock, kTurn);
+  while (!unwritten_.empty() && turn.remaining(with_.clock).count() > 0) {
+    const std::string id = std::move(unwritten_.front());
+    unwritten_.pop_front();
+    write_cpuset(id);
+  }
+  if (unwritten_.empty()) {
+    if (std::exchange(is_unfinished_, false)) with_.node.finish({});
+    return;
+  }
+  if (std::exchange(is_turn_due_, true)) return;
+  with_.later([this] {
+    is_turn_due_ = false;
+    write_cpusets();
+  });
+}
+
+void Manager::write_cpuset(const std::string& container) {
+  const auto found = mismatch(container);
+  if (!found) return;
+  const auto written = cpusets_.write(running_.at(container).cgroup, container, found->wanted);
+  const Entry& entry = books_.entries().at(container);
+  with_.board.notify(NotificationKind::kCpusetWritten, entry.about.sandbox,
+                     title(entry) + ": cgroup had \"" + policy::format_list(found->actual) +
+                         "\", " +
+                         (written ? "now \"" + policy::format_list(found->wanted) + '"'
+                                  : "cannot be written: " + written.error().message),
+                     written ? "" : written.error().message, container);
 }
 
 // --- what people do
 
 Result<void> Manager::change(const std::string& sandbox, const std::optional<std::string>& name,
                              CpuUse use) {
-  Books next = books_;
-  int changed = 0;
+  std::vector<std::string> concerned;
   for (const auto& [id, entry] : books_.entries()) {
-    const bool concerned =
-        entry.about.sandbox == sandbox && !entry.ended && (!name || entry.about.name == *name);
-    if (!concerned) continue;
-    if (const auto problem = next.change(id, use)) {
-      return fail(ErrorCode::kConflict, "nothing changed: " + title(entry) + ": " +
-                                            sentence(*problem) + "; " + remedy(*problem) +
-                                            (name ? "" : ", or name one container of the pod"));
-    }
-    ++changed;
+    const bool is_meant = entry.about.sandbox == sandbox && (!name || entry.about.name == *name);
+    if (is_meant && !entry.ended) concerned.push_back(id);
   }
-  if (changed == 0) {
+  if (concerned.empty()) {
     return fail(ErrorCode::kNotFound,
                 "no container" + (name ? " \"" + *name + '"' : "") + " in pod \"" + sandbox + '"');
   }
-  if (auto done = commit(std::move(next)); !done) return done;
+  Books next = upcoming(false);
+  for (const std::string& id : concerned) {
+    const auto problem = next.change(id, use);
+    if (!problem) continue;
+    return fail(ErrorCode::kConflict, "nothing changed: " + title(books_.entries().at(id)) + ": " +
+                                          sentence(*problem) + "; " + remedy(*problem) +
+                                          (name ? "" : ", or name one container of the pod"));
+  }
+  if (auto done = adopt(std::move(next)); !done) return done;
   apply();
   return {};
 }
 
 void Manager::change_machine(const policy::Topology& topology) {
-  Books next = books_;
-  next.change_machine(topology);
-  adopt_if_saved(std::move(next));
+  static_cast<void>(commit([&](Books& next) { next.change_machine(topology); }));
   apply();
 }
 

@@ -5,6 +5,9 @@
 // runtime, which gets them in its answers, or by us where no answer can carry them.
 #pragma once
 
+#include <chrono>
+#include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,6 +18,7 @@
 #include "affinity/board/board.hpp"
 #include "affinity/managed/cpusets.hpp"
 #include "affinity/managed/file.hpp"
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "policy/managed/books.hpp"
 #include "shim-ext/nri/allocator.hpp"
@@ -24,10 +28,19 @@ namespace ka::managed {
 
 class Manager final : public nri::Allocator {
  public:
+  /// Calls back when the loop comes round again.
+  using Later = std::function<void(std::function<void()>)>;
+
+  /// How long one turn of the loop writes cgroups: systemd takes its time for each, and runtimes
+  /// wait for answers meanwhile.
+  static constexpr std::chrono::milliseconds kTurn{20};
+
   /// All that is referred to outlives it.
   struct Dependencies {
     source::Node& node;
     board::Board& board;
+    const base::Clock& clock;
+    Later later;
   };
 
   /// Takes the allocations of an earlier daemon over.
@@ -41,7 +54,9 @@ class Manager final : public nri::Allocator {
   base::Result<void> resize(const std::string& container, std::int64_t quota,
                             std::int64_t period) override;
   void end(const std::string& container) override;
-  void synchronize(const std::vector<nri::Described>& all) override;
+  void synchronize(const std::vector<nri::Described>& all,
+                   const std::set<std::string>& sandboxes) override;
+  bool meet(const nri::Described& container) override;
   void forget(const std::vector<policy::ledger::Event>& events) override;
   nri::Updates updates() override;
   void complete(std::vector<policy::ledger::Event>& events) override;
@@ -64,14 +79,24 @@ class Manager final : public nri::Allocator {
     policy::CpuSet written;  ///< what the runtime has, as far as is known
   };
 
-  void keep_foreign();
-  base::Result<void> commit(policy::managed::Books next);
-  void adopt_if_saved(policy::managed::Books next);
+  struct Mismatch {
+    policy::CpuSet actual, wanted;
+  };
+  using Change = std::function<void(policy::managed::Books&)>;
+
+  policy::managed::Books upcoming(bool growth_held) const;
+  policy::CpuSet owned_elsewhere() const;
+  base::Result<void> commit(const Change& change);
+  base::Result<void> adopt(policy::managed::Books next);
+  base::Result<void> save(const policy::managed::Books& next);
   void report_changes(const policy::managed::Books& before);
   std::optional<policy::ledger::Event> owners();
   void stamp(policy::ledger::ContainerSeen& seen);
   void add_others(std::vector<policy::ledger::Event>& events) const;
-  void write_cpusets(bool narrower);
+  std::optional<Mismatch> mismatch(const std::string& container) const;
+  std::deque<std::string> mismatched() const;
+  void write_cpusets();
+  void write_cpuset(const std::string& container);
 
   policy::managed::Books books_;
   AllocationFile file_;
@@ -81,6 +106,10 @@ class Manager final : public nri::Allocator {
   std::map<std::string, policy::CpuSet> foreign_;  ///< containers whose CPUs someone else set
   std::optional<policy::ledger::KubeletSeen> reported_;
   std::string unsaved_;
+  std::deque<std::string>
+      unwritten_;               ///< containers whose cgroups are to be written, in this order
+  bool is_turn_due_ = false;    ///< write_cpusets() is called when the loop comes round
+  bool is_unfinished_ = false;  ///< the line has taken CPUs away, and not yet given any
 };
 
 }  // namespace ka::managed

@@ -30,8 +30,11 @@ std::string_view without_marks(std::string_view name) {
       0, name.rfind(kSuffix) == std::string_view::npos ? 0 : name.rfind(kSuffix) + kSuffix.size());
 }
 
+/// Also of files that are no pod's: "allocations.unreadable".
 bool is_set_aside(std::string_view name) {
-  return name.substr(without_marks(name).size()).starts_with(kUnreadable);
+  const std::string_view pods = without_marks(name);
+  const std::string_view marks = name.substr(pods.size());
+  return pods.empty() ? marks.ends_with(kUnreadable) : marks.starts_with(kUnreadable);
 }
 
 /// `file`, or where that is there already "<file>.2" and so on.

@@ -64,14 +64,14 @@ Expected<Books, std::string> Books::open(const Topology& topology, Rules rules) 
 
 Books::Books(const Topology& topology, Rules rules)
     : rules_(std::move(rules)),
-      online_(topology.online()),
+      topology_(std::make_shared<Topology>(topology)),
       machine_(std::make_shared<Machine>(without(topology, rules_.infra))),
       kept_shared_(find_kept_shared({})),
       holdings_(empty_holdings()) {}
 
-void Books::set_machine(const Topology& topology) {
-  online_ = topology.online();
-  machine_ = std::make_shared<Machine>(without(topology, rules_.infra));
+void Books::set_machine(std::shared_ptr<const Topology> topology) {
+  topology_ = std::move(topology);
+  machine_ = std::make_shared<Machine>(without(*topology_, rules_.infra | outside_));
 }
 
 Holdings Books::empty_holdings() const {

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,13 +77,27 @@ class Books {
   void end(const std::string& id);
   void remove(const std::string& id);
   void remove_pod(const std::string& sandbox);
-  /// All containers that the runtime has: others are gone. Those that are not known run in the
-  /// shared pool from now on; one that obviously owned the CPUs that it runs on keeps them.
-  void synchronize(const std::vector<Listed>& all);
+  /// All containers and pods that the runtime has: others are gone. An exited container stays known
+  /// as long as its pod, since it may come back. Containers that are not known run in the shared
+  /// pool from now on; one that obviously owned the CPUs that it runs on keeps them.
+  void synchronize(const std::vector<Listed>& all, const std::set<std::string>& sandboxes);
+  /// One that the runtime has and whose creation was not reported. Nothing happens to one that is
+  /// known.
+  void adopt(const Listed& listed);
   /// CPUs came or went. A container that lost CPUs gets others for them, as far as there are any.
   void change_machine(const Topology& topology);
   /// CPUs of containers that others bound: no container gets them for itself. Not saved.
   void set_foreign(const CpuSet& cpus);
+  /// CPUs that someone else gave away for good, such as those of a VM that the runtime does not
+  /// have: they are in no pool, as far as they are not owned, reserved or needed for `min_shared`.
+  /// Not saved.
+  void set_outside(const CpuSet& cpus);
+  /// While it is held, no container gets more CPUs for itself than it has, but by create(),
+  /// resize() and change(). tidy() gives them what they lack afterwards. Not saved.
+  void hold_growth(bool held) { growth_held_ = held; }
+  /// What follows from any change of who owns what; a restart finds the same. It ends: containers
+  /// only grow, or lose their class.
+  void tidy();
 
   std::vector<Saved> save() const;
   /// Into empty books. What does not fit any more (another machine, other rules) is put right:
@@ -97,7 +112,8 @@ class Books {
   /// CPUs that are given to one container alone.
   const CpuSet& exclusive() const { return holdings_.exclusive(); }
   CpuSet shared_pool() const { return holdings_.shared_pool(); }
-  CpuSet infra() const { return rules_.infra & online_; }
+  CpuSet infra() const { return rules_.infra & topology_->online(); }
+  const CpuSet& outside() const { return outside_; }
   /// Of the shared pool, what no container gets for itself.
   const CpuSet& kept_shared() const { return kept_shared_; }
   /// Free CPUs that a container could get for itself.
@@ -108,12 +124,11 @@ class Books {
  private:
   Books(const Topology& topology, Rules rules);
 
-  void set_machine(const Topology& topology);
+  void set_machine(std::shared_ptr<const Topology> topology);
   allocate::Holdings empty_holdings() const;
   void reopen(std::map<std::string, allocate::Holding> holdings);
   CpuSet find_kept_shared(const CpuSet& owned) const;
   void rebuild(std::map<std::string, allocate::Holding> holdings);
-  void tidy();
   void refill();
   void keep_pool();
   void demote(const std::string& id, int cpus);
@@ -122,15 +137,17 @@ class Books {
   std::optional<Problem> place(const std::string& id, CpuUse use, int cpus, const CpuSet& former);
   CpuSet replace(const Candidate& candidate);
   void adopt(const Listed& listed, const std::vector<Listed>& all);
+  bool owns_obviously(const Listed& listed, const std::vector<Listed>& all) const;
   void release(const std::string& id);
   void erase(const std::string& id);
-  bool owns_obviously(const Listed& listed, const std::vector<Listed>& all) const;
   const allocate::Holding* holding(const std::string& id) const;
 
   Rules rules_;
-  CpuSet online_;                                     ///< with infra's
-  std::shared_ptr<const allocate::Machine> machine_;  ///< without infra's CPUs
+  std::shared_ptr<const Topology> topology_;
+  CpuSet outside_;
+  std::shared_ptr<const allocate::Machine> machine_;  ///< without infra's CPUs and those outside
   CpuSet foreign_;
+  bool growth_held_ = false;
   CpuSet kept_shared_;
   allocate::Holdings holdings_;  ///< of classes other than kNone
   std::map<std::string, Entry> entries_;

@@ -2,15 +2,16 @@
 // The books as a whole: what a runtime has, what a file had, another machine.
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 
+#include "policy/allocate/allocate.hpp"
 #include "policy/managed/books.hpp"
 
 namespace ka::policy::managed {
 namespace {
 
 using allocate::Holding;
+using allocate::Machine;
 using Held = std::map<std::string, Holding>;
 
 /// Drops CPUs that do not exist, or that a container before it owns. A sharer that lost some is
@@ -31,26 +32,40 @@ void put_right(Held& holdings, const CpuSet& online) {
   }
 }
 
+bool is_alone(const Listed& listed, const std::vector<Listed>& all) {
+  return std::ranges::none_of(all, [&](const Listed& other) {
+    return other.candidate.id != listed.candidate.id && other.cpus.intersects(listed.cpus);
+  });
+}
+
 }  // namespace
 
-void Books::synchronize(const std::vector<Listed>& all) {
+void Books::synchronize(const std::vector<Listed>& all, const std::set<std::string>& sandboxes) {
   std::set<std::string> listed;
   for (const Listed& one : all) listed.insert(one.candidate.id);
   std::vector<std::string> gone;
   for (const auto& [id, entry] : entries_) {
-    if (entry.ended || !listed.contains(id)) gone.push_back(id);
+    const bool is_there =
+        entry.ended ? sandboxes.contains(entry.about.sandbox) : listed.contains(id);
+    if (!is_there) gone.push_back(id);
   }
   for (const std::string& id : gone) erase(id);
   for (const Listed& one : all) {
-    const auto& [id, quota, period] =
-        std::tie(one.candidate.id, one.candidate.quota, one.candidate.period);
-    const auto known = entries_.find(id);
+    const Candidate& candidate = one.candidate;
+    const auto known = entries_.find(candidate.id);
     if (known == entries_.end()) {
       adopt(one, all);
-    } else if (known->second.about.quota != quota || known->second.about.period != period) {
-      resize(id, quota, period);
+    } else if (!growth_held_ && (known->second.about.quota != candidate.quota ||
+                                 known->second.about.period != candidate.period)) {
+      resize(candidate.id, candidate.quota, candidate.period);
     }
   }
+  tidy();
+}
+
+void Books::adopt(const Listed& listed) {
+  if (entries_.contains(listed.candidate.id)) return;
+  adopt(listed, {listed});
   tidy();
 }
 
@@ -68,14 +83,12 @@ void Books::adopt(const Listed& listed, const std::vector<Listed>& all) {
   entries_[candidate.id] = std::move(entry);
 }
 
-/// It runs on exactly as many CPUs as its limit has, and no other container runs there: kubelet's
-/// static policy, or we, gave them to it.
+/// It runs on exactly as many CPUs as its limit has, which are free, and no other container runs
+/// there: kubelet's static policy, or we, gave them to it.
 bool Books::owns_obviously(const Listed& listed, const std::vector<Listed>& all) const {
   const auto cpus = whole_cpus(listed.candidate.quota, listed.candidate.period);
-  if (!cpus || *cpus != listed.cpus.size() || !listed.cpus.subset_of(available())) return false;
-  return std::ranges::none_of(all, [&](const Listed& other) {
-    return other.candidate.id != listed.candidate.id && other.cpus.intersects(listed.cpus);
-  });
+  return !growth_held_ && cpus && *cpus == listed.cpus.size() &&
+         listed.cpus.subset_of(available()) && is_alone(listed, all);
 }
 
 std::vector<Saved> Books::save() const {
@@ -92,7 +105,7 @@ void Books::restore(const std::vector<Saved>& saved) {
   Held holdings;
   for (const auto& [entry, cpus_requested, cpus, promised] : saved) {
     const std::string& id = entry.about.id;
-    entries_[id] = entry;
+    if (!entries_.emplace(id, entry).second) continue;
     if (entry.use == CpuUse::kNone || entry.ended) continue;
     holdings[id] = {
         .request = {.use = entry.use, .cpus = cpus_requested}, .cpus = cpus, .promised = promised};
@@ -101,11 +114,24 @@ void Books::restore(const std::vector<Saved>& saved) {
 }
 
 void Books::change_machine(const Topology& topology) {
-  set_machine(topology);
+  set_machine(std::make_shared<Topology>(topology));
+  rebuild(holdings_.all());
+}
+
+void Books::set_outside(const CpuSet& cpus) {
+  const CpuSet all = topology_->online() - rules_.infra;
+  CpuSet outside = (cpus & all) - holdings_.exclusive() - rules_.reserved;
+  const int left = (all - outside - holdings_.exclusive()).size();
+  const int missing = std::max(rules_.min_shared, 1) - left;
+  if (missing > 0) outside -= pack(Machine(*topology_), outside, missing);
+  if (outside == outside_) return;
+  outside_ = outside;
+  set_machine(topology_);
   rebuild(holdings_.all());
 }
 
 void Books::set_foreign(const CpuSet& cpus) {
+  if (cpus == foreign_) return;
   foreign_ = cpus;
   tidy();
 }
@@ -116,8 +142,6 @@ void Books::rebuild(Held holdings) {
   tidy();
 }
 
-/// What follows from any change of who owns what; a restart finds the same. It ends: containers
-/// only grow, or lose their class.
 void Books::tidy() {
   for (bool changed = true; changed;) {
     if (find_kept_shared(holdings_.exclusive()) != kept_shared_) reopen(holdings_.all());
@@ -136,8 +160,11 @@ void Books::refill() {
     const int missing = held.request.cpus - held.cpus.size();
     if (missing == 0 || (missing > 0 && !exclusive)) continue;
     std::optional<Problem>& problem = entries_.at(id).problem;
-    if (holdings_.resize(id, held.request.cpus)) {
-      if (problem && problem->kind == Problem::Kind::kOffline) problem.reset();
+    const bool waits = growth_held_ && missing > 0;
+    if (!waits && holdings_.resize(id, held.request.cpus)) {
+      if (!problem || problem->kind != Problem::Kind::kOffline) continue;
+      problem.reset();
+      resize_holding(entries_.at(id));  // its limit may have changed meanwhile
     } else if (held.cpus.empty()) {
       demote(id, missing);
     } else {

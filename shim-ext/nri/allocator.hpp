@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,12 @@ class Allocator {
                                     std::int64_t period) = 0;
   /// It exited.
   virtual void end(const std::string& container) = 0;
-  /// All containers that the runtime has.
-  virtual void synchronize(const std::vector<Described>& all) = 0;
+  /// All containers and pods that the runtime has.
+  virtual void synchronize(const std::vector<Described>& all,
+                           const std::set<std::string>& sandboxes) = 0;
+  /// It is about to be started. Where its creation was not reported, it is taken in as one of those
+  /// that the runtime had before. True: its cgroup may have other CPUs than it is to have.
+  virtual bool meet(const Described& container) = 0;
   /// Containers and pods that these events end are forgotten.
   virtual void forget(const std::vector<policy::ledger::Event>& events) = 0;
 

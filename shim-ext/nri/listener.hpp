@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -74,9 +75,12 @@ class Listener {
     return {};
   }
 
-  /// All that the runtime has: what is to be changed. synchronized() follows.
-  virtual Updates synchronizing(const std::vector<Described>& containers) {
+  /// All that the runtime has, and the ids of its pods: what is to be changed. synchronized()
+  /// follows.
+  virtual Updates synchronizing(const std::vector<Described>& containers,
+                                const std::set<std::string>& sandboxes) {
     (void)containers;
+    (void)sandboxes;
     return {};
   }
 
@@ -84,10 +88,9 @@ class Listener {
   /// begun: before(), and `go_on` once its guest is as it must be, or cannot be waited for any
   /// longer.
   virtual void starting(const std::vector<policy::ledger::Event>& events,
-                        const std::string& sandbox, const std::string& container,
+                        const Described& container,
                         // Who waits keeps it. NOLINTNEXTLINE(performance-unnecessary-value-param)
                         std::function<void()> go_on) {
-    (void)sandbox;
     (void)container;
     before(events);
     go_on();

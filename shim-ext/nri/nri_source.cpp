@@ -130,17 +130,22 @@ Updates NriSource::stopped(const std::string& container) {
   return with_.allocator->updates();
 }
 
-Updates NriSource::synchronizing(const std::vector<Described>& containers) {
+Updates NriSource::synchronizing(const std::vector<Described>& containers,
+                                 const std::set<std::string>& sandboxes) {
   if (with_.allocator == nullptr) return {};
-  with_.allocator->synchronize(containers);
+  with_.allocator->synchronize(containers, sandboxes);
   return with_.allocator->updates();
 }
 
-/// The guest counts from what was planned when the container was made.
-void NriSource::starting(const Events& events, const std::string& sandbox,
-                         const std::string& container, std::function<void()> go_on) {
+/// The guest counts from what was planned when the container was made. The answer has no room for
+/// CPUs.
+void NriSource::starting(const Events& events, const Described& container,
+                         std::function<void()> go_on) {
+  const bool is_new = with_.allocator != nullptr && with_.allocator->meet(container);
   before(events);
-  with_.containers.await_guest(sandbox, container, std::move(go_on));
+  if (is_new) with_.allocator->apply();
+  const auto& about = container.candidate;
+  with_.containers.await_guest(about.sandbox, about.id, std::move(go_on));
 }
 
 void NriSource::after(const Events& events, const std::string& sandbox) {

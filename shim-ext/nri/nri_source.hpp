@@ -69,9 +69,10 @@ class NriSource final : public source::Source, public Listener {
   base::Result<Updates> updating(const std::vector<policy::ledger::Event>& events,
                                  const policy::ledger::ContainerSeen& update) override;
   Updates stopped(const std::string& container) override;
-  Updates synchronizing(const std::vector<Described>& containers) override;
-  void starting(const std::vector<policy::ledger::Event>& events, const std::string& sandbox,
-                const std::string& container, std::function<void()> go_on) override;
+  Updates synchronizing(const std::vector<Described>& containers,
+                        const std::set<std::string>& sandboxes) override;
+  void starting(const std::vector<policy::ledger::Event>& events, const Described& container,
+                std::function<void()> go_on) override;
   void after(const std::vector<policy::ledger::Event>& events, const std::string& sandbox) override;
   void synchronized(const std::vector<policy::ledger::Event>& events) override;
   void answered(std::string_view method, std::chrono::nanoseconds elapsed) override;

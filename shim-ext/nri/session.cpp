@@ -164,6 +164,7 @@ bool Session::has_room_for(int more) {
       "the runtime reports more than " + std::to_string(kMostSynchronized) + " pods and containers";
   parts_ = {};
   described_ = {};
+  sandboxes_ = {};
   context_.translator.forget_all();
   return false;
 }
@@ -175,6 +176,7 @@ void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) 
   if (stage_ != Stage::kSynchronized && parts_.empty()) context_.translator.forget_all();
   if (!has_room_for(message.pods_size() + message.containers_size())) return;
   for (const auto& pod : message.pods()) {
+    sandboxes_.insert(pod.id());
     auto event = context_.translator.pod(pod, static_cast<int>(pod.pid()));
     if (event) parts_.push_back(std::move(*event));
   }
@@ -196,7 +198,7 @@ void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) 
 Updates Session::synchronizing() {
   auto containers = std::exchange(described_, {});
   for (Described& one : containers) context_.translator.complete(one);
-  return context_.listener.synchronizing(containers);
+  return context_.listener.synchronizing(containers, std::exchange(sandboxes_, {}));
 }
 
 /// How runtimes before 0.12 send all events that cannot be answered with a change.
@@ -229,7 +231,8 @@ void Session::handle_event(Event event, const Subject& subject, const rpc::Reply
     case Moment::kUpdating:
       return reply(update(events));
     case Moment::kStarting:
-      return listener.starting(events, pod.id(), container.id(), [reply] { reply(done()); });
+      return listener.starting(events, context_.translator.described(pod, container),
+                               [reply] { reply(done()); });
     case Moment::kStopped:
       reply(updated<wire::StopContainerResponse>(listener.stopped(container.id())));
       return listener.after(events, pod.id());

@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,6 +79,7 @@ class Session {
   std::string runtime_;                       ///< name and version
   std::vector<policy::ledger::Event> parts_;  ///< of a Synchronize that is still going on
   std::vector<Described> described_;          ///< the containers in it
+  std::set<std::string> sandboxes_;           ///< the pods in it
   Demux demux_;
   rpc::Server plugin_;
   rpc::Client runtime_client_;

@@ -78,10 +78,42 @@ struct Play {
       if (!entry.ended && random.chance(85)) all.push_back({entry.about, books.cpus_of(id)});
     }
     if (random.chance(50)) all.push_back({candidate(), {}});
-    books.synchronize(all);
+    std::set<std::string> pods;
+    for (int pod = 0; pod < 12; ++pod) {
+      if (random.chance(80)) pods.insert("s" + std::to_string(pod));
+    }
+    books.synchronize(all, pods);
     std::size_t live = 0;
-    for (const auto& [id, entry] : books.entries()) live += entry.ended ? 0 : 1;
+    for (const auto& [id, entry] : books.entries()) {
+      live += entry.ended ? 0 : 1;
+      if (entry.ended) CHECK(pods.contains(entry.about.sandbox));
+    }
     CHECK(live == all.size());
+  }
+
+  /// What happens while nothing can be written gives no CPU away.
+  void run_unsaved() {
+    const CpuSet before = books.exclusive();
+    books.hold_growth(true);
+    const int kind = random.below(4);
+    if (kind == 0) books.end(any_id());
+    if (kind == 1) books.remove(any_id());
+    if (kind == 2) synchronize();
+    if (kind == 3) change_machine();
+    CHECK(books.exclusive().subset_of(before));
+    books.hold_growth(false);
+    if (random.chance(50)) books.tidy();
+  }
+
+  void change_outside() {
+    CpuSet cpus;
+    for (const auto& cpu : topology.cpus()) {
+      if (random.chance(20)) cpus |= CpuSet{cpu.cpu};
+    }
+    const CpuSet before = books.exclusive();
+    books.set_outside(random.chance(30) ? CpuSet() : cpus);
+    CHECK(before.subset_of(books.exclusive()));
+    CHECK(books.shared_pool().size() >= std::min(1, books.rules().min_shared));
   }
 
   void change_machine() {
@@ -96,6 +128,8 @@ struct Play {
   }
 
   void restart() {
+    books.set_outside({});
+    books.tidy();
     Books again = Books::open(topology, books.rules()).value();
     again.restore(books.save());
     CHECK(again == books);
@@ -119,7 +153,9 @@ struct Play {
     }
     if (kind < 96) synchronize();
     if (kind == 96) change_machine();
-    if (kind > 96) restart();
+    if (kind == 97) run_unsaved();
+    if (kind == 98) change_outside();
+    if (kind > 98) restart();
     return false;
   }
 
@@ -150,7 +186,8 @@ struct Play {
     }
     // Nothing leaks: what is not owned by a container that is there is shared.
     CHECK(owned == books.exclusive());
-    CHECK((owned | shared) == topology.online() - books.rules().infra);
+    CHECK((owned | shared) == topology.online() - books.rules().infra - books.outside());
+    CHECK_FALSE(books.outside().intersects(owned | books.rules().reserved));
     CHECK_FALSE(shared.empty());
     CHECK_FALSE(owned.intersects(books.kept_shared()));
   }

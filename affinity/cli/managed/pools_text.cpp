@@ -72,6 +72,8 @@ std::string notes(const json::value& pools) {
   std::string text =
       fmt::format("\nfree for exclusive containers: {}\nalways shared: {}\n",
                   or_none(text_of(pools, "available")), or_none(text_of(pools, "kept_shared")));
+  const std::string outside = text_of(pools, "outside");
+  if (!outside.empty()) text += "owned by VMs without NRI: " + outside + '\n';
   const std::string unsaved = text_of(pools, "unsaved");
   return unsaved.empty() ? text : text + "! allocations are not on disk: " + unsaved + '\n';
 }

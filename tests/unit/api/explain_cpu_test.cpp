@@ -145,6 +145,22 @@ TEST_CASE("two pods own a CPU, or kubelet alone names its owner", "[api]") {
   CHECK(announced.at("owners").at(0).at("reported") == false);
 }
 
+TEST_CASE("on a node that gives out its CPUs, its own allocations decide", "[api]") {
+  Api api;
+  api.scene.board().set_source(Source::kManaged, {true, "gives containers their CPUs"});
+  api.play_pod();
+  policy::ledger::KubeletSeen allocated{CpuSet{0, 1, 2, 3, 6, 7}, {{{"u1", "app", {4, 5}}}}};
+  api.scene.line().handle({{Source::kManaged, allocated}});
+  const object owned = api.good("GET", "/v1/explain/cpu/4");
+  CHECK(owned.at("state") == "exclusive");
+  CHECK(owned.at("owners").at(0).at("basis") == "managed");
+  CHECK(report_lines(owned).starts_with("*managed: "));
+  const object shared = api.good("GET", "/v1/explain/cpu/0");
+  CHECK(shared.at("state") == "shared");
+  CHECK(shared.at("owners").as_array().empty());
+  CHECK(report_lines(shared).starts_with("*managed: "));
+}
+
 TEST_CASE("what was known before a restart is said to be from then", "[api]") {
   Api api;
   api.play_pod();

@@ -448,6 +448,17 @@ TEST_CASE("keys of [affinity.managed] stand there, and a namespace has one class
   CHECK_FALSE(config::load_config(dir.path() / "c.toml", "/", policy::CpuSet::range(0, 7)));
 }
 
+TEST_CASE("settings without effect in the mode are named") {
+  const auto without = [](const std::string& text) {
+    return config::keys_without_effect(*load("[affinity]\n" + text));
+  };
+  CHECK(without("pod_resources = \"/a.sock\"\n").empty());
+  CHECK(without("managed.min_shared = 2\n") == std::vector<std::string_view>{"managed"});
+  CHECK(without("mode = \"managed\"\nmanaged.min_shared = 2\n").empty());
+  CHECK(without("mode = \"managed\"\npod_resources = \"/a.sock\"\n") ==
+        std::vector<std::string_view>{"pod_resources"});
+}
+
 TEST_CASE("going to managed, or from it, and its rules wait for the next start") {
   const auto follow = load("[affinity]\n");
   const auto managed = load("[affinity]\nmode = \"managed\"\n");

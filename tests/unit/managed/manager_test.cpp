@@ -7,8 +7,11 @@
 
 #include <fstream>
 
+#include "affinity/managed/release.hpp"
 #include "base/files.hpp"
+#include "policy/facts/limits.hpp"
 #include "tests/catch.hpp"
+#include "tests/fake_cpusets.hpp"
 #include "tests/machines.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
@@ -60,7 +63,8 @@ struct Scene {
     REQUIRE(saved);
     books.restore(*saved);
     manager.emplace(std::move(books), std::move(file), managed::Cpusets(std::nullopt, writer),
-                    managed::Manager::Dependencies{node, board});
+                    managed::Manager::Dependencies{node, board, clock,
+                                                   [this](auto next) { later = std::move(next); }});
   }
 
   static policy::Topology tests_machine() { return ka::test::grid_machine({}).topology(); }
@@ -83,6 +87,7 @@ struct Scene {
   board::Board board{clock};
   tests::RecordingNode node{clock};
   NoWriter writer;
+  std::function<void()> later;
   std::optional<managed::Manager> manager;
 };
 
@@ -112,7 +117,7 @@ TEST_CASE("what was answered is on disk, and a container that ended meanwhile is
   CHECK(scene.manager->books() == before);
   auto listed = container("b", 2);
   listed.cpus = before.cpus_of("b");
-  scene.manager->synchronize({listed});
+  scene.manager->synchronize({listed}, {"s-b"});
   CHECK(scene.manager->updates().empty());
   CHECK(scene.manager->books().exclusive() == before.cpus_of("b"));
   scene.restart();
@@ -160,10 +165,10 @@ TEST_CASE("a container whose CPUs someone else set is left to them") {
     CHECK_FALSE(scene.manager->books().cpus_of("own").intersects(foreign.cpus));
   }
   SECTION("also when the runtime connects anew") {
-    scene.manager->synchronize({foreign});
+    scene.manager->synchronize({foreign}, {});
     CHECK(scene.manager->updates().empty());
     CHECK_FALSE(scene.manager->books().available().intersects(foreign.cpus));
-    scene.manager->synchronize({});
+    scene.manager->synchronize({}, {});
     CHECK(scene.manager->books().available().contains(2));
   }
   SECTION("until it is gone") {
@@ -231,4 +236,168 @@ TEST_CASE("the file of another boot is forgotten, a damaged one set aside") {
   CHECK_FALSE(file.load());
   CHECK(std::filesystem::exists(dir.path() / "allocations.unreadable"));
   CHECK(file.load());
+}
+
+TEST_CASE("CPUs that pods without NRI own are given to no one, and taken out of the shared pool") {
+  Scene scene;
+  REQUIRE(scene.manager->create(container("free", 0)));
+  policy::ledger::ContainerSeen seen{.sandbox = "vm", .id = "vm-app"};
+  seen.spec.cpus = CpuSet{2, 3};
+  seen.exclusive = true;
+  scene.node.known.apply({policy::ledger::Source::kApi, policy::ledger::PodSeen{.id = "vm"}});
+  scene.node.known.apply({policy::ledger::Source::kApi, seen});
+  REQUIRE(scene.manager->create(container("own", 4)));
+  CHECK_FALSE(scene.manager->books().cpus_of("own").intersects(CpuSet{2, 3}));
+  CHECK_FALSE(scene.manager->books().cpus_of("free").intersects(CpuSet{2, 3}));
+  scene.node.known.apply({policy::ledger::Source::kApi, policy::ledger::PodGone{"vm"}});
+  scene.manager->apply();
+  CHECK(CpuSet{2, 3}.subset_of(scene.manager->books().shared_pool()));
+}
+
+TEST_CASE("what happened while the disk was full is kept, and what follows comes later") {
+  Scene scene;
+  REQUIRE(scene.manager->create(container("own", 2)));
+  REQUIRE(scene.manager->create(container("other", 2)));
+  const auto block = scene.dir.path() / "allocations";
+  std::filesystem::remove(block);
+  std::filesystem::create_directories(block / "x");
+  auto cpus = ka::test::grid_cpus({});
+  const CpuSet had = scene.manager->books().cpus_of("own");
+  for (auto& cpu : cpus) cpu.online = cpu.cpu != had.first();
+  scene.manager->change_machine(policy::Topology::make(cpus).value());
+  CHECK(scene.manager->books().cpus_of("own").size() == 1);
+  scene.manager->end("other");
+  CHECK(scene.manager->books().cpus_of("own").size() == 1);
+  CHECK(scene.manager->books().cpus_of("other").empty());
+  CHECK_FALSE(scene.manager->unsaved().empty());
+  std::filesystem::remove_all(block);
+  scene.manager->apply();
+  CHECK(scene.manager->books().cpus_of("own").size() == 2);
+  CHECK(scene.manager->unsaved().empty());
+}
+
+TEST_CASE("a container that starts without having been created here is shared, and named") {
+  Scene scene;
+  REQUIRE(scene.manager->create(container("known", 2)));
+  CHECK_FALSE(scene.manager->meet(container("known", 2)));
+  auto missed = container("missed", 2);
+  CHECK(scene.manager->meet(missed));
+  CHECK(scene.manager->books().entries().at("missed").adopted);
+  CHECK(scene.manager->books().cpus_of("missed") == scene.manager->books().shared_pool());
+  CHECK(text(scene.manager->updates()).find("missed") != std::string::npos);
+}
+
+TEST_CASE("a container with CPUs that are free keeps them where only its start is reported") {
+  Scene scene;
+  auto missed = container("missed", 2);
+  missed.cpus = {3, 7};
+  CHECK(scene.manager->meet(missed));
+  CHECK(scene.manager->books().cpus_of("missed") == CpuSet{3, 7});
+  CHECK(scene.manager->books().exclusive() == CpuSet{3, 7});
+}
+
+TEST_CASE("ids that are none are refused, and more containers than a node may have") {
+  Scene scene;
+  auto strange = container("a", 0);
+  strange.candidate.id = "../a";
+  CHECK(scene.manager->create(strange).error().code == base::ErrorCode::kInvalid);
+  CHECK_FALSE(scene.manager->meet(strange));
+  std::vector<nri::Described> all;
+  for (std::size_t i = 0; i <= policy::kMaxNodeContainers; ++i) {
+    all.push_back(container('c' + std::to_string(i), 0));
+  }
+  scene.manager->synchronize(all, {});
+  CHECK(scene.manager->books().entries().size() == policy::kMaxNodeContainers);
+  CHECK(scene.manager->create(container("more", 0)).error().code == base::ErrorCode::kConflict);
+}
+
+namespace {
+
+/// A cgroup tree with the container of each of `ids`, and a writer that takes `cost` for each.
+struct CgroupScene : Scene {
+  explicit CgroupScene(const std::vector<std::string>& ids) {
+    node.machine = tests_machine();
+    tree.make("", CpuSet::range(0, 7));
+    tree.make("pods", CpuSet::range(0, 7));
+    for (const std::string& id : ids) tree.make(cgroup(id), CpuSet::range(0, 7));
+    dir.write("proc/self/mountinfo",
+              "30 1 0:26 / " + mount().string() + " rw,nosuid - cgroup2 cgroup2 rw\n");
+    dir.write("cgroup/cgroup.controllers", "cpuset cpu\n");
+    tree.before_write = [this](const std::string&) { clock.time += cost; };
+    manager.emplace(Books::open(tests_machine(), rules).value(),
+                    managed::AllocationFile(dir.path(), "boot"),
+                    managed::Cpusets(host::Cgroups::find(dir.path() / "proc").value(), tree),
+                    managed::Manager::Dependencies{node, board, clock,
+                                                   [this](auto next) { later = std::move(next); }});
+    for (const std::string& id : ids) {
+      auto made = container(id, 0);
+      made.cgroup = '/' + cgroup(id);
+      REQUIRE(manager->create(made));
+    }
+  }
+
+  std::filesystem::path mount() const { return dir.path() / "cgroup"; }
+  static std::string cgroup(const std::string& id) {
+    return "pods/cri-containerd-" + id + ".scope";
+  }
+
+  tests::FakeCpusets tree{mount()};
+  std::chrono::milliseconds cost{0};
+};
+
+}  // namespace
+
+TEST_CASE("cgroups are written for a turn of the loop, the rest when it comes round again") {
+  CgroupScene scene({"a", "b", "c"});
+  scene.cost = managed::Manager::kTurn;
+  REQUIRE(scene.manager->create(container("own", 2)));
+  scene.manager->apply();
+  CHECK(scene.tree.writes.size() == 1);
+  CHECK(scene.node.drain().back().starts_with("narrow"));
+  for (std::size_t turn = 2; turn <= 3; ++turn) {
+    std::exchange(scene.later, nullptr)();
+    CHECK(scene.tree.writes.size() == turn);
+  }
+  CHECK_FALSE(scene.later);
+  CHECK(scene.node.drain() == std::vector<std::string>{"finish "});
+  CHECK(scene.tree.effective(scene.cgroup("c")) == scene.manager->books().shared_pool());
+}
+
+TEST_CASE("crun's cgroup within the container's is written, too") {
+  CgroupScene scene({"a"});
+  scene.tree.make(scene.cgroup("a") + "/container", CpuSet::range(0, 7));
+  REQUIRE(scene.manager->create(container("own", 2)));
+  scene.manager->apply();
+  const CpuSet pool = scene.manager->books().shared_pool();
+  CHECK(scene.tree.configured(scene.cgroup("a")) == pool);
+  CHECK(scene.tree.configured(scene.cgroup("a") + "/container") == pool);
+}
+
+TEST_CASE("in another mode, containers that were given CPUs may run on all of them again") {
+  Scene scene;
+  REQUIRE(scene.manager->create(container("own", 2)));
+  REQUIRE(scene.manager->create(container("gone", 0)));
+  managed::AllocationFile file(scene.dir.path(), "boot");
+  const auto saved = file.load();
+  REQUIRE(saved);
+  managed::Release release(std::move(file), *saved, CpuSet::range(0, 7));
+  auto own = container("own", 2);
+  own.cpus = {1, 5};
+  auto foreign = container("foreign", 2);
+  foreign.cpus = {2, 3};
+  release.synchronize({own, foreign}, {});
+  CHECK(text(release.updates()) == "own 0-7");
+  // The connection ended before the runtime had that.
+  CHECK(std::filesystem::exists(scene.dir.path() / "allocations"));
+  release.synchronize({own, foreign}, {});
+  CHECK(text(release.updates()) == "own 0-7");
+  policy::ledger::ContainerSeen seen{.sandbox = "s-own", .id = "own"};
+  seen.spec.cpus = CpuSet{1, 5};
+  std::vector<policy::ledger::Event> events{{policy::ledger::Source::kNri, seen}};
+  release.complete(events);
+  CHECK(std::get<policy::ledger::ContainerSeen>(events.front().body).spec.cpus ==
+        CpuSet::range(0, 7));
+  CHECK(release.create(container("new", 2)));
+  CHECK(release.updates().empty());
+  CHECK_FALSE(std::filesystem::exists(scene.dir.path() / "allocations"));
 }

@@ -209,7 +209,8 @@ TEST_CASE("containers made while nobody looked are shared, but for one that obvi
   books.synchronize({{of("known", 2), had},
                      {of("new", 2), {}},
                      {of("owner", 2), {3, 7}},
-                     {of("pool", 2), {0, 2, 4, 6}}});
+                     {of("pool", 2), {0, 2, 4, 6}}},
+                    {});
   CHECK(books.cpus_of("known") == had);
   CHECK_FALSE(books.entries().contains("gone"));
   CHECK(books.entries().at("new").adopted);
@@ -217,6 +218,58 @@ TEST_CASE("containers made while nobody looked are shared, but for one that obvi
   CHECK(cpus(books, "owner") == "3,7");
   CHECK(books.entries().at("pool").use == CpuUse::kNone);
   CHECK(cpus(books, "new") == format_list(books.shared_pool()));
+}
+
+TEST_CASE("a container that exited comes back to its CPUs, also after its runtime connected anew") {
+  Books books = opened();
+  Candidate first = of("first", 2);
+  books.create(first);
+  const CpuSet had = books.cpus_of("first");
+  books.create(of("other", 2));
+  books.end("first");
+  books.synchronize({{of("other", 2), books.cpus_of("other")}}, {first.sandbox});
+  CHECK(books.entries().at("first").former == had);
+  first.id = "second";
+  books.create(first);
+  CHECK(books.cpus_of("second") == had);
+  books.end("second");
+  books.synchronize({{of("other", 2), books.cpus_of("other")}}, {});
+  CHECK_FALSE(books.entries().contains("second"));
+}
+
+TEST_CASE("CPUs that someone else gave away are in no pool, but for the last ones") {
+  Books books = opened();
+  books.create(of("own", 2));
+  const CpuSet had = books.cpus_of("own");
+  books.set_outside({0, 2, 1, 5});
+  CHECK(books.cpus_of("own") == had);  // 1,5
+  CHECK(format_list(books.shared_pool()) == "3-4,6-7");
+  CHECK(format_list(books.outside()) == "0,2");
+  books.create(of("large", 3));
+  CHECK_FALSE(books.cpus_of("large").intersects(CpuSet{0, 2}));
+  books.set_outside(CpuSet::range(0, 7));
+  CHECK(books.shared_pool().size() == 1);
+  books.set_outside({});
+  CHECK(books.shared_pool().size() == 3);
+}
+
+TEST_CASE("what happens while nothing can be saved gives no container more CPUs") {
+  Books books = opened();
+  const auto without = [](const CpuSet& offline) {
+    auto all = ka::test::grid_cpus({});
+    for (Cpu& cpu : all) cpu.online = !offline.contains(cpu.cpu);
+    return Topology::make(all).value();
+  };
+  books.create(of("a", 2));
+  REQUIRE(cpus(books, "a") == "1,5");
+  books.hold_growth(true);
+  books.change_machine(without({5}));
+  CHECK(cpus(books, "a") == "1");
+  CHECK(problem(books, "a") == Kind::kOffline);
+  books.hold_growth(false);
+  books.tidy();
+  CHECK(books.cpus_of("a").size() == 2);
+  CHECK_FALSE(problem(books, "a"));
 }
 
 TEST_CASE("a CPU that goes offline is replaced, and comes back") {

@@ -115,7 +115,8 @@ class NriDiary final : public nri::Listener {
     return updates;
   }
   nri::Updates stopped(const std::string&) override { return updates; }
-  nri::Updates synchronizing(const std::vector<nri::Described>& containers) override {
+  nri::Updates synchronizing(const std::vector<nri::Described>& containers,
+                             const std::set<std::string>&) override {
     listed = containers;
     return updates;
   }

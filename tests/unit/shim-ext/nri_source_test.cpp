@@ -66,7 +66,8 @@ TEST_CASE("a container is adjusted after its sandbox was narrowed") {
 TEST_CASE("a start waits for the guest, and continues with it") {
   Scene scene;
   bool started = false;
-  scene.source.starting({container("s1", "c1")}, "s1", "c1", [&] { started = true; });
+  scene.source.starting({container("s1", "c1")}, {{.sandbox = "s1", .id = "c1"}, {}, {}},
+                        [&] { started = true; });
   CHECK(scene.node.drain().back() == "await s1/c1");
   CHECK_FALSE(started);
   scene.go_on();
@@ -134,7 +135,10 @@ struct Giver final : nri::Allocator {
     return {};
   }
   void end(const std::string& container) override { node.add("end " + container); }
-  void synchronize(const std::vector<nri::Described>&) override { node.add("synchronize"); }
+  void synchronize(const std::vector<nri::Described>&, const std::set<std::string>&) override {
+    node.add("synchronize");
+  }
+  bool meet(const nri::Described& container) override { return container.candidate.id == "new"; }
   void forget(const std::vector<Event>&) override { node.add("forget"); }
   nri::Updates updates() override { return std::exchange(changed, {}); }
   void complete(std::vector<Event>& events) override {
@@ -171,4 +175,17 @@ TEST_CASE("where we give containers their CPUs, that is decided before anything 
   CHECK(scene.node.drain() ==
         Lines{"catch up within 50 ms", "narrow within 50 ms: kubelet, pod s1"});
   CHECK_FALSE(source.updating({container("s1", "c1")}, {.sandbox = "s1", .id = "c1"}));
+}
+
+TEST_CASE("a container whose creation was not reported has its CPUs before it starts") {
+  Scene scene;
+  Giver giver(scene.node);
+  nri::NriSource source("/none", [](int, nri::Origin) { return base::Result<nri::Process>(); },
+                        {scene.io, scene.node, scene.node, scene, scene.log, scene.clock, &giver});
+  source.starting({container("s1", "new")}, {{.sandbox = "s1", .id = "new"}, {}, {}}, [] {});
+  CHECK(scene.node.drain() == Lines{"catch up within 50 ms",
+                                    "narrow within 50 ms: kubelet, container s1/new", "apply",
+                                    "await s1/new"});
+  source.starting({container("s1", "c1")}, {{.sandbox = "s1", .id = "c1"}, {}, {}}, [] {});
+  CHECK(scene.node.drain().back() == "await s1/c1");
 }

@@ -57,7 +57,7 @@ class RecordingNode final : public source::Node, public source::Peers {
   void count_answer(std::chrono::nanoseconds elapsed) override { answers.push_back(elapsed); }
   void count_narrowed_shim(const std::string&, std::chrono::nanoseconds) override {}
   const policy::ledger::Ledger& ledger() const override { return known; }
-  const policy::Topology& topology() const override { return topology_; }
+  const policy::Topology& topology() const override { return machine; }
   bool may_widen() const override { return true; }
   std::vector<std::string> sandbox_ids() const override { return {}; }
   std::optional<source::SandboxState> sandbox(std::string_view) const override {
@@ -73,6 +73,7 @@ class RecordingNode final : public source::Node, public source::Peers {
   void add(std::string line) { lines_.push_back(std::move(line)); }
 
   policy::ledger::Ledger known;  ///< what is applied to it
+  policy::Topology machine;
   std::map<policy::ledger::Source, source::Status> statuses;
   std::vector<source::Notice> notices;
   std::vector<std::chrono::nanoseconds> answers;
@@ -95,7 +96,6 @@ class RecordingNode final : public source::Node, public source::Peers {
   }
 
   const base::Clock& clock_;
-  policy::Topology topology_;
   std::vector<std::string> lines_;
 };
 

@@ -142,6 +142,18 @@ TEST_CASE("an earlier set-aside file is kept when another is set aside") {
   CHECK(*base::read_file(scene.path() / "s1.json.unreadable.3") == "third");
 }
 
+TEST_CASE("a damaged file that is no pod's is lost state, until that does not matter any more") {
+  const Scene scene;
+  scene.dir.write("state/allocations.unreadable", "{");
+  Store store = scene.store();
+  const auto lost = store.load().lost;
+  REQUIRE(lost.size() == 1);
+  CHECK(lost.front().pod.empty());
+  CHECK(lost.front().damaged);
+  store.dismiss_damaged();
+  CHECK(scene.files() == std::vector<std::string>{"allocations.obsolete"});
+}
+
 TEST_CASE("a file of a newer version is set aside, not guessed at") {
   const Scene scene;
   Store store = scene.store();

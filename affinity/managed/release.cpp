@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/managed/release.hpp"
+
+#include <utility>
+#include <variant>
+
+namespace ka::managed {
+
+using base::Result;
+
+Release::Release(AllocationFile file, const std::vector<policy::managed::Saved>& saved,
+                 policy::CpuSet online)
+    : file_(std::move(file)), online_(std::move(online)) {
+  for (const auto& one : saved) {
+    if (!one.entry.ended) bound_.insert(one.entry.about.id);
+  }
+}
+
+/// The runtime has got the answer: nothing is left of the mode.
+void Release::finish() {
+  if (!answered_ || std::exchange(finished_, true)) return;
+  bound_.clear();
+  file_.remove();
+}
+
+Result<void> Release::create(const nri::Described&) {
+  finish();
+  return {};
+}
+
+Result<void> Release::resize(const std::string&, std::int64_t, std::int64_t) {
+  finish();
+  return {};
+}
+
+void Release::end(const std::string&) { finish(); }
+
+bool Release::meet(const nri::Described&) {
+  finish();
+  return false;
+}
+
+void Release::forget(const std::vector<policy::ledger::Event>&) { finish(); }
+void Release::apply() {}
+
+/// Again after a connection that ended before the answer was certain to have arrived.
+void Release::synchronize(const std::vector<nri::Described>& all, const std::set<std::string>&) {
+  answered_ = false;
+  released_.clear();
+  for (const nri::Described& one : all) {
+    if (bound_.contains(one.candidate.id)) released_.insert(one.candidate.id);
+  }
+  unsent_ = released_;
+}
+
+/// Those that the runtime does not have are gone.
+nri::Updates Release::updates() {
+  nri::Updates updates;
+  for (const std::string& id : std::exchange(unsent_, {})) updates.push_back({id, online_, {}});
+  answered_ = true;
+  return updates;
+}
+
+/// The runtime reported them as they were before the answer.
+void Release::complete(std::vector<policy::ledger::Event>& events) {
+  for (policy::ledger::Event& event : events) {
+    auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body);
+    if (seen != nullptr && released_.erase(seen->id) > 0) seen->spec.cpus = online_;
+  }
+}
+
+}  // namespace ka::managed

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way from mode = "managed" to another one: containers that an earlier daemon gave CPUs may run
+// on all of them again, once the runtime has reported them. For nodes whose kubelet has no static
+// policy: that one writes all cpusets itself.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "affinity/managed/file.hpp"
+#include "shim-ext/nri/allocator.hpp"
+
+namespace ka::managed {
+
+class Release final : public nri::Allocator {
+ public:
+  /// `saved`: what `file` has, which is removed when the runtime has got the first answer: with its
+  /// next call. `online`: all that a container may use.
+  Release(AllocationFile file, const std::vector<policy::managed::Saved>& saved,
+          policy::CpuSet online);
+
+  base::Result<void> create(const nri::Described& container) override;
+  base::Result<void> resize(const std::string& container, std::int64_t quota,
+                            std::int64_t period) override;
+  void end(const std::string& container) override;
+  void synchronize(const std::vector<nri::Described>& all,
+                   const std::set<std::string>& sandboxes) override;
+  bool meet(const nri::Described& container) override;
+  void forget(const std::vector<policy::ledger::Event>& events) override;
+  nri::Updates updates() override;
+  void complete(std::vector<policy::ledger::Event>& events) override;
+  void apply() override;
+
+ private:
+  void finish();
+
+  AllocationFile file_;
+  std::set<std::string> bound_;     ///< containers that were given CPUs, until the answer arrived
+  std::set<std::string> released_;  ///< in the answer, until it is in the ledger
+  std::set<std::string> unsent_;    ///< of these, what is not in an answer yet
+  bool answered_ = false, finished_ = false;
+  policy::CpuSet online_;
+};
+
+}  // namespace ka::managed
