@@ -145,3 +145,10 @@ TEST_CASE("a container that PodResources does not list is judged without it") {
   ledger.apply(container("a", "init", {4, 5}, 2048));
   CHECK(judged(ledger, "a", "init").basis == Basis::kRequest);
 }
+
+TEST_CASE("the same answer of PodResources changes nothing") {
+  Ledger ledger;
+  CHECK(ledger.apply(resources({{"ns/a", "app", {4, 5}, {}}})).any);
+  CHECK_FALSE(ledger.apply(resources({{"ns/a", "app", {4, 5}, {}}})).any);
+  CHECK(ledger.apply(resources({{"ns/a", "app", {4}, {}}})).any);
+}
