@@ -72,6 +72,7 @@ std::set<Basis> bases_of(const line::Node& node, const std::vector<Tenant>& tena
     if (tenant.uses && tenant.owns() == is_owned) bases.insert(tenant.judgement.basis);
   }
   if (!bases.empty()) return bases;
+  if (!node.ledger().prepared().claims().empty()) return {Basis::kDra};
   if (!node.ledger().lacks_claims()) return {basis_of_claims(node)};
   if (node.ledger().assignments().speak_of_cpus()) return {Basis::kPodResources};
   return {};
@@ -132,6 +133,11 @@ json::array reports_of(const line::Node& node, int cpu, const std::vector<Tenant
   reports.push_back(node_report(node, Source::kPodResources,
                                 messages::resources_text(ledger.assignments().seen(), cpu),
                                 bases.contains(Basis::kPodResources)));
+  if (node.board.sources().contains(Source::kDra)) {
+    reports.push_back(node_report(node, Source::kDra,
+                                  messages::prepared_text(ledger.prepared(), cpu),
+                                  bases.contains(Basis::kDra)));
+  }
   for (const Tenant& tenant : tenants) add_tenant_reports(reports, tenant, bases);
   return reports;
 }
@@ -153,6 +159,14 @@ json::array owners_of(const line::Node& node, int cpu, const std::vector<Tenant>
     owner["basis"] = policy::ledger::basis_name(basis);
     owner["in_doubt"] = false;
     owner["text"] = messages::claim_text(claim);
+    owners.push_back(std::move(owner));
+  }
+  for (const policy::ledger::PreparedClaim& claim : node.ledger().unheld_claims()) {
+    if (!claim.cpus.contains(cpu)) continue;
+    json::object owner = owner_to_json(claim);
+    owner["basis"] = policy::ledger::basis_name(Basis::kDra);
+    owner["in_doubt"] = false;
+    owner["text"] = "ResourceClaim " + claim.uid;
     owners.push_back(std::move(owner));
   }
   return owners;

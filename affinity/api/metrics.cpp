@@ -314,6 +314,9 @@ void add_gauges(Page& page, const line::Node& node) {
              ledger.exclusive().size());
   page.gauge("kata_affinity_contested_cpus", "CPUs assigned exclusively more than once.",
              cpus_of(node.registry.contests()).size());
+  page.gauge("kata_affinity_claims_refused",
+             "Containers whose environment names claims on CPUs that are not theirs.",
+             static_cast<double>(node.registry.refused().size()));
   page.gauge("kata_affinity_shared_pool_cpus", "CPUs in the shared pool.",
              ledger.shared_pool(node.topology.online()).size());
 }

@@ -41,6 +41,9 @@ void add_unreported(const policy::ledger::Ledger& ledger, ByCpu& cpus) {
   for (const policy::ledger::Claim& claim : ledger.unreported_claims()) {
     for (const int cpu : claim.cpus) cpus[cpu].owners.push_back(owner_to_json(claim));
   }
+  for (const policy::ledger::PreparedClaim& claim : ledger.unheld_claims()) {
+    for (const int cpu : claim.cpus) cpus[cpu].owners.push_back(owner_to_json(claim));
+  }
 }
 
 /// Whether the owners that are containers of this sandbox have their CPUs to themselves.

@@ -19,4 +19,10 @@ boost::json::object owner_to_json(const policy::ledger::Claim& claim) {
           {"name", claim.container}, {"vm", false},    {"reported", false}};
 }
 
+boost::json::object owner_to_json(const policy::ledger::PreparedClaim& claim) {
+  const std::string device = policy::ledger::claim_owner(claim.uid);
+  return {{"pod", ""},   {"pod_name", ""},    {"container", device}, {"name", device},
+          {"vm", false}, {"reported", false}, {"claim", claim.uid}};
+}
+
 }  // namespace ka::api

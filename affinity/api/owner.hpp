@@ -13,5 +13,7 @@ boost::json::object owner_to_json(const policy::ledger::PodRecord& pod,
                                   const policy::ContainerFacts& container);
 /// One that only kubelet names: it writes its file before it requests the pod from the runtime.
 boost::json::object owner_to_json(const policy::ledger::Claim& claim);
+/// A prepared claim that no container holds.
+boost::json::object owner_to_json(const policy::ledger::PreparedClaim& claim);
 
 }  // namespace ka::api

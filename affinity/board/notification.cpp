@@ -30,6 +30,8 @@ constexpr Row kKinds[] = {
     {Kind::kKubeletChanged, "kubelet-changed", Severity::kInfo},
     {Kind::kCpusContested, "cpus-contested", Severity::kWarning},
     {Kind::kCpusUncontested, "cpus-uncontested", Severity::kInfo},
+    {Kind::kClaimsChanged, "claims-changed", Severity::kInfo},
+    {Kind::kClaimRefused, "claim-refused", Severity::kWarning},
     {Kind::kOverrideChanged, "override-changed", Severity::kInfo},
     {Kind::kVmmRefused, "vmm-refused", Severity::kInfo},
     {Kind::kSeen, "seen", Severity::kInfo},
@@ -98,6 +100,7 @@ Kind kind_of(const policy::ledger::Event& event) {
                                                         : Kind::kKubeletChanged;
     }
     Kind operator()(const policy::ledger::ResourcesSeen&) const { return Kind::kKubeletChanged; }
+    Kind operator()(const policy::ledger::PreparedSeen&) const { return Kind::kClaimsChanged; }
     Kind operator()(const policy::ledger::OverrideSet&) const { return Kind::kOverrideChanged; }
   };
   return std::visit(Visitor{event.source}, event.body);

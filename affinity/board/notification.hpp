@@ -24,6 +24,8 @@ enum class NotificationKind {
   kKubeletChanged,
   kCpusContested,
   kCpusUncontested,
+  kClaimsChanged,
+  kClaimRefused,
   kOverrideChanged,
   kVmmRefused,
   kSeen,

@@ -41,6 +41,7 @@ struct Config {
   std::filesystem::path state_dir;
   std::filesystem::path kubelet_state;  ///< empty: not read
   std::filesystem::path pod_resources;  ///< empty: not asked
+  std::filesystem::path cdi_dir;        ///< empty: not read
   std::filesystem::path nri_socket;     ///< empty: the container runtime is not asked
   std::string libvirt_uri;              ///< empty: libvirt is not loaded
   std::vector<std::string> libvirt_domains;
@@ -217,6 +218,9 @@ inline constexpr Key kKeys[] = {
      Reload::kNextStart, &Config::pod_resources,
      "Socket of kubelet's PodResources API: who owns which CPU, where kubelet_state does not say "
      "it, and a cross-check for verify. Empty: not asked."},
+    {"cdi_dir", Type::kPathOrNone, "/var/run/cdi", "", Reload::kNextStart, &Config::cdi_dir,
+     "Directory of CDI files: which CPUs dra-driver-cpu has prepared for a ResourceClaim. Empty: "
+     "not read."},
     {"nri_socket", Type::kPathOrNone, "/var/run/nri/nri.sock", "", Reload::kNextStart,
      &Config::nri_socket, "The container runtime's NRI socket. Empty: NRI is not used."},
     {"libvirt_uri", Type::kUri, "", "", Reload::kNextStart, &Config::libvirt_uri,

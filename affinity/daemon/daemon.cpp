@@ -251,6 +251,7 @@ class Daemon {
         .nri_socket = config.nri_socket,
         .kubelet_state = manager_ ? none : config.kubelet_state,
         .pod_resources = manager_ ? none : config.pod_resources,
+        .cdi = manager_ ? none : config.cdi_dir,
         .kata = {run / "vc/sbs", run / "kata", run / "containerd/io.containerd.runtime.v2.task"},
         .libvirt = {.uri = config.libvirt_uri,
                     .rules = {config.libvirt_domains, config.allows(config::kDomainAnnotation)},

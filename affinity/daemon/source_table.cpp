@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "shim-ext/dra/dra_source.hpp"
 #include "shim-ext/kata/kata_source.hpp"
 #include "shim-ext/kubelet/kubelet_source.hpp"
 #include "shim-ext/pod_resources/pod_resources_source.hpp"
@@ -32,6 +33,8 @@ bool needs_pod_resources(const SourceSettings& settings) {
   return is_there(settings.pod_resources) && !has_kubelet(settings);
 }
 
+bool has_claims(const SourceSettings& settings) { return is_there(settings.cdi); }
+
 bool has_libvirt(const SourceSettings& settings) { return !settings.libvirt.uri.empty(); }
 
 base::Result<nri::Process> examine(const vmm::Roots& roots, int pid, nri::Origin origin) {
@@ -54,6 +57,11 @@ Made make_kubelet(const SourceSettings& settings, const SourceContext& with, sou
   if (settings.kubelet_state.empty()) return nullptr;
   return std::make_unique<kubelet::KubeletSource>(with.io, settings.kubelet_state, with.node,
                                                   with.log);
+}
+
+Made make_dra(const SourceSettings& settings, const SourceContext& with, source::Peers&) {
+  if (settings.cdi.empty()) return nullptr;
+  return std::make_unique<dra::DraSource>(with.io, settings.cdi, with.node, with.log);
 }
 
 Made make_pod_resources(const SourceSettings& settings, const SourceContext& with,
@@ -79,6 +87,7 @@ Made make_libvirt(const SourceSettings& settings, const SourceContext& with, sou
 constexpr std::array kRegistrations{
     SourceRegistration{Source::kNri, has_runtime, make_nri},
     SourceRegistration{Source::kKubelet, has_kubelet, make_kubelet},
+    SourceRegistration{Source::kDra, has_claims, make_dra},
     SourceRegistration{Source::kPodResources, needs_pod_resources, make_pod_resources},
     SourceRegistration{Source::kPersist, always, make_kata},
     SourceRegistration{Source::kCgroup, never, nullptr},  // Kata's, too

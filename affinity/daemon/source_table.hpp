@@ -26,6 +26,7 @@ struct SourceSettings {
   std::filesystem::path nri_socket;     ///< empty: none
   std::filesystem::path kubelet_state;  ///< empty: none
   std::filesystem::path pod_resources;  ///< socket; empty: none
+  std::filesystem::path cdi;            ///< directory; empty: none
   kata::KataWatch::Folders kata;
   libvirt::LibvirtSource::Settings libvirt;  ///< without a URI: none
 };

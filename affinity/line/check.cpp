@@ -61,6 +61,7 @@ struct Checker {
     return check_cpus(event.shared_pool.value_or(policy::CpuSet{}), topology);
   }
   Result<void> operator()(const policy::ledger::ResourcesSeen&) const { return {}; }
+  Result<void> operator()(const policy::ledger::PreparedSeen&) const { return {}; }
   Result<void> operator()(const policy::ledger::OverrideSet& event) const {
     if (auto good = known(event.sandbox); !good) return good;
     return check_cpus(event.value.cpus, topology);

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "affinity/line/claims.hpp"
 #include "affinity/line/findings.hpp"
 #include "affinity/line/isolation.hpp"
 #include "affinity/line/others.hpp"
@@ -162,6 +163,9 @@ void Verifier::check_owners() {
   const OwnersContext context{ledger, tenants, past_grace, node_.registry.has_current_resources(),
                               why_unanswered(node_.board)};
   for (Finding& finding : evaluate_owners(context)) {
+    report_.findings.push_back(std::move(finding));
+  }
+  for (Finding& finding : evaluate_claims(ledger, context.is_current)) {
     report_.findings.push_back(std::move(finding));
   }
 }

@@ -27,7 +27,8 @@ std::string contender_list(const std::vector<Contender>& contenders) {
   std::string text;
   for (const Contender& contender : contenders) {
     if (!text.empty()) text += ", ";
-    text += container_of(contender) + "pod " + contender.pod;
+    text += contender.is_claim ? "ResourceClaim " + contender.pod
+                               : container_of(contender) + "pod " + contender.pod;
   }
   return text;
 }

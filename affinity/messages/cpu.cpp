@@ -77,4 +77,12 @@ std::string resources_text(const policy::ledger::ResourcesSeen& seen, int cpu) {
                                                            : " not one that is assigned");
 }
 
+std::string prepared_text(const policy::ledger::Prepared& prepared, int cpu) {
+  std::string claims;
+  for (const policy::ledger::PreparedClaim& claim : prepared.claims()) {
+    if (claim.cpus.contains(cpu)) claims = listed(claims, "ResourceClaim " + claim.uid);
+  }
+  return cpus_are({cpu}) + (claims.empty() ? " in no prepared claim" : " prepared for " + claims);
+}
+
 }  // namespace ka::messages

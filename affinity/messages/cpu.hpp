@@ -25,5 +25,7 @@ std::string claim_text(const policy::ledger::Claim& claim);
 /// "CPU 4 is assigned to container app of pod 6f1c…", "CPU 4 is in the shared pool".
 std::string kubelet_text(const policy::ledger::KubeletSeen& seen, int cpu);
 std::string resources_text(const policy::ledger::ResourcesSeen& seen, int cpu);
+/// "CPU 4 is prepared for ResourceClaim 5f0c…", "CPU 4 is in no prepared claim".
+std::string prepared_text(const policy::ledger::Prepared& prepared, int cpu);
 
 }  // namespace ka::messages

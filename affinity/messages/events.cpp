@@ -52,6 +52,11 @@ std::string event_text(const policy::ledger::Event& event, const policy::ledger:
       return "exclusive: \"" + policy::format_list(owned) + "\" of \"" +
              policy::format_list(e.allocatable) + '"';
     }
+    std::string operator()(const policy::ledger::PreparedSeen& e) const {
+      policy::CpuSet prepared;
+      for (const policy::ledger::PreparedClaim& claim : e.claims) prepared |= claim.cpus;
+      return "prepared for ResourceClaims: \"" + policy::format_list(prepared) + '"';
+    }
     std::string operator()(const policy::ledger::OverrideSet& e) const {
       const std::string subject = policy::plan::override_subject(e.value);
       return e.value.cpus.empty()

@@ -17,6 +17,10 @@ std::string reason(const Judgement& judgement) {
       return "according to kubelet's state file";
     case Basis::kManaged:
       return "kata-affinity gave them to it";
+    case Basis::kDra:
+      return judgement.exclusive ? "dra-driver-cpu has prepared its claims"
+                                 : "dra-driver-cpu gives out this node's CPUs, and has prepared no "
+                                   "claim for it";
     case Basis::kPodResources:
       return "according to kubelet's PodResources API";
     case Basis::kBefore:

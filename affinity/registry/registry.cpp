@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/registry/registry.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
+#include "affinity/messages/claims.hpp"
 #include "affinity/messages/contests.hpp"
 #include "affinity/messages/events.hpp"
 #include "affinity/messages/terms.hpp"
@@ -80,11 +82,14 @@ Change Registry::fold(const Event& event) {
   Change change = apply(event);
   follow_gate(event);
   if (!change.any) return change;
-  if (std::holds_alternative<policy::ledger::KubeletSeen>(event.body)) current_resources_ = false;
+  const bool is_whole = std::holds_alternative<policy::ledger::KubeletSeen>(event.body) ||
+                        std::holds_alternative<policy::ledger::PreparedSeen>(event.body);
+  if (is_whole) current_resources_ = false;
   follow_record(change.sandbox);
   board_.notify(board::kind_of(event), change.sandbox, messages::event_text(event, ledger_),
                 std::string(source_name(event.source)), board::container_of(event.body));
   follow_contests(change);
+  follow_refused();
   return change;
 }
 
@@ -114,6 +119,16 @@ void Registry::follow_contests(const Change& change) {
   for (const policy::ledger::Contest& contest : contests_) {
     if (!has_new_contender(contest, before)) continue;
     board_.notify(NotificationKind::kCpusContested, {}, messages::sentence(contest));
+  }
+}
+
+/// Notifies of each container that begins to name a claim which is not its own.
+void Registry::follow_refused() {
+  const auto before = std::exchange(refused_, policy::ledger::refused_claims(ledger_));
+  for (const policy::ledger::RefusedClaims& refused : refused_) {
+    if (std::ranges::binary_search(before, refused)) continue;
+    board_.notify(NotificationKind::kClaimRefused, refused.sandbox,
+                  messages::sentence(ledger_, refused));
   }
 }
 
@@ -161,7 +176,8 @@ void Registry::follow_gate(const Event& event) {
     step_gate([&] { gate_.pod_reported(seen->sandbox); });
   }
   const bool by_kubelet = std::holds_alternative<policy::ledger::KubeletSeen>(event.body) ||
-                          std::holds_alternative<policy::ledger::ResourcesSeen>(event.body);
+                          std::holds_alternative<policy::ledger::ResourcesSeen>(event.body) ||
+                          std::holds_alternative<policy::ledger::PreparedSeen>(event.body);
   if (by_kubelet) source_spoke(event.source);
 }
 

@@ -22,6 +22,7 @@
 #include "policy/ledger/contests.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"
+#include "policy/ledger/refused.hpp"
 #include "policy/ledger/start_gate.hpp"
 
 namespace ka::registry {
@@ -48,6 +49,8 @@ class Registry {
   bool has_current_resources() const { return current_resources_; }
   /// CPUs that are assigned more than once, as of the last event.
   const std::vector<policy::ledger::Contest>& contests() const { return contests_; }
+  /// Containers that name claims which are not theirs.
+  const std::vector<policy::ledger::RefusedClaims>& refused() const { return refused_; }
 
   /// Folds an event into the ledger and notifies of what changed. One VM is one sandbox: a second
   /// pod with the same is recorded without it.
@@ -93,6 +96,7 @@ class Registry {
   void step_gate(const std::function<void()>& step);
   policy::ledger::Change apply(const policy::ledger::Event& event);
   void follow_contests(const policy::ledger::Change& change);
+  void follow_refused();
   void follow_record(const std::string& pod);
 
   state::Store& store_;
@@ -106,6 +110,7 @@ class Registry {
   Ownership ownership_;
   Reports reports_;
   std::vector<policy::ledger::Contest> contests_;
+  std::vector<policy::ledger::RefusedClaims> refused_;
   StateFiles files_;
   std::vector<board::Subscription> subscriptions_;
 };

@@ -16,7 +16,8 @@ void Reports::record(const policy::ledger::Event& event, Report::Time now) {
     const auto found = pods_.find(gone->sandbox);
     if (found != pods_.end()) found->second.erase(gone->container);
   } else if (std::holds_alternative<policy::ledger::KubeletSeen>(event.body) ||
-             std::holds_alternative<policy::ledger::ResourcesSeen>(event.body)) {
+             std::holds_alternative<policy::ledger::ResourcesSeen>(event.body) ||
+             std::holds_alternative<policy::ledger::PreparedSeen>(event.body)) {
     node_[event.source] = now;
   }
 }

@@ -20,6 +20,14 @@ using policy::format_list;
 
 constexpr int kVersion = 1;
 
+json::array to_json(const std::vector<policy::ledger::PreparedClaim>& claims) {
+  json::array array;
+  for (const auto& claim : claims) {
+    array.push_back(json::object{{"uid", claim.uid}, {"cpus", format_list(claim.cpus)}});
+  }
+  return array;
+}
+
 json::object to_json(const policy::ledger::ContainerRecord& container) {
   const policy::ContainerFacts& facts = container.facts;
   json::object object{{"id", facts.id},
@@ -33,6 +41,7 @@ json::object to_json(const policy::ledger::ContainerRecord& container) {
                       {"exited", facts.exited},
                       {"source", policy::ledger::source_name(container.source)}};
   if (container.stated_exclusive) object["told_exclusive"] = *container.stated_exclusive;
+  if (!container.claims.empty()) object["claims"] = to_json(container.claims);
   return object;
 }
 
@@ -217,6 +226,14 @@ policy::ledger::ContainerRecord read_container(const json::value& value, const s
   bool writes = false;
   if (fields.read("told_exclusive", writes)) container.stated_exclusive = writes;
   container.source = read_source(fields);
+  fields.each("claims", [&](const json::value& element, const std::string& at) {
+    policy::ledger::PreparedClaim& claim = container.claims.emplace_back();
+    base::Fields entry(element, at, input_error);
+    entry.require({"uid", "cpus"});
+    entry.read("uid", claim.uid);
+    entry.read("cpus", claim.cpus);
+    entry.finish();
+  });
   fields.finish();
   return container;
 }

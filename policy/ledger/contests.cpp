@@ -114,6 +114,14 @@ std::vector<Contest> contests_of(const Ledger& ledger) {
         {.sandbox = {}, .pod = pod, .container = claim.container, .is_vm = false, .owner = pod},
         claim.cpus & ledger.contested());
   }
+  for (const PreparedClaim& claim : ledger.unheld_claims()) {
+    cpus.add({.sandbox = {},
+              .pod = claim.uid,
+              .container = {},
+              .owner = claim_owner(claim.uid),
+              .is_claim = true},
+             claim.cpus & ledger.contested());
+  }
   return cpus.contests();
 }
 

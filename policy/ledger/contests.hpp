@@ -17,6 +17,8 @@ struct Contender {
   std::string container;  ///< its name, else its id; empty: the pod as a whole
   bool is_vm = false;
   std::string owner;  ///< its pod's uid where it is known, else the id: the same once reported
+  /// A prepared claim on CPUs that no container owns: `pod` is the claim's uid.
+  bool is_claim = false;
 
   auto operator<=>(const Contender&) const = default;
 };

@@ -59,6 +59,15 @@ struct ContainerSpec {
 /// Overwrites what the spec reports.
 void merge(const ContainerSpec& spec, ContainerFacts& facts);
 
+/// CPUs of a ResourceClaim: as dra-driver-cpu has prepared it, or as a container's environment has
+/// it.
+struct PreparedClaim {
+  std::string uid;  ///< of the ResourceClaim
+  CpuSet cpus;
+
+  auto operator<=>(const PreparedClaim&) const = default;
+};
+
 /// A container exists, or its spec changed. Changes nothing where a source that knows more reported
 /// the container and is still connected.
 struct ContainerSeen {
@@ -70,6 +79,9 @@ struct ContainerSeen {
   /// What the container had before `spec`, where the source knows it: counts only for a container
   /// that is new to the ledger.
   ContainerSpec before;
+  /// That its environment names; absent: not reported. Its author is the tenant: an entry counts
+  /// only where the driver's own file has it too (Prepared::examine).
+  std::optional<std::vector<PreparedClaim>> claims{};
 };
 
 /// A report that leaves nothing out: it replaces all that was known of the container, but for a
@@ -109,6 +121,14 @@ struct KubeletSeen {
   bool operator==(const KubeletSeen&) const = default;
 };
 
+/// Every claim that dra-driver-cpu has prepared and not yet unprepared, sorted: a claim's CPUs stay
+/// exclusive in between, whether or not a container uses them.
+struct PreparedSeen {
+  std::vector<PreparedClaim> claims;
+
+  bool operator==(const PreparedSeen&) const = default;
+};
+
 /// Devices of one resource that a container has.
 struct AssignedDevices {
   std::string resource;  ///< "nvidia.com/gpu"
@@ -124,6 +144,7 @@ struct Assignment {
   std::string container;  ///< empty: the pod as a whole
   CpuSet cpus;            ///< that it owns alone; empty: none
   std::vector<AssignedDevices> devices{};
+  std::vector<std::string> claims{};  ///< uids of its claims on CPUs (dra-driver-cpu's), sorted
 
   auto operator<=>(const Assignment&) const = default;
 };
@@ -159,7 +180,7 @@ struct OverrideSet {
 };
 
 using EventBody = std::variant<PodSeen, PodGone, ContainerSeen, ContainerExited, ContainerGone,
-                               KubeletSeen, ResourcesSeen, OverrideSet>;
+                               KubeletSeen, ResourcesSeen, PreparedSeen, OverrideSet>;
 
 struct Event {
   Source source = Source::kApi;

@@ -30,18 +30,25 @@ bool owns_mask(const std::vector<Claim>& claims, const PodRecord& pod, const Cpu
 
 }  // namespace
 
-/// An operator's `exclusive` decides; then kubelet's state, for kubelet's pods, whichever source
-/// reported the container; then the decision from before a restart; then the container's spec and
-/// disjointness: the very set of another pod's container is a pool that they share. (A set that
-/// merely overlaps others' proves nothing: kubelet rewrites those up to 10 s late.)
+/// An operator's `exclusive` decides; then, for kubelet's pods, kubelet's state, whichever source
+/// reported the container, and the claims that its environment names; then the decision from before
+/// a restart; then the container's spec and disjointness: the very set of another pod's container
+/// is a pool that they share. (A set that merely overlaps others' proves nothing: kubelet rewrites
+/// those up to 10 s late.)
 Judgement Ledger::judge(const PodRecord& pod, const ContainerRecord& container) const {
   if (container.stated_exclusive) return {*container.stated_exclusive, Basis::kOperator};
   const bool by_hand = is_by_hand(pod, container);
   if (!by_hand) {
-    if (const auto word = judge_by_kubelet(pod, container)) return *word;
+    const auto by_kubelet = judge_by_kubelet(pod, container);
+    if (by_kubelet && by_kubelet->exclusive) return *by_kubelet;
+    if (const auto word = judge_by_claims(container)) return *word;
+    if (by_kubelet) return *by_kubelet;
     if (const auto word = judge_by_resources(pod, container)) return *word;
   }
   if (container.exclusive_before) return {*container.exclusive_before, Basis::kBefore};
+  // The driver gives out this node's CPUs: a quota as large as the pool that it leaves proves
+  // nothing.
+  if (!by_hand && lacks_claims() && !prepared_.claims().empty()) return {false, Basis::kDra};
   const bool is_own = by_hand || !shared_with_another_pod(pod, container.facts.cpus);
   if (exclusive_by_quota(container.facts)) return {is_own, is_own ? Basis::kQuota : Basis::kSet};
   return judge_by_request(pod, container.facts, is_own);
@@ -68,6 +75,14 @@ std::optional<Judgement> Ledger::judge_by_kubelet(const PodRecord& pod,
                         : is_claimed(pod, container.facts);
   if (!owns && kubelet_.outdated) return std::nullopt;
   return Judgement{owns, assigner_ == Source::kManaged ? Basis::kManaged : Basis::kKubelet};
+}
+
+/// Absent: its environment names no claims. One that names a claim which is not its own shares its
+/// CPUs, whatever its quota is.
+std::optional<Judgement> Ledger::judge_by_claims(const ContainerRecord& container) const {
+  if (container.claims.empty()) return std::nullopt;
+  const bool good = prepared_.examine(container.claims, container.facts.cpus) == ClaimFault::kNone;
+  return Judgement{good, Basis::kDra};
 }
 
 /// Absent: PodResources does not speak of CPUs, not of this container, or of two pods of its name.

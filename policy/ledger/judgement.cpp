@@ -11,6 +11,8 @@ std::string_view basis_name(Basis basis) {
       return "kubelet";
     case Basis::kManaged:
       return "managed";
+    case Basis::kDra:
+      return "dra";
     case Basis::kPodResources:
       return "pod-resources";
     case Basis::kBefore:

@@ -12,6 +12,7 @@ enum class Basis {
   kOperator,      ///< `exclusive` given by the API
   kKubelet,       ///< kubelet's state file
   kManaged,       ///< we gave them to it (mode = "managed")
+  kDra,           ///< the claims that its environment names, against those prepared
   kPodResources,  ///< kubelet's PodResources API
   kBefore,        ///< the decision from before a restart
   kQuota,         ///< the quota equals the set, which no other pod has
@@ -19,7 +20,8 @@ enum class Basis {
   kSet,           ///< none of these: shared
 };
 
-/// "operator", "kubelet", "managed", "pod-resources", "before-restart", "quota", "request", "set".
+/// "operator", "kubelet", "managed", "dra", "pod-resources", "before-restart", "quota", "request",
+/// "set".
 std::string_view basis_name(Basis basis);
 
 struct Judgement {

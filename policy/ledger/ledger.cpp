@@ -39,6 +39,7 @@ std::string subject(const EventBody& body) {
     std::string operator()(const ContainerGone& e) const { return e.sandbox; }
     std::string operator()(const KubeletSeen&) const { return {}; }
     std::string operator()(const ResourcesSeen&) const { return {}; }
+    std::string operator()(const PreparedSeen&) const { return {}; }
     std::string operator()(const OverrideSet& e) const { return e.sandbox; }
   };
   return std::visit(Visitor{}, body);
@@ -79,7 +80,9 @@ Change Ledger::apply(const Event& event) {
   Change change;
   change.sandbox = subject(event.body);
   const bool by_kubelet = std::holds_alternative<KubeletSeen>(event.body);
+  const bool by_driver = std::holds_alternative<PreparedSeen>(event.body);
   const KubeletSeen before = by_kubelet ? kubelet_ : KubeletSeen{};
+  const Prepared prepared = by_driver ? prepared_ : Prepared{};
   const auto* seen = std::get_if<ContainerSeen>(&event.body);
   const std::optional<ContainerFacts> known =
       seen == nullptr ? std::nullopt : facts_of(seen->sandbox, seen->id);
@@ -90,6 +93,7 @@ Change Ledger::apply(const Event& event) {
   enter(change.sandbox, touched);
   if (!change.any) return change;
   if (by_kubelet) touch_claims(before, touched);
+  if (by_driver) touch_prepared(prepared, touched);
   if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names.merge(assignments_.pods());
   change.exclusive_map = by_kubelet;
   finish(std::move(touched), change);
@@ -163,6 +167,14 @@ void Ledger::add_unreported_assignments(std::vector<Claim>& claims) const {
   }
 }
 
+std::vector<PreparedClaim> Ledger::unheld_claims() const {
+  std::vector<PreparedClaim> claims;
+  for (const PreparedClaim& claim : prepared_.claims()) {
+    if (CpuSet cpus = unheld(claim); !cpus.empty()) claims.push_back({claim.uid, std::move(cpus)});
+  }
+  return claims;
+}
+
 CpuSet Ledger::exclusive_to(std::string_view id) const {
   const PodRecord* pod = find(id);
   return pod == nullptr ? CpuSet{} : owners_.of(key_of(*pod)) - owners_.contested();
@@ -208,12 +220,13 @@ bool Ledger::fold(const ContainerSeen& event, Source source) {
   const auto [entry, added] = pod.containers.try_emplace(event.id);
   ContainerRecord& known = entry->second;
   if (!added && outranks(known, source)) return false;
-  ContainerRecord merged{known.facts, source, event.exclusive, std::nullopt};
+  ContainerRecord merged{known.facts, source, event.exclusive, std::nullopt,
+                         event.claims.value_or(known.claims)};
   merged.facts.id = event.id;
   if (added) merge(event.before, merged.facts);
   merge(event.spec, merged.facts);
   merged.facts.exclusive = judge(pod, merged).exclusive;
-  const bool changed = known.facts != merged.facts;
+  const bool changed = known.facts != merged.facts || known.claims != merged.claims;
   known = std::move(merged);
   return changed;
 }
@@ -239,6 +252,8 @@ bool Ledger::fold(const KubeletSeen& event, Source source) {
 }
 
 bool Ledger::fold(const ResourcesSeen& event, Source) { return assignments_.replace(event); }
+
+bool Ledger::fold(const PreparedSeen& event, Source) { return prepared_.replace(event); }
 
 bool Ledger::fold(const OverrideSet& event, Source) {
   const auto pod = pods_.find(event.sandbox);
@@ -282,6 +297,7 @@ void Ledger::enter(const std::string& id, Touched& touched) {
   for (const auto& [container_id, container] : pod.containers) {
     index_.by_container[container_id].insert(id);
     const ContainerFacts& facts = container.facts;
+    for (const PreparedClaim& claim : container.claims) index_.by_claim[claim.uid].insert(id);
     if (!facts.exited) index_.users[facts.cpus].insert(id);
     if (exclusive_by_quota(facts) || exclusive_by_request(facts))
       index_.claimants[facts.cpus].insert(id);
@@ -297,6 +313,7 @@ void Ledger::withdraw(const std::string& id, Touched& touched) {
   leave(index_.by_name, pod.pod_name, id);
   for (const auto& [container_id, container] : pod.containers) {
     leave(index_.by_container, container_id, id);
+    for (const PreparedClaim& claim : container.claims) leave(index_.by_claim, claim.uid, id);
     leave(index_.users, container.facts.cpus, id);
     leave(index_.claimants, container.facts.cpus, id);
   }
@@ -310,6 +327,9 @@ void Ledger::touch(const PodRecord& pod, Touched& touched) const {
   const bool by_id = kubelet_.claims && names_containers_by_id(*kubelet_.claims);
   for (const auto& [id, container] : pod.containers) {
     if (by_id) touch_holders(id, touched);
+    for (const PreparedClaim& claim : container.claims) {
+      touched.owners.insert(claim_owner(claim.uid));
+    }
     if (!container.facts.exited) touched.sets.insert(container.facts.cpus);
   }
 }
@@ -337,6 +357,21 @@ void Ledger::touch_claims(const KubeletSeen& before, Touched& touched) const {
   if (counted != (kubelet_.claims && !kubelet_.outdated)) touch_all(touched);
 }
 
+/// Claims that came, went or changed, and pods that name them; all pods, where the first one comes
+/// or the last one goes.
+void Ledger::touch_prepared(const Prepared& before, Touched& touched) const {
+  std::vector<PreparedClaim> changed;
+  std::ranges::set_symmetric_difference(before.claims(), prepared_.claims(),
+                                        std::back_inserter(changed));
+  for (const PreparedClaim& claim : changed) {
+    touched.owners.insert(claim_owner(claim.uid));
+    const auto found = index_.by_claim.find(claim.uid);
+    if (found == index_.by_claim.end()) continue;
+    for (const std::string& id : found->second) touched.owners.insert(key_of(pods_.at(id)));
+  }
+  if (before.claims().empty() != prepared_.claims().empty()) touch_all(touched);
+}
+
 void Ledger::touch_all(Touched& touched) const {
   for (const auto& [owner, pods] : index_.by_owner) touched.owners.insert(owner);
   touched.names.merge(assignments_.pods());
@@ -360,7 +395,7 @@ void Ledger::finish(Touched touched, Change& change) {
     if (!update_exclusive(pod)) continue;
     change.exclusive_map = true;
     change.rejudged.insert(id);
-    touched.owners.insert(key_of(pod));
+    touch(pod, touched);
   }
   for (const std::string& owner : touched.owners) {
     const Owners::Moved moved = owners_.give(owner, owned_by(owner));
@@ -401,6 +436,7 @@ CpuSet Ledger::owned_by(const std::string& owner) const {
   if (const auto pods = index_.by_owner.find(owner); pods != index_.by_owner.end()) {
     for (const std::string& id : pods->second) cpus |= pods_.at(id).exclusive_cpus();
   }
+  if (const PreparedClaim* claim = prepared_.find_owner(owner)) cpus |= unheld(*claim);
   if (lacks_claims()) cpus |= assigned_to(owner);
   if (!kubelet_.claims) return cpus;
   // kubelet's first format has no pod: such claims sort first.
@@ -425,6 +461,15 @@ CpuSet Ledger::assigned_to(const std::string& owner) const {
     const std::string& name = pods_.at(id).pod_name;
     if (find_named(name) != nullptr) cpus |= assignments_.cpus_of(name);
   }
+  return cpus;
+}
+
+/// What is left of a claim to nobody in particular.
+CpuSet Ledger::unheld(const PreparedClaim& claim) const {
+  CpuSet cpus = claim.cpus;
+  const auto found = index_.by_claim.find(claim.uid);
+  if (found == index_.by_claim.end()) return cpus;
+  for (const std::string& id : found->second) cpus -= pods_.at(id).exclusive_cpus();
   return cpus;
 }
 

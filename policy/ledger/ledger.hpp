@@ -19,6 +19,7 @@
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/judgement.hpp"
 #include "policy/ledger/owners.hpp"
+#include "policy/ledger/prepared.hpp"
 
 namespace ka::policy::ledger {
 
@@ -29,6 +30,7 @@ struct ContainerRecord {
   /// Restored from the state file: what was judged before the restart. Absent once a source has
   /// reported the container again.
   std::optional<bool> exclusive_before;
+  std::vector<PreparedClaim> claims{};  ///< that its environment names
 
   bool operator==(const ContainerRecord&) const = default;
 };
@@ -98,6 +100,10 @@ class Ledger {
   /// assignments, with the pod's name as uid where no such pod is known.
   std::vector<Claim> unreported_claims() const;
 
+  /// Prepared claims on CPUs that no container owns which names the claim: before it starts, and
+  /// after it is removed.
+  std::vector<PreparedClaim> unheld_claims() const;
+
   /// Whether a container of the pod owns its CPUs, and the evidence.
   Judgement judge(const PodRecord& pod, const ContainerRecord& container) const;
   /// kubelet's state is missing or outdated: PodResources decides where it has an answer.
@@ -105,6 +111,7 @@ class Ledger {
   /// kubelet's state as reported last.
   const KubeletSeen& kubelet() const { return kubelet_; }
   const Assignments& assignments() const { return assignments_; }
+  const Prepared& prepared() const { return prepared_; }
   /// The one pod of that name; null: none, or more than one has it, and a name proves nothing.
   const PodRecord* find_named(const std::string& name) const;
 
@@ -120,6 +127,7 @@ class Ledger {
   bool fold(const ContainerGone& event, Source source);
   bool fold(const KubeletSeen& event, Source source);
   bool fold(const ResourcesSeen& event, Source source);
+  bool fold(const PreparedSeen& event, Source source);
   bool fold(const OverrideSet& event, Source source);
   std::optional<ContainerFacts> facts_of(const std::string& pod,
                                          const std::string& container) const;
@@ -135,6 +143,7 @@ class Ledger {
     std::map<std::string, std::set<std::string>> by_owner;
     std::map<std::string, std::set<std::string>> by_container;
     std::map<std::string, std::set<std::string>> by_name;
+    std::map<std::string, std::set<std::string>> by_claim;  ///< named by a container's environment
     /// By a container's set: those in which it has not exited, and those in which its quota or its
     /// request says that it is its own.
     std::map<CpuSet, std::set<std::string>> users, claimants;
@@ -146,6 +155,7 @@ class Ledger {
   void touch(const PodRecord& pod, Touched& touched) const;
   void touch_holders(const std::string& container, Touched& touched) const;
   void touch_claims(const KubeletSeen& before, Touched& touched) const;
+  void touch_prepared(const Prepared& before, Touched& touched) const;
   void touch_all(Touched& touched) const;
   void add_owners_by_name(Touched& touched) const;
   void finish(Touched touched, Change& change);
@@ -153,6 +163,7 @@ class Ledger {
   bool update_exclusive(PodRecord& pod) const;
   std::optional<Judgement> judge_by_kubelet(const PodRecord& pod,
                                             const ContainerRecord& container) const;
+  std::optional<Judgement> judge_by_claims(const ContainerRecord& container) const;
   std::optional<Judgement> judge_by_resources(const PodRecord& pod,
                                               const ContainerRecord& container) const;
   Judgement judge_by_request(const PodRecord& pod, const ContainerFacts& container,
@@ -163,6 +174,7 @@ class Ledger {
   bool shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const;
   CpuSet owned_by(const std::string& owner) const;
   CpuSet assigned_to(const std::string& owner) const;
+  CpuSet unheld(const PreparedClaim& claim) const;
   std::string owner_of(const Claim& claim) const;
   void add_unreported_assignments(std::vector<Claim>& claims) const;
 
@@ -171,7 +183,8 @@ class Ledger {
   KubeletSeen kubelet_;                 ///< its last report
   Source assigner_ = Source::kKubelet;  ///< whose report that is
   Assignments assignments_;
-  Owners owners_;  ///< by a pod's uid, or where it has none its id
+  Prepared prepared_;
+  Owners owners_;  ///< by a pod's uid, or where it has none its id; by claim_owner()
   std::set<Source> connected_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 /// The runtime itself knows most of a container: each change before it is made, and each exit. The
 /// shim proxy sees the same calls later and misses exits, but lives as long as its sandbox;
 /// persist.json lags behind both; a cgroup has only the mask.
-constexpr std::array<SourceTraits, 11> kTraits{{
+constexpr std::array<SourceTraits, 12> kTraits{{
     {Source::kApi, "api", 0, false, false, true},
     {Source::kNri, "nri", 3, false, true, true},
     {Source::kProxy, "proxy", 2, true},
@@ -18,6 +18,7 @@ constexpr std::array<SourceTraits, 11> kTraits{{
     {Source::kCgroup, "cgroup"},
     {Source::kKubelet, "kubelet", 0, false, true},
     {Source::kPodResources, "pod-resources", 0, false, true},
+    {Source::kDra, "dra", 0, false, true},
     {Source::kLibvirt, "libvirt"},
     {Source::kState, "state"},
     {Source::kBundle, "bundle"},

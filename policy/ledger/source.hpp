@@ -18,6 +18,7 @@ enum class Source {
   kCgroup,
   kKubelet,
   kPodResources,
+  kDra,  ///< dra-driver-cpu's CDI files
   kLibvirt,
   kState,
   kBundle,
@@ -41,8 +42,8 @@ struct SourceTraits {
 std::span<const SourceTraits> source_traits();
 const SourceTraits& traits_of(Source source);
 
-/// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "pod-resources", "libvirt", "state",
-/// "bundle", "managed".
+/// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "pod-resources", "dra", "libvirt",
+/// "state", "bundle", "managed".
 std::string_view source_name(Source source);
 std::optional<Source> parse_source(std::string_view name);
 

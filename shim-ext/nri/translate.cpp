@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "policy/facts/limits.hpp"
 #include "shim-ext/proto/nri.pb.h"
+#include "shim-ext/watch/claim_entry.hpp"
 
 namespace ka::nri {
 namespace {
@@ -25,6 +26,20 @@ std::optional<policy::IdSet<Tag>> read_list(const std::string& list, const std::
                {"list", base::printable(list)},
                {"reason", parsed ? "it ends in a newline" : parsed.error().reason}});
   return std::nullopt;
+}
+
+/// What the environment names of claims on CPUs, the last of each. Absent: it was not sent.
+std::optional<std::vector<policy::ledger::PreparedClaim>> claims_of(
+    const proto::nri::Container& container) {
+  if (container.env().empty()) return std::nullopt;
+  std::map<std::string, policy::CpuSet> claims;
+  for (const std::string& entry : container.env()) {
+    if (claims.size() >= watch::kMaxClaimEntries) break;
+    if (auto claim = watch::parse_claim_entry(entry)) claims[claim->uid] = std::move(claim->cpus);
+  }
+  std::vector<policy::ledger::PreparedClaim> list;
+  for (auto& [uid, cpus] : claims) list.push_back({uid, std::move(cpus)});
+  return list;
 }
 
 /// The domain that a pod names by annotation; nothing where that is no valid name.
@@ -125,7 +140,10 @@ policy::ledger::ContainerSeen Translator::seen(const proto::nri::Container& cont
                                                policy::ledger::ContainerSpec spec) const {
   spec.name = base::printable(container.name());
   spec.exited = container.state() == kStopped;
-  return {.sandbox = container.pod_sandbox_id(), .id = container.id(), .spec = std::move(spec)};
+  return {.sandbox = container.pod_sandbox_id(),
+          .id = container.id(),
+          .spec = std::move(spec),
+          .claims = claims_of(container)};
 }
 
 policy::ledger::ContainerSpec Translator::whole(const proto::nri::Container& container) const {

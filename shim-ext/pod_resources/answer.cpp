@@ -68,6 +68,21 @@ class Devices {
   std::map<std::string, AssignedDevices> by_name_;
 };
 
+/// Uids of the claims that dra-driver-cpu prepared for the container.
+std::vector<std::string> claims_of(const proto::podresources::ContainerResources& seen) {
+  constexpr std::string_view kPrefix = "dra.k8s.io/cpu=claim-";
+  std::set<std::string> claims;
+  for (const auto& resource : seen.dynamic_resources()) {
+    for (const auto& claim : resource.claim_resources()) {
+      for (const auto& device : claim.cdi_devices()) {
+        const std::string_view name = device.name();
+        if (name.starts_with(kPrefix)) claims.insert(base::printable(name.substr(kPrefix.size())));
+      }
+    }
+  }
+  return {claims.begin(), claims.end()};
+}
+
 base::Result<Assignment> to_assignment(const std::string& pod,
                                        const proto::podresources::ContainerResources& seen) {
   auto cpus = to_cpus(seen.cpu_ids());
@@ -76,7 +91,8 @@ base::Result<Assignment> to_assignment(const std::string& pod,
   for (const auto& device : seen.devices()) {
     if (!devices.add_from(device)) return broken("a device's NUMA node cannot be");
   }
-  return Assignment{pod, base::printable(seen.name()), std::move(*cpus), devices.release()};
+  return Assignment{pod, base::printable(seen.name()), std::move(*cpus), devices.release(),
+                    claims_of(seen)};
 }
 
 base::Result<void> append(const std::string& name, const proto::podresources::PodResources& pod,

@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/property/ledger_slow.hpp"
 #include "tests/property/property.hpp"
 
 using namespace ka::policy;
 using namespace ka::policy::ledger;
+using ka::tests::Slow;
 
 namespace {
 
@@ -27,6 +29,22 @@ int any(int size) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0
 template <typename T>
 T one_of(const std::vector<T>& values) {
   return values[static_cast<std::size_t>(any(static_cast<int>(values.size())))];
+}
+
+const std::vector<std::string> kClaimUids = {"c1", "c2", "c3"};
+
+/// What the driver could have prepared: a claim's CPUs, by its uid.
+PreparedClaim any_claim() { return {one_of(kClaimUids), one_of(kSets)}; }
+
+std::vector<PreparedClaim> any_claims(int most) {
+  std::map<std::string, CpuSet> claims;
+  for (int i = any(most + 1); i > 0; --i) {
+    const PreparedClaim claim = any_claim();
+    claims[claim.uid] = claim.cpus;
+  }
+  std::vector<PreparedClaim> list;
+  for (const auto& [uid, cpus] : claims) list.push_back({uid, cpus});
+  return list;
 }
 
 Event any_container() {
@@ -46,6 +64,7 @@ Event any_container() {
   if (any(4) == 0) seen.spec.cpus.reset();
   if (any(4) == 0) seen.spec.quota.reset();
   if (any(4) == 0) seen.spec.exited.reset();
+  if (any(3) == 0) seen.claims = any_claims(2);
   return {source, std::move(seen)};
 }
 
@@ -74,7 +93,7 @@ Event any_assignments() {
 }
 
 Event any_event() {
-  switch (any(9)) {
+  switch (any(11)) {
     case 0:
       return {Source::kNri, PodGone{one_of(kIds)}};
     case 1:
@@ -89,140 +108,13 @@ Event any_event() {
                                     .pod_name = any(2) == 0 ? one_of(kPods) : ""}};
     case 5:
       return any_assignments();
+    case 6:
+    case 7:
+      return {Source::kDra, PreparedSeen{any_claims(3)}};
     default:
       return any_container();
   }
 }
-
-/// Docs: docs/understand/sources.md, "kubelet's state"; and Ledger::judge.
-struct Slow {
-  const Ledger& ledger;
-  const KubeletSeen& kubelet;
-
-  static std::string key(const PodRecord& pod) {
-    return pod.pod_uid.empty() ? pod.id : pod.pod_uid;
-  }
-
-  const std::vector<Assignment>& assignments() const {
-    return ledger.assignments().seen().assignments;
-  }
-
-  bool speaks() const { return !ledger.assignments().seen().allocatable.empty(); }
-
-  int bearers(const std::string& name) const {
-    return static_cast<int>(std::ranges::count_if(
-        ledger.pods(), [&](const auto& entry) { return entry.second.pod_name == name; }));
-  }
-
-  bool is_alone(const PodRecord& pod, const ContainerFacts& container) const {
-    return !is_pool(pod, container.cpus) && is_alone_within(pod, container);
-  }
-
-  /// Absent: PodResources does not say.
-  std::optional<bool> assigned(const PodRecord& pod, const ContainerRecord& container) const {
-    if (!speaks() || pod.pod_name.empty() || bearers(pod.pod_name) != 1) return std::nullopt;
-    CpuSet all;
-    bool is_listed = false;
-    const Assignment* own = nullptr;
-    for (const Assignment& one : assignments()) {
-      if (one.pod != pod.pod_name) continue;
-      is_listed = true;
-      all |= one.cpus;
-      const bool named = !container.facts.name.empty() && one.container == container.facts.name;
-      if (named && own == nullptr) own = &one;
-    }
-    const CpuSet& cpus = container.facts.cpus;
-    if (container.source == Source::kCgroup) {
-      return is_listed ? std::optional(!cpus.empty() && all == cpus) : std::nullopt;
-    }
-    if (own == nullptr) return std::nullopt;
-    return !own->cpus.empty() && !(container.facts.exited && !cpus.subset_of(own->cpus));
-  }
-
-  bool is_pool(const PodRecord& pod, const CpuSet& cpus) const {
-    for (const auto& [id, other] : ledger.pods()) {
-      for (const auto& [container_id, container] : other.containers) {
-        if (id != pod.id && !container.facts.exited && container.facts.cpus == cpus) return true;
-      }
-    }
-    return false;
-  }
-
-  bool claimed(const PodRecord& pod, const ContainerFacts& container) const {
-    return std::ranges::any_of(*kubelet.claims, [&](const Claim& claim) {
-      if (container.exited && !container.cpus.subset_of(claim.cpus)) return false;
-      return claim.pod_uid.empty()
-                 ? claim.container == container.id
-                 : claim.pod_uid == pod.pod_uid && claim.container == container.name;
-    });
-  }
-
-  bool is_whole(const PodRecord& pod, const CpuSet& cpus) const {
-    CpuSet claims;
-    for (const Claim& claim : *kubelet.claims) {
-      if (claim.pod_uid == pod.pod_uid) claims |= claim.cpus;
-    }
-    return !pod.pod_uid.empty() && !cpus.empty() && claims == cpus;
-  }
-
-  bool owns(const PodRecord& pod, const ContainerRecord& container) const {
-    if (container.stated_exclusive) return *container.stated_exclusive;
-    const bool by_hand = container.source == Source::kApi && pod.pod_uid.empty();
-    if (kubelet.claims && !by_hand) {
-      const bool owns = container.source == Source::kCgroup ? is_whole(pod, container.facts.cpus)
-                                                            : claimed(pod, container.facts);
-      if (owns || !kubelet.outdated) return owns;
-    }
-    if (const auto word = by_hand ? std::nullopt : assigned(pod, container)) return *word;
-    const ContainerFacts& facts = container.facts;
-    if (exclusive_by_quota(facts)) return by_hand || !is_pool(pod, facts.cpus);
-    return exclusive_by_request(facts) &&
-           (by_hand ? is_alone_within(pod, facts) : is_alone(pod, facts));
-  }
-
-  bool is_alone_within(const PodRecord& pod, const ContainerFacts& container) const {
-    return std::ranges::none_of(pod.containers, [&](const auto& entry) {
-      const ContainerFacts& other = entry.second.facts;
-      return other.id != container.id && !other.exited && other.cpus == container.cpus;
-    });
-  }
-
-  std::string owner(const Claim& claim) const {
-    if (!claim.pod_uid.empty()) return claim.pod_uid;
-    for (const auto& [id, pod] : ledger.pods()) {
-      if (pod.containers.contains(claim.container)) return key(pod);
-    }
-    return claim.container;
-  }
-
-  std::map<std::string, CpuSet> owners() const {
-    std::map<std::string, CpuSet> all;
-    for (const auto& [id, pod] : ledger.pods()) all[key(pod)] |= pod.exclusive_cpus();
-    if (!kubelet.claims || kubelet.outdated) add_assignments(all);
-    if (!kubelet.claims) return all;
-    for (const Claim& claim : *kubelet.claims) all[owner(claim)] |= claim.cpus;
-    return all;
-  }
-
-  void add_assignments(std::map<std::string, CpuSet>& all) const {
-    if (!speaks()) return;
-    for (const Assignment& one : assignments()) {
-      if (bearers(one.pod) == 0) all[one.pod] |= one.cpus;
-      if (bearers(one.pod) != 1) continue;
-      for (const auto& [id, pod] : ledger.pods()) {
-        if (pod.pod_name == one.pod) all[key(pod)] |= one.cpus;
-      }
-    }
-  }
-
-  CpuSet foreign_to(const PodRecord& pod) const {
-    CpuSet others;
-    for (const auto& [owner, cpus] : owners()) {
-      if (owner != key(pod)) others |= cpus;
-    }
-    return others;
-  }
-};
 
 }  // namespace
 
@@ -352,6 +244,7 @@ struct Contradiction {
 
 Contradiction any_contradiction() {
   Contradiction made;
+  const PreparedSeen prepared{any(2) == 0 ? any_claims(3) : std::vector<PreparedClaim>{}};
   for (const std::string& id : kIds) {
     made.events.push_back(
         {Source::kNri, PodSeen{.id = id, .pod_uid = "uid-" + id, .pod_name = "ns/" + id}});
@@ -362,8 +255,11 @@ Contradiction any_contradiction() {
     facts.period = 100000;
     facts.quota = any(2) == 0 ? -1 : facts.cpus.size() * facts.period;
     facts.shares = any(2) == 0 ? facts.cpus.size() * 1024 : 2;
-    made.events.push_back({Source::kNri, whole_report(id, facts)});
+    ContainerSeen seen = whole_report(id, facts);
+    if (any(2) == 0) seen.claims = any(2) == 0 ? any_claims(2) : prepared.claims;
+    made.events.push_back({Source::kNri, std::move(seen)});
   }
+  made.events.push_back({Source::kDra, prepared});
   ResourcesSeen resources{any(4) == 0 ? CpuSet{} : CpuSet::range(0, 5), {}};
   KubeletSeen kubelet{std::nullopt, std::vector<Claim>{}, any(2) == 0};
   for (const std::string& id : kIds) {
@@ -375,6 +271,7 @@ Contradiction any_contradiction() {
   made.events.push_back({Source::kPodResources, resources});
   made.events.push_back({Source::kKubelet, kubelet});
   if (!kubelet.claims) made.doubted = {};
+  for (const PreparedClaim& claim : prepared.claims) made.doubted |= claim.cpus;
   const bool resources_decide = !kubelet.claims || kubelet.outdated;
   if (resources_decide && !resources.allocatable.empty()) {
     for (const Assignment& one : resources.assignments) made.doubted |= one.cpus;

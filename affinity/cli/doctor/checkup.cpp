@@ -128,6 +128,12 @@ Symptom examine_kubelet(const fs::path& root) {
   if (state->policy == "static") {
     return {"kubelet", Level::kGood, "kubelet's CPU manager policy is static", {}};
   }
+  if (runs(root, "dracpu")) {
+    return {"kubelet",
+            Level::kGood,
+            "kubelet's CPU manager policy is \"" + state->policy + "\", as dra-driver-cpu needs it",
+            {}};
+  }
   return {"kubelet", Level::kNote,
           "kubelet's CPU manager policy is \"" + state->policy +
               "\": no container owns CPUs, unless mode is \"managed\"",

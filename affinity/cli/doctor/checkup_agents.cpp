@@ -33,10 +33,6 @@ constexpr auto kAgents = std::to_array<Agent>({
      "an NRI resource policy (balloons or topology-aware) is running: it assigns CPUs beside "
      "kubelet, and its unsolicited updates can deadlock a container runtime with NRI before 0.12.1",
      "run either its CPU allocation or kubelet's static policy", ""},
-    {host::kDraDriver, Level::kBad,
-     "the DRA driver for CPUs is running: it assigns CPUs beside kubelet, and kata-affinity does "
-     "not read its claims",
-     "run either the driver or kubelet's static policy", ""},
 });
 
 void examine_running(const fs::path& root, Symptoms& symptoms) {
@@ -45,6 +41,24 @@ void examine_running(const fs::path& root, Symptoms& symptoms) {
     symptoms.push_back({"agents", agent.level, std::string(agent.text), std::string(agent.advice),
                         std::string(agent.command)});
   }
+}
+
+/// dra-driver-cpu, whose claims are followed: two must not give out one node's CPUs.
+void examine_claims(const fs::path& root, Symptoms& symptoms) {
+  if (!runs(root, host::kDraDriver)) return;
+  const auto kubelet = read_kubelet_state(root);
+  if (!kubelet || kubelet->policy != "static") {
+    symptoms.push_back({"agents",
+                        Level::kGood,
+                        "dra-driver-cpu gives out this node's CPUs: its claims are followed",
+                        {}});
+    return;
+  }
+  symptoms.push_back(
+      {"agents", Level::kBad,
+       "dra-driver-cpu is running beside kubelet's static policy: both give out "
+       "the same CPUs",
+       "set cpuManagerPolicy: none in kubelet's configuration, or remove the driver"});
 }
 
 /// Profiles whose [scheduler] moves every thread off the isolated cores, but for a list of names.
@@ -84,6 +98,7 @@ bool runs(const fs::path& root, std::string_view program) {
 Symptoms examine_agents(const fs::path& root) {
   Symptoms symptoms;
   examine_running(root, symptoms);
+  examine_claims(root, symptoms);
   examine_tuned(root, symptoms);
   examine_nri_plugins(root, symptoms);
   return symptoms;

@@ -33,8 +33,10 @@ bool is_reported(const json::value& owner) {
   return flag == nullptr || !flag->is_bool() || flag->get_bool();
 }
 
-/// A claim names the pod by its uid, and no container where the pod owns CPUs as a whole.
+/// kubelet's claim names the pod by its uid, and no container where the pod owns CPUs as a whole.
 std::string claim_title(const json::value& owner) {
+  if (const std::string claim = text_of(owner, "claim"); !claim.empty())
+    return "ResourceClaim " + claim;
   const std::string uid = text_of(owner, "pod"), name = text_of(owner, "name");
   return (uid.empty() ? "" : "pod " + uid) + (uid.empty() || name.empty() ? "" : ", ") +
          (name.empty() ? "" : "container " + name);

@@ -32,6 +32,19 @@ TEST_CASE("List names containers with their CPUs and devices") {
   CHECK(pod_resources::parse_list("")->empty());
 }
 
+TEST_CASE("claims that dra-driver-cpu prepared are named by their CDI devices") {
+  proto::podresources::ListResponse response;
+  *response.add_pod_resources() = pod("a", "app");
+  auto& container = *response.mutable_pod_resources(0)->mutable_containers(0);
+  for (const char* device : {"dra.k8s.io/cpu=claim-u2", "nvidia.com/gpu=claim-u3",
+                             "dra.k8s.io/cpu=claim-u1", "dra.k8s.io/cpu=claim-u1"}) {
+    container.add_dynamic_resources()->add_claim_resources()->add_cdi_devices()->set_name(device);
+  }
+  const auto list = pod_resources::parse_list(response.SerializeAsString());
+  REQUIRE(list);
+  CHECK(*list == std::vector<Assignment>{{"ns/a", "app", {}, {}, {"u1", "u2"}}});
+}
+
 TEST_CASE("CPUs of a pod as a whole are an assignment of their own") {
   proto::podresources::ListResponse response;
   *response.add_pod_resources() = pod("b", "side");

@@ -96,6 +96,32 @@ TEST_CASE("each source's last word is kept with its time, also where another one
   CHECK(report_lines(other).find("*kubelet: CPU 2 is in the shared pool\n") == 0);
 }
 
+TEST_CASE("a CPU of a prepared claim is explained by it, with a container and without", "[api]") {
+  Api api;
+  api.play_pod();
+  api.scene.board().set_source(Source::kDra, {true, "test"});
+  api.scene.line().handle(
+      policy::ledger::Event{Source::kDra, policy::ledger::PreparedSeen{{{"u1", {2, 3}}}}});
+  const object cpu = api.good("GET", "/v1/explain/cpu/2");
+  CHECK(cpu.at("state") == "exclusive");
+  CHECK(tests::text(cpu.at("owners")) ==
+        R"([{"pod":"","pod_name":"","container":"claim-u1","name":"claim-u1","vm":false,)"
+        R"("reported":false,"claim":"u1","basis":"dra","in_doubt":false,)"
+        R"("text":"ResourceClaim u1"}])");
+  CHECK(report_lines(cpu).ends_with("*dra: CPU 2 is prepared for ResourceClaim u1\n"));
+  policy::ledger::ContainerSeen holder{.sandbox = "s2", .id = "c2", .spec = {}};
+  holder.spec.cpus = CpuSet{2, 3};
+  holder.claims = std::vector<policy::ledger::PreparedClaim>{{"u1", {2, 3}}};
+  api.scene.line().handle(policy::ledger::Event{Source::kNri, holder});
+  const object held = api.good("GET", "/v1/explain/cpu/2");
+  CHECK(held.at("owners").as_array().size() == 1);
+  CHECK(held.at("owners").as_array()[0].as_object().at("basis") == "dra");
+  CHECK(held.at("owners").as_array()[0].as_object().at("container") == "c2");
+  CHECK(report_lines(held).find("*dra: CPU 2 is prepared") != std::string::npos);
+  const object free = api.good("GET", "/v1/explain/cpu/6");
+  CHECK(report_lines(free).find("dra: CPU 6 is in no prepared claim\n") != std::string::npos);
+}
+
 TEST_CASE("a CPU changes hands: since when", "[api]") {
   Api api;
   api.play_pod();

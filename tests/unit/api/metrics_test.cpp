@@ -132,6 +132,15 @@ TEST_CASE("a CPU that two pods own, or two containers of one, counts as conteste
   CHECK(missing(page_of(api), {"kata_affinity_contested_cpus 2"}) == "");
 }
 
+TEST_CASE("a container that names a claim which is not its own is counted", "[api]") {
+  Api api;
+  CHECK(missing(page_of(api), {"kata_affinity_claims_refused 0"}) == "");
+  policy::ledger::ContainerSeen seen{.sandbox = "s1", .id = "c1", .spec = {}};
+  seen.claims = std::vector<policy::ledger::PreparedClaim>{{"u1", {2, 3}}};
+  api.scene.line().handle(policy::ledger::Event{policy::ledger::Source::kNri, seen});
+  CHECK(missing(page_of(api), {"kata_affinity_claims_refused 1"}) == "");
+}
+
 TEST_CASE("time on CPUs of other pods is counted by the source that reported it", "[api]") {
   Api api;
   const auto now = std::chrono::steady_clock::now();

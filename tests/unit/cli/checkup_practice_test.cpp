@@ -85,7 +85,7 @@ TEST_CASE("doctor: other programs that write masks") {
   const auto has = [&root] { return !cli::examine_agents(root.path()).empty(); };
   root.write("proc/31/comm", "containerd\n");
   CHECK_FALSE(has());
-  for (const char* comm : {"numad", "nri-resource-po", "dracpu"}) {
+  for (const char* comm : {"numad", "nri-resource-po"}) {
     root.write("proc/32/comm", std::string(comm) + '\n');
     CHECK(has());
   }
@@ -101,6 +101,20 @@ TEST_CASE("doctor: other programs that write masks") {
   CHECK_FALSE(has());
   root.write("opt/nri/plugins/10-balloons", "");
   CHECK(says(root, "other NRI plugins: 10-balloons"));
+}
+
+TEST_CASE("doctor: dra-driver-cpu and kubelet's static policy exclude each other") {
+  const tests::TempDir root;
+  const auto level = [&root] { return cli::examine_agents(root.path()).at(0).level; };
+  CHECK(cli::examine_agents(root.path()).empty());
+  root.write("proc/32/comm", "dracpu\n");
+  CHECK(level() == cli::Symptom::Level::kGood);
+  root.write("var/lib/kubelet/cpu_manager_state", R"({"policyName":"none"})");
+  CHECK(level() == cli::Symptom::Level::kGood);
+  CHECK(says(root, "as dra-driver-cpu needs it"));
+  root.write("var/lib/kubelet/cpu_manager_state",
+             R"({"policyName":"static","defaultCpuSet":"0-7"})");
+  CHECK(level() == cli::Symptom::Level::kBad);
 }
 
 TEST_CASE("doctor: NRI of CRI-O") {

@@ -40,4 +40,8 @@ TEST_CASE("a start waits for the sources that the node has") {
   CHECK(awaited(settings) == std::set{Source::kNri, Source::kPersist, Source::kLibvirt});
   dir.write("cpu_manager_state", "{");
   CHECK(awaited(settings).contains(Source::kKubelet));
+  settings.cdi = dir.path() / "cdi";
+  CHECK_FALSE(awaited(settings).contains(Source::kDra));
+  dir.write("cdi/file.json", "{}");
+  CHECK(awaited(settings).contains(Source::kDra));
 }

@@ -32,6 +32,7 @@ inline std::string subject_of(const policy::ledger::Event& event) {
     return "container gone " + gone->sandbox + '/' + gone->container;
   }
   if (std::holds_alternative<ResourcesSeen>(event.body)) return "pod-resources";
+  if (std::holds_alternative<PreparedSeen>(event.body)) return "dra";
   return std::holds_alternative<KubeletSeen>(event.body) ? "kubelet" : "?";
 }
 

@@ -33,6 +33,7 @@ Saved sample() {
   saved.pod.original_cpus = policy::CpuSet{0, 1, 2, 3};
   policy::ContainerFacts app{"c1", "app", {2, 3}, {0}, true, 200000, 100000, false};
   saved.pod.containers["c1"] = {app, policy::ledger::Source::kNri, true};
+  saved.pod.containers["c1"].claims = {{"u1", {2}}, {"u2", {3}}};
   saved.pod.overrides = {{{policy::Role::kVcpu, 1, "", {3}}},
                          {{policy::Role::kIothread, -1, "io", {2}}}};
   saved.pod.overrides[0].uid = 1000;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim-ext/dra/dra_source.hpp"
+
+#include <utility>
+
+namespace ka::dra {
+namespace {
+
+using base::ErrorCode;
+using policy::ledger::PreparedSeen;
+
+constexpr auto kSource = policy::ledger::Source::kDra;
+
+std::string describe(const PreparedSeen& seen) {
+  if (seen.claims.empty()) return "no claim on CPUs is prepared";
+  policy::CpuSet cpus;
+  for (const auto& claim : seen.claims) cpus |= claim.cpus;
+  return std::to_string(seen.claims.size()) +
+         (seen.claims.size() == 1 ? " claim is" : " claims are") + " prepared, on CPUs " +
+         policy::format_list(cpus);
+}
+
+}  // namespace
+
+DraSource::DraSource(boost::asio::io_context& io, std::filesystem::path directory,
+                     source::Node& node, const log::Log& log)
+    : path_(directory),
+      directory_(std::move(directory)),
+      node_(node),
+      log_(log),
+      inotify_(io, [this] { refresh(); }) {
+  refresh();
+}
+
+/// As with kubelet's state: any sandbox may be on a CPU that was just given away.
+void DraSource::refresh() {
+  auto seen = poll();
+  if (!seen) return;
+  node_.narrow({{kSource, std::move(*seen)}}, base::Deadline::none());
+  node_.finish({});
+}
+
+void DraSource::catch_up(const base::Deadline& deadline) {
+  if (auto seen = poll()) node_.narrow({{kSource, std::move(*seen)}}, deadline);
+}
+
+/// What is prepared, if that changed. While the directory cannot be read, what was read holds.
+std::optional<PreparedSeen> DraSource::poll() {
+  if (!watched_) watched_ = inotify_.watch_nearest(path_);
+  const auto read = directory_.read();
+  const bool is_gone = !read && read.error().code == ErrorCode::kGone;
+  if (is_gone) watched_ = false;
+  record_problems();
+  PreparedSeen seen{directory_.claims()};
+  set_status(read, seen);
+  const bool is_known = read.has_value() || (is_gone && last_.has_value());
+  if (!is_known || last_ == seen) return std::nullopt;
+  last_ = seen;
+  return seen;
+}
+
+void DraSource::record_problems() {
+  auto problems = directory_.problems();
+  if (problems == problems_) return;
+  problems_ = std::move(problems);
+  for (const std::string& problem : problems_) {
+    log_.warning("a CDI file that names CPUs is not used", {{"reason", problem}});
+  }
+}
+
+/// A node without the directory has no such source.
+void DraSource::set_status(const base::Result<void>& read, const PreparedSeen& seen) {
+  if (!read && read.error().code == ErrorCode::kGone && !last_) return;
+  if (!read) return node_.set_status(kSource, {false, read.error().message});
+  if (problems_.empty()) return node_.set_status(kSource, {true, describe(seen)});
+  node_.set_status(kSource, {false, describe(seen) + "; not used: " + problems_.front()});
+}
+
+}  // namespace ka::dra
