@@ -70,6 +70,21 @@ bool read_pod(std::string_view uid, const json::value& value, Checkpoint& checkp
   return true;
 }
 
+bool is_baseline(const json::value& value) {
+  if (!value.is_object()) return false;
+  const json::object& container = value.get_object();
+  return container.size() == 1 && is_among(container.begin()->key(), {"baseline"}) &&
+         container.begin()->value().is_string();
+}
+
+/// What an in-place resize must keep of a container's CPUs, which `entries` has too: it is looked
+/// at for what another version may have added.
+bool is_pods_baseline(std::string_view, const json::value& value, Checkpoint&) {
+  return value.is_object() && std::ranges::all_of(value.get_object(), [](const auto& container) {
+           return is_baseline(container.value());
+         });
+}
+
 /// Every member of an object that may be absent.
 template <typename Read>
 bool read_all(const json::value* value, Checkpoint& checkpoint, Read read) {
@@ -92,7 +107,7 @@ base::Result<json::object> parse_object(std::string_view text) {
 base::Result<void> check_version(const json::object& object) {
   const auto unknown = std::ranges::find_if(object, [](const auto& entry) {
     return !is_among(entry.key(), {"policyName", "defaultCpuSet", "entries", "podEntries",
-                                   "checksum", "data", "dataChecksum"});
+                                   "baselines", "checksum", "data", "dataChecksum"});
   });
   if (unknown == object.end()) return {};
   return broken("unknown version: field \"" + base::printable(std::string(unknown->key())) + '"');
@@ -105,7 +120,8 @@ base::Result<Checkpoint> read_checkpoint(const json::object& object) {
   checkpoint.shared_pool = text_of(object, "defaultCpuSet");
   if (checkpoint.policy.empty()) return broken("no policyName");
   if (!read_all(find(object, "entries"), checkpoint, read_entry) ||
-      !read_all(find(object, "podEntries"), checkpoint, read_pod)) {
+      !read_all(find(object, "podEntries"), checkpoint, read_pod) ||
+      !read_all(find(object, "baselines"), checkpoint, is_pods_baseline)) {
     return broken("unknown version: entries of an unknown shape");
   }
   return checkpoint;

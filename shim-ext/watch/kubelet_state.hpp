@@ -5,7 +5,8 @@
 //   1  entries by container id
 //   2  entries by pod uid and container name
 //   3  as 2, and podEntries: CPUs of a pod as a whole
-//   4  as 3, and all of it once more as text in "data", which counts
+//   4  as 3, and all of it once more as text in "data", which counts; there also "baselines", what
+//      an in-place resize of an exclusive container must keep
 #pragma once
 
 #include <cstddef>

@@ -78,10 +78,30 @@ TEST_CASE("cpu_manager_state, version 4: a pod's CPUs, its exclusive containers 
                                     {"u1", "proxy", {6, 7}}});
 }
 
+// Written by the state package of kubelet 1.37.2 with InPlacePodVerticalScalingExclusiveCPUs and
+// PodLevelResourceManagers: "app" of u1 was admitted with CPUs 4-5 and has grown by CPU 6.
+TEST_CASE("cpu_manager_state, version 4: a container that was resized in place") {
+  const auto state = parse(
+      R"({"policyName":"static","defaultCpuSet":"0-3","entries":{"u1":{"app":"4-6"},)"
+      R"("u2":{"app":"8-9","log":"10-11","proxy":"10-11"}},"checksum":3933788566,)"
+      R"("data":"{\"policyName\":\"static\",\"defaultCpuSet\":\"0-3\",\"entries\":)"
+      R"({\"u1\":{\"app\":\"4-6\"},\"u2\":{\"app\":\"8-9\",\"log\":\"10-11\",\"proxy\":\"10-11\"}},)"
+      R"(\"podEntries\":{\"u2\":{\"cpuSet\":\"8-11\"}},)"
+      R"(\"baselines\":{\"u1\":{\"app\":{\"baseline\":\"4-5\"}}}}","dataChecksum":1018426612})");
+  CHECK(state.checksum_fits);
+  CHECK(state.seen.claims == Claims{{"u1", "app", {4, 5, 6}},
+                                    {"u2", "", {8, 9, 10, 11}},
+                                    {"u2", "app", {8, 9}},
+                                    {"u2", "log", {10, 11}},
+                                    {"u2", "proxy", {10, 11}}});
+}
+
 TEST_CASE("an unknown version is named, and nothing of it is used") {
   for (const char* text :
        {R"({"policyName":"static","defaultCpuSet":"0-3","promisedCpuSets":{"u":{"c":"4"}}})",
         R"({"policyName":"static","podEntries":{"u":{"cpuSet":"4-7","promised":"4"}}})",
+        R"({"policyName":"static","baselines":{"u":{"c":{"baseline":"4","promised":"5"}}}})",
+        R"({"policyName":"static","baselines":{"u":{"c":"4"}}})",
         R"({"policyName":"static","entries":{"u":{"c":{"original":"4","resized":"4-5"}}}})",
         R"({"policyName":"static","data":"{\"policyName\":\"static\",\"v\":5}","dataChecksum":1})",
         R"({"policyName":"static","globalEntries":{"cpuset":"0-3"},"containerEntries":{}})"}) {
