@@ -111,6 +111,7 @@ class _Watch:
         self._rest = ""
         self._mask: frozenset[int] = frozenset()
         self._claims = Claims()
+        self._claims_read = time.monotonic()
         self._owned: dict[int, list[_Owned | None]] = {}
         self._changed: dict[int, list[float]] = {}
         self._open: dict[tuple[int, str], Visit] = {}
@@ -123,10 +124,13 @@ class _Watch:
         self._allowed: dict[str, frozenset[int]] = {}
 
     def turn(self) -> None:
-        """Takes in what has happened since the last turn."""
+        """Takes in what has happened since the last turn.
+
+        The switches first: what explains them, the file and the masks, is then known up to a later moment.
+        """
+        fresh = list(self._read())
         self._follow_claims()
         self._moves.read()
-        fresh = list(self._read())
         if fresh:
             self._pods = witness.pods()
         owner_of: dict[int, witness.Pod | None] = {}
@@ -146,6 +150,7 @@ class _Watch:
         return {"switches": self._switches, "lost": _lost(), "visits": [asdict(visit) for visit in visits]}
 
     def _follow_claims(self) -> None:
+        last_read, self._claims_read = self._claims_read, time.monotonic()
         now = claims.read()
         if now == self._claims:
             return
@@ -153,7 +158,8 @@ class _Watch:
         at = now.written - time.time() + time.monotonic()
         uid_of = {cpu: uid for uid in now.owned for cpu in now.of_pod(uid)}
         for cpu in uid_of.keys() | self._owned.keys():
-            self._enter(cpu, uid_of.get(cpu), at)
+            # kubelet may have written the file twice since: a CPU was free as soon as the first time.
+            self._enter(cpu, uid_of.get(cpu), at if cpu in uid_of else last_read)
         if not now.all_owned() <= self._mask:
             self._mask |= now.all_owned()
             (_INSTANCE / "tracing_cpumask").write_text(f"{sum(1 << cpu for cpu in self._mask):x}")
