@@ -69,16 +69,7 @@ void Play::quiesce() {
   tick();
   read_kubelet();
   synchronize();
-  if (!setup_.has_nri) {
-    Events events = world_.all();
-    for (const auto& [id, pod] : std::map(knowledge_.pods())) {
-      const Pod* there = world_.find(id);
-      const bool is_there =
-          there != nullptr && there->runs && !there->gone && (!there->is_vm || there->pid != 0);
-      if (!is_there) events.push_back({world_.runtime(), policy::ledger::PodGone{id}});
-    }
-    handle(events);
-  }
+  if (!setup_.has_nri) handle(whole_truth());
   if (!knowledge_.owners_are_known()) {
     knowledge_.dismiss();
     kernel_.line().reconcile_all();

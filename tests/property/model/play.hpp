@@ -55,6 +55,8 @@ class Play {
   void record(const Step& step);
   void report(const Events& events, const std::string& pod, const Act& meanwhile = {});
   void guarded(const std::set<std::string>& concerned, const Act& act);
+  void note(const Events& events);
+  Events whole_truth();
   void handle(const Events& events);
   void handle(const Events& events, const std::set<std::string>& concerned);
   void read_kubelet();

@@ -29,18 +29,6 @@ std::set<std::string> subjects(const std::vector<policy::ledger::Event>& events)
   return ids;
 }
 
-/// What the daemon has of the runtime, and the runtime has no more.
-std::vector<policy::ledger::Event> gone_since(const policy::ledger::Ledger& ledger,
-                                              const World& world) {
-  const auto all = world.all();
-  const auto there = subjects(all);
-  std::vector<policy::ledger::Event> gone;
-  for (const auto& [id, pod] : ledger.pods()) {
-    if (!there.contains(id)) gone.push_back({world.runtime(), policy::ledger::PodGone{id}});
-  }
-  return gone;
-}
-
 }  // namespace
 
 void Play::record(const Step& step) {
@@ -86,11 +74,35 @@ void Play::guarded(const std::set<std::string>& concerned, const Act& act) {
   }
 }
 
+/// A VM that is reported when it has ended is gone as soon as the daemon looks.
+void Play::note(const Events& events) {
+  for (const policy::ledger::Event& event : events) {
+    knowledge_.record(event);
+    const auto* seen = std::get_if<policy::ledger::PodSeen>(&event.body);
+    if (seen != nullptr && seen->vmm && !kernel_.is_alive(seen->vmm->pid)) {
+      knowledge_.doubt(seen->id);
+    }
+  }
+}
+
+/// All that the runtime has, and that it has no more what the daemon still knows.
+Play::Events Play::whole_truth() {
+  Events events = world_.all();
+  const auto there = subjects(events);
+  std::set<std::string> known;
+  for (const auto& [id, pod] : kernel_.line().node().ledger().pods()) known.insert(id);
+  for (const auto& [id, pod] : knowledge_.pods()) known.insert(id);
+  for (const std::string& id : known) {
+    if (!there.contains(id)) events.push_back({world_.runtime(), policy::ledger::PodGone{id}});
+  }
+  return events;
+}
+
 void Play::handle(const Events& events) { handle(events, subjects(events)); }
 
 void Play::handle(const Events& events, const std::set<std::string>& concerned) {
   guarded(concerned, [&] {
-    for (const policy::ledger::Event& event : events) knowledge_.record(event);
+    note(events);
     kernel_.line().handle(events);
   });
 }
@@ -101,7 +113,7 @@ void Play::report(const Events& events, const std::string& pod, const Act& meanw
   if (waits_for_plugin) {
     unfinished_.insert(pod);
     guarded(subjects(events), [&] {
-      for (const policy::ledger::Event& event : events) knowledge_.record(event);
+      note(events);
       kernel_.line().narrow(events, kNoHurry);
     });
   }
@@ -136,11 +148,9 @@ void Play::synchronize() {
   if (!setup_.has_nri) return;
   runtime_is_up_ = true;
   kernel_.board().set_source(Source::kNri, {true, "runtime"});
-  Events events = world_.all();
-  for (auto& gone : gone_since(kernel_.line().node().ledger(), world_))
-    events.push_back(std::move(gone));
+  const Events events = whole_truth();
   guarded(subjects(events), [&] {
-    for (const policy::ledger::Event& event : events) knowledge_.record(event);
+    note(events);
     kernel_.line().handle(events);
     knowledge_.spoke(Source::kNri);
     kernel_.line().source_spoke(Source::kNri);
