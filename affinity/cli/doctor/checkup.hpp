@@ -38,6 +38,9 @@ std::string coloured(const std::string& text);
 /// The document of `doctor --json`.
 boost::json::object to_json(const std::vector<Symptom>& symptoms);
 
+/// How the container runtime reports containers: NRI, or the shim proxy.
+Symptom examine_runtime(const std::filesystem::path& root);
+
 /// How Kata is configured; never nothing.
 std::vector<Symptom> examine_kata(const std::filesystem::path& root);
 

@@ -58,7 +58,8 @@ void examine_claims(const fs::path& root, Symptoms& symptoms) {
       {"agents", Level::kBad,
        "dra-driver-cpu is running beside kubelet's static policy: both give out "
        "the same CPUs",
-       "set cpuManagerPolicy: none in kubelet's configuration, or remove the driver"});
+       "drain the node and set cpuManagerPolicy: none in kubelet's configuration (remove its "
+       "cpu_manager_state, restart it), or remove the driver"});
 }
 
 /// Profiles whose [scheduler] moves every thread off the isolated cores, but for a list of names.

@@ -51,12 +51,34 @@ void examine_nohz(const fs::path& root, Symptoms& symptoms) {
                       "into kubelet's reservedSystemCPUs"});
 }
 
+/// What containers own now, by kubelet's state.
+policy::CpuSet owned_cpus(const fs::path& root) {
+  policy::CpuSet owned;
+  const auto state = read_kubelet_state(root);
+  if (!state || !state->seen.claims) return owned;
+  for (const auto& claim : *state->seen.claims) owned |= claim.cpus;
+  return owned;
+}
+
+/// CPUs of kubelet's state, owned or not.
+policy::CpuSet known_to_kubelet(const fs::path& root) {
+  const auto state = read_kubelet_state(root);
+  if (!state || state->policy != "static") return {};
+  return owned_cpus(root) | state->seen.shared_pool.value_or(policy::CpuSet{});
+}
+
+/// kubelet reads the topology once, and rejects a state of another one at its next start.
 void examine_smt(const fs::path& root, Symptoms& symptoms) {
   const std::string control = first_line_of(root / "sys/devices/system/cpu/smt/control");
   if (control != "off" && control != "forceoff") return;
-  symptoms.push_back({"smt", Level::kNote,
-                      "SMT is off: kubelet must have been started after SMT was turned off",
-                      "after a change of SMT, remove kubelet's cpu_manager_state and restart it",
+  const auto online =
+      policy::parse_list<policy::CpuTag>(first_line_of(root / "sys/devices/system/cpu/online"));
+  const policy::CpuSet gone = known_to_kubelet(root) - online.value_or(policy::CpuSet{});
+  if (!online || gone.empty()) return;
+  symptoms.push_back({"smt", Level::kBad,
+                      "SMT is off, and kubelet's state still has " + messages::cpus_text(gone) +
+                          ", which " + (gone.size() == 1 ? "is" : "are") + " offline",
+                      "drain the node, remove kubelet's cpu_manager_state and restart it",
                       "rm /var/lib/kubelet/cpu_manager_state && systemctl restart kubelet"});
 }
 
@@ -83,15 +105,6 @@ std::optional<policy::CpuSet> banned_cpus(const std::string& settings) {
   }
   if (!set || set->empty()) return std::nullopt;
   return *set;
-}
-
-/// What containers own now, by kubelet's state.
-policy::CpuSet owned_cpus(const fs::path& root) {
-  policy::CpuSet owned;
-  const auto state = read_kubelet_state(root);
-  if (!state || !state->seen.claims) return owned;
-  for (const auto& claim : *state->seen.claims) owned |= claim.cpus;
-  return owned;
 }
 
 /// irqbalance spares the configured CPUs and isolated ones, and no others.

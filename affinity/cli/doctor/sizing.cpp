@@ -14,22 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr long long kWithoutQuota = 33;  // kubelet 1.33
-
-/// The minor version of Debian's package; absent: kubelet was installed in another way.
-std::optional<long long> kubelet_minor(const fs::path& root) {
-  constexpr std::string_view kVersion = "\nVersion: 1.";
-  constexpr std::size_t kLargest = std::size_t{64} << 20;
-  const std::string status =
-      '\n' + base::read_file(root / "var/lib/dpkg/status", kLargest).value_or("");
-  const std::size_t package = status.find("\nPackage: kubelet\n");
-  if (package == std::string::npos) return std::nullopt;
-  const std::size_t version = status.find(kVersion, package);
-  if (version == std::string::npos) return std::nullopt;
-  const std::size_t minor = version + kVersion.size();
-  const auto number = base::parse_number(status.substr(minor, status.find('.', minor) - minor));
-  return number ? std::optional(*number) : std::nullopt;
-}
+constexpr Version kWithoutQuota{1, 33};  // kubelet
 
 bool is_gate_off(const fs::path& root) {
   const std::string config = base::read_file(root / "var/lib/kubelet/config.yaml").value_or("");
@@ -52,10 +37,11 @@ std::string causes_in(const fs::path& file, int vcpus, bool without_quota) {
 }  // namespace
 
 QuotaOfExclusive quota_of_exclusive(const fs::path& root) {
-  const auto minor = kubelet_minor(root);
-  return {.is_set = is_gate_off(root) || minor.value_or(kWithoutQuota) < kWithoutQuota,
-          .is_known = minor.has_value(),
-          .kubelet = minor ? fmt::format("kubelet 1.{}", *minor) : "kubelet 1.33 and later"};
+  const auto version = package_version(root, "kubelet");
+  return {.is_set = is_gate_off(root) || version.value_or(kWithoutQuota) < kWithoutQuota,
+          .is_known = version.has_value(),
+          .kubelet = version ? fmt::format("kubelet {}.{}", version->first, version->second)
+                             : "kubelet 1.33 and later"};
 }
 
 bool loses_quota(const NodeFacts& node, const QuotaOfExclusive& quota) {

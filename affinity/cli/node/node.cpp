@@ -43,6 +43,22 @@ void read_cpus(const fs::path& root, NodeFacts& node) {
   if (node.assigns_cpus()) node.shared_pool = state->seen.shared_pool.value_or(policy::CpuSet{});
 }
 
+constexpr std::string_view kVersion = "\nVersion: ";
+constexpr std::string_view kInstalled = "\nStatus: install ok installed";
+
+/// Of "1:1.6.20~ds1-1": an epoch is not part of it.
+std::optional<Version> major_and_minor(const std::string& text) {
+  const auto colon = text.substr(0, text.find('\n')).find(':');
+  const std::size_t begin = colon == std::string::npos ? 0 : colon + 1;
+  const std::size_t dot = text.find('.', begin);
+  if (dot == std::string::npos) return std::nullopt;
+  const std::size_t end = text.find_first_not_of("0123456789", dot + 1);
+  const auto major = base::parse_number(text.substr(begin, dot - begin));
+  const auto minor = base::parse_number(text.substr(dot + 1, end - dot - 1));
+  if (!major || !minor) return std::nullopt;
+  return Version{*major, *minor};
+}
+
 }  // namespace
 
 std::string first_line_of(const fs::path& file) {
@@ -55,6 +71,20 @@ base::Result<watch::KubeletState> read_kubelet_state(const fs::path& root) {
       base::read_regular_file(root / "var/lib/kubelet/cpu_manager_state", watch::kMaxKubeletState);
   if (!text) return unexpected(text.error());
   return watch::parse_kubelet_state(*text);
+}
+
+std::optional<Version> package_version(const fs::path& root, std::string_view package) {
+  constexpr std::size_t kLargest = std::size_t{64} << 20;
+  const std::string status =
+      '\n' + base::read_file(root / "var/lib/dpkg/status", kLargest).value_or("");
+  const std::size_t begin = status.find("\nPackage: " + std::string(package) + '\n');
+  if (begin == std::string::npos) return std::nullopt;
+  const std::string paragraph = status.substr(begin, status.find("\n\n", begin) - begin);
+  const std::size_t field = paragraph.find(kVersion);
+  if (field == std::string::npos || paragraph.find(kInstalled) == std::string::npos) {
+    return std::nullopt;
+  }
+  return major_and_minor(paragraph.substr(field + kVersion.size()));
 }
 
 NodeFacts read_node(const fs::path& root) {

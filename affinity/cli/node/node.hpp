@@ -2,8 +2,12 @@
 // What `setup` and `doctor` read of the node: cgroups, CPUs, NUMA nodes, kubelet's CPU manager.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
@@ -16,6 +20,12 @@ std::string first_line_of(const std::filesystem::path& file);
 
 /// What kubelet's CPU manager has written below `root`; kInvalid: the state is malformed.
 base::Result<watch::KubeletState> read_kubelet_state(const std::filesystem::path& root);
+
+/// Major and minor.
+using Version = std::pair<std::int64_t, std::int64_t>;
+
+/// The version of an installed Debian package; absent: not installed as one.
+std::optional<Version> package_version(const std::filesystem::path& root, std::string_view package);
 
 struct NodeFacts {
   bool cgroup_v2 = false;

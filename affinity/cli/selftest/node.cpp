@@ -50,10 +50,15 @@ std::string configured_image(const fs::path& root) {
   return text_at(*entries, {"plugins", "io.containerd.cri.v1.images", "pinned_images", "sandbox"});
 }
 
-/// Those of the shim proxy are last: they are for nodes without NRI.
+bool has_nri(const fs::path& root) {
+  return is_there(root / "run/nri/nri.sock") || is_there(root / "var/run/nri/nri.sock");
+}
+
+/// Those that report their containers to the daemon are first: without NRI the shim proxy's.
 std::vector<std::string> handler_names(const fs::path& root) {
   std::vector<config::Handler> handlers = config::read_handlers(root);
-  std::ranges::stable_partition(handlers, [](const auto& one) { return !one.is_proxy(); });
+  const bool nri = has_nri(root);
+  std::ranges::stable_partition(handlers, [nri](const auto& one) { return one.is_proxy() != nri; });
   std::vector<std::string> names;
   for (const config::Handler& handler : handlers) names.push_back(handler.name);
   return names;

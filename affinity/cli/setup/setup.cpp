@@ -235,6 +235,18 @@ Result<std::string> add_proxy(const SetupOptions& options, SetupPlan& plan) {
   return handler->shim;
 }
 
+/// What was pasted by hand goes by hand: its handlers start a program that may be removed next.
+void note_pasted(const fs::path& root, SetupPlan& plan) {
+  const fs::path main = root / "etc/containerd/config.toml";
+  const auto containerd = config::read_containerd(root);
+  if (!containerd) return;
+  for (const Handler& handler : containerd->handlers) {
+    if (!handler.is_proxy() || handler.declared_in != main) continue;
+    plan.notes.push_back("remove the runtime handler " + handler.name + " from " + main.native() +
+                         " by hand, and restart containerd: it starts the shim proxy");
+  }
+}
+
 Result<void> remove_file(const fs::path& file) {
   std::error_code wrong;
   fs::remove(file, wrong);
@@ -315,6 +327,7 @@ Result<SetupPlan> plan_undo(const SetupOptions& options) {
   }
   add_removal(fs::path(options.root) / kImported, plan);
   add_removal(fs::path(options.root) / kToPaste, plan);
+  note_pasted(options.root, plan);
   return plan;
 }
 

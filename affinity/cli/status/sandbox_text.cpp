@@ -72,11 +72,11 @@ std::string guest_line(const json::value& sandbox) {
                      flag_of(*guest, "connected") ? "" : "NOT placed: ", text_of(*guest, "text"));
 }
 
-/// "    ! not isolated: CPU 2 also carries emulator", and what takes it away.
+/// "    ! degraded: CPU 2 also carries emulator", and what takes it away.
 std::string obstacle_lines(const json::value& container) {
   std::string text;
   for (const json::value& obstacle : array_of(container, "obstacles")) {
-    text += fmt::format("    ! not isolated: {}\n      -> {}\n", text_of(obstacle, "text"),
+    text += fmt::format("    ! degraded: {}\n      -> {}\n", text_of(obstacle, "text"),
                         text_of(obstacle, "remedy"));
   }
   return text;

@@ -126,6 +126,37 @@ TEST_CASE("doctor: NRI of CRI-O") {
   CHECK_FALSE(says(root, "CRI-O"));
 }
 
+TEST_CASE("doctor: containerd 1.6 has no NRI, and the shim proxy makes up for it") {
+  const tests::TempDir root;
+  const auto install = [&root](const std::string& package, const std::string& version) {
+    root.write("var/lib/dpkg/status", "Package: " + package +
+                                          "\nStatus: install ok installed\nVersion: " + version +
+                                          "\nDescription: runtime\n\nPackage: other\n");
+  };
+  install("containerd", "1.6.20~ds1-1+deb12u3");
+  CHECK(says(root, "containerd 1.6 has no NRI"));
+  install("containerd.io", "5:1.6.33-1");
+  CHECK(says(root, "containerd 1.6 has no NRI"));
+  install("containerd", "1.7.24~ds1-6");
+  CHECK_FALSE(says(root, "has no NRI"));
+
+  install("containerd", "1.6.20~ds1-1+deb12u3");
+  root.write("etc/containerd/config.toml",
+             "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.kata-affinity]\n"
+             "runtime_type = \"io.containerd.kata-affinity.v2\"\n");
+  CHECK_FALSE(says(root, "has no NRI"));
+  CHECK(says(root, "the shim proxy reports the containers of runtime handler kata-affinity"));
+  root.write("run/nri/nri.sock", "");
+  CHECK_FALSE(says(root, "shim proxy"));
+}
+
+TEST_CASE("doctor: a package that was removed has no version") {
+  const tests::TempDir root;
+  root.write("var/lib/dpkg/status",
+             "Package: containerd\nStatus: deinstall ok config-files\nVersion: 1.6.20-1\n");
+  CHECK_FALSE(says(root, "has no NRI"));
+}
+
 TEST_CASE("doctor: too few vCPUs, with the setting that may be the cause") {
   const tests::TempDir root;
   const auto list = boost::json::parse(

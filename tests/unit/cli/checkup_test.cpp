@@ -152,10 +152,21 @@ TEST_CASE("doctor: isolcpus, SMT, lockdown") {
   const tests::TempDir root;
   root.write("sys/devices/system/cpu/isolated", "4-7\n");
   CHECK(says(root, "CPUs 4-7 are isolated (isolcpus)"));
-  root.write("sys/devices/system/cpu/smt/control", "notsupported\n");
+  root.write("var/lib/kubelet/cpu_manager_state",
+             R"({"policyName":"static","defaultCpuSet":"0-2,6-7",)"
+             R"("entries":{"u":{"c":"3-5"}},"checksum":1})");
+  root.write("sys/devices/system/cpu/online", "0-3\n");
+  for (const char* control : {"on\n", "notsupported\n"}) {
+    root.write("sys/devices/system/cpu/smt/control", control);
+    CHECK_FALSE(says(root, "SMT"));
+  }
+  for (const char* control : {"off\n", "forceoff\n"}) {
+    root.write("sys/devices/system/cpu/smt/control", control);
+    CHECK(says(root, "SMT is off, and kubelet's state still has CPUs 4-7, which are offline"));
+  }
+  root.write("var/lib/kubelet/cpu_manager_state",
+             R"({"policyName":"static","defaultCpuSet":"0-3","checksum":1})");
   CHECK_FALSE(says(root, "SMT"));
-  root.write("sys/devices/system/cpu/smt/control", "forceoff\n");
-  CHECK(says(root, "SMT is off"));
   root.write("sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
   CHECK(says(root, "lockdown"));
 }

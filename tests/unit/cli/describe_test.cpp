@@ -74,6 +74,17 @@ TEST_CASE("status shows devices and where their interrupts go", "[cli]") {
                   "  device 0000:02:00.0: no interrupts\n") != std::string::npos);
 }
 
+TEST_CASE("status says degraded, why, and what takes it away", "[cli]") {
+  const std::string text = cli::describe_sandbox(parse(R"({"id":"s1","containers":[
+      {"id":"c1","cpus":"2-3","exclusive":true,"isolated":false,"obstacles":[
+        {"reason":"housekeeping","text":"emulator may run on CPU 2","remedy":"set x"}]},
+      {"id":"c2","cpus":"4","exclusive":true,"isolated":true,"obstacles":[]}]})"));
+  CHECK(text.find("  container c1: CPUs 2-3 exclusive\n"
+                  "    ! degraded: emulator may run on CPU 2\n"
+                  "      -> set x\n"
+                  "  container c2: CPU 4 exclusive, isolated\n") != std::string::npos);
+}
+
 TEST_CASE("status shows when nothing is written", "[cli]") {
   const auto first_line = [](const char* fields) {
     const std::string text = cli::describe_sandbox(parse(fields));

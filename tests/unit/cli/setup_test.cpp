@@ -396,8 +396,13 @@ TEST_CASE(
                  "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.kata-qemu-affinity]"));
   CHECK(contains(text(root, kGoDropIn), "real_shim = \"containerd-shim-kata-qemu-v2\""));
   CHECK(text(root, kContainerd) == before);
-  setup(undoing(at(root)));
+  CHECK_FALSE(contains(setup(undoing(at(root))).text, "remove the runtime handler"));
   CHECK_FALSE(is_there(root, "etc/containerd/kata-affinity.toml"));
+  root.write(kContainerd,
+             before +
+                 "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.k-affinity]\n"
+                 "runtime_type = \"io.containerd.kata-affinity.v2\"\n");
+  CHECK(contains(setup(undoing(at(root))).text, "remove the runtime handler k-affinity"));
 
   root.write(kContainerd, "version = 3\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n");
   CHECK_FALSE(contains(setup(options).text, "see that"));

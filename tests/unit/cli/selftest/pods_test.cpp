@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cli/selftest/pods.hpp"
 
+#include "affinity/cli/selftest/node.hpp"
 #include "affinity/cli/selftest/record.hpp"
 #include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
 #include "tests/unit/cli/selftest/scene.hpp"
 
 using namespace ka;
@@ -36,6 +38,21 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 }  // namespace
+
+TEST_CASE("self-test, pods: without NRI the shim proxy's handlers are first") {
+  const tests::TempDir root;
+  const std::string runtimes = "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.";
+  root.write("etc/containerd/config.toml",
+             runtimes + "kata]\nruntime_type = \"io.containerd.kata.v2\"\n" + runtimes +
+                 "kata-affinity]\nruntime_type = \"io.containerd.kata-affinity.v2\"\n");
+  const auto nothing = [](const std::vector<std::string>&) {
+    return base::Result<std::string>(base::fail(base::ErrorCode::kNotFound, "not installed"));
+  };
+  const auto handlers = [&] { return gather_facts(root.path(), {}, {}, nothing).handlers; };
+  CHECK(handlers() == std::vector<std::string>{"kata-affinity", "kata"});
+  root.write("run/nri/nri.sock", "");
+  CHECK(handlers() == std::vector<std::string>{"kata", "kata-affinity"});
+}
 
 TEST_CASE("self-test, pods: RuntimeClass, image and CPUs are chosen, or as requested") {
   const auto choice = choose(good(), {});
