@@ -43,8 +43,8 @@ base::Result<void> add_ids(const line::SandboxView& view, const policy::VcpuSet&
       return base::fail(ErrorCode::kInvalid, "vcpus: there is no vCPU " + std::to_string(index));
     }
     if (!vcpu->apic_id) {
-      return base::fail(ErrorCode::kUnavailable, "by which id its guest knows vCPU " +
-                                                     std::to_string(index) + " is not known");
+      return base::fail(ErrorCode::kUnavailable,
+                        "vCPU " + std::to_string(index) + ": no source reports its APIC id");
     }
     request.hardware_ids.push_back(static_cast<std::uint64_t>(*vcpu->apic_id));
   }

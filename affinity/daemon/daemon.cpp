@@ -174,7 +174,8 @@ Result<Prerequisites> prepare(const Options& options) {
 
 class Daemon {
  public:
-  Daemon(boost::asio::io_context& io, const Options& options, Prerequisites prerequisites)
+  Daemon(boost::asio::io_context& io, boost::asio::signal_set& signals, const Options& options,
+         Prerequisites prerequisites)
       : io_(io),
         options_(options),
         prerequisites_(std::move(prerequisites)),
@@ -205,7 +206,7 @@ class Daemon {
         drift_(io, clock_, prerequisites_.config.drift_check, [this] { check_drift(); }),
         start_limit_(io, clock_),
         pins_(io, clock_),
-        signals_(io, SIGTERM, SIGINT, SIGHUP),
+        signals_(signals),
         service_(io, clock_) {}
 
   void start() {
@@ -276,14 +277,21 @@ class Daemon {
     router_.set_manager(&*manager_);
   }
 
-  /// A kubelet with the static policy writes all cpusets itself.
+  /// A kubelet with the static policy writes all cpusets itself. One whose policy is not known may
+  /// have that one, and in observe mode nothing is written.
   void make_release() {
-    if (manager_) return;
+    if (prerequisites_.config.mode != config::Mode::kFollow) return;
     managed::AllocationFile file(prerequisites_.state_dir, prerequisites_.boot_id);
     const auto saved = file.load();
-    if (!saved || saved->empty()) return;
-    const auto is_static = is_kubelet_static(prerequisites_.config.kubelet_state);
-    if (is_static && *is_static) return file.remove();
+    if (saved && saved->empty()) return;
+    const auto is_static =
+        saved ? is_kubelet_static(prerequisites_.config.kubelet_state) : unexpected(saved.error());
+    if (!is_static) {
+      log_.warning("containers keep the CPUs that mode = \"managed\" gave them",
+                   {{"reason", is_static.error().message}});
+      return;
+    }
+    if (*is_static) return file.remove();
     release_.emplace(std::move(file), *saved, node_.topology.online());
   }
 
@@ -446,7 +454,7 @@ class Daemon {
   Ticker drift_;
   rpc::Timer start_limit_;
   rpc::Timer pins_;
-  boost::asio::signal_set signals_;
+  boost::asio::signal_set& signals_;
   Service service_;
   std::optional<containers::ContainerFiles> files_;
   std::optional<guests::Guests> guests_;
@@ -474,10 +482,12 @@ Result<void> run(const Options& options) {
   if (options.check_config) return check(options);
   ::umask(S_IRWXG | S_IRWXO);
   base::raise_descriptor_limit();
+  boost::asio::io_context io(1);
+  // From here on a signal waits for the loop: a reload during the start would end the process.
+  boost::asio::signal_set signals(io, SIGTERM, SIGINT, SIGHUP);
   auto prerequisites = prepare(options);
   if (!prerequisites) return unexpected(prerequisites.error());
-  boost::asio::io_context io(1);
-  Daemon daemon(io, options, std::move(*prerequisites));
+  Daemon daemon(io, signals, options, std::move(*prerequisites));
   daemon.start();
   io.run();
   return {};

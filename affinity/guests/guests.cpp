@@ -337,9 +337,9 @@ void Guests::measure(const std::string& sandbox, const guest::LatencyRequest& re
   }
   const guest::Address& address = found->second.ours->address();
   if (address.kind == guest::Address::Kind::kSerial) {
-    return done(
-        base::fail(ErrorCode::kUnavailable,
-                   "its agent is behind a serial port, which has one conversation at a time"));
+    return done(base::fail(
+        ErrorCode::kUnavailable,
+        "its agent is behind a serial port, which carries one connection; vsock is needed"));
   }
   if (measurements_.contains(sandbox)) {
     return done(base::fail(ErrorCode::kConflict, "a measurement of this sandbox is in progress"));

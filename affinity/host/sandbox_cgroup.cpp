@@ -161,14 +161,16 @@ const CpuSet* SandboxCgroups::allowed(int pid) const {
 /// What the kernel changes itself, as where a CPU came back online, no watch reports.
 bool SandboxCgroups::are_as_read(const std::optional<Cgroups>& cgroups,
                                  const CpuSet& online) const {
-  if (!cgroups) return true;
-  std::map<fs::path, const CpuSet*> allowed;
-  if (cpus_) allowed[directory_] = &*cpus_;
-  for (const auto& [pid, place] : by_pid_) allowed[place.directory] = &place.cpus;
-  return std::ranges::all_of(allowed, [&](const auto& entry) {
-    if (entry.first.empty() || *entry.second == online) return true;
-    const auto now = cgroups->read(entry.first);
-    return !now || now->cpus == *entry.second;
+  const auto is_as_read = [&](const fs::path& directory, const CpuSet& cpus) {
+    if (!cgroups || directory.empty() || cpus == online) return true;
+    const auto now = cgroups->read(directory);
+    return !now || now->cpus == cpus;
+  };
+  if (cpus_ && !is_as_read(directory_, *cpus_)) return false;
+  return std::ranges::all_of(by_pid_, [&](const auto& entry) {
+    const Place& place = entry.second;
+    const bool is_done = cpus_ && place.directory.native() == directory_;
+    return is_done || is_as_read(place.directory, place.cpus);
   });
 }
 

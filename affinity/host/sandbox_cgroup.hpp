@@ -40,8 +40,8 @@ std::filesystem::path container_cgroup(const std::string& named, std::string_vie
                                        const std::filesystem::path& mount);
 
 /// Where crun puts the processes of a container whose cgroup is a unit of systemd: a cgroup within,
-/// with a cpuset of its own (libcrun/cgroup-systemd.c, find_systemd_subgroup()). Empty: there is
-/// none.
+/// with a cpuset of its own (libcrun, find_systemd_subgroup(); its annotation
+/// run.oci.systemd.subgroup may name another, which is not looked for). Empty: there is none.
 std::filesystem::path inner_cgroup(const std::filesystem::path& container);
 
 /// libvirt keeps cgroups of its own for the threads of a domain (vcpuN, iothreadN, emulator; with

@@ -45,10 +45,11 @@ Means means_of(const Node& node, const Sandbox& sandbox, bool written) {
 }
 
 std::string drift_text(const Node& node, const std::vector<ChangedMask>& changed, Means means) {
-  const std::string by = means == Means::kCpuset ? "; by a write to the cpuset of their cgroup"
-                                                 : "; by sched_setaffinity(2) of another program";
-  return messages::drift_text(static_cast<int>(changed.size()), "thread") + ": " +
-         names_of(changed) + by + suspects_text(host::running_movers(node.proc));
+  const std::string text =
+      messages::drift_text(static_cast<int>(changed.size()), "thread") + ": " + names_of(changed);
+  if (means == Means::kCpuset) return text + "; by a write to the cpuset of their cgroup";
+  return text + "; by sched_setaffinity(2) of another program" +
+         suspects_text(host::running_movers(node.proc));
 }
 
 std::string interrupt_drift_text(const Node& node, int count) {

@@ -25,7 +25,9 @@ std::string means_name(Means means);
 Means means_of(const Node& node, const Sandbox& sandbox, bool written);
 
 /// "1 thread had left its planned CPUs: vCPU 1 from CPU 4 to CPUs 0-7; by sched_setaffinity(2) of
-/// another program; numad (pid 812) is known to do that". Precondition: not empty.
+/// another program; known to do that: numad (pid 812)". Programs are looked for where a mask was
+/// set only: that takes a look at each process of the node, and cpusets are written by Kata again
+/// and again. Precondition: not empty.
 std::string drift_text(const Node& node, const std::vector<ChangedMask>& changed, Means means);
 /// The same of interrupts.
 std::string interrupt_drift_text(const Node& node, int count);

@@ -89,7 +89,7 @@ Change Registry::fold(const Event& event) {
   board_.notify(board::kind_of(event), change.sandbox, messages::event_text(event, ledger_),
                 std::string(source_name(event.source)), board::container_of(event.body));
   follow_contests(change);
-  follow_refused();
+  follow_refused(change.sandbox);
   return change;
 }
 
@@ -122,14 +122,19 @@ void Registry::follow_contests(const Change& change) {
   }
 }
 
-/// Notifies of each container that begins to name a claim which is not its own.
-void Registry::follow_refused() {
-  const auto before = std::exchange(refused_, policy::ledger::refused_claims(ledger_));
-  for (const policy::ledger::RefusedClaims& refused : refused_) {
-    if (std::ranges::binary_search(before, refused)) continue;
+/// Notifies of each container that begins to name a claim which is not its own. An event of one pod
+/// concerns its containers alone; "" is the node as a whole.
+void Registry::follow_refused(const std::string& pod) {
+  auto now = pod.empty() ? policy::ledger::refused_claims(ledger_)
+                         : policy::ledger::refused_claims(ledger_, pod);
+  for (const policy::ledger::RefusedClaims& refused : now) {
+    if (std::ranges::binary_search(refused_, refused)) continue;
     board_.notify(NotificationKind::kClaimRefused, refused.sandbox,
                   messages::sentence(ledger_, refused));
   }
+  std::erase_if(refused_, [&](const auto& one) { return pod.empty() || one.sandbox == pod; });
+  refused_.insert(refused_.end(), now.begin(), now.end());
+  std::ranges::sort(refused_);
 }
 
 bool Registry::is_admitted(const Event& event) const {

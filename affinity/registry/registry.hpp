@@ -96,7 +96,7 @@ class Registry {
   void step_gate(const std::function<void()>& step);
   policy::ledger::Change apply(const policy::ledger::Event& event);
   void follow_contests(const policy::ledger::Change& change);
-  void follow_refused();
+  void follow_refused(const std::string& pod);
   void follow_record(const std::string& pod);
 
   state::Store& store_;

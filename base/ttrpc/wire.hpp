@@ -36,6 +36,17 @@ class Reader {
   bool good_ = true;
 };
 
+/// Hands each field to `read_field`, which returns whether it is valid. True: all are, and the
+/// message is well-formed.
+template <typename ReadField>
+bool read_fields(std::string_view message, ReadField read_field) {
+  Reader reader(message);
+  while (const auto field = reader.next()) {
+    if (!read_field(*field)) return false;
+  }
+  return reader.good();
+}
+
 /// Puts a message together. As in proto3, what has its default is left out.
 class Writer {
  public:

@@ -13,20 +13,12 @@ namespace ka::guest {
 namespace {
 
 using ttrpc::Field;
-using ttrpc::Reader;
+using ttrpc::read_fields;
 using ttrpc::Writer;
 
 constexpr int kDigits = 5;  ///< significant bits of a latency
+/// Of nanoseconds and of counts: no guest needs more, and no sum of them overflows.
 constexpr std::uint64_t kMostOf = std::uint64_t{1} << 40;
-
-template <typename Read>
-bool read_fields(std::string_view bytes, Read read_field) {
-  Reader reader(bytes);
-  while (const auto field = reader.next()) {
-    if (!read_field(*field)) return false;
-  }
-  return reader.good();
-}
 
 bool read(const Field& field, std::uint64_t& into, std::uint64_t most) {
   into = field.value;
@@ -78,7 +70,6 @@ std::string encode(const CpuLatency& cpu) {
   return out.release();
 }
 
-/// As many microseconds as fit into the type below.
 template <typename Unit>
 bool is_between(Unit shortest, Unit value, Unit longest) {
   return shortest <= value && value <= longest;

@@ -12,7 +12,7 @@ namespace {
 
 using ttrpc::Field;
 using ttrpc::PackedReader;
-using ttrpc::Reader;
+using ttrpc::read_fields;
 using ttrpc::Writer;
 
 using namespace policy;
@@ -70,16 +70,6 @@ bool read_enum(const Field& field, Enum& into, Enum last) {
   if (!read(field, value, static_cast<std::uint64_t>(last))) return false;
   into = static_cast<Enum>(value);
   return true;
-}
-
-/// Reads a message: `read_field` returns whether a field is valid.
-template <typename Read>
-bool read_fields(std::string_view bytes, Read read_field) {
-  Reader reader(bytes);
-  while (const auto field = reader.next()) {
-    if (!read_field(*field)) return false;
-  }
-  return reader.good();
 }
 
 /// One more element of a repeated field.

@@ -20,5 +20,7 @@ struct RefusedClaims {
 
 /// Sorted. A container that has exited may outlive its claims, and is none.
 std::vector<RefusedClaims> refused_claims(const Ledger& ledger);
+/// Those of one pod; none where it is not known.
+std::vector<RefusedClaims> refused_claims(const Ledger& ledger, const std::string& pod);
 
 }  // namespace ka::policy::ledger

@@ -69,8 +69,7 @@ Books::Books(const Topology& topology, Rules rules)
       kept_shared_(find_kept_shared({})),
       holdings_(empty_holdings()) {}
 
-void Books::set_machine(std::shared_ptr<const Topology> topology) {
-  topology_ = std::move(topology);
+void Books::make_machine() {
   machine_ = std::make_shared<Machine>(without(*topology_, rules_.infra | outside_));
 }
 

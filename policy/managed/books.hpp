@@ -124,10 +124,11 @@ class Books {
  private:
   Books(const Topology& topology, Rules rules);
 
-  void set_machine(std::shared_ptr<const Topology> topology);
+  void make_machine();
   allocate::Holdings empty_holdings() const;
   void reopen(std::map<std::string, allocate::Holding> holdings);
   CpuSet find_kept_shared(const CpuSet& owned) const;
+  CpuSet find_outside() const;
   void rebuild(std::map<std::string, allocate::Holding> holdings);
   void refill();
   void keep_pool();
@@ -144,7 +145,8 @@ class Books {
 
   Rules rules_;
   std::shared_ptr<const Topology> topology_;
-  CpuSet outside_;
+  CpuSet given_outside_;
+  CpuSet outside_;                                    ///< of those, what is in no pool
   std::shared_ptr<const allocate::Machine> machine_;  ///< without infra's CPUs and those outside
   CpuSet foreign_;
   bool growth_held_ = false;

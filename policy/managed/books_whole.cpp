@@ -114,20 +114,28 @@ void Books::restore(const std::vector<Saved>& saved) {
 }
 
 void Books::change_machine(const Topology& topology) {
-  set_machine(std::make_shared<Topology>(topology));
+  topology_ = std::make_shared<Topology>(topology);
+  outside_ = find_outside();
+  make_machine();
   rebuild(holdings_.all());
 }
 
 void Books::set_outside(const CpuSet& cpus) {
+  given_outside_ = cpus;
+  const CpuSet outside = find_outside();
+  if (outside == outside_) return;
+  outside_ = outside;
+  make_machine();
+  rebuild(holdings_.all());
+}
+
+CpuSet Books::find_outside() const {
   const CpuSet all = topology_->online() - rules_.infra;
-  CpuSet outside = (cpus & all) - holdings_.exclusive() - rules_.reserved;
+  CpuSet outside = (given_outside_ & all) - holdings_.exclusive() - rules_.reserved;
   const int left = (all - outside - holdings_.exclusive()).size();
   const int missing = std::max(rules_.min_shared, 1) - left;
   if (missing > 0) outside -= pack(Machine(*topology_), outside, missing);
-  if (outside == outside_) return;
-  outside_ = outside;
-  set_machine(topology_);
-  rebuild(holdings_.all());
+  return outside;
 }
 
 void Books::set_foreign(const CpuSet& cpus) {

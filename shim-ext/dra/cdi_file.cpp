@@ -81,7 +81,7 @@ base::Result<PreparedClaim> parse_cdi_file(std::string_view text, std::string_vi
     return broken("its kind is not dra.k8s.io/cpu");
   }
   const json::object* device = device_of(*file, uid);
-  if (device == nullptr) return broken("it has not one device, named after the claim");
+  if (device == nullptr) return broken("it must have exactly one device, named after the claim");
   auto claim = entry_of(*device, uid);
   if (!claim || claim->cpus.empty()) return broken("it has no CPUs for the claim");
   return std::move(*claim);

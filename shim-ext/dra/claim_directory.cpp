@@ -30,7 +30,7 @@ Result<void> check_owner(const struct stat& found, const std::string& name) {
   constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
   const bool is_ours = found.st_uid == 0 || found.st_uid == ::geteuid();
   if (is_ours && (found.st_mode & kOthersWrite) == 0) return {};
-  return base::fail(ErrorCode::kInvalid, name + ": others than root can write it");
+  return base::fail(ErrorCode::kInvalid, name + ": writable by users other than root");
 }
 
 Result<Fd> open_trusted(const std::filesystem::path& path) {

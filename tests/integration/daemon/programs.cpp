@@ -108,6 +108,15 @@ bool Program::runs() {
   return false;
 }
 
+double Program::cpu_seconds() const {
+  std::istringstream stat(read_text("/proc/" + std::to_string(pid_) + "/stat"));
+  std::string skipped;
+  for (int i = 0; i < 13; ++i) stat >> skipped;
+  long user = 0, system = 0;
+  stat >> user >> system;
+  return static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
 int Program::wait(Seconds limit) {
   eventually([this] { return !runs(); }, limit);
   return status_;

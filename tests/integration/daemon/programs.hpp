@@ -30,6 +30,8 @@ class Program {
   bool runs();
   /// Its exit status, or 128 + the signal that ended it; -1 when it does not end in time.
   int wait(Seconds limit = Seconds(10));
+  /// The CPU time that it has used, in the kernel's ticks of 10 ms: other load does not change it.
+  double cpu_seconds() const;
 
  private:
   int pid_ = -1;

@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the ledger reports that an event has changed.
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "policy/ledger/ledger.hpp"
 #include "tests/catch.hpp"
+#include "tests/unit/policy/ledger_events.hpp"
 
 using namespace ka::policy;
 using namespace ka::policy::ledger;
-
-namespace {
-
-Event seen(const std::string& sandbox, const std::string& id, CpuSet cpus, bool exclusive) {
-  ContainerFacts facts;
-  facts.id = id;
-  facts.cpus = std::move(cpus);
-  return {Source::kApi, whole_report(sandbox, facts, exclusive)};
-}
-
-}  // namespace
+using ka::tests::seen;
 
 TEST_CASE("a change lists the CPUs that got a new owner") {
   Ledger ledger;

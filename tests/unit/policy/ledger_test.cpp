@@ -6,18 +6,13 @@
 
 #include "policy/ledger/contests.hpp"
 #include "tests/catch.hpp"
+#include "tests/unit/policy/ledger_events.hpp"
 
 using namespace ka::policy;
 using namespace ka::policy::ledger;
+using ka::tests::seen;
 
 namespace {
-
-Event seen(const std::string& sandbox, const std::string& id, CpuSet cpus, bool exclusive) {
-  ContainerFacts facts;
-  facts.id = id;
-  facts.cpus = std::move(cpus);
-  return {Source::kApi, whole_report(sandbox, facts, exclusive)};
-}
 
 /// As a container runtime tells it: nothing about exclusive or shared.
 Event reported(const std::string& sandbox, const std::string& name, CpuSet cpus, int quota_cpus) {

@@ -16,6 +16,12 @@ constexpr std::int64_t kPeriod = 100000;
 
 Topology machine() { return ka::test::grid_machine({}).topology(); }
 
+Topology without(const CpuSet& offline) {
+  auto all = ka::test::grid_cpus({});
+  for (Cpu& cpu : all) cpu.online = !offline.contains(cpu.cpu);
+  return Topology::make(all).value();
+}
+
 Books opened(Rules rules = {}) { return Books::open(machine(), std::move(rules)).value(); }
 
 /// "shop/cart" and so on; `cpus` is its limit.
@@ -253,13 +259,19 @@ TEST_CASE("CPUs that someone else gave away are in no pool, but for the last one
   CHECK(books.shared_pool().size() == 3);
 }
 
+TEST_CASE("CPUs that someone else gave away are shared where no other is left online") {
+  Books books = opened();
+  books.create(of("free", 0.5));
+  books.set_outside({0, 1});
+  books.change_machine(without(CpuSet::range(1, 7)));
+  CHECK(cpus(books, "free") == "0");
+  books.change_machine(machine());
+  CHECK(cpus(books, "free") == "2-7");
+  CHECK(format_list(books.outside()) == "0-1");
+}
+
 TEST_CASE("what happens while nothing can be saved gives no container more CPUs") {
   Books books = opened();
-  const auto without = [](const CpuSet& offline) {
-    auto all = ka::test::grid_cpus({});
-    for (Cpu& cpu : all) cpu.online = !offline.contains(cpu.cpu);
-    return Topology::make(all).value();
-  };
   books.create(of("a", 2));
   REQUIRE(cpus(books, "a") == "1,5");
   books.hold_growth(true);
@@ -276,11 +288,6 @@ TEST_CASE("a CPU that goes offline is replaced, and comes back") {
   Books books = opened();
   books.create(of("a", 2));
   CHECK(cpus(books, "a") == "1,5");
-  const auto without = [](const CpuSet& offline) {
-    auto all = ka::test::grid_cpus({});
-    for (Cpu& cpu : all) cpu.online = !offline.contains(cpu.cpu);
-    return Topology::make(all).value();
-  };
   books.change_machine(without({5}));
   CHECK(books.cpus_of("a").size() == 2);
   CHECK_FALSE(books.cpus_of("a").contains(5));
