@@ -17,10 +17,6 @@ void each_resource(const HintProblem& problem, const Visit& visit) {
   }
 }
 
-bool counts_for_single(const Choice& choice) {
-  return choice.preferred && (!choice.names_nodes || width(choice.mask) == 1);
-}
-
 }  // namespace
 
 bool Resource::prefers(Mask mask) const {
@@ -40,7 +36,7 @@ Choices::Choices(const HintProblem& problem, const NodeMasks& masks, Counts coun
       next_choice_(choices_.begin()),
       next_preferred_(preferred_.begin()) {
   each_resource(problem, [&](const ResourceHints& said) {
-    std::construct_at(resources_.begin() + count_++, read(said, masks));
+    ::new (static_cast<void*>(resources_.begin() + count_++)) Resource(read(said, masks));
   });
 }
 
@@ -57,7 +53,7 @@ Choices::Counts Choices::count(const HintProblem& problem) {
 /// accepts it unwillingly.
 Resource Choices::read(const ResourceHints& said, const NodeMasks& masks) {
   if (said.hints && !said.hints->empty()) return read(said, *said.hints, masks);
-  const Choice choice{nodes_, false, !said.hints};
+  const Choice choice{nodes_, !said.hints};
   Resource resource{.name = said.resource, .prefers_any = choice.preferred};
   if (single_ && !choice.preferred) return resource;
   *next_choice_ = choice;
@@ -67,32 +63,50 @@ Resource Choices::read(const ResourceHints& said, const NodeMasks& masks) {
 
 Resource Choices::read(const ResourceHints& said, const std::vector<Hint>& hints,
                        const NodeMasks& masks) {
-  const bool single = single_, by_id = masks.by_id();
-  bool fit = fit_, prefers_any = false;
+  if (!masks.by_id()) {
+    return read_each(said, hints, [&](const NodeSet& nodes) { return masks.mask_of(nodes); });
+  }
+  bool fit = fit_;
+  const Resource resource = read_each(said, hints, [&fit](const NodeSet& nodes) {
+    fit = fit && nodes.fits_word();
+    return nodes.first_word();
+  });
+  fit_ = fit;
+  return resource;
+}
+
+template <typename MaskOf>
+Resource Choices::read_each(const ResourceHints& said, const std::vector<Hint>& hints,
+                            const MaskOf& mask_of) {
+  const bool single = single_;
+  const Mask all = nodes_;
+  bool prefers_any = false;
   MaskFilter filter;
+  Narrowest narrowest;
   Choice* choice = next_choice_;
   Mask* preferred = next_preferred_;
   for (const Hint& hint : hints) {
     if (single && !hint.preferred) continue;
-    *choice = {nodes_, hint.affinity.has_value(), hint.preferred};
-    if (choice->names_nodes) {
-      fit = fit && (!by_id || hint.affinity->fits_word());
-      choice->mask = by_id ? hint.affinity->first_word() : masks.mask_of(*hint.affinity);
+    if (!hint.affinity) {
+      *choice++ = {all, hint.preferred};
+      prefers_any = prefers_any || hint.preferred;
+      continue;
     }
-    if (single && !counts_for_single(*choice)) continue;
-    if (hint.preferred && choice->names_nodes) {
-      *preferred++ = choice->mask;
-      filter.add(choice->mask);
-    }
-    if (hint.preferred && !choice->names_nodes) prefers_any = true;
-    ++choice;
+    const Mask mask = mask_of(*hint.affinity);
+    const int nodes = width(mask);
+    if (single && nodes != 1) continue;
+    *choice++ = {mask, hint.preferred};
+    narrowest.add(nodes);
+    if (!hint.preferred) continue;
+    *preferred++ = mask;
+    filter.add(mask);
   }
-  fit_ = fit;
   return {said.resource,
           {std::exchange(next_choice_, choice), choice},
           {std::exchange(next_preferred_, preferred), preferred},
           filter,
-          prefers_any};
+          prefers_any,
+          narrowest.count()};
 }
 
 }  // namespace ka::policy::allocate

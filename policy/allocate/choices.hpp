@@ -3,6 +3,7 @@
 // so the usual merge needs no memory beside the stack.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -43,8 +44,17 @@ class Storage {
 /// What the merge needs of a hint.
 struct Choice {
   Mask mask;  ///< of a hint that names no nodes: all of them
-  bool names_nodes;
   bool preferred;
+};
+
+/// The width of the narrowest mask; 0 where there is none.
+class Narrowest {
+ public:
+  void add(int width) { count_ = std::min(count_, width); }
+  int count() const { return count_ > kMaxHintNodes ? 0 : count_; }
+
+ private:
+  int count_ = kMaxHintNodes + 1;
 };
 
 /// A set of masks by their lowest eight bits: what it does not name is not there.
@@ -67,6 +77,7 @@ struct Resource {
   std::span<const Mask> preferred;  ///< of the preferred choices that name nodes
   MaskFilter filter;                ///< of `preferred`
   bool prefers_any = false;         ///< a preferred choice names no nodes: every mask will do
+  int narrowest = 0;                ///< nodes of the narrowest choice that names some, if any does
 
   bool prefers(Mask mask) const;
 };
@@ -92,6 +103,9 @@ class Choices {
   Choices(const HintProblem& problem, const NodeMasks& masks, Counts counts);
   Resource read(const ResourceHints& said, const NodeMasks& masks);
   Resource read(const ResourceHints& said, const std::vector<Hint>& hints, const NodeMasks& masks);
+  template <typename MaskOf>
+  Resource read_each(const ResourceHints& said, const std::vector<Hint>& hints,
+                     const MaskOf& mask_of);
 
   static constexpr std::size_t kFewChoices = 512;
   static constexpr std::size_t kFewResources = 8;

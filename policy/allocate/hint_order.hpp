@@ -27,8 +27,8 @@ class Closeness {
 /// The order among merged hints, the best first. Empty ones have no place in it.
 class HintOrder {
  public:
-  /// The width to come close to, from below if possible; absent: the narrower the better.
-  std::optional<int> best_count;
+  /// The width to come close to, from below if possible; 0: the narrower the better.
+  int best_count = 0;
   /// Of equally wide sets, the one whose nodes are the closest together; absent: the one with the
   /// lowest ids.
   std::optional<Closeness> closeness;
@@ -39,14 +39,14 @@ class HintOrder {
  private:
   friend class Best;
 
+  static constexpr int kMaskBits = 64;
+
   struct Rank {
-    int key = 0;
+    int key = 2 * kMaskBits + 1;  ///< above that of any mask
     std::int64_t spread = 0;
     Mask mask = 0;
     auto operator<=>(const Rank&) const = default;
   };
-
-  static constexpr int kMaskBits = 64;
 
   int width_key(Mask mask) const;
   Rank rank(Mask mask, int key) const {
@@ -56,8 +56,7 @@ class HintOrder {
 
 inline int HintOrder::width_key(Mask mask) const {
   const int count = width(mask);
-  if (!best_count) return count;
-  return count <= *best_count ? *best_count - count : kMaskBits + count;
+  return count <= best_count ? best_count - count : kMaskBits + count;
 }
 
 /// The best of the masks that are offered.
@@ -70,11 +69,10 @@ class Best {
   /// then.
   template <typename Accept>
   void offer(Mask mask, const Accept& accept) {
-    if (mask == 0 || mask == best_.mask || (only_lower_wins() && mask > best_.mask)) return;
+    if (mask == 0 || mask == best_.mask) return;
     const int key = order_.width_key(mask);
-    if (best_.mask != 0 && key > best_.key) return;
-    const HintOrder::Rank rank = order_.rank(mask, key);
-    if ((best_.mask == 0 || rank < best_) && accept()) best_ = rank;
+    const bool before = key < best_.key || (key == best_.key && comes_before(mask));
+    if (before && accept()) best_ = order_.rank(mask, key);
   }
   void offer(Mask mask) {
     offer(mask, [] { return true; });
@@ -84,7 +82,7 @@ class Best {
   bool may_be_beaten_within(Mask mask) const {
     if (mask == 0 || best_.mask == 0) return mask != 0;
     const int most = width(mask), reached = width(best_.mask);
-    if (!order_.best_count || reached > *order_.best_count) return true;
+    if (reached > order_.best_count) return true;
     return most > reached || (most == reached && order_.before(mask, best_.mask));
   }
   /// Absent: none was offered that is not empty.
@@ -93,8 +91,10 @@ class Best {
   }
 
  private:
-  /// The best is as wide as wanted: only a mask with lower ids can take its place.
-  bool only_lower_wins() const { return best_.mask != 0 && best_.key == 0 && !order_.closeness; }
+  /// Of equally wide ones.
+  bool comes_before(Mask mask) const {
+    return order_.closeness ? order_.rank(mask, best_.key) < best_ : mask < best_.mask;
+  }
 
   const HintOrder& order_;
   HintOrder::Rank best_;

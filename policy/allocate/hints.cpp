@@ -14,19 +14,9 @@
 namespace ka::policy::allocate {
 namespace {
 
-/// The narrowest of the hints that name nodes; 0 where none does.
-class Narrowest {
- public:
-  void add(Mask mask) { count_ = std::min(count_, width(mask)); }
-  int count() const { return count_ > kMaxHintNodes ? 0 : count_; }
-
- private:
-  int count_ = kMaxHintNodes + 1;
-};
-
 /// Up to this many permutations of one choice of each resource, trying each of them costs less
 /// than searching for those that differ.
-constexpr std::size_t kFewPermutations = 1024;
+constexpr std::size_t kFewPermutations = 2048;
 
 /// The best intersection of one mask of each list.
 std::optional<Mask> best_of_lists(std::vector<std::vector<Mask>> lists, Mask nodes,
@@ -48,10 +38,9 @@ class Merger {
         choices_(choices),
         single_(problem.policy == HintPolicy::kSingleNumaNode) {}
 
-  /// Absent: no intersection of hints names a node.
   struct Merged {
-    std::optional<Mask> mask;
-    bool preferred = false;
+    Mask mask;  ///< 0: no intersection of hints names a node
+    bool preferred;
   };
   Merged merged() const;
 
@@ -79,14 +68,14 @@ Merger::Merged Merger::merged() const {
     order.closeness.emplace(choices_.nodes(), problem_.distances);
   }
   const auto preferred = best_preferred(order);
-  if (preferred) return {preferred, true};
+  if (preferred) return {*preferred, true};
   order.best_count = best_count();
   std::optional<Mask> best;
   if (problem_.prefer_cpu_alignment && problem_.policy == HintPolicy::kBestEffort) {
     best = best_for_cpus(order);
   }
   if (!best) best = best_intersection(order);
-  return {best, false};
+  return {best.value_or(0), false};
 }
 
 /// A merged hint is preferred when every hint in it is and all that name nodes name the same. What
@@ -119,11 +108,7 @@ int Merger::best_count() const {
   if (single_) return 1;
   int most = 0;
   for (const Resource& resource : choices_.resources()) {
-    Narrowest narrowest;
-    for (const Choice& choice : resource.choices) {
-      if (choice.names_nodes) narrowest.add(choice.mask);
-    }
-    most = std::max(most, narrowest.count());
+    most = std::max(most, resource.narrowest);
   }
   return most;
 }
@@ -148,7 +133,7 @@ void Merger::offer_permutations(Mask nodes, Resources resources, Best& best) con
     const Mask left = nodes & choice.mask;
     if (others.empty()) {
       best.offer(left);
-    } else if (left != 0) {
+    } else if (best.may_be_beaten_within(left)) {
       offer_permutations(left, others, best);
     }
   }
@@ -230,10 +215,10 @@ MergedHint merge_checked(const HintProblem& problem, const Choices& choices,
                          const NodeMasks& masks) {
   const auto [mask, preferred] = Merger(problem, choices).merged();
   const bool single = problem.policy == HintPolicy::kSingleNumaNode;
-  std::optional<NodeSet> nodes = mask ? masks.nodes_of(*mask) : problem.nodes;
-  if (single && nodes == problem.nodes) nodes.reset();
-  const bool admit = problem.policy == HintPolicy::kBestEffort || preferred;
-  return {std::move(nodes), preferred, admit};
+  MergedHint hint{std::nullopt, preferred, preferred || problem.policy == HintPolicy::kBestEffort};
+  hint.affinity = mask == 0 ? problem.nodes : masks.nodes_of(mask);
+  if (single && hint.affinity == problem.nodes) hint.affinity.reset();
+  return hint;
 }
 
 Expected<MergedHint, std::string> merge_by_position(const HintProblem& problem) {
@@ -253,7 +238,7 @@ int best_affinity_count(const std::vector<std::vector<Hint>>& resources) {
   for (const std::vector<Hint>& hints : resources) {
     Narrowest narrowest;
     for (const Hint& hint : hints) {
-      if (hint.affinity) narrowest.add(hint.affinity->first_word());
+      if (hint.affinity) narrowest.add(width(hint.affinity->first_word()));
     }
     most = std::max(most, narrowest.count());
   }
