@@ -20,10 +20,10 @@
 #include "affinity/config/config.hpp"
 #include "affinity/containers/container_files.hpp"
 #include "affinity/daemon/container_hooks.hpp"
+#include "affinity/daemon/prerequisites.hpp"
 #include "affinity/daemon/service.hpp"
 #include "affinity/daemon/source_node.hpp"
 #include "affinity/daemon/sources.hpp"
-#include "affinity/daemon/start_parts.hpp"
 #include "affinity/daemon/ticker.hpp"
 #include "affinity/guests/guests.hpp"
 #include "affinity/host/cpuset_writer.hpp"
@@ -43,14 +43,10 @@
 #include "base/clock.hpp"
 #include "base/descriptors.hpp"
 #include "base/files.hpp"
-#include "base/http/listen.hpp"
 #include "base/http/server.hpp"
 #include "base/log/log.hpp"
-#include "base/private_directory.hpp"
 #include "base/process.hpp"
 #include "base/rpc/timer.hpp"
-#include "policy/managed/books.hpp"
-#include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::daemon {
 namespace {
@@ -65,111 +61,6 @@ line::Options to_line_options(const config::Config& config) {
           .observe = config.mode == config::Mode::kObserve,
           .settings = config.defaults,
           .by_handler = {config.by_handler.begin(), config.by_handler.end()}};
-}
-
-/// What must be had before there can be a daemon.
-struct Prerequisites {
-  config::Config config;
-  policy::Topology topology;
-  std::string boot_id;
-  std::filesystem::path state_dir;
-  base::Fd state_lock;
-  http::UnixListener api;
-  std::optional<http::UnixListener> reads;      ///< none where it is not asked for
-  base::Fd metrics;                             ///< none where it is not asked for
-  std::optional<policy::managed::Books> books;  ///< mode = "managed"
-  StartParts parts;
-};
-
-/// The daemon trusts its content at the start, and others could have written it.
-Result<void> close_to_others(const std::filesystem::path& directory, const log::Log& log) {
-  const auto mended = base::make_private_directory(directory);
-  if (!mended) return unexpected(mended.error());
-  if (*mended) {
-    log.warning("directory was writable by other users; permissions corrected",
-                {{"directory", directory.string()}});
-  }
-  return {};
-}
-
-/// Whether kubelet gives containers their CPUs itself.
-Result<bool> is_kubelet_static(const std::filesystem::path& file) {
-  if (file.empty()) return false;
-  const auto text = base::read_regular_file(file, watch::kMaxKubeletState);
-  if (!text && text.error().code == base::ErrorCode::kGone) return false;
-  const auto state = text ? watch::parse_kubelet_state(*text) : unexpected(text.error());
-  if (!state) return unexpected(state.error());
-  return state->policy == "static";
-}
-
-/// Two that give CPUs to containers would each undo what the other did.
-Result<void> check_kubelet(const std::filesystem::path& file) {
-  const auto is_static = is_kubelet_static(file);
-  if (!is_static) return unexpected(is_static.error());
-  if (!*is_static) return {};
-  return base::fail(base::ErrorCode::kInvalid,
-                    "mode = \"managed\": kubelet's CPU manager policy is static (" + file.string() +
-                        "), and it gives containers their CPUs itself; set cpuManagerPolicy: none "
-                        "in kubelet's configuration, or mode = \"follow\"");
-}
-
-/// Nothing where kubelet gives containers their CPUs.
-Result<std::optional<policy::managed::Books>> open_books(const config::Config& config,
-                                                         const policy::Topology& topology) {
-  if (config.mode != config::Mode::kManaged) return std::nullopt;
-  if (config.nri_socket.empty()) {
-    return base::fail(base::ErrorCode::kInvalid, "mode = \"managed\" needs nri_socket");
-  }
-  if (auto free = check_kubelet(config.kubelet_state); !free) return unexpected(free.error());
-  auto books = policy::managed::Books::open(topology, config.managed);
-  if (!books) {
-    return base::fail(base::ErrorCode::kInvalid, "[affinity.managed]: " + books.error());
-  }
-  return std::optional(*std::move(books));
-}
-
-/// Nothing without read_socket.
-Result<std::optional<http::UnixListener>> open_reads(const config::Config& config) {
-  if (config.read_socket.empty()) return std::nullopt;
-  constexpr int kOctal = 8;
-  const auto mode = static_cast<mode_t>(std::stoul(config.read_socket_mode, nullptr, kOctal));
-  auto reads = http::UnixListener::open(config.read_socket, mode);
-  if (!reads) return base::fail(reads.error().code, "read_socket: " + reads.error().message);
-  return std::optional(*std::move(reads));
-}
-
-Result<Prerequisites> prepare(const Options& options) {
-  StartParts parts;
-  auto topology = host::load_topology(options.topology);
-  if (!topology) return unexpected(topology.error());
-  parts.done("topology");
-  auto config = config::load_config(options.config, "/", topology->all());
-  if (!config) return unexpected(config.error());
-  parts.done("configuration");
-  auto books = open_books(*config, *topology);
-  if (!books) return unexpected(books.error());
-  auto boot_id = base::read_file(options.roots.proc / "sys/kernel/random/boot_id");
-  if (!boot_id) return unexpected(boot_id.error());
-  if (boot_id->ends_with('\n')) boot_id->pop_back();
-  const auto state_dir = options.state_dir.value_or(config->state_dir);
-  for (const auto& directory : {options.roots.run / "kata-affinity", state_dir}) {
-    const auto closed = close_to_others(directory, log::Log(config->log_level));
-    if (!closed) return unexpected(closed.error());
-  }
-  auto api = http::UnixListener::open(options.socket);
-  if (!api) return unexpected(api.error());
-  auto reads = open_reads(*config);
-  if (!reads) return unexpected(reads.error());
-  auto state_lock = state::Store::claim(state_dir);
-  if (!state_lock) return unexpected(state_lock.error());
-  auto metrics =
-      config->metrics_listen.empty() ? base::Fd{} : http::listen_tcp(config->metrics_listen);
-  if (!metrics) return unexpected(metrics.error());
-  parts.done("sockets");
-  return Prerequisites{std::move(*config), std::move(*topology),   std::move(*boot_id),
-                       state_dir,          std::move(*state_lock), std::move(*api),
-                       std::move(*reads),  std::move(*metrics),    std::move(*books),
-                       std::move(parts)};
 }
 
 class Daemon {

@@ -30,4 +30,7 @@ inline constexpr std::size_t kMaxList = 4096;  ///< characters of a list of CPUs
 /// Timeout of a response.
 inline constexpr std::chrono::milliseconds kDeadline{1000};
 
+/// Whether text may have it: text ends up in terminals and in logs.
+constexpr bool is_plain(char c) { return c >= ' ' && c <= '~'; }
+
 }  // namespace ka::guest

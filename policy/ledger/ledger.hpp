@@ -54,6 +54,8 @@ struct PodRecord {
 
   bool operator==(const PodRecord&) const = default;
 
+  /// Its name as an owner of CPUs: its uid, or where it has none its id.
+  const std::string& owner() const;
   /// CPUs exclusive to this pod's containers: also those of exited ones, which stay reserved.
   CpuSet exclusive_cpus() const;
 };

@@ -300,11 +300,6 @@ void Checker::check_again() {
   }
 }
 
-void add_placement(std::vector<Placement>& placements, Role role, const std::string& name,
-                   const CpuSet& cpus) {
-  if (!cpus.empty()) placements.push_back({role, -1, name, cpus});
-}
-
 /// The plan with the sets that vCPUs really have in place of those they were to get.
 SandboxPlan with_real_vcpus(SandboxPlan plan, const std::vector<Placement>& real) {
   for (const Placement& placement : real) {
@@ -315,33 +310,7 @@ SandboxPlan with_real_vcpus(SandboxPlan plan, const std::vector<Placement>& real
   return plan;
 }
 
-std::vector<DedicatedVcpu> dedicated_vcpus(const Plan& plan) {
-  std::vector<DedicatedVcpu> vcpus;
-  for (const SandboxPlan& sandbox : plan.sandboxes) {
-    for (const VcpuPlan& vcpu : sandbox.vcpus) {
-      if (vcpu.role != VcpuRole::kDedicated) continue;
-      vcpus.push_back({sandbox.id, vcpu.index, vcpu.cpus});
-    }
-  }
-  return vcpus;
-}
-
 }  // namespace
-
-std::vector<Placement> placements_of(const SandboxPlan& plan) {
-  std::vector<Placement> placements;
-  for (const VcpuPlan& vcpu : plan.vcpus) {
-    if (vcpu.placed && !vcpu.cpus.empty()) {
-      placements.push_back({Role::kVcpu, vcpu.index, {}, vcpu.cpus});
-    }
-  }
-  for (const RoleInfo& info : kRoles) {
-    add_placement(placements, info.role, {}, plan.roles[info.role]);
-    if (info.role != Role::kIothread) continue;
-    for (const auto& [id, cpus] : plan.iothreads) add_placement(placements, info.role, id, cpus);
-  }
-  return placements;
-}
 
 std::vector<Violation> check_plan(const NodeView& node, const SandboxFacts& sandbox,
                                   const Settings& settings, const SandboxPlan& plan) {
@@ -373,33 +342,6 @@ std::vector<Violation> check_actual(const NodeView& node, const SandboxFacts& sa
   Checker containers_checker(node, sandbox, settings, real);
   containers_checker.check_containers();
   std::ranges::move(containers_checker.violations(), std::back_inserter(violations));
-  return violations;
-}
-
-std::vector<Violation> check_dedicated(const std::vector<DedicatedVcpu>& vcpus) {
-  std::vector<Violation> violations;
-  CpuSet taken;
-  for (const DedicatedVcpu& vcpu : vcpus) {
-    CpuSet twice = vcpu.cpus & taken;
-    taken |= vcpu.cpus;
-    if (twice.empty()) continue;
-    violations.push_back(
-        {Breach::kCpuTaken, vcpu.sandbox, "vCPU " + std::to_string(vcpu.index), std::move(twice)});
-  }
-  return violations;
-}
-
-std::vector<Violation> check_node(const Snapshot& snapshot, const Settings& settings,
-                                  const Plan& plan) {
-  std::vector<Violation> violations = check_dedicated(dedicated_vcpus(plan));
-  const std::vector<NodeView> views = node_views(snapshot);
-  for (std::size_t i = 0; i < views.size(); ++i) {
-    const SandboxFacts& sandbox = snapshot.sandboxes[i];
-    const SandboxPlan* own = plan.find(sandbox.id);
-    if (own == nullptr) continue;
-    std::vector<Violation> found = check_plan(views[i], sandbox, settings, *own);
-    std::ranges::move(found, std::back_inserter(violations));
-  }
   return violations;
 }
 

@@ -382,21 +382,6 @@ void Planner::record_vcpus(const ContainerPlan& plan, std::size_t container) {
 
 }  // namespace
 
-const VcpuPlan* SandboxPlan::find_vcpu(int index) const {
-  const auto found = std::ranges::lower_bound(vcpus, index, {}, &VcpuPlan::index);
-  return found == vcpus.end() || found->index != index ? nullptr : &*found;
-}
-
-const CpuSet* SandboxPlan::cpus_for(const ThreadFacts& thread) const {
-  if (goes_with_vcpu(thread.role)) {
-    const VcpuPlan* vcpu = find_vcpu(thread.vcpu_index);
-    return vcpu == nullptr || !vcpu->placed ? nullptr : &vcpu->cpus;
-  }
-  const auto known = iothreads.find(thread.name);
-  const bool by_id = thread.role == Role::kIothread && known != iothreads.end();
-  return by_id ? &known->second : &roles[thread.role];
-}
-
 SandboxPlan plan_sandbox(const NodeView& node, const SandboxFacts& sandbox,
                          const Settings& settings, const SandboxPlan* previous) {
   return Planner(node, sandbox, settings, previous).run();

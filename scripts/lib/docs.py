@@ -84,7 +84,8 @@ def check_files(text):
 
 
 def check_commands(text):
-    commands = set(re.findall(r'"([a-z][a-z-]+)"', (TOP / "affinity/cli/command_line/options.cpp").read_text()))
+    declared = (file.read_text() for file in (TOP / "affinity/cli/command_line").glob("*.cpp"))
+    commands = set(re.findall(r'"([a-z][a-z-]+)"', "".join(declared)))
     for name in re.findall(r"\bkata-affinityctl ([a-z][a-z-]+)", text):
         if name not in commands:
             yield f"no such command: kata-affinityctl {name}"

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a daemon needs before it can start: its settings, the machine, its sockets, its state.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "affinity/config/config.hpp"
+#include "affinity/daemon/options.hpp"
+#include "affinity/daemon/start_parts.hpp"
+#include "base/fd.hpp"
+#include "base/http/listen.hpp"
+#include "base/result.hpp"
+#include "policy/facts/topology.hpp"
+#include "policy/managed/books.hpp"
+
+namespace ka::daemon {
+
+struct Prerequisites {
+  config::Config config;
+  policy::Topology topology;
+  std::string boot_id;
+  std::filesystem::path state_dir;
+  base::Fd state_lock;
+  http::UnixListener api;
+  std::optional<http::UnixListener> reads;      ///< none where it is not asked for
+  base::Fd metrics;                             ///< none where it is not asked for
+  std::optional<policy::managed::Books> books;  ///< mode = "managed"
+  StartParts parts;
+};
+
+/// Reads, opens and claims all of it. The error says which could not be had.
+base::Result<Prerequisites> prepare(const Options& options);
+
+/// Whether kubelet's state file says that kubelet gives containers their CPUs itself. No file, or
+/// an empty path: it does not.
+base::Result<bool> is_kubelet_static(const std::filesystem::path& file);
+
+}  // namespace ka::daemon
