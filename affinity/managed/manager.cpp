@@ -273,7 +273,7 @@ void Manager::add_others(std::vector<ledger::Event>& events) const {
     if (known == pod->containers.end() || known->second.facts.cpus == cpus) continue;
     ledger::ContainerSeen seen{.sandbox = pod->id, .id = id};
     seen.spec.cpus = cpus;
-    events.push_back({ledger::Source::kNri, std::move(seen)});
+    events.emplace_back(ledger::Source::kNri, std::move(seen));
   }
 }
 
