@@ -15,6 +15,7 @@
 #include "affinity/cli/client/daemon.hpp"
 #include "base/files.hpp"
 #include "base/json/json.hpp"
+#include "base/text.hpp"
 
 namespace ka::cli::selftest {
 namespace {
@@ -54,6 +55,14 @@ bool is_momentary(const Words& words) {
   return !words.empty() && (words.back() == "start" || words.back() == "delete");
 }
 
+/// The program of a task's shim. containerd 2 writes it for the sandbox alone, earlier ones for
+/// each of its containers too.
+Result<std::string> shim_of(const fs::path& directory, const std::string& sandbox) {
+  auto shim = base::read_file(directory / "shim-binary-path");
+  if (shim || shim.error().code != ErrorCode::kGone || !base::is_id(sandbox)) return shim;
+  return base::read_file(directory.parent_path() / sandbox / "shim-binary-path");
+}
+
 /// "<tid>-<fd>" of KVM's debugfs: the thread that created the VM.
 std::optional<int> creator_of(const std::string& name) {
   const auto dash = name.find('-');
@@ -78,8 +87,6 @@ Reader::Reader(fs::path root, ReadMask read_mask)
     : root_(std::move(root)), read_mask_(std::move(read_mask)), procfs_(root_ / "proc") {}
 
 Result<Reader::Task> Reader::read_task(const fs::path& directory) const {
-  const auto shim = base::read_file(directory / "shim-binary-path");
-  if (!shim) return unexpected(shim.error());
   const auto text = base::read_file(directory / "config.json", kMaxSpec);
   if (!text) return unexpected(text.error());
   const auto spec = base::parse_json(*text, "config.json");
@@ -91,6 +98,8 @@ Result<Reader::Task> Reader::read_task(const fs::path& directory) const {
   task.sandbox = text_of(*notes, "io.kubernetes.cri.sandbox-id");
   task.pod_uid = text_of(*notes, "io.kubernetes.cri.sandbox-uid");
   task.container = text_of(*notes, "io.kubernetes.cri.container-name");
+  const auto shim = shim_of(directory, task.sandbox);
+  if (!shim) return unexpected(shim.error());
   task.is_vm = base_name(*shim).find("kata") != std::string::npos;
   return task;
 }

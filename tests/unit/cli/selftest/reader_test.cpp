@@ -38,6 +38,17 @@ TEST_CASE("self-test, reader: the threads of a VM, and those of other pods") {
   CHECK(reading.unread == 0);
 }
 
+TEST_CASE("self-test, reader: containers of containerd 2, whose shim only the sandbox names") {
+  SelftestNode node;
+  node.start_vm("uid-vm", {"0-1,4-7", "0-1,4-7", "2", "3"});
+  node.start_runc("uid-runc", "0-1,4-7");
+  node.forget_containers_shims();
+  Reader reader = node.reader();
+  const Reading reading = reader.read("uid-vm");
+  CHECK(reading.containers == std::set<std::string>{"app"});
+  CHECK(part_of(reading.others, 201) == "container app 0-1,4-7");
+}
+
 TEST_CASE(
     "self-test, reader: a helper belongs to the VM by its cgroup; a starting shim is nothing") {
   SelftestNode node;
