@@ -73,7 +73,7 @@ set(KA_EDGES_cli_plan json policy_plan host cli_command_line cli_terminal docume
 set(KA_EDGES_cli_allocate base json policy_allocate host cli_command_line cli_terminal documents messages)
 set(KA_EDGES_cli_doctor base policy_facts host config messages cli_command_line cli_terminal cli_client cli_kata cli_node)
 set(KA_EDGES_cli_setup base config cli_command_line cli_terminal cli_kata cli_node)
-set(KA_EDGES_cli_selftest base cri json version config policy_facts policy_ledger cli_command_line cli_terminal cli_client cli_kata watch)
+set(KA_EDGES_cli_selftest base cri json version config policy_facts policy_ledger cli_command_line cli_terminal cli_client cli_kata cli_node watch)
 set(KA_EDGES_cli_guest_image base cli_command_line cli_terminal cli_kata guest_image)
 set(KA_EDGES_cli_kubectl base json version usage policy_facts messages cli_terminal cli_client)
 set(KA_EDGES_cli cli_command_line cli_terminal cli_status cli_control cli_map cli_managed cli_report cli_topology cli_plan cli_allocate

@@ -112,9 +112,7 @@ std::optional<Symptom> examine_without_nri(const fs::path& root) {
 }  // namespace
 
 Symptom examine_runtime(const fs::path& root) {
-  if (is_there(root / "run/nri/nri.sock") || is_there(root / "var/run/nri/nri.sock")) {
-    return examine_nri_socket(root);
-  }
+  if (has_nri_socket(root)) return examine_nri_socket(root);
   if (auto symptom = examine_without_nri(root)) return *std::move(symptom);
   const fs::path file = root / "etc/containerd/config.toml";
   const auto text = base::read_file(file);

@@ -44,7 +44,8 @@ void read_cpus(const fs::path& root, NodeFacts& node) {
 }
 
 constexpr std::string_view kVersion = "\nVersion: ";
-constexpr std::string_view kInstalled = "\nStatus: install ok installed";
+/// After what is wanted of it: "install", or "hold" where `apt-mark hold` keeps its version.
+constexpr std::string_view kInstalled = " ok installed\n";
 
 /// Of "1:1.6.20~ds1-1": an epoch is not part of it.
 std::optional<Version> major_and_minor(const std::string& text) {
@@ -73,6 +74,10 @@ base::Result<watch::KubeletState> read_kubelet_state(const fs::path& root) {
   return watch::parse_kubelet_state(*text);
 }
 
+bool has_nri_socket(const fs::path& root) {
+  return is_there(root / "run/nri/nri.sock") || is_there(root / "var/run/nri/nri.sock");
+}
+
 std::optional<Version> package_version(const fs::path& root, std::string_view package) {
   constexpr std::size_t kLargest = std::size_t{64} << 20;
   const std::string status =
@@ -91,7 +96,7 @@ NodeFacts read_node(const fs::path& root) {
   NodeFacts node;
   read_cgroups(root, node);
   read_cpus(root, node);
-  node.nri = is_there(root / "run/nri/nri.sock") || is_there(root / "var/run/nri/nri.sock");
+  node.nri = has_nri_socket(root);
   return node;
 }
 

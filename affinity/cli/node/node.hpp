@@ -21,6 +21,9 @@ std::string first_line_of(const std::filesystem::path& file);
 /// What kubelet's CPU manager has written below `root`; kInvalid: the state is malformed.
 base::Result<watch::KubeletState> read_kubelet_state(const std::filesystem::path& root);
 
+/// Whether the container runtime has made NRI's socket; one that has ended leaves it behind.
+bool has_nri_socket(const std::filesystem::path& root);
+
 /// Major and minor.
 using Version = std::pair<std::int64_t, std::int64_t>;
 

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "affinity/cli/kata/kata_config.hpp"
+#include "affinity/cli/node/node.hpp"
 #include "affinity/cli/selftest/flags.hpp"
 #include "affinity/config/handlers.hpp"
 #include "base/files.hpp"
@@ -50,14 +51,10 @@ std::string configured_image(const fs::path& root) {
   return text_at(*entries, {"plugins", "io.containerd.cri.v1.images", "pinned_images", "sandbox"});
 }
 
-bool has_nri(const fs::path& root) {
-  return is_there(root / "run/nri/nri.sock") || is_there(root / "var/run/nri/nri.sock");
-}
-
 /// Those that report their containers to the daemon are first: without NRI the shim proxy's.
 std::vector<std::string> handler_names(const fs::path& root) {
   std::vector<config::Handler> handlers = config::read_handlers(root);
-  const bool nri = has_nri(root);
+  const bool nri = has_nri_socket(root);
   std::ranges::stable_partition(handlers, [nri](const auto& one) { return one.is_proxy() != nri; });
   std::vector<std::string> names;
   for (const config::Handler& handler : handlers) names.push_back(handler.name);

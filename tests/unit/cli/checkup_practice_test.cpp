@@ -150,8 +150,11 @@ TEST_CASE("doctor: containerd 1.6 has no NRI, and the shim proxy makes up for it
   CHECK_FALSE(says(root, "shim proxy"));
 }
 
-TEST_CASE("doctor: a package that was removed has no version") {
+TEST_CASE("doctor: a package that is on hold has a version, one that was removed has none") {
   const tests::TempDir root;
+  root.write("var/lib/dpkg/status",
+             "Package: containerd\nStatus: hold ok installed\nVersion: 1.6.20-1\n");
+  CHECK(says(root, "containerd 1.6 has no NRI"));
   root.write("var/lib/dpkg/status",
              "Package: containerd\nStatus: deinstall ok config-files\nVersion: 1.6.20-1\n");
   CHECK_FALSE(says(root, "has no NRI"));
