@@ -31,6 +31,7 @@ class Storage {
         begin_(reinterpret_cast<T*>(many_ ? many_.get() : few_)) {}
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
+  ~Storage() = default;
 
   T* begin() { return begin_; }
   const T* begin() const { return begin_; }
