@@ -84,9 +84,12 @@ class KataFile {
 
   void examine_pinning() {
     if (!runtime_flag("enable_vcpus_pinning", false)) return;
+    const fs::path later = overriding(entries_, {"runtime", "enable_vcpus_pinning"}, file_);
     add(Level::kBad, "enable_vcpus_pinning is on: Kata pins vCPUs too, and overwrites our masks",
-        "set enable_vcpus_pinning = false in [runtime], in a drop-in under config.d",
-        "kata-affinityctl setup --yes");
+        later.empty() ? "set enable_vcpus_pinning = false in [runtime], in a drop-in under config.d"
+                      : "set enable_vcpus_pinning = false in " + later.native() +
+                            ", which Kata reads after the drop-in of setup",
+        later.empty() ? "kata-affinityctl setup --yes" : "");
   }
 
   bool is_sandbox_only() const { return runtime_flag("sandbox_cgroup_only", is_rust(file_)); }

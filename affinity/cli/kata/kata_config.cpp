@@ -104,6 +104,15 @@ std::vector<Installation> find_installations(const fs::path& root) {
   return installations;
 }
 
+fs::path overriding(const config::Entries& merged, const KeyPath& key, const fs::path& main) {
+  const auto set = merged.find(key);
+  if (set == merged.end()) return {};
+  const fs::path& file = set->second.key_at.file;
+  const fs::path ours = main.parent_path() / kSetupDropIn;
+  const bool later = file.parent_path() == ours.parent_path() && file.filename() > ours.filename();
+  return later ? file : fs::path();
+}
+
 bool is_rust(const fs::path& config) {
   const std::string name = config.filename().native();
   return config.native().find("runtime-rs") != std::string::npos ||

@@ -40,6 +40,14 @@ struct Installation {
 /// order that is there.
 std::vector<Installation> find_installations(const std::filesystem::path& root);
 
+/// The drop-in of `setup`, beside a configuration file of Kata.
+inline constexpr const char* kSetupDropIn = "config.d/50-affinity.toml";
+
+/// The drop-in that Kata merges after that of `setup` beside `main`, if it has this key: its value
+/// holds; empty: none.
+std::filesystem::path overriding(const config::Entries& merged, const KeyPath& key,
+                                 const std::filesystem::path& main);
+
 /// The two runtimes have different defaults: by the path of a configuration file.
 bool is_rust(const std::filesystem::path& config);
 

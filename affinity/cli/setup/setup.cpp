@@ -25,10 +25,9 @@ using config::Handler;
 using Kind = Change::Kind;
 
 constexpr const char* kMark = "# Written by kata-affinityctl setup; `setup --undo` removes it.\n";
-constexpr const char* kDropIn = "config.d/50-affinity.toml";
 /// Of --settings. Read after the other, so that its keys hold.
 constexpr const char* kSettings = "config.d/60-affinity-settings.toml";
-constexpr const char* kDropIns[] = {kDropIn, kSettings};
+constexpr const char* kDropIns[] = {kSetupDropIn, kSettings};
 constexpr const char* kImported = "etc/containerd/conf.d/50-kata-affinity.toml";
 constexpr const char* kToPaste = "etc/containerd/kata-affinity.toml";
 
@@ -69,7 +68,7 @@ Result<std::string> drop_in_text(const fs::path& main, const ProfileSettings& se
   if (real_shim.empty()) real_shim = text_at(*merged, {"affinity", "real_shim"});
   if (!real_shim.empty()) text += fmt::format("real_shim = \"{}\"\n", real_shim);
   // A drop-in of ours that is there already has turned it off: it must not come back on.
-  const auto own = read_present(main.parent_path() / kDropIn);
+  const auto own = read_present(main.parent_path() / kSetupDropIn);
   const bool turned_off = own && own->find("enable_vcpus_pinning") != std::string::npos;
   if (turned_off || flag_at(*merged, {"runtime", "enable_vcpus_pinning"}).value_or(false)) {
     text +=
@@ -143,16 +142,19 @@ std::vector<std::pair<Profile, ProfileText>> choice(const NodeFacts& node) {
 /// Files that Kata merges after our drop-in override it.
 void note_overrides(const fs::path& main, const ProfileSettings& settings, SetupPlan& plan) {
   const auto merged = read_merged(main);
-  const fs::path ours = main.parent_path() / kDropIn;
   if (!merged) return;
   for (const auto& [key, value] : settings.keys) {
-    const auto set = merged->find({"affinity", key});
-    if (set == merged->end()) continue;
-    const fs::path file = set->second.key_at.file;
-    if (file.parent_path() != ours.parent_path() || file.filename() <= ours.filename()) continue;
+    const fs::path file = overriding(*merged, {"affinity", key}, main);
+    if (file.empty()) continue;
     plan.notes.push_back(file.native() + " is read later and sets " + key +
                          ": check that this is intended");
   }
+  const KeyPath pinning{"runtime", "enable_vcpus_pinning"};
+  const fs::path file = overriding(*merged, pinning, main);
+  if (file.empty() || !flag_at(*merged, pinning).value_or(false)) return;
+  plan.notes.push_back(file.native() +
+                       " is read later and turns Kata's own pinning on: set enable_vcpus_pinning "
+                       "= false there");
 }
 
 /// Of the installations that the plan is about, each checked before.
@@ -162,7 +164,7 @@ Result<void> add_drop_ins(const ProfileSettings& settings, const std::string& re
     if (const auto good = config::load_config(main); !good) return unexpected(good.error());
     auto text = drop_in_text(main, settings, real_shim);
     if (!text) return unexpected(text.error());
-    auto change = change_to(main.parent_path() / kDropIn, std::move(*text));
+    auto change = change_to(main.parent_path() / kSetupDropIn, std::move(*text));
     if (!change) return unexpected(change.error());
     plan.changes.push_back(std::move(*change));
     note_overrides(main, settings, plan);

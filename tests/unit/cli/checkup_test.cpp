@@ -125,6 +125,28 @@ TEST_CASE("doctor: Kata's own pinning is found, also in a drop-in, and off with 
   CHECK(says(root, "static_sandbox_resource_mgmt is off"));
 }
 
+TEST_CASE("doctor: pinning that a later drop-in turns on is not for setup to turn off") {
+  const tests::TempDir root;
+  const auto found = [&root] {
+    for (const cli::Symptom& one : cli::examine(root.path())) {
+      if (one.text.find("enable_vcpus_pinning") != std::string::npos) return one;
+    }
+    return cli::Symptom{};
+  };
+  root.write("etc/kata-containers/configuration.toml", "");
+  for (const char* name : {"10-mine.toml", "50-affinity.toml"}) {
+    root.write(std::string("etc/kata-containers/config.d/") + name,
+               "[runtime]\nenable_vcpus_pinning = true\n");
+    CHECK(found().command == "kata-affinityctl setup --yes");
+  }
+  const std::string later = "etc/kata-containers/config.d/60-mine.toml";
+  root.write(later, "[runtime]\nenable_vcpus_pinning = true\n");
+  CHECK(found().command.empty());
+  CHECK(found().advice.find((root.path() / later).string()) != std::string::npos);
+  root.write(later, "[runtime]\nenable_vcpus_pinning = false\n");
+  CHECK(found().text.empty());
+}
+
 TEST_CASE("doctor: the CPU manager's policy, also in version 4 of the file") {
   const tests::TempDir root;
   const std::string file = "var/lib/kubelet/cpu_manager_state";

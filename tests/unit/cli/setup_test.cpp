@@ -349,6 +349,18 @@ TEST_CASE("setup: a later file that sets the same key is named") {
   CHECK_FALSE(contains(setup(at(root)).text, "is read later"));
 }
 
+TEST_CASE("setup: a later file that turns Kata's pinning on is named") {
+  const tests::TempDir root;
+  root.write(kGo, "[runtime]\nenable_vcpus_pinning = true\n");
+  CHECK_FALSE(contains(setup(at(root)).text, "is read later"));
+  const std::string later = "etc/kata-containers/config.d/60-mine.toml";
+  root.write(later, "[runtime]\nenable_vcpus_pinning = true\n");
+  CHECK(
+      contains(setup(at(root)).text, "60-mine.toml is read later and turns Kata's own pinning on"));
+  root.write(later, "[runtime]\nenable_vcpus_pinning = false\n");
+  CHECK_FALSE(contains(setup(at(root)).text, "is read later"));
+}
+
 TEST_CASE("setup: a misspelt name is reported before anything is written") {
   const tests::TempDir root;
   root.write(kGo, "[runtime]\n");
