@@ -62,20 +62,34 @@ base::Result<void> check_nesting(std::string_view text, const std::string& file)
                              "nests deeper than " + std::to_string(kMaxNesting) + " levels"));
 }
 
+base::Error no_such(const toml::key& key, const char* what, const std::string& meant,
+                    const std::string& file) {
+  return error_at(location(key.source(), file), std::string(key.str()) + ": Kata has no such " +
+                                                    what + "; did you mean " + meant + '?');
+}
+
 base::Result<void> check_top(const toml::table& root, const std::string& file) {
   for (const auto& [key, node] : root) {
     const std::string meant = meant_at_top(key.str(), node.is_table());
     if (meant.empty()) continue;
-    return unexpected(
-        error_at(location(key.source(), file), std::string(key.str()) + ": Kata has no such " +
-                                                   (node.is_table() ? "table" : "key") +
-                                                   "; did you mean " + meant + '?'));
+    return unexpected(no_such(key, node.is_table() ? "table" : "key", meant, file));
+  }
+  return {};
+}
+
+base::Result<void> check_runtime(const toml::table& root, const std::string& file) {
+  const auto* runtime = root["runtime"].as_table();
+  if (runtime == nullptr) return {};
+  for (const auto& [key, node] : *runtime) {
+    const std::string meant = meant_in_runtime(key.str());
+    if (!meant.empty()) return unexpected(no_such(key, "key in [runtime]", meant, file));
   }
   return {};
 }
 
 base::Result<std::optional<Entries>> affinity_of(const toml::table& root, const std::string& file) {
   if (auto good = check_top(root, file); !good) return unexpected(std::move(good.error()));
+  if (auto good = check_runtime(root, file); !good) return unexpected(std::move(good.error()));
   const toml::node* affinity = root.get("affinity");
   if (affinity == nullptr) return std::nullopt;
   const auto* table = affinity->as_table();

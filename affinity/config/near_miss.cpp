@@ -14,6 +14,8 @@ namespace ka::config {
 namespace {
 
 constexpr std::string_view kTable = "affinity";
+/// Of our keys, the one that runtime-rs has in [runtime], too (kata-types, config/runtime.rs).
+constexpr std::string_view kAlsoKatas = "log_level";
 
 /// Insertions, deletions and replacements that make one of the other (Levenshtein).
 std::size_t distance(std::string_view one, std::string_view other) {
@@ -41,6 +43,8 @@ std::string plain(std::string_view name) {
   return text.starts_with("kata-") || text.starts_with("kata_") ? text.substr(5) : text;
 }
 
+std::string ours(std::string_view key) { return std::string(key) + " in [affinity]"; }
+
 }  // namespace
 
 std::string_view nearest_key(std::string_view name) {
@@ -55,7 +59,13 @@ std::string meant_at_top(std::string_view name, bool is_table) {
   if (is_near(plain(name), kTable)) return "[affinity]";
   if (is_table) return name == "handler" ? "[affinity.handler]" : "";
   const std::string_view key = nearest_key(name);
-  return key.empty() ? "" : std::string(key) + " in [affinity]";
+  return key.empty() ? "" : ours(key);
+}
+
+std::string meant_in_runtime(std::string_view name) {
+  const bool known =
+      std::ranges::any_of(kKeys, [name](const Key& key) { return key.name == name; });
+  return known && name != kAlsoKatas ? ours(name) : std::string();
 }
 
 }  // namespace ka::config

@@ -174,6 +174,13 @@ TEST_CASE("config: a misspelt name is reported with its line") {
   CHECK(problem("[affinity]\nspeed = 3\n") == ":2:1: affinity.speed: unknown key");
 }
 
+TEST_CASE("config: a key of ours in Kata's last table is reported, one of Kata's is not") {
+  CHECK(problem("[runtime]\nenable_debug = true\nhousekeeping = \"isolate\"\n") ==
+        ":3:1: housekeeping: Kata has no such key in [runtime]; did you mean housekeeping in "
+        "[affinity]?");
+  CHECK(problem("[runtime]\nlog_level = \"warn\"\nname = \"virt_container\"\n").empty());
+}
+
 TEST_CASE("config: Kata's own tables are ignored") {
   CHECK(problem("[hypervisor.qemu]\n[agent.kata]\n[runtime]\n[factory]\n[image]\n[netmon]\n"
                 "[shim.kata]\n[proxy]\n")
