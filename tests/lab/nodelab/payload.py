@@ -19,6 +19,7 @@ from nodelab.peers import unpacked
 from nodelab.scenarios import Scenario
 
 _PROGRAMS = ("kata-affinityd", "kata-affinityctl", "containerd-shim-kata-affinity-v2", "kata-affinity-agent", "tiny_vm", "test_model")
+_MANUALS = ("README.md", "docs/use/quick-start.md")  # whose commands are typed
 _LOADER = "ld-linux-x86-64.so.2"
 # A node learns how large its disk is before its payload is made.
 PAYLOAD_BYTES = 2**30
@@ -48,6 +49,9 @@ def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None
     shutil.copytree(INSIDE, root, ignore=shutil.ignore_patterns("__pycache__", "etc"))
     shutil.copytree(SCENARIOS, root / "scenarios", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(PROJECT / "scripts", root / "scripts")
+    (root / "manuals").mkdir()
+    for page in _MANUALS:
+        shutil.copy(PROJECT / page, root / "manuals")
     shutil.copytree(guest_image(suite), root / "guest")
     if scenario:
         (root / "scenario").write_text(scenario.name)
