@@ -259,6 +259,18 @@ inline constexpr Key kKeys[] = {
      "How CPUs are chosen. fitted: on as few NUMA nodes, sockets and L3 caches as possible. "
      "packed: "
      "as kubelet. distributed: evenly over NUMA nodes."},
+    {"managed.align", Type::kChoice, "none", "none best-effort restricted single-numa-node",
+     Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) {
+       rules.align = *policy::allocate::parse_hint_policy(words.front());
+     },
+     "Policy by which CPUs are aligned with the container's memory limit, huge pages and devices "
+     "by NUMA node, as in kubelet's topology manager."},
+    {"managed.align_scope", Type::kChoice, "container", "container pod", Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) {
+       rules.align_pods = words.front() == "pod";
+     },
+     "pod: one set of NUMA nodes for all containers of a pod."},
     {"managed.full_cores", Type::kFlag, "false", "", Reload::kNextStart,
      [](Rules& rules, const std::vector<std::string>& words) {
        if (words.front() == "true") rules.options.add(policy::allocate::CpuOption::kFullPcpusOnly);

@@ -162,9 +162,9 @@ class Daemon {
     manager_.emplace(
         *std::move(prerequisites_.books), std::move(file),
         managed::Cpusets(node_.cgroups, cpusets_),
-        managed::Manager::Dependencies{source_node_, board_, clock_, [this](auto next) {
-                                         boost::asio::post(io_, std::move(next));
-                                       }});
+        managed::Manager::Dependencies{
+            source_node_, board_, clock_,
+            [this](auto next) { boost::asio::post(io_, std::move(next)); }, node_.roots.sys});
     router_.set_manager(&*manager_);
   }
 

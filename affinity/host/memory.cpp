@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 
+#include "affinity/host/node_memory.hpp"
 #include "affinity/host/passed_through.hpp"
 #include "base/files.hpp"
 
@@ -125,39 +126,6 @@ policy::NodeSet allowed_nodes(const fs::path& process) {
   std::string_view rest = std::string_view(*status).substr(at + kKey.size());
   auto nodes = policy::parse_list<policy::NodeTag>(split_off(rest, '\n'));
   return nodes ? std::move(*nodes) : policy::NodeSet{};
-}
-
-/// "Node 0 MemFree:  123 kB" in meminfo; 0 where there is none.
-std::uint64_t free_small(const fs::path& node) {
-  constexpr std::string_view kKey = "MemFree:";
-  const auto text = base::read_file(node / "meminfo");
-  const std::size_t at = text ? text->find(kKey) : std::string::npos;
-  if (at == std::string::npos) return 0;
-  std::string_view rest = std::string_view(*text).substr(at + kKey.size());
-  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-  return number<std::uint64_t>(split_off(rest, ' ')).value_or(0) * kKib;
-}
-
-std::uint64_t free_huge(const fs::path& node, std::uint64_t page) {
-  const auto name = "hugepages-" + std::to_string(page / kKib) + "kB";
-  const auto text = base::read_file(node / "hugepages" / name / "free_hugepages");
-  const auto pages = text ? base::parse_number(*text) : 0;
-  return pages && *pages > 0 ? static_cast<std::uint64_t>(*pages) * page : 0;
-}
-
-NodeBytes free_memory(const fs::path& sys, std::uint64_t page) {
-  NodeBytes free;
-  const fs::path nodes = sys / "devices/system/node";
-  const auto names = base::list_directory(nodes);
-  if (!names) return free;
-  for (const std::string& name : *names) {
-    if (!name.starts_with("node")) continue;
-    const auto node = number<int>(std::string_view(name).substr(4));
-    if (!node) continue;
-    free[*node] =
-        page > policy::kLargestBasePage ? free_huge(nodes / name, page) : free_small(nodes / name);
-  }
-  return free;
 }
 
 void add(NodeBytes& to, const NodeBytes& bytes) {

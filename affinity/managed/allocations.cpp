@@ -43,6 +43,9 @@ std::string sentence(const Problem& problem) {
     case Kind::kNotEnoughWholeCores:
       return requested + " requested, " + std::to_string(problem.available) +
              " available on whole cores (full-pcpus-only)";
+    case Kind::kNotAligned:
+      return requested +
+             " requested, not to be had on NUMA nodes with its memory and devices (align)";
     case Kind::kOffline:
       return "CPUs that it owned went offline, and none are available in their place";
     case Kind::kInfra:
@@ -66,6 +69,8 @@ std::string remedy(const Problem& problem) {
     case Kind::kNotEnough:
     case Kind::kNotEnoughWholeCores:
       return "free CPUs with `kata-affinityctl class POD none`, then give it its class again";
+    case Kind::kNotAligned:
+      return "free CPUs or memory on one node, or set align = \"best-effort\"";
     case Kind::kOffline:
       return "free CPUs with `kata-affinityctl class POD none`: it gets them";
     case Kind::kInfra:

@@ -52,6 +52,7 @@ json::object to_json(const Saved& saved) {
                       {"cpus_requested", saved.cpus_requested},
                       {"cpus", format_list(saved.cpus)},
                       {"promised", format_list(saved.promised)}};
+  if (!saved.nodes.empty()) object["nodes"] = format_list(saved.nodes);
   if (about.requested) object["requested_class"] = *about.requested;
   if (entry.problem) object["problem"] = to_json(*entry.problem);
   return object;
@@ -115,6 +116,7 @@ Saved read_saved(const json::value& value, const std::string& path, base::InputE
   fields.read("cpus_requested", saved.cpus_requested);
   fields.read("cpus", saved.cpus);
   fields.read("promised", saved.promised);
+  fields.read("nodes", saved.nodes);
   if (const json::value* problem = fields.find("problem")) {
     entry.problem = read_problem(*problem, fields.path("problem"), errors);
   }

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "affinity/managed/allocations.hpp"
+#include "affinity/managed/locality.hpp"
 #include "base/text.hpp"
 #include "policy/facts/limits.hpp"
 
@@ -148,7 +149,8 @@ Result<void> Manager::create(const nri::Described& container) {
     return commit([](Books&) {});
   }
   std::optional<Problem> problem;
-  auto done = commit([&](Books& next) { problem = next.create(container.candidate); });
+  const auto locality = locality_of(container);
+  auto done = commit([&](Books& next) { problem = next.create(container.candidate, locality); });
   if (problem) {
     ++with_.board.counters().class_problems[std::string(problem_name(problem->kind))];
     with_.board.notify(NotificationKind::kClassRefused, container.candidate.sandbox,
@@ -158,6 +160,11 @@ Result<void> Manager::create(const nri::Described& container) {
   }
   if (done) running_[id] = {container.cgroup, {}};
   return done;
+}
+
+policy::managed::Locality Manager::locality_of(const nri::Described& container) const {
+  const bool aligns = books_.rules().align != policy::allocate::HintPolicy::kNone;
+  return aligns ? read_locality(with_.sys, container) : policy::managed::Locality{};
 }
 
 Result<void> Manager::resize(const std::string& container, std::int64_t quota,

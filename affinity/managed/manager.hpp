@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -41,6 +42,7 @@ class Manager final : public nri::Allocator {
     board::Board& board;
     const base::Clock& clock;
     Later later;
+    std::filesystem::path sys;  ///< where sysfs is mounted
   };
 
   /// Takes the allocations of an earlier daemon over.
@@ -85,6 +87,7 @@ class Manager final : public nri::Allocator {
   using Change = std::function<void(policy::managed::Books&)>;
 
   policy::managed::Books upcoming(bool growth_held) const;
+  policy::managed::Locality locality_of(const nri::Described& container) const;
   policy::CpuSet owned_elsewhere() const;
   base::Result<void> commit(const Change& change);
   base::Result<void> adopt(policy::managed::Books next);

@@ -56,8 +56,7 @@ Expected<Books, std::string> Books::open(const Topology& topology, Rules rules) 
     return unexpected(
         "strict-cpu-reservation: reserved CPUs are part of the shared pool; use infra");
   }
-  const auto refused =
-      refused_options(rules.options, without(topology, rules.infra), allocate::HintPolicy::kNone);
+  const auto refused = refused_options(rules.options, without(topology, rules.infra), rules.align);
   if (refused) return unexpected(*refused);
   return Books(topology, std::move(rules));
 }
@@ -99,7 +98,7 @@ void Books::reopen(Held holdings) {
 
 // --- containers
 
-std::optional<Problem> Books::create(const Candidate& candidate) {
+std::optional<Problem> Books::create(const Candidate& candidate, const Locality& locality) {
   const auto known = entries_.find(candidate.id);
   if (known != entries_.end() && !known->second.ended) return std::nullopt;
   const Verdict verdict = classify(candidate, rules_);
@@ -111,7 +110,7 @@ std::optional<Problem> Books::create(const Candidate& candidate) {
               .former = {},
               .problem = verdict.problem};
   if (verdict.use != CpuUse::kNone) {
-    entry.problem = next.place(candidate.id, verdict.use, verdict.cpus, former);
+    entry.problem = next.place(candidate, verdict.use, verdict.cpus, former, locality);
   }
   if (entry.problem && rules_.refuse) return entry.problem;
   if (entry.problem) entry.use = CpuUse::kNone;
@@ -139,10 +138,49 @@ CpuSet Books::replace(const Candidate& candidate) {
 }
 
 /// `former` is preferred.
-std::optional<Problem> Books::place(const std::string& id, CpuUse use, int cpus,
-                                    const CpuSet& former) {
-  const auto added = holdings_.add(id, {.use = use, .cpus = cpus}, former);
+std::optional<Problem> Books::place(const Candidate& candidate, CpuUse use, int cpus,
+                                    const CpuSet& former, const Locality& locality) {
+  const CpuSet free = use == CpuUse::kExclusive ? available() : shared_pool();
+  auto nodes =
+      nodes_for(candidate, {.free = free, .former = former & free, .cpus = cpus}, locality);
+  if (!nodes) return nodes.error();
+  const auto added = holdings_.add(
+      candidate.id, {.use = use, .cpus = cpus, .numa_affinity = *std::move(nodes)}, former);
   return added ? std::nullopt : std::optional(to_problem(added.error()));
+}
+
+/// Where fewer CPUs are free than it needs, that is for the allocation to say.
+Expected<std::optional<NodeSet>, Problem> Books::nodes_for(const Candidate& candidate,
+                                                           const Wish& wish,
+                                                           const Locality& locality) const {
+  if (rules_.align == allocate::HintPolicy::kNone) return std::optional<NodeSet>{};
+  if (rules_.align_pods) {
+    if (auto nodes = nodes_of_pod(candidate.sandbox)) return nodes;
+  }
+  const bool whole_pod = rules_.align_pods && locality.pod.cpus >= wish.cpus;
+  const Needs& needs = whole_pod ? locality.pod.needs : locality.needs;
+  AlignmentProblem problem{.machine = *machine_,
+                           .policy = rules_.align,
+                           .options = rules_.options,
+                           .available = wish.free,
+                           .former = wish.former,
+                           .cpus = whole_pod ? locality.pod.cpus : wish.cpus};
+  auto merged = align(problem, needs, locality.room);
+  if (!merged.admit && !wish.former.empty()) {
+    problem.former = {};
+    merged = align(problem, needs, locality.room);
+  }
+  if (merged.admit || wish.cpus > wish.free.size()) return std::move(merged.affinity);
+  return unexpected(Problem{Kind::kNotAligned, wish.cpus, 0});
+}
+
+/// Those of its containers that have CPUs.
+std::optional<NodeSet> Books::nodes_of_pod(const std::string& sandbox) const {
+  for (const auto& [id, entry] : entries_) {
+    const Holding* held = entry.about.sandbox == sandbox ? holding(id) : nullptr;
+    if (held != nullptr && held->request.numa_affinity) return held->request.numa_affinity;
+  }
+  return std::nullopt;
 }
 
 const Holding* Books::holding(const std::string& id) const {
@@ -191,7 +229,7 @@ void Books::retry(const std::string& id) {
   const Verdict verdict = classify(entry.about, rules_);
   entry.problem = verdict.problem;
   if (verdict.use == CpuUse::kNone) return;
-  entry.problem = place(id, verdict.use, verdict.cpus, {});
+  entry.problem = place(entry.about, verdict.use, verdict.cpus, {}, {});
   if (!entry.problem) entry.use = verdict.use;
 }
 
@@ -205,15 +243,23 @@ std::optional<Problem> Books::change(const std::string& id, CpuUse use) {
     const Candidate& about = known->second.about;
     const auto cpus = whole_cpus(about.quota, about.period);
     if (!cpus) return cpus.error();
-    const HoldingRequest request{.use = use, .cpus = *cpus};
-    const auto changed =
-        holding(id) != nullptr ? holdings_.change(id, request) : holdings_.add(id, request);
-    if (!changed) return to_problem(changed.error());
+    if (const auto problem = holding(id) == nullptr ? place(about, use, *cpus, {}, {})
+                                                    : change_holding(id, use, *cpus)) {
+      return problem;
+    }
   }
   known->second.use = use;
   known->second.problem.reset();
   tidy();
   return std::nullopt;
+}
+
+std::optional<Problem> Books::change_holding(const std::string& id, CpuUse use, int cpus) {
+  HoldingRequest request = holding(id)->request;
+  request.use = use;
+  request.cpus = cpus;
+  const auto changed = holdings_.change(id, request);
+  return changed ? std::nullopt : std::optional(to_problem(changed.error()));
 }
 
 void Books::end(const std::string& id) {

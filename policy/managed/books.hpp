@@ -20,6 +20,7 @@
 
 #include "policy/allocate/holdings.hpp"
 #include "policy/allocate/machine.hpp"
+#include "policy/managed/alignment.hpp"
 #include "policy/managed/rules.hpp"
 
 namespace ka::policy::managed {
@@ -46,6 +47,7 @@ struct Saved {
   int cpus_requested = 0;  ///< of a container with CPUs
   CpuSet cpus;             ///< empty: it has none of its own, and is bound to none
   CpuSet promised;
+  NodeSet nodes;  ///< where its CPUs are to lie; empty: anywhere
 
   bool operator==(const Saved&) const = default;
 };
@@ -65,8 +67,8 @@ class Books {
 
   /// A container is about to be created. Where it cannot have its class it gets kNone, with the
   /// problem in its entry; with Rules::refuse it is refused. Its predecessor of the same pod and
-  /// name is replaced. Nothing happens to one that is there.
-  std::optional<Problem> create(const Candidate& candidate);
+  /// name is replaced. Nothing happens to one that is there. `locality` counts with Rules::align.
+  std::optional<Problem> create(const Candidate& candidate, const Locality& locality = {});
   /// Its CPU limit is about to change; a quota or period of 0 stays as it is. Growing keeps the
   /// CPUs that it has.
   std::optional<Problem> resize(const std::string& id, std::int64_t quota, std::int64_t period);
@@ -135,7 +137,17 @@ class Books {
   void demote(const std::string& id, int cpus);
   void retry(const std::string& id);
   void resize_holding(Entry& entry);
-  std::optional<Problem> place(const std::string& id, CpuUse use, int cpus, const CpuSet& former);
+  std::optional<Problem> change_holding(const std::string& id, CpuUse use, int cpus);
+  std::optional<Problem> place(const Candidate& candidate, CpuUse use, int cpus,
+                               const CpuSet& former, const Locality& locality);
+  struct Wish {
+    CpuSet free;
+    CpuSet former;  ///< of those, what it had
+    int cpus = 0;
+  };
+  Expected<std::optional<NodeSet>, Problem> nodes_for(const Candidate& candidate, const Wish& wish,
+                                                      const Locality& locality) const;
+  std::optional<NodeSet> nodes_of_pod(const std::string& sandbox) const;
   CpuSet replace(const Candidate& candidate);
   void adopt(const Listed& listed, const std::vector<Listed>& all);
   bool owns_obviously(const Listed& listed, const std::vector<Listed>& all) const;

@@ -73,7 +73,8 @@ void Books::adopt(const Listed& listed, const std::vector<Listed>& all) {
   const Candidate& candidate = listed.candidate;
   Entry entry{.about = candidate, .infra = classify(candidate, rules_).infra, .adopted = true};
   if (!entry.infra && owns_obviously(listed, all) &&
-      !place(candidate.id, CpuUse::kExclusive, listed.cpus.size(), listed.cpus)) {
+      holdings_.add(candidate.id, {.use = CpuUse::kExclusive, .cpus = listed.cpus.size()},
+                    listed.cpus)) {
     if (holdings_.cpus_of(candidate.id) == listed.cpus) {
       entry.use = CpuUse::kExclusive;
     } else {
@@ -96,19 +97,21 @@ std::vector<Saved> Books::save() const {
   for (const auto& [id, entry] : entries_) {
     const Holding* held = holding(id);
     saved.push_back(held == nullptr ? Saved{.entry = entry}
-                                    : Saved{entry, held->request.cpus, held->cpus, held->promised});
+                                    : Saved{entry, held->request.cpus, held->cpus, held->promised,
+                                            held->request.numa_affinity.value_or(NodeSet{})});
   }
   return saved;
 }
 
 void Books::restore(const std::vector<Saved>& saved) {
   Held holdings;
-  for (const auto& [entry, cpus_requested, cpus, promised] : saved) {
+  for (const auto& [entry, cpus_requested, cpus, promised, nodes] : saved) {
     const std::string& id = entry.about.id;
     if (!entries_.emplace(id, entry).second) continue;
     if (entry.use == CpuUse::kNone || entry.ended) continue;
     holdings[id] = {
         .request = {.use = entry.use, .cpus = cpus_requested}, .cpus = cpus, .promised = promised};
+    if (!nodes.empty()) holdings[id].request.numa_affinity = nodes;
   }
   rebuild(std::move(holdings));
 }

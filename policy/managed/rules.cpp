@@ -16,7 +16,7 @@ constexpr std::array<std::pair<CpuUse, std::string_view>, 3> kClasses{{
 
 using Kind = Problem::Kind;
 
-constexpr std::array<std::pair<Kind, std::string_view>, 9> kProblems{{
+constexpr std::array<std::pair<Kind, std::string_view>, 10> kProblems{{
     {Kind::kUnknownClass, "unknown-class"},
     {Kind::kNotAllowed, "not-allowed"},
     {Kind::kNoLimit, "no-limit"},
@@ -24,6 +24,7 @@ constexpr std::array<std::pair<Kind, std::string_view>, 9> kProblems{{
     {Kind::kNotEnough, "not-enough"},
     {Kind::kNotWholeCores, "not-whole-cores"},
     {Kind::kNotEnoughWholeCores, "not-enough-whole-cores"},
+    {Kind::kNotAligned, "not-aligned"},
     {Kind::kOffline, "offline"},
     {Kind::kInfra, "infra"},
 }};

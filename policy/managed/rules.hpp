@@ -32,6 +32,8 @@ struct Rules {
   int min_shared = 1;  ///< so many CPUs at least always stay in the shared pool
   std::string placement = "fitted";  ///< a built-in policy of policy/allocate
   allocate::OptionSet options;
+  allocate::HintPolicy align = allocate::HintPolicy::kNone;  ///< with memory and devices, by nodes
+  bool align_pods = false;  ///< one set of nodes for all containers of a pod
   std::set<std::string> infra_namespaces;
   std::map<std::string, CpuUse> by_namespace;
   CpuUse guaranteed = CpuUse::kExclusive;  ///< of containers with whole CPUs in Guaranteed pods
@@ -67,6 +69,7 @@ struct Problem {
     kNotEnough,            ///< fewer CPUs are free
     kNotWholeCores,        ///< full-pcpus-only: not a multiple of a core's threads
     kNotEnoughWholeCores,  ///< full-pcpus-only: fewer CPUs are free on whole cores
+    kNotAligned,           ///< no NUMA nodes have its CPUs, memory and devices as `align` asks
     kOffline,              ///< CPUs that it owned went offline
     kInfra,                ///< its namespace runs on the infra pool
   };

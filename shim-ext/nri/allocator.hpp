@@ -10,13 +10,25 @@
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 #include "policy/ledger/event.hpp"
+#include "policy/managed/alignment.hpp"
 #include "policy/managed/rules.hpp"
 
 namespace ka::nri {
 
+/// A device file of a container.
+struct DeviceNumber {
+  bool block = false;  ///< else a character device
+  int major = 0, minor = 0;
+
+  bool operator==(const DeviceNumber&) const = default;
+};
+
 /// A container as the runtime describes it.
 struct Described {
   policy::managed::Candidate candidate;
+  policy::managed::Needs needs;  ///< without its devices' nodes
+  policy::managed::PodNeeds pod;
+  std::vector<DeviceNumber> devices;
   std::string cgroup;   ///< as the runtime names it (cgroups_path)
   policy::CpuSet cpus;  ///< that it has by the runtime's word; empty: not set
 };

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/nri/translate.hpp"
 
+#include <algorithm>
+#include <climits>
+#include <cstdint>
 #include <utility>
 
+#include "base/files.hpp"
 #include "base/text.hpp"
 #include "policy/facts/limits.hpp"
 #include "shim-ext/proto/nri.pb.h"
@@ -13,6 +17,7 @@ namespace {
 
 constexpr std::string_view kCranesAnnotation = "qos.gocrane.io/cpu-manager";
 constexpr int kStopped = 4;  ///< CONTAINER_STOPPED in api.proto
+constexpr std::size_t kMostPageSizes = 8, kMostDevices = 64;
 
 /// Absent where the list is empty or malformed.
 template <typename Tag>
@@ -72,6 +77,51 @@ std::optional<std::string> requested_class(const proto::nri::PodSandbox& pod,
     if (found != pod.annotations().end()) return base::printable(found->second);
   }
   return std::nullopt;
+}
+
+/// "2MB", "1GB" in bytes, as runtimes write page sizes (the OCI runtime spec's hugepageLimits); 0
+/// for anything else.
+std::uint64_t page_bytes(std::string_view size) {
+  const auto digits = size.find_first_not_of("0123456789");
+  const auto number = base::parse_number(size.substr(0, digits));
+  if (digits == std::string_view::npos || !number || *number <= 0 || *number > 1024) return 0;
+  const std::string_view unit = size.substr(digits);
+  const int shift = unit == "KB" ? 10 : unit == "MB" ? 20 : unit == "GB" ? 30 : -1;
+  return shift < 0 ? 0 : static_cast<std::uint64_t>(*number) << shift;
+}
+
+policy::managed::Needs needs_of(const proto::nri::LinuxResources& resources) {
+  policy::managed::Needs needs;
+  const std::int64_t limit = resources.memory().limit().value();
+  if (limit > 0) needs.memory[policy::managed::kOrdinaryPage] = static_cast<std::uint64_t>(limit);
+  for (const auto& huge : resources.hugepage_limits()) {
+    const std::uint64_t page = page_bytes(huge.page_size());
+    if (page != 0 && huge.limit() != 0 && needs.memory.size() < kMostPageSizes) {
+      needs.memory[page] = huge.limit();
+    }
+  }
+  return needs;
+}
+
+policy::managed::PodNeeds needs_of(const proto::nri::PodSandbox& pod) {
+  const auto& resources = pod.linux().pod_resources();
+  const std::int64_t quota = resources.cpu().quota().value();
+  const auto period = static_cast<std::int64_t>(resources.cpu().period().value());
+  const bool has_cpus = quota > 0 && period > 0 && quota <= INT64_MAX - period;
+  const std::int64_t cpus = has_cpus ? (quota + period - 1) / period : 0;
+  return {static_cast<int>(std::min<std::int64_t>(cpus, policy::kMaxIds)), needs_of(resources)};
+}
+
+std::vector<DeviceNumber> devices_of(const proto::nri::Container& container) {
+  std::vector<DeviceNumber> devices;
+  for (const auto& device : container.linux().devices()) {
+    const bool is_one = device.major() >= 0 && device.minor() >= 0 && device.major() <= INT_MAX &&
+                        device.minor() <= INT_MAX;
+    if (!is_one || devices.size() >= kMostDevices) continue;
+    devices.push_back(
+        {device.type() == "b", static_cast<int>(device.major()), static_cast<int>(device.minor())});
+  }
+  return devices;
 }
 
 /// kubelet names a pod's cgroup after its quality of service, but for Guaranteed pods
@@ -172,6 +222,7 @@ Described Translator::described(const proto::nri::PodSandbox& pod,
   described.candidate.pod_name = name_of(pod);
   described.candidate.guaranteed = is_guaranteed(pod);
   described.candidate.requested = requested_class(pod, container.name());
+  described.pod = needs_of(pod);
   return described;
 }
 
@@ -185,6 +236,9 @@ Described Translator::described(const proto::nri::Container& container) const {
                         .requested = {},
                         .quota = spec.quota.value_or(0),
                         .period = spec.period.value_or(0)},
+          .needs = needs_of(container.linux().resources()),
+          .pod = {},
+          .devices = devices_of(container),
           .cgroup = base::printable(container.linux().cgroups_path(), base::kMaxPath),
           .cpus = spec.cpus.value_or(policy::CpuSet{})};
 }

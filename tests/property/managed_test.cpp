@@ -29,6 +29,10 @@ Rules random_rules(Random& random, const Topology& topology) {
     rules.exclusive = random.part_of(topology.online(), 70) - rules.reserved - rules.infra;
   }
   if (random.chance(30)) rules.options.add(allocate::CpuOption::kFullPcpusOnly);
+  using allocate::HintPolicy;
+  rules.align = random.one_of<HintPolicy>({HintPolicy::kNone, HintPolicy::kBestEffort,
+                                           HintPolicy::kRestricted, HintPolicy::kSingleNumaNode});
+  rules.align_pods = random.chance(50);
   rules.infra_namespaces = {"kube-system"};
   rules.by_namespace = {{"batch", CpuUse::kShare}};
   rules.allowed = {CpuUse::kExclusive, CpuUse::kShare};
@@ -62,6 +66,21 @@ struct Play {
     if (random.chance(30)) {
       made.requested = random.one_of<std::string>({"none", "exclusive", "share", "mine"});
     }
+    return made;
+  }
+
+  /// Some memory here and there, a device somewhere.
+  Locality locality() {
+    Locality made;
+    const std::vector<int> nodes = topology.nodes().ids();
+    for (const int node : nodes) {
+      auto& memory = made.room[kOrdinaryPage];
+      memory.total[node] = 8;
+      memory.free[node] = static_cast<std::uint64_t>(random.between(0, 8));
+    }
+    made.needs.memory[kOrdinaryPage] = static_cast<std::uint64_t>(random.between(0, 12));
+    if (random.chance(30)) made.needs.devices.push_back({random.one_of(nodes)});
+    made.pod = {random.between(0, 8), made.needs};
     return made;
   }
 
@@ -145,7 +164,7 @@ struct Play {
   /// Whether it was refused.
   bool step() {
     const int kind = random.below(100);
-    if (kind < 45) return books.create(candidate()).has_value();
+    if (kind < 45) return books.create(candidate(), locality()).has_value();
     if (kind < 55) return void(books.end(any_id())), false;
     if (kind < 65) return void(books.remove(any_id())), false;
     if (kind < 69) return void(books.remove_pod("s" + std::to_string(random.below(12)))), false;

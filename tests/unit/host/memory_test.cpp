@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/host/memory.hpp"
+#include "affinity/host/node_memory.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -169,4 +170,24 @@ TEST_CASE("memory of a process that has ended cannot be moved") {
   const auto done = mover.step(kPage);
   REQUIRE_FALSE(done);
   if (done.error().number != ENOSYS) CHECK(done.error().code == base::ErrorCode::kGone);
+}
+
+TEST_CASE("memory of nodes: free, available without caches, and all of it") {
+  const tests::TempDir dir;
+  const auto node = [&](const std::string& name) { return "sys/devices/system/node/" + name; };
+  dir.write(node("node0/meminfo"),
+            "Node 0 MemTotal:       100 kB\nNode 0 MemFree:         40 kB\n"
+            "Node 0 Active(file):     5 kB\nNode 0 Inactive(file):   6 kB\n"
+            "Node 0 Inactive:        30 kB\nNode 0 SReclaimable:     7 kB\n");
+  dir.write(node("node1/meminfo"), "Node 1 MemTotal: 18446744073709551615 kB\n");
+  dir.write(node("node1/hugepages/hugepages-2048kB/free_hugepages"), "3\n");
+  dir.write(node("node1/hugepages/hugepages-2048kB/nr_hugepages"), "4\n");
+  dir.write(node("node-2/meminfo"), "Node 2 MemFree: 1 kB\n");
+  const auto sys = dir.path() / "sys";
+  constexpr std::uint64_t kHuge = std::uint64_t{2} << 20;
+  CHECK(host::free_memory(sys, 4096) == policy::NodeBytes{{0, 40 * 1024}, {1, 0}});
+  CHECK(host::available_memory(sys) == policy::NodeBytes{{0, 58 * 1024}, {1, 0}});
+  CHECK(host::total_memory(sys, 4096).at(0) == 100 * 1024);
+  CHECK(host::free_memory(sys, kHuge) == policy::NodeBytes{{0, 0}, {1, 3 * kHuge}});
+  CHECK(host::total_memory(sys, kHuge) == policy::NodeBytes{{0, 0}, {1, 4 * kHuge}});
 }

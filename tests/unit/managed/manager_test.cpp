@@ -39,6 +39,9 @@ nri::Described container(const std::string& id, int cpus) {
                         .requested = {},
                         .quota = cpus == 0 ? 50000 : cpus * 100000,
                         .period = 100000},
+          .needs = {},
+          .pod = {},
+          .devices = {},
           .cgroup = {},
           .cpus = {}};
 }
@@ -53,7 +56,10 @@ std::string text(const nri::Updates& updates) {
 }
 
 struct Scene {
-  explicit Scene(const Rules& with = {}) : rules(with) { restart(); }
+  explicit Scene(const Rules& with = {}, const ka::test::Grid& machine = {})
+      : rules(with), grid(machine) {
+    restart();
+  }
 
   /// As after kill -9: what is on disk is all that is left.
   void restart() {
@@ -64,10 +70,11 @@ struct Scene {
     books.restore(*saved);
     manager.emplace(std::move(books), std::move(file), managed::Cpusets(std::nullopt, writer),
                     managed::Manager::Dependencies{node, board, clock,
-                                                   [this](auto next) { later = std::move(next); }});
+                                                   [this](auto next) { later = std::move(next); },
+                                                   dir.path() / "sys"});
   }
 
-  static policy::Topology tests_machine() { return ka::test::grid_machine({}).topology(); }
+  policy::Topology tests_machine() const { return ka::test::grid_machine(grid).topology(); }
 
   std::string owners() {
     std::vector<policy::ledger::Event> events;
@@ -82,6 +89,7 @@ struct Scene {
   }
 
   Rules rules;
+  ka::test::Grid grid;
   tests::TempDir dir;
   tests::ManualClock clock;
   board::Board board{clock};
@@ -400,4 +408,27 @@ TEST_CASE("in another mode, containers that were given CPUs may run on all of th
   CHECK(release.create(container("new", 2)));
   CHECK(release.updates().empty());
   CHECK_FALSE(std::filesystem::exists(scene.dir.path() / "allocations"));
+}
+
+TEST_CASE("CPUs are on the node of a container's device, and where its memory has room") {
+  Scene scene({.align = policy::allocate::HintPolicy::kRestricted}, {.sockets = 2});
+  const auto& dir = scene.dir;
+  dir.write("sys/devices/system/node/node0/meminfo",
+            "Node 0 MemTotal: 8 kB\nNode 0 MemFree: 1 kB\n");
+  dir.write("sys/devices/system/node/node1/meminfo",
+            "Node 1 MemTotal: 8 kB\nNode 1 MemFree: 8 kB\n");
+  dir.write("sys/devices/pci0/0000:01:00.0/numa_node", "1\n");
+  dir.link("sys/dev/char/195:0/device", dir.path() / "sys/devices/pci0/0000:01:00.0");
+  auto with_device = container("device", 2);
+  with_device.devices = {{.block = false, .major = 195, .minor = 0}};
+  REQUIRE(scene.manager->create(with_device));
+  CHECK(text(scene.manager->updates()) == "device 4,12");
+  auto with_memory = container("memory", 2);
+  with_memory.needs.memory[policy::managed::kOrdinaryPage] = 4096;
+  REQUIRE(scene.manager->create(with_memory));
+  CHECK(text(scene.manager->updates()) == "memory 6,14");
+  REQUIRE(scene.manager->create(container("plain", 2)));
+  CHECK(text(scene.manager->updates()) == "plain 0,8");
+  scene.restart();
+  CHECK(policy::format_list(scene.manager->books().cpus_of("device")) == "4,12");
 }

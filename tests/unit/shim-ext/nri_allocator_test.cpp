@@ -54,6 +54,47 @@ TEST_CASE("answers carry the CPUs of the container and of others, or refuse it")
   CHECK(scene.call("UpdateContainer", about(pod, container)).code != rpc::Code::kOk);
 }
 
+TEST_CASE("a container is described with its memory, huge pages and devices, and its pod's") {
+  NriScene scene;
+  scene.start();
+  scene.handshake();
+  auto pod = nri_pod("s1", 100);
+  auto& of_pod = *pod.mutable_linux()->mutable_pod_resources();
+  of_pod.mutable_cpu()->mutable_quota()->set_value(350000);
+  of_pod.mutable_cpu()->mutable_period()->set_value(100000);
+  of_pod.mutable_memory()->mutable_limit()->set_value(4096);
+  auto container = nri_container("s1", "c1", "");
+  auto& linux_part = *container.mutable_linux();
+  linux_part.mutable_resources()->mutable_memory()->mutable_limit()->set_value(1024);
+  const auto add_huge = [&](const char* size, std::uint64_t limit) {
+    auto& huge = *linux_part.mutable_resources()->add_hugepage_limits();
+    huge.set_page_size(size);
+    huge.set_limit(limit);
+  };
+  add_huge("2MB", 1 << 22);
+  add_huge("1GB", 0);
+  add_huge("99999999999GB", 1);
+  add_huge("2", 1);
+  const auto add_device = [&](const char* type, std::int64_t number) {
+    auto& device = *linux_part.add_devices();
+    device.set_type(type);
+    device.set_major(number);
+    device.set_minor(number + 1);
+  };
+  add_device("c", 195);
+  add_device("b", 8);
+  add_device("c", -2);
+  add_device("c", std::int64_t{1} << 40);
+  scene.call("CreateContainer", about(pod, container));
+  const nri::Described& described = scene.diary.described;
+  using policy::managed::kOrdinaryPage;
+  CHECK(described.needs.memory ==
+        std::map<std::uint64_t, std::uint64_t>{{kOrdinaryPage, 1024}, {1 << 21, 1 << 22}});
+  CHECK(described.devices == std::vector<nri::DeviceNumber>{{false, 195, 196}, {true, 8, 9}});
+  CHECK(described.pod.cpus == 4);
+  CHECK(described.pod.needs.memory.at(kOrdinaryPage) == 4096);
+}
+
 TEST_CASE("a container is described with its pod, its limit and the class that is asked for") {
   NriScene scene;
   scene.start();
