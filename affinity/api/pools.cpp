@@ -27,6 +27,8 @@ json::object to_json(const Entry& entry, const policy::CpuSet& cpus) {
                       {"class", policy::managed::class_name(entry.use)},
                       {"cpus", format_list(cpus)},
                       {"adopted", entry.adopted}};
+  if (!entry.mems.empty()) object["mems"] = format_list(entry.mems);
+  if (entry.memory_unbound) object["memory_unbound"] = true;
   if (!entry.problem) return object;
   object["problem"] = policy::managed::problem_name(entry.problem->kind);
   object["reason"] = managed::sentence(*entry.problem);

@@ -259,6 +259,13 @@ inline constexpr Key kKeys[] = {
      "How CPUs are chosen. fitted: on as few NUMA nodes, sockets and L3 caches as possible. "
      "packed: "
      "as kubelet. distributed: evenly over NUMA nodes."},
+    {"managed.steps", Type::kWords, "",
+     "coarse-to-fine split-first whole-core-request reserved cpu-class numa-affinity near-held "
+     "isolated-first least-spread spill count-free even-splits whole-groups part-of-l3 single-cpus "
+     "one-socket balance rank take-split take-fitting keep-promised keep-packed",
+     Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) { rules.steps = words; },
+     "Steps of the allocation pipeline, in place of those of placement. Empty: those."},
     {"managed.align", Type::kChoice, "none", "none best-effort restricted single-numa-node",
      Reload::kNextStart,
      [](Rules& rules, const std::vector<std::string>& words) {
@@ -271,6 +278,12 @@ inline constexpr Key kKeys[] = {
        rules.align_pods = words.front() == "pod";
      },
      "pod: one set of NUMA nodes for all containers of a pod."},
+    {"managed.memory", Type::kChoice, "any", "any follow", Reload::kNextStart,
+     [](Rules& rules, const std::vector<std::string>& words) {
+       rules.bind_memory = words.front() == "follow";
+     },
+     "NUMA nodes that memory of runc containers with CPUs comes from. any: all. follow: those of "
+     "the CPUs, if they have room for the container's memory limit when it is created."},
     {"managed.full_cores", Type::kFlag, "false", "", Reload::kNextStart,
      [](Rules& rules, const std::vector<std::string>& words) {
        if (words.front() == "true") rules.options.add(policy::allocate::CpuOption::kFullPcpusOnly);

@@ -85,6 +85,8 @@ std::string sentence(const Entry& entry, const CpuSet& cpus) {
                      : entry.use == CpuUse::kExclusive ? "exclusive"
                                                        : "share";
   text += ", " + messages::cpus_text(cpus);
+  if (!entry.mems.empty()) text += ", memory on nodes " + policy::format_list(entry.mems);
+  if (entry.memory_unbound) text += ", memory on any node: those of its CPUs have no room";
   return entry.problem ? text + ": " + sentence(*entry.problem) : text;
 }
 

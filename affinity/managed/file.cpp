@@ -53,6 +53,8 @@ json::object to_json(const Saved& saved) {
                       {"cpus", format_list(saved.cpus)},
                       {"promised", format_list(saved.promised)}};
   if (!saved.nodes.empty()) object["nodes"] = format_list(saved.nodes);
+  if (!entry.mems.empty()) object["mems"] = format_list(entry.mems);
+  if (entry.memory_unbound) object["memory_unbound"] = true;
   if (about.requested) object["requested_class"] = *about.requested;
   if (entry.problem) object["problem"] = to_json(*entry.problem);
   return object;
@@ -117,6 +119,8 @@ Saved read_saved(const json::value& value, const std::string& path, base::InputE
   fields.read("cpus", saved.cpus);
   fields.read("promised", saved.promised);
   fields.read("nodes", saved.nodes);
+  fields.read("mems", entry.mems);
+  fields.read("memory_unbound", entry.memory_unbound);
   if (const json::value* problem = fields.find("problem")) {
     entry.problem = read_problem(*problem, fields.path("problem"), errors);
   }

@@ -26,7 +26,8 @@ void add_room(const fs::path& sys, const Needs& needs, MemoryRoom& room) {
 }  // namespace
 
 policy::managed::Locality read_locality(const fs::path& sys, const nri::Described& container) {
-  policy::managed::Locality locality{.needs = container.needs, .pod = container.pod, .room = {}};
+  policy::managed::Locality locality{
+      .needs = container.needs, .pod = container.pod, .room = {}, .bindable = !container.in_vm};
   for (const nri::DeviceNumber& device : container.devices) {
     auto nodes = host::nodes_of_device(sys, device.block, device.major, device.minor);
     if (nodes.empty()) continue;

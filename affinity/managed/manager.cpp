@@ -158,13 +158,14 @@ Result<void> Manager::create(const nri::Described& container) {
                        {}, id);
     return fail(ErrorCode::kConflict, refusal(container.candidate, *problem));
   }
-  if (done) running_[id] = {container.cgroup, {}};
+  if (done) running_[id] = {container.cgroup, {}, {}};
   return done;
 }
 
 policy::managed::Locality Manager::locality_of(const nri::Described& container) const {
-  const bool aligns = books_.rules().align != policy::allocate::HintPolicy::kNone;
-  return aligns ? read_locality(with_.sys, container) : policy::managed::Locality{};
+  const auto& rules = books_.rules();
+  const bool counts = rules.bind_memory || rules.align != policy::allocate::HintPolicy::kNone;
+  return counts ? read_locality(with_.sys, container) : policy::managed::Locality{};
 }
 
 Result<void> Manager::resize(const std::string& container, std::int64_t quota,
@@ -193,7 +194,7 @@ void Manager::synchronize(const std::vector<nri::Described>& all,
     } else if (base::is_id(one.candidate.id) && base::is_id(one.candidate.sandbox) &&
                listed.size() < policy::kMaxNodeContainers) {
       listed.push_back({one.candidate, one.cpus});
-      running[one.candidate.id] = {one.cgroup, one.cpus};
+      running[one.candidate.id] = {one.cgroup, one.cpus, one.mems};
     }
   }
   foreign_ = std::move(foreign);
@@ -207,7 +208,7 @@ bool Manager::meet(const nri::Described& container) {
   if (!admit(container, books_)) return false;
   static_cast<void>(
       commit([&](Books& next) { next.adopt({container.candidate, container.cpus}); }));
-  running_[id] = {container.cgroup, container.cpus};
+  running_[id] = {container.cgroup, container.cpus, container.mems};
   return true;
 }
 
@@ -237,10 +238,14 @@ nri::Updates Manager::updates() {
   nri::Updates others;
   for (auto& [id, running] : running_) {
     CpuSet cpus = books_.cpus_of(id);
-    if (cpus.empty() || cpus == running.written) continue;
+    if (cpus.empty()) continue;
+    const policy::NodeSet& wanted = books_.entries().at(id).mems;
+    const policy::NodeSet mems = wanted == running.mems ? policy::NodeSet{} : wanted;
+    if (cpus == running.written && mems.empty()) continue;
     const bool narrows = running.written.empty() || cpus.subset_of(running.written);
-    (narrows ? narrower : others).push_back({id, cpus, {}});
+    (narrows ? narrower : others).push_back({id, cpus, mems});
     running.written = std::move(cpus);
+    if (!mems.empty()) running.mems = mems;
   }
   narrower.insert(narrower.end(), others.begin(), others.end());
   return narrower;
@@ -259,6 +264,7 @@ void Manager::stamp(ledger::ContainerSeen& seen) {
   const auto running = running_.find(seen.id);
   if (running != running_.end() && seen.spec.cpus && !seen.spec.cpus->empty()) {
     running->second.written = *seen.spec.cpus;
+    running->second.mems = seen.spec.mems.value_or(running->second.mems);
   }
   const CpuSet cpus = books_.cpus_of(seen.id);
   if (!cpus.empty()) seen.spec.cpus = cpus;

@@ -79,6 +79,7 @@ class Manager final : public nri::Allocator {
   struct Running {
     std::string cgroup;
     policy::CpuSet written;  ///< what the runtime has, as far as is known
+    policy::NodeSet mems;    ///< the same of memory nodes
   };
 
   struct Mismatch {

@@ -102,6 +102,16 @@ const std::array<Entry, 26>& table() {
   return kTable;
 }
 
+/// Steps without which a policy answers nothing, or gives away what is reserved.
+constexpr std::string_view kNeeded[] = {"coarse-to-fine", "reserved",     "spill",
+                                        "count-free",     "take-fitting", "keep-packed"};
+
+/// Whether a policy may be made of it by name; the others answer full-pcpus-only where its steps
+/// break a core.
+bool is_choice(const Entry& entry) {
+  return entry.used != Used::kWholeCores && entry.used != Used::kMixedCores;
+}
+
 struct PolicyEntry {
   std::string_view name;
   std::string_view summary;
@@ -176,6 +186,33 @@ const Pipeline* find_policy(std::string_view name) {
   const auto policies = builtin_policies();
   const auto found = std::ranges::find(policies, name, &Pipeline::name);
   return found == policies.end() ? nullptr : &*found;
+}
+
+std::vector<std::string_view> step_names() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : table()) {
+    if (is_choice(entry)) names.push_back(entry.step.name);
+  }
+  return names;
+}
+
+Expected<Pipeline, std::string> policy_of(const std::vector<std::string>& steps) {
+  const auto known = step_names();
+  for (const std::string& name : steps) {
+    if (std::ranges::find(known, name) == known.end())
+      return unexpected("no step is called " + name);
+  }
+  const auto has = [&steps](std::string_view name) {
+    return std::ranges::find(steps, name) != steps.end();
+  };
+  for (const std::string_view name : kNeeded) {
+    if (!has(name)) return unexpected("the step " + std::string(name) + " is missing");
+  }
+  Pipeline pipeline{"own", "steps by name", {}};
+  for (const Entry& entry : table()) {
+    if (is_choice(entry) && has(entry.step.name)) pipeline.steps.push_back(entry.step);
+  }
+  return pipeline;
 }
 
 const Pipeline& packed_policy() { return builtin_policies()[0]; }

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "policy/allocate/pipeline.hpp"
 
@@ -17,6 +20,12 @@ const Pipeline* find_policy(std::string_view name);
 const Pipeline& packed_policy();
 const Pipeline& distributed_policy();
 const Pipeline& fitted_policy();
+/// Steps of the built-in policies by their names, in the table's order, whatever the order of the
+/// names. The error says which step is unknown or missing: without some no request is answered, or
+/// reserved CPUs are given away.
+Expected<Pipeline, std::string> policy_of(const std::vector<std::string>& steps);
+/// The names that policy_of() knows.
+std::vector<std::string_view> step_names();
 /// The one that the options ask for.
 const Pipeline& policy_for(OptionSet options);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/managed/alignment.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -59,6 +60,18 @@ allocate::MergedHint align(const AlignmentProblem& problem, const Needs& needs,
       problem.policy == HintPolicy::kNone || problem.policy == HintPolicy::kBestEffort;
   return merged ? *merged
                 : allocate::MergedHint{.affinity = {}, .preferred = false, .admit = admits};
+}
+
+bool has_room(const NodeSet& nodes, const Needs& needs, const MemoryRoom& room) {
+  return std::ranges::all_of(needs.memory, [&](const auto& need) {
+    const auto memory = room.find(need.first);
+    if (memory == room.end()) return need.second == 0;
+    std::uint64_t missing = need.second;
+    for (const auto& [node, bytes] : memory->second.free) {
+      if (nodes.contains(node)) missing -= std::min(missing, bytes);
+    }
+    return missing == 0;
+  });
 }
 
 }  // namespace ka::policy::managed

@@ -37,8 +37,9 @@ struct PodNeeds {
 /// What decides where a container may have its CPUs, besides CPUs.
 struct Locality {
   Needs needs;
-  PodNeeds pod;     ///< for pod scope
-  MemoryRoom room;  ///< what the nodes have left
+  PodNeeds pod;          ///< for pod scope
+  MemoryRoom room;       ///< what the nodes have left
+  bool bindable = true;  ///< false: its memory is its VM's, and not bound with its container
 };
 
 struct AlignmentProblem {
@@ -54,5 +55,8 @@ struct AlignmentProblem {
 /// does. With best-effort, a node set that suits the CPUs wins where not everything can be aligned.
 allocate::MergedHint align(const AlignmentProblem& problem, const Needs& needs,
                            const MemoryRoom& room);
+
+/// The nodes have free, together, all the memory that is needed, of each page size.
+bool has_room(const NodeSet& nodes, const Needs& needs, const MemoryRoom& room);
 
 }  // namespace ka::policy::managed

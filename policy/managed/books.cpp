@@ -13,6 +13,7 @@ using allocate::Holding;
 using allocate::HoldingRequest;
 using allocate::Holdings;
 using allocate::Machine;
+using allocate::Pipeline;
 using Kind = Problem::Kind;
 using Held = std::map<std::string, Holding>;
 
@@ -30,6 +31,11 @@ CpuSet owned_in(const Held& holdings) {
     if (holding.request.use == CpuUse::kExclusive) owned |= holding.cpus;
   }
   return owned;
+}
+
+Expected<Pipeline, std::string> pipeline_of(const Rules& rules) {
+  if (rules.steps.empty()) return *allocate::find_policy(rules.placement);
+  return allocate::policy_of(rules.steps);
 }
 
 std::string overlap_of(const Rules& rules) {
@@ -56,6 +62,8 @@ Expected<Books, std::string> Books::open(const Topology& topology, Rules rules) 
     return unexpected(
         "strict-cpu-reservation: reserved CPUs are part of the shared pool; use infra");
   }
+  const auto pipeline = pipeline_of(rules);
+  if (!pipeline) return unexpected("steps: " + pipeline.error());
   const auto refused = refused_options(rules.options, without(topology, rules.infra), rules.align);
   if (refused) return unexpected(*refused);
   return Books(topology, std::move(rules));
@@ -73,8 +81,7 @@ void Books::make_machine() {
 }
 
 Holdings Books::empty_holdings() const {
-  return Holdings(*machine_, kept_shared_, rules_.options,
-                  *allocate::find_policy(rules_.placement));
+  return Holdings(*machine_, kept_shared_, rules_.options, *pipeline_of(rules_));
 }
 
 /// What is owned stays so, whatever the rules say by now: no container is moved for them.
@@ -114,6 +121,7 @@ std::optional<Problem> Books::create(const Candidate& candidate, const Locality&
   }
   if (entry.problem && rules_.refuse) return entry.problem;
   if (entry.problem) entry.use = CpuUse::kNone;
+  next.bind_memory(entry, locality);
   next.entries_[candidate.id] = std::move(entry);
   next.tidy();
   *this = std::move(next);
@@ -172,6 +180,22 @@ Expected<std::optional<NodeSet>, Problem> Books::nodes_for(const Candidate& cand
   }
   if (merged.admit || wish.cpus > wish.free.size()) return std::move(merged.affinity);
   return unexpected(Problem{Kind::kNotAligned, wish.cpus, 0});
+}
+
+/// A bound that the nodes have no room for would kill the container when they are full.
+void Books::bind_memory(Entry& entry, const Locality& locality) const {
+  const bool is_wanted = rules_.bind_memory && locality.bindable && entry.use != CpuUse::kNone;
+  if (!is_wanted || locality.needs.memory.empty()) return;
+  NodeSet nodes = topology_->nodes_of(holdings_.cpus_of(entry.about.id));
+  entry.memory_unbound = !has_room(nodes, locality.needs, locality.room);
+  if (!entry.memory_unbound) entry.mems = std::move(nodes);
+}
+
+/// What it has on its nodes stays there; it may use those of its new CPUs, too.
+void Books::widen_memory() {
+  for (auto& [id, entry] : entries_) {
+    if (!entry.mems.empty()) entry.mems |= topology_->nodes_of(cpus_of(id));
+  }
 }
 
 /// Those of its containers that have CPUs.
@@ -266,6 +290,7 @@ void Books::end(const std::string& id) {
   const auto known = entries_.find(id);
   if (known == entries_.end() || known->second.ended) return;
   known->second.ended = true;
+  known->second.mems = {};
   if (known->second.use == CpuUse::kExclusive) known->second.former = holdings_.cpus_of(id);
   release(id);
   tidy();

@@ -36,6 +36,9 @@ struct Entry {
   /// free.
   bool ended = false;
   CpuSet former;
+  NodeSet mems;  ///< its memory comes from these nodes; empty: from any
+  /// Rules::bind_memory, and the nodes of its CPUs had no room for its limit.
+  bool memory_unbound = false;
   std::optional<Problem> problem;  ///< why it has not the class that was asked for
 
   bool operator==(const Entry&) const = default;
@@ -67,7 +70,8 @@ class Books {
 
   /// A container is about to be created. Where it cannot have its class it gets kNone, with the
   /// problem in its entry; with Rules::refuse it is refused. Its predecessor of the same pod and
-  /// name is replaced. Nothing happens to one that is there. `locality` counts with Rules::align.
+  /// name is replaced. Nothing happens to one that is there. `locality` counts with Rules::align
+  /// and Rules::bind_memory.
   std::optional<Problem> create(const Candidate& candidate, const Locality& locality = {});
   /// Its CPU limit is about to change; a quota or period of 0 stays as it is. Growing keeps the
   /// CPUs that it has.
@@ -151,6 +155,8 @@ class Books {
   CpuSet replace(const Candidate& candidate);
   void adopt(const Listed& listed, const std::vector<Listed>& all);
   bool owns_obviously(const Listed& listed, const std::vector<Listed>& all) const;
+  void bind_memory(Entry& entry, const Locality& locality) const;
+  void widen_memory();
   void release(const std::string& id);
   void erase(const std::string& id);
   const allocate::Holding* holding(const std::string& id) const;

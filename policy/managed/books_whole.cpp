@@ -161,6 +161,7 @@ void Books::tidy() {
     keep_pool();
     changed = holdings_.all() != before;
   }
+  widen_memory();
 }
 
 /// Containers with fewer CPUs than they were given get others, as far as there are any.

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "policy/allocate/holdings.hpp"
 #include "policy/allocate/options.hpp"
@@ -31,9 +32,11 @@ struct Rules {
   CpuSet infra;        ///< for containers of infra_namespaces alone; empty: there is no such pool
   int min_shared = 1;  ///< so many CPUs at least always stay in the shared pool
   std::string placement = "fitted";  ///< a built-in policy of policy/allocate
+  std::vector<std::string> steps;    ///< its steps in place of those of `placement`; empty: those
   allocate::OptionSet options;
   allocate::HintPolicy align = allocate::HintPolicy::kNone;  ///< with memory and devices, by nodes
-  bool align_pods = false;  ///< one set of nodes for all containers of a pod
+  bool align_pods = false;   ///< one set of nodes for all containers of a pod
+  bool bind_memory = false;  ///< memory comes from the nodes of the CPUs, where they have room
   std::set<std::string> infra_namespaces;
   std::map<std::string, CpuUse> by_namespace;
   CpuUse guaranteed = CpuUse::kExclusive;  ///< of containers with whole CPUs in Guaranteed pods

@@ -29,8 +29,10 @@ struct Described {
   policy::managed::Needs needs;  ///< without its devices' nodes
   policy::managed::PodNeeds pod;
   std::vector<DeviceNumber> devices;
-  std::string cgroup;   ///< as the runtime names it (cgroups_path)
-  policy::CpuSet cpus;  ///< that it has by the runtime's word; empty: not set
+  std::string cgroup;    ///< as the runtime names it (cgroups_path)
+  policy::CpuSet cpus;   ///< that it has by the runtime's word; empty: not set
+  policy::NodeSet mems;  ///< the same
+  bool in_vm = false;
 };
 
 /// Sets that the runtime is to write.

@@ -240,7 +240,14 @@ Described Translator::described(const proto::nri::Container& container) const {
           .pod = {},
           .devices = devices_of(container),
           .cgroup = base::printable(container.linux().cgroups_path(), base::kMaxPath),
-          .cpus = spec.cpus.value_or(policy::CpuSet{})};
+          .cpus = spec.cpus.value_or(policy::CpuSet{}),
+          .mems = spec.mems.value_or(policy::NodeSet{}),
+          .in_vm = is_vm(container.pod_sandbox_id())};
+}
+
+bool Translator::is_vm(const std::string& pod) const {
+  const auto known = pods_.find(pod);
+  return known != pods_.end() && known->second.process.is_vmm;
 }
 
 void Translator::complete(Described& described) const {
@@ -249,6 +256,7 @@ void Translator::complete(Described& described) const {
   described.candidate.pod_uid = base::printable(known->second.uid);
   described.candidate.pod_name = known->second.name;
   described.candidate.guaranteed = known->second.guaranteed;
+  described.in_vm = known->second.process.is_vmm;
 }
 
 std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& pod) const {

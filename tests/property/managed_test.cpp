@@ -33,6 +33,7 @@ Rules random_rules(Random& random, const Topology& topology) {
   rules.align = random.one_of<HintPolicy>({HintPolicy::kNone, HintPolicy::kBestEffort,
                                            HintPolicy::kRestricted, HintPolicy::kSingleNumaNode});
   rules.align_pods = random.chance(50);
+  rules.bind_memory = random.chance(50);
   rules.infra_namespaces = {"kube-system"};
   rules.by_namespace = {{"batch", CpuUse::kShare}};
   rules.allowed = {CpuUse::kExclusive, CpuUse::kShare};
@@ -197,6 +198,7 @@ struct Play {
         continue;
       }
       REQUIRE_FALSE(cpus.empty());
+      CHECK((entry.mems.empty() || topology.nodes_of(cpus).subset_of(entry.mems)));
       CHECK(cpus.subset_of(topology.online()));
       if (entry.use == CpuUse::kExclusive) {
         CHECK_FALSE(cpus.intersects(owned));

@@ -30,6 +30,14 @@ std::string problem_lines(const json::value& container) {
                      text_of(container, "remedy"));
 }
 
+std::string remark(const json::value& container) {
+  std::string text = flag_of(container, "adopted") ? "adopted" : "";
+  const std::string mems = text_of(container, "mems");
+  if (!mems.empty()) text += (text.empty() ? "" : ", ") + ("memory on nodes " + mems);
+  if (flag_of(container, "memory_unbound")) text += "no room for its memory near its CPUs";
+  return text;
+}
+
 Row to_row(const json::value& container) {
   const std::string pod = text_of(container, "pod_name");
   return {pod.empty() ? text_of(container, "pod") : pod,
@@ -37,7 +45,7 @@ Row to_row(const json::value& container) {
           text_of(container, "class"),
           text_of(container, "pool"),
           or_none(text_of(container, "cpus")),
-          flag_of(container, "adopted") ? "adopted" : "",
+          remark(container),
           problem_lines(container)};
 }
 

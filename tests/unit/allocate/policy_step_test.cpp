@@ -60,6 +60,44 @@ TEST_CASE("the example's step changes which CPUs are taken, not how many") {
   CHECK(answer(machine, quiet, 8) == "0-7");
 }
 
+TEST_CASE("a policy is made of steps by name, and one of another room takes the place of one") {
+  const Machine machine = ka::test::grid_machine({.cores_per_node = 4, .cores_per_l3 = 2});
+  std::vector<std::string> names;
+  for (const Step& step : packed_policy().steps) names.emplace_back(step.name);
+  const auto same = policy_of(names);
+  REQUIRE(same);
+  CHECK(answer(machine, *same, 3) == answer(machine, packed_policy(), 3));
+  std::erase(names, "rank");
+  const auto last_first = policy_of(names)->with(
+      {.phase = Phase::kScore, .name = "last-first", .summary = {}, .run = [](Cycle& cycle) {
+         for (Candidate& candidate : cycle.candidates) candidate.score -= candidate.cpus.last();
+       }});
+  CHECK(answer(machine, last_first, 2) == "3,7");
+  SECTION("what is unknown or needed is an error") {
+    CHECK(policy_of({"best"}).error() == "no step is called best");
+    std::erase(names, "reserved");
+    CHECK(policy_of(names).error() == "the step reserved is missing");
+  }
+}
+
+TEST_CASE("a policy of few steps gives what is free and not reserved, or refuses") {
+  const Machine machine = ka::test::grid_machine({.sockets = 2, .cores_per_l3 = 2});
+  const std::vector<std::string> needed{"coarse-to-fine", "reserved",     "spill",
+                                        "count-free",     "take-fitting", "keep-packed"};
+  for (const std::string_view step : step_names()) {
+    CAPTURE(step);
+    std::vector<std::string> names = needed;
+    names.emplace_back(step);
+    const auto policy = policy_of(names);
+    REQUIRE(policy);
+    const CpuRequest request{.cpus = 5, .available = machine.cpus(), .reserved = {0, 8}};
+    const auto answer = allocate::allocate(machine, request, *policy);
+    if (!answer) continue;
+    CHECK(answer->cpus.size() == 5);
+    CHECK_FALSE(answer->cpus.intersects(request.reserved));
+  }
+}
+
 TEST_CASE("the manual shows the example as compiled here") {
   const auto read = [](const std::string& file) {
     std::ifstream stream(KA_SOURCE_DIR "/" + file);

@@ -408,8 +408,10 @@ infra_cpus = "1"
 infra_namespaces = ["kube-system"]
 min_shared = 2
 placement = "packed"
+steps = ["spill", "rank"]
 align = "restricted"
 align_scope = "pod"
+memory = "follow"
 full_cores = true
 guaranteed_class = "none"
 exclusive_namespaces = ["db"]
@@ -426,9 +428,11 @@ on_failure = "refuse"
       .infra = {1},
       .min_shared = 2,
       .placement = "packed",
+      .steps = {"spill", "rank"},
       .options = {policy::allocate::CpuOption::kFullPcpusOnly},
       .align = policy::allocate::HintPolicy::kRestricted,
       .align_pods = true,
+      .bind_memory = true,
       .infra_namespaces = {"kube-system"},
       .by_namespace = {{"db", CpuUse::kExclusive}, {"batch", CpuUse::kShare}},
       .guaranteed = CpuUse::kNone,
@@ -471,4 +475,12 @@ TEST_CASE("going to managed, or from it, and its rules wait for the next start")
   CHECK(config::keys_for_next_start(*follow, *managed) == std::vector<std::string_view>{"mode"});
   CHECK(config::keys_for_next_start(*managed, *other) == std::vector<std::string_view>{"managed"});
   CHECK(config::keys_for_next_start(*managed, *managed).empty());
+}
+
+TEST_CASE("the configuration knows every step of the allocation pipeline") {
+  std::string names;
+  for (const std::string_view name : policy::allocate::step_names()) {
+    names += (names.empty() ? "" : " ") + std::string(name);
+  }
+  CHECK(config::find_key("managed.steps")->allowed == names);
 }

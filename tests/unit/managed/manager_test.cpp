@@ -43,7 +43,8 @@ nri::Described container(const std::string& id, int cpus) {
           .pod = {},
           .devices = {},
           .cgroup = {},
-          .cpus = {}};
+          .cpus = {},
+          .mems = {}};
 }
 
 /// "c1 0-3, c2 4".
@@ -51,6 +52,7 @@ std::string text(const nri::Updates& updates) {
   std::string all;
   for (const auto& [id, cpus, mems] : updates) {
     all += (all.empty() ? "" : ", ") + id + ' ' + policy::format_list(cpus);
+    if (!mems.empty()) all += " mems " + policy::format_list(mems);
   }
   return all;
 }
@@ -431,4 +433,49 @@ TEST_CASE("CPUs are on the node of a container's device, and where its memory ha
   CHECK(text(scene.manager->updates()) == "plain 0,8");
   scene.restart();
   CHECK(policy::format_list(scene.manager->books().cpus_of("device")) == "4,12");
+}
+
+TEST_CASE("memory comes from the nodes of the CPUs where they have room, in the same answer") {
+  Scene scene({.bind_memory = true}, {.sockets = 2});
+  const auto& dir = scene.dir;
+  dir.write("sys/devices/system/node/node0/meminfo",
+            "Node 0 MemTotal: 8 kB\nNode 0 MemFree: 4 kB\n");
+  dir.write("sys/devices/system/node/node1/meminfo",
+            "Node 1 MemTotal: 8 kB\nNode 1 MemFree: 4 kB\n");
+  const auto with_memory = [](const std::string& id, int cpus, std::uint64_t kib) {
+    auto described = container(id, cpus);
+    described.needs.memory[policy::managed::kOrdinaryPage] = kib * 1024;
+    return described;
+  };
+  auto& manager = *scene.manager;
+  const auto unbound = [&](const char* id) {
+    return manager.books().entries().at(id).memory_unbound;
+  };
+  REQUIRE(manager.create(with_memory("fits", 2, 4)));
+  CHECK(text(manager.updates()) == "fits 1,9 mems 0");
+  REQUIRE(manager.create(with_memory("large", 2, 5)));
+  CHECK(text(manager.updates()) == "large 2,10");
+  CHECK((unbound("large") && !unbound("fits")));
+  REQUIRE(manager.create(container("unlimited", 2)));
+  CHECK(text(manager.updates()) == "unlimited 3,11");
+  auto in_vm = with_memory("vm", 2, 4);
+  in_vm.in_vm = true;
+  REQUIRE(manager.create(in_vm));
+  CHECK(text(manager.updates()) == "vm 4,12");
+  SECTION("what comes to run on other nodes may use their memory, too") {
+    REQUIRE(manager.change("s-fits", std::nullopt, CpuUse::kNone));
+    CHECK(text(manager.updates()).ends_with("mems 0-1"));
+    CHECK(manager.updates().empty());
+  }
+  SECTION("after a restart the runtime's word says what it has") {
+    scene.restart();
+    auto listed = with_memory("fits", 2, 4);
+    listed.cpus = {1, 9};
+    listed.mems = {0};
+    scene.manager->synchronize({listed}, {"s-fits"});
+    CHECK(scene.manager->updates().empty());
+    listed.mems = {};
+    scene.manager->synchronize({listed}, {"s-fits"});
+    CHECK(text(scene.manager->updates()) == "fits 1,9 mems 0");
+  }
 }

@@ -147,3 +147,14 @@ TEST_CASE("pod scope: one set of nodes for what all containers of a pod need") {
     CHECK(topology.nodes_of(single.cpus_of("first")) == NodeSet{0});
   }
 }
+
+TEST_CASE("nodes have room if they hold all of it together, of each page size") {
+  const MemoryRoom memory{{kOrdinaryPage, {.free = {{0, 4}, {1, 4}}, .total = {}}},
+                          {kHugePage, {.free = {{0, kHugePage}}, .total = {}}}};
+  CHECK(has_room({0, 1}, {.memory = {{kOrdinaryPage, 8}}, .devices = {}}, memory));
+  CHECK_FALSE(has_room({0, 1}, {.memory = {{kOrdinaryPage, 9}}, .devices = {}}, memory));
+  CHECK_FALSE(has_room({0}, {.memory = {{kOrdinaryPage, 5}}, .devices = {}}, memory));
+  CHECK(has_room({0}, {.memory = {{kHugePage, kHugePage}}, .devices = {}}, memory));
+  CHECK_FALSE(has_room({1}, {.memory = {{kHugePage, kHugePage}}, .devices = {}}, memory));
+  CHECK_FALSE(has_room({0}, {.memory = {{1 << 30, 1}}, .devices = {}}, memory));
+}

@@ -77,6 +77,16 @@ TEST_CASE("without an infra pool its containers run in the shared pool") {
   CHECK_FALSE(books.cpus_of("app").intersects(books.cpus_of("own")));
 }
 
+TEST_CASE("CPUs are chosen by the steps that the rules name") {
+  std::vector<std::string> steps;
+  for (const auto& step : allocate::packed_policy().steps) steps.emplace_back(step.name);
+  Books books = opened({.steps = steps});
+  books.create(of("own", 2));
+  CHECK(cpus(books, "own") == "1,5");
+  std::erase(steps, "spill");
+  CHECK(wrong({.steps = steps}) == "steps: the step spill is missing");
+}
+
 TEST_CASE("whole CPUs of a Guaranteed pod are its own, and shared again when it ends") {
   Books books = opened();
   books.create(of("free", 0.5));
