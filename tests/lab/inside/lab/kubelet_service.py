@@ -67,11 +67,9 @@ class Kubelet:
 
     def start(self) -> None:
         """Starts it, and waits until it is well and its CPU manager has its state."""
-        config = _DIRECTORY / "config.json"
-        config.write_text(json.dumps(_CONFIG | self._settings))
+        command = _command(self._settings)
         with open(_DIRECTORY / "log", "ab") as log:
-            command = [_PROGRAM, f"--config={config}", "--v=2", "--housekeeping-interval=60s", *self._arguments]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_ENVIRONMENT)
+            self._process = subprocess.Popen([*command, *self._arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_ENVIRONMENT)
         self._wait_until_up()
 
     def stop(self) -> None:
@@ -90,6 +88,20 @@ class Kubelet:
             if time.monotonic() > until or self._process.poll() is not None:
                 raise RuntimeError(f"kubelet does not come up; its log:\n{(_DIRECTORY / 'log').read_text()[-4000:]}")
             time.sleep(0.2)
+
+
+def install_unit(**settings: object) -> None:
+    """Makes it a unit of systemd, `kubelet.service`, with `settings` over its configuration. It is not started."""
+    _MANIFESTS.mkdir(parents=True, exist_ok=True)
+    lines = ["[Service]", "Environment=GOMAXPROCS=2", f"ExecStart={' '.join(_command(settings))}"]
+    Path("/etc/systemd/system/kubelet.service").write_text("\n".join(lines) + "\n")
+    subprocess.run(["systemctl", "daemon-reload"], check=True)
+
+
+def _command(settings: dict) -> list[str]:
+    config = _DIRECTORY / "config.json"
+    config.write_text(json.dumps(_CONFIG | settings))
+    return [_PROGRAM, f"--config={config}", "--v=2", "--housekeeping-interval=60s"]
 
 
 def _is_well() -> bool:
