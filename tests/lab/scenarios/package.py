@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Debian packages under systemd: install, upgrade and downgrade with sandboxes running, restarts, what the journal has, remove, purge."""
 # lab shapes: smt8
-# lab timeout: 600
+# lab timeout: 900
 # lab packages: yes
 
 import json
@@ -137,6 +137,57 @@ def downgrade(pods: list[VmPod]) -> None:
     expect_dedicated(pods[1].vm, "4-5")
 
 
+def may_widen() -> bool:
+    return product.call("GET", "/v1/sandboxes")["start"]["may_widen"]
+
+
+def write_as_newer() -> dict[Path, str]:
+    """State as a later version might write it; what was there before, by file."""
+    before = {file: file.read_text() for file in product.STATE.glob("*.json")}
+    for file, text in before.items():
+        check.true(f"{file.name} names its version", '"version":1,' in text)
+        file.write_text(text.replace('"version":1,', '"version":2,', 1))
+    return before
+
+
+def downgrade_across_states(pods: list[VmPod]) -> None:
+    check.step("downgrade from a version whose state this one cannot read: it is set aside, and nothing moves before the pods are reported again")
+    run("systemctl", "stop", UNIT)
+    states = write_as_newer()
+    before = {pod.vm.id: masks(pod.vm) for pod in pods}
+    sampler = Sampler([tid for threads in before.values() for tid in threads])
+    dpkg("--install", package("kata-affinity", "0.1.0-1"))
+    run("systemctl", "start", UNIT)
+    time.sleep(START_LIMIT)
+    seen, _ = sampler.stop()
+    wanted = {tid: {mask} for threads in before.values() for tid, mask in threads.items()}
+    check.equal("threads that had another mask for a moment", {tid: found for tid, found in seen.items() if found != wanted[tid]}, {})
+    check.equal("state files that it reads", list(product.STATE.glob("*.json")), [])
+    check.equal("state files that it set aside", len(list(product.STATE.glob("*.unreadable*"))), len(states))
+    check.equal("threads may get more CPUs", may_widen(), False)
+    report_again(pods, before)
+    check.step("the later version comes back, with its state: what the threads had before us is known again")
+    run("systemctl", "stop", UNIT)
+    for file, text in states.items():
+        file.write_text(text)
+    dpkg("--install", package("kata-affinity", "0.1.0-2"))
+    run("systemctl", "start", UNIT)
+    expect_dedicated(pods[1].vm, "4-5")
+
+
+def report_again(pods: list[VmPod], before: dict[str, dict[int, str]]) -> None:
+    check.step("the pods are reported: each has the masks that it had, whichever of its vCPUs has which")
+    for pod, cpu_list in zip(pods, ("2-3", "4-5"), strict=True):
+        product.put_sandbox(pod.vm)
+        pod.update("app", cpu_list, exclusive=True)
+    check.eventually("threads may get more CPUs", may_widen, True)
+    check.eventually("violations", product.violations, [], seconds=START_LIMIT)
+    for pod, cpu_list in zip(pods, ("2-3", "4-5"), strict=True):
+        expect_dedicated(pod.vm, cpu_list)
+        check.equal(f"{pod.vm.id}: masks", sorted(masks(pod.vm).values()), sorted(before[pod.vm.id].values()))
+        check.true(f"{pod.vm.id} runs", pod.vm.is_undisturbed())
+
+
 def journal() -> None:
     check.step("the journal has events by their fields")
     lines = run("journalctl", "--unit", UNIT, "--output=json", "KIND=container-updated", "SANDBOX=tight", "CONTAINER=app").splitlines()
@@ -196,6 +247,7 @@ def main() -> None:
         restart(pods)
         upgrade(pods)
         downgrade(pods)
+        downgrade_across_states(pods)
         journal()
         throttle(pods)
         expect_inside(pods[1].vm, "4-5")
