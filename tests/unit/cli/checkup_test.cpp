@@ -65,6 +65,17 @@ TEST_CASE("doctor: a setting that stops the daemon, and a misspelt name") {
   CHECK(says(root, "60.toml:2:10: affinity.cgroup"));
 }
 
+TEST_CASE("doctor: a Kata without problems is one line, and is not taken for none") {
+  const tests::TempDir root;
+  const std::string none = "no Kata configuration in the default locations";
+  CHECK(says(root, none));
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
+  root.write("etc/kata-containers/configuration.toml",
+             "[runtime]\nstatic_sandbox_resource_mgmt = true\n[affinity]\ncgroup = \"manage\"\n");
+  CHECK(levels(root)[1] == "good kata");
+  CHECK_FALSE(says(root, none));
+}
+
 TEST_CASE("doctor: the profile, and the command that isolates") {
   const tests::TempDir root;
   const std::string main = "etc/kata-containers/configuration.toml";
