@@ -9,11 +9,27 @@
 #include "base/json/json.hpp"
 
 namespace ka::api {
-namespace {
-
 namespace json = boost::json;
 using policy::format_list;
 using policy::managed::Entry;
+
+base::Result<void> change_class(managed::Manager& manager, const std::string& sandbox,
+                                std::string_view body) {
+  const auto document = base::parse_json(body, "request");
+  if (!document) return unexpected(document.error());
+  base::InputError errors;
+  base::Fields fields(*document, "", errors);
+  std::string use;
+  std::string container;
+  fields.require({"class"});
+  fields.read("class", use);
+  const bool is_one = fields.read("container", container);
+  fields.finish();
+  const auto parsed = policy::managed::parse_class(use);
+  if (!parsed) fields.reject("class", "must be \"none\", \"exclusive\" or \"share\"");
+  if (!errors.empty()) return unexpected(errors.error());
+  return manager.change(sandbox, is_one ? std::optional(container) : std::nullopt, *parsed);
+}
 
 json::object to_json(const Entry& entry, const policy::CpuSet& cpus) {
   json::object object{{"id", entry.about.id},
@@ -34,27 +50,6 @@ json::object to_json(const Entry& entry, const policy::CpuSet& cpus) {
   object["reason"] = managed::sentence(*entry.problem);
   object["remedy"] = managed::remedy(*entry.problem);
   return object;
-}
-
-}  // namespace
-
-base::Result<ClassRequest> read_class(std::string_view body) {
-  const auto document = base::parse_json(body, "request");
-  if (!document) return unexpected(document.error());
-  base::InputError errors;
-  base::Fields fields(*document, "", errors);
-  ClassRequest request;
-  std::string use;
-  std::string container;
-  fields.require({"class"});
-  fields.read("class", use);
-  if (fields.read("container", container)) request.container = container;
-  fields.finish();
-  const auto parsed = policy::managed::parse_class(use);
-  if (!parsed) fields.reject("class", "must be \"none\", \"exclusive\" or \"share\"");
-  if (!errors.empty()) return unexpected(errors.error());
-  request.use = *parsed;
-  return request;
 }
 
 json::object pools_to_json(const managed::Manager& manager) {

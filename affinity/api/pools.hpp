@@ -13,13 +13,13 @@
 
 namespace ka::api {
 
-struct ClassRequest {
-  policy::managed::CpuUse use = policy::managed::CpuUse::kNone;
-  std::optional<std::string> container;  ///< its name; absent: all of the pod
-};
+/// Gives containers of a pod another class: {"class":"exclusive","container":"app"}; without
+/// "container" all of them. kInvalid says what is wrong with the body; else as Manager::change().
+base::Result<void> change_class(managed::Manager& manager, const std::string& sandbox,
+                                std::string_view body);
 
-/// {"class":"exclusive","container":"app"}. kInvalid says what is wrong.
-base::Result<ClassRequest> read_class(std::string_view body);
+/// One container of them.
+boost::json::object to_json(const policy::managed::Entry& entry, const policy::CpuSet& cpus);
 
 boost::json::object pools_to_json(const managed::Manager& manager);
 

@@ -18,6 +18,7 @@
 #include "affinity/api/path.hpp"
 #include "affinity/api/pools.hpp"
 #include "affinity/api/requests.hpp"
+#include "affinity/api/trial.hpp"
 #include "affinity/line/line.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/line/requests.hpp"
@@ -60,6 +61,7 @@ constexpr std::string_view kDrifts[] = {"v1", "drifts"};
 constexpr std::string_view kWaits[] = {"v1", "waits"};
 constexpr std::string_view kPools[] = {"v1", "pools"};
 constexpr std::string_view kClass[] = {"v1", "classes", ":sandbox"};
+constexpr std::string_view kTrials[] = {"v1", "trials"};
 constexpr std::string_view kMetrics[] = {"metrics"};
 constexpr std::string_view kHealth[] = {"healthz"};
 constexpr std::string_view kReadiness[] = {"readyz"};
@@ -93,6 +95,7 @@ constexpr Route kRoutes[] = {
     {"GET", kWaits, &Router::waits},
     {"GET", kPools, &Router::pools},
     {"PUT", kClass, &Router::put_class},
+    {"POST", kTrials, &Router::try_pod},
     {"GET", kMetrics, &Router::metrics},
     {"GET", kHealth, &Router::health},
     {"GET", kReadiness, &Router::readiness},
@@ -384,10 +387,14 @@ Response Router::pools(const Call&) {
 
 Response Router::put_class(const Call& call) {
   if (manager_ == nullptr) return not_managed();
-  const auto request = read_class(call.body);
-  if (!request) return refuse(request.error());
-  const auto changed = manager_->change(call.sandbox, request->container, request->use);
+  const auto changed = change_class(*manager_, call.sandbox, call.body);
   return changed ? answer(pools_to_json(*manager_)) : refuse(changed.error());
+}
+
+Response Router::try_pod(const Call& call) {
+  if (manager_ == nullptr) return not_managed();
+  const auto containers = read_trial(call.body);
+  return containers ? answer(to_json(manager_->try_pod(*containers))) : refuse(containers.error());
 }
 
 }  // namespace ka::api

@@ -94,6 +94,7 @@ class Router {
   http::Response delete_pin(const Call& call);
   http::Response pools(const Call& call);
   http::Response put_class(const Call& call);
+  http::Response try_pod(const Call& call);
   http::Response measure(const Call& call);
 
  private:

@@ -7,23 +7,21 @@
 #include "affinity/host/node_memory.hpp"
 
 namespace ka::managed {
-namespace {
 
 namespace fs = std::filesystem;
 using policy::managed::kOrdinaryPage;
 using policy::managed::MemoryRoom;
 using policy::managed::Needs;
 
-void add_room(const fs::path& sys, const Needs& needs, MemoryRoom& room) {
+MemoryRoom read_room(const fs::path& sys, const Needs& needs) {
+  MemoryRoom room;
   for (const auto& [page, bytes] : needs.memory) {
-    if (room.contains(page)) continue;
     room[page] = {
         .free = page == kOrdinaryPage ? host::available_memory(sys) : host::free_memory(sys, page),
         .total = host::total_memory(sys, page)};
   }
+  return room;
 }
-
-}  // namespace
 
 policy::managed::Locality read_locality(const fs::path& sys, const nri::Described& container) {
   policy::managed::Locality locality{
@@ -34,8 +32,8 @@ policy::managed::Locality read_locality(const fs::path& sys, const nri::Describe
     locality.pod.needs.devices.push_back(nodes);
     locality.needs.devices.push_back(std::move(nodes));
   }
-  add_room(sys, locality.needs, locality.room);
-  add_room(sys, locality.pod.needs, locality.room);
+  locality.room = read_room(sys, locality.needs);
+  locality.room.merge(read_room(sys, locality.pod.needs));
   return locality;
 }
 

@@ -364,35 +364,4 @@ void Manager::write_cpuset(const std::string& container) {
                      written ? "" : written.error().message, container);
 }
 
-// --- what people do
-
-Result<void> Manager::change(const std::string& sandbox, const std::optional<std::string>& name,
-                             CpuUse use) {
-  std::vector<std::string> concerned;
-  for (const auto& [id, entry] : books_.entries()) {
-    const bool is_meant = entry.about.sandbox == sandbox && (!name || entry.about.name == *name);
-    if (is_meant && !entry.ended) concerned.push_back(id);
-  }
-  if (concerned.empty()) {
-    return fail(ErrorCode::kNotFound,
-                "no container" + (name ? " \"" + *name + '"' : "") + " in pod \"" + sandbox + '"');
-  }
-  Books next = upcoming(false);
-  for (const std::string& id : concerned) {
-    const auto problem = next.change(id, use);
-    if (!problem) continue;
-    return fail(ErrorCode::kConflict, "nothing changed: " + title(books_.entries().at(id)) + ": " +
-                                          sentence(*problem) + "; " + remedy(*problem) +
-                                          (name ? "" : ", or name one container of the pod"));
-  }
-  if (auto done = adopt(std::move(next)); !done) return done;
-  apply();
-  return {};
-}
-
-void Manager::change_machine(const policy::Topology& topology) {
-  static_cast<void>(commit([&](Books& next) { next.change_machine(topology); }));
-  apply();
-}
-
 }  // namespace ka::managed

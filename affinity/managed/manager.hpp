@@ -22,6 +22,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "policy/managed/books.hpp"
+#include "policy/managed/trial.hpp"
 #include "shim-ext/nri/allocator.hpp"
 #include "shim-ext/source/node.hpp"
 
@@ -68,6 +69,8 @@ class Manager final : public nri::Allocator {
   /// name. kNotFound, or kConflict with the reason: nothing has changed.
   base::Result<void> change(const std::string& sandbox, const std::optional<std::string>& name,
                             policy::managed::CpuUse use);
+  /// What would become of a pod. Nothing changes.
+  policy::managed::Trial try_pod(std::vector<policy::managed::TrialContainer> containers) const;
   /// CPUs of the machine came or went.
   void change_machine(const policy::Topology& topology);
 

@@ -69,6 +69,11 @@ std::string_view class_name(CpuUse use) { return name_of(kClasses, use); }
 
 std::optional<CpuUse> parse_class(std::string_view name) { return by_name(kClasses, name); }
 
+std::vector<std::string> class_annotations(std::string_view container) {
+  const std::string own = "kata-affinity.io/cpu-manager";
+  return {own + '.' + std::string(container), own, "qos.gocrane.io/cpu-manager"};
+}
+
 std::string_view problem_name(Problem::Kind kind) { return name_of(kProblems, kind); }
 
 std::optional<Problem::Kind> parse_problem(std::string_view name) {

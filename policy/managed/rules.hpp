@@ -25,6 +25,9 @@ using allocate::CpuUse;
 std::string_view class_name(CpuUse use);
 std::optional<CpuUse> parse_class(std::string_view name);
 
+/// The annotations by which a pod asks for the class of a container: the first of them counts.
+std::vector<std::string> class_annotations(std::string_view container);
+
 /// What an operator configured: [affinity.managed].
 struct Rules {
   CpuSet exclusive;    ///< may be given to one container alone; empty: all but reserved and infra

@@ -15,7 +15,6 @@
 namespace ka::nri {
 namespace {
 
-constexpr std::string_view kCranesAnnotation = "qos.gocrane.io/cpu-manager";
 constexpr int kStopped = 4;  ///< CONTAINER_STOPPED in api.proto
 constexpr std::size_t kMostPageSizes = 8, kMostDevices = 64;
 
@@ -68,11 +67,10 @@ std::string name_of(const proto::nri::PodSandbox& pod) {
                                                   : pod.namespace_() + '/' + pod.name());
 }
 
-/// The class that a pod asks for: for one of its containers before all, ours before Crane's.
+/// The class that a pod asks for.
 std::optional<std::string> requested_class(const proto::nri::PodSandbox& pod,
                                            const std::string& container) {
-  const std::string own = "kata-affinity.io/cpu-manager";
-  for (const std::string& key : {own + '.' + container, own, std::string(kCranesAnnotation)}) {
+  for (const std::string& key : policy::managed::class_annotations(container)) {
     const auto found = pod.annotations().find(key);
     if (found != pod.annotations().end()) return base::printable(found->second);
   }

@@ -25,10 +25,17 @@ void declare_plan(CLI::App& app, Command& chosen) {
   CLI::App& command =
       add_command(app, chosen, options, "plan", "show what the daemon would do, without one");
   usage::add_topology(command, options->topology);
-  add_value(command, "--scenario", "FILE", options->scenario,
-            "what-if scenario, JSON (- for stdin)")
-      ->required();
-  add_value(command, "--previous", "FILE", options->previous, "an earlier output of plan --json");
+  CLI::Option* scenario = add_value(command, "--scenario", "FILE", options->scenario,
+                                    "what-if scenario, JSON (- for stdin)");
+  CLI::Option* previous = add_value(command, "--previous", "FILE", options->previous,
+                                    "an earlier output of plan --json");
+  CLI::Option* pod = add_value(command, "--pod", "FILE", options->pod,
+                               "in managed mode: would this pod (JSON) fit, and where");
+  pod->excludes(scenario)->excludes(previous);
+  command.callback([options, scenario, pod, &chosen] {
+    if (scenario->empty() && pod->empty()) throw CLI::RequiredError("--scenario or --pod");
+    chosen = *options;
+  });
 }
 
 void declare_preferences(CLI::App& command, AllocateOptions& options) {

@@ -21,13 +21,6 @@ struct TopologyOptions {
   std::string topology = "host";
 };
 
-/// `plan`: what a daemon would do, without one.
-struct PlanOptions {
-  std::string topology = "host";
-  std::string scenario;  ///< a file, or "-"
-  std::string previous;  ///< an earlier output; empty: none
-};
-
 /// `allocate`: which CPUs a container would get; `explain --cpus N`: and why.
 struct AllocateOptions {
   std::string topology = "host";
@@ -79,6 +72,14 @@ struct SimulateOptions {
 /// What every command has that needs the daemon.
 struct Online {
   std::string socket = "/run/kata-affinity/api.sock";
+};
+
+/// `plan`: what a daemon would do, without one; with `pod`: what this one would do with a pod.
+struct PlanOptions : Online {
+  std::string topology = "host";
+  std::string scenario;  ///< a file, or "-"
+  std::string previous;  ///< an earlier output; empty: none
+  std::string pod;       ///< a manifest: a file, or "-"; empty: none
 };
 
 /// `status`: planned and actual CPUs of the threads of one sandbox, or all.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "affinity/cli/managed/trial.hpp"
 #include "affinity/documents/plan.hpp"
 #include "affinity/documents/scenario.hpp"
 #include "affinity/host/topology.hpp"
@@ -91,6 +92,7 @@ std::string describe(const policy::plan::Plan& plan) {
 }  // namespace
 
 Exit run(const PlanOptions& options, Output& output) {
+  if (!options.pod.empty()) return plan_pod(options.socket, options.pod, output);
   const auto scenario = read_scenario(options);
   if (!scenario) return output.fail(scenario.error());
   const auto previous = read_previous(options.previous);

@@ -166,6 +166,29 @@ TEST_CASE("a VM's threads leave CPUs that a container owns before it is created"
   CHECK(eventually([&] { return tests::allowed(vm.pid()).intersects(own); }));
 }
 
+TEST_CASE("a pod's manifest is tried: where it would run, whom it would move, or why not") {
+  if (!tests::has_two_cpus()) return;
+  Scene scene("");
+  const std::string all = scene.create(scene.container("half", 0));
+  const auto manifest = [](int cpus) {
+    return R"({"kind":"Pod","metadata":{"namespace":"shop","name":"cart"},"spec":{"containers":[)"
+           R"({"name":"app","resources":{"limits":{"memory":"1Mi","cpu":)" +
+           std::to_string(cpus) + "}}}]}}";
+  };
+  const tests::TempDir dir;
+  dir.write("one.json", manifest(1));
+  dir.write("many.json", manifest(5000));
+  const auto fits = scene.ctl({"plan", "--pod", dir.path() / "one.json"});
+  CHECK(fits.exit == 0);
+  CHECK(contains(fits.out, "fits\n\n"));
+  CHECK(contains(fits.out, "shop/cart  app        exclusive  exclusive  "));
+  CHECK(contains(fits.out, "  shop/half app: " + all + " -> "));
+  const auto large = scene.ctl({"plan", "--pod", dir.path() / "many.json"});
+  CHECK(large.exit == 1);
+  CHECK(contains(large.out, "! not-enough: 5000 CPUs requested"));
+  CHECK(contains(scene.ctl({"pools"}).out, "exclusive  -"));
+}
+
 TEST_CASE("a pod's class is changed while it runs, and one that cannot be is refused") {
   if (!tests::has_two_cpus()) return;
   Scene scene("managed.guaranteed_class = \"none\"\n");

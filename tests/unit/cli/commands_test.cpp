@@ -43,7 +43,9 @@ Ended run(const Options& options, bool json) {
 Ended plan(const std::string& scenario, const std::string& previous = "", bool json = true) {
   const tests::TempDir dir;
   dir.write("s.json", scenario);
-  cli::PlanOptions options{kMachine, dir.path() / "s.json", ""};
+  cli::PlanOptions options;
+  options.topology = kMachine;
+  options.scenario = dir.path() / "s.json";
   if (!previous.empty()) {
     dir.write("p.json", previous);
     options.previous = dir.path() / "p.json";

@@ -3,6 +3,7 @@
 #include "policy/managed/alignment.hpp"
 
 #include "policy/managed/books.hpp"
+#include "policy/managed/trial.hpp"
 #include "tests/catch.hpp"
 #include "tests/machines.hpp"
 
@@ -157,4 +158,38 @@ TEST_CASE("nodes have room if they hold all of it together, of each page size") 
   CHECK(has_room({0}, {.memory = {{kHugePage, kHugePage}}, .devices = {}}, memory));
   CHECK_FALSE(has_room({1}, {.memory = {{kHugePage, kHugePage}}, .devices = {}}, memory));
   CHECK_FALSE(has_room({0}, {.memory = {{1 << 30, 1}}, .devices = {}}, memory));
+}
+
+TEST_CASE("a pod that is tried shows its CPUs and whom it would move, and changes nothing") {
+  Books books = opened({.min_shared = 2});
+  books.create(of("burst", 0));
+  books.create(of("own", 4));
+  const Books before = books;
+  const auto first = [](const std::string& id, int cpus, bool ends) {
+    return TrialContainer{of(id, cpus, "pod"), {}, ends};
+  };
+  const Trial trial = try_pod(books, {first("init", 10, true), first("app", 8, false)});
+  CHECK(trial.fits());
+  CHECK(books == before);
+  REQUIRE(trial.containers.size() == 2);
+  CHECK(trial.containers[0].cpus.size() == 10);
+  CHECK(trial.containers[1].cpus.size() == 8);
+  REQUIRE(trial.moves.size() == 1);
+  CHECK(trial.moves[0].entry.about.id == "burst");
+  CHECK(trial.moves[0].to == trial.moves[0].from - trial.containers[1].cpus);
+  books.create(of("app", 8, "pod"));
+  CHECK(books.cpus_of("app") == trial.containers[1].cpus);
+  SECTION("what does not fit says why") {
+    const Trial large = try_pod(books, {first("large", 3, false)});
+    CHECK_FALSE(large.fits());
+    CHECK_FALSE(large.refused);
+    CHECK(large.containers[0].entry.problem->kind == Kind::kNotEnough);
+  }
+  SECTION("or would not be created") {
+    Books strict = opened({.refuse = true});
+    const Trial large = try_pod(strict, {first("large", 16, false)});
+    CHECK(large.refused);
+    CHECK_FALSE(large.fits());
+    CHECK(large.containers[0].cpus.empty());
+  }
 }
