@@ -168,6 +168,7 @@ TEST_CASE("invalid input of plan exits with status 2, and names file and positio
             .ends_with("s.json: sandboxes[0].cpus: unknown key\n"));
   CHECK(error(plan(kScenario, R"({"sandboxes":[{"id":7}]})"))
             .ends_with("p.json: sandboxes[0].id: must be a string\n"));
-  CHECK(error(run(cli::PlanOptions{kMachine, "/nonexistent/s.json", ""}, true))
-            .starts_with("kata-affinityctl: /nonexistent/s.json: "));
+  cli::PlanOptions absent;
+  absent.scenario = "/nonexistent/s.json";
+  CHECK(error(run(absent, true)).starts_with("kata-affinityctl: /nonexistent/s.json: "));
 }

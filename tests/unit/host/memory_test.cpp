@@ -184,10 +184,10 @@ TEST_CASE("memory of nodes: free, available without caches, and all of it") {
   dir.write(node("node1/hugepages/hugepages-2048kB/nr_hugepages"), "4\n");
   dir.write(node("node-2/meminfo"), "Node 2 MemFree: 1 kB\n");
   const auto sys = dir.path() / "sys";
-  constexpr std::uint64_t kHuge = std::uint64_t{2} << 20;
+  constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
   CHECK(host::free_memory(sys, 4096) == policy::NodeBytes{{0, 40 * 1024}, {1, 0}});
   CHECK(host::available_memory(sys) == policy::NodeBytes{{0, 58 * 1024}, {1, 0}});
   CHECK(host::total_memory(sys, 4096).at(0) == 100 * 1024);
-  CHECK(host::free_memory(sys, kHuge) == policy::NodeBytes{{0, 0}, {1, 3 * kHuge}});
-  CHECK(host::total_memory(sys, kHuge) == policy::NodeBytes{{0, 0}, {1, 4 * kHuge}});
+  CHECK(host::free_memory(sys, kHugePage) == policy::NodeBytes{{0, 0}, {1, 3 * kHugePage}});
+  CHECK(host::total_memory(sys, kHugePage) == policy::NodeBytes{{0, 0}, {1, 4 * kHugePage}});
 }
