@@ -26,10 +26,10 @@ bool lie_on_nodes(const Machine& machine, const CpuSet& cpus) {
 }
 
 /// The fewest nodes that would hold the request if all their CPUs were free.
-int least_nodes_of(const Machine& machine, int cpus) {
+int least_nodes(const Machine& machine, int cpus) {
   std::vector<std::int64_t> sizes;
   for (const CpuGroup& node : machine.groups(CpuLevel::kNode)) sizes.push_back(node.size);
-  return least_nodes(std::move(sizes), cpus);
+  return least_groups(std::move(sizes), cpus);
 }
 
 int sockets_of(const Machine& machine, const NodeSet& nodes) {
@@ -52,7 +52,7 @@ bool socket_aligned(const Machine& machine, const NodeSet& nodes, int least) {
 
 std::vector<Hint> cpu_hints(const Machine& machine, const CpuHintProblem& problem) {
   if (!lie_on_nodes(machine, problem.reusable)) return {};
-  const int least = least_nodes_of(machine, problem.cpus);
+  const int least = least_nodes(machine, problem.cpus);
   const bool by_socket = problem.options.has(CpuOption::kAlignBySocket);
   std::vector<Hint> hints;
   for (NodeSet& nodes : sets_with_room(machine, rooms_of(machine, problem), problem.cpus)) {

@@ -4,22 +4,16 @@
 #include <algorithm>
 
 #include "policy/allocate/fitting.hpp"
+#include "policy/allocate/node_sets.hpp"
 
 namespace ka::policy::allocate {
 namespace {
 
 /// The fewest groups of a level that would hold this many CPUs if all were free.
 int fewest(const Machine& machine, CpuLevel level, int cpus) {
-  std::vector<int> sizes;
+  std::vector<std::int64_t> sizes;
   for (const CpuGroup& group : machine.groups(level)) sizes.push_back(group.size);
-  std::ranges::sort(sizes, std::greater{});
-  int groups = 0;
-  for (const int size : sizes) {
-    if (cpus <= 0) break;
-    cpus -= size;
-    ++groups;
-  }
-  return groups;
+  return least_groups(std::move(sizes), cpus);
 }
 
 }  // namespace

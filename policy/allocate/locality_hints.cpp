@@ -42,7 +42,7 @@ std::vector<Hint> memory_hints(const Machine& machine, const NodeMemory& memory,
   }
   const std::int64_t needed = bounded(bytes);
   return hints_of(sets_with_room(machine, std::move(rooms), needed),
-                  least_nodes(std::move(sizes), needed));
+                  least_groups(std::move(sizes), needed));
 }
 
 std::vector<Hint> device_hints(const Machine& machine, const NodeSet& device) {

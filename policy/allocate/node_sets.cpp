@@ -96,15 +96,15 @@ std::vector<NodeSet> sets_with_room(const Machine& machine, std::vector<NodeRoom
   return Search(machine, std::move(rooms), needed).sets();
 }
 
-int least_nodes(std::vector<std::int64_t> sizes, std::int64_t needed) {
+int least_groups(std::vector<std::int64_t> sizes, std::int64_t needed) {
   std::ranges::sort(sizes, std::greater{});
-  int nodes = 0;
+  int groups = 0;
   for (const std::int64_t size : sizes) {
-    if (needed <= 0 && nodes > 0) break;
+    if (needed <= 0 && groups > 0) break;
     needed -= size;
-    ++nodes;
+    ++groups;
   }
-  return nodes;
+  return groups;
 }
 
 }  // namespace ka::policy::allocate

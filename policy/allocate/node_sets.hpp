@@ -30,7 +30,8 @@ struct NodeRoom {
 std::vector<NodeSet> sets_with_room(const Machine& machine, std::vector<NodeRoom> rooms,
                                     std::int64_t needed);
 
-/// The fewest nodes of these sizes that hold the request, one at least; all where they do not.
-int least_nodes(std::vector<std::int64_t> sizes, std::int64_t needed);
+/// The fewest groups of these sizes (nodes, sockets, …) that hold the request, one at least; all
+/// where they do not.
+int least_groups(std::vector<std::int64_t> sizes, std::int64_t needed);
 
 }  // namespace ka::policy::allocate

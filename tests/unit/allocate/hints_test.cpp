@@ -160,6 +160,26 @@ TEST_CASE("hints on 64 nodes beyond the limit of intersections are merged") {
   CHECK_FALSE(merged->preferred);
 }
 
+TEST_CASE("a narrow hint that all have is found behind more intersections than are kept") {
+  constexpr int kAlone = 63;
+  std::uint64_t state = 1;
+  const auto wide = [&state] {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    const std::uint64_t bits = (state | state >> 21) & ~(std::uint64_t{1} << kAlone);
+    return possible(NodeSet::from_words(std::array{bits}));
+  };
+  const auto hints = [&wide] {
+    std::vector<Hint> all;
+    for (int i = 0; i < 60; ++i) all.push_back(wide());
+    all.push_back(possible(NodeSet{kAlone}));
+    return all;
+  };
+  const HintProblem problem{
+      .nodes = NodeSet::range(0, 63),
+      .providers = {says("cpu", hints()), says("gpu", hints()), says("memory", hints())}};
+  CHECK(text(merge_hints(problem)) == "63 admitted");
+}
+
 TEST_CASE("CPU hints: smallest sets first, preferred if as small as on an empty machine") {
   const Machine machine =
       ka::test::grid_machine({.sockets = 2, .nodes_per_socket = 2, .cores_per_node = 1});

@@ -83,6 +83,15 @@ TEST_CASE("a container counts as split only if an empty machine would not have s
   CHECK(life.toll().refused == 1);
 }
 
+TEST_CASE("a container that would fill one node counts as split over two") {
+  const Machine machine = two_nodes();
+  Life life = life_on(machine, HintPolicy::kNone);
+  for (const char* pod : {"a", "b", "c"}) REQUIRE(life.add(pod, app(2)));
+  REQUIRE(life.remove("a"));
+  REQUIRE(life.add("on-both", app(4)));
+  CHECK(life.toll().split_nodes == 1);
+}
+
 TEST_CASE("a pod is admitted once, and requires a name") {
   const Machine machine = two_nodes();
   Life life = life_on(machine, HintPolicy::kNone);
