@@ -11,6 +11,9 @@ namespace {
 
 enum class Used { kAlways, kDistributed, kFitted, kWholeCores, kMixedCores };
 
+using enum Phase;
+using enum Used;
+
 struct Entry {
   Used used = Used::kAlways;
   Step step;
@@ -18,8 +21,6 @@ struct Entry {
 
 /// The table: which policy uses which step. Within a phase, steps run in this order.
 const std::array<Entry, 26>& table() {
-  using enum Phase;
-  using enum Used;
   static const std::array<Entry, 26> kTable{{
       {kAlways,
        {kSort, "coarse-to-fine",
@@ -30,9 +31,7 @@ const std::array<Entry, 26>& table() {
       {kMixedCores, {kSort, "cores-only", "cores and nothing else", steps::cores_only}},
       {kAlways,
        {kFilter, "whole-core-request",
-        "full-pcpus-only: refuses what is not a multiple of a core, or more than there are on "
-        "whole "
-        "cores",
+        "full-pcpus-only: refuses what is not a multiple of a core, or more than whole cores have",
         steps::whole_core_request}},
       {kAlways, {kFilter, "reserved", "removes the reserved CPUs", steps::reserved}},
       {kAlways, {kFilter, "cpu-class", "removes CPUs of other classes", steps::cpu_class}},
@@ -169,7 +168,6 @@ Expected<CpuAllocation, Refusal> keep_whole_cores(const Machine& machine,
 }  // namespace
 
 std::span<const Pipeline> builtin_policies() {
-  using enum Used;
   static const std::array<Pipeline, 3> kPolicies{
       made_of({"packed", "kubelet's default: whole sockets and nodes, cores, CPUs", {kAlways}}),
       made_of({"distributed",
