@@ -29,6 +29,11 @@ def overlaps() -> list[str]:
     return [f"{a} and {b}" for i, (a, left) in enumerate(mine) for b, right in mine[:i] if left & right]
 
 
+def memory() -> dict[tuple[str, str], str]:
+    """Nodes that a container's memory is bound to, by its pod's uid and its name."""
+    return {(each["pod_uid"], each["name"]): each["mems"] for each in _containers() if not each["ended"] and "mems" in each}
+
+
 def problems() -> int:
     """Containers that have not the class that was asked for."""
     return sum("problem" in each for each in _containers())

@@ -86,13 +86,13 @@ class CriPod:
         self.id = answer["pod_sandbox_id"]
         self.pid = self._read_pid()
 
-    def create(self, name: str, cpus: str, quota: int = 0) -> str:
-        """Creates a container with the cpuset `cpus`; its id. It does not run yet."""
+    def create(self, name: str, cpus: str, quota: int = 0, memory: int = 0) -> str:
+        """Creates a container with the cpuset `cpus` and a limit of `memory` bytes; its id. It does not run yet."""
         config = {
             "metadata": {"name": name, "attempt": 0},
             "image": {"image": "lab/sleep:1"},
             "log_path": f"{self.id}-{name}.log",
-            "linux": {"resources": _resources(cpus, quota)},
+            "linux": {"resources": _resources(cpus, quota) | ({"memory_limit_in_bytes": memory} if memory else {})},
         }
         request = {"pod_sandbox_id": self.id, "config": config, "sandbox_config": self._config}
         return self._cri.call("CreateContainer", request)["container_id"]
@@ -101,9 +101,9 @@ class CriPod:
         """Starts a container."""
         self._cri.call("StartContainer", {"container_id": container})
 
-    def run(self, name: str, cpus: str, quota: int = 0) -> str:
+    def run(self, name: str, cpus: str, quota: int = 0, memory: int = 0) -> str:
         """Creates and starts a container; its id."""
-        container = self.create(name, cpus, quota)
+        container = self.create(name, cpus, quota, memory)
         self.start(container)
         return container
 

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 
-from lab import allocations, check, product, witness
+from lab import allocations, check, kernel, product, witness
 from lab.cri import Cri, CriPod, restart_containerd, start_containerd
 from lab.product import NRI_SOCKET, Daemon
 
@@ -19,9 +19,12 @@ SETTINGS = {
     "cgroup": "manage",
     "managed.reserved_cpus": "0",
     "managed.allow_classes": ["share"],
+    "managed.align": "best-effort",
+    "managed.memory": "follow",
 }
 KINDS = ("arrive_vm", "arrive", "arrive", "arrive_shared", "arrive_sharer", "leave", "change", "resize", "restart", "kill", "runtime")
 _MOST_PODS, _MOST_VMS, _MOST_CPUS = 7, 2, 3
+_MEMORY = 16 << 20  # bytes
 _SHARE = {"kata-affinity.io/cpu-manager": "share"}
 _PATIENCE = 30.0  # of a CRI call during which a program restarts, and of drift_check
 
@@ -32,7 +35,7 @@ class Day:
     def __init__(self, cri: Cri, daemon: Daemon, seed: int) -> None:
         self._cri, self._daemon, self._chance = cri, daemon, random.Random(seed)
         self._pods: dict[str, tuple[CriPod, str, bool]] = {}
-        self._events = self._refused = 0
+        self._events = self._refused = self._bound = 0
         self._times: list[float] = []
 
     def run(self, kinds: Iterable[str]) -> None:
@@ -45,6 +48,7 @@ class Day:
 
     def show(self) -> None:
         """Prints the figures."""
+        check.true("a container's memory was bound to nodes", self._bound > 0)
         times = sorted(self._times)
         print(
             f"          {self._events} events, 0 wrong masks, {self._refused} classes refused; until the masks were right after an event: "
@@ -71,7 +75,11 @@ class Day:
         return self._come("vm", quota=self._size())
 
     def _arrive(self) -> str:
-        return self._come("", quota=self._size())
+        """The answer to the runtime has all that changed for others, too."""
+        said = self._come("", quota=self._size(), memory=_MEMORY)
+        self._bound += bool(allocations.memory())
+        check.eventually("memory nodes that are not those of the allocations", wrong_memory, [])
+        return said
 
     def _arrive_shared(self) -> str:
         return self._come("", quota=50000)
@@ -79,13 +87,13 @@ class Day:
     def _arrive_sharer(self) -> str:
         return self._come("", quota=self._size(), annotations=_SHARE)
 
-    def _come(self, handler: str, quota: int, annotations: dict[str, str] | None = None) -> str:
+    def _come(self, handler: str, quota: int, annotations: dict[str, str] | None = None, memory: int = 0) -> str:
         if len(self._pods) >= _MOST_PODS:
             return self._leave()
         name = f"day-{self._events}"
         pod = CriPod(self._cri, name, handler, annotations)
         before = allocations.problems()
-        self._pods[name] = (pod, pod.run("app", "", quota), handler == "vm")
+        self._pods[name] = (pod, pod.run("app", "", quota, memory), handler == "vm")
         self._refused += allocations.problems() > before
         return f"{handler or 'runc'} pod {name}, quota {quota}"
 
@@ -141,6 +149,15 @@ def wrong() -> list[str]:
     """Threads that do not run where the allocations want them."""
     of = witness.pods()
     return witness.wrong(allocations.read(), of, witness.threads(of))
+
+
+def wrong_memory() -> list[str]:
+    """Threads of containers whose memory comes from other nodes than the allocations have."""
+    of = witness.pods()
+    uids = {pod.sandbox: pod.uid for pod in of.values()}
+    bound = allocations.memory()
+    wanted = [(each, bound.get((uids.get(each.pod, each.pod), each.part))) for each in witness.threads(of)]
+    return [f"{each}: {kernel.allowed_mems(each.tid)}, not {nodes}" for each, nodes in wanted if nodes and kernel.allowed_mems(each.tid) != nodes]
 
 
 def run(kinds: Iterable[str], seed: int) -> None:
