@@ -11,6 +11,7 @@
 #include "vmm/procfs/relatives.hpp"
 #include "vmm/procfs/thread_names.hpp"
 #include "vmm/threads.hpp"
+#include "vmm/unknown.hpp"
 
 namespace ka::vmm {
 namespace {
@@ -247,6 +248,7 @@ VmmThreads Discovery::State::name_all(const Observation& seen, const OpenFds& fd
   if (kin.is_incomplete()) result.complete = false;
   result.threads.shrink_to_fit();  // kept as long as the sandbox lives
   std::ranges::sort(result.threads, {}, &policy::ThreadFacts::key);
+  result.unknown = describe_unknown(result, seen.vmm.comm);
   return result;
 }
 

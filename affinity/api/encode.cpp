@@ -12,6 +12,7 @@
 #include "affinity/documents/memory.hpp"
 #include "affinity/documents/plan.hpp"
 #include "affinity/line/node.hpp"
+#include "affinity/messages/contests.hpp"
 #include "affinity/messages/isolation.hpp"
 #include "affinity/messages/memory.hpp"
 #include "policy/plan/overrides.hpp"
@@ -338,6 +339,7 @@ json::object to_json(const line::SandboxView& view) {
   sandbox["reason_codes"] = codes(view.plan.reasons);
   sandbox["warning_codes"] = codes(view.plan.warnings);
   sandbox["conflicts"] = strings(view.conflicts);
+  sandbox["unknown_threads"] = strings(view.unknown);
   return sandbox;
 }
 
@@ -361,6 +363,15 @@ json::object to_json(const line::VerifyReport& report) {
           {"threads", report.seen.threads},
           {"interrupts", report.interrupts},
           {"findings", std::move(findings)}};
+}
+
+json::array contests_to_json(const line::Node& node) {
+  json::array contests;
+  for (const policy::ledger::Contest& contest : node.registry.contests()) {
+    contests.push_back(
+        {{"cpus", policy::format_list(contest.cpus)}, {"text", messages::sentence(contest)}});
+  }
+  return contests;
 }
 
 json::array sources_to_json(const board::Board& board) {

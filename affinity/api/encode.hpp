@@ -27,6 +27,8 @@ boost::json::object to_json(const line::VerifyReport& report);
 boost::json::object to_json(const board::Notification& notification);
 /// How long each thread has waited for a CPU; one that cannot be read is left out.
 boost::json::object waits_to_json(const line::Node& node);
+/// CPUs that are assigned exclusively more than once, with everyone who owns them.
+boost::json::array contests_to_json(const line::Node& node);
 /// The sources: which are connected, and what they report.
 boost::json::array sources_to_json(const board::Board& board);
 

@@ -140,12 +140,13 @@ class Page {
     }
   }
 
-  void counters(const char* name, const char* help, const std::map<Labels, double>& values) {
-    MetricFamily& added = family(name, help, MetricType::Counter);
+  void labelled(MetricType type, const char* name, const char* help,
+                const std::map<Labels, double>& values) {
+    MetricFamily& added = family(name, help, type);
     for (const auto& [labels, value] : values) {
       ClientMetric metric;
       for (const auto& [label, text] : labels) metric.label.push_back({label, text});
-      metric.counter.value = value;
+      (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
       added.metric.push_back(std::move(metric));
     }
   }
@@ -249,7 +250,7 @@ void add_waits(Page& page, const line::Node& node, line::VcpuWaits& waits) {
       seconds[wait_labels(*pod, container)] += static_cast<double>(sum) / kNanoseconds;
     }
   }
-  page.counters("kata_affinity_vcpu_wait_seconds_total",
+  page.labelled(MetricType::Counter, "kata_affinity_vcpu_wait_seconds_total",
                 "Time that vCPUs were runnable but had no CPU, by the container they serve.",
                 seconds);
 }
@@ -261,6 +262,19 @@ std::map<std::string_view, double> sources_up(const board::Board& board) {
     up[policy::ledger::source_name(source)] = view.up ? 1 : 0;
   }
   return up;
+}
+
+/// Everyone who owns contested CPUs, and how many; claims on CPUs that no container holds are not.
+std::map<Labels, double> contested_by_container(
+    const std::vector<policy::ledger::Contest>& contests) {
+  std::map<Labels, double> cpus;
+  for (const policy::ledger::Contest& contest : contests) {
+    for (const policy::ledger::Contender& contender : contest.contenders) {
+      if (contender.is_claim) continue;
+      cpus[{{"pod", contender.pod}, {"container", contender.container}}] += contest.cpus.size();
+    }
+  }
+  return cpus;
 }
 
 void add_gauges(Page& page, const line::Node& node) {
@@ -314,6 +328,9 @@ void add_gauges(Page& page, const line::Node& node) {
              ledger.exclusive().size());
   page.gauge("kata_affinity_contested_cpus", "CPUs assigned exclusively more than once.",
              cpus_of(node.registry.contests()).size());
+  page.labelled(MetricType::Gauge, "kata_affinity_contested_container_cpus",
+                "CPUs assigned exclusively to this container and to others.",
+                contested_by_container(node.registry.contests()));
   page.gauge("kata_affinity_claims_refused",
              "Containers whose environment names claims on CPUs that are not theirs.",
              static_cast<double>(node.registry.refused().size()));

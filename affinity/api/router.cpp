@@ -250,8 +250,7 @@ Response Router::handle_metrics(const http::Request& request) {
 
 void Router::publish(const board::Notification& notification) {
   drifts_.record(notification);
-  if (events_.has_listeners())
-    events_.publish(boost::json::serialize(to_json(notification)) + "\n");
+  if (events_.has_listeners()) events_.publish(serialize(to_json(notification)) + "\n");
 }
 
 Response Router::list(const Call&) {
@@ -260,13 +259,13 @@ Response Router::list(const Call&) {
   for (const std::string& id : line_.node().sandbox_ids()) {
     const auto view = line_.node().view(id);
     if (!view) continue;
-    body.append(comma).append(boost::json::serialize(to_json(*view)));
+    body.append(comma).append(serialize(to_json(*view)));
     comma = ",";
   }
-  return {.body = body +
-                  "],\"version\":" + boost::json::serialize(boost::json::value(version::number())) +
-                  ",\"sources\":" + boost::json::serialize(sources_to_json(line_.node().board)) +
-                  ",\"start\":" + boost::json::serialize(start_to_json(line_.node())) + "}\n"};
+  return {.body = body + "],\"version\":" + serialize(boost::json::value(version::number())) +
+                  ",\"sources\":" + serialize(sources_to_json(line_.node().board)) +
+                  ",\"contests\":" + serialize(contests_to_json(line_.node())) +
+                  ",\"start\":" + serialize(start_to_json(line_.node())) + "}\n"};
 }
 
 Response Router::show(const Call& call) {

@@ -55,6 +55,7 @@ std::optional<SandboxView> Node::view(std::string_view id) const {
       settings_for(*pod),
       sandbox->seen().vcpu_source,
       sandbox->seen().conflicts,
+      sandbox->seen().unknown,
       sandbox->cgroup(),
       sandbox->cgroup_cpus(),
       sandbox->keeper().in_charge(),

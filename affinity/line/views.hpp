@@ -55,6 +55,7 @@ struct SandboxView {
   const policy::plan::Settings& settings;
   std::string vcpu_source;                      ///< which backend named the vCPUs
   const std::vector<std::string>& conflicts;    ///< where backends contradicted each other
+  const std::vector<std::string>& unknown;      ///< threads with a role by elimination only
   std::string cgroup;                           ///< directory of its cpuset cgroup; may be empty
   std::optional<policy::CpuSet> cgroup_cpus;    ///< what that cgroup allows
   bool cgroup_managed = false;                  ///< cgroup = "manage", and nothing is in its way

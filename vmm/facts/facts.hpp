@@ -69,6 +69,9 @@ struct VmmThreads {
   std::string vcpu_source;
   /// Contradictions between backends, as sentences. The more trustworthy backend wins.
   std::vector<std::string> conflicts;
+  /// Threads and helpers with names that nothing known gives, as sentences, each name once. They
+  /// have a role by elimination only.
+  std::vector<std::string> unknown;
   /// False while there are vCPUs whose thread is not identified yet, because it has not run or
   /// does not sleep at this moment: probe again soon.
   bool complete = true;

@@ -26,6 +26,8 @@ struct KnownVmm {
   std::span<const std::string_view> programs;
   std::span<const VcpuName> vcpus;
   std::span<const QueueName> queues = {};
+  /// Its other threads, each by how its name begins.
+  std::span<const std::string_view> emulators = {};
 };
 
 std::span<const KnownVmm> known_vmms();

@@ -122,6 +122,11 @@ constexpr Program kPrograms[] = {
     {"virtiofsd", Role::kVirtiofsd},
 };
 
+/// Each by how its name begins.
+constexpr std::string_view kHelpers[] = {"passt",       "pasta",          "slirp4netns",
+                                         "swtpm",       "qemu-pr-help",   "nydusd",
+                                         "dbus-daemon", "qemu-bridge-hel"};
+
 std::optional<Role> find_program(std::string_view name) {
   const auto* found = std::ranges::find(kPrograms, name, &Program::name);
   return found == std::end(kPrograms) ? std::nullopt : std::optional(found->role);
@@ -159,6 +164,10 @@ std::string program_name(const std::filesystem::path& proc, int pid) {
   const auto arguments = base::ProcFs(proc).cmdline(pid);
   if (!arguments || arguments->empty()) return {};
   return std::string(base_name(arguments->front()));
+}
+
+bool is_known_helper(std::string_view comm) {
+  return std::ranges::any_of(kHelpers, [&](auto name) { return comm.starts_with(name); });
 }
 
 bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm) {

@@ -29,6 +29,9 @@ std::string program_name(const std::filesystem::path& proc, int pid);
 policy::Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
                              std::span<const SeenThread> vmm_threads);
 
+/// Whether a helper of the name `comm` is one that Kata, QEMU or libvirt start beside a VMM.
+bool is_known_helper(std::string_view comm);
+
 /// Whether a process of the name `comm` (of 15 bytes at most, as kernels report it) is a shim:
 /// containerd-shim-*, but not runc's.
 bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm);

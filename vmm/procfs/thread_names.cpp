@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/procfs/thread_names.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "vmm/procfs/known_vmms.hpp"
@@ -55,6 +56,14 @@ NameMeaning iothread(std::string_view id) {
 
 bool is_made_by_kernel(std::string_view comm) {
   return comm.starts_with("vhost-") || is_huge_page_recovery(comm) || io_uring_submitter(comm);
+}
+
+bool is_known_emulator(std::string_view comm) {
+  const auto begins = [comm](std::string_view name) { return comm.starts_with(name); };
+  return belongs_to_vm(comm) || io_uring_submitter(comm).has_value() ||
+         std::ranges::any_of(known_vmms(), [&](const KnownVmm& vmm) {
+           return std::ranges::any_of(vmm.emulators, begins);
+         });
 }
 
 bool is_huge_page_recovery(std::string_view comm) { return comm.starts_with("kvm-nx-lpage-"); }

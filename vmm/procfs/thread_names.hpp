@@ -30,6 +30,9 @@ std::optional<NameMeaning> read_thread_name(std::string_view comm);
 /// recovery of huge pages since 6.13; create_io_thread: io_uring's).
 bool is_made_by_kernel(std::string_view comm);
 
+/// Whether a thread that no backend claims has a name that a known VMM or the kernel gives.
+bool is_known_emulator(std::string_view comm);
+
 /// The thread for which io_uring made one of this name: "iou-wrk-N" (io_uring/io-wq.c) and
 /// "iou-sqp-N" (io_uring/sqpoll.c). Nothing for any other name.
 std::optional<int> io_uring_submitter(std::string_view comm);

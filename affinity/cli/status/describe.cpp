@@ -50,6 +50,14 @@ std::string describe_sources(const json::value& list) {
   return text;
 }
 
+std::string describe_contests(const json::value& list) {
+  std::string text;
+  for (const json::value& contest : array_of(list, "contests")) {
+    text += "! " + text_of(contest, "text") + '\n';
+  }
+  return text;
+}
+
 std::string describe_start(const json::value& list) {
   const auto* start = list.as_object().if_contains("start");
   if (start == nullptr) return {};
@@ -63,13 +71,15 @@ std::string describe_start(const json::value& list) {
 std::string describe_sandboxes(const json::value& list) {
   const json::array& sandboxes = array_of(list, "sandboxes");
   if (sandboxes.empty()) {
-    return "no VM sandboxes\n" + describe_start(list) + describe_sources(list);
+    return "no VM sandboxes\n" + describe_contests(list) + describe_start(list) +
+           describe_sources(list);
   }
   std::string text;
   for (const json::value& sandbox : sandboxes) {
     text += (text.empty() ? "" : "\n") + describe_sandbox(sandbox);
   }
-  const std::string sources = describe_start(list) + describe_sources(list);
+  const std::string sources =
+      describe_contests(list) + describe_start(list) + describe_sources(list);
   return text + (sources.empty() ? "" : "\n") + sources;
 }
 

@@ -21,6 +21,8 @@ std::string describe_overview(const boost::json::value& list, std::size_t column
 std::string describe_legend();
 /// A line for each source of events that is followed.
 std::string describe_sources(const boost::json::value& list);
+/// A line for each set of CPUs that more than one container owns, of any runtime.
+std::string describe_contests(const boost::json::value& list);
 /// What the daemon's start still waits for, and which state is not on disk; empty where all is
 /// well.
 std::string describe_start(const boost::json::value& list);

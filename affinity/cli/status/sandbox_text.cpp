@@ -234,7 +234,8 @@ std::string describe_sandbox(const json::value& sandbox) {
   text += memory_line(sandbox);
   text += device_lines(sandbox);
   text += list_notes(array_of(sandbox, "warnings"), "!");
-  return text + list_notes(array_of(sandbox, "conflicts"), "?");
+  text += list_notes(array_of(sandbox, "conflicts"), "?");
+  return text + list_notes(array_of(sandbox, "unknown_threads"), "?");
 }
 
 }  // namespace ka::cli

@@ -129,7 +129,11 @@ TEST_CASE("a CPU that two pods own, or two containers of one, counts as conteste
   CHECK(missing(page_of(api), {"kata_affinity_contested_cpus 1"}) == "");
   api.good("PUT", "/v1/sandboxes/s1/containers/d", R"({"cpus":"4","exclusive":true})");
   api.good("PUT", "/v1/sandboxes/s1/containers/e", R"({"cpus":"4","exclusive":true})");
-  CHECK(missing(page_of(api), {"kata_affinity_contested_cpus 2"}) == "");
+  CHECK(missing(page_of(api),
+                {"kata_affinity_contested_cpus 2",
+                 "kata_affinity_contested_container_cpus{pod=\"s1\",container=\"c\"} 1",
+                 "kata_affinity_contested_container_cpus{pod=\"s1\",container=\"e\"} 1",
+                 "kata_affinity_contested_container_cpus{pod=\"s2\",container=\"c\"} 1"}) == "");
 }
 
 TEST_CASE("a container that names a claim which is not its own is counted", "[api]") {

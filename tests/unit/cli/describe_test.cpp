@@ -35,7 +35,7 @@ constexpr const char* kSandbox = R"({
                  "dedicated":true},
                 {"id":"c2","cpus":"","exclusive":false,"vcpus":"0","exited":true}],
   "warnings":["not isolated: CPU 4 also carries housekeeping"],
-  "conflicts":["qmp and kvm-debugfs disagree"]})";
+  "conflicts":["qmp and kvm-debugfs disagree"], "unknown_threads":["thread 130 \"foo\" is unknown"]})";
 
 constexpr const char* kSandboxText =
     R"(sandbox s1 (shop/cart): mask 0-1,4-5, mems 0, VMM 100, 1 thread NOT as planned, 1 thread CANNOT be placed
@@ -50,6 +50,7 @@ constexpr const char* kSandboxText =
   container c2: no cpuset, vCPU 0, exited
   ! not isolated: CPU 4 also carries housekeeping
   ? qmp and kvm-debugfs disagree
+  ? thread 130 "foo" is unknown
 )";
 
 }  // namespace
@@ -99,6 +100,9 @@ TEST_CASE("status shows when nothing is written", "[cli]") {
 
 TEST_CASE("status of all sandboxes lists them one after another", "[cli]") {
   CHECK(cli::describe_sandboxes(parse(R"({"sandboxes":[]})")) == "no VM sandboxes\n");
+  CHECK(
+      cli::describe_sandboxes(parse(R"({"sandboxes":[], "contests":[{"text":"CPU 4 is a's"}]})")) ==
+      "no VM sandboxes\n! CPU 4 is a's\n");
   const std::string two = std::string(R"({"sandboxes":[)") + kSandbox + ',' + kSandbox + "]}";
   CHECK(cli::describe_sandboxes(parse(two)) == std::string(kSandboxText) + '\n' + kSandboxText);
 }
@@ -259,7 +263,8 @@ TEST_CASE("the map is at most 80 columns wide") {
 }
 
 TEST_CASE("the overview has one line per sandbox, and fits 80 columns") {
-  std::string list = R"({"sources":[{"source":"nri","up":true,"text":"containerd"}],"sandboxes":[)";
+  std::string list =
+      R"({"sources":[{"source":"nri","up":true,"text":"containerd"}],"contests":[{"text":"CPU 4 is a's"}],"sandboxes":[)";
   for (int i = 0; i < 3; ++i) {
     list += (i == 0 ? "" : ",") + (R"({"id":")" + std::string(63, 'a') + std::to_string(i)) +
             R"(","pod_name":"a-long-namespace/a-long-name-of-a-pod-)" + std::to_string(i) +
@@ -271,7 +276,7 @@ TEST_CASE("the overview has one line per sandbox, and fits 80 columns") {
             "aaaaaaaaaaaa  a-long-n..f-a-pod-2  0-1,4..12-13          1         1  as planned\n") !=
         std::string::npos);
   CHECK(text.find("\n3 sandboxes; ") != std::string::npos);
-  CHECK(text.find("+ nri: containerd") != std::string::npos);
+  CHECK(text.find("! CPU 4 is a's\n+ nri: containerd") != std::string::npos);
   CHECK(longest_line(cli::fit(text, 80)) <= 80);
   CHECK(text.find("DEDICATED:") == std::string::npos);
   CHECK(cli::describe_overview(parse(list + "]}"), 80, true).find("DEDICATED:") !=

@@ -124,6 +124,42 @@ TEST_CASE("QEMU's migration and snapshot threads are emulator threads") {
   const auto found = observe(node);
   REQUIRE(found);
   CHECK(roles(*found) == expected);
+  CHECK(found->unknown.empty());
+}
+
+TEST_CASE("an unknown thread of the VMM and an unknown helper are named, each name once") {
+  const FakeNode node;
+  qemu(node);
+  node.fd(kVmm, 20, "anon_inode:kvm-vcpu:0");
+  node.thread(kVmm, 4001, "CPU 0/KVM");
+  const char* known[] = {
+      "qemu-system-x86", "call_rcu",     "worker",       "IO mon_iothread", "IO io1",
+      "vhost-4000",      "iou-wrk-4001", "iou-sqp-4001", "kvm-nx-lpage-re", "multifdsend_0",
+      "bg_snapshot",     "http-server",  "_rng",         "signal_handler"};
+  int tid = 4001;
+  for (const char* name : known) node.thread(kVmm, ++tid, name);
+  node.process(3100, 1, "passt.avx2", "/usr/bin/passt.avx2");
+  node.process(3200, 1, "newcomer", "/usr/bin/newcomer");
+  node.thread(3200, 3201, "its-worker");
+  node.thread(kVmm, 4050, "foo");
+  node.thread(kVmm, 4051, "foo");
+  const auto found = observe(node, node.cgroup_procs("kata_s", "4000\n3100\n3200\n"));
+  REQUIRE(found);
+  CHECK(found->unknown ==
+        std::vector<std::string>{
+            "process 3200 \"newcomer\" is unknown, and placed as helper: report it as "
+            "docs/understand/vmms.md (Unknown threads) says",
+            "thread 4050 \"foo\" is unknown, and placed as emulator: report it as "
+            "docs/understand/vmms.md (Unknown threads) says"});
+}
+
+TEST_CASE("a VMM with any number of unknown names is described by the first of them") {
+  const FakeNode node;
+  qemu(node);
+  for (int i = 0; i < 20; ++i) node.thread(kVmm, 4001 + i, "x" + std::to_string(i));
+  const auto found = observe(node);
+  REQUIRE(found);
+  CHECK(found->unknown.size() == 8);
 }
 
 TEST_CASE(
