@@ -29,7 +29,7 @@ def prepare(shape: Shape) -> None:
 
 def booted_node(shape: Shape) -> Path:
     """A directory with `state`, to be given to -incoming, and `ground.img`, the second disk that it was booted with."""
-    made_from = [debian_tree(QEMU_SUITE).name, node_image(shape.suite).name, *qemu(shape, *[Path()] * 4)]
+    made_from = [debian_tree(QEMU_SUITE).name, node_image(shape.suite, shape.newer).name, *qemu(shape, *[Path()] * 4)]
     key = files_digest(ground_files(), *made_from)
     return cached(f"booted-{shape.name}", key, lambda to: _boot_and_keep(shape, to))
 

@@ -34,7 +34,7 @@ def qemu(shape: Shape, ground: Path, payload: Path, log: Path, out: Path) -> lis
 
     One that goes on where another stood must have the same, but for what the files hold.
     """
-    tree, image = debian_tree(QEMU_SUITE), node_image(shape.suite)
+    tree, image = debian_tree(QEMU_SUITE), node_image(shape.suite, shape.newer)
     share = tree / "usr/share"
     command = ["nice", "-n5", *in_tree(tree, str(tree / "usr/bin/qemu-system-x86_64"))]
     command += ["-L", str(share / "qemu"), "-L", str(share / "seabios"), "-no-reboot", "-nodefaults", "-display", "none"]

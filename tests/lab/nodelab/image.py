@@ -22,6 +22,8 @@ _UNPACK = (
     'for each in *.deb; do dpkg -x "$each" "$1"; done && rm -- *.deb'
 )
 _PROBE = "usr/bin/cyclictest"
+_NEWER = "sid"
+_PIN = "Package: *\\nPin: release n=%s\\nPin-Priority: 100\\n\\nPackage: %s\\nPin: release n=%s\\nPin-Priority: 900\\n"
 
 
 def packages_of(suite: str, file: str = "packages") -> list[str]:
@@ -31,27 +33,36 @@ def packages_of(suite: str, file: str = "packages") -> list[str]:
     return [name for name, _, only in entries if only in ("", suite)]
 
 
-def debian_tree(suite: str) -> Path:
-    """A directory with an installed Debian `suite`. Needs root and Debian's archive."""
+def debian_tree(suite: str, newer: tuple[str, ...] = ()) -> Path:
+    """A directory with an installed Debian `suite`, with the packages `newer` from Debian sid. Needs root and Debian's archive."""
     packages, unpacked = packages_of(suite), packages_of(suite, "unpacked")
-    key = files_digest([], *packages, *unpacked, *_NOT_NEEDED)
-    return cached(f"tree-{suite}", key, lambda to: _install(suite, packages, unpacked, to))
+    key = files_digest([], *packages, *unpacked, *_NOT_NEEDED, *(f"{name}@{_NEWER}" for name in newer))
+    return cached(f"tree-{suite}", key, lambda to: _install(suite, packages, unpacked, newer, to))
 
 
-def _install(suite: str, packages: list[str], unpacked: list[str], to: Path) -> None:
+def _install(suite: str, packages: list[str], unpacked: list[str], newer: tuple[str, ...], to: Path) -> None:
     if os.geteuid() != 0:
         raise SystemExit("lab: making the node image needs root (mmdebstrap installs packages in a chroot)")
     command = ["nice", "unshare", "--mount", "mmdebstrap", "--quiet", "--variant=minbase", f"--keyring={_KEYRING}"]
     command += [f"--dpkgopt=path-exclude={pattern}" for pattern in _NOT_NEEDED]
     if unpacked:
         command.append(f"--customize-hook={_UNPACK.format(' '.join(unpacked))}")
-    command += [f"--include={','.join(packages)}", suite, str(to), _MIRROR]
+    if newer:
+        command += [f"--setup-hook={_prefer(newer)}", "--aptopt=Acquire::Check-Valid-Until no"]  # a mirror may lag behind sid by weeks
+    suites = (suite, _NEWER) if newer else (suite,)
+    command += [f"--include={','.join(packages)}", suite, str(to), *(f"deb {_MIRROR} {each} main" for each in suites)]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
-def node_image(suite: str) -> Path:
-    """A directory with `root.img`, `vmlinuz` and `initrd` of a node of `suite`."""
-    tree = debian_tree(suite)
+def _prefer(newer: tuple[str, ...]) -> str:
+    """The command that lets apt take these packages from the newer suite, and others only where these need them."""
+    pin = _PIN % (_NEWER, " ".join(newer), _NEWER)
+    return f'mkdir -p "$1/etc/apt/preferences.d" && printf "{pin}" > "$1/etc/apt/preferences.d/newer"'
+
+
+def node_image(suite: str, newer: tuple[str, ...] = ()) -> Path:
+    """A directory with `root.img`, `vmlinuz` and `initrd` of a node of `suite`, with the packages `newer` from Debian sid."""
+    tree = debian_tree(suite, newer)
     key = files_digest([IMAGE / "init"], tree.name, *_BOOT_MODULES)
     return cached(f"node-{suite}", key, lambda to: _assemble_node(tree, to))
 

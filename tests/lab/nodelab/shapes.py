@@ -9,7 +9,7 @@ class Shape:
     """One machine. `node_cpus` holds the CPUs of each NUMA node, in the kernel's list format.
 
     `distances` are between nodes, by row; empty: 20 between any two. `iommu`: with one, and the device 0000:21:00.0 to be passed
-    through to a VM.
+    through to a VM. `newer`: packages from Debian sid.
     """
 
     name: str
@@ -21,6 +21,7 @@ class Shape:
     kernel_args: tuple[str, ...] = ()
     distances: tuple[tuple[int, ...], ...] = ()
     iommu: bool = False
+    newer: tuple[str, ...] = ()
 
 
 _TWO_NODES = ("0-3", "4-7")
@@ -46,6 +47,14 @@ SHAPES = {
             "8,sockets=2,cores=2,threads=2",
             _TWO_NODES,
             iommu=True,
+        ),
+        Shape(
+            "containerd2",
+            "as smt8, with containerd 2 from Debian sid",
+            "trixie",
+            "8,sockets=2,cores=2,threads=2",
+            _TWO_NODES,
+            newer=("containerd", "runc"),
         ),
         Shape(
             "bookworm",

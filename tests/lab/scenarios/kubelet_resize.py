@@ -5,11 +5,10 @@
 # lab alone: yes
 # lab peers: kubelet kube-apiserver etcd cni-bridge cni-host-local cni-loopback
 
-import subprocess
 from pathlib import Path
 
 from lab import check, containerd, kernel, product, witness
-from lab.api_server import KUBECONFIG, ApiServer
+from lab.api_server import KUBECONFIG, ApiServer, make_a_node
 from lab.kubelet_service import Kubelet
 from lab.manifests import burstable, container, pod
 from lab.product import NRI_SOCKET, Daemon
@@ -29,13 +28,6 @@ def quota(name: str) -> str:
     tid = threads(name, "app")[0].tid
     path = Path(f"/proc/{tid}/cgroup").read_text().strip().rpartition("::")[2]
     return Path(f"/sys/fs/cgroup{path}/cpu.max").read_text().strip()
-
-
-def make_a_node() -> None:
-    """kubelet takes no address of loopback. What ends with the node's name is taken for a static pod."""
-    subprocess.run(["hostname", "lab"], check=True)
-    for command in ("link add node0 type bridge", "addr add 10.99.0.1/24 dev node0", "link set node0 up", "route add default dev node0"):
-        subprocess.run(["ip", *command.split()], check=True)
 
 
 def resize(pods: StaticPods, api: ApiServer) -> None:

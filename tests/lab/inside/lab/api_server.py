@@ -23,11 +23,20 @@ _MERGE = "application/strategic-merge-patch+json"
 KUBECONFIG = _DIRECTORY / "kubeconfig"
 
 
+def make_a_node() -> None:
+    """kubelet takes no address of loopback. What ends with the node's name is taken for a static pod."""
+    subprocess.run(["hostname", "lab"], check=True)
+    for command in ("link add node0 type bridge", "addr add 10.99.0.1/24 dev node0", "link set node0 up", "route add default dev node0"):
+        subprocess.run(["ip", *command.split()], check=True)
+
+
 class ApiServer:
     """Both run within a `with` block. Gives kubelet pods, as lab.kubelet_service does by files."""
 
-    def __init__(self) -> None:
+    def __init__(self, *arguments: str) -> None:
+        """`arguments`: more of the API server's."""
         _DIRECTORY.mkdir(parents=True)
+        self._more = arguments
         self._token = secrets.token_hex(16)
         self._running: list[subprocess.Popen] = []
 
@@ -82,6 +91,7 @@ class ApiServer:
             *("--service-account-issuer=https://kubernetes.default.svc", f"--token-auth-file={tokens}", "--allow-privileged=true"),
             # No controller makes accounts, nor says that the node is ready.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            *self._more,
         ]
 
     def _start(self, program: str, *arguments: str) -> None:

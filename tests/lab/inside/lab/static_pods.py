@@ -70,7 +70,7 @@ class StaticPods:
         said, pods = claims.read(), witness.pods()
         seen = witness.threads(pods)
         found = self._not_there(said, pods) + witness.orphans(pods) + witness.wrong(said, pods, seen)
-        return (found or _by_the_product(said, pods, seen) or _in_guests(said, pods))[:_SHOWN]
+        return (found or by_the_product(said, pods, seen) or _in_guests(said, pods))[:_SHOWN]
 
     def _not_there(self, said: claims.Claims, pods: dict[str, witness.Pod]) -> list[str]:
         """Pods and containers that are missing or too many, and CPUs that kubelet has not given them, or not taken back."""
@@ -103,7 +103,8 @@ def _lacks(pod: witness.Pod, manifest: dict, said: claims.Claims) -> list[str]:
     return found
 
 
-def _by_the_product(said: claims.Claims, pods: dict[str, witness.Pod], seen: list[witness.Thread]) -> list[str]:
+def by_the_product(said: claims.Claims, pods: dict[str, witness.Pod], seen: list[witness.Thread]) -> list[str]:
+    """What the product says otherwise than the kernel and `said`."""
     try:
         return _product_differs(said, pods, seen)
     except (OSError, HTTPException, product.Refused) as error:

@@ -140,8 +140,10 @@ def _task(bundle: Path) -> tuple[dict, bool] | None:
 
 @cache
 def _read_task(bundle: Path) -> tuple[dict, bool]:
-    shim = (bundle / "shim-binary-path").read_text()
-    return json.loads((bundle / "config.json").read_text())["annotations"], "kata" in shim
+    """containerd 2 names the shim of a sandbox, and not again that of its containers."""
+    said = json.loads((bundle / "config.json").read_text())["annotations"]
+    is_sandbox = said["io.kubernetes.cri.container-type"] == "sandbox"
+    return said, is_sandbox and "kata" in (bundle / "shim-binary-path").read_text()
 
 
 def _command_line(pid: int) -> str:
