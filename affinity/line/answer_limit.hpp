@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/backoff.hpp"
+
 namespace ka::line {
 
 class AnswerLimit {
@@ -26,16 +28,18 @@ class AnswerLimit {
     if (now - last_ > std::max<std::chrono::nanoseconds>(kCalm, 2 * wait_)) {
       answers_ = 0;
       wait_ = {};
+      backoff_.reset();
     }
     last_ = now;
     if (++answers_ < kAtOnce) return;
-    wait_ = std::clamp(2 * wait_, kShortest, kLongest);
+    wait_ = backoff_.next();
     next_ = now + wait_;
   }
 
  private:
   int answers_ = 0;
-  std::chrono::seconds wait_{};
+  base::Backoff backoff_{kShortest, kLongest};
+  base::Backoff::Duration wait_{};
   Time last_{}, next_{};
 };
 

@@ -14,16 +14,15 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds kSoonest = std::chrono::seconds(30), kLatest = std::chrono::hours(1);
-constexpr int kShare = 5000;     ///< reading takes at most this fraction of the time, for all VMs
-constexpr int kMostDoubled = 7;  ///< 30 s doubled so often is about an hour
+constexpr nanoseconds kLatest = std::chrono::hours(1);
+constexpr int kShare = 5000;  ///< reading takes at most this fraction of the time, for all VMs
 
 /// With one memory node there is nowhere else: only the amounts shown grow old.
 nanoseconds until_next_reading(const policy::Topology& machine, nanoseconds elapsed,
-                               std::size_t sandboxes, int failures) {
+                               std::size_t sandboxes, nanoseconds pause) {
   if (machine.nodes().size() <= 1) return kLatest;
   const auto share = elapsed * kShare * static_cast<nanoseconds::rep>(sandboxes);
-  return std::clamp(std::max(share, kSoonest * (1 << failures)), kSoonest, kLatest);
+  return std::min(std::max(share, pause), kLatest);
 }
 
 }  // namespace
@@ -70,7 +69,7 @@ void MemoryKeeper::follow(const std::string& id) {
   const Request request{*view->pod.vmm, view->plan.mems, view->moves_memory()};
   const auto found = kept_.find(id);
   const bool changed = found == kept_.end() || found->second.request != request;
-  if (changed) kept_[id] = {request, {}, 0};
+  if (changed) kept_[id] = {.request = request};
   if (changed || found->second.due <= clock_.now()) submit(id, request);
 }
 
@@ -89,9 +88,10 @@ void MemoryKeeper::record(const std::string& id, board::MemoryView view, nanosec
     const bool still = kept.request.move &&
                        view.plan.verdict != policy::plan::MemoryVerdict::kInPlace &&
                        view.plan.verdict != policy::plan::MemoryVerdict::kAnywhere;
-    kept.failures = still ? std::min(kept.failures + 1, kMostDoubled) : 0;
-    kept.due = clock_.now() +
-               until_next_reading(line_.node().topology, elapsed, kept_.size(), kept.failures);
+    if (still) kept.backoff.next();
+    if (!still) kept.backoff.reset();
+    kept.due = clock_.now() + until_next_reading(line_.node().topology, elapsed, kept_.size(),
+                                                 kept.backoff.pause());
   }
   board_.set_memory(id, std::move(view));
 }

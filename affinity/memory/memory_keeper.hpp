@@ -11,6 +11,7 @@
 #include "affinity/board/feed.hpp"
 #include "affinity/board/views.hpp"
 #include "affinity/memory/memory_worker.hpp"
+#include "base/backoff.hpp"
 #include "base/clock.hpp"
 
 namespace ka::board {
@@ -50,8 +51,9 @@ class MemoryKeeper {
   };
   struct Kept {
     Request request;
-    base::Clock::Time due;
-    int failures = 0;  ///< moves, one after the other, after which memory was still elsewhere
+    base::Clock::Time due{};
+    /// Grows with moves, one after the other, after which memory was still elsewhere.
+    base::Backoff backoff{std::chrono::seconds(30), std::chrono::hours(1)};
   };
 
   void handle(const board::Notification& notification);

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of the agent's work have to be done again.
+// Which parts of the agent's work have to be done again (Agent).
 #pragma once
 
 namespace ka::agent {
 
-/// | part       | is stale after                                                  | is done by |
-/// |------------|-----------------------------------------------------------------|-------------------|
-/// | kTree      | containers, cgroups or CPUs came or went, or a cpuset was written | Agent::run()
-/// | | kSystem    | CPUs came or went, or what is in common or wished changed       |
-/// run_background()  | | kProcesses | each run | run_background()  | | kNotice    | each run |
-/// run_background()  |
+//   part        is stale after                                             is done by
+//   ----------  ---------------------------------------------------------  ----------------
+//   kTree       containers, cgroups or CPUs came or went, or a cpuset was  run()
+//               written
+//   kSystem     CPUs came or went, or what is in common or wished changed  run_background()
+//   kProcesses  each run                                                   run_background()
+//   kNotice     each run                                                   run_background()
+
+/// The parts of the agent's work that have to be done again.
 class Stale {
  public:
   enum Part : unsigned { kTree = 1, kSystem = 2, kProcesses = 4, kNotice = 8 };

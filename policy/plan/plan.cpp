@@ -41,7 +41,6 @@ class Planner {
 
   void describe();
   void record_bounds();
-  void record_owned(std::size_t container);
   void record_kept();
   void place_owned_vcpus();
   void place_floating_vcpus();

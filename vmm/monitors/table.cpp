@@ -10,14 +10,13 @@
 namespace ka::vmm {
 namespace {
 
+/// The kind that is tried first in front.
 constexpr std::array kKinds = {
     MonitorKind{"qmp", qmp::find_socket, qmp::Client::start},
     MonitorKind{"cloud-hypervisor", clh::find_socket, clh::Client::start},
 };
 
 }  // namespace
-
-std::span<const MonitorKind> monitor_kinds() { return kKinds; }
 
 std::optional<FoundMonitor> find_monitor(const Probe& probe) {
   for (const MonitorKind& kind : kKinds) {

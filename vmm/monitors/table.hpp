@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "base/clock.hpp"
@@ -24,9 +23,6 @@ struct MonitorKind {
   base::Result<std::unique_ptr<Monitor>> (*start)(boost::asio::io_context&, const base::Clock&,
                                                   MonitorOptions, MonitorHandlers);
 };
-
-/// The table, the kind that is tried first in front.
-std::span<const MonitorKind> monitor_kinds();
 
 /// A monitor that can be started.
 struct FoundMonitor {
