@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.hpp"
+
 namespace ka::cli {
 
 struct Symptom {
@@ -60,5 +62,13 @@ std::vector<Symptom> examine(const std::filesystem::path& root);
 /// `list` is the response to GET /v1/sandboxes; quotas are read below `root`.
 std::vector<Symptom> examine_sandboxes(const boost::json::value& list,
                                        const std::filesystem::path& root);
+
+/// That of the daemon's response to GET /v1/sandboxes; where it cannot be asked, a note that says
+/// so, with the command that starts it for one who may.
+std::vector<Symptom> examine_daemon(const base::Result<boost::json::object>& sandboxes,
+                                    const std::filesystem::path& root, bool is_root);
+
+/// Whether the caller may read what the checks read; empty: it is root.
+std::vector<Symptom> examine_caller(bool is_root);
 
 }  // namespace ka::cli

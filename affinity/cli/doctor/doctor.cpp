@@ -16,27 +16,32 @@ namespace {
 
 /// Running processes are visible only if `root` is this node's own.
 std::vector<Symptom> examine_all(const DoctorOptions& options) {
-  std::vector<Symptom> symptoms = examine(options.root);
-  if (options.root != "/") return symptoms;
-  if (::geteuid() != 0) {
-    symptoms.insert(symptoms.begin(),
-                    {"root", Symptom::Level::kNote,
-                     "not root: debugfs, kubelet's state and cgroups may be unreadable, and the "
-                     "lines below wrong",
-                     "run doctor as root", "sudo kata-affinityctl doctor"});
-  }
-  if (const auto sandboxes = Daemon(options.socket).get("/v1/sandboxes")) {
-    std::ranges::move(examine_sandboxes(*sandboxes, options.root), std::back_inserter(symptoms));
-  } else {
-    symptoms.push_back({"daemon", Symptom::Level::kNote,
-                        "no sandbox was checked: " + sandboxes.error().message,
-                        "run doctor again when the daemon is up",
-                        ::geteuid() == 0 ? "systemctl start kata-affinityd" : ""});
-  }
+  if (options.root != "/") return examine(options.root);
+  const bool is_root = ::geteuid() == 0;
+  std::vector<Symptom> symptoms = examine_caller(is_root);
+  std::ranges::move(examine(options.root), std::back_inserter(symptoms));
+  const auto sandboxes = Daemon(options.socket).get("/v1/sandboxes");
+  std::ranges::move(examine_daemon(sandboxes, options.root, is_root), std::back_inserter(symptoms));
   return symptoms;
 }
 
 }  // namespace
+
+std::vector<Symptom> examine_caller(bool is_root) {
+  if (is_root) return {};
+  return {{"root", Symptom::Level::kNote,
+           "not root: debugfs, kubelet's state and cgroups may be unreadable, and the lines below "
+           "wrong",
+           "run doctor as root", "sudo kata-affinityctl doctor"}};
+}
+
+std::vector<Symptom> examine_daemon(const base::Result<boost::json::object>& sandboxes,
+                                    const std::filesystem::path& root, bool is_root) {
+  if (sandboxes) return examine_sandboxes(*sandboxes, root);
+  return {{"daemon", Symptom::Level::kNote, "no sandbox was checked: " + sandboxes.error().message,
+           "run doctor again when the daemon is up",
+           is_root ? "systemctl start kata-affinityd" : ""}};
+}
 
 Exit run(const DoctorOptions& options, Output& output) {
   const std::vector<Symptom> symptoms = examine_all(options);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What defeats isolation in practice: each finding, and the node without it.
 #include <algorithm>
+#include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 
+#include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/doctor/checkup.hpp"
 #include "affinity/cli/doctor/sizing.hpp"
 #include "tests/catch.hpp"
@@ -175,4 +177,30 @@ TEST_CASE("doctor: too few vCPUs, with the setting that may be the cause") {
   std::filesystem::remove(root.path() / main);
   write_static_rust(root);
   CHECK(found().find(kQuotaSizing) != std::string::npos);
+}
+
+TEST_CASE("doctor: a caller who is not root is told first that lines may be wrong") {
+  const auto found = cli::examine_caller(false);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].text.starts_with("not root: "));
+  CHECK(found[0].command == "sudo kata-affinityctl doctor");
+  CHECK(cli::examine_caller(true).empty());
+}
+
+TEST_CASE("doctor: without the daemon no sandbox is checked, and only root is told to start it") {
+  const tests::TempDir root;
+  const std::string socket = (root.path() / "api.sock").native();
+  const auto nobody = cli::Daemon(socket).get("/v1/sandboxes");
+  const auto found = cli::examine_daemon(nobody, root.path(), true);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].check == "daemon");
+  CHECK(found[0].text.starts_with("no sandbox was checked: "));
+  CHECK(found[0].text.find(socket) != std::string::npos);
+  CHECK(found[0].command == "systemctl start kata-affinityd");
+  CHECK(cli::examine_daemon(nobody, root.path(), false).at(0).command.empty());
+
+  const auto answer = boost::json::parse(R"({"sandboxes":[]})").as_object();
+  for (const auto& symptom : cli::examine_daemon(answer, root.path(), true)) {
+    CHECK(symptom.check != "daemon");
+  }
 }
