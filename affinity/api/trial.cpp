@@ -2,8 +2,10 @@
 #include "affinity/api/trial.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -22,6 +24,23 @@ using policy::managed::TrialContainer;
 /// Blanks are in no id of a runtime: it meets no pod that is there.
 constexpr const char* kPod = "a pod";
 
+void read_huge_pages(base::Fields& fields, policy::managed::Needs& needs,
+                     base::InputError& errors) {
+  fields.each("huge_pages", [&](const json::value& value, const std::string& path) {
+    std::int64_t page = 0;
+    std::int64_t bytes = 0;
+    base::Fields one(value, path, errors);
+    one.require({"page", "bytes"});
+    one.read("page", page);
+    one.read("bytes", bytes);
+    one.finish();
+    const bool is_size = page > 0 && std::has_single_bit(static_cast<std::uint64_t>(page));
+    if (!is_size) one.reject("page", "must be a power of two");
+    if (bytes > 0)
+      needs.memory[static_cast<std::uint64_t>(page)] = static_cast<std::uint64_t>(bytes);
+  });
+}
+
 TrialContainer read_container(const json::value& value, const std::string& path,
                               base::InputError& errors) {
   TrialContainer container;
@@ -34,6 +53,7 @@ TrialContainer read_container(const json::value& value, const std::string& path,
   fields.read("quota", container.candidate.quota);
   fields.read("period", container.candidate.period);
   fields.read("memory", memory);
+  read_huge_pages(fields, container.locality.needs, errors);
   if (fields.read("class", use)) container.candidate.requested = use;
   fields.finish();
   if (memory > 0) {
@@ -43,25 +63,32 @@ TrialContainer read_container(const json::value& value, const std::string& path,
   return container;
 }
 
+double limit_of(const policy::managed::Candidate& candidate) {
+  const bool has_limit = candidate.quota > 0 && candidate.period > 0;
+  return has_limit ? static_cast<double>(candidate.quota) / static_cast<double>(candidate.period)
+                   : 0;
+}
+
 /// What all containers need together, as kubelet reports it to the runtime: init containers run
-/// before the others.
+/// before the others, one at a time.
 policy::managed::PodNeeds needs_of_all(const std::vector<TrialContainer>& containers) {
-  policy::managed::PodNeeds init;
+  double cpus = 0;
+  double most = 0;
   policy::managed::PodNeeds all;
   for (const auto& [candidate, locality, ends] : containers) {
-    const int cpus = policy::managed::whole_cpus(candidate.quota, candidate.period).value_or(0);
-    all.cpus = ends ? all.cpus : all.cpus + cpus;
-    init.cpus = ends ? std::max(init.cpus, cpus) : init.cpus;
+    if (ends) most = std::max(most, limit_of(candidate));
+    if (!ends) cpus += limit_of(candidate);
     for (const auto& [page, bytes] : locality.needs.memory) {
-      std::uint64_t& most = init.needs.memory[page];
-      if (ends) most = std::max(most, bytes);
       if (!ends) all.needs.memory[page] += bytes;
     }
   }
-  all.cpus = std::max(all.cpus, init.cpus);
-  for (const auto& [page, bytes] : init.needs.memory) {
-    all.needs.memory[page] = std::max(all.needs.memory[page], bytes);
+  for (const auto& [candidate, locality, ends] : containers) {
+    for (const auto& [page, bytes] : locality.needs.memory) {
+      std::uint64_t& needed = all.needs.memory[page];
+      needed = std::max(needed, bytes);
+    }
   }
+  all.cpus = static_cast<int>(std::min<double>(std::ceil(std::max(cpus, most)), policy::kMaxIds));
   return all;
 }
 

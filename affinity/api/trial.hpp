@@ -12,8 +12,8 @@
 namespace ka::api {
 
 /// {"pod_name":"shop/cart", "guaranteed":true, "containers":[{"name":"app", "class":"exclusive",
-/// "init":false, "quota":200000, "period":100000, "memory":BYTES}]}. kInvalid says what is wrong.
-/// What the nodes have left is not filled in.
+/// "init":false, "quota":200000, "period":100000, "memory":BYTES, "huge_pages":[{"page":BYTES,
+/// "bytes":BYTES}]}]}. kInvalid says what is wrong. What the nodes have left is not filled in.
 base::Result<std::vector<policy::managed::TrialContainer>> read_trial(std::string_view body);
 
 /// {"fits", "refused", "containers":[…], "moves":[…]}: containers as in GET /v1/pools, those that

@@ -27,6 +27,7 @@
 #include "affinity/daemon/ticker.hpp"
 #include "affinity/guests/guests.hpp"
 #include "affinity/host/cpuset_writer.hpp"
+#include "affinity/host/node_memory.hpp"
 #include "affinity/host/topology.hpp"
 #include "affinity/line/affinity_calls.hpp"
 #include "affinity/line/line.hpp"
@@ -168,8 +169,8 @@ class Daemon {
     router_.set_manager(&*manager_);
   }
 
-  /// A kubelet with the static policy writes all cpusets itself. One whose policy is not known may
-  /// have that one, and in observe mode nothing is written.
+  /// A kubelet with the static policy writes all cpusets itself: only memory is left. One whose
+  /// policy is not known may have that one, and in observe mode nothing is written.
   void make_release() {
     if (prerequisites_.config.mode != config::Mode::kFollow) return;
     managed::AllocationFile file(prerequisites_.state_dir, prerequisites_.boot_id);
@@ -182,8 +183,9 @@ class Daemon {
                    {{"reason", is_static.error().message}});
       return;
     }
-    if (*is_static) return file.remove();
-    release_.emplace(std::move(file), *saved, node_.topology.online());
+    release_.emplace(std::move(file), *saved,
+                     *is_static ? policy::CpuSet{} : node_.topology.online(),
+                     host::memory_nodes(node_.roots.sys));
   }
 
   nri::Allocator* allocator() {

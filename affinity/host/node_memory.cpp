@@ -63,6 +63,12 @@ bool is_huge(std::uint64_t page) { return page > policy::kLargestBasePage; }
 
 }  // namespace
 
+policy::NodeSet memory_nodes(const fs::path& sys) {
+  const auto text = base::read_file(sys / "devices/system/node/has_memory");
+  auto nodes = policy::parse_list<policy::NodeTag>(text ? *text : std::string());
+  return nodes ? *std::move(nodes) : policy::NodeSet{};
+}
+
 NodeBytes free_memory(const fs::path& sys, std::uint64_t page) {
   return by_node(sys, [page](const fs::path& node) {
     return is_huge(page) ? huge_pages(node, page, "free_hugepages")

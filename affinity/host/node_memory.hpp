@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "policy/facts/id_set.hpp"
 #include "policy/facts/memory.hpp"
 
 namespace ka::host {
 
+/// The nodes that have memory: the kernel refuses others in cpuset.mems. Empty: not known.
+policy::NodeSet memory_nodes(const std::filesystem::path& sys);
 /// What is free for pages of this size.
 policy::NodeBytes free_memory(const std::filesystem::path& sys, std::uint64_t page);
 /// Small pages that are free, or would be without the kernel's caches of files.

@@ -13,27 +13,26 @@ using policy::managed::kOrdinaryPage;
 using policy::managed::MemoryRoom;
 using policy::managed::Needs;
 
-MemoryRoom read_room(const fs::path& sys, const Needs& needs) {
-  MemoryRoom room;
+void add_room(const fs::path& sys, const Needs& needs, MemoryRoom& room) {
   for (const auto& [page, bytes] : needs.memory) {
+    if (room.contains(page)) continue;
     room[page] = {
         .free = page == kOrdinaryPage ? host::available_memory(sys) : host::free_memory(sys, page),
         .total = host::total_memory(sys, page)};
   }
-  return room;
 }
 
 policy::managed::Locality read_locality(const fs::path& sys, const nri::Described& container) {
   policy::managed::Locality locality{
-      .needs = container.needs, .pod = container.pod, .room = {}, .bindable = !container.in_vm};
+      .needs = container.needs, .pod = container.pod, .room = {}, .bindable = container.outside_vm};
   for (const nri::DeviceNumber& device : container.devices) {
     auto nodes = host::nodes_of_device(sys, device.block, device.major, device.minor);
     if (nodes.empty()) continue;
     locality.pod.needs.devices.push_back(nodes);
     locality.needs.devices.push_back(std::move(nodes));
   }
-  locality.room = read_room(sys, locality.needs);
-  locality.room.merge(read_room(sys, locality.pod.needs));
+  add_room(sys, locality.needs, locality.room);
+  add_room(sys, locality.pod.needs, locality.room);
   return locality;
 }
 

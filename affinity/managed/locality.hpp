@@ -13,8 +13,8 @@ namespace ka::managed {
 policy::managed::Locality read_locality(const std::filesystem::path& sys,
                                         const nri::Described& container);
 
-/// What the nodes have left of what is needed.
-policy::managed::MemoryRoom read_room(const std::filesystem::path& sys,
-                                      const policy::managed::Needs& needs);
+/// Adds what the nodes have left of what is needed.
+void add_room(const std::filesystem::path& sys, const policy::managed::Needs& needs,
+              policy::managed::MemoryRoom& room);
 
 }  // namespace ka::managed

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "affinity/host/node_memory.hpp"
 #include "affinity/managed/allocations.hpp"
 #include "affinity/managed/locality.hpp"
 #include "base/text.hpp"
@@ -45,7 +46,11 @@ std::string refusal(const policy::managed::Candidate& about, const Problem& prob
 }  // namespace
 
 Manager::Manager(Books books, AllocationFile file, Cpusets cpusets, const Dependencies& with)
-    : books_(std::move(books)), file_(std::move(file)), cpusets_(std::move(cpusets)), with_(with) {}
+    : books_(std::move(books)),
+      file_(std::move(file)),
+      cpusets_(std::move(cpusets)),
+      with_(with),
+      memory_nodes_(host::memory_nodes(with.sys)) {}
 
 void Manager::start() {
   with_.node.set_status(ledger::Source::kManaged,
@@ -239,7 +244,7 @@ nri::Updates Manager::updates() {
   for (auto& [id, running] : running_) {
     CpuSet cpus = books_.cpus_of(id);
     if (cpus.empty()) continue;
-    const policy::NodeSet& wanted = books_.entries().at(id).mems;
+    const policy::NodeSet wanted = mems_of(id);
     const policy::NodeSet mems = wanted == running.mems ? policy::NodeSet{} : wanted;
     if (cpus == running.written && mems.empty()) continue;
     const bool narrows = running.written.empty() || cpus.subset_of(running.written);
@@ -249,6 +254,11 @@ nri::Updates Manager::updates() {
   }
   narrower.insert(narrower.end(), others.begin(), others.end());
   return narrower;
+}
+
+/// Memory nodes that its cgroup is to have; empty: as they are.
+policy::NodeSet Manager::mems_of(const std::string& container) const {
+  return books_.entries().at(container).mems & memory_nodes_;
 }
 
 void Manager::complete(std::vector<ledger::Event>& events) {

@@ -100,6 +100,7 @@ class Manager final : public nri::Allocator {
   std::optional<policy::ledger::Event> owners();
   void stamp(policy::ledger::ContainerSeen& seen);
   void add_others(std::vector<policy::ledger::Event>& events) const;
+  policy::NodeSet mems_of(const std::string& container) const;
   std::optional<Mismatch> mismatch(const std::string& container) const;
   std::deque<std::string> mismatched() const;
   void write_cpusets();
@@ -112,6 +113,7 @@ class Manager final : public nri::Allocator {
   std::map<std::string, Running> running_;
   std::map<std::string, policy::CpuSet> foreign_;  ///< containers whose CPUs someone else set
   std::optional<policy::ledger::KubeletSeen> reported_;
+  policy::NodeSet memory_nodes_;  ///< those that have memory
   std::string unsaved_;
   std::deque<std::string>
       unwritten_;               ///< containers whose cgroups are to be written, in this order

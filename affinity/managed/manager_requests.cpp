@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What operators ask for, and what happens to the machine.
+#include "affinity/host/node_memory.hpp"
 #include "affinity/managed/allocations.hpp"
 #include "affinity/managed/locality.hpp"
 #include "affinity/managed/manager.hpp"
@@ -38,13 +39,17 @@ Result<void> Manager::change(const std::string& sandbox, const std::optional<std
 
 policy::managed::Trial Manager::try_pod(
     std::vector<policy::managed::TrialContainer> containers) const {
-  for (auto& container : containers) {
-    container.locality.room = read_room(with_.sys, container.locality.needs);
+  policy::managed::MemoryRoom room;
+  for (const auto& container : containers) {
+    add_room(with_.sys, container.locality.needs, room);
+    add_room(with_.sys, container.locality.pod.needs, room);
   }
+  for (auto& container : containers) container.locality.room = room;
   return policy::managed::try_pod(upcoming(false), containers);
 }
 
 void Manager::change_machine(const policy::Topology& topology) {
+  memory_nodes_ = host::memory_nodes(with_.sys);
   static_cast<void>(commit([&](Books& next) { next.change_machine(topology); }));
   apply();
 }

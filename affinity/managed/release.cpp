@@ -9,10 +9,12 @@ namespace ka::managed {
 using base::Result;
 
 Release::Release(AllocationFile file, const std::vector<policy::managed::Saved>& saved,
-                 policy::CpuSet online)
-    : file_(std::move(file)), online_(std::move(online)) {
-  for (const auto& one : saved) {
-    if (!one.entry.ended) bound_.insert(one.entry.about.id);
+                 policy::CpuSet cpus, policy::NodeSet mems)
+    : file_(std::move(file)), cpus_(std::move(cpus)), mems_(std::move(mems)) {
+  for (const auto& [entry, cpus_requested, had, promised, nodes] : saved) {
+    if (entry.ended) continue;
+    if (!entry.mems.empty()) mem_bound_.insert(entry.about.id);
+    if (!cpus_.empty() || !entry.mems.empty()) bound_.insert(entry.about.id);
   }
 }
 
@@ -56,7 +58,9 @@ void Release::synchronize(const std::vector<nri::Described>& all, const std::set
 /// Those that the runtime does not have are gone.
 nri::Updates Release::updates() {
   nri::Updates updates;
-  for (const std::string& id : std::exchange(unsent_, {})) updates.push_back({id, online_, {}});
+  for (const std::string& id : std::exchange(unsent_, {})) {
+    updates.push_back({id, cpus_, mem_bound_.contains(id) ? mems_ : policy::NodeSet{}});
+  }
   answered_ = true;
   return updates;
 }
@@ -65,7 +69,8 @@ nri::Updates Release::updates() {
 void Release::complete(std::vector<policy::ledger::Event>& events) {
   for (policy::ledger::Event& event : events) {
     auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body);
-    if (seen != nullptr && released_.erase(seen->id) > 0) seen->spec.cpus = online_;
+    if (seen == nullptr || released_.erase(seen->id) == 0 || cpus_.empty()) continue;
+    seen->spec.cpus = cpus_;
   }
 }
 

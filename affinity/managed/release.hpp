@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way from mode = "managed" to another one: containers that an earlier daemon gave CPUs may run
-// on all of them again, once the runtime has reported them. For nodes whose kubelet has no static
-// policy: that one writes all cpusets itself.
+// on all of them again, and use the memory of all nodes, once the runtime has reported them. A
+// kubelet with the static policy writes all cpusets itself, but no memory nodes.
 #pragma once
 
 #include <set>
@@ -16,9 +16,10 @@ namespace ka::managed {
 class Release final : public nri::Allocator {
  public:
   /// `saved`: what `file` has, which is removed when the runtime has got the first answer: with its
-  /// next call. `online`: all that a container may use.
+  /// next call. `cpus` and `mems`: all that a container may use; no CPUs: they are not ours to give
+  /// back.
   Release(AllocationFile file, const std::vector<policy::managed::Saved>& saved,
-          policy::CpuSet online);
+          policy::CpuSet cpus, policy::NodeSet mems);
 
   base::Result<void> create(const nri::Described& container) override;
   base::Result<void> resize(const std::string& container, std::int64_t quota,
@@ -36,11 +37,13 @@ class Release final : public nri::Allocator {
   void finish();
 
   AllocationFile file_;
-  std::set<std::string> bound_;     ///< containers that were given CPUs, until the answer arrived
-  std::set<std::string> released_;  ///< in the answer, until it is in the ledger
-  std::set<std::string> unsent_;    ///< of these, what is not in an answer yet
+  std::set<std::string> bound_;      ///< containers that were given CPUs, until the answer arrived
+  std::set<std::string> mem_bound_;  ///< of these, whose memory was bound
+  std::set<std::string> released_;   ///< in the answer, until it is in the ledger
+  std::set<std::string> unsent_;     ///< of these, what is not in an answer yet
   bool answered_ = false, finished_ = false;
-  policy::CpuSet online_;
+  policy::CpuSet cpus_;
+  policy::NodeSet mems_;
 };
 
 }  // namespace ka::managed

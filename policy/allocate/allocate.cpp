@@ -102,8 +102,9 @@ const std::array<Entry, 26>& table() {
 }
 
 /// Steps without which a policy answers nothing, or gives away what is reserved.
-constexpr std::string_view kNeeded[] = {"coarse-to-fine", "reserved",     "spill",
-                                        "count-free",     "take-fitting", "keep-packed"};
+constexpr std::string_view kNeeded[] = {"coarse-to-fine", "reserved",    "spill",
+                                        "count-free",     "single-cpus", "take-fitting",
+                                        "keep-packed"};
 
 /// Whether a policy may be made of it by name; the others answer full-pcpus-only where its steps
 /// break a core.

@@ -37,9 +37,9 @@ struct PodNeeds {
 /// What decides where a container may have its CPUs, besides CPUs.
 struct Locality {
   Needs needs;
-  PodNeeds pod;          ///< for pod scope
-  MemoryRoom room;       ///< what the nodes have left
-  bool bindable = true;  ///< false: its memory is its VM's, and not bound with its container
+  PodNeeds pod;           ///< for pod scope
+  MemoryRoom room;        ///< what the nodes have left
+  bool bindable = false;  ///< its memory is its own; else it may be its VM's
 };
 
 struct AlignmentProblem {

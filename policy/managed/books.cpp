@@ -191,10 +191,14 @@ void Books::bind_memory(Entry& entry, const Locality& locality) const {
   if (!entry.memory_unbound) entry.mems = std::move(nodes);
 }
 
-/// What it has on its nodes stays there; it may use those of its new CPUs, too.
+/// What it has on its nodes stays there; it may use those of its new CPUs, too, and all of them
+/// once it has none of its own.
 void Books::widen_memory() {
   for (auto& [id, entry] : entries_) {
-    if (!entry.mems.empty()) entry.mems |= topology_->nodes_of(cpus_of(id));
+    const bool is_free = entry.use == CpuUse::kNone;
+    if (is_free) entry.memory_unbound = false;
+    if (entry.mems.empty()) continue;
+    entry.mems |= is_free ? topology_->nodes() : topology_->nodes_of(cpus_of(id));
   }
 }
 

@@ -29,16 +29,16 @@ struct Described {
   policy::managed::Needs needs;  ///< without its devices' nodes
   policy::managed::PodNeeds pod;
   std::vector<DeviceNumber> devices;
-  std::string cgroup;    ///< as the runtime names it (cgroups_path)
-  policy::CpuSet cpus;   ///< that it has by the runtime's word; empty: not set
-  policy::NodeSet mems;  ///< the same
-  bool in_vm = false;
+  std::string cgroup;       ///< as the runtime names it (cgroups_path)
+  policy::CpuSet cpus;      ///< that it has by the runtime's word; empty: not set
+  policy::NodeSet mems;     ///< the same
+  bool outside_vm = false;  ///< its pod has a process of its own that is known, and no VMM
 };
 
 /// Sets that the runtime is to write.
 struct ContainerSets {
   std::string container;
-  policy::CpuSet cpus;   ///< never empty: NRI has no word for that
+  policy::CpuSet cpus;   ///< empty: as they are; NRI has no word for an empty set
   policy::NodeSet mems;  ///< empty: as they are
 
   bool operator==(const ContainerSets&) const = default;

@@ -240,12 +240,14 @@ Described Translator::described(const proto::nri::Container& container) const {
           .cgroup = base::printable(container.linux().cgroups_path(), base::kMaxPath),
           .cpus = spec.cpus.value_or(policy::CpuSet{}),
           .mems = spec.mems.value_or(policy::NodeSet{}),
-          .in_vm = is_vm(container.pod_sandbox_id())};
+          .outside_vm = is_outside_vm(container.pod_sandbox_id())};
 }
 
-bool Translator::is_vm(const std::string& pod) const {
+/// A handler's name proves nothing, and a pod without a process of its own may be anything.
+bool Translator::is_outside_vm(const std::string& pod) const {
   const auto known = pods_.find(pod);
-  return known != pods_.end() && known->second.process.is_vmm;
+  return known != pods_.end() && known->second.is_pods_own && known->second.pid > 0 &&
+         !known->second.process.is_vmm;
 }
 
 void Translator::complete(Described& described) const {
@@ -254,7 +256,7 @@ void Translator::complete(Described& described) const {
   described.candidate.pod_uid = base::printable(known->second.uid);
   described.candidate.pod_name = known->second.name;
   described.candidate.guaranteed = known->second.guaranteed;
-  described.in_vm = known->second.process.is_vmm;
+  described.outside_vm = is_outside_vm(described.candidate.sandbox);
 }
 
 std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& pod) const {

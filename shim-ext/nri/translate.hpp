@@ -91,7 +91,7 @@ class Translator {
   };
 
   bool probe(Pod& known, int pid, bool afresh) const;
-  bool is_vm(const std::string& pod) const;
+  bool is_outside_vm(const std::string& pod) const;
   std::optional<policy::ledger::EventBody> poll(const std::string& id, Pod& known) const;
   policy::ledger::ContainerSeen seen(const proto::nri::Container& container,
                                      policy::ledger::ContainerSpec spec) const;

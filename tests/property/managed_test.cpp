@@ -82,6 +82,7 @@ struct Play {
     made.needs.memory[kOrdinaryPage] = static_cast<std::uint64_t>(random.between(0, 12));
     if (random.chance(30)) made.needs.devices.push_back({random.one_of(nodes)});
     made.pod = {random.between(0, 8), made.needs};
+    made.bindable = random.chance(70);
     return made;
   }
 

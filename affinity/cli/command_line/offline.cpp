@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands that need no daemon.
+// The commands that need no daemon; `plan --pod` alone asks it.
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -22,8 +22,7 @@ void declare_topology(CLI::App& app, Command& chosen) {
 
 void declare_plan(CLI::App& app, Command& chosen) {
   const auto options = std::make_shared<PlanOptions>();
-  CLI::App& command =
-      add_command(app, chosen, options, "plan", "show what the daemon would do, without one");
+  CLI::App& command = add_command(app, chosen, options, "plan", "show what the daemon would do");
   usage::add_topology(command, options->topology);
   CLI::Option* scenario = add_value(command, "--scenario", "FILE", options->scenario,
                                     "what-if scenario, JSON (- for stdin)");
@@ -31,7 +30,7 @@ void declare_plan(CLI::App& app, Command& chosen) {
                                     "an earlier output of plan --json");
   CLI::Option* pod = add_value(command, "--pod", "FILE", options->pod,
                                "in managed mode: would this pod (JSON) fit, and where");
-  pod->excludes(scenario)->excludes(previous);
+  pod->excludes(command.get_option("--topology"))->excludes(scenario)->excludes(previous);
   command.callback([options, scenario, pod, &chosen] {
     if (scenario->empty() && pod->empty()) throw CLI::RequiredError("--scenario or --pod");
     chosen = *options;

@@ -46,24 +46,48 @@ base::Error no_quantity(const std::string& text) {
   return {ErrorCode::kInvalid, '"' + text + "\" is not a quantity", 0};
 }
 
+const json::value& member(const json::value& object, std::string_view name) {
+  static const json::value kNone;
+  const json::value* found = object.is_object() ? object.as_object().if_contains(name) : nullptr;
+  return found == nullptr ? kNone : *found;
+}
+
+/// What `kind` (limits, requests) has of a container's resources.
+const json::value& resources_of(const json::value& container, std::string_view kind) {
+  return member(member(container, "resources"), kind);
+}
+
 /// A quantity of a container's resources; absent: not set.
-Result<std::optional<std::int64_t>> quantity(const json::value& container, const char* kind,
-                                             const char* resource) {
-  const json::value* resources =
-      container.is_object() ? container.as_object().if_contains("resources") : nullptr;
-  const json::value* set = resources != nullptr && resources->is_object()
-                               ? resources->as_object().if_contains(kind)
-                               : nullptr;
-  const json::value* value =
-      set != nullptr && set->is_object() ? set->as_object().if_contains(resource) : nullptr;
-  if (value == nullptr) return std::nullopt;
-  const std::string text = value->is_string()  ? std::string(value->as_string())
-                           : value->is_int64() ? std::to_string(value->as_int64())
-                                               : "?";
+Result<std::optional<std::int64_t>> quantity(const json::value& container, std::string_view kind,
+                                             std::string_view resource) {
+  const json::value& value = member(resources_of(container, kind), resource);
+  if (value.is_null()) return std::nullopt;
+  const std::string text = value.is_string()  ? std::string(value.as_string())
+                           : value.is_int64() ? std::to_string(value.as_int64())
+                                              : "?";
   const auto parsed = parse_quantity(text);
   if (parsed) return *parsed;
-  return base::fail(ErrorCode::kInvalid, "container " + text_of(container, "name") + ": " + kind +
-                                             '.' + resource + ": " + parsed.error().message);
+  return base::fail(ErrorCode::kInvalid, "container " + text_of(container, "name") + ": " +
+                                             std::string(kind) + '.' + std::string(resource) +
+                                             ": " + parsed.error().message);
+}
+
+/// Limits of huge pages: "hugepages-2Mi": "1Gi".
+Result<json::array> huge_pages_of(const json::value& container) {
+  constexpr std::string_view kPrefix = "hugepages-";
+  json::array all;
+  const json::value& limits = resources_of(container, "limits");
+  if (!limits.is_object()) return all;
+  for (const auto& limit : limits.as_object()) {
+    const std::string_view resource = limit.key();
+    if (!resource.starts_with(kPrefix)) continue;
+    const auto page = parse_quantity(std::string(resource.substr(kPrefix.size())));
+    const auto bytes = quantity(container, "limits", resource);
+    if (!page) return unexpected(page.error());
+    if (!bytes) return unexpected(bytes.error());
+    all.push_back(json::object{{"page", *page / kThousand}, {"bytes", **bytes / kThousand}});
+  }
+  return all;
 }
 
 /// Guaranteed (GetPodQOS in pkg/apis/core/v1/helper/qos): each container has both limits, and
@@ -80,11 +104,9 @@ Result<bool> has_equal_limits(const json::value& container) {
 }
 
 std::optional<std::string> requested_class(const json::value& metadata, const std::string& name) {
-  const json::value* annotations =
-      metadata.is_object() ? metadata.as_object().if_contains("annotations") : nullptr;
-  if (annotations == nullptr || !annotations->is_object()) return std::nullopt;
+  const json::value& annotations = member(metadata, "annotations");
   for (const std::string& key : policy::managed::class_annotations(name)) {
-    if (annotations->as_object().contains(key)) return text_of(*annotations, key);
+    if (member(annotations, key).is_string()) return text_of(annotations, key);
   }
   return std::nullopt;
 }
@@ -96,9 +118,12 @@ Result<json::object> container_of(const json::value& container, const json::valu
   if (!cpu) return unexpected(cpu.error());
   const auto memory = quantity(container, "limits", "memory");
   if (!memory) return unexpected(memory.error());
+  auto huge_pages = huge_pages_of(container);
+  if (!huge_pages) return unexpected(huge_pages.error());
   if (*cpu) made["quota"] = **cpu * (kPeriod / kThousand);
   if (*cpu) made["period"] = kPeriod;
   if (*memory) made["memory"] = **memory / kThousand;
+  if (!huge_pages->empty()) made["huge_pages"] = *std::move(huge_pages);
   if (const auto use = requested_class(metadata, name)) made["class"] = *use;
   return made;
 }
@@ -131,12 +156,6 @@ class Pod {
   bool guaranteed_ = true;
   json::array containers_;
 };
-
-const json::value& member(const json::value& object, const char* name) {
-  static const json::value kNone;
-  const json::value* found = object.is_object() ? object.as_object().if_contains(name) : nullptr;
-  return found == nullptr ? kNone : *found;
-}
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `plan`: what a daemon would do, without one.
+// `plan`: what the daemon would do.
 #pragma once
 
 #include "affinity/cli/command_line/options.hpp"

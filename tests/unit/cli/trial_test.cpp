@@ -55,6 +55,8 @@ TEST_CASE("a manifest is tried with its limits, its class and its quality of ser
   CHECK(trial(pod(R"({"cpu":"2"})")).find(R"("guaranteed":false)") != std::string::npos);
   CHECK(trial(pod(R"({"cpu":"2","memory":"1Ki"})", R"({"cpu":"2000m"})"))
             .find(R"("guaranteed":true)") != std::string::npos);
+  CHECK(trial(pod(R"({"cpu":"1","memory":"1Ki","hugepages-2Mi":"4Mi"})"))
+            .find(R"("huge_pages":[{"page":2097152,"bytes":4194304}])") != std::string::npos);
   SECTION("init containers come first, and restartable ones stay") {
     CHECK(trial(R"({"kind":"Pod","metadata":{"name":"p","annotations":
              {"kata-affinity.io/cpu-manager":"share","kata-affinity.io/cpu-manager.a":"none"}},
@@ -67,6 +69,7 @@ TEST_CASE("a manifest is tried with its limits, its class and its quality of ser
   SECTION("what is no pod, or no quantity, is named") {
     CHECK(trial(R"({"kind":"Deployment","spec":{}})").starts_with("not a pod with containers"));
     CHECK(trial("[]").starts_with("not a pod with containers"));
+    CHECK(trial(pod(R"({"hugepages-x":"1Mi"})")) == R"("x" is not a quantity)");
     CHECK(trial(pod(R"({"cpu":"two"})")) ==
           R"(container app: limits.cpu: "two" is not a quantity)");
   }

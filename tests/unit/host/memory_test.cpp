@@ -183,6 +183,9 @@ TEST_CASE("memory of nodes: free, available without caches, and all of it") {
   dir.write(node("node1/hugepages/hugepages-2048kB/free_hugepages"), "3\n");
   dir.write(node("node1/hugepages/hugepages-2048kB/nr_hugepages"), "4\n");
   dir.write(node("node-2/meminfo"), "Node 2 MemFree: 1 kB\n");
+  CHECK(host::memory_nodes(dir.path() / "sys").empty());
+  dir.write(node("has_memory"), "0-1\n");
+  CHECK(host::memory_nodes(dir.path() / "sys") == policy::NodeSet{0, 1});
   const auto sys = dir.path() / "sys";
   constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
   CHECK(host::free_memory(sys, 4096) == policy::NodeBytes{{0, 40 * 1024}, {1, 0}});

@@ -14,6 +14,7 @@
 #include "tests/fake_cpusets.hpp"
 #include "tests/machines.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/unit/managed/scene.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
 using namespace ka;
@@ -21,87 +22,11 @@ using policy::CpuSet;
 using policy::managed::Books;
 using policy::managed::CpuUse;
 using policy::managed::Rules;
+using tests::container;
+using tests::Scene;
+using tests::text;
 
-namespace {
-
-class NoWriter final : public host::CpusetWriter {
- public:
-  base::Result<void> write(const std::filesystem::path&, const CpuSet&) override { return {}; }
-};
-
-nri::Described container(const std::string& id, int cpus) {
-  return {.candidate = {.sandbox = "s-" + id,
-                        .id = id,
-                        .pod_uid = "uid-" + id,
-                        .pod_name = "shop/" + id,
-                        .name = "app",
-                        .guaranteed = true,
-                        .requested = {},
-                        .quota = cpus == 0 ? 50000 : cpus * 100000,
-                        .period = 100000},
-          .needs = {},
-          .pod = {},
-          .devices = {},
-          .cgroup = {},
-          .cpus = {},
-          .mems = {}};
-}
-
-/// "c1 0-3, c2 4".
-std::string text(const nri::Updates& updates) {
-  std::string all;
-  for (const auto& [id, cpus, mems] : updates) {
-    all += (all.empty() ? "" : ", ") + id + ' ' + policy::format_list(cpus);
-    if (!mems.empty()) all += " mems " + policy::format_list(mems);
-  }
-  return all;
-}
-
-struct Scene {
-  explicit Scene(const Rules& with = {}, const ka::test::Grid& machine = {})
-      : rules(with), grid(machine) {
-    restart();
-  }
-
-  /// As after kill -9: what is on disk is all that is left.
-  void restart() {
-    Books books = Books::open(tests_machine(), rules).value();
-    managed::AllocationFile file(dir.path(), "boot");
-    const auto saved = file.load();
-    REQUIRE(saved);
-    books.restore(*saved);
-    manager.emplace(std::move(books), std::move(file), managed::Cpusets(std::nullopt, writer),
-                    managed::Manager::Dependencies{node, board, clock,
-                                                   [this](auto next) { later = std::move(next); },
-                                                   dir.path() / "sys"});
-  }
-
-  policy::Topology tests_machine() const { return ka::test::grid_machine(grid).topology(); }
-
-  std::string owners() {
-    std::vector<policy::ledger::Event> events;
-    manager->complete(events);
-    if (events.empty()) return "unchanged";
-    const auto& seen = std::get<policy::ledger::KubeletSeen>(events.front().body);
-    std::string all = "shared " + policy::format_list(*seen.shared_pool);
-    for (const auto& claim : *seen.claims) {
-      all += ", " + claim.pod_uid + '/' + claim.container + ' ' + policy::format_list(claim.cpus);
-    }
-    return all;
-  }
-
-  Rules rules;
-  ka::test::Grid grid;
-  tests::TempDir dir;
-  tests::ManualClock clock;
-  board::Board board{clock};
-  tests::RecordingNode node{clock};
-  NoWriter writer;
-  std::function<void()> later;
-  std::optional<managed::Manager> manager;
-};
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("a new owner narrows the others in the same answer, and its end widens them") {
   Scene scene;
@@ -390,7 +315,7 @@ TEST_CASE("in another mode, containers that were given CPUs may run on all of th
   managed::AllocationFile file(scene.dir.path(), "boot");
   const auto saved = file.load();
   REQUIRE(saved);
-  managed::Release release(std::move(file), *saved, CpuSet::range(0, 7));
+  managed::Release release(std::move(file), *saved, CpuSet::range(0, 7), {0});
   auto own = container("own", 2);
   own.cpus = {1, 5};
   auto foreign = container("foreign", 2);
@@ -410,72 +335,4 @@ TEST_CASE("in another mode, containers that were given CPUs may run on all of th
   CHECK(release.create(container("new", 2)));
   CHECK(release.updates().empty());
   CHECK_FALSE(std::filesystem::exists(scene.dir.path() / "allocations"));
-}
-
-TEST_CASE("CPUs are on the node of a container's device, and where its memory has room") {
-  Scene scene({.align = policy::allocate::HintPolicy::kRestricted}, {.sockets = 2});
-  const auto& dir = scene.dir;
-  dir.write("sys/devices/system/node/node0/meminfo",
-            "Node 0 MemTotal: 8 kB\nNode 0 MemFree: 1 kB\n");
-  dir.write("sys/devices/system/node/node1/meminfo",
-            "Node 1 MemTotal: 8 kB\nNode 1 MemFree: 8 kB\n");
-  dir.write("sys/devices/pci0/0000:01:00.0/numa_node", "1\n");
-  dir.link("sys/dev/char/195:0/device", dir.path() / "sys/devices/pci0/0000:01:00.0");
-  auto with_device = container("device", 2);
-  with_device.devices = {{.block = false, .major = 195, .minor = 0}};
-  REQUIRE(scene.manager->create(with_device));
-  CHECK(text(scene.manager->updates()) == "device 4,12");
-  auto with_memory = container("memory", 2);
-  with_memory.needs.memory[policy::managed::kOrdinaryPage] = 4096;
-  REQUIRE(scene.manager->create(with_memory));
-  CHECK(text(scene.manager->updates()) == "memory 6,14");
-  REQUIRE(scene.manager->create(container("plain", 2)));
-  CHECK(text(scene.manager->updates()) == "plain 0,8");
-  scene.restart();
-  CHECK(policy::format_list(scene.manager->books().cpus_of("device")) == "4,12");
-}
-
-TEST_CASE("memory comes from the nodes of the CPUs where they have room, in the same answer") {
-  Scene scene({.bind_memory = true}, {.sockets = 2});
-  const auto& dir = scene.dir;
-  dir.write("sys/devices/system/node/node0/meminfo",
-            "Node 0 MemTotal: 8 kB\nNode 0 MemFree: 4 kB\n");
-  dir.write("sys/devices/system/node/node1/meminfo",
-            "Node 1 MemTotal: 8 kB\nNode 1 MemFree: 4 kB\n");
-  const auto with_memory = [](const std::string& id, int cpus, std::uint64_t kib) {
-    auto described = container(id, cpus);
-    described.needs.memory[policy::managed::kOrdinaryPage] = kib * 1024;
-    return described;
-  };
-  auto& manager = *scene.manager;
-  const auto unbound = [&](const char* id) {
-    return manager.books().entries().at(id).memory_unbound;
-  };
-  REQUIRE(manager.create(with_memory("fits", 2, 4)));
-  CHECK(text(manager.updates()) == "fits 1,9 mems 0");
-  REQUIRE(manager.create(with_memory("large", 2, 5)));
-  CHECK(text(manager.updates()) == "large 2,10");
-  CHECK((unbound("large") && !unbound("fits")));
-  REQUIRE(manager.create(container("unlimited", 2)));
-  CHECK(text(manager.updates()) == "unlimited 3,11");
-  auto in_vm = with_memory("vm", 2, 4);
-  in_vm.in_vm = true;
-  REQUIRE(manager.create(in_vm));
-  CHECK(text(manager.updates()) == "vm 4,12");
-  SECTION("what comes to run on other nodes may use their memory, too") {
-    REQUIRE(manager.change("s-fits", std::nullopt, CpuUse::kNone));
-    CHECK(text(manager.updates()).ends_with("mems 0-1"));
-    CHECK(manager.updates().empty());
-  }
-  SECTION("after a restart the runtime's word says what it has") {
-    scene.restart();
-    auto listed = with_memory("fits", 2, 4);
-    listed.cpus = {1, 9};
-    listed.mems = {0};
-    scene.manager->synchronize({listed}, {"s-fits"});
-    CHECK(scene.manager->updates().empty());
-    listed.mems = {};
-    scene.manager->synchronize({listed}, {"s-fits"});
-    CHECK(text(scene.manager->updates()) == "fits 1,9 mems 0");
-  }
 }

@@ -193,3 +193,22 @@ TEST_CASE("a pod that is tried shows its CPUs and whom it would move, and change
     CHECK(large.containers[0].cpus.empty());
   }
 }
+
+TEST_CASE("memory is bound with CPUs of its own, and free again without them") {
+  Books books = opened({.bind_memory = true});
+  Locality locality = with_memory(40, room(40, 60));
+  books.create(of("unknown", 2), locality);
+  CHECK(books.entries().at("unknown").mems.empty());
+  locality.bindable = true;
+  books.create(of("app", 2), locality);
+  CHECK(books.entries().at("app").mems == NodeSet{0});
+  books.create(of("large", 2), {.needs = {.memory = {{kOrdinaryPage, 50}}, .devices = {}},
+                                .pod = {},
+                                .room = room(40, 60),
+                                .bindable = true});
+  CHECK(books.entries().at("large").memory_unbound);
+  books.change("app", CpuUse::kNone);
+  books.change("large", CpuUse::kNone);
+  CHECK(books.entries().at("app").mems == NodeSet{0, 1});
+  CHECK_FALSE(books.entries().at("large").memory_unbound);
+}

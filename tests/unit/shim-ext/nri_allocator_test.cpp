@@ -92,7 +92,10 @@ TEST_CASE("a container is described with its memory, huge pages and devices, and
         std::map<std::uint64_t, std::uint64_t>{{kOrdinaryPage, 1024}, {1 << 21, 1 << 22}});
   CHECK(described.devices == std::vector<nri::DeviceNumber>{{false, 195, 196}, {true, 8, 9}});
   CHECK(described.pod.cpus == 4);
+  CHECK(described.outside_vm);
   CHECK(described.pod.needs.memory.at(kOrdinaryPage) == 4096);
+  scene.call("CreateContainer", about(nri_pod("s2", 0), nri_container("s2", "c2", "")));
+  CHECK_FALSE(scene.diary.described.outside_vm);
 }
 
 TEST_CASE("a container is described with its pod, its limit and the class that is asked for") {

@@ -72,7 +72,9 @@ class Day:
     def _arrive_vm(self) -> str:
         if sum(is_vm for _, _, is_vm in self._pods.values()) >= _MOST_VMS:
             return self._leave()
-        return self._come("vm", quota=self._size())
+        said = self._come("vm", quota=self._size(), memory=_MEMORY)
+        check.equal("VM pods whose containers' memory is bound", sorted(bound_vms()), [])
+        return said
 
     def _arrive(self) -> str:
         """The answer to the runtime has all that changed for others, too."""
@@ -149,6 +151,12 @@ def wrong() -> list[str]:
     """Threads that do not run where the allocations want them."""
     of = witness.pods()
     return witness.wrong(allocations.read(), of, witness.threads(of))
+
+
+def bound_vms() -> set[str]:
+    """Its memory is the VM's, which has another limit."""
+    vms = {pod.uid: pod.name for pod in witness.pods().values() if pod.is_vm}
+    return {vms[uid] for uid, _ in allocations.memory() if uid in vms}
 
 
 def wrong_memory() -> list[str]:

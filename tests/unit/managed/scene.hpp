@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node where we hand out CPUs, without its cgroups.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "affinity/managed/manager.hpp"
+#include "tests/catch.hpp"
+#include "tests/machines.hpp"
+#include "tests/temp_dir.hpp"
+#include "tests/unit/shim-ext/recording_node.hpp"
+
+namespace ka::tests {
+
+class NoWriter final : public host::CpusetWriter {
+ public:
+  base::Result<void> write(const std::filesystem::path&, const policy::CpuSet&) override {
+    return {};
+  }
+};
+
+inline nri::Described container(const std::string& id, int cpus) {
+  return {.candidate = {.sandbox = "s-" + id,
+                        .id = id,
+                        .pod_uid = "uid-" + id,
+                        .pod_name = "shop/" + id,
+                        .name = "app",
+                        .guaranteed = true,
+                        .requested = {},
+                        .quota = cpus == 0 ? 50000 : cpus * 100000,
+                        .period = 100000},
+          .needs = {},
+          .pod = {},
+          .devices = {},
+          .cgroup = {},
+          .cpus = {},
+          .mems = {},
+          .outside_vm = true};
+}
+
+/// "c1 0-3, c2 4".
+inline std::string text(const nri::Updates& updates) {
+  std::string all;
+  for (const auto& [id, cpus, mems] : updates) {
+    all += (all.empty() ? "" : ", ") + id + ' ' + policy::format_list(cpus);
+    if (!mems.empty()) all += " mems " + policy::format_list(mems);
+  }
+  return all;
+}
+
+struct Scene {
+  explicit Scene(const policy::managed::Rules& with = {}, const ka::test::Grid& machine = {})
+      : rules(with), grid(machine) {
+    restart();
+  }
+
+  /// As after kill -9: what is on disk is all that is left.
+  void restart() {
+    auto books = policy::managed::Books::open(tests_machine(), rules).value();
+    managed::AllocationFile file(dir.path(), "boot");
+    const auto saved = file.load();
+    REQUIRE(saved);
+    books.restore(*saved);
+    manager.emplace(std::move(books), std::move(file), managed::Cpusets(std::nullopt, writer),
+                    managed::Manager::Dependencies{node, board, clock,
+                                                   [this](auto next) { later = std::move(next); },
+                                                   dir.path() / "sys"});
+  }
+
+  policy::Topology tests_machine() const { return ka::test::grid_machine(grid).topology(); }
+
+  std::string owners() {
+    std::vector<policy::ledger::Event> events;
+    manager->complete(events);
+    if (events.empty()) return "unchanged";
+    const auto& seen = std::get<policy::ledger::KubeletSeen>(events.front().body);
+    std::string all = "shared " + policy::format_list(*seen.shared_pool);
+    for (const auto& claim : *seen.claims) {
+      all += ", " + claim.pod_uid + '/' + claim.container + ' ' + policy::format_list(claim.cpus);
+    }
+    return all;
+  }
+
+  policy::managed::Rules rules;
+  ka::test::Grid grid;
+  tests::TempDir dir;
+  tests::ManualClock clock;
+  board::Board board{clock};
+  tests::RecordingNode node{clock};
+  NoWriter writer;
+  std::function<void()> later;
+  std::optional<managed::Manager> manager;
+};
+
+}  // namespace ka::tests
