@@ -58,10 +58,8 @@ bool is_in_container(const std::filesystem::path& cgroup) {
 void SystemTasks::begin(const Hierarchy& hierarchy, const GuestCpuSet& common,
                         const GuestCpuSet& online, bool interrupts) {
   const bool apart = common != online;
-  touched_ |= apart;
-  if (!touched_) return;
-  apart_ = apart;
-  placing_ = true;
+  if (!apart && state_ == State::kUntouched) return;
+  state_ = apart ? State::kApart : State::kRestored;
   done_ = {};
   hierarchy_ = hierarchy;
   if (std::ranges::find(earlier_, common_) == earlier_.end()) earlier_.push_back(common_);
@@ -83,12 +81,11 @@ void SystemTasks::place_some() {
     place_task(tasks_.back());
     tasks_.pop_back();
   }
-  placing_ = !tasks_.empty();
-  if (!placing_) earlier_.clear();
+  if (tasks_.empty()) earlier_.clear();
 }
 
 bool SystemTasks::hold_services(const std::vector<std::filesystem::path>& cgroups) const {
-  if (!apart_) return true;
+  if (state_ != State::kApart) return true;
   bool held = true;
   for (const auto& service : services_) {
     if (std::ranges::find(cgroups, service) == cgroups.end()) continue;

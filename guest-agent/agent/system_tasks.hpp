@@ -25,7 +25,7 @@ class SystemTasks {
   void begin(const Hierarchy& hierarchy, const policy::GuestCpuSet& common,
              const policy::GuestCpuSet& online, bool interrupts);
   /// begin() left work to do.
-  bool is_placing() const { return placing_; }
+  bool is_placing() const { return !tasks_.empty(); }
   /// Places a few tasks, in a time for which a request to the agent can wait. All of them are done
   /// when is_placing() is false.
   void place_some();
@@ -39,6 +39,9 @@ class SystemTasks {
   void record(policy::GuestReport& report) const;
 
  private:
+  /// kUntouched --a CPU is set apart--> kApart <--> kRestored: none is any more.
+  enum class State { kUntouched, kApart, kRestored };
+
   void place_interrupts(const policy::GuestCpuSet& cpus);
   void place_task(int pid);
   void place_kernel_thread(int pid);
@@ -46,15 +49,13 @@ class SystemTasks {
 
   const Roots& roots_;
   const Calls& calls_;
-  bool apart_ = false;              ///< some CPU is set apart
-  bool touched_ = false;            ///< some CPU ever was
+  State state_ = State::kUntouched;
   bool interrupts_placed_ = false;  ///< they ever were
-  bool placing_ = false;
   Hierarchy hierarchy_;
   policy::GuestCpuSet common_;
   std::vector<policy::GuestCpuSet> earlier_;  ///< before that, since all was in its place last
   std::set<std::filesystem::path> services_;  ///< cgroups of kata-agent's
-  std::vector<int> tasks_;                    ///< not placed yet
+  std::vector<int> tasks_;                    ///< not placed since begin()
   policy::GuestReport done_;                  ///< record() copies its part of it
 };
 

@@ -69,7 +69,7 @@ std::string KataSession::start() {
 }
 
 void KataSession::request_details(std::string& out) {
-  open_ = true;
+  state_ = State::kIdentifying;
   call_ = Call::kDetails;
   send("GetGuestDetails", {}, out);
 }
@@ -82,7 +82,7 @@ bool KataSession::fail(std::string reason) {
 bool KataSession::receive(std::string_view bytes, std::vector<KataAnswer>& answers,
                           std::string& out) {
   if (!failure_.empty()) return false;
-  if (!open_ && !open(bytes, out)) return failure_.empty();
+  if (state_ == State::kOpening && !open(bytes, out)) return failure_.empty();
   decoder_.feed(bytes);
   while (const auto frame = decoder_.next()) {
     if (!handle(*frame, answers, out)) return false;
@@ -107,7 +107,7 @@ void KataSession::send(std::string_view method, std::string_view payload, std::s
 
 void KataSession::update(const std::string& container, const policy::GuestCpuSet& cpus,
                          std::string& out) {
-  const bool under_way = ready_ && stream_ != 0 && call_ == Call::kUpdate;
+  const bool under_way = ready() && stream_ != 0 && call_ == Call::kUpdate;
   // Only the last request for a container counts; one that was sent cannot be recalled.
   const auto waiting = updates_.begin() + (under_way && !updates_.empty() ? 1 : 0);
   updates_.erase(std::remove_if(waiting, updates_.end(),
@@ -125,7 +125,7 @@ void KataSession::request_online(std::string& out) {
 }
 
 void KataSession::send_next(std::string& out) {
-  if (!ready_ || stream_ != 0) return;
+  if (!ready() || stream_ != 0) return;
   if (!updates_.empty() && !forbidden_) {
     call_ = Call::kUpdate;
     send("UpdateContainer", update_request(updates_.front()), out);
@@ -157,7 +157,7 @@ bool KataSession::handle_answer(const ttrpc::Answer& answer, std::vector<KataAns
     case Call::kDetails:
       // One that does not identify itself may still serve requests.
       if (answer.code == Code::kOk && !handle_details(answer.payload)) return false;
-      ready_ = true;
+      state_ = State::kReady;
       return true;
     case Call::kUpdate:
       return handle_update(answer.code, answers);

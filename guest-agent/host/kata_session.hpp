@@ -43,9 +43,9 @@ class KataSession {
   void request_online(std::string& out);
 
   /// It has identified itself.
-  bool ready() const { return ready_; }
+  bool ready() const { return state_ == State::kReady; }
   /// An answer is due.
-  bool is_owed() const { return stream_ != 0 || !ready_; }
+  bool is_owed() const { return stream_ != 0 || !ready(); }
   /// Counts answers.
   std::uint64_t answered() const { return answered_; }
   const std::string& version() const { return version_; }
@@ -62,6 +62,11 @@ class KataSession {
   const std::string& failure() const { return failure_; }
 
  private:
+  /// kOpening --ttrpc begins--> kIdentifying --GetGuestDetails answered--> kReady.
+  /// What fails stays where it was, and receives nothing more (failure_).
+  enum class State { kOpening, kIdentifying, kReady };
+  enum class Call { kDetails, kUpdate, kMetrics };
+
   bool fail(std::string reason);
   void request_details(std::string& out);
   bool open(std::string_view& bytes, std::string& out);
@@ -73,11 +78,8 @@ class KataSession {
   bool handle_update(ttrpc::Code code, std::vector<KataAnswer>& answers);
   bool handle_metrics(const ttrpc::Answer& answer);
 
-  enum class Call { kDetails, kUpdate, kMetrics };
-
   Opener opener_;
-  bool open_ = false;
-  bool ready_ = false;
+  State state_ = State::kOpening;
   bool forbidden_ = false;
   bool is_init_ = false;
   std::string version_;

@@ -32,7 +32,7 @@ std::string MeasurementSession::start() {
 }
 
 void MeasurementSession::hello(std::string& out) {
-  opening_ = false;
+  state_ = State::kHello;
   out += call(kHelloStream, "Hello", encode(Hello{.program = "kata-affinityd"}));
 }
 
@@ -41,11 +41,10 @@ void MeasurementSession::fail(ErrorCode code, std::string reason) {
 }
 
 void MeasurementSession::receive(std::string_view bytes, std::string& out) {
-  if (opening_ && !opener_.consume(bytes)) {
-    if (!opener_.failure().empty()) fail(ErrorCode::kUnavailable, std::string(opener_.failure()));
-    return;
+  if (state_ == State::kOpening) {
+    if (!opener_.consume(bytes)) return follow_opener();
+    hello(out);
   }
-  if (opening_) hello(out);
   decoder_.feed(bytes);
   while (!result_) {
     const auto frame = decoder_.next();
@@ -54,8 +53,14 @@ void MeasurementSession::receive(std::string_view bytes, std::string& out) {
   }
 }
 
+void MeasurementSession::follow_opener() {
+  const std::string_view failure = opener_.failure();
+  if (!failure.empty()) fail(ErrorCode::kUnavailable, std::string(failure));
+}
+
 void MeasurementSession::handle(const ttrpc::Frame& frame, std::string& out) {
-  const bool is_due = frame.header.stream == (greeted_ ? kMeasureStream : kHelloStream);
+  const bool measuring = state_ == State::kMeasuring;
+  const bool is_due = frame.header.stream == (measuring ? kMeasureStream : kHelloStream);
   if (frame.header.type != ttrpc::kResponse || frame.skipped() || !is_due) {
     return fail(ErrorCode::kUnavailable, "the agent sent a malformed or unsolicited response");
   }
@@ -63,7 +68,7 @@ void MeasurementSession::handle(const ttrpc::Frame& frame, std::string& out) {
   if (!answer) return fail(ErrorCode::kUnavailable, "cannot parse the agent's response");
   switch (answer->code) {
     case ttrpc::Code::kOk:
-      return greeted_ ? handle_latencies(answer->payload) : handle_hello(answer->payload, out);
+      return measuring ? handle_latencies(answer->payload) : handle_hello(answer->payload, out);
     case ttrpc::Code::kUnimplemented:
       return fail(ErrorCode::kUnavailable,
                   "the guest has no kata-affinity-agent, or one that cannot measure yet");
@@ -81,7 +86,7 @@ void MeasurementSession::handle_hello(std::string_view payload, std::string& out
   if (!theirs || !common_version({}, *theirs)) {
     return fail(ErrorCode::kUnavailable, "the agent speaks another version of the protocol");
   }
-  greeted_ = true;
+  state_ = State::kMeasuring;
   out += call(kMeasureStream, "Measure", encode(request_));
 }
 

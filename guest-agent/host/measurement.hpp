@@ -36,7 +36,11 @@ class MeasurementSession {
   const std::optional<base::Result<Latencies>>& result() const { return result_; }
 
  private:
+  /// kOpening --ttrpc begins--> kHello --answered--> kMeasuring --answered--> result_.
+  enum class State { kOpening, kHello, kMeasuring };
+
   void hello(std::string& out);
+  void follow_opener();
   void handle(const ttrpc::Frame& frame, std::string& out);
   void handle_hello(std::string_view payload, std::string& out);
   void handle_latencies(std::string_view payload);
@@ -45,7 +49,7 @@ class MeasurementSession {
 
   LatencyRequest request_;
   Opener opener_;
-  bool opening_ = true, greeted_ = false;
+  State state_ = State::kOpening;
   ttrpc::Decoder decoder_{kMaxMessage};
   std::optional<base::Result<Latencies>> result_;
 };
