@@ -17,6 +17,16 @@ void Board::notify(Kind kind, std::string_view sandbox, std::string text, std::s
                  .text = std::move(text)});
 }
 
+void Board::notify(const policy::ledger::Event& event, std::string_view sandbox, std::string text) {
+  feed_.publish({.time = clock_.wall(),
+                 .kind = kind_of(event),
+                 .sandbox = std::string(sandbox),
+                 .container = container_of(event.body),
+                 .reason = std::string(policy::ledger::source_name(event.source)),
+                 .source = event.source,
+                 .text = std::move(text)});
+}
+
 void Board::set_source(policy::ledger::Source source, SourceView view) {
   SourceView& known = sources_[source];
   if (known == view) return;

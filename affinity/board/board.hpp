@@ -38,6 +38,8 @@ class Board {
   /// Publishes on the feed, with the time of the clock.
   void notify(NotificationKind kind, std::string_view sandbox, std::string text,
               std::string reason = {}, std::string container = {});
+  /// The same for the event of a source, which changed something of `sandbox`.
+  void notify(const policy::ledger::Event& event, std::string_view sandbox, std::string text);
 
   /// Records the status of a source of events; notifies if it changed.
   void set_source(policy::ledger::Source source, SourceView view);

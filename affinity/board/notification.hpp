@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "policy/ledger/event.hpp"
+#include "policy/ledger/source.hpp"
 
 namespace ka::board {
 
@@ -87,8 +89,9 @@ struct Notification {
   NotificationKind kind = NotificationKind::kConfigured;
   std::string sandbox;    ///< may be empty
   std::string container;  ///< may be empty
-  std::string reason;     ///< the source of the event, or the cause of a failure; may be empty
-  std::string text;       ///< one sentence; empty where internal
+  std::string reason;     ///< the name of `source`, or the cause of a failure; may be empty
+  std::optional<policy::ledger::Source> source;  ///< of the event; absent: it follows from none
+  std::string text;                              ///< one sentence; empty where internal
 };
 
 }  // namespace ka::board

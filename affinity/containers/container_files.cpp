@@ -114,7 +114,7 @@ void ContainerFiles::handle(const board::Notification& notification) {
     forget(notification.sandbox, {});
   }
   if (notification.kind == board::NotificationKind::kContainerRemoved &&
-      notification.reason == policy::ledger::source_name(policy::ledger::Source::kNri)) {
+      notification.source == policy::ledger::Source::kNri) {
     forget(notification.sandbox, notification.container);
   }
 }

@@ -86,8 +86,7 @@ Change Registry::fold(const Event& event) {
                         std::holds_alternative<policy::ledger::PreparedSeen>(event.body);
   if (is_whole) current_resources_ = false;
   follow_record(change.sandbox);
-  board_.notify(board::kind_of(event), change.sandbox, messages::event_text(event, ledger_),
-                std::string(source_name(event.source)), board::container_of(event.body));
+  board_.notify(event, change.sandbox, messages::event_text(event, ledger_));
   follow_contests(change);
   follow_refused(change.sandbox);
   return change;
