@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "affinity/api/call.hpp"
 #include "affinity/api/encode.hpp"
 #include "affinity/api/explain.hpp"
 #include "affinity/api/explain_cpu.hpp"
@@ -36,11 +37,8 @@ using http::error_response;
 using http::Response;
 
 struct Route {
-  std::string_view method;
-  /// Parts that begin with ":" are ids.
-  std::span<const std::string_view> parts;
+  Pattern pattern;
   Response (Router::*answer)(const Call&);
-  std::string_view query = {};  ///< the key that it understands: "id" or "source"
 };
 
 constexpr std::string_view kList[] = {"v1", "sandboxes"};
@@ -73,101 +71,44 @@ constexpr std::string_view kVerifyTarget = "/v1/verify";
 constexpr std::string_view kPublic[] = {"/metrics", "/healthz", "/readyz"};
 
 constexpr Route kRoutes[] = {
-    {"GET", kList, &Router::list},
-    {"GET", kSandbox, &Router::show},
-    {"PUT", kSandbox, &Router::put_sandbox, "source"},
-    {"DELETE", kSandbox, &Router::delete_sandbox, "source"},
-    {"PUT", kContainer, &Router::put_container, "source"},
-    {"DELETE", kContainer, &Router::delete_container, "source"},
-    {"PUT", kPin, &Router::put_pin},
-    {"DELETE", kPin, &Router::delete_pin},
-    {"PUT", kPinOne, &Router::put_pin},
-    {"DELETE", kPinOne, &Router::delete_pin},
-    {"POST", kMeasure, &Router::measure},
-    {"GET", kExplain, &Router::explain},
-    {"GET", kExplainCpu, &Router::explain_cpu},
-    {"GET", kNode, &Router::node},
-    {"POST", kVerify, &Router::verify},
-    {"POST", kReconcile, &Router::reconcile, "id"},
-    {"POST", kRelease, &Router::release, "id"},
-    {"GET", kEvents, &Router::events},
-    {"GET", kDrifts, &Router::drifts},
-    {"GET", kWaits, &Router::waits},
-    {"GET", kPools, &Router::pools},
-    {"PUT", kClass, &Router::put_class},
-    {"POST", kTrials, &Router::try_pod},
-    {"GET", kMetrics, &Router::metrics},
-    {"GET", kHealth, &Router::health},
-    {"GET", kReadiness, &Router::readiness},
+    {{"GET", kList}, &Router::list},
+    {{"GET", kSandbox}, &Router::show},
+    {{"PUT", kSandbox, "source"}, &Router::put_sandbox},
+    {{"DELETE", kSandbox, "source"}, &Router::delete_sandbox},
+    {{"PUT", kContainer, "source"}, &Router::put_container},
+    {{"DELETE", kContainer, "source"}, &Router::delete_container},
+    {{"PUT", kPin}, &Router::put_pin},
+    {{"DELETE", kPin}, &Router::delete_pin},
+    {{"PUT", kPinOne}, &Router::put_pin},
+    {{"DELETE", kPinOne}, &Router::delete_pin},
+    {{"POST", kMeasure}, &Router::measure},
+    {{"GET", kExplain}, &Router::explain},
+    {{"GET", kExplainCpu}, &Router::explain_cpu},
+    {{"GET", kNode}, &Router::node},
+    {{"POST", kVerify}, &Router::verify},
+    {{"POST", kReconcile, "id"}, &Router::reconcile},
+    {{"POST", kRelease, "id"}, &Router::release},
+    {{"GET", kEvents}, &Router::events},
+    {{"GET", kDrifts}, &Router::drifts},
+    {{"GET", kWaits}, &Router::waits},
+    {{"GET", kPools}, &Router::pools},
+    {{"PUT", kClass}, &Router::put_class},
+    {{"POST", kTrials}, &Router::try_pod},
+    {{"GET", kMetrics}, &Router::metrics},
+    {{"GET", kHealth}, &Router::health},
+    {{"GET", kReadiness}, &Router::readiness},
 };
-
-bool matches(const Route& route, const Path& path) {
-  if (route.parts.size() != path.parts.size()) return false;
-  for (std::size_t i = 0; i < route.parts.size(); ++i) {
-    if (!route.parts[i].starts_with(':') && route.parts[i] != path.parts[i]) return false;
-  }
-  return true;
-}
 
 Response wrong_method(const Path& path, const std::string& method) {
   std::string allow;
   for (const Route& route : kRoutes) {
-    if (!matches(route, path)) continue;
-    allow += (allow.empty() ? "" : ", ") + std::string(route.method);
+    if (!matches(route.pattern, path)) continue;
+    allow += (allow.empty() ? "" : ", ") + std::string(route.pattern.method);
   }
   if (allow.empty()) return error_response(404, "no such resource");
   Response response = error_response(405, method + " is not allowed here; use " + allow);
   response.allow = allow;
   return response;
-}
-
-base::Result<std::string> checked_id(const std::string& what, const std::string& text) {
-  if (base::is_id(text)) return text;
-  return base::fail(ErrorCode::kInvalid,
-                    what + " id must be 1 to 128 characters of A-Z, a-z, 0-9, \"_\", \".\", \"-\"");
-}
-
-std::string& part_of(Call& call, std::string_view what) {
-  if (what == "container") return call.container;
-  if (what == "role") return call.role;
-  if (what == "cpu") return call.cpu;
-  return what == "thread" ? call.thread : call.sandbox;
-}
-
-base::Result<void> read_ids(const Route& route, const Path& path, Call& call) {
-  for (std::size_t i = 0; i < route.parts.size(); ++i) {
-    if (!route.parts[i].starts_with(':')) continue;
-    const std::string what(route.parts[i].substr(1));
-    auto id = checked_id(what, path.parts[i]);
-    if (!id) return unexpected(id.error());
-    part_of(call, what) = std::move(*id);
-  }
-  return {};
-}
-
-base::Result<void> read_source(const std::string& name, Call& call) {
-  if (name != policy::ledger::source_name(policy::ledger::Source::kProxy)) {
-    return base::fail(ErrorCode::kInvalid, "source: must be \"proxy\"");
-  }
-  call.source = policy::ledger::Source::kProxy;
-  return {};
-}
-
-base::Result<void> read_query(const Route& route, const Path& path, Call& call) {
-  for (const auto& [name, value] : path.query) {
-    if (name != route.query) {
-      return base::fail(ErrorCode::kInvalid,
-                        "unknown query parameter \"" + base::printable(name) + '"');
-    }
-    if (name == "source") {
-      if (auto done = read_source(value, call); !done) return done;
-      continue;
-    }
-    auto id = checked_id("sandbox", value);
-    if (!id) return unexpected(id.error());
-    call.only = std::move(*id);
-  }
-  return {};
 }
 
 int status_of(ErrorCode code) {
@@ -224,11 +165,9 @@ Response Router::handle(const http::Request& request) {
   const auto path = parse_target(request.target);
   if (!path) return refuse(path.error());
   for (const Route& route : kRoutes) {
-    if (route.method != request.method || !matches(route, *path)) continue;
-    Call call{.body = request.body, .peer = request.peer};
-    if (const auto ids = read_ids(route, *path, call); !ids) return refuse(ids.error());
-    if (const auto query = read_query(route, *path, call); !query) return refuse(query.error());
-    return (this->*route.answer)(call);
+    if (route.pattern.method != request.method || !matches(route.pattern, *path)) continue;
+    const auto call = read_call(route.pattern, *path, request);
+    return call ? (this->*route.answer)(*call) : refuse(call.error());
   }
   return wrong_method(*path, request.method);
 }

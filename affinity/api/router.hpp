@@ -2,9 +2,10 @@
 // The API: each call of it, answered from the line. No sockets here.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 
+#include "affinity/api/call.hpp"
 #include "affinity/board/drifts.hpp"
 #include "affinity/board/notification.hpp"
 #include "affinity/board/outcome.hpp"
@@ -13,7 +14,6 @@
 #include "base/http/message.hpp"
 #include "base/result.hpp"
 #include "guest-agent/protocol/latency.hpp"
-#include "policy/ledger/event.hpp"
 
 namespace ka::managed {
 class Manager;
@@ -25,21 +25,6 @@ class Verifier;
 }  // namespace ka::line
 
 namespace ka::api {
-
-/// A call, taken apart.
-struct Call {
-  std::string sandbox;    ///< where the path names one
-  std::string container;  ///< where the path names one
-  std::string role;       ///< of threads, where the path names one
-  std::string thread;     ///< of that role, where the path names one
-  std::string cpu;        ///< where the path names one
-  std::string only;       ///< ?id=; empty: all sandboxes
-  /// ?source=proxy: the shim proxy reports what containerd asked its shim for. Otherwise the client
-  /// is the source.
-  policy::ledger::Source source = policy::ledger::Source::kApi;
-  std::string_view body;
-  std::optional<http::Peer> peer;  ///< who calls, where that is known
-};
 
 class Router {
  public:
