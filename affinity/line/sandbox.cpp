@@ -76,7 +76,7 @@ base::Result<void> Sandbox::observe_all(const ProbeContext& context, const PodRe
   if (!of_vmm) return unexpected(of_vmm.error());
   const std::string own = own_cgroup(pod, context.cgroups, *of_vmm);
   masks_.set_narrowed_by_proxy(pod.original_cpus);
-  auto found = discover(context, {pod.vmm.value_or(policy::ProcessId{}), id_, own, pod.proxy});
+  auto found = discover(context, {pod.vmm.value_or(policy::ProcessId{}), own, pod.proxy});
   if (!found) return found;
   keeper_.observe(context.cgroups, of_vmm->cpuset_directory, mode,
                   mode == CgroupMode::kObey ? std::string()

@@ -233,30 +233,6 @@ Expected<MergedHint, std::string> merge_by_position(const HintProblem& problem) 
 
 }  // namespace
 
-int best_affinity_count(const std::vector<std::vector<Hint>>& resources) {
-  int most = 0;
-  for (const std::vector<Hint>& hints : resources) {
-    Narrowest narrowest;
-    for (const Hint& hint : hints) {
-      if (hint.affinity) narrowest.add(width(hint.affinity->first_word()));
-    }
-    most = std::max(most, narrowest.count());
-  }
-  return most;
-}
-
-bool replaces(const Hint& candidate, const std::optional<Hint>& current, int best_count) {
-  const auto mask_of = [](const Hint& hint) {
-    return hint.affinity.value_or(NodeSet{}).first_word();
-  };
-  if (mask_of(candidate) == 0) return false;
-  if (!current) return true;
-  if (candidate.preferred != current->preferred) return candidate.preferred;
-  HintOrder order;
-  if (!candidate.preferred) order.best_count = best_count;
-  return order.before(mask_of(candidate), mask_of(*current));
-}
-
 Expected<MergedHint, std::string> merge_hints(const HintProblem& problem) {
   if (problem.policy == HintPolicy::kNone) return MergedHint{std::nullopt, false, true};
   if (auto wrong = check_nodes(problem)) return unexpected(*std::move(wrong));

@@ -66,12 +66,4 @@ struct MergedHint {
 /// not fit, a machine with more nodes than max-allowable-numa-nodes.
 Expected<MergedHint, std::string> merge_hints(const HintProblem& problem);
 
-/// Among all resources, the most nodes that the narrowest hint of one has: what a merged hint that
-/// no provider prefers should come close to (kubelet's maxOfMinAffinityCounts).
-int best_affinity_count(const std::vector<std::vector<Hint>>& resources);
-
-/// kubelet's order of preference between merged hints with equally close nodes: does `candidate`
-/// take the place of `current` (none: nothing was found so far)?
-bool replaces(const Hint& candidate, const std::optional<Hint>& current, int best_count);
-
 }  // namespace ka::policy::allocate

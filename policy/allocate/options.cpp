@@ -78,8 +78,6 @@ std::optional<HintPolicy> parse_hint_policy(std::string_view name) {
   return value_of(kPolicyNames, name);
 }
 
-std::string_view cpu_class_name(CpuClass cpu_class) { return name_of(kClassNames, cpu_class); }
-
 std::optional<CpuClass> parse_cpu_class(std::string_view name) {
   return value_of(kClassNames, name);
 }

@@ -69,7 +69,6 @@ enum class CpuClass {
 };
 
 /// "any", "fast", "efficient": the values of the annotation.
-std::string_view cpu_class_name(CpuClass cpu_class);
 std::optional<CpuClass> parse_cpu_class(std::string_view name);
 /// The online CPUs of a class.
 CpuSet cpus_of_class(const Topology& topology, CpuClass cpu_class);

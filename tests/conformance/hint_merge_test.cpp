@@ -5,6 +5,7 @@
 #include "policy/allocate/hints.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/vectors.hpp"
+#include "tests/kubelet_order.hpp"
 
 using namespace ka::policy;
 using namespace ka::policy::allocate;
@@ -65,8 +66,8 @@ void check_comparison(const value& vector) {
   INFO(text(vector, "name"));
   std::optional<Hint> current;
   if (!vector.at("current").is_null()) current = hint(vector.at("current"));
-  const bool taken = replaces(hint(vector.at("candidate")), current,
-                              vector.at("bestNonPreferred").to_number<int>());
+  const bool taken = ka::test::replaces(hint(vector.at("candidate")), current,
+                                        vector.at("bestNonPreferred").to_number<int>());
   CHECK(taken == (text(vector, "expected") == "candidate"));
 }
 
@@ -84,7 +85,7 @@ TEST_CASE("every case of kubelet_topology_hint_merge.json") {
   for (const auto& vector : counts) {
     std::vector<std::vector<Hint>> resources;
     for (const auto& list : vector.at("hints").as_array()) resources.push_back(hints(list));
-    CHECK(best_affinity_count(resources) == vector.at("expected").to_number<int>());
+    CHECK(ka::test::best_affinity_count(resources) == vector.at("expected").to_number<int>());
   }
   for (const auto& vector : comparisons) check_comparison(vector);
 }

@@ -26,7 +26,6 @@ struct Roots {
 /// What the sources report of a sandbox, before discovery.
 struct Target {
   policy::ProcessId vmm;
-  std::string sandbox_id;
   /// Absolute directory of the sandbox cgroup; empty: none known. Its processes count as part
   /// of the sandbox, so it must be the sandbox's own.
   std::string cgroup;

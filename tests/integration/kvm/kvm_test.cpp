@@ -69,8 +69,7 @@ bool mount_debugfs(const tests::TempDir& dir) {
 vmm::VmmThreads observe(const vmm::Roots& roots, int pid) {
   base::Result<vmm::VmmThreads> found = base::fail(base::ErrorCode::kGone, "");
   for (int i = 0; i < 100; ++i) {
-    found = tests::discover(
-        roots, {.vmm = *vmm::identify(roots, pid), .sandbox_id = "tiny", .cgroup = {}}, nullptr);
+    found = tests::discover(roots, {.vmm = *vmm::identify(roots, pid), .cgroup = {}}, nullptr);
     REQUIRE(found);
     if (found->complete && found->vcpus.size() == 3) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

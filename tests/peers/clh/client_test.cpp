@@ -169,7 +169,7 @@ TEST_CASE("discovery repeats while a vCPU of the API has no thread") {
   vmm::MonitorFacts reported{.source = "cloud-hypervisor"};
   reported.vcpus = {{.facts = {.index = 0}},
                     {.facts = {.index = 1, .socket = 1, .core = 1, .numa = 1}}};
-  const vmm::Target target{tests::process_id(42), "s1", ""};
+  const vmm::Target target{tests::process_id(42), ""};
   auto found = tests::discover(roots, target, &reported);
   REQUIRE(found);
   CHECK_FALSE(found->complete);

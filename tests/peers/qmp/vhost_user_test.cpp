@@ -113,9 +113,8 @@ TEST_CASE("a back-end in the sandbox's cgroup is placed as vhost; others are lef
   CHECK_FALSE(role_of(alone, server.pid()));
   dir.write("cgroup/cgroup.procs",
             std::to_string(server.pid()) + '\n' + std::to_string(::getpid()));
-  tests::Discovery together({}, {.vmm = *vmm::identify({}, qemu.pid()),
-                                 .sandbox_id = "s",
-                                 .cgroup = (dir.path() / "cgroup").string()});
+  tests::Discovery together(
+      {}, {.vmm = *vmm::identify({}, qemu.pid()), .cgroup = (dir.path() / "cgroup").string()});
   CHECK(role_of(together, server.pid()) == Role::kVhost);
   CHECK(role_of(together, ::getpid()) == Role::kHelper);
 }

@@ -3,6 +3,7 @@
 #include "policy/allocate/hints.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/kubelet_order.hpp"
 #include "tests/property/allocate/random.hpp"
 
 using namespace ka::policy;
@@ -42,11 +43,11 @@ void visit(const Lists& lists, std::vector<Hint>& permutation,
 
 Hint merge_all(const NodeSet& nodes, const Lists& lists) {
   std::optional<Hint> best;
-  const int best_count = best_affinity_count(lists);
+  const int best_count = ka::test::best_affinity_count(lists);
   std::vector<Hint> permutation;
   visit(lists, permutation, [&](const std::vector<Hint>& hints) {
     const Hint candidate = merged(nodes, hints);
-    if (replaces(candidate, best, best_count)) best = candidate;
+    if (ka::test::replaces(candidate, best, best_count)) best = candidate;
   });
   return best.value_or(Hint{nodes, false});
 }

@@ -10,7 +10,8 @@ namespace {
 
 std::string text(const ka::Expected<CpuWishes, std::string>& wishes) {
   if (!wishes) return wishes.error();
-  return std::string(cpu_class_name(wishes->cpu_class)) +
+  const char* names[] = {"any", "fast", "efficient"};
+  return std::string(names[static_cast<int>(wishes->cpu_class)]) +
          (wishes->prefer_isolated ? " isolated" : "");
 }
 

@@ -22,8 +22,7 @@ void qemu(const FakeNode& node) { node.process(kVmm, 1, "qemu-system-x86", kQemu
 base::Result<vmm::VmmThreads> observe(const FakeNode& node,
                                       const vmm::MonitorFacts* monitor = nullptr,
                                       const std::string& cgroup = {}) {
-  return tests::discover(roots_of(node),
-                         {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup},
+  return tests::discover(roots_of(node), {.vmm = tests::process_id(kVmm), .cgroup = cgroup},
                          monitor);
 }
 
@@ -281,7 +280,7 @@ TEST_CASE("Dragonball runs in the shim, and Kata names one of its threads") {
   node.kvm_vcpu("4000-30", 0, 4001);
   const auto vmm = vmm::identify(roots_of(node), kVmm);
   REQUIRE(vmm);
-  const auto found = tests::discover(roots_of(node), {.vmm = *vmm, .sandbox_id = "s"}, nullptr);
+  const auto found = tests::discover(roots_of(node), {.vmm = *vmm}, nullptr);
   REQUIRE(found);
   CHECK(found->vmm_pid == 3990);
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}});
@@ -375,8 +374,7 @@ TEST_CASE("changes between two observations are found") {
   node.process(3200, 1, "passt", "/usr/bin/passt");
   node.thread(kVmm, 4001, "CPU 0/KVM");
   const std::string cgroup = node.cgroup_procs("kata_s", "4000\n");
-  tests::Discovery discovery(roots_of(node),
-                             {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup});
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm), .cgroup = cgroup});
   const auto before = discovery.observe(nullptr);
   REQUIRE(before);
   CHECK(*discovery.observe(nullptr) == *before);

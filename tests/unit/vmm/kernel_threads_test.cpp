@@ -33,8 +33,7 @@ void qemu(const FakeNode& node) {
 }
 
 base::Result<vmm::VmmThreads> observe(const FakeNode& node, const std::string& cgroup = {}) {
-  return tests::discover(roots_of(node),
-                         {.vmm = tests::process_id(kVmm), .sandbox_id = "s", .cgroup = cgroup});
+  return tests::discover(roots_of(node), {.vmm = tests::process_id(kVmm), .cgroup = cgroup});
 }
 
 /// A ring whose submissions a thread of the kernel's polls for.

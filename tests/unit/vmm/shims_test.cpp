@@ -81,8 +81,7 @@ TEST_CASE("a shim without a VM yet is observed as a shim") {
   const FakeNode node;
   shim(node, 10, kKata, {"-id", "s1"});
   node.thread(10, 11, "tokio-runtime-w");
-  const auto found =
-      tests::discover(roots_of(node), {.vmm = process_id(10), .sandbox_id = "s1"}, nullptr);
+  const auto found = tests::discover(roots_of(node), {.vmm = process_id(10)}, nullptr);
   REQUIRE(found);
   REQUIRE(found->threads.size() == 2);
   for (const auto& thread : found->threads) CHECK(thread.role == policy::Role::kShim);

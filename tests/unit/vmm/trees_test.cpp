@@ -80,8 +80,8 @@ TEST_CASE("every VMM that Kata starts is identified, by debugfs and by names alo
   const auto process = vmm::examine(roots_of(tree.node), tree.vmm, vmm::Word::kRuntime);
   REQUIRE(process);
   REQUIRE(process->is_vmm);
-  const auto found = tests::discover(
-      roots_of(tree.node), {.vmm = process->id, .sandbox_id = "s", .cgroup = {}}, nullptr);
+  const auto found =
+      tests::discover(roots_of(tree.node), {.vmm = process->id, .cgroup = {}}, nullptr);
   REQUIRE(found);
   CHECK(roles(*found) == tree.expected);
   CHECK(found->conflicts.empty());
