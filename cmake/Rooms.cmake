@@ -68,6 +68,7 @@ set(KA_EDGES_cli_control base cli_command_line cli_terminal cli_client cli_statu
 set(KA_EDGES_cli_map policy_facts cli_command_line cli_terminal cli_client messages)
 set(KA_EDGES_cli_managed base policy_facts policy_managed messages cli_command_line cli_terminal cli_client cli_status)
 set(KA_EDGES_cli_report base cli_command_line cli_terminal cli_client cli_map)
+set(KA_EDGES_cli_noise base policy_facts host cli_command_line cli_terminal cli_client)
 set(KA_EDGES_cli_topology policy_facts host cli_command_line cli_terminal documents messages)
 set(KA_EDGES_cli_plan json policy_plan host cli_command_line cli_managed cli_terminal documents messages)
 set(KA_EDGES_cli_allocate base json policy_allocate host cli_command_line cli_terminal documents messages)
@@ -76,7 +77,7 @@ set(KA_EDGES_cli_setup base config cli_command_line cli_terminal cli_kata cli_no
 set(KA_EDGES_cli_selftest base cri json version config policy_facts policy_ledger cli_command_line cli_terminal cli_client cli_kata cli_node watch)
 set(KA_EDGES_cli_guest_image base cli_command_line cli_terminal cli_kata guest_image)
 set(KA_EDGES_cli_kubectl base json version usage policy_facts messages cli_terminal cli_client)
-set(KA_EDGES_cli cli_command_line cli_terminal cli_status cli_control cli_map cli_managed cli_report cli_topology cli_plan cli_allocate
+set(KA_EDGES_cli cli_command_line cli_terminal cli_status cli_control cli_map cli_managed cli_report cli_noise cli_topology cli_plan cli_allocate
   cli_doctor cli_setup cli_selftest cli_guest_image cli_kubectl)
 
 # ka_room(NAME FOLDER SOURCES a.cpp ... LIBRARIES Boost::json ...)

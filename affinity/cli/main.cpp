@@ -12,6 +12,7 @@
 #include "affinity/cli/kubectl/plugin.hpp"
 #include "affinity/cli/managed/managed.hpp"
 #include "affinity/cli/map/map.hpp"
+#include "affinity/cli/noise/noise.hpp"
 #include "affinity/cli/plan/plan.hpp"
 #include "affinity/cli/report/report.hpp"
 #include "affinity/cli/selftest/selftest.hpp"

@@ -43,7 +43,6 @@
 #include "affinity/watches/watches.hpp"
 #include "base/clock.hpp"
 #include "base/descriptors.hpp"
-#include "base/files.hpp"
 #include "base/http/server.hpp"
 #include "base/log/log.hpp"
 #include "base/process.hpp"
@@ -55,7 +54,6 @@ namespace {
 using base::Result;
 
 constexpr const char* kSys = "/sys";
-constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 
 line::Options to_line_options(const config::Config& config) {
   return {.enable = config.enable,
@@ -267,15 +265,10 @@ class Daemon {
 
   /// CPUs may be plugged or taken offline at any time.
   void follow_machine() {
-    if (options_.topology != "host") return;
-    const auto text = base::read_file(kOnlineCpus);
-    const auto online =
-        text ? policy::parse_list<policy::CpuTag>(*text) : policy::parse_list<policy::CpuTag>("");
-    if (!online || online->empty() || *online == node_.topology.online()) return;
-    if (auto topology = host::load_topology(options_.topology)) {
-      line_.change_topology(*topology);
-      if (manager_) manager_->change_machine(*topology);
-    }
+    const auto changed = host::changed_topology(options_.topology, node_.topology.online());
+    if (!changed) return;
+    line_.change_topology(*changed);
+    if (manager_) manager_->change_machine(*changed);
   }
 
   void wait_for_signal() {

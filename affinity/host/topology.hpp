@@ -7,9 +7,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/result.hpp"
+#include "policy/facts/id_set.hpp"
 #include "policy/facts/topology.hpp"
 
 namespace ka::host {
@@ -32,5 +34,10 @@ base::Result<policy::Topology> read_xml(const std::filesystem::path& file);
 /// What `--topology` takes: "host", "synthetic:<description>", the directory of a recorded machine,
 /// or a file of hwloc XML or of JSON (recognized by the first character).
 base::Result<policy::Topology> load_topology(const std::string& where);
+
+/// The same, where it is the host and has other CPUs online than `online`. Absent: nothing has
+/// changed, or it cannot be read, which the next call tries again.
+std::optional<policy::Topology> changed_topology(const std::string& where,
+                                                 const policy::CpuSet& online);
 
 }  // namespace ka::host

@@ -53,6 +53,8 @@ constexpr auto kExamples = std::to_array<Example>({
     {"verify", "verify --strict || logger 'pinning broken'", "for monitoring"},
     {"measure", "measure shop/cart", "its dedicated vCPUs, 10 seconds"},
     {"measure", "measure shop/cart --for 30s --vcpus 2-3 --json", "with a histogram"},
+    {"noise", "noise shop/cart", "what else ran on its CPUs in 10 seconds"},
+    {"noise", "noise --cpus 4-5 --for 5s --json", "these CPUs, owned or not"},
     {"events", "events", "until Ctrl-C"},
     {"events", "events --json | jq .kind", "one JSON document a line"},
     {"reconcile", "reconcile", "all sandboxes"},

@@ -154,6 +154,12 @@ void declare_views(CLI::App& app, Command& chosen) {
                                          "measure wake-up latencies inside a VM", true);
   usage::add_duration(in_guest, "--for", measure->seconds, "up to 50s (default: 10s)");
   add_value(in_guest, "--vcpus", "LIST", measure->vcpus, "which (default: the dedicated ones)");
+  const auto noise = std::make_shared<NoiseOptions>();
+  CLI::App& on_cpus = add_about_sandbox(app, chosen, noise, "noise",
+                                        "record what else runs on exclusive CPUs", false);
+  usage::add_duration(on_cpus, "--for", noise->seconds, "up to 10m (default: 10s)");
+  add_value(on_cpus, "--cpus", "LIST", noise->cpus, "these CPUs, owned or not")
+      ->excludes(on_cpus.get_option("SANDBOX"));
   add_command(app, chosen, std::make_shared<EventsOptions>(), "events", "stream events");
 }
 

@@ -134,6 +134,13 @@ struct MeasureOptions : Online {
   std::string vcpus;  ///< a list of indices; empty: the dedicated ones, else all
 };
 
+/// `noise`: what runs on exclusive CPUs besides what they are for.
+struct NoiseOptions : Online {
+  std::string sandbox;  ///< whose CPUs; empty: those of all
+  std::string cpus;     ///< a list in place of that; empty: by owner
+  std::int64_t seconds = 10;
+};
+
 /// `reconcile`: run the line again.
 struct ReconcileOptions : Online {
   std::string sandbox;  ///< empty: all
@@ -239,7 +246,7 @@ using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, HintsOptions, MergeHintsOptions,
                  SimulateOptions, StatusOptions, NamesOptions, ExplainOptions, MapOptions,
                  PoolsOptions, ClassOptions, NodeReportOptions, ReportOptions, VerifyOptions,
-                 MeasureOptions, ReconcileOptions, ReleaseOptions, SandboxAddOptions,
+                 MeasureOptions, NoiseOptions, ReconcileOptions, ReleaseOptions, SandboxAddOptions,
                  SandboxRemoveOptions, ContainerUpdateOptions, ContainerRemoveOptions, PinOptions,
                  EventsOptions, DoctorOptions, SelftestOptions, SetupOptions,
                  GuestImageCheckOptions, GuestImageAddOptions, GuestImageExtensionOptions>;
