@@ -19,6 +19,7 @@
 #include "affinity/cli/noise/stolen.hpp"
 #include "affinity/cli/noise/targets.hpp"
 #include "affinity/cli/noise/tasks.hpp"
+#include "base/clock.hpp"
 #include "base/descriptors.hpp"
 
 namespace ka::cli {
@@ -97,7 +98,8 @@ Result<json::object> record(const Targets& targets, std::chrono::seconds time) {
   if (!decoder) return unexpected(decoder.error());
   const std::set<int> cpus = numbers_of(targets);
   base::raise_descriptor_limit();
-  auto recorder = noise::Recorder::open(*decoder, cpus);
+  const base::Clock clock;
+  auto recorder = noise::Recorder::open(*decoder, clock, cpus);
   if (!recorder) return unexpected(recorder.error());
   leave(cpus);
   noise::Tasks tasks{base::ProcFs(kProc)};

@@ -26,12 +26,6 @@ using base::Result;
 constexpr std::size_t kRing = 512u << 10;
 constexpr std::chrono::milliseconds kTurn{100};
 
-Nanoseconds now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
-}
-
 /// The ring lies behind a page that describes it.
 std::size_t page_size() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
@@ -118,8 +112,9 @@ std::optional<TraceEvent> read_record(const Decoder& decoder, int cpu, std::stri
   return decoder.decode(cpu, at, tid, record.substr(kHeader + 20, size));
 }
 
-Result<Recorder> Recorder::open(const Decoder& decoder, const std::set<int>& cpus) {
-  Recorder recorder(decoder);
+Result<Recorder> Recorder::open(const Decoder& decoder, const base::Clock& clock,
+                                const std::set<int>& cpus) {
+  Recorder recorder(decoder, clock);
   for (const int cpu : cpus) {
     auto source = recorder.open_cpu(cpu);
     if (!source) return unexpected(source.error());

@@ -10,6 +10,7 @@
 
 #include "affinity/cli/noise/decoder.hpp"
 #include "affinity/cli/noise/trace_event.hpp"
+#include "base/clock.hpp"
 #include "base/fd.hpp"
 #include "base/result.hpp"
 
@@ -42,10 +43,12 @@ std::optional<TraceEvent> read_record(const Decoder& decoder, int cpu, std::stri
 
 class Recorder {
  public:
-  /// Needs CAP_PERFMON. `decoder` must outlive it.
-  static base::Result<Recorder> open(const Decoder& decoder, const std::set<int>& cpus);
+  /// Needs CAP_PERFMON. `decoder` and `clock` must outlive it; the kernel stamps events with
+  /// CLOCK_MONOTONIC, as base::Clock does.
+  static base::Result<Recorder> open(const Decoder& decoder, const base::Clock& clock,
+                                     const std::set<int>& cpus);
 
-  /// Starts all; returns when, by CLOCK_MONOTONIC.
+  /// Starts all; returns when.
   Nanoseconds start();
   /// Hands over what comes within `time`, in order for each CPU. Returns early when a signal
   /// arrives.
@@ -60,12 +63,14 @@ class Recorder {
     Ring ring;
   };
 
-  explicit Recorder(const Decoder& decoder) : decoder_(&decoder) {}
+  Recorder(const Decoder& decoder, const base::Clock& clock) : decoder_(&decoder), clock_(&clock) {}
+  Nanoseconds now() const { return clock_->now().time_since_epoch(); }
   base::Result<Source> open_cpu(int cpu) const;
   void drain(const std::function<void(const TraceEvent&)>& handle);
   void control(unsigned long request) const;
 
   const Decoder* decoder_;
+  const base::Clock* clock_;
   std::vector<Source> sources_;
 };
 

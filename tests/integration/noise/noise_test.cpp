@@ -15,6 +15,7 @@
 #include "affinity/cli/noise/decoder.hpp"
 #include "affinity/cli/noise/interruptions.hpp"
 #include "affinity/cli/noise/recorder.hpp"
+#include "base/clock.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka::cli::noise;
@@ -88,7 +89,8 @@ TEST_CASE("a thread's time on a CPU is what the scheduler says") {
   const auto decoder = Decoder::read(*tracefs);
   REQUIRE(decoder);
   const int cpu = last_cpu();
-  auto recorder = Recorder::open(*decoder, {cpu});
+  const ka::base::Clock clock;
+  auto recorder = Recorder::open(*decoder, clock, {cpu});
   REQUIRE(recorder);
   const Worker worker(cpu);
   const Nanoseconds start = recorder->start();
