@@ -7,6 +7,7 @@
 #include "affinity/cli/doctor/checkup.hpp"
 #include "affinity/cli/doctor/sizing.hpp"
 #include "affinity/cli/kata/kata_config.hpp"
+#include "affinity/cli/kata/pod_cgroups.hpp"
 #include "affinity/cli/kata/profile.hpp"
 #include "affinity/cli/node/node.hpp"
 #include "base/files.hpp"
@@ -25,8 +26,7 @@ struct Surroundings {
   QuotaOfExclusive quota;
   /// kata-affinity keeps the cpusets of sandboxes (cgroup = "manage", cgroup v2).
   bool managed = false;
-  /// kubelet's slices of version 2 whose pods have no cpuset.
-  std::vector<std::string> without_cpuset;
+  std::vector<std::string> without_cpuset;  ///< slices_without_cpuset()
 
   bool is_cgroup_v1() const { return !node.cgroup_v2 && node.has_cpusets; }
 };
@@ -34,19 +34,6 @@ struct Surroundings {
 bool manages_cgroups(const fs::path& root) {
   const auto entries = read_affinity(root);
   return entries && text_at(*entries, {"affinity", "cgroup"}) == "manage";
-}
-
-std::vector<std::string> slices_without_cpuset(const fs::path& root) {
-  constexpr const char* kSlices[] = {"kubepods.slice/kubepods-burstable.slice",
-                                     "kubepods.slice/kubepods-besteffort.slice",
-                                     "kubepods/burstable", "kubepods/besteffort"};
-  std::vector<std::string> found;
-  for (const char* slice : kSlices) {
-    const auto handed_on =
-        base::read_file(root / "sys/fs/cgroup" / slice / "cgroup.subtree_control");
-    if (handed_on && handed_on->find("cpuset") == std::string::npos) found.emplace_back(slice);
-  }
-  return found;
 }
 
 Surroundings read_surroundings(const fs::path& root) {
@@ -92,7 +79,7 @@ class KataFile {
         later.empty() ? "kata-affinityctl setup --yes" : "");
   }
 
-  bool is_sandbox_only() const { return runtime_flag("sandbox_cgroup_only", is_rust(file_)); }
+  bool is_sandbox_only() const { return cli::is_sandbox_only(entries_, file_); }
 
   /// Where the cpuset is ours to write, either is fine. Without it, what lies inside the
   /// containers' cpuset keeps housekeeping there: with version 1 only the vCPUs do, unless all is
@@ -112,18 +99,9 @@ class KataFile {
         around_.is_cgroup_v1() ? "" : kIsolateCommand);
   }
 
-  /// Kata makes the pod's own cgroup only where all of the sandbox goes there; and a slice loses
-  /// the controller with the last pod of runc's that has it.
   void examine_pod_cgroups() {
-    if (is_sandbox_only() || around_.without_cpuset.empty()) return;
-    add(Level::kBad,
-        fmt::format(
-            "sandbox_cgroup_only is off, and {} does not delegate cpuset to its pods: a Kata "
-            "pod without a runc pod beside it has no cgroup for kubelet, which kills that "
-            "pod at each sync",
-            fmt::join(around_.without_cpuset, ", ")),
-        "set sandbox_cgroup_only = true in [runtime], or keep a runc pod of that QoS class on the "
-        "node (a DaemonSet)");
+    const auto problem = pod_cgroup_problem(entries_, file_, around_.without_cpuset);
+    if (problem) add(Level::kBad, problem->text, problem->advice);
   }
 
   /// The Go runtime takes the size of the cpuset where there is no quota (calculateSandboxCPUs()),

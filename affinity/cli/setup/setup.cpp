@@ -8,6 +8,7 @@
 #include <boost/json/value.hpp>
 #include <span>
 
+#include "affinity/cli/kata/pod_cgroups.hpp"
 #include "affinity/cli/setup/reload.hpp"
 #include "affinity/cli/setup/selection.hpp"
 #include "affinity/cli/setup/setup_text.hpp"
@@ -155,6 +156,19 @@ void note_overrides(const fs::path& main, const ProfileSettings& settings, Setup
   plan.notes.push_back(file.native() +
                        " is read later and turns Kata's own pinning on: set enable_vcpus_pinning "
                        "= false there");
+}
+
+/// Where all of a sandbox is in its cgroup, that is widened for it; where shim and virtiofsd are
+/// not, they may use the pool as it is: both isolate, unless kubelet kills the pod.
+void note_pod_cgroups(const fs::path& root, SetupPlan& plan) {
+  const auto without_cpuset = slices_without_cpuset(root);
+  for (const Installation& one : plan.installations) {
+    const auto merged = read_merged(one.config);
+    if (!merged) continue;
+    const auto problem = pod_cgroup_problem(*merged, one.config, without_cpuset);
+    if (!problem) continue;
+    plan.notes.push_back(one.config.native() + ": " + problem->text + ": " + problem->advice);
+  }
 }
 
 /// Of the installations that the plan is about, each checked before.
@@ -311,6 +325,7 @@ Result<SetupPlan> plan_setup(const SetupOptions& options) {
   if (auto added = add_drop_ins(*settings, *real_shim, plan); !added) {
     return unexpected(added.error());
   }
+  if (profile == Profile::kIsolated) note_pod_cgroups(options.root, plan);
   if (!options.settings.empty()) {
     if (auto added = add_settings(options.settings, plan); !added) {
       return unexpected(added.error());

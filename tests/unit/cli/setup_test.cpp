@@ -188,6 +188,31 @@ TEST_CASE("setup: an isolated profile names what the node lacks") {
   CHECK(contains(setup(at(root, "isolated")).text, "no NRI socket"));
 }
 
+TEST_CASE("setup: isolated checks sandbox_cgroup_only against the slices of kubelet") {
+  const tests::TempDir root;
+  const char* words = "note     ";
+  const std::string slice = "sys/fs/cgroup/kubepods.slice/";
+  write_node(root);
+  root.write("run/systemd/private", "");
+  const auto said = [&root](const char* profile) { return setup(at(root, profile)).text; };
+  for (const char* flag : {"true", "false"}) {  // either isolates
+    root.write(kGo, std::string("[runtime]\nsandbox_cgroup_only = ") + flag + '\n');
+    root.write(slice + "cgroup.subtree_control", "cpuset cpu memory\n");
+    CHECK_FALSE(contains(said("isolated"), words));
+    CHECK(contains(said("isolated"), "| cgroup = \"manage\""));
+  }
+  root.write(slice + "cgroup.subtree_control", "cpu memory\n");
+  const std::string note = (root.path() / kGo).native() +
+                           ": sandbox_cgroup_only is off, and kubepods.slice does not delegate "
+                           "cpuset to its pods";
+  CHECK(contains(said("isolated"), words + note));
+  CHECK(contains(said("isolated"), "set sandbox_cgroup_only = true in [runtime]"));
+  CHECK_FALSE(contains(said("watch"), note));
+  root.write("etc/kata-containers/config.d/60-mine.toml",
+             "[runtime]\nsandbox_cgroup_only = true\n");
+  CHECK_FALSE(contains(said("isolated"), words));
+}
+
 TEST_CASE("setup: every location of Kata's configuration, once, and through symbolic links") {
   const tests::TempDir root;
   root.write("opt/kata/share/defaults/kata-containers/configuration-qemu.toml", "[runtime]\n");

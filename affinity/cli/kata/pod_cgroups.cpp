@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cli/kata/pod_cgroups.hpp"
+
+#include <fmt/format.h>
+
+#include "affinity/cli/kata/kata_config.hpp"
+#include "base/files.hpp"
+
+namespace ka::cli {
+
+namespace fs = std::filesystem;
+
+bool is_sandbox_only(const config::Entries& entries, const fs::path& config) {
+  return flag_at(entries, {"runtime", "sandbox_cgroup_only"}).value_or(is_rust(config));
+}
+
+std::vector<std::string> slices_without_cpuset(const fs::path& root) {
+  constexpr const char* kSlices[] = {"kubepods.slice",
+                                     "kubepods.slice/kubepods-burstable.slice",
+                                     "kubepods.slice/kubepods-besteffort.slice",
+                                     "kubepods",
+                                     "kubepods/burstable",
+                                     "kubepods/besteffort"};
+  std::vector<std::string> found;
+  for (const char* slice : kSlices) {
+    const auto delegated =
+        base::read_file(root / "sys/fs/cgroup" / slice / "cgroup.subtree_control");
+    if (delegated && delegated->find("cpuset") == std::string::npos) found.emplace_back(slice);
+  }
+  return found;
+}
+
+std::optional<PodCgroupProblem> pod_cgroup_problem(const config::Entries& entries,
+                                                   const fs::path& config,
+                                                   const std::vector<std::string>& without_cpuset) {
+  if (without_cpuset.empty() || is_sandbox_only(entries, config)) return std::nullopt;
+  return PodCgroupProblem{
+      fmt::format("sandbox_cgroup_only is off, and {} does not delegate cpuset to its pods: a Kata "
+                  "pod without a runc pod beside it has no cgroup for kubelet, which kills that "
+                  "pod at each sync",
+                  fmt::join(without_cpuset, ", ")),
+      "set sandbox_cgroup_only = true in [runtime], or keep a runc pod of that QoS class on the "
+      "node (a DaemonSet)"};
+}
+
+}  // namespace ka::cli
