@@ -29,11 +29,14 @@ class Clock {
   virtual ~Clock() = default;
 
   /// For durations.
-  virtual Time now() const { return std::chrono::steady_clock::now(); }
+  virtual Time now() const;
   /// For display.
-  virtual std::chrono::system_clock::time_point wall() const {
-    return std::chrono::system_clock::now();
-  }
+  virtual std::chrono::system_clock::time_point wall() const;
+  /// Since the machine was started, with the time in which it was suspended: what start times in
+  /// /proc/<pid>/stat count (proc_pid_stat(5)).
+  virtual std::chrono::nanoseconds since_boot() const;
+  /// Blocks the calling thread for that long.
+  virtual void sleep(Time::duration time) const;
 
   /// Real time is never put forward: only a test's clock has listeners.
   virtual void attach(Observer&) const {}

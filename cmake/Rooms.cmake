@@ -63,7 +63,7 @@ set(KA_EDGES_cli_command_line cli_terminal version usage policy_facts policy_all
 set(KA_EDGES_cli_client base json http)
 set(KA_EDGES_cli_kata base config)
 set(KA_EDGES_cli_node base policy_facts watch)
-set(KA_EDGES_cli_status json policy_facts cli_command_line cli_terminal cli_client messages)
+set(KA_EDGES_cli_status base json policy_facts cli_command_line cli_terminal cli_client messages)
 set(KA_EDGES_cli_control base cli_command_line cli_terminal cli_client cli_status messages)
 set(KA_EDGES_cli_map policy_facts cli_command_line cli_terminal cli_client messages)
 set(KA_EDGES_cli_managed base policy_facts policy_managed messages cli_command_line cli_terminal cli_client cli_status)

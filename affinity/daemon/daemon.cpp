@@ -64,12 +64,14 @@ line::Options to_line_options(const config::Config& config) {
 
 class Daemon {
  public:
-  Daemon(boost::asio::io_context& io, boost::asio::signal_set& signals, const Options& options,
-         Prerequisites prerequisites)
+  Daemon(boost::asio::io_context& io, const base::Clock& clock, boost::asio::signal_set& signals,
+         const Options& options, Prerequisites prerequisites)
       : io_(io),
         options_(options),
         prerequisites_(std::move(prerequisites)),
-        log_(prerequisites_.config.log_level),
+        log_(prerequisites_.config.log_level, clock),
+        clock_(clock),
+        cpusets_(clock),
         store_(prerequisites_.state_dir, prerequisites_.boot_id, log_),
         board_(clock_),
         registry_(store_, board_, log_, clock_),
@@ -85,7 +87,7 @@ class Daemon {
               if (sources_) sources_->notify(source::Notice::kCgroupWritten);
             },
             log_, clock_),
-        memory_worker_(base::ProcFs(options.roots.proc), kSys,
+        memory_worker_(clock, base::ProcFs(options.roots.proc), kSys,
                        [this](const std::string& id, board::MemoryView view, auto elapsed) {
                          boost::asio::post(io_,
                                            [this, id, view = std::move(view), elapsed]() mutable {
@@ -207,12 +209,12 @@ class Daemon {
 
   void serve() {
     api_.emplace(
-        io_, prerequisites_.api.fd(),
+        io_, clock_, prerequisites_.api.fd(),
         [this](const http::Request& request) { return router_.handle(request); }, warns_of("API"));
     serve_reads();
     if (!prerequisites_.metrics) return;
     metrics_.emplace(
-        io_, prerequisites_.metrics.get(),
+        io_, clock_, prerequisites_.metrics.get(),
         [this](const http::Request& request) { return router_.handle_metrics(request); },
         warns_of("metrics"));
   }
@@ -221,7 +223,7 @@ class Daemon {
   void serve_reads() {
     if (!prerequisites_.reads) return;
     reads_.emplace(
-        io_, prerequisites_.reads->fd(),
+        io_, clock_, prerequisites_.reads->fd(),
         [this](const http::Request& request) { return router_.handle_reads(request); },
         warns_of("reads"), http::Limits{.connections = 32, .streams = 4});
   }
@@ -321,7 +323,7 @@ class Daemon {
   const Options& options_;
   Prerequisites prerequisites_;
   log::Log log_;
-  base::Clock clock_;
+  const base::Clock& clock_;
   line::KernelAffinityCalls calls_;
   host::KernelCpusetWriter cpusets_;
   state::Store store_;
@@ -368,12 +370,13 @@ Result<void> run(const Options& options) {
   if (options.check_config) return check(options);
   ::umask(S_IRWXG | S_IRWXO);
   base::raise_descriptor_limit();
+  const base::Clock clock;
   boost::asio::io_context io(1);
   // From here on a signal waits for the loop: a reload during the start would end the process.
   boost::asio::signal_set signals(io, SIGTERM, SIGINT, SIGHUP);
-  auto prerequisites = prepare(options);
+  auto prerequisites = prepare(options, clock);
   if (!prerequisites) return unexpected(prerequisites.error());
-  Daemon daemon(io, signals, options, std::move(*prerequisites));
+  Daemon daemon(io, clock, signals, options, std::move(*prerequisites));
   daemon.start();
   io.run();
   return {};

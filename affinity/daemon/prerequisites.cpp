@@ -76,8 +76,8 @@ Result<bool> is_kubelet_static(const std::filesystem::path& file) {
   return state->policy == "static";
 }
 
-Result<Prerequisites> prepare(const Options& options) {
-  StartParts parts;
+Result<Prerequisites> prepare(const Options& options, const base::Clock& clock) {
+  StartParts parts(clock);
   auto topology = host::load_topology(options.topology);
   if (!topology) return unexpected(topology.error());
   parts.done("topology");
@@ -91,7 +91,7 @@ Result<Prerequisites> prepare(const Options& options) {
   if (boot_id->ends_with('\n')) boot_id->pop_back();
   const auto state_dir = options.state_dir.value_or(config->state_dir);
   for (const auto& directory : {options.roots.run / "kata-affinity", state_dir}) {
-    const auto closed = close_to_others(directory, log::Log(config->log_level));
+    const auto closed = close_to_others(directory, log::Log(config->log_level, clock));
     if (!closed) return unexpected(closed.error());
   }
   auto api = http::UnixListener::open(options.socket);

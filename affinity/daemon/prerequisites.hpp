@@ -9,6 +9,7 @@
 #include "affinity/config/config.hpp"
 #include "affinity/daemon/options.hpp"
 #include "affinity/daemon/start_parts.hpp"
+#include "base/clock.hpp"
 #include "base/fd.hpp"
 #include "base/http/listen.hpp"
 #include "base/result.hpp"
@@ -30,8 +31,9 @@ struct Prerequisites {
   StartParts parts;
 };
 
-/// Reads, opens and claims all of it. The error says which could not be had.
-base::Result<Prerequisites> prepare(const Options& options);
+/// Reads, opens and claims all of it. The error says which could not be had. `clock` must outlive
+/// the result.
+base::Result<Prerequisites> prepare(const Options& options, const base::Clock& clock);
 
 /// Whether kubelet's state file says that kubelet gives containers their CPUs itself. No file, or
 /// an empty path: it does not.

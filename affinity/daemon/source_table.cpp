@@ -80,8 +80,8 @@ Made make_kata(const SourceSettings& settings, const SourceContext& with, source
 
 Made make_libvirt(const SourceSettings& settings, const SourceContext& with, source::Peers&) {
   if (!has_libvirt(settings)) return nullptr;
-  return std::make_unique<libvirt::LibvirtSource>(with.io, with.node, with.roots, settings.libvirt,
-                                                  with.memory_allowed, with.log);
+  return std::make_unique<libvirt::LibvirtSource>(with.io, with.clock, with.node, with.roots,
+                                                  settings.libvirt, with.memory_allowed, with.log);
 }
 
 constexpr std::array kRegistrations{

@@ -7,13 +7,19 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.hpp"
+
 namespace ka::daemon {
 
 class StartParts {
  public:
+  /// `clock` must outlive it.
+  explicit StartParts(const base::Clock& clock)
+      : clock_(clock), begin_(clock.now()), last_(begin_) {}
+
   /// A part is done that began when the one before it ended.
   void done(std::string_view part) {
-    const auto now = Clock::now();
+    const auto now = clock_.now();
     text_ += std::string(part) + ' ' + milliseconds(now - last_) + ", ";
     last_ = now;
   }
@@ -22,17 +28,16 @@ class StartParts {
   std::string text() const { return text_ + milliseconds(last_ - begin_) + " total"; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  static std::string milliseconds(Clock::duration elapsed) {
+  static std::string milliseconds(base::Clock::Time::duration elapsed) {
     char text[32];
     std::snprintf(text, sizeof text, "%.1f ms",
                   std::chrono::duration<double, std::milli>(elapsed).count());
     return text;
   }
 
-  Clock::time_point begin_ = Clock::now();
-  Clock::time_point last_ = begin_;
+  const base::Clock& clock_;
+  base::Clock::Time begin_;
+  base::Clock::Time last_;
   std::string text_;
 };
 

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "affinity/host/systemd.hpp"
 #include "base/files.hpp"
@@ -36,10 +35,11 @@ bool has(const std::filesystem::path& directory, const policy::CpuSet& cpus) {
   return set && *set == cpus;
 }
 
-Result<void> wait_until_has(const std::filesystem::path& directory, const policy::CpuSet& cpus) {
+Result<void> wait_until_has(const base::Clock& clock, const std::filesystem::path& directory,
+                            const policy::CpuSet& cpus) {
   for (int poll = 0; poll < kPolls; ++poll) {
     if (has(directory, cpus)) return {};
-    std::this_thread::sleep_for(kPollInterval);
+    clock.sleep(kPollInterval);
   }
   return base::fail(ErrorCode::kTransient,
                     "systemd has not written " + directory.string() + "/cpuset.cpus yet");
@@ -51,7 +51,7 @@ Result<void> KernelCpusetWriter::write(const std::filesystem::path& directory,
                                        const policy::CpuSet& cpus) {
   if (!is_unit(directory)) return write_file(directory, cpus);
   auto requested = set_allowed_cpus(systemd_, directory.filename(), cpus);
-  if (requested) return wait_until_has(directory, cpus);
+  if (requested) return wait_until_has(clock_, directory, cpus);
   // No systemd, or no unit of that name: a cgroup that happens to be called so.
   if (requested.error().code == ErrorCode::kUnavailable ||
       requested.error().code == ErrorCode::kNotFound) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 
@@ -26,15 +27,17 @@ class CpusetWriter {
 /// would undo what is written behind its back (systemd.resource-control(5), AllowedCPUs=).
 class KernelCpusetWriter final : public CpusetWriter {
  public:
-  /// `systemd`: the socket on which systemd itself answers, in place of a D-Bus daemon. Where it
-  /// does not answer, there is no systemd to ask.
-  explicit KernelCpusetWriter(std::filesystem::path systemd = "/run/systemd/private")
-      : systemd_(std::move(systemd)) {}
+  /// `clock` must outlive it. `systemd`: the socket on which systemd itself answers, in place of a
+  /// D-Bus daemon. Where it does not answer, there is no systemd to ask.
+  explicit KernelCpusetWriter(const base::Clock& clock,
+                              std::filesystem::path systemd = "/run/systemd/private")
+      : clock_(clock), systemd_(std::move(systemd)) {}
 
   base::Result<void> write(const std::filesystem::path& directory,
                            const policy::CpuSet& cpus) override;
 
  private:
+  const base::Clock& clock_;
   std::filesystem::path systemd_;
 };
 

@@ -11,7 +11,6 @@
 namespace ka::memory {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 /// A step is to take about this long: the kernel stops all CPUs' page caches for a moment at the
@@ -32,8 +31,10 @@ std::uint64_t next_size(std::uint64_t size, nanoseconds elapsed) {
 
 }  // namespace
 
-MemoryWorker::MemoryWorker(base::ProcFs proc, std::filesystem::path sys, Report report)
-    : proc_(std::move(proc)),
+MemoryWorker::MemoryWorker(const base::Clock& clock, base::ProcFs proc, std::filesystem::path sys,
+                           Report report)
+    : clock_(clock),
+      proc_(std::move(proc)),
       sys_(std::move(sys)),
       report_(std::move(report)),
       thread_([this] { work(); }) {}
@@ -120,10 +121,10 @@ bool MemoryWorker::observe(const MemoryJob& job, board::MemoryView& view,
 void MemoryWorker::run(const MemoryJob& job) {
   board::MemoryView view;
   std::vector<host::Mapping> mappings;
-  const auto began = Clock::now();
+  const auto began = clock_.now();
   if (!observe(job, view, mappings)) return;
   view.moving = job.move && !view.plan.moves.empty();
-  report_(job.sandbox, view, Clock::now() - began);
+  report_(job.sandbox, view, clock_.now() - began);
   if (view.moving) move(job, std::move(view), std::move(mappings));
 }
 
@@ -131,31 +132,31 @@ void MemoryWorker::move(const MemoryJob& job, board::MemoryView view,
                         std::vector<host::Mapping> mappings) {
   host::MemoryMover mover(job.vmm.pid, mappings, view.plan.moves);
   std::uint64_t size = kSmallestStep;
-  auto reported = Clock::now();
+  auto reported = clock_.now();
   while (!mover.done()) {
-    const auto began = Clock::now();
+    const auto began = clock_.now();
     if (!is_same(job)) return;
     if (const auto done = mover.step(size); !done) {
       if (done.error().code == base::ErrorCode::kGone) return;
       view.problem = "cannot be moved: " + done.error().message;
       break;
     }
-    const auto elapsed = Clock::now() - began;
+    const auto elapsed = clock_.now() - began;
     size = next_size(size, elapsed);
     view.moved = mover.moved();
     view.failed = mover.failed();
-    if (Clock::now() - reported > kReportPeriod) {
-      reported = Clock::now();
+    if (clock_.now() - reported > kReportPeriod) {
+      reported = clock_.now();
       report_(job.sandbox, view, nanoseconds(0));
     }
     if (!pause(elapsed * kRest)) break;
   }
-  const auto began = Clock::now();
+  const auto began = clock_.now();
   const std::string problem = view.problem;
   if (!observe(job, view, mappings)) return;
   if (view.problem.empty()) view.problem = problem;
   view.moving = false;
-  report_(job.sandbox, std::move(view), Clock::now() - began);
+  report_(job.sandbox, std::move(view), clock_.now() - began);
 }
 
 }  // namespace ka::memory

@@ -18,6 +18,7 @@
 
 #include "affinity/board/views.hpp"
 #include "affinity/host/memory.hpp"
+#include "base/clock.hpp"
 #include "base/process.hpp"
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/topology.hpp"
@@ -55,7 +56,9 @@ class MemoryWorker final : public MemoryJobs {
   using Report = std::function<void(const std::string& sandbox, board::MemoryView view,
                                     std::chrono::nanoseconds elapsed)>;
 
-  MemoryWorker(base::ProcFs proc, std::filesystem::path sys, Report report);
+  /// `clock` must outlive it.
+  MemoryWorker(const base::Clock& clock, base::ProcFs proc, std::filesystem::path sys,
+               Report report);
   MemoryWorker(const MemoryWorker&) = delete;
   MemoryWorker& operator=(const MemoryWorker&) = delete;
   /// Waits for the step that is being made, a few milliseconds.
@@ -75,6 +78,7 @@ class MemoryWorker final : public MemoryJobs {
   bool cancelled();
   void drop(const std::string& sandbox);
 
+  const base::Clock& clock_;
   base::ProcFs proc_;
   std::filesystem::path sys_;
   Report report_;

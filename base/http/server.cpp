@@ -6,11 +6,10 @@
 
 #include <array>
 #include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -24,6 +23,7 @@
 #include <utility>
 
 #include "base/http/feed.hpp"
+#include "base/rpc/timer.hpp"
 
 namespace ka::http {
 namespace {
@@ -33,7 +33,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using boost::system::error_code;
 using Protocol = asio::generic::stream_protocol;
-using Stream = beast::basic_stream<Protocol, asio::io_context::executor_type>;
+using Socket = asio::basic_stream_socket<Protocol, asio::io_context::executor_type>;
 
 /// What a client that was refused may still send before it is cut off: enough for it to finish
 /// sending and to read why.
@@ -47,8 +47,7 @@ bool is_parse_error(const error_code& error) {
 bool is_of_client(const error_code& error) {
   return error == asio::error::eof || error == asio::error::operation_aborted ||
          error == asio::error::connection_reset || error == asio::error::broken_pipe ||
-         error == beast::error::timeout || error == http::error::end_of_stream ||
-         error == http::error::partial_message;
+         error == http::error::end_of_stream || error == http::error::partial_message;
 }
 
 Response refusal(const error_code& error, const Limits& limits) {
@@ -76,6 +75,8 @@ class Connection;
 /// What the connections of a server share. `reading` are those that wait for a request, the one
 /// that has waited for longest first.
 struct Shared {
+  asio::io_context& io;
+  const base::Clock& clock;
   Handler handler;
   OnTrouble on_trouble;
   Limits limits;
@@ -86,8 +87,11 @@ struct Shared {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Stream::socket_type socket, std::shared_ptr<Shared> shared)
-      : stream_(std::move(socket)), shared_(std::move(shared)), buffer_(shared_->limits.header) {
+  Connection(Socket socket, std::shared_ptr<Shared> shared)
+      : socket_(std::move(socket)),
+        shared_(std::move(shared)),
+        limit_(shared_->io, shared_->clock),
+        buffer_(shared_->limits.header) {
     place_ = shared_->busy.insert(shared_->busy.end(), this);
   }
   Connection(const Connection&) = delete;
@@ -102,9 +106,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     parser_->header_limit(static_cast<std::uint32_t>(shared_->limits.header));
     parser_->body_limit(shared_->limits.body);
     set_reading(true);
-    stream_.expires_after(shared_->limits.read);
+    limit_.in(shared_->limits.read, [this] { close(); });
     http::async_read_header(
-        stream_, buffer_, *parser_,
+        socket_, buffer_, *parser_,
         [self = shared_from_this()](error_code error, std::size_t) { self->on_header(error); });
   }
 
@@ -116,10 +120,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Everything that waits for this client ends with an error, and with the last such handler the
   /// connection itself.
   void close() {
+    limit_.cancel();
     subscription_.reset();
     set_reading(false);
     error_code ignored;
-    stream_.socket().close(ignored);
+    socket_.close(ignored);
   }
 
  private:
@@ -131,7 +136,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void send_continue() {
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    asio::async_write(stream_, asio::buffer(kContinue),
+    asio::async_write(socket_, asio::buffer(kContinue),
                       [self = shared_from_this()](error_code error, std::size_t) {
                         if (error) return self->fail(error);
                         self->read_body();
@@ -140,17 +145,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void read_body() {
     http::async_read(
-        stream_, buffer_, *parser_,
+        socket_, buffer_, *parser_,
         [self = shared_from_this()](error_code error, std::size_t) { self->on_request(error); });
   }
 
   void on_request(error_code error) {
     if (error) return on_read_error(error);
+    limit_.cancel();
     set_reading(false);
     http::request<http::string_body>& message = parser_->get();
     keep_alive_ = message.keep_alive();
     const Request request{std::string(message.method_string()), std::string(message.target()),
-                          std::move(message.body()), peer_of(stream_.socket().native_handle())};
+                          std::move(message.body()), peer_of(socket_.native_handle())};
     Response response = shared_->handler(request);
     if (response.later) return respond_later(response.later);
     if (response.feed == nullptr) return respond(std::move(response));
@@ -178,9 +184,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (!response.allow.empty()) answer_->set(http::field::allow, response.allow);
     answer_->keep_alive(keep_alive_);
     answer_->prepare_payload();
-    stream_.expires_after(shared_->limits.write);
+    limit_.in(shared_->limits.write, [this] { close(); });
     http::async_write(
-        stream_, *answer_,
+        socket_, *answer_,
         [self = shared_from_this()](error_code error, std::size_t) { self->on_written(error); });
   }
 
@@ -188,13 +194,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     answer_.reset();
     if (error) return fail(error);
     if (keep_alive_) return read();
-    stream_.socket().shutdown(asio::socket_base::shutdown_send, error);
+    socket_.shutdown(asio::socket_base::shutdown_send, error);
     drain();
   }
 
   /// Closing with unread input would reset the connection and could take the answer with it.
   void drain() {
-    stream_.async_read_some(asio::buffer(scrap_),
+    socket_.async_read_some(asio::buffer(scrap_),
                             [self = shared_from_this()](error_code error, std::size_t size) {
                               self->drained_ += size;
                               if (error || self->drained_ > kDrainLimit) return self->close();
@@ -214,8 +220,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Whatever a listener sends is ignored; that it hangs up is not.
   void watch_for_end() {
-    stream_.expires_never();
-    stream_.async_read_some(asio::buffer(scrap_),
+    socket_.async_read_some(asio::buffer(scrap_),
                             [self = shared_from_this()](error_code error, std::size_t) {
                               if (error) return self->fail(error);
                               self->watch_for_end();
@@ -235,10 +240,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void write_next() {
-    stream_.expires_after(shared_->limits.write);
-    asio::async_write(stream_, asio::buffer(*queue_->front()),
+    limit_.in(shared_->limits.write, [this] { close(); });
+    asio::async_write(socket_, asio::buffer(*queue_->front()),
                       [self = shared_from_this()](error_code error, std::size_t) {
                         if (error) return self->fail(error);
+                        self->limit_.cancel();
                         self->queue_->pop_front();
                         if (!self->queue_->empty()) self->write_next();
                       });
@@ -252,8 +258,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     is_reading_ = reading;
   }
 
-  Stream stream_;
+  Socket socket_;
   std::shared_ptr<Shared> shared_;
+  rpc::Timer limit_;  ///< for what the client is to send or to receive now
   std::list<Connection*>::iterator place_;
   bool is_reading_ = false;
   bool keep_alive_ = false;
@@ -277,18 +284,17 @@ Protocol protocol_of(int fd) {
 
 class Server::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& io, int listener, Handler handler, OnTrouble on_trouble,
-       const Limits& limits)
+  Impl(asio::io_context& io, const base::Clock& clock, int listener, Handler handler,
+       OnTrouble on_trouble, const Limits& limits)
       : acceptor_(io, protocol_of(listener), ::fcntl(listener, F_DUPFD_CLOEXEC, 0)),
-        pause_(io),
+        pause_(io, clock),
         shared_(std::make_shared<Shared>(
-            Shared{std::move(handler), std::move(on_trouble), limits, {}, {}, 0})) {}
+            Shared{io, clock, std::move(handler), std::move(on_trouble), limits, {}, {}, 0})) {}
 
   void accept() {
-    acceptor_.async_accept(
-        [self = shared_from_this()](error_code error, Stream::socket_type socket) {
-          self->on_accept(error, std::move(socket));
-        });
+    acceptor_.async_accept([self = shared_from_this()](error_code error, Socket socket) {
+      self->on_accept(error, std::move(socket));
+    });
   }
 
   void stop() {
@@ -302,7 +308,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
  private:
   using Acceptor = asio::basic_socket_acceptor<Protocol, asio::io_context::executor_type>;
 
-  void on_accept(error_code error, Stream::socket_type socket) {
+  void on_accept(error_code error, Socket socket) {
     if (!acceptor_.is_open()) return;
     if (error) {
       shared_->on_trouble("cannot accept a connection: " + error.message());
@@ -314,10 +320,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
 
   /// No descriptors left, most likely: trying again at once would only spin.
   void wait_and_accept() {
-    pause_.expires_after(std::chrono::milliseconds(100));
-    pause_.async_wait([self = shared_from_this()](error_code error) {
-      if (!error) self->accept();
-    });
+    pause_.in(std::chrono::milliseconds(100), [this] { accept(); });
   }
 
   /// False if every connection is being served and none can be closed.
@@ -329,14 +332,14 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   Acceptor acceptor_;
-  asio::steady_timer pause_;
+  rpc::Timer pause_;
   std::shared_ptr<Shared> shared_;
 };
 
-Server::Server(asio::io_context& io, int listener, Handler handler, OnTrouble on_trouble,
-               Limits limits)
-    : impl_(
-          std::make_shared<Impl>(io, listener, std::move(handler), std::move(on_trouble), limits)) {
+Server::Server(asio::io_context& io, const base::Clock& clock, int listener, Handler handler,
+               OnTrouble on_trouble, Limits limits)
+    : impl_(std::make_shared<Impl>(io, clock, listener, std::move(handler), std::move(on_trouble),
+                                   limits)) {
   impl_->accept();
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/http/message.hpp"
 
 namespace ka::http {
@@ -35,9 +36,9 @@ using OnTrouble = std::function<void(const std::string& trouble)>;
 class Server {
  public:
   /// Serves `listener`, a listening and non-blocking socket (unix or TCP), which stays the
-  /// caller's and must stay open as long as the Server lives.
-  Server(boost::asio::io_context& io, int listener, Handler handler, OnTrouble on_trouble,
-         Limits limits = {});
+  /// caller's and must stay open as long as the Server lives. `clock` must outlive `io`.
+  Server(boost::asio::io_context& io, const base::Clock& clock, int listener, Handler handler,
+         OnTrouble on_trouble, Limits limits = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   /// Closes every connection.

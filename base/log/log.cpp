@@ -91,9 +91,12 @@ std::string to_line(std::string_view text, Fields fields) {
   return line;
 }
 
-Log::Log(Level level) : Log(level, standard_sink()) {}
+Log::Log(Level level, const base::Clock& clock) : Log(level, standard_sink(), clock) {}
 
-Log::Log(Level level, Sink sink, Now now)
+Log::Log(Level level, Sink sink, const base::Clock& clock)
+    : Log(level, std::move(sink), [&clock] { return clock.now(); }) {}
+
+Log::Log(Level level, Sink sink, std::function<base::Clock::Time()> now)
     : level_(level),
       sink_(std::move(sink)),
       now_(std::move(now)),
@@ -101,9 +104,12 @@ Log::Log(Level level, Sink sink, Now now)
       troubles_(kTroubles, kTroublesEvery) {}
 
 Log::Log(Level level, std::string& text)
-    : Log(level, [&text](Level at, std::string_view line, Fields fields) {
-        text += prefixed(at, line, fields);
-      }) {}
+    : Log(
+          level,
+          [&text](Level at, std::string_view line, Fields fields) {
+            text += prefixed(at, line, fields);
+          },
+          [] { return base::Clock::Time(); }) {}
 
 void Log::set_level(Level level) {
   const std::lock_guard lock(mutex_);

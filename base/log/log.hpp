@@ -8,7 +8,6 @@
 // that are alike but for their sandbox, so too, at ten a minute. Debug lines are all written.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <initializer_list>
 #include <mutex>
@@ -18,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/log/limiter.hpp"
 
 namespace ka::log {
@@ -33,14 +33,13 @@ using Fields = std::span<const Field>;
 
 /// Writes one line.
 using Sink = std::function<void(Level level, std::string_view text, Fields fields)>;
-using Now = std::function<std::chrono::steady_clock::time_point()>;
 
 class Log {
  public:
-  /// Writes to journald or standard error.
-  explicit Log(Level level);
-  Log(Level level, Sink sink, Now now = std::chrono::steady_clock::now);
-  /// Appends lines to `text`, which must outlive the Log: for tests.
+  /// Writes to journald or standard error. `clock` must outlive it.
+  Log(Level level, const base::Clock& clock);
+  Log(Level level, Sink sink, const base::Clock& clock);
+  /// Appends lines to `text`, which must outlive the Log, and knows no time: for tests.
   Log(Level level, std::string& text);
 
   void set_level(Level level);
@@ -59,13 +58,14 @@ class Log {
   }
 
  private:
+  Log(Level level, Sink sink, std::function<base::Clock::Time()> now);
   void write(Level level, std::string_view text, std::initializer_list<Field> fields) const;
   std::optional<std::uint64_t> admit(Level level, std::string_view text, Fields fields) const;
 
   mutable std::mutex mutex_;  ///< libvirt's thread logs too
   Level level_;
   Sink sink_;
-  Now now_;
+  std::function<base::Clock::Time()> now_;
   mutable Limiter alike_;     ///< by kind and sandbox
   mutable Limiter troubles_;  ///< by kind
 };

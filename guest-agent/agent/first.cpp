@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "guest-agent/agent/hierarchy.hpp"
@@ -20,22 +19,21 @@ using namespace std::chrono_literals;
 constexpr auto kTimeout = 60s;
 
 /// kata-agent and systemd mount /proc, /sys and /run before the cgroups.
-void wait_for_mounts(const Options& options) {
-  const auto until = std::chrono::steady_clock::now() + kTimeout;
-  while (find_hierarchy(options.roots).kind == CgroupKind::kNone &&
-         std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(20ms);
+void wait_for_mounts(const base::Clock& clock, const Options& options) {
+  const auto until = clock.now() + kTimeout;
+  while (find_hierarchy(options.roots).kind == CgroupKind::kNone && clock.now() < until) {
+    clock.sleep(20ms);
   }
 }
 
 }  // namespace
 
-int run_first(char* const* argv, const Options& options) {
+int run_first(const base::Clock& clock, char* const* argv, const Options& options) {
   const pid_t agent = ::fork();
   if (agent < 0) std::perror("kata-affinity-agent: fork");
   if (agent == 0) {
     ::setsid();
-    wait_for_mounts(options);
+    wait_for_mounts(clock, options);
     ::_exit(run(options));
   }
   // In the order in which Linux tries them (init/main.c).

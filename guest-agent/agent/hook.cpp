@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <thread>
 
 #include "base/ttrpc/envelope.hpp"
 #include "base/ttrpc/frame.hpp"
@@ -68,15 +67,13 @@ bool start_agent(const Options& options) {
   return true;
 }
 
-Fd connect_to_agent(const Options& options) {
+Fd connect_to_agent(const base::Clock& clock, const Options& options) {
   const auto path = socket_of(options);
   auto fd = base::connect_unix(path, 0);
   if (fd) return std::move(*fd);
   if (!start_agent(options)) return {};
-  const auto until = std::chrono::steady_clock::now() + kStartTime;
-  while (!(fd = base::connect_unix(path, 0)) && std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(10ms);
-  }
+  const auto until = clock.now() + kStartTime;
+  while (!(fd = base::connect_unix(path, 0)) && clock.now() < until) clock.sleep(10ms);
   return fd ? std::move(*fd) : Fd();
 }
 
@@ -114,11 +111,11 @@ std::optional<Hook> hook_named(std::string_view name) {
   return std::nullopt;
 }
 
-int run_hook(Hook hook, const Options& options) {
+int run_hook(const base::Clock& clock, Hook hook, const Options& options) {
   const auto text = read_input();
   const auto id = text ? id_in_state(*text) : std::nullopt;
   if (!id) return fail("no container state on standard input");
-  const Fd agent = connect_to_agent(options);
+  const Fd agent = connect_to_agent(clock, options);
   if (!agent) return fail("no agent is running, and none could be started");
   const guest::ContainerNews news{.id = *id, .stopped = hook == Hook::kPoststop};
   return send(agent, news) ? 0 : fail("no response from the agent");

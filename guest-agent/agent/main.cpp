@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "base/version/version.hpp"
 #include "guest-agent/agent/first.hpp"
 #include "guest-agent/agent/hook.hpp"
@@ -19,7 +20,8 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--help") == 0) {
     return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
   }
-  if (::getpid() == 1) return run_first(argv, Options{});
+  const ka::base::Clock clock;
+  if (::getpid() == 1) return run_first(clock, argv, Options{});
   const auto hook = argc > 1 ? hook_named(argv[1]) : std::nullopt;
   const int words = hook ? 1 : 0;
   const auto options = parse(argc - words, argv + words);
@@ -27,5 +29,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "kata-affinity-agent: %s (see --help)\n", options.error().c_str());
     return 2;
   }
-  return hook ? run_hook(*hook, *options) : run(*options);
+  return hook ? run_hook(clock, *hook, *options) : run(*options);
 }

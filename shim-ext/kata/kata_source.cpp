@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <utility>
 
@@ -57,14 +56,12 @@ bool is_outdated(const source::SandboxState& sandbox, const policy::CpuSet& mask
 }
 
 /// How long ago a process was started that has this start time in /proc/<pid>/stat.
-std::chrono::nanoseconds age_of(std::uint64_t start_time) {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
+std::chrono::nanoseconds age_of(std::uint64_t start_time, const base::Clock& clock) {
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
   const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
   const auto start = static_cast<std::int64_t>(start_time);
-  return std::chrono::seconds(now.tv_sec - start / ticks) +
-         std::chrono::nanoseconds(now.tv_nsec - start % ticks * kNanoseconds / ticks);
+  return clock.since_boot() - std::chrono::seconds(start / ticks) -
+         std::chrono::nanoseconds(start % ticks * kNanoseconds / ticks);
 }
 
 }  // namespace
@@ -72,7 +69,8 @@ std::chrono::nanoseconds age_of(std::uint64_t start_time) {
 KataSource::KataSource(boost::asio::io_context& io, const base::Clock& clock, source::Node& node,
                        vmm::Roots roots, const KataWatch::Folders& folders, Runtime runtime,
                        const log::Log& log)
-    : node_(node),
+    : clock_(clock),
+      node_(node),
       roots_(std::move(roots)),
       runtime_(runtime),
       watch_(io, clock, folders,
@@ -152,7 +150,7 @@ bool KataSource::narrow_starting(const Bundle& bundle, const vmm::FoundShim& shi
   if (!sandbox) return false;
   const bool is_placed = sandbox->placed && !sandbox->observed && !sandbox->released;
   const bool is_left_alone = sandbox->observed || sandbox->released;
-  if (is_placed) node_.count_narrowed_shim(bundle.id, age_of(shim.id.start_time));
+  if (is_placed) node_.count_narrowed_shim(bundle.id, age_of(shim.id.start_time, clock_));
   return is_placed || is_left_alone;
 }
 

@@ -49,6 +49,7 @@ class KataSource final : public source::Source {
   void show_extent();
   void show_proxies();
 
+  const base::Clock& clock_;
   source::Node& node_;
   vmm::Roots roots_;
   Runtime runtime_;

@@ -31,10 +31,11 @@ std::vector<DomainPod> domain_pods(const ledger::Ledger& ledger) {
 
 }  // namespace
 
-LibvirtSource::LibvirtSource(boost::asio::io_context& io, source::Node& node, vmm::Roots roots,
-                             Settings settings, std::function<void(const std::string&)> recorded,
-                             const log::Log& log)
+LibvirtSource::LibvirtSource(boost::asio::io_context& io, const base::Clock& clock,
+                             source::Node& node, vmm::Roots roots, Settings settings,
+                             std::function<void(const std::string&)> recorded, const log::Log& log)
     : io_(io),
+      clock_(clock),
       node_(node),
       roots_(std::move(roots)),
       settings_(std::move(settings)),
@@ -53,7 +54,7 @@ void LibvirtSource::start() {
     boost::asio::post(io_, [this, domain, calls] { recorded(domain, calls); });
   };
   connection_changed(false, settings_.uri + ": not connected yet");
-  auto client = Client::start({.uri = settings_.uri}, std::move(handlers));
+  auto client = Client::start(clock_, {.uri = settings_.uri}, std::move(handlers));
   if (!client) return connection_changed(false, client.error().message);
   client_.emplace(std::move(*client));
   follow();

@@ -31,11 +31,11 @@ class LibvirtSource final : public source::Source {
     bool in_config = false;  ///< also write the domains' configuration
   };
 
-  /// `node` and `log` must outlive it. `recorded` is called with each sandbox whose order libvirt
-  /// has carried out: what holds its memory may be wider by then.
-  LibvirtSource(boost::asio::io_context& io, source::Node& node, vmm::Roots roots,
-                Settings settings, std::function<void(const std::string&)> recorded,
-                const log::Log& log);
+  /// `clock`, `node` and `log` must outlive it. `recorded` is called with each sandbox whose order
+  /// libvirt has carried out: what holds its memory may be wider by then.
+  LibvirtSource(boost::asio::io_context& io, const base::Clock& clock, source::Node& node,
+                vmm::Roots roots, Settings settings,
+                std::function<void(const std::string&)> recorded, const log::Log& log);
 
   /// Connects.
   void start() override;
@@ -64,6 +64,7 @@ class LibvirtSource final : public source::Source {
   const std::string* sandbox_of(const std::string& domain) const;
 
   boost::asio::io_context& io_;
+  const base::Clock& clock_;
   source::Node& node_;
   vmm::Roots roots_;
   Settings settings_;

@@ -5,16 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 namespace ka::proxy {
 namespace {
-
-// Rounded up, so that a turn does not end before the time has come.
-int milliseconds_until(Loop::Time until) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
-}
 
 epoll_event event_for(std::uint32_t events, Watch& watch) {
   epoll_event event{};
@@ -25,7 +19,12 @@ epoll_event event_for(std::uint32_t events, Watch& watch) {
 
 }  // namespace
 
-Loop::Loop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+int to_milliseconds(base::Clock::Time::duration time) {
+  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(time);
+  return static_cast<int>(std::clamp<std::int64_t>(rounded.count(), 0, 60'000));
+}
+
+Loop::Loop(const base::Clock& clock) : clock_(clock), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
 void Loop::add(int fd, std::uint32_t events, Watch& watch) {
   epoll_event event = event_for(events, watch);
@@ -42,7 +41,7 @@ void Loop::remove(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr
 int Loop::turn(Time until) {
   std::array<epoll_event, 64> events{};
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
-                                 milliseconds_until(until));
+                                 to_milliseconds(until - now()));
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     static_cast<Watch*>(event.data.ptr)->ready(event.events);

@@ -3,12 +3,16 @@
 // sandbox, and there is one for each.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
+#include "base/clock.hpp"
 #include "base/fd.hpp"
 
 namespace ka::proxy {
+
+/// How long `time` is for epoll_wait(2): rounded up, so that a turn does not end before the time
+/// has come; 0 for what is past, and at most a minute.
+int to_milliseconds(base::Clock::Time::duration time);
 
 /// Something that waits for its descriptor.
 class Watch {
@@ -24,9 +28,12 @@ class Watch {
 
 class Loop {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = base::Clock::Time;
 
-  Loop();
+  /// `clock` must outlive it.
+  explicit Loop(const base::Clock& clock);
+
+  Time now() const { return clock_.now(); }
 
   /// `watch` must live until the descriptor is removed, and to the end of that turn.
   void add(int fd, std::uint32_t events, Watch& watch);
@@ -38,6 +45,7 @@ class Loop {
   int turn(Time until);
 
  private:
+  const base::Clock& clock_;
   base::Fd epoll_;
 };
 

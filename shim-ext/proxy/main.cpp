@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/version/version.hpp"
 #include "shim-ext/proxy/orphan.hpp"
 #include "shim-ext/proxy/program.hpp"
@@ -67,7 +68,7 @@ int main(int count, char** values) {
   if (!entered) settings.input_error = entered.error().message;
   const auto program = proxy::find_program(settings.real_shim);
   if (!program) return refuse(program.error());
-  if (starts) return proxy::start(*program, arguments, settings, pool);
+  if (starts) return proxy::start(base::Clock(), *program, arguments, settings, pool);
   if (!arguments.empty() && arguments.back() == "delete") {
     proxy::end_orphan(bundle_of(arguments));
   }

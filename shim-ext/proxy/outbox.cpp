@@ -15,8 +15,6 @@
 namespace ka::proxy {
 namespace {
 
-using std::chrono::steady_clock;
-
 /// A path as a request line may carry it (RFC 3986): no byte of it ends the line or the word.
 std::string encoded(std::string_view path) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
@@ -51,8 +49,8 @@ void Outbox::post(Report report) {
   if (!connection_ && !deadline_) begin();
 }
 
-void Outbox::on_time(Loop::Time now) {
-  if (!deadline_ || now < *deadline_) return;
+void Outbox::on_time() {
+  if (!deadline_ || loop_.now() < *deadline_) return;
   connection_ ? fail() : begin();
 }
 
@@ -62,7 +60,7 @@ void Outbox::begin() {
   auto connected = connect_to(socket_);
   if (!connected) return fail();
   connection_ = std::move(*connected);
-  deadline_ = steady_clock::now() + kTimeout;
+  deadline_ = loop_.now() + kTimeout;
   unsent_ = to_http(waiting_.front());
   answer_ = http::ResponseReader();
   loop_.add(connection_.get(), EPOLLIN | EPOLLOUT, *this);
@@ -103,7 +101,7 @@ void Outbox::delivered() {
 
 void Outbox::fail() {
   hang_up();
-  deadline_ = steady_clock::now() + backoff_.next();
+  deadline_ = loop_.now() + backoff_.next();
 }
 
 void Outbox::hang_up() {

@@ -39,7 +39,7 @@ class Outbox final : public Watch {
   bool idle() const { return !connection_; }
   /// When on_time() wants to be called; absent: never.
   std::optional<Loop::Time> deadline() const { return deadline_; }
-  void on_time(Loop::Time now);
+  void on_time();
   void ready(std::uint32_t events) override;
 
  private:

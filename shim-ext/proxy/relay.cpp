@@ -16,7 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using std::chrono::steady_clock;
 
 // How long containerd may take to read the last bytes of a shim that has ended.
 constexpr seconds kLastWords{60};
@@ -35,13 +34,14 @@ bool is_for_want_of_descriptors(int error) { return error == EMFILE || error == 
 
 }  // namespace
 
-Relay::Relay(Sockets sockets, std::string api_socket, std::filesystem::path bundles,
-             SharedPool pool)
-    : sockets_(std::move(sockets)),
+Relay::Relay(const base::Clock& clock, Sockets sockets, std::string api_socket,
+             std::filesystem::path bundles, SharedPool pool)
+    : loop_(clock),
+      sockets_(std::move(sockets)),
       outbox_(loop_, std::move(api_socket)),
       reporter_(std::move(bundles), {::getpid(), pool.before()}),
       pool_(std::move(pool)),
-      next_pool_check_(steady_clock::now() + pool_.period()) {
+      next_pool_check_(loop_.now() + SharedPool::kPeriod) {
   loop_.add(sockets_.listener.get(), EPOLLIN, listener_);
   loop_.add(sockets_.guard.get(), EPOLLIN | EPOLLRDHUP, guard_);
 }
@@ -50,29 +50,29 @@ Relay::~Relay() = default;
 
 void Relay::run() {
   while (!shim_gone_) turn(kNever);
-  const auto last_words = steady_clock::now() + kLastWords;
-  while (!connections_.empty() && steady_clock::now() < last_words) turn(last_words);
+  const auto last_words = loop_.now() + kLastWords;
+  while (!connections_.empty() && loop_.now() < last_words) turn(last_words);
   digest();
   connections_.clear();
-  const auto last_reports = steady_clock::now() + kLastReports;
-  while (!outbox_.idle() && steady_clock::now() < last_reports) turn(last_reports);
+  const auto last_reports = loop_.now() + kLastReports;
+  while (!outbox_.idle() && loop_.now() < last_reports) turn(last_reports);
 }
 
 void Relay::turn(Loop::Time limit) {
-  const bool quiet = loop_.turn(std::min(limit, next_time(steady_clock::now()))) == 0;
+  const bool quiet = loop_.turn(std::min(limit, next_time())) == 0;
   over_.clear();
-  const auto now = steady_clock::now();
+  const auto now = loop_.now();
   if (undigested_ && (quiet || now >= passed_at_ + kLatest)) digest();
-  outbox_.on_time(now);
+  outbox_.on_time();
   if (listen_again_ && now >= *listen_again_) listen();
   if (now < next_pool_check_) return;
-  next_pool_check_ = now + pool_.period();
+  next_pool_check_ = now + SharedPool::kPeriod;
   // A pool that cannot be read now is read again later.
   (void)pool_.leave_others();
 }
 
-Loop::Time Relay::next_time(Loop::Time now) const {
-  const Loop::Time quiet = undigested_ ? now + kQuiet : kNever;
+Loop::Time Relay::next_time() const {
+  const Loop::Time quiet = undigested_ ? loop_.now() + kQuiet : kNever;
   return std::min({quiet, next_pool_check_, outbox_.deadline().value_or(kNever),
                    listen_again_.value_or(kNever)});
 }
@@ -91,7 +91,7 @@ void Relay::accept() {
 // Asking again at once would only burn a CPU.
 void Relay::stop_listening() {
   loop_.remove(sockets_.listener.get());
-  listen_again_ = steady_clock::now() + kBreath;
+  listen_again_ = loop_.now() + kBreath;
 }
 
 void Relay::listen() {
@@ -146,7 +146,7 @@ void Relay::check_shim() {
 void Relay::passed() {
   if (undigested_) return;
   undigested_ = true;
-  passed_at_ = steady_clock::now();
+  passed_at_ = loop_.now();
 }
 
 void Relay::digest() {

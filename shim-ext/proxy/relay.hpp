@@ -31,14 +31,18 @@ class Relay {
     std::string shim_path;
   };
 
-  /// `api_socket`: the daemon's. `bundles`: as for Reporter. `pool`: to be stayed on.
-  Relay(Sockets sockets, std::string api_socket, std::filesystem::path bundles, SharedPool pool);
+  /// `clock` must outlive it. `api_socket`: the daemon's. `bundles`: as for Reporter. `pool`: to be
+  /// stayed on.
+  Relay(const base::Clock& clock, Sockets sockets, std::string api_socket,
+        std::filesystem::path bundles, SharedPool pool);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
   /// Returns when the shim has ended and containerd has read all its output.
   void run();
+  /// One turn of it: waits for what is to be done, until `limit` at most, and does it.
+  void turn(Loop::Time limit);
 
  private:
   struct Listener final : Watch {
@@ -67,8 +71,7 @@ class Relay {
   void passed();
   void digest();
   void post(const std::vector<Report>& reports);
-  void turn(Loop::Time limit);
-  Loop::Time next_time(Loop::Time now) const;
+  Loop::Time next_time() const;
 
   Loop loop_;
   Sockets sockets_;

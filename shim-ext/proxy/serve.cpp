@@ -51,7 +51,8 @@ void raise_file_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-[[noreturn]] void serve(const Place& place, base::Fd listener, base::Fd guard) {
+[[noreturn]] void serve(const base::Clock& clock, const Place& place, base::Fd listener,
+                        base::Fd guard) {
   ::setsid();
   listen_in_own_name(listener);
   ignore_signals();
@@ -63,8 +64,8 @@ void raise_file_limit() {
   const FileId shim = file_id(place.shim_path);
   const std::filesystem::path bundle = std::filesystem::current_path();
   const auto relay = std::make_unique<Relay>(
-      Relay::Sockets{std::move(listener), std::move(guard), place.shim_path}, place.api_socket,
-      bundle.parent_path(), place.pool);
+      clock, Relay::Sockets{std::move(listener), std::move(guard), place.shim_path},
+      place.api_socket, bundle.parent_path(), place.pool);
   relay->run();
   remove_socket(place.own_path, own);
   // A shim that is killed leaves its socket; one that ends well removes what "address" names.
@@ -74,10 +75,11 @@ void raise_file_limit() {
 
 }  // namespace
 
-base::Result<void> serve_in_background(const Place& place, base::Fd listener, base::Fd guard) {
+base::Result<void> serve_in_background(const base::Clock& clock, const Place& place,
+                                       base::Fd listener, base::Fd guard) {
   const int pid = ::fork();
   if (pid < 0) return base::fail_errno(errno, "fork");
-  if (pid == 0) serve(place, std::move(listener), std::move(guard));
+  if (pid == 0) serve(clock, place, std::move(listener), std::move(guard));
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/fd.hpp"
 #include "base/result.hpp"
 #include "shim-ext/proxy/shared_pool.hpp"
@@ -19,6 +20,7 @@ struct Place {
 
 /// Forks it off: a process of its own session that lives as long as the shim, in the bundle, with
 /// nothing open but its sockets. Both are non-blocking; `guard` is a connection to the shim.
-base::Result<void> serve_in_background(const Place& place, base::Fd listener, base::Fd guard);
+base::Result<void> serve_in_background(const base::Clock& clock, const Place& place,
+                                       base::Fd listener, base::Fd guard);
 
 }  // namespace ka::proxy

@@ -32,8 +32,8 @@ policy::CpuSet own_mask() {
 
 }  // namespace
 
-SharedPool::SharedPool(std::filesystem::path kubelet_state, std::chrono::milliseconds period)
-    : file_(std::move(kubelet_state)), period_(period), before_(own_mask()) {}
+SharedPool::SharedPool(std::filesystem::path kubelet_state)
+    : file_(std::move(kubelet_state)), before_(own_mask()) {}
 
 base::Result<void> SharedPool::enter() {
   const auto now = read();

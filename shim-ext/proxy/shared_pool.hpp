@@ -19,13 +19,11 @@ class SharedPool {
  public:
   /// How often a running proxy checks whether the pool has changed: kubelet's own period. (A node's
   /// proxies are more than the inotify instances that one user may have.)
-  static constexpr std::chrono::milliseconds kPeriod{10'000};
+  static constexpr std::chrono::seconds kPeriod{10};
 
   /// `kubelet_state`: kubelet's file. Empty, or no such file: there is no pool to stay on.
-  explicit SharedPool(std::filesystem::path kubelet_state,
-                      std::chrono::milliseconds period = kPeriod);
+  explicit SharedPool(std::filesystem::path kubelet_state);
 
-  std::chrono::milliseconds period() const { return period_; }
   /// What this thread could use before it entered the pool; empty: that could not be read.
   const policy::CpuSet& before() const { return before_; }
   /// The pod that the proxy works for, whose own CPUs it need not leave.
@@ -54,7 +52,6 @@ class SharedPool {
   base::Result<Partition> read_changed();
 
   std::filesystem::path file_;
-  std::chrono::milliseconds period_;
   policy::CpuSet before_;
   std::string pod_uid_;
   watch::Stamp seen_;

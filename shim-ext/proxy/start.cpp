@@ -43,21 +43,21 @@ Result<base::Fd> listen_anew(const std::string& path) {
   return base::listen_unix(path);
 }
 
-Result<void> serve(const std::string& shim, const std::string& own, const Settings& settings,
-                   const SharedPool& pool) {
+Result<void> serve(const base::Clock& clock, const std::string& shim, const std::string& own,
+                   const Settings& settings, const SharedPool& pool) {
   auto guard = connect_to(shim);
   if (!guard) return unexpected(guard.error());
   auto listener = listen_anew(own);
   if (!listener) return unexpected(listener.error());
   const Place place{own, shim, settings.api_socket, pool};
-  auto begun = serve_in_background(place, std::move(*listener), std::move(*guard));
+  auto begun = serve_in_background(clock, place, std::move(*listener), std::move(*guard));
   if (!begun) ::unlink(own.c_str());
   return begun;
 }
 
 /// The answer that names the proxy.
-Result<std::string> put_proxy_before(const std::string& answer, const Settings& settings,
-                                     const SharedPool& pool) {
+Result<std::string> put_proxy_before(const base::Clock& clock, const std::string& answer,
+                                     const Settings& settings, const SharedPool& pool) {
   const auto address = address_in(answer);
   if (!address) return fail(ErrorCode::kInvalid, "the real shim's response has no address");
   const auto shim = socket_path(*address);
@@ -67,7 +67,7 @@ Result<std::string> put_proxy_before(const std::string& answer, const Settings& 
   const auto own = proxy_path(*shim);
   if (!own) return fail(ErrorCode::kInvalid, *shim + " is too long to add the proxy's name");
   if (!is_served(*own, "/proc")) {
-    if (auto served = serve(*shim, *own, settings, pool); !served)
+    if (auto served = serve(clock, *shim, *own, settings, pool); !served)
       return unexpected(served.error());
   }
   const std::string other = unix_address(*own);
@@ -86,8 +86,8 @@ int print(const std::string& text) {
 
 }  // namespace
 
-int start(const std::string& program, const std::vector<std::string>& arguments,
-          const Settings& settings, SharedPool& pool) {
+int start(const base::Clock& clock, const std::string& program,
+          const std::vector<std::string>& arguments, const Settings& settings, SharedPool& pool) {
   const auto ran = run(program, arguments);
   // Where that fails, our mask holds no CPU of another pod: the relay tries again.
   (void)pool.enter();
@@ -100,7 +100,7 @@ int start(const std::string& program, const std::vector<std::string>& arguments,
     end_like(ran->status);
   }
   if (!settings.input_error.empty()) write_shim_log(settings.input_error);
-  const auto answer = put_proxy_before(ran->output, settings, pool);
+  const auto answer = put_proxy_before(clock, ran->output, settings, pool);
   if (answer) return print(*answer);
   write_shim_log("proxy not in use, containerd is connected to the real shim: " +
                  answer.error().message);

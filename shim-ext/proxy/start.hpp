@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "shim-ext/proxy/settings.hpp"
 #include "shim-ext/proxy/shared_pool.hpp"
 
@@ -16,7 +17,7 @@ namespace ka::proxy {
 /// the real shim's own answer: a pod without us is better than none. `pool`: what we return to
 /// once the shim runs; this thread may use the pod's own CPUs until then.
 /// Returns the exit status.
-int start(const std::string& program, const std::vector<std::string>& arguments,
-          const Settings& settings, SharedPool& pool);
+int start(const base::Clock& clock, const std::string& program,
+          const std::vector<std::string>& arguments, const Settings& settings, SharedPool& pool);
 
 }  // namespace ka::proxy

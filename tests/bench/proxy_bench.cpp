@@ -165,7 +165,9 @@ void be_bare(const base::Fd& listener, const std::string& shim_path, bool by_spl
 }
 
 void be_proxy(base::Fd listener, const std::string& shim_path) {
-  proxy::Relay relay({std::move(listener), std::move(*proxy::connect_to(shim_path)), shim_path},
+  const base::Clock clock;
+  proxy::Relay relay(clock,
+                     {std::move(listener), std::move(*proxy::connect_to(shim_path)), shim_path},
                      "/nonexistent/api.sock", "/nonexistent", proxy::SharedPool({}));
   relay.run();
 }

@@ -34,13 +34,15 @@ struct Bench {
     std::filesystem::remove(path);
     auto listening = base::listen_unix(path);
     tests::require(listening.has_value());
-    server = std::make_unique<http::Server>(io, listening->release(), answer, [](const auto&) {});
+    server =
+        std::make_unique<http::Server>(io, clock, listening->release(), answer, [](const auto&) {});
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
   ~Bench() { std::filesystem::remove(path); }
 
   std::filesystem::path path;
+  const base::Clock clock;
   boost::asio::io_context io;
   std::unique_ptr<http::Server> server;
 };

@@ -21,7 +21,6 @@ namespace {
 
 using base::ErrorCode;
 using base::Result;
-using Clock = std::chrono::steady_clock;
 
 /// How long the end waits for the thread before it leaves it to itself.
 constexpr std::chrono::milliseconds kFarewell{500};
@@ -36,6 +35,7 @@ void stay_silent(void*, virErrorPtr) {}
 
 /// What the thread and its owner share.
 struct Client::Shared {
+  const base::Clock& clock;  ///< gone once `stopped`
   ClientOptions options;
   ClientHandlers handlers;
   Library library;
@@ -47,6 +47,14 @@ struct Client::Shared {
   bool has_ended = false;
   std::set<std::string> followed;
   std::map<std::string, Order> orders;  ///< since they were last taken
+
+  Shared(const base::Clock& time, ClientOptions chosen, ClientHandlers called, Library loaded,
+         base::Fd event)
+      : clock(time),
+        options(std::move(chosen)),
+        handlers(std::move(called)),
+        library(loaded),
+        wake(std::move(event)) {}
 
   void ring() const {
     const std::uint64_t one = 1;
@@ -105,7 +113,8 @@ class Client::Worker {
   bool logged_ = false;
   int host_cpus_ = 0;
   std::map<std::string, Work> work_;
-  Clock::time_point next_refresh_;
+  base::Clock::Time round_;  ///< when this round of the loop began
+  base::Clock::Time next_refresh_;
 };
 
 void Client::Worker::run() {
@@ -130,10 +139,11 @@ void Client::Worker::run() {
   library_.event_remove_handle(handle);
 }
 
-/// Takes over the queued orders; false at shutdown.
+/// Begins a round, with the queued orders; false at shutdown.
 bool Client::Worker::drain_events() {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->stopped) return false;
+  round_ = shared_->clock.now();
   std::erase_if(work_, [&](const auto& entry) { return !shared_->followed.contains(entry.first); });
   for (const std::string& name : shared_->followed) work_.try_emplace(name);
   for (auto& [name, order] : std::exchange(shared_->orders, {})) {
@@ -146,8 +156,8 @@ bool Client::Worker::drain_events() {
 }
 
 void Client::Worker::connect() {
-  if (Clock::now() < next_refresh_) return;
-  next_refresh_ = Clock::now() + shared_->options.interval;
+  if (round_ < next_refresh_) return;
+  next_refresh_ = round_ + shared_->options.interval;
   connection_ = {library_.connect_open(shared_->options.uri.c_str()), library_.connect_close};
   if (!connection_) {
     if (!std::exchange(logged_, true)) {
@@ -219,8 +229,8 @@ void Client::Worker::serve() {
   if (library_.connect_is_alive(connection_.get()) != 1) {
     return disconnect(shared_->options.uri + ": the connection is lost");
   }
-  const bool is_time = Clock::now() >= next_refresh_;
-  if (is_time) next_refresh_ = Clock::now() + shared_->options.interval;
+  const bool is_time = round_ >= next_refresh_;
+  if (is_time) next_refresh_ = round_ + shared_->options.interval;
   for (auto& [name, work] : work_) {
     if (is_time || work.touched || !work.reported) refresh(name, work);
     const bool retry = is_time || !work.failure;
@@ -323,15 +333,13 @@ Client::Client(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
-Result<Client> Client::start(ClientOptions options, ClientHandlers handlers) {
+Result<Client> Client::start(const base::Clock& clock, ClientOptions options,
+                             ClientHandlers handlers) {
   if (auto good = vmm::check_libvirt_uri(options.uri); !good) return unexpected(good.error());
   auto library = Library::load();
   if (!library) return unexpected(library.error());
-  auto shared = std::make_shared<Shared>();
-  shared->options = std::move(options);
-  shared->handlers = std::move(handlers);
-  shared->library = *library;
-  shared->wake.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  auto shared = std::make_shared<Shared>(clock, std::move(options), std::move(handlers), *library,
+                                         base::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
   if (!shared->wake) return base::fail_errno(errno, "eventfd");
   std::thread([shared] {
     Worker(shared).run();

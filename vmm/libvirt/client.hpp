@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "vmm/libvirt/numatune.hpp"
 #include "vmm/libvirt/pins.hpp"
@@ -69,8 +70,9 @@ struct ClientHandlers {
 class Client {
  public:
   /// Loads libvirt and starts the thread. kInvalid for what vmm::check_libvirt_uri() refuses,
-  /// kUnavailable without libvirt.
-  static base::Result<Client> start(ClientOptions options, ClientHandlers handlers);
+  /// kUnavailable without libvirt. `clock` must outlive the client.
+  static base::Result<Client> start(const base::Clock& clock, ClientOptions options,
+                                    ClientHandlers handlers);
 
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

@@ -182,11 +182,11 @@ std::string escape_html(std::string_view text) {
 
 std::string draw_page(const ReportData& data) {
   const std::string title = escape_html("kata-affinity on " + data.host);
-  const std::string now = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
+  const std::string time = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(data.time));
   return fmt::format(
              "{0}<title>{1}</title>\n<style>{2}</style>\n</head>\n<body>\n<h1>{1}</h1>\n<p>{3}{4}</"
              "p>\n",
-             kHead, title, kPageStyle, now,
+             kHead, title, kPageStyle, time,
              flag_of(data.node, "observe") ? "; mode observe: planned, not placed" : "") +
          verdict_html(data.verify) + picture_html(data.node) +
          sandboxes_html(data.list, waits_of(data.waits)) + drifts_html(data.drifts) +

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -10,7 +11,8 @@ namespace ka::cli {
 
 /// What the page shows, as the daemon responded.
 struct ReportData {
-  std::string host;            ///< the node's name
+  std::string host;  ///< the node's name
+  std::chrono::system_clock::time_point time;
   boost::json::object node;    ///< GET /v1/node
   boost::json::object list;    ///< GET /v1/sandboxes
   boost::json::object verify;  ///< POST /v1/verify

@@ -9,6 +9,7 @@
 
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/report/page.hpp"
+#include "base/clock.hpp"
 #include "base/result.hpp"
 
 namespace ka::cli {
@@ -20,7 +21,7 @@ std::string host_name() {
 }
 
 base::Result<ReportData> fetch(const Daemon& daemon) {
-  ReportData data{.host = host_name()};
+  ReportData data{.host = host_name(), .time = base::Clock().wall()};
   const std::pair<const char*, boost::json::object*> documents[] = {{"/v1/node", &data.node},
                                                                     {"/v1/sandboxes", &data.list},
                                                                     {"/v1/drifts", &data.drifts},

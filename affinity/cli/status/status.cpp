@@ -10,6 +10,7 @@
 #include "affinity/cli/client/sandbox_name.hpp"
 #include "affinity/cli/status/describe.hpp"
 #include "affinity/cli/terminal/watch.hpp"
+#include "base/clock.hpp"
 #include "base/json/json.hpp"
 
 namespace ka::cli {
@@ -63,6 +64,7 @@ std::string status_text(const StatusOptions& options, const boost::json::value& 
 Exit watch_status(const StatusOptions& options, Output& output) {
   constexpr std::size_t kHeadline = 2;
   return watch(
+      base::Clock(),
       [&]() -> base::Result<std::string> {
         const auto answer = get_status(options);
         if (!answer) return unexpected(answer.error());

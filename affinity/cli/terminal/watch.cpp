@@ -4,7 +4,6 @@
 #include <chrono>
 #include <ctime>
 #include <string_view>
-#include <thread>
 
 namespace ka::cli {
 namespace {
@@ -14,8 +13,8 @@ constexpr const char* kHome = "\033[H";
 constexpr const char* kToEndOfLine = "\033[K\n";
 constexpr const char* kToEndOfScreen = "\033[K\033[J";
 
-std::string headline() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+std::string headline(const base::Clock& clock) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(clock.wall());
   std::tm parts{};
   ::localtime_r(&now, &parts);
   char text[16];
@@ -39,19 +38,20 @@ std::string painted(const std::string& text, const Screen& screen) {
   return painting + kToEndOfScreen;
 }
 
-void show(const std::string& text, Output& output) {
+void show(const base::Clock& clock, const std::string& text, Output& output) {
   const Screen screen = output.screen();
-  output.print(screen.is_terminal() ? painted(headline() + text, screen) : text + '\n');
+  output.print(screen.is_terminal() ? painted(headline(clock) + text, screen) : text + '\n');
 }
 
 }  // namespace
 
-Exit watch(const std::function<base::Result<std::string>()>& page, Output& output) {
+Exit watch(const base::Clock& clock, const std::function<base::Result<std::string>()>& page,
+           Output& output) {
   auto text = page();
   if (!text) return output.fail(text.error());
   for (;;) {
-    show(text ? *text : "nothing to show: " + text.error().message + "; retrying\n", output);
-    std::this_thread::sleep_for(kPause);
+    show(clock, text ? *text : "nothing to show: " + text.error().message + "; retrying\n", output);
+    clock.sleep(kPause);
     text = page();
   }
 }

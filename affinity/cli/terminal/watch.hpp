@@ -6,6 +6,7 @@
 #include <string>
 
 #include "affinity/cli/terminal/output.hpp"
+#include "base/clock.hpp"
 #include "base/result.hpp"
 
 namespace ka::cli {
@@ -13,6 +14,7 @@ namespace ka::cli {
 /// Shows what `page` gives every second. A first page that cannot be had ends it; later ones are
 /// replaced by the reason. On a terminal each is painted over the last one, cut to its height;
 /// elsewhere they follow one another.
-Exit watch(const std::function<base::Result<std::string>()>& page, Output& output);
+Exit watch(const base::Clock& clock, const std::function<base::Result<std::string>()>& page,
+           Output& output);
 
 }  // namespace ka::cli

@@ -94,7 +94,8 @@ TEST_CASE("a real cpuset is written, and its parent's is read") {
   const ScratchCgroup cgroup(*cgroups);
   if (!cgroup.ready()) return;
   const policy::CpuSet all = cgroups->read(cgroups->mount())->cpus;
-  host::KernelCpusetWriter writer("/nonexistent");
+  const base::Clock clock;
+  host::KernelCpusetWriter writer(clock, "/nonexistent");
   REQUIRE(writer.write(cgroup.path(), {all.first()}));
   CHECK(*cgroups->cpuset(cgroup.path()) == policy::plan::Cpuset{{all.first()}, all});
   REQUIRE(writer.write(cgroup.path(), {}));

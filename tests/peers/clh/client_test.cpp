@@ -41,7 +41,7 @@ struct Bench {
          .failed = [this](const base::Error& error) { failures.push_back(error); }});
   }
 
-  bool run_until(const std::function<bool()>& done) { return tests::run_until(io, done); }
+  void run_until(const std::function<bool()>& done) { tests::run_until(io, done); }
 };
 
 }  // namespace
@@ -50,10 +50,10 @@ TEST_CASE("the API is queried at the start and on each request") {
   Bench bench;
   ScriptedApi api(bench.socket(), {http_answer(200, vm_info(2)), http_answer(200, vm_info(3))});
   bench.start();
-  REQUIRE(bench.run_until([&] { return bench.vcpus.size() == 1; }));
+  bench.run_until([&] { return bench.vcpus.size() == 1; });
   bench.client->refresh();
   bench.client->refresh();
-  REQUIRE(bench.run_until([&] { return bench.vcpus.size() == 2; }));
+  bench.run_until([&] { return bench.vcpus.size() == 2; });
   CHECK(bench.vcpus == std::vector<std::size_t>{2, 3});
   CHECK(bench.failures.empty());
   bench.client.reset();
@@ -66,7 +66,7 @@ TEST_CASE("a VMM without a VM yet, or with an unexpected response, is queried ag
                   {http_answer(404, ""), http_answer(200, "{}"), "not HTTP\r\n\r\n",
                    "HTTP/1.1 200 \r\nContent-Length: 9\r\n\r\n{", http_answer(200, vm_info(4))});
   bench.start();
-  REQUIRE(bench.run_until([&] { return !bench.vcpus.empty(); }));
+  bench.run_until([&] { return !bench.vcpus.empty(); });
   CHECK(bench.vcpus == std::vector<std::size_t>{4});
   REQUIRE(bench.failures.size() == 4);
   CHECK(bench.failures[0].code == ErrorCode::kUnavailable);
@@ -80,7 +80,7 @@ TEST_CASE("a request without a response times out, and does not affect the next"
   Bench bench;
   ScriptedApi api(bench.socket(), {"", http_answer(200, vm_info(1))});
   bench.start();
-  REQUIRE(bench.run_until([&] { return !bench.vcpus.empty(); }));
+  bench.run_until([&] { return !bench.vcpus.empty(); });
   REQUIRE(bench.failures.size() == 1);
   CHECK(bench.failures[0].message.ends_with("no response in time"));
 }
@@ -88,7 +88,7 @@ TEST_CASE("a request without a response times out, and does not affect the next"
 TEST_CASE("a refused connection is retried with growing delays, until the end") {
   Bench bench;
   bench.start();
-  REQUIRE(bench.run_until([&] { return bench.failures.size() == 3; }));
+  bench.run_until([&] { return bench.failures.size() == 3; });
   CHECK(bench.failures[0].code == ErrorCode::kGone);
   bench.client.reset();
   bench.io.run_for(50ms);
@@ -123,7 +123,7 @@ TEST_CASE("a handler may destroy the client") {
                                             bench.client.reset();
                                           },
                                       .failed = {}});
-  REQUIRE(bench.run_until([&] { return reported; }));
+  bench.run_until([&] { return reported; });
   bench.io.run_for(20ms);
 }
 

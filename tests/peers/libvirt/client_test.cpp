@@ -84,9 +84,11 @@ struct TestDriver {
   NodeSet configured() const { return numatune.read(Scope::kConfig).value(); }
 };
 
+const base::Clock real_time;
+
 Client start(const std::string& uri, Ears& ears) {
-  auto client =
-      Client::start({.uri = uri, .interval = std::chrono::milliseconds(50)}, ears.handlers());
+  auto client = Client::start(real_time, {.uri = uri, .interval = std::chrono::milliseconds(50)},
+                              ears.handlers());
   REQUIRE(client);
   return std::move(*client);
 }
@@ -104,7 +106,7 @@ TEST_CASE("libvirt: only a daemon of this machine is contacted") {
         "qemu+libssh2://h/system", "xen+ext:///", "qemu:", "qemu:/system"}) {
     CAPTURE(bad);
     CHECK_FALSE(vmm::check_libvirt_uri(bad));
-    CHECK_FALSE(Client::start({.uri = bad}, {}));
+    CHECK_FALSE(Client::start(real_time, {.uri = bad}, {}));
   }
 }
 

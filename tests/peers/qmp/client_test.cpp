@@ -75,8 +75,8 @@ struct Bench {
 
   /// The peer is a thread: it is waited for, while the clock stands still.
   template <typename Condition>
-  bool run_until(Condition condition) {
-    return tests::run_until(io, condition);
+  void run_until(Condition condition) {
+    tests::run_until(io, condition);
   }
 
   void pass(base::Clock::Time::duration time) {
@@ -99,7 +99,7 @@ TEST_CASE("a client connects, queries and reports") {
                     hello() + queries(cpu(0, 50) + ',' + cpu(1, 51)) +
                         std::vector{answer("qom-get", "0"), answer("qom-get", "4"), wait()});
   bench.start();
-  REQUIRE(bench.run_until([&] { return !bench.facts.empty(); }));
+  bench.run_until([&] { return !bench.facts.empty(); });
   const vmm::MonitorFacts& facts = bench.facts[0];
   REQUIRE(facts.vcpus.size() == 2);
   CHECK(facts.vcpus[1].tid == 51);
@@ -117,11 +117,11 @@ TEST_CASE("a refresh queries APIC ids only for vCPUs with a new thread") {
                                         queries(cpu(0, 50) + ',' + cpu(3, 53)) +
                                         std::vector{answer("qom-get", "3"), wait()});
   bench.start();
-  REQUIRE(bench.run_until([&] { return bench.facts.size() == 1; }));
+  bench.run_until([&] { return bench.facts.size() == 1; });
   bench.client->refresh();
   bench.client->refresh();
   bench.pass(kRound);
-  REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
+  bench.run_until([&] { return bench.facts.size() == 2; });
   CHECK(bench.facts[1].vcpus[1].facts.index == 3);
   CHECK(bench.facts[1].vcpus[0].facts.apic_id == 0);
   bench.stop();
@@ -138,9 +138,9 @@ TEST_CASE("only events about vCPUs cause another query") {
                                         "\r\n")} +
                         queries("") + std::vector{wait()});
   bench.start();
-  REQUIRE(bench.run_until([&] { return bench.facts.size() == 1; }));
+  bench.run_until([&] { return bench.facts.size() == 1; });
   bench.pass(kRound);
-  REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
+  bench.run_until([&] { return bench.facts.size() == 2; });
   CHECK(bench.facts[1].vcpus.empty());
   bench.stop();
   CHECK(qemu.failure() == "");
@@ -155,7 +155,7 @@ TEST_CASE("machines without APIC ids or pluggable vCPUs are reported without the
                                           expect("query-hotpluggable-cpus", refused),
                                           expect("qom-get", refused), wait()});
   bench.start();
-  REQUIRE(bench.run_until([&] { return !bench.facts.empty(); }));
+  bench.run_until([&] { return !bench.facts.empty(); });
   CHECK_FALSE(bench.facts[0].vcpus[0].facts.apic_id);
   bench.stop();
   CHECK(qemu.failure() == "");
@@ -167,9 +167,9 @@ TEST_CASE("a lost connection is opened again") {
                                         queries(cpu(0, 60)) +
                                         std::vector{answer("qom-get", "0"), wait()});
   bench.start();
-  REQUIRE(bench.run_until([&] { return !bench.failures.empty(); }));
+  bench.run_until([&] { return !bench.failures.empty(); });
   bench.pass(kRound);
-  REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
+  bench.run_until([&] { return bench.facts.size() == 2; });
   CHECK(bench.facts[1].vcpus.size() == 1);
   CHECK(bench.failures.size() == 1);
   CHECK(bench.failures[0].code == base::ErrorCode::kUnavailable);
@@ -185,7 +185,7 @@ TEST_CASE("a server that misses a deadline is reported and disconnected") {
     bench.pass(kDeadline - 1ms);
     CHECK(bench.failures.empty());
     bench.pass(1ms);
-    REQUIRE(bench.run_until([&] { return !bench.failures.empty(); }));
+    bench.run_until([&] { return !bench.failures.empty(); });
     CHECK(bench.failures[0].message.find("no greeting") != std::string::npos);
     bench.stop();
     CHECK(qemu.failure() == "");
@@ -194,11 +194,11 @@ TEST_CASE("a server that misses a deadline is reported and disconnected") {
     ScriptedQemu qemu(bench.socket(), hello() + std::vector{expect("query-cpus-fast", ""), wait()} +
                                           hello() + queries("") + std::vector{wait()});
     bench.start();
-    REQUIRE(bench.run_until([&] { return qemu.steps() == 3; }));
+    bench.run_until([&] { return qemu.steps() == 3; });
     bench.pass(kDeadline);
-    REQUIRE(bench.run_until([&] { return !bench.failures.empty(); }));
+    bench.run_until([&] { return !bench.failures.empty(); });
     bench.pass(kRound);
-    REQUIRE(bench.run_until([&] { return !bench.facts.empty(); }));
+    bench.run_until([&] { return !bench.facts.empty(); });
     REQUIRE(bench.failures.size() == 1);
     CHECK(bench.failures[0].message.find("no response to query-cpus-fast") != std::string::npos);
     bench.stop();
@@ -212,9 +212,9 @@ TEST_CASE("a server that does not speak QMP is reported and retried") {
                                         std::vector{answer("query-cpus-fast", "7")} +
                                         std::vector{wait()});
   bench.start();
-  REQUIRE(bench.run_until([&] { return bench.failures.size() == 1; }));
+  bench.run_until([&] { return bench.failures.size() == 1; });
   bench.pass(kPause);
-  REQUIRE(bench.run_until([&] { return bench.failures.size() == 2; }));
+  bench.run_until([&] { return bench.failures.size() == 2; });
   CHECK(bench.failures[0].code == base::ErrorCode::kInvalid);
   CHECK(bench.failures[1].message.find("query-cpus-fast") != std::string::npos);
   bench.stop();
@@ -246,7 +246,7 @@ TEST_CASE("a handler may destroy the client") {
                       std::move(handlers));
     REQUIRE(started);
     bench.client = std::move(*started);
-    CHECK(bench.run_until([&] { return bench.client == nullptr; }));
+    bench.run_until([&] { return bench.client == nullptr; });
     tests::run_ready(bench.io);
   };
   SECTION("from its failure handler") {
@@ -269,7 +269,7 @@ TEST_CASE("an io_context may end while a client waits") {
     const base::Clock clock;
     auto client = Client::start(io, clock, {.socket = dir.path() / "q.sock"}, {});
     REQUIRE(client);
-    CHECK(tests::run_until(io, [&] { return qemu.steps() == waiting; }));
+    tests::run_until(io, [&] { return qemu.steps() == waiting; });
   }
   CHECK(qemu.failure() == "");
 }
@@ -324,9 +324,9 @@ TEST_CASE("many events cause few rounds of queries") {
                                         std::vector{answer("qom-get", "0"), say(resets)} +
                                         queries(cpu(0, 50)) + std::vector{wait()});
   bench.start();
-  REQUIRE(bench.run_until([&] { return bench.facts.size() == 1 && qemu.steps() == 7; }));
+  bench.run_until([&] { return bench.facts.size() == 1 && qemu.steps() == 7; });
   bench.pass(kRound);
-  REQUIRE(bench.run_until([&] { return bench.facts.size() == 2; }));
+  bench.run_until([&] { return bench.facts.size() == 2; });
   bench.stop();
   CHECK(qemu.failure() == "");
 }

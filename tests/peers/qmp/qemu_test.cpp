@@ -43,8 +43,8 @@ struct Watcher {
   }
 
   template <typename Condition>
-  bool run_until(Condition condition) {
-    return tests::run_until(io, condition);
+  void run_until(Condition condition) {
+    tests::run_until(io, condition);
   }
 };
 
@@ -72,7 +72,7 @@ TEST_CASE("without thread names the monitor identifies vCPUs, also hotplugged on
   if (skip()) return;
   QemuProcess qemu({"-S", "-object", "iothread,id=long_iothread_name"});
   Watcher watcher(qemu.socket());
-  REQUIRE(watcher.run_until([&] { return watcher.facts.size() == 1; }));
+  watcher.run_until([&] { return watcher.facts.size() == 1; });
   CHECK(vmm::examine({}, qemu.pid(), vmm::Word::kRuntime)->is_vmm);
 
   tests::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
@@ -89,7 +89,7 @@ TEST_CASE("without thread names the monitor identifies vCPUs, also hotplugged on
   REQUIRE(qemu.plug_vcpu(3));
   REQUIRE(qemu.plug_vcpu(2));
   watcher.client->refresh();
-  REQUIRE(watcher.run_until([&] { return watcher.facts.size() == 2; }));
+  watcher.run_until([&] { return watcher.facts.size() == 2; });
   found = discovery.observe(&watcher.facts[1]);
   REQUIRE(found);
   CHECK(indices(found->vcpus) == std::vector{0, 1, 2, 3});
@@ -102,7 +102,7 @@ TEST_CASE("thread names and the monitor agree, and a plugged vCPU is found by it
   if (skip()) return;
   QemuProcess qemu({"-S", "-name", "t,debug-threads=on", "-object", "iothread,id=io1"});
   Watcher watcher(qemu.socket());
-  REQUIRE(watcher.run_until([&] { return watcher.facts.size() == 1; }));
+  watcher.run_until([&] { return watcher.facts.size() == 1; });
   tests::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu.pid())});
   const auto by_name = discovery.observe(nullptr);
   const auto by_both = discovery.observe(&watcher.facts[0]);
@@ -115,8 +115,8 @@ TEST_CASE("thread names and the monitor agree, and a plugged vCPU is found by it
 
   REQUIRE(qemu.plug_vcpu(3));
   // The thread names itself a moment after it was born.
-  CHECK(watcher.run_until(
-      [&] { return indices(discovery.observe(nullptr)->vcpus) == std::vector{0, 1, 3}; }));
+  watcher.run_until(
+      [&] { return indices(discovery.observe(nullptr)->vcpus) == std::vector{0, 1, 3}; });
 }
 
 TEST_CASE("QEMU's event reports an unplugged vCPU") {
@@ -131,12 +131,11 @@ TEST_CASE("QEMU's event reports an unplugged vCPU") {
   REQUIRE(qemu.plug_vcpu(2));
   REQUIRE(qemu.execute("cont"));
   watcher.client->refresh();
-  REQUIRE(watcher.run_until(
-      [&] { return !watcher.facts.empty() && watcher.facts.back().vcpus.size() == 4; }));
+  watcher.run_until(
+      [&] { return !watcher.facts.empty() && watcher.facts.back().vcpus.size() == 4; });
   // Refused until the guest has booted.
-  REQUIRE(
-      watcher.run_until([&] { return qemu.execute("device_del", {{"id", "cpu2"}}).has_value(); }));
-  REQUIRE(watcher.run_until([&] { return watcher.facts.back().vcpus.size() == 3; }));
+  watcher.run_until([&] { return qemu.execute("device_del", {{"id", "cpu2"}}).has_value(); });
+  watcher.run_until([&] { return watcher.facts.back().vcpus.size() == 3; });
   CHECK(indices(watcher.facts.back()) == std::vector{0, 1, 3});
   const auto found =
       tests::discover({}, {.vmm = *vmm::identify({}, qemu.pid())}, &watcher.facts.back());
@@ -150,22 +149,22 @@ TEST_CASE(
   if (skip()) return;
   QemuProcess qemu({"-S"});
   auto first = std::make_unique<Watcher>(qemu.socket());
-  REQUIRE(first->run_until([&] { return !first->facts.empty(); }));
+  first->run_until([&] { return !first->facts.empty(); });
   Watcher second(qemu.socket());
-  REQUIRE(second.run_until([&] { return !second.failures.empty(); }));
+  second.run_until([&] { return !second.failures.empty(); });
   CHECK(second.failures[0].message.find("no greeting") != std::string::npos);
   first.reset();
-  CHECK(second.run_until([&] { return !second.facts.empty(); }));
+  second.run_until([&] { return !second.facts.empty(); });
 }
 
 TEST_CASE("a QEMU that exits is gone for discovery and a failure for the client") {
   if (skip()) return;
   auto qemu = std::make_unique<QemuProcess>(std::vector<std::string>{"-S"});
   Watcher watcher(qemu->socket());
-  REQUIRE(watcher.run_until([&] { return !watcher.facts.empty(); }));
+  watcher.run_until([&] { return !watcher.facts.empty(); });
   tests::Discovery discovery({}, {.vmm = *vmm::identify({}, qemu->pid())});
   REQUIRE(discovery.observe(nullptr));
   qemu.reset();
   CHECK(discovery.observe(nullptr).error().code == base::ErrorCode::kGone);
-  CHECK(watcher.run_until([&] { return !watcher.failures.empty(); }));
+  watcher.run_until([&] { return !watcher.failures.empty(); });
 }

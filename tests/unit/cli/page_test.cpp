@@ -15,6 +15,7 @@ boost::json::object document(const char* text) { return boost::json::parse(text)
 cli::ReportData data() {
   return {
       .host = "node<1>",
+      .time = std::chrono::system_clock::time_point(std::chrono::hours(24 * 365)),
       .node = document(R"({"cpus":[],"topology":{"cpus":[{"cpu":0}]}})"),
       .list = document(R"({"sandboxes":[{"id":"s1","pod_name":"shop/<script>alert(1)</script>",
         "vcpus":[{"index":0,"cpus":"0-1","container":""},{"index":1,"cpus":"4","container":"c1"}],
@@ -36,8 +37,9 @@ cli::ReportData data() {
 TEST_CASE("a report has verdict, containers, threads, waits and drifts") {
   const std::string page = cli::draw_page(data());
   for (const char* words :
-       {"<p class=\"verdict degraded\">degraded</p>", "<td>a &amp; b</td>", "<svg ",
-        "data-cpu=\"0\"", "<td>app</td><td>4</td><td>vCPU 1 on 4</td><td>isolated</td>",
+       {"<p>1971-01-01 00:00:00 UTC</p>", "<p class=\"verdict degraded\">degraded</p>",
+        "<td>a &amp; b</td>", "<svg ", "data-cpu=\"0\"",
+        "<td>app</td><td>4</td><td>vCPU 1 on 4</td><td>isolated</td>",
         "<td>NOT isolated: CPU 5 also carries housekeeping</td>",
         "<td>4</td><td>0-7</td><td>not as planned</td><td>2.500 s</td>", "<td>not read</td>",
         "<td>2026-01-31T12:00:00.123Z</td><td>s1</td><td>1 thread was moved</td>"}) {

@@ -22,7 +22,7 @@ constexpr const char* kUuid = "6695eb01-f6a4-8304-79aa-97f2502e193f";
 struct Scene : tests::LineScene {
   explicit Scene(bool by_annotation, std::vector<std::string> domains = {}) {
     source.emplace(
-        io, source_node, vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
+        io, clock, source_node, vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
         libvirt::LibvirtSource::Settings{"test:///default", {std::move(domains), by_annotation}},
         [this](const std::string& sandbox) { recorded.push_back(sandbox); }, log);
     source->start();
@@ -41,13 +41,8 @@ struct Scene : tests::LineScene {
   }
 
   template <typename Holds>
-  bool run_until(Holds holds) {
-    return tests::run_until(io, holds);
-  }
-  /// Long enough for whatever should not happen.
-  void run_on() {
-    io.restart();
-    io.run_for(std::chrono::milliseconds(300));
+  void run_until(Holds holds) {
+    tests::run_until(io, holds);
   }
   bool says(const std::string& words) { return log_lines.find(words) != std::string::npos; }
   std::optional<int> vmm_of(const std::string& pod) {
@@ -70,10 +65,10 @@ TEST_CASE("libvirt: a pod that is allowed to names its domain") {
   Scene scene(true);
   scene.boot_domain();
   scene.wish("pod1");
-  REQUIRE(scene.run_until([&] { return scene.vmm_of("pod1") == kVmm; }));
+  scene.run_until([&] { return scene.vmm_of("pod1") == kVmm; });
   REQUIRE(scene.container("pod1", "c1", {4, 5}, true));
   scene.source->notify(source::Notice::kLineRan);
-  CHECK(scene.run_until([&] { return !scene.recorded.empty(); }));
+  scene.run_until([&] { return !scene.recorded.empty(); });
   CHECK(scene.recorded.front() == "pod1");
   CHECK(scene.cpus(kVmm + 10) + scene.cpus(kVmm + 11) != "0-70-7");
 }
@@ -82,10 +77,10 @@ TEST_CASE("libvirt: a pod that is not allowed to gets no domain, which is logged
   Scene scene(false, {"other"});
   scene.boot_domain();
   scene.wish("pod1");
-  REQUIRE(scene.run_until([&] { return scene.says("allow_annotations does not list"); }));
+  scene.run_until([&] { return scene.says("allow_annotations does not list"); });
   const std::string said = scene.log_lines;
   scene.wish("pod1");
-  scene.run_on();
+  tests::run_ready(scene.io);
   CHECK_FALSE(scene.vmm_of("pod1"));
   CHECK(scene.log_lines == said);
 }
@@ -94,9 +89,9 @@ TEST_CASE("libvirt: a domain is one sandbox, and no claim takes it over") {
   Scene scene(true, {"test"});
   scene.boot_domain();
   scene.wish("a-pod");
-  REQUIRE(scene.run_until([&] { return scene.vmm_of("test") == kVmm; }));
-  CHECK(scene.run_until([&] { return scene.says("the domain is sandbox test"); }));
-  scene.run_on();
+  scene.run_until([&] { return scene.vmm_of("test") == kVmm; });
+  scene.run_until([&] { return scene.says("the domain is sandbox test"); });
+  tests::run_ready(scene.io);
   CHECK_FALSE(scene.vmm_of("a-pod"));
 }
 
@@ -106,8 +101,8 @@ TEST_CASE("libvirt: a pod with a VM of its own keeps it, whatever its annotation
   scene.boot_vm(300, 1);
   REQUIRE(scene.add("pod1", 300));
   scene.wish("pod1");
-  REQUIRE(scene.run_until([&] { return scene.says("the pod has a VM of its own"); }));
-  scene.run_on();
+  scene.run_until([&] { return scene.says("the pod has a VM of its own"); });
+  tests::run_ready(scene.io);
   CHECK(scene.vmm_of("pod1") == 300);
 }
 
@@ -116,13 +111,13 @@ TEST_CASE("libvirt: a VMM with a sandbox gets no second one") {
   scene.boot_domain();
   REQUIRE(scene.add("by-hand", kVmm));
   scene.wish("pod1");
-  REQUIRE(scene.run_until([&] { return scene.says("its VMM is that of sandbox by-hand"); }));
+  scene.run_until([&] { return scene.says("its VMM is that of sandbox by-hand"); });
   CHECK_FALSE(scene.vmm_of("pod1"));
 }
 
 TEST_CASE("libvirt: a domain of another machine is rejected") {
   Scene scene(true, {"test"});
   scene.wish("pod1");
-  REQUIRE(scene.run_until([&] { return scene.says("no process on this machine is the domain"); }));
+  scene.run_until([&] { return scene.says("no process on this machine is the domain"); });
   CHECK(scene.line().node().sandbox_ids().empty());
 }

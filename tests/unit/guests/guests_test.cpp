@@ -117,7 +117,7 @@ struct Scene {
   tests::GuestScene guest;
   tests::LineScene host;
   boost::asio::io_context io;
-  log::Log log{log::Level::kError};
+  log::Log log{log::Level::kError, host.clock};
   agent::Agent agent{guest.roots(), guest.threads};
   AgentServer server{io, host_dir.path() / "agent", agent};
   vmm::Roots roots{.proc = host.node.proc(),

@@ -16,6 +16,7 @@
 #include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/test_clock.hpp"
 
 using namespace ka;
 using base::ErrorCode;
@@ -133,14 +134,15 @@ TEST_CASE("a cgroup that is not a systemd unit is written directly") {
   const tests::TempDir dir;
   dir.write("kata_1/cpuset.cpus", "");
   dir.write("x.scope/cpuset.cpus", "");
-  host::KernelCpusetWriter alone(dir.path() / "private");
+  const tests::TestClock clock;
+  host::KernelCpusetWriter alone(clock, dir.path() / "private");
   REQUIRE(alone.write(dir.path() / "kata_1", {2, 3}));
   CHECK(*base::read_file(dir.path() / "kata_1/cpuset.cpus") == "2-3\n");
   REQUIRE(alone.write(dir.path() / "x.scope", {}));
   CHECK(*base::read_file(dir.path() / "x.scope/cpuset.cpus") == "\n");
 
   const Systemd systemd(Systemd::Answer::kNoSuchUnit);
-  host::KernelCpusetWriter writer(systemd.path());
+  host::KernelCpusetWriter writer(clock, systemd.path());
   REQUIRE(writer.write(dir.path() / "x.scope", {1}));
   CHECK(base::read_file(dir.path() / "x.scope/cpuset.cpus")->starts_with("1"));
 }
@@ -149,6 +151,9 @@ TEST_CASE("a write that systemd accepted and did not make is not a success") {
   const tests::TempDir dir;
   dir.write("x.scope/cpuset.cpus", "0\n");
   const Systemd systemd(Systemd::Answer::kDone);
-  host::KernelCpusetWriter writer(systemd.path());
+  const tests::TestClock clock;
+  const auto began = clock.now();
+  host::KernelCpusetWriter writer(clock, systemd.path());
   CHECK(writer.write(dir.path() / "x.scope", {1}).error().code == ErrorCode::kTransient);
+  CHECK(clock.now() - began == std::chrono::milliseconds(100));
 }

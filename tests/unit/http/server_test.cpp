@@ -8,11 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <cstring>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -21,7 +19,9 @@
 #include "base/http/listen.hpp"
 #include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/test_clock.hpp"
 #include "tests/text.hpp"
 
 using namespace ka;
@@ -72,8 +72,8 @@ struct Fixture {
   explicit Fixture(http::Limits limits = {}) {
     listener.emplace(http::UnixListener::open(path()).value());
     server.emplace(
-        io, listener->fd(), [this](const http::Request& request) { return answer(request); },
-        [this](const std::string& trouble) { troubles.insert(trouble); }, limits);
+        io, clock, listener->fd(), [this](const http::Request& request) { return answer(request); },
+        [this](const std::string& trouble) { troubles.push_back(trouble); }, limits);
   }
 
   std::filesystem::path path() const { return dir.path() / "sub" / "api.sock"; }
@@ -87,15 +87,13 @@ struct Fixture {
     return {.body = request.method + " " + request.target + " " + request.body};
   }
 
-  /// Runs the server until `done` holds, at most for `limit`.
-  bool run_until(const std::function<bool()>& done, std::chrono::milliseconds limit = 5000ms) {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    while (std::chrono::steady_clock::now() < end) {
-      if (done()) return true;
-      io.restart();
-      io.run_for(2ms);
-    }
-    return done();
+  void run_until(const std::function<bool()>& done) { tests::run_until(io, done); }
+
+  /// Whether the server has hung up by now.
+  bool has_dropped(Client& client) {
+    tests::run_ready(io);
+    client.receive();
+    return client.ended;
   }
 
   std::string exchange(std::string_view text) {
@@ -113,11 +111,12 @@ struct Fixture {
   }
 
   tests::TempDir dir;
+  tests::TestClock clock;
   boost::asio::io_context io{1};
   http::Feed feed;
   int requests = 0;
   std::optional<http::Peer> peer;
-  std::set<std::string> troubles;
+  std::vector<std::string> troubles;
   std::optional<http::UnixListener> listener;
   std::optional<http::Server> server;
 };
@@ -136,10 +135,14 @@ TEST_CASE("a server that cannot accept connections reports why", "[http]") {
   Fixture f;
   const base::Fd not_listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
   const http::Server server(
-      f.io, not_listening.get(), [&](const http::Request& request) { return f.answer(request); },
-      [&](const std::string& trouble) { f.troubles.insert(trouble); });
-  REQUIRE(f.run_until([&] { return !f.troubles.empty(); }));
-  CHECK(*f.troubles.begin() == "cannot accept a connection: Invalid argument");
+      f.io, f.clock, not_listening.get(),
+      [&](const http::Request& request) { return f.answer(request); },
+      [&](const std::string& trouble) { f.troubles.push_back(trouble); });
+  tests::run_ready(f.io);
+  CHECK(f.troubles == std::vector<std::string>{"cannot accept a connection: Invalid argument"});
+  f.clock.advance(100ms);
+  tests::run_ready(f.io);
+  CHECK(f.troubles.size() == 2);
 }
 
 TEST_CASE("a client that disconnects causes no error", "[http]") {
@@ -155,10 +158,10 @@ TEST_CASE("a request is answered, and the connection kept alive", "[http]") {
   Fixture f;
   Client client(f.path());
   client.send("GET /a HTTP/1.1\r\n\r\nPUT /b HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody");
-  REQUIRE(f.run_until([&] {
+  f.run_until([&] {
     client.receive();
     return contains(client.received, "PUT /b body");
-  }));
+  });
   CHECK(contains(client.received, "HTTP/1.1 200 OK"));
   CHECK(contains(client.received, "GET /a "));
   CHECK_FALSE(client.ended);
@@ -169,15 +172,15 @@ TEST_CASE("a client that expects 100-continue gets it", "[http]") {
   Fixture f;
   Client client(f.path());
   client.send("PUT /b HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
-  REQUIRE(f.run_until([&] {
+  f.run_until([&] {
     client.receive();
     return contains(client.received, "100 Continue\r\n\r\n");
-  }));
+  });
   client.send("body");
-  CHECK(f.run_until([&] {
+  f.run_until([&] {
     client.receive();
     return contains(client.received, "PUT /b body");
-  }));
+  });
 }
 
 TEST_CASE("a body too large is rejected by its Content-Length alone", "[http]") {
@@ -204,16 +207,16 @@ TEST_CASE("a client that keeps sending a rejected body still gets the response",
   client.send("PUT /b HTTP/1.1\r\nContent-Length: 10485760\r\n\r\n");
   const std::string block(65536, 'x');
   std::size_t sent = 0;
-  REQUIRE(f.run_until([&] {
+  f.run_until([&] {
     sent += client.send(block);
     client.receive();
     return sent >= 10485760;
-  }));
+  });
   client.half_close();
-  REQUIRE(f.run_until([&] {
+  f.run_until([&] {
     client.receive();
     return client.ended;
-  }));
+  });
   CHECK(contains(client.received, "413"));
 }
 
@@ -236,10 +239,10 @@ TEST_CASE("a client that stalls is dropped, and others are not affected", "[http
   Client client(f.path());
   client.send(beginning);
   CHECK(f.works());
-  CHECK(f.run_until([&] {
-    client.receive();
-    return client.ended;
-  }));
+  f.clock.advance(299ms);
+  CHECK_FALSE(f.has_dropped(client));
+  f.clock.advance(1ms);
+  CHECK(f.has_dropped(client));
   CHECK(f.requests == 1);
 }
 
@@ -247,11 +250,41 @@ TEST_CASE("a slow trickle of bytes does not extend the deadline", "[http]") {
   Fixture f({.read = 300ms});
   Client client(f.path());
   client.send("GET /");
-  CHECK(f.run_until([&] {
+  for (int i = 0; i < 3; ++i) {
+    CHECK_FALSE(f.has_dropped(client));
+    f.clock.advance(100ms);
     client.send("a");
-    client.receive();
-    return client.ended;
-  }));
+  }
+  CHECK(f.has_dropped(client));
+}
+
+TEST_CASE("a client that does not read its response is dropped", "[http]") {
+  Fixture f({.write = 300ms});
+  Client client(f.path());
+  const std::string body(900'000, 'x');
+  std::string rest = "PUT /b HTTP/1.1\r\nContent-Length: 900000\r\n\r\n" + body;
+  f.run_until([&] {
+    rest.erase(0, client.send(rest));
+    return f.requests == 1;
+  });
+  tests::run_ready(f.io);
+  f.clock.advance(300ms);
+  CHECK(f.has_dropped(client));
+  CHECK(client.received.size() < body.size());
+}
+
+TEST_CASE("a connection that is kept alive may be silent up to the limit between two requests",
+          "[http]") {
+  Fixture f({.read = 300ms, .write = 200ms});
+  Client client(f.path());
+  for (int i = 0; i < 3; ++i) {
+    client.send("GET /a HTTP/1.1\r\n\r\n");
+    CHECK_FALSE(f.has_dropped(client));
+    f.clock.advance(299ms);
+  }
+  CHECK(f.requests == 3);
+  f.clock.advance(1ms);
+  CHECK(f.has_dropped(client));
 }
 
 TEST_CASE("a client that disconnects halfway affects no other", "[http]") {
@@ -260,11 +293,11 @@ TEST_CASE("a client that disconnects halfway affects no other", "[http]") {
                                 "GET /whole HTTP/1.1\r\n\r\n", "GET /feed HTTP/1.1\r\n\r\n"}) {
     Client client(f.path());
     client.send(beginning);
-    f.run_until([] { return false; }, 20ms);
+    tests::run_ready(f.io);
     client.hang_up();
   }
   CHECK(f.works());
-  CHECK(f.run_until([&] { return !f.feed.has_listeners(); }));
+  f.run_until([&] { return !f.feed.has_listeners(); });
 }
 
 TEST_CASE("with too many clients, the longest idle ones are dropped", "[http]") {
@@ -285,13 +318,15 @@ TEST_CASE("a feed's lines come as chunks", "[http]") {
   Fixture f;
   Client client(f.path());
   client.send("GET /feed HTTP/1.1\r\n\r\n");
-  REQUIRE(f.run_until([&] { return f.feed.has_listeners(); }));
+  f.run_until([&] { return f.feed.has_listeners(); });
+  tests::run_ready(f.io);
+  f.clock.advance(1h);  // a listener may stay for as long as it likes
   f.feed.publish("{\"a\":1}\n");
   f.feed.publish("{\"b\":2}\n");
-  CHECK(f.run_until([&] {
+  f.run_until([&] {
     client.receive();
     return contains(client.received, "\r\n\r\n8\r\n{\"a\":1}\n\r\n8\r\n{\"b\":2}\n\r\n");
-  }));
+  });
   CHECK(contains(client.received, "Transfer-Encoding: chunked"));
 }
 
@@ -299,13 +334,13 @@ TEST_CASE("a listener that does not read is dropped", "[http]") {
   Fixture f({.lines_behind = 100});
   Client lazy(f.path());
   lazy.send("GET /feed HTTP/1.1\r\n\r\n");
-  REQUIRE(f.run_until([&] { return f.feed.has_listeners(); }));
+  f.run_until([&] { return f.feed.has_listeners(); });
   const std::string line(10'000, 'x');
   int published = 0;
-  CHECK(f.run_until([&] {
+  f.run_until([&] {
     f.feed.publish(line);
     return ++published > 10'000 || !f.feed.has_listeners();
-  }));
+  });
   CHECK(published < 1000);
   CHECK(f.works());
 }
@@ -315,28 +350,28 @@ TEST_CASE("listeners are counted", "[http]") {
   Client a(f.path()), b(f.path());
   a.send("GET /feed HTTP/1.1\r\n\r\n");
   b.send("GET /feed HTTP/1.1\r\n\r\n");
-  f.run_until([] { return false; }, 20ms);
+  tests::run_ready(f.io);
   CHECK(contains(f.exchange("GET /feed HTTP/1.1\r\nConnection: close\r\n\r\n"), "503"));
   a.hang_up();
-  f.run_until([] { return false; }, 20ms);
+  tests::run_ready(f.io);
   Client c(f.path());
   c.send("GET /feed HTTP/1.1\r\n\r\n");
-  CHECK(f.run_until([&] {
+  f.run_until([&] {
     c.receive();
     return contains(c.received, "200 OK");
-  }));
+  });
 }
 
 TEST_CASE("a server that ends closes its connections", "[http]") {
   Fixture f;
   Client reader(f.path()), listener(f.path());
   listener.send("GET /feed HTTP/1.1\r\n\r\n");
-  REQUIRE(f.run_until([&] { return f.feed.has_listeners(); }));
+  f.run_until([&] { return f.feed.has_listeners(); });
   f.server.reset();
   CHECK_FALSE(f.feed.has_listeners());
-  CHECK(f.run_until([&] {
+  f.run_until([&] {
     reader.receive();
     listener.receive();
     return reader.ended && listener.ended;
-  }));
+  });
 }

@@ -12,6 +12,7 @@
 #include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/test_clock.hpp"
 
 using namespace ka::log;
 
@@ -40,12 +41,12 @@ using std::chrono::seconds;
 
 /// A log whose time a test moves.
 struct Scene {
+  ka::tests::TestClock clock;
   Log log{Level::kInfo,
           [this](Level, std::string_view text, Fields fields) {
             lines.push_back(to_line(text, fields));
           },
-          [this] { return now; }};
-  std::chrono::steady_clock::time_point now{};
+          clock};
   std::vector<std::string> lines;
 };
 
@@ -55,7 +56,7 @@ TEST_CASE("a lasting fault is logged, but not every second") {
   Scene scene;
   for (int second = 0; second < 3 * 3600; ++second) {
     scene.log.warning("state cannot be saved", {{"sandbox", "s1"}, {"reason", "ENOSPC"}});
-    scene.now += seconds(1);
+    scene.clock.advance(seconds(1));
   }
   CHECK(scene.lines.size() < 20 + 3 * 60 + 2);
   CHECK(scene.lines.size() > 3 * 60);
@@ -70,7 +71,7 @@ TEST_CASE("many sandboxes with the same fault do not flood the log") {
       scene.log.warning("1 thread no longer had the CPUs it was given",
                         {{"kind", "drift"}, {"sandbox", std::to_string(sandbox)}});
     }
-    scene.now += seconds(1);
+    scene.clock.advance(seconds(1));
   }
   CHECK(scene.lines.size() <= 100 + 600 + 1);
 }
@@ -85,7 +86,7 @@ TEST_CASE("a faulty sandbox suppresses neither others' lines nor its own other l
   scene.log.warning("w", {{"kind", "unmanaged"}, {"sandbox", "s1"}});
   scene.log.info("w", {{"kind", "container-updated"}, {"sandbox", "s1"}});
   CHECK(scene.lines.size() == 3);
-  scene.now += hours(1);
+  scene.clock.advance(hours(1));
   scene.log.warning("w", {{"kind", "drift"}, {"sandbox", "s1"}});
   CHECK(scene.lines.back() == "w kind=drift sandbox=s1 left_out=980");
 }
@@ -103,7 +104,7 @@ TEST_CASE("the limiter's memory is bounded, and lasting faults stay limited") {
   Scene scene;
   for (int i = 0; i < 20000; ++i) {
     scene.log.info("x", {{"kind", "k"}, {"sandbox", std::to_string(i)}});
-    if (i % 10 == 0) scene.now += seconds(1);
+    if (i % 10 == 0) scene.clock.advance(seconds(1));
     scene.log.warning("broken", {{"sandbox", "s1"}});
   }
   const auto broken = std::ranges::count_if(

@@ -5,17 +5,18 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "base/unix_socket.hpp"
 #include "shim-ext/proxy/socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/test_clock.hpp"
 
 using namespace ka;
 using namespace ka::proxy;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using std::chrono::steady_clock;
 
 namespace {
 
@@ -26,12 +27,12 @@ struct Scene {
   void listen() { listener = std::move(*base::listen_unix(socket())); }
 
   void turn() {
-    loop.turn(steady_clock::now());
-    outbox.on_time(steady_clock::now());
+    loop.turn(clock.now());
+    outbox.on_time();
   }
-  /// As if time went by.
   void pass(seconds time) {
-    outbox.on_time(steady_clock::now() + time);
+    clock.advance(time);
+    outbox.on_time();
     turn();
   }
   base::Fd accept() const {
@@ -57,7 +58,8 @@ struct Scene {
   }
 
   tests::TempDir dir;
-  Loop loop;
+  tests::TestClock clock;
+  Loop loop{clock};
   base::Fd listener;
   Outbox outbox{loop, socket()};
 };
@@ -106,14 +108,16 @@ TEST_CASE("without a daemon the last report of each path is kept") {
 TEST_CASE("delays between attempts grow to a limit") {
   Scene scene;
   scene.outbox.post({"PUT", "/a", ""});
-  milliseconds longest{};
-  for (int i = 0; i < 12; ++i) {
+  std::vector<Loop::Time::duration> pauses;
+  for (int i = 0; i < 9; ++i) {
     REQUIRE(scene.outbox.deadline());
-    const auto pause = *scene.outbox.deadline() - steady_clock::now();
-    longest = std::max(longest, std::chrono::ceil<milliseconds>(pause));
-    scene.outbox.on_time(*scene.outbox.deadline());
+    pauses.push_back(*scene.outbox.deadline() - scene.clock.now());
+    scene.clock.advance(pauses.back());
+    scene.outbox.on_time();
   }
-  CHECK(longest == Outbox::kLongestPause);
+  CHECK(pauses == std::vector<Loop::Time::duration>{milliseconds(500), seconds(1), seconds(2),
+                                                    seconds(4), seconds(8), seconds(16),
+                                                    seconds(30), seconds(30), seconds(30)});
 }
 
 TEST_CASE("a daemon that hangs, disconnects or sends garbage is retried later") {

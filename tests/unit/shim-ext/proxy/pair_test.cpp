@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "tests/catch.hpp"
+#include "tests/test_clock.hpp"
 
 using namespace ka;
 using namespace ka::proxy;
@@ -37,7 +38,7 @@ struct Scene {
   }
 
   void turns(int count = 20) {
-    for (int i = 0; i < count; ++i) loop.turn(std::chrono::steady_clock::now());
+    for (int i = 0; i < count; ++i) loop.turn(clock.now());
   }
   /// Writes what fits; returns how much.
   static std::size_t write(const base::Fd& fd, std::string_view bytes) {
@@ -58,7 +59,8 @@ struct Scene {
     }
   }
 
-  Loop loop;
+  tests::TestClock clock;
+  Loop loop{clock};
   std::array<char, 4096> block{};
   base::Fd client;
   base::Fd shim;
@@ -193,7 +195,7 @@ TEST_CASE("a client that closes while the shim does not read loses nothing that 
   CHECK(scene.ended == 1);
 }
 
-TEST_CASE("an idle loop waits, also beside a closed side with unsent bytes") {
+TEST_CASE("an idle loop has nothing to do, also beside a closed side with unsent bytes") {
   Scene scene;
   for (int i = 0; i < 1000; ++i) {
     Scene::write(scene.client, std::string(65536, 'x'));
@@ -201,7 +203,12 @@ TEST_CASE("an idle loop waits, also beside a closed side with unsent bytes") {
   }
   scene.client.reset();
   scene.turns();
-  const auto begin = std::chrono::steady_clock::now();
-  scene.loop.turn(begin + milliseconds(30));
-  CHECK(std::chrono::steady_clock::now() - begin >= milliseconds(30));
+  CHECK(scene.loop.turn(scene.clock.now()) == 0);
+}
+
+TEST_CASE("a wait does not end before its time, and is bounded") {
+  CHECK(to_milliseconds(milliseconds(-1)) == 0);
+  CHECK(to_milliseconds(std::chrono::nanoseconds(1)) == 1);
+  CHECK(to_milliseconds(milliseconds(30)) == 30);
+  CHECK(to_milliseconds(Loop::Time::max() - Loop::Time()) == 60'000);
 }

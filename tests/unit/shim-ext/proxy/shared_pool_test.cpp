@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <atomic>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "shim-ext/proxy/relay.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/test_clock.hpp"
 
 using namespace ka;
 using policy::CpuSet;
@@ -162,31 +162,21 @@ TEST_CASE("a running relay stays on the pool as it changes") {
   auto guard = base::connect_unix(shim, SOCK_NONBLOCK);
   REQUIRE((at_shim && listener && guard));
   const base::Fd shims_end(::accept4(at_shim->get(), nullptr, nullptr, SOCK_CLOEXEC));
-  std::atomic<int> tid = 0;
-  std::thread at_work([&] {
-    SharedPool pool(scene.file(), std::chrono::milliseconds(10));
-    (void)pool.enter();
-    tid = ::gettid();
-    proxy::Relay relay({std::move(*listener), std::move(*guard), shim}, "/nowhere", "/nowhere",
-                       std::move(pool));
+  apart([&] {
+    const tests::TestClock clock;
+    SharedPool pool(scene.file());
+    CHECK(pool.enter());
+    proxy::Relay relay(clock, {std::move(*listener), std::move(*guard), shim}, "/nowhere",
+                       "/nowhere", std::move(pool));
+    scene.pool(scene.last);
+    clock.sleep(SharedPool::kPeriod - std::chrono::milliseconds(1));
+    relay.turn(clock.now());
+    CHECK(own_mask() == scene.first);
+    clock.sleep(std::chrono::milliseconds(1));
+    relay.turn(clock.now());
+    CHECK(own_mask() == scene.last);
+    at_shim->reset();
+    ::shutdown(shims_end.get(), SHUT_RDWR);
     relay.run();
   });
-  const auto is_on = [&](const CpuSet& cpus) {
-    for (int i = 0; i < 500; ++i) {
-      cpu_set_t mask;
-      const bool read = ::sched_getaffinity(tid, sizeof(mask), &mask) == 0;
-      if (tid != 0 && read && CPU_COUNT(&mask) == 1 &&
-          CPU_ISSET(static_cast<std::size_t>(cpus.first()), &mask)) {
-        return true;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
-  };
-  CHECK(is_on(scene.first));
-  scene.pool(scene.last);
-  CHECK(is_on(scene.last));
-  at_shim->reset();
-  ::shutdown(shims_end.get(), SHUT_RDWR);
-  at_work.join();
 }
