@@ -2,6 +2,9 @@
 // Every metric by its name and value: tests/packaging/metric_values fails for one that no test
 // asserts.
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "base/version/version.hpp"
 #include "tests/unit/api/scene.hpp"
@@ -21,6 +24,19 @@ std::string missing(const std::string& page, const std::vector<std::string>& lin
     if (page.find('\n' + line + '\n') == std::string::npos) text += line + '\n';
   }
   return text;
+}
+
+/// The gauges without labels that are not 0, in the order of the page.
+std::vector<std::string> gauges(Api& api) {
+  std::istringstream page(page_of(api));
+  std::vector<std::string> found;
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("# TYPE ") || !line.ends_with(" gauge")) continue;
+    std::getline(page, line);
+    if (line.find_first_of("{#") != std::string::npos || line.ends_with(" 0")) continue;
+    found.push_back(line);
+  }
+  return found;
 }
 
 policy::MemoryFacts memory_on(int node, std::uint64_t bytes) {
@@ -47,7 +63,6 @@ TEST_CASE("each counter is exported under its own name", "[api]") {
   counters.memory_moved = 20;
   counters.memory_failed = 21;
   counters.late = 22;
-  counters.class_problems["not-enough"] = 23;
   counters.class_problems["not-enough"] = 23;
   counters.reactions.add(1s);
   counters.answers.add(2s);
@@ -93,13 +108,14 @@ TEST_CASE("gauges sum over all pods and sandboxes", "[api]") {
   const std::string page = page_of(api);
   CAPTURE(page);
   CHECK(missing(page,
-                {"kata_affinity_pods 3", "kata_affinity_sandboxes 2",
-                 "kata_affinity_released_sandboxes 1",
-                 "kata_affinity_vcpu_wait_seconds_total{pod=\"shop/cart\",container=\"app\"} 2.5",
-                 "kata_affinity_exclusive_cpus 3", "kata_affinity_contested_cpus 0",
-                 "kata_affinity_shared_pool_cpus 5", "kata_affinity_memory_bytes{node=\"1\"} 8192",
-                 "kata_affinity_misplaced_memory_bytes 4096", "kata_affinity_sandboxes_unseen 0",
-                 "kata_affinity_state_lost 0"}) == "");
+                {"kata_affinity_vcpu_wait_seconds_total{pod=\"shop/cart\",container=\"app\"} 2.5",
+                 "kata_affinity_contested_cpus 0", "kata_affinity_memory_bytes{node=\"1\"} 8192",
+                 "kata_affinity_sandboxes_unseen 0", "kata_affinity_state_lost 0"}) == "");
+  CHECK(gauges(api) == std::vector<std::string>{
+                           "kata_affinity_foreign_cpus 2", "kata_affinity_sandboxes 2",
+                           "kata_affinity_pods 3", "kata_affinity_released_sandboxes 1",
+                           "kata_affinity_misplaced_memory_bytes 4096",
+                           "kata_affinity_exclusive_cpus 3", "kata_affinity_shared_pool_cpus 5"});
   CHECK(missing(page, {std::string("kata_affinity_build_info{version=\"") + version::number() +
                        "\",commit=\"" + version::commit() + "\"} 1"}) == "");
 }
@@ -118,6 +134,84 @@ TEST_CASE("threads that cannot be placed, seen or read have gauges", "[api]") {
   CAPTURE(page);
   CHECK(missing(page, {"kata_affinity_unmanaged_threads 1", "kata_affinity_sandboxes_unseen 1",
                        "kata_affinity_plan_warnings{code=\"too-few-vcpus\"} 1"}) == "");
+}
+
+TEST_CASE("threads that are not where they should be have gauges of their own", "[api]") {
+  Api api;
+  for (const int tid : {111, 112}) api.scene.calls.set_faults[tid] = {EPERM, 1};
+  api.play_pod();
+  for (const int tid : {100, 101, 110}) api.scene.calls.own[tid] = policy::CpuSet{7};
+  api.good("POST", "/v1/verify");
+  CHECK(gauges(api) == std::vector<std::string>{
+                           "kata_affinity_sandboxes 1", "kata_affinity_pods 1",
+                           "kata_affinity_drifted_threads 3", "kata_affinity_unmanaged_threads 2",
+                           "kata_affinity_exclusive_cpus 2", "kata_affinity_shared_pool_cpus 6"});
+}
+
+TEST_CASE("interrupts have gauges by their state, and isolated containers one", "[api]") {
+  Api api;
+  line::Options options;
+  options.settings.guest.agent = policy::plan::GuestAgent::kNone;
+  api.scene.line().configure(options);
+  const auto& node = api.scene.node;
+  node.vfio_device("0000:01:00.0", 12, "vfio0", 0);
+  for (int number = 45; number < 51; ++number) {
+    node.msi("0000:01:00.0", number, "vfio-msix[0](0000:01:00.0)", "0-7");
+  }
+  node.fd(100, 30, "/dev/vfio/12");
+  for (const int number : {45, 46, 47}) node.nail_interrupt(number);
+  api.play_pod();
+  for (const int number : {49, 50}) node.send_interrupt(number, "0");
+  api.good("POST", "/v1/verify");
+  CHECK(gauges(api) == std::vector<std::string>{
+                           "kata_affinity_sandboxes 1", "kata_affinity_pods 1",
+                           "kata_affinity_containers_isolated 1", "kata_affinity_interrupts 6",
+                           "kata_affinity_drifted_interrupts 2",
+                           "kata_affinity_unmanaged_interrupts 3", "kata_affinity_exclusive_cpus 2",
+                           "kata_affinity_shared_pool_cpus 6"});
+}
+
+TEST_CASE("state that is lost or not on disk, and the wait after a start, have gauges", "[api]") {
+  Api api;
+  for (const char* pod : {"a", "b", "c"}) {
+    std::ofstream(api.scene.state_dir() / (std::string(pod) + ".json")) << "{";
+  }
+  api.scene.line().expect(policy::ledger::Source::kNri);
+  api.scene.line().adopt();
+  for (const char* pod : {"s1", "s2"}) {
+    std::filesystem::create_directory(api.scene.state_dir() / (std::string(pod) + ".json"));
+    api.good("PUT", "/v1/sandboxes/" + std::string(pod), "{}");
+  }
+  CHECK(gauges(api) ==
+        std::vector<std::string>{"kata_affinity_pods 2", "kata_affinity_start_waiting 1",
+                                 "kata_affinity_state_lost 3", "kata_affinity_state_unsaved 2",
+                                 "kata_affinity_shared_pool_cpus 8"});
+}
+
+TEST_CASE("sandboxes are counted by the state of their guest, sources by whether they are up",
+          "[api]") {
+  Api api;
+  constexpr int kGuests = 10;
+  for (int i = 0; i < kGuests; ++i) {
+    const int pid = 1000 + 100 * i;
+    const std::string id = "vm" + std::to_string(i);
+    api.scene.boot_vm(pid, 1);
+    REQUIRE(api.scene.add(id, pid));
+    if (i < 4) continue;
+    api.scene.board().set_guest(
+        id, {.address = "vsock:3", .connected = i >= 7, .text = "", .current = i == 9});
+  }
+  api.scene.board().set_source(policy::ledger::Source::kNri, {true, ""});
+  api.scene.board().set_source(policy::ledger::Source::kKubelet, {false, ""});
+  const std::string page = page_of(api);
+  CAPTURE(page);
+  CHECK(missing(
+            page,
+            {"kata_affinity_guests{state=\"none\"} 4", "kata_affinity_guests{state=\"away\"} 3",
+             "kata_affinity_guests{state=\"behind\"} 2", "kata_affinity_guests{state=\"placed\"} 1",
+             "kata_affinity_source_up{source=\"nri\"} 1",
+             "kata_affinity_source_up{source=\"kubelet\"} 0",
+             "kata_affinity_threads{role=\"vcpu\"} 10"}) == "");
 }
 
 TEST_CASE("a CPU that two pods own, or two containers of one, counts as contested", "[api]") {
@@ -147,7 +241,7 @@ TEST_CASE("a container that names a claim which is not its own is counted", "[ap
 
 TEST_CASE("time on CPUs of other pods is counted by the source that reported it", "[api]") {
   Api api;
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = api.scene.clock.now();
   const board::Cause cause{"kubelet", now};
   api.scene.board().trespasses().record("s", {4, 5, 6}, cause, now);
   CHECK(missing(page_of(api), {"kata_affinity_foreign_cpus 3"}) == "");
