@@ -203,7 +203,7 @@ class Daemon {
         options_.roots,
         log_,
         clock_};
-    sources_.emplace(source_settings(), context,
+    sources_.emplace(source_registrations(), source_settings(), context,
                      [this](policy::ledger::Source source) { line_.expect(source); });
   }
 

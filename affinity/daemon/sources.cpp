@@ -5,12 +5,12 @@
 
 namespace ka::daemon {
 
-Sources::Sources(const SourceSettings& settings, const SourceContext& context,
-                 const Expect& expect) {
-  for (const SourceRegistration& row : source_registrations()) {
+Sources::Sources(std::span<const SourceRegistration> table, const SourceSettings& settings,
+                 const SourceContext& context, const Expect& expect) {
+  for (const SourceRegistration& row : table) {
     if (row.is_awaited(settings)) expect(row.source);
   }
-  for (const SourceRegistration& row : source_registrations()) {
+  for (const SourceRegistration& row : table) {
     auto made = row.make == nullptr ? nullptr : row.make(settings, context, *this);
     if (made) sources_.push_back(std::move(made));
   }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "affinity/daemon/source_table.hpp"
@@ -16,9 +17,10 @@ class Sources final : public source::Peers {
   /// Called with each source that a start waits for.
   using Expect = std::function<void(policy::ledger::Source)>;
 
-  /// Makes the sources of the table. Those whose reports decide what may be written at a start
+  /// Makes the sources of `table`. Those whose reports decide what may be written at a start
   /// report at once; the others after start().
-  Sources(const SourceSettings& settings, const SourceContext& context, const Expect& expect);
+  Sources(std::span<const SourceRegistration> table, const SourceSettings& settings,
+          const SourceContext& context, const Expect& expect);
 
   /// Called once, when the line has adopted what was before.
   void start();
