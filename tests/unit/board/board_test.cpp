@@ -3,6 +3,7 @@
 #include "affinity/board/board.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/test_clock.hpp"
 
 using namespace ka;
 using board::Board;
@@ -13,7 +14,7 @@ namespace {
 
 struct Scene {
   std::vector<std::string> kinds;
-  base::Clock clock;
+  tests::TestClock clock;
   Board board{clock};
   board::Subscription all = board.feed().subscribe([this](const Notification& notification) {
     kinds.emplace_back(board::kind_name(notification.kind));

@@ -3,9 +3,6 @@
 
 #include "affinity/host/sandbox_cgroup.hpp"
 
-#include <chrono>
-#include <iostream>
-
 #include "tests/catch.hpp"
 #include "tests/fake_node.hpp"
 
@@ -84,7 +81,7 @@ TEST_CASE("kubelet's cgroup names contain a pod's uid, with either driver") {
   }
 }
 
-TEST_CASE("3,000 containers beside exclusive CPUs are skipped quickly") {
+TEST_CASE("3,000 containers beside exclusive CPUs are all read, and skipped") {
   const tests::FakeNode node;
   node.cgroup_v2();
   constexpr int kPods = 1500;
@@ -94,11 +91,7 @@ TEST_CASE("3,000 containers beside exclusive CPUs are skipped quickly") {
     for (const char* container : {"/a", "/b"}) node.tenant(name + container, "0-31", "1\n");
   }
   const auto cgroups = host::Cgroups::find(node.proc());
-  const auto start = std::chrono::steady_clock::now();
   const auto tenants = host::tenants_of(*cgroups, CpuSet::range(32, 63));
-  const std::chrono::duration<double, std::milli> elapsed =
-      std::chrono::steady_clock::now() - start;
-  std::cout << "cpusets of " << tenants.cgroups << " cgroups in " << elapsed.count() << " ms\n";
   CHECK(tenants.list.empty());
   CHECK(tenants.cgroups == 3 * kPods);
 }

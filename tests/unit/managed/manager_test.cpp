@@ -258,7 +258,7 @@ struct CgroupScene : Scene {
     dir.write("proc/self/mountinfo",
               "30 1 0:26 / " + mount().string() + " rw,nosuid - cgroup2 cgroup2 rw\n");
     dir.write("cgroup/cgroup.controllers", "cpuset cpu\n");
-    tree.before_write = [this](const std::string&) { clock.time += cost; };
+    tree.before_write = [this](const std::string&) { clock.advance(cost); };
     manager.emplace(Books::open(tests_machine(), rules).value(),
                     managed::AllocationFile(dir.path(), "boot"),
                     managed::Cpusets(host::Cgroups::find(dir.path() / "proc").value(), tree),

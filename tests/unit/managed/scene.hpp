@@ -10,6 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/machines.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/test_clock.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
 namespace ka::tests {
@@ -86,7 +87,7 @@ struct Scene {
   policy::managed::Rules rules;
   ka::test::Grid grid;
   tests::TempDir dir;
-  tests::ManualClock clock;
+  tests::TestClock clock;
   board::Board board{clock};
   tests::RecordingNode node{clock};
   NoWriter writer;

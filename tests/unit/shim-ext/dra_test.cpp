@@ -12,6 +12,7 @@
 #include "shim-ext/dra/claim_directory.hpp"
 #include "shim-ext/dra/dra_source.hpp"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
@@ -55,12 +56,9 @@ struct Scene {
 };
 
 struct SourceScene : Scene {
-  void run_ready() {
-    io.restart();
-    io.run_for(std::chrono::milliseconds(50));
-  }
+  void run_ready() { tests::run_ready(io); }
 
-  tests::ManualClock clock;
+  tests::TestClock clock;
   tests::RecordingNode node{clock};
   std::string log_lines;
   log::Log log{log::Level::kInfo, log_lines};

@@ -5,6 +5,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/test_clock.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
 using namespace ka;
@@ -21,7 +22,7 @@ struct Scene {
 
   tests::TempDir dir;
   std::filesystem::path file = dir.path() / "cpu_manager_state";
-  tests::ManualClock clock;
+  tests::TestClock clock;
   tests::RecordingNode node{clock};
   std::string log_lines;
   log::Log log{log::Level::kInfo, log_lines};
@@ -51,7 +52,7 @@ TEST_CASE("kubelet's state only narrows while another source's client waits") {
   scene.node.drain();
   scene.write("0-2");
   const auto deadline = base::Deadline::in(scene.clock, std::chrono::milliseconds(50));
-  scene.clock.time += std::chrono::milliseconds(20);
+  scene.clock.advance(std::chrono::milliseconds(20));
   source.catch_up(deadline);
   CHECK(scene.node.drain() == Lines{"narrow within 30 ms: kubelet"});
   source.refresh();

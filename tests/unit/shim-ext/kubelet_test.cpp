@@ -5,6 +5,7 @@
 #include "shim-ext/kubelet/kubelet_watch.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 
 using namespace ka;
@@ -156,10 +157,7 @@ TEST_CASE("the file is followed when written, replaced, truncated, removed or in
   poll = [&] {
     if (auto seen = watch.poll()) reported.push_back(std::move(*seen));
   };
-  const auto run_ready = [&] {
-    io.restart();
-    io.run_for(std::chrono::milliseconds(50));
-  };
+  const auto run_ready = [&] { tests::run_ready(io); };
   poll();
   CHECK(reported.empty());
   CHECK(stands.ends_with(" does not exist"));

@@ -17,6 +17,7 @@
 #include "shim-ext/nri/plugin.hpp"
 #include "shim-ext/proto/nri.pb.h"
 #include "tests/catch.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 
 namespace ka::tests {
@@ -202,21 +203,16 @@ class NriScene {
         diary, log_, clock_);
   }
 
-  /// Runs the loop until `done` says so (once); fails the test after five seconds.
   template <typename Done>
   void run_until(Done done) {
-    bool so = done();
-    for (int i = 0; i < 1000 && !so; ++i) {
-      io_.restart();
-      io_.run_for(std::chrono::milliseconds(5));
-      so = done();
-    }
-    REQUIRE(so);
+    tests::run_until(io_, done);
   }
 
+  /// The plugin's next connection. Pauses between its attempts pass meanwhile.
   NriPeer& accept() {
     int fd = -1;
     run_until([&] {
+      clock_.advance(std::chrono::milliseconds(10));
       fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       return fd >= 0;
     });
@@ -270,7 +266,7 @@ class NriScene {
   std::filesystem::path path_;
   base::Fd listener_;
   log::Log log_{log::Level::kInfo, log_lines};
-  base::Clock clock_;
+  TestClock clock_;
   boost::asio::io_context io_;
   std::unique_ptr<NriPeer> peer_;
   std::unique_ptr<nri::Plugin> plugin_;

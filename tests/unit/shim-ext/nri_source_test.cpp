@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/catch.hpp"
+#include "tests/test_clock.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
 using namespace ka;
@@ -35,7 +36,7 @@ struct Scene final : nri::Containers {
   }
   void forget_gone() override { node.add("forget gone"); }
 
-  tests::ManualClock clock;
+  tests::TestClock clock;
   tests::RecordingNode node{clock};
   std::function<void()> go_on;
   std::string log_lines;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that writes down what sources report and ask of it, and a clock that stands still.
+// A node that writes down what sources report and ask of it.
 #pragma once
 
 #include <map>
@@ -12,13 +12,6 @@
 #include "shim-ext/source/source.hpp"
 
 namespace ka::tests {
-
-class ManualClock final : public base::Clock {
- public:
-  std::chrono::steady_clock::time_point now() const override { return time; }
-
-  std::chrono::steady_clock::time_point time{std::chrono::hours(1)};
-};
 
 /// "pod s1", "container s1/c1", "kubelet", ...
 inline std::string subject_of(const policy::ledger::Event& event) {

@@ -5,6 +5,7 @@
 
 #include "affinity/cli/selftest/static_pods.hpp"
 #include "tests/catch.hpp"
+#include "tests/test_clock.hpp"
 #include "tests/unit/cli/selftest/scene.hpp"
 
 using namespace ka;
@@ -16,16 +17,6 @@ namespace {
 constexpr const char* kVm = "kata-affinity-selftest-vm";
 const Choice kChoice{.runtime_class = "kata", .image = "image", .cpus = 2, .own = {}, .pool = {}};
 constexpr const char* kShared = "kata-affinity-selftest-shared";
-
-/// Time passes only while it is waited.
-class WaitedClock : public base::Clock {
- public:
-  std::chrono::steady_clock::time_point now() const override { return now_; }
-  void pass(std::chrono::milliseconds time) { now_ += time; }
-
- private:
-  std::chrono::steady_clock::time_point now_;
-};
 
 boost::json::object sandbox_of(const SelftestNode& node, const std::string& uid) {
   boost::json::array threads;
@@ -61,7 +52,8 @@ boost::json::object answer_to(const SelftestNode& node, const std::string& targe
 /// A self-test on a node where everything follows the manifests within a second.
 struct Scene {
   SelftestNode node;
-  WaitedClock clock;
+  tests::TestClock clock;  // time passes only while it is waited
+  const base::Clock::Time began = clock.now();
   Reader reader = node.reader();
   Record record{node.root().path() / "record.json"};
   StaticPods launcher{*find_kubelet(node.root().path()), record};
@@ -98,7 +90,7 @@ struct Scene {
 
   bool pause(std::chrono::milliseconds time) {
     if (time.count() == 0) return !std::exchange(signal_pending, false);
-    clock.pass(time);
+    clock.advance(time);
     ran += time / 10;
     waited += time / 1000 * (released ? 3 : 1);
     follow_manifests();
@@ -181,7 +173,7 @@ TEST_CASE(
   CHECK(scene.report.verdict == Verdict::kCannotRun);
   CHECK(scene.report.reason.find("log of kubelet") != std::string::npos);
   CHECK(exit_of(scene.report.verdict) == cli::Exit::kWrong);
-  CHECK(scene.clock.now().time_since_epoch() < std::chrono::seconds(125));
+  CHECK(scene.clock.now() - scene.began < std::chrono::seconds(125));
   CHECK(scene.is_clean());
 }
 
