@@ -158,6 +158,7 @@ Change Registry::end(const std::string& sandbox) {
   follow_record(sandbox);
   board_.notify(NotificationKind::kSandboxEnded, sandbox, "VMM exited");
   follow_contests(change);
+  follow_refused(sandbox);
   return change;
 }
 

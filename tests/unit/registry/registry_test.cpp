@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registry by itself: what it notifies of when, and what it forgets.
+#include "affinity/registry/registry.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+#include "tests/test_clock.hpp"
+
+using namespace ka;
+using namespace policy::ledger;
+using board::NotificationKind;
+using policy::CpuSet;
+
+namespace {
+
+struct Scene {
+  /// A container that names the claims of these uids, all on CPUs 2-3.
+  void name_claims(const std::string& pod, const std::string& container,
+                   const std::vector<std::string>& uids) {
+    ContainerSeen seen{.sandbox = pod, .id = container, .spec = {}};
+    seen.claims.emplace();
+    for (const std::string& uid : uids) seen.claims->push_back({uid, CpuSet{2, 3}});
+    registry.fold({Source::kNri, seen});
+  }
+  void own(const std::string& pod, CpuSet cpus, const std::string& container = "c") {
+    policy::ContainerFacts facts;
+    facts.id = container;
+    facts.cpus = std::move(cpus);
+    registry.fold({Source::kApi, whole_report(pod, facts, true)});
+  }
+  void kubelet(CpuSet pool) {
+    registry.fold({Source::kKubelet, KubeletSeen{std::move(pool), std::vector<Claim>{}}});
+  }
+  long count(NotificationKind kind) const { return std::ranges::count(kinds, kind); }
+
+  tests::TempDir dir;
+  tests::TestClock clock;
+  std::string log_lines;
+  log::Log log{log::Level::kWarning, log_lines};
+  board::Board board{clock};
+  std::vector<NotificationKind> kinds;
+  board::Subscription all = board.feed().subscribe(
+      [this](const board::Notification& notification) { kinds.push_back(notification.kind); });
+  state::Store store{dir.path(), "boot", log};
+  registry::Registry registry{store, board, log, clock};
+};
+
+}  // namespace
+
+TEST_CASE("what PodResources said is current until kubelet's state or the driver's changes") {
+  Scene scene;
+  CHECK_FALSE(scene.registry.has_current_resources());
+  scene.kubelet(CpuSet::range(0, 7));
+  scene.registry.source_spoke(Source::kKubelet);
+  CHECK_FALSE(scene.registry.has_current_resources());
+  scene.registry.source_spoke(Source::kPodResources);
+  CHECK(scene.registry.has_current_resources());
+
+  scene.kubelet(CpuSet::range(0, 7));  // nothing new
+  CHECK(scene.registry.has_current_resources());
+  scene.own("other", {1});
+  CHECK(scene.registry.has_current_resources());
+  SECTION("kubelet's") { scene.kubelet(CpuSet::range(0, 5)); }
+  SECTION("the driver's") {
+    scene.registry.fold({Source::kDra, PreparedSeen{{{"u1", CpuSet{6, 7}}}}});
+  }
+  CHECK_FALSE(scene.registry.has_current_resources());
+}
+
+TEST_CASE("a refused claim is notified once, and again only after it was gone") {
+  Scene scene;
+  scene.name_claims("s1", "c1", {"u1"});
+  CHECK(scene.count(NotificationKind::kClaimRefused) == 1);
+  scene.name_claims("s2", "c1", {"u2"});
+  CHECK(scene.count(NotificationKind::kClaimRefused) == 2);
+  scene.name_claims("s1", "c2", {});
+  scene.kubelet(CpuSet::range(0, 7));
+  CHECK(scene.count(NotificationKind::kClaimRefused) == 2);
+  CHECK(scene.registry.refused().size() == 2);
+
+  scene.name_claims("s1", "c1", {});
+  REQUIRE(scene.registry.refused().size() == 1);
+  CHECK(scene.registry.refused()[0].sandbox == "s2");
+  scene.name_claims("s1", "c1", {"u1"});
+  CHECK(scene.count(NotificationKind::kClaimRefused) == 3);
+}
+
+TEST_CASE("with its pod a refused claim is gone, however it ends") {
+  Scene scene;
+  scene.name_claims("s1", "c1", {"u1"});
+  scene.name_claims("s2", "c1", {"u2"});
+  scene.registry.end("s1");
+  CHECK(scene.registry.refused().size() == 1);
+  scene.registry.fold({Source::kNri, PodGone{"s2"}});
+  CHECK(scene.registry.refused().empty());
+}
+
+TEST_CASE("a contest is notified when it begins, when another joins, and when it ends") {
+  Scene scene;
+  scene.own("s1", {2, 3});
+  CHECK(scene.count(NotificationKind::kCpusContested) == 0);
+  scene.own("s2", {3, 4});
+  CHECK(scene.count(NotificationKind::kCpusContested) == 1);
+  scene.own("s2", {3, 4});
+  scene.own("s4", {6});
+  CHECK(scene.count(NotificationKind::kCpusContested) == 1);
+  scene.own("s3", {3});
+  CHECK(scene.count(NotificationKind::kCpusContested) == 2);
+
+  scene.registry.fold({Source::kApi, PodGone{"s3"}});
+  CHECK(scene.count(NotificationKind::kCpusUncontested) == 0);
+  CHECK(cpus_of(scene.registry.contests()) == CpuSet{3});
+  scene.registry.end("s2");
+  CHECK(scene.count(NotificationKind::kCpusUncontested) == 1);
+  CHECK(scene.registry.contests().empty());
+}
+
+TEST_CASE("a contest within a pod ends with one of its containers") {
+  Scene scene;
+  scene.own("s1", {4}, "c");
+  scene.own("s1", {4}, "d");
+  CHECK(scene.count(NotificationKind::kCpusContested) == 1);
+  scene.registry.fold({Source::kApi, ContainerGone{"s1", "d"}});
+  CHECK(scene.count(NotificationKind::kCpusUncontested) == 1);
+  CHECK(scene.registry.contests().empty());
+}
+
+TEST_CASE("an event counts for its source, also when it is rejected, and changes nothing then") {
+  Scene scene;
+  scene.own("s1", {2});
+  scene.registry.fold({Source::kNri, PodGone{"unknown"}});
+  const auto rejected = scene.registry.fold({Source::kNri, PodSeen{.id = "../s1"}});
+  CHECK_FALSE(rejected.any);
+  CHECK(scene.board.counters().events == board::CountsByLabel{{"api", 1}, {"nri", 2}});
+  CHECK(scene.registry.ledger().pods().size() == 1);
+  CHECK(scene.log_lines.find("event rejected source=nri") != std::string::npos);
+}
+
+TEST_CASE("a pod that claims another's VM is recorded without it") {
+  Scene scene;
+  scene.registry.fold({Source::kNri, PodSeen{.id = "s1", .vmm = policy::ProcessId{100, 5}}});
+  scene.registry.fold({Source::kNri, PodSeen{.id = "s2", .vmm = policy::ProcessId{100, 5}}});
+  CHECK(scene.count(NotificationKind::kVmmRefused) == 1);
+  REQUIRE(scene.registry.find("s2") != nullptr);
+  CHECK_FALSE(scene.registry.find("s2")->vmm);
+  CHECK(scene.registry.find("s1")->vmm == policy::ProcessId{100, 5});
+  scene.registry.end("s1");
+  scene.registry.fold({Source::kNri, PodSeen{.id = "s2", .vmm = policy::ProcessId{100, 5}}});
+  CHECK(scene.registry.find("s2")->vmm == policy::ProcessId{100, 5});
+}
+
+TEST_CASE("an open gate is consumed once, and dismissed lost state does not open it") {
+  Scene scene;
+  scene.registry.expect(Source::kNri);
+  scene.registry.load([](const state::Saved&) {});
+  CHECK_FALSE(scene.registry.gate().may_widen());
+  CHECK_FALSE(scene.registry.has_opened());
+  scene.registry.source_spoke(Source::kNri);
+  CHECK(scene.count(NotificationKind::kStartComplete) == 1);
+  CHECK(scene.registry.has_opened());
+  CHECK(scene.registry.consume_opened());
+  CHECK_FALSE(scene.registry.consume_opened());
+  CHECK_FALSE(scene.registry.stop_waiting());
+  CHECK(scene.count(NotificationKind::kStartLate) == 0);
+}
