@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // vCPUs by KVM's debugfs: /sys/kernel/debug/kvm/<tid>-<fd>/vcpu<id>/pid (kernel >= 6.0;
-// virt/kvm/kvm_main.c, arch/x86/kvm/debugfs.c). Root only, absent on locked-down kernels and where
-// debugfs is not mounted.
+// virt/kvm/kvm_main.c, arch/x86/kvm/debugfs.c). Root only, absent where debugfs is not mounted;
+// lockdown does not close it, as files are read-only (fs/debugfs/file.c).
 #pragma once
 
 #include <filesystem>

@@ -33,6 +33,12 @@ Symptom examine_debugfs(const fs::path& root) {
     return {"debugfs", Level::kNote, "debugfs is mounted but has no kvm directory",
             "load KVM's module of this processor", "modprobe kvm_intel || modprobe kvm_amd"};
   }
+  if (has_word(first_line_of(root / "proc/cmdline"), "debugfs=off")) {
+    return {"debugfs", Level::kBad,
+            "the node was booted with debugfs=off: vCPU threads are identified by descriptors and "
+            "names only",
+            "boot without debugfs=off"};
+  }
   return {"debugfs", Level::kBad,
           "debugfs is not mounted: vCPU threads are identified by descriptors and names only",
           "mount debugfs", "mount -t debugfs debugfs /sys/kernel/debug"};

@@ -126,16 +126,6 @@ void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
                       "systemctl disable --now irqbalance"});
 }
 
-/// Lockdown for confidentiality closes debugfs (kernel_lockdown(7)).
-void examine_lockdown(const fs::path& root, Symptoms& symptoms) {
-  const std::string modes = first_line_of(root / "sys/kernel/security/lockdown");
-  if (modes.find("[confidentiality]") == std::string::npos) return;
-  symptoms.push_back({"debugfs", Level::kNote,
-                      "kernel lockdown closes debugfs: vCPU threads are identified by descriptors "
-                      "and names only",
-                      "boot with lockdown=integrity, which leaves debugfs readable"});
-}
-
 }  // namespace
 
 std::vector<Symptom> examine_machine(const fs::path& root) {
@@ -145,7 +135,6 @@ std::vector<Symptom> examine_machine(const fs::path& root) {
   examine_nohz(root, symptoms);
   examine_smt(root, symptoms);
   examine_irqbalance(root, symptoms);
-  examine_lockdown(root, symptoms);
   return symptoms;
 }
 

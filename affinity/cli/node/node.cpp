@@ -15,10 +15,6 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, unreadable);
 }
 
-bool has_word(const std::string& line, const std::string& word) {
-  return (' ' + line + ' ').find(' ' + word + ' ') != std::string::npos;
-}
-
 void read_cgroups(const fs::path& root, NodeFacts& node) {
   const fs::path cgroups = root / "sys/fs/cgroup";
   const std::string controllers = first_line_of(cgroups / "cgroup.controllers");
@@ -65,6 +61,10 @@ std::optional<Version> major_and_minor(const std::string& text) {
 std::string first_line_of(const fs::path& file) {
   const std::string text = base::read_file(file).value_or("");
   return text.substr(0, text.find('\n'));
+}
+
+bool has_word(const std::string& line, const std::string& word) {
+  return (' ' + line + ' ').find(' ' + word + ' ') != std::string::npos;
 }
 
 base::Result<watch::KubeletState> read_kubelet_state(const fs::path& root) {

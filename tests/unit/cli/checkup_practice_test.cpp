@@ -119,6 +119,15 @@ TEST_CASE("doctor: dra-driver-cpu and kubelet's static policy exclude each other
   CHECK(level() == cli::Symptom::Level::kBad);
 }
 
+TEST_CASE("doctor: debugfs that the kernel was booted without cannot be mounted") {
+  const tests::TempDir root;
+  root.write("proc/cmdline", "quiet debugfs=on\n");
+  CHECK(says(root, "debugfs is not mounted"));
+  root.write("proc/cmdline", "quiet debugfs=off\n");
+  CHECK(says(root, "booted with debugfs=off"));
+  CHECK_FALSE(says(root, "debugfs is not mounted"));
+}
+
 TEST_CASE("doctor: NRI of CRI-O") {
   const tests::TempDir root;
   CHECK_FALSE(says(root, "CRI-O"));

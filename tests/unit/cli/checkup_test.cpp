@@ -44,7 +44,6 @@ TEST_CASE("doctor: a node without problems") {
   root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory\n");
   root.write("sys/devices/system/cpu/isolated", "\n");
   root.write("sys/devices/system/cpu/smt/control", "on\n");
-  root.write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
   root.write("sys/kernel/debug/kvm/1-2/vcpu0/pid", "3");
   root.write("var/lib/kubelet/cpu_manager_state", R"({"policyName":"static"})");
   root.write("var/lib/kubelet/config.yaml", "  DisableCPUQuotaWithExclusiveCPUs: false\n");
@@ -181,7 +180,7 @@ TEST_CASE("doctor: the cpuset controller of either cgroup version") {
   CHECK_FALSE(says(root, "no cpuset controller"));
 }
 
-TEST_CASE("doctor: isolcpus, SMT, lockdown") {
+TEST_CASE("doctor: isolcpus, SMT") {
   const tests::TempDir root;
   root.write("sys/devices/system/cpu/isolated", "4-7\n");
   CHECK(says(root, "CPUs 4-7 are isolated (isolcpus)"));
@@ -200,8 +199,6 @@ TEST_CASE("doctor: isolcpus, SMT, lockdown") {
   root.write("var/lib/kubelet/cpu_manager_state",
              R"({"policyName":"static","defaultCpuSet":"0-3","checksum":1})");
   CHECK_FALSE(says(root, "SMT"));
-  root.write("sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
-  CHECK(says(root, "lockdown"));
 }
 
 TEST_CASE("doctor: irqbalance, unless its configuration excludes CPUs") {
