@@ -63,6 +63,7 @@ std::string meant_at_top(std::string_view name, bool is_table) {
 }
 
 std::string meant_in_runtime(std::string_view name) {
+  if (is_near(plain(name), kTable)) return "[affinity]";
   const bool known =
       std::ranges::any_of(kKeys, [name](const Key& key) { return key.name == name; });
   return known && name != kAlsoKatas ? ours(name) : std::string();

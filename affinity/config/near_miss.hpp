@@ -11,8 +11,8 @@ namespace ka::config {
 /// has tables only there, with other names. Empty: it is not ours.
 std::string meant_at_top(std::string_view name, bool is_table);
 
-/// What a key of ours in Kata's [runtime] was meant to be: that is the last table of Kata's files,
-/// and gets what is appended to one. Empty: it is Kata's, or unknown.
+/// What a key or table of ours in Kata's [runtime] was meant to be: that is the last table of
+/// Kata's files, and gets what is appended to one. Empty: it is Kata's, or unknown.
 std::string meant_in_runtime(std::string_view name);
 
 /// The key of ours that an unknown one below [affinity] nearly is; empty: there is none.

@@ -50,7 +50,7 @@ class KataFile {
 
   void examine() {
     auto entries = read_merged(file_);
-    if (!entries) return add(Level::kBad, entries.error().message, "correct that file");
+    if (!entries) return add_unread(entries.error());
     entries_ = std::move(*entries);
     examine_pinning();
     examine_cgroups();
@@ -63,6 +63,14 @@ class KataFile {
   void add(Level level, const std::string& text, const std::string& advice,
            const std::string& command = {}) {
     symptoms_.push_back({"kata", level, file_.native() + ": " + text, advice, command});
+  }
+
+  /// The message names the file, which may be a drop-in.
+  void add_unread(const base::Error& error) {
+    symptoms_.push_back({"kata", Level::kBad, error.message,
+                         error.code == base::ErrorCode::kInvalid
+                             ? "correct that file"
+                             : "make that file readable, or remove it"});
   }
 
   bool runtime_flag(const char* key, bool fallback) const {
@@ -181,8 +189,8 @@ Symptoms examine_kata(const fs::path& root) {
   const std::vector<fs::path> files = find_kata(root);
   if (files.empty()) {
     return {{"kata", Level::kNote, "no Kata configuration in the default locations",
-             "install Kata Containers; if its configuration is elsewhere: kata-affinityctl setup "
-             "--kata-config FILE"}};
+             "install Kata Containers; if its configuration is elsewhere, link it to "
+             "/etc/kata-containers/configuration.toml"}};
   }
   Symptoms symptoms;
   const Surroundings around = read_surroundings(root);

@@ -74,8 +74,9 @@ Result<std::vector<Installation>> chosen_installations(const SetupOptions& optio
   if (!all) return all;
   if (all->empty()) {
     return base::fail(ErrorCode::kNotFound,
-                      "no Kata configuration in the default locations: install Kata Containers, or "
-                      "use --kata-config FILE if it is elsewhere");
+                      "no Kata configuration in the default locations: install Kata Containers; if "
+                      "its configuration is elsewhere, link it to "
+                      "/etc/kata-containers/configuration.toml");
   }
   if (options.handlers.empty()) return all;
   if (const auto good = check_names(options, *all); !good) return unexpected(good.error());

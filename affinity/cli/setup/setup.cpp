@@ -171,6 +171,24 @@ void note_pod_cgroups(const fs::path& root, SetupPlan& plan) {
   }
 }
 
+/// The daemon and `doctor` look in the default locations and where handlers point.
+void note_hidden(const fs::path& root, SetupPlan& plan) {
+  const auto seen = find_kata(root);
+  for (const Installation& one : plan.installations) {
+    if (std::ranges::count(seen, one.config) > 0) continue;
+    plan.notes.push_back("kata-affinityd does not look for " + one.config.native() +
+                         ": link it to /etc/kata-containers/configuration.toml, or start the "
+                         "daemon with --config FILE");
+  }
+}
+
+/// Handlers decide which Kata a file belongs to.
+void note_containerd(const fs::path& root, SetupPlan& plan) {
+  const auto containerd = config::read_containerd(root);
+  if (containerd || containerd.error().code == ErrorCode::kGone) return;
+  plan.notes.push_back("containerd's handlers are unknown: " + containerd.error().message);
+}
+
 /// Of the installations that the plan is about, each checked before.
 Result<void> add_drop_ins(const ProfileSettings& settings, const std::string& real_shim,
                           SetupPlan& plan) {
@@ -325,6 +343,8 @@ Result<SetupPlan> plan_setup(const SetupOptions& options) {
   if (auto added = add_drop_ins(*settings, *real_shim, plan); !added) {
     return unexpected(added.error());
   }
+  note_hidden(options.root, plan);
+  note_containerd(options.root, plan);
   if (profile == Profile::kIsolated) note_pod_cgroups(options.root, plan);
   if (!options.settings.empty()) {
     if (auto added = add_settings(options.settings, plan); !added) {

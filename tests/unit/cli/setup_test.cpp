@@ -396,6 +396,15 @@ TEST_CASE("setup: a misspelt name is reported before anything is written") {
   CHECK_FALSE(is_there(root, kGoDropIn));
 }
 
+TEST_CASE("setup: a containerd configuration that cannot be understood leaves handlers unknown") {
+  const tests::TempDir root;
+  root.write(kGo, "");
+  CHECK_FALSE(contains(setup(at(root)).text, "handlers are unknown"));
+  root.write(kContainerd, "version = \n");
+  CHECK(contains(setup(at(root)).text, "containerd's handlers are unknown: "));
+  CHECK(contains(setup(at(root)).text, "config.toml:1:"));
+}
+
 TEST_CASE("setup: files not written by setup are neither replaced nor removed") {
   const tests::TempDir root;
   root.write(kGo, "[runtime]\n");

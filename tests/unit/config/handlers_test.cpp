@@ -168,6 +168,8 @@ TEST_CASE("config: a misspelt name is reported with its line") {
         ":2:1: mode: Kata has no such key; did you mean mode in [affinity]?");
   CHECK(
       problem("housekeping = \"isolate\"\n").ends_with("did you mean housekeeping in [affinity]?"));
+  CHECK(problem("[runtime]\n[runtime.affinity]\nmode = \"observe\"\n") ==
+        ":2:10: affinity: Kata has no such key in [runtime]; did you mean [affinity]?");
   CHECK(problem("[handler.kata-qemu]\n").ends_with("did you mean [affinity.handler]?"));
   CHECK(problem("[affinity]\nhousekeping = \"isolate\"\n") ==
         ":2:1: affinity.housekeping: unknown key; did you mean housekeeping?");
