@@ -49,6 +49,14 @@ SHAPES = {
             iommu=True,
         ),
         Shape(
+            "parameters8",
+            "as smt8, booted with parameters that doctor reports",
+            "trixie",
+            "8,sockets=2,cores=2,threads=2",
+            _TWO_NODES,
+            kernel_args=("isolcpus=6-7", "nohz_full=4-7", "cgroup_disable=cpuset", "lockdown=confidentiality"),
+        ),
+        Shape(
             "containerd2",
             "as smt8, with containerd 2 from Debian sid",
             "trixie",

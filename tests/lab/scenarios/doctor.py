@@ -15,6 +15,7 @@ from lab.quick_start import CONFIG, a_kata_node
 
 _CONTAINERD = Path("/etc/containerd/config.toml")
 _NRI_SOCKET = Path("/run/nri/nri.sock")
+_MINE = CONFIG.parent / "config.d/60-mine.toml"
 _PATIENCE = 120.0
 
 
@@ -59,6 +60,12 @@ def nri() -> None:
     remedy("containerd before 2.0 has NRI disabled by default", lambda: (containerd_has("version = 2\n", f"version = 2\n{table}"), run("systemctl restart containerd")))
     run(f"systemctl stop containerd; rm -f {_NRI_SOCKET}")
     remedy("its socket is missing")
+    run("systemctl stop containerd")
+    remedy("the container runtime that created it has ended")
+    text = _CONTAINERD.read_text()
+    _CONTAINERD.unlink()
+    run(f"systemctl stop containerd; rm -f {_NRI_SOCKET}")
+    remedy("no /etc/containerd/config.toml that enables NRI", lambda: (_CONTAINERD.write_text(text), run("systemctl restart containerd")))
 
 
 def debugfs() -> None:
@@ -76,14 +83,13 @@ def kata() -> None:
     remedy("profile default, exclusive containers are degraded")
     run("kata-affinityctl setup --undo --yes")
     remedy("sandbox_cgroup_only is off")
-    mine = CONFIG.parent / "config.d/60-mine.toml"
-    mine.write_text('mode = "follow"\n')
-    remedy("60-mine.toml:1:1: mode", mine.unlink)
-    mine.write_text("[runtime]\nenable_vcpus_pinning = true\n")
-    remedy("enable_vcpus_pinning is on", mine.unlink)
-    mine.write_text("[hypervisor.qemu]\ndefault_maxvcpus = 4\n")
-    remedy("default_maxvcpus is 4", lambda: mine.write_text("[hypervisor.qemu]\ndefault_maxvcpus = 0\n"))
-    remedy("static_sandbox_resource_mgmt is off", lambda: mine.write_text("[runtime]\nstatic_sandbox_resource_mgmt = true\n"))
+    _MINE.write_text('mode = "follow"\n')
+    remedy("60-mine.toml:1:1: mode", _MINE.unlink)
+    _MINE.write_text("[runtime]\nenable_vcpus_pinning = true\n")
+    remedy("enable_vcpus_pinning is on", _MINE.unlink)
+    _MINE.write_text("[hypervisor.qemu]\ndefault_maxvcpus = 4\n")
+    remedy("default_maxvcpus is 4", lambda: _MINE.write_text("[hypervisor.qemu]\ndefault_maxvcpus = 0\n"))
+    remedy("static_sandbox_resource_mgmt is off", lambda: _MINE.write_text("[runtime]\nstatic_sandbox_resource_mgmt = true\n"))
 
 
 def unit(program: str) -> None:
@@ -132,6 +138,8 @@ def set_static() -> None:
 
 def kubelet() -> None:
     check.step("kubelet: another policy, a damaged state, SMT that was turned off")
+    remedy("no CPU manager state on this node", lambda: kubelet_runs("static"))
+    run(f"systemctl stop kubelet; rm {STATE}")
     kubelet_runs("none")
     remedy('policy is "none"', set_static)
     check.eventually("kubelet has written its state", STATE.exists, True, seconds=_PATIENCE)
@@ -143,6 +151,17 @@ def kubelet() -> None:
     check.eventually("kubelet has written its state", lambda: json.loads(STATE.read_text())["defaultCpuSet"], "0,2,4,6", seconds=_PATIENCE)
 
 
+def kubelet_and_kata() -> None:
+    """A slice as systemd leaves it when the last of its pods that has cpuset is gone, and a pool that VMs would be sized by."""
+    check.step("Kata's settings that kubelet makes matter")
+    burstable = next(Path("/sys/fs/cgroup").glob("kubepods*/*burstable*"))
+    for slice_ in (burstable.parent, burstable):
+        print(f"          {slice_.name} delegates {(slice_ / 'cgroup.subtree_control').read_text().strip() or 'nothing'}", flush=True)
+    (burstable / "cgroup.subtree_control").write_text("-cpuset")
+    remedy("does not delegate cpuset to its pods", lambda: _MINE.write_text("[runtime]\nsandbox_cgroup_only = true\n"))
+    remedy("a burstable container without a CPU limit", lambda: _MINE.write_text("[runtime]\nsandbox_cgroup_only = true\nstatic_sandbox_resource_mgmt = true\n"))
+
+
 def main() -> None:
     a_kata_node()
     nri()
@@ -150,6 +169,7 @@ def main() -> None:
     kata()
     movers()
     kubelet()
+    kubelet_and_kata()
 
 
 main()

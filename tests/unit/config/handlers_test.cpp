@@ -195,3 +195,9 @@ TEST_CASE("config: a misspelt name is reported before a later valid file") {
   root.write("opt/kata/share/defaults/kata-containers/configuration.toml", "[affinity]\n");
   CHECK_FALSE(config::load_config(std::nullopt, root.path()));
 }
+
+TEST_CASE("config: a byte order mark and CRLF change neither values nor lines") {
+  CHECK(problem("\xEF\xBB\xBF[affinity]\r\nmode = \"observe\"\r\n").empty());
+  CHECK(problem("\xEF\xBB\xBF[runtime]\r\n[affinnity]\r\n") ==
+        ":2:2: affinnity: Kata has no such table; did you mean [affinity]?");
+}
