@@ -10,6 +10,27 @@ namespace ka::cli {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+bool has_pods(const fs::path& cgroup) {
+  std::error_code unreadable;
+  for (fs::directory_iterator it(cgroup, unreadable), end; !unreadable && it != end;
+       it.increment(unreadable)) {
+    if (it->path().filename().native().starts_with("pod")) return true;
+  }
+  return false;
+}
+
+/// kubelet delegates where it makes a pod's cgroup. systemd takes back from its slices what none of
+/// its units asks for; without systemd it stays.
+bool may_lack_cpuset(const fs::path& cgroup) {
+  const auto delegated = base::read_file(cgroup / "cgroup.subtree_control");
+  if (!delegated || delegated->find("cpuset") != std::string::npos) return false;
+  return cgroup.extension() == ".slice" || has_pods(cgroup);
+}
+
+}  // namespace
+
 bool is_sandbox_only(const config::Entries& entries, const fs::path& config) {
   return flag_at(entries, {"runtime", "sandbox_cgroup_only"}).value_or(is_rust(config));
 }
@@ -23,9 +44,7 @@ std::vector<std::string> slices_without_cpuset(const fs::path& root) {
                                      "kubepods/besteffort"};
   std::vector<std::string> found;
   for (const char* slice : kSlices) {
-    const auto delegated =
-        base::read_file(root / "sys/fs/cgroup" / slice / "cgroup.subtree_control");
-    if (delegated && delegated->find("cpuset") == std::string::npos) found.emplace_back(slice);
+    if (may_lack_cpuset(root / "sys/fs/cgroup" / slice)) found.emplace_back(slice);
   }
   return found;
 }

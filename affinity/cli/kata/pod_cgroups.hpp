@@ -16,7 +16,7 @@ namespace ka::cli {
 /// file `config` and its drop-ins.
 bool is_sandbox_only(const config::Entries& entries, const std::filesystem::path& config);
 
-/// kubelet's cgroups of version 2 that do not delegate cpuset to the pods in them.
+/// kubelet's cgroups of version 2 that do not delegate cpuset to the pods in them, or would not.
 std::vector<std::string> slices_without_cpuset(const std::filesystem::path& root);
 
 struct PodCgroupProblem {

@@ -152,11 +152,14 @@ def kubelet() -> None:
 
 
 def kubelet_and_kata() -> None:
-    """A slice as systemd leaves it when the last of its pods that has cpuset is gone, and a pool that VMs would be sized by."""
+    """A cgroup of pods that lacks cpuset, and a pool that VMs would be sized by."""
     check.step("Kata's settings that kubelet makes matter")
     burstable = next(Path("/sys/fs/cgroup").glob("kubepods*/*burstable*"))
     for slice_ in (burstable.parent, burstable):
         print(f"          {slice_.name} delegates {(slice_ / 'cgroup.subtree_control').read_text().strip() or 'nothing'}", flush=True)
+    check.equal("whether doctor finds fault with slices that have no pod", finding("does not delegate cpuset"), None)
+    run("systemctl stop kubelet")  # it removes cgroups of pods that it does not know
+    (burstable / "pod1").mkdir()
     (burstable / "cgroup.subtree_control").write_text("-cpuset")
     remedy("does not delegate cpuset to its pods", lambda: _MINE.write_text("[runtime]\nsandbox_cgroup_only = true\n"))
     remedy("a burstable container without a CPU limit", lambda: _MINE.write_text("[runtime]\nsandbox_cgroup_only = true\nstatic_sandbox_resource_mgmt = true\n"))

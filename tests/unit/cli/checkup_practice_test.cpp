@@ -119,6 +119,18 @@ TEST_CASE("doctor: dra-driver-cpu and kubelet's static policy exclude each other
   CHECK(level() == cli::Symptom::Level::kBad);
 }
 
+TEST_CASE("doctor: without systemd a slice without pods lacks nothing") {
+  const tests::TempDir root;
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
+  root.write("etc/kata-containers/configuration.toml", "");
+  root.write("sys/fs/cgroup/kubepods/burstable/cgroup.subtree_control", "\n");
+  CHECK_FALSE(says(root, "does not delegate cpuset"));
+  std::filesystem::create_directories(root.path() / "sys/fs/cgroup/kubepods/burstable/pod6f1c");
+  CHECK(says(root, "kubepods/burstable does not delegate cpuset"));
+  root.write("sys/fs/cgroup/kubepods/burstable/cgroup.subtree_control", "cpuset cpu\n");
+  CHECK_FALSE(says(root, "does not delegate cpuset"));
+}
+
 TEST_CASE("doctor: debugfs that the kernel was booted without cannot be mounted") {
   const tests::TempDir root;
   root.write("proc/cmdline", "quiet debugfs=on\n");

@@ -69,7 +69,7 @@ TEST_CASE("doctor's remedies: settings of Kata") {
     CAPTURE(setting.words);
     const tests::TempDir root;
     write_node(root, setting.file, setting.text);
-    root.write("sys/fs/cgroup/kubepods/burstable/cgroup.subtree_control", "cpu\n");
+    root.write("sys/fs/cgroup/kubepods.slice/cgroup.subtree_control", "cpu\n");
     const auto found = finding(root, setting.words);
     REQUIRE(found);
     const auto directory = std::filesystem::path(setting.file).parent_path();
