@@ -45,3 +45,19 @@ TEST_CASE("drift says which threads moved, by what, and which program is known t
             "iothread 101 from CPU 4 to CPU 7, vCPU 1 from CPU 4 to CPU 7 and 1 more; by a "
             "write to the cpuset of their cgroup"});
 }
+
+TEST_CASE("a helper that ended costs one run of the line, not one in each drift check") {
+  LineScene scene;
+  scene.boot_vm(100, 1);
+  scene.node.process(500, 1, "helper", "/usr/bin/helper");
+  for (const int pid : {100, 500}) scene.node.in_cgroup(pid, "kata_s", "0-7");
+  scene.node.cgroup_procs("kata_s", "100\n500\n");
+  REQUIRE(scene.add("s", 100));
+  REQUIRE(scene.container("s", "c", {2, 3}, false));
+  REQUIRE(scene.cpus(500) == "2-3");
+  CHECK(scene.line().check_drift().planned == 0);
+  scene.node.end_process(500);
+  scene.node.cgroup_procs("kata_s", "100\n");
+  CHECK(scene.line().check_drift().planned == 1);
+  CHECK(scene.line().check_drift().planned == 0);
+}

@@ -301,3 +301,20 @@ TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violatio
   REQUIRE(others().size() == 1);
   CHECK(others()[0].reason == "host-threads");
 }
+
+TEST_CASE("a vCPU that cannot be read is not said to share the CPU that it once had") {
+  LineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s1", "app", {3}, true));
+  REQUIRE(scene.cpus(111) == "3");
+  scene.calls.get_faults[111] = {EIO, 1000};
+  REQUIRE(scene.container("s1", "app", {2}, true));
+  REQUIRE(scene.container("s2", "app", {3}, true));
+  REQUIRE(scene.cpus(211) == "3");
+  std::vector<std::string> texts;
+  for (const line::Finding& finding : scene.broken()) texts.push_back(finding.text);
+  CHECK(texts ==
+        std::vector<std::string>{"vCPU 1 (thread 111) cannot be read: get: Input/output error"});
+}
