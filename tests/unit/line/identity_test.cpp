@@ -146,6 +146,18 @@ TEST_CASE("unreadable threads keep their last state, and others are placed") {
   CHECK(scene.verifier().verify().ok());
 }
 
+TEST_CASE("a mask that is taken back from a process with the VMM's pid is notified") {
+  LineScene scene;
+  scene.boot_vm(100, 2);
+  REQUIRE(scene.add("a", 100));
+  scene.calls.before_write = [&](int tid) {
+    if (tid == 100) scene.node.thread(100, 100, "stranger", 1, 7);
+  };
+  (void)scene.container("a", "c", {2}, true);
+  CHECK(std::ranges::count(scene.notified, "taken-back") == 1);
+  CHECK(scene.cpus(100) == "0-7");
+}
+
 TEST_CASE("a cgroup that is not the sandbox's own is rejected with the reason") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
@@ -168,5 +180,7 @@ TEST_CASE("a cgroup that is not the sandbox's own is rejected with the reason") 
   scene.node.process(500, 100, "passt", "/usr/bin/passt");
   scene.node.cgroup_procs("pods/a/other", "500\n");
   CHECK(put("a", 100, "/pods/a") == "taken");
+  scene.node.in_cgroup(200, "elsewhere", "0-7");  // as it was when its cgroup was named
+  CHECK(put("a", 100, "/pods") == "cgroup: /pods holds sandbox \"b\", which is in /pods/b");
   CHECK(put("a", 100, "/pods/a/inner") == "taken");
 }

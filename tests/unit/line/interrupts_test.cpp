@@ -216,3 +216,15 @@ TEST_CASE("vcpu_pinning = none restores interrupts") {
   scene.line().configure(options);
   CHECK(scene.sent(45) == "0-7");
 }
+
+TEST_CASE("what the kernel refused for an interrupt does not hold for the next with its number") {
+  Passed scene;
+  scene.node.nail_interrupt(45);
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE_FALSE(scene.view().interrupts[0].managed);
+  CHECK(scene.view().interrupts[0].problem.ends_with("smp_affinity_list: Permission denied"));
+  scene.node.free_interrupt(kDevice, 45);
+  scene.node.msi(kDevice, 45, msix(7), "0-7");
+  scene.line().check_drift();
+  CHECK(scene.sent(45) == "4-5");
+}

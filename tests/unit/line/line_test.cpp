@@ -278,6 +278,7 @@ TEST_CASE("a refused thread is left alone, reported once, and not retried") {
   CHECK(scene.container("s1", "c", {2, 3}, false)->failed == 1);
   CHECK(scene.board().counters().errors.at("permission") == 1);
   CHECK(scene.container("s1", "c", {2}, false)->failed == 0);
+  CHECK(scene.line().node().view("s1")->threads[0].problem == "set: Operation not permitted");
   CHECK(std::ranges::count(scene.notified, "unmanaged") == 1);
   scene.calls.set_faults.clear();
   CHECK(scene.requests().reconcile("s1")->writes == 1);

@@ -90,8 +90,10 @@ TEST_CASE("in a managed cgroup housekeeping leaves the CPUs that Kata wrote") {
 
 TEST_CASE("a managed cgroup has what the plan needs and nothing else") {
   Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
+  scene.notified.clear();
   scene.kata_overwrites(CpuSet::range(0, 7));
   CHECK(scene.cgroup() == "2-3");
+  CHECK(std::ranges::count(scene.notified, "cgroup-written") == 1);
 }
 
 TEST_CASE("a cgroup is widened before threads move, and narrowed after") {

@@ -318,3 +318,53 @@ TEST_CASE("a vCPU that cannot be read is not said to share the CPU that it once 
   CHECK(texts ==
         std::vector<std::string>{"vCPU 1 (thread 111) cannot be read: get: Input/output error"});
 }
+
+TEST_CASE("a container beside a sandbox's exclusive CPUs is reported to their owner") {
+  LineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s1", "app", {2}, true));
+  REQUIRE(scene.container("s2", "app", {5}, true));
+  scene.node.tenant("kubepods/podu9/c9", "5-6", "4711\n");
+  scene.calls.own[4711] = {5, 6};
+  const auto findings = scene.verifier().verify().findings;
+  const auto other = std::ranges::find(findings, "other-container", &line::Finding::reason);
+  REQUIRE(other != findings.end());
+  CHECK(other->sandbox == "s2");
+  CHECK(other->actual == CpuSet{5});
+}
+
+TEST_CASE("verify finds a CPU on which dedicated vCPUs of two sandboxes run") {
+  LineScene scene;
+  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s1", "app", {2}, true));
+  REQUIRE(scene.container("s2", "app", {5}, true));
+  REQUIRE(scene.cpus(211) == "5");
+  scene.calls.own[211] = {2};
+  const auto findings = scene.verifier().verify().findings;
+  CHECK(std::ranges::count(findings, "I3", &line::Finding::invariant) == 1);
+}
+
+TEST_CASE("verify compares kubelet's state with PodResources while both are current") {
+  using namespace policy::ledger;
+  LineScene scene;
+  const auto handle = [&](Source source, auto body) {
+    scene.line().handle({source, std::move(body)});
+  };
+  handle(Source::kNri, PodSeen{.id = "a", .pod_uid = "uid-a", .pod_name = "ns/a"});
+  handle(Source::kKubelet, KubeletSeen{CpuSet::range(0, 3), {{Claim{"uid-a", "app", {4, 5}}}}});
+  handle(Source::kPodResources,
+         ResourcesSeen{CpuSet::range(2, 7), {Assignment{"ns/a", "app", {4}, {}}}});
+  scene.line().source_spoke(Source::kPodResources);
+  const auto reasons = [&] {
+    std::vector<std::string> found;
+    for (const auto& one : scene.verifier().verify().findings) found.push_back(one.reason);
+    return found;
+  };
+  CHECK(reasons() == std::vector<std::string>{"sources-disagree"});
+  handle(Source::kKubelet, KubeletSeen{CpuSet::range(0, 2), {{Claim{"uid-a", "app", {4, 5}}}}});
+  CHECK(reasons().empty());
+}

@@ -3,6 +3,8 @@
 #include "affinity/registry/registry.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -152,6 +154,45 @@ TEST_CASE("a pod that claims another's VM is recorded without it") {
   scene.registry.end("s1");
   scene.registry.fold({Source::kNri, PodSeen{.id = "s2", .vmm = policy::ProcessId{100, 5}}});
   CHECK(scene.registry.find("s2")->vmm == policy::ProcessId{100, 5});
+}
+
+TEST_CASE("state of before a restart does not replace a VM that a source has reported since") {
+  Scene scene;
+  state::Saved saved;
+  saved.pod.id = "s1";
+  saved.pod.vmm = policy::ProcessId{100, 5};
+  saved.guest.writes.address = "vsock:3";
+  SECTION("another one") {
+    scene.registry.fold({Source::kNri, PodSeen{.id = "s1", .vmm = policy::ProcessId{200, 9}}});
+    CHECK_FALSE(scene.registry.restore(saved));
+    CHECK(scene.registry.find("s1")->vmm == policy::ProcessId{200, 9});
+  }
+  SECTION("the same") {
+    scene.registry.fold({Source::kNri, PodSeen{.id = "s1", .vmm = saved.pod.vmm}});
+    CHECK(scene.registry.restore(saved));
+  }
+  SECTION("none") {
+    CHECK(scene.registry.restore(saved));
+    CHECK(scene.registry.find("s1")->vmm == saved.pod.vmm);
+    REQUIRE(scene.board.guest("s1") != nullptr);
+    CHECK(scene.board.guest("s1")->writes.address == "vsock:3");
+  }
+}
+
+TEST_CASE("the state of a pod that ended is removed from the disk") {
+  Scene scene;
+  scene.registry.describe_with([&](const std::string& pod) -> std::optional<state::Saved> {
+    const PodRecord* known = scene.registry.find(pod);
+    if (known == nullptr) return std::nullopt;
+    state::Saved saved;
+    saved.pod = *known;
+    return saved;
+  });
+  scene.registry.fold({Source::kNri, PodSeen{.id = "s1", .vmm = policy::ProcessId{100, 5}}});
+  scene.registry.save("s1");
+  CHECK(std::filesystem::exists(scene.dir.path() / "s1.json"));
+  scene.registry.end("s1");
+  CHECK_FALSE(std::filesystem::exists(scene.dir.path() / "s1.json"));
 }
 
 TEST_CASE("an open gate is consumed once, and dismissed lost state does not open it") {
