@@ -65,6 +65,14 @@ TEST_CASE("the checker names each violation of a plan") {
     plan.vcpus[5] = {.index = 5, .cpus = cpus("0-1")};
     CHECK(c.broken(plan).starts_with("I4 not-dedicated s a 11"));
   }
+  SECTION("I4: a vCPU on one CPU that is not dedicated to it") {
+    plan.vcpus[3].role = VcpuRole::kFloating;
+    CHECK(c.broken(plan).find("I4 not-dedicated s a 10") != std::string::npos);
+  }
+  SECTION("I4: a vCPU too many") {
+    plan.containers[0].vcpus.add(1);
+    CHECK(c.broken(plan).find("I4 not-dedicated s a ") != std::string::npos);
+  }
   SECTION("I4: a shared container on another's vCPU") {
     plan.containers[1].vcpus = {0, 2};
     CHECK(c.broken(plan) == "I4 vcpu-not-own s b ");
@@ -77,6 +85,17 @@ TEST_CASE("the checker names each violation of a plan") {
     plan.containers[1].vcpus = {};
     CHECK(c.broken(plan).starts_with("I8 no-vcpu s b"));
   }
+}
+
+TEST_CASE("the checker wants dedicated vCPUs also where there are just as many as CPUs") {
+  const Case c{.topology = machine(1, 8, 2),
+               .pool = "0-1,8-9",
+               .foreign = "7,15",
+               .facts = sandbox(4, {owner("a", "2-3,10-11")})};
+  SandboxPlan plan = c.plan();
+  REQUIRE(c.broken(plan) == "");
+  plan.vcpus[3] = {.index = 3, .cpus = cpus("0-1")};
+  CHECK(c.broken(plan).find("I4 not-dedicated s a ") != std::string::npos);
 }
 
 TEST_CASE("the checker finds a group outside its container's CPUs") {
