@@ -37,13 +37,13 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
-std::string format_request(const Request& request) {
-  std::string text = request.method + ' ' + request.target +
-                     " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+std::string format_request(const Request& request, const RequestFields& fields) {
+  std::string text = request.method + ' ' + request.target + " HTTP/1.1\r\nHost: " + fields.host +
+                     "\r\nConnection: close\r\n";
+  if (!fields.bearer.empty()) text += "Authorization: Bearer " + fields.bearer + "\r\n";
   if (request.method != "GET" || !request.body.empty()) {
-    text +=
-        "Content-Type: application/json\r\nContent-Length: " + std::to_string(request.body.size()) +
-        "\r\n";
+    text += "Content-Type: " + fields.content_type +
+            "\r\nContent-Length: " + std::to_string(request.body.size()) + "\r\n";
   }
   return text + "\r\n" + request.body;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's side of HTTP/1.1 without I/O: one request as bytes, one answer from bytes. All
-// clients of ours are made of it: the blocking one (client.hpp), the one on Asio's loop (query.hpp)
-// and the shim proxy's, whose loop is its own. It is written by hand because Beast's parser aborts
-// at some chunks that are malformed, and a peer may be a VMM.
+// clients of ours are made of it: the blocking ones (client.hpp, base/tls), the one on Asio's loop
+// (query.hpp) and the shim proxy's, whose loop is its own. It is written by hand because Beast's
+// parser aborts at some chunks that are malformed, and a peer may be a VMM.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,15 @@
 
 namespace ka::http {
 
-/// Asks for the end of the connection after the answer. A body is JSON.
-std::string format_request(const Request& request);
+/// Fields of a request's head. None may contain a line's end.
+struct RequestFields {
+  std::string host = "localhost";
+  std::string content_type = "application/json";  ///< of the body
+  std::string bearer;                             ///< a token; empty: the field is left out
+};
+
+/// Asks for the end of the connection after the answer.
+std::string format_request(const Request& request, const RequestFields& fields = {});
 
 /// Bytes of an answer that are read at most.
 struct ResponseLimits {

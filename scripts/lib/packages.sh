@@ -15,7 +15,7 @@ packages_of() {
     build) # the programs
       printf '%s\n' g++ cmake ninja-build pkgconf libexpected-dev libhwloc-dev libnuma-dev libtomlplusplus-dev \
         libcli11-dev libfmt-dev prometheus-cpp-dev libsystemd-dev libprotobuf-dev \
-        protobuf-compiler libnghttp2-dev libvirt-dev
+        protobuf-compiler libnghttp2-dev libssl-dev libvirt-dev
       # Debian 12's default Boost is 1.74, which lacks what we use; its 1.81 has names of its own.
       if [ "$(debian_release)" = 12 ]; then
         printf '%s\n' libboost1.81-dev libboost-json1.81-dev

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cluster/options.hpp"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "affinity/cluster/view/lookup.hpp"
+#include "base/usage/usage.hpp"
+#include "base/version/version.hpp"
+
+namespace ka::cluster {
+namespace {
+
+constexpr int kWrongUsage = 2;
+
+std::string wrong_node(std::string& name) {
+  return is_object_name(name) ? "" : '"' + name + "\" is not the name of a node";
+}
+
+void declare(CLI::App& app, Options& options, std::string& mark) {
+  app.add_option("--node", options.node, "its node's name (default: NODE_NAME)")
+      ->envname("NODE_NAME")
+      ->required()
+      ->type_name("NAME")
+      ->check(CLI::Validator(wrong_node, ""));
+  app.add_option("--socket", options.socket, "the daemon's socket for reads")
+      ->type_name("PATH")
+      ->capture_default_str();
+  app.add_option("--account", options.account, "where the service account is mounted")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--host", options.host, "API server (default: KUBERNETES_SERVICE_HOST)")
+      ->envname("KUBERNETES_SERVICE_HOST")
+      ->required()
+      ->type_name("HOST");
+  app.add_option("--port", options.port, "its port (default: KUBERNETES_SERVICE_PORT)")
+      ->envname("KUBERNETES_SERVICE_PORT")
+      ->required()
+      ->type_name("PORT");
+  usage::add_duration(app, "--interval", options.interval,
+                      "between two looks at the daemon (default: 5s)");
+  usage::add_duration(app, "--pace", options.pace, "between two writes, on average (default: 4s)");
+  app.add_option("--mark-node", mark, "the node itself gets a taint, a label, or nothing")
+      ->check(CLI::IsMember({"taint", "label", "none"}))
+      ->capture_default_str();
+  app.add_flag("--withdraw", options.withdraws, "take conditions, label and taint back, and wait");
+}
+
+}  // namespace
+
+Expected<Options, int> parse(int argc, const char* const* argv) {
+  CLI::App app(
+      "Reports to the API server what kata-affinityd of a node says: events and a condition of "
+      "pods, label and taint of the node.",
+      "kata-affinity-reporter");
+  usage::apply_style(app, std::string("kata-affinity-reporter ") + version::text());
+  Options options;
+  std::string mark = "taint";
+  declare(app, options, mark);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Error& stop) {
+    return unexpected(app.exit(stop) == 0 ? 0 : kWrongUsage);
+  }
+  options.marks_node = mark != "none";
+  options.taints = mark == "taint";
+  return options;
+}
+
+}  // namespace ka::cluster

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/cluster/view/pods.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <utility>
+
+#include "affinity/cluster/view/lookup.hpp"
+#include "base/json/json.hpp"
+#include "base/text.hpp"
+
+namespace ka::cluster {
+namespace json = boost::json;
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+
+/// What kubelet puts on the pod that stands for one of its static pods: the uid of that.
+constexpr std::string_view kMirrorOf = "/metadata/annotations/kubernetes.io~1config.mirror";
+constexpr std::int64_t kHttpGone = 410;
+
+Condition read_condition(const json::value& condition) {
+  return {text_at(condition, "/status"), text_at(condition, "/reason"),
+          text_at(condition, "/message")};
+}
+
+void read_conditions(const json::value& object, Pod& pod) {
+  for (const json::value& condition : elements_at(object, "/status/conditions")) {
+    if (text_at(condition, "/type") != kCondition) continue;
+    pod.isolated = read_condition(condition);
+    pod.transition = text_at(condition, "/lastTransitionTime");
+  }
+}
+
+/// 410 is what the API server calls a resource version that etcd no longer has.
+base::Error watch_error(const json::value& status) {
+  const bool gone = number_at(status, "/code") == kHttpGone;
+  return {gone ? ErrorCode::kGone : ErrorCode::kUnavailable,
+          "the watch ended: " + text_at(status, "/message"), 0};
+}
+
+void put(Pod pod, std::map<std::string, Pod>& pods) {
+  std::string uid = pod.uid;
+  pods.insert_or_assign(std::move(uid), std::move(pod));
+}
+
+}  // namespace
+
+std::optional<Pod> read_pod(const json::value& object) {
+  Pod pod{.uid = text_at(object, "/metadata/uid"),
+          .node_uid = text_at(object, kMirrorOf),
+          .name_space = text_at(object, "/metadata/namespace"),
+          .name = text_at(object, "/metadata/name")};
+  if (!base::is_id(pod.uid) || !base::is_id(pod.name_space)) return std::nullopt;
+  if (!is_object_name(pod.name)) return std::nullopt;
+  if (pod.node_uid.empty()) pod.node_uid = pod.uid;
+  read_conditions(object, pod);
+  return pod;
+}
+
+Result<void> Pods::replace(std::string_view list) {
+  const auto document = base::parse_json(list, "PodList");
+  if (!document) return unexpected(document.error());
+  std::string version = text_at(*document, "/metadata/resourceVersion");
+  if (version.empty()) return base::fail(ErrorCode::kInvalid, "PodList: no resourceVersion");
+  Map pods;
+  for (const json::value& item : elements_at(*document, "/items")) {
+    if (auto pod = read_pod(item)) put(*std::move(pod), pods);
+  }
+  pods_ = std::move(pods);
+  version_ = std::move(version);
+  return {};
+}
+
+Result<void> Pods::apply(std::string_view line) {
+  const auto event = base::parse_json(line, "watch");
+  if (!event) return unexpected(event.error());
+  const std::string type = text_at(*event, "/type");
+  const json::value* object = find_at(*event, "/object");
+  if (type.empty() || object == nullptr) {
+    return base::fail(ErrorCode::kInvalid, "watch: neither type nor object");
+  }
+  if (type == "ERROR") return unexpected(watch_error(*object));
+  if (auto version = text_at(*object, "/metadata/resourceVersion"); !version.empty()) {
+    version_ = std::move(version);
+  }
+  if (type == "BOOKMARK") return {};
+  auto pod = read_pod(*object);
+  if (!pod) return {};
+  if (type == "DELETED") {
+    pods_.erase(pod->uid);
+  } else {
+    put(*std::move(pod), pods_);
+  }
+  return {};
+}
+
+}  // namespace ka::cluster
