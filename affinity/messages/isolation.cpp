@@ -27,7 +27,8 @@ std::string unpin_text(const std::string& subject, const std::string& sandbox) {
   const std::string first = subject.substr(0, subject.find(", "));
   const std::string role = first.substr(0, first.find(' '));
   const std::string thread = role == first ? "" : first.substr(role.size());
-  return "kata-affinityctl " + role + "pin " + sandbox + thread + " --remove";
+  const std::string command = role == "vCPU" ? "vcpu" : role;
+  return "kata-affinityctl " + command + "pin " + sandbox + thread + " --remove";
 }
 
 /// A setting, and the command that writes it.
