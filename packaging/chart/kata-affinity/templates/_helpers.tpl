@@ -120,7 +120,8 @@ subjects:
     namespace: {{ .root.Release.Namespace }}
 {{- end }}
 
-{{- /* The pod that uses it. Arguments: root, name, verb, daemonSets, seconds. */ -}}
+{{- /* The pod that uses it. Arguments: root, name, verb, daemonSets, seconds, and
+to remove: reporter, the DaemonSet that has it. */ -}}
 {{- define "kata-affinity.clusterPod" -}}
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
@@ -151,6 +152,10 @@ containers:
     env:
       - name: KATA_AFFINITY_TIMEOUT
         value: {{ .seconds | quote }}
+      {{- with .reporter }}
+      - name: KATA_AFFINITY_REPORTER
+        value: {{ . }}
+      {{- end }}
     terminationMessagePolicy: FallbackToLogsOnError
     resources:
       requests:
