@@ -100,11 +100,12 @@ class Cluster:
     def apply(self, *documents):
         self.good("kubectl", "apply", "-f", "-", text="\n---\n".join(json.dumps(one) for one in documents))
 
-    def account(self, namespace, name):
-        """What a pod of that service account has mounted."""
-        directory = self.place / f"account-{name}"
+    def account(self, namespace, name, pod=None):
+        """What a pod of that service account has mounted: of that pod, where one is named."""
+        directory = self.place / f"account-{pod or name}"
         directory.mkdir()
-        (directory / "token").write_text(self.good("kubectl", "-n", namespace, "create", "token", name).strip())
+        bound = ("--bound-object-kind=Pod", f"--bound-object-name={pod}") if pod else ()
+        (directory / "token").write_text(self.good("kubectl", "-n", namespace, "create", "token", name, *bound).strip())
         (directory / "namespace").write_text(namespace)
         (directory / "ca.crt").write_text((self.place / "certs/apiserver.crt").read_text())
         return directory
