@@ -64,9 +64,11 @@ bool is_among(std::string_view key, std::initializer_list<std::string_view> keys
 bool read_pod(std::string_view uid, const json::value& value, Checkpoint& checkpoint) {
   if (!value.is_object()) return false;
   const json::object& pod = value.get_object();
-  if (std::ranges::any_of(pod, [](const auto& e) { return !is_among(e.key(), {"cpuSet"}); }))
-    return false;
-  checkpoint.pods[std::string(uid)] = text_of(value.get_object(), "cpuSet");
+  const bool is_known = std::ranges::all_of(pod, [](const auto& member) {
+    return is_among(member.key(), {"cpuSet"}) && member.value().is_string();
+  });
+  if (!is_known) return false;
+  checkpoint.pods[std::string(uid)] = text_of(pod, "cpuSet");
   return true;
 }
 
@@ -119,6 +121,10 @@ base::Result<Checkpoint> read_checkpoint(const json::object& object) {
   checkpoint.policy = text_of(object, "policyName");
   checkpoint.shared_pool = text_of(object, "defaultCpuSet");
   if (checkpoint.policy.empty()) return broken("no policyName");
+  const json::value* pool = find(object, "defaultCpuSet");
+  if (pool != nullptr && !pool->is_string()) {
+    return broken("unknown version: defaultCpuSet of an unknown shape");
+  }
   if (!read_all(find(object, "entries"), checkpoint, read_entry) ||
       !read_all(find(object, "podEntries"), checkpoint, read_pod) ||
       !read_all(find(object, "baselines"), checkpoint, is_pods_baseline)) {
