@@ -33,6 +33,14 @@ class FakeCpusets final : public host::CpusetWriter {
     return {};
   }
 
+  /// Counts for this cgroup alone.
+  base::Result<void> write_mems(const std::filesystem::path& directory,
+                                const policy::NodeSet& nodes) override {
+    if (fault != 0) return base::fail_errno(fault, directory);
+    std::ofstream(directory / "cpuset.mems.effective") << policy::format_list(nodes) << '\n';
+    return {};
+  }
+
   /// As anybody else writes; also makes the cgroup. What is below it follows.
   void make(const std::string& name, const CpuSet& cpus) const {
     std::filesystem::create_directories(mount_ / name);

@@ -5,6 +5,8 @@
 #include <boost/json/value.hpp>
 #include <utility>
 
+#include "affinity/api/encode.hpp"
+#include "affinity/line/report.hpp"
 #include "affinity/managed/allocations.hpp"
 #include "base/json/json.hpp"
 
@@ -50,6 +52,43 @@ json::object to_json(const Entry& entry, const policy::CpuSet& cpus) {
   object["reason"] = managed::sentence(*entry.problem);
   object["remedy"] = managed::remedy(*entry.problem);
   return object;
+}
+
+namespace {
+
+std::string sets_text(const managed::AllowedSets& sets) {
+  return '"' + format_list(sets.cpus) + "\", memory nodes \"" + format_list(sets.mems) + '"';
+}
+
+void collect_cpusets(const managed::Manager& manager, line::VerifyReport& report) {
+  for (const auto& [id, entry] : manager.books().entries()) {
+    const auto found = manager.mismatch(id);
+    if (!found) continue;
+    const bool settling = manager.is_settling();
+    report.findings.push_back(
+        {.severity = settling ? line::Severity::kNote : line::Severity::kViolated,
+         .invariant = "drift",
+         .sandbox = entry.about.sandbox,
+         .subject = "container " + id,
+         .wanted = found->wanted.cpus,
+         .actual = found->actual.cpus,
+         .text = managed::title(entry) + ": its cgroup has CPUs " + sets_text(found->actual) +
+                 ", allocated are " + sets_text(found->wanted) +
+                 (settling ? "; the runtime may be writing it" : ""),
+         .reason = "cpuset-differs",
+         .remedy = settling ? ""
+                            : "it is written at the next drift_check; where it "
+                              "differs again, stop the program that writes it"});
+  }
+}
+
+}  // namespace
+
+json::object verified(line::Verifier& verifier, const managed::Manager* manager) {
+  auto report = verifier.verify();
+  if (manager != nullptr) collect_cpusets(*manager, report);
+  report.sort();
+  return to_json(report);
 }
 
 json::object pools_to_json(const managed::Manager& manager) {

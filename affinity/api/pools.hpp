@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "affinity/line/verifier.hpp"
 #include "affinity/managed/manager.hpp"
 #include "base/result.hpp"
 #include "policy/managed/rules.hpp"
@@ -22,5 +23,9 @@ base::Result<void> change_class(managed::Manager& manager, const std::string& sa
 boost::json::object to_json(const policy::managed::Entry& entry, const policy::CpuSet& cpus);
 
 boost::json::object pools_to_json(const managed::Manager& manager);
+
+/// As `verifier` reports it. With a manager, also containers whose cgroups allow other CPUs or
+/// memory nodes than they were given: drift, or a note while the runtime may be writing them.
+boost::json::object verified(line::Verifier& verifier, const managed::Manager* manager);
 
 }  // namespace ka::api

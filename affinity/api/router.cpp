@@ -254,9 +254,10 @@ Response Router::drifts(const Call&) {
 Response Router::waits(const Call&) { return answer(waits_to_json(line_.node())); }
 
 Response Router::verify(const Call&) {
-  if (!query_) return answer(to_json(verifier_.verify()));
+  if (!query_) return answer(verified(verifier_, manager_));
   return {.later = [this](auto respond) {
-    query_([this, respond = std::move(respond)] { respond(answer(to_json(verifier_.verify()))); });
+    query_(
+        [this, respond = std::move(respond)] { respond(answer(verified(verifier_, manager_))); });
   }};
 }
 

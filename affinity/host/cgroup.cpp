@@ -63,19 +63,21 @@ Result<std::string> first_of(const std::filesystem::path& directory,
   return text;
 }
 
-Result<policy::CpuSet> read_set(const std::filesystem::path& directory,
-                                std::initializer_list<const char*> names) {
+template <typename Tag>
+Result<policy::IdSet<Tag>> read_set(const std::filesystem::path& directory,
+                                    std::initializer_list<const char*> names) {
   const auto text = first_of(directory, names);
   if (!text) return unexpected(text.error());
-  auto set = policy::parse_list<policy::CpuTag>(*text);
+  auto set = policy::parse_list<Tag>(*text);
   if (!set) return base::fail(ErrorCode::kInvalid, directory.string() + ": " + set.error().reason);
   return std::move(*set);
 }
 
 Result<policy::CpuSet> read_cpus(const std::filesystem::path& directory, int version) {
   // Version 1 of older kernels has no file for the effective set.
-  return version == 2 ? read_set(directory, {"cpuset.cpus.effective"})
-                      : read_set(directory, {"cpuset.effective_cpus", "cpuset.cpus"});
+  using Tag = policy::CpuTag;
+  return version == 2 ? read_set<Tag>(directory, {"cpuset.cpus.effective"})
+                      : read_set<Tag>(directory, {"cpuset.effective_cpus", "cpuset.cpus"});
 }
 
 }  // namespace
@@ -123,11 +125,15 @@ Result<CgroupFacts> Cgroups::read(const std::filesystem::path& directory) const 
 }
 
 Result<policy::plan::Cpuset> Cgroups::cpuset(const std::filesystem::path& directory) const {
-  auto configured = read_set(directory, {"cpuset.cpus"});
+  auto configured = read_set<policy::CpuTag>(directory, {"cpuset.cpus"});
   if (!configured) return unexpected(std::move(configured.error()));
   auto above = read(directory.parent_path());
   if (!above) return unexpected(std::move(above.error()));
   return policy::plan::Cpuset{std::move(*configured), std::move(above->cpus)};
+}
+
+Result<policy::NodeSet> Cgroups::memory_nodes(const std::filesystem::path& directory) const {
+  return read_set<policy::NodeTag>(directory, {"cpuset.mems.effective"});
 }
 
 }  // namespace ka::host

@@ -40,6 +40,8 @@ class Cgroups {
   base::Result<CgroupFacts> read(const std::filesystem::path& directory) const;
   /// Version 2: the cpuset of a cgroup below the root that has the controller. kGone without.
   base::Result<policy::plan::Cpuset> cpuset(const std::filesystem::path& directory) const;
+  /// Version 2: the memory nodes that are in force in such a cgroup. kGone without.
+  base::Result<policy::NodeSet> memory_nodes(const std::filesystem::path& directory) const;
 
  private:
   Cgroups(int version, std::filesystem::path mount, std::filesystem::path proc)

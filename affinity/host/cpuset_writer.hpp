@@ -21,10 +21,15 @@ class CpusetWriter {
   /// when it returns without an error. kTransient: it may yet come.
   virtual base::Result<void> write(const std::filesystem::path& directory,
                                    const policy::CpuSet& cpus) = 0;
+  /// The same of its memory nodes (cpuset.mems). The kernel moves the pages that its processes have
+  /// elsewhere.
+  virtual base::Result<void> write_mems(const std::filesystem::path& directory,
+                                        const policy::NodeSet& nodes) = 0;
 };
 
 /// By the kernel's file; where systemd has the cgroup as a unit of its own, through systemd, which
-/// would undo what is written behind its back (systemd.resource-control(5), AllowedCPUs=).
+/// would undo what is written behind its back (systemd.resource-control(5), AllowedCPUs=,
+/// AllowedMemoryNodes=).
 class KernelCpusetWriter final : public CpusetWriter {
  public:
   /// `clock` must outlive it. `systemd`: the socket on which systemd itself answers, in place of a
@@ -35,6 +40,8 @@ class KernelCpusetWriter final : public CpusetWriter {
 
   base::Result<void> write(const std::filesystem::path& directory,
                            const policy::CpuSet& cpus) override;
+  base::Result<void> write_mems(const std::filesystem::path& directory,
+                                const policy::NodeSet& nodes) override;
 
  private:
   const base::Clock& clock_;

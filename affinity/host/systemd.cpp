@@ -41,18 +41,20 @@ Result<Bus> connect(const std::filesystem::path& socket) {
   return base::fail(ErrorCode::kUnavailable, base::system_error(-failed, "systemd").message);
 }
 
+using Mask = std::vector<std::uint8_t>;
+
 /// SetUnitProperties(in s name, in b runtime, in a(sv) properties): org.freedesktop.systemd1(5).
-Result<Message> make_call(sd_bus* bus, const std::string& unit, const policy::CpuSet& cpus) {
+Result<Message> make_call(sd_bus* bus, const std::string& unit, const char* property,
+                          const Mask& mask) {
   sd_bus_message* made = nullptr;
   int failed = sd_bus_message_new_method_call(
       bus, &made, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
       "org.freedesktop.systemd1.Manager", "SetUnitProperties");
   Message message(made);
-  const auto mask = to_cpu_mask(cpus);
   if (failed >= 0) failed = sd_bus_message_append(made, "sb", unit.c_str(), 1);
   if (failed >= 0) failed = sd_bus_message_open_container(made, 'a', "(sv)");
   if (failed >= 0) failed = sd_bus_message_open_container(made, 'r', "sv");
-  if (failed >= 0) failed = sd_bus_message_append(made, "s", "AllowedCPUs");
+  if (failed >= 0) failed = sd_bus_message_append(made, "s", property);
   if (failed >= 0) failed = sd_bus_message_open_container(made, 'v', "ay");
   if (failed >= 0) failed = sd_bus_message_append_array(made, 'y', mask.data(), mask.size());
   for (int open = 0; open < 3 && failed >= 0; ++open) {
@@ -75,22 +77,11 @@ base::Error to_error(int failed, const sd_bus_error& error, const std::string& u
   return {base::classify_errno(-failed), text, -failed};
 }
 
-}  // namespace
-
-std::vector<std::uint8_t> to_cpu_mask(const policy::CpuSet& cpus) {
-  std::vector<std::uint8_t> mask(static_cast<std::size_t>((cpus.last() + 8) / 8));
-  for (const int cpu : cpus) {
-    std::uint8_t& byte = mask[static_cast<std::size_t>(cpu) / 8];
-    byte = static_cast<std::uint8_t>(byte | 1U << (static_cast<unsigned>(cpu) % 8));
-  }
-  return mask;
-}
-
-Result<void> set_allowed_cpus(const std::filesystem::path& socket, const std::string& unit,
-                              const policy::CpuSet& cpus) {
+Result<void> set_property(const std::filesystem::path& socket, const std::string& unit,
+                          const char* property, const Mask& mask) {
   const auto bus = connect(socket);
   if (!bus) return unexpected(bus.error());
-  const auto call = make_call(bus->get(), unit, cpus);
+  const auto call = make_call(bus->get(), unit, property, mask);
   if (!call) return unexpected(call.error());
   sd_bus_error error{};
   const int failed = sd_bus_call(bus->get(), call->get(), kCallTimeout, &error, nullptr);
@@ -98,6 +89,18 @@ Result<void> set_allowed_cpus(const std::filesystem::path& socket, const std::st
   if (failed < 0) result = unexpected(to_error(failed, error, unit));
   sd_bus_error_free(&error);
   return result;
+}
+
+}  // namespace
+
+Result<void> set_allowed_cpus(const std::filesystem::path& socket, const std::string& unit,
+                              const policy::CpuSet& cpus) {
+  return set_property(socket, unit, "AllowedCPUs", to_mask(cpus));
+}
+
+Result<void> set_allowed_nodes(const std::filesystem::path& socket, const std::string& unit,
+                               const policy::NodeSet& nodes) {
+  return set_property(socket, unit, "AllowedMemoryNodes", to_mask(nodes));
 }
 
 }  // namespace ka::host

@@ -7,7 +7,7 @@
 
 namespace ka::managed {
 
-using policy::CpuSet;
+using policy::NodeSet;
 
 /// Empty where it is not named after the container: then it may be anyone's.
 std::filesystem::path Cpusets::directory(const std::string& cgroup,
@@ -16,20 +16,28 @@ std::filesystem::path Cpusets::directory(const std::string& cgroup,
   return host::container_cgroup(cgroup, container, cgroups_->mount());
 }
 
-std::optional<CpuSet> Cpusets::read(const std::string& cgroup, const std::string& container) const {
-  const auto path = directory(cgroup, container);
+std::optional<AllowedSets> Cpusets::read(const std::string& cgroup,
+                                         const std::string& container) const {
+  auto path = directory(cgroup, container);
   if (path.empty()) return std::nullopt;
-  const auto inner = host::inner_cgroup(path);
-  const auto cpuset = cgroups_->cpuset(inner.empty() ? path : inner);
-  return cpuset ? std::optional(cpuset->effective()) : std::nullopt;
+  if (auto inner = host::inner_cgroup(path); !inner.empty()) path = std::move(inner);
+  const auto cpuset = cgroups_->cpuset(path);
+  if (!cpuset) return std::nullopt;
+  return AllowedSets{cpuset->effective(), cgroups_->memory_nodes(path).value_or(NodeSet{})};
 }
 
 base::Result<void> Cpusets::write(const std::string& cgroup, const std::string& container,
-                                  const CpuSet& cpus) {
+                                  const AllowedSets& actual, const AllowedSets& wanted) {
   const auto path = directory(cgroup, container);
-  auto written = writer_.write(path, cpus);
   const auto inner = host::inner_cgroup(path);
-  return written && !inner.empty() ? writer_.write(inner, cpus) : written;
+  for (const auto& one : {path, inner}) {
+    if (one.empty()) continue;
+    base::Result<void> written;
+    if (wanted.cpus != actual.cpus) written = writer_.write(one, wanted.cpus);
+    if (written && wanted.mems != actual.mems) written = writer_.write_mems(one, wanted.mems);
+    if (!written) return written;
+  }
+  return {};
 }
 
 }  // namespace ka::managed

@@ -14,6 +14,14 @@
 
 namespace ka::managed {
 
+/// What a cgroup allows, or is to.
+struct AllowedSets {
+  policy::CpuSet cpus;
+  policy::NodeSet mems;  ///< empty: not known, or as they are
+
+  bool operator==(const AllowedSets&) const = default;
+};
+
 class Cpusets {
  public:
   /// `writer` must outlive it. Absent `cgroups`: nothing is read or written.
@@ -22,10 +30,10 @@ class Cpusets {
 
   /// What a container's cgroup allows, by the name that the runtime gives it; absent where there is
   /// no such cgroup here: it is in a VM, or not made yet, or the node has version 1.
-  std::optional<policy::CpuSet> read(const std::string& cgroup, const std::string& container) const;
-  /// Precondition: read() found it.
+  std::optional<AllowedSets> read(const std::string& cgroup, const std::string& container) const;
+  /// Writes what differs from `actual`, which read() found.
   base::Result<void> write(const std::string& cgroup, const std::string& container,
-                           const policy::CpuSet& cpus);
+                           const AllowedSets& actual, const AllowedSets& wanted);
 
  private:
   std::filesystem::path directory(const std::string& cgroup, const std::string& container) const;

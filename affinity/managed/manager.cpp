@@ -23,7 +23,6 @@ using board::NotificationKind;
 using policy::CpuSet;
 using policy::managed::Books;
 using policy::managed::CpuUse;
-using policy::managed::Entry;
 using policy::managed::Listed;
 using policy::managed::Problem;
 
@@ -253,6 +252,7 @@ nri::Updates Manager::updates() {
     if (!mems.empty()) running.mems = mems;
   }
   narrower.insert(narrower.end(), others.begin(), others.end());
+  if (!narrower.empty()) answered_ = with_.clock.now();
   return narrower;
 }
 
@@ -317,61 +317,6 @@ void Manager::apply() {
   is_unfinished_ |= !events.empty();
   unwritten_ = mismatched();
   write_cpusets();
-}
-
-/// Absent for a container in a VM, and for one whose cgroup is as it is to be.
-std::optional<Manager::Mismatch> Manager::mismatch(const std::string& container) const {
-  const auto running = running_.find(container);
-  if (running == running_.end() || running->second.cgroup.empty()) return std::nullopt;
-  const CpuSet wanted = books_.cpus_of(container) & with_.node.topology().online();
-  if (wanted.empty()) return std::nullopt;
-  const auto actual = cpusets_.read(running->second.cgroup, container);
-  if (!actual || *actual == wanted) return std::nullopt;
-  return Mismatch{*actual, wanted};
-}
-
-/// Those that become narrower first.
-std::deque<std::string> Manager::mismatched() const {
-  std::deque<std::string> all;
-  std::deque<std::string> wider;
-  for (const auto& [id, running] : running_) {
-    const auto found = mismatch(id);
-    if (found) (found->wanted.subset_of(found->actual) ? all : wider).push_back(id);
-  }
-  all.insert(all.end(), wider.begin(), wider.end());
-  return all;
-}
-
-/// As many as fit into this turn of the loop.
-void Manager::write_cpusets() {
-  const auto turn = base::Deadline::in(with_.clock, kTurn);
-  while (!unwritten_.empty() && turn.remaining(with_.clock).count() > 0) {
-    const std::string id = std::move(unwritten_.front());
-    unwritten_.pop_front();
-    write_cpuset(id);
-  }
-  if (unwritten_.empty()) {
-    if (std::exchange(is_unfinished_, false)) with_.node.finish({});
-    return;
-  }
-  if (std::exchange(is_turn_due_, true)) return;
-  with_.later([this] {
-    is_turn_due_ = false;
-    write_cpusets();
-  });
-}
-
-void Manager::write_cpuset(const std::string& container) {
-  const auto found = mismatch(container);
-  if (!found) return;
-  const auto written = cpusets_.write(running_.at(container).cgroup, container, found->wanted);
-  const Entry& entry = books_.entries().at(container);
-  with_.board.notify(NotificationKind::kCpusetWritten, entry.about.sandbox,
-                     title(entry) + ": cgroup had \"" + policy::format_list(found->actual) +
-                         "\", " +
-                         (written ? "now \"" + policy::format_list(found->wanted) + '"'
-                                  : "cannot be written: " + written.error().message),
-                     written ? "" : written.error().message, container);
 }
 
 }  // namespace ka::managed

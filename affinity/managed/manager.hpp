@@ -37,6 +37,9 @@ class Manager final : public nri::Allocator {
   /// wait for answers meanwhile.
   static constexpr std::chrono::milliseconds kTurn{20};
 
+  /// How long the runtime may take to write what an answer gave it.
+  static constexpr std::chrono::seconds kGrace{5};
+
   /// All that is referred to outlives it.
   struct Dependencies {
     source::Node& node;
@@ -71,6 +74,15 @@ class Manager final : public nri::Allocator {
                             policy::managed::CpuUse use);
   /// What would become of a pod. Nothing changes.
   policy::managed::Trial try_pod(std::vector<policy::managed::TrialContainer> containers) const;
+  /// A container whose cgroup allows something else than it is to.
+  struct Mismatch {
+    AllowedSets actual, wanted;
+  };
+  /// Of the container's cgroup. Absent for a container in a VM, and for one whose cgroup is as it
+  /// is to be.
+  std::optional<Mismatch> mismatch(const std::string& container) const;
+  /// The last answer is so young that the runtime may still be writing it.
+  bool is_settling() const { return answered_ && with_.clock.now() < *answered_ + kGrace; }
   /// CPUs of the machine came or went.
   void change_machine(const policy::Topology& topology);
 
@@ -85,9 +97,6 @@ class Manager final : public nri::Allocator {
     policy::NodeSet mems;    ///< the same of memory nodes
   };
 
-  struct Mismatch {
-    policy::CpuSet actual, wanted;
-  };
   using Change = std::function<void(policy::managed::Books&)>;
 
   policy::managed::Books upcoming(bool growth_held) const;
@@ -101,7 +110,6 @@ class Manager final : public nri::Allocator {
   void stamp(policy::ledger::ContainerSeen& seen);
   void add_others(std::vector<policy::ledger::Event>& events) const;
   policy::NodeSet mems_of(const std::string& container) const;
-  std::optional<Mismatch> mismatch(const std::string& container) const;
   std::deque<std::string> mismatched() const;
   void write_cpusets();
   void write_cpuset(const std::string& container);
@@ -115,6 +123,7 @@ class Manager final : public nri::Allocator {
   std::optional<policy::ledger::KubeletSeen> reported_;
   policy::NodeSet memory_nodes_;  ///< those that have memory
   std::string unsaved_;
+  std::optional<base::Clock::Time> answered_;  ///< when updates() had some last
   std::deque<std::string>
       unwritten_;               ///< containers whose cgroups are to be written, in this order
   bool is_turn_due_ = false;    ///< write_cpusets() is called when the loop comes round

@@ -105,15 +105,21 @@ class Systemd {
 
 TEST_CASE("a set is one bit per CPU, the lowest first") {
   using Bytes = std::vector<std::uint8_t>;
-  CHECK(host::to_cpu_mask({}).empty());
-  CHECK(host::to_cpu_mask({0, 1, 7}) == Bytes{0x83});
-  CHECK(host::to_cpu_mask({8, 17}) == Bytes{0, 1, 2});
+  CHECK(host::to_mask(CpuSet{}).empty());
+  CHECK(host::to_mask(CpuSet{0, 1, 7}) == Bytes{0x83});
+  CHECK(host::to_mask(CpuSet{8, 17}) == Bytes{0, 1, 2});
 }
 
 TEST_CASE("systemd sets a unit's CPUs") {
   Systemd systemd(Systemd::Answer::kDone);
   REQUIRE(host::set_allowed_cpus(systemd.path(), "cri-containerd-1.scope", {0, 9}));
   CHECK(systemd.called == "cri-containerd-1.scope runtime AllowedCPUs 1 2");
+}
+
+TEST_CASE("systemd sets a unit's memory nodes") {
+  Systemd systemd(Systemd::Answer::kDone);
+  REQUIRE(host::set_allowed_nodes(systemd.path(), "cri-containerd-1.scope", {1}));
+  CHECK(systemd.called == "cri-containerd-1.scope runtime AllowedMemoryNodes 2");
 }
 
 TEST_CASE("an unknown unit is distinguished from a missing systemd") {
@@ -133,11 +139,14 @@ TEST_CASE("a systemd that does not respond times out, and may be asked again") {
 TEST_CASE("a cgroup that is not a systemd unit is written directly") {
   const tests::TempDir dir;
   dir.write("kata_1/cpuset.cpus", "");
+  dir.write("kata_1/cpuset.mems", "");
   dir.write("x.scope/cpuset.cpus", "");
   const tests::TestClock clock;
   host::KernelCpusetWriter alone(clock, dir.path() / "private");
   REQUIRE(alone.write(dir.path() / "kata_1", {2, 3}));
   CHECK(*base::read_file(dir.path() / "kata_1/cpuset.cpus") == "2-3\n");
+  REQUIRE(alone.write_mems(dir.path() / "kata_1", {1}));
+  CHECK(*base::read_file(dir.path() / "kata_1/cpuset.mems") == "1\n");
   REQUIRE(alone.write(dir.path() / "x.scope", {}));
   CHECK(*base::read_file(dir.path() / "x.scope/cpuset.cpus") == "\n");
 

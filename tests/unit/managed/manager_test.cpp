@@ -250,7 +250,15 @@ namespace {
 
 /// A cgroup tree with the container of each of `ids`, and a writer that takes `cost` for each.
 struct CgroupScene : Scene {
-  explicit CgroupScene(const std::vector<std::string>& ids) {
+  explicit CgroupScene(const std::vector<std::string>& ids, const Rules& with = {},
+                       const ka::test::Grid& machine = {}) {
+    rules = with;
+    grid = machine;
+    dir.write("sys/devices/system/node/has_memory", "0-1\n");
+    for (const char* each : {"0", "1"}) {
+      dir.write(std::string("sys/devices/system/node/node") + each + "/meminfo",
+                std::string("Node ") + each + " MemTotal: 8 kB\nNode " + each + " MemFree: 8 kB\n");
+    }
     node.machine = tests_machine();
     tree.make("", CpuSet::range(0, 7));
     tree.make("pods", CpuSet::range(0, 7));
@@ -263,7 +271,8 @@ struct CgroupScene : Scene {
                     managed::AllocationFile(dir.path(), "boot"),
                     managed::Cpusets(host::Cgroups::find(dir.path() / "proc").value(), tree),
                     managed::Manager::Dependencies{node, board, clock,
-                                                   [this](auto next) { later = std::move(next); }});
+                                                   [this](auto next) { later = std::move(next); },
+                                                   dir.path() / "sys"});
     for (const std::string& id : ids) {
       auto made = container(id, 0);
       made.cgroup = '/' + cgroup(id);
@@ -306,6 +315,29 @@ TEST_CASE("crun's cgroup within the container's is written, too") {
   const CpuSet pool = scene.manager->books().shared_pool();
   CHECK(scene.tree.configured(scene.cgroup("a")) == pool);
   CHECK(scene.tree.configured(scene.cgroup("a") + "/container") == pool);
+}
+
+TEST_CASE("memory nodes that someone else wrote are put right, and those of a class that ended") {
+  CgroupScene scene({"shared"}, {.bind_memory = true}, {.sockets = 2, .cores_per_node = 2});
+  scene.tree.make(scene.cgroup("own"), CpuSet::range(0, 7));
+  auto own = container("own", 2);
+  own.cgroup = '/' + scene.cgroup("own");
+  own.needs.memory = {{policy::managed::kOrdinaryPage, 1}};
+  REQUIRE(scene.manager->create(own));
+  const policy::NodeSet node = scene.manager->books().entries().at("own").mems;
+  REQUIRE(node.size() == 1);
+  const auto mems = [&] {
+    return *base::read_file(scene.mount() / scene.cgroup("own") / "cpuset.mems.effective");
+  };
+  REQUIRE(scene.tree.write_mems(scene.mount() / scene.cgroup("own"), {0, 1}));
+  CHECK(scene.manager->mismatch("own")->wanted.mems == node);
+  scene.manager->apply();
+  CHECK(mems() == policy::format_list(node) + '\n');
+  CHECK_FALSE(scene.manager->mismatch("own"));
+  CHECK_FALSE(scene.manager->mismatch("shared"));
+
+  REQUIRE(scene.manager->change("s-own", std::nullopt, CpuUse::kNone));
+  CHECK(mems() == "0-1\n");
 }
 
 TEST_CASE("in another mode, containers that were given CPUs may run on all of them again") {

@@ -20,6 +20,9 @@ class NoWriter final : public host::CpusetWriter {
   base::Result<void> write(const std::filesystem::path&, const policy::CpuSet&) override {
     return {};
   }
+  base::Result<void> write_mems(const std::filesystem::path&, const policy::NodeSet&) override {
+    return {};
+  }
 };
 
 inline nri::Described container(const std::string& id, int cpus) {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the cgroups of runc containers have, and what they are to have.
+#include "affinity/managed/allocations.hpp"
+#include "affinity/managed/manager.hpp"
+
+namespace ka::managed {
+
+using board::NotificationKind;
+using policy::managed::Entry;
+
+namespace {
+
+/// What `sets` says where `other` differs: "2-3", "nodes 1", "2-3, nodes 1".
+std::string differing(const AllowedSets& sets, const AllowedSets& other) {
+  std::string text;
+  if (sets.cpus != other.cpus) text = '"' + policy::format_list(sets.cpus) + '"';
+  if (sets.mems == other.mems) return text;
+  return text + (text.empty() ? "" : ", ") + "memory nodes \"" + policy::format_list(sets.mems) +
+         '"';
+}
+
+}  // namespace
+
+/// Absent for a container in a VM, and for one whose cgroup is as it is to be.
+std::optional<Manager::Mismatch> Manager::mismatch(const std::string& container) const {
+  const auto running = running_.find(container);
+  if (running == running_.end() || running->second.cgroup.empty()) return std::nullopt;
+  AllowedSets wanted{books_.cpus_of(container) & with_.node.topology().online(), {}};
+  if (wanted.cpus.empty()) return std::nullopt;
+  const auto actual = cpusets_.read(running->second.cgroup, container);
+  if (!actual) return std::nullopt;
+  const policy::NodeSet mems = mems_of(container);
+  wanted.mems = mems.empty() || actual->mems.empty() ? actual->mems : mems;
+  if (*actual == wanted) return std::nullopt;
+  return Mismatch{*actual, std::move(wanted)};
+}
+
+/// Those that become narrower first.
+std::deque<std::string> Manager::mismatched() const {
+  std::deque<std::string> all;
+  std::deque<std::string> wider;
+  for (const auto& [id, running] : running_) {
+    const auto found = mismatch(id);
+    if (found) (found->wanted.cpus.subset_of(found->actual.cpus) ? all : wider).push_back(id);
+  }
+  all.insert(all.end(), wider.begin(), wider.end());
+  return all;
+}
+
+/// As many as fit into this turn of the loop.
+void Manager::write_cpusets() {
+  const auto turn = base::Deadline::in(with_.clock, kTurn);
+  while (!unwritten_.empty() && turn.remaining(with_.clock).count() > 0) {
+    const std::string id = std::move(unwritten_.front());
+    unwritten_.pop_front();
+    write_cpuset(id);
+  }
+  if (unwritten_.empty()) {
+    if (std::exchange(is_unfinished_, false)) with_.node.finish({});
+    return;
+  }
+  if (std::exchange(is_turn_due_, true)) return;
+  with_.later([this] {
+    is_turn_due_ = false;
+    write_cpusets();
+  });
+}
+
+void Manager::write_cpuset(const std::string& container) {
+  const auto found = mismatch(container);
+  if (!found) return;
+  Running& running = running_.at(container);
+  const auto written = cpusets_.write(running.cgroup, container, found->actual, found->wanted);
+  const Entry& entry = books_.entries().at(container);
+  with_.board.notify(NotificationKind::kCpusetWritten, entry.about.sandbox,
+                     title(entry) + ": cgroup had " + differing(found->actual, found->wanted) +
+                         ", " +
+                         (written ? "now " + differing(found->wanted, found->actual)
+                                  : "cannot be written: " + written.error().message),
+                     written ? "" : written.error().message, container);
+}
+
+}  // namespace ka::managed
