@@ -8,12 +8,15 @@ namespace ka::policy::ledger {
 bool Assignments::replace(const ResourcesSeen& seen) {
   if (seen_ == seen) return false;
   seen_ = seen;
+  update_rest();
   return true;
 }
 
 bool Assignments::forget(std::string_view pod) {
-  return std::erase_if(seen_.assignments, [&](const Assignment& one) { return one.pod == pod; }) >
-         0;
+  const auto is_of = [&](const Assignment& one) { return one.pod == pod; };
+  if (std::erase_if(seen_.assignments, is_of) == 0) return false;
+  update_rest();
+  return true;
 }
 
 std::set<std::string> Assignments::pods() const {
@@ -37,6 +40,11 @@ CpuSet Assignments::cpus_of(std::string_view pod) const {
   CpuSet cpus;
   for (const Assignment& one : of(pod)) cpus |= one.cpus;
   return cpus;
+}
+
+void Assignments::update_rest() {
+  rest_ = seen_.allocatable;
+  for (const Assignment& one : seen_.assignments) rest_ -= one.cpus;
 }
 
 }  // namespace ka::policy::ledger

@@ -26,9 +26,14 @@ class Assignments {
   /// Null where the answer has no such container. (It lists no init containers that end.)
   const Assignment* find(std::string_view pod, std::string_view container) const;
   CpuSet cpus_of(std::string_view pod) const;
+  /// Allocatable CPUs that no container owns.
+  const CpuSet& rest() const { return rest_; }
 
  private:
+  void update_rest();
+
   ResourcesSeen seen_;
+  CpuSet rest_;
 };
 
 }  // namespace ka::policy::ledger

@@ -49,9 +49,13 @@ Judgement Ledger::judge(const PodRecord& pod, const ContainerRecord& container) 
   // The driver gives out this node's CPUs: a quota as large as the pool that it leaves proves
   // nothing.
   if (!by_hand && lacks_claims() && !prepared_.claims().empty()) return {false, Basis::kDra};
-  const bool is_own = by_hand || !shared_with_another_pod(pod, container.facts.cpus);
+  const CpuSet& cpus = container.facts.cpus;
+  const bool is_own = by_hand || !(shared_with_another_pod(pod, cpus) || has_reserved(cpus));
   if (exclusive_by_quota(container.facts)) return {is_own, is_own ? Basis::kQuota : Basis::kSet};
-  return judge_by_request(pod, container.facts, is_own);
+  Judgement judgement = judge_by_request(pod, container.facts, is_own);
+  // An operator says `exclusive` where it is meant.
+  judgement.in_doubt &= container.source != Source::kApi || judgement.exclusive;
+  return judgement;
 }
 
 /// kubelet 1.33 and later lifts the quota of containers that own CPUs. `is_own`: no other pod has
@@ -59,11 +63,33 @@ Judgement Ledger::judge(const PodRecord& pod, const ContainerRecord& container) 
 Judgement Ledger::judge_by_request(const PodRecord& pod, const ContainerFacts& container,
                                    bool is_own) const {
   const bool is_candidate = exclusive_by_request(container);
-  const bool is_unknown = container.quota <= 0 && container.shares == 0 && !container.cpus.empty();
+  const bool is_unexplained =
+      container.quota <= 0 && container.shares == 0 && !container.cpus.empty();
+  const bool is_unknown = is_unexplained && !has_last_pool(container.cpus);
   if (!is_candidate && !is_unknown) return {false, Basis::kSet};
   const bool alone = is_own && !shared_within(pod, container);
-  if (is_candidate && alone) return {true, Basis::kRequest, true};
+  const bool may_be_pool = has_rest(container.cpus) || has_last_pool(container.cpus);
+  if (is_candidate && alone && !may_be_pool) return {true, Basis::kRequest, true};
   return {false, Basis::kSet, alone};
+}
+
+/// kubelet's reserved CPUs are no container's own (allocatableCPUs() in
+/// pkg/kubelet/cm/cpumanager/policy_static.go leaves them out).
+bool Ledger::has_reserved(const CpuSet& cpus) const {
+  return assignments_.speak_of_cpus() && !cpus.subset_of(assignments_.seen().allocatable);
+}
+
+/// All that kubelet had left to give out when it was asked: the pool, where that has no reserved
+/// CPUs, or the set of a container that got it since.
+bool Ledger::has_rest(const CpuSet& cpus) const {
+  const CpuSet& rest = assignments_.rest();
+  return !rest.empty() && rest.subset_of(cpus);
+}
+
+/// All of the pool in kubelet's last state that could be read.
+bool Ledger::has_last_pool(const CpuSet& cpus) const {
+  const auto& pool = kubelet_.shared_pool;
+  return kubelet_.outdated && pool && !pool->empty() && pool->subset_of(cpus);
 }
 
 /// Absent: not in kubelet's state.

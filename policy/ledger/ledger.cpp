@@ -73,6 +73,7 @@ Change Ledger::apply(const Event& event) {
       seen == nullptr ? std::nullopt : facts_of(seen->sandbox, seen->id);
   Touched touched;
   if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names = assignments_.pods();
+  const CpuSet allocatable = assignments_.seen().allocatable, rest = assignments_.rest();
   withdraw(change.sandbox, touched);
   change.any = std::visit([&](const auto& body) { return fold(body, event.source); }, event.body);
   enter(change.sandbox, touched);
@@ -80,6 +81,10 @@ Change Ledger::apply(const Event& event) {
   if (by_kubelet) touch_claims(before, touched);
   if (by_driver) touch_prepared(prepared, touched);
   if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names.merge(assignments_.pods());
+  // What a set has in common with the pool is evidence about any container.
+  if (allocatable != assignments_.seen().allocatable || rest != assignments_.rest()) {
+    touch_all(touched);
+  }
   change.exclusive_map = by_kubelet;
   finish(std::move(touched), change);
   change.only_widens =

@@ -174,6 +174,9 @@ class Ledger {
   bool is_claimed(const PodRecord& pod, const ContainerFacts& container) const;
   bool shared_within(const PodRecord& pod, const ContainerFacts& container) const;
   bool shared_with_another_pod(const PodRecord& pod, const CpuSet& cpus) const;
+  bool has_reserved(const CpuSet& cpus) const;
+  bool has_rest(const CpuSet& cpus) const;
+  bool has_last_pool(const CpuSet& cpus) const;
   CpuSet owned_by(const std::string& owner) const;
   CpuSet assigned_to(const std::string& owner) const;
   CpuSet unheld(const PreparedClaim& claim) const;

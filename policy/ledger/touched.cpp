@@ -89,7 +89,11 @@ void Ledger::touch_claims(const KubeletSeen& before, Touched& touched) const {
     if (claim.pod_uid.empty()) touch_holders(claim.container, touched);
   }
   const bool counted = before.claims && !before.outdated;
-  if (counted != (kubelet_.claims && !kubelet_.outdated)) touch_all(touched);
+  const bool counts = kubelet_.claims && !kubelet_.outdated;
+  const bool same_pool = before.shared_pool == kubelet_.shared_pool;
+  const bool same_evidence =
+      before.outdated == kubelet_.outdated && (!kubelet_.outdated || same_pool);
+  if (counted != counts || !same_evidence) touch_all(touched);
 }
 
 /// Claims that came, went or changed, and pods that name them; all pods, where the first one comes

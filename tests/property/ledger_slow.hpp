@@ -43,10 +43,6 @@ struct Slow {
         ledger.pods(), [&](const auto& entry) { return entry.second.pod_name == name; }));
   }
 
-  bool is_alone(const PodRecord& pod, const ContainerFacts& container) const {
-    return !is_pool(pod, container.cpus) && is_alone_within(pod, container);
-  }
-
   /// Absent: PodResources does not say.
   std::optional<bool> assigned(const PodRecord& pod, const ContainerRecord& container) const {
     if (!speaks() || pod.pod_name.empty() || bearers(pod.pod_name) != 1) return std::nullopt;
@@ -105,9 +101,50 @@ struct Slow {
     return !all.empty() && all == container.facts.cpus;
   }
 
-  bool owns(const PodRecord& pod, const ContainerRecord& container) const {
+  /// Of its reserved CPUs kubelet gives none to a container.
+  bool has_reserved(const CpuSet& cpus) const {
+    return speaks() && !(cpus - ledger.assignments().seen().allocatable).empty();
+  }
+
+  bool has_last_pool(const CpuSet& cpus) const {
+    if (!kubelet.outdated || !kubelet.shared_pool) return false;
+    return !kubelet.shared_pool->empty() && (*kubelet.shared_pool - cpus).empty();
+  }
+
+  bool may_be_pool(const CpuSet& cpus) const {
+    CpuSet rest = ledger.assignments().seen().allocatable;
+    for (const Assignment& one : assignments()) rest -= one.cpus;
+    return (!rest.empty() && (rest - cpus).empty()) || has_last_pool(cpus);
+  }
+
+  struct Verdict {
+    bool owns = false, in_doubt = false;
+  };
+
+  Verdict judge(const PodRecord& pod, const ContainerRecord& container) const {
+    if (const auto word = decided(pod, container)) return {*word, false};
+    const ContainerFacts& facts = container.facts;
+    const bool by_hand = is_by_hand(pod, container);
+    const bool by_api = container.source == Source::kApi;
+    const bool is_foreign = !by_hand && (is_pool(pod, facts.cpus) || has_reserved(facts.cpus));
+    if (policy::ledger::exclusive_by_quota(facts)) return {!is_foreign, false};
+    if (facts.cpus.empty() || facts.quota > 0) return {};
+    if (is_foreign || !is_alone_within(pod, facts)) return {};
+    if (!policy::ledger::exclusive_by_request(facts)) {
+      return {false, facts.shares == 0 && !by_api && !has_last_pool(facts.cpus)};
+    }
+    const bool owns = !may_be_pool(facts.cpus);
+    return {owns, owns || !by_api};
+  }
+
+  static bool is_by_hand(const PodRecord& pod, const ContainerRecord& container) {
+    return container.source == Source::kApi && pod.pod_uid.empty();
+  }
+
+  /// By what is not the container's spec.
+  std::optional<bool> decided(const PodRecord& pod, const ContainerRecord& container) const {
     if (container.stated_exclusive) return *container.stated_exclusive;
-    const bool by_hand = container.source == Source::kApi && pod.pod_uid.empty();
+    const bool by_hand = is_by_hand(pod, container);
     if (kubelet.claims && !by_hand) {
       const bool owns = container.source == Source::kCgroup ? is_whole(pod, container.facts.cpus)
                                                             : claimed(pod, container.facts);
@@ -118,10 +155,7 @@ struct Slow {
     if (const auto word = by_hand ? std::nullopt : assigned(pod, container)) return *word;
     const bool by_driver = !prepared().empty() && (!kubelet.claims || kubelet.outdated);
     if (by_driver && !by_hand) return false;
-    const ContainerFacts& facts = container.facts;
-    if (policy::ledger::exclusive_by_quota(facts)) return by_hand || !is_pool(pod, facts.cpus);
-    return policy::ledger::exclusive_by_request(facts) &&
-           (by_hand ? is_alone_within(pod, facts) : is_alone(pod, facts));
+    return std::nullopt;
   }
 
   bool is_alone_within(const PodRecord& pod, const ContainerFacts& container) const {

@@ -47,6 +47,11 @@ std::vector<PreparedClaim> any_claims(int most) {
   return list;
 }
 
+/// Those of a request of all its CPUs, of little, and none that were reported.
+std::int64_t any_shares(const ContainerFacts& facts) {
+  return one_of<std::int64_t>({facts.cpus.size() * 1024, 2, 0});
+}
+
 Event any_container() {
   ContainerFacts facts;
   facts.id = one_of(kIds) + one_of(kNames);
@@ -54,7 +59,7 @@ Event any_container() {
   facts.cpus = one_of(kSets);
   facts.period = 100000;
   facts.quota = any(2) == 0 ? -1 : facts.cpus.size() * facts.period;
-  facts.shares = any(2) == 0 ? any(3) * 1024 : 0;
+  facts.shares = any_shares(facts);
   facts.exited = any(5) == 0;
   const Source source = one_of<Source>({Source::kNri, Source::kNri, Source::kApi, Source::kProxy,
                                         Source::kPersist, Source::kCgroup});
@@ -79,12 +84,13 @@ Event any_kubelet_state() {
   }
   std::ranges::sort(*state.claims);
   state.outdated = any(4) == 0;
+  if (any(2) == 0) state.shared_pool = one_of(kSets);
   return {Source::kKubelet, state};
 }
 
 Event any_assignments() {
   ResourcesSeen seen;
-  if (any(4) != 0) seen.allocatable = CpuSet::range(0, 5);
+  if (any(4) != 0) seen.allocatable = CpuSet::range(any(2), 5);
   for (int i = any(4); i > 0; --i) {
     seen.assignments.push_back({one_of(kPods), one_of(kNames), one_of(kSets)});
   }
@@ -131,7 +137,9 @@ TEST_CASE("the ledger's incremental changes equal those of a full comparison") {
       const Slow slow{ledger, kubelet};
       for (const auto& [id, pod] : ledger.pods()) {
         for (const auto& [container_id, container] : pod.containers) {
-          RC_ASSERT(container.facts.exclusive == slow.owns(pod, container));
+          const Slow::Verdict verdict = slow.judge(pod, container);
+          RC_ASSERT(container.facts.exclusive == verdict.owns);
+          RC_ASSERT(ledger.judge(pod, container).in_doubt == verdict.in_doubt);
         }
         RC_ASSERT(ledger.exclusive_to_others(id) == slow.foreign_to(pod));
       }
@@ -254,14 +262,15 @@ Contradiction any_contradiction() {
     facts.cpus = one_of(kSets);
     facts.period = 100000;
     facts.quota = any(2) == 0 ? -1 : facts.cpus.size() * facts.period;
-    facts.shares = any(2) == 0 ? facts.cpus.size() * 1024 : 2;
+    facts.shares = any_shares(facts);
     ContainerSeen seen = whole_report(id, facts);
     if (any(2) == 0) seen.claims = any(2) == 0 ? any_claims(2) : prepared.claims;
     made.events.push_back({Source::kNri, std::move(seen)});
   }
   made.events.push_back({Source::kDra, prepared});
-  ResourcesSeen resources{any(4) == 0 ? CpuSet{} : CpuSet::range(0, 5), {}};
+  ResourcesSeen resources{any(4) == 0 ? CpuSet{} : CpuSet::range(any(2), 5), {}};
   KubeletSeen kubelet{std::nullopt, std::vector<Claim>{}, any(2) == 0};
+  if (any(2) == 0) kubelet.shared_pool = one_of(kSets);
   for (const std::string& id : kIds) {
     if (any(2) == 0) resources.assignments.push_back({"ns/" + id, "app", one_of(kSets)});
     if (any(2) == 0) kubelet.claims->push_back({"uid-" + id, "app", one_of(kSets)});

@@ -152,3 +152,42 @@ TEST_CASE("the same answer of PodResources changes nothing") {
   CHECK_FALSE(ledger.apply(resources({{"ns/a", "app", {4, 5}, {}}})).any);
   CHECK(ledger.apply(resources({{"ns/a", "app", {4}, {}}})).any);
 }
+
+TEST_CASE("a container that an operator described leaves no doubt") {
+  Ledger ledger;
+  Event given = container("a", "app", {4, 5}, 0);
+  given.source = Source::kApi;
+  ledger.apply(given);
+  CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+}
+
+TEST_CASE("a set with the pool in it is not taken for a container's own") {
+  Ledger ledger;
+  ledger.apply(pod("a", "ns/a"));
+  ledger.apply(pod("b", "ns/b"));
+  SECTION("kubelet gives no reserved CPU to a container, whatever its request or quota") {
+    ledger.apply(resources({}));
+    ledger.apply(container("a", "app", {1, 2}, 2048));
+    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+    ledger.apply(container("a", "app", {1, 2}, 0));
+    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+  }
+  SECTION("all that was left to give out may be the pool, or have been given out since") {
+    ledger.apply(resources({{"ns/b", "app", {2, 3}}}));
+    ledger.apply(container("a", "app", {4, 5, 6, 7}, 4096));
+    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
+    ledger.apply(resources({{"ns/b", "app", {2}}}));
+    CHECK(judged(ledger, "a", "app") == Judgement{true, Basis::kRequest, true});
+  }
+  SECTION("so may all of the pool that kubelet's file had last; what requests nothing is there") {
+    KubeletSeen state{CpuSet::range(0, 3), std::vector<Claim>{}, true};
+    ledger.apply({Source::kKubelet, state});
+    ledger.apply(container("a", "app", {0, 1, 2, 3}, 4096));
+    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
+    ledger.apply(container("a", "app", {0, 1, 2, 3}, 0));
+    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+    state.shared_pool = CpuSet::range(0, 7);
+    ledger.apply({Source::kKubelet, state});
+    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
+  }
+}

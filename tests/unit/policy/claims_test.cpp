@@ -200,3 +200,22 @@ TEST_CASE("a report without an environment leaves the claims that are known") {
   node.ledger.apply({Source::kNri, update});
   CHECK(node.owns("a"));
 }
+
+TEST_CASE("claims on every CPU leave no pool, and those who kept their cpusets no CPU to go to") {
+  const CpuSet online = CpuSet::range(0, 7);
+  Node node;
+  node.add_pod("a");
+  node.add_pod("b");
+  node.run("b", online, {});
+  // The driver's updates of other containers have an empty set then: they stay where they are.
+  node.prepare({{"c1", {0, 1, 2, 3}}, {"c2", {4, 5, 6, 7}}});
+  node.run("a", {0, 1, 2, 3}, {{"c1", {0, 1, 2, 3}}});
+  CHECK(node.owns("a"));
+  CHECK_FALSE(node.owns("b"));
+  CHECK(node.ledger.shared_pool(online).empty());
+  CHECK(node.ledger.exclusive_to_others("b") == online);
+  CHECK(node.ledger.exclusive_to_others("a") == CpuSet{4, 5, 6, 7});
+  node.prepare({{"c1", {0, 1, 2, 3}}});
+  CHECK(node.ledger.shared_pool(online) == CpuSet{4, 5, 6, 7});
+  CHECK(node.ledger.exclusive_to_others("b") == CpuSet{0, 1, 2, 3});
+}
