@@ -44,6 +44,9 @@ class FakeCpusets final : public host::CpusetWriter {
   /// As anybody else writes; also makes the cgroup. What is below it follows.
   void make(const std::string& name, const CpuSet& cpus) const {
     std::filesystem::create_directories(mount_ / name);
+    if (!std::filesystem::exists(mount_ / name / "cpuset.mems.effective")) {
+      std::ofstream(mount_ / name / "cpuset.mems.effective") << "0-1\n";
+    }
     put(name, "cpuset.cpus", cpus);
     follow(name);
   }

@@ -60,25 +60,43 @@ std::string sets_text(const managed::AllowedSets& sets) {
   return '"' + format_list(sets.cpus) + "\", memory nodes \"" + format_list(sets.mems) + '"';
 }
 
+line::Finding unread(const std::string& id, const Entry& entry, const base::Error& error) {
+  return {.severity = line::Severity::kUnknown,
+          .invariant = "drift",
+          .sandbox = entry.about.sandbox,
+          .subject = "container " + id,
+          .text = managed::title(entry) + ": its cgroup cannot be read: " + error.message,
+          .reason = "cpuset-unread"};
+}
+
+line::Finding differing(const std::string& id, const Entry& entry,
+                        const managed::Manager::Mismatch& found, bool settling) {
+  const std::string text = managed::title(entry) + ": its cgroup has CPUs " +
+                           sets_text(found.actual) + ", allocated are " + sets_text(found.wanted);
+  line::Finding finding{.severity = settling ? line::Severity::kNote : line::Severity::kViolated,
+                        .invariant = "drift",
+                        .sandbox = entry.about.sandbox,
+                        .subject = "container " + id,
+                        .wanted = found.wanted.cpus,
+                        .actual = found.actual.cpus,
+                        .text = settling ? text + "; the runtime may be writing it" : text,
+                        .reason = "cpuset-differs"};
+  if (!settling) {
+    finding.remedy =
+        "it is written at the next drift_check; where it differs again, stop the program that "
+        "writes it";
+  }
+  return finding;
+}
+
 void collect_cpusets(const managed::Manager& manager, line::VerifyReport& report) {
   for (const auto& [id, entry] : manager.books().entries()) {
     const auto found = manager.mismatch(id);
-    if (!found) continue;
-    const bool settling = manager.is_settling();
-    report.findings.push_back(
-        {.severity = settling ? line::Severity::kNote : line::Severity::kViolated,
-         .invariant = "drift",
-         .sandbox = entry.about.sandbox,
-         .subject = "container " + id,
-         .wanted = found->wanted.cpus,
-         .actual = found->actual.cpus,
-         .text = managed::title(entry) + ": its cgroup has CPUs " + sets_text(found->actual) +
-                 ", allocated are " + sets_text(found->wanted) +
-                 (settling ? "; the runtime may be writing it" : ""),
-         .reason = "cpuset-differs",
-         .remedy = settling ? ""
-                            : "it is written at the next drift_check; where it "
-                              "differs again, stop the program that writes it"});
+    if (!found) {
+      report.findings.push_back(unread(id, entry, found.error()));
+    } else if (*found) {
+      report.findings.push_back(differing(id, entry, **found, manager.is_settling()));
+    }
   }
 }
 

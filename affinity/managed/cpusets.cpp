@@ -7,7 +7,14 @@
 
 namespace ka::managed {
 
-using policy::NodeSet;
+namespace {
+
+base::Result<std::optional<AllowedSets>> absent_or(const base::Error& error) {
+  if (error.code == base::ErrorCode::kGone) return std::nullopt;
+  return unexpected(error);
+}
+
+}  // namespace
 
 /// Empty where it is not named after the container: then it may be anyone's.
 std::filesystem::path Cpusets::directory(const std::string& cgroup,
@@ -16,14 +23,16 @@ std::filesystem::path Cpusets::directory(const std::string& cgroup,
   return host::container_cgroup(cgroup, container, cgroups_->mount());
 }
 
-std::optional<AllowedSets> Cpusets::read(const std::string& cgroup,
-                                         const std::string& container) const {
+base::Result<std::optional<AllowedSets>> Cpusets::read(const std::string& cgroup,
+                                                       const std::string& container) const {
   auto path = directory(cgroup, container);
   if (path.empty()) return std::nullopt;
   if (auto inner = host::inner_cgroup(path); !inner.empty()) path = std::move(inner);
   const auto cpuset = cgroups_->cpuset(path);
-  if (!cpuset) return std::nullopt;
-  return AllowedSets{cpuset->effective(), cgroups_->memory_nodes(path).value_or(NodeSet{})};
+  if (!cpuset) return absent_or(cpuset.error());
+  const auto mems = cgroups_->memory_nodes(path);
+  if (!mems) return absent_or(mems.error());
+  return AllowedSets{cpuset->effective(), *mems};
 }
 
 base::Result<void> Cpusets::write(const std::string& cgroup, const std::string& container,

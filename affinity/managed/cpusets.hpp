@@ -28,9 +28,11 @@ class Cpusets {
   Cpusets(std::optional<host::Cgroups> cgroups, host::CpusetWriter& writer)
       : cgroups_(std::move(cgroups)), writer_(writer) {}
 
-  /// What a container's cgroup allows, by the name that the runtime gives it; absent where there is
-  /// no such cgroup here: it is in a VM, or not made yet, or the node has version 1.
-  std::optional<AllowedSets> read(const std::string& cgroup, const std::string& container) const;
+  /// What a container's cgroup allows, by the name that the runtime gives it. Absent where there is
+  /// no such cgroup here: it is in a VM, or not made yet, or the node has version 1. The error: it
+  /// is there, and cannot be read.
+  base::Result<std::optional<AllowedSets>> read(const std::string& cgroup,
+                                                const std::string& container) const;
   /// Writes what differs from `actual`, which read() found.
   base::Result<void> write(const std::string& cgroup, const std::string& container,
                            const AllowedSets& actual, const AllowedSets& wanted);

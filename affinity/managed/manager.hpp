@@ -79,8 +79,8 @@ class Manager final : public nri::Allocator {
     AllowedSets actual, wanted;
   };
   /// Of the container's cgroup. Absent for a container in a VM, and for one whose cgroup is as it
-  /// is to be.
-  std::optional<Mismatch> mismatch(const std::string& container) const;
+  /// is to be. The error: it cannot be read.
+  base::Result<std::optional<Mismatch>> mismatch(const std::string& container) const;
   /// The last answer is so young that the runtime may still be writing it.
   bool is_settling() const { return answered_ && with_.clock.now() < *answered_ + kGrace; }
   /// CPUs of the machine came or went.

@@ -21,16 +21,18 @@ std::string differing(const AllowedSets& sets, const AllowedSets& other) {
 
 }  // namespace
 
-/// Absent for a container in a VM, and for one whose cgroup is as it is to be.
-std::optional<Manager::Mismatch> Manager::mismatch(const std::string& container) const {
+base::Result<std::optional<Manager::Mismatch>> Manager::mismatch(
+    const std::string& container) const {
   const auto running = running_.find(container);
   if (running == running_.end() || running->second.cgroup.empty()) return std::nullopt;
   AllowedSets wanted{books_.cpus_of(container) & with_.node.topology().online(), {}};
   if (wanted.cpus.empty()) return std::nullopt;
-  const auto actual = cpusets_.read(running->second.cgroup, container);
+  const auto read = cpusets_.read(running->second.cgroup, container);
+  if (!read) return unexpected(read.error());
+  const std::optional<AllowedSets>& actual = *read;
   if (!actual) return std::nullopt;
   const policy::NodeSet mems = mems_of(container);
-  wanted.mems = mems.empty() || actual->mems.empty() ? actual->mems : mems;
+  wanted.mems = mems.empty() ? actual->mems : mems;
   if (*actual == wanted) return std::nullopt;
   return Mismatch{*actual, std::move(wanted)};
 }
@@ -40,7 +42,7 @@ std::deque<std::string> Manager::mismatched() const {
   std::deque<std::string> all;
   std::deque<std::string> wider;
   for (const auto& [id, running] : running_) {
-    const auto found = mismatch(id);
+    const auto found = mismatch(id).value_or(std::nullopt);
     if (found) (found->wanted.cpus.subset_of(found->actual.cpus) ? all : wider).push_back(id);
   }
   all.insert(all.end(), wider.begin(), wider.end());
@@ -67,7 +69,7 @@ void Manager::write_cpusets() {
 }
 
 void Manager::write_cpuset(const std::string& container) {
-  const auto found = mismatch(container);
+  const auto found = mismatch(container).value_or(std::nullopt);
   if (!found) return;
   Running& running = running_.at(container);
   const auto written = cpusets_.write(running.cgroup, container, found->actual, found->wanted);

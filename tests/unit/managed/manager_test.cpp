@@ -11,10 +11,9 @@
 #include "base/files.hpp"
 #include "policy/facts/limits.hpp"
 #include "tests/catch.hpp"
-#include "tests/fake_cpusets.hpp"
 #include "tests/machines.hpp"
 #include "tests/temp_dir.hpp"
-#include "tests/unit/managed/scene.hpp"
+#include "tests/unit/managed/cgroup_scene.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
 using namespace ka;
@@ -22,11 +21,10 @@ using policy::CpuSet;
 using policy::managed::Books;
 using policy::managed::CpuUse;
 using policy::managed::Rules;
+using tests::CgroupScene;
 using tests::container;
 using tests::Scene;
 using tests::text;
-
-namespace {}  // namespace
 
 TEST_CASE("a new owner narrows the others in the same answer, and its end widens them") {
   Scene scene;
@@ -246,51 +244,6 @@ TEST_CASE("ids that are none are refused, and more containers than a node may ha
   CHECK(scene.manager->create(container("more", 0)).error().code == base::ErrorCode::kConflict);
 }
 
-namespace {
-
-/// A cgroup tree with the container of each of `ids`, and a writer that takes `cost` for each.
-struct CgroupScene : Scene {
-  explicit CgroupScene(const std::vector<std::string>& ids, const Rules& with = {},
-                       const ka::test::Grid& machine = {}) {
-    rules = with;
-    grid = machine;
-    dir.write("sys/devices/system/node/has_memory", "0-1\n");
-    for (const char* each : {"0", "1"}) {
-      dir.write(std::string("sys/devices/system/node/node") + each + "/meminfo",
-                std::string("Node ") + each + " MemTotal: 8 kB\nNode " + each + " MemFree: 8 kB\n");
-    }
-    node.machine = tests_machine();
-    tree.make("", CpuSet::range(0, 7));
-    tree.make("pods", CpuSet::range(0, 7));
-    for (const std::string& id : ids) tree.make(cgroup(id), CpuSet::range(0, 7));
-    dir.write("proc/self/mountinfo",
-              "30 1 0:26 / " + mount().string() + " rw,nosuid - cgroup2 cgroup2 rw\n");
-    dir.write("cgroup/cgroup.controllers", "cpuset cpu\n");
-    tree.before_write = [this](const std::string&) { clock.advance(cost); };
-    manager.emplace(Books::open(tests_machine(), rules).value(),
-                    managed::AllocationFile(dir.path(), "boot"),
-                    managed::Cpusets(host::Cgroups::find(dir.path() / "proc").value(), tree),
-                    managed::Manager::Dependencies{node, board, clock,
-                                                   [this](auto next) { later = std::move(next); },
-                                                   dir.path() / "sys"});
-    for (const std::string& id : ids) {
-      auto made = container(id, 0);
-      made.cgroup = '/' + cgroup(id);
-      REQUIRE(manager->create(made));
-    }
-  }
-
-  std::filesystem::path mount() const { return dir.path() / "cgroup"; }
-  static std::string cgroup(const std::string& id) {
-    return "pods/cri-containerd-" + id + ".scope";
-  }
-
-  tests::FakeCpusets tree{mount()};
-  std::chrono::milliseconds cost{0};
-};
-
-}  // namespace
-
 TEST_CASE("cgroups are written for a turn of the loop, the rest when it comes round again") {
   CgroupScene scene({"a", "b", "c"});
   scene.cost = managed::Manager::kTurn;
@@ -330,14 +283,30 @@ TEST_CASE("memory nodes that someone else wrote are put right, and those of a cl
     return *base::read_file(scene.mount() / scene.cgroup("own") / "cpuset.mems.effective");
   };
   REQUIRE(scene.tree.write_mems(scene.mount() / scene.cgroup("own"), {0, 1}));
-  CHECK(scene.manager->mismatch("own")->wanted.mems == node);
+  const auto differs = [&](const std::string& id) {
+    const auto found = scene.manager->mismatch(id);
+    REQUIRE(found);
+    return *found;
+  };
+  CHECK(differs("own")->wanted.mems == node);
   scene.manager->apply();
   CHECK(mems() == policy::format_list(node) + '\n');
-  CHECK_FALSE(scene.manager->mismatch("own"));
-  CHECK_FALSE(scene.manager->mismatch("shared"));
+  CHECK_FALSE(differs("own"));
+  CHECK_FALSE(differs("shared"));
 
   REQUIRE(scene.manager->change("s-own", std::nullopt, CpuUse::kNone));
   CHECK(mems() == "0-1\n");
+}
+
+TEST_CASE("a cgroup that cannot be read is not taken for one that has gone, nor for a good one") {
+  CgroupScene scene({"a"});
+  const std::filesystem::path directory = scene.mount() / CgroupScene::cgroup("a");
+  scene.dir.write("cgroup/" + CgroupScene::cgroup("a") + "/cpuset.cpus", "x\n");
+  CHECK_FALSE(scene.manager->mismatch("a"));
+  std::filesystem::remove_all(directory);
+  const auto gone = scene.manager->mismatch("a");
+  REQUIRE(gone);
+  CHECK_FALSE(*gone);
 }
 
 TEST_CASE("in another mode, containers that were given CPUs may run on all of them again") {
