@@ -7,7 +7,6 @@
 #include <boost/json/value.hpp>
 #include <chrono>
 
-#include "affinity/api/iso_time.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/documents/memory.hpp"
 #include "affinity/documents/plan.hpp"
@@ -15,6 +14,7 @@
 #include "affinity/messages/contests.hpp"
 #include "affinity/messages/isolation.hpp"
 #include "affinity/messages/memory.hpp"
+#include "base/iso_time.hpp"
 #include "policy/plan/overrides.hpp"
 
 namespace ka::api {
@@ -230,7 +230,7 @@ json::object override_to_json(const policy::ledger::Pin& given, std::int64_t now
       {"cpus", policy::format_list(given.cpus)},
       {"pid", given.pid},
       {"since",
-       iso_time(std::chrono::system_clock::time_point(std::chrono::seconds(given.since)))}};
+       base::iso_time(std::chrono::system_clock::time_point(std::chrono::seconds(given.since)))}};
   object["uid"] = given.uid ? json::value(*given.uid) : json::value();
   object["expires_in"] =
       given.until ? json::value(std::max<std::int64_t>(0, *given.until - now)) : json::value();
@@ -385,7 +385,7 @@ json::array sources_to_json(const board::Board& board) {
 
 json::object to_json(const board::Notification& notification) {
   return {{"sequence", notification.sequence},
-          {"time", iso_time(notification.time)},
+          {"time", base::iso_time(notification.time)},
           {"kind", board::kind_name(notification.kind)},
           {"sandbox", notification.sandbox},
           {"container", notification.container},

@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/api/iso_time.hpp"
 #include "affinity/api/owner.hpp"
 #include "affinity/api/placement.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/messages/cpu.hpp"
 #include "affinity/messages/ownership.hpp"
+#include "base/iso_time.hpp"
 
 namespace ka::api {
 namespace {
@@ -79,7 +79,7 @@ std::set<Basis> bases_of(const line::Node& node, const std::vector<Tenant>& tena
 }
 
 json::value time_or_null(const std::optional<Report::Time>& time) {
-  return time ? json::value(iso_time(*time)) : json::value();
+  return time ? json::value(base::iso_time(*time)) : json::value();
 }
 
 json::object report_to_json(Source source, const std::string& text,

@@ -9,9 +9,9 @@
 #include <boost/json/value.hpp>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 
 #include "affinity/cluster/view/lookup.hpp"
+#include "base/iso_time.hpp"
 #include "base/json/json.hpp"
 
 namespace ka::cluster {
@@ -70,7 +70,7 @@ json::object condition_of(const ConditionWrite& write, WallTime now) {
           {"status", write.wanted->status},
           {"reason", write.wanted->reason},
           {"message", cut(write.wanted->message, kMostText)},
-          {"lastTransitionTime", same ? write.pod.transition : kubernetes_time(now)}};
+          {"lastTransitionTime", same ? write.pod.transition : base::iso_time(now)}};
 }
 
 /// The node's taints without ours, and with it where there should be one.
@@ -94,15 +94,6 @@ bool has_taint(const json::value& node) {
 
 }  // namespace
 
-std::string kubernetes_time(WallTime time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text.data();
-}
-
 http::Request list_request(const std::string& node) { return {"GET", pods_of(node), {}}; }
 
 http::Request watch_request(const std::string& node, const std::string& version, int seconds) {
@@ -125,7 +116,7 @@ ApiRequest condition_request(const ConditionWrite& write, WallTime now) {
 }
 
 ApiRequest event_request(const EventWrite& write, const std::string& node, WallTime now) {
-  const std::string time = kubernetes_time(now);
+  const std::string time = base::iso_time(now);
   const json::object event{
       {"apiVersion", "v1"},
       {"kind", "Event"},

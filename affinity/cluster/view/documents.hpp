@@ -19,9 +19,6 @@ inline constexpr std::string_view kNodeKey = "kata-affinity.io/isolation";
 
 using WallTime = std::chrono::system_clock::time_point;
 
-/// "2026-01-31T12:00:00Z".
-std::string kubernetes_time(WallTime time);
-
 struct ApiRequest {
   http::Request request;
   std::string content_type = "application/json";

@@ -34,12 +34,12 @@ TEST_CASE("a condition keeps the time of its last transition", "[cluster]") {
     return text_at(boost::json::parse(request.request.body),
                    "/status/conditions/0/lastTransitionTime");
   };
-  CHECK(time() == "2026-01-31T12:00:00Z");
+  CHECK(time() == "2026-01-31T12:00:00.000Z");
   write.pod.isolated = Condition{"True", "Isolated", "another"};
   write.pod.transition = "2026-01-01T00:00:00Z";
   CHECK(time() == "2026-01-01T00:00:00Z");
   write.pod.isolated->status = "False";
-  CHECK(time() == "2026-01-31T12:00:00Z");
+  CHECK(time() == "2026-01-31T12:00:00.000Z");
 }
 
 TEST_CASE("an event has one name in ten minutes, whoever makes it", "[cluster]") {

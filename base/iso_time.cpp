@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/api/iso_time.hpp"
+#include "base/iso_time.hpp"
 
 #include <cstdio>
 #include <ctime>
 
-namespace ka::api {
+namespace ka::base {
 
 std::string iso_time(std::chrono::system_clock::time_point time) {
   using std::chrono::floor;
@@ -20,4 +20,4 @@ std::string iso_time(std::chrono::system_clock::time_point time) {
   return text;
 }
 
-}  // namespace ka::api
+}  // namespace ka::base
