@@ -159,7 +159,8 @@ void Recorder::record(std::chrono::nanoseconds time,
   for (Nanoseconds left = time; left > Nanoseconds::zero(); left = end - now()) {
     const auto wait =
         std::chrono::ceil<std::chrono::milliseconds>(std::min<Nanoseconds>(left, kTurn));
-    if (::poll(rings.data(), rings.size(), static_cast<int>(wait.count())) < 0) return;
+    const int ready = ::poll(rings.data(), rings.size(), static_cast<int>(wait.count()));
+    if (ready < 0 && errno != EINTR) return;
     drain(handle);
   }
 }

@@ -50,8 +50,7 @@ class Recorder {
 
   /// Starts all; returns when.
   Nanoseconds start();
-  /// Hands over what comes within `time`, in order for each CPU. Returns early when a signal
-  /// arrives.
+  /// Hands over what comes within `time`, in order for each CPU.
   void record(std::chrono::nanoseconds time, const std::function<void(const TraceEvent&)>& handle);
   /// Stops all, and hands over the rest; returns when.
   Nanoseconds stop(const std::function<void(const TraceEvent&)>& handle);
