@@ -2,11 +2,13 @@
 #include "policy/ledger/assignments.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ka::policy::ledger {
 
 bool Assignments::replace(const ResourcesSeen& seen) {
   if (seen_ == seen) return false;
+  if (seen_.allocatable != seen.allocatable) ++pool_version_;
   seen_ = seen;
   update_rest();
   return true;
@@ -43,8 +45,9 @@ CpuSet Assignments::cpus_of(std::string_view pod) const {
 }
 
 void Assignments::update_rest() {
-  rest_ = seen_.allocatable;
-  for (const Assignment& one : seen_.assignments) rest_ -= one.cpus;
+  CpuSet rest = seen_.allocatable;
+  for (const Assignment& one : seen_.assignments) rest -= one.cpus;
+  if (std::exchange(rest_, rest) != rest) ++pool_version_;
 }
 
 }  // namespace ka::policy::ledger

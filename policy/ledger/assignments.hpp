@@ -2,6 +2,7 @@
 // kubelet's PodResources answer, by the names of pods.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <span>
 #include <string>
@@ -28,12 +29,15 @@ class Assignments {
   CpuSet cpus_of(std::string_view pod) const;
   /// Allocatable CPUs that no container owns.
   const CpuSet& rest() const { return rest_; }
+  /// Another number after each change of the allocatable CPUs, or of rest().
+  std::uint64_t pool_version() const { return pool_version_; }
 
  private:
   void update_rest();
 
   ResourcesSeen seen_;
   CpuSet rest_;
+  std::uint64_t pool_version_ = 0;
 };
 
 }  // namespace ka::policy::ledger

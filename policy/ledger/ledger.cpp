@@ -2,6 +2,7 @@
 #include "policy/ledger/ledger.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -73,7 +74,7 @@ Change Ledger::apply(const Event& event) {
       seen == nullptr ? std::nullopt : facts_of(seen->sandbox, seen->id);
   Touched touched;
   if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names = assignments_.pods();
-  const CpuSet allocatable = assignments_.seen().allocatable, rest = assignments_.rest();
+  const std::uint64_t pool = assignments_.pool_version();
   withdraw(change.sandbox, touched);
   change.any = std::visit([&](const auto& body) { return fold(body, event.source); }, event.body);
   enter(change.sandbox, touched);
@@ -82,9 +83,7 @@ Change Ledger::apply(const Event& event) {
   if (by_driver) touch_prepared(prepared, touched);
   if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names.merge(assignments_.pods());
   // What a set has in common with the pool is evidence about any container.
-  if (allocatable != assignments_.seen().allocatable || rest != assignments_.rest()) {
-    touch_all(touched);
-  }
+  if (pool != assignments_.pool_version()) touch_all(touched);
   change.exclusive_map = by_kubelet;
   finish(std::move(touched), change);
   change.only_widens =
