@@ -45,16 +45,30 @@ void Interruptions::add(const TraceEvent& event) {
   if (cpu == cpus_.end() || (event.at < start_ && !is_lost)) return;
   CpuUsage& usage = usage_[event.cpu];
   std::visit([&](const auto& body) { handle(cpu->second, usage, event, body); }, event.body);
+  if (!is_lost) cpu->second.last = event.at;
 }
 
-/// Of what runs at the bottom, if that is not known yet: it has run since every event is seen.
+/// What runs by an event. Where nothing was known to run, it has run since every event is seen.
+/// Where something else was, that ran to the last event at least.
+void Interruptions::follow_task(Cpu& cpu, CpuUsage& usage, Nanoseconds at, int tid,
+                                const std::string& name) {
+  const Cause task{CauseKind::kTask, tid};
+  Nanoseconds since = cpu.known_since.value_or(at);
+  if (!cpu.stack.empty()) {
+    const Frame& known = cpu.stack.front();
+    if (known.cause == task) return;
+    ++usage.missed;
+    add_time(usage, known.cause, cpu.last - known.since - known.nested);
+    since = at;
+  }
+  cpu.stack.assign(1, {task, since, {}});
+  count(usage, task, name);
+}
+
 void Interruptions::handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event,
                            const Switch& change) {
   ++usage.events;
-  if (cpu.stack.empty()) {
-    cpu.stack.push_back({{CauseKind::kTask, change.from}, cpu.known_since.value_or(event.at), {}});
-    count(usage, cpu.stack.front().cause, change.from_name);
-  }
+  follow_task(cpu, usage, event.at, change.from, change.from_name);
   const Frame& task = cpu.stack.front();
   add_time(usage, task.cause, event.at - task.since - task.nested);
   cpu.known_since = event.at;
@@ -64,11 +78,8 @@ void Interruptions::handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event,
 
 void Interruptions::handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event, const Begin& begin) {
   ++usage.events;
-  if (cpu.stack.empty()) {
-    cpu.stack.push_back(
-        {{CauseKind::kTask, event.running}, cpu.known_since.value_or(event.at), {}});
-    count(usage, cpu.stack.front().cause, {});
-  }
+  // The kernel gives no number for a task that is ending.
+  if (event.running >= 0 || cpu.stack.empty()) follow_task(cpu, usage, event.at, event.running, {});
   cpu.stack.push_back({begin.cause, event.at, {}});
   count(usage, begin.cause, begin.name);
 }

@@ -31,7 +31,10 @@ struct CpuUsage {
   std::map<Cause, Usage> causes;  ///< tasks too that may run there; not idle
   Usage rest;                     ///< of all causes above kMostCauses
   std::uint64_t events = 0;       ///< seen; without one, what ran there is not known
-  std::uint64_t lost = 0;         ///< with any, all figures are "at least"
+  std::uint64_t lost = 0;         ///< no room for them; with any, all figures are "at least"
+  /// Switches that must have been, and were not reported: some kernels leave out those from idle.
+  /// What ran since then is counted from when it was seen; all figures are "at least".
+  std::uint64_t missed = 0;
 };
 
 class Interruptions {
@@ -55,8 +58,11 @@ class Interruptions {
     /// What runs: a task, and the interrupts in it. Empty: not known.
     std::vector<Frame> stack;
     std::optional<Nanoseconds> known_since;  ///< absent: events were lost
+    Nanoseconds last{};                      ///< of the last event
   };
 
+  static void follow_task(Cpu& cpu, CpuUsage& usage, Nanoseconds at, int tid,
+                          const std::string& name);
   void handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event, const Switch& change);
   void handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event, const Begin& begin);
   void handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event, const End& end);

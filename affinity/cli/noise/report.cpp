@@ -94,8 +94,9 @@ json::object to_json(int number, const Target& target, const CpuUsage& cpu, cons
           {"owners", titles_of(target.owners)},
           {"tenants", strings(target.tenants)},
           {"seen", cpu.events > 0},
-          {"complete", cpu.lost == 0 && cpu.rest.count == 0},
+          {"complete", cpu.lost == 0 && cpu.missed == 0 && cpu.rest.count == 0},
           {"lost", static_cast<std::int64_t>(cpu.lost)},
+          {"missed", static_cast<std::int64_t>(cpu.missed)},
           {"count", static_cast<std::int64_t>(count)},
           {"total_us", Micros(total).count()},
           {"causes", std::move(causes)}};
@@ -123,13 +124,14 @@ std::string title_of(const json::value& cpu) {
 
 std::string summary_of(const json::value& cpu, double seconds) {
   if (!flag_of(cpu, "seen")) return "  no event: what runs there ran all the time\n";
-  const std::string lost =
-      number_of(cpu, "lost") > 0 ? fmt::format("; {} events lost", number_of(cpu, "lost")) : "";
+  const long long lost = number_of(cpu, "lost"), missed = number_of(cpu, "missed");
+  std::string gaps = lost > 0 ? fmt::format("; {} events lost", lost) : "";
+  if (missed > 0) gaps += fmt::format("; {} switches not reported by the kernel", missed);
   const long long stolen = number_of(cpu, "stolen_ms");
   return fmt::format(
       "  {}interrupted {} times, {:.1f} us of {:.1f} s{}{}\n",
       flag_of(cpu, "complete") ? "" : "at least: ", number_of(cpu, "count"),
-      real_of(cpu, "total_us"), seconds, lost,
+      real_of(cpu, "total_us"), seconds, gaps,
       stolen > 0 ? fmt::format("; {} ms stolen by the hypervisor below", stolen) : "");
 }
 

@@ -13,7 +13,7 @@
 
 namespace ka::cli::noise {
 
-/// {"seconds":10.0,"cpus":[{"cpu":4,"owners":[...],"tenants":[...],"complete":true,"lost":0,
+/// {"seconds":10.0,"cpus":[{"cpu":4,"owners":[...],"tenants":[...],"complete":true,"lost":0,"missed":0,
 /// "seen":true,"count":3,"total_us":41.5,"stolen_ms":0,"causes":[{"kind":"task","id":17,
 /// "name":"kworker/4:1","cgroup":"","count":2,"total_us":..,"longest_us":..,"movable":"no",
 /// "by":"..."}]}]}; the causes with the most time first.

@@ -107,12 +107,14 @@ TEST_CASE("a thread's time on a CPU is what the scheduler says") {
   const CpuUsage& usage = seen.cpus().at(cpu);
   REQUIRE(usage.lost == 0);
   const Usage& ours = usage.causes.at({CauseKind::kTask, worker.tid()});
-  std::printf("%d turns: %llu times on the CPU, %.1f ms; schedstat %.1f ms\n", turns,
-              static_cast<unsigned long long>(ours.count),
+  std::printf("%d turns: %llu times on the CPU, %llu not reported, %.1f ms; schedstat %.1f ms\n",
+              turns, static_cast<unsigned long long>(ours.count),
+              static_cast<unsigned long long>(usage.missed),
               std::chrono::duration<double, std::milli>(ours.total).count(),
               std::chrono::duration<double, std::milli>(ran).count());
   CHECK(ours.count + 1 >= static_cast<std::uint64_t>(turns));
   // The scheduler counts interrupts for the task that they interrupt.
-  CHECK(ours.total * 10 > ran * 7);
   CHECK(ours.total * 10 < ran * 11);
+  // A kernel that leaves out switches from idle lets us see less.
+  if (usage.missed == 0) CHECK(ours.total * 10 > ran * 7);
 }

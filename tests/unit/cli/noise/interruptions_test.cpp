@@ -76,6 +76,33 @@ TEST_CASE("the end of what began before the start counts for nothing") {
   CHECK((scene.cpu().events == 1 && scene.cpu().causes.empty()));
 }
 
+TEST_CASE("a switch that was not reported is counted, and its time only as far as it was seen") {
+  Scene scene;
+  scene.change(10, 17, 0);
+  scene.begin(20, 0, kIrq);
+  scene.end(25, 0, kIrq);
+  // From idle to 41, unreported.
+  scene.begin(40, 41, kSoftirq);
+  scene.end(45, 41, kSoftirq);
+  scene.change(60, 41, 0);
+  scene.change(90, 41, 0);
+  scene.seen.finish(Nanoseconds(100));
+  CHECK(scene.cpu().missed == 2);
+  CHECK((scene.of(task(41)).count == 2 && scene.of(task(41)).total == Nanoseconds(15)));
+  CHECK(scene.of(kIrq).total == Nanoseconds(5));
+}
+
+TEST_CASE("an interrupt in a task that is ending is the task's") {
+  Scene scene;
+  scene.change(10, 0, 41);
+  scene.begin(20, -1, kIrq);
+  scene.end(25, -1, kIrq);
+  scene.change(30, 41, 0);
+  scene.seen.finish(Nanoseconds(40));
+  CHECK(scene.cpu().missed == 0);
+  CHECK(scene.of(task(41)).total == Nanoseconds(15));
+}
+
 TEST_CASE("after a loss nothing is counted for the time that was not seen") {
   Scene scene;
   scene.change(10, 0, 17);
