@@ -28,8 +28,8 @@ struct GuestView {
   std::string address;
   bool connected = false;
   std::string text;  ///< which program answers there, or why none does
-  policy::GuestWishes wishes;
-  /// Absent until it reported something. It may be older than the wishes.
+  policy::GuestSpec spec;
+  /// Absent until it reported something. It may be older than the spec.
   std::optional<policy::GuestReport> report;
   bool current = false;  ///< the report answers the last request
   policy::GuestWrites writes;
@@ -37,7 +37,7 @@ struct GuestView {
   /// that they are where it wants them. One that is not in it is confirmed, as far as a guest can.
   std::map<std::string, policy::GuestDoubt> doubts;
   policy::plan::PlugHistory plugged;
-  /// Of the last wishes that were answered: from the plan to the report. 0: none were.
+  /// Of the last spec that was answered: from the plan to the report. 0: none was.
   std::chrono::nanoseconds reaction{};
 
   bool operator==(const GuestView&) const = default;

@@ -10,23 +10,23 @@ namespace {
 
 /// The guest's facts for one container.
 struct Known {
-  policy::GuestWishes wishes;  ///< of the container alone
+  policy::GuestSpec spec;  ///< of the container alone
   policy::GuestReport report;
 };
 
 Known known_of(const line::SandboxView& view, const std::string& container) {
   if (view.guest == nullptr) return {};
-  Known known{view.guest->wishes, view.guest->report.value_or(policy::GuestReport{})};
-  std::erase_if(known.wishes.containers, [&](const auto& other) { return other.id != container; });
+  Known known{view.guest->spec, view.guest->report.value_or(policy::GuestReport{})};
+  std::erase_if(known.spec.containers, [&](const auto& other) { return other.id != container; });
   return known;
 }
 
 /// The guest's numbers of a container's vCPUs; those that are none of a plan's are left out.
 policy::GuestCpuSet cpus_of(const Known& known) {
-  if (known.wishes.containers.empty()) return {};
+  if (known.spec.containers.empty()) return {};
   const auto& states = known.report.containers;
-  const auto state = std::ranges::find(states, known.wishes.containers.front().id,
-                                       &policy::GuestContainerState::id);
+  const auto state =
+      std::ranges::find(states, known.spec.containers.front().id, &policy::GuestContainerState::id);
   return state == states.end() ? policy::GuestCpuSet{} : state->wanted;
 }
 
@@ -50,10 +50,10 @@ Vcpus vcpus_of(const Known& known) {
   const policy::GuestCpuSet own = cpus_of(known);
   Vcpus vcpus;
   for (const policy::GuestCpu& cpu : known.report.cpus) {
-    const auto vcpu = std::ranges::find_if(known.wishes.vcpus, [&](const auto& candidate) {
+    const auto vcpu = std::ranges::find_if(known.spec.vcpus, [&](const auto& candidate) {
       return candidate.hardware_id == cpu.hardware_id;
     });
-    if (own.contains(cpu.number) && vcpu != known.wishes.vcpus.end()) {
+    if (own.contains(cpu.number) && vcpu != known.spec.vcpus.end()) {
       add(vcpus, cpu.number, *vcpu);
     }
   }
@@ -79,7 +79,7 @@ std::string environment_text(const Known& known) {
 std::map<std::string, std::string> container_texts(const line::SandboxView& view,
                                                    const std::string& container) {
   const Known known = known_of(view, container);
-  return {{"cpus.json", guest::notice_text(known.wishes, known.report)},
+  return {{"cpus.json", guest::notice_text(known.spec, known.report)},
           {"environment", environment_text(known)}};
 }
 

@@ -47,7 +47,7 @@ void SourceNode::finish(std::string_view sandbox) { line_.finish(sandbox); }
 
 void SourceNode::observe(std::string_view sandbox) { line_.refresh(sandbox); }
 
-void SourceNode::spoke(policy::ledger::Source source) { line_.source_spoke(source); }
+void SourceNode::synced(policy::ledger::Source source) { line_.source_synced(source); }
 
 void SourceNode::set_status(policy::ledger::Source source, source::Status status) {
   board_.set_source(source, {status.up, std::move(status.text)});

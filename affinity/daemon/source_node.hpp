@@ -28,7 +28,7 @@ class SourceNode final : public source::Node {
               const base::Deadline& deadline) override;
   void finish(std::string_view sandbox) override;
   void observe(std::string_view sandbox) override;
-  void spoke(policy::ledger::Source source) override;
+  void synced(policy::ledger::Source source) override;
   void set_status(policy::ledger::Source source, source::Status status) override;
   void count_answer(std::chrono::nanoseconds elapsed) override;
   void count_narrowed_shim(const std::string& sandbox, std::chrono::nanoseconds age) override;

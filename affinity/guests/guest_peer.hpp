@@ -46,7 +46,7 @@ class GuestPeer {
   /// This peer takes over the record: entries of another peer are dropped, except requests to the
   /// guest and the order in which its vCPUs were plugged.
   virtual void adopt() = 0;
-  /// Requests the record's wishes from the guest, if new. `planned`: when they were planned.
+  /// Requests the record's spec from the guest, if new. `planned`: when they were planned.
   virtual void place(base::Clock::Time planned) = 0;
   /// Whether an answer about containers is pending.
   virtual bool will_answer() const = 0;

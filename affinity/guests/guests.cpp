@@ -207,16 +207,16 @@ void Guests::place(const std::string& sandbox, Guest& guest, const line::Sandbox
   board::GuestView& guest_view = guest.record.view;
   const bool gives_back = view.released || view.observed || guest.through == GuestAgent::kNone;
   if (view.observed && guest_view.writes.containers.empty()) return;
-  auto wishes =
-      policy::plan::guest_wishes(view.plan, view.vcpus, line_.node().topology, view.settings.guest,
-                                 guest.record.boot.may_grow(static_cast<int>(view.vcpus.size())));
+  auto spec =
+      policy::plan::guest_spec(view.plan, view.vcpus, line_.node().topology, view.settings.guest,
+                               guest.record.boot.may_grow(static_cast<int>(view.vcpus.size())));
   // A vCPU without a known id cannot be placed, and guessing would be worse than waiting.
-  if (wishes.vcpus.size() != view.plan.vcpus.size()) return;
-  if (gives_back) wishes = {.move_interrupts = false, .release = true};
-  guest_view.wishes = std::move(wishes);
+  if (spec.vcpus.size() != view.plan.vcpus.size()) return;
+  if (gives_back) spec = {.move_interrupts = false, .release = true};
+  guest_view.spec = std::move(spec);
   if (GuestPeer* peer = guest.peer()) return peer->place(planned);
   // No agent is connected; report it if there is something to request.
-  if (view.guest != nullptr || policy::plan::keeps_vcpus_apart(guest_view.wishes)) {
+  if (view.guest != nullptr || policy::plan::keeps_vcpus_apart(guest_view.spec)) {
     show(sandbox, guest);
   }
 }
@@ -313,8 +313,8 @@ void Guests::show(const std::string& sandbox, Guest& guest) {
   const GuestPeer* peer = guest.peer();
   if (has_placed(view)) kinds_[guest.kernel].places = true;
   view.doubts.clear();
-  if (policy::plan::keeps_vcpus_apart(view.wishes)) {
-    for (const policy::GuestContainer& container : view.wishes.containers) {
+  if (policy::plan::keeps_vcpus_apart(view.spec)) {
+    for (const policy::GuestContainer& container : view.spec.containers) {
       const auto doubt = peer != nullptr && view.connected
                              ? peer->doubt_about(container)
                              : std::optional(policy::GuestDoubt::kAgentAway);
@@ -379,7 +379,7 @@ void Guests::bid_farewell(const GuestRecord& record) {
                false);
   } else {
     auto& ours = leaving.link.emplace<guest::Link>(io_, clock_, *address, guest::Link::Events{});
-    ours.wish({.move_interrupts = false, .release = true});
+    ours.apply({.move_interrupts = false, .release = true});
   }
   leaving.timer.in(kFarewell, [this] { leaving_.pop_front(); });
 }

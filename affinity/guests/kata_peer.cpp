@@ -16,9 +16,9 @@ bool is_counting(const policy::plan::BootFacts& boot, const policy::plan::PlugHi
          !plugged.complete;
 }
 
-bool names(const policy::GuestWishes& wishes, const std::string& container) {
-  return std::ranges::find(wishes.containers, container, &policy::GuestContainer::id) !=
-         wishes.containers.end();
+bool names(const policy::GuestSpec& spec, const std::string& container) {
+  return std::ranges::find(spec.containers, container, &policy::GuestContainer::id) !=
+         spec.containers.end();
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ KataPeer::KataPeer(boost::asio::io_context& io, const base::Clock& clock, GuestR
 void KataPeer::adopt() {
   record_.view = {.address = guest::to_string(address()),
                   .text = "kata-agent is not connected yet",
-                  .wishes = record_.view.wishes,
+                  .spec = record_.view.spec,
                   .writes = record_.view.writes,
                   .plugged = record_.view.plugged};
 }
@@ -53,10 +53,10 @@ void KataPeer::place(base::Clock::Time /*planned*/) {
   board::GuestView& view = record_.view;
   if (is_counting(record_.boot, view.plugged)) link_.count_online(view.plugged.size(record_.boot));
   if (!view.connected) return events_.changed();
-  places_ = policy::plan::can_place_by_numbers(view.wishes, record_.numbers);
+  places_ = policy::plan::can_place_by_numbers(view.spec, record_.numbers);
   view.text = name_;
-  if (!places_ && policy::plan::keeps_vcpus_apart(view.wishes)) reject_numbers();
-  sets_ = policy::plan::sets_for_kata(view.wishes, record_.numbers, view.writes.containers);
+  if (!places_ && policy::plan::keeps_vcpus_apart(view.spec)) reject_numbers();
+  sets_ = policy::plan::sets_for_kata(view.spec, record_.numbers, view.writes.containers);
   if (!sets_.empty()) view.writes = {guest::to_string(address()), true, sets_};
   // It has vCPUs brought online, and then rewrites the cpusets that it knew before.
   const bool again = std::exchange(sent_numbers_, record_.numbers) != record_.numbers;
@@ -77,8 +77,8 @@ void KataPeer::record_answers() {
   board::GuestView& view = record_.view;
   view.report.reset();
   view.current = false;
-  if (view.connected && (places_ || view.wishes.release)) {
-    const auto placement = policy::plan::place_in_guest(view.wishes, record_.numbers.cpus);
+  if (view.connected && (places_ || view.spec.release)) {
+    const auto placement = policy::plan::place_in_guest(view.spec, record_.numbers.cpus);
     view.report = policy::GuestReport{
         .cpus = record_.numbers.cpus, .common = placement.common, .containers = link_.states()};
     view.current = link_.is_current();
@@ -91,7 +91,7 @@ void KataPeer::record_answers() {
 void KataPeer::forget_gone() {
   for (const auto& state : link_.states()) {
     if (state.problem != policy::GuestProblem::kNotFound) continue;
-    if (!names(record_.view.wishes, state.id)) record_.view.writes.containers.erase(state.id);
+    if (!names(record_.view.spec, state.id)) record_.view.writes.containers.erase(state.id);
   }
 }
 

@@ -7,9 +7,9 @@ namespace ka::guests {
 namespace {
 
 /// What it is asked, by hardware id. Nothing where it is to give everything back.
-policy::GuestSets writes_of(const policy::GuestWishes& wishes) {
+policy::GuestSets writes_of(const policy::GuestSpec& spec) {
   policy::GuestSets writes;
-  for (const policy::GuestContainer& container : wishes.containers) {
+  for (const policy::GuestContainer& container : spec.containers) {
     for (const std::uint64_t id : container.hardware_ids) {
       writes[container.id].add(static_cast<int>(id));
     }
@@ -34,7 +34,7 @@ OurPeer::OurPeer(boost::asio::io_context& io, const base::Clock& clock, GuestRec
 void OurPeer::adopt() {
   record_.view = {.address = guest::to_string(address()),
                   .text = "not connected yet",
-                  .wishes = record_.view.wishes,
+                  .spec = record_.view.spec,
                   .writes = record_.view.writes,
                   .plugged = record_.view.plugged};
   sent_.reset();
@@ -50,26 +50,26 @@ void OurPeer::connect(const std::string& program) {
 /// What it got before holds until it responds.
 void OurPeer::place(base::Clock::Time planned) {
   board::GuestView& view = record_.view;
-  if (sent_ == view.wishes) return events_.changed();
-  sent_ = view.wishes;
+  if (sent_ == view.spec) return events_.changed();
+  sent_ = view.spec;
   view.current = false;
   if (view.connected && !unanswered_since_) unanswered_since_ = planned;
   view.writes.address = guest::to_string(address());
-  for (auto& [container, ids] : writes_of(view.wishes)) view.writes.containers[container] |= ids;
+  for (auto& [container, ids] : writes_of(view.spec)) view.writes.containers[container] |= ids;
   events_.changed();
-  link_.wish(view.wishes);
+  link_.apply(view.spec);
 }
 
 void OurPeer::record_news(const guest::News& news) {
   board::GuestView& view = record_.view;
   view.report = news.report;
-  view.current |= news.answers_wishes;
-  if (news.answers_wishes) {
-    view.writes.containers = writes_of(view.wishes);
+  view.current |= news.answers_spec;
+  if (news.answers_spec) {
+    view.writes.containers = writes_of(view.spec);
     // With "none" there is nothing left to request.
-    if (view.wishes.release) events_.outdated();
+    if (view.spec.release) events_.outdated();
   }
-  if (news.answers_wishes && unanswered_since_) {
+  if (news.answers_spec && unanswered_since_) {
     view.reaction = clock_.now() - *std::exchange(unanswered_since_, std::nullopt);
     reacted_(view.reaction);
   }

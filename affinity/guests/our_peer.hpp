@@ -37,7 +37,7 @@ class OurPeer final : public GuestPeer {
   GuestRecord& record_;
   PeerEvents events_;
   std::function<void(std::chrono::nanoseconds)> reacted_;
-  std::optional<policy::GuestWishes> sent_;
+  std::optional<policy::GuestSpec> sent_;
   std::optional<base::Clock::Time>
       unanswered_since_;  ///< when what it has not answered was planned
   guest::Link link_;

@@ -97,7 +97,7 @@ void CgroupKeeper::forget() {
   wanted_ = {};
 }
 
-void CgroupKeeper::forgive() {
+void CgroupKeeper::retry_refused() {
   if (state_ == State::kRefused) state_ = State::kFailed;
 }
 

@@ -19,7 +19,7 @@
 //   managed, open    the kernel refuses a write for now                   failed
 //   managed, open    the kernel refuses a write for good                  refused
 //   returning        widen(): others' cpuset is written back              unmanaged
-//   refused          forgive()                                            failed
+//   refused          retry_refused()                                            failed
 #pragma once
 
 #include <filesystem>
@@ -96,7 +96,7 @@ class CgroupKeeper {
   /// again.
   bool is_unchanged(const std::optional<host::Cgroups>& cgroups, Time now) const;
   /// What the kernel refused is tried again.
-  void forgive();
+  void retry_refused();
 
   std::optional<state::SavedCgroup> saved() const;
   void restore(const state::SavedCgroup& saved);

@@ -131,7 +131,7 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
 void collect_guest(const std::string& sandbox, const board::GuestView* guest,
                    VerifyReport& report) {
   if (guest == nullptr || !guest->connected || !guest->report || !guest->current) return;
-  for (const auto& breach : policy::plan::check_guest(guest->wishes, *guest->report)) {
+  for (const auto& breach : policy::plan::check_guest(guest->spec, *guest->report)) {
     report.findings.push_back({Severity::kViolated,
                                "I4",
                                sandbox,

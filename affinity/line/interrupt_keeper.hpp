@@ -56,7 +56,7 @@ class InterruptKeeper {
   /// How many of those that we placed another program has moved.
   int count_changed(const vmm::Roots& roots, int vmm) const;
   /// What the kernel refused is tried again.
-  void forgive() { refused_.clear(); }
+  void retry_refused() { refused_.clear(); }
 
   std::vector<state::SavedInterrupt> saved() const;
   void restore(const std::vector<state::SavedInterrupt>& saved);

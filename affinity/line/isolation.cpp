@@ -25,8 +25,8 @@ using policy::plan::Remedy;
 
 policy::plan::GuestSide guest_side(const board::GuestView* guest) {
   if (guest == nullptr) return {};
-  return {guest->connected, guest->current, &guest->wishes,
-          guest->report ? &*guest->report : nullptr, &guest->doubts};
+  return {guest->connected, guest->current, &guest->spec, guest->report ? &*guest->report : nullptr,
+          &guest->doubts};
 }
 
 Placing placing_of(const Node& node, const Sandbox& sandbox) {

@@ -224,7 +224,7 @@ int Line::report_drift(const Affected& sandboxes, Trigger trigger) {
 
 Outcome Line::reconcile(Sandbox& sandbox) {
   sandbox.set_released(false);
-  sandbox.forgive();
+  sandbox.retry_refused();
   return run_and_follow_up({&sandbox});
 }
 
@@ -232,7 +232,7 @@ Outcome Line::reconcile_all() {
   node_.registry.dismiss_lost_state();
   for (Sandbox* sandbox : node_.sandboxes.all()) {
     sandbox->set_released(false);
-    sandbox->forgive();
+    sandbox->retry_refused();
   }
   return run_and_follow_up(node_.sandboxes.all());
 }

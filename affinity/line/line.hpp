@@ -39,7 +39,7 @@ class Line {
   Outcome adopt();
   /// A source has reported all that it has (kubelet does so with each event). What may be widened
   /// by that waits for finish().
-  void source_spoke(policy::ledger::Source source) { node_.registry.source_spoke(source); }
+  void source_synced(policy::ledger::Source source) { node_.registry.source_synced(source); }
   /// The sources that have not reported are not waited for any longer; runs where that allows more.
   Outcome stop_waiting();
 

@@ -56,7 +56,7 @@ class Masks {
   /// Null: it was not refused.
   const std::string* refusal(const policy::ThreadKey& thread) const;
   /// Refused threads are tried again.
-  void forgive() { refused_.clear(); }
+  void retry_refused() { refused_.clear(); }
 
   const Originals& originals() const { return originals_; }
   void restore(Originals originals) { originals_ = std::move(originals); }

@@ -364,10 +364,10 @@ void Sandbox::record(const WriteResult& result) {
   }
 }
 
-void Sandbox::forgive() {
-  masks_.forgive();
-  interrupts_.forgive();
-  keeper_.forgive();
+void Sandbox::retry_refused() {
+  masks_.retry_refused();
+  interrupts_.retry_refused();
+  keeper_.retry_refused();
 }
 
 // --- the state file

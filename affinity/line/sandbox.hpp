@@ -77,7 +77,7 @@ class Sandbox {
   /// Records the outcome of a write.
   void record(const WriteResult& result);
   /// What the kernel refused is tried again.
-  void forgive();
+  void retry_refused();
 
   void set_monitor(vmm::MonitorFacts facts) { monitor_ = std::move(facts); }
 

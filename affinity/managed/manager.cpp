@@ -206,7 +206,7 @@ void Manager::synchronize(const std::vector<nri::Described>& all,
   running_ = std::move(running);
 }
 
-bool Manager::meet(const nri::Described& container) {
+bool Manager::adopt(const nri::Described& container) {
   const std::string& id = container.candidate.id;
   if (books_.entries().contains(id) || foreign_.contains(id)) return false;
   if (!admit(container, books_)) return false;
@@ -310,7 +310,7 @@ std::optional<ledger::Event> Manager::owners() {
 
 /// As the line does it: first what narrows, then what widens.
 void Manager::apply() {
-  static_cast<void>(commit([](Books& next) { next.tidy(); }));
+  static_cast<void>(commit([](Books& next) { next.reconcile(); }));
   std::vector<ledger::Event> events;
   complete(events);
   if (!events.empty()) with_.node.narrow(events, base::Deadline::none());

@@ -37,7 +37,7 @@ Result<void> Release::resize(const std::string&, std::int64_t, std::int64_t) {
 
 void Release::end(const std::string&) { finish(); }
 
-bool Release::meet(const nri::Described&) {
+bool Release::adopt(const nri::Described&) {
   finish();
   return false;
 }

@@ -27,7 +27,7 @@ class Release final : public nri::Allocator {
   void end(const std::string& container) override;
   void synchronize(const std::vector<nri::Described>& all,
                    const std::set<std::string>& sandboxes) override;
-  bool meet(const nri::Described& container) override;
+  bool adopt(const nri::Described& container) override;
   void forget(const std::vector<policy::ledger::Event>& events) override;
   nri::Updates updates() override;
   void complete(std::vector<policy::ledger::Event>& events) override;

@@ -183,12 +183,12 @@ void Registry::follow_gate(const Event& event) {
   const bool by_kubelet = std::holds_alternative<policy::ledger::KubeletSeen>(event.body) ||
                           std::holds_alternative<policy::ledger::ResourcesSeen>(event.body) ||
                           std::holds_alternative<policy::ledger::PreparedSeen>(event.body);
-  if (by_kubelet) source_spoke(event.source);
+  if (by_kubelet) source_synced(event.source);
 }
 
-void Registry::source_spoke(Source source) {
+void Registry::source_synced(Source source) {
   if (source == Source::kPodResources) current_resources_ = true;
-  step_gate([&] { gate_.spoke(source); });
+  step_gate([&] { gate_.synced(source); });
 }
 
 bool Registry::stop_waiting() {

@@ -61,7 +61,7 @@ class Registry {
   /// A source that this node has: nothing is widened until it has reported. Before load().
   void expect(policy::ledger::Source source) { gate_.expect(source); }
   /// A source has reported all that it has.
-  void source_spoke(policy::ledger::Source source);
+  void source_synced(policy::ledger::Source source);
   /// The sources that have not reported are not waited for any longer. False: none was waited for.
   bool stop_waiting();
   /// State of before the start that cannot be read is not waited for any longer.

@@ -17,9 +17,9 @@ namespace {
 
 constexpr mode_t kForEveryone = 0644;  // workloads read it
 
-std::set<std::string> ids_of(const policy::GuestWishes& wishes) {
+std::set<std::string> ids_of(const policy::GuestSpec& spec) {
   std::set<std::string> ids;
-  for (const policy::GuestContainer& container : wishes.containers) ids.insert(container.id);
+  for (const policy::GuestContainer& container : spec.containers) ids.insert(container.id);
   return ids;
 }
 
@@ -45,10 +45,10 @@ policy::GuestCpuSet Agent::online() const {
   return cpus;
 }
 
-const policy::GuestReport& Agent::apply(policy::GuestWishes wishes) {
-  stale_.mark_if(ids_of(wishes) != ids_of(wishes_), Stale::kTree);
-  stale_.mark_if(wishes.move_interrupts != wishes_.move_interrupts, Stale::kSystem);
-  wishes_ = std::move(wishes);
+const policy::GuestReport& Agent::apply(policy::GuestSpec spec) {
+  stale_.mark_if(ids_of(spec) != ids_of(spec_), Stale::kTree);
+  stale_.mark_if(spec.move_interrupts != spec_.move_interrupts, Stale::kSystem);
+  spec_ = std::move(spec);
   requested_ = true;
   run();
   return report_;
@@ -102,15 +102,14 @@ void Agent::run() {
   const bool is_other = stale_.clear(Stale::kTree);
   if (is_other) walk_tree();
   policy::GuestReport report = report_;
-  if (wishes_.release) {
+  if (spec_.release) {
     release(report);
   } else {
-    const auto placement = policy::plan::place_in_guest(wishes_, report.cpus);
+    const auto placement = policy::plan::place_in_guest(spec_, report.cpus);
     stale_.mark_if(placement.common != report.common, Stale::kSystem);
     report.common = placement.common;
-    report.containers =
-        containers_.place(hierarchy_, tree_, is_other ? Containers::States() : report_.containers,
-                          wishes_, placement);
+    report.containers = containers_.place(
+        hierarchy_, tree_, is_other ? Containers::States() : report_.containers, spec_, placement);
     keep_processes(report);
   }
   stale_.mark(Stale::kProcesses);
@@ -139,7 +138,7 @@ void Agent::keep_processes(policy::GuestReport& report) const {
 bool Agent::run_background() {
   if (stale_.clear(Stale::kNotice)) write_notice();
   if (requested_ && stale_.clear(Stale::kSystem)) {
-    system_tasks_.begin(hierarchy_, report_.common, online(), wishes_.move_interrupts);
+    system_tasks_.begin(hierarchy_, report_.common, online(), spec_.move_interrupts);
     calls_.set_affinity(::getpid(), report_.common);
     return true;
   }
@@ -160,12 +159,12 @@ bool Agent::run_background() {
 
 /// A container is unknown until the host names it, even if a hook has reported it.
 void Agent::walk_tree() {
-  const auto wished = ids_of(wishes_);
-  auto ids = wished;
+  const auto requested = ids_of(spec_);
+  auto ids = requested;
   ids.insert(reported_.begin(), reported_.end());
   tree_ = walk(hierarchy_, ids);
   for (const std::string& id : reported_) {
-    if (wished.contains(id)) continue;
+    if (requested.contains(id)) continue;
     const auto found = tree_.containers.extract(id);
     if (!found.empty()) tree_.strangers.push_back(found.mapped());
   }
@@ -185,12 +184,12 @@ void Agent::publish(policy::GuestReport report) {
 
 void Agent::write_notice() const {
   const auto file = roots_.run / "kata-affinity/cpus.json";
-  if (wishes_.release) {
+  if (spec_.release) {
     std::error_code none;
     std::filesystem::remove(file, none);
     return;
   }
-  const std::string text = guest::notice_text(wishes_, report_);
+  const std::string text = guest::notice_text(spec_, report_);
   if (read_text(file).value_or("") + '\n' == text) return;
   std::error_code none;
   std::filesystem::create_directories(file.parent_path(), none);

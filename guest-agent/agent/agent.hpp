@@ -28,7 +28,7 @@ class Agent {
 
   /// Applies the host's request to containers and returns the result. Everything else that
   /// runs in the guest takes far longer, and waits for run_background().
-  const policy::GuestReport& apply(policy::GuestWishes wishes);
+  const policy::GuestReport& apply(policy::GuestSpec spec);
 
   /// CPUs came or went: everything is mapped again.
   void cpus_changed();
@@ -80,7 +80,7 @@ class Agent {
   std::set<std::string> reported_;
   Stale stale_;
   bool requested_ = false;  ///< the host asked for something
-  policy::GuestWishes wishes_;
+  policy::GuestSpec spec_;
   policy::GuestReport report_;
 };
 

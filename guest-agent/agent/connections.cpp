@@ -76,8 +76,8 @@ bool SerialLine::notify() {
   return flush(fd(), out_);
 }
 
-Connections::Connections(Loop& loop, Agent& agent, std::function<void()> spoke)
-    : loop_(loop), agent_(agent), spoke_(std::move(spoke)) {}
+Connections::Connections(Loop& loop, Agent& agent, std::function<void()> on_request)
+    : loop_(loop), agent_(agent), on_request_(std::move(on_request)) {}
 
 void Connections::listen(base::Fd listener) {
   if (!listener) return;
@@ -115,7 +115,7 @@ void Connections::on_event(int fd, std::uint32_t events) {
   bool goes_on = (events & EPOLLOUT) == 0 || found->second.writable();
   if (goes_on && readable) goes_on = found->second.readable();
   follow_up(fd, goes_on);
-  if (readable) spoke_();
+  if (readable) on_request_();
 }
 
 void Connections::follow_up(int fd, bool goes_on) {
@@ -145,7 +145,7 @@ void Connections::on_serial() {
     serial_.reset();
     return;
   }
-  spoke_();
+  on_request_();
 }
 
 void Connections::notify() {

@@ -62,8 +62,8 @@ class Connections {
   /// hello where there are any: an idle peer cannot keep the host out.
   static constexpr std::size_t kMost = 8;
 
-  /// All must outlive it. `spoke` runs after each request of a host.
-  Connections(Loop& loop, Agent& agent, std::function<void()> spoke);
+  /// All must outlive it. `on_request` runs after each request of a host.
+  Connections(Loop& loop, Agent& agent, std::function<void()> on_request);
 
   void listen(base::Fd listener);
   void use_serial(base::Fd port);
@@ -80,7 +80,7 @@ class Connections {
 
   Loop& loop_;
   Agent& agent_;
-  std::function<void()> spoke_;
+  std::function<void()> on_request_;
   std::list<base::Fd> listeners_;
   std::map<int, Connection> connections_;
   std::list<int> by_silence_;  ///< all of them, the one that was silent for longest first

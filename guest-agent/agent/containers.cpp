@@ -36,10 +36,10 @@ policy::GuestMethod method_of(const Hierarchy& hierarchy) {
 
 /// A container that was as it is asked for, and nothing says that it is not any more. A quota that
 /// is lifted may be back: no event reports that on cgroup v1.
-bool holds(const policy::GuestContainerState& state, const policy::GuestContainer& wish,
+bool holds(const policy::GuestContainerState& state, const policy::GuestContainer& requested,
            const GuestCpuSet& wanted) {
   return state.wanted == wanted && state.actual == wanted && state.outside == 0 &&
-         !state.quota_lifted && !wish.lift_quota;
+         !state.quota_lifted && !requested.lift_quota;
 }
 
 /// Why a container runs on other vCPUs than its own.
@@ -56,7 +56,7 @@ void add_problem(const policy::plan::GuestPlacement& placement,
 }  // namespace
 
 Containers::States Containers::place(const Hierarchy& hierarchy, const Tree& tree,
-                                     const States& known, const policy::GuestWishes& wishes,
+                                     const States& known, const policy::GuestSpec& spec,
                                      const policy::plan::GuestPlacement& placement) {
   by_threads_ = hierarchy.kind == CgroupKind::kOther;
   ways_are_known_ = !known.empty() && has_cpusets(hierarchy);
@@ -68,11 +68,12 @@ Containers::States Containers::place(const Hierarchy& hierarchy, const Tree& tre
     lift(hierarchy, stranger, false);
   }
   States states;
-  for (const policy::GuestContainer& wish : wishes.containers) {
-    const GuestCpuSet& wanted = placement.containers.at(wish.id);
-    const auto before = std::ranges::find(known, wish.id, &policy::GuestContainerState::id);
-    const bool stays = ways_are_known_ && before != known.end() && holds(*before, wish, wanted);
-    states.push_back(stays ? *before : place_one(hierarchy, tree, wish, wanted));
+  for (const policy::GuestContainer& requested : spec.containers) {
+    const GuestCpuSet& wanted = placement.containers.at(requested.id);
+    const auto before = std::ranges::find(known, requested.id, &policy::GuestContainerState::id);
+    const bool stays =
+        ways_are_known_ && before != known.end() && holds(*before, requested, wanted);
+    states.push_back(stays ? *before : place_one(hierarchy, tree, requested, wanted));
     add_problem(placement, states.back());
   }
   if (known.empty()) forget_gone();
@@ -89,17 +90,17 @@ void Containers::forget_gone() {
 }
 
 policy::GuestContainerState Containers::place_one(const Hierarchy& hierarchy, const Tree& tree,
-                                                  const policy::GuestContainer& wish,
+                                                  const policy::GuestContainer& requested,
                                                   const GuestCpuSet& wanted) {
-  const auto found = tree.containers.find(wish.id);
+  const auto found = tree.containers.find(requested.id);
   if (found == tree.containers.end()) {
-    return {.id = wish.id, .wanted = wanted, .problem = GuestProblem::kNotFound};
+    return {.id = requested.id, .wanted = wanted, .problem = GuestProblem::kNotFound};
   }
   const Path& directory = found->second;
   policy::GuestContainerState state{
-      .id = wish.id, .wanted = wanted, .method = method_of(hierarchy)};
+      .id = requested.id, .wanted = wanted, .method = method_of(hierarchy)};
   int error = enter(hierarchy, directory, wanted);
-  state.quota_lifted = lift(hierarchy, directory, wish.lift_quota);
+  state.quota_lifted = lift(hierarchy, directory, requested.lift_quota);
   read_back(hierarchy, directory, state);
   const auto is_refused = [&] {
     return error != 0 || (has_cpusets(hierarchy) && state.actual != state.wanted);
@@ -155,9 +156,9 @@ std::optional<GuestCpuSet> Containers::given(const Path& cgroup) const {
   return found == given_.end() ? std::nullopt : std::optional(found->second.cpus);
 }
 
-bool Containers::lift(const Hierarchy& hierarchy, const Path& directory, bool wished) {
+bool Containers::lift(const Hierarchy& hierarchy, const Path& directory, bool requested) {
   std::string& before = quotas_[directory];
-  const bool lifted = lift_quota(hierarchy, directory, wished, before);
+  const bool lifted = lift_quota(hierarchy, directory, requested, before);
   if (before.empty()) quotas_.erase(directory);
   return lifted;
 }

@@ -27,7 +27,7 @@ class Containers {
   /// nothing where CPUs or cgroups came or went or were written since. Of these, containers of
   /// which nothing else is requested are not checked again.
   States place(const Hierarchy& hierarchy, const Tree& tree, const States& known,
-               const policy::GuestWishes& wishes, const policy::plan::GuestPlacement& placement);
+               const policy::GuestSpec& spec, const policy::plan::GuestPlacement& placement);
 
   /// Enters the first few processes of each container, and how many threads it has, for display:
   /// slow to read.
@@ -51,12 +51,12 @@ class Containers {
   };
 
   policy::GuestContainerState place_one(const Hierarchy& hierarchy, const Tree& tree,
-                                        const policy::GuestContainer& wish,
+                                        const policy::GuestContainer& requested,
                                         const policy::GuestCpuSet& wanted);
   void forget_gone();
   void give_back(const Hierarchy& hierarchy, const Path& directory,
                  const policy::GuestCpuSet& online);
-  bool lift(const Hierarchy& hierarchy, const Path& directory, bool wished);
+  bool lift(const Hierarchy& hierarchy, const Path& directory, bool requested);
   void leave(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
   int enter(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
   int place_threads(const Hierarchy& hierarchy, const Path& directory,

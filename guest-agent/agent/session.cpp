@@ -69,12 +69,12 @@ bool Session::hello(std::uint32_t stream, std::string_view payload, std::string&
 }
 
 bool Session::apply(std::uint32_t stream, std::string_view payload, std::string& out) {
-  auto wishes = guest::decode_wishes(payload);
-  if (!wishes) {
+  auto spec = guest::decode_spec(payload);
+  if (!spec) {
     refuse(stream, Code::kInvalidArgument, "malformed request", out);
     return false;
   }
-  answer(stream, guest::encode(agent_.apply(std::move(*wishes))), out);
+  answer(stream, guest::encode(agent_.apply(std::move(*spec))), out);
   return true;
 }
 

@@ -24,15 +24,15 @@ void Link::begin() {
   reported_connected_ = false;
   session_.emplace(opening_of(address()), address().port);
   connection_.send(session_->start());
-  if (wishes_) wish(*wishes_);
+  if (spec_) apply(*spec_);
   follow_deadline();
 }
 
-void Link::wish(const policy::GuestWishes& wishes) {
-  wishes_ = wishes;
+void Link::apply(const policy::GuestSpec& spec) {
+  spec_ = spec;
   if (!session_) return;
   std::string out;
-  session_->wish(wishes, out);
+  session_->apply(spec, out);
   connection_.send(std::move(out));
   follow_deadline();
 }
@@ -57,7 +57,7 @@ void Link::notify(const std::vector<News>& news) {
   }
   for (const News& one : news) {
     if (alive.expired()) return;
-    if (!one.answers_wishes) watch_soon();
+    if (!one.answers_spec) watch_soon();
     if (events_.news) events_.news(one);
   }
 }

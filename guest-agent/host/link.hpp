@@ -33,7 +33,7 @@ class Link {
   ~Link();
 
   /// The guest's part of the plan. Sent again to an agent that restarted.
-  void wish(const policy::GuestWishes& wishes);
+  void apply(const policy::GuestSpec& spec);
 
   const Address& address() const { return connection_.address(); }
 
@@ -47,7 +47,7 @@ class Link {
   Events events_;
   std::chrono::milliseconds between_watches_;
   bool reported_connected_ = false;
-  std::optional<policy::GuestWishes> wishes_;
+  std::optional<policy::GuestSpec> spec_;
   std::optional<Session> session_;
   Connection connection_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -18,9 +18,9 @@ std::string versions(std::uint32_t oldest, std::uint32_t newest) {
   return std::to_string(oldest) + '-' + std::to_string(newest);
 }
 
-std::set<std::string> ids_of(const policy::GuestWishes& wishes) {
+std::set<std::string> ids_of(const policy::GuestSpec& spec) {
   std::set<std::string> ids;
-  for (const policy::GuestContainer& container : wishes.containers) ids.insert(container.id);
+  for (const policy::GuestContainer& container : spec.containers) ids.insert(container.id);
   return ids;
 }
 
@@ -83,16 +83,16 @@ std::uint32_t Session::send(std::string_view method, std::string_view payload, s
   return stream;
 }
 
-void Session::wish(policy::GuestWishes wishes, std::string& out) {
-  next_wishes_ = std::move(wishes);
-  send_wishes(out);
+void Session::apply(policy::GuestSpec spec, std::string& out) {
+  next_spec_ = std::move(spec);
+  send_spec(out);
 }
 
-void Session::send_wishes(std::string& out) {
-  if (!ready() || apply_ != 0 || !next_wishes_) return;
-  sent_ids_ = ids_of(*next_wishes_);
-  apply_ = send("Apply", encode(*next_wishes_), out);
-  next_wishes_.reset();
+void Session::send_spec(std::string& out) {
+  if (!ready() || apply_ != 0 || !next_spec_) return;
+  sent_ids_ = ids_of(*next_spec_);
+  apply_ = send("Apply", encode(*next_spec_), out);
+  next_spec_.reset();
 }
 
 void Session::watch(std::string& out) {
@@ -117,7 +117,7 @@ bool Session::handle(const ttrpc::Frame& frame, std::vector<News>& news, std::st
   (applied ? apply_ : watch_) = 0;
   if (applied) ++answered_;
   if (!handle_report(answer->payload, applied, news)) return false;
-  send_wishes(out);
+  send_spec(out);
   return true;
 }
 
@@ -132,7 +132,7 @@ bool Session::handle_hello(std::string_view payload, std::string& out) {
   }
   program_ = theirs->program;
   stage_ = Stage::kReady;
-  send_wishes(out);
+  send_spec(out);
   return true;
 }
 
@@ -143,7 +143,7 @@ bool Session::handle_report(std::string_view payload, bool applied, std::vector<
   generation_ = report->generation;
   if (applied) applied_ids_ = sent_ids_;
   // A newer request is not answered yet.
-  news.push_back({std::move(*report), applied && !next_wishes_});
+  news.push_back({std::move(*report), applied && !next_spec_});
   return true;
 }
 

@@ -21,7 +21,7 @@ namespace ka::guest {
 /// A report of the agent.
 struct News {
   policy::GuestReport report;
-  bool answers_wishes = false;  ///< it answers the last request
+  bool answers_spec = false;  ///< it answers the last request
 };
 
 class Session {
@@ -36,9 +36,9 @@ class Session {
   /// failure() has the reason, without text from the peer.
   bool receive(std::string_view bytes, std::vector<News>& news, std::string& out);
 
-  /// What the guest is to do: sent at once, or when the answer to the wishes before has come. Only
-  /// the last ones count.
-  void wish(policy::GuestWishes wishes, std::string& out);
+  /// What the guest is to do: sent at once, or when the one before is answered. Only
+  /// the last one counts.
+  void apply(policy::GuestSpec spec, std::string& out);
   /// Asks for changes; nothing while a request for them is pending.
   void watch(std::string& out);
 
@@ -63,7 +63,7 @@ class Session {
   bool handle_report(std::string_view payload, bool applied, std::vector<News>& news);
   std::string check(const policy::GuestReport& report) const;
   std::uint32_t send(std::string_view method, std::string_view payload, std::string& out);
-  void send_wishes(std::string& out);
+  void send_spec(std::string& out);
 
   Opener opener_;
   Stage stage_ = Stage::kOpening;
@@ -76,8 +76,8 @@ class Session {
   std::uint32_t apply_ = 0;
   std::uint32_t watch_ = 0;
   std::uint64_t generation_ = 0;  ///< of the last report
-  std::optional<policy::GuestWishes> next_wishes_;
-  std::set<std::string> applied_ids_;  ///< containers of the wishes that were answered
+  std::optional<policy::GuestSpec> next_spec_;
+  std::set<std::string> applied_ids_;  ///< containers of the spec that was answered last
   std::set<std::string> sent_ids_;     ///< and of those that were sent last
 };
 

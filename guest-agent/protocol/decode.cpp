@@ -254,28 +254,28 @@ std::optional<Hello> decode_hello(std::string_view bytes) {
   return hello;
 }
 
-std::optional<GuestWishes> decode_wishes(std::string_view bytes) {
-  GuestWishes wishes;
-  wishes.move_interrupts = false;
-  const bool good = read_fields(bytes, [&wishes](const Field& field) {
+std::optional<GuestSpec> decode_spec(std::string_view bytes) {
+  GuestSpec spec;
+  spec.move_interrupts = false;
+  const bool good = read_fields(bytes, [&spec](const Field& field) {
     switch (field.number) {
       case 1:
-        return append(field, wishes.vcpus, kMaxCpus, read_vcpu);
+        return append(field, spec.vcpus, kMaxCpus, read_vcpu);
       case 2:
-        return append(field, wishes.containers, kMaxContainers, read_container);
+        return append(field, spec.containers, kMaxContainers, read_container);
       case 3:
-        return read(field, wishes.move_interrupts);
+        return read(field, spec.move_interrupts);
       case 4:
-        return read(field, wishes.release);
+        return read(field, spec.release);
       default:
         return true;
     }
   });
-  if (!good || !is_strictly_sorted(wishes.vcpus, &GuestVcpu::hardware_id) ||
-      !is_strictly_sorted(wishes.containers, &GuestContainer::id)) {
+  if (!good || !is_strictly_sorted(spec.vcpus, &GuestVcpu::hardware_id) ||
+      !is_strictly_sorted(spec.containers, &GuestContainer::id)) {
     return std::nullopt;
   }
-  return wishes;
+  return spec;
 }
 
 std::optional<GuestReport> decode_report(std::string_view bytes) {

@@ -93,12 +93,12 @@ std::string encode(const Hello& hello) {
   return out.release();
 }
 
-std::string encode(const GuestWishes& wishes) {
+std::string encode(const GuestSpec& spec) {
   Writer out;
-  for (const GuestVcpu& vcpu : wishes.vcpus) out.message(1, encode(vcpu));
-  for (const GuestContainer& container : wishes.containers) out.message(2, encode(container));
-  out.number(3, wishes.move_interrupts ? 1 : 0);
-  out.number(4, wishes.release ? 1 : 0);
+  for (const GuestVcpu& vcpu : spec.vcpus) out.message(1, encode(vcpu));
+  for (const GuestContainer& container : spec.containers) out.message(2, encode(container));
+  out.number(3, spec.move_interrupts ? 1 : 0);
+  out.number(4, spec.release ? 1 : 0);
   return out.release();
 }
 

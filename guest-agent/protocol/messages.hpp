@@ -34,13 +34,13 @@ struct ContainerNews {
 std::optional<std::uint32_t> common_version(const Hello& ours, const Hello& theirs);
 
 std::string encode(const Hello& hello);
-std::string encode(const policy::GuestWishes& wishes);
+std::string encode(const policy::GuestSpec& spec);
 std::string encode(const policy::GuestReport& report);
 std::string encode_watch(std::uint64_t generation);
 std::string encode(const ContainerNews& news);
 
 std::optional<Hello> decode_hello(std::string_view bytes);
-std::optional<policy::GuestWishes> decode_wishes(std::string_view bytes);
+std::optional<policy::GuestSpec> decode_spec(std::string_view bytes);
 std::optional<policy::GuestReport> decode_report(std::string_view bytes);
 std::optional<std::uint64_t> decode_watch(std::string_view bytes);
 std::optional<ContainerNews> decode_container(std::string_view bytes);

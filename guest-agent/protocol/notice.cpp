@@ -18,14 +18,14 @@ std::string quote(std::string_view text) {
 
 const char* word(bool value) { return value ? "true" : "false"; }
 
-std::string cpu_text(const policy::GuestCpu& cpu, const policy::GuestWishes& wishes) {
+std::string cpu_text(const policy::GuestCpu& cpu, const policy::GuestSpec& spec) {
   std::string text = "{\"cpu\":" + std::to_string(cpu.number);
   if (cpu.hardware_id) text += ",\"apic_id\":" + std::to_string(*cpu.hardware_id);
   text += std::string(",\"online\":") + word(cpu.online);
-  const auto vcpu = std::ranges::find_if(wishes.vcpus, [&cpu](const policy::GuestVcpu& candidate) {
+  const auto vcpu = std::ranges::find_if(spec.vcpus, [&cpu](const policy::GuestVcpu& candidate) {
     return candidate.hardware_id == cpu.hardware_id;
   });
-  if (vcpu != wishes.vcpus.end()) {
+  if (vcpu != spec.vcpus.end()) {
     text += ",\"vcpu\":" + std::to_string(vcpu->index) +
             ",\"host_cpus\":" + quote(policy::format_list(vcpu->cpus)) +
             ",\"host_nodes\":" + quote(policy::format_list(vcpu->nodes)) +
@@ -53,11 +53,11 @@ std::string array(const List& list, ToText to_text) {
 
 }  // namespace
 
-std::string notice_text(const policy::GuestWishes& wishes, const policy::GuestReport& report) {
+std::string notice_text(const policy::GuestSpec& spec, const policy::GuestReport& report) {
   return "{\"version\":1,\"common\":" + quote(policy::format_list(report.common)) +
-         ",\"cpus\":" + array(report.cpus, [&](const auto& cpu) { return cpu_text(cpu, wishes); }) +
+         ",\"cpus\":" + array(report.cpus, [&](const auto& cpu) { return cpu_text(cpu, spec); }) +
          ",\"containers\":" +
-         array(wishes.containers,
+         array(spec.containers,
                [&](const auto& container) { return container_text(container, report); }) +
          "}\n";
 }

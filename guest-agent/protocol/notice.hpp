@@ -13,6 +13,6 @@ namespace ka::guest {
 /// "host_nodes":"0","dedicated":true},...],"containers":[{"id":"...","name":"app","cpus":"1-2",
 /// "dedicated":true},...]}, with a newline. `common` is where all floats that has no CPUs of its
 /// own.
-std::string notice_text(const policy::GuestWishes& wishes, const policy::GuestReport& report);
+std::string notice_text(const policy::GuestSpec& spec, const policy::GuestReport& report);
 
 }  // namespace ka::guest

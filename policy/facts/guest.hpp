@@ -56,13 +56,13 @@ struct GuestContainer {
 };
 
 /// The host's complete request to a guest. What it does not name is left as it would be without us.
-struct GuestWishes {
+struct GuestSpec {
   std::vector<GuestVcpu> vcpus;            ///< by hardware id
   std::vector<GuestContainer> containers;  ///< by id
   bool move_interrupts = true;             ///< off the vCPUs that are not in common
   bool release = false;                    ///< undo everything
 
-  bool operator==(const GuestWishes&) const = default;
+  bool operator==(const GuestSpec&) const = default;
 };
 
 /// CPUs by container id.

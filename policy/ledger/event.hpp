@@ -30,7 +30,7 @@ struct PodSeen {
   std::string agent;       ///< address of the guest agent
   std::string domain;      ///< name of the libvirt domain that the VM is, where it is one
   /// The same, as requested by the pod: granted only where the configuration allows it.
-  std::string domain_wish;
+  std::string requested_domain;
   /// The shim proxy in front of its shim; absent: none is known. Completed as `vmm` is.
   std::optional<ProcessId> proxy;
   /// Where the shim proxy reports the pod: the CPUs that its processes would have been born with

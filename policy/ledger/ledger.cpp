@@ -187,7 +187,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= merge(pod.qmp_socket, event.qmp_socket);
   changed |= merge(pod.agent, event.agent);
   changed |= merge(pod.domain, event.domain);
-  changed |= merge(pod.domain_wish, event.domain_wish);
+  changed |= merge(pod.requested_domain, event.requested_domain);
   changed |= merge(pod.vmm, event.vmm);
   changed |= merge(pod.proxy, event.proxy);
   changed |= merge(pod.original_cpus, event.original_cpus);

@@ -45,7 +45,7 @@ struct PodRecord {
   std::string qmp_socket;
   std::string agent;
   std::string domain;
-  std::string domain_wish;         ///< of the pod itself (PodSeen); reported again after a restart
+  std::string requested_domain;    ///< of the pod itself (PodSeen); reported again after a restart
   std::optional<ProcessId> proxy;  ///< the shim proxy before its shim
   std::optional<CpuSet> original_cpus;
   Source source = Source::kApi;

@@ -17,7 +17,7 @@ void StartGate::set_lost(const std::vector<LostState>& lost) {
   step();
 }
 
-void StartGate::spoke(Source source) {
+void StartGate::synced(Source source) {
   silent_.erase(source);
   reported_.insert(source);
   step();

@@ -54,7 +54,7 @@ class StartGate {
   void set_lost(const std::vector<LostState>& lost);
 
   /// A source has reported all that it has.
-  void spoke(Source source);
+  void synced(Source source);
   /// A source reported a container of this pod.
   void pod_reported(std::string_view pod);
   /// Stops waiting for sources.

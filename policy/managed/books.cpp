@@ -123,7 +123,7 @@ std::optional<Problem> Books::create(const Candidate& candidate, const Locality&
   if (entry.problem) entry.use = CpuUse::kNone;
   next.bind_memory(entry, locality);
   next.entries_[candidate.id] = std::move(entry);
-  next.tidy();
+  next.reconcile();
   *this = std::move(next);
   return std::nullopt;
 }
@@ -159,27 +159,27 @@ std::optional<Problem> Books::place(const Candidate& candidate, CpuUse use, int 
 
 /// Where fewer CPUs are free than it needs, that is for the allocation to say.
 Expected<std::optional<NodeSet>, Problem> Books::nodes_for(const Candidate& candidate,
-                                                           const Wish& wish,
+                                                           const Demand& demand,
                                                            const Locality& locality) const {
   if (rules_.align == allocate::HintPolicy::kNone) return std::optional<NodeSet>{};
   if (rules_.align_pods) {
     if (auto nodes = nodes_of_pod(candidate.sandbox)) return nodes;
   }
-  const bool whole_pod = rules_.align_pods && locality.pod.cpus >= wish.cpus;
+  const bool whole_pod = rules_.align_pods && locality.pod.cpus >= demand.cpus;
   const Needs& needs = whole_pod ? locality.pod.needs : locality.needs;
   AlignmentProblem problem{.machine = *machine_,
                            .policy = rules_.align,
                            .options = rules_.options,
-                           .available = wish.free,
-                           .former = wish.former,
-                           .cpus = whole_pod ? locality.pod.cpus : wish.cpus};
+                           .available = demand.free,
+                           .former = demand.former,
+                           .cpus = whole_pod ? locality.pod.cpus : demand.cpus};
   auto merged = align(problem, needs, locality.room);
-  if (!merged.admit && !wish.former.empty()) {
+  if (!merged.admit && !demand.former.empty()) {
     problem.former = {};
     merged = align(problem, needs, locality.room);
   }
-  if (merged.admit || wish.cpus > wish.free.size()) return std::move(merged.affinity);
-  return unexpected(Problem{Kind::kNotAligned, wish.cpus, 0});
+  if (merged.admit || demand.cpus > demand.free.size()) return std::move(merged.affinity);
+  return unexpected(Problem{Kind::kNotAligned, demand.cpus, 0});
 }
 
 /// A bound that the nodes have no room for would kill the container when they are full.
@@ -232,7 +232,7 @@ std::optional<Problem> Books::resize(const std::string& id, std::int64_t quota,
     next.retry(id);
   }
   if (has_cpus && rules_.refuse && entry.problem && entry.problem != before) return entry.problem;
-  next.tidy();
+  next.reconcile();
   *this = std::move(next);
   return std::nullopt;
 }
@@ -278,7 +278,7 @@ std::optional<Problem> Books::change(const std::string& id, CpuUse use) {
   }
   known->second.use = use;
   known->second.problem.reset();
-  tidy();
+  reconcile();
   return std::nullopt;
 }
 
@@ -297,12 +297,12 @@ void Books::end(const std::string& id) {
   known->second.mems = {};
   if (known->second.use == CpuUse::kExclusive) known->second.former = holdings_.cpus_of(id);
   release(id);
-  tidy();
+  reconcile();
 }
 
 void Books::remove(const std::string& id) {
   erase(id);
-  tidy();
+  reconcile();
 }
 
 void Books::remove_pod(const std::string& sandbox) {
@@ -311,7 +311,7 @@ void Books::remove_pod(const std::string& sandbox) {
     if (entry.about.sandbox == sandbox) gone.push_back(id);
   }
   for (const std::string& id : gone) erase(id);
-  tidy();
+  reconcile();
 }
 
 void Books::release(const std::string& id) {

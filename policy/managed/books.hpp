@@ -99,11 +99,11 @@ class Books {
   /// Not saved.
   void set_outside(const CpuSet& cpus);
   /// While it is held, no container gets more CPUs for itself than it has, but by create(),
-  /// resize() and change(). tidy() gives them what they lack afterwards. Not saved.
+  /// resize() and change(). reconcile() gives them what they lack afterwards. Not saved.
   void hold_growth(bool held) { growth_held_ = held; }
   /// What follows from any change of who owns what; a restart finds the same. It ends: containers
   /// only grow, or lose their class.
-  void tidy();
+  void reconcile();
 
   std::vector<Saved> save() const;
   /// Into empty books. What does not fit any more (another machine, other rules) is put right:
@@ -144,12 +144,13 @@ class Books {
   std::optional<Problem> change_holding(const std::string& id, CpuUse use, int cpus);
   std::optional<Problem> place(const Candidate& candidate, CpuUse use, int cpus,
                                const CpuSet& former, const Locality& locality);
-  struct Wish {
+  struct Demand {
     CpuSet free;
     CpuSet former;  ///< of those, what it had
     int cpus = 0;
   };
-  Expected<std::optional<NodeSet>, Problem> nodes_for(const Candidate& candidate, const Wish& wish,
+  Expected<std::optional<NodeSet>, Problem> nodes_for(const Candidate& candidate,
+                                                      const Demand& demand,
                                                       const Locality& locality) const;
   std::optional<NodeSet> nodes_of_pod(const std::string& sandbox) const;
   CpuSet replace(const Candidate& candidate);

@@ -60,13 +60,13 @@ void Books::synchronize(const std::vector<Listed>& all, const std::set<std::stri
       resize(candidate.id, candidate.quota, candidate.period);
     }
   }
-  tidy();
+  reconcile();
 }
 
 void Books::adopt(const Listed& listed) {
   if (entries_.contains(listed.candidate.id)) return;
   adopt(listed, {listed});
-  tidy();
+  reconcile();
 }
 
 void Books::adopt(const Listed& listed, const std::vector<Listed>& all) {
@@ -144,16 +144,16 @@ CpuSet Books::find_outside() const {
 void Books::set_foreign(const CpuSet& cpus) {
   if (cpus == foreign_) return;
   foreign_ = cpus;
-  tidy();
+  reconcile();
 }
 
 void Books::rebuild(Held holdings) {
   put_right(holdings, machine_->cpus());
   reopen(std::move(holdings));
-  tidy();
+  reconcile();
 }
 
-void Books::tidy() {
+void Books::reconcile() {
   for (bool changed = true; changed;) {
     if (find_kept_shared(holdings_.exclusive()) != kept_shared_) reopen(holdings_.all());
     const Held before = holdings_.all();

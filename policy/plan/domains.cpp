@@ -41,7 +41,8 @@ DomainOwners find_domain_owners(const std::vector<DomainPod>& pods, const Domain
   }
   if (!rules.by_annotation) return owners;
   for (const DomainPod& pod : pods) {
-    if (!pod.wish.empty() && pod.domain.empty() && !pod.has_vm) owners.emplace(pod.wish, pod.id);
+    if (!pod.requested.empty() && pod.domain.empty() && !pod.has_vm)
+      owners.emplace(pod.requested, pod.id);
   }
   return owners;
 }
@@ -49,7 +50,7 @@ DomainOwners find_domain_owners(const std::vector<DomainPod>& pods, const Domain
 std::optional<DomainRefusal> domain_refusal(const DomainPod& pod, const DomainRules& rules,
                                             const DomainOwners& owners) {
   const bool is_known = !pod.domain.empty();
-  const std::string& domain = is_known ? pod.domain : pod.wish;
+  const std::string& domain = is_known ? pod.domain : pod.requested;
   if (domain.empty()) return std::nullopt;
   if (!is_known && !rules.by_annotation) return DomainRefusal::kNotAllowed;
   if (!is_known && pod.has_vm) return DomainRefusal::kOwnVm;

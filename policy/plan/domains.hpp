@@ -19,8 +19,8 @@ namespace ka::policy::plan {
 /// Of a pod, what concerns domains.
 struct DomainPod {
   std::string id;
-  std::string domain;  ///< that it is known to be; may be empty
-  std::string wish;    ///< named by the pod's annotation; may be empty
+  std::string domain;     ///< that it is known to be; may be empty
+  std::string requested;  ///< named by the pod's annotation; may be empty
   bool has_vm = false;
 };
 

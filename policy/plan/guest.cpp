@@ -65,10 +65,10 @@ std::map<std::uint64_t, int> online_numbers(const std::vector<GuestCpu>& cpus) {
 
 /// Everything that is online but the vCPUs that are kept for containers; where that is nothing,
 /// everything.
-GuestCpuSet common_cpus(const GuestWishes& wishes, const GuestCpuSet& online,
+GuestCpuSet common_cpus(const GuestSpec& spec, const GuestCpuSet& online,
                         const std::map<std::uint64_t, int>& numbers) {
   GuestCpuSet common = online;
-  for (const GuestVcpu& vcpu : wishes.vcpus) {
+  for (const GuestVcpu& vcpu : spec.vcpus) {
     const auto number = numbers.find(vcpu.hardware_id);
     if (!vcpu.common && number != numbers.end()) common.remove(number->second);
   }
@@ -77,25 +77,25 @@ GuestCpuSet common_cpus(const GuestWishes& wishes, const GuestCpuSet& online,
 
 }  // namespace
 
-GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& vcpus,
-                         const Topology& topology, const GuestSettings& settings, bool may_grow) {
-  GuestWishes wishes;
-  wishes.move_interrupts = settings.move_interrupts;
+GuestSpec guest_spec(const SandboxPlan& plan, const std::vector<VcpuFacts>& vcpus,
+                     const Topology& topology, const GuestSettings& settings, bool may_grow) {
+  GuestSpec spec;
+  spec.move_interrupts = settings.move_interrupts;
   for (const VcpuPlan& vcpu : plan.vcpus) {
     const VcpuFacts* facts = find_vcpu(vcpus, vcpu.index);
     if (facts == nullptr) continue;
-    wishes.vcpus.push_back({.hardware_id = static_cast<std::uint64_t>(*facts->apic_id),
-                            .index = vcpu.index,
-                            .cpus = vcpu.cpus,
-                            .nodes = nodes_of(vcpu.cpus, topology),
-                            .dedicated = vcpu.role == VcpuRole::kDedicated,
-                            .common = is_common(plan, vcpu, may_grow)});
+    spec.vcpus.push_back({.hardware_id = static_cast<std::uint64_t>(*facts->apic_id),
+                          .index = vcpu.index,
+                          .cpus = vcpu.cpus,
+                          .nodes = nodes_of(vcpu.cpus, topology),
+                          .dedicated = vcpu.role == VcpuRole::kDedicated,
+                          .common = is_common(plan, vcpu, may_grow)});
   }
-  std::ranges::sort(wishes.vcpus, {}, &GuestVcpu::hardware_id);
+  std::ranges::sort(spec.vcpus, {}, &GuestVcpu::hardware_id);
   for (const ContainerPlan& container : plan.containers) {
     if (container.id == kSandboxMask) continue;
     const bool waits = may_grow && lacks_vcpus(plan, container.id);
-    wishes.containers.push_back(
+    spec.containers.push_back(
         {.id = container.id,
          .name = container.name,
          .hardware_ids = hardware_ids(waits ? VcpuSet() : container.vcpus, vcpus),
@@ -103,23 +103,23 @@ GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& 
          .waiting = waits,
          .lift_quota = settings.lift_quota && owns_vcpus(plan, container)});
   }
-  std::ranges::sort(wishes.containers, {}, &GuestContainer::id);
-  return wishes;
+  std::ranges::sort(spec.containers, {}, &GuestContainer::id);
+  return spec;
 }
 
-bool keeps_vcpus_apart(const GuestWishes& wishes) {
-  return std::ranges::any_of(wishes.vcpus, [](const GuestVcpu& vcpu) { return !vcpu.common; }) ||
-         std::ranges::any_of(wishes.containers, &GuestContainer::waiting);
+bool keeps_vcpus_apart(const GuestSpec& spec) {
+  return std::ranges::any_of(spec.vcpus, [](const GuestVcpu& vcpu) { return !vcpu.common; }) ||
+         std::ranges::any_of(spec.containers, &GuestContainer::waiting);
 }
 
-GuestPlacement place_in_guest(const GuestWishes& wishes, const std::vector<GuestCpu>& cpus) {
+GuestPlacement place_in_guest(const GuestSpec& spec, const std::vector<GuestCpu>& cpus) {
   const auto numbers = online_numbers(cpus);
   GuestPlacement placement;
   for (const GuestCpu& cpu : cpus) {
     if (cpu.online) placement.online.add(cpu.number);
   }
-  placement.common = common_cpus(wishes, placement.online, numbers);
-  for (const GuestContainer& container : wishes.containers) {
+  placement.common = common_cpus(spec, placement.online, numbers);
+  for (const GuestContainer& container : spec.containers) {
     GuestCpuSet& own = placement.containers[container.id];
     for (const std::uint64_t id : container.hardware_ids) {
       const auto number = numbers.find(id);
@@ -135,10 +135,10 @@ GuestPlacement place_in_guest(const GuestWishes& wishes, const std::vector<Guest
   return placement;
 }
 
-std::vector<GuestBreach> check_guest(const GuestWishes& wishes, const GuestReport& report) {
-  const GuestPlacement placement = place_in_guest(wishes, report.cpus);
+std::vector<GuestBreach> check_guest(const GuestSpec& spec, const GuestReport& report) {
+  const GuestPlacement placement = place_in_guest(spec, report.cpus);
   std::vector<GuestBreach> breaches;
-  for (const GuestContainer& container : wishes.containers) {
+  for (const GuestContainer& container : spec.containers) {
     const auto state = std::ranges::find(report.containers, container.id, &GuestContainerState::id);
     if (state == report.containers.end() || state->problem == GuestProblem::kNotFound) continue;
     const GuestCpuSet& wanted = placement.containers.at(container.id);

@@ -23,12 +23,12 @@ inline constexpr std::string_view kSandboxMask = "sandbox-mask";
 /// The request to a guest, by the plan of its sandbox. vCPUs without a known APIC id are left out:
 /// they cannot be named. `may_grow`: the VM may get more vCPUs, so a container with fewer than
 /// planned waits for them, on the common ones.
-GuestWishes guest_wishes(const SandboxPlan& plan, const std::vector<VcpuFacts>& vcpus,
-                         const Topology& topology, const GuestSettings& settings, bool may_grow);
+GuestSpec guest_spec(const SandboxPlan& plan, const std::vector<VcpuFacts>& vcpus,
+                     const Topology& topology, const GuestSettings& settings, bool may_grow);
 
 /// Some container has vCPUs that others are to keep off, or waits for such: where this is not so
 /// every container may use every vCPU, and there is nothing to request from a guest.
-bool keeps_vcpus_apart(const GuestWishes& wishes);
+bool keeps_vcpus_apart(const GuestSpec& spec);
 
 /// A request in the guest's numbers.
 struct GuestPlacement {
@@ -43,7 +43,7 @@ struct GuestPlacement {
 
 /// Maps by hardware id, never by counting. Only CPUs that are online count. A container none of
 /// whose vCPUs is online is placed on the CPUs in common.
-GuestPlacement place_in_guest(const GuestWishes& wishes, const std::vector<GuestCpu>& cpus);
+GuestPlacement place_in_guest(const GuestSpec& spec, const std::vector<GuestCpu>& cpus);
 
 /// A container that has CPUs of its own, and whose processes are not held on its vCPUs.
 struct GuestBreach {
@@ -56,6 +56,6 @@ struct GuestBreach {
 
 /// Compares what a guest reports with what it was asked (I4). A container that is not there (yet)
 /// has no processes, and breaks nothing.
-std::vector<GuestBreach> check_guest(const GuestWishes& wishes, const GuestReport& report);
+std::vector<GuestBreach> check_guest(const GuestSpec& spec, const GuestReport& report);
 
 }  // namespace ka::policy::plan

@@ -233,7 +233,7 @@ void Checker::check_guest(const ContainerFacts& owner, const GuestSide& guest,
     return found.add(Obstacle::kGuestUnconfirmed, Remedy::kGuestAgent,
                      std::string(guest_doubt_name(*doubt)), {});
   }
-  if (!guest.connected || guest.report == nullptr || guest.wishes == nullptr) {
+  if (!guest.connected || guest.report == nullptr || guest.spec == nullptr) {
     return found.add(Obstacle::kGuestSilent, Remedy::kGuestAgent, {}, {});
   }
   const auto unconfirmed = [&](const char* why, Remedy remedy) {
@@ -248,7 +248,7 @@ void Checker::check_guest(const ContainerFacts& owner, const GuestSide& guest,
   if (state->method == GuestMethod::kKataAgent) {
     return unconfirmed("kata-agent", Remedy::kGuestAgent);
   }
-  const auto breaches = policy::plan::check_guest(*guest.wishes, *guest.report);
+  const auto breaches = policy::plan::check_guest(*guest.spec, *guest.report);
   if (state->problem != GuestProblem::kNone ||
       std::ranges::find(breaches, owner.id, &GuestBreach::container) != breaches.end()) {
     found.add(Obstacle::kGuestElsewhere, Remedy::kReconcile,

@@ -89,7 +89,7 @@ enum class Placing { kWritten, kObserved, kReleased };
 struct GuestSide {
   bool connected = false;
   bool current = false;  ///< the report answers the request
-  const GuestWishes* wishes = nullptr;
+  const GuestSpec* spec = nullptr;
   const GuestReport* report = nullptr;
   const std::map<std::string, GuestDoubt>* doubts = nullptr;  ///< by container; may be null
 };

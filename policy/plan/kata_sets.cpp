@@ -18,9 +18,9 @@ bool splits(const Ids& ids, const Ids& group) {
 }
 
 /// Those that not every container may use.
-Ids kept_ids(const GuestWishes& wishes) {
+Ids kept_ids(const GuestSpec& spec) {
   Ids ids;
-  for (const GuestVcpu& vcpu : wishes.vcpus) {
+  for (const GuestVcpu& vcpu : spec.vcpus) {
     if (!vcpu.common) ids.push_back(vcpu.hardware_id);
   }
   return ids;
@@ -28,23 +28,23 @@ Ids kept_ids(const GuestWishes& wishes) {
 
 }  // namespace
 
-bool can_place_by_numbers(const GuestWishes& wishes, const GuestNumbers& numbers) {
+bool can_place_by_numbers(const GuestSpec& spec, const GuestNumbers& numbers) {
   if (!numbers.certain) return false;
-  const Ids kept = kept_ids(wishes);
+  const Ids kept = kept_ids(spec);
   return std::ranges::none_of(numbers.unordered, [&](const Ids& group) {
     return splits(kept, group) ||
-           std::ranges::any_of(wishes.containers, [&group](const GuestContainer& container) {
+           std::ranges::any_of(spec.containers, [&group](const GuestContainer& container) {
              return splits(container.hardware_ids, group);
            });
   });
 }
 
-GuestSets sets_for_kata(const GuestWishes& wishes, const GuestNumbers& numbers,
+GuestSets sets_for_kata(const GuestSpec& spec, const GuestNumbers& numbers,
                         const GuestSets& writes) {
   GuestSets sets;
   for (const auto& [container, before] : writes) sets[container] = numbers.widest;
-  if (wishes.release || !can_place_by_numbers(wishes, numbers)) return sets;
-  const GuestPlacement placement = place_in_guest(wishes, numbers.cpus);
+  if (spec.release || !can_place_by_numbers(spec, numbers)) return sets;
+  const GuestPlacement placement = place_in_guest(spec, numbers.cpus);
   for (const auto& [container, cpus] : placement.containers) {
     if (cpus != placement.online || writes.contains(container)) sets[container] = cpus;
   }

@@ -8,16 +8,16 @@
 
 namespace ka::policy::plan {
 
-/// The guest's CPU numbers identify each container's own CPUs in `wishes`: they are
+/// The guest's CPU numbers identify each container's own CPUs in `spec`: they are
 /// certain, or where their order is not known it does not matter.
-bool can_place_by_numbers(const GuestWishes& wishes, const GuestNumbers& numbers);
+bool can_place_by_numbers(const GuestSpec& spec, const GuestNumbers& numbers);
 
-/// The sets to request for containers, by the wishes and earlier requests. A container that may
+/// The sets to request for containers, by the spec and earlier requests. A container that may
 /// use every CPU, without an earlier request, is left out, so that it also gets CPUs that are
 /// plugged later. One with an earlier request is in it for as long as the guest has it: with all
 /// CPUs if the plan does not know it (any more), if the numbers are not certain, and on
 /// release.
-GuestSets sets_for_kata(const GuestWishes& wishes, const GuestNumbers& numbers,
+GuestSets sets_for_kata(const GuestSpec& spec, const GuestNumbers& numbers,
                         const GuestSets& writes);
 
 }  // namespace ka::policy::plan

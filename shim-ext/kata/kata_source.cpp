@@ -93,7 +93,7 @@ void KataSource::refresh() {
   watch_.refresh();
   follow_masks();
   show_extent();
-  if (watch_.listed()) node_.spoke(ledger::Source::kPersist);
+  if (watch_.listed()) node_.synced(ledger::Source::kPersist);
 }
 
 void KataSource::notify(source::Notice notice) {

@@ -19,8 +19,10 @@ using policy::plan::DomainPod;
 using policy::plan::DomainRefusal;
 
 DomainPod to_domain_pod(const ledger::PodRecord& pod) {
-  return {
-      .id = pod.id, .domain = pod.domain, .wish = pod.domain_wish, .has_vm = pod.vmm.has_value()};
+  return {.id = pod.id,
+          .domain = pod.domain,
+          .requested = pod.requested_domain,
+          .has_vm = pod.vmm.has_value()};
 }
 
 std::vector<DomainPod> domain_pods(const ledger::Ledger& ledger) {
@@ -138,7 +140,7 @@ std::string LibvirtSource::refusal_text(const DomainPod& pod) const {
     case DomainRefusal::kTaken:
       break;
   }
-  return "the domain is sandbox " + *sandbox_of(pod.domain.empty() ? pod.wish : pod.domain);
+  return "the domain is sandbox " + *sandbox_of(pod.domain.empty() ? pod.requested : pod.domain);
 }
 
 void LibvirtSource::log_refusals() {
@@ -150,7 +152,7 @@ void LibvirtSource::log_refusals() {
     if (logged == refusals_.end() || logged->second != text) {
       log_.warning("pod does not get the libvirt domain that it names",
                    {{"sandbox", pod.id},
-                    {"domain", pod.domain.empty() ? pod.wish : pod.domain},
+                    {"domain", pod.domain.empty() ? pod.requested : pod.domain},
                     {"reason", text}});
     }
     refusals.emplace(pod.id, std::move(text));
@@ -199,7 +201,7 @@ void LibvirtSource::report_all_seen() {
   const bool all = std::ranges::all_of(
       owners_, [&](const auto& owner) { return last_seen_.contains(owner.first); });
   if (!up_ || !all || node_.may_widen()) return;
-  node_.spoke(ledger::Source::kLibvirt);
+  node_.synced(ledger::Source::kLibvirt);
   node_.finish({});
 }
 

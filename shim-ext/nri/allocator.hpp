@@ -67,7 +67,7 @@ class Allocator {
                            const std::set<std::string>& sandboxes) = 0;
   /// It is about to be started. Where its creation was not reported, it is taken in as one of those
   /// that the runtime had before. True: its cgroup may have other CPUs than it is to have.
-  virtual bool meet(const Described& container) = 0;
+  virtual bool adopt(const Described& container) = 0;
   /// Containers and pods that these events end are forgotten.
   virtual void forget(const std::vector<policy::ledger::Event>& events) = 0;
 

@@ -14,13 +14,13 @@ namespace {
 using base::Deadline;
 using Events = std::vector<ledger::Event>;
 
-struct Reported {
+struct Seen {
   std::set<std::string> pods;
   std::set<std::pair<std::string, std::string>> containers;  ///< each after its pod
 };
 
-Reported reported_in(const Events& events) {
-  Reported reported;
+Seen seen_in(const Events& events) {
+  Seen reported;
   for (const ledger::Event& event : events) {
     if (const auto* pod = std::get_if<ledger::PodSeen>(&event.body)) {
       reported.pods.insert(pod->id);
@@ -34,7 +34,7 @@ Reported reported_in(const Events& events) {
 
 /// What the ledger has from the container runtime and the runtime no longer has.
 Events find_gone(const ledger::Ledger& ledger, const Events& all) {
-  const Reported reported = reported_in(all);
+  const Seen reported = seen_in(all);
   Events gone;
   for (const auto& [id, pod] : ledger.pods()) {
     if (pod.source == ledger::Source::kNri && !reported.pods.contains(id)) {
@@ -141,7 +141,7 @@ Updates NriSource::synchronizing(const std::vector<Described>& containers,
 /// CPUs.
 void NriSource::starting(const Events& events, const Described& container,
                          std::function<void()> go_on) {
-  const bool is_new = with_.allocator != nullptr && with_.allocator->meet(container);
+  const bool is_new = with_.allocator != nullptr && with_.allocator->adopt(container);
   before(events);
   if (is_new) with_.allocator->apply();
   const auto& about = container.candidate;
@@ -161,7 +161,7 @@ void NriSource::synchronized(const Events& events) {
   for (ledger::Event& event : find_gone(with_.node.ledger(), events))
     all.push_back(std::move(event));
   with_.node.handle(all);
-  with_.node.spoke(ledger::Source::kNri);
+  with_.node.synced(ledger::Source::kNri);
   with_.node.finish({});
   with_.containers.forget_gone();
   with_.peers.notify(source::Notice::kRuntimeReported);

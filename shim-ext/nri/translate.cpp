@@ -47,7 +47,7 @@ std::optional<std::vector<policy::ledger::PreparedClaim>> claims_of(
 }
 
 /// The domain that a pod names by annotation; nothing where that is no valid name.
-std::string domain_wish(const proto::nri::PodSandbox& pod) {
+std::string requested_domain(const proto::nri::PodSandbox& pod) {
   constexpr std::size_t kLongest = 255;
   const auto found = pod.annotations().find("kata-affinity.io/libvirt_domain");
   if (found == pod.annotations().end()) return {};
@@ -168,7 +168,7 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
   seen.pod_uid = base::printable(pod.uid());
   seen.pod_name = name_of(pod);
   seen.handler = base::printable(pod.runtime_handler());
-  seen.domain_wish = domain_wish(pod);
+  seen.requested_domain = requested_domain(pod);
   if (known.process.is_vmm) seen.vmm = known.process.id;
   return policy::ledger::Event{policy::ledger::Source::kNri, std::move(seen)};
 }

@@ -120,7 +120,7 @@ void PodResourcesSource::report(ResourcesSeen seen) {
   if (seen != node_.ledger().assignments().seen()) {
     node_.narrow({{kSource, std::move(seen)}}, base::Deadline::none());
   }
-  node_.spoke(kSource);
+  node_.synced(kSource);
   node_.finish({});
 }
 

@@ -65,7 +65,7 @@ class Node {
 
   /// A source has reported everything: the start no longer waits for it. What may be widened
   /// because of that waits for finish().
-  virtual void spoke(policy::ledger::Source source) = 0;
+  virtual void synced(policy::ledger::Source source) = 0;
 
   virtual void set_status(policy::ledger::Source source, Status status) = 0;
 

@@ -20,11 +20,11 @@ namespace {
 
 using namespace ka;
 
-policy::GuestWishes wishes() {
-  policy::GuestWishes wishes;
-  wishes.vcpus = {{.hardware_id = 0}, {.hardware_id = 3, .index = 3, .common = false}};
-  wishes.containers = {{.id = "c1", .hardware_ids = {3}, .dedicated = true}};
-  return wishes;
+policy::GuestSpec spec() {
+  policy::GuestSpec spec;
+  spec.vcpus = {{.hardware_id = 0}, {.hardware_id = 3, .index = 3, .common = false}};
+  spec.containers = {{.id = "c1", .hardware_ids = {3}, .dedicated = true}};
+  return spec;
 }
 
 /// What gets through speaks of its own container and of its own CPUs only.
@@ -34,15 +34,15 @@ void check(const guest::News& news) {
   for (const auto& state : news.report.containers) {
     tests::require(state.id == "c1" && state.actual.subset_of(known));
   }
-  (void)policy::plan::check_guest(wishes(), news.report);
+  (void)policy::plan::check_guest(spec(), news.report);
 }
 
 void read_alone(std::string_view bytes) {
   if (const auto report = guest::decode_report(bytes)) {
     tests::require(guest::decode_report(guest::encode(*report)) == report);
   }
-  if (const auto read = guest::decode_wishes(bytes)) {
-    tests::require(guest::decode_wishes(guest::encode(*read)) == read);
+  if (const auto read = guest::decode_spec(bytes)) {
+    tests::require(guest::decode_spec(guest::encode(*read)) == read);
     (void)policy::plan::place_in_guest(*read, {});
   }
   if (const auto latencies = guest::decode_latencies(bytes)) {
@@ -95,7 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   while (!rest.empty() && session.receive(rest.substr(0, piece), news, out)) {
     rest.remove_prefix(std::min(piece, rest.size()));
     if (!session.ready() || watched) continue;
-    session.wish(wishes(), out);
+    session.apply(spec(), out);
     session.watch(out);
     watched = true;
   }

@@ -123,7 +123,7 @@ struct Play {
     if (kind == 3) change_machine();
     CHECK(books.exclusive().subset_of(before));
     books.hold_growth(false);
-    if (random.chance(50)) books.tidy();
+    if (random.chance(50)) books.reconcile();
   }
 
   void change_outside() {
@@ -155,7 +155,7 @@ struct Play {
 
   void restart() {
     books.set_outside({});
-    books.tidy();
+    books.reconcile();
     Books again = Books::open(topology, books.rules()).value();
     again.restore(books.save());
     CHECK(again == books);

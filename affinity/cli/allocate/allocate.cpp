@@ -18,7 +18,7 @@
 #include "base/files.hpp"
 #include "base/sets.hpp"
 #include "policy/allocate/allocate.hpp"
-#include "policy/allocate/wishes.hpp"
+#include "policy/allocate/preferences.hpp"
 
 namespace ka::cli {
 namespace {
@@ -46,8 +46,8 @@ base::Result<void> read_sets(const AllocateOptions& options, const policy::Topol
 }
 
 /// What the pod's annotations ask for; options of the command line win.
-base::Result<void> read_wishes(const AllocateOptions& options,
-                               policy::allocate::CpuRequest& request) {
+base::Result<void> read_preferences(const AllocateOptions& options,
+                                    policy::allocate::CpuRequest& request) {
   policy::allocate::Annotations annotations;
   for (const std::string& text : options.annotations) {
     const std::size_t equals = text.find('=');
@@ -56,11 +56,11 @@ base::Result<void> read_wishes(const AllocateOptions& options,
     }
     annotations[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  const auto wishes = policy::allocate::read_wishes(annotations, options.container);
-  if (!wishes) return base::fail(ErrorCode::kInvalid, wishes.error());
+  const auto preferences = policy::allocate::read_preferences(annotations, options.container);
+  if (!preferences) return base::fail(ErrorCode::kInvalid, preferences.error());
   const auto given = policy::allocate::parse_cpu_class(options.cpu_class.value_or(""));
-  request.cpu_class = given.value_or(wishes->cpu_class);
-  request.prefer_isolated = options.prefer_isolated || wishes->prefer_isolated;
+  request.cpu_class = given.value_or(preferences->cpu_class);
+  request.prefer_isolated = options.prefer_isolated || preferences->prefer_isolated;
   return {};
 }
 
@@ -84,7 +84,7 @@ base::Result<policy::allocate::CpuRequest> read_request(const AllocateOptions& o
   const auto kubelet = read_kubelet_version(options.kubelet_version);
   if (!kubelet) return unexpected(kubelet.error());
   request.kubelet = *kubelet;
-  if (auto read = read_wishes(options, request); !read) {
+  if (auto read = read_preferences(options, request); !read) {
     return unexpected(std::move(read.error()));
   }
   if (auto read = read_sets(options, machine.topology(), request); !read) {

@@ -70,46 +70,47 @@ Expected<void, Refusal> choose_cpus(const NodeFacts& facts, Choice& choice) {
 }
 
 /// Without an API server kubelet resolves no RuntimeClass.
-Expected<std::string, Refusal> choose_untrusted(const NodeFacts& facts, const Wishes& wishes) {
-  if (wishes.handler.empty() && contains(facts.handlers, kUntrustedHandler)) return std::string();
+Expected<std::string, Refusal> choose_untrusted(const NodeFacts& facts, const PodOptions& options) {
+  if (options.handler.empty() && contains(facts.handlers, kUntrustedHandler)) return std::string();
   return unexpected(
       std::string("kubelet runs without an API server and resolves no RuntimeClass. Configure "
                   "a containerd runtime named \"untrusted\" that runs Kata, and omit --handler"));
 }
 
-Expected<void, Refusal> check_handler(const NodeFacts& facts, const Wishes& wishes) {
-  if (wishes.handler.empty() || contains(facts.handlers, wishes.handler)) return {};
-  return unexpected(fmt::format("containerd has no Kata handler \"{}\"; it has: {}", wishes.handler,
-                                fmt::join(facts.handlers, ", ")));
+Expected<void, Refusal> check_handler(const NodeFacts& facts, const PodOptions& options) {
+  if (options.handler.empty() || contains(facts.handlers, options.handler)) return {};
+  return unexpected(fmt::format("containerd has no Kata handler \"{}\"; it has: {}",
+                                options.handler, fmt::join(facts.handlers, ", ")));
 }
 
 /// The runtime knows no RuntimeClass.
-Expected<std::string, Refusal> choose_handler(const NodeFacts& facts, const Wishes& wishes) {
-  if (!wishes.runtime_class.empty()) {
+Expected<std::string, Refusal> choose_handler(const NodeFacts& facts, const PodOptions& options) {
+  if (!options.runtime_class.empty()) {
     return unexpected(
         std::string("no kubelet runs, and only kubelet resolves a RuntimeClass. Use "
                     "--handler NAME"));
   }
-  if (!wishes.handler.empty()) return wishes.handler;
+  if (!options.handler.empty()) return options.handler;
   if (!facts.handlers.empty()) return facts.handlers.front();
   return unexpected(std::string("no Kata handler in containerd's configuration"));
 }
 
 /// kata-deploy names a RuntimeClass as its handler.
-Expected<std::string, Refusal> choose_runtime_class(const NodeFacts& facts, const Wishes& wishes) {
-  if (facts.kubelet && !wishes.runtime_class.empty()) return wishes.runtime_class;
-  if (auto good = check_handler(facts, wishes); !good) return unexpected(good.error());
-  if (!facts.kubelet) return choose_handler(facts, wishes);
-  if (!facts.kubelet->has_api_server) return choose_untrusted(facts, wishes);
-  if (!wishes.handler.empty()) return wishes.handler;
+Expected<std::string, Refusal> choose_runtime_class(const NodeFacts& facts,
+                                                    const PodOptions& options) {
+  if (facts.kubelet && !options.runtime_class.empty()) return options.runtime_class;
+  if (auto good = check_handler(facts, options); !good) return unexpected(good.error());
+  if (!facts.kubelet) return choose_handler(facts, options);
+  if (!facts.kubelet->has_api_server) return choose_untrusted(facts, options);
+  if (!options.handler.empty()) return options.handler;
   if (!facts.handlers.empty()) return facts.handlers.front();
   return unexpected(
       std::string("no Kata handler in containerd's configuration. Use --runtime-class NAME"));
 }
 
 /// Nothing is pulled: the pause image of the runtime is on every node that ran a pod.
-Expected<std::string, Refusal> choose_image(const NodeFacts& facts, const Wishes& wishes) {
-  if (!wishes.image.empty()) return wishes.image;
+Expected<std::string, Refusal> choose_image(const NodeFacts& facts, const PodOptions& options) {
+  if (!options.image.empty()) return options.image;
   if (contains(facts.images, facts.sandbox_image)) return facts.sandbox_image;
   const auto pause = std::ranges::find_if(facts.images, [](const std::string& name) {
     return name.find("/pause:") != std::string::npos;
@@ -195,14 +196,14 @@ std::string shared_manifest(const Pod& pod) {
 
 }  // namespace
 
-Expected<Choice, std::string> choose(const NodeFacts& facts, const Wishes& wishes) {
+Expected<Choice, std::string> choose(const NodeFacts& facts, const PodOptions& options) {
   if (auto good = check_node(facts); !good) return unexpected(good.error());
-  if (wishes.demo) {
+  if (options.demo) {
     if (auto good = check_demo(facts); !good) return unexpected(good.error());
   }
-  const auto runtime_class = choose_runtime_class(facts, wishes);
+  const auto runtime_class = choose_runtime_class(facts, options);
   if (!runtime_class) return unexpected(runtime_class.error());
-  const auto image = choose_image(facts, wishes);
+  const auto image = choose_image(facts, options);
   if (!image) return unexpected(image.error());
   Choice choice{.runtime_class = *runtime_class, .image = *image, .own = {}, .pool = {}};
   if (auto chosen = choose_cpus(facts, choice); !chosen) return unexpected(chosen.error());

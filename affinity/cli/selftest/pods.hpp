@@ -30,7 +30,7 @@ struct NodeFacts {
 };
 
 /// What was asked for on the command line; empty: chosen here.
-struct Wishes {
+struct PodOptions {
   std::string handler;
   std::string runtime_class;
   std::string image;
@@ -47,7 +47,7 @@ struct Choice {
 };
 
 /// Why the node cannot run the self-test is the error, with the remedy.
-Expected<Choice, std::string> choose(const NodeFacts& facts, const Wishes& wishes);
+Expected<Choice, std::string> choose(const NodeFacts& facts, const PodOptions& options);
 
 struct Pod {
   std::string name;

@@ -114,10 +114,10 @@ TEST_CASE("CPUs are removed before the response to the runtime, and added after 
 TEST_CASE("a pod with the annotation gets files that list its containers' CPUs") {
   if (!Vm::possible()) return;
   Scene scene("allow_annotations = [\"environment\"]\n");
-  const auto create = [&scene](const char* id, const std::string& wish) {
+  const auto create = [&scene](const char* id, const std::string& environment) {
     auto request = scene.container(scene.both);
     request.mutable_container()->set_id(id);
-    (*request.mutable_pod()->mutable_annotations())["kata-affinity.io/environment"] = wish;
+    (*request.mutable_pod()->mutable_annotations())["kata-affinity.io/environment"] = environment;
     scene.runtime.call("CreateContainer", request);
     wire::CreateContainerResponse response;
     REQUIRE(response.ParseFromString(scene.runtime.answer().payload));

@@ -60,7 +60,7 @@ TEST_CASE("kubelet's answer is reported once, and its start is no longer waited 
   scene.run_until([&] { return scene.status().up; });
   CHECK(scene.node.drain() == Lines{"catch up within no deadline",
                                     "narrow within no deadline: pod-resources",
-                                    "spoke pod-resources", "finish "});
+                                    "synced pod-resources", "finish "});
   CHECK(scene.status().text == "1 pod owns CPUs, of 2-7");
   CHECK(scene.node.known.exclusive() == CpuSet{4, 5});
 }

@@ -44,11 +44,11 @@ void Knowledge::record(const policy::ledger::Event& event) {
     pods_.erase(pod_gone->id);
   } else if (const auto* kubelet = std::get_if<policy::ledger::KubeletSeen>(&event.body)) {
     claims_ = kubelet->claims;
-    spoke(Source::kKubelet);
+    synced(Source::kKubelet);
   }
 }
 
-void Knowledge::spoke(Source source) {
+void Knowledge::synced(Source source) {
   silent_.erase(source);
   reported_.insert(source);
 }

@@ -35,7 +35,7 @@ class Knowledge {
   explicit Knowledge(std::set<policy::ledger::Source> sources) : sources_(std::move(sources)) {}
 
   void record(const policy::ledger::Event& event);
-  void spoke(policy::ledger::Source source);
+  void synced(policy::ledger::Source source);
   void time_is_up();
   void dismiss();
 

@@ -152,8 +152,8 @@ void Play::synchronize() {
   guarded(subjects(events), [&] {
     note(events);
     kernel_.line().handle(events);
-    knowledge_.spoke(Source::kNri);
-    kernel_.line().source_spoke(Source::kNri);
+    knowledge_.synced(Source::kNri);
+    kernel_.line().source_synced(Source::kNri);
     kernel_.line().finish({});
   });
 }
@@ -174,8 +174,8 @@ void Play::restart(const std::set<std::string>& damaged, bool kubelet_first) {
   if (setup_.has_kubelet) line.expect(Source::kKubelet);
   if (kubelet_first) read_kubelet();
   line.adopt();
-  knowledge_.spoke(Source::kPersist);
-  line.source_spoke(Source::kPersist);
+  knowledge_.synced(Source::kPersist);
+  line.source_synced(Source::kPersist);
   line.finish({});
 }
 

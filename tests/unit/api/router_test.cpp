@@ -319,11 +319,11 @@ TEST_CASE("ready: every awaited source has reported, or the time for it is up", 
   CHECK(api.bad("GET", "/readyz").starts_with("503 no thread gets more CPUs yet: waiting for"));
   CHECK(api.router.handle_metrics({"GET", "/readyz", ""}).status == 503);
   CHECK(api.router.handle_metrics({"GET", "/healthz", ""}).status == 200);
-  api.scene.line().source_spoke(policy::ledger::Source::kNri);
+  api.scene.line().source_synced(policy::ledger::Source::kNri);
   CHECK(api.call("GET", "/readyz").status == 503);
 
   SECTION("the last one reports") {
-    api.scene.line().source_spoke(policy::ledger::Source::kKubelet);
+    api.scene.line().source_synced(policy::ledger::Source::kKubelet);
   }
   SECTION("the last one stays silent") { api.scene.line().stop_waiting(); }
   CHECK(api.good("GET", "/readyz").at("status") == "ready");

@@ -62,13 +62,12 @@ struct Scene : tests::LineScene {
   /// Its agent placed both: vCPUs 1 and 2 are the app's, and the guest calls them CPUs 2 and 1.
   void answer() {
     board::GuestView guest;
-    guest.wishes.vcpus = {
+    guest.spec.vcpus = {
         {.hardware_id = 0, .index = 0, .cpus = {6, 7}, .nodes = {0}},
         {.hardware_id = 1, .index = 1, .cpus = {4}, .nodes = {0}, .dedicated = true},
         {.hardware_id = 2, .index = 2, .cpus = {5}, .nodes = {0}, .dedicated = true}};
-    guest.wishes.containers = {
-        {.id = "app", .name = "db", .hardware_ids = {1, 2}, .dedicated = true},
-        {.id = "log", .name = "log"}};
+    guest.spec.containers = {{.id = "app", .name = "db", .hardware_ids = {1, 2}, .dedicated = true},
+                             {.id = "log", .name = "log"}};
     guest.report = policy::GuestReport{
         .cpus = {{.number = 0, .hardware_id = 0, .online = true},
                  {.number = 1, .hardware_id = 2, .online = true},

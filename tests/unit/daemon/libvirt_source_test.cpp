@@ -34,9 +34,9 @@ struct Scene : tests::LineScene {
   }
 
   /// As NRI tells of a pod with the annotation.
-  void wish(const std::string& pod) {
-    line().handle(
-        {policy::ledger::Source::kNri, policy::ledger::PodSeen{.id = pod, .domain_wish = "test"}});
+  void request(const std::string& pod) {
+    line().handle({policy::ledger::Source::kNri,
+                   policy::ledger::PodSeen{.id = pod, .requested_domain = "test"}});
     source->notify(source::Notice::kLineRan);
   }
 
@@ -64,7 +64,7 @@ struct Scene : tests::LineScene {
 TEST_CASE("libvirt: a pod that is allowed to names its domain") {
   Scene scene(true);
   scene.boot_domain();
-  scene.wish("pod1");
+  scene.request("pod1");
   scene.run_until([&] { return scene.vmm_of("pod1") == kVmm; });
   REQUIRE(scene.container("pod1", "c1", {4, 5}, true));
   scene.source->notify(source::Notice::kLineRan);
@@ -76,10 +76,10 @@ TEST_CASE("libvirt: a pod that is allowed to names its domain") {
 TEST_CASE("libvirt: a pod that is not allowed to gets no domain, which is logged once") {
   Scene scene(false, {"other"});
   scene.boot_domain();
-  scene.wish("pod1");
+  scene.request("pod1");
   scene.run_until([&] { return scene.says("allow_annotations does not list"); });
   const std::string said = scene.log_lines;
-  scene.wish("pod1");
+  scene.request("pod1");
   tests::run_ready(scene.io);
   CHECK_FALSE(scene.vmm_of("pod1"));
   CHECK(scene.log_lines == said);
@@ -88,7 +88,7 @@ TEST_CASE("libvirt: a pod that is not allowed to gets no domain, which is logged
 TEST_CASE("libvirt: a domain is one sandbox, and no claim takes it over") {
   Scene scene(true, {"test"});
   scene.boot_domain();
-  scene.wish("a-pod");
+  scene.request("a-pod");
   scene.run_until([&] { return scene.vmm_of("test") == kVmm; });
   scene.run_until([&] { return scene.says("the domain is sandbox test"); });
   tests::run_ready(scene.io);
@@ -100,7 +100,7 @@ TEST_CASE("libvirt: a pod with a VM of its own keeps it, whatever its annotation
   scene.boot_domain();
   scene.boot_vm(300, 1);
   REQUIRE(scene.add("pod1", 300));
-  scene.wish("pod1");
+  scene.request("pod1");
   scene.run_until([&] { return scene.says("the pod has a VM of its own"); });
   tests::run_ready(scene.io);
   CHECK(scene.vmm_of("pod1") == 300);
@@ -110,14 +110,14 @@ TEST_CASE("libvirt: a VMM with a sandbox gets no second one") {
   Scene scene(true);
   scene.boot_domain();
   REQUIRE(scene.add("by-hand", kVmm));
-  scene.wish("pod1");
+  scene.request("pod1");
   scene.run_until([&] { return scene.says("its VMM is that of sandbox by-hand"); });
   CHECK_FALSE(scene.vmm_of("pod1"));
 }
 
 TEST_CASE("libvirt: a domain of another machine is rejected") {
   Scene scene(true, {"test"});
-  scene.wish("pod1");
+  scene.request("pod1");
   scene.run_until([&] { return scene.says("no process on this machine is the domain"); });
   CHECK(scene.line().node().sandbox_ids().empty());
 }

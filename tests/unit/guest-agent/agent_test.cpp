@@ -10,7 +10,7 @@ using namespace ka;
 using policy::GuestCpuSet;
 using policy::GuestProblem;
 using tests::GuestScene;
-using tests::wishes_of;
+using tests::spec_of;
 using Cgroups = GuestScene::Cgroups;
 
 namespace {
@@ -40,7 +40,7 @@ TEST_CASE("guest CPUs are identified by APIC id, whatever their numbers") {
 
   scene.cgroup("kubepods/" + kId);
   scene.process(100, "kubepods/" + kId, "app");
-  const auto& report = agent.apply(wishes_of(4, {1, 2}, kId));
+  const auto& report = agent.apply(spec_of(4, {1, 2}, kId));
   CHECK(scene.read("cgroup/kubepods/" + kId + "/cpuset.cpus") == "2-3");
   CHECK(report.common == GuestCpuSet{0, 1});
 }
@@ -69,7 +69,7 @@ TEST_CASE("the cpuset controller is enabled down to a container, also under syst
   scene.cgroup(cgroup);
   scene.files.write("cgroup/kubepods.slice/cpuset.cpus", "0\n");
   agent::Agent agent(scene.roots(), scene.threads);
-  const auto& report = agent.apply(wishes_of(4, {2}, kId));
+  const auto& report = agent.apply(spec_of(4, {2}, kId));
   CHECK(scene.read("cgroup/cgroup.subtree_control") == "+cpuset");
   CHECK(scene.read("cgroup/kubepods.slice/pod.slice/cgroup.subtree_control") == "+cpuset");
   CHECK(scene.read("cgroup/kubepods.slice/cpuset.cpus") == "0,2");
@@ -84,7 +84,7 @@ TEST_CASE("an unreported container is kept off vCPUs of others; other cgroups ar
   scene.cgroup("kubepods/" + kOther);
   scene.cgroup("system.slice/sshd.service");
   agent::Agent agent(scene.roots(), scene.threads);
-  agent.apply(wishes_of(4, {2, 3}, kId));
+  agent.apply(spec_of(4, {2, 3}, kId));
   CHECK(scene.read("cgroup/kubepods/" + kOther + "/cpuset.cpus") == "0-1");
   CHECK(scene.read("cgroup/system.slice/sshd.service/cpuset.cpus").empty());
 }
@@ -94,7 +94,7 @@ TEST_CASE("a later container is placed when its cgroup appears") {
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("kubepods");
   agent::Agent agent(scene.roots(), scene.threads);
-  CHECK(state(agent.apply(wishes_of(4, {2}, kId)), kId).problem == GuestProblem::kNotFound);
+  CHECK(state(agent.apply(spec_of(4, {2}, kId)), kId).problem == GuestProblem::kNotFound);
   const auto generation = agent.report().generation;
   const auto places = agent.places_to_watch();
   CHECK(std::ranges::find(places, scene.path("cgroup/kubepods")) != places.end());
@@ -122,7 +122,7 @@ TEST_CASE("v1: ancestors get the CPUs of a container, and descendants follow") {
   scene.files.write("cgroup/kubepods/" + kId + "/cpuset.cpus", "0\n");
   scene.files.write("cgroup/kubepods/" + kId + "/inner/cpuset.cpus", "0\n");
   agent::Agent agent(scene.roots(), scene.threads);
-  const auto& report = agent.apply(wishes_of(4, {2, 3}, kId));
+  const auto& report = agent.apply(spec_of(4, {2, 3}, kId));
   CHECK(scene.read("cgroup/kubepods/cpuset.cpus") == "0,2-3");
   CHECK(scene.read("cgroup/kubepods/" + kId + "/cpuset.cpus") == "2-3");
   CHECK(scene.read("cgroup/kubepods/" + kId + "/inner/cpuset.cpus") == "2-3");
@@ -135,9 +135,9 @@ TEST_CASE("v1: a known path is not walked again until something changes") {
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("kubepods/" + kId);
   agent::Agent agent(scene.roots(), scene.threads);
-  agent.apply(wishes_of(4, {2}, kId));
+  agent.apply(spec_of(4, {2}, kId));
   scene.files.write("cgroup/kubepods/cpuset.cpus", "0\n");
-  agent.apply(wishes_of(4, {3}, kId));
+  agent.apply(spec_of(4, {3}, kId));
   CHECK(scene.read("cgroup/kubepods/" + kId + "/cpuset.cpus") == "3");
   CHECK(scene.read("cgroup/kubepods/cpuset.cpus") == "0");
   agent.cgroups_changed();
@@ -146,7 +146,7 @@ TEST_CASE("v1: a known path is not walked again until something changes") {
   SECTION("descendants follow nevertheless") {
     scene.cgroup("kubepods/" + kId + "/inner");
     agent.cgroups_changed();
-    agent.apply(wishes_of(4, {1, 2}, kId));
+    agent.apply(spec_of(4, {1, 2}, kId));
     CHECK(scene.read("cgroup/kubepods/" + kId + "/inner/cpuset.cpus") == "1-2");
   }
 }
@@ -156,15 +156,15 @@ TEST_CASE("an unchanged container is processed again only after a change") {
   scene.cpus({0, 1, 2, 3});
   for (const std::string& id : {kId, kOther}) scene.cgroup("kubepods/" + id);
   scene.process(100, "kubepods/" + kOther, "app");
-  auto wishes = wishes_of(4, {1}, kId);
-  wishes.containers.push_back({.id = kOther, .name = "b", .hardware_ids = {2}, .dedicated = true});
+  auto spec = spec_of(4, {1}, kId);
+  spec.containers.push_back({.id = kOther, .name = "b", .hardware_ids = {2}, .dedicated = true});
   agent::Agent agent(scene.roots(), scene.threads);
   scene.threads.cpus[100] = {2};
-  CHECK(state(agent.apply(wishes), kOther).problem == GuestProblem::kNone);
+  CHECK(state(agent.apply(spec), kOther).problem == GuestProblem::kNone);
 
   scene.threads.cpus[100] = {3};
-  wishes.containers[0].hardware_ids = {0, 1};
-  CHECK(state(agent.apply(wishes), kOther).problem == GuestProblem::kNone);
+  spec.containers[0].hardware_ids = {0, 1};
+  CHECK(state(agent.apply(spec), kOther).problem == GuestProblem::kNone);
 
   SECTION("cgroups") { agent.cgroups_changed(); }
   SECTION("CPUs") {
@@ -173,8 +173,8 @@ TEST_CASE("an unchanged container is processed again only after a change") {
     agent.cpus_changed();
   }
   SECTION("its request") {
-    wishes.containers[1].hardware_ids = {1, 2};
-    agent.apply(wishes);
+    spec.containers[1].hardware_ids = {1, 2};
+    agent.apply(spec);
   }
   CHECK(state(agent.report(), kOther).problem == GuestProblem::kThreadsOutside);
 }
@@ -191,11 +191,11 @@ TEST_CASE("the agent's own writes are not changes") {
   }
   agent::Agent agent(scene.roots(), scene.threads);
   agent::TreeWatch watch;
-  agent.apply(wishes_of(4, {2}, kId));
+  agent.apply(spec_of(4, {2}, kId));
   do_all_of(agent);
   watch.follow(agent.places_to_watch());
 
-  agent.apply(wishes_of(4, {3}, kId));
+  agent.apply(spec_of(4, {3}, kId));
   do_all_of(agent);
   const auto own = watch.drain();
   CHECK_FALSE(own.changed);
@@ -218,7 +218,7 @@ TEST_CASE("without cpusets every thread is placed, also later ones") {
   scene.threads.cpus.erase(102);
   scene.threads.appears_on_next = 102;
   agent::Agent agent(scene.roots(), scene.threads);
-  const auto& report = agent.apply(wishes_of(4, {2, 3}, kId));
+  const auto& report = agent.apply(spec_of(4, {2, 3}, kId));
   for (const int tid : {100, 101, 102}) CHECK(scene.threads.cpus[tid] == GuestCpuSet{2, 3});
   CHECK(state(report, kId).method == policy::GuestMethod::kAffinity);
   CHECK(state(report, kId).actual == GuestCpuSet{2, 3});
@@ -232,7 +232,7 @@ TEST_CASE("without cpusets every thread is placed, also later ones") {
     CHECK(scene.threads.cpus[101] == GuestCpuSet{2, 3});
   }
   SECTION("they follow when the container gets more CPUs") {
-    agent.apply(wishes_of(4, {1, 2, 3}, kId));
+    agent.apply(spec_of(4, {1, 2, 3}, kId));
     CHECK(scene.threads.cpus[101] == GuestCpuSet{1, 2, 3});
   }
 }
@@ -242,9 +242,9 @@ TEST_CASE("a vCPU that is not online is missing, and a container's only one is n
   scene.cpus({0, 1});
   scene.cgroup(kId);
   agent::Agent agent(scene.roots(), scene.threads);
-  CHECK(state(agent.apply(wishes_of(4, {1, 3}, kId)), kId).problem == GuestProblem::kVcpuMissing);
+  CHECK(state(agent.apply(spec_of(4, {1, 3}, kId)), kId).problem == GuestProblem::kVcpuMissing);
   CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus") == "1");
-  CHECK(state(agent.apply(wishes_of(4, {2, 3}, kId)), kId).problem == GuestProblem::kNoVcpu);
+  CHECK(state(agent.apply(spec_of(4, {2, 3}, kId)), kId).problem == GuestProblem::kNoVcpu);
   CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus") == "0-1");
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off reserved vCPUs
   task(23, "kata-agent", 0x00400100);  // a container's program that calls itself so
   scene.files.write("proc/23/cgroup", "0::/" + kId + "\n");
   agent::Agent agent(scene.roots(), scene.threads);
-  const auto& report = agent.apply(wishes_of(4, {2, 3}, kId));
+  const auto& report = agent.apply(spec_of(4, {2, 3}, kId));
   const auto answered = report.generation;
   do_all_of(agent);
   CHECK(report.generation > answered);
@@ -331,14 +331,14 @@ TEST_CASE(
     scene.threads.cpus[pid] = GuestCpuSet::range(0, 3);
   }
   agent::Agent agent(scene.roots(), scene.threads);
-  agent.apply(wishes_of(4, {1, 2, 3}, kId));
+  agent.apply(spec_of(4, {1, 2, 3}, kId));
   const auto is_placed = [&] { return scene.threads.cpus[kFirst] == GuestCpuSet{0}; };
   while (!is_placed()) REQUIRE(agent.run_background());
   CHECK(scene.threads.cpus[kLast] == GuestCpuSet::range(0, 3));
 
-  agent.apply(wishes_of(4, {2, 3}, kId));  // while the others are still to be placed
+  agent.apply(spec_of(4, {2, 3}, kId));  // while the others are still to be placed
   REQUIRE(agent.run_background());
-  agent.apply(wishes_of(4, {3}, kId));
+  agent.apply(spec_of(4, {3}, kId));
   do_all_of(agent);
   for (int pid = kFirst; pid <= kLast; ++pid) {
     CHECK(scene.threads.cpus[pid] == GuestCpuSet::range(0, 2));
@@ -352,18 +352,18 @@ TEST_CASE("a CFS quota is removed, and restored") {
   scene.cgroup(kId);
   scene.files.write("cgroup/" + kId + "/cpu.max", "200000 100000\n");
   agent::Agent agent(scene.roots(), scene.threads);
-  auto wishes = wishes_of(2, {1}, kId);
-  wishes.containers[0].lift_quota = true;
-  CHECK(state(agent.apply(wishes), kId).quota_lifted);
+  auto spec = spec_of(2, {1}, kId);
+  spec.containers[0].lift_quota = true;
+  CHECK(state(agent.apply(spec), kId).quota_lifted);
   CHECK(scene.read("cgroup/" + kId + "/cpu.max") == "max 100000");
   agent.cgroups_changed();
   SECTION("when the request ends") {
-    wishes.containers[0].lift_quota = false;
-    CHECK_FALSE(state(agent.apply(wishes), kId).quota_lifted);
+    spec.containers[0].lift_quota = false;
+    CHECK_FALSE(state(agent.apply(spec), kId).quota_lifted);
   }
   SECTION("when the host no longer names the container") {
-    wishes.containers.clear();
-    agent.apply(wishes);
+    spec.containers.clear();
+    agent.apply(spec);
   }
   SECTION("on release") { agent.apply({.move_interrupts = false, .release = true}); }
   CHECK(scene.read("cgroup/" + kId + "/cpu.max") == "200000 100000");
@@ -373,9 +373,9 @@ TEST_CASE("a workload can read where it runs") {
   GuestScene scene;
   scene.cpus({0, 3});
   agent::Agent agent(scene.roots(), scene.threads);
-  auto wishes = wishes_of(4, {3}, kId);
-  wishes.containers[0].name = "a\"b";
-  agent.apply(wishes);
+  auto spec = spec_of(4, {3}, kId);
+  spec.containers[0].name = "a\"b";
+  agent.apply(spec);
   agent.run_background();
   CHECK(
       scene.read("run/kata-affinity/cpus.json") ==

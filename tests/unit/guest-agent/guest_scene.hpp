@@ -123,22 +123,22 @@ class GuestScene {
 };
 
 /// vCPUs by APIC id, of which these are some container's own.
-inline policy::GuestWishes wishes_of(int vcpus, const std::vector<std::uint64_t>& own,
-                                     const std::string& container) {
-  policy::GuestWishes wishes;
+inline policy::GuestSpec spec_of(int vcpus, const std::vector<std::uint64_t>& own,
+                                 const std::string& container) {
+  policy::GuestSpec spec;
   for (int i = 0; i < vcpus; ++i) {
     const auto id = static_cast<std::uint64_t>(i);
     const bool is_own = std::ranges::find(own, id) != own.end();
-    wishes.vcpus.push_back({.hardware_id = id,
-                            .index = i,
-                            .cpus = policy::CpuSet{i},
-                            .nodes = policy::NodeSet{0},
-                            .dedicated = is_own,
-                            .common = !is_own});
+    spec.vcpus.push_back({.hardware_id = id,
+                          .index = i,
+                          .cpus = policy::CpuSet{i},
+                          .nodes = policy::NodeSet{0},
+                          .dedicated = is_own,
+                          .common = !is_own});
   }
-  wishes.containers.push_back(
+  spec.containers.push_back(
       {.id = container, .name = "app", .hardware_ids = own, .dedicated = true});
-  return wishes;
+  return spec;
 }
 
 }  // namespace ka::tests

@@ -37,7 +37,7 @@ TEST_CASE(
   scene.cpus({0, 1, 2, 3});
   scene.cgroup("app");
   agent::Agent agent(scene.roots(), scene.threads);
-  agent.apply(tests::wishes_of(4, {3}, "app"));
+  agent.apply(tests::spec_of(4, {3}, "app"));
   scene.cgroup("late");
   agent.cgroups_changed();
   CHECK(scene.read("cgroup/late/cpuset.cpus") == "");  // it could be anything

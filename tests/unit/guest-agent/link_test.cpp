@@ -129,7 +129,7 @@ TEST_CASE("an agent that sends garbage after hello is disconnected with a reason
 
 TEST_CASE("an agent that leaves requests pending is degraded, not waited for") {
   Scene scene(hello(), false);
-  scene.link.wish({});
+  scene.link.apply({});
   scene.run_for(150ms);
   REQUIRE_FALSE(scene.connected.empty());
   REQUIRE_FALSE(scene.lost.empty());
@@ -140,7 +140,7 @@ TEST_CASE("an agent that leaves requests pending is degraded, not waited for") {
 // cancels.
 TEST_CASE("after a stall the daemon ignores a connection that it gives up") {
   Scene scene(hello(), false, {.deadline = 50ms, .between_watches = 51ms});
-  scene.link.wish({});
+  scene.link.apply({});
   while (scene.connected.empty()) scene.io.run_one();
   scene.clock.advance(150ms);
   tests::run_ready(scene.io);

@@ -33,21 +33,21 @@ policy::GuestReport rich_report() {
   return report;
 }
 
-policy::GuestWishes rich_wishes() {
-  policy::GuestWishes wishes;
-  wishes.vcpus = {{.hardware_id = 0, .index = 0, .cpus = {3, 4}, .nodes = {1}, .common = true},
-                  {.hardware_id = 9, .index = 4, .cpus = {5}, .dedicated = true, .common = false}};
-  wishes.containers = {
+policy::GuestSpec rich_spec() {
+  policy::GuestSpec spec;
+  spec.vcpus = {{.hardware_id = 0, .index = 0, .cpus = {3, 4}, .nodes = {1}, .common = true},
+                {.hardware_id = 9, .index = 4, .cpus = {5}, .dedicated = true, .common = false}};
+  spec.containers = {
       {.id = "c1", .name = "app", .hardware_ids = {0, 9}, .dedicated = true, .lift_quota = true}};
-  wishes.release = true;
-  return wishes;
+  spec.release = true;
+  return spec;
 }
 
 }  // namespace
 
 TEST_CASE("each end reads what the other writes") {
   CHECK(guest::decode_report(guest::encode(rich_report())) == rich_report());
-  CHECK(guest::decode_wishes(guest::encode(rich_wishes())) == rich_wishes());
+  CHECK(guest::decode_spec(guest::encode(rich_spec())) == rich_spec());
   const guest::Hello hello{.version = 3, .oldest = 2, .program = "x"};
   CHECK(guest::decode_hello(guest::encode(hello)) == hello);
   CHECK(guest::decode_watch(guest::encode_watch(1ULL << 63)) == 1ULL << 63);
@@ -67,10 +67,10 @@ TEST_CASE("messages are compatible with protobuf's, by agent.proto, both ways") 
   pb::ContainerRequest container;
   REQUIRE(container.ParseFromString(guest::encode(guest::ContainerNews{"c1", true})));
   CHECK((container.id() == "c1" && container.stopped()));
-  pb::ApplyRequest wishes;
-  REQUIRE(wishes.ParseFromString(guest::encode(rich_wishes())));
-  CHECK(wishes.containers(0).hardware_ids(1) == 9);  // packed by protobuf, not by us
-  CHECK(guest::decode_wishes(wishes.SerializeAsString()) == rich_wishes());
+  pb::ApplyRequest spec;
+  REQUIRE(spec.ParseFromString(guest::encode(rich_spec())));
+  CHECK(spec.containers(0).hardware_ids(1) == 9);  // packed by protobuf, not by us
+  CHECK(guest::decode_spec(spec.SerializeAsString()) == rich_spec());
 }
 
 TEST_CASE("fields of a later version are skipped") {

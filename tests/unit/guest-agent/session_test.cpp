@@ -11,13 +11,13 @@ using namespace ka;
 using guest::News;
 using guest::Opening;
 using tests::GuestScene;
-using tests::wishes_of;
+using tests::spec_of;
 
 namespace {
 
 const std::string kId(64, 'a');
 
-/// A host that said hello and has a wish and a watch under way: streams 1, 3 and 5.
+/// A host that said hello and has an Apply and a watch under way: streams 1, 3 and 5.
 struct Host {
   explicit Host(Opening opening = Opening::kNone) : session(opening) { out = session.start(); }
 
@@ -28,7 +28,7 @@ struct Host {
   }
   void greet() {
     REQUIRE(answer(1, guest::encode(guest::Hello{.program = "agent"})));
-    session.wish(wishes_of(2, {1}, kId), out);
+    session.apply(spec_of(2, {1}, kId), out);
     session.watch(out);
   }
 
@@ -70,11 +70,11 @@ TEST_CASE("host and agent place a container, and the agent reports the next one"
   };
   exchange();
   REQUIRE(host.session.ready());
-  host.session.wish(wishes_of(2, {1}, kId), host.out);
+  host.session.apply(spec_of(2, {1}, kId), host.out);
   CHECK(host.session.is_owed());
   exchange();
   REQUIRE(host.news.size() == 1);
-  CHECK(host.news[0].answers_wishes);
+  CHECK(host.news[0].answers_spec);
   CHECK(host.news[0].report.containers[0].wanted == policy::GuestCpuSet{1});
   host.session.watch(host.out);
   exchange();
@@ -90,17 +90,17 @@ TEST_CASE("host and agent place a container, and the agent reports the next one"
 TEST_CASE("only the last request counts") {
   Host host;
   host.greet();
-  host.session.wish(wishes_of(2, {0}, kId), host.out);
-  host.session.wish(wishes_of(2, {0, 1}, kId), host.out);
+  host.session.apply(spec_of(2, {0}, kId), host.out);
+  host.session.apply(spec_of(2, {0, 1}, kId), host.out);
   host.out.clear();
   REQUIRE(host.answer(3, guest::encode(good_report())));
-  CHECK_FALSE(host.news[0].answers_wishes);
+  CHECK_FALSE(host.news[0].answers_spec);
   ttrpc::Decoder sent;
   sent.feed(host.out);
   const auto frame = sent.next();
   REQUIRE(frame);
-  const auto wishes = guest::decode_wishes(ttrpc::read_call(frame->data)->payload);
-  CHECK(wishes->containers[0].hardware_ids.size() == 2);
+  const auto spec = guest::decode_spec(ttrpc::read_call(frame->data)->payload);
+  CHECK(spec->containers[0].hardware_ids.size() == 2);
   CHECK_FALSE(sent.next());
 }
 
@@ -195,13 +195,13 @@ TEST_CASE("the agent disconnects an invalid host, and places nothing for it") {
   std::string out;
   const std::string hello = call(1, "Hello", guest::encode(guest::Hello{.program = "host"}));
   SECTION("no hello") {
-    CHECK(there.receive(call(1, "Apply", guest::encode(wishes_of(2, {1}, kId))), out));
+    CHECK(there.receive(call(1, "Apply", guest::encode(spec_of(2, {1}, kId))), out));
   }
   SECTION("an unsupported version") {
     CHECK(there.receive(
         call(1, "Hello", guest::encode(guest::Hello{.version = 9, .oldest = 9, .program = {}})),
         out));
-    CHECK(there.receive(call(3, "Apply", guest::encode(wishes_of(2, {1}, kId))), out));
+    CHECK(there.receive(call(3, "Apply", guest::encode(spec_of(2, {1}, kId))), out));
   }
   SECTION("an invalid request") {
     CHECK_FALSE(there.receive(hello + call(3, "Apply", "\x0a"), out));

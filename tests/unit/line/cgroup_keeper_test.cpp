@@ -94,7 +94,7 @@ TEST_CASE("a failed write is retried at the next observation, unless refused") {
   CHECK(scene.observe(CgroupMode::kManage) == State::kRefused);
   CHECK(scene.observe(CgroupMode::kObey) == State::kRefused);
   SECTION("an operator reconciles") {
-    scene.keeper.forgive();
+    scene.keeper.retry_refused();
     CHECK(scene.keeper.state() == State::kFailed);
     CHECK(scene.observe(CgroupMode::kManage) == State::kManaged);
   }

@@ -65,7 +65,7 @@ TEST_CASE("before an awaited source has reported, threads only lose CPUs") {
   CHECK(scene.cpus(110) == "5");
   scene.line().reconcile_all();
 
-  scene.line().source_spoke(Source::kNri);
+  scene.line().source_synced(Source::kNri);
   scene.line().finish({});
   CHECK(scene.cpus(210) == "0-2");
   CHECK(scene.cpus(200) == "0-2");
@@ -100,7 +100,7 @@ TEST_CASE("the CPUs of a pod with damaged state go to no other pod") {
   scene.damage("a");
   scene.line().expect(Source::kPersist);
   scene.line().adopt();
-  scene.line().source_spoke(Source::kPersist);
+  scene.line().source_synced(Source::kPersist);
   scene.line().finish({});
   scene.line().stop_waiting();
   scene.line().check_drift();
@@ -121,7 +121,7 @@ TEST_CASE("the CPUs of a pod with damaged state go to no other pod") {
     scene.start();
     scene.line().adopt();
     CHECK(scene.cpus(210) == "0-2");
-    scene.line().source_spoke(Source::kNri);
+    scene.line().source_synced(Source::kNri);
     scene.line().finish({});
     CHECK(scene.cpus(210) == "0-3");
     scene.start();

@@ -358,7 +358,7 @@ TEST_CASE("verify compares kubelet's state with PodResources while both are curr
   handle(Source::kKubelet, KubeletSeen{CpuSet::range(0, 3), {{Claim{"uid-a", "app", {4, 5}}}}});
   handle(Source::kPodResources,
          ResourcesSeen{CpuSet::range(2, 7), {Assignment{"ns/a", "app", {4}, {}}}});
-  scene.line().source_spoke(Source::kPodResources);
+  scene.line().source_synced(Source::kPodResources);
   const auto reasons = [&] {
     std::vector<std::string> found;
     for (const auto& one : scene.verifier().verify().findings) found.push_back(one.reason);

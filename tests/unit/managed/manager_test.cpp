@@ -212,9 +212,9 @@ TEST_CASE("what happened while the disk was full is kept, and what follows comes
 TEST_CASE("a container that starts without having been created here is shared, and named") {
   Scene scene;
   REQUIRE(scene.manager->create(container("known", 2)));
-  CHECK_FALSE(scene.manager->meet(container("known", 2)));
+  CHECK_FALSE(scene.manager->adopt(container("known", 2)));
   auto missed = container("missed", 2);
-  CHECK(scene.manager->meet(missed));
+  CHECK(scene.manager->adopt(missed));
   CHECK(scene.manager->books().entries().at("missed").adopted);
   CHECK(scene.manager->books().cpus_of("missed") == scene.manager->books().shared_pool());
   CHECK(text(scene.manager->updates()).find("missed") != std::string::npos);
@@ -224,7 +224,7 @@ TEST_CASE("a container with CPUs that are free keeps them where only its start i
   Scene scene;
   auto missed = container("missed", 2);
   missed.cpus = {3, 7};
-  CHECK(scene.manager->meet(missed));
+  CHECK(scene.manager->adopt(missed));
   CHECK(scene.manager->books().cpus_of("missed") == CpuSet{3, 7});
   CHECK(scene.manager->books().exclusive() == CpuSet{3, 7});
 }
@@ -234,7 +234,7 @@ TEST_CASE("ids that are none are refused, and more containers than a node may ha
   auto strange = container("a", 0);
   strange.candidate.id = "../a";
   CHECK(scene.manager->create(strange).error().code == base::ErrorCode::kInvalid);
-  CHECK_FALSE(scene.manager->meet(strange));
+  CHECK_FALSE(scene.manager->adopt(strange));
   std::vector<nri::Described> all;
   for (std::size_t i = 0; i <= policy::kMaxNodeContainers; ++i) {
     all.push_back(container('c' + std::to_string(i), 0));

@@ -12,11 +12,11 @@ namespace {
 
 /// What a guest whose agent answers says of containers that are where they were asked to be.
 struct Guest {
-  GuestWishes wishes;
+  GuestSpec spec;
   GuestReport report;
   bool connected = true, current = true;
 
-  GuestSide side() const { return {connected, current, &wishes, &report}; }
+  GuestSide side() const { return {connected, current, &spec, &report}; }
 };
 
 Guest confirming(const SandboxFacts& sandbox) {

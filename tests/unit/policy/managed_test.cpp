@@ -289,7 +289,7 @@ TEST_CASE("what happens while nothing can be saved gives no container more CPUs"
   CHECK(cpus(books, "a") == "1");
   CHECK(problem(books, "a") == Kind::kOffline);
   books.hold_growth(false);
-  books.tidy();
+  books.reconcile();
   CHECK(books.cpus_of("a").size() == 2);
   CHECK_FALSE(problem(books, "a"));
 }

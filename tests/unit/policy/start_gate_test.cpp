@@ -27,10 +27,10 @@ TEST_CASE("each awaited source must report") {
   gate.expect(Source::kNri);
   gate.expect(Source::kKubelet);
   CHECK(gate.phase() == Phase::kWaiting);
-  gate.spoke(Source::kKubelet);
-  gate.spoke(Source::kPersist);
+  gate.synced(Source::kKubelet);
+  gate.synced(Source::kPersist);
   CHECK(gate.phase() == Phase::kWaiting);
-  gate.spoke(Source::kNri);
+  gate.synced(Source::kNri);
   CHECK(gate.may_widen());
 }
 
@@ -38,7 +38,7 @@ TEST_CASE("a silent source is waited for until the limit, and named") {
   StartGate gate;
   gate.expect(Source::kNri);
   gate.expect(Source::kKubelet);
-  gate.spoke(Source::kKubelet);
+  gate.synced(Source::kKubelet);
   gate.expire();
   CHECK(gate.may_widen());
   CHECK(gate.silent() == std::set{Source::kNri});
@@ -51,7 +51,7 @@ TEST_CASE("lost state does not expire") {
   CHECK(gate.phase() == Phase::kWaiting);
   gate.expire();
   CHECK(gate.phase() == Phase::kBlind);
-  gate.spoke(Source::kNri);
+  gate.synced(Source::kNri);
   CHECK(gate.may_widen());
 }
 
@@ -59,9 +59,9 @@ TEST_CASE("a source that does not know every pod does not replace lost state") {
   StartGate gate;
   gate.expect(Source::kPersist);
   gate.set_lost({kFile});
-  gate.spoke(Source::kPersist);
+  gate.synced(Source::kPersist);
   CHECK(gate.phase() == Phase::kBlind);
-  SECTION("one that knows every pod does") { gate.spoke(Source::kKubelet); }
+  SECTION("one that knows every pod does") { gate.synced(Source::kKubelet); }
   SECTION("nor does one container of another pod") {
     gate.pod_reported("s2");
     CHECK(gate.phase() == Phase::kBlind);
@@ -94,7 +94,7 @@ TEST_CASE("an operator's reconcile does not replace the sources") {
 TEST_CASE("an open gate stays open") {
   StartGate gate;
   gate.expect(Source::kNri);
-  gate.spoke(Source::kNri);
+  gate.synced(Source::kNri);
   gate.set_lost({kFile});
   gate.expect(Source::kLibvirt);
   CHECK(gate.may_widen());

@@ -58,9 +58,9 @@ TEST_CASE("what PodResources said is current until kubelet's state or the driver
   Scene scene;
   CHECK_FALSE(scene.registry.has_current_resources());
   scene.kubelet(CpuSet::range(0, 7));
-  scene.registry.source_spoke(Source::kKubelet);
+  scene.registry.source_synced(Source::kKubelet);
   CHECK_FALSE(scene.registry.has_current_resources());
-  scene.registry.source_spoke(Source::kPodResources);
+  scene.registry.source_synced(Source::kPodResources);
   CHECK(scene.registry.has_current_resources());
 
   scene.kubelet(CpuSet::range(0, 7));  // nothing new
@@ -201,7 +201,7 @@ TEST_CASE("an open gate is consumed once, and dismissed lost state does not open
   scene.registry.load([](const state::Saved&) {});
   CHECK_FALSE(scene.registry.gate().may_widen());
   CHECK_FALSE(scene.registry.has_opened());
-  scene.registry.source_spoke(Source::kNri);
+  scene.registry.source_synced(Source::kNri);
   CHECK(scene.count(NotificationKind::kStartComplete) == 1);
   CHECK(scene.registry.has_opened());
   CHECK(scene.registry.consume_opened());

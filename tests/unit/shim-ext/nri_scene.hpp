@@ -102,9 +102,9 @@ class NriDiary final : public nri::Listener {
   base::Result<nri::Adjustment> creating(const std::vector<policy::ledger::Event>& events,
                                          const nri::Creation& creation) override {
     before(events);
-    const auto& wish = creation.wants_environment;
+    const auto& wanted = creation.wants_environment;
     created = creation.sandbox + '/' + creation.container;
-    if (wish) created += *wish ? " wanted" : " not wanted";
+    if (wanted) created += *wanted ? " wanted" : " not wanted";
     described = creation.described;
     if (!refusal.empty()) return base::fail(base::ErrorCode::kConflict, refusal);
     return adjustment;
@@ -158,7 +158,7 @@ class NriDiary final : public nri::Listener {
  public:
   std::string operator()(const policy::ledger::PodSeen& e) const {
     return "pod " + e.id + (e.vmm ? " vm " + std::to_string(e.vmm->pid) : "") +
-           (e.domain_wish.empty() ? "" : " domain " + e.domain_wish);
+           (e.requested_domain.empty() ? "" : " domain " + e.requested_domain);
   }
   std::string operator()(const policy::ledger::PodGone& e) const { return "gone " + e.id; }
   std::string operator()(const policy::ledger::ContainerSeen& e) {

@@ -93,7 +93,7 @@ TEST_CASE("pods unknown to the runtime are removed, unless other sources reporte
   CHECK(scene.node.drain() == Lines{"catch up within no deadline",
                                     "handle: pod stays, container stays/stays-c1, pod gone gone, "
                                     "container gone stays/stays-c2",
-                                    "spoke nri", "finish ", "forget gone"});
+                                    "synced nri", "finish ", "forget gone"});
   CHECK(scene.node.notices == std::vector{Notice::kRuntimeReported});
 }
 
@@ -139,7 +139,7 @@ struct Giver final : nri::Allocator {
   void synchronize(const std::vector<nri::Described>&, const std::set<std::string>&) override {
     node.add("synchronize");
   }
-  bool meet(const nri::Described& container) override { return container.candidate.id == "new"; }
+  bool adopt(const nri::Described& container) override { return container.candidate.id == "new"; }
   void forget(const std::vector<Event>&) override { node.add("forget"); }
   nri::Updates updates() override { return std::exchange(changed, {}); }
   void complete(std::vector<Event>& events) override {

@@ -42,8 +42,8 @@ class RecordingNode final : public source::Node, public source::Peers {
   }
   void finish(std::string_view sandbox) override { add("finish " + std::string(sandbox)); }
   void observe(std::string_view sandbox) override { add("observe " + std::string(sandbox)); }
-  void spoke(policy::ledger::Source source) override {
-    add("spoke " + std::string(policy::ledger::source_name(source)));
+  void synced(policy::ledger::Source source) override {
+    add("synced " + std::string(policy::ledger::source_name(source)));
   }
   void set_status(policy::ledger::Source source, source::Status status) override {
     statuses[source] = std::move(status);

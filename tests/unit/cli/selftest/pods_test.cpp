@@ -28,8 +28,8 @@ NodeFacts good() {
 }
 
 /// What is refused; empty where nothing is.
-std::string refusal(const NodeFacts& facts, const Wishes& wishes = {}) {
-  const auto choice = choose(facts, wishes);
+std::string refusal(const NodeFacts& facts, const PodOptions& options = {}) {
+  const auto choice = choose(facts, options);
   return choice ? "" : choice.error();
 }
 

@@ -18,17 +18,17 @@ inline constexpr std::string_view kPreferIsolatedAnnotation = "kata-affinity.io/
 
 using Annotations = std::map<std::string, std::string, std::less<>>;
 
-struct CpuWishes {
+struct CpuPreferences {
   CpuClass cpu_class = CpuClass::kAny;
   bool prefer_isolated = false;
 
-  bool operator==(const CpuWishes&) const = default;
+  bool operator==(const CpuPreferences&) const = default;
 };
 
 /// The preferences for one container: "KEY.CONTAINER" where there is such an annotation, else
 /// "KEY", which speaks for all containers of the pod. Others are passed over. The error names an
 /// annotation whose value is invalid.
-Expected<CpuWishes, std::string> read_wishes(const Annotations& annotations,
-                                             std::string_view container);
+Expected<CpuPreferences, std::string> read_preferences(const Annotations& annotations,
+                                                       std::string_view container);
 
 }  // namespace ka::policy::allocate

@@ -16,11 +16,11 @@ TEST_CASE("a guest is asked by hardware ids, in their order, whatever the VMM's 
          .facts = sandbox(3, {owner("a", "2-3"), shared("b", "0-1")})};
   const std::vector<int> ids{4, 1, 2};
   for (std::size_t i = 0; i < ids.size(); ++i) c.facts.vcpus[i].apic_id = ids[i];
-  const GuestWishes wishes = guest_wishes(c.plan(), c.facts.vcpus, c.topology, {}, false);
+  const GuestSpec spec = guest_spec(c.plan(), c.facts.vcpus, c.topology, {}, false);
   std::vector<std::uint64_t> ordered;
-  for (const GuestVcpu& vcpu : wishes.vcpus) ordered.push_back(vcpu.hardware_id);
+  for (const GuestVcpu& vcpu : spec.vcpus) ordered.push_back(vcpu.hardware_id);
   CHECK(ordered == std::vector<std::uint64_t>{1, 2, 4});
-  REQUIRE(wishes.containers.size() == 2);
-  CHECK(wishes.containers[0].hardware_ids == std::vector<std::uint64_t>{1, 2});
-  CHECK(wishes.containers[1].hardware_ids == std::vector<std::uint64_t>{4});
+  REQUIRE(spec.containers.size() == 2);
+  CHECK(spec.containers[0].hardware_ids == std::vector<std::uint64_t>{1, 2});
+  CHECK(spec.containers[1].hardware_ids == std::vector<std::uint64_t>{4});
 }

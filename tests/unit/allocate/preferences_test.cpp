@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/allocate/wishes.hpp"
+#include "policy/allocate/preferences.hpp"
 
 #include "tests/catch.hpp"
 
@@ -8,11 +8,11 @@ using namespace ka::policy::allocate;
 
 namespace {
 
-std::string text(const ka::Expected<CpuWishes, std::string>& wishes) {
-  if (!wishes) return wishes.error();
+std::string text(const ka::Expected<CpuPreferences, std::string>& preferences) {
+  if (!preferences) return preferences.error();
   const char* names[] = {"any", "fast", "efficient"};
-  return std::string(names[static_cast<int>(wishes->cpu_class)]) +
-         (wishes->prefer_isolated ? " isolated" : "");
+  return std::string(names[static_cast<int>(preferences->cpu_class)]) +
+         (preferences->prefer_isolated ? " isolated" : "");
 }
 
 }  // namespace
@@ -24,15 +24,15 @@ TEST_CASE("a pod's annotation applies to its containers, a container's own to th
                         {"kata-affinity.io/prefer-isolated.log", "false"},
                         {"kata-affinity.io/housekeeping", "isolate"},
                         {"example.org/cpu-class", "slow"}};
-  CHECK(text(read_wishes(pod, "app")) == "fast isolated");
-  CHECK(text(read_wishes(pod, "log")) == "efficient");
-  CHECK(text(read_wishes({}, "app")) == "any");
+  CHECK(text(read_preferences(pod, "app")) == "fast isolated");
+  CHECK(text(read_preferences(pod, "log")) == "efficient");
+  CHECK(text(read_preferences({}, "app")) == "any");
 }
 
 TEST_CASE("an invalid annotation is named") {
-  CHECK(text(read_wishes({{"kata-affinity.io/cpu-class.app", "quick"}}, "app")) ==
+  CHECK(text(read_preferences({{"kata-affinity.io/cpu-class.app", "quick"}}, "app")) ==
         "annotation kata-affinity.io/cpu-class.app: \"quick\" is not one of any, fast, efficient");
-  CHECK(text(read_wishes({{"kata-affinity.io/cpu-class.app", "quick"}}, "log")) == "any");
-  CHECK(text(read_wishes({{"kata-affinity.io/prefer-isolated", "yes"}}, "app")) ==
+  CHECK(text(read_preferences({{"kata-affinity.io/cpu-class.app", "quick"}}, "log")) == "any");
+  CHECK(text(read_preferences({{"kata-affinity.io/prefer-isolated", "yes"}}, "app")) ==
         "annotation kata-affinity.io/prefer-isolated: \"yes\" is not one of true, false");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/allocate/wishes.hpp"
+#include "policy/allocate/preferences.hpp"
 
 #include <optional>
 
@@ -26,22 +26,22 @@ std::optional<bool> parse_flag(std::string_view text) {
 
 }  // namespace
 
-Expected<CpuWishes, std::string> read_wishes(const Annotations& annotations,
-                                             std::string_view container) {
-  CpuWishes wishes;
+Expected<CpuPreferences, std::string> read_preferences(const Annotations& annotations,
+                                                       std::string_view container) {
+  CpuPreferences preferences;
   const auto kind = find(annotations, kCpuClassAnnotation, container);
   if (kind != annotations.end()) {
     const auto cpu_class = parse_cpu_class(kind->second);
     if (!cpu_class) return unexpected(input_error(kind, "any, fast, efficient"));
-    wishes.cpu_class = *cpu_class;
+    preferences.cpu_class = *cpu_class;
   }
   const auto isolated = find(annotations, kPreferIsolatedAnnotation, container);
   if (isolated != annotations.end()) {
     const auto flag = parse_flag(isolated->second);
     if (!flag) return unexpected(input_error(isolated, "true, false"));
-    wishes.prefer_isolated = *flag;
+    preferences.prefer_isolated = *flag;
   }
-  return wishes;
+  return preferences;
 }
 
 }  // namespace ka::policy::allocate
