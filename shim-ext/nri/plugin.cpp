@@ -17,6 +17,9 @@ constexpr std::chrono::milliseconds kFirstPause{100};
 /// and gives a stuck one 5 s.
 constexpr std::chrono::seconds kRegistrationTimeout{30};
 
+/// Of the 2 s that a runtime waits for Synchronize.
+constexpr std::chrono::milliseconds kPulse{100};
+
 }  // namespace
 
 Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identity identity,
@@ -29,6 +32,7 @@ Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identi
       clock_(clock),
       translator_(std::move(probe), log),
       timer_(io, clock),
+      pulse_(io, clock),
       backoff_(kFirstPause, kLongestPause) {
   timer_.in({}, [this] { connect(); });
 }
@@ -49,6 +53,12 @@ void Plugin::connect() {
       SessionContext{io_, translator_, listener_, log_, clock_}, identity_, basic_events_,
       [this](std::string bytes) { socket_->send(std::move(bytes)); });
   timer_.in(kRegistrationTimeout, [this] { end("the runtime rejected the registration"); });
+  mark_idle();
+}
+
+void Plugin::mark_idle() {
+  session_->mark_idle();
+  pulse_.in(kPulse, [this] { mark_idle(); });
 }
 
 void Plugin::receive(std::string_view bytes) {
@@ -57,12 +67,14 @@ void Plugin::receive(std::string_view bytes) {
   if (session_->stage() == Session::Stage::kFailed) return end(std::string(session_->failure()));
   if (session_->stage() != Session::Stage::kSynchronized) return;
   timer_.cancel();
+  pulse_.cancel();
   backoff_.reset();
   logged_.clear();
 }
 
 void Plugin::end(const std::string& reason) {
   learn_from_end();
+  pulse_.cancel();
   session_.reset();
   socket_.reset();
   ::malloc_trim(0);  // a runtime that reported too much has left a heap behind

@@ -45,6 +45,7 @@ class Plugin {
  private:
   void connect();
   void receive(std::string_view bytes);
+  void mark_idle();
   void end(const std::string& reason);
   void learn_from_end();
 
@@ -56,6 +57,7 @@ class Plugin {
   const base::Clock& clock_;
   Translator translator_;
   rpc::Timer timer_;
+  rpc::Timer pulse_;  ///< until the runtime has taken us in
   base::Backoff backoff_;
   bool basic_events_ = false;  ///< the runtime refused us with more
   std::string logged_;         ///< the last error: logged once, not every two seconds

@@ -96,6 +96,8 @@ Session::Session(SessionContext context, const Identity& identity, bool basic_ev
                  rpc::Send send)
     : context_(context),
       basic_events_(basic_events),
+      idle_(context.clock.now()),
+      idle_before_(idle_),
       plugin_(lane(kPluginLane, send), [this](const rpc::Request& request,
                                               const rpc::Reply& reply) { handle(request, reply); }),
       runtime_client_(context.io, lane(kRuntimeLane, std::move(send))) {
@@ -108,6 +110,8 @@ bool Session::receive(std::string_view bytes) {
     if (id == kRuntimeLane) runtime_client_.receive(payload);
   });
 }
+
+void Session::mark_idle() { idle_before_ = std::exchange(idle_, context_.clock.now()); }
 
 void Session::register_plugin(const Identity& identity) {
   wire::RegisterPluginRequest message;
@@ -170,6 +174,10 @@ bool Session::has_room_for(int more) {
 }
 
 /// A part that is not the last is answered with `more` and nothing else, or the runtime drops us.
+///
+/// A runtime that is answered after its request timed out goes on without the plugin and leaves the
+/// connection open (containerd/nri, pkg/adaptation: acceptPluginConnections, as of 0.6 and 0.8): no
+/// event would ever come.
 void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) {
   wire::SynchronizeRequest message;
   if (!parse(message, request.payload)) return reply(no_such_message());
@@ -189,9 +197,19 @@ void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) 
   if (!message.more()) write_updates(synchronizing(), response);
   reply({Code::kOk, {}, response.SerializeAsString()});
   if (message.more()) return;
-  stage_ = Stage::kSynchronized;
-  context_.listener.connected(runtime_);
+  if (is_late(request)) {
+    stage_ = Stage::kFailed;
+    failure_ = "the response to Synchronize was too late for the runtime";
+  } else {
+    stage_ = Stage::kSynchronized;
+    context_.listener.connected(runtime_);
+  }
   context_.listener.synchronized(std::exchange(parts_, {}));
+}
+
+/// The request may have come together with the last mark, but not before the one before it.
+bool Session::is_late(const rpc::Request& request) const {
+  return request.timeout.count() > 0 && context_.clock.now() - idle_before_ >= request.timeout;
 }
 
 /// The pod of a container may be in a later part.

@@ -51,6 +51,10 @@ class Session {
   /// False: the peer does not speak NRI; close the connection.
   bool receive(std::string_view bytes);
 
+  /// The loop is at work and has nothing left to do for the connection. Called now and then, it
+  /// tells how long a request has waited to be read at most.
+  void mark_idle();
+
   Stage stage() const { return stage_; }
   /// Why the stage is kFailed.
   const std::string& failure() const { return failure_; }
@@ -63,6 +67,7 @@ class Session {
   void configure(const rpc::Request& request, const rpc::Reply& reply);
   bool has_room_for(int more);
   void synchronize(const rpc::Request& request, const rpc::Reply& reply);
+  bool is_late(const rpc::Request& request) const;
   Updates synchronizing();
   void state_change(const rpc::Request& request, const rpc::Reply& reply);
   void named_event(Event event, const rpc::Request& request, const rpc::Reply& reply);
@@ -77,6 +82,7 @@ class Session {
   Stage stage_ = Stage::kRegistering;
   std::string failure_;
   std::string runtime_;                       ///< name and version
+  base::Clock::Time idle_, idle_before_;      ///< the last two marks
   std::vector<policy::ledger::Event> parts_;  ///< of a Synchronize that is still going on
   std::vector<Described> described_;          ///< the containers in it
   std::set<std::string> sandboxes_;           ///< the pods in it

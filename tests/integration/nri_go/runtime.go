@@ -5,8 +5,8 @@
 //
 //	{"call": "UpdateContainer", "pod": {...}, "container": {...}, "resources": {...}}
 //
-// pods and containers as NRI's messages have them. "have" only keeps them for Synchronize. Each line
-// is answered by one: "ok", the microseconds that it took, and what plugins add to a container that is
+// pods and containers as NRI's messages have them. "have" only keeps them for Synchronize; "pause" has the
+// next Synchronize wait for half a second, after the line "synchronizing". Each line is answered by one: "ok", the microseconds that it took, and what plugins add to a container that is
 // created, as JSON; or "error" and why. A plugin that was taken in is told by the line "synchronized".
 //
 //	runtime SOCKET NAME VERSION
@@ -36,11 +36,13 @@ type node struct {
 	sync.Mutex
 	pods       []*nri.PodSandbox
 	containers []*nri.Container
+	pause      bool
 }
 
 func (n *node) keep(c command) error {
 	n.Lock()
 	defer n.Unlock()
+	n.pause = n.pause || c.Call == "pause"
 	if c.Pod != nil {
 		n.pods = append(n.pods, c.Pod)
 	}
@@ -53,6 +55,11 @@ func (n *node) keep(c command) error {
 func (n *node) synchronize(ctx context.Context, tell nri.SyncCB) error {
 	n.Lock()
 	defer n.Unlock()
+	if n.pause {
+		n.pause = false
+		fmt.Println("synchronizing")
+		time.Sleep(500 * time.Millisecond)
+	}
 	_, err := tell(ctx, n.pods, n.containers)
 	if err == nil {
 		fmt.Println("synchronized")
@@ -108,7 +115,7 @@ func (n *node) obey(r *nri.Adaptation, line []byte) (*nri.ContainerAdjustment, e
 		return nil, err
 	}
 	switch c.Call {
-	case "have":
+	case "have", "pause":
 		return nil, n.keep(c)
 	case "CreateContainer":
 		return create(r, c)

@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -65,12 +67,13 @@ class NriPeer {
                                 [this](const std::string&) { closed = true; }})) {}
 
   void call(const std::string& method, const google::protobuf::MessageLite& message) {
-    plugin_.call({"nri.pkg.api.v1alpha1.Plugin", method, message.SerializeAsString(), {}, {}},
+    plugin_.call({"nri.pkg.api.v1alpha1.Plugin", method, message.SerializeAsString(), timeout, {}},
                  [this](const rpc::Response& response) { answers.push_back(response); });
   }
 
   void send_raw(const std::string& bytes) { socket_->send(bytes); }
 
+  std::chrono::nanoseconds timeout{};  ///< of calls; 0: none
   std::vector<rpc::Request> requests;
   std::vector<rpc::Response> answers;
   std::size_t longest_frame = 0;
@@ -119,6 +122,7 @@ class NriDiary final : public nri::Listener {
   nri::Updates synchronizing(const std::vector<nri::Described>& containers,
                              const std::set<std::string>&) override {
     listed = containers;
+    if (while_synchronizing) while_synchronizing();
     return updates;
   }
   void after(const std::vector<policy::ledger::Event>& events,
@@ -137,6 +141,7 @@ class NriDiary final : public nri::Listener {
   std::vector<std::string> drain() { return std::exchange(lines, {}); }
 
   std::vector<std::string> lines, methods;
+  std::function<void()> while_synchronizing;
   std::string created;
   nri::Adjustment adjustment;  ///< what a container that is created is given
   nri::Updates updates;        ///< what other answers change
@@ -251,6 +256,7 @@ class NriScene {
   }
 
   nri::Plugin& plugin() { return *plugin_; }
+  TestClock& clock() { return clock_; }
 
   void hang_up() { peer_.reset(); }
 

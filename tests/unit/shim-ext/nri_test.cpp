@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/facts/limits.hpp"
 #include "tests/unit/shim-ext/nri_scene.hpp"
 
 using namespace ka;
@@ -360,33 +359,6 @@ TEST_CASE("unknown methods are answered as unimplemented") {
   CHECK(scene.call("UpdatePodSandbox", about(nri_pod("s1", 0))).code == rpc::Code::kOk);
 }
 
-TEST_CASE("a runtime that rejects the mask is asked again with the basic one") {
-  NriScene scene;
-  scene.start();
-  scene.accept();
-  CHECK(scene.configure("containerd", "v9.0.0") == 0x17ff);
-  scene.hang_up();
-  scene.accept();
-  CHECK(scene.configure("containerd", "v9.0.0") == 0x7ff);
-}
-
-TEST_CASE("the plugin reconnects after the runtime restarted, was away or rejected it") {
-  NriScene scene;
-  scene.start();
-  scene.handshake();
-  scene.hang_up();
-  scene.run_until([&] { return !scene.diary.lines.empty(); });
-  CHECK(scene.diary.drain() == Lines{"disconnected"});
-  scene.listen();
-  scene.registration = {rpc::Code::kInternal, "no", ""};
-  const NriPeer& peer = scene.accept();
-  scene.run_until([&] { return peer.closed; });
-  scene.registration = {};
-  scene.handshake();
-  scene.call("CreateContainer", about(nri_pod("s1", 0), nri_container("s1", "c1", "1")));
-  CHECK(scene.diary.drain() == Lines{"before(pod s1; container s1/c1 1)"});
-}
-
 TEST_CASE("a pod whose process exits without an event is removed") {
   NriScene scene;
   scene.vmm_pids = {100};
@@ -444,38 +416,6 @@ TEST_CASE("large requests arrive in parts, responses go in frames that Go accept
   CHECK(scene.call("Configure", large).code == rpc::Code::kOk);
   CHECK(scene.call(std::string(20000, 'm'), wire::Empty()).code == rpc::Code::kUnimplemented);
   CHECK(peer.longest_frame == nri::kMaxSent);
-}
-
-TEST_CASE("a peer that does not speak NRI is disconnected, and retried") {
-  NriScene scene;
-  scene.start();
-  NriPeer& peer = scene.handshake();
-  peer.send_raw("HTTP/1.1 400 Bad Request");
-  scene.run_until([&] { return peer.closed; });
-  CHECK(scene.diary.drain() == Lines{"disconnected"});
-  scene.handshake();
-}
-
-TEST_CASE("a runtime that reports pods without end is disconnected, and may reconnect") {
-  NriScene scene;
-  scene.start();
-  NriPeer& peer = scene.accept();
-  scene.configure("containerd", "v2.3.1", "v0.12.0");
-  wire::SynchronizeRequest part;
-  part.set_more(true);
-  constexpr std::size_t kAll = policy::kMaxSandboxes + policy::kMaxNodeContainers;
-  constexpr std::size_t kEach = 1024;
-  for (std::size_t i = 0; i < kEach; ++i) {
-    *part.add_containers() = nri_container("s1", "c" + std::to_string(i), "1");
-  }
-  for (std::size_t sent = 0; sent < kAll; sent += kEach) scene.call("Synchronize", part);
-  CHECK_FALSE(peer.closed);
-  wire::SynchronizeRequest more;
-  *more.add_containers() = nri_container("s1", "c", "1");
-  peer.call("Synchronize", more);
-  scene.run_until([&] { return peer.closed; });
-  CHECK(scene.diary.drain() == Lines{"disconnected"});
-  scene.handshake();
 }
 
 TEST_CASE(
