@@ -81,6 +81,7 @@ class NriRuntime {
     proto::nri::ConfigureRequest configure;
     configure.set_runtime_name("containerd");
     configure.set_runtime_version("v2.3.0");
+    configure.set_nri_version(nri_version);
     call("Configure", configure);
     double longest = 0;
     for (auto& part : all) {
@@ -104,6 +105,20 @@ class NriRuntime {
     answer_ = rpc::decode_response(next(nri::kPluginLane).data).value_or(rpc::Response{});
     return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   }
+
+  /// Waits for the plugin to ask for changes between our calls, and agrees.
+  proto::nri::UpdateContainersRequest requested() {
+    const auto frame = next(nri::kRuntimeLane);
+    const auto request = rpc::decode_request(frame.data).value_or(rpc::Request{});
+    proto::nri::UpdateContainersRequest message;
+    if (request.method != "UpdateContainers" || !message.ParseFromString(request.payload)) {
+      give_up("the plugin asks for something else");
+    }
+    put(nri::kRuntimeLane, rpc::encode_response(frame.header.stream, {}));
+    return message;
+  }
+
+  std::string nri_version;  ///< said to the plugin; empty, as before 0.12: not said
 
   /// What the last question was answered with.
   const rpc::Response& answer() const { return answer_; }

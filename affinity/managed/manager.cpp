@@ -308,15 +308,34 @@ std::optional<ledger::Event> Manager::owners() {
   return ledger::Event{ledger::Source::kManaged, std::move(now)};
 }
 
-/// As the line does it: first what narrows, then what widens.
+void Manager::set_updater(nri::Updater* updater) {
+  updater_ = updater;
+  const char* changes = updater == nullptr ? "changes between its calls are written to cgroups"
+                                           : "also between its calls";
+  with_.node.set_status(ledger::Source::kManaged,
+                        {true, std::string("gives containers their CPUs through NRI; ") + changes});
+}
+
+/// What the runtime has not done when it answers is written.
 void Manager::apply() {
+  apply_to_ledger();
+  auto requested = updater_ == nullptr ? nri::Updates{} : updates();
+  if (requested.empty()) return write_mismatched();
+  updater_->update(requested, [this] { write_mismatched(); });
+}
+
+void Manager::apply_at_once() {
+  apply_to_ledger();
+  write_mismatched();
+}
+
+/// As the line does it: first what narrows, then what widens.
+void Manager::apply_to_ledger() {
   static_cast<void>(commit([](Books& next) { next.reconcile(); }));
   std::vector<ledger::Event> events;
   complete(events);
   if (!events.empty()) with_.node.narrow(events, base::Deadline::none());
   is_unfinished_ |= !events.empty();
-  unwritten_ = mismatched();
-  write_cpusets();
 }
 
 }  // namespace ka::managed

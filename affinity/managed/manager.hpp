@@ -66,7 +66,9 @@ class Manager final : public nri::Allocator {
   void forget(const std::vector<policy::ledger::Event>& events) override;
   nri::Updates updates() override;
   void complete(std::vector<policy::ledger::Event>& events) override;
+  void set_updater(nri::Updater* updater) override;
   void apply() override;
+  void apply_at_once() override;
 
   /// An operator gives containers of a pod another class: all that have CPUs to give, or one by its
   /// name. kNotFound, or kConflict with the reason: nothing has changed.
@@ -111,6 +113,8 @@ class Manager final : public nri::Allocator {
   void add_others(std::vector<policy::ledger::Event>& events) const;
   policy::NodeSet mems_of(const std::string& container) const;
   std::deque<std::string> mismatched() const;
+  void apply_to_ledger();
+  void write_mismatched();
   void write_cpusets();
   void write_cpuset(const std::string& container);
 
@@ -123,6 +127,7 @@ class Manager final : public nri::Allocator {
   std::optional<policy::ledger::KubeletSeen> reported_;
   policy::NodeSet memory_nodes_;  ///< those that have memory
   std::string unsaved_;
+  nri::Updater* updater_ = nullptr;            ///< null: cgroups are written by us
   std::optional<base::Clock::Time> answered_;  ///< when updates() had some last
   std::deque<std::string>
       unwritten_;               ///< containers whose cgroups are to be written, in this order

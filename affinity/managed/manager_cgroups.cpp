@@ -49,6 +49,11 @@ std::deque<std::string> Manager::mismatched() const {
   return all;
 }
 
+void Manager::write_mismatched() {
+  unwritten_ = mismatched();
+  write_cpusets();
+}
+
 /// As many as fit into this turn of the loop.
 void Manager::write_cpusets() {
   const auto turn = base::Deadline::in(with_.clock, kTurn);

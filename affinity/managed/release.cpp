@@ -44,6 +44,7 @@ bool Release::adopt(const nri::Described&) {
 
 void Release::forget(const std::vector<policy::ledger::Event>&) { finish(); }
 void Release::apply() {}
+void Release::apply_at_once() {}
 
 /// Again after a connection that ended before the answer was certain to have arrived.
 void Release::synchronize(const std::vector<nri::Described>& all, const std::set<std::string>&) {

@@ -32,6 +32,7 @@ class Release final : public nri::Allocator {
   nri::Updates updates() override;
   void complete(std::vector<policy::ledger::Event>& events) override;
   void apply() override;
+  void apply_at_once() override;
 
  private:
   void finish();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,6 +47,19 @@ struct ContainerSets {
 
 using Updates = std::vector<ContainerSets>;
 
+/// The runtime, where it can be asked to change containers between its calls.
+class Updater {
+ public:
+  Updater() = default;
+  Updater(const Updater&) = delete;
+  Updater& operator=(const Updater&) = delete;
+  virtual ~Updater() = default;
+
+  /// Asks for `updates`. Calls `done` when the runtime has answered, from the loop; never where the
+  /// connection ends before. What it could not do, it has not done: the cgroups say.
+  virtual void update(const Updates& updates, std::function<void()> done) = 0;
+};
+
 /// Each call that changes who has what has written it to disk when it returns; what follows for the
 /// runtime is in updates(), for the ledger in complete().
 class Allocator {
@@ -77,8 +91,13 @@ class Allocator {
   /// Puts allocations in place of what the runtime reports, and adds what has changed for others
   /// and who owns which CPU.
   virtual void complete(std::vector<policy::ledger::Event>& events) = 0;
+  /// The runtime of the connection that has just begun; null: it ended, or the runtime cannot be
+  /// asked. It outlives the allocator or is replaced by null before.
+  virtual void set_updater(Updater* updater) { (void)updater; }
   /// Brings changes about that no answer to the runtime can carry.
   virtual void apply() = 0;
+  /// The same at once: the runtime waits for an answer, and would do later what it is asked for.
+  virtual void apply_at_once() = 0;
 };
 
 }  // namespace ka::nri

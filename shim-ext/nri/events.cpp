@@ -30,11 +30,12 @@ constexpr std::array<EventRule, 13> kRules{{
 struct Version {
   int major = 0;
   int minor = 0;
+  int patch = 0;
 
   auto operator<=>(const Version&) const = default;
 };
 
-/// "v2.1.5", "1.7.24~ds1": the first two numbers; {0, 0} for anything else.
+/// "v2.1.5", "1.7.24~ds1", "v2.2": the first numbers; zeros for anything else.
 Version parse_version(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   Version version;
@@ -42,7 +43,9 @@ Version parse_version(std::string_view text) {
   const auto major = std::from_chars(text.data(), end, version.major);
   if (major.ec != std::errc() || major.ptr == end || *major.ptr != '.') return {};
   const auto minor = std::from_chars(major.ptr + 1, end, version.minor);
-  return minor.ec == std::errc() ? version : Version{};
+  if (minor.ec != std::errc()) return {};
+  if (minor.ptr != end && *minor.ptr == '.') std::from_chars(minor.ptr + 1, end, version.patch);
+  return version;
 }
 
 bool knows_resize(std::string_view nri_version, std::string_view runtime,
@@ -71,6 +74,10 @@ std::int32_t event_mask(std::string_view nri_version, std::string_view runtime,
   constexpr std::int32_t kResized =
       1 << (static_cast<std::int32_t>(Event::kPostUpdatePodSandbox) - 1);
   return knows_resize(nri_version, runtime, runtime_version) ? kBasicMask | kResized : kBasicMask;
+}
+
+bool accepts_updates(std::string_view nri_version) {
+  return parse_version(nri_version) >= Version{0, 12, 1};
 }
 
 }  // namespace ka::nri

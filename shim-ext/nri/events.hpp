@@ -62,4 +62,9 @@ inline constexpr std::int32_t kBasicMask = 0x7ff;
 std::int32_t event_mask(std::string_view nri_version, std::string_view runtime,
                         std::string_view runtime_version);
 
+/// A runtime with this NRI can be asked to change containers between its calls. Before 0.12.1 such
+/// a request can deadlock with a call of the runtime's own (containerd#13733, nri#301). Versions
+/// before 0.12 do not say theirs.
+bool accepts_updates(std::string_view nri_version);
+
 }  // namespace ka::nri

@@ -107,7 +107,8 @@ class Listener {
   virtual void answered(std::string_view method, std::chrono::nanoseconds elapsed) = 0;
 
   /// The runtime has accepted the plugin, or there is no connection (`reason`, reported once).
-  virtual void connected(const std::string& runtime) = 0;
+  /// `accepts_updates`: it can be asked to change containers between its calls.
+  virtual void connected(const std::string& runtime, bool accepts_updates) = 0;
   virtual void disconnected(const std::string& reason) = 0;
 };
 

@@ -143,7 +143,7 @@ void NriSource::starting(const Events& events, const Described& container,
                          std::function<void()> go_on) {
   const bool is_new = with_.allocator != nullptr && with_.allocator->adopt(container);
   before(events);
-  if (is_new) with_.allocator->apply();
+  if (is_new) with_.allocator->apply_at_once();
   const auto& about = container.candidate;
   with_.containers.await_guest(about.sandbox, about.id, std::move(go_on));
 }
@@ -177,12 +177,18 @@ void NriSource::answered(std::string_view method, std::chrono::nanoseconds elaps
                      {"budget", std::to_string(kBudget.count())}});
 }
 
-void NriSource::connected(const std::string& runtime) {
+void NriSource::connected(const std::string& runtime, bool accepts_updates) {
+  if (with_.allocator != nullptr) with_.allocator->set_updater(accepts_updates ? this : nullptr);
   with_.node.set_status(ledger::Source::kNri, {true, runtime});
   with_.peers.notify(source::Notice::kRuntimeConnected);
 }
 
+void NriSource::update(const Updates& updates, std::function<void()> done) {
+  plugin_->update(updates, std::move(done));
+}
+
 void NriSource::disconnected(const std::string& reason) {
+  if (with_.allocator != nullptr) with_.allocator->set_updater(nullptr);
   with_.node.set_status(ledger::Source::kNri, {false, reason + "; retrying"});
   with_.peers.notify(source::Notice::kRuntimeDisconnected);
 }

@@ -41,7 +41,7 @@ class Containers {
   virtual void forget_gone() = 0;
 };
 
-class NriSource final : public source::Source, public Listener {
+class NriSource final : public source::Source, public Listener, private Updater {
  public:
   /// How long a container runtime waits for an answer at most, with a lock that is node-wide.
   static constexpr std::chrono::milliseconds kBudget{50};
@@ -76,10 +76,11 @@ class NriSource final : public source::Source, public Listener {
   void after(const std::vector<policy::ledger::Event>& events, const std::string& sandbox) override;
   void synchronized(const std::vector<policy::ledger::Event>& events) override;
   void answered(std::string_view method, std::chrono::nanoseconds elapsed) override;
-  void connected(const std::string& runtime) override;
+  void connected(const std::string& runtime, bool accepts_updates) override;
   void disconnected(const std::string& reason) override;
 
  private:
+  void update(const Updates& updates, std::function<void()> done) override;
   std::vector<policy::ledger::Event> completed(std::vector<policy::ledger::Event> events) const;
   void refuse(const std::vector<policy::ledger::Event>& events);
 

@@ -37,6 +37,11 @@ class Plugin {
   /// Checks for pods that ended or became VMs without an event, and reports them.
   void poll();
 
+  /// Asks the runtime to change containers; only while it is connected and accepts updates.
+  void update(const Updates& updates, std::function<void()> done) {
+    session_->update(updates, std::move(done));
+  }
+
   /// The runtime registered us and reported all that it has.
   bool synchronized() const {
     return session_ != nullptr && session_->stage() == Session::Stage::kSynchronized;

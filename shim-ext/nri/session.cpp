@@ -113,6 +113,13 @@ bool Session::receive(std::string_view bytes) {
 
 void Session::mark_idle() { idle_before_ = std::exchange(idle_, context_.clock.now()); }
 
+void Session::update(const Updates& updates, std::function<void()> done) {
+  wire::UpdateContainersRequest message;
+  write_updates(updates, message);
+  runtime_client_.call({kRuntimeService, "UpdateContainers", message.SerializeAsString(), {}, {}},
+                       [done = std::move(done)](const rpc::Response&) { done(); });
+}
+
 void Session::register_plugin(const Identity& identity) {
   wire::RegisterPluginRequest message;
   message.set_plugin_name(identity.name);
@@ -151,6 +158,7 @@ void Session::configure(const rpc::Request& request, const rpc::Reply& reply) {
   wire::ConfigureRequest message;
   if (!parse(message, request.payload)) return reply(no_such_message());
   runtime_ = base::printable(message.runtime_name() + ' ' + message.runtime_version());
+  accepts_updates_ = accepts_updates(message.nri_version());
   wire::ConfigureResponse response;
   response.set_events(basic_events_ ? kBasicMask
                                     : event_mask(message.nri_version(), message.runtime_name(),
@@ -202,7 +210,7 @@ void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) 
     failure_ = "the response to Synchronize was too late for the runtime";
   } else {
     stage_ = Stage::kSynchronized;
-    context_.listener.connected(runtime_);
+    context_.listener.connected(runtime_, accepts_updates_);
   }
   context_.listener.synchronized(std::exchange(parts_, {}));
 }

@@ -8,6 +8,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -55,6 +56,9 @@ class Session {
   /// tells how long a request has waited to be read at most.
   void mark_idle();
 
+  /// Asks the runtime to change containers; only where it accepts updates. `done`: it has answered.
+  void update(const Updates& updates, std::function<void()> done);
+
   Stage stage() const { return stage_; }
   /// Why the stage is kFailed.
   const std::string& failure() const { return failure_; }
@@ -82,6 +86,7 @@ class Session {
   Stage stage_ = Stage::kRegistering;
   std::string failure_;
   std::string runtime_;                       ///< name and version
+  bool accepts_updates_ = false;              ///< the runtime can be asked at any time
   base::Clock::Time idle_, idle_before_;      ///< the last two marks
   std::vector<policy::ledger::Event> parts_;  ///< of a Synchronize that is still going on
   std::vector<Described> described_;          ///< the containers in it

@@ -18,7 +18,7 @@ class Nobody final : public nri::Listener {
   void after(const std::vector<policy::ledger::Event>&, const std::string&) override {}
   void synchronized(const std::vector<policy::ledger::Event>&) override {}
   void answered(std::string_view, std::chrono::nanoseconds) override {}
-  void connected(const std::string&) override {}
+  void connected(const std::string&, bool) override {}
   void disconnected(const std::string&) override {}
 };
 

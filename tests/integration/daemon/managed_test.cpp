@@ -34,8 +34,9 @@ std::map<std::string, std::string> updates_in(const Response& response) {
 }
 
 struct Scene : DaemonScene {
-  explicit Scene(const std::string& more = "")
+  explicit Scene(const std::string& more = "", const std::string& nri_version = "")
       : DaemonScene(""), runtime(path("nri.sock").string()) {
+    runtime.nri_version = nri_version;
     configure(
         "mode = \"managed\"\ndrift_check = 3600\nhousekeeping = \"shared-pool\"\n"
         "nri_socket = \"" +
@@ -219,6 +220,23 @@ TEST_CASE("a pod's class is changed while it runs, and one that cannot be is ref
   const auto changed = updates_in(scene.answer<wire::CreateContainerResponse>());
   CHECK(changed.contains("a"));
   CHECK(changed.contains("half"));
+}
+
+TEST_CASE("a runtime that can be asked at any time changes containers with their class") {
+  if (!tests::has_two_cpus()) return;
+  Scene scene("managed.guaranteed_class = \"none\"\n", "v0.12.1");
+  scene.create(scene.container("a", 1));
+  scene.create(scene.container("half", 0));
+  CHECK(contains(scene.ctl({"status"}).out, "also between its calls"));
+  CHECK(scene.ctl({"class", "shop/a", "exclusive"}).exit == 0);
+  auto changed = updates_in(scene.runtime.requested());
+  const CpuSet own = policy::parse_list<policy::CpuTag>(changed.at("a")).value();
+  CHECK(own.size() == 1);
+  CHECK(changed.at("half") == policy::format_list(scene.all - own));
+  CHECK(scene.ctl({"class", "shop/a", "none"}).exit == 0);
+  changed = updates_in(scene.runtime.requested());
+  CHECK(changed.at("a") == policy::format_list(scene.all));
+  CHECK(changed.at("half") == policy::format_list(scene.all));
 }
 
 TEST_CASE("a container that cannot have its class runs in the shared pool, or is refused") {

@@ -260,6 +260,63 @@ TEST_CASE("cgroups are written for a turn of the loop, the rest when it comes ro
   CHECK(scene.tree.effective(scene.cgroup("c")) == scene.manager->books().shared_pool());
 }
 
+namespace {
+
+/// A runtime that can be asked at any time, and answers when the test says so.
+struct ScriptedRuntime final : nri::Updater {
+  void update(const nri::Updates& updates, std::function<void()> done) override {
+    requested = text(updates);
+    answer = std::move(done);
+  }
+  std::string requested;
+  std::function<void()> answer;
+};
+
+}  // namespace
+
+TEST_CASE("a runtime that can be asked writes cgroups, and we what it has left") {
+  CgroupScene scene({"a", "b"});
+  scene.manager->updates();
+  ScriptedRuntime runtime;
+  scene.manager->set_updater(&runtime);
+  CHECK(scene.node.statuses[policy::ledger::Source::kManaged].text.ends_with("its calls"));
+  REQUIRE(scene.manager->create(container("own", 2)));
+  const CpuSet pool = scene.manager->books().shared_pool();
+  scene.manager->apply();
+  CHECK(runtime.requested == "a 0,2-4,6-7, b 0,2-4,6-7, own 1,5");
+  CHECK(scene.tree.writes.empty());
+  REQUIRE(scene.tree.write(scene.mount() / scene.cgroup("a"), pool));
+  scene.tree.writes.clear();
+  runtime.answer();
+  CHECK(scene.tree.writes.size() == 1);
+  CHECK(scene.tree.effective(scene.cgroup("b")) == pool);
+  CHECK(scene.node.drain().back() == "finish ");
+
+  runtime.requested.clear();
+  REQUIRE(scene.tree.write(scene.mount() / scene.cgroup("a"), CpuSet::range(0, 7)));
+  scene.manager->apply();  // what the runtime has already is not requested again
+  CHECK(runtime.requested.empty());
+  CHECK(scene.tree.effective(scene.cgroup("a")) == pool);
+
+  REQUIRE(scene.manager->change("s-own", std::nullopt, CpuUse::kNone));
+  CHECK(runtime.requested == "a 0-7, b 0-7, own 0-7");
+  runtime.requested.clear();
+  scene.manager->set_updater(nullptr);
+  REQUIRE(scene.manager->change("s-own", std::nullopt, CpuUse::kExclusive));
+  CHECK(runtime.requested.empty());
+  CHECK(scene.tree.effective(scene.cgroup("a")) == pool);
+}
+
+TEST_CASE("a container that is about to start is not left to the runtime") {
+  CgroupScene scene({"a"});
+  ScriptedRuntime runtime;
+  scene.manager->set_updater(&runtime);
+  REQUIRE(scene.manager->create(container("own", 2)));
+  scene.manager->apply_at_once();
+  CHECK(runtime.requested.empty());
+  CHECK(scene.tree.effective(scene.cgroup("a")) == scene.manager->books().shared_pool());
+}
+
 TEST_CASE("crun's cgroup within the container's is written, too") {
   CgroupScene scene({"a"});
   scene.tree.make(scene.cgroup("a") + "/container", CpuSet::range(0, 7));

@@ -50,6 +50,15 @@ TEST_CASE("the mask has no event that the runtime does not know") {
   CHECK(event_mask("", "containerd", "") == 0x7ff);
 }
 
+TEST_CASE("changes between calls are asked for where the runtime's NRI survives it") {
+  for (const char* version : {"v0.12.1", "0.12.1", "v0.12.2-0.20261101", "v0.13", "v1.0.0"}) {
+    CHECK(accepts_updates(version));
+  }
+  for (const char* version : {"", "v0.12.0", "v0.12", "v0.12.x", "v0.11.9", "12", "latest"}) {
+    CHECK_FALSE(accepts_updates(version));
+  }
+}
+
 TEST_CASE("event names parse back") {
   for (int number = 1; number <= 13; ++number) {
     const auto event = static_cast<Event>(number);

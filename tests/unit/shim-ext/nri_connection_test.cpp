@@ -113,3 +113,25 @@ TEST_CASE("a runtime that takes its time before it asks is answered in time") {
   CHECK(scene.plugin().synchronized());
   CHECK(scene.diary.drain() == Lines{"connected containerd v1.7.24", "all()"});
 }
+
+TEST_CASE("containers are changed between the runtime's calls, where it can be asked") {
+  NriScene scene;
+  scene.start();
+  NriPeer& peer = scene.accept();
+  scene.configure("containerd", "v2.4.0", "v0.12.1");
+  scene.call("Synchronize", wire::SynchronizeRequest());
+  CHECK(scene.diary.drain() == Lines{"connected containerd v2.4.0, accepts updates", "all()"});
+  bool done = false;
+  scene.plugin().update({{"c1", {2, 3}, {1}}, {"c2", {0}, {}}}, [&] { done = true; });
+  scene.run_until([&] { return done; });
+  REQUIRE(peer.requests.size() == 2);
+  CHECK(peer.requests[1].service == "nri.pkg.api.v1alpha1.Runtime");
+  CHECK(peer.requests[1].method == "UpdateContainers");
+  wire::UpdateContainersRequest request;
+  REQUIRE(request.ParseFromString(peer.requests[1].payload));
+  REQUIRE(request.update_size() == 2);
+  CHECK(request.update(0).container_id() == "c1");
+  CHECK(request.update(0).linux().resources().cpu().cpus() == "2-3");
+  CHECK(request.update(0).linux().resources().cpu().mems() == "1");
+  CHECK(request.update(0).ignore_failure());
+}

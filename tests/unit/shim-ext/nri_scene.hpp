@@ -135,7 +135,9 @@ class NriDiary final : public nri::Listener {
   void answered(std::string_view method, std::chrono::nanoseconds) override {
     methods.emplace_back(method);
   }
-  void connected(const std::string& runtime) override { lines.push_back("connected " + runtime); }
+  void connected(const std::string& runtime, bool accepts_updates) override {
+    lines.push_back("connected " + runtime + (accepts_updates ? ", accepts updates" : ""));
+  }
   void disconnected(const std::string&) override { lines.push_back("disconnected"); }
 
   std::vector<std::string> drain() { return std::exchange(lines, {}); }

@@ -100,7 +100,7 @@ TEST_CASE("pods unknown to the runtime are removed, unless other sources reporte
 TEST_CASE("the runtime's connection is the source's status, and reported to other sources") {
   Scene scene;
   CHECK(scene.node.statuses[Source::kNri] == source::Status{false, "not connected yet"});
-  scene.source.connected("containerd 2.3");
+  scene.source.connected("containerd 2.3", true);
   CHECK(scene.node.statuses[Source::kNri] == source::Status{true, "containerd 2.3"});
   scene.source.disconnected("it left");
   CHECK(scene.node.statuses[Source::kNri] == source::Status{false, "it left; retrying"});
@@ -145,7 +145,11 @@ struct Giver final : nri::Allocator {
   void complete(std::vector<Event>& events) override {
     events.insert(events.begin(), {Source::kManaged, policy::ledger::KubeletSeen{}});
   }
+  void set_updater(nri::Updater* updater) override {
+    node.add(updater == nullptr ? "no updater" : "updater");
+  }
   void apply() override { node.add("apply"); }
+  void apply_at_once() override { node.add("apply at once"); }
 
   tests::RecordingNode& node;
   nri::Updates changed;
@@ -185,8 +189,19 @@ TEST_CASE("a container whose creation was not reported has its CPUs before it st
                         {scene.io, scene.node, scene.node, scene, scene.log, scene.clock, &giver});
   source.starting({container("s1", "new")}, {{.sandbox = "s1", .id = "new"}, {}, {}}, [] {});
   CHECK(scene.node.drain() == Lines{"catch up within 50 ms",
-                                    "narrow within 50 ms: kubelet, container s1/new", "apply",
-                                    "await s1/new"});
+                                    "narrow within 50 ms: kubelet, container s1/new",
+                                    "apply at once", "await s1/new"});
   source.starting({container("s1", "c1")}, {{.sandbox = "s1", .id = "c1"}, {}, {}}, [] {});
   CHECK(scene.node.drain().back() == "await s1/c1");
+}
+
+TEST_CASE("who gives containers their CPUs may ask the runtime, while it is there and can be") {
+  Scene scene;
+  Giver giver(scene.node);
+  nri::NriSource source("/none", [](int, nri::Origin) { return base::Result<nri::Process>(); },
+                        {scene.io, scene.node, scene.node, scene, scene.log, scene.clock, &giver});
+  source.connected("containerd 2.3", false);
+  source.connected("containerd 2.4", true);
+  source.disconnected("it left");
+  CHECK(scene.node.drain() == Lines{"no updater", "updater", "no updater"});
 }
