@@ -43,11 +43,12 @@ Result<void> write_all(int fd, std::string_view text, const std::string& name) {
 }
 
 /// A temporary file that disappears unless it was renamed. Its name is fixed: a file has one
-/// writer, and what a crash left behind is overwritten.
+/// writer, and what a crash left behind is overwritten. It is hidden from programs that read all
+/// files of the directory (kubelet's manifests, NFD's features).
 class Temporary {
  public:
   Temporary(const std::filesystem::path& target, mode_t mode)
-      : path_(target.native() + ".new"),
+      : path_(hidden(target).native() + ".new"),
         fd_(open_file(path_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode)) {
     if (fd_) ::fchmod(fd_.get(), mode);  // whatever the umask
   }
@@ -65,6 +66,11 @@ class Temporary {
   }
 
  private:
+  static std::filesystem::path hidden(const std::filesystem::path& target) {
+    const std::string name = target.filename();
+    return name.starts_with('.') ? target : target.parent_path() / ('.' + name);
+  }
+
   std::string path_;
   Fd fd_;
 };

@@ -184,6 +184,13 @@ void declare_managed(CLI::App& app, Command& chosen) {
       ->check(CLI::IsMember({"none", "exclusive", "share"}));
   add_command(app, chosen, std::make_shared<NodeReportOptions>(), "node-report",
               "show pools, who has what, and check both");
+  const auto discover = std::make_shared<DiscoverOptions>();
+  CLI::App& features = add_command(app, chosen, discover, "discover",
+                                   "write the node's features for Node Feature Discovery");
+  add_value(features, "--output", "FILE", discover->output,
+            "a file, replaced at once (default: stdout)");
+  usage::add_duration(features, "--valid-for", discover->valid_for,
+                      "NFD drops them after 90s, 10m, 2h (default: never)");
 }
 
 void declare_sandbox(CLI::App& app, Command& chosen) {

@@ -117,6 +117,12 @@ struct ClassOptions : Online {
 /// `node-report`: mode = "managed": pools, who has what, and checks.
 struct NodeReportOptions : Online {};
 
+/// `discover`: the node's features for Node Feature Discovery.
+struct DiscoverOptions : Online {
+  std::string output;          ///< a file; empty: standard output
+  std::int64_t valid_for = 0;  ///< seconds; 0: until it is written again
+};
+
 /// `report`: the node as a page.
 struct ReportOptions : Online {
   std::string html;  ///< a file, or "-"
@@ -245,11 +251,12 @@ struct GuestImageExtensionOptions : GuestImageMaking {
 using Command =
     std::variant<TopologyOptions, PlanOptions, AllocateOptions, HintsOptions, MergeHintsOptions,
                  SimulateOptions, StatusOptions, NamesOptions, ExplainOptions, MapOptions,
-                 PoolsOptions, ClassOptions, NodeReportOptions, ReportOptions, VerifyOptions,
-                 MeasureOptions, NoiseOptions, ReconcileOptions, ReleaseOptions, SandboxAddOptions,
-                 SandboxRemoveOptions, ContainerUpdateOptions, ContainerRemoveOptions, PinOptions,
-                 EventsOptions, DoctorOptions, SelftestOptions, SetupOptions,
-                 GuestImageCheckOptions, GuestImageAddOptions, GuestImageExtensionOptions>;
+                 PoolsOptions, ClassOptions, NodeReportOptions, DiscoverOptions, ReportOptions,
+                 VerifyOptions, MeasureOptions, NoiseOptions, ReconcileOptions, ReleaseOptions,
+                 SandboxAddOptions, SandboxRemoveOptions, ContainerUpdateOptions,
+                 ContainerRemoveOptions, PinOptions, EventsOptions, DoctorOptions, SelftestOptions,
+                 SetupOptions, GuestImageCheckOptions, GuestImageAddOptions,
+                 GuestImageExtensionOptions>;
 
 struct Invocation {
   bool json = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of mode = "managed": pools, class, node-report.
+// The commands of mode = "managed": pools, class, node-report, discover.
 #pragma once
 
 #include "affinity/cli/command_line/options.hpp"
@@ -12,5 +12,8 @@ Exit run(const PoolsOptions& options, Output& output);
 Exit run(const ClassOptions& options, Output& output);
 /// A check that failed is a "no".
 Exit run(const NodeReportOptions& options, Output& output);
+
+/// The features of the node, in any mode.
+Exit run(const DiscoverOptions& options, Output& output);
 
 }  // namespace ka::cli

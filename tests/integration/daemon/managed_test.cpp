@@ -190,6 +190,24 @@ TEST_CASE("a pod's manifest is tried: where it would run, whom it would move, or
   CHECK(contains(scene.ctl({"pools"}).out, "exclusive  -"));
 }
 
+TEST_CASE("the features of the node are written for NFD, in this mode with the pools") {
+  if (!tests::has_two_cpus()) return;
+  Scene scene;
+  scene.create(scene.container("own", 1));
+  const std::string all = std::to_string(scene.all.size() - 1);
+  const std::string file = scene.path("features").string();
+  const auto shown = scene.ctl({"discover"});
+  CHECK(shown.exit == 0);
+  CHECK(contains(shown.out, "kata-affinity.io/mode=managed\n"));
+  CHECK(contains(shown.out, "kata-affinity.io/cpus-exclusive=1\n"));
+  CHECK(contains(shown.out, "kata-affinity.io/cpus-shared=" + all + '\n'));
+  CHECK(scene.ctl({"discover", "--valid-for", "3m", "--output", file}).exit == 0);
+  const std::string written = tests::read_text(file);
+  CHECK(written.starts_with("# +expiry-time=20"));
+  CHECK(written.substr(written.find('\n') + 1) == shown.out);
+  CHECK(scene.ctl({"discover", "--output", "/none/features"}).exit == 2);
+}
+
 TEST_CASE("a pod's class is changed while it runs, and one that cannot be is refused") {
   if (!tests::has_two_cpus()) return;
   Scene scene("managed.guaranteed_class = \"none\"\n");

@@ -15,6 +15,9 @@ TEST_CASE("a file is replaced completely or not at all") {
   const auto path = dir.path() / "state.json";
   REQUIRE(write_atomically(path, "one"));
   REQUIRE(write_atomically(path, "two"));
+  dir.write(".state.json.new", "half");  // what a crash has left
+  REQUIRE(write_atomically(path, "two"));
+  CHECK_FALSE(std::filesystem::exists(dir.path() / ".state.json.new"));
   CHECK(*read_file(path) == "two");
   CHECK(list_directory(dir.path())->size() == 1);
   CHECK_FALSE(write_atomically(dir.path() / "missing" / "state.json", "x"));

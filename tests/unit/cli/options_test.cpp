@@ -88,6 +88,7 @@ TEST_CASE("each command's help fits a screen and has its own examples") {
                                                                 {"pools"},
                                                                 {"class"},
                                                                 {"node-report"},
+                                                                {"discover"},
                                                                 {"verify"},
                                                                 {"events"},
                                                                 {"reconcile"},
