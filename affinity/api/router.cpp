@@ -24,6 +24,7 @@
 #include "affinity/line/node.hpp"
 #include "affinity/line/requests.hpp"
 #include "affinity/line/verifier.hpp"
+#include "affinity/managed/takeover.hpp"
 #include "affinity/messages/events.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -60,6 +61,7 @@ constexpr std::string_view kWaits[] = {"v1", "waits"};
 constexpr std::string_view kPools[] = {"v1", "pools"};
 constexpr std::string_view kClass[] = {"v1", "classes", ":sandbox"};
 constexpr std::string_view kTrials[] = {"v1", "trials"};
+constexpr std::string_view kTakeover[] = {"v1", "takeover"};
 constexpr std::string_view kMetrics[] = {"metrics"};
 constexpr std::string_view kHealth[] = {"healthz"};
 constexpr std::string_view kReadiness[] = {"readyz"};
@@ -92,6 +94,7 @@ constexpr Route kRoutes[] = {
     {{"GET", kDrifts}, &Router::drifts},
     {{"GET", kWaits}, &Router::waits},
     {{"GET", kPools}, &Router::pools},
+    {{"GET", kTakeover}, &Router::try_takeover},
     {{"PUT", kClass}, &Router::put_class},
     {{"POST", kTrials}, &Router::try_pod},
     {{"GET", kMetrics}, &Router::metrics},
@@ -322,6 +325,17 @@ Response Router::delete_pin(const Call& call) {
 
 Response Router::pools(const Call&) {
   return manager_ == nullptr ? not_managed() : answer(pools_to_json(*manager_));
+}
+
+Response Router::try_takeover(const Call&) {
+  if (takeover_ == nullptr) {
+    return refuse({base::ErrorCode::kConflict,
+                   manager_ != nullptr
+                       ? "mode is \"managed\" already"
+                       : "containers still have the CPUs that mode = \"managed\" gave them"});
+  }
+  const auto trial = takeover_->trial(line_.node().topology);
+  return trial ? answer(to_json(*trial)) : refuse(trial.error());
 }
 
 Response Router::put_class(const Call& call) {

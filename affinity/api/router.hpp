@@ -17,7 +17,8 @@
 
 namespace ka::managed {
 class Manager;
-}
+class Takeover;
+}  // namespace ka::managed
 namespace ka::line {
 class Line;
 class Requests;
@@ -42,6 +43,7 @@ class Router {
 
   /// Null, as at first: kubelet gives containers their CPUs.
   void set_manager(managed::Manager* manager) { manager_ = manager; }
+  void set_takeover(const managed::Takeover* takeover) { takeover_ = takeover; }
 
   /// Never fails: what is wrong with a request is in the answer.
   http::Response handle(const http::Request& request);
@@ -78,6 +80,7 @@ class Router {
   http::Response put_pin(const Call& call);
   http::Response delete_pin(const Call& call);
   http::Response pools(const Call& call);
+  http::Response try_takeover(const Call& call);
   http::Response put_class(const Call& call);
   http::Response try_pod(const Call& call);
   http::Response measure(const Call& call);
@@ -93,6 +96,7 @@ class Router {
   std::function<void(std::function<void()>)> query_;
   Measure measure_;
   managed::Manager* manager_ = nullptr;
+  const managed::Takeover* takeover_ = nullptr;
   line::VcpuWaits waits_;
   board::Drifts drifts_;
 };

@@ -36,6 +36,7 @@
 #include "affinity/line/verifier.hpp"
 #include "affinity/managed/manager.hpp"
 #include "affinity/managed/release.hpp"
+#include "affinity/managed/takeover.hpp"
 #include "affinity/memory/memory_keeper.hpp"
 #include "affinity/memory/memory_worker.hpp"
 #include "affinity/registry/registry.hpp"
@@ -110,6 +111,7 @@ class Daemon {
     warn_of_settings(prerequisites_.config);
     make_manager();
     make_release();
+    make_takeover();
     make_sources();
     if (manager_) manager_->start();
     pin_changes_ = board_.feed().subscribe(board::NotificationKind::kOverrideChanged,
@@ -188,9 +190,16 @@ class Daemon {
                      host::memory_nodes(node_.roots.sys));
   }
 
+  void make_takeover() {
+    if (manager_ || release_) return;
+    takeover_.emplace(prerequisites_.config.managed);
+    router_.set_takeover(&*takeover_);
+  }
+
   nri::Allocator* allocator() {
     if (manager_) return &*manager_;
-    return release_ ? &*release_ : nullptr;
+    if (release_) return &*release_;
+    return &*takeover_;
   }
 
   void make_sources() {
@@ -349,6 +358,7 @@ class Daemon {
   std::optional<ContainerHooks> hooks_;
   std::optional<managed::Manager> manager_;
   std::optional<managed::Release> release_;
+  std::optional<managed::Takeover> takeover_;  ///< where nobody else is told of containers
   std::optional<Sources> sources_;
   std::optional<http::Server> api_;
   std::optional<http::Server> reads_;

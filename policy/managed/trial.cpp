@@ -2,6 +2,7 @@
 #include "policy/managed/trial.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace ka::policy::managed {
 namespace {
@@ -49,6 +50,23 @@ Trial try_pod(const Books& books, const std::vector<TrialContainer>& containers)
     place = {known->second, next.cpus_of(known->first)};
   }
   trial.moves = moves_between(books, next);
+  return trial;
+}
+
+Trial try_takeover(Books books, const std::vector<Listed>& all) {
+  const CpuSet online = books.shared_pool() | books.infra() | books.outside();
+  std::set<std::string> sandboxes;
+  for (const Listed& one : all) sandboxes.insert(one.candidate.sandbox);
+  books.synchronize(all, sandboxes);
+  Trial trial;
+  for (const Listed& one : all) {
+    const auto known = books.entries().find(one.candidate.id);
+    if (known == books.entries().end()) continue;
+    CpuSet to = books.cpus_of(known->first);
+    const CpuSet& from = one.cpus.empty() ? online : one.cpus;
+    if (from != to) trial.moves.push_back({known->second, from, to});
+    trial.containers.push_back({known->second, std::move(to)});
+  }
   return trial;
 }
 

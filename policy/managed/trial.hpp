@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Would a pod fit, where, and whom would it move? Its creation, tried on a copy of the books.
+// Would a pod fit, where, and whom would it move? Its creation, tried on a copy of the books. And
+// what would become of a whole node.
 #pragma once
 
 #include <string>
@@ -35,5 +36,9 @@ struct Trial {
 
 /// Containers are created in their order. One that ends shows what it would have until then.
 Trial try_pod(const Books& books, const std::vector<TrialContainer>& containers);
+
+/// What would become of the containers of a node, all that the runtime has, if it came to be
+/// managed. `books`: empty.
+Trial try_takeover(Books books, const std::vector<Listed>& all);
 
 }  // namespace ka::policy::managed

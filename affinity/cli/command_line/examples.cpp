@@ -25,6 +25,7 @@ constexpr auto kExamples = std::to_array<Example>({
     {"topology", "topology --topology 'synthetic:pack:2 core:8 pu:2'", "a synthetic machine"},
     {"plan", "plan --scenario s.json", "the placement on this machine"},
     {"plan", "plan --pod pod.json", "in managed mode: would it fit"},
+    {"plan", "plan --managed", "before managed mode: who would move"},
     {"plan", "plan --scenario new.json --previous p.json", "after a change; p.json: plan --json"},
     {"allocate", "allocate --cpus 4", "as kubelet would"},
     {"allocate", "allocate --cpus 4 --option full-pcpus-only", "whole cores"},

@@ -31,8 +31,16 @@ void declare_plan(CLI::App& app, Command& chosen) {
   CLI::Option* pod = add_value(command, "--pod", "FILE", options->pod,
                                "in managed mode: would this pod (JSON) fit, and where");
   pod->excludes(command.get_option("--topology"))->excludes(scenario)->excludes(previous);
-  command.callback([options, scenario, pod, &chosen] {
-    if (scenario->empty() && pod->empty()) throw CLI::RequiredError("--scenario or --pod");
+  CLI::Option* managed = command.add_flag("--managed", options->managed,
+                                          "what managed mode would make of the node's containers");
+  managed->excludes(command.get_option("--topology"))
+      ->excludes(scenario)
+      ->excludes(previous)
+      ->excludes(pod);
+  command.callback([options, scenario, pod, managed, &chosen] {
+    if (scenario->empty() && pod->empty() && managed->empty()) {
+      throw CLI::RequiredError("--scenario, --pod or --managed");
+    }
     chosen = *options;
   });
 }

@@ -80,6 +80,7 @@ struct PlanOptions : Online {
   std::string scenario;  ///< a file, or "-"
   std::string previous;  ///< an earlier output; empty: none
   std::string pod;       ///< a manifest: a file, or "-"; empty: none
+  bool managed = false;  ///< what mode = "managed" would make of the node
 };
 
 /// `status`: planned and actual CPUs of the threads of one sandbox, or all.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `plan --pod`: what would become of a pod where the daemon gives out the CPUs.
+// `plan --pod` and `plan --managed`: what would become of a pod, and of a node.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -13,6 +13,11 @@ namespace ka::cli {
 /// pod of which a container would not have its class is a "no".
 Exit plan_pod(const std::string& socket, const std::string& file, Output& output);
 
+/// Asks it what mode = "managed" would make of the node.
+Exit plan_takeover(const std::string& socket, Output& output);
+
+/// The answer of GET /v1/takeover.
+std::string describe_takeover(const boost::json::value& trial);
 /// The answer of POST /v1/trials.
 std::string describe_trial(const boost::json::value& trial);
 

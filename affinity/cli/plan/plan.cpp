@@ -93,6 +93,7 @@ std::string describe(const policy::plan::Plan& plan) {
 
 Exit run(const PlanOptions& options, Output& output) {
   if (!options.pod.empty()) return plan_pod(options.socket, options.pod, output);
+  if (options.managed) return plan_takeover(options.socket, output);
   const auto scenario = read_scenario(options);
   if (!scenario) return output.fail(scenario.error());
   const auto previous = read_previous(options.previous);

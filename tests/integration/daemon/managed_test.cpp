@@ -190,6 +190,35 @@ TEST_CASE("a pod's manifest is tried: where it would run, whom it would move, or
   CHECK(contains(scene.ctl({"pools"}).out, "exclusive  -"));
 }
 
+TEST_CASE("before the change of mode the daemon says which containers would move") {
+  if (!tests::has_two_cpus()) return;
+  Scene scene;
+  CHECK(contains(scene.ctl({"plan", "--managed"}).out, "already"));
+  scene.runtime.hang_up();
+  scene.configure("drift_check = 3600\nnri_socket = \"" + scene.path("nri.sock").string() +
+                  "\"\nkubelet_state = \"\"\n");
+  scene.daemon().send(15);
+  CHECK(scene.daemon().wait() == 0);
+  scene.start();
+  wire::SynchronizeRequest here;
+  auto own = scene.container("own", 1);
+  const CpuSet last{scene.all.last()};
+  const std::string owned = policy::format_list(last);
+  own.mutable_container()->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus(owned);
+  *here.add_pods() = own.pod();
+  *here.add_containers() = own.container();
+  *here.add_pods() = scene.container("free", 0).pod();
+  *here.add_containers() = scene.container("free", 0).container();
+  scene.runtime.accept({here});
+  CHECK(updates_in(scene.answer<wire::SynchronizeResponse>()).empty());
+  const auto plan = scene.ctl({"plan", "--managed"});
+  CHECK(plan.exit == 0);
+  CHECK(contains(plan.out, "shop/own   app        exclusive  exclusive  " + owned));
+  CHECK(contains(plan.out, "  shop/free app: " + policy::format_list(scene.all) + " -> " +
+                               policy::format_list(scene.all - last) + '\n'));
+  CHECK_FALSE(contains(plan.out, "shop/own app: "));
+}
+
 TEST_CASE("the features of the node are written for NFD, in this mode with the pools") {
   if (!tests::has_two_cpus()) return;
   Scene scene;
