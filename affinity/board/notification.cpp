@@ -61,6 +61,7 @@ constexpr Row kKinds[] = {
     {Kind::kClassChanged, "class-changed", Severity::kInfo},
     {Kind::kClassRefused, "class-refused", Severity::kWarning},
     {Kind::kContainerAdopted, "container-adopted", Severity::kWarning},
+    {Kind::kContainerUnlisted, "container-unlisted", Severity::kWarning},
     {Kind::kCpusetWritten, "cpuset-written", Severity::kWarning},
     {Kind::kForeignCpuset, "foreign-cpuset", Severity::kWarning},
     {Kind::kOwnersChanged, "owners-changed", Severity::kInfo},

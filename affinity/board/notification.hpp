@@ -57,6 +57,7 @@ enum class NotificationKind {
   kClassChanged,
   kClassRefused,
   kContainerAdopted,
+  kContainerUnlisted,
   kCpusetWritten,
   kForeignCpuset,
   kOwnersChanged,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "affinity/host/sandbox_cgroup.hpp"
+#include "base/files.hpp"
 
 namespace ka::managed {
 
@@ -33,6 +34,14 @@ base::Result<std::optional<AllowedSets>> Cpusets::read(const std::string& cgroup
   const auto mems = cgroups_->memory_nodes(path);
   if (!mems) return absent_or(mems.error());
   return AllowedSets{cpuset->effective(), *mems};
+}
+
+bool Cpusets::is_running(const std::string& cgroup, const std::string& container) const {
+  const auto path = directory(cgroup, container);
+  if (path.empty()) return false;
+  const auto events = base::read_file(path / "cgroup.events");
+  if (!events) return events.error().code != base::ErrorCode::kGone;
+  return events->find("populated 1") != std::string::npos;
 }
 
 base::Result<void> Cpusets::write(const std::string& cgroup, const std::string& container,

@@ -33,6 +33,8 @@ class Cpusets {
   /// is there, and cannot be read.
   base::Result<std::optional<AllowedSets>> read(const std::string& cgroup,
                                                 const std::string& container) const;
+  /// A process runs in a container's cgroup, or that cannot be read.
+  bool is_running(const std::string& cgroup, const std::string& container) const;
   /// Writes what differs from `actual`, which read() found.
   base::Result<void> write(const std::string& cgroup, const std::string& container,
                            const AllowedSets& actual, const AllowedSets& wanted);

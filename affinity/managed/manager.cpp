@@ -189,21 +189,22 @@ void Manager::end(const std::string& container) {
 
 void Manager::synchronize(const std::vector<nri::Described>& all,
                           const std::set<std::string>& sandboxes) {
-  std::vector<Listed> listed;
-  std::map<std::string, Running> running;
+  Listing listing{{}, sandboxes, {}};
   std::map<std::string, CpuSet> foreign;
   for (const nri::Described& one : all) {
     if (foreign_.contains(one.candidate.id)) {
       foreign[one.candidate.id] = one.cpus;
     } else if (base::is_id(one.candidate.id) && base::is_id(one.candidate.sandbox) &&
-               listed.size() < policy::kMaxNodeContainers) {
-      listed.push_back({one.candidate, one.cpus});
-      running[one.candidate.id] = {one.cgroup, one.cpus, one.mems};
+               listing.containers.size() < policy::kMaxNodeContainers) {
+      listing.containers.push_back({one.candidate, one.cpus});
+      listing.running[one.candidate.id] = {one.cgroup, one.cpus, one.mems};
     }
   }
   foreign_ = std::move(foreign);
-  static_cast<void>(commit([&](Books& next) { next.synchronize(listed, sandboxes); }));
-  running_ = std::move(running);
+  add_unlisted(listing);
+  static_cast<void>(
+      commit([&](Books& next) { next.synchronize(listing.containers, listing.sandboxes); }));
+  running_ = std::move(listing.running);
 }
 
 bool Manager::adopt(const nri::Described& container) {
@@ -331,7 +332,15 @@ void Manager::apply_at_once() {
 
 /// As the line does it: first what narrows, then what widens.
 void Manager::apply_to_ledger() {
-  static_cast<void>(commit([](Books& next) { next.reconcile(); }));
+  const auto ended = ended_unlisted();
+  for (const std::string& id : ended) {
+    unlisted_.erase(id);
+    running_.erase(id);
+  }
+  static_cast<void>(commit([&](Books& next) {
+    for (const std::string& id : ended) next.remove(id);
+    next.reconcile();
+  }));
   std::vector<ledger::Event> events;
   complete(events);
   if (!events.empty()) with_.node.narrow(events, base::Deadline::none());

@@ -101,6 +101,13 @@ class Manager final : public nri::Allocator {
 
   using Change = std::function<void(policy::managed::Books&)>;
 
+  /// What the runtime has, and what runs all the same.
+  struct Listing {
+    std::vector<policy::managed::Listed> containers;
+    std::set<std::string> sandboxes;
+    std::map<std::string, Running> running;
+  };
+
   policy::managed::Books upcoming(bool growth_held) const;
   policy::managed::Locality locality_of(const nri::Described& container) const;
   policy::CpuSet owned_elsewhere() const;
@@ -112,6 +119,8 @@ class Manager final : public nri::Allocator {
   void stamp(policy::ledger::ContainerSeen& seen);
   void add_others(std::vector<policy::ledger::Event>& events) const;
   policy::NodeSet mems_of(const std::string& container) const;
+  void add_unlisted(Listing& listing);
+  std::set<std::string> ended_unlisted() const;
   std::deque<std::string> mismatched() const;
   void apply_to_ledger();
   void write_mismatched();
@@ -123,6 +132,7 @@ class Manager final : public nri::Allocator {
   Cpusets cpusets_;
   Dependencies with_;
   std::map<std::string, Running> running_;
+  std::set<std::string> unlisted_;  ///< containers that run and that the runtime has lost
   std::map<std::string, policy::CpuSet> foreign_;  ///< containers whose CPUs someone else set
   std::optional<policy::ledger::KubeletSeen> reported_;
   policy::NodeSet memory_nodes_;  ///< those that have memory

@@ -37,6 +37,35 @@ base::Result<std::optional<Manager::Mismatch>> Manager::mismatch(
   return Mismatch{*actual, std::move(wanted)};
 }
 
+/// A runtime that restarts on a busy node loses containers whose shims answer too late (containerd:
+/// "unexpected task status"); they run on, and others must not get their CPUs.
+void Manager::add_unlisted(Listing& listing) {
+  unlisted_.clear();
+  for (const auto& [id, entry] : books_.entries()) {
+    const auto known = running_.find(id);
+    if (entry.ended || known == running_.end() || listing.running.contains(id)) continue;
+    if (!cpusets_.is_running(known->second.cgroup, id)) continue;
+    listing.containers.push_back({entry.about, known->second.written});
+    listing.sandboxes.insert(entry.about.sandbox);
+    listing.running.insert(*known);
+    unlisted_.insert(id);
+    with_.board.notify(NotificationKind::kContainerUnlisted, entry.about.sandbox,
+                       title(entry) +
+                           " runs, and the runtime does not have it: it keeps its CPUs " +
+                           "until its cgroup is empty",
+                       {}, id);
+  }
+}
+
+std::set<std::string> Manager::ended_unlisted() const {
+  std::set<std::string> ended;
+  for (const std::string& id : unlisted_) {
+    const auto known = running_.find(id);
+    if (known == running_.end() || !cpusets_.is_running(known->second.cgroup, id)) ended.insert(id);
+  }
+  return ended;
+}
+
 /// Those that become narrower first.
 std::deque<std::string> Manager::mismatched() const {
   std::deque<std::string> all;

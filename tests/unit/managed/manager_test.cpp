@@ -307,6 +307,50 @@ TEST_CASE("a runtime that can be asked writes cgroups, and we what it has left")
   CHECK(scene.tree.effective(scene.cgroup("a")) == pool);
 }
 
+TEST_CASE("a container that runs and that the runtime has lost keeps its CPUs until it ends") {
+  CgroupScene scene({"shared"});
+  auto own = container("own", 2);
+  own.cgroup = '/' + scene.cgroup("own");
+  scene.tree.make(scene.cgroup("own"), CpuSet::range(0, 7));
+  REQUIRE(scene.manager->create(own));
+  const CpuSet owned = scene.manager->books().cpus_of("own");
+  const std::string events = "cgroup/" + scene.cgroup("own") + "/cgroup.events";
+  scene.dir.write(events, "populated 1\nfrozen 0\n");
+  auto shared = container("shared", 0);
+  shared.cgroup = '/' + scene.cgroup("shared");
+
+  scene.manager->synchronize({shared}, {"s-shared"});
+  CHECK(scene.manager->books().exclusive() == owned);
+  CHECK(scene.manager->books().cpus_of("own") == owned);
+  scene.manager->apply();
+  CHECK(scene.manager->books().exclusive() == owned);
+  SECTION("its end is seen in its cgroup") {
+    scene.dir.write(events, "populated 0\nfrozen 0\n");
+    scene.manager->apply();
+    CHECK(scene.manager->books().exclusive().empty());
+    CHECK_FALSE(scene.manager->books().entries().contains("own"));
+  }
+  SECTION("the runtime has it again, and knows of its end") {
+    scene.manager->synchronize({shared, own}, {"s-shared", "s-own"});
+    scene.dir.write(events, "populated 0\n");
+    scene.manager->apply();
+    CHECK(scene.manager->books().exclusive() == owned);
+    scene.manager->end("own");
+    CHECK(scene.manager->books().exclusive().empty());
+  }
+  SECTION("where the cgroup is gone, it is gone") {
+    std::filesystem::remove_all(scene.mount() / scene.cgroup("own"));
+    scene.manager->synchronize({shared}, {"s-shared"});
+    CHECK(scene.manager->books().exclusive().empty());
+  }
+  SECTION("unreadable is not gone") {
+    std::filesystem::remove(scene.dir.path() / events);
+    std::filesystem::create_directory(scene.dir.path() / events);
+    scene.manager->apply();
+    CHECK(scene.manager->books().exclusive() == owned);
+  }
+}
+
 TEST_CASE("a container that is about to start is not left to the runtime") {
   CgroupScene scene({"a"});
   ScriptedRuntime runtime;
