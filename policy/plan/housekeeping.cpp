@@ -49,44 +49,6 @@ Region outside(const NodeView& node, const Bounds& bounds, const Assignment& ass
   return {own_region(node, bounds, assignment, subject, notes), std::move(refused)};
 }
 
-/// How many floating vCPUs there are in each group (L3, core) of CPUs.
-class Loads {
- public:
-  explicit Loads(std::vector<int> groups) : groups_(std::move(groups)) {
-    std::ranges::sort(groups_);
-    groups_.erase(std::ranges::unique(groups_).begin(), groups_.end());
-    sums_.resize(groups_.size());
-  }
-  int& of(int group) {
-    return sums_[static_cast<std::size_t>(std::ranges::lower_bound(groups_, group) -
-                                          groups_.begin())];
-  }
-
- private:
-  std::vector<int> groups_;  ///< ascending
-  std::vector<int> sums_;
-};
-
-struct Place {
-  int cpu = 0;
-  int load = 0;
-  int* l3 = nullptr;    ///< load of its L3
-  int* core = nullptr;  ///< load of its core
-
-  auto rank() const { return std::tuple(load, *l3, *core, cpu); }
-  void add(int vcpus) {
-    load += vcpus;
-    *l3 += vcpus;
-    *core += vcpus;
-  }
-};
-
-Loads loads_by(const Topology& topology, const CpuSet& region, int Cpu::* group) {
-  std::vector<int> groups;
-  for (const int id : region) groups.push_back(topology.find(id)->*group);
-  return Loads(std::move(groups));
-}
-
 }  // namespace
 
 void Notes::reason(Note note) { add_once(reasons, std::move(note)); }
@@ -120,26 +82,6 @@ CpuSet floating_set(const Topology& topology, const CpuSet& region) {
   if (!region.intersects(topology.isolated()) || region.size() < 2) return region;
   CpuSet balanced = region - topology.isolated();
   return balanced.empty() ? CpuSet{region.first()} : balanced;
-}
-
-std::vector<int> spread(const Topology& topology, const CpuSet& region, std::size_t count,
-                        const std::vector<int>& load) {
-  Loads l3s = loads_by(topology, region, &Cpu::l3);
-  Loads cores = loads_by(topology, region, &Cpu::core);
-  std::vector<Place> places;
-  for (const int id : region) {
-    const Cpu& cpu = *topology.find(id);
-    const auto at = static_cast<std::size_t>(id);
-    places.push_back({id, 0, &l3s.of(cpu.l3), &cores.of(cpu.core)});
-    if (at < load.size()) places.back().add(load[at]);
-  }
-  std::vector<int> cpus;
-  while (!places.empty() && cpus.size() < count) {
-    Place& best = *std::ranges::min_element(places, {}, &Place::rank);
-    cpus.push_back(best.cpu);
-    best.add(1);
-  }
-  return cpus;
 }
 
 }  // namespace ka::policy::plan

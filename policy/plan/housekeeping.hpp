@@ -39,10 +39,4 @@ Region resolve_housekeeping(const NodeView& node, const Bounds& bounds,
 /// isolated CPUs: they are left out while there are others, else the thread gets the lowest one.
 CpuSet floating_set(const Topology& topology, const CpuSet& region);
 
-/// One CPU of `region` for each of `count` vCPUs, spread over the machine: the least loaded CPU,
-/// of those one in the L3 with the least load, of those one on the core with the least. Load is
-/// the number of floating vCPUs: of others by `load` (by CPU, may be short), and of these.
-std::vector<int> spread(const Topology& topology, const CpuSet& region, std::size_t count,
-                        const std::vector<int>& load);
-
 }  // namespace ka::policy::plan

@@ -52,35 +52,52 @@ int load_at(const std::vector<int>& load, int cpu) {
   return at < load.size() ? load[at] : 0;
 }
 
-std::vector<int> load_of_others(const Plan& plan, const SandboxPlan& own) {
+void change_floating_load(std::vector<int>& load, const SandboxPlan& plan, int by) {
+  for (const VcpuPlan& vcpu : plan.vcpus) {
+    if (!floats_on_one(vcpu)) continue;
+    const auto cpu = static_cast<std::size_t>(vcpu.cpus.first());
+    if (load.size() <= cpu) load.resize(cpu + 1);
+    load[cpu] += by;
+  }
+}
+
+/// Of all sandboxes, where they were: those that are planned first leave room for the others.
+std::vector<int> load_before(const Snapshot& snapshot, const PreviousPlans& before) {
   std::vector<int> load;
-  for (const SandboxPlan& other : plan.sandboxes) {
-    if (&other != &own) add_floating_load(load, other);
+  for (const SandboxFacts& sandbox : snapshot.sandboxes) {
+    const SandboxPlan* plan = before.find(sandbox);
+    if (plan != nullptr) change_floating_load(load, *plan, 1);
   }
   return load;
 }
 
 /// The less even, the more.
 int unevenness(std::vector<int> load, const SandboxPlan& plan) {
-  add_floating_load(load, plan);
+  change_floating_load(load, plan, 1);
   return std::inner_product(load.begin(), load.end(), load.begin(), 0);
 }
 
 /// Every change makes the node more even, so this ends.
 void level(const Snapshot& snapshot, std::vector<NodeView>& views, const Settings& settings,
            const PreviousPlans& before, Plan& result) {
+  std::vector<int> load;
+  for (const SandboxPlan& plan : result.sandboxes) change_floating_load(load, plan, 1);
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t i = 0; i < views.size(); ++i) {
       SandboxPlan& own = result.sandboxes[i];
-      views[i].floating_load = load_of_others(result, own);
-      if (!crowded(views[i], own)) continue;
-      SandboxPlan again = plan_sandbox(views[i], snapshot.sandboxes[i], settings,
-                                       before.find(snapshot.sandboxes[i]));
-      const std::vector<int>& others = views[i].floating_load;
-      if (unevenness(others, again) >= unevenness(others, own)) continue;
-      own = std::move(again);
-      moved = true;
+      change_floating_load(load, own, -1);
+      views[i].floating_load = load;
+      if (crowded(views[i], own)) {
+        views[i].current = &own;
+        SandboxPlan again = plan_sandbox(views[i], snapshot.sandboxes[i], settings,
+                                         before.find(snapshot.sandboxes[i]));
+        if (unevenness(load, again) < unevenness(load, own)) {
+          own = std::move(again);
+          moved = true;
+        }
+      }
+      change_floating_load(load, own, 1);
     }
   }
 }
@@ -88,23 +105,19 @@ void level(const Snapshot& snapshot, std::vector<NodeView>& views, const Setting
 }  // namespace
 
 void add_floating_load(std::vector<int>& load, const SandboxPlan& plan) {
-  for (const VcpuPlan& vcpu : plan.vcpus) {
-    if (!floats_on_one(vcpu)) continue;
-    const auto cpu = static_cast<std::size_t>(vcpu.cpus.first());
-    if (load.size() <= cpu) load.resize(cpu + 1);
-    ++load[cpu];
-  }
+  change_floating_load(load, plan, 1);
 }
 
 bool crowded(const NodeView& node, const SandboxPlan& plan) {
+  if (plan.housekeeping.empty()) return false;
   std::vector<int> load = node.floating_load;
   add_floating_load(load, plan);
-  const auto empty = [&load](int cpu) { return load_at(load, cpu) == 0; };
-  return std::ranges::any_of(plan.housekeeping, empty) &&
-         std::ranges::any_of(plan.vcpus, [&](const VcpuPlan& vcpu) {
-           return vcpu.container.empty() && floats_on_one(vcpu) &&
-                  load_at(load, vcpu.cpus.first()) > 1;
-         });
+  int least = load_at(load, plan.housekeeping.first());
+  for (const int cpu : plan.housekeeping) least = std::min(least, load_at(load, cpu));
+  return std::ranges::any_of(plan.vcpus, [&](const VcpuPlan& vcpu) {
+    return vcpu.container.empty() && floats_on_one(vcpu) &&
+           load_at(load, vcpu.cpus.first()) > least + 1;
+  });
 }
 
 std::vector<NodeView> node_views(const Snapshot& snapshot) {
@@ -130,13 +143,15 @@ Plan plan(const Snapshot& snapshot, const Settings& settings, const Plan* previo
   const PreviousPlans before(previous);
   std::vector<NodeView> views = node_views(snapshot);
   const bool balanced = settings.vcpu_pinning == VcpuPinning::kBalanced;
-  std::vector<int> load;
+  std::vector<int> load = balanced ? load_before(snapshot, before) : std::vector<int>{};
   Plan result;
   result.sandboxes.reserve(views.size());
   for (std::size_t i = 0; i < views.size(); ++i) {
     const SandboxFacts& sandbox = snapshot.sandboxes[i];
+    const SandboxPlan* own = before.find(sandbox);
+    if (balanced && own != nullptr) change_floating_load(load, *own, -1);
     views[i].floating_load = load;
-    result.sandboxes.push_back(plan_sandbox(views[i], sandbox, settings, before.find(sandbox)));
+    result.sandboxes.push_back(plan_sandbox(views[i], sandbox, settings, own));
     if (balanced) add_floating_load(load, result.sandboxes.back());
   }
   if (balanced) level(snapshot, views, settings, before, result);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "policy/plan/assign.hpp"
+#include "policy/plan/balance.hpp"
 #include "policy/plan/bounds.hpp"
 #include "policy/plan/cgroup.hpp"
 #include "policy/plan/housekeeping.hpp"
@@ -45,7 +46,6 @@ class Planner {
   void place_owned_vcpus();
   void place_floating_vcpus();
   std::vector<CpuSet> floating_sets(std::size_t count);
-  std::vector<CpuSet> balanced_sets(std::size_t count) const;
   CpuSet group_set(const OwnedSet& holding, const Slot& slot) const;
   void place_threads();
   CpuSet thread_set(Role role);
@@ -216,22 +216,12 @@ std::vector<CpuSet> Planner::floating_sets(std::size_t count) {
     case VcpuPinning::kDedicated:
       break;
     case VcpuPinning::kBalanced:
-      if (!housekeeping.empty()) return balanced_sets(count);
+      if (housekeeping.empty()) break;
+      return balanced_sets(node_, sandbox_, bounds_, plan_,
+                           node_.current == nullptr ? previous_ : node_.current);
       break;
   }
   return std::vector<CpuSet>(count, single_set(housekeeping));
-}
-
-/// A CPU for each, away from other sandboxes' floating vCPUs and from those of this one that serve
-/// an exclusive container in a group.
-std::vector<CpuSet> Planner::balanced_sets(std::size_t count) const {
-  std::vector<int> load = node_.floating_load;
-  add_floating_load(load, plan_);
-  std::vector<CpuSet> sets;
-  for (const int cpu : spread(node_.topology, plan_.housekeeping, count, load)) {
-    sets.push_back({cpu});
-  }
-  return sets;
 }
 
 /// What one thread gets that floats in a region.

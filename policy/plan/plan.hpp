@@ -125,6 +125,8 @@ struct NodeView {
   std::vector<int> floating_load;
   /// CPUs that kubelet gave to containers of this pod alone, also while none of them is known.
   CpuSet owned{};
+  /// Where its floating vCPUs are; null: where the previous plan has them.
+  const SandboxPlan* current = nullptr;
 };
 
 /// Plans one sandbox. `previous` (may be null) is only ever consulted for which vCPU serves which
@@ -159,8 +161,8 @@ std::vector<NodeView> node_views(const Snapshot& snapshot);
 /// levels. `load` is by CPU number and grows as needed.
 void add_floating_load(std::vector<int>& load, const SandboxPlan& plan);
 
-/// One of the plan's floating vCPUs has its CPU together with others, while a CPU of its
-/// housekeeping has none: under "balanced" a neighbour came or went since it was made.
+/// One of the plan's floating vCPUs would share its CPU with fewer on another one of its
+/// housekeeping: under "balanced" a neighbour came or went since it was made.
 bool crowded(const NodeView& node, const SandboxPlan& plan);
 
 /// Plans every sandbox of a node. A previous sandbox plan is found by pod uid, else by id.

@@ -67,7 +67,8 @@ CpuSet owned_by(const SandboxFacts& facts) {
   return owned;
 }
 
-/// Everything of a plan that may not depend on what was before: all but which vCPU it is.
+/// Everything of a plan that may not depend on what was before: all but which vCPU it is, and with
+/// "balanced" where those float that stay.
 struct Outline {
   SandboxPlan rest;
   std::vector<std::tuple<VcpuRole, std::string, std::vector<int>>> vcpus;
@@ -82,15 +83,16 @@ bool waits(const SandboxPlan& plan, const std::string& container) {
   });
 }
 
-Outline outline(SandboxPlan plan) {
+Outline outline(SandboxPlan plan, bool balanced) {
   Outline result;
   for (const VcpuPlan& vcpu : plan.vcpus) {
     const std::string owner = waits(plan, vcpu.container) ? "" : vcpu.container;
-    result.vcpus.emplace_back(vcpu.role, owner, vcpu.cpus.ids());
+    const bool stays = balanced && vcpu.role == VcpuRole::kFloating && vcpu.cpus.size() == 1;
+    result.vcpus.emplace_back(vcpu.role, owner, stays ? std::vector<int>{} : vcpu.cpus.ids());
   }
   const bool any_waits = std::ranges::any_of(
       plan.containers, [&](const ContainerPlan& container) { return waits(plan, container.id); });
-  if (any_waits) plan.interrupts.clear();
+  if (any_waits || balanced) plan.interrupts.clear();
   std::ranges::sort(result.vcpus);
   plan.vcpus.clear();
   for (ContainerPlan& container : plan.containers) {
@@ -98,7 +100,10 @@ Outline outline(SandboxPlan plan) {
   }
   std::erase_if(plan.reasons, [](const Note& n) { return n.code == Code::kKeptFromBefore; });
   for (auto* notes : {&plan.reasons, &plan.warnings}) {
-    for (Note& note : *notes) note.number = 0;
+    for (Note& note : *notes) {
+      note.number = 0;
+      if (balanced && note.code == Code::kFloating) note.cpus = {};
+    }
   }
   result.rest = std::move(plan);
   return result;
@@ -322,6 +327,31 @@ void only_shared(World& world) {
   }
 }
 
+namespace {
+
+/// No two floating vCPUs have one CPU while another one is empty.
+void is_spread(const Plan& made) {
+  std::map<int, int> load;
+  for (const SandboxPlan& sandbox : made.sandboxes) {
+    for (const VcpuPlan& vcpu : sandbox.vcpus) {
+      if (vcpu.container.empty()) {
+        RC_ASSERT(vcpu.cpus.size() == 1 || sandbox.housekeeping.empty());
+      }
+      if (vcpu.role == VcpuRole::kFloating && vcpu.cpus.size() == 1) ++load[vcpu.cpus.first()];
+    }
+  }
+  for (const SandboxPlan& sandbox : made.sandboxes) {
+    const bool room =
+        std::ranges::any_of(sandbox.housekeeping, [&load](int cpu) { return !load.contains(cpu); });
+    for (const VcpuPlan& vcpu : sandbox.vcpus) {
+      if (!vcpu.container.empty() || vcpu.cpus.empty()) continue;
+      RC_ASSERT(!room || load[vcpu.cpus.first()] == 1);
+    }
+  }
+}
+
+}  // namespace
+
 TEST_CASE("balanced puts no two floating vCPUs on one CPU while another is empty") {
   property::holds("floating vCPUs of all sandboxes are spread over housekeeping", [] {
     World world = *worlds::any_world(4);
@@ -330,23 +360,13 @@ TEST_CASE("balanced puts no two floating vCPUs on one CPU while another is empty
     for (SandboxFacts& sandbox : world.node.sandboxes) sandbox.overrides.clear();
     const Plan made = plan::plan(world.node, world.settings, nullptr);
     log(world, made);
-    std::map<int, int> load;
-    for (const SandboxPlan& sandbox : made.sandboxes) {
-      for (const VcpuPlan& vcpu : sandbox.vcpus) {
-        if (vcpu.container.empty()) {
-          RC_ASSERT(vcpu.cpus.size() == 1 || sandbox.housekeeping.empty());
-        }
-        if (vcpu.role == VcpuRole::kFloating && vcpu.cpus.size() == 1) ++load[vcpu.cpus.first()];
-      }
-    }
-    for (const SandboxPlan& sandbox : made.sandboxes) {
-      const bool room = std::ranges::any_of(sandbox.housekeeping,
-                                            [&load](int cpu) { return !load.contains(cpu); });
-      for (const VcpuPlan& vcpu : sandbox.vcpus) {
-        if (!vcpu.container.empty() || vcpu.cpus.empty()) continue;
-        RC_ASSERT(!room || load[vcpu.cpus.first()] == 1);
-      }
-    }
+    is_spread(made);
+    world = *worlds::changed(world);
+    world.settings.vcpu_pinning = VcpuPinning::kBalanced;
+    for (SandboxFacts& sandbox : world.node.sandboxes) sandbox.overrides.clear();
+    const Plan next = plan::plan(world.node, world.settings, &made);
+    log(world, next);
+    is_spread(next);
   });
 }
 
@@ -376,7 +396,8 @@ TEST_CASE("history changes only which vCPU serves a CPU") {
       const Plan fresh = plan::plan(world.node, world.settings, nullptr);
       for (const SandboxPlan& sandbox : next.sandboxes) {
         if (find_facts(world.node, sandbox.id)->overrides.empty()) {
-          RC_ASSERT(outline(sandbox) == outline(*fresh.find(sandbox.id)));
+          const bool balanced = world.settings.vcpu_pinning == VcpuPinning::kBalanced;
+          RC_ASSERT(outline(sandbox, balanced) == outline(*fresh.find(sandbox.id), balanced));
         }
         const SandboxPlan* before = previous.find(sandbox.id);
         const bool same_pod = before != nullptr && before->pod_uid == sandbox.pod_uid;

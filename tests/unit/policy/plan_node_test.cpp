@@ -88,6 +88,29 @@ TEST_CASE("balanced spreads the floating vCPUs of all sandboxes") {
   CHECK(plan::plan(snapshot, settings, &made) == made);
 }
 
+TEST_CASE("balanced: a vCPU stays where no CPU has less load, whoever comes and goes") {
+  const Settings settings = pinning(VcpuPinning::kBalanced);
+  const auto s2 = named("s2", "u2", sandbox(2, {shared("b", "0-3")}));
+  const auto s3 = named("s3", "u3", sandbox(2, {shared("c", "0-3")}));
+  const Plan two = plan::plan(node({s2, s3}), settings, nullptr);
+  CHECK(vcpu_line(two.sandboxes[0]) == "0:0 1:1");
+  CHECK(vcpu_line(two.sandboxes[1]) == "0:2 1:3");
+  // s1 is planned first, and takes no CPU from the others.
+  const auto s1 = named("s1", "u1", sandbox(2, {shared("a", "0-3")}));
+  const Plan three = plan::plan(node({s1, s2, s3}), settings, &two);
+  CHECK(three.sandboxes[1] == two.sandboxes[0]);
+  CHECK(three.sandboxes[2] == two.sandboxes[1]);
+  // An owner takes CPU 0: of three vCPUs there and elsewhere only those on it move.
+  const auto taker = named("s4", "u4", sandbox(1, {owner("d", "0")}));
+  const Plan owned = plan::plan(node({s2, s3, taker}), settings, &two);
+  CHECK(vcpu_line(owned.sandboxes[0]) == "0:1 1:1");
+  CHECK(owned.sandboxes[1].vcpus == two.sandboxes[1].vcpus);
+  // It goes: one of the two that share a CPU has it for itself.
+  const Plan after = plan::plan(node({s2, s3}), settings, &owned);
+  CHECK(vcpu_line(after.sandboxes[0]) == "0:0 1:1");
+  CHECK(after.sandboxes[1].vcpus == two.sandboxes[1].vcpus);
+}
+
 TEST_CASE("balanced: sandboxes with room elsewhere make way") {
   // s2 may only use the CPUs that s1, planned first, has taken.
   const Snapshot snapshot = node({named("s1", "u1", sandbox(2, {shared("a", "0-3")})),
