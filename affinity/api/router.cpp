@@ -329,10 +329,12 @@ Response Router::pools(const Call&) {
 
 Response Router::try_takeover(const Call&) {
   if (takeover_ == nullptr) {
-    return refuse({base::ErrorCode::kConflict,
-                   manager_ != nullptr
-                       ? "mode is \"managed\" already"
-                       : "containers still have the CPUs that mode = \"managed\" gave them"});
+    return refuse(
+        {base::ErrorCode::kConflict,
+         manager_ != nullptr
+             ? "mode is \"managed\" already"
+             : "this daemon took back what mode = \"managed\" gave to containers; restart "
+               "it, and try again"});
   }
   const auto trial = takeover_->trial(line_.node().topology);
   return trial ? answer(to_json(*trial)) : refuse(trial.error());

@@ -4,9 +4,11 @@
 After each event the kernel's masks are compared with the allocations on disk.
 """
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from lab import allocations, check, kernel, product, witness
 from lab.cri import Cri, CriPod, restart_containerd, start_containerd
@@ -26,6 +28,7 @@ KINDS = ("arrive_vm", "arrive", "arrive", "arrive_shared", "arrive_sharer", "lea
 _MOST_PODS, _MOST_VMS, _MOST_CPUS = 7, 2, 3
 _MEMORY = 16 << 20  # bytes
 _SHARE = {"kata-affinity.io/cpu-manager": "share"}
+_TRACE = Path("/run/day.jsonl")  # as `simulate` reads it
 _PATIENCE = 30.0  # of a CRI call during which a program restarts, and of drift_check
 
 
@@ -37,14 +40,36 @@ class Day:
         self._pods: dict[str, tuple[CriPod, str, bool]] = {}
         self._events = self._refused = self._bound = 0
         self._times: list[float] = []
+        self._trace: list[dict] = []  # of pods that kubelet's static policy would give CPUs of their own
 
     def run(self, kinds: Iterable[str]) -> None:
-        """One event after the other; then all pods end."""
+        """One event after the other."""
         for kind in kinds:
             self._one(kind, getattr(self, f"_{kind}"))
+
+    def end(self) -> None:
+        """All pods go."""
         while self._pods:
             self._one("leave", self._leave)
         check.equal("CPUs with an owner", product.owned(), "")
+
+    def change_mode(self) -> None:
+        """To `follow` and back, as an operator does: what had CPUs of its own may run everywhere, and is adopted when the mode returns."""
+        check.step("mode = follow: all containers of runc may run on all CPUs")
+        self._daemon.configure(mode="follow", nri_socket=NRI_SOCKET)
+        self._heard("")
+        check.eventually("where threads of runc containers may run", _masks_of_runc, {kernel.online()})
+        check.equal("CPUs with an owner", product.owned(), "")
+        check.step(f"{self._arrive_shared()}: containerd has the answer; the next daemon plans the way back")
+        self._restart()
+        plan = product.ctl("plan", "--managed")
+        print("".join(f"          | {line}\n" for line in plan.stdout.splitlines()), end="", flush=True)
+        check.equal("exit status of plan --managed", plan.returncode, 0)
+        check.step("mode = managed again: what runs is adopted")
+        self._daemon.configure(**SETTINGS)
+        self._heard("")
+        check.eventually("wrong masks", wrong, [], _PATIENCE)
+        check.equal("violations that verify finds", product.violations(), [])
 
     def show(self) -> None:
         """Prints the figures."""
@@ -55,6 +80,15 @@ class Day:
             f"median {times[len(times) // 2] * 1000:.0f} ms, most {times[-1] * 1000:.0f} ms"
         )
         product.show_times()
+        self._simulate()
+
+    def _simulate(self) -> None:
+        """Prints what the same pods would have come to, had they kept the class that they came with."""
+        _TRACE.write_text("".join(json.dumps(step) + "\n" for step in self._trace))
+        for strategy, whose in (("kubelet", "kubelet's static policy"), ("fitted", "ours")):
+            done = product.ctl("simulate", "--trace", str(_TRACE), "--strategy", strategy, "--reserved", SETTINGS["managed.reserved_cpus"])
+            check.equal("exit status of simulate", done.returncode, 0)
+            print(f"          {whose}: {' '.join(' '.join(done.stdout.splitlines()[-3:]).split())}")
 
     def _one(self, kind: str, act: Callable[[], str]) -> None:
         self._events += 1
@@ -96,6 +130,8 @@ class Day:
         pod = CriPod(self._cri, name, handler, annotations)
         before = allocations.problems()
         self._pods[name] = (pod, pod.run("app", "", quota, memory), handler == "vm")
+        if quota % 100000 == 0 and not annotations:
+            self._trace.append({"op": "add", "pod": name, "containers": [{"name": "app", "cpus": quota // 100000}]})
         self._refused += allocations.problems() > before
         return f"{handler or 'runc'} pod {name}, quota {quota}"
 
@@ -104,7 +140,12 @@ class Day:
             return "no pod is there"
         name = self._chance.choice(sorted(self._pods))
         self._pods.pop(name)[0].remove()
+        self._trace_of(name, op="remove")
         return name
+
+    def _trace_of(self, name: str, **step: object) -> None:
+        if any(one["op"] == "add" and one["pod"] == name for one in self._trace):
+            self._trace.append({"pod": name, **step})
 
     def _change(self) -> str:
         """VM pods change, too: the daemon writes their cgroups."""
@@ -123,6 +164,7 @@ class Day:
         name, quota = self._chance.choice(sorted(self._pods)), self._size()
         pod, container, _ = self._pods[name]
         pod.update(container, "", quota)
+        self._trace_of(name, op="resize", container="app", cpus=quota // 100000)
         return f"{name} to quota {quota}"
 
     def _restart(self) -> str:
@@ -168,11 +210,18 @@ def wrong_memory() -> list[str]:
     return [f"{each}: {kernel.allowed_mems(each.tid)}, not {nodes}" for each, nodes in wanted if nodes and kernel.allowed_mems(each.tid) != nodes]
 
 
+def _masks_of_runc() -> set[frozenset[int]]:
+    of = witness.pods()
+    return {each.cpus for each in witness.threads(of) if not of[each.pod].is_vm}
+
+
 def run(kinds: Iterable[str], seed: int) -> None:
-    """A day of these events; `seed` chooses which pods they are about."""
+    """A day of these events; `seed` chooses which pods they are about. Then the mode changes, there and back."""
     cri = start_containerd()
     with Daemon(**SETTINGS) as daemon:
         check.eventually("the daemon hears containerd", lambda: product.is_heard("nri"), True)
         day = Day(cri, daemon, seed)
         day.run(kinds)
+        day.change_mode()
+        day.end()
         day.show()
