@@ -16,8 +16,8 @@ std::string describe(const PreparedSeen& seen) {
   policy::CpuSet cpus;
   for (const auto& claim : seen.claims) cpus |= claim.cpus;
   return std::to_string(seen.claims.size()) +
-         (seen.claims.size() == 1 ? " claim is" : " claims are") + " prepared, on CPUs " +
-         policy::format_list(cpus);
+         (seen.claims.size() == 1 ? " claim is" : " claims are") + " prepared, on CPU" +
+         (cpus.size() == 1 ? " " : "s ") + policy::format_list(cpus);
 }
 
 }  // namespace

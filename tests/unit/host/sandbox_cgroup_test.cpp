@@ -75,6 +75,21 @@ TEST_CASE("a container's cgroup is found by its id, under each runtime and cgrou
   CHECK(host::container_name("kubepods/pod1/crio-d3f0") == "crio-d3f0");
 }
 
+TEST_CASE("the directory of the cgroup that a runtime names, by either driver") {
+  const auto directory = [](const std::string& named) {
+    return host::container_cgroup(named, "d3f0", kMount).string();
+  };
+  CHECK(directory("/kubepods/pod1/crio-d3f0") == "/sys/fs/cgroup/kubepods/pod1/crio-d3f0");
+  CHECK(directory("kubepods-burstable-pod1.slice:crio:d3f0") ==
+        "/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/"
+        "crio-d3f0.scope");
+  for (const char* name : {"/kubepods/pod1/crio-d3f1", "kubepods-pod1.slice:crio:d3f1",
+                           "kubepods-pod1.slice:d3f0", "../crio-d3f0", ""}) {
+    CAPTURE(name);
+    CHECK(directory(name).empty());
+  }
+}
+
 TEST_CASE("inside means below or equal") {
   CHECK(host::is_inside("/a/b", "/a"));
   CHECK(host::is_inside("/a", "/a"));

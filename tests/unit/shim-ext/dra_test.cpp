@@ -181,6 +181,7 @@ TEST_CASE("Prepare and Unprepare are reported at once, each change once") {
   scene.run_ready();
   CHECK(scene.node.drain() == kReported);
   CHECK(scene.node.known.exclusive() == CpuSet{4});
+  CHECK(scene.node.statuses[Source::kDra].text == "1 claim is prepared, on CPU 4");
   CHECK(scene.log_lines.empty());
 }
 

@@ -67,7 +67,11 @@ class NriPeer {
                                 [this](const std::string&) { closed = true; }})) {}
 
   void call(const std::string& method, const google::protobuf::MessageLite& message) {
-    plugin_.call({"nri.pkg.api.v1alpha1.Plugin", method, message.SerializeAsString(), timeout, {}},
+    call(method, message.SerializeAsString());
+  }
+
+  void call(const std::string& method, const std::string& payload) {
+    plugin_.call({"nri.pkg.api.v1alpha1.Plugin", method, payload, timeout, {}},
                  [this](const rpc::Response& response) { answers.push_back(response); });
   }
 
@@ -230,8 +234,12 @@ class NriScene {
 
   /// Calls and waits for the answer.
   rpc::Response call(const std::string& method, const google::protobuf::MessageLite& message) {
+    return call(method, message.SerializeAsString());
+  }
+
+  rpc::Response call(const std::string& method, const std::string& payload) {
     const std::size_t before = peer_->answers.size();
-    peer_->call(method, message);
+    peer_->call(method, payload);
     run_until([&] { return peer_->answers.size() > before; });
     return peer_->answers.back();
   }
