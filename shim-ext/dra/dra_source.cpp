@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "shim-ext/watch/stamp.hpp"
+
 namespace ka::dra {
 namespace {
 
@@ -40,15 +42,20 @@ void DraSource::refresh() {
   node_.finish({});
 }
 
+/// While there is no directory, a runtime that waits costs one stat: the watch above it brings
+/// refresh(), and a claim may be there before the loop has heard of it.
 void DraSource::catch_up(const base::Deadline& deadline) {
+  if (is_absent_ && watch::stamp_of(path_) == watch::Stamp{}) return;
   if (auto seen = poll()) node_.narrow({{kSource, std::move(*seen)}}, deadline);
 }
 
 /// What is prepared, if that changed. While the directory cannot be read, what was read holds.
 std::optional<PreparedSeen> DraSource::poll() {
+  const bool was_watched = watched_;
   if (!watched_) watched_ = inotify_.watch_nearest(path_);
   const auto read = directory_.read();
   const bool is_gone = !read && read.error().code == ErrorCode::kGone;
+  is_absent_ = is_gone && !was_watched;
   if (is_gone) watched_ = false;
   record_problems();
   PreparedSeen seen{directory_.claims()};

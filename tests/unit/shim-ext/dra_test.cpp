@@ -211,6 +211,29 @@ TEST_CASE("a node without the directory has no such source, until it comes") {
   CHECK_FALSE(scene.node.statuses[Source::kDra].up);
 }
 
+TEST_CASE("the directory comes before the runtime is answered, goes, and comes again") {
+  SourceScene scene;
+  std::filesystem::remove(scene.cdi);
+  dra::DraSource source(scene.io, scene.cdi, scene.node, scene.log);
+  for (int times = 0; times < 2; ++times) {
+    source.catch_up(base::Deadline::none());
+    CHECK(scene.node.known.exclusive().empty());
+    std::filesystem::create_directory(scene.cdi);
+    scene.prepare("u1", "2-3");
+    source.catch_up(base::Deadline::none());
+    CHECK(scene.node.known.exclusive() == CpuSet{2, 3});
+    scene.unprepare("u1");
+    std::filesystem::remove(scene.cdi);
+    source.catch_up(base::Deadline::none());
+    CHECK(scene.node.known.exclusive().empty());
+  }
+  scene.run_ready();
+  std::filesystem::create_directory(scene.cdi);
+  scene.prepare("u1", "2-3");
+  scene.run_ready();
+  CHECK(scene.node.known.exclusive() == CpuSet{2, 3});
+}
+
 TEST_CASE("a file that is not used is in the status and the log, once") {
   SourceScene scene;
   scene.write("u1", "{");
