@@ -37,9 +37,23 @@ struct Tenant {
   const registry::Reports::BySource& reports;
   policy::ledger::Judgement judgement;
   bool uses = false;  ///< by what counts
+  /// What made it an owner gives it the CPU no more: it keeps it until the runtime has updated it.
+  bool kept = false;
 
   bool owns() const { return uses && judgement.exclusive; }
 };
+
+/// Whether a source of the whole node gives the CPU to anyone; true for the bases that are no such
+/// source.
+bool is_given(const line::Node& node, Basis basis, int cpu) {
+  const auto has = [cpu](const auto& claim) { return claim.cpus.contains(cpu); };
+  if (basis == Basis::kPodResources) {
+    return std::ranges::any_of(node.ledger().assignments().seen().assignments, has);
+  }
+  if (basis != Basis::kKubelet && basis != Basis::kManaged) return true;
+  const auto& claims = node.ledger().kubelet().claims;
+  return claims && std::ranges::any_of(*claims, has);
+}
 
 std::vector<Tenant> tenants_of(const line::Node& node, int cpu) {
   const auto names = [cpu](const auto& report) { return report.second.cpus.contains(cpu); };
@@ -50,7 +64,9 @@ std::vector<Tenant> tenants_of(const line::Node& node, int cpu) {
       const auto& reports = node.registry.reports().of(id, container);
       const bool uses = record.facts.cpus.contains(cpu);
       if (!uses && std::ranges::none_of(reports, names)) continue;
-      tenants.push_back({pod, record, reports, node.ledger().judge(pod, record), uses});
+      Tenant tenant{pod, record, reports, node.ledger().judge(pod, record), uses};
+      tenant.kept = tenant.owns() && !is_given(node, tenant.judgement.basis, cpu);
+      tenants.push_back(std::move(tenant));
     }
   }
   return tenants;
@@ -69,9 +85,10 @@ std::set<Basis> bases_of(const line::Node& node, const std::vector<Tenant>& tena
   const bool is_owned = std::ranges::any_of(tenants, &Tenant::owns);
   std::set<Basis> bases;
   for (const Tenant& tenant : tenants) {
-    if (tenant.uses && tenant.owns() == is_owned) bases.insert(tenant.judgement.basis);
+    const bool counts = tenant.uses && tenant.owns() == is_owned && !tenant.kept;
+    if (counts) bases.insert(tenant.judgement.basis);
   }
-  if (!bases.empty()) return bases;
+  if (is_owned || !bases.empty()) return bases;
   if (!node.ledger().prepared().claims().empty()) return {Basis::kDra};
   if (!node.ledger().lacks_claims()) return {basis_of_claims(node)};
   if (node.ledger().assignments().speak_of_cpus()) return {Basis::kPodResources};
@@ -101,9 +118,11 @@ json::object node_report(const line::Node& node, Source source, const std::strin
   return report_to_json(source, "has not reported: " + found->second.text, {}, false);
 }
 
-/// The spec itself decides, by the report that counts; or the API's word does.
+/// The spec itself decides, by the report that counts; or the API's word does; or the spec has not
+/// followed yet what a source of the whole node reports.
 bool decides(const Tenant& tenant, Source source, const std::set<Basis>& bases) {
   const Basis basis = tenant.judgement.basis;
+  if (tenant.kept) return source == tenant.container.source;
   const bool by_spec = basis == Basis::kOperator || basis == Basis::kQuota ||
                        basis == Basis::kRequest || basis == Basis::kSet;
   return by_spec && bases.contains(basis) && tenant.uses && source == tenant.container.source;

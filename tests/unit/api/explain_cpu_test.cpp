@@ -135,6 +135,27 @@ TEST_CASE("a CPU changes hands: since when", "[api]") {
   CHECK(report_lines(cpu).find("app") == std::string::npos);
 }
 
+TEST_CASE("a CPU that kubelet has taken away is its owner's until the runtime has updated it",
+          "[api]") {
+  Api api;
+  api.play_pod();
+  auto& line = api.scene.line();
+  const auto update = [&](const CpuSet& cpus) { line.handle({seen(Source::kNri, cpus)}); };
+  line.handle(claims({{"u1", "app", {4, 5}}}, CpuSet{0, 1, 2, 3}));
+  update({4, 5});
+  line.handle(claims({{"u1", "app", {4}}}, CpuSet{0, 1, 2, 3, 5}));
+  const object kept = api.good("GET", "/v1/explain/cpu/5");
+  CHECK(kept.at("state") == "exclusive");
+  CHECK(report_lines(kept).starts_with("kubelet: CPU 5 is in the shared pool\n"));
+  CHECK(report_lines(kept).find("*nri: container app of pod shop/cart may use CPUs 4-5\n") !=
+        std::string::npos);
+  CHECK(report_lines(api.good("GET", "/v1/explain/cpu/4")).starts_with("*kubelet: "));
+  update({4});
+  const object taken = api.good("GET", "/v1/explain/cpu/5");
+  CHECK(taken.at("state") == "shared");
+  CHECK(report_lines(taken).starts_with("*kubelet: CPU 5 is in the shared pool\n"));
+}
+
 TEST_CASE("what is not known of a CPU is said to be unknown", "[api]") {
   Api api;
   api.scene.line().expect(Source::kKubelet);
