@@ -85,7 +85,9 @@ std::string warning(const Note& note) {
     case Code::kCpusContested:
       return cpus_are(note.cpus) + " also claimed exclusively by another container";
     case Code::kNoUsableCpu:
-      return note.subject + ": none of its CPUs is usable, it runs on CPUs that no other pod owns";
+      return note.subject + ": none of its CPUs is usable, " +
+             (note.number == 0 ? "it runs on CPUs that no other pod owns"
+                               : "nor is any other: its vCPUs stay where they are");
     case Code::kHousekeepingRefused:
       return housekeeping(note) + " cannot use " + cpus_text(note.cpus) +
              ": placed as with \"sandbox\"";

@@ -127,7 +127,7 @@ void Planner::describe() {
 
 void Planner::record_bounds() {
   if (bounds_.permitted.empty()) {
-    notes_.warn({Code::kNoUsableCpu, sandbox_.id, bounds_.mask, 0});
+    notes_.warn({Code::kNoUsableCpu, sandbox_.id, bounds_.mask, bounds_.reachable.empty() ? 1 : 0});
   } else if (bounds_.unconstrained && !bounds_.starting) {
     notes_.reason({Code::kUnconstrained, sandbox_.id, bounds_.permitted, 0});
   }
@@ -359,7 +359,7 @@ void Planner::record_vcpus(const ContainerPlan& plan, std::size_t container) {
   const CpuSet refused = facts.cpus - bounds_.permitted - node_.exclusive_to_others;
   if (!refused.empty()) notes_.warn({Code::kCpusUnusable, facts.id, refused, 0});
   if (usable.empty()) {
-    notes_.warn({Code::kNoUsableCpu, facts.id, facts.cpus, 0});
+    notes_.warn({Code::kNoUsableCpu, facts.id, facts.cpus, bounds_.reachable.empty() ? 1 : 0});
   } else if (plan.dedicated) {
     notes_.reason({Code::kDedicated, facts.id, usable, usable.size()});
   } else if (std::ranges::count(assignment_.sharing, container) > 0) {

@@ -44,7 +44,7 @@ enum class Code {
   kNoFloatingVcpu,       ///< guest kernel and shared containers share vCPU `number`
   kCpusUnusable,         ///< subject container: `cpus` are offline or refused by the cgroup
   kCpusContested,        ///< `cpus` are claimed as exclusive by another pod too
-  kNoUsableCpu,          ///< subject container or sandbox: none of its CPUs may be used
+  kNoUsableCpu,          ///< subject: none of its CPUs may be used; `number` 1: nor any other
   kHousekeepingRefused,  ///< subject role: its housekeeping `cpus` cannot be used; as "sandbox"
   /// subject roles: their cgroup allows none of the housekeeping `cpus`; as "sandbox". `number` 0:
   /// cgroup = "manage" would fix it; 1: it is managed, and the cgroup above it refuses them.

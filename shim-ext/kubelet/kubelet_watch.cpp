@@ -39,7 +39,7 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   if (!watched_) watched_ = inotify_.watch(file_.parent_path()).has_value();
   const auto now = watch::stamp_of(file_);
   if (!now) {
-    handlers_.status(false, file_.native() + " cannot be read; keeping the last good state");
+    handlers_.status(false, file_.native() + " cannot be read" + instead());
     return outdated();
   }
   const auto before = std::exchange(stamp_, now);
@@ -56,10 +56,10 @@ std::optional<KubeletSeen> KubeletWatch::read() {
   const bool again = std::exchange(unread_, !state && state.error().code != ErrorCode::kInvalid);
   if (!state) {
     if (!again) {
-      log_.warning("cannot read cpu_manager_state; keeping the last good state",
+      log_.warning("cannot read cpu_manager_state" + instead(),
                    {{"file", file_.native()}, {"reason", state.error().message}});
     }
-    handlers_.status(false, state.error().message + "; keeping the last good state");
+    handlers_.status(false, state.error().message + instead());
     return outdated();
   }
   if (!state->checksum_fits) {
@@ -68,6 +68,11 @@ std::optional<KubeletSeen> KubeletWatch::read() {
   handlers_.status(true, describe(*state));
   last_ = state->seen;
   return last_;
+}
+
+/// What is in force in place of a file that cannot be read.
+std::string KubeletWatch::instead() const {
+  return last_.claims ? "; keeping the last good state" : "; not used";
 }
 
 /// The last good state, once, marked outdated: what it omits proves nothing any more.

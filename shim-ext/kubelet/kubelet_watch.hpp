@@ -37,6 +37,7 @@ class KubeletWatch {
  private:
   std::optional<policy::ledger::KubeletSeen> read();
   std::optional<policy::ledger::KubeletSeen> outdated();
+  std::string instead() const;
   void notify();
 
   std::filesystem::path file_;

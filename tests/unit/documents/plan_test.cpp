@@ -118,6 +118,10 @@ TEST_CASE("sentences are plain English") {
   CHECK(text({Code::kHousekeepingConfined, "emulator, vhost", {0, 1}, 0}) ==
         "housekeeping cannot use CPUs 0-1: the cgroup of emulator, vhost does not allow them, "
         "which are placed as with \"sandbox\" (cgroup = \"manage\" allows it)");
+  CHECK(text({Code::kNoUsableCpu, "s1", {2}, 0}) ==
+        "s1: none of its CPUs is usable, it runs on CPUs that no other pod owns");
+  CHECK(text({Code::kNoUsableCpu, "s1", {2}, 1}) ==
+        "s1: none of its CPUs is usable, nor is any other: its vCPUs stay where they are");
   CHECK(text({Code::kForeignCpusRemoved, "", {5}, 0}) ==
         "CPU 5 is exclusive to other pods and left out");
 }

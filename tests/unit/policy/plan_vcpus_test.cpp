@@ -248,11 +248,13 @@ TEST_CASE("a sandbox without a usable CPU falls back to CPUs without an owner") 
   Case c{.pool = "0-1", .foreign = "2-3", .facts = sandbox(2, {shared("a", "2-3")})};
   CHECK(vcpu_line(c.plan()) == "0:0-1 1:0-1");
   CHECK(warnings(c.plan()) == "no-usable-cpu");
+  CHECK(find_note(c.plan().warnings, Code::kNoUsableCpu)->number == 0);
   CHECK(c.broken(c.plan()) == "");
   c.pool = "";
   CHECK(format_list(c.plan().housekeeping) == "0-1,4-7");
   c.facts.cgroup_cpus = cpus("2-3");
   CHECK(vcpu_line(c.plan()) == "0: 1:");
+  CHECK(find_note(c.plan().warnings, Code::kNoUsableCpu)->number == 1);
   CHECK(c.plan().roles[Role::kEmulator].empty());
   CHECK(c.broken(c.plan()) == "");
 }

@@ -59,6 +59,14 @@ TEST_CASE("kubelet's state only narrows while another source's client waits") {
   CHECK(scene.node.drain().empty());
 }
 
+TEST_CASE("an unparsable state at the start is not used, and no other is claimed to be") {
+  Scene scene;
+  scene.write("3-0");
+  const kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
+  CHECK(scene.node.statuses[Source::kKubelet].text.ends_with("; not used"));
+  CHECK(scene.log_lines.find("last good state") == std::string::npos);
+}
+
 TEST_CASE("an unparsable state is reported as outdated, once") {
   Scene scene;
   scene.write("0-3");
