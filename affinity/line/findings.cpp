@@ -172,7 +172,7 @@ void collect_contests(const std::vector<policy::ledger::Contest>& contests, Veri
                                contest.cpus,
                                messages::sentence(contest),
                                "cpus-contested",
-                               "restart one of these pods: kubelet assigns it other CPUs"});
+                               std::string(messages::kContestRemedy)});
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/messages/isolation.hpp"
 
+#include "affinity/messages/contests.hpp"
 #include "affinity/messages/terms.hpp"
 
 namespace ka::messages {
@@ -95,7 +96,7 @@ std::string remedy_text(const policy::plan::NotIsolated& obstacle, const std::st
     case Remedy::kCgroupCpus:
       return "bring the CPUs online, or recreate the pod";
     case Remedy::kOneOwner:
-      return "restart one of the two pods: kubelet assigns it other CPUs";
+      return std::string(kContestRemedy);
     case Remedy::kNewerKernel:
       return "Linux 6.3 or newer lets io_uring's workers be moved; or configure the VMM without "
              "io_uring";
