@@ -61,6 +61,14 @@ Outcome outcome_of(const Write& write, int status) {
   return is_busy || is_token_late ? Outcome::kFailed : Outcome::kRefused;
 }
 
+ApiServer::Attempt ApiServer::failed(const base::Error& error) {
+  return {Outcome::kFailed, error.message, {}};
+}
+
+ApiServer::Attempt ApiServer::attempt_of(const Write& write, const http::Response& response) {
+  return {outcome_of(write, response.status), message_of(response), response.retry_after};
+}
+
 ApiServer::ApiServer(const base::Clock& clock, Address address, Account account, std::string node,
                      bool taints)
     : clock_(clock),
@@ -109,26 +117,26 @@ ApiServer::Attempt ApiServer::write(const Write& write) const {
 
 ApiServer::Attempt ApiServer::write(const NodeWrite& write) const {
   const auto node = send({node_query(node_)});
-  if (!node) return {Outcome::kFailed, node.error().message};
-  if (!is_success(node->status)) return {outcome_of(write, node->status), message_of(*node)};
+  if (!node) return failed(node.error());
+  if (!is_success(node->status)) return attempt_of(write, *node);
   const auto request = node_request(node->body, write.state, taints_);
-  if (!request) return {Outcome::kFailed, request.error().message};
+  if (!request) return failed(request.error());
   if (!*request) return {};
   const auto response = send(**request);
-  if (!response) return {Outcome::kFailed, response.error().message};
-  return {outcome_of(write, response->status), message_of(*response)};
+  if (!response) return failed(response.error());
+  return attempt_of(write, *response);
 }
 
 ApiServer::Attempt ApiServer::write(const ConditionWrite& write) const {
   const auto response = send(condition_request(write, clock_.wall()));
-  if (!response) return {Outcome::kFailed, response.error().message};
-  return {outcome_of(write, response->status), message_of(*response)};
+  if (!response) return failed(response.error());
+  return attempt_of(write, *response);
 }
 
 ApiServer::Attempt ApiServer::write(const EventWrite& write) const {
   const auto response = send(event_request(write, node_, clock_.wall()));
-  if (!response) return {Outcome::kFailed, response.error().message};
-  return {outcome_of(write, response->status), message_of(*response)};
+  if (!response) return failed(response.error());
+  return attempt_of(write, *response);
 }
 
 }  // namespace ka::cluster

@@ -2,6 +2,7 @@
 // Kubernetes' API server, asked as this node's service account.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -36,11 +37,14 @@ class ApiServer {
 
   struct Attempt {
     Outcome outcome = Outcome::kDone;
-    std::string error;  ///< empty: done
+    std::string error;                    ///< empty: done
+    std::chrono::seconds retry_after{0};  ///< what the server asks for; 0: nothing
   };
   Attempt write(const Write& write) const;
 
  private:
+  static Attempt failed(const base::Error& error);
+  static Attempt attempt_of(const Write& write, const http::Response& response);
   base::Result<http::Response> send(const ApiRequest& request) const;
   base::Result<http::RequestFields> fields(const ApiRequest& request) const;
   tls::Server server() const;

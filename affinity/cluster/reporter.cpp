@@ -78,14 +78,16 @@ void Reporter::write_one() {
   const auto attempt = with_.server.write(*write);
   outbox_.record(*write, attempt.outcome);
   if (attempt.outcome == Outcome::kDone) return backoff_.reset();
-  if (attempt.outcome == Outcome::kFailed) return fail(attempt.error);
+  if (attempt.outcome == Outcome::kFailed) return fail(attempt);
   with_.log.warning("refused: " + attempt.error, {{"kind", "refused"}});
 }
 
-/// All nodes fail at once where the API server is away, and should not come back at once.
-void Reporter::fail(const std::string& why) {
-  with_.log.warning(why, {{"kind", "api-server"}});
-  const auto pause = backoff_.next();
+/// All nodes fail at once where the API server is away, and should not come back at once; nor
+/// before the time that it asks for.
+void Reporter::fail(const ApiServer::Attempt& attempt) {
+  with_.log.warning(attempt.error, {{"kind", "api-server"}});
+  const Duration wanted = std::min<Duration>(attempt.retry_after, kLongestPause);
+  const auto pause = std::max<Duration>(backoff_.next(), wanted);
   pace_.restart(pause + with_.random(pause));
 }
 

@@ -51,7 +51,7 @@ class Reporter {
   void poll();
   void verify();
   void write_one();
-  void fail(const std::string& why);
+  void fail(const ApiServer::Attempt& attempt);
 
   Settings settings_;
   Dependencies with_;

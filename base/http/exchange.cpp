@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdint>
 #include <utility>
 
 namespace ka::http {
@@ -33,6 +34,12 @@ std::string_view trimmed(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   text.remove_suffix(text.size() - std::min(text.find_last_not_of(" \t") + 1, text.size()));
   return text;
+}
+
+/// The other form, a date, is none that we wait for. (RFC 9110, 10.2.3)
+std::chrono::seconds read_seconds(std::string_view text) {
+  std::uint32_t number = 0;
+  return std::chrono::seconds(read_number(text, number) ? number : 0);
 }
 
 }  // namespace
@@ -123,6 +130,7 @@ Result<void> ResponseReader::read_field(std::string_view line) {
   const std::string_view name = line.substr(0, colon);
   const std::string_view value = trimmed(line.substr(colon + 1));
   if (same_name(name, "transfer-encoding")) chunked_ = same_name(value, "chunked");
+  if (same_name(name, "retry-after")) retry_after_ = read_seconds(value);
   if (!same_name(name, "content-length")) return {};
   if (!read_number(value, left_) || left_ > limits_.body)
     return invalid("an invalid Content-Length");

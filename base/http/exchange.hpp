@@ -5,6 +5,7 @@
 // parser aborts at some chunks that are malformed, and a peer may be a VMM.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -44,6 +45,8 @@ class ResponseReader {
   bool has_head() const { return state_ > State::kHead; }
   int status() const { return status_; }
   bool is_chunked() const { return chunked_; }
+  /// The field Retry-After; 0: there is none, or it is a date.
+  std::chrono::seconds retry_after() const { return retry_after_; }
   /// What has come of the body. A reader of a stream may take from it: the limit counts what is
   /// left.
   std::string& body() { return body_; }
@@ -81,6 +84,7 @@ class ResponseReader {
   int status_ = 0;
   bool chunked_ = false;
   bool has_length_ = false;
+  std::chrono::seconds retry_after_{0};
   std::size_t left_ = 0;  ///< of the body, or of the chunk
   std::string body_;
 };

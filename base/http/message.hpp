@@ -2,6 +2,7 @@
 // An HTTP request and its answer as plain values: what answers them needs no socket.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -31,6 +32,9 @@ struct Response {
   std::string content_type = "application/json";
   std::string body;
   std::string allow;  ///< with 405: the methods that would do
+  /// Of a response that was received by base/tls: when the server wants the next request, at the
+  /// earliest (Retry-After). 0: it does not say.
+  std::chrono::seconds retry_after{0};
   /// Not null: the body is this feed's lines from now on, one chunk each, without an end.
   Feed* feed = nullptr;
   /// Not empty: the response comes later, by one call of what this is called with.

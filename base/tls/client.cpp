@@ -47,7 +47,9 @@ class Exchange {
 
   bool is_success() const { return reader_.has_head() && reader_.status() == kSuccess; }
   http::Response response() {
-    return {.status = reader_.status(), .body = std::move(reader_.body())};
+    return {.status = reader_.status(),
+            .body = std::move(reader_.body()),
+            .retry_after = reader_.retry_after()};
   }
 
  private:

@@ -14,8 +14,8 @@
 namespace ka::tls {
 
 /// Sends a request and waits for its answer; no read or write takes longer than `limit`. Of the
-/// answer, status and body are filled in. Errors are those of Session, and kInvalid: the answer is
-/// no HTTP, or longer than 64 MiB.
+/// answer, status, body and retry_after are filled in. Errors are those of Session, and kInvalid:
+/// the answer is no HTTP, or longer than 64 MiB.
 base::Result<http::Response> call(const Server& server, const http::Request& request,
                                   const http::RequestFields& fields, std::chrono::seconds limit);
 

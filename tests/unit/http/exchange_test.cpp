@@ -64,6 +64,20 @@ TEST_CASE("a response may have no body", "[http]") {
   CHECK(*nothing.feed("HTTP/1.1 204 No Content\r\n\r\n"));
 }
 
+TEST_CASE("when a server wants to be called again, in seconds", "[http]") {
+  for (const auto& [value, seconds] : {std::pair{"7", 7},
+                                       {"0", 0},
+                                       {"-7", 0},
+                                       {"99999999999", 0},
+                                       {"Thu, 26 Nov 2026 18:00:00 GMT", 0}}) {
+    CAPTURE(value);
+    ResponseReader reader;
+    REQUIRE(reader.feed(std::string("HTTP/1.1 429 Too Many Requests\r\nretry-after: ") + value +
+                        "\r\n\r\n"));
+    CHECK(reader.retry_after() == std::chrono::seconds(seconds));
+  }
+}
+
 TEST_CASE("invalid or oversized HTTP is rejected", "[http]") {
   const std::string ok = "HTTP/1.1 200 OK\r\n";
   const std::string chunks = ok + "Transfer-Encoding: chunked\r\n\r\n";
