@@ -143,6 +143,10 @@ void add_node_facts(Facts& facts, const line::Node& node, const line::SandboxVie
         cpus_text(others) + (others.size() == 1 ? " is" : " are") + " exclusive to other pods",
         "ledger");
   }
+  if (const CpuSet doubted = ledger.doubted_to_others(view.pod.id, node.topology.online());
+      !doubted.empty()) {
+    facts.add(cpus_text(doubted) + " may be exclusive to other pods: no source decides", "ledger");
+  }
   facts.add("the node's shared pool is " + cpus_text(ledger.shared_pool(node.topology.online())),
             ledger.reported_shared_pool() ? "kubelet" : "CPUs without an exclusive owner");
 }

@@ -122,7 +122,7 @@ Result<policy::ProcessId> vmm_named(const vmm::Roots& roots, int pid) {
 }
 
 Result<void> check_override(const policy::Override& given, const Sandbox& sandbox,
-                            const policy::ledger::PodRecord& pod,
+                            const policy::ledger::PodRecord& pod, const policy::Topology& topology,
                             const policy::ledger::Ledger& ledger) {
   const std::string subject = policy::plan::override_subject(given);
   if (given.cpus.empty()) {
@@ -142,6 +142,11 @@ Result<void> check_override(const policy::Override& given, const Sandbox& sandbo
   if (!foreign.empty()) {
     return fail(ErrorCode::kConflict,
                 "cpus: " + policy::format_list(foreign) + " is exclusive to another pod");
+  }
+  const auto doubted = given.cpus & ledger.doubted_to_others(pod.id, topology.online());
+  if (!doubted.empty()) {
+    return fail(ErrorCode::kConflict, "cpus: " + policy::format_list(doubted) +
+                                          " may be exclusive to another pod (see explain --cpu)");
   }
   const auto refused = given.cpus - sandbox.reachable_cpus().value_or(given.cpus);
   if (!refused.empty()) {

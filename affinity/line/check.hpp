@@ -27,6 +27,7 @@ base::Result<policy::ProcessId> vmm_named(const vmm::Roots& roots, int pid);
 /// what was not given is kNotFound.
 base::Result<void> check_override(const policy::Override& given, const Sandbox& sandbox,
                                   const policy::ledger::PodRecord& pod,
+                                  const policy::Topology& topology,
                                   const policy::ledger::Ledger& ledger);
 
 }  // namespace ka::line

@@ -25,7 +25,7 @@ void Pass::widen_cgroup(Sandbox& sandbox) {
   if (!keeper.has_seen() || (node_.options.observe && !node_.is_given_back(sandbox))) return;
   if (keeper.in_charge() && keeper.is_overwritten()) report_overwritten_cgroup(sandbox);
   const bool was_in_charge = keeper.in_charge();
-  const bool wrote = keeper.widen(sandbox.plan()->cgroup, node_.foreign_to(sandbox),
+  const bool wrote = keeper.widen(sandbox.cgroup_wanted(), node_.foreign_to(sandbox),
                                   node_.clock.now(), node_.cpusets);
   if (wrote) {
     record_cgroup_write(sandbox);
@@ -43,7 +43,7 @@ void Pass::widen_cgroup(Sandbox& sandbox) {
 bool Pass::narrow_cgroup(Sandbox& sandbox) {
   if (node_.options.observe) return false;
   const bool wrote =
-      sandbox.keeper().narrow(sandbox.plan()->cgroup, node_.clock.now(), node_.cpusets);
+      sandbox.keeper().narrow(sandbox.cgroup_wanted(), node_.clock.now(), node_.cpusets);
   if (wrote) record_cgroup_write(sandbox);
   return wrote;
 }

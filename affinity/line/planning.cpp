@@ -15,6 +15,11 @@ bool is_balanced(const policy::plan::Settings& settings) {
   return settings.vcpu_pinning == policy::plan::VcpuPinning::kBalanced;
 }
 
+/// CPUs that containers of other pods may own.
+policy::CpuSet doubted_to(const Node& node, const Sandbox& sandbox) {
+  return node.ledger().doubted_to_others(sandbox.id(), node.topology.online());
+}
+
 }  // namespace
 
 policy::plan::NodeView node_view(const Node& node, const Sandbox& sandbox) {
@@ -39,7 +44,7 @@ SandboxPlan planned(const Node& node, const Sandbox& sandbox) {
 void plan(Node& node, Sandbox& sandbox) {
   SandboxPlan fresh = planned(node, sandbox);
   if (!sandbox.keeper().accepts(fresh.cgroup, node.clock.now())) fresh = planned(node, sandbox);
-  node.sandboxes.set_plan(sandbox, std::move(fresh));
+  node.sandboxes.set_plan(sandbox, std::move(fresh), doubted_to(node, sandbox));
 }
 
 Affected changed_by_map(const Node& node, const Ids& apart_from, const Ids& unfinished) {
@@ -47,7 +52,8 @@ Affected changed_by_map(const Node& node, const Ids& apart_from, const Ids& unfi
   for (const auto& [id, sandbox] : node.sandboxes) {
     if (apart_from.contains(id)) continue;
     const SandboxPlan* before = sandbox->plan();
-    const bool as_planned = before != nullptr && !unfinished.contains(id);
+    const bool as_planned = before != nullptr && !unfinished.contains(id) &&
+                            sandbox->doubted() == doubted_to(node, *sandbox);
     if (!as_planned || planned(node, *sandbox) != *before) changed.push_back(sandbox.get());
   }
   return changed;

@@ -75,7 +75,8 @@ Result<void> Requests::check_pin(const OverrideSet& event) const {
     return fail(ErrorCode::kInvalid,
                 '"' + event.sandbox + "\" is not a VM sandbox: it has no threads to place");
   }
-  auto good = check_override(event.value, *sandbox, node_.pod_of(*sandbox), node_.ledger());
+  auto good =
+      check_override(event.value, *sandbox, node_.pod_of(*sandbox), node_.topology, node_.ledger());
   const bool is_withdrawn = event.value.cpus.empty();
   if (!good || event.force || is_withdrawn) return good;
   return check_lost(event.value, *sandbox);

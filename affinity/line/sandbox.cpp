@@ -264,8 +264,9 @@ policy::SandboxFacts Sandbox::facts(const PodRecord& pod) const {
   return facts;
 }
 
-void Sandbox::set_plan(policy::plan::SandboxPlan plan) {
+void Sandbox::set_plan(policy::plan::SandboxPlan plan, CpuSet doubted) {
   plan_ = std::move(plan);
+  doubted_ = std::move(doubted);
   assign();
 }
 
@@ -274,10 +275,17 @@ void Sandbox::assign() {
   interrupts_.set_plan(*plan_);
   for (ThreadView& thread : threads_) {
     const CpuSet* wanted = plan_->cpus_for(thread.facts);
-    thread.wanted = wanted == nullptr ? CpuSet{} : *wanted;
+    thread.wanted = wanted == nullptr
+                        ? CpuSet{}
+                        : policy::plan::without_doubted(*wanted, thread.actual, doubted_);
     thread.managed = wanted != nullptr;
     clip(thread);
   }
+}
+
+CpuSet Sandbox::cgroup_wanted() const {
+  if (!keeper_.has_seen()) return plan_->cgroup;
+  return policy::plan::without_doubted(plan_->cgroup, keeper_.cpuset().effective(), doubted_);
 }
 
 /// Clips what the plan wants to what the thread's own cgroup allows, with the obstacle.

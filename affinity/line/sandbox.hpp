@@ -64,8 +64,12 @@ class Sandbox {
 
   /// The facts for plan(), as last observed.
   policy::SandboxFacts facts(const policy::ledger::PodRecord& pod) const;
-  /// Computes the CPUs of each thread and interrupt.
-  void set_plan(policy::plan::SandboxPlan plan);
+  /// Computes the CPUs of each thread and interrupt. No thread is let onto CPUs of `doubted`, which
+  /// another pod may own.
+  void set_plan(policy::plan::SandboxPlan plan, policy::CpuSet doubted);
+  const policy::CpuSet& doubted() const { return doubted_; }
+  /// The plan's set of the cgroup, without those.
+  policy::CpuSet cgroup_wanted() const;
   /// Null: not planned yet.
   const policy::plan::SandboxPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
   /// Input of diff(): each thread with its planned CPUs.
@@ -137,6 +141,7 @@ class Sandbox {
   std::vector<ThreadView> threads_;
   std::map<int, std::size_t> task_counts_;  ///< by pid: threads when it was last observed
   std::optional<policy::plan::SandboxPlan> plan_;
+  policy::CpuSet doubted_;
   host::SandboxCgroups cgroups_;
   Masks masks_;
   CgroupKeeper keeper_;

@@ -52,9 +52,9 @@ void Sandboxes::restore(const state::Saved& saved) {
   map_[id] = std::move(sandbox);
 }
 
-void Sandboxes::set_plan(Sandbox& sandbox, policy::plan::SandboxPlan plan) {
+void Sandboxes::set_plan(Sandbox& sandbox, policy::plan::SandboxPlan plan, policy::CpuSet doubted) {
   count_floating(sandbox, -1);
-  sandbox.set_plan(std::move(plan));
+  sandbox.set_plan(std::move(plan), std::move(doubted));
   count_floating(sandbox, 1);
 }
 

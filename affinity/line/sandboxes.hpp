@@ -42,7 +42,7 @@ class Sandboxes {
   void remove(std::string_view id);
   /// As it was before a restart.
   void restore(const state::Saved& saved);
-  void set_plan(Sandbox& sandbox, policy::plan::SandboxPlan plan);
+  void set_plan(Sandbox& sandbox, policy::plan::SandboxPlan plan, policy::CpuSet doubted);
 
   /// Floating vCPUs on each CPU, without those of one sandbox (policy/plan: add_floating_load).
   std::vector<int> floating_load_beside(const Sandbox& sandbox) const;

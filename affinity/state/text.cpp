@@ -35,6 +35,7 @@ json::object to_json(const policy::ledger::ContainerRecord& container) {
                       {"cpus", format_list(facts.cpus)},
                       {"mems", format_list(facts.mems)},
                       {"exclusive", facts.exclusive},
+                      {"in_doubt", container.in_doubt},
                       {"quota", facts.quota},
                       {"period", facts.period},
                       {"shares", facts.shares},
@@ -222,6 +223,7 @@ policy::ledger::ContainerRecord read_container(const json::value& value, const s
   fields.read("id", facts.id);
   documents::read_spec_fields(fields, facts);
   fields.read("exclusive", facts.exclusive);
+  fields.read("in_doubt", container.in_doubt);
   fields.read("exited", facts.exited);
   bool writes = false;
   if (fields.read("told_exclusive", writes)) container.stated_exclusive = writes;

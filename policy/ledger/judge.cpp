@@ -45,7 +45,9 @@ Judgement Ledger::judge(const PodRecord& pod, const ContainerRecord& container) 
     if (by_kubelet) return *by_kubelet;
     if (const auto word = judge_by_resources(pod, container)) return *word;
   }
-  if (container.exclusive_before) return {*container.exclusive_before, Basis::kBefore};
+  if (container.exclusive_before) {
+    return {*container.exclusive_before, Basis::kBefore, container.doubted_before};
+  }
   // The driver gives out this node's CPUs: a quota as large as the pool that it leaves proves
   // nothing.
   if (!by_hand && lacks_claims() && !prepared_.claims().empty()) return {false, Basis::kDra};
@@ -63,9 +65,7 @@ Judgement Ledger::judge(const PodRecord& pod, const ContainerRecord& container) 
 Judgement Ledger::judge_by_request(const PodRecord& pod, const ContainerFacts& container,
                                    bool is_own) const {
   const bool is_candidate = exclusive_by_request(container);
-  const bool is_unexplained =
-      container.quota <= 0 && container.shares == 0 && !container.cpus.empty();
-  const bool is_unknown = is_unexplained && !has_last_pool(container.cpus);
+  const bool is_unknown = is_unexplained(container) && !has_last_pool(container.cpus);
   if (!is_candidate && !is_unknown) return {false, Basis::kSet};
   const bool alone = is_own && !shared_within(pod, container);
   const bool may_be_pool = has_rest(container.cpus) || has_last_pool(container.cpus);
@@ -165,6 +165,10 @@ bool exclusive_by_request(const ContainerFacts& container) {
   constexpr std::int64_t kMostShares = 262144;
   if (container.cpus.empty() || container.quota > 0) return false;
   return container.shares == std::min(container.cpus.size() * kSharesOfCpu, kMostShares);
+}
+
+bool is_unexplained(const ContainerFacts& container) {
+  return container.quota <= 0 && container.shares == 0 && !container.cpus.empty();
 }
 
 bool exclusive_by_quota(const ContainerFacts& container) {

@@ -95,6 +95,7 @@ void Ledger::restore(PodRecord pod) {
   // A decision from before a restart holds until its source reports again.
   for (auto& [id, container] : pod.containers) {
     container.exclusive_before = container.facts.exclusive;
+    container.doubted_before = container.in_doubt;
   }
   const std::string id = pod.id;
   Touched touched;
@@ -169,6 +170,11 @@ CpuSet Ledger::exclusive_to(std::string_view id) const {
   return pod == nullptr ? CpuSet{} : owners_.of(pod->owner()) - owners_.contested();
 }
 
+CpuSet Ledger::doubted_to_others(std::string_view id, const CpuSet& online) const {
+  const PodRecord* pod = find(id);
+  return doubts_.of_others(pod == nullptr ? std::string() : pod->owner(), online) - owners_.all();
+}
+
 CpuSet Ledger::shared_pool(const CpuSet& online) const {
   return kubelet_.shared_pool.value_or(online) - owners_.all();
 }
@@ -209,8 +215,9 @@ bool Ledger::fold(const ContainerSeen& event, Source source) {
   const auto [entry, added] = pod.containers.try_emplace(event.id);
   ContainerRecord& known = entry->second;
   if (!added && outranks(known, source)) return false;
-  ContainerRecord merged{known.facts, source, event.exclusive, std::nullopt,
-                         event.claims.value_or(known.claims)};
+  ContainerRecord merged{
+      known.facts,   source, event.exclusive, std::nullopt, event.claims.value_or(known.claims),
+      known.in_doubt};
   merged.facts.id = event.id;
   if (added) merge(event.before, merged.facts);
   merge(event.spec, merged.facts);

@@ -31,6 +31,8 @@ struct ContainerRecord {
   /// reported the container again.
   std::optional<bool> exclusive_before;
   std::vector<PreparedClaim> claims{};  ///< that its environment names
+  bool in_doubt = false;                ///< as judged: whether it owns its CPUs is not proved
+  bool doubted_before = false;          ///< with `exclusive_before`: it was in doubt
 
   bool operator==(const ContainerRecord&) const = default;
 };
@@ -63,10 +65,12 @@ struct PodRecord {
 /// What an event changed.
 struct Change {
   bool any = false;
-  std::string sandbox;             ///< the pod concerned; empty for node-wide events
-  bool exclusive_map = false;      ///< who owns which CPU changed: every sandbox is planned again
-  CpuSet taken;                    ///< CPUs with a new owner
-  std::set<std::string> rejudged;  ///< pods with a container that owns its CPUs now, or no longer
+  std::string sandbox;  ///< the pod concerned; empty for node-wide events
+  /// Who owns which CPU changed, or where that is in doubt: every sandbox is planned again.
+  bool exclusive_map = false;
+  CpuSet taken;  ///< CPUs with a new owner
+  /// Pods with a container that owns its CPUs now, or no longer, or whose doubt began or ended.
+  std::set<std::string> rejudged;
   /// All that changed is that a shared container may use more CPUs: nobody has to leave any.
   bool only_widens = false;
 };
@@ -96,6 +100,15 @@ class Ledger {
   const CpuSet& exclusive() const { return owners_.all(); }
   /// CPUs that more than one pod owns exclusively.
   const CpuSet& contested() const { return owners_.contested(); }
+  /// CPUs that have no owner and that a container of a pod other than `id` may own: no source
+  /// decides, and its spec proves nothing. Nobody else is to be let onto them. A pod whose set has
+  /// all of `online`, or the known pool, does not count: it is the pool. (Those of a container that
+  /// is in doubt and taken for an owner are exclusive.)
+  CpuSet doubted_to_others(std::string_view id, const CpuSet& online) const;
+  /// The same, to any pod.
+  CpuSet doubted(const CpuSet& online) const {
+    return doubts_.of_others({}, online) - owners_.all();
+  }
 
   /// kubelet's claims on CPUs that no container owns which a source has reported: of pods that are
   /// admitted and not yet there, or not yet gone from the file. Where PodResources decides, its
@@ -147,7 +160,7 @@ class Ledger {
     std::map<std::string, std::set<std::string>> by_name;
     std::map<std::string, std::set<std::string>> by_claim;  ///< named by a container's environment
     /// By a container's set: those in which it has not exited, and those in which its quota or its
-    /// request says that it is its own.
+    /// request says that it is its own, or neither is known.
     std::map<CpuSet, std::set<std::string>> users, claimants;
   };
 
@@ -162,7 +175,7 @@ class Ledger {
   void add_owners_by_name(Touched& touched) const;
   void finish(Touched touched, Change& change);
   std::set<std::string> pods_of(const Touched& touched) const;
-  bool update_exclusive(PodRecord& pod) const;
+  bool rejudge(PodRecord& pod) const;
   std::optional<Judgement> judge_by_kubelet(const PodRecord& pod,
                                             const ContainerRecord& container) const;
   std::optional<Judgement> judge_by_claims(const ContainerRecord& container) const;
@@ -177,6 +190,8 @@ class Ledger {
   bool has_reserved(const CpuSet& cpus) const;
   bool has_rest(const CpuSet& cpus) const;
   bool has_last_pool(const CpuSet& cpus) const;
+  bool withholds(const ContainerRecord& container) const;
+  CpuSet doubted_by(const std::string& owner) const;
   CpuSet owned_by(const std::string& owner) const;
   CpuSet assigned_to(const std::string& owner) const;
   CpuSet unheld(const PreparedClaim& claim) const;
@@ -190,6 +205,7 @@ class Ledger {
   Assignments assignments_;
   Prepared prepared_;
   Owners owners_;  ///< by a pod's uid, or where it has none its id; by claim_owner()
+  Owners doubts_;  ///< who may own which CPU, by the same
   std::set<Source> connected_;
 };
 
@@ -201,6 +217,10 @@ bool exclusive_by_quota(const ContainerFacts& container);
 /// container that requests the whole shared pool is indistinguishable: alone it proves nothing.
 /// (MilliCPUToShares() in pkg/kubelet/cm/helpers_linux.go has a maximum.)
 bool exclusive_by_request(const ContainerFacts& container);
+
+/// Its source reports neither quota nor shares, as that of a sandbox's mask: its set may be its
+/// own.
+bool is_unexplained(const ContainerFacts& container);
 
 /// The plain facts of a pod for plan(), containers by ascending id; vCPUs, iothreads and cgroup are
 /// for affinity/line to add.

@@ -36,6 +36,14 @@ const CpuSet& Owners::of(const std::string& owner) const {
   return found == cpus_.end() ? kNone : found->second;
 }
 
+CpuSet Owners::of_others(const std::string& owner, const CpuSet& whole) const {
+  CpuSet others;
+  for (const auto& [other, cpus] : cpus_) {
+    if (other != owner && !whole.subset_of(cpus)) others |= cpus;
+  }
+  return others;
+}
+
 void Owners::count(int cpu, int change) {
   const auto at = static_cast<std::size_t>(cpu);
   if (owners_.size() <= at) owners_.resize(at + 1);

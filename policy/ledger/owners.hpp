@@ -23,6 +23,8 @@ class Owners {
   Moved give(const std::string& owner, const CpuSet& cpus);
 
   const CpuSet& of(const std::string& owner) const;
+  /// Those of all owners but `owner`, and but those that have all of `whole`.
+  CpuSet of_others(const std::string& owner, const CpuSet& whole) const;
   /// CPUs that have an owner.
   const CpuSet& all() const { return all_; }
   /// CPUs that more than one owns.

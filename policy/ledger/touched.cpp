@@ -34,7 +34,7 @@ void Ledger::enter(const std::string& id, Touched& touched) {
     const ContainerFacts& facts = container.facts;
     for (const PreparedClaim& claim : container.claims) index_.by_claim[claim.uid].insert(id);
     if (!facts.exited) index_.users[facts.cpus].insert(id);
-    if (exclusive_by_quota(facts) || exclusive_by_request(facts))
+    if (exclusive_by_quota(facts) || exclusive_by_request(facts) || is_unexplained(facts))
       index_.claimants[facts.cpus].insert(id);
   }
   touch(pod, touched);
@@ -131,14 +131,15 @@ void Ledger::finish(Touched touched, Change& change) {
   add_owners_by_name(touched);
   for (const std::string& id : pods_of(touched)) {
     PodRecord& pod = pods_.at(id);
-    if (!update_exclusive(pod)) continue;
+    if (!rejudge(pod)) continue;
     change.exclusive_map = true;
     change.rejudged.insert(id);
     touch(pod, touched);
   }
   for (const std::string& owner : touched.owners) {
     const Owners::Moved moved = owners_.give(owner, owned_by(owner));
-    change.exclusive_map |= moved.any;
+    const Owners::Moved doubted = doubts_.give(owner, doubted_by(owner));
+    change.exclusive_map |= moved.any || doubted.any;
     change.taken |= moved.taken;
   }
 }
@@ -161,13 +162,34 @@ std::set<std::string> Ledger::pods_of(const Touched& touched) const {
   return pods;
 }
 
-bool Ledger::update_exclusive(PodRecord& pod) const {
+bool Ledger::rejudge(PodRecord& pod) const {
   bool changed = false;
   for (auto& [id, container] : pod.containers) {
-    const bool exclusive = judge(pod, container).exclusive;
-    changed |= std::exchange(container.facts.exclusive, exclusive) != exclusive;
+    const Judgement now = judge(pod, container);
+    changed |= std::exchange(container.facts.exclusive, now.exclusive) != now.exclusive;
+    changed |= std::exchange(container.in_doubt, now.in_doubt) != now.in_doubt;
   }
   return changed;
+}
+
+/// Whether others are kept off its CPUs though it is not taken for an owner. The known pool is
+/// everybody's.
+bool Ledger::withholds(const ContainerRecord& container) const {
+  const ContainerFacts& facts = container.facts;
+  if (!container.in_doubt || facts.exclusive || facts.exited) return false;
+  return !has_rest(facts.cpus) && !has_last_pool(facts.cpus);
+}
+
+CpuSet Ledger::doubted_by(const std::string& owner) const {
+  CpuSet cpus;
+  const auto pods = index_.by_owner.find(owner);
+  if (pods == index_.by_owner.end()) return cpus;
+  for (const std::string& id : pods->second) {
+    for (const auto& [container_id, container] : pods_.at(id).containers) {
+      if (withholds(container)) cpus |= container.facts.cpus;
+    }
+  }
+  return cpus;
 }
 
 CpuSet Ledger::owned_by(const std::string& owner) const {

@@ -19,6 +19,12 @@ void shrink(ThreadPlacement& thread) {
 
 }  // namespace
 
+CpuSet without_doubted(const CpuSet& wanted, const CpuSet& actual, const CpuSet& doubted) {
+  if (!wanted.intersects(doubted)) return wanted;
+  CpuSet kept = wanted - (doubted - actual);
+  return kept.empty() ? wanted : kept;
+}
+
 std::vector<ThreadPlacement> narrowed(std::vector<ThreadPlacement> placements) {
   for (ThreadPlacement& thread : placements) {
     const bool must_move = thread.trespassing && !thread.wanted.intersects(thread.actual);

@@ -38,6 +38,11 @@ struct Write {
   bool operator==(const Write&) const = default;
 };
 
+/// What a thread or a cgroup with the CPUs `actual` is to have of `wanted` while it is in doubt who
+/// owns the CPUs `doubted`: it gets none of these, and keeps those that it has. Where it is wanted
+/// on such CPUs alone, it goes there.
+CpuSet without_doubted(const CpuSet& wanted, const CpuSet& actual, const CpuSet& doubted);
+
 /// The urgent part of the placements: each thread keeps those of its CPUs that are planned for it,
 /// and gets no others. A thread that would be left without any is moved now only if it is
 /// trespassing; otherwise it stays where it is.

@@ -208,6 +208,38 @@ struct Slow {
     }
   }
 
+  /// It may own its CPUs, or does: an exited one, and one that may have the pool, keep nobody off.
+  bool withholds(const PodRecord& pod, const ContainerRecord& container) const {
+    const Verdict verdict = judge(pod, container);
+    if (!verdict.in_doubt || verdict.owns) return verdict.in_doubt;
+    return !container.facts.exited && !may_be_pool(container.facts.cpus);
+  }
+
+  std::map<std::string, CpuSet> doubts() const {
+    std::map<std::string, CpuSet> all;
+    for (const auto& [id, pod] : ledger.pods()) {
+      for (const auto& [container_id, container] : pod.containers) {
+        const bool counts = withholds(pod, container) && !judge(pod, container).owns;
+        if (counts) all[key(pod)] |= container.facts.cpus;
+      }
+    }
+    return all;
+  }
+
+  bool has_all(const PodRecord& pod, const CpuSet& online) const {
+    return (online - doubts()[key(pod)]).empty();
+  }
+
+  /// CPUs that a container of another pod may own, and nobody owns.
+  CpuSet doubted_to_others(const PodRecord& self, const CpuSet& online) const {
+    CpuSet doubted;
+    for (const auto& [owner, cpus] : doubts()) {
+      if (owner != key(self) && !(online - cpus).empty()) doubted |= cpus;
+    }
+    for (const auto& [owner, cpus] : owners()) doubted -= cpus;
+    return doubted;
+  }
+
   CpuSet foreign_to(const PodRecord& pod) const {
     CpuSet others;
     for (const auto& [owner, cpus] : owners()) {

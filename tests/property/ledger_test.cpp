@@ -19,6 +19,7 @@ using ka::tests::Slow;
 namespace {
 
 const std::vector<CpuSet> kSets = {{}, {0, 1}, {2}, {2, 3}, {4, 5}, {0, 1, 2, 3, 4, 5}};
+const CpuSet kOnline = CpuSet::range(0, 7);
 const std::vector<std::string> kIds = {"a", "b", "c", "d"};
 const std::vector<std::string> kUids = {"", "u1", "u2"};
 const std::vector<std::string> kNames = {"", "x", "y"};
@@ -131,7 +132,7 @@ TEST_CASE("the ledger's incremental changes equal those of a full comparison") {
     const int events = any(40);
     for (int i = 0; i < events; ++i) {
       const Event event = any_event();
-      const CpuSet before = ledger.exclusive();
+      const CpuSet before = ledger.exclusive(), doubted = ledger.doubted(kOnline);
       const Change change = ledger.apply(event);
       if (const auto* state = std::get_if<KubeletSeen>(&event.body)) kubelet = *state;
       const Slow slow{ledger, kubelet};
@@ -139,12 +140,14 @@ TEST_CASE("the ledger's incremental changes equal those of a full comparison") {
         for (const auto& [container_id, container] : pod.containers) {
           const Slow::Verdict verdict = slow.judge(pod, container);
           RC_ASSERT(container.facts.exclusive == verdict.owns);
-          RC_ASSERT(ledger.judge(pod, container).in_doubt == verdict.in_doubt);
+          RC_ASSERT(container.in_doubt == verdict.in_doubt);
         }
+        RC_ASSERT(ledger.doubted_to_others(id, kOnline) == slow.doubted_to_others(pod, kOnline));
         RC_ASSERT(ledger.exclusive_to_others(id) == slow.foreign_to(pod));
       }
       RC_ASSERT((ledger.exclusive() - before).subset_of(change.taken));
       RC_ASSERT(change.exclusive_map || ledger.exclusive() == before);
+      RC_ASSERT(change.exclusive_map || ledger.doubted(kOnline) == doubted);
     }
   });
 }
@@ -288,6 +291,21 @@ Contradiction any_contradiction() {
   return made;
 }
 
+/// Whoever may own CPUs has them until that is decided: they are withheld from all others.
+void check_doubts(const Ledger& ledger) {
+  const Slow slow{ledger, ledger.kubelet()};
+  for (const auto& [id, pod] : ledger.pods()) {
+    for (const auto& [container_id, container] : pod.containers) {
+      if (!slow.withholds(pod, container) || slow.has_all(pod, kOnline)) continue;
+      for (const std::string& other : kIds) {
+        const CpuSet kept = ledger.exclusive_to_others(other) | ledger.exclusive_to(other) |
+                            ledger.doubted_to_others(other, kOnline);
+        RC_ASSERT(other == id || container.facts.cpus.subset_of(kept));
+      }
+    }
+  }
+}
+
 Ledger folded(const std::vector<Event>& events) {
   Ledger ledger;
   for (const Event& event : events) ledger.apply(event);
@@ -310,7 +328,9 @@ TEST_CASE("contradicting sources give the same owners in any order") {
     for (const auto& [id, pod] : first.pods()) {
       RC_ASSERT(first.exclusive_to_others(id) == second.exclusive_to_others(id));
       RC_ASSERT(pod.exclusive_cpus() == second.find(id)->exclusive_cpus());
+      RC_ASSERT(first.doubted_to_others(id, kOnline) == second.doubted_to_others(id, kOnline));
     }
+    check_doubts(first);
     // What a source that counts gives to a pod is nobody's shared CPU.
     RC_ASSERT(!first.shared_pool(CpuSet::range(0, 7)).intersects(made.doubted));
   });

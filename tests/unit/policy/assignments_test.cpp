@@ -153,12 +153,54 @@ TEST_CASE("the same answer of PodResources changes nothing") {
   CHECK(ledger.apply(resources({{"ns/a", "app", {4}, {}}})).any);
 }
 
+TEST_CASE("CPUs whose owner is in doubt are withheld from others, as long as that lasts") {
+  const CpuSet online = CpuSet::range(0, 7);
+  Ledger ledger;
+  ledger.apply(pod("a", "ns/a"));
+  ledger.apply(pod("b", "ns/b"));
+  CHECK(ledger.apply(container("a", "app", {4, 5}, 0)).exclusive_map);
+  CHECK(ledger.exclusive().empty());
+  CHECK(ledger.doubted_to_others("a", online).empty());
+  CHECK(ledger.doubted_to_others("b", online) == CpuSet{4, 5});
+  CHECK(ledger.doubted_to_others("unknown", online) == CpuSet{4, 5});
+  CHECK(ledger.shared_pool(online) == online);
+  SECTION("a source decides") {
+    CHECK(ledger.apply(resources({{"ns/a", "app", {}}})).exclusive_map);
+    CHECK(ledger.doubted_to_others("b", online).empty());
+  }
+  SECTION("another pod has the set: it is the pool") {
+    CHECK(ledger.apply(container("b", "app", {4, 5}, 2)).exclusive_map);
+    CHECK(ledger.doubted_to_others("b", online).empty());
+  }
+  SECTION("it exits") {
+    ledger.apply({Source::kNri, ContainerExited{"a", "a-app"}});
+    CHECK(ledger.doubted_to_others("b", online).empty());
+  }
+  SECTION("it goes") {
+    ledger.apply({Source::kNri, PodGone{"a"}});
+    CHECK(ledger.doubted_to_others("b", online).empty());
+  }
+  SECTION("it has all CPUs: nobody would have any") {
+    ledger.apply(container("a", "app", online, 0));
+    CHECK(ledger.doubted_to_others("b", online).empty());
+  }
+  SECTION("after a restart it is still in doubt, until its source has reported it") {
+    Ledger next;
+    next.restore(*ledger.find("a"));
+    next.restore(*ledger.find("b"));
+    CHECK(next.doubted_to_others("b", online) == CpuSet{4, 5});
+    next.apply(container("a", "app", {4, 5}, 2));
+    CHECK(next.doubted_to_others("b", online).empty());
+  }
+}
+
 TEST_CASE("a container that an operator described leaves no doubt") {
   Ledger ledger;
   Event given = container("a", "app", {4, 5}, 0);
   given.source = Source::kApi;
   ledger.apply(given);
   CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+  CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 15)).empty());
 }
 
 TEST_CASE("a set with the pool in it is not taken for a container's own") {
@@ -176,6 +218,7 @@ TEST_CASE("a set with the pool in it is not taken for a container's own") {
     ledger.apply(resources({{"ns/b", "app", {2, 3}}}));
     ledger.apply(container("a", "app", {4, 5, 6, 7}, 4096));
     CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
+    CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 15)).empty());
     ledger.apply(resources({{"ns/b", "app", {2}}}));
     CHECK(judged(ledger, "a", "app") == Judgement{true, Basis::kRequest, true});
   }
@@ -186,8 +229,10 @@ TEST_CASE("a set with the pool in it is not taken for a container's own") {
     CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
     ledger.apply(container("a", "app", {0, 1, 2, 3}, 0));
     CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+    CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 15)).empty());
     state.shared_pool = CpuSet::range(0, 7);
-    ledger.apply({Source::kKubelet, state});
+    CHECK(ledger.apply({Source::kKubelet, state}).exclusive_map);
+    CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 15)) == CpuSet::range(0, 3));
     CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
   }
 }

@@ -58,3 +58,11 @@ TEST_CASE("shrunk placements only remove CPUs") {
   CHECK(writes[1].key.tid == 4);
   CHECK_FALSE(writes[1].everywhere);
 }
+
+TEST_CASE("nothing gets CPUs whose owner is in doubt, and what has them keeps them") {
+  CHECK(without_doubted({0, 1, 2}, {0}, {}) == CpuSet{0, 1, 2});
+  CHECK(without_doubted({0, 1, 2}, {0}, {1}) == CpuSet{0, 2});
+  CHECK(without_doubted({0, 1, 2}, {1}, {1, 2}) == CpuSet{0, 1});
+  CHECK(without_doubted({0}, {0, 1}, {1}) == CpuSet{0});
+  CHECK(without_doubted({1, 2}, {0}, {1, 2}) == CpuSet{1, 2});  // nowhere else is it wanted
+}
