@@ -171,23 +171,19 @@ class Daemon {
     router_.set_manager(&*manager_);
   }
 
-  /// A kubelet with the static policy writes all cpusets itself: only memory is left. One whose
-  /// policy is not known may have that one, and in observe mode nothing is written.
+  /// In observe mode nothing is written.
   void make_release() {
     if (prerequisites_.config.mode != config::Mode::kFollow) return;
-    managed::AllocationFile file(prerequisites_.state_dir, prerequisites_.boot_id);
-    const auto saved = file.load();
-    if (saved && saved->empty()) return;
-    const auto is_static =
-        saved ? is_kubelet_static(prerequisites_.config.kubelet_state) : unexpected(saved.error());
-    if (!is_static) {
+    auto release = managed::Release::open(
+        managed::AllocationFile(prerequisites_.state_dir, prerequisites_.boot_id),
+        prerequisites_.config.kubelet_state,
+        {node_.topology.online(), host::memory_nodes(node_.roots.sys)});
+    if (release) {
+      release_ = std::move(*release);
+    } else {
       log_.warning("containers keep the CPUs that mode = \"managed\" gave them",
-                   {{"reason", is_static.error().message}});
-      return;
+                   {{"reason", release.error().message}});
     }
-    release_.emplace(std::move(file), *saved,
-                     *is_static ? policy::CpuSet{} : node_.topology.online(),
-                     host::memory_nodes(node_.roots.sys));
   }
 
   void make_takeover() {
@@ -198,7 +194,7 @@ class Daemon {
 
   nri::Allocator* allocator() {
     if (manager_) return &*manager_;
-    if (release_) return &*release_;
+    if (release_) return release_.get();
     return &*takeover_;
   }
 
@@ -357,7 +353,7 @@ class Daemon {
   std::optional<guests::Guests> guests_;
   std::optional<ContainerHooks> hooks_;
   std::optional<managed::Manager> manager_;
-  std::optional<managed::Release> release_;
+  std::unique_ptr<managed::Release> release_;  ///< null: nothing is to be given back
   std::optional<managed::Takeover> takeover_;  ///< where nobody else is told of containers
   std::optional<Sources> sources_;
   std::optional<http::Server> api_;

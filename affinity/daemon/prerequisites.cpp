@@ -31,7 +31,7 @@ Result<void> close_to_others(const std::filesystem::path& directory, const log::
 
 /// Two that give CPUs to containers would each undo what the other did.
 Result<void> check_kubelet(const std::filesystem::path& file) {
-  const auto is_static = is_kubelet_static(file);
+  const auto is_static = watch::is_policy_static(file);
   if (!is_static) return unexpected(is_static.error());
   if (!*is_static) return {};
   return base::fail(base::ErrorCode::kInvalid,
@@ -66,15 +66,6 @@ Result<std::optional<http::UnixListener>> open_reads(const config::Config& confi
 }
 
 }  // namespace
-
-Result<bool> is_kubelet_static(const std::filesystem::path& file) {
-  if (file.empty()) return false;
-  const auto text = base::read_regular_file(file, watch::kMaxKubeletState);
-  if (!text && text.error().code == base::ErrorCode::kGone) return false;
-  const auto state = text ? watch::parse_kubelet_state(*text) : unexpected(text.error());
-  if (!state) return unexpected(state.error());
-  return state->policy == "static";
-}
 
 Result<Prerequisites> prepare(const Options& options, const base::Clock& clock) {
   StartParts parts(clock);

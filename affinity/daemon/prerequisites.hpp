@@ -35,8 +35,4 @@ struct Prerequisites {
 /// the result.
 base::Result<Prerequisites> prepare(const Options& options, const base::Clock& clock);
 
-/// Whether kubelet's state file says that kubelet gives containers their CPUs itself. No file, or
-/// an empty path: it does not.
-base::Result<bool> is_kubelet_static(const std::filesystem::path& file);
-
 }  // namespace ka::daemon

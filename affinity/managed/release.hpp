@@ -4,6 +4,8 @@
 // kubelet with the static policy writes all cpusets itself, but no memory nodes.
 #pragma once
 
+#include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,11 +17,18 @@ namespace ka::managed {
 
 class Release final : public nri::Allocator {
  public:
-  /// `saved`: what `file` has, which is removed when the runtime has got the first answer: with its
-  /// next call. `cpus` and `mems`: all that a container may use; no CPUs: they are not ours to give
-  /// back.
-  Release(AllocationFile file, const std::vector<policy::managed::Saved>& saved,
-          policy::CpuSet cpus, policy::NodeSet mems);
+  /// All that a container may use. No CPUs: they are not ours to give back.
+  struct Machine {
+    policy::CpuSet cpus;
+    policy::NodeSet mems;
+  };
+
+  /// Null: `file` has nothing to give back. The file is removed when the runtime has got the first
+  /// answer: with its next call. The error: it cannot be read, or who gives CPUs now cannot be read
+  /// from `kubelet_state`, the path of kubelet's state file; then nothing may be given back.
+  static base::Result<std::unique_ptr<Release>> open(AllocationFile file,
+                                                     const std::filesystem::path& kubelet_state,
+                                                     Machine machine);
 
   base::Result<void> create(const nri::Described& container) override;
   base::Result<void> resize(const std::string& container, std::int64_t quota,
@@ -35,6 +44,17 @@ class Release final : public nri::Allocator {
   void apply_at_once() override;
 
  private:
+  /// How far the runtime has got.
+  ///
+  /// | from       | to         | when                                                      |
+  /// |------------|------------|-----------------------------------------------------------|
+  /// | kReporting | kAnswered  | updates(): the answer to its report is on its way         |
+  /// | kAnswered  | kReporting | synchronize(): the connection ended; it may not have come |
+  /// | kAnswered  | kFinished  | any other call of the runtime: the answer has arrived     |
+  enum class State { kReporting, kAnswered, kFinished };
+
+  Release(AllocationFile file, const std::vector<policy::managed::Saved>& saved, Machine machine);
+
   void finish();
 
   AllocationFile file_;
@@ -42,9 +62,8 @@ class Release final : public nri::Allocator {
   std::set<std::string> mem_bound_;  ///< of these, whose memory was bound
   std::set<std::string> released_;   ///< in the answer, until it is in the ledger
   std::set<std::string> unsent_;     ///< of these, what is not in an answer yet
-  bool answered_ = false, finished_ = false;
-  policy::CpuSet cpus_;
-  policy::NodeSet mems_;
+  State state_ = State::kReporting;
+  Machine machine_;
 };
 
 }  // namespace ka::managed

@@ -102,8 +102,8 @@ void Watches::follow(const std::string& id) {
   if (std::exchange(watch.vmm, vmm) != vmm) {
     error_code ignored;
     watch.exit.close(ignored);
-    watch.monitor.reset();
     watch.probe = {.sandbox = id, .command_line = command_line_of(roots_, vmm), .run = roots_.run};
+    search_monitor(watch);
   }
   if (!watch.exit.is_open()) follow_exit(id, watch);
   follow_monitor(id, watch, view->pod);
@@ -172,24 +172,29 @@ vmm::MonitorHandlers Watches::monitor_handlers(const std::string& id) {
           .failed = [this, id](const base::Error& error) { monitor_failed(id, error); }};
 }
 
+void Watches::search_monitor(Watch& watch) {
+  watch.monitor.reset();
+  watch.monitor_state = MonitorState::kSearched;
+}
+
 /// Its socket may come after the VMM: it is searched whenever something happens to the sandbox.
 void Watches::follow_monitor(const std::string& id, Watch& watch,
                              const policy::ledger::PodRecord& pod) {
   watch.probe.by_operator = pod.source == policy::ledger::Source::kApi;
   if (watch.probe.named_socket != pod.qmp_socket) {
     watch.probe.named_socket = pod.qmp_socket;
-    watch.monitor.reset();
-    watch.monitor_refused = false;
+    search_monitor(watch);
   }
-  if (watch.monitor || watch.monitor_refused) return;
+  if (watch.monitor_state != MonitorState::kSearched) return;
   const auto found = vmm::find_monitor(watch.probe);
   if (!found) return;
   watch.failures = 0;
   auto monitor = found->kind->start(io_, clock_, {.socket = found->socket}, monitor_handlers(id));
   if (monitor) {
     watch.monitor = std::move(*monitor);
+    watch.monitor_state = MonitorState::kOpen;
   } else {
-    watch.monitor_refused = true;
+    watch.monitor_state = MonitorState::kRefused;
     log_.warning("VMM monitor not used", {{"sandbox", id}, {"reason", monitor.error().message}});
   }
 }

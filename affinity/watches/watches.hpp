@@ -43,6 +43,15 @@ class Watches {
   void refresh();
 
  private:
+  /// Of one VMM.
+  ///
+  /// | from      | to        | when                                           |
+  /// |-----------|-----------|------------------------------------------------|
+  /// | kSearched | kOpen     | its socket was found                           |
+  /// | kSearched | kRefused  | what was found must not be used                |
+  /// | any       | kSearched | the VMM is another, or a source names a socket |
+  enum class MonitorState { kSearched, kOpen, kRefused };
+
   struct Watch {
     Watch(boost::asio::io_context& io, const base::Clock& clock)
         : exit(io), next_recheck(io, clock) {}
@@ -50,9 +59,9 @@ class Watches {
     policy::ProcessId vmm;
     boost::asio::posix::stream_descriptor exit;  ///< a pidfd
     std::string cgroup;
-    vmm::Probe probe;                       ///< by which the monitor is found
-    std::unique_ptr<vmm::Monitor> monitor;  ///< null: none was found yet, or it was refused
-    bool monitor_refused = false;           ///< what this probe finds must not be used
+    vmm::Probe probe;  ///< by which the monitor is found
+    MonitorState monitor_state = MonitorState::kSearched;
+    std::unique_ptr<vmm::Monitor> monitor;  ///< null unless kOpen
     int failures = 0;                       ///< of the monitor, since it last answered
     std::size_t threads = 0;                ///< when the monitor was last asked
     rpc::Timer next_recheck;
@@ -64,6 +73,7 @@ class Watches {
   void follow(const std::string& id);
   void follow_exit(const std::string& id, Watch& watch);
   void follow_monitor(const std::string& id, Watch& watch, const policy::ledger::PodRecord& pod);
+  static void search_monitor(Watch& watch);
   vmm::MonitorHandlers monitor_handlers(const std::string& id);
   void monitor_failed(const std::string& id, const base::Error& error);
   void follow_cgroups_soon();

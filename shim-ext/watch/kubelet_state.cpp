@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "base/files.hpp"
 #include "base/text.hpp"
 #include "shim-ext/watch/checkpoint.hpp"
 
@@ -188,6 +189,15 @@ base::Result<KubeletState> parse_kubelet_state(std::string_view text) {
   const bool fits = data.empty() ? checksum_fits(*checkpoint, number_of(*object, "checksum"))
                                  : checksum_fits(data, data_checksum);
   return KubeletState{std::move(*seen), base::printable(checkpoint->policy), fits};
+}
+
+base::Result<bool> is_policy_static(const std::filesystem::path& file) {
+  if (file.empty()) return false;
+  const auto text = base::read_regular_file(file, kMaxKubeletState);
+  if (!text && text.error().code == base::ErrorCode::kGone) return false;
+  const auto state = text ? parse_kubelet_state(*text) : unexpected(text.error());
+  if (!state) return unexpected(state.error());
+  return state->policy == "static";
 }
 
 }  // namespace ka::watch

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -31,5 +32,9 @@ inline constexpr std::size_t kMaxKubeletState = std::size_t{4} << 20;
 
 /// kInvalid: this is no such file (or only a part of one).
 base::Result<KubeletState> parse_kubelet_state(std::string_view text);
+
+/// Whether kubelet gives containers their CPUs itself, by this state file. No file, or an empty
+/// path: it does not. The error: the file cannot be read, or parsed.
+base::Result<bool> is_policy_static(const std::filesystem::path& file);
 
 }  // namespace ka::watch

@@ -74,13 +74,12 @@ TEST_CASE("memory comes from the nodes of the CPUs where they have room, in the 
   }
   SECTION("in another mode all memory is theirs again, also where kubelet writes the CPUs") {
     for (const bool is_static : {true, false}) {
-      managed::AllocationFile file(dir.path(), "boot");
-      const auto saved = file.load();
-      REQUIRE(saved);
-      managed::Release release(std::move(file), *saved, is_static ? CpuSet{} : CpuSet::range(0, 15),
-                               {0, 1});
-      release.synchronize({with_memory("fits", 2, 4), with_memory("large", 2, 5)}, {});
-      CHECK(text(release.updates()) ==
+      dir.write("cpu_manager_state", is_static ? R"({"policyName":"static","checksum":0})"
+                                               : R"({"policyName":"none","checksum":0})");
+      const auto release = open_release(dir, CpuSet::range(0, 15), {0, 1});
+      REQUIRE(release);
+      (*release)->synchronize({with_memory("fits", 2, 4), with_memory("large", 2, 5)}, {});
+      CHECK(text((*release)->updates()) ==
             (is_static ? "fits  mems 0-1" : "fits 0-15 mems 0-1, large 0-15"));
     }
   }

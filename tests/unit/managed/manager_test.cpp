@@ -414,10 +414,9 @@ TEST_CASE("in another mode, containers that were given CPUs may run on all of th
   Scene scene;
   REQUIRE(scene.manager->create(container("own", 2)));
   REQUIRE(scene.manager->create(container("gone", 0)));
-  managed::AllocationFile file(scene.dir.path(), "boot");
-  const auto saved = file.load();
-  REQUIRE(saved);
-  managed::Release release(std::move(file), *saved, CpuSet::range(0, 7), {0});
+  const auto opened = open_release(scene.dir, CpuSet::range(0, 7), {0});
+  REQUIRE(opened);
+  managed::Release& release = **opened;
   auto own = container("own", 2);
   own.cpus = {1, 5};
   auto foreign = container("foreign", 2);
@@ -437,4 +436,20 @@ TEST_CASE("in another mode, containers that were given CPUs may run on all of th
   CHECK(release.create(container("new", 2)));
   CHECK(release.updates().empty());
   CHECK_FALSE(std::filesystem::exists(scene.dir.path() / "allocations"));
+  release.synchronize({own}, {});
+  CHECK(release.updates().empty());
+}
+
+TEST_CASE(
+    "in another mode, nothing is given back where nothing was given, or nobody knows who may") {
+  Scene scene;
+  const auto released = [&] { return open_release(scene.dir, CpuSet::range(0, 7), {0}); };
+  CHECK(released().value() == nullptr);
+  REQUIRE(scene.manager->create(container("own", 2)));
+  scene.dir.write("cpu_manager_state", "{");
+  CHECK_FALSE(released());
+  scene.dir.write("cpu_manager_state", R"({"policyName":"none","checksum":0})");
+  CHECK(released().value() != nullptr);
+  scene.dir.write("allocations", "{");
+  CHECK_FALSE(released());
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "affinity/managed/manager.hpp"
+#include "affinity/managed/release.hpp"
 #include "tests/catch.hpp"
 #include "tests/machines.hpp"
 #include "tests/temp_dir.hpp"
@@ -42,6 +43,13 @@ inline nri::Described container(const std::string& id, int cpus) {
           .cpus = {},
           .mems = {},
           .outside_vm = true};
+}
+
+/// Of what is on disk in `dir`, beside kubelet's state file.
+inline auto open_release(const TempDir& dir, policy::CpuSet cpus, policy::NodeSet mems) {
+  return managed::Release::open(managed::AllocationFile(dir.path(), "boot"),
+                                dir.path() / "cpu_manager_state",
+                                {std::move(cpus), std::move(mems)});
 }
 
 /// "c1 0-3, c2 4".
