@@ -13,6 +13,11 @@ constexpr std::string_view kSubgroup = "container";
 
 }  // namespace
 
+bool is_guaranteed_pod(std::string_view cgroup) {
+  const auto has = [&](std::string_view word) { return cgroup.find(word) != cgroup.npos; };
+  return has("kubepods") && !has("burstable") && !has("besteffort");
+}
+
 bool is_named_after(std::string_view cgroup, std::string_view id) {
   constexpr std::string_view kScope = ".scope", kSeparators = "_-:";
   if (cgroup.ends_with(kScope)) cgroup.remove_suffix(kScope.size());

@@ -6,6 +6,7 @@
 
 #include "affinity/host/node_memory.hpp"
 #include "affinity/managed/allocations.hpp"
+#include "affinity/managed/candidate.hpp"
 #include "affinity/managed/locality.hpp"
 #include "base/text.hpp"
 #include "policy/facts/limits.hpp"
@@ -154,7 +155,8 @@ Result<void> Manager::create(const nri::Described& container) {
   }
   std::optional<Problem> problem;
   const auto locality = locality_of(container);
-  auto done = commit([&](Books& next) { problem = next.create(container.candidate, locality); });
+  auto done =
+      commit([&](Books& next) { problem = next.create(candidate_of(container), locality); });
   if (problem) {
     ++with_.board.counters().class_problems[std::string(problem_name(problem->kind))];
     with_.board.notify(NotificationKind::kClassRefused, container.candidate.sandbox,
@@ -196,7 +198,7 @@ void Manager::synchronize(const std::vector<nri::Described>& all,
       foreign[one.candidate.id] = one.cpus;
     } else if (base::is_id(one.candidate.id) && base::is_id(one.candidate.sandbox) &&
                listing.containers.size() < policy::kMaxNodeContainers) {
-      listing.containers.push_back({one.candidate, one.cpus});
+      listing.containers.push_back({candidate_of(one), one.cpus});
       listing.running[one.candidate.id] = {one.cgroup, one.cpus, one.mems};
     }
   }
@@ -212,7 +214,7 @@ bool Manager::adopt(const nri::Described& container) {
   if (books_.entries().contains(id) || foreign_.contains(id)) return false;
   if (!admit(container, books_)) return false;
   static_cast<void>(
-      commit([&](Books& next) { next.adopt({container.candidate, container.cpus}); }));
+      commit([&](Books& next) { next.adopt({candidate_of(container), container.cpus}); }));
   running_[id] = {container.cgroup, container.cpus, container.mems};
   return true;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "affinity/managed/candidate.hpp"
 #include "policy/facts/limits.hpp"
 
 namespace ka::managed {
@@ -26,7 +27,7 @@ Result<policy::managed::Trial> Takeover::trial(const policy::Topology& topology)
 void Takeover::keep(const nri::Described& container) {
   const std::string& id = container.candidate.id;
   if (!listed_.contains(id) && listed_.size() >= policy::kMaxNodeContainers) return;
-  listed_[id] = {container.candidate, container.cpus};
+  listed_[id] = {candidate_of(container), container.cpus};
 }
 
 Result<void> Takeover::create(const nri::Described& container) {

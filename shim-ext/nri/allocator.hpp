@@ -26,10 +26,11 @@ struct DeviceNumber {
 
 /// A container as the runtime describes it.
 struct Described {
-  policy::managed::Candidate candidate;
-  policy::managed::Needs needs;  ///< without its devices' nodes
+  policy::managed::Candidate candidate;  ///< without its pod's quality of service
+  policy::managed::Needs needs;          ///< without its devices' nodes
   policy::managed::PodNeeds pod;
   std::vector<DeviceNumber> devices;
+  std::string pod_cgroup;   ///< as the runtime names its pod's (cgroup_parent); empty: not known
   std::string cgroup;       ///< as the runtime names it (cgroups_path)
   policy::CpuSet cpus;      ///< that it has by the runtime's word; empty: not set
   policy::NodeSet mems;     ///< the same

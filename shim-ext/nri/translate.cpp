@@ -122,12 +122,8 @@ std::vector<DeviceNumber> devices_of(const proto::nri::Container& container) {
   return devices;
 }
 
-/// kubelet names a pod's cgroup after its quality of service, but for Guaranteed pods
-/// (pkg/kubelet/cm/qos_container_manager_linux.go).
-bool is_guaranteed(const proto::nri::PodSandbox& pod) {
-  const std::string& parent = pod.linux().cgroup_parent();
-  const auto has = [&](const char* word) { return parent.find(word) != std::string::npos; };
-  return has("kubepods") && !has("burstable") && !has("besteffort");
+std::string cgroup_of(const proto::nri::PodSandbox& pod) {
+  return base::printable(pod.linux().cgroup_parent(), base::kMaxPath);
 }
 
 }  // namespace
@@ -159,7 +155,7 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
   known.is_pods_own = pod.pid() != 0;
   known.origin = origin_of(pod);
   known.name = name_of(pod);
-  known.guaranteed = is_guaranteed(pod);
+  known.cgroup = cgroup_of(pod);
   const bool probed = probe(known, pid, afresh);
   if (!added && !probed && known.uid == pod.uid()) return std::nullopt;
   known.uid = pod.uid();
@@ -218,7 +214,7 @@ Described Translator::described(const proto::nri::PodSandbox& pod,
   Described described = this->described(container);
   described.candidate.pod_uid = base::printable(pod.uid());
   described.candidate.pod_name = name_of(pod);
-  described.candidate.guaranteed = is_guaranteed(pod);
+  described.pod_cgroup = cgroup_of(pod);
   described.candidate.requested = requested_class(pod, container.name());
   described.pod = needs_of(pod);
   return described;
@@ -237,6 +233,7 @@ Described Translator::described(const proto::nri::Container& container) const {
           .needs = needs_of(container.linux().resources()),
           .pod = {},
           .devices = devices_of(container),
+          .pod_cgroup = {},
           .cgroup = base::printable(container.linux().cgroups_path(), base::kMaxPath),
           .cpus = spec.cpus.value_or(policy::CpuSet{}),
           .mems = spec.mems.value_or(policy::NodeSet{}),
@@ -255,7 +252,7 @@ void Translator::complete(Described& described) const {
   if (known == pods_.end()) return;
   described.candidate.pod_uid = base::printable(known->second.uid);
   described.candidate.pod_name = known->second.name;
-  described.candidate.guaranteed = known->second.guaranteed;
+  described.pod_cgroup = known->second.cgroup;
   described.outside_vm = is_outside_vm(described.candidate.sandbox);
 }
 

@@ -87,7 +87,7 @@ class Translator {
     Origin origin = Origin::kContainer;
     std::string uid;
     std::string name;
-    bool guaranteed = false;
+    std::string cgroup;  ///< that its containers' lie in
   };
 
   bool probe(Pod& known, int pid, bool afresh) const;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "affinity/cli/kata/kata_config.hpp"
+#include "affinity/host/cgroup_names.hpp"
 #include "base/files.hpp"
 
 namespace ka::cli {
@@ -36,14 +37,8 @@ bool is_sandbox_only(const config::Entries& entries, const fs::path& config) {
 }
 
 std::vector<std::string> slices_without_cpuset(const fs::path& root) {
-  constexpr const char* kSlices[] = {"kubepods.slice",
-                                     "kubepods.slice/kubepods-burstable.slice",
-                                     "kubepods.slice/kubepods-besteffort.slice",
-                                     "kubepods",
-                                     "kubepods/burstable",
-                                     "kubepods/besteffort"};
   std::vector<std::string> found;
-  for (const char* slice : kSlices) {
+  for (const std::string_view slice : host::kPodParents) {
     if (may_lack_cpuset(root / "sys/fs/cgroup" / slice)) found.emplace_back(slice);
   }
   return found;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "affinity/host/cgroup_names.hpp"
 #include "base/files.hpp"
 
 namespace ka::cli {
@@ -21,7 +22,7 @@ void read_cgroups(const fs::path& root, NodeFacts& node) {
   node.cgroup_v2 = !controllers.empty();
   node.has_cpusets =
       node.cgroup_v2 ? has_word(controllers, "cpuset") : is_there(cgroups / "cpuset");
-  node.systemd_scopes = is_there(cgroups / "kubepods.slice");
+  node.systemd_scopes = is_there(cgroups / host::kPodsSlice);
   node.systemd_answers = is_there(root / "run/systemd/private");
 }
 

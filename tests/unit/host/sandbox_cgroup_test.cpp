@@ -90,6 +90,18 @@ TEST_CASE("the directory of the cgroup that a runtime names, by either driver") 
   }
 }
 
+TEST_CASE("a pod's quality of service is in the name of its cgroup, under each cgroup driver") {
+  for (const char* cgroup :
+       {"/kubepods/pod1", "kubepods-pod1.slice", "/kubepods.slice/kubepods-pod1.slice"}) {
+    CHECK(host::is_guaranteed_pod(cgroup));
+  }
+  for (const char* cgroup :
+       {"/kubepods/burstable/pod1", "kubepods-burstable-pod1.slice", "/kubepods/besteffort/pod1",
+        "kubepods-besteffort-pod1.slice", "/system.slice/pod1", ""}) {
+    CHECK_FALSE(host::is_guaranteed_pod(cgroup));
+  }
+}
+
 TEST_CASE("inside means below or equal") {
   CHECK(host::is_inside("/a/b", "/a"));
   CHECK(host::is_inside("/a", "/a"));

@@ -220,6 +220,28 @@ TEST_CASE("a container that starts without having been created here is shared, a
   CHECK(text(scene.manager->updates()).find("missed") != std::string::npos);
 }
 
+TEST_CASE("a pod's quality of service counts, however its container was reported") {
+  Scene scene;
+  auto burstable = container("b", 2);
+  burstable.pod_cgroup = "kubepods-burstable-podb.slice";
+  const auto own = container("own", 2);
+  SECTION("with its creation") {
+    REQUIRE(scene.manager->create(burstable));
+    REQUIRE(scene.manager->create(own));
+    CHECK(scene.manager->books().cpus_of("b").size() == 6);
+  }
+  SECTION("with its start") {
+    CHECK(scene.manager->adopt(burstable));
+    CHECK(scene.manager->adopt(own));
+  }
+  SECTION("in the runtime's list") {
+    scene.manager->synchronize({burstable, own}, {"s-b", "s-own"});
+  }
+  const auto& entries = scene.manager->books().entries();
+  CHECK_FALSE(entries.at("b").about.guaranteed);
+  CHECK(entries.at("own").about.guaranteed);
+}
+
 TEST_CASE("a container with CPUs that are free keeps them where only its start is reported") {
   Scene scene;
   auto missed = container("missed", 2);

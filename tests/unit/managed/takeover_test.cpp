@@ -50,6 +50,18 @@ TEST_CASE("who owns CPUs keeps them in managed mode, and others are named that w
   CHECK(show(takeover) == "free 0-1,4-7 <- 0-7; own 2-3; shared 0-1,4-7");
 }
 
+TEST_CASE("each container has the quality of service of its pod") {
+  Takeover takeover({});
+  auto burstable = running("b", 2, {});
+  burstable.pod_cgroup = "/kubepods/burstable/pod-b";
+  takeover.synchronize({burstable, running("own", 2, {2, 3})}, {});
+  const auto trial = takeover.trial(machine());
+  REQUIRE(trial);
+  REQUIRE(trial->containers.size() == 2);
+  CHECK_FALSE(trial->containers.front().entry.about.guaranteed);
+  CHECK(trial->containers.back().entry.about.guaranteed);
+}
+
 TEST_CASE("the containers are those that the runtime has now, with their sets of now") {
   Takeover takeover({});
   takeover.synchronize({running("own", 2, {2, 3})}, {});

@@ -107,7 +107,6 @@ TEST_CASE("a container is described with its pod, its limit and the class that i
     scene.call("CreateContainer", about(pod, nri_container("s1", "c1", "")));
     return scene.diary.described.candidate;
   };
-  pod.mutable_linux()->set_cgroup_parent("kubepods-burstable-pods1_uid.slice");
   CHECK(create() == policy::managed::Candidate{.sandbox = "s1",
                                                .id = "c1",
                                                .pod_uid = "s1-uid",
@@ -118,7 +117,8 @@ TEST_CASE("a container is described with its pod, its limit and the class that i
                                                .quota = 200000,
                                                .period = 100000});
   pod.mutable_linux()->set_cgroup_parent("kubepods-pods1_uid.slice");
-  CHECK(create().guaranteed);
+  create();
+  CHECK(scene.diary.described.pod_cgroup == "kubepods-pods1_uid.slice");
   auto& annotations = *pod.mutable_annotations();
   annotations["qos.gocrane.io/cpu-manager"] = "none";
   CHECK(create().requested == "none");

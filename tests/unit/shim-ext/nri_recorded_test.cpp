@@ -148,7 +148,7 @@ TEST_CASE("CRI-O 1.37: the cgroup driver's names for a pod and its container") {
   const auto& described = replay.scene.diary.described;
   CHECK(described.candidate.pod_uid == kCartUid);
   CHECK(described.candidate.pod_name == "shop/cart");
-  CHECK(described.candidate.guaranteed);
+  CHECK(with_names(described.pod_cgroup) == "/kubepods/pod" + kCartUid);
   CHECK_FALSE(described.outside_vm);  // no pause process: it may be anything
   CHECK(with_names(described.cgroup) == "/kubepods/pod" + kCartUid + "/crio-cart-app");
 
@@ -162,8 +162,10 @@ TEST_CASE("CRI-O 1.37: the cgroup driver's names for a pod and its container") {
     return replay.scene.diary.described;
   };
   const auto exclusive = describe("kubepods-pod6f1c0a52.slice");
-  CHECK(exclusive.candidate.guaranteed);
+  CHECK(exclusive.pod_cgroup == "kubepods-pod6f1c0a52.slice");
   CHECK(with_names(exclusive.cgroup) == "kubepods-pod6f1c0a52.slice:crio:cart-app");
-  CHECK_FALSE(describe("kubepods-burstable-pod6f1c0a52.slice").candidate.guaranteed);
-  CHECK_FALSE(describe("kubepods-besteffort-pod6f1c0a52.slice").candidate.guaranteed);
+  for (const char* slice :
+       {"kubepods-burstable-pod6f1c0a52.slice", "kubepods-besteffort-pod1.slice"}) {
+    CHECK(describe(slice).pod_cgroup == slice);
+  }
 }
