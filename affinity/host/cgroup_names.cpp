@@ -14,7 +14,9 @@ constexpr std::string_view kSubgroup = "container";
 }  // namespace
 
 bool is_guaranteed_pod(std::string_view cgroup) {
-  const auto has = [&](std::string_view word) { return cgroup.find(word) != cgroup.npos; };
+  const auto has = [&](std::string_view word) {
+    return cgroup.find(word) != std::string_view::npos;
+  };
   return has("kubepods") && !has("burstable") && !has("besteffort");
 }
 

@@ -24,7 +24,6 @@ using board::NotificationKind;
 using policy::CpuSet;
 using policy::managed::Books;
 using policy::managed::CpuUse;
-using policy::managed::Listed;
 using policy::managed::Problem;
 
 /// What is kept of a node has limits (docs/understand/limits.md); names were cut to theirs.

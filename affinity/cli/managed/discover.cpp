@@ -81,7 +81,7 @@ Exit run(const DiscoverOptions& options, Output& output) {
   if (!features) return output.fail(features.error());
   const std::string text = describe_features(*features, expiry(options));
   if (options.output.empty()) {
-    output.show({{"features", *features}}, [&text] { return text; });
+    output.show({{"features", *features}}, [&text] { return std::string(text); });
     return Exit::kDone;
   }
   const auto written = base::write_atomically(options.output, text, kReadable);
