@@ -102,7 +102,7 @@ class Ledger {
   const CpuSet& contested() const { return owners_.contested(); }
   /// CPUs that have no owner and that a container of a pod other than `id` may own: no source
   /// decides, and its spec proves nothing. Nobody else is to be let onto them. A pod whose set has
-  /// all of `online`, or the known pool, does not count: it is the pool. (Those of a container that
+  /// all of `online` does not count: kubelet reserves some for itself. (Those of a container that
   /// is in doubt and taken for an owner are exclusive.)
   CpuSet doubted_to_others(std::string_view id, const CpuSet& online) const;
   /// The same, to any pod.

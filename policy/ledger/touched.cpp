@@ -172,12 +172,12 @@ bool Ledger::rejudge(PodRecord& pod) const {
   return changed;
 }
 
-/// Whether others are kept off its CPUs though it is not taken for an owner. The known pool is
-/// everybody's.
+/// Whether others are kept off its CPUs though it is not taken for an owner. kubelet's pool in its
+/// file has the reserved CPUs, which no container owns; what PodResources has left has not.
 bool Ledger::withholds(const ContainerRecord& container) const {
   const ContainerFacts& facts = container.facts;
   if (!container.in_doubt || facts.exclusive || facts.exited) return false;
-  return !has_rest(facts.cpus) && !has_last_pool(facts.cpus);
+  return !has_last_pool(facts.cpus);
 }
 
 CpuSet Ledger::doubted_by(const std::string& owner) const {

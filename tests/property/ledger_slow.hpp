@@ -208,11 +208,12 @@ struct Slow {
     }
   }
 
-  /// It may own its CPUs, or does: an exited one, and one that may have the pool, keep nobody off.
+  /// It may own its CPUs, or does: an exited one, and one with kubelet's last pool, keep nobody
+  /// off.
   bool withholds(const PodRecord& pod, const ContainerRecord& container) const {
     const Verdict verdict = judge(pod, container);
     if (!verdict.in_doubt || verdict.owns) return verdict.in_doubt;
-    return !container.facts.exited && !may_be_pool(container.facts.cpus);
+    return !container.facts.exited && !has_last_pool(container.facts.cpus);
   }
 
   std::map<std::string, CpuSet> doubts() const {

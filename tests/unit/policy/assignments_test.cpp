@@ -218,7 +218,7 @@ TEST_CASE("a set with the pool in it is not taken for a container's own") {
     ledger.apply(resources({{"ns/b", "app", {2, 3}}}));
     ledger.apply(container("a", "app", {4, 5, 6, 7}, 4096));
     CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
-    CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 15)).empty());
+    CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 15)) == CpuSet{4, 5, 6, 7});
     ledger.apply(resources({{"ns/b", "app", {2}}}));
     CHECK(judged(ledger, "a", "app") == Judgement{true, Basis::kRequest, true});
   }
