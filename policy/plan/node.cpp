@@ -77,6 +77,18 @@ int unevenness(std::vector<int> load, const SandboxPlan& plan) {
   return std::inner_product(load.begin(), load.end(), load.begin(), 0);
 }
 
+/// Plans a sandbox again that is crowded. True: the node is more even.
+bool level_one(NodeView& view, const SandboxFacts& sandbox, const Settings& settings,
+               const SandboxPlan* previous, SandboxPlan& own) {
+  if (!crowded(view, own)) return false;
+  view.current = &own;
+  SandboxPlan again = plan_sandbox(view, sandbox, settings, previous);
+  const std::vector<int>& others = view.floating_load;
+  if (unevenness(others, again) >= unevenness(others, own)) return false;
+  own = std::move(again);
+  return true;
+}
+
 /// Every change makes the node more even, so this ends.
 void level(const Snapshot& snapshot, std::vector<NodeView>& views, const Settings& settings,
            const PreviousPlans& before, Plan& result) {
@@ -85,18 +97,11 @@ void level(const Snapshot& snapshot, std::vector<NodeView>& views, const Setting
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t i = 0; i < views.size(); ++i) {
+      const SandboxFacts& sandbox = snapshot.sandboxes[i];
       SandboxPlan& own = result.sandboxes[i];
       change_floating_load(load, own, -1);
       views[i].floating_load = load;
-      if (crowded(views[i], own)) {
-        views[i].current = &own;
-        SandboxPlan again = plan_sandbox(views[i], snapshot.sandboxes[i], settings,
-                                         before.find(snapshot.sandboxes[i]));
-        if (unevenness(load, again) < unevenness(load, own)) {
-          own = std::move(again);
-          moved = true;
-        }
-      }
+      moved |= level_one(views[i], sandbox, settings, before.find(sandbox), own);
       change_floating_load(load, own, 1);
     }
   }
