@@ -213,8 +213,8 @@ std::string_view state_of(const line::Node& node, int cpu, bool is_owned) {
   if (!node.topology.online().contains(cpu)) return "offline";
   if (cpus_of(node.registry.contests()).contains(cpu)) return "contested";
   if (is_owned) return "exclusive";
-  if (!node.gate().may_widen() || node.ledger().doubted(node.topology.online()).contains(cpu))
-    return "unknown";
+  const bool is_doubted = node.ledger().doubted(node.topology.online()).contains(cpu);
+  if (is_doubted || !node.gate().may_widen()) return "unknown";
   return node.ledger().shared_pool(node.topology.online()).contains(cpu) ? "shared" : "unassigned";
 }
 

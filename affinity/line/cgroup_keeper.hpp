@@ -19,7 +19,7 @@
 //   managed, open    the kernel refuses a write for now                   failed
 //   managed, open    the kernel refuses a write for good                  refused
 //   returning        widen(): others' cpuset is written back              unmanaged
-//   refused          retry_refused()                                            failed
+//   refused          retry_refused()                                      failed
 #pragma once
 
 #include <filesystem>

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "affinity/managed/candidate.hpp"
+#include "base/text.hpp"
 #include "policy/facts/limits.hpp"
 
 namespace ka::managed {
@@ -26,6 +27,7 @@ Result<policy::managed::Trial> Takeover::trial(const policy::Topology& topology)
 
 void Takeover::keep(const nri::Described& container) {
   const std::string& id = container.candidate.id;
+  if (!base::is_id(id) || !base::is_id(container.candidate.sandbox)) return;
   if (!listed_.contains(id) && listed_.size() >= policy::kMaxNodeContainers) return;
   listed_[id] = {candidate_of(container), container.cpus};
 }

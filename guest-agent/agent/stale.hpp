@@ -8,7 +8,8 @@ namespace ka::agent {
 //   ----------  ---------------------------------------------------------  ----------------
 //   kTree       containers, cgroups or CPUs came or went, or a cpuset was  run()
 //               written
-//   kSystem     CPUs came or went, or what is in common or requested changed  run_background()
+//   kSystem     CPUs came or went, or what is in common or requested       run_background()
+//               changed
 //   kProcesses  each run                                                   run_background()
 //   kNotice     each run                                                   run_background()
 

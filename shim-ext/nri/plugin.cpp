@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kFirstPause{100};
 /// and gives a stuck one 5 s.
 constexpr std::chrono::seconds kRegistrationTimeout{30};
 
-/// Of the 2 s that a runtime waits for Synchronize.
+/// Small beside the 2 s that a runtime waits for Synchronize.
 constexpr std::chrono::milliseconds kPulse{100};
 
 }  // namespace

@@ -37,9 +37,10 @@ class Plugin {
   /// Checks for pods that ended or became VMs without an event, and reports them.
   void poll();
 
-  /// Asks the runtime to change containers; only while it is connected and accepts updates.
+  /// Asks the runtime to change containers; only where it accepts updates. Nothing without a
+  /// connection.
   void update(const Updates& updates, std::function<void()> done) {
-    session_->update(updates, std::move(done));
+    if (session_ != nullptr) session_->update(updates, std::move(done));
   }
 
   /// The runtime registered us and reported all that it has.

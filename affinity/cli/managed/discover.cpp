@@ -41,6 +41,11 @@ base::Result<std::optional<json::object>> pools_of(const Daemon& daemon) {
 base::Result<json::object> fetch(const Daemon& daemon) {
   const auto node = daemon.get("/v1/node");
   if (!node) return unexpected(node.error());
+  const json::value* start = node->if_contains("start");
+  if (start != nullptr && !flag_of(*start, "may_widen")) {
+    return base::fail(base::ErrorCode::kConflict,
+                      "the daemon still waits for its sources: owners of CPUs are not all known");
+  }
   const auto pools = pools_of(daemon);
   if (!pools) return unexpected(pools.error());
   return make_features(*node, *pools);
@@ -78,7 +83,10 @@ std::string describe_features(const json::object& features,
 
 Exit run(const DiscoverOptions& options, Output& output) {
   const auto features = fetch(Daemon(options.socket));
-  if (!features) return output.fail(features.error());
+  if (!features) {
+    const Exit failed = output.fail(features.error());
+    return features.error().code == base::ErrorCode::kConflict ? Exit::kNo : failed;
+  }
   const std::string text = describe_features(*features, expiry(options));
   if (options.output.empty()) {
     output.show({{"features", *features}}, [&text] { return std::string(text); });

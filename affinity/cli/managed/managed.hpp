@@ -13,7 +13,7 @@ Exit run(const ClassOptions& options, Output& output);
 /// A check that failed is a "no".
 Exit run(const NodeReportOptions& options, Output& output);
 
-/// The features of the node, in any mode.
+/// The features of the node, in any mode. A daemon that waits for its sources is a "no".
 Exit run(const DiscoverOptions& options, Output& output);
 
 }  // namespace ka::cli

@@ -235,6 +235,14 @@ TEST_CASE("the features of the node are written for NFD, in this mode with the p
   CHECK(written.starts_with("# +expiry-time=20"));
   CHECK(written.substr(written.find('\n') + 1) == shown.out);
   CHECK(scene.ctl({"discover", "--output", "/none/features"}).exit == 2);
+  // A daemon that waits for its sources writes nothing that it does not know.
+  scene.daemon().send(15);
+  scene.daemon().wait();
+  scene.runtime.hang_up();
+  scene.start();
+  const auto early = scene.ctl({"discover"});
+  CHECK(early.exit == 1);
+  CHECK(contains(early.out, "still waits for its sources"));
 }
 
 TEST_CASE("a pod's class is changed while it runs, and one that cannot be is refused") {

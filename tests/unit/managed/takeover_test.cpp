@@ -84,6 +84,14 @@ TEST_CASE("the containers are those that the runtime has now, with their sets of
   CHECK(takeover.updates().empty());
 }
 
+TEST_CASE("ids that are none are passed over, as the mode itself does") {
+  Takeover takeover({});
+  auto strange = running("own", 1, {2});
+  strange.candidate.id = "../own";
+  takeover.synchronize({strange}, {});
+  CHECK(show(takeover).empty());
+}
+
 TEST_CASE("settings that managed mode would refuse are named") {
   policy::managed::Rules rules;
   rules.min_shared = 100;
