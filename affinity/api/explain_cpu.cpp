@@ -66,7 +66,7 @@ std::vector<Tenant> tenants_of(const line::Node& node, int cpu) {
       if (!uses && std::ranges::none_of(reports, names)) continue;
       Tenant tenant{pod, record, reports, node.ledger().judge(pod, record), uses};
       tenant.kept = tenant.owns() && !is_given(node, tenant.judgement.basis, cpu);
-      tenants.push_back(std::move(tenant));
+      tenants.push_back(tenant);
     }
   }
   return tenants;

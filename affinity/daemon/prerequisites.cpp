@@ -5,11 +5,13 @@
 
 #include <utility>
 
+#include "affinity/host/cpu_plugins.hpp"
 #include "affinity/host/topology.hpp"
 #include "affinity/state/store.hpp"
 #include "base/files.hpp"
 #include "base/log/log.hpp"
 #include "base/private_directory.hpp"
+#include "base/process.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::daemon {
@@ -40,14 +42,28 @@ Result<void> check_kubelet(const std::filesystem::path& file) {
                         "in kubelet's configuration, or mode = \"follow\"");
 }
 
+/// Of what one gives, the other knows nothing, and the runtime refuses a container to which two
+/// plugins give a cpuset.
+Result<void> check_plugins(const base::ProcFs& proc, const std::filesystem::path& socket) {
+  const std::string others = host::running_cpu_plugins(proc, socket);
+  if (others.empty()) return {};
+  return base::fail(base::ErrorCode::kInvalid,
+                    "mode = \"managed\": " + others + " gives containers their CPUs through NRI; " +
+                        "remove it from this node, or set mode = \"follow\"");
+}
+
 /// Nothing where kubelet gives containers their CPUs.
 Result<std::optional<policy::managed::Books>> open_books(const config::Config& config,
-                                                         const policy::Topology& topology) {
+                                                         const policy::Topology& topology,
+                                                         const base::ProcFs& proc) {
   if (config.mode != config::Mode::kManaged) return std::nullopt;
   if (config.nri_socket.empty()) {
     return base::fail(base::ErrorCode::kInvalid, "mode = \"managed\" needs nri_socket");
   }
   if (auto free = check_kubelet(config.kubelet_state); !free) return unexpected(free.error());
+  if (auto alone = check_plugins(proc, config.nri_socket); !alone) {
+    return unexpected(alone.error());
+  }
   auto books = policy::managed::Books::open(topology, config.managed);
   if (!books) {
     return base::fail(base::ErrorCode::kInvalid, "[affinity.managed]: " + books.error());
@@ -75,7 +91,7 @@ Result<Prerequisites> prepare(const Options& options, const base::Clock& clock) 
   auto config = config::load_config(options.config, "/", topology->all());
   if (!config) return unexpected(config.error());
   parts.done("configuration");
-  auto books = open_books(*config, *topology);
+  auto books = open_books(*config, *topology, base::ProcFs(options.roots.proc));
   if (!books) return unexpected(books.error());
   auto boot_id = base::read_file(options.roots.proc / "sys/kernel/random/boot_id");
   if (!boot_id) return unexpected(boot_id.error());

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "affinity/host/mounts.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
 
@@ -15,35 +16,11 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    if (end > 0) parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
 bool has(std::string_view list, char separator, std::string_view wanted) {
   for (const std::string_view part : split(list, separator)) {
     if (part == wanted) return true;
   }
   return false;
-}
-
-/// One line of mountinfo (proc_pid_mountinfo(5)): fields up to " - " vary in number.
-struct Mount {
-  std::string_view point, type, options;
-};
-
-std::optional<Mount> parse_mount(std::string_view line) {
-  const std::size_t dash = line.find(" - ");
-  if (dash == std::string_view::npos) return std::nullopt;
-  const auto front = split(line.substr(0, dash), ' ');
-  const auto back = split(line.substr(dash + 3), ' ');
-  if (front.size() < 5 || back.size() < 3) return std::nullopt;
-  return Mount{front[4], back[0], back[2]};
 }
 
 bool controls_cpusets(const std::filesystem::path& v2_root) {
@@ -86,12 +63,10 @@ Result<Cgroups> Cgroups::find(const std::filesystem::path& proc) {
   const auto mounts = base::read_file(proc / "self" / "mountinfo");
   if (!mounts) return unexpected(mounts.error());
   std::optional<Cgroups> v1;
-  for (const std::string_view line : split(*mounts, '\n')) {
-    const auto mount = parse_mount(line);
-    if (!mount) continue;
-    const std::filesystem::path point(mount->point);
-    if (mount->type == "cgroup2" && controls_cpusets(point)) return Cgroups(2, point, proc);
-    if (mount->type == "cgroup" && has(mount->options, ',', "cpuset")) v1 = Cgroups(1, point, proc);
+  for (const Mount& mount : parse_mounts(*mounts)) {
+    const std::filesystem::path point(mount.point);
+    if (mount.type == "cgroup2" && controls_cpusets(point)) return Cgroups(2, point, proc);
+    if (mount.type == "cgroup" && has(mount.options, ',', "cpuset")) v1 = Cgroups(1, point, proc);
   }
   if (v1) return *v1;
   return base::fail(ErrorCode::kUnavailable, "no cgroup hierarchy has the cpuset controller");

@@ -8,7 +8,7 @@
 namespace ka::host {
 namespace {
 
-constexpr std::array kThreadMovers = {kNumad, kTuned, kNriResourcePolicy, kDraDriver};
+constexpr std::array kThreadMovers = {kNumad, kTuned, kNriResourcePolicy, kDraDriver, kKoordlet};
 constexpr std::array kInterruptMovers = {kIrqbalance, kTuned};
 
 std::string running(const base::ProcFs& proc, std::span<const std::string_view> names) {

@@ -14,6 +14,7 @@ inline constexpr std::string_view kNumad = "numad";
 inline constexpr std::string_view kTuned = "tuned";
 inline constexpr std::string_view kNriResourcePolicy = "nri-resource-po";
 inline constexpr std::string_view kDraDriver = "dracpu";
+inline constexpr std::string_view kKoordlet = "koordlet";
 inline constexpr std::string_view kIrqbalance = "irqbalance";
 
 /// Those that run now and change masks or cpusets of threads: "numad (pid 812)"; empty: none.

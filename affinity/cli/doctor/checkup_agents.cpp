@@ -2,12 +2,17 @@
 // Checks of `doctor`: other programs that write affinity masks or cpusets.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
-
+#include <utility>
 #include "affinity/cli/doctor/checkup.hpp"
+#include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/node/node.hpp"
+#include "affinity/config/config.hpp"
+#include "affinity/host/cpu_plugins.hpp"
 #include "affinity/host/movers.hpp"
 #include "base/files.hpp"
+#include "base/process.hpp"
 
 namespace ka::cli {
 namespace {
@@ -41,6 +46,25 @@ void examine_running(const fs::path& root, Symptoms& symptoms) {
     symptoms.push_back({"agents", agent.level, std::string(agent.text), std::string(agent.advice),
                         std::string(agent.command)});
   }
+}
+
+/// The configuration with mode = "managed", if one of the node has it.
+std::optional<config::Config> managed_config(const fs::path& root) {
+  for (const fs::path& file : find_kata(root)) {
+    auto config = config::load_config(file);
+    if (config && config->mode == config::Mode::kManaged) return *std::move(config);
+  }
+  return std::nullopt;
+}
+
+/// Plugins beside which the daemon does not start in managed mode.
+void examine_plugins(const fs::path& root, const config::Config& managed, Symptoms& symptoms) {
+  const auto others = host::running_cpu_plugins(base::ProcFs(root / "proc"), managed.nri_socket);
+  if (others.empty()) return;
+  symptoms.push_back({"agents", Level::kBad,
+                      others + " gives containers their CPUs beside mode = \"managed\", and the "
+                               "daemon does not start",
+                      "remove it from this node, or set mode = \"follow\""});
 }
 
 /// dra-driver-cpu, whose claims are followed: two must not give out one node's CPUs.
@@ -99,7 +123,11 @@ bool runs(const fs::path& root, std::string_view program) {
 Symptoms examine_agents(const fs::path& root) {
   Symptoms symptoms;
   examine_running(root, symptoms);
-  examine_claims(root, symptoms);
+  if (const auto managed = managed_config(root)) {
+    examine_plugins(root, *managed, symptoms);
+  } else {
+    examine_claims(root, symptoms);
+  }
   examine_tuned(root, symptoms);
   examine_nri_plugins(root, symptoms);
   return symptoms;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon gives containers their CPUs itself: the runtime's end of NRI is played here, with runc
 // pods and a real VMM, whose masks are read from /proc.
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -326,4 +329,26 @@ TEST_CASE("the daemon does not start beside kubelet's static policy, and says wh
   CHECK(contains(tests::run(scene.command(), scene.path("out")).out, "needs nri_socket"));
   scene.configure("mode = \"managed\"\nnri_socket = \"/none\"\nmanaged.min_shared = 8000\n");
   CHECK(contains(tests::run(scene.command(), scene.path("out")).out, "[affinity.managed]: "));
+}
+
+TEST_CASE("the daemon does not start beside another plugin that gives CPUs, and names it") {
+  DaemonScene scene("mode = \"managed\"\n");
+  scene.configure("mode = \"managed\"\nnri_socket = \"" + scene.path("nri.sock").string() +
+                  "\"\nkubelet_state = \"" + scene.path("cpu_manager_state").string() + "\"\n");
+  const auto program = scene.path("koordlet");
+  std::filesystem::copy_file("/usr/bin/sleep", program);
+  const pid_t plugin = ::fork();
+  if (plugin == 0) {
+    ::execl(program.c_str(), "koordlet", "600", nullptr);
+    ::_exit(1);
+  }
+  const std::string name = "koordlet (pid " + std::to_string(plugin) + ")";
+  CHECK(eventually([&] {
+    const auto ended = tests::run(scene.command(), scene.path("out"));
+    return ended.exit == 2 &&
+           contains(ended.out, name + " gives containers their CPUs through NRI");
+  }));
+  ::kill(plugin, SIGKILL);
+  ::waitpid(plugin, nullptr, 0);
+  scene.start();
 }

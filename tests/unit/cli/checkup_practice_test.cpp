@@ -119,6 +119,22 @@ TEST_CASE("doctor: dra-driver-cpu and kubelet's static policy exclude each other
   CHECK(level() == cli::Symptom::Level::kBad);
 }
 
+TEST_CASE("doctor: in managed mode no other plugin gives CPUs") {
+  const tests::TempDir root;
+  root.write("etc/kata-containers/configuration.toml", "[affinity]\nmode = \"managed\"\n");
+  const std::string mounts = "22 1 8:1 / / rw - ext4 /dev/sda rw\n";
+  root.write("proc/self/mountinfo", mounts);
+  root.write("proc/32/comm", "dracpu\n");
+  CHECK_FALSE(says(root, "the daemon does not start"));
+  root.write("proc/32/task/32/stat",
+             "32 (dracpu) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 "
+             "0 0 0 0 0 0 0 0 0 0 0 0\n");
+  root.write("proc/32/status", "Name:\tdracpu\nUid:\t0\t0\t0\t0\n");
+  root.write("proc/32/mountinfo", mounts);
+  CHECK(says(root, "dracpu (pid 32) gives containers their CPUs beside mode = \"managed\""));
+  CHECK_FALSE(says(root, "its claims are followed"));
+}
+
 TEST_CASE("doctor: without systemd a slice without pods lacks nothing") {
   const tests::TempDir root;
   root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
