@@ -8,6 +8,7 @@ namespace ka::managed {
 policy::managed::Candidate candidate_of(const nri::Described& container) {
   auto candidate = container.candidate;
   candidate.guaranteed = host::is_guaranteed_pod(container.pod_cgroup);
+  candidate.cgroup = container.cgroup;
   return candidate;
 }
 

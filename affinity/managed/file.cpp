@@ -55,6 +55,7 @@ json::object to_json(const Saved& saved) {
   if (!saved.nodes.empty()) object["nodes"] = format_list(saved.nodes);
   if (!entry.mems.empty()) object["mems"] = format_list(entry.mems);
   if (entry.memory_unbound) object["memory_unbound"] = true;
+  if (!about.cgroup.empty()) object["cgroup"] = about.cgroup;
   if (about.requested) object["requested_class"] = *about.requested;
   if (entry.problem) object["problem"] = to_json(*entry.problem);
   return object;
@@ -84,6 +85,7 @@ void read_candidate(base::Fields& fields, Candidate& about) {
   fields.read("guaranteed", about.guaranteed);
   fields.read("quota", about.quota);
   fields.read("period", about.period);
+  fields.read("cgroup", about.cgroup);
   std::string requested;
   if (fields.read("requested_class", requested)) about.requested = requested;
 }

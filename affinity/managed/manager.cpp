@@ -163,7 +163,7 @@ Result<void> Manager::create(const nri::Described& container) {
                        {}, id);
     return fail(ErrorCode::kConflict, refusal(container.candidate, *problem));
   }
-  if (done) running_[id] = {container.cgroup, {}, {}};
+  if (done) running_[id] = {};
   return done;
 }
 
@@ -198,7 +198,7 @@ void Manager::synchronize(const std::vector<nri::Described>& all,
     } else if (base::is_id(one.candidate.id) && base::is_id(one.candidate.sandbox) &&
                listing.containers.size() < policy::kMaxNodeContainers) {
       listing.containers.push_back({candidate_of(one), one.cpus});
-      listing.running[one.candidate.id] = {one.cgroup, one.cpus, one.mems};
+      listing.running[one.candidate.id] = {one.cpus, one.mems};
     }
   }
   foreign_ = std::move(foreign);
@@ -214,7 +214,7 @@ bool Manager::adopt(const nri::Described& container) {
   if (!admit(container, books_)) return false;
   static_cast<void>(
       commit([&](Books& next) { next.adopt({candidate_of(container), container.cpus}); }));
-  running_[id] = {container.cgroup, container.cpus, container.mems};
+  running_[id] = {container.cpus, container.mems};
   return true;
 }
 

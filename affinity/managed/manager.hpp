@@ -93,8 +93,8 @@ class Manager final : public nri::Allocator {
   const std::string& unsaved() const { return unsaved_; }
 
  private:
+  /// A container that the runtime has, or that runs all the same.
   struct Running {
-    std::string cgroup;
     policy::CpuSet written;  ///< what the runtime has, as far as is known
     policy::NodeSet mems;    ///< the same of memory nodes
   };
@@ -121,6 +121,7 @@ class Manager final : public nri::Allocator {
   policy::NodeSet mems_of(const std::string& container) const;
   void add_unlisted(Listing& listing);
   std::set<std::string> ended_unlisted() const;
+  bool is_running(const std::string& container) const;
   std::deque<std::string> mismatched() const;
   void apply_to_ledger();
   void write_mismatched();

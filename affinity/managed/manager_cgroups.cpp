@@ -23,11 +23,12 @@ std::string differing(const AllowedSets& sets, const AllowedSets& other) {
 
 base::Result<std::optional<Manager::Mismatch>> Manager::mismatch(
     const std::string& container) const {
-  const auto running = running_.find(container);
-  if (running == running_.end() || running->second.cgroup.empty()) return std::nullopt;
+  const auto known = books_.entries().find(container);
+  if (known == books_.entries().end() || !running_.contains(container)) return std::nullopt;
+  const std::string& cgroup = known->second.about.cgroup;
   AllowedSets wanted{books_.cpus_of(container) & with_.node.topology().online(), {}};
   if (wanted.cpus.empty()) return std::nullopt;
-  const auto read = cpusets_.read(running->second.cgroup, container);
+  const auto read = cpusets_.read(cgroup, container);
   if (!read) return unexpected(read.error());
   const std::optional<AllowedSets>& actual = *read;
   if (!actual) return std::nullopt;
@@ -42,12 +43,13 @@ base::Result<std::optional<Manager::Mismatch>> Manager::mismatch(
 void Manager::add_unlisted(Listing& listing) {
   unlisted_.clear();
   for (const auto& [id, entry] : books_.entries()) {
+    if (entry.ended || listing.running.contains(id) || !is_running(id)) continue;
     const auto known = running_.find(id);
-    if (entry.ended || known == running_.end() || listing.running.contains(id)) continue;
-    if (!cpusets_.is_running(known->second.cgroup, id)) continue;
-    listing.containers.push_back({entry.about, known->second.written});
+    const Running running =
+        known != running_.end() ? known->second : Running{books_.cpus_of(id), entry.mems};
+    listing.containers.push_back({entry.about, running.written});
     listing.sandboxes.insert(entry.about.sandbox);
-    listing.running.insert(*known);
+    listing.running[id] = running;
     unlisted_.insert(id);
     with_.board.notify(NotificationKind::kContainerUnlisted, entry.about.sandbox,
                        title(entry) +
@@ -60,10 +62,15 @@ void Manager::add_unlisted(Listing& listing) {
 std::set<std::string> Manager::ended_unlisted() const {
   std::set<std::string> ended;
   for (const std::string& id : unlisted_) {
-    const auto known = running_.find(id);
-    if (known == running_.end() || !cpusets_.is_running(known->second.cgroup, id)) ended.insert(id);
+    if (!is_running(id)) ended.insert(id);
   }
   return ended;
+}
+
+bool Manager::is_running(const std::string& container) const {
+  const auto known = books_.entries().find(container);
+  return known != books_.entries().end() &&
+         cpusets_.is_running(known->second.about.cgroup, container);
 }
 
 /// Those that become narrower first.
@@ -105,9 +112,8 @@ void Manager::write_cpusets() {
 void Manager::write_cpuset(const std::string& container) {
   const auto found = mismatch(container).value_or(std::nullopt);
   if (!found) return;
-  Running& running = running_.at(container);
-  const auto written = cpusets_.write(running.cgroup, container, found->actual, found->wanted);
   const Entry& entry = books_.entries().at(container);
+  const auto written = cpusets_.write(entry.about.cgroup, container, found->actual, found->wanted);
   with_.board.notify(NotificationKind::kCpusetWritten, entry.about.sandbox,
                      title(entry) + ": cgroup had " + differing(found->actual, found->wanted) +
                          ", " +

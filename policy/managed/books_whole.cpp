@@ -55,8 +55,11 @@ void Books::synchronize(const std::vector<Listed>& all, const std::set<std::stri
     const auto known = entries_.find(candidate.id);
     if (known == entries_.end()) {
       adopt(one, all);
-    } else if (!growth_held_ && (known->second.about.quota != candidate.quota ||
-                                 known->second.about.period != candidate.period)) {
+      continue;
+    }
+    known->second.about.cgroup = candidate.cgroup;
+    if (!growth_held_ && (known->second.about.quota != candidate.quota ||
+                          known->second.about.period != candidate.period)) {
       resize(candidate.id, candidate.quota, candidate.period);
     }
   }

@@ -61,6 +61,7 @@ struct Candidate {
   std::optional<std::string> requested;
   std::int64_t quota = 0;   ///< CFS quota in microseconds a period; 0 or below: none
   std::int64_t period = 0;  ///< CFS period in microseconds
+  std::string cgroup;       ///< as its runtime names it; empty: not known
 
   bool operator==(const Candidate&) const = default;
 };

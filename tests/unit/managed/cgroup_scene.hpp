@@ -33,17 +33,16 @@ struct CgroupScene : Scene {
               "30 1 0:26 / " + mount().string() + " rw,nosuid - cgroup2 cgroup2 rw\n");
     dir.write("cgroup/cgroup.controllers", "cpuset cpu\n");
     tree.before_write = [this](const std::string&) { clock.advance(cost); };
-    manager.emplace(policy::managed::Books::open(tests_machine(), rules).value(),
-                    managed::AllocationFile(dir.path(), "boot"),
-                    managed::Cpusets(host::Cgroups::find(dir.path() / "proc").value(), tree),
-                    managed::Manager::Dependencies{node, board, clock,
-                                                   [this](auto next) { later = std::move(next); },
-                                                   dir.path() / "sys"});
+    restart();
     for (const std::string& id : ids) {
       auto made = container(id, 0);
       made.cgroup = '/' + cgroup(id);
       REQUIRE(manager->create(made));
     }
+  }
+
+  void restart() {
+    start(managed::Cpusets(host::Cgroups::find(dir.path() / "proc").value(), tree));
   }
 
   std::filesystem::path mount() const { return dir.path() / "cgroup"; }

@@ -352,6 +352,16 @@ TEST_CASE("a container that runs and that the runtime has lost keeps its CPUs un
     CHECK(scene.manager->books().exclusive().empty());
     CHECK_FALSE(scene.manager->books().entries().contains("own"));
   }
+  SECTION("the next daemon keeps them, too") {
+    scene.restart();
+    scene.manager->synchronize({shared}, {"s-shared"});
+    CHECK(scene.manager->books().cpus_of("own") == owned);
+    CHECK(scene.manager->books().exclusive() == owned);
+    scene.dir.write(events, "populated 0\nfrozen 0\n");
+    scene.restart();
+    scene.manager->synchronize({shared}, {"s-shared"});
+    CHECK(scene.manager->books().exclusive().empty());
+  }
   SECTION("the runtime has it again, and knows of its end") {
     scene.manager->synchronize({shared, own}, {"s-shared", "s-own"});
     scene.dir.write(events, "populated 0\n");

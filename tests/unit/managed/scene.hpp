@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "affinity/managed/manager.hpp"
 #include "affinity/managed/release.hpp"
@@ -35,7 +36,8 @@ inline nri::Described container(const std::string& id, int cpus) {
                         .guaranteed = false,
                         .requested = {},
                         .quota = cpus == 0 ? 50000 : cpus * 100000,
-                        .period = 100000},
+                        .period = 100000,
+                        .cgroup = {}},
           .needs = {},
           .pod = {},
           .devices = {},
@@ -70,13 +72,15 @@ struct Scene {
   }
 
   /// As after kill -9: what is on disk is all that is left.
-  void restart() {
+  void restart() { start(managed::Cpusets(std::nullopt, writer)); }
+
+  void start(managed::Cpusets cpusets) {
     auto books = policy::managed::Books::open(tests_machine(), rules).value();
     managed::AllocationFile file(dir.path(), "boot");
     const auto saved = file.load();
     REQUIRE(saved);
     books.restore(*saved);
-    manager.emplace(std::move(books), std::move(file), managed::Cpusets(std::nullopt, writer),
+    manager.emplace(std::move(books), std::move(file), std::move(cpusets),
                     managed::Manager::Dependencies{node, board, clock,
                                                    [this](auto next) { later = std::move(next); },
                                                    dir.path() / "sys"});
