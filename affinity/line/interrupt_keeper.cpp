@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "affinity/host/passed_through.hpp"
+#include "policy/plan/diff.hpp"
 
 namespace ka::line {
 namespace {
@@ -56,10 +57,12 @@ void InterruptKeeper::forget_freed() {
   std::erase_if(refused_, is_freed);
 }
 
-void InterruptKeeper::set_plan(const policy::plan::SandboxPlan& plan) {
+void InterruptKeeper::set_plan(const policy::plan::SandboxPlan& plan, const CpuSet& doubted) {
   for (InterruptView& view : views_) {
     const auto wanted = plan.interrupts.find(view.facts.device);
-    view.wanted = wanted == plan.interrupts.end() ? CpuSet{} : wanted->second;
+    view.wanted = wanted == plan.interrupts.end()
+                      ? CpuSet{}
+                      : policy::plan::without_doubted(wanted->second, view.facts.cpus, doubted);
     evaluate(view);
   }
 }

@@ -32,7 +32,8 @@ class InterruptKeeper {
 
   /// Reads what the VMM has now. Interrupts come and go with the guest's driver.
   void observe(const vmm::Roots& roots, int vmm);
-  void set_plan(const policy::plan::SandboxPlan& plan);
+  /// None is sent to CPUs of `doubted`, which another pod may own.
+  void set_plan(const policy::plan::SandboxPlan& plan, const policy::CpuSet& doubted);
 
   const std::vector<policy::DeviceFacts>& devices() const { return devices_; }
   const std::vector<InterruptView>& views() const { return views_; }

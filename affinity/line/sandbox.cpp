@@ -272,7 +272,7 @@ void Sandbox::set_plan(policy::plan::SandboxPlan plan, CpuSet doubted) {
 
 /// Gives each thread and interrupt its set of the plan.
 void Sandbox::assign() {
-  interrupts_.set_plan(*plan_);
+  interrupts_.set_plan(*plan_, doubted_);
   for (ThreadView& thread : threads_) {
     const CpuSet* wanted = plan_->cpus_for(thread.facts);
     thread.wanted = wanted == nullptr

@@ -64,7 +64,7 @@ class Sandbox {
 
   /// The facts for plan(), as last observed.
   policy::SandboxFacts facts(const policy::ledger::PodRecord& pod) const;
-  /// Computes the CPUs of each thread and interrupt. No thread is let onto CPUs of `doubted`, which
+  /// Computes the CPUs of each thread and interrupt. None is let onto CPUs of `doubted`, which
   /// another pod may own.
   void set_plan(policy::plan::SandboxPlan plan, policy::CpuSet doubted);
   const policy::CpuSet& doubted() const { return doubted_; }

@@ -51,6 +51,22 @@ TEST_CASE("a device's interrupts go to the CPUs of the vCPUs that receive them")
   CHECK(scene.sent(45) == "4-5");
 }
 
+TEST_CASE("no interrupt is sent to CPUs whose owner is in doubt") {
+  Passed scene;
+  policy::ContainerFacts other;
+  other.id = "b-app";
+  other.cpus = {4, 5};
+  other.quota = -1;
+  using policy::ledger::Source;
+  scene.line().handle({{Source::kNri, policy::ledger::PodSeen{.id = "b", .pod_uid = "uid-b"}},
+                       {Source::kNri, policy::ledger::whole_report("b", other)}});
+  REQUIRE(scene.container("s1", "app", CpuSet::range(2, 6), false));
+  CHECK(scene.sent(45) == "2-3,6");
+  other.shares = 2;
+  scene.line().handle({{Source::kNri, policy::ledger::whole_report("b", other)}});
+  CHECK(scene.sent(45) == "2-6");
+}
+
 TEST_CASE("interrupts requested later by the guest's driver are found by the drift check") {
   Passed scene;
   scene.node.msi(kDevice, 47, msix(2), "0-7");
