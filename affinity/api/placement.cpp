@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/api/placement.hpp"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <map>
 #include <string>
@@ -26,17 +27,26 @@ policy::VcpuSet vcpus_away(const line::SandboxView& view) {
   return away;
 }
 
+/// Less than the plan has where the owner of some of it is in doubt.
+const policy::CpuSet& wanted(const line::SandboxView& view, const policy::plan::VcpuPlan& vcpu) {
+  const auto thread = std::ranges::find_if(view.threads, [&](const line::ThreadView& one) {
+    return one.facts.role == Role::kVcpu && one.facts.vcpu_index == vcpu.index && one.managed;
+  });
+  return thread == view.threads.end() ? vcpu.cpus : thread->wanted;
+}
+
 }  // namespace
 
 void add_vcpu_results(json::array& results, const line::SandboxView& view, const AboutCpus& about) {
   const policy::VcpuSet away = vcpus_away(view);
   std::map<messages::Floating, policy::VcpuSet> floating;
   for (const policy::plan::VcpuPlan& vcpu : view.plan.vcpus) {
-    if (!vcpu.placed || !about(vcpu.cpus)) continue;
+    const policy::CpuSet& cpus = wanted(view, vcpu);
+    if (!vcpu.placed || !about(cpus)) continue;
     if (vcpu.role == policy::plan::VcpuRole::kDedicated) {
       results.emplace_back(messages::dedicated_text(vcpu, away.contains(vcpu.index)));
     } else {
-      floating[{vcpu.cpus, vcpu.container, away.contains(vcpu.index)}].add(vcpu.index);
+      floating[{cpus, vcpu.container, away.contains(vcpu.index)}].add(vcpu.index);
     }
   }
   for (const auto& [key, vcpus] : floating) results.emplace_back(messages::sentence(key, vcpus));

@@ -69,6 +69,24 @@ TEST_CASE("a CPU is explained by its owner, the report that decides, and what is
         R"("text":"vCPU 1 runs only on CPU 4, for container c1"}])");
 }
 
+TEST_CASE("nothing is said to run on a CPU that is withheld, since its owner is in doubt",
+          "[api]") {
+  Api api;
+  api.play_pod();
+  REQUIRE(api.scene.container("s1", "c1", {4, 5}, false));
+  policy::ContainerFacts other;
+  other.id = "b-app";
+  other.cpus = {6};
+  other.quota = -1;
+  api.scene.line().handle({{Source::kNri, policy::ledger::PodSeen{.id = "b", .pod_uid = "uid-b"}},
+                           {Source::kNri, policy::ledger::whole_report("b", other)}});
+  REQUIRE(api.scene.container("s1", "c1", {4, 5, 6}, false));
+  CHECK(api.good("GET", "/v1/explain/cpu/6").at("state") == "unknown");
+  CHECK(tests::text(api.good("GET", "/v1/explain/cpu/6").at("placed")) == "[]");
+  CHECK(tests::text(api.good("GET", "/v1/explain/cpu/5").at("placed")).find("0-1,4-5") !=
+        std::string::npos);
+}
+
 TEST_CASE("each source's last word is kept with its time, also where another one outranks it",
           "[api]") {
   Api api;
