@@ -55,7 +55,26 @@ class FakeNode {
 
   /// What /proc/<pid>/task/<tid>/schedstat shows: nanoseconds that it ran and waited.
   void schedstat(int pid, int tid, std::uint64_t waited) const {
-    dir_.write(task(pid, tid) + "/schedstat", "123456789 " + std::to_string(waited) + " 42\n");
+    ran(pid, tid, 123456789, 42, waited);
+  }
+  /// The same, with how often it was given a CPU.
+  void ran(int pid, int tid, std::uint64_t nanoseconds, std::uint64_t slices,
+           std::uint64_t waited = 0) const {
+    dir_.write(task(pid, tid) + "/schedstat", std::to_string(nanoseconds) + ' ' +
+                                                  std::to_string(waited) + ' ' +
+                                                  std::to_string(slices) + '\n');
+  }
+
+  /// What /proc/schedstat and /proc/interrupts show of the only CPU that runs anything.
+  void cpu_ran(int cpu, std::uint64_t nanoseconds, std::uint64_t slices,
+               std::uint64_t interrupts = 0) const {
+    const std::string number = std::to_string(cpu);
+    dir_.write("proc/schedstat", "version 15\ntimestamp 4300\ncpu" + number + " 0 0 0 0 0 0 " +
+                                     std::to_string(nanoseconds) + " 0 " + std::to_string(slices) +
+                                     "\ndomain0 3 0 0\n");
+    dir_.write("proc/interrupts", "     CPU" + number + "\n 24: " + std::to_string(interrupts) +
+                                      " PCI-MSI 0-edge nvme0q1\n 25: 900 PCI-MSI 0-edge " +
+                                      "vfio-msix[0](0000:01:00.0)\nLOC: 777 Local timer\n");
   }
 
   void end_thread(int pid, int tid) const {

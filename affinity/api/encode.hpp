@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/json/fwd.hpp>
+#include <string_view>
 
 #include "affinity/line/report.hpp"
 #include "affinity/line/views.hpp"
@@ -13,8 +14,9 @@ struct Notification;
 struct Outcome;
 }  // namespace ka::board
 namespace ka::line {
+class CpuInterruptions;
 class Node;
-}
+}  // namespace ka::line
 
 namespace ka::api {
 
@@ -27,6 +29,10 @@ boost::json::object to_json(const line::VerifyReport& report);
 boost::json::object to_json(const board::Notification& notification);
 /// How long each thread has waited for a CPU; one that cannot be read is left out.
 boost::json::object waits_to_json(const line::Node& node);
+/// What interrupted the dedicated vCPUs of a sandbox, or of all (empty), until now.
+boost::json::object interruptions_to_json(const line::Node& node,
+                                          const line::CpuInterruptions& interruptions,
+                                          std::string_view sandbox);
 /// CPUs that are assigned exclusively more than once, with everyone who owns them.
 boost::json::array contests_to_json(const line::Node& node);
 /// The sources: which are connected, and what they report.
@@ -39,6 +45,7 @@ boost::json::array start_warnings(const line::Node& node);
 
 /// The node as `map` draws it: the machine, who owns which CPU, which vCPU is dedicated to it and
 /// how many other threads may use it.
-boost::json::object node_to_json(const line::Node& node);
+boost::json::object node_to_json(const line::Node& node,
+                                 const line::CpuInterruptions& interruptions);
 
 }  // namespace ka::api

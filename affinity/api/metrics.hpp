@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "affinity/line/cpu_interruptions.hpp"
+
 namespace ka::line {
 class Node;
 class VcpuWaits;
@@ -12,7 +14,8 @@ class VcpuWaits;
 namespace ka::api {
 
 /// The text format (version 0.0.4).
-std::string metrics_text(const line::Node& node, line::VcpuWaits& waits);
+std::string metrics_text(const line::Node& node, line::VcpuWaits& waits,
+                         const line::CpuInterruptions::Totals& interruptions);
 
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 

@@ -86,7 +86,7 @@ json::object cpu_to_json(const policy::Cpu& cpu, Tenants&& tenants, bool shared)
 
 }  // namespace
 
-json::object node_to_json(const line::Node& node) {
+json::object node_to_json(const line::Node& node, const line::CpuInterruptions& interruptions) {
   ByCpu tenants;
   add_owners(node.ledger(), tenants);
   add_unreported(node.ledger(), tenants);
@@ -106,6 +106,7 @@ json::object node_to_json(const line::Node& node) {
           {"sources", sources_to_json(node.board)},
           {"start", start_to_json(node)},
           {"cpus", std::move(cpus)},
+          {"interruptions", interruptions_to_json(node, interruptions, {})},
           {"topology", documents::to_json(topology)}};
 }
 

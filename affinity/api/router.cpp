@@ -153,7 +153,12 @@ Response answer(const boost::json::object& object) {
 
 Router::Router(line::Line& line, line::Requests& requests, line::Verifier& verifier,
                http::Feed& events)
-    : line_(line), requests_(requests), verifier_(verifier), events_(events), waits_(line.node()) {}
+    : line_(line),
+      requests_(requests),
+      verifier_(verifier),
+      events_(events),
+      waits_(line.node()),
+      interruptions_(line.node()) {}
 
 Response Router::answer_outcome(const base::Result<board::Outcome>& outcome) const {
   if (!outcome) return refuse(outcome.error());
@@ -195,13 +200,20 @@ void Router::publish(const board::Notification& notification) {
   if (events_.has_listeners()) events_.publish(serialize(to_json(notification)) + "\n");
 }
 
+boost::json::object Router::show(const line::SandboxView& view) const {
+  boost::json::object sandbox = to_json(view);
+  sandbox["interruptions"] = interruptions_to_json(line_.node(), interruptions_, view.pod.id);
+  return sandbox;
+}
+
 Response Router::list(const Call&) {
+  interruptions_.read();
   std::string body = R"({"sandboxes":[)";
   std::string_view comma;
   for (const std::string& id : line_.node().sandbox_ids()) {
     const auto view = line_.node().view(id);
     if (!view) continue;
-    body.append(comma).append(serialize(to_json(*view)));
+    body.append(comma).append(serialize(show(*view)));
     comma = ",";
   }
   return {.body = body + "],\"version\":" + serialize(boost::json::value(version::number())) +
@@ -212,7 +224,9 @@ Response Router::list(const Call&) {
 
 Response Router::show(const Call& call) {
   const auto view = line_.node().view(call.sandbox);
-  return view ? answer(to_json(*view)) : no_sandbox(call.sandbox);
+  if (!view) return no_sandbox(call.sandbox);
+  interruptions_.read();
+  return answer(show(*view));
 }
 
 Response Router::explain(const Call& call) {
@@ -228,10 +242,15 @@ Response Router::explain_cpu(const Call& call) {
   return answer(api::explain_cpu(line_.node(), static_cast<int>(*cpu)));
 }
 
-Response Router::node(const Call&) { return answer(node_to_json(line_.node())); }
+Response Router::node(const Call&) {
+  interruptions_.read();
+  return answer(node_to_json(line_.node(), interruptions_));
+}
 
 Response Router::metrics(const Call&) {
-  return {.content_type = kMetricsType, .body = metrics_text(line_.node(), waits_)};
+  interruptions_.read();
+  return {.content_type = kMetricsType,
+          .body = metrics_text(line_.node(), waits_, interruptions_.totals())};
 }
 
 Response Router::health(const Call&) { return answer({{"status", "ok"}}); }

@@ -2,6 +2,7 @@
 // The API: each call of it, answered from the line. No sockets here.
 #pragma once
 
+#include <boost/json/fwd.hpp>
 #include <functional>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "affinity/board/drifts.hpp"
 #include "affinity/board/notification.hpp"
 #include "affinity/board/outcome.hpp"
+#include "affinity/line/cpu_interruptions.hpp"
 #include "affinity/line/vcpu_waits.hpp"
 #include "base/http/feed.hpp"
 #include "base/http/message.hpp"
@@ -86,6 +88,7 @@ class Router {
   http::Response measure(const Call& call);
 
  private:
+  boost::json::object show(const line::SandboxView& view) const;
   http::Response submit(const base::Result<policy::ledger::Event>& event);
   http::Response answer_outcome(const base::Result<board::Outcome>& outcome) const;
 
@@ -98,6 +101,7 @@ class Router {
   managed::Manager* manager_ = nullptr;
   const managed::Takeover* takeover_ = nullptr;
   line::VcpuWaits waits_;
+  line::CpuInterruptions interruptions_;
   board::Drifts drifts_;
 };
 

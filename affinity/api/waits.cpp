@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "affinity/api/encode.hpp"
+#include "affinity/host/run_counters.hpp"
 #include "affinity/line/node.hpp"
-#include "affinity/line/vcpu_waits.hpp"
 
 namespace ka::api {
 namespace {
@@ -18,10 +18,10 @@ void add_threads(const line::Node& node, const std::string& id, json::array& thr
   if (!view) return;
   for (const line::ThreadView& thread : view->threads) {
     const policy::ThreadKey& key = thread.facts.key;
-    const auto wait = line::thread_wait(node.roots.proc, key);
-    if (!wait) continue;
+    const auto counters = host::thread_counters(node.roots.proc, key);
+    if (!counters) continue;
     threads.push_back(
-        {{"sandbox", id}, {"pid", key.pid}, {"tid", key.tid}, {"nanoseconds", *wait}});
+        {{"sandbox", id}, {"pid", key.pid}, {"tid", key.tid}, {"nanoseconds", counters->waited}});
   }
 }
 

@@ -9,6 +9,7 @@
 #include "affinity/host/mounts.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
+#include "base/split.hpp"
 
 namespace ka::host {
 namespace {
@@ -17,7 +18,7 @@ using base::ErrorCode;
 using base::Result;
 
 bool has(std::string_view list, char separator, std::string_view wanted) {
-  for (const std::string_view part : split(list, separator)) {
+  for (const std::string_view part : base::split(list, separator)) {
     if (part == wanted) return true;
   }
   return false;

@@ -19,7 +19,4 @@ struct Mount {
 /// Those of the whole text, in its order; lines that are none are left out.
 std::vector<Mount> parse_mounts(std::string_view mountinfo);
 
-/// Parts between `separator`, without empty ones.
-std::vector<std::string_view> split(std::string_view text, char separator);
-
 }  // namespace ka::host

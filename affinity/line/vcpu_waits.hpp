@@ -4,21 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "affinity/line/node.hpp"
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::line {
-
-/// Nanoseconds that a thread was runnable without a CPU since it started: the second field of
-/// /proc/<pid>/task/<tid>/schedstat (sched_info.run_delay; proc_pid_schedstat in fs/proc/base.c).
-/// Absent: it cannot be read.
-std::optional<std::uint64_t> thread_wait(const std::filesystem::path& proc,
-                                         const policy::ThreadKey& key);
 
 /// Sums over the vCPUs that serve a container. A vCPU that ends, or that serves another container
 /// from now on, takes nothing of the sum with it: sums never fall.

@@ -139,6 +139,11 @@ long long number_of(const boost::json::value& object, std::string_view name) {
   return number == nullptr ? 0 : *number;
 }
 
+double real_of(const boost::json::value& object, std::string_view name) {
+  const auto* value = member(object, name);
+  return value == nullptr || !value->is_number() ? 0 : value->to_number<double>();
+}
+
 bool flag_of(const boost::json::value& object, std::string_view name) {
   const auto* value = member(object, name);
   const auto* flag = value == nullptr ? nullptr : value->if_bool();

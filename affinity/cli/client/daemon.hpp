@@ -46,6 +46,7 @@ std::string encode(std::string_view id);
 
 std::string text_of(const boost::json::value& object, std::string_view name);
 long long number_of(const boost::json::value& object, std::string_view name);
+double real_of(const boost::json::value& object, std::string_view name);
 bool flag_of(const boost::json::value& object, std::string_view name);
 const boost::json::array& array_of(const boost::json::value& object, std::string_view name);
 

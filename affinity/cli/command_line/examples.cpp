@@ -59,6 +59,7 @@ constexpr auto kExamples = std::to_array<Example>({
     {"measure", "measure shop/cart --for 30s --vcpus 2-3 --json", "with a histogram"},
     {"noise", "noise shop/cart", "what else ran on its CPUs in 10 seconds"},
     {"noise", "noise --cpus 4-5 --for 5s --json", "these CPUs, owned or not"},
+    {"noise", "noise --counters", "all dedicated vCPUs, since each was first counted"},
     {"events", "events", "until Ctrl-C"},
     {"events", "events --json | jq .kind", "one JSON document a line"},
     {"reconcile", "reconcile", "all sandboxes"},

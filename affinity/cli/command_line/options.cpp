@@ -160,6 +160,9 @@ void declare_views(CLI::App& app, Command& chosen) {
   usage::add_duration(on_cpus, "--for", noise->seconds, "up to 10m (default: 10s)");
   add_value(on_cpus, "--cpus", "LIST", noise->cpus, "these CPUs, owned or not")
       ->excludes(on_cpus.get_option("SANDBOX"));
+  on_cpus
+      .add_flag("--counters", noise->counters, "record nothing: show what the daemon has counted")
+      ->excludes(on_cpus.get_option("--for"), on_cpus.get_option("--cpus"));
   add_command(app, chosen, std::make_shared<EventsOptions>(), "events", "stream events");
 }
 

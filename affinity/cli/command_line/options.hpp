@@ -146,6 +146,7 @@ struct NoiseOptions : Online {
   std::string sandbox;  ///< whose CPUs; empty: those of all
   std::string cpus;     ///< a list in place of that; empty: by owner
   std::int64_t seconds = 10;
+  bool counters = false;  ///< show what the daemon has counted, record nothing
 };
 
 /// `reconcile`: run the line again.

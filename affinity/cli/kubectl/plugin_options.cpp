@@ -19,7 +19,6 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  kubectl affinity status --all               one line for each node\n"
     "  kubectl affinity status cart-0 -n shop      where its threads run\n"
-    "  kubectl affinity verify worker-3            check the invariants on that node\n"
     "  kubectl affinity explain worker-3 --cpu 4   whose CPU 4 is";
 
 CLI::App& add_command(CLI::App& app, PluginOptions& options, const char* name, const char* summary,
@@ -53,11 +52,13 @@ void declare(CLI::App& app, PluginOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(0, policy::kMaxIds - 1));
   add_command(app, options, "map", "show who owns which CPU of a node", "map worker-3");
+  add_command(app, options, "noise", "show how often dedicated vCPUs were interrupted",
+              "noise cart-0 -n shop");
   app.add_flag("--json", options.json, "print one JSON document");
   add_text(app, "-n,--namespace", "NAME", options.pod_namespace,
            "namespace of the pod (default: kubectl's)");
   add_text(app, "--reader-namespace", "NAME", options.reader_namespace,
-           "where the chart is installed (default: " + PluginOptions{}.reader_namespace + ")");
+           "namespace of the chart (default: " + PluginOptions{}.reader_namespace + ")");
   add_text(app, "--kubeconfig", "FILE", options.kubeconfig, "for kubectl");
   add_text(app, "--context", "NAME", options.context, "for kubectl");
 }

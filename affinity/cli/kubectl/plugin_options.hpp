@@ -12,7 +12,7 @@
 namespace ka::cli::kubectl {
 
 struct PluginOptions {
-  std::string command;     ///< "status", "verify", "explain", "map"
+  std::string command;     ///< "status", "verify", "explain", "map", "noise"
   std::string target;      ///< a pod or a node; empty with `all`
   bool all = false;        ///< every node, one line each
   bool strict = false;     ///< verify: degraded is a failure as well

@@ -31,7 +31,8 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 
 /// explain and status are about a pod where they can be; the others are about its node.
 bool is_about_pod(const PluginOptions& options) {
-  return options.command == "status" || (options.command == "explain" && !options.cpu);
+  return options.command == "status" || options.command == "noise" ||
+         (options.command == "explain" && !options.cpu);
 }
 
 }  // namespace
@@ -73,6 +74,7 @@ base::Result<Target> parse_target(const std::string& text) {
 std::vector<std::string> command_in_reader(const PluginOptions& options, const std::string& pod) {
   std::vector<std::string> words = {"kata-affinityctl", options.command};
   if (is_about_pod(options) && !pod.empty()) words.push_back(pod);
+  if (options.command == "noise") words.emplace_back("--counters");
   if (options.cpu) words.insert(words.end(), {"--cpu", std::to_string(*options.cpu)});
   if (options.strict) words.emplace_back("--strict");
   if (options.json) words.emplace_back("--json");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "affinity/cli/terminal/screen.hpp"
@@ -14,7 +15,7 @@ namespace ka::cli {
 namespace {
 
 // Pixels.
-constexpr int kCpuWidth = 124, kCpuHeight = 62, kGap = 6, kTitle = 20, kRow = 24;
+constexpr int kCpuWidth = 124, kCpuHeight = 62, kGap = 6, kTitle = 20, kRow = 24, kHeat = 4;
 /// Room for a letter of 13 and of 16 pixels.
 constexpr int kLetter = 8, kBigLetter = 10;
 constexpr int kCoresWide = 900, kCachesWide = 940, kNodesWide = 980, kSocketsWide = 1020;
@@ -27,7 +28,7 @@ constexpr const char* kStyle =
     ".number,.sign{font-weight:bold}.sign{font-size:16px;text-anchor:end}"
     ".head{font-size:16px;font-weight:bold}.box{fill:none;stroke:#818b98}"
     ".cpu rect{stroke:#59636e;fill:#fff}.offline rect{stroke-dasharray:3 3}"
-    ".conflict rect{stroke:#c00;stroke-width:3}"
+    ".conflict rect{stroke:#c00;stroke-width:3}.cpu rect.heat{fill:#c00;stroke:none}"
     "@media (prefers-color-scheme:dark){.paper{fill:#0d1117}text{fill:#f0f6fc}"
     ".title{fill:#9198a1}.box{stroke:#656c76}.cpu rect{fill:#212830;stroke:#656c76}.conflict "
     "rect{stroke:#f85149}"
@@ -127,7 +128,18 @@ std::string details_of(const NodeMap& map, const MapCpu& cpu) {
   std::string text = fmt::format("CPU {}", cpu.cpu);
   for (const std::size_t owner : cpu.owners) text += "; owned by " + map.owners[owner].name;
   if (!cpu.vcpu.empty()) text += "; " + cpu.vcpu;
+  if (cpu.interrupted.any()) text += "; others: " + messages::interruptions_text(cpu.interrupted);
   return cpu.threads.empty() ? text : text + "; threads that may run here: " + cpu.threads;
+}
+
+/// As wide as the CPU at 10000 interruptions a second, half of that at 100.
+std::string heat_bar(const MapCpu& cpu) {
+  constexpr double kFull = 4;
+  const double part = std::min(std::log10(1 + cpu.heat()) / kFull, 1.0);
+  const int width = static_cast<int>(part * kCpuWidth);
+  if (width == 0) return {};
+  return fmt::format("<rect class=\"heat\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
+                     kCpuHeight - kHeat, width, kHeat);
 }
 
 Piece draw_cpu(const NodeMap& map, const MapCpu& cpu) {
@@ -146,7 +158,7 @@ Piece draw_cpu(const NodeMap& map, const MapCpu& cpu) {
   if (cpu.thread_count > 0) {
     piece.svg += text_at(kGap, 53, "threads", messages::counted(cpu.thread_count, "thread"));
   }
-  piece.svg += "</g>\n";
+  piece.svg += heat_bar(cpu) + "</g>\n";
   return piece;
 }
 

@@ -23,6 +23,9 @@ constexpr const char* kHowToRead =
     "[0 1] is a core with its CPUs. A letter names the owner of a CPU (see below);\n"
     "CPUs without one are in the shared pool. !: two owners. x: offline.\n\n";
 
+constexpr const char* kInterruptions =
+    "\nothers on CPUs of dedicated vCPUs (+: once a second or more, *: 100 times)\n";
+
 template <typename Visit>
 void each_cache(const NodeMap& map, Visit visit) {
   for (const auto& [socket, nodes] : map.sockets) {
@@ -115,11 +118,25 @@ std::string loads(const NodeMap& map) {
   return text.empty() ? text : "\nsandbox threads that may run on each CPU\n" + text;
 }
 
+/// CPUs of dedicated vCPUs on which something else ran.
+std::string interruptions(const NodeMap& map) {
+  std::string text;
+  each_cache(map, [&](long long, long long, long long, const NodeMap::Cores& cores) {
+    for (const auto& [core, cpus] : cores) {
+      for (const MapCpu& cpu : cpus) {
+        if (!cpu.interrupted.any()) continue;
+        text += entry("", std::to_string(cpu.cpu), messages::interruptions_text(cpu.interrupted));
+      }
+    }
+  });
+  return text.empty() ? text : kInterruptions + text;
+}
+
 }  // namespace
 
 std::string describe_node(const boost::json::value& node) {
   const NodeMap map = read_map(node);
-  return kHowToRead + picture(map) + '\n' + legend(map) + loads(map);
+  return kHowToRead + picture(map) + '\n' + legend(map) + loads(map) + interruptions(map);
 }
 
 }  // namespace ka::cli

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/client/interrupted.hpp"
 
 namespace ka::cli {
 namespace {
@@ -18,6 +19,9 @@ namespace json = boost::json;
 /// By pod and container.
 using Key = std::pair<std::string, std::string>;
 using Owners = std::map<Key, MapOwner>;
+
+/// Interruptions a second.
+constexpr double kWarm = 1, kHot = 100;
 
 /// A, B, ... Z, AA, AB, ...
 std::string letter_of(std::size_t number) {
@@ -117,6 +121,7 @@ std::map<long long, MapCpu> tenants_of(const json::value& node, const Owners& ow
     }
     add_threads(cpu, map);
   }
+  for (const InterruptedCpu& cpu : interrupted_of(node)) cpus[cpu.cpu].interrupted = cpu.count;
   return cpus;
 }
 
@@ -153,6 +158,11 @@ NodeMap read_map(const json::value& node) {
   return map;
 }
 
+double MapCpu::heat() const {
+  const auto count = static_cast<double>(interrupted.slices + interrupted.interrupts);
+  return interrupted.seconds > 0 ? count / interrupted.seconds : 0;
+}
+
 std::string_view owner_kind(const MapOwner& owner) {
   if (!owner.reported) return " (not reported by the runtime yet)";
   return owner.vm ? " (VM)" : " (no VM)";
@@ -162,6 +172,7 @@ std::string sign_of(const NodeMap& map, const MapCpu& cpu) {
   std::string text = std::to_string(cpu.cpu);
   for (const std::size_t owner : cpu.owners) text += map.owners[owner].letter;
   if (cpu.owners.size() > 1) text += '!';
+  if (cpu.heat() >= kWarm) text += cpu.heat() >= kHot ? '*' : '+';
   return cpu.online ? text : text + 'x';
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "affinity/messages/interruptions.hpp"
 #include "policy/facts/id_set.hpp"
 
 namespace ka::cli {
@@ -32,6 +33,10 @@ struct MapCpu {
   std::string vcpu;                 ///< "vCPU 2": dedicated to it
   std::string threads;              ///< of sandboxes, that may run on it: "2 emulator, 1 vCPU"
   long long thread_count = 0;
+  messages::Interrupted interrupted;  ///< of its dedicated vCPU, as far as it was counted
+
+  /// Interruptions a second.
+  double heat() const;
 };
 
 struct NodeMap {
@@ -55,7 +60,8 @@ NodeMap read_map(const boost::json::value& node);
 /// " (VM)", " (no VM)", " (not reported by the runtime yet)": what follows an owner's name.
 std::string_view owner_kind(const MapOwner& owner);
 
-/// "4A", "9" without an owner, "5AB!" with two owners, "7x" offline.
+/// "4A", "9" without an owner, "5AB!" with two owners, "7x" offline; "4A+" where others run
+/// there at least once a second, "4A*" 100 times.
 std::string sign_of(const NodeMap& map, const MapCpu& cpu);
 
 }  // namespace ka::cli

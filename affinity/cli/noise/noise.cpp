@@ -12,6 +12,7 @@
 
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/client/sandbox_name.hpp"
+#include "affinity/cli/noise/counters.hpp"
 #include "affinity/cli/noise/decoder.hpp"
 #include "affinity/cli/noise/interruptions.hpp"
 #include "affinity/cli/noise/recorder.hpp"
@@ -120,6 +121,7 @@ Result<json::object> record(const Targets& targets, std::chrono::seconds time) {
 }  // namespace
 
 Exit run(const NoiseOptions& options, Output& output) {
+  if (options.counters) return noise::show_counters(options, output);
   const auto targets = choose(options, output);
   if (!targets) return output.fail(targets.error());
   if (targets->empty()) {

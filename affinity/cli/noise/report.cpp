@@ -102,11 +102,6 @@ json::object to_json(int number, const Target& target, const CpuUsage& cpu, cons
           {"causes", std::move(causes)}};
 }
 
-double real_of(const json::value& object, std::string_view name) {
-  const json::value* found = object.is_object() ? object.get_object().if_contains(name) : nullptr;
-  return found == nullptr || !found->is_number() ? 0 : found->to_number<double>();
-}
-
 std::string list_of(const json::value& cpu, std::string_view name) {
   std::string text;
   for (const json::value& one : array_of(cpu, name)) {

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/client/interrupted.hpp"
 #include "affinity/cli/status/describe.hpp"
+#include "affinity/messages/interruptions.hpp"
 #include "affinity/messages/terms.hpp"
 
 namespace ka::cli {
@@ -168,6 +170,12 @@ std::string cgroup_line(const json::value& sandbox) {
          (others.empty() ? "nothing" : others) + ")\n";
 }
 
+long long count_dedicated(const json::value& sandbox) {
+  return std::ranges::count_if(array_of(sandbox, "vcpus"), [](const json::value& vcpu) {
+    return text_of(vcpu, "role") == "dedicated";
+  });
+}
+
 /// "  manual pin: emulator on CPUs 0-1, by uid 0 (pid 71) at 2026-01-31T12:00:00.000Z, 590 s left"
 std::string pin_lines(const json::value& sandbox) {
   std::string text;
@@ -184,6 +192,26 @@ std::string pin_lines(const json::value& sandbox) {
     text += ends ? fmt::format(", {} s left\n", number_of(pin, "expires_in")) : "\n";
   }
   return text;
+}
+
+/// "  interruptions: 14 times, 3.5 ms in 120 s; most on CPU 4 (vCPU 1), 12 times"
+std::string interruptions_line(const json::value& sandbox) {
+  if (count_dedicated(sandbox) == 0) return {};
+  if (const std::string problem = uncounted_of(sandbox); !problem.empty()) {
+    return "  interruptions: not counted: " + problem + '\n';
+  }
+  const auto cpus = interrupted_of(sandbox);
+  if (cpus.empty()) return {};
+  messages::Interrupted all;
+  for (const InterruptedCpu& cpu : cpus) all += cpu.count;
+  const auto most = std::ranges::max_element(
+      cpus, {}, [](const InterruptedCpu& cpu) { return cpu.count.slices; });
+  std::string text = "  interruptions: " + messages::interruptions_text(all);
+  if (cpus.size() > 1 && most->count.slices > 0) {
+    text += fmt::format("; most on CPU {} (vCPU {}), {}", most->cpu, most->vcpu,
+                        counted(most->count.slices, "time"));
+  }
+  return text + '\n';
 }
 
 /// Exclusive containers that do not have their CPUs to themselves.
@@ -232,6 +260,7 @@ std::string describe_sandbox(const json::value& sandbox) {
   text += pin_lines(sandbox);
   text += cgroup_line(sandbox);
   text += memory_line(sandbox);
+  text += interruptions_line(sandbox);
   text += device_lines(sandbox);
   text += list_notes(array_of(sandbox, "warnings"), "!");
   text += list_notes(array_of(sandbox, "conflicts"), "?");

@@ -100,13 +100,20 @@ TEST_CASE("gauges sum over all pods and sandboxes", "[api]") {
   api.good("PUT", "/v1/sandboxes/s2/containers/c", R"({"cpus":"6","exclusive":true})");
   api.good("PUT", "/v1/sandboxes/runc", R"({"pod_name":"shop/db"})");
   api.good("POST", "/v1/release?id=s2");
-  api.scene.node.schedstat(100, 111, 2'500'000'000);
   board::MemoryView memory;
   memory.facts = memory_on(1, 8192);
   memory.plan.misplaced = 4096;
   api.scene.board().set_memory("s1", memory);
+  api.scene.node.ran(100, 111, 0, 0, 2'500'000'000);
+  api.scene.node.cpu_ran(4, 0, 0);
+  api.good("GET", "/v1/node");
+  api.scene.clock.advance(std::chrono::seconds(1));
+  api.scene.node.cpu_ran(4, 3'000'000, 7, 11);
   const std::string page = page_of(api);
   CAPTURE(page);
+  CHECK(missing(page, {"kata_affinity_vcpu_interruptions_total{cpu=\"4\"} 7",
+                       "kata_affinity_vcpu_interruption_seconds_total{cpu=\"4\"} 0.003",
+                       "kata_affinity_vcpu_device_interrupts_total{cpu=\"4\"} 11"}) == "");
   CHECK(missing(page,
                 {"kata_affinity_vcpu_wait_seconds_total{pod=\"shop/cart\",container=\"app\"} 2.5",
                  "kata_affinity_contested_cpus 0", "kata_affinity_memory_bytes{node=\"1\"} 8192",

@@ -214,6 +214,52 @@ TEST_CASE("the map shows owners as letters", "[cli]") {
         "      1             1 vCPU\n");
 }
 
+namespace {
+
+/// A node with a vCPU on CPU 1 that is interrupted `slices` times in 10 s.
+std::string interrupted_node(int slices) {
+  return R"({"shared_pool":"0","cpus":[{"cpu":0,"owners":[],"vcpus":[],"threads":{}},
+      {"cpu":1,"owners":[{"pod":"s1","pod_name":"shop/cart","container":"c1","name":"app",
+                          "vm":true}],"vcpus":[],"threads":{}}],
+    "interruptions":{"problem":"","cpus":[{"cpu":1,"vcpu":2,"sandbox":"s1","pod_name":"shop/cart",
+      "seconds":10.0,"nanoseconds":3400000,"interrupts":0,"slices":)" +
+         std::to_string(slices) + R"(}]},
+    "topology":{"cpus":[{"cpu":0,"core":0,"socket":0,"numa":0,"l3":0},
+                        {"cpu":1,"core":1,"socket":0,"numa":0,"l3":0}]}})";
+}
+
+}  // namespace
+
+TEST_CASE("the map shows where others run on the CPUs of dedicated vCPUs", "[cli]") {
+  const auto text = [](int slices) { return cli::describe_node(parse(interrupted_node(slices))); };
+  CHECK(text(0).find("others on CPUs") == std::string::npos);
+  CHECK(text(9).find("[1A]\n") != std::string::npos);
+  CHECK(text(10).find("[1A+]\n") != std::string::npos);
+  CHECK(text(999).find("[1A+]\n") != std::string::npos);
+  CHECK(text(1000).find("[1A*]\n") != std::string::npos);
+  CHECK(text(10).ends_with(
+      "\nothers on CPUs of dedicated vCPUs (+: once a second or more, *: 100 times)\n"
+      "      1             10 times, 3.4 ms in 10 s\n"));
+}
+
+TEST_CASE("status sums up what interrupted a sandbox's dedicated vCPUs", "[cli]") {
+  const auto text = [](const std::string& interruptions) {
+    return cli::describe_sandbox(
+        parse(R"({"id":"s1","vcpus":[{"index":1,"role":"dedicated"}],"interruptions":)" +
+              interruptions + "}"));
+  };
+  CHECK(text(R"({"problem":"","cpus":[
+      {"cpu":4,"vcpu":1,"seconds":120.4,"slices":12,"nanoseconds":3000000,"interrupts":5},
+      {"cpu":5,"vcpu":2,"seconds":60,"slices":2,"nanoseconds":500000,"interrupts":0}]})")
+            .find("  interruptions: 14 times, 3.5 ms, 5 device interrupts in 120 s; most on CPU 4 "
+                  "(vCPU 1), 12 times\n") != std::string::npos);
+  CHECK(text(R"({"problem":"","cpus":[{"cpu":4,"vcpu":1,"seconds":0,"slices":0}]})")
+            .find("  interruptions: counted from now on\n") != std::string::npos);
+  CHECK(text(R"({"problem":"no counters","cpus":[]})")
+            .find("  interruptions: not counted: no counters\n") != std::string::npos);
+  CHECK(cli::describe_sandbox(parse(R"({"id":"s1"})")).find("interruptions") == std::string::npos);
+}
+
 TEST_CASE("the map names CPUs of pods that the runtime has not reported", "[cli]") {
   const std::string text = cli::describe_node(parse(R"({"shared_pool":"0","cpus":[
       {"cpu":0,"owners":[],"vcpus":[],"threads":{}},

@@ -59,6 +59,10 @@ TEST_CASE("the plugin's commands about pods name the pod, those about nodes do n
   CHECK(command_of({"map", "x"}, "shop/cart") == Words{"kata-affinityctl", "map"});
   CHECK(command_of({"verify", "x", "--strict"}, "shop/cart") ==
         Words{"kata-affinityctl", "verify", "--strict"});
+  CHECK(command_of({"noise", "x"}, "shop/cart") ==
+        Words{"kata-affinityctl", "noise", "shop/cart", "--counters"});
+  CHECK(command_of({"noise", "x", "--json"}, "") ==
+        Words{"kata-affinityctl", "noise", "--counters", "--json"});
 }
 
 TEST_CASE("the plugin offers nothing that changes a node") {
@@ -78,7 +82,7 @@ TEST_CASE("the plugin needs a target or --all, and not both") {
 }
 
 TEST_CASE("the plugin's help fits a terminal") {
-  for (const char* command : {"", "status", "verify", "explain", "map"}) {
+  for (const char* command : {"", "status", "verify", "explain", "map", "noise"}) {
     const auto parsed = *command == 0 ? parse({"--help"}) : parse({command, "--help"});
     CAPTURE(command, parsed.out);
     CHECK(std::ranges::count(parsed.out, '\n') <= 23);

@@ -45,6 +45,21 @@ TEST_CASE("the SVG has every CPU, with text for every colour") {
   }
 }
 
+TEST_CASE("the SVG shows as heat how often others run on a dedicated CPU") {
+  const auto with = [](const char* slices) {
+    std::string node = kNode;
+    node.insert(1, std::string(R"("interruptions":{"problem":"","cpus":[{"cpu":1,"vcpu":3,)") +
+                       R"("seconds":1.0,"nanoseconds":1000,"interrupts":0,"slices":)" + slices +
+                       "}]},");
+    return draw(node.c_str());
+  };
+  CHECK(count(draw(kNode), "class=\"heat\"") == 0);
+  CHECK(count(with("0"), "class=\"heat\"") == 0);
+  CHECK(with("99").find("<rect class=\"heat\" y=\"58\" width=\"62\"") != std::string::npos);
+  CHECK(with("99").find("others: 99 times, 0.0 ms in 1 s") != std::string::npos);
+  CHECK(with("99999999").find("width=\"124\" height=\"4\"") != std::string::npos);
+}
+
 TEST_CASE("names are escaped in the SVG") {
   const std::string svg = draw(kNode);
   CHECK(svg.find("a<b>") == std::string::npos);
