@@ -4,11 +4,32 @@
 # lab timeout: 900
 # lab core: yes
 
+import subprocess
+
 from lab import check, product
 from lab.expect import expect_dedicated, expect_floating, expect_housekeeping, expect_inside, expect_vcpus
 from lab.pods import VmPod
 from lab.product import Daemon
 from lab.vm import Vms, VmSpec
+
+TURNS = 100
+
+
+def interrupted(cpu: int) -> dict:
+    return next(one for one in product.call("GET", "/v1/node")["interruptions"]["cpus"] if one["cpu"] == cpu)
+
+
+def expect_interruptions_counted(cpu: int, quiet: int) -> None:
+    """Others take their turns on one CPU of two that have dedicated vCPUs: by the kernel's counters, on that one."""
+    before, elsewhere = interrupted(cpu), interrupted(quiet)
+    subprocess.run(["taskset", "-c", str(cpu), "sh", "-c", f"for i in $(seq {TURNS}); do sleep 0.02; done"], check=True)
+    slices = interrupted(cpu)["slices"] - before["slices"]
+    others = interrupted(quiet)["slices"] - elsewhere["slices"]
+    print(f"interruptions counted: {slices} by {TURNS} turns of another program, {others} on a CPU without one")
+    check.true("each turn is counted", slices >= TURNS)
+    check.true("and time with them", interrupted(cpu)["nanoseconds"] > before["nanoseconds"])
+    check.true("the other CPU has fewer", others < slices)
+    check.true("noise lists them", f"\n{cpu} " in product.ctl("noise", "--counters").stdout)
 
 
 def main() -> None:
@@ -31,6 +52,9 @@ def main() -> None:
         expect_dedicated(tight.vm, "5-7")
         expect_floating(tight.vm, "0-1,4", count=1)
         expect_inside(tight.vm, "0-1,4-7")
+
+        check.step("another program on the CPU of a dedicated vCPU is counted")
+        expect_interruptions_counted(cpu=7, quiet=6)
         expect_dedicated(roomy.vm, "2-3")
         check.equal("violations that verify finds", product.violations(), [])
 
