@@ -59,7 +59,7 @@ set(KA_EDGES_managed base board json host messages policy_facts policy_ledger po
 set(KA_EDGES_watches base log host vmm_facts vmm vmm_monitors board line rpc)
 set(KA_EDGES_daemon guests containers managed memory watches base version usage log policy_facts policy_ledger host vmm_facts vmm config state board
   registry line api http rpc source nri kubelet dra pod_resources kata libvirt_source policy_managed watch)
-set(KA_EDGES_cluster_view base json http)
+set(KA_EDGES_cluster_view base json http policy_managed)
 set(KA_EDGES_cluster base http json log policy_facts tls usage version cluster_view)
 set(KA_EDGES_cli_terminal base json)
 set(KA_EDGES_cli_command_line cli_terminal version usage policy_facts policy_allocate)

@@ -9,6 +9,7 @@
 #include "affinity/line/report.hpp"
 #include "affinity/managed/allocations.hpp"
 #include "base/json/json.hpp"
+#include "base/text.hpp"
 
 namespace ka::api {
 namespace json = boost::json;
@@ -33,6 +34,22 @@ base::Result<void> change_class(managed::Manager& manager, const std::string& sa
   return manager.change(sandbox, is_one ? std::optional(container) : std::nullopt, *parsed);
 }
 
+base::Result<void> request_class(managed::Manager& manager, const std::string& sandbox,
+                                 std::string_view body) {
+  const auto document = base::parse_json(body, "request");
+  if (!document) return unexpected(document.error());
+  base::InputError errors;
+  base::Fields fields(*document, "", errors);
+  std::string container, requested;
+  fields.require({"container"});
+  fields.read("container", container);
+  const bool is_any = fields.read("class", requested);
+  fields.finish();
+  if (!errors.empty()) return unexpected(errors.error());
+  return manager.request(sandbox, container,
+                         is_any ? std::optional(base::printable(requested)) : std::nullopt);
+}
+
 json::object to_json(const Entry& entry, const policy::CpuSet& cpus) {
   json::object object{{"id", entry.about.id},
                       {"pod", entry.about.sandbox},
@@ -45,6 +62,7 @@ json::object to_json(const Entry& entry, const policy::CpuSet& cpus) {
                       {"class", policy::managed::class_name(entry.use)},
                       {"cpus", format_list(cpus)},
                       {"adopted", entry.adopted}};
+  if (entry.about.requested) object["requested"] = *entry.about.requested;
   if (!entry.mems.empty()) object["mems"] = format_list(entry.mems);
   if (entry.memory_unbound) object["memory_unbound"] = true;
   if (!entry.problem) return object;

@@ -19,6 +19,11 @@ namespace ka::api {
 base::Result<void> change_class(managed::Manager& manager, const std::string& sandbox,
                                 std::string_view body);
 
+/// The pod of a running container asks for another class: {"container":"app","class":"share"};
+/// without "class" for none any more. It is judged as when a container is created.
+base::Result<void> request_class(managed::Manager& manager, const std::string& sandbox,
+                                 std::string_view body);
+
 /// One container of them.
 boost::json::object to_json(const policy::managed::Entry& entry, const policy::CpuSet& cpus);
 

@@ -60,6 +60,7 @@ constexpr std::string_view kDrifts[] = {"v1", "drifts"};
 constexpr std::string_view kWaits[] = {"v1", "waits"};
 constexpr std::string_view kPools[] = {"v1", "pools"};
 constexpr std::string_view kClass[] = {"v1", "classes", ":sandbox"};
+constexpr std::string_view kClassRequest[] = {"v1", "class-requests", ":sandbox"};
 constexpr std::string_view kTrials[] = {"v1", "trials"};
 constexpr std::string_view kTakeover[] = {"v1", "takeover"};
 constexpr std::string_view kMetrics[] = {"metrics"};
@@ -68,6 +69,8 @@ constexpr std::string_view kReadiness[] = {"readyz"};
 
 /// The only call that is not a GET and changes nothing.
 constexpr std::string_view kVerifyTarget = "/v1/verify";
+
+constexpr std::string_view kClassRequests = "/v1/class-requests/";
 
 /// What the metrics listener serves, which anyone who reaches its port may read.
 constexpr std::string_view kPublic[] = {"/metrics", "/healthz", "/readyz"};
@@ -96,6 +99,7 @@ constexpr Route kRoutes[] = {
     {{"GET", kPools}, &Router::pools},
     {{"GET", kTakeover}, &Router::try_takeover},
     {{"PUT", kClass}, &Router::put_class},
+    {{"PUT", kClassRequest}, &Router::put_class_request},
     {{"POST", kTrials}, &Router::try_pod},
     {{"GET", kMetrics}, &Router::metrics},
     {{"GET", kHealth}, &Router::health},
@@ -181,9 +185,9 @@ Response Router::handle(const http::Request& request) {
 }
 
 Response Router::handle_reads(const http::Request& request) {
-  if (request.method == "GET" || (request.method == "POST" && request.target == kVerifyTarget)) {
-    return handle(request);
-  }
+  const bool reads =
+      request.method == "GET" || (request.method == "POST" && request.target == kVerifyTarget);
+  if (reads || is_class_request(request)) return handle(request);
   return error_response(403, base::printable(request.method) +
                                  " is refused on this socket, which accepts GET and POST " +
                                  std::string(kVerifyTarget) +
@@ -193,6 +197,12 @@ Response Router::handle_reads(const http::Request& request) {
 Response Router::handle_metrics(const http::Request& request) {
   if (std::ranges::find(kPublic, request.target) != std::end(kPublic)) return handle(request);
   return error_response(404, "only /metrics, /healthz and /readyz are served here");
+}
+
+/// Of the only user that may send them here.
+bool Router::is_class_request(const http::Request& request) const {
+  return request.method == "PUT" && request.target.starts_with(kClassRequests) && request.peer &&
+         annotations_uid_ != 0 && request.peer->uid == annotations_uid_;
 }
 
 void Router::publish(const board::Notification& notification) {
@@ -363,6 +373,12 @@ Response Router::put_class(const Call& call) {
   if (manager_ == nullptr) return not_managed();
   const auto changed = change_class(*manager_, call.sandbox, call.body);
   return changed ? answer(pools_to_json(*manager_)) : refuse(changed.error());
+}
+
+Response Router::put_class_request(const Call& call) {
+  if (manager_ == nullptr) return not_managed();
+  const auto done = request_class(*manager_, call.sandbox, call.body);
+  return done ? answer(pools_to_json(*manager_)) : refuse(done.error());
 }
 
 Response Router::try_pod(const Call& call) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/json/fwd.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -47,10 +48,14 @@ class Router {
   void set_manager(managed::Manager* manager) { manager_ = manager; }
   void set_takeover(const managed::Takeover* takeover) { takeover_ = takeover; }
 
+  /// The user that may send class requests to handle_reads(); 0, as at first: no one.
+  void set_annotations_uid(std::uint32_t uid) { annotations_uid_ = uid; }
+
   /// Never fails: what is wrong with a request is in the answer.
   http::Response handle(const http::Request& request);
 
-  /// The same for clients that may read and verify: what would change anything is refused (403).
+  /// The same for clients that may read and verify: what would change anything is refused (403),
+  /// but class requests of the user that may send them.
   http::Response handle_reads(const http::Request& request);
 
   /// The same for the metrics listener, which offers these and the two calls for probes.
@@ -84,10 +89,12 @@ class Router {
   http::Response pools(const Call& call);
   http::Response try_takeover(const Call& call);
   http::Response put_class(const Call& call);
+  http::Response put_class_request(const Call& call);
   http::Response try_pod(const Call& call);
   http::Response measure(const Call& call);
 
  private:
+  bool is_class_request(const http::Request& request) const;
   boost::json::object show(const line::SandboxView& view) const;
   http::Response submit(const base::Result<policy::ledger::Event>& event);
   http::Response answer_outcome(const base::Result<board::Outcome>& outcome) const;
@@ -100,6 +107,7 @@ class Router {
   Measure measure_;
   managed::Manager* manager_ = nullptr;
   const managed::Takeover* takeover_ = nullptr;
+  std::uint32_t annotations_uid_ = 0;
   line::VcpuWaits waits_;
   line::CpuInterruptions interruptions_;
   board::Drifts drifts_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cluster/daemon_reader.hpp"
 
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <utility>
 
 #include "base/http/client.hpp"
@@ -9,15 +11,44 @@ namespace ka::cluster {
 
 using base::Result;
 
+namespace {
+
 constexpr int kSuccess = 200;
+constexpr int kNotManaged = 409;
+constexpr int kNotFound = 404;
+
+base::Error refusal(const std::string& target, const http::Response& response) {
+  const bool gone = response.status == kNotFound;
+  return {gone ? base::ErrorCode::kNotFound : base::ErrorCode::kUnavailable,
+          target + ": the daemon responds " + std::to_string(response.status), 0};
+}
+
+}  // namespace
 
 Result<std::string> DaemonReader::request(const std::string& method,
                                           const std::string& target) const {
   auto response = http::call(socket_, {method, target, {}});
   if (!response) return unexpected(response.error());
   if (response->status == kSuccess) return std::move(response->body);
-  return base::fail(base::ErrorCode::kUnavailable,
-                    target + ": the daemon responds " + std::to_string(response->status));
+  return unexpected(refusal(target, *response));
+}
+
+Result<std::vector<ClassRequest>> DaemonReader::class_requests() const {
+  const auto response = http::call(socket_, {"GET", "/v1/pools", {}});
+  if (!response) return unexpected(response.error());
+  if (response->status == kNotManaged) return std::vector<ClassRequest>{};
+  if (response->status == kSuccess) return read_class_requests(response->body);
+  return unexpected(refusal("/v1/pools", *response));
+}
+
+Result<void> DaemonReader::report(const ClassRequest& request) const {
+  const std::string target = "/v1/class-requests/" + request.sandbox;
+  boost::json::object body{{"container", request.container}};
+  if (request.requested) body["class"] = *request.requested;
+  const auto response = http::call(socket_, {"PUT", target, boost::json::serialize(body)});
+  if (!response) return unexpected(response.error());
+  if (response->status == kSuccess) return {};
+  return unexpected(refusal(target, *response));
 }
 
 Result<DaemonView> DaemonReader::view() const {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon answers on its socket for reads.
+// The daemon at its socket for reads.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "affinity/cluster/view/classes.hpp"
 #include "affinity/cluster/view/node.hpp"
 #include "base/result.hpp"
 
@@ -22,6 +23,10 @@ class DaemonReader {
 
   /// kUnavailable: nobody answers, or not yet: its sources have not reported.
   base::Result<DaemonView> view() const;
+  /// What containers ask for, as it knows; none where kubelet gives containers their CPUs.
+  base::Result<std::vector<ClassRequest>> class_requests() const;
+  /// Tells it otherwise. kUnavailable: it does not take it; kNotFound: the container is gone.
+  base::Result<void> report(const ClassRequest& request) const;
   /// Has the daemon read the kernel afresh.
   base::Result<NodeState> verify() const;
 

@@ -41,6 +41,7 @@ void end_on_signals() {
   cluster::Reporter reporter({.interval = std::chrono::seconds(options.interval),
                               .pace = std::chrono::seconds(options.pace),
                               .marks_node = options.marks_node,
+                              .reports_classes = options.reports_classes,
                               .withdraws = options.withdraws},
                              {clock, log, daemon, server, watch, random_part});
   for (;;) clock.sleep(reporter.step());

@@ -59,7 +59,25 @@ void Reporter::poll() {
   }
   judge_.record_answer();
   outbox_.update(std::move(view->sandboxes), view->drifts, with_.watch.pods());
+  if (settings_.reports_classes) report_classes();
   if (with_.clock.now() >= verify_due_) verify();
+}
+
+/// What the daemon does not take now is told again by the next look.
+void Reporter::report_classes() {
+  const auto known = with_.daemon.class_requests();
+  if (!known) return with_.log.warning(known.error().message, {{"kind", "daemon"}});
+  for (const ClassRequest& request : changed_requests(*known, with_.watch.pods())) {
+    const auto done = with_.daemon.report(request);
+    if (done) {
+      with_.log.info("container " + request.container + " of pod " + request.pod_uid +
+                         (request.requested ? " asks for class " + *request.requested
+                                            : " asks for no class any more"),
+                     {{"kind", "class"}});
+    } else if (done.error().code != base::ErrorCode::kNotFound) {
+      with_.log.warning(done.error().message, {{"kind", "daemon"}});
+    }
+  }
 }
 
 void Reporter::verify() {

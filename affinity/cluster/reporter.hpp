@@ -26,10 +26,11 @@ class Reporter {
   using Random = std::function<Duration(Duration)>;
 
   struct Settings {
-    Duration interval;       ///< between two looks at the daemon
-    Duration pace;           ///< between two writes, on average
-    bool marks_node = true;  ///< the node's label and taint are ours
-    bool withdraws = false;  ///< takes everything back, and then does nothing
+    Duration interval;             ///< between two looks at the daemon
+    Duration pace;                 ///< between two writes, on average
+    bool marks_node = true;        ///< the node's label and taint are ours
+    bool reports_classes = false;  ///< tells the daemon what pods ask for by annotation
+    bool withdraws = false;        ///< takes everything back, and then does nothing
   };
 
   /// All that is referred to outlives it.
@@ -50,6 +51,7 @@ class Reporter {
  private:
   void poll();
   void verify();
+  void report_classes();
   void write_one();
   void fail(const ApiServer::Attempt& attempt);
 

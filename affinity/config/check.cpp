@@ -25,6 +25,7 @@ using Path = std::vector<std::string>;
 std::vector<std::string_view> annotations() { return {"environment", kDomainAnnotation}; }
 
 constexpr std::int64_t kMostSeconds = 86400;
+constexpr std::int64_t kMostUsers = 4294967294;   ///< (uid_t)-1 is none
 constexpr std::string_view kManaged = "managed";  ///< a table
 
 std::string join(const Path& path) {
@@ -194,6 +195,11 @@ std::string check_value(const Key& key, const Value& value) {
     const auto* number = std::get_if<std::int64_t>(&value);
     if (number != nullptr && *number >= 1 && *number <= policy::kMaxIds) return {};
     return "must be a whole number from 1 to " + std::to_string(policy::kMaxIds);
+  }
+  if (key.type == Type::kUser) {
+    const auto* number = std::get_if<std::int64_t>(&value);
+    if (number != nullptr && *number >= 0 && *number <= kMostUsers) return {};
+    return "must be a user id from 0 to " + std::to_string(kMostUsers);
   }
   if (is_array(key.type)) {
     const auto* words = std::get_if<std::vector<std::string>>(&value);

@@ -37,6 +37,8 @@ struct Config {
   std::string metrics_listen;         ///< "ADDRESS:PORT", empty: not over TCP
   std::filesystem::path read_socket;  ///< empty: none
   std::string read_socket_mode;       ///< "0660"
+  /// Who reports on read_socket the classes that pods ask for; 0: root alone, on its own socket.
+  std::uint32_t annotations_uid = 0;
   log::Level log_level = log::Level::kInfo;
   std::filesystem::path state_dir;
   std::filesystem::path kubelet_state;  ///< empty: not read
@@ -74,6 +76,7 @@ enum class Type {
   kNames,         ///< an array of what a single pod may set by an annotation
   kCpus,          ///< a cpuset, or empty
   kCount,         ///< a whole number, 1 or more
+  kUser,          ///< a user id; 0: none
   kWords,         ///< an array of words of `allowed`
   kNamespaces,    ///< an array of Kubernetes namespaces
 };
@@ -302,6 +305,12 @@ inline constexpr Key kKeys[] = {
      set_namespaces<policy::managed::CpuUse::kShare>, "The same for class share."},
     {"managed.none_namespaces", Type::kNamespaces, "", "", Reload::kNextStart,
      set_namespaces<policy::managed::CpuUse::kNone>, "The same for class none."},
+    {"managed.annotations_uid", Type::kUser, "0", "", Reload::kNextStart,
+     [](Config& config, const std::string& text) {
+       config.annotations_uid = static_cast<std::uint32_t>(std::stoul(text));
+     },
+     "User that may report on read_socket the classes that running pods request by annotation: "
+     "the cluster's reporter. 0: no one."},
     {"managed.allow_classes", Type::kWords, "", "none exclusive share", Reload::kNextStart,
      [](Rules& rules, const std::vector<std::string>& words) {
        for (const std::string& word : words) {

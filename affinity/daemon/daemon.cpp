@@ -227,6 +227,7 @@ class Daemon {
   /// A server of its own: its clients cannot take connections from those of the API.
   void serve_reads() {
     if (!prerequisites_.reads) return;
+    router_.set_annotations_uid(prerequisites_.config.annotations_uid);
     reads_.emplace(
         io_, clock_, prerequisites_.reads->fd(),
         [this](const http::Request& request) { return router_.handle_reads(request); },

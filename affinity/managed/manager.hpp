@@ -74,6 +74,10 @@ class Manager final : public nri::Allocator {
   /// name. kNotFound, or kConflict with the reason: nothing has changed.
   base::Result<void> change(const std::string& sandbox, const std::optional<std::string>& name,
                             policy::managed::CpuUse use);
+  /// What a running container's pod asks for by annotation now; absent: nothing. kNotFound;
+  /// kUnavailable: it cannot be recorded. What it cannot have is in its entry.
+  base::Result<void> request(const std::string& sandbox, const std::string& name,
+                             const std::optional<std::string>& requested);
   /// What would become of a pod. Nothing changes.
   policy::managed::Trial try_pod(std::vector<policy::managed::TrialContainer> containers) const;
   /// A container whose cgroup allows something else than it is to.

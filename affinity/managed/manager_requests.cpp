@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What operators ask for, and what happens to the machine.
+#include <algorithm>
+
 #include "affinity/host/node_memory.hpp"
 #include "affinity/managed/allocations.hpp"
 #include "affinity/managed/locality.hpp"
@@ -32,6 +34,23 @@ Result<void> Manager::change(const std::string& sandbox, const std::optional<std
                                           sentence(*problem) + "; " + remedy(*problem) +
                                           (name ? "" : ", or name one container of the pod"));
   }
+  if (auto done = adopt(std::move(next)); !done) return done;
+  apply();
+  return {};
+}
+
+Result<void> Manager::request(const std::string& sandbox, const std::string& name,
+                              const std::optional<std::string>& requested) {
+  const auto found = std::ranges::find_if(books_.entries(), [&](const auto& one) {
+    const policy::managed::Entry& entry = one.second;
+    return entry.about.sandbox == sandbox && entry.about.name == name && !entry.ended;
+  });
+  if (found == books_.entries().end()) {
+    return fail(ErrorCode::kNotFound, "no container \"" + name + "\" in pod \"" + sandbox + '"');
+  }
+  const std::string id = found->first;
+  Books next = upcoming(false);
+  next.request(id, requested);
   if (auto done = adopt(std::move(next)); !done) return done;
   apply();
   return {};

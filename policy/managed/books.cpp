@@ -282,6 +282,16 @@ std::optional<Problem> Books::change(const std::string& id, CpuUse use) {
   return std::nullopt;
 }
 
+void Books::request(const std::string& id, const std::optional<std::string>& requested) {
+  const auto known = entries_.find(id);
+  if (known == entries_.end() || known->second.ended) return;
+  if (known->second.about.requested == requested) return;
+  known->second.about.requested = requested;
+  const Verdict verdict = classify(known->second.about, rules_);
+  if (verdict.infra) return;
+  known->second.problem = verdict.problem ? verdict.problem : change(id, verdict.use);
+}
+
 std::optional<Problem> Books::change_holding(const std::string& id, CpuUse use, int cpus) {
   HoldingRequest request = holding(id)->request;
   request.use = use;

@@ -79,6 +79,10 @@ class Books {
   /// An operator gives it another class; it keeps the CPUs that it has where the class allows. What
   /// pods may choose does not matter.
   std::optional<Problem> change(const std::string& id, CpuUse use);
+  /// Its pod asks for another class while it runs; absent: for none any more. As create() judges
+  /// it; where it cannot have that class it keeps what it has, with the problem in its entry. One
+  /// that asks for what it asked for before stays as an operator may have changed it since.
+  void request(const std::string& id, const std::optional<std::string>& requested);
   /// It exited: its CPUs are free.
   void end(const std::string& id);
   void remove(const std::string& id);

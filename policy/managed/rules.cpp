@@ -8,6 +8,9 @@
 namespace ka::policy::managed {
 namespace {
 
+constexpr std::string_view kOwnAnnotation = "kata-affinity.io/cpu-manager";
+constexpr std::string_view kCraneAnnotation = "qos.gocrane.io/cpu-manager";
+
 constexpr std::array<std::pair<CpuUse, std::string_view>, 3> kClasses{{
     {CpuUse::kNone, "none"},
     {CpuUse::kExclusive, "exclusive"},
@@ -70,8 +73,13 @@ std::string_view class_name(CpuUse use) { return name_of(kClasses, use); }
 std::optional<CpuUse> parse_class(std::string_view name) { return by_name(kClasses, name); }
 
 std::vector<std::string> class_annotations(std::string_view container) {
-  const std::string own = "kata-affinity.io/cpu-manager";
-  return {own + '.' + std::string(container), own, "qos.gocrane.io/cpu-manager"};
+  const std::string own(kOwnAnnotation);
+  return {own + '.' + std::string(container), own, std::string(kCraneAnnotation)};
+}
+
+bool is_class_annotation(std::string_view key) {
+  if (key == kCraneAnnotation || key == kOwnAnnotation) return true;
+  return key.starts_with(kOwnAnnotation) && key[kOwnAnnotation.size()] == '.';
 }
 
 std::string_view problem_name(Problem::Kind kind) { return name_of(kProblems, kind); }

@@ -27,6 +27,8 @@ std::optional<CpuUse> parse_class(std::string_view name);
 
 /// The annotations by which a pod asks for the class of a container: the first of them counts.
 std::vector<std::string> class_annotations(std::string_view container);
+/// Whether a pod's annotation is one of those, for some container.
+bool is_class_annotation(std::string_view key);
 
 /// What an operator configured: [affinity.managed].
 struct Rules {

@@ -175,7 +175,9 @@ struct Play {
     }
     if (kind < 94) {
       const auto use = random.one_of<CpuUse>({CpuUse::kNone, CpuUse::kExclusive, CpuUse::kShare});
-      return books.change(any_id(), use).has_value();
+      if (kind % 2 == 0) return books.change(any_id(), use).has_value();
+      books.request(any_id(), std::string(class_name(use)));
+      return false;
     }
     if (kind < 96) synchronize();
     if (kind == 96) change_machine();

@@ -9,6 +9,7 @@
 #include "affinity/cluster/view/lookup.hpp"
 #include "base/json/json.hpp"
 #include "base/text.hpp"
+#include "policy/managed/rules.hpp"
 
 namespace ka::cluster {
 namespace json = boost::json;
@@ -31,6 +32,16 @@ void read_conditions(const json::value& object, Pod& pod) {
     if (text_at(condition, "/type") != kCondition) continue;
     pod.isolated = read_condition(condition);
     pod.transition = text_at(condition, "/lastTransitionTime");
+  }
+}
+
+/// As the daemon has it of the runtime.
+void read_class_annotations(const json::value& object, Pod& pod) {
+  const json::value* annotations = find_at(object, "/metadata/annotations");
+  if (annotations == nullptr || !annotations->is_object()) return;
+  for (const auto& [key, value] : annotations->get_object()) {
+    if (!policy::managed::is_class_annotation(key) || !value.is_string()) continue;
+    pod.class_annotations[key] = base::printable(std::string_view(value.get_string()));
   }
 }
 
@@ -57,6 +68,7 @@ std::optional<Pod> read_pod(const json::value& object) {
   if (!is_object_name(pod.name)) return std::nullopt;
   if (pod.node_uid.empty()) pod.node_uid = pod.uid;
   read_conditions(object, pod);
+  read_class_annotations(object, pod);
   return pod;
 }
 

@@ -30,6 +30,8 @@ struct Pod {
   std::string name_space, name;
   std::optional<Condition> isolated;  ///< ours, as it is in the pod's status
   std::string transition;             ///< when that last changed its status
+  /// Its annotations by which containers ask for a class (policy/managed).
+  std::map<std::string, std::string> class_annotations;
 
   bool operator==(const Pod&) const = default;
 };

@@ -27,6 +27,7 @@ TEST_CASE("outside managed mode pools and classes are refused, with what to use"
       "map` shows who has which. For the change see docs/use/managed.md";
   CHECK(api.bad("GET", "/v1/pools") == refused);
   CHECK(api.bad("PUT", "/v1/classes/s1", R"({"class":"none"})") == refused);
+  CHECK(api.bad("PUT", "/v1/class-requests/s1", R"({"container":"app"})") == refused);
 }
 
 TEST_CASE("names have a maximum length", "[api]") {

@@ -53,7 +53,13 @@ struct Ended {};
 
 struct Scene {
   /// `writes`: how the API server responds to each.
-  explicit Scene(const std::vector<std::string>& writes) : cluster(after_watch(writes)) {
+  explicit Scene(const std::vector<std::string>& writes,
+                 std::vector<std::string> answers = daemon_answers(), bool classes = false)
+      : cluster(after_watch(writes)),
+        daemon(cluster.dir.path() / "api.sock", std::move(answers), answer),
+        reporter({.interval = 1h, .pace = 4s, .marks_node = false, .reports_classes = classes},
+                 {cluster.clock, log, reader, cluster.server, watch,
+                  [](Reporter::Duration) { return Reporter::Duration(0); }}) {
     try {
       watch.run([](auto) { throw Ended(); });
     } catch (const Ended&) {
@@ -76,11 +82,9 @@ struct Scene {
   std::string lines;
   log::Log log{log::Level::kInfo, lines};
   PodWatch watch{cluster.server, log};
-  tests::ScriptedServer daemon{cluster.dir.path() / "api.sock", daemon_answers(), answer};
+  tests::ScriptedServer daemon;
   DaemonReader reader{cluster.dir.path() / "api.sock"};
-  Reporter reporter{{.interval = 1h, .pace = 4s, .marks_node = false},
-                    {cluster.clock, log, reader, cluster.server, watch,
-                     [](Reporter::Duration) { return Reporter::Duration(0); }}};
+  Reporter reporter;
 };
 
 using Writes = std::vector<std::string>;
@@ -91,6 +95,29 @@ TEST_CASE("a pod's condition and its event are written, once", "[cluster]") {
   Scene scene({kTaken, kTaken});
   CHECK(scene.writes_in(60s) == Writes{"PATCH", "POST"});
   CHECK(scene.lines.empty());
+}
+
+TEST_CASE("the daemon gets the classes that pods request now, of containers that it has",
+          "[cluster]") {
+  const auto lines = [](const std::string& pools, const std::string& response) {
+    auto answers = daemon_answers();
+    answers.insert(answers.begin() + 3, {pools, response});
+    Scene scene({kTaken, kTaken}, answers, true);
+    scene.writes_in(10s);
+    return scene.lines;
+  };
+  const std::string pools = http_response(
+      "200 OK", R"({"containers":[{"pod":"s1","pod_uid":"a","name":"app","requested":"share"}]})");
+  CHECK(lines(pools, http_response("200 OK", "{}"))
+            .find("container app of pod a asks for no class") != std::string::npos);
+  CHECK(lines(pools, http_response("404 Not Found", "{}")).empty());
+  CHECK(lines(pools, http_response("403 Forbidden", "{}"))
+            .find("/v1/class-requests/s1: the daemon responds 403") != std::string::npos);
+  auto answers = daemon_answers();
+  answers.insert(answers.begin() + 3, http_response("409 Conflict", "{}"));
+  Scene follows({kTaken, kTaken}, answers, true);
+  CHECK(follows.writes_in(60s) == Writes{"PATCH", "POST"});
+  CHECK(follows.lines.empty());
 }
 
 TEST_CASE("a busy server is left alone for as long as it asks, and longer each time", "[cluster]") {

@@ -197,6 +197,53 @@ TEST_CASE("a class changes while the container runs, and a refused change change
   CHECK_FALSE(books.cpus_of("a").intersects(books.cpus_of("b")));
 }
 
+TEST_CASE(
+    "a running container gets the class that its pod asks for now, as far as pods may choose") {
+  Rules rules;
+  rules.allowed = {CpuUse::kShare};
+  Books books = opened(rules);
+  books.create(of("a", 2));
+  CHECK(books.exclusive() == books.cpus_of("a"));
+  SECTION("an allowed one") {
+    books.request("a", "share");
+    CHECK(books.entries().at("a").use == CpuUse::kShare);
+    CHECK(books.exclusive().empty());
+    books.request("a", std::nullopt);
+    CHECK(books.entries().at("a").use == CpuUse::kExclusive);
+  }
+  SECTION("one that is not allowed, or is none: it keeps what it has, and says why") {
+    for (const auto& [text, kind] :
+         {std::pair("none", Kind::kNotAllowed), std::pair("whole", Kind::kUnknownClass)}) {
+      books.request("a", text);
+      CHECK(problem(books, "a") == kind);
+      CHECK(books.entries().at("a").use == CpuUse::kExclusive);
+      CHECK(books.cpus_of("a").size() == 2);
+    }
+    books.request("a", std::nullopt);
+    CHECK_FALSE(problem(books, "a"));
+  }
+  SECTION("too few CPUs are free: it keeps what it has") {
+    books.request("a", "share");
+    books.create(of("b", 6));
+    books.request("a", std::nullopt);
+    CHECK(problem(books, "a") == Kind::kNotEnough);
+    CHECK(books.entries().at("a").use == CpuUse::kShare);
+  }
+  SECTION("what it asked for before does not undo what an operator has changed since") {
+    books.request("a", "share");
+    CHECK_FALSE(books.change("a", CpuUse::kNone));
+    books.request("a", "share");
+    CHECK(books.entries().at("a").use == CpuUse::kNone);
+  }
+  SECTION("one that has ended, or is not known, stays as it is") {
+    books.end("a");
+    const Books before = books;
+    books.request("a", "share");
+    books.request("z", "share");
+    CHECK(books == before);
+  }
+}
+
 TEST_CASE("growing keeps CPUs, and a limit that is not whole gives them back") {
   Books books = opened();
   books.create(of("a", 2));

@@ -54,6 +54,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if .root.Values.reader.enabled }}
 {{- $node = merge (dict "read_socket" "/run/kata-affinity/read/api.sock" "read_socket_mode" "0666") $node }}
 {{- end }}
+{{- /* The reporter's user. */ -}}
+{{- if and .root.Values.reporter.enabled .root.Values.reporter.classes }}
+{{- $node = merge (dict "managed.annotations_uid" 65533) $node }}
+{{- end }}
 {{- if $node -}}
 [affinity]
 {{- include "kata-affinity.keys" $node }}

@@ -67,6 +67,12 @@ class ApiServer:
         container = {"name": "app", "resources": {"limits": {"cpu": limit}}}
         self.call("PATCH", f"{_PODS}/{name}/resize", {"spec": {"containers": [container]}}, _MERGE)
 
+    def account(self, directory: Path) -> None:
+        """Makes a directory as kubelet mounts a service account; the token is the administrator's."""
+        directory.mkdir(mode=0o755)
+        (directory / "token").write_text(self._token)
+        (directory / "ca.crt").write_text((_DIRECTORY / "apiserver.crt").read_text())
+
     def call(self, method: str, path: str, body: object = None, form: str = "application/json") -> dict:
         """One call; the answer's object."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": form}
