@@ -5,8 +5,8 @@
 #include <boost/json/value.hpp>
 #include <utility>
 
-#include "affinity/cluster/view/lookup.hpp"
 #include "base/json/json.hpp"
+#include "base/json/lookup.hpp"
 #include "base/tls/client.hpp"
 
 namespace ka::cluster {
@@ -27,7 +27,7 @@ bool is_success(int status) { return status >= 200 && status < 300; }
 std::string message_of(const http::Response& response) {
   std::string text = "the API server responds " + std::to_string(response.status);
   const auto status = base::parse_json(response.body, "Status");
-  const std::string message = status ? text_at(*status, "/message") : "";
+  const std::string message = status ? base::text_at(*status, "/message") : "";
   return message.empty() ? text : text + ": " + message;
 }
 

@@ -5,7 +5,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include "affinity/cluster/view/lookup.hpp"
+#include "affinity/cluster/view/object_name.hpp"
 #include "base/usage/usage.hpp"
 #include "base/version/version.hpp"
 

@@ -4,8 +4,8 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
-#include <initializer_list>
 
+#include "base/json/lookup.hpp"
 #include "base/text.hpp"
 #include "policy/facts/limits.hpp"
 #include "shim-ext/proto/cri.pb.h"
@@ -61,24 +61,6 @@ void write(const ContainerConfig& container, proto::cri::ContainerConfig& into) 
   into.mutable_image()->set_image(container.image);
   into.mutable_labels()->insert(container.labels.begin(), container.labels.end());
   write(container.resources, *into.mutable_linux()->mutable_resources());
-}
-
-/// The value below these keys; null where there is none.
-const json::value& value_at(const json::value& document,
-                            std::initializer_list<std::string_view> path) {
-  static const json::value kNothing;
-  const json::value* value = &document;
-  for (const std::string_view key : path) {
-    const auto* object = value->if_object();
-    value = object == nullptr ? nullptr : object->if_contains(key);
-    if (value == nullptr) return kNothing;
-  }
-  return *value;
-}
-
-std::int64_t number(const json::value& value) {
-  std::error_code ignored;
-  return value.is_number() ? value.to_number<std::int64_t>(ignored) : 0;
 }
 
 /// A JSON document of the verbose part. It is the runtime's, and deep: not base::parse_json()'s.
@@ -199,16 +181,16 @@ Result<std::vector<std::string>> parse_images(std::string_view message) {
 Result<Resources> parse_container_resources(std::string_view message) {
   const auto info = info_of<proto::cri::ContainerStatusResponse>(message, kInfo);
   if (!info) return unexpected(info.error());
-  const json::value& cpu = value_at(*info, {"runtimeSpec", "linux", "resources", "cpu"});
+  const json::value& cpu = base::value_at(*info, "/runtimeSpec/linux/resources/cpu");
   Resources found;
-  if (const auto* list = value_at(cpu, {"cpus"}).if_string()) {
+  if (const auto* list = base::value_at(cpu, "/cpus").if_string()) {
     const auto cpus = policy::parse_list<policy::CpuTag>(std::string_view(*list));
     if (!cpus) return broken("a container's cpuset is not a list of CPUs");
     found.cpus = *cpus;
   }
-  found.quota = number(value_at(cpu, {"quota"}));
-  found.period = number(value_at(cpu, {"period"}));
-  found.shares = number(value_at(cpu, {"shares"}));
+  found.quota = base::number_at(cpu, "/quota");
+  found.period = base::number_at(cpu, "/period");
+  found.shares = base::number_at(cpu, "/shares");
   return found;
 }
 
@@ -216,8 +198,8 @@ Result<Settings> parse_settings(std::string_view message) {
   const auto config = info_of<proto::cri::StatusResponse>(message, kConfig);
   if (!config) return unexpected(config.error());
   const auto* flag =
-      value_at(*config, {"containerd", "runtimes", "runc", "options", "SystemdCgroup"}).if_bool();
-  const auto* image = value_at(*config, {"sandboxImage"}).if_string();
+      base::value_at(*config, "/containerd/runtimes/runc/options/SystemdCgroup").if_bool();
+  const auto* image = base::value_at(*config, "/sandboxImage").if_string();
   return Settings{flag != nullptr && *flag,
                   image == nullptr ? std::string() : base::printable(std::string_view(*image))};
 }

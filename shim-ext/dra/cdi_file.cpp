@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/json/lookup.hpp"
 #include "base/text.hpp"
 #include "shim-ext/watch/claim_entry.hpp"
 
@@ -20,37 +21,18 @@ auto broken(const std::string& what) {
   return base::fail(base::ErrorCode::kInvalid, "no CDI file of dra-driver-cpu: " + what);
 }
 
-/// Null where the object has no such member of that type.
-const json::array* array_of(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value == nullptr ? nullptr : value->if_array();
-}
-
-const json::object* object_of(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value == nullptr ? nullptr : value->if_object();
-}
-
-bool is_text(const json::object& object, std::string_view key, std::string_view text) {
-  const json::value* value = object.if_contains(key);
-  return value != nullptr && value->is_string() && value->get_string() == text;
-}
-
-/// The only device, which is named after the claim.
-const json::object* device_of(const json::object& file, std::string_view uid) {
-  const json::array* devices = array_of(file, "devices");
-  if (devices == nullptr || devices->size() != 1) return nullptr;
-  const json::object* device = devices->front().if_object();
-  const bool good = device != nullptr && is_text(*device, "name", "claim-" + std::string(uid));
-  return good ? device : nullptr;
+/// The only device, which is named after the claim; null where it is not like that.
+const json::value& device_of(const json::value& file, std::string_view uid) {
+  const auto devices = base::elements_at(file, "/devices");
+  static const json::value kNone;
+  const std::string name = "claim-" + std::string(uid);
+  const bool good = devices.size() == 1 && base::text_in(base::member(devices[0], "name")) == name;
+  return good ? devices[0] : kNone;
 }
 
 /// The claim's entry of the environment that the device adds.
-std::optional<PreparedClaim> entry_of(const json::object& device, std::string_view uid) {
-  const json::object* edits = object_of(device, "containerEdits");
-  const json::array* environment = edits == nullptr ? nullptr : array_of(*edits, "env");
-  if (environment == nullptr) return std::nullopt;
-  for (const json::value& entry : *environment) {
+std::optional<PreparedClaim> entry_of(const json::value& device, std::string_view uid) {
+  for (const json::value& entry : base::elements_at(device, "/containerEdits/env")) {
     if (!entry.is_string()) return std::nullopt;
     auto claim = watch::parse_claim_entry(entry.get_string());
     if (claim && claim->uid == uid) return claim;
@@ -76,13 +58,12 @@ base::Result<PreparedClaim> parse_cdi_file(std::string_view text, std::string_vi
   boost::system::error_code error;
   const json::value value = json::parse(json::string_view(text.data(), text.size()), error);
   if (error) return broken(error.message());
-  const json::object* file = value.if_object();
-  if (file == nullptr || !is_text(*file, "kind", "dra.k8s.io/cpu")) {
+  if (base::text_in(base::member(value, "kind")) != "dra.k8s.io/cpu") {
     return broken("its kind is not dra.k8s.io/cpu");
   }
-  const json::object* device = device_of(*file, uid);
-  if (device == nullptr) return broken("it must have exactly one device, named after the claim");
-  auto claim = entry_of(*device, uid);
+  const json::value& device = device_of(value, uid);
+  if (device.is_null()) return broken("it must have exactly one device, named after the claim");
+  auto claim = entry_of(device, uid);
   if (!claim || claim->cpus.empty()) return broken("it has no CPUs for the claim");
   return std::move(*claim);
 }

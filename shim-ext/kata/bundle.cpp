@@ -5,6 +5,7 @@
 
 #include "base/files.hpp"
 #include "base/json/json.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::kata {
 namespace {
@@ -14,17 +15,14 @@ namespace json = boost::json;
 // Of a pod with a thousand mounts; containerd's own are a few tens of kilobytes.
 constexpr std::size_t kLargest = std::size_t{4} << 20;
 
-std::string text(const json::object& object, std::string_view key) {
-  const json::value* found = object.if_contains(key);
-  const json::string* string = found == nullptr ? nullptr : found->if_string();
-  return string == nullptr ? std::string() : std::string(*string);
-}
-
-void read_annotations(const json::object& annotations, Bundle& bundle) {
-  bundle.is_container = text(annotations, "io.kubernetes.cri.container-type") == "container";
-  bundle.pod_uid = text(annotations, "io.kubernetes.cri.sandbox-uid");
-  const std::string space = text(annotations, "io.kubernetes.cri.sandbox-namespace");
-  bundle.pod_name = text(annotations, "io.kubernetes.cri.sandbox-name");
+void read_annotations(const json::value& annotations, Bundle& bundle) {
+  const auto text = [&](std::string_view key) {
+    return base::text_in(base::member(annotations, key));
+  };
+  bundle.is_container = text("io.kubernetes.cri.container-type") == "container";
+  bundle.pod_uid = text("io.kubernetes.cri.sandbox-uid");
+  const std::string space = text("io.kubernetes.cri.sandbox-namespace");
+  bundle.pod_name = text("io.kubernetes.cri.sandbox-name");
   if (!space.empty()) bundle.pod_name = space + '/' + bundle.pod_name;
 }
 
@@ -36,11 +34,8 @@ base::Result<void> read_bundle(Bundle& bundle) {
   if (!content) return unexpected(content.error());
   const auto document = base::parse_json(*content, file.string());
   if (!document) return unexpected(document.error());
-  const json::object* object = document->if_object();
-  const json::value* annotations = object == nullptr ? nullptr : object->if_contains("annotations");
-  if (annotations != nullptr && annotations->is_object()) {
-    read_annotations(annotations->get_object(), bundle);
-  }
+  const json::value& annotations = base::member(*document, "annotations");
+  if (annotations.is_object()) read_annotations(annotations, bundle);
   return {};
 }
 

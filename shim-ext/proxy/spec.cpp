@@ -6,6 +6,7 @@
 
 #include "base/files.hpp"
 #include "base/json/json.hpp"
+#include "base/json/lookup.hpp"
 #include "base/text.hpp"
 
 namespace ka::proxy {
@@ -16,27 +17,15 @@ namespace json = boost::json;
 // Of a pod with a thousand mounts; containerd's own are a few tens of kilobytes.
 constexpr std::size_t kLargestSpec = std::size_t{4} << 20;
 
-/// A member of an object; nullptr where there is none, or no object.
-const json::value* member(const json::value* value, std::string_view key) {
-  const auto* object = value == nullptr ? nullptr : value->if_object();
-  return object == nullptr ? nullptr : object->if_contains(key);
+std::string text(const json::value& object, std::string_view key) {
+  return base::printable(base::text_in(base::member(object, key)), base::kMaxPath);
 }
 
-std::string text(const json::value* value, std::string_view key) {
-  const auto* found = member(value, key);
-  const auto* string = found == nullptr ? nullptr : found->if_string();
-  return string == nullptr ? std::string() : base::printable(*string, base::kMaxPath);
+std::int64_t number(const json::value& object, std::string_view key, std::int64_t otherwise) {
+  return base::number_in(base::member(object, key), otherwise);
 }
 
-std::int64_t number(const json::value* value, std::string_view key, std::int64_t otherwise) {
-  const auto* found = member(value, key);
-  if (found == nullptr || !found->is_number()) return otherwise;
-  boost::system::error_code wrong;
-  const auto read = found->to_number<std::int64_t>(wrong);
-  return wrong ? otherwise : read;
-}
-
-Resources merge(Resources now, const json::value* cpu) {
+Resources merge(Resources now, const json::value& cpu) {
   if (auto cpus = text(cpu, "cpus"); !cpus.empty()) now.cpus = std::move(cpus);
   if (auto mems = text(cpu, "mems"); !mems.empty()) now.mems = std::move(mems);
   now.quota = number(cpu, "quota", now.quota);
@@ -45,14 +34,14 @@ Resources merge(Resources now, const json::value* cpu) {
   return now;
 }
 
-std::string pod_name(const json::value* annotations) {
+std::string pod_name(const json::value& annotations) {
   const std::string name = text(annotations, "io.kubernetes.cri.sandbox-name");
   const std::string space = text(annotations, "io.kubernetes.cri.sandbox-namespace");
   return space.empty() ? name : space + '/' + name;
 }
 
 Spec read(const json::value& document, const std::string& id) {
-  const auto* annotations = member(&document, "annotations");
+  const json::value& annotations = base::member(document, "annotations");
   Spec spec;
   spec.sandbox = text(annotations, "io.kubernetes.cri.sandbox-id");
   if (spec.sandbox.empty()) spec.sandbox = id;
@@ -61,8 +50,7 @@ Spec read(const json::value& document, const std::string& id) {
   spec.pod_uid = text(annotations, "io.kubernetes.cri.sandbox-uid");
   spec.pod_name = pod_name(annotations);
   spec.handler = text(annotations, "io.containerd.cri.runtime-handler");
-  const auto* resources = member(member(&document, "linux"), "resources");
-  spec.resources = merge({}, member(resources, "cpu"));
+  spec.resources = merge({}, base::value_at(document, "/linux/resources/cpu"));
   return spec;
 }
 
@@ -90,7 +78,7 @@ base::Result<Resources> updated(Resources now, std::string_view json) {
   if (!document) return unexpected(document.error());
   if (!document->is_object())
     return base::fail(base::ErrorCode::kInvalid, "resources: not an object");
-  return merge(std::move(now), member(&*document, "cpu"));
+  return merge(std::move(now), base::member(*document, "cpu"));
 }
 
 }  // namespace ka::proxy

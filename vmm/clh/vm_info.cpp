@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "base/json/lookup.hpp"
+
 namespace ka::clh {
 namespace {
 
@@ -20,25 +22,19 @@ auto wrong(std::string_view what) {
   return base::fail(base::ErrorCode::kInvalid, "vm.info: " + std::string(what));
 }
 
-const json::value* member(const json::value* of, std::string_view name) {
-  return of != nullptr && of->is_object() ? of->get_object().if_contains(name) : nullptr;
-}
-
 /// A whole number from `least` to the largest number of vCPUs.
-std::optional<int> number(const json::value* value, int least) {
-  if (value == nullptr) return std::nullopt;
-  boost::system::error_code failed;
-  const auto found = value->to_number<std::int64_t>(failed);
-  if (failed || found < least || found >= policy::kMaxIds) return std::nullopt;
+std::optional<int> number(const json::value& value, int least) {
+  const auto found = base::number_in(value, -1);
+  if (found < least || found >= policy::kMaxIds) return std::nullopt;
   return static_cast<int>(found);
 }
 
 /// Without one, or with zeros in it, every vCPU is a core of one package.
-bool read_topology(const json::value* topology, VmInfo& info) {
-  if (topology == nullptr || topology->is_null()) return true;
-  const auto threads = number(member(topology, "threads_per_core"), 0);
-  const auto cores = number(member(topology, "cores_per_die"), 0);
-  const auto dies = number(member(topology, "dies_per_package"), 0);
+bool read_topology(const json::value& topology, VmInfo& info) {
+  if (topology.is_null()) return true;
+  const auto threads = number(base::member(topology, "threads_per_core"), 0);
+  const auto cores = number(base::member(topology, "cores_per_die"), 0);
+  const auto dies = number(base::member(topology, "dies_per_package"), 0);
   if (!threads || !cores || !dies) return false;
   info.threads_per_core = std::max(*threads, 1);
   info.cores_per_package = *cores * *dies;
@@ -46,23 +42,23 @@ bool read_topology(const json::value* topology, VmInfo& info) {
 }
 
 bool read_node(const json::value& node, VmInfo& info) {
-  const auto id = number(member(&node, "guest_numa_id"), 0);
+  const auto id = number(base::member(node, "guest_numa_id"), 0);
   if (!id) return false;
-  const json::value* cpus = member(&node, "cpus");
-  if (cpus == nullptr || cpus->is_null()) return true;
-  if (!cpus->is_array()) return false;
-  for (const json::value& cpu : cpus->get_array()) {
-    const auto vcpu = number(&cpu, 0);
+  const json::value& cpus = base::member(node, "cpus");
+  if (cpus.is_null()) return true;
+  if (!cpus.is_array()) return false;
+  for (const json::value& cpu : cpus.get_array()) {
+    const auto vcpu = number(cpu, 0);
     if (!vcpu) return false;
     info.nodes[*vcpu] = *id;
   }
   return true;
 }
 
-bool read_nodes(const json::value* nodes, VmInfo& info) {
-  if (nodes == nullptr || nodes->is_null()) return true;
-  if (!nodes->is_array()) return false;
-  return std::ranges::all_of(nodes->get_array(),
+bool read_nodes(const json::value& nodes, VmInfo& info) {
+  if (nodes.is_null()) return true;
+  if (!nodes.is_array()) return false;
+  return std::ranges::all_of(nodes.get_array(),
                              [&](const json::value& node) { return read_node(node, info); });
 }
 
@@ -74,13 +70,15 @@ base::Result<VmInfo> read_vm_info(std::string_view body) {
   options.max_depth = kMostDepth;
   const json::value document = json::parse(body, failed, {}, options);
   if (failed) return wrong(failed.message());
-  const json::value* config = member(&document, "config");
-  const json::value* cpus = member(config, "cpus");
-  const auto vcpus = number(member(cpus, "boot_vcpus"), 1);
+  const auto vcpus = number(base::value_at(document, "/config/cpus/boot_vcpus"), 1);
   if (!vcpus) return wrong("no boot_vcpus");
   VmInfo info{.vcpus = *vcpus};
-  if (!read_topology(member(cpus, "topology"), info)) return wrong("unexpected form of topology");
-  if (!read_nodes(member(config, "numa"), info)) return wrong("unexpected form of numa");
+  if (!read_topology(base::value_at(document, "/config/cpus/topology"), info)) {
+    return wrong("unexpected form of topology");
+  }
+  if (!read_nodes(base::value_at(document, "/config/numa"), info)) {
+    return wrong("unexpected form of numa");
+  }
   return info;
 }
 

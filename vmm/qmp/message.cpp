@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
+#include "base/json/lookup.hpp"
 #include "base/text.hpp"
 
 namespace ka::qmp {
@@ -17,44 +18,32 @@ auto malformed(const std::string& what) {
   return base::fail(base::ErrorCode::kInvalid, "malformed QMP message: " + what);
 }
 
-/// The text of a member, printable; empty where it is missing or no text.
-std::string text_of(const json::object& object, std::string_view name) {
-  const json::value* value = object.if_contains(name);
-  const json::string* text = value == nullptr ? nullptr : value->if_string();
-  return text == nullptr ? std::string()
-                         : base::printable({text->data(), text->size()}, base::kMaxSentence);
+std::string text_of(const json::value& object, std::string_view name) {
+  return base::printable(base::text_in(base::member(object, name)), base::kMaxSentence);
 }
 
-const json::object* object_of(const json::object& object, std::string_view name) {
-  const json::value* value = object.if_contains(name);
-  return value == nullptr ? nullptr : value->if_object();
-}
-
-base::Result<Message> read_greeting(const json::object& document) {
-  const json::object* qmp = object_of(document, "QMP");
-  const json::object* version = qmp == nullptr ? nullptr : object_of(*qmp, "version");
-  const json::object* qemu = version == nullptr ? nullptr : object_of(*version, "qemu");
-  if (qemu == nullptr) return malformed("a greeting without version");
+base::Result<Message> read_greeting(const json::value& document) {
+  const json::value& qemu = base::value_at(document, "/QMP/version/qemu");
   std::string text;
   for (const char* part : {"major", "minor", "micro"}) {
-    const json::value* number = qemu->if_contains(part);
-    if (number == nullptr || !number->is_int64()) return malformed("a greeting without version");
-    text += (text.empty() ? "" : ".") + std::to_string(number->get_int64());
+    const json::value& number = base::member(qemu, part);
+    if (!number.is_int64()) return malformed("a greeting without version");
+    text += (text.empty() ? "" : ".") + std::to_string(number.get_int64());
   }
   return Message{Greeting{std::move(text)}};
 }
 
-base::Result<Message> read_event(const json::object& document) {
+base::Result<Message> read_event(const json::value& document) {
   std::string name = text_of(document, "event");
   if (name.empty()) return malformed("an event without name");
-  const json::object* data = object_of(document, "data");
-  return Message{Event{std::move(name), data == nullptr ? "{}" : json::serialize(*data)}};
+  const json::value& data = base::member(document, "data");
+  return Message{Event{std::move(name), data.is_object() ? json::serialize(data) : "{}"}};
 }
 
-base::Result<Message> read_error(const json::object& document) {
-  const json::object* error = object_of(document, "error");
-  if (error == nullptr) return malformed("an error that is not an object");
-  std::string text = text_of(*error, "class") + ": " + text_of(*error, "desc");
+base::Result<Message> read_error(const json::value& document) {
+  const json::value& error = base::member(document, "error");
+  if (!error.is_object()) return malformed("an error that is not an object");
+  std::string text = text_of(error, "class") + ": " + text_of(error, "desc");
   std::string id = text_of(document, "id");
   // QEMU answers so what it could not read: then nothing that we wait for will come.
   if (id.empty()) return malformed("an error without id (" + text + ')');
@@ -66,12 +55,12 @@ base::Result<Message> read_error(const json::object& document) {
 base::Result<Message> interpret(const json::value& document) {
   const json::object* object = document.if_object();
   if (object == nullptr) return malformed("not an object");
-  if (object->contains("QMP")) return read_greeting(*object);
-  if (object->contains("event")) return read_event(*object);
-  if (object->contains("error")) return read_error(*object);
+  if (object->contains("QMP")) return read_greeting(document);
+  if (object->contains("event")) return read_event(document);
+  if (object->contains("error")) return read_error(document);
   const json::value* result = object->if_contains("return");
   if (result == nullptr) return malformed("neither greeting, response nor event");
-  std::string id = text_of(*object, "id");
+  std::string id = text_of(document, "id");
   if (id.empty()) return malformed("a response without id");
   return Message{Answer{std::move(id), *result}};
 }

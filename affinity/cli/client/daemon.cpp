@@ -13,17 +13,13 @@
 
 #include "base/http/client.hpp"
 #include "base/json/json.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::cli {
 namespace {
 
 using base::ErrorCode;
 using base::Result;
-
-const boost::json::value* member(const boost::json::value& object, std::string_view name) {
-  const auto* fields = object.if_object();
-  return fields == nullptr ? nullptr : fields->if_contains(name);
-}
 
 ErrorCode code_of(int status) {
   switch (status) {
@@ -128,32 +124,26 @@ std::string encode(std::string_view id) {
 }
 
 std::string text_of(const boost::json::value& object, std::string_view name) {
-  const auto* value = member(object, name);
-  const auto* text = value == nullptr ? nullptr : value->if_string();
-  return text == nullptr ? std::string() : std::string(std::string_view(*text));
+  return base::text_in(base::member(object, name));
 }
 
 long long number_of(const boost::json::value& object, std::string_view name) {
-  const auto* value = member(object, name);
-  const auto* number = value == nullptr ? nullptr : value->if_int64();
-  return number == nullptr ? 0 : *number;
+  return base::number_in(base::member(object, name));
 }
 
 double real_of(const boost::json::value& object, std::string_view name) {
-  const auto* value = member(object, name);
-  return value == nullptr || !value->is_number() ? 0 : value->to_number<double>();
+  const boost::json::value& value = base::member(object, name);
+  return value.is_number() ? value.to_number<double>() : 0;
 }
 
 bool flag_of(const boost::json::value& object, std::string_view name) {
-  const auto* value = member(object, name);
-  const auto* flag = value == nullptr ? nullptr : value->if_bool();
+  const bool* flag = base::member(object, name).if_bool();
   return flag != nullptr && *flag;
 }
 
 const boost::json::array& array_of(const boost::json::value& object, std::string_view name) {
   static const boost::json::array kEmpty;
-  const auto* value = member(object, name);
-  const auto* array = value == nullptr ? nullptr : value->if_array();
+  const auto* array = base::member(object, name).if_array();
   return array == nullptr ? kEmpty : *array;
 }
 

@@ -6,23 +6,14 @@
 #include <boost/json/value.hpp>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::cli {
-namespace {
-
 namespace json = boost::json;
-
-const json::value* find(const json::value& document) {
-  return document.is_object() ? document.get_object().if_contains("interruptions") : nullptr;
-}
-
-}  // namespace
 
 std::vector<InterruptedCpu> interrupted_of(const json::value& document) {
   std::vector<InterruptedCpu> cpus;
-  const json::value* found = find(document);
-  if (found == nullptr) return cpus;
-  for (const json::value& cpu : array_of(*found, "cpus")) {
+  for (const json::value& cpu : base::elements_at(document, "/interruptions/cpus")) {
     cpus.push_back({number_of(cpu, "cpu"),
                     number_of(cpu, "vcpu"),
                     text_of(cpu, "sandbox"),
@@ -34,8 +25,7 @@ std::vector<InterruptedCpu> interrupted_of(const json::value& document) {
 }
 
 std::string uncounted_of(const json::value& document) {
-  const json::value* found = find(document);
-  return found == nullptr ? "" : text_of(*found, "problem");
+  return text_of(base::member(document, "interruptions"), "problem");
 }
 
 }  // namespace ka::cli

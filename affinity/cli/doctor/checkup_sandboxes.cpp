@@ -15,6 +15,7 @@
 #include "affinity/cli/doctor/sizing.hpp"
 #include "affinity/host/cfs_quota.hpp"
 #include "base/files.hpp"
+#include "base/json/lookup.hpp"
 #include "base/process.hpp"
 
 namespace ka::cli {
@@ -70,12 +71,12 @@ std::string memory_advice(const json::value& memory) {
 }
 
 void examine_memory(const json::value& sandbox, Symptoms& symptoms) {
-  const auto* memory = sandbox.is_object() ? sandbox.get_object().if_contains("memory") : nullptr;
-  if (memory == nullptr || !memory->is_object() || flag_of(*memory, "moving")) return;
-  const std::string advice = memory_advice(*memory);
+  const json::value& memory = base::member(sandbox, "memory");
+  if (!memory.is_object() || flag_of(memory, "moving")) return;
+  const std::string advice = memory_advice(memory);
   if (advice.empty()) return;
   symptoms.push_back(
-      {"memory", Level::kNote, head_of(sandbox) + "memory: " + text_of(*memory, "text"), advice});
+      {"memory", Level::kNote, head_of(sandbox) + "memory: " + text_of(memory, "text"), advice});
 }
 
 /// A thread that has a CPU of its own; 0: there is none.

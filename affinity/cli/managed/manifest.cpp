@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "base/json/lookup.hpp"
 #include "policy/managed/rules.hpp"
 
 namespace ka::cli {
@@ -46,21 +47,15 @@ base::Error no_quantity(const std::string& text) {
   return {ErrorCode::kInvalid, '"' + text + "\" is not a quantity", 0};
 }
 
-const json::value& member(const json::value& object, std::string_view name) {
-  static const json::value kNone;
-  const json::value* found = object.is_object() ? object.as_object().if_contains(name) : nullptr;
-  return found == nullptr ? kNone : *found;
-}
-
 /// What `kind` (limits, requests) has of a container's resources.
 const json::value& resources_of(const json::value& container, std::string_view kind) {
-  return member(member(container, "resources"), kind);
+  return base::member(base::member(container, "resources"), kind);
 }
 
 /// A quantity of a container's resources; absent: not set.
 Result<std::optional<std::int64_t>> quantity(const json::value& container, std::string_view kind,
                                              std::string_view resource) {
-  const json::value& value = member(resources_of(container, kind), resource);
+  const json::value& value = base::member(resources_of(container, kind), resource);
   if (value.is_null()) return std::nullopt;
   const std::string text = value.is_string()  ? std::string(value.as_string())
                            : value.is_int64() ? std::to_string(value.as_int64())
@@ -104,9 +99,9 @@ Result<bool> has_equal_limits(const json::value& container) {
 }
 
 std::optional<std::string> requested_class(const json::value& metadata, const std::string& name) {
-  const json::value& annotations = member(metadata, "annotations");
+  const json::value& annotations = base::member(metadata, "annotations");
   for (const std::string& key : policy::managed::class_annotations(name)) {
-    if (member(annotations, key).is_string()) return text_of(annotations, key);
+    if (base::member(annotations, key).is_string()) return text_of(annotations, key);
   }
   return std::nullopt;
 }
@@ -176,14 +171,14 @@ Result<std::int64_t> parse_quantity(const std::string& text) {
 }
 
 Result<json::object> trial_of(const json::value& manifest) {
-  const json::value& spec = member(manifest, "spec");
+  const json::value& spec = base::member(manifest, "spec");
   const json::array& containers = array_of(spec, "containers");
   if (text_of(manifest, "kind") != "Pod" || containers.empty()) {
     return base::fail(ErrorCode::kInvalid,
                       "not a pod with containers in JSON, as `kubectl create --dry-run=client "
                       "-o json -f pod.yaml` prints it");
   }
-  Pod pod(member(manifest, "metadata"));
+  Pod pod(base::member(manifest, "metadata"));
   for (const json::value& container : array_of(spec, "initContainers")) {
     if (auto added = pod.add(container, true); !added) return unexpected(added.error());
   }

@@ -10,6 +10,7 @@
 
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/client/interrupted.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::cli {
 namespace {
@@ -33,8 +34,8 @@ std::string letter_of(std::size_t number) {
 }
 
 bool is_reported(const json::value& owner) {
-  const auto* flag = owner.is_object() ? owner.get_object().if_contains("reported") : nullptr;
-  return flag == nullptr || !flag->is_bool() || flag->get_bool();
+  const bool* flag = base::member(owner, "reported").if_bool();
+  return flag == nullptr || *flag;
 }
 
 /// kubelet's claim names the pod by its uid, and no container where the pod owns CPUs as a whole.
@@ -93,10 +94,10 @@ Owners owners_of(const json::value& node) {
 }
 
 void add_threads(const json::value& cpu, MapCpu& map) {
-  const auto* threads = cpu.is_object() ? cpu.get_object().if_contains("threads") : nullptr;
-  if (threads == nullptr || !threads->is_object()) return;
-  for (const auto& member : threads->get_object()) {
-    const long long number = number_of(*threads, member.key());
+  const json::value& threads = base::member(cpu, "threads");
+  if (!threads.is_object()) return;
+  for (const auto& member : threads.get_object()) {
+    const long long number = number_of(threads, member.key());
     map.thread_count += number;
     const std::string_view role(member.key());
     map.threads += fmt::format("{}{} {}", map.threads.empty() ? "" : ", ", number,
@@ -143,13 +144,12 @@ NodeMap read_map(const json::value& node) {
   NodeMap map{.shared_pool = text_of(node, "shared_pool"), .observe = flag_of(node, "observe")};
   Owners owners = owners_of(node);
   auto tenants = tenants_of(node, owners);
-  const auto* topology = node.is_object() ? node.get_object().if_contains("topology") : nullptr;
-  for (const json::value& place : array_of(topology == nullptr ? node : *topology, "cpus")) {
+  for (const json::value& place : array_of(base::member(node, "topology"), "cpus")) {
     const long long number = number_of(place, "cpu");
     MapCpu cpu = std::move(tenants[number]);
     cpu.cpu = static_cast<int>(number);
-    const auto* online = place.is_object() ? place.get_object().if_contains("online") : nullptr;
-    cpu.online = online == nullptr || !online->is_bool() || online->get_bool();
+    const bool* online = base::member(place, "online").if_bool();
+    cpu.online = online == nullptr || *online;
     map.sockets[number_of(place, "socket")][number_of(place, "numa")][number_of(place, "l3")]
                [number_of(place, "core")]
                    .push_back(std::move(cpu));

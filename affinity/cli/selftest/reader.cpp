@@ -15,6 +15,7 @@
 #include "affinity/cli/client/daemon.hpp"
 #include "base/files.hpp"
 #include "base/json/json.hpp"
+#include "base/json/lookup.hpp"
 #include "base/text.hpp"
 
 namespace ka::cli::selftest {
@@ -91,13 +92,12 @@ Result<Reader::Task> Reader::read_task(const fs::path& directory) const {
   if (!text) return unexpected(text.error());
   const auto spec = base::parse_json(*text, "config.json");
   if (!spec) return unexpected(spec.error());
-  const auto* fields = spec->if_object();
-  const auto* notes = fields == nullptr ? nullptr : fields->if_contains("annotations");
-  if (notes == nullptr) return base::fail(ErrorCode::kInvalid, "config.json: no annotations");
+  const auto& notes = base::member(*spec, "annotations");
+  if (!notes.is_object()) return base::fail(ErrorCode::kInvalid, "config.json: no annotations");
   Task task;
-  task.sandbox = text_of(*notes, "io.kubernetes.cri.sandbox-id");
-  task.pod_uid = text_of(*notes, "io.kubernetes.cri.sandbox-uid");
-  task.container = text_of(*notes, "io.kubernetes.cri.container-name");
+  task.sandbox = text_of(notes, "io.kubernetes.cri.sandbox-id");
+  task.pod_uid = text_of(notes, "io.kubernetes.cri.sandbox-uid");
+  task.container = text_of(notes, "io.kubernetes.cri.container-name");
   const auto shim = shim_of(directory, task.sandbox);
   if (!shim) return unexpected(shim.error());
   task.is_vm = base_name(*shim).find("kata") != std::string::npos;

@@ -12,6 +12,7 @@
 #include "affinity/cli/client/daemon.hpp"
 #include "base/files.hpp"
 #include "base/json/json.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::cli::selftest {
 namespace {
@@ -30,20 +31,13 @@ bool has_our_name(std::string_view name) {
   return name.starts_with(kNamePrefix);
 }
 
-const json::value& member(const json::value& object, std::string_view name) {
-  static const json::value kNothing;
-  const auto* fields = object.if_object();
-  const auto* value = fields == nullptr ? nullptr : fields->if_contains(name);
-  return value == nullptr ? kNothing : *value;
-}
-
 /// The uid of the pod that a manifest of ours describes.
 std::optional<std::string> uid_in(const fs::path& file) {
   const auto text = base::read_regular_file(file);
   const auto manifest = base::parse_json(text.value_or(""), file.native());
   if (!manifest) return std::nullopt;
-  const json::value& metadata = member(*manifest, "metadata");
-  if (text_of(member(metadata, "labels"), kLabel) != "true") return std::nullopt;
+  const json::value& metadata = base::member(*manifest, "metadata");
+  if (text_of(base::member(metadata, "labels"), kLabel) != "true") return std::nullopt;
   return text_of(metadata, "uid");
 }
 

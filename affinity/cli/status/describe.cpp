@@ -8,6 +8,7 @@
 #include <boost/json/value.hpp>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::cli {
 namespace {
@@ -59,10 +60,9 @@ std::string describe_contests(const json::value& list) {
 }
 
 std::string describe_start(const json::value& list) {
-  const auto* start = list.as_object().if_contains("start");
-  if (start == nullptr) return {};
+  const json::value& start = base::member(list, "start");
   std::string text;
-  for (const json::value& warning : array_of(*start, "warnings")) {
+  for (const json::value& warning : array_of(start, "warnings")) {
     text += "! " + std::string(std::string_view(warning.as_string())) + '\n';
   }
   return text;

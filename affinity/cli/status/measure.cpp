@@ -9,17 +9,14 @@
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/client/sandbox_name.hpp"
 #include "affinity/cli/status/status.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::cli {
 namespace {
 
 namespace json = boost::json;
 
-double micros_of(const json::value& vcpu, std::string_view name) {
-  const json::value* found = vcpu.is_object() ? vcpu.get_object().if_contains(name) : nullptr;
-  if (found == nullptr || !found->is_number()) return 0;
-  return found->to_number<double>();
-}
+double micros_of(const json::value& vcpu, std::string_view name) { return real_of(vcpu, name); }
 
 std::string row(const json::value& vcpu) {
   return fmt::format(

@@ -14,6 +14,7 @@
 #include "affinity/cli/status/describe.hpp"
 #include "affinity/messages/interruptions.hpp"
 #include "affinity/messages/terms.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::cli {
 namespace {
@@ -34,8 +35,8 @@ std::string name_of(const json::value& container) {
 
 /// The guest's status; null: none.
 const json::value* find_guest(const json::value& of) {
-  const json::value* guest = of.is_object() ? of.get_object().if_contains("guest") : nullptr;
-  return guest != nullptr && guest->is_object() ? guest : nullptr;
+  const json::value& guest = base::member(of, "guest");
+  return guest.is_object() ? &guest : nullptr;
 }
 
 /// ", in the guest CPUs 1-2 (5 threads, by cgroup-v2)"
@@ -60,8 +61,7 @@ std::string guest_doubt_words(const json::value& container) {
   const std::string doubt = text_of(container, "guest_doubt");
   if (doubt.empty()) return {};
   std::string text = ", in the guest NOT confirmed (" + doubt + ")";
-  const json::value* known = container.as_object().if_contains("guest_told");
-  const std::string cpus = known == nullptr ? "" : text_of(*known, "cpus");
+  const std::string cpus = text_of(base::member(container, "guest_told"), "cpus");
   return cpus.empty() ? text : text + ", kata-agent was asked for CPUs " + cpus;
 }
 
@@ -100,20 +100,20 @@ std::string container_line(const json::value& container) {
 
 /// "  memory: 512 MiB on node 0, 3 MiB on node 1; wanted on 0: in place"
 std::string memory_line(const json::value& sandbox) {
-  const auto* found = sandbox.as_object().if_contains("memory");
-  if (found == nullptr || !found->is_object()) return {};
-  const std::string problem = text_of(*found, "problem");
+  const json::value& found = base::member(sandbox, "memory");
+  if (!found.is_object()) return {};
+  const std::string problem = text_of(found, "problem");
   if (!problem.empty()) return "  memory: " + problem + '\n';
   std::string nodes;
-  for (const json::value& node : array_of(*found, "nodes")) {
+  for (const json::value& node : array_of(found, "nodes")) {
     nodes += (nodes.empty() ? "" : ", ") + size_text(node, "bytes") + " on node " +
              std::to_string(number_of(node, "node"));
   }
   std::string text = "  memory: " + (nodes.empty() ? "none" : nodes);
-  if (flag_of(*found, "moving")) {
-    text += "; moving, " + size_text(*found, "moved") + " done";
+  if (flag_of(found, "moving")) {
+    text += "; moving, " + size_text(found, "moved") + " done";
   }
-  const std::string say = text_of(*found, "text");
+  const std::string say = text_of(found, "text");
   return text + (say.empty() ? "" : "; " + say) + '\n';
 }
 
@@ -163,8 +163,7 @@ std::string cgroup_line(const json::value& sandbox) {
   if (!problem.empty()) return "  cgroup: NOT managed: " + problem + '\n';
   if (!flag_of(sandbox, "cgroup_managed")) return {};
   const std::string cpus = text_of(sandbox, "cgroup_cpus");
-  const auto* theirs = sandbox.as_object().if_contains("cgroup_theirs");
-  if (theirs == nullptr || !theirs->is_string()) return "  cgroup: CPUs " + cpus + '\n';
+  if (!base::member(sandbox, "cgroup_theirs").is_string()) return "  cgroup: CPUs " + cpus + '\n';
   const std::string others = text_of(sandbox, "cgroup_theirs");
   return "  cgroup: CPUs " + cpus + ", written by kata-affinity (others wrote " +
          (others.empty() ? "nothing" : others) + ")\n";
@@ -186,9 +185,7 @@ std::string pin_lines(const json::value& sandbox) {
       text += fmt::format(", by uid {} (pid {})", number_of(pin, "uid"), number_of(pin, "pid"));
     }
     if (const std::string since = text_of(pin, "since"); !since.empty()) text += " at " + since;
-    const json::value* left =
-        pin.is_object() ? pin.get_object().if_contains("expires_in") : nullptr;
-    const bool ends = left != nullptr && left->is_number();
+    const bool ends = base::member(pin, "expires_in").is_number();
     text += ends ? fmt::format(", {} s left\n", number_of(pin, "expires_in")) : "\n";
   }
   return text;

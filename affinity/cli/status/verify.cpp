@@ -10,6 +10,7 @@
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/status/describe.hpp"
 #include "affinity/messages/terms.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::cli {
 namespace {
@@ -19,9 +20,7 @@ using messages::counted;
 
 /// A number of `seen` or `known` of a report.
 long long extent_of(const json::value& report, const char* whose, const char* what) {
-  const json::value* extents =
-      report.is_object() ? report.get_object().if_contains(whose) : nullptr;
-  return extents == nullptr ? 0 : number_of(*extents, what);
+  return number_of(base::member(report, whose), what);
 }
 
 /// "3 of 4 threads": what was read, of what there is.

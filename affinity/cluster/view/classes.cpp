@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "affinity/cluster/view/lookup.hpp"
 #include "base/json/json.hpp"
+#include "base/json/lookup.hpp"
 #include "base/text.hpp"
 #include "policy/managed/rules.hpp"
 
@@ -26,10 +26,12 @@ std::optional<std::string> requested_by(const Pod& pod, const std::string& conta
 }
 
 ClassRequest read_request(const json::value& container) {
-  ClassRequest request{
-      text_at(container, "/pod"), text_at(container, "/pod_uid"), text_at(container, "/name"), {}};
-  if (find_at(container, "/requested") != nullptr) {
-    request.requested = text_at(container, "/requested");
+  ClassRequest request{base::text_at(container, "/pod"),
+                       base::text_at(container, "/pod_uid"),
+                       base::text_at(container, "/name"),
+                       {}};
+  if (base::find_at(container, "/requested") != nullptr) {
+    request.requested = base::text_at(container, "/requested");
   }
   return request;
 }
@@ -39,11 +41,11 @@ ClassRequest read_request(const json::value& container) {
 base::Result<std::vector<ClassRequest>> read_class_requests(std::string_view pools) {
   const auto document = base::parse_json(pools, "pools");
   if (!document) return unexpected(document.error());
-  if (find_at(*document, "/containers") == nullptr) {
+  if (base::find_at(*document, "/containers") == nullptr) {
     return base::fail(base::ErrorCode::kInvalid, "pools: no containers");
   }
   std::vector<ClassRequest> requests;
-  for (const json::value& container : elements_at(*document, "/containers")) {
+  for (const json::value& container : base::elements_at(*document, "/containers")) {
     ClassRequest request = read_request(container);
     if (base::is_id(request.sandbox)) requests.push_back(std::move(request));
   }

@@ -10,9 +10,10 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "affinity/cluster/view/lookup.hpp"
+#include "affinity/cluster/view/object_name.hpp"
 #include "base/iso_time.hpp"
 #include "base/json/json.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::cluster {
 namespace json = boost::json;
@@ -76,8 +77,8 @@ json::object condition_of(const ConditionWrite& write, WallTime now) {
 /// The node's taints without ours, and with it where there should be one.
 json::array taints_with(const json::value& node, bool is_tainted) {
   json::array taints;
-  for (const json::value& taint : elements_at(node, "/spec/taints")) {
-    if (text_at(taint, "/key") != kNodeKey) taints.push_back(taint);
+  for (const json::value& taint : base::elements_at(node, "/spec/taints")) {
+    if (base::text_at(taint, "/key") != kNodeKey) taints.push_back(taint);
   }
   if (is_tainted) {
     taints.push_back(
@@ -87,8 +88,8 @@ json::array taints_with(const json::value& node, bool is_tainted) {
 }
 
 bool has_taint(const json::value& node) {
-  return std::ranges::any_of(elements_at(node, "/spec/taints"), [](const json::value& taint) {
-    return text_at(taint, "/key") == kNodeKey;
+  return std::ranges::any_of(base::elements_at(node, "/spec/taints"), [](const json::value& taint) {
+    return base::text_at(taint, "/key") == kNodeKey;
   });
 }
 
@@ -146,12 +147,13 @@ base::Result<std::optional<ApiRequest>> node_request(std::string_view object,
                                                      std::optional<NodeState> state, bool taints) {
   const auto node = base::parse_json(object, "Node");
   if (!node) return unexpected(node.error());
-  const std::string name = text_at(*node, "/metadata/name");
+  const std::string name = base::text_at(*node, "/metadata/name");
   if (!is_object_name(name)) return base::fail(base::ErrorCode::kInvalid, "Node: it has no name");
   const std::string label = state ? std::string(state_name(*state)) : "";
   const bool is_tainted = taints && state == NodeState::kBroken;
-  if (text_at(*node, kLabelPath) == label && has_taint(*node) == is_tainted) return std::nullopt;
-  json::object metadata{{"resourceVersion", text_at(*node, "/metadata/resourceVersion")}};
+  if (base::text_at(*node, kLabelPath) == label && has_taint(*node) == is_tainted)
+    return std::nullopt;
+  json::object metadata{{"resourceVersion", base::text_at(*node, "/metadata/resourceVersion")}};
   metadata["labels"] = {{kNodeKey, state ? json::value(label) : json::value(nullptr)}};
   json::object patch{{"metadata", std::move(metadata)}};
   if (has_taint(*node) != is_tainted) patch["spec"] = {{"taints", taints_with(*node, is_tainted)}};

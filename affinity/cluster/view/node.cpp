@@ -6,8 +6,8 @@
 #include <cctype>
 #include <utility>
 
-#include "affinity/cluster/view/lookup.hpp"
 #include "base/json/json.hpp"
+#include "base/json/lookup.hpp"
 
 namespace ka::cluster {
 namespace json = boost::json;
@@ -34,13 +34,13 @@ std::string reason_of(std::string_view name) {
 }
 
 bool is_true(const json::value& from, std::string_view pointer) {
-  const json::value* found = find_at(from, pointer);
-  return found != nullptr && found->is_bool() && found->get_bool();
+  const bool* flag = base::value_at(from, pointer).if_bool();
+  return flag != nullptr && *flag;
 }
 
 bool is_false(const json::value& from, std::string_view pointer) {
-  const json::value* found = find_at(from, pointer);
-  return found != nullptr && found->is_bool() && !found->get_bool();
+  const bool* flag = base::value_at(from, pointer).if_bool();
+  return flag != nullptr && !*flag;
 }
 
 void append(std::string& text, const std::string& more) {
@@ -49,28 +49,28 @@ void append(std::string& text, const std::string& more) {
 }
 
 std::string name_of(const json::value& container) {
-  const std::string name = text_at(container, "/name");
-  return "container " + (name.empty() ? text_at(container, "/id") : name);
+  const std::string name = base::text_at(container, "/name");
+  return "container " + (name.empty() ? base::text_at(container, "/id") : name);
 }
 
 /// Why a container is not isolated, and what would mend it.
 std::string why_not(const json::value& container) {
   std::string text;
-  for (const json::value& obstacle : elements_at(container, "/obstacles")) {
-    const std::string remedy = text_at(obstacle, "/remedy");
-    append(text, text_at(obstacle, "/text") + (remedy.empty() ? "" : " (" + remedy + ')'));
+  for (const json::value& obstacle : base::elements_at(container, "/obstacles")) {
+    const std::string remedy = base::text_at(obstacle, "/remedy");
+    append(text, base::text_at(obstacle, "/text") + (remedy.empty() ? "" : " (" + remedy + ')'));
   }
   return name_of(container) + " is not isolated" + (text.empty() ? "" : ": " + text);
 }
 
 bool is_contested(const json::value& container) {
-  return std::ranges::any_of(elements_at(container, "/obstacles"), [](const json::value& obstacle) {
-    return text_at(obstacle, "/reason") == kContested;
-  });
+  return std::ranges::any_of(
+      base::elements_at(container, "/obstacles"),
+      [](const json::value& obstacle) { return base::text_at(obstacle, "/reason") == kContested; });
 }
 
 std::string first_reason(const json::value& container) {
-  return reason_of(text_at(container, "/obstacles/0/reason"));
+  return reason_of(base::text_at(container, "/obstacles/0/reason"));
 }
 
 /// Adds a container to what is known of its pod.
@@ -85,27 +85,27 @@ void add(const json::value& container, Sandbox& sandbox) {
     if (!sandbox.condition) sandbox.condition = Condition{"True", "Isolated", ""};
     if (sandbox.condition->status == "False") return;
     append(sandbox.condition->message,
-           name_of(container) + " is alone on CPUs " + text_at(container, "/cpus"));
+           name_of(container) + " is alone on CPUs " + base::text_at(container, "/cpus"));
   }
 }
 
 Sandbox read_sandbox(const json::value& view) {
-  Sandbox sandbox{.id = text_at(view, "/id"),
-                  .pod_uid = text_at(view, "/pod_uid"),
+  Sandbox sandbox{.id = base::text_at(view, "/id"),
+                  .pod_uid = base::text_at(view, "/pod_uid"),
                   .is_placed = !is_true(view, "/observed") && !is_true(view, "/released"),
-                  .drift = number_at(view, "/drift")};
-  for (const json::value& container : elements_at(view, "/containers")) {
+                  .drift = base::number_at(view, "/drift")};
+  for (const json::value& container : base::elements_at(view, "/containers")) {
     if (!is_true(container, "/exited")) add(container, sandbox);
   }
   if (sandbox.condition && is_false(view, "/seen")) {
-    sandbox.condition = Condition{"Unknown", "Unseen", text_at(view, "/trouble")};
+    sandbox.condition = Condition{"Unknown", "Unseen", base::text_at(view, "/trouble")};
   }
   return sandbox;
 }
 
 Result<json::value> parse(std::string_view text, const char* name, std::string_view must_have) {
   auto document = base::parse_json(text, name);
-  if (!document || find_at(*document, must_have) != nullptr) return document;
+  if (!document || base::find_at(*document, must_have) != nullptr) return document;
   return base::fail(ErrorCode::kInvalid, std::string(name) + ": not a response of the daemon");
 }
 
@@ -139,7 +139,7 @@ Result<std::vector<Sandbox>> read_sandboxes(std::string_view list) {
   const auto document = parse(list, "/v1/sandboxes", "/sandboxes");
   if (!document) return unexpected(document.error());
   std::vector<Sandbox> sandboxes;
-  for (const json::value& view : elements_at(*document, "/sandboxes")) {
+  for (const json::value& view : base::elements_at(*document, "/sandboxes")) {
     sandboxes.push_back(read_sandbox(view));
   }
   return sandboxes;
@@ -149,9 +149,9 @@ Result<std::vector<Drift>> read_drifts(std::string_view drifts) {
   const auto document = parse(drifts, "/v1/drifts", "/drifts");
   if (!document) return unexpected(document.error());
   std::vector<Drift> all;
-  for (const json::value& drift : elements_at(*document, "/drifts")) {
-    all.push_back(
-        {number_at(drift, "/sequence"), text_at(drift, "/sandbox"), text_at(drift, "/text")});
+  for (const json::value& drift : base::elements_at(*document, "/drifts")) {
+    all.push_back({base::number_at(drift, "/sequence"), base::text_at(drift, "/sandbox"),
+                   base::text_at(drift, "/text")});
   }
   return all;
 }
@@ -163,7 +163,7 @@ Result<NodeState> read_node(std::string_view node, std::string_view report) {
   if (!verified) return unexpected(verified.error());
   if (!is_true(*document, "/enabled")) return NodeState::kDisabled;
   if (is_true(*document, "/observe")) return NodeState::kObserved;
-  return state_of(text_at(*verified, "/verdict"));
+  return state_of(base::text_at(*verified, "/verdict"));
 }
 
 void NodeJudge::record(NodeState reading) {

@@ -4,7 +4,8 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 
-#include "affinity/cluster/view/lookup.hpp"
+#include "affinity/cluster/view/object_name.hpp"
+#include "base/json/lookup.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;
@@ -17,8 +18,8 @@ const WallTime kNow{std::chrono::seconds(1769860800)};  // 2026-01-31T12:00:00Z
 const Pod kPod{.uid = "u1", .node_uid = "u1", .name_space = "shop", .name = "cart"};
 
 std::string name_of(const EventWrite& write, WallTime now) {
-  return text_at(boost::json::parse(event_request(write, "n1", now).request.body),
-                 "/metadata/name");
+  return base::text_at(boost::json::parse(event_request(write, "n1", now).request.body),
+                       "/metadata/name");
 }
 
 constexpr const char* kNode =
@@ -31,8 +32,8 @@ TEST_CASE("a condition keeps the time of its last transition", "[cluster]") {
   ConditionWrite write{kPod, Condition{"True", "Isolated", "m"}};
   const auto time = [&write] {
     const auto request = condition_request(write, kNow);
-    return text_at(boost::json::parse(request.request.body),
-                   "/status/conditions/0/lastTransitionTime");
+    return base::text_at(boost::json::parse(request.request.body),
+                         "/status/conditions/0/lastTransitionTime");
   };
   CHECK(time() == "2026-01-31T12:00:00.000Z");
   write.pod.isolated = Condition{"True", "Isolated", "another"};
@@ -68,18 +69,18 @@ TEST_CASE("a node gets its label, and a taint while it is broken", "[cluster]") 
   REQUIRE(kept);
   REQUIRE(*kept);
   const auto patch = boost::json::parse((*kept)->request.body);
-  CHECK(text_at(patch, "/metadata/labels/kata-affinity.io~1isolation") == "kept");
-  CHECK(text_at(patch, "/metadata/resourceVersion") == "7");
-  CHECK(find_at(patch, "/spec") == nullptr);
+  CHECK(base::text_at(patch, "/metadata/labels/kata-affinity.io~1isolation") == "kept");
+  CHECK(base::text_at(patch, "/metadata/resourceVersion") == "7");
+  CHECK(base::find_at(patch, "/spec") == nullptr);
 
   const auto broken = node_request(kNode, NodeState::kBroken, true);
   const auto tainted = boost::json::parse((*broken)->request.body);
-  CHECK(elements_at(tainted, "/spec/taints").size() == 2);
-  CHECK(text_at(tainted, "/spec/taints/0/key") == "other");
-  CHECK(text_at(tainted, "/spec/taints/1/key") == kNodeKey);
+  CHECK(base::elements_at(tainted, "/spec/taints").size() == 2);
+  CHECK(base::text_at(tainted, "/spec/taints/0/key") == "other");
+  CHECK(base::text_at(tainted, "/spec/taints/1/key") == kNodeKey);
 
   const auto untainted = node_request(kNode, NodeState::kBroken, false);
-  CHECK(find_at(boost::json::parse((*untainted)->request.body), "/spec") == nullptr);
+  CHECK(base::find_at(boost::json::parse((*untainted)->request.body), "/spec") == nullptr);
 }
 
 TEST_CASE("what a node has is not written again, and goes when it should", "[cluster]") {
@@ -92,8 +93,8 @@ TEST_CASE("what a node has is not written again, and goes when it should", "[clu
     const auto request = node_request(kTainted, state, true);
     REQUIRE(request->has_value());
     const auto patch = boost::json::parse((*request)->request.body);
-    REQUIRE(elements_at(patch, "/spec/taints").size() == 1);
-    CHECK(text_at(patch, "/spec/taints/0/key") == "other");
+    REQUIRE(base::elements_at(patch, "/spec/taints").size() == 1);
+    CHECK(base::text_at(patch, "/spec/taints/0/key") == "other");
     CHECK(patch.at_pointer("/metadata/labels/kata-affinity.io~1isolation").is_null() == !state);
   }
   CHECK_FALSE(node_request(R"({"kind":"Status"})", NodeState::kKept, true));

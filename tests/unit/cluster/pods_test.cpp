@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cluster/view/pods.hpp"
 
-#include "affinity/cluster/view/lookup.hpp"
+#include "affinity/cluster/view/object_name.hpp"
+#include "base/json/lookup.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;
