@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "policy/allocate/split.hpp"
 #include "tests/catch.hpp"
 #include "tests/machines.hpp"
 
@@ -280,6 +281,48 @@ TEST_CASE("the trace lists the steps and scores of the allocation") {
   const Finding& chosen = answer->trace.back();
   CHECK(chosen.cpus == answer->cpus);
   CHECK(chosen.score == 1);
+}
+
+TEST_CASE("the trace says what a resize down keeps, and what it prefers") {
+  const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4});
+  const CpuRequest request{.cpus = 3,
+                           .available = machine.cpus(),
+                           .held = cpus("1-2,4,12"),
+                           .promised = {2},
+                           .explain = true};
+  std::string said;
+  for (const Finding& finding : allocate::allocate(machine, request)->trace) {
+    if (finding.what == Finding::What::kPreferred) said += "first " + format_list(finding.cpus);
+    if (finding.what == Finding::What::kKept) said += "; kept " + format_list(finding.cpus);
+  }
+  CHECK(said == "first 2; kept 2; kept 4,12");
+}
+
+TEST_CASE("the trace counts the candidates of each stage") {
+  const Machine machine = grid_machine({.sockets = 2, .cores_per_node = 4, .cores_per_l3 = 2});
+  const auto listed = [&](const Pipeline& policy, int count) {
+    std::string stages;
+    const CpuRequest request{.cpus = count, .available = machine.cpus(), .explain = true};
+    for (const Finding& finding : allocate::allocate(machine, request, policy)->trace) {
+      if (finding.what != Finding::What::kListed) continue;
+      stages += std::string(stage_name(finding.stage)) + ' ' + std::to_string(finding.number) + ' ';
+    }
+    return stages;
+  };
+  CHECK(listed(packed_policy(), 5) == "cores 8 CPUs 12 ");
+  CHECK(listed(fitted_policy(), 3) == "cores 1 CPUs 1 ");
+}
+
+TEST_CASE("with many nodes an even split tries those of each socket, too") {
+  SplitProblem problem{.rooms = {}, .cpus = 4, .group = 1, .sockets = {}};
+  for (int node = 0; node < 10; ++node) {
+    problem.rooms.push_back({node, 4});
+    problem.sockets.push_back(node < 8 ? 1 : 0);
+  }
+  using Combinations = std::vector<std::vector<int>>;
+  CHECK(even_combinations(problem, 2) == Combinations{{0, 1}, {8, 9}, {0, 1}});
+  problem.sockets[8] = -1;
+  CHECK(even_combinations(problem, 2) == Combinations{{0, 1}, {0, 1}});
 }
 
 TEST_CASE("fitted stays within one node and L3 where packed starts in the fullest node") {

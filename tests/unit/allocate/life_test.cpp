@@ -67,6 +67,19 @@ TEST_CASE(
   CHECK_FALSE(admits(5, 0, 1));
 }
 
+TEST_CASE("in pod scope a pod that owns no CPU fits on a full machine") {
+  const Machine machine = two_nodes();
+  Life life(machine,
+            Holdings(machine, {0}, {}, packed_policy(),
+                     {.policy = HintPolicy::kSingleNumaNode, .pod_scope = true}),
+            Life::InitCpus::kFreed);
+  REQUIRE(life.add("a", app(4)));
+  REQUIRE(life.add("b", app(3)));
+  REQUIRE_FALSE(life.add("c", app(1)).has_value());
+  const PodContainer shared{"c", PodPart::kApp, {.use = CpuUse::kNone, .cpus = 0}};
+  CHECK(life.add("d", Containers{shared}).has_value());
+}
+
 TEST_CASE("a container counts as split only if an empty machine would not have split it") {
   const Machine machine = two_nodes();
   Life life = life_on(machine, HintPolicy::kNone);

@@ -68,9 +68,7 @@ TEST_CASE("a pidfd that reports a VMM's exit is final, for that VMM only") {
 
 TEST_CASE("a sandbox that cannot be read keeps its last state, which is logged once") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
-  REQUIRE(scene.add("a", 100));
-  REQUIRE(scene.add("b", 200));
+  scene.boot_two(2);
   REQUIRE(scene.container("a", "c", {2}, true));
   REQUIRE(scene.container("b", "c", CpuSet::range(0, 3), false));
   const auto plan = scene.line().node().view("a")->plan;

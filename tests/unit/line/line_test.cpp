@@ -81,9 +81,7 @@ TEST_CASE("balanced spreads floating vCPUs when neighbours come and go") {
 
 TEST_CASE("two sandboxes swap their CPUs and never share one") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
-  REQUIRE(scene.add("a", 100));
-  REQUIRE(scene.add("b", 200));
+  scene.boot_two(3);
   REQUIRE(scene.container("a", "c", {2, 3}, true));
   REQUIRE(scene.container("b", "c", {4, 5}, true));
   bool let_in = false;
@@ -185,9 +183,7 @@ TEST_CASE("a restarted daemon keeps every vCPU in place and writes nothing") {
 
 TEST_CASE("a VMM that exits ends its sandbox and frees its CPUs for the others") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
-  REQUIRE(scene.add("a", 100));
-  REQUIRE(scene.add("b", 200));
+  scene.boot_two(2);
   REQUIRE(scene.container("a", "c", {2}, true));
   REQUIRE(scene.container("b", "c", CpuSet::range(0, 3), false));
   CHECK(scene.cpus(210) == "0-1,3");

@@ -48,9 +48,7 @@ TEST_CASE("narrow: a neighbour leaves CPUs that became exclusive, and no thread 
 TEST_CASE("narrow: an unreadable mask is narrowed nevertheless") {
   for (const int number : {EPERM, ESRCH}) {
     LineScene scene;
-    for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
-    REQUIRE(scene.add("s1", 100));
-    REQUIRE(scene.add("s2", 200));
+    scene.boot_two(1, "s1", "s2");
     REQUIRE(scene.container("s2", "shared", CpuSet::range(0, 7), false));
     scene.calls.get_faults[210] = {number, 1};
     scene.line().narrow({container("s1", "app", {4, 5}, true)}, 50ms);
@@ -76,9 +74,7 @@ TEST_CASE("narrow: a sandbox that only widens is not observed, and waits for fin
 
 TEST_CASE("narrow: a sandbox that widens leaves what another one got at the same moment") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
-  REQUIRE(scene.add("s1", 100));
-  REQUIRE(scene.add("s2", 200));
+  scene.boot_two(2, "s1", "s2");
   REQUIRE(scene.container("s1", "c", {0, 1}, false));
   scene.line().narrow({container("s1", "c", {0, 1, 2}, false), container("s2", "app", {1}, true)},
                       50ms);
@@ -98,9 +94,7 @@ TEST_CASE("narrow: a moving set keeps what is common, then continues") {
 
 TEST_CASE("narrow: a thread with only foreign CPUs moves at once, others stay") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
-  REQUIRE(scene.add("s1", 100));
-  REQUIRE(scene.add("s2", 200));
+  scene.boot_two(1, "s1", "s2");
   REQUIRE(scene.container("s1", "c", {4, 5}, false));
   REQUIRE(scene.container("s2", "c", {6, 7}, false));
   scene.line().narrow({container("s1", "c", {0, 1}, false)}, 50ms);
@@ -111,10 +105,7 @@ TEST_CASE("narrow: a thread with only foreign CPUs moves at once, others stay") 
 
 TEST_CASE("narrow: out of time, the rest is done after the response") {
   LineScene scene;
-  scene.boot_vm(100, 2);
-  scene.boot_vm(200, 2);
-  REQUIRE(scene.add("s1", 100));
-  REQUIRE(scene.add("s2", 200));
+  scene.boot_two(2, "s1", "s2");
   const auto outcome = scene.line().narrow({container("s1", "app", {4, 5}, true)}, 0ns);
   CHECK(outcome.late == 2);
   CHECK(outcome.writes == 0);
@@ -125,9 +116,7 @@ TEST_CASE("narrow: out of time, the rest is done after the response") {
 
 TEST_CASE("narrow: a sandbox not affected by a new owner is planned at the end") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 1);
-  REQUIRE(scene.add("s1", 100));
-  REQUIRE(scene.add("s2", 200));
+  scene.boot_two(1, "s1", "s2");
   REQUIRE(scene.container("s1", "c", {0, 1}, false));
   REQUIRE(scene.container("s2", "c", {0, 1, 2}, false));
   scene.line().narrow({container("runc", "c", {2}, true)}, 50ms);

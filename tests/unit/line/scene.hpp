@@ -13,6 +13,7 @@
 #include "affinity/line/verifier.hpp"
 #include "affinity/registry/registry.hpp"
 #include "affinity/state/store.hpp"
+#include "tests/catch.hpp"
 #include "tests/fake_calls.hpp"
 #include "tests/fake_cpusets.hpp"
 #include "tests/fake_node.hpp"
@@ -59,6 +60,13 @@ class LineScene {
     node.thread(pid, pid + 1, "IO io1");
     for (int i = 0; i < vcpus; ++i) plug(pid, i);
     node.in_cgroup(pid, "vms", policy::format_list(machine));
+  }
+
+  /// Two sandboxes, whose VMs have main pids 100 and 200.
+  void boot_two(int vcpus, const std::string& first = "a", const std::string& second = "b") {
+    for (const int pid : {100, 200}) boot_vm(pid, vcpus);
+    REQUIRE(add(first, 100));
+    REQUIRE(add(second, 200));
   }
 
   /// A VM in a cgroup of its own, named after the sandbox, which says nothing about its CPUs yet.

@@ -16,9 +16,7 @@ namespace {
 /// Sandbox a owns CPU 3, b floats over the rest; the daemon is dead.
 struct Restart : LineScene {
   Restart() {
-    for (const int pid : {100, 200}) boot_vm(pid, 1);
-    REQUIRE(add("a", 100));
-    REQUIRE(add("b", 200));
+    boot_two(1);
     REQUIRE(container("a", "app", {3}, true));
     REQUIRE(container("b", "app", CpuSet::range(0, 3), false));
     REQUIRE(cpus(210) == "0-2");

@@ -168,9 +168,7 @@ TEST_CASE("a CPU that two running containers of a pod own degrades both, and has
 
 TEST_CASE("the end of a VM ends the contest for its CPUs") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
-  REQUIRE(scene.add("a", 100));
-  REQUIRE(scene.add("b", 200));
+  scene.boot_two(2);
   REQUIRE(scene.container("a", "app", {4}, true));
   REQUIRE(scene.container("b", "app", {4}, true));
   scene.node.end_process(200);
@@ -181,9 +179,7 @@ TEST_CASE("the end of a VM ends the contest for its CPUs") {
 
 TEST_CASE("verify reads the kernel and names each violation") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
-  REQUIRE(scene.add("a", 100));
-  REQUIRE(scene.add("b", 200));
+  scene.boot_two(3);
   REQUIRE(scene.container("a", "c", {2, 3}, true));
   REQUIRE(scene.container("b", "c", {0, 1}, false));
   CHECK(scene.verifier().verify().ok());
@@ -228,9 +224,7 @@ TEST_CASE("verify is not ok with a thread whose mask it could not read") {
 
 TEST_CASE("verify is not ok with a sandbox that it could not read") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
-  REQUIRE(scene.add("a", 100));
-  REQUIRE(scene.add("b", 200));
+  scene.boot_two(3);
   std::filesystem::remove_all(scene.node.proc() / "200");
   const auto unread = scene.verifier().verify();
   CHECK(unread.verdict() == line::Verdict::kUnknown);
@@ -304,9 +298,7 @@ TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violatio
 
 TEST_CASE("a vCPU that cannot be read is not said to share the CPU that it once had") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
-  REQUIRE(scene.add("s1", 100));
-  REQUIRE(scene.add("s2", 200));
+  scene.boot_two(2, "s1", "s2");
   REQUIRE(scene.container("s1", "app", {3}, true));
   REQUIRE(scene.cpus(111) == "3");
   scene.calls.get_faults[111] = {EIO, 1000};
@@ -321,9 +313,7 @@ TEST_CASE("a vCPU that cannot be read is not said to share the CPU that it once 
 
 TEST_CASE("a container beside a sandbox's exclusive CPUs is reported to their owner") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
-  REQUIRE(scene.add("s1", 100));
-  REQUIRE(scene.add("s2", 200));
+  scene.boot_two(2, "s1", "s2");
   REQUIRE(scene.container("s1", "app", {2}, true));
   REQUIRE(scene.container("s2", "app", {5}, true));
   scene.node.tenant("kubepods/podu9/c9", "5-6", "4711\n");
@@ -337,9 +327,7 @@ TEST_CASE("a container beside a sandbox's exclusive CPUs is reported to their ow
 
 TEST_CASE("verify finds a CPU on which dedicated vCPUs of two sandboxes run") {
   LineScene scene;
-  for (const int pid : {100, 200}) scene.boot_vm(pid, 2);
-  REQUIRE(scene.add("s1", 100));
-  REQUIRE(scene.add("s2", 200));
+  scene.boot_two(2, "s1", "s2");
   REQUIRE(scene.container("s1", "app", {2}, true));
   REQUIRE(scene.container("s2", "app", {5}, true));
   REQUIRE(scene.cpus(211) == "5");

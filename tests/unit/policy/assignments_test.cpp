@@ -236,3 +236,20 @@ TEST_CASE("a set with the pool in it is not taken for a container's own") {
     CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
   }
 }
+
+TEST_CASE("the pool's version changes with allocatable CPUs and what is left of them") {
+  Assignments assignments;
+  const auto version = [&](const ResourcesSeen& seen) {
+    assignments.replace(seen);
+    return assignments.pool_version();
+  };
+  const Assignment two{.pod = "shop/a", .container = "app", .cpus = {2, 3}};
+  const auto first = version({CpuSet::range(0, 7), {two}});
+  CHECK(version({CpuSet::range(0, 7), {two}}) == first);
+  Assignment renamed = two;
+  renamed.container = "other";
+  CHECK(version({CpuSet::range(0, 7), {renamed}}) == first);
+  const auto more = version({CpuSet::range(0, 8), {renamed}});
+  CHECK(more != first);
+  CHECK(version({CpuSet::range(0, 8), {}}) != more);
+}

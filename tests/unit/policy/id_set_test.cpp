@@ -58,6 +58,10 @@ TEST_CASE("masks are parsed as /proc writes them") {
   CHECK(mask_trip("00000000,0000000f") == "f");
   CHECK(mask_trip("00000001,00000000,00000000") == "1,00000000,00000000");
   CHECK(format_list(*parse_mask<CpuTag>("3,80000000")) == "31-33");
+  std::string zeros;
+  for (int word = 1; word < kMaxIds / 32; ++word) zeros += ",00000000";
+  CHECK(format_list(*parse_mask<CpuTag>("80000000" + zeros)) == "8191");
+  CHECK(parse_mask<CpuTag>("2,00000000" + zeros).error().reason == "bit is above 8191");
   CHECK(mask_trip("ABCDEF") == "abcdef");
 }
 

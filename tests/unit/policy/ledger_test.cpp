@@ -100,6 +100,15 @@ TEST_CASE("an init container's CPUs are contested only by what runs beside it") 
   CHECK(contests_of(ledger).empty());
 }
 
+TEST_CASE("the exit of a container that is not known, or has exited, changes nothing") {
+  Ledger ledger;
+  CHECK_FALSE(ledger.apply({Source::kApi, ContainerExited{"a", "app"}}).any);
+  ledger.apply(seen("a", "app", {3, 4}, true));
+  CHECK_FALSE(ledger.apply({Source::kApi, ContainerExited{"a", "other"}}).any);
+  CHECK(ledger.apply({Source::kApi, ContainerExited{"a", "app"}}).any);
+  CHECK_FALSE(ledger.apply({Source::kApi, ContainerExited{"a", "app"}}).any);
+}
+
 TEST_CASE("containers share the rest of what their pod owns as a whole without a contest") {
   Ledger ledger;
   ledger.apply(pod("a"));

@@ -358,7 +358,17 @@ TEST_CASE("a CPU that goes offline is replaced, and comes back") {
   // The last CPU is the pool's.
   books.change_machine(without(CpuSet::range(0, 7) - CpuSet{books.cpus_of("a").first()}));
   CHECK(books.exclusive().empty());
-  CHECK(problem(books, "a") == Kind::kOffline);
+  CHECK(books.entries().at("a").problem == Problem{Kind::kOffline, 2, 0});
+}
+
+TEST_CASE("only a limit of whole CPUs is one") {
+  CHECK(whole_cpus(2 * kPeriod, kPeriod).value() == 2);
+  CHECK(whole_cpus(kPeriod + 1, kPeriod).error().kind == Kind::kNotWhole);
+  for (const auto& [quota, period] :
+       {std::pair(-1, 100), std::pair(0, 100), std::pair(100, 0), std::pair(100, -100)}) {
+    CHECK(whole_cpus(quota, period).error().kind == Kind::kNoLimit);
+  }
+  CHECK(whole_cpus(std::int64_t{1} << 62, 1).value() == kMaxIds);
 }
 
 TEST_CASE("rules that no machine, or not this one, can follow are refused") {

@@ -119,3 +119,17 @@ TEST_CASE("balanced: sandboxes with room elsewhere make way") {
   CHECK(vcpu_line(made.sandboxes[0]) == "0:2 1:3");
   CHECK(vcpu_line(made.sandboxes[1]) == "0:0 1:1");
 }
+
+TEST_CASE("balanced: a sandbox is crowded by what floats, not by vCPUs that serve a container") {
+  const auto topology = *Topology::make({{0, 0, 0, 0, 0}, {1, 1, 0, 0, 0}});
+  const NodeView view{
+      .topology = topology, .shared_pool = {}, .exclusive_to_others = {}, .floating_load = {3, 0}};
+  SandboxPlan plan;
+  plan.housekeeping = {0, 1};
+  plan.vcpus = {{.index = 0, .cpus = {0}, .role = VcpuRole::kFloating, .container = {}}};
+  CHECK(crowded(view, plan));
+  plan.vcpus[0].cpus = {1};
+  CHECK_FALSE(crowded(view, plan));
+  plan.vcpus[0] = {.index = 0, .cpus = {0}, .role = VcpuRole::kFloating, .container = "c"};
+  CHECK_FALSE(crowded(view, plan));
+}

@@ -59,6 +59,9 @@ TEST_CASE("impossible machines are rejected with the reason") {
   CHECK(error_of({cpu(0, 0, 0, 0), cpu(0, 1, 0, 0)}) == "cpu 0: listed twice");
   CHECK(error_of({cpu(0, 0, 0, 0), cpu(1, 0, 1, 0)}) == "core 0: lies on two sockets");
   CHECK(error_of({cpu(9000, 0, 0, 0)}) == "cpu 9000: number is out of bounds");
+  CHECK(error_of({cpu(0, 0, 0, kMaxIds)}) == "cpu 0: numa is out of bounds");
+  CHECK(error_of({cpu(0, 0, 0, -1)}) == "cpu 0: numa is out of bounds");
+  CHECK(error_of({cpu(0, 0, 0, kMaxIds - 1)}) == "");
   CHECK(error_of({cpu(0, 0, 0, 0)}, {{10, 20}}) != "");
   CHECK(error_of({cpu(0, 0, 0, 0)}, {{-1}}) == "distances: below 0");
   CHECK(error_of({cpu(0, 0, 0, 5)}, {{10}, {10}}) != "");
