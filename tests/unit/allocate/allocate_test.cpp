@@ -291,7 +291,9 @@ TEST_CASE("the trace says what a resize down keeps, and what it prefers") {
                            .promised = {2},
                            .explain = true};
   std::string said;
-  for (const Finding& finding : allocate::allocate(machine, request)->trace) {
+  const auto got = allocate::allocate(machine, request);
+  REQUIRE(got);
+  for (const Finding& finding : got->trace) {
     if (finding.what == Finding::What::kPreferred) said += "first " + format_list(finding.cpus);
     if (finding.what == Finding::What::kKept) said += "; kept " + format_list(finding.cpus);
   }
@@ -303,7 +305,9 @@ TEST_CASE("the trace counts the candidates of each stage") {
   const auto listed = [&](const Pipeline& policy, int count) {
     std::string stages;
     const CpuRequest request{.cpus = count, .available = machine.cpus(), .explain = true};
-    for (const Finding& finding : allocate::allocate(machine, request, policy)->trace) {
+    const auto got = allocate::allocate(machine, request, policy);
+    REQUIRE(got);
+    for (const Finding& finding : got->trace) {
       if (finding.what != Finding::What::kListed) continue;
       stages += std::string(stage_name(finding.stage)) + ' ' + std::to_string(finding.number) + ' ';
     }
