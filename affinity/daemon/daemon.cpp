@@ -113,7 +113,7 @@ class Daemon {
     make_release();
     make_takeover();
     make_sources();
-    if (manager_) manager_->start();
+    if (manager_) start_manager();
     pin_changes_ = board_.feed().subscribe(board::NotificationKind::kOverrideChanged,
                                            [this](const auto&) { follow_pins(); });
     router_.set_measure([this](const std::string& sandbox, const guest::LatencyRequest& request,
@@ -155,20 +155,21 @@ class Daemon {
 
   void make_manager() {
     if (!prerequisites_.books) return;
-    managed::AllocationFile file(prerequisites_.state_dir, prerequisites_.boot_id);
-    if (const auto saved = file.load()) {
-      prerequisites_.books->restore(*saved);
-    } else {
-      log_.error("cannot read the allocations of before; containers keep the CPUs that they run on",
-                 {{"reason", saved.error().message}});
-    }
     manager_.emplace(
-        *std::move(prerequisites_.books), std::move(file),
+        *std::move(prerequisites_.books),
+        managed::AllocationFile(prerequisites_.state_dir, prerequisites_.boot_id),
         managed::Cpusets(node_.cgroups, cpusets_),
         managed::Manager::Dependencies{
             source_node_, board_, clock_,
             [this](auto next) { boost::asio::post(io_, std::move(next)); }, node_.roots.sys});
     router_.set_manager(&*manager_);
+  }
+
+  void start_manager() {
+    const auto started = manager_->start();
+    if (started) return;
+    log_.error("cannot read the allocations of before; containers keep the CPUs that they run on",
+               {{"reason", started.error().message}});
   }
 
   /// In observe mode nothing is written.

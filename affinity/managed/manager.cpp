@@ -51,13 +51,17 @@ Manager::Manager(Books books, AllocationFile file, Cpusets cpusets, const Depend
       with_(with),
       memory_nodes_(host::memory_nodes(with.sys)) {}
 
-void Manager::start() {
+Result<void> Manager::start() {
+  const auto saved = file_.load();
+  if (saved) books_.restore(*saved);
   with_.node.set_status(ledger::Source::kManaged,
                         {true, "gives containers their CPUs through NRI"});
-  if (books_.entries().empty()) return;  // without a file nothing is known, which is no owner lost
+  if (!saved) return unexpected(saved.error());
+  if (books_.entries().empty()) return {};  // nothing is known, which is no owner lost
   std::vector<ledger::Event> events;
   if (auto event = owners()) events.push_back(std::move(*event));
   with_.node.handle(events);
+  return {};
 }
 
 /// The books as they are to be changed: others may have given CPUs away since.

@@ -49,12 +49,14 @@ class Manager final : public nri::Allocator {
     std::filesystem::path sys;  ///< where sysfs is mounted
   };
 
-  /// Takes the allocations of an earlier daemon over.
+  /// `books`: empty ones.
   Manager(policy::managed::Books books, AllocationFile file, Cpusets cpusets,
           const Dependencies& with);
 
-  /// Reports who owns which CPU by what the file had: before anything is written.
-  void start();
+  /// Takes the allocations of an earlier daemon over, and reports who owns which CPU by them:
+  /// before anything is written. The error: they cannot be read, and containers keep what they run
+  /// on.
+  base::Result<void> start();
 
   base::Result<void> create(const nri::Described& container) override;
   base::Result<void> resize(const std::string& container, std::int64_t quota,

@@ -76,14 +76,12 @@ struct Scene {
 
   void start(managed::Cpusets cpusets) {
     auto books = policy::managed::Books::open(tests_machine(), rules).value();
-    managed::AllocationFile file(dir.path(), "boot");
-    const auto saved = file.load();
-    REQUIRE(saved);
-    books.restore(*saved);
-    manager.emplace(std::move(books), std::move(file), std::move(cpusets),
+    manager.emplace(std::move(books), managed::AllocationFile(dir.path(), "boot"),
+                    std::move(cpusets),
                     managed::Manager::Dependencies{node, board, clock,
                                                    [this](auto next) { later = std::move(next); },
                                                    dir.path() / "sys"});
+    REQUIRE(manager->start());
   }
 
   policy::Topology tests_machine() const { return ka::test::grid_machine(grid).topology(); }
