@@ -93,20 +93,22 @@ Result<http::Response> ApiServer::send(const ApiRequest& request) const {
   return tls::call(server(), request.request, *with, kLimit);
 }
 
-Result<std::string> ApiServer::list() const {
+Result<std::string> ApiServer::list(Pause& pause) const {
   auto response = send({list_request(node_)});
   if (!response) return unexpected(response.error());
+  pause = response->retry_after;
   if (!is_success(response->status)) return unexpected(refusal(*response));
   return std::move(response->body);
 }
 
-Result<void> ApiServer::watch(const std::string& version,
+Result<void> ApiServer::watch(const std::string& version, Pause& pause,
                               const std::function<bool(std::string_view line)>& handle) const {
   const ApiRequest request{watch_request(node_, version, kWatchSeconds)};
   const auto with = fields(request);
   if (!with) return unexpected(with.error());
   const auto ended = tls::follow(server(), request.request, *with, kSilence, handle);
   if (!ended) return unexpected(ended.error());
+  pause = ended->retry_after;
   if (!is_success(ended->status)) return unexpected(refusal(*ended));
   return {};
 }

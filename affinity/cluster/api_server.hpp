@@ -28,17 +28,20 @@ class ApiServer {
   ApiServer(const base::Clock& clock, Address address, Account account, std::string node,
             bool taints);
 
+  /// How long the server asks to be left alone (Retry-After); 0: it does not say.
+  using Pause = std::chrono::seconds;
+
   /// The node's pods, a PodList.
-  base::Result<std::string> list() const;
+  base::Result<std::string> list(Pause& pause) const;
   /// Hands over the lines of a watch from `version` on, until the server ends it, or `handle`
   /// returns false. Ending is no error.
-  base::Result<void> watch(const std::string& version,
+  base::Result<void> watch(const std::string& version, Pause& pause,
                            const std::function<bool(std::string_view line)>& handle) const;
 
   struct Attempt {
     Outcome outcome = Outcome::kDone;
-    std::string error;                    ///< empty: done
-    std::chrono::seconds retry_after{0};  ///< what the server asks for; 0: nothing
+    std::string error;  ///< empty: done
+    Pause retry_after{0};
   };
   Attempt write(const Write& write) const;
 

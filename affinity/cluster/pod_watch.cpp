@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cluster/pod_watch.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
+#include <utility>
 
 namespace ka::cluster {
 namespace {
@@ -14,6 +16,8 @@ using namespace std::chrono_literals;
 /// Between two watches that end without an error: the server may end them at once.
 constexpr auto kBetween = 1s;
 constexpr auto kLongest = 60s;
+/// Of what the server asks for.
+constexpr auto kLongestWanted = 5min;
 
 }  // namespace
 
@@ -26,7 +30,9 @@ void PodWatch::run(const std::function<void(std::chrono::milliseconds)>& sleep) 
     } else {
       log_.warning("pods of this node: " + followed.error().message, {{"kind", "watch"}});
     }
-    sleep(followed ? kBetween : backoff.next());
+    const std::chrono::milliseconds wanted =
+        std::min<ApiServer::Pause>(std::exchange(pause_, 0s), kLongestWanted);
+    sleep(followed ? kBetween : std::max(backoff.next(), wanted));
   }
 }
 
@@ -44,7 +50,7 @@ Result<void> PodWatch::follow() {
 }
 
 Result<void> PodWatch::list() {
-  const auto text = server_.list();
+  const auto text = server_.list(pause_);
   if (!text) return unexpected(text.error());
   const std::lock_guard lock(mutex_);
   return pods_.replace(*text);
@@ -52,10 +58,11 @@ Result<void> PodWatch::list() {
 
 Result<void> PodWatch::watch() {
   Result<void> applied;
-  const auto ended = server_.watch(pods().version(), [this, &applied](std::string_view line) {
-    applied = apply(line);
-    return applied.has_value();
-  });
+  const auto ended =
+      server_.watch(pods().version(), pause_, [this, &applied](std::string_view line) {
+        applied = apply(line);
+        return applied.has_value();
+      });
   Result<void> result = ended ? applied : ended;
   // What cannot be read may have been a change: only a list tells.
   if (!result && result.error().code != ErrorCode::kUnavailable) is_outdated_ = true;

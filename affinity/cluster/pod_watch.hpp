@@ -36,7 +36,8 @@ class PodWatch {
   const log::Log& log_;
   mutable std::mutex mutex_;
   Pods pods_;
-  bool is_outdated_ = true;  ///< list again
+  bool is_outdated_ = true;    ///< list again
+  ApiServer::Pause pause_{0};  ///< what the server asked for last
 };
 
 }  // namespace ka::cluster

@@ -20,6 +20,9 @@ Pod pod() { return {.uid = "u1", .node_uid = "u1", .name_space = "shop", .name =
 
 Write condition() { return ConditionWrite{pod(), Condition{"True", "Isolated", "alone on CPU 2"}}; }
 
+/// For those that do not matter here.
+ApiServer::Pause ignored{0};
+
 const std::string kTooMany =
     http_response("429 Too Many Requests", tests::status_json("slow down"), "Retry-After: 7\r\n");
 
@@ -27,7 +30,7 @@ const std::string kTooMany =
 
 TEST_CASE("the node's pods are listed with the account's token", "[cluster]") {
   ClusterScene scene({{http_response("200 OK", tests::list_json("10"))}});
-  CHECK(scene.server.list() == tests::list_json("10"));
+  CHECK(scene.server.list(ignored) == tests::list_json("10"));
   REQUIRE(scene.requests().size() == 1);
   CHECK(scene.targets()[0].starts_with("GET /api/v1/pods?"));
   CHECK(scene.targets()[0].find("spec.nodeName") != std::string::npos);
@@ -49,8 +52,9 @@ TEST_CASE("why the server refuses is told, and whether it is worth asking again"
   for (const auto& [answer, code, message] : rows) {
     CAPTURE(message);
     const ClusterScene scene({{answer}, {answer}});
-    for (const auto& error : {scene.server.list().error(),
-                              scene.server.watch("1", [](auto) { return true; }).error()}) {
+    for (const auto& error :
+         {scene.server.list(ignored).error(),
+          scene.server.watch("1", ignored, [](auto) { return true; }).error()}) {
       CHECK(error.code == code);
       CHECK(error.message == message);
     }
@@ -65,8 +69,8 @@ TEST_CASE("a watch hands over its lines, and says when it was broken off", "[clu
   };
   const ClusterScene scene(
       {{http_stream("one\ntwo\n")}, {.text = http_stream("three\nfo"), .is_cut = true}});
-  CHECK(scene.server.watch("7", keep));
-  const auto broken = scene.server.watch("8", keep);
+  CHECK(scene.server.watch("7", ignored, keep));
+  const auto broken = scene.server.watch("8", ignored, keep);
   REQUIRE_FALSE(broken);
   CHECK(broken.error().code == ErrorCode::kUnavailable);
   CHECK(lines == std::vector<std::string>{"one", "two", "three"});
@@ -78,7 +82,7 @@ TEST_CASE("a server with another's certificate gets no token, and the write is r
           "[cluster]") {
   ClusterScene scene({{http_response("200 OK", "{}")}, {http_response("200 OK", "{}")}});
   tests::Certificate("IP:127.0.0.1").write(scene.dir.path() / "ca.crt");
-  CHECK(scene.server.list().error().code == ErrorCode::kPermission);
+  CHECK(scene.server.list(ignored).error().code == ErrorCode::kPermission);
   const auto attempt = scene.server.write(condition());
   CHECK(attempt.outcome == Outcome::kFailed);
   CHECK(attempt.error.find("certificate of 127.0.0.1:") == 0);
@@ -88,9 +92,9 @@ TEST_CASE("a server with another's certificate gets no token, and the write is r
 TEST_CASE("without a token that may be sent nothing is sent", "[cluster]") {
   ClusterScene scene({{http_response("200 OK", "{}")}});
   scene.dir.write("token", "secret\r\nX-Remote-User: admin\n");
-  CHECK(scene.server.list().error().code == ErrorCode::kInvalid);
+  CHECK(scene.server.list(ignored).error().code == ErrorCode::kInvalid);
   std::filesystem::remove(scene.dir.path() / "token");
-  CHECK_FALSE(scene.server.list());
+  CHECK_FALSE(scene.server.list(ignored));
   CHECK(scene.requests().empty());
 }
 

@@ -116,6 +116,15 @@ TEST_CASE("a busy server is asked ever more rarely, until it has answered", "[cl
   CHECK(scene.uids() == std::vector<std::string>{"a"});
 }
 
+TEST_CASE("a server that says how long is asked no sooner, but in hours at the latest in minutes",
+          "[cluster]") {
+  const std::string busy = http_response("429 Too Many Requests", "", "Retry-After: 30\r\n");
+  const std::string hours = http_response("503 Away", "", "Retry-After: 36000\r\n");
+  Scene scene({{busy}, {kList}, {hours}, {http_response("503 Away", "")}, {http_stream("")}});
+  scene.run(4);
+  CHECK(scene.slept == std::vector<std::chrono::milliseconds>{30s, 5min, 4s, 1s});
+}
+
 TEST_CASE("a list that is none replaces nothing", "[cluster]") {
   Scene scene({{kList},
                {http_response("410 Gone", "")},
