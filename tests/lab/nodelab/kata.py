@@ -14,6 +14,7 @@ _VARIABLE = "KATA_AFFINITY_KATA"
 _AGENT = "kata-agent"
 _GO = ("bin/containerd-shim-kata-v2", "configuration.toml")
 _RUST = ("runtime-rs/bin/containerd-shim-kata-v2", "runtime-rs/configuration.toml")
+_VIRTIOFSD = Path("libexec/virtiofsd")
 _INIT = IMAGE / "kata/init"
 _MODULES = ["virtio_pci", "virtio_console", "virtio_rng", "virtio_net", "vmw_vsock_virtio_transport", "virtiofs"]
 
@@ -34,6 +35,8 @@ def lay_out(suite: str, to: Path) -> None:
     for name in _GO + (_RUST if _has(given, _RUST) else ()):
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(given / name, to / name)
+    if (given / _VIRTIOFSD).exists():
+        shutil.copytree(given / _VIRTIOFSD.parent, to / _VIRTIOFSD.parent)
     shutil.copy(_guest(suite, given / _AGENT) / "initrd", to / "initrd")
 
 

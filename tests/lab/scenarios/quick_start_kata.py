@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """README's quick start by the letter, with the real Kata: its six commands, and the way back."""
-# lab shapes: smt8
+# lab shapes: smt8 bookworm
 # lab timeout: 1800
 # lab packages: yes
 # lab kata: yes

@@ -65,6 +65,12 @@ def _of(runtime: str, folder: Path) -> Path:
     return folder if runtime == "go" else folder / "runtime-rs"
 
 
+def _virtiofsd() -> str:
+    """The one beside Kata, as its releases bring it; Debian 12 has none that it can use."""
+    given = FOLDER / "libexec/virtiofsd"
+    return str(given) if given.exists() else "/usr/libexec/virtiofsd"
+
+
 def _drop_in(cell: Cell) -> str:
     patience = {"dial_timeout": _BOOT_SECONDS} if cell.runtime == "go" else {"reconnect_timeout_ms": _BOOT_SECONDS * 1000}
     tables = {
@@ -76,8 +82,8 @@ def _drop_in(cell: Cell) -> str:
             "initrd": str(FOLDER / "initrd"),
             "kernel_params": _WORDS,
             "default_memory": _GUEST_MIB,
-            "virtio_fs_daemon": "/usr/libexec/virtiofsd",
-            "valid_virtio_fs_daemon_paths": ["/usr/libexec/virtiofsd"],
+            "virtio_fs_daemon": _virtiofsd(),
+            "valid_virtio_fs_daemon_paths": [_virtiofsd()],
         },
         "agent.kata": patience,
         "runtime": {"create_container_timeout": _CREATE_SECONDS, **cell.kata},
